@@ -1,0 +1,395 @@
+//! Runs the project's `build.sh`: the one place that starts it.
+//!
+//! Touches the script's process group and nothing else; what the script prints goes to a writer as
+//! it comes. Guarantees that the run goes on when the script has ended, whoever still holds its
+//! output; that its time is limited; that its process group ends with it; and that it does not see
+//! the variables that hold keys.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, PipeReader, Read as _, Write};
+use std::os::fd::AsFd as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use rustix::event::PollFlags;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+
+use crate::environment::{Clock, KEY_VARIABLES};
+use crate::interrupt::{Interrupt, Interrupted, Woken, is_readable_within};
+
+/// The script's name, below the project's root.
+pub const BUILD_SCRIPT: &str = "build.sh";
+
+/// How long the script's processes have to end by themselves after a SIGTERM.
+const GRACE: Duration = Duration::from_secs(2);
+/// How long what the script leaves running has to let go of its output after a SIGTERM.
+const LEFTOVER_GRACE: Duration = Duration::from_millis(200);
+/// How often a script that keeps its output open is looked at.
+const TICK: Duration = Duration::from_millis(20);
+/// How much is read at once.
+const CHUNK: usize = 64 << 10;
+/// A pipe holds 64 KiB by default; no more than this is read once the script has ended, or a
+/// process that it left behind could keep the run busy.
+const REST: usize = 1 << 20;
+
+/// Why build.sh cannot be started as it is.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ScriptProblem {
+    /// There is none.
+    #[error("`build.sh` is missing")]
+    Missing,
+    /// It is something else than a file.
+    #[error("`build.sh` is not a file")]
+    NotAFile,
+    /// It cannot be read.
+    #[error("`build.sh` cannot be read: {0}")]
+    Unreadable(String),
+    /// It has no execute permission.
+    #[error("`build.sh` is not executable")]
+    NotExecutable,
+    /// Its first line names no interpreter.
+    #[error("`build.sh` does not begin with a `#!` line")]
+    NoShebang,
+    /// Its first line ends with a carriage return, which becomes part of the interpreter's name.
+    #[error("the `#!` line of `build.sh` ends with CRLF")]
+    CrlfShebang,
+    /// The interpreter is not there.
+    #[error("the interpreter of `build.sh`, `{0}`, is not on this machine")]
+    NoInterpreter(String),
+}
+
+impl ScriptProblem {
+    /// What the user can do about it.
+    #[must_use]
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Missing => {
+                "write a `build.sh` in the project's root that exits with 0 when the project builds \
+                 and passes its tests"
+            }
+            Self::NotAFile => "make `build.sh` a script",
+            Self::Unreadable(_) => "make it readable",
+            Self::NotExecutable => "run `chmod +x build.sh`",
+            Self::NoShebang => "make its first line `#!/bin/sh` or the like",
+            Self::CrlfShebang => {
+                "save it with LF line endings, for example by `sed -i 's/\\r$//' build.sh`"
+            }
+            Self::NoInterpreter(_) => "install it, or name another one in its first line",
+        }
+    }
+}
+
+/// Looks whether build.sh can be started, before anything depends on it. `path` is the `PATH` that
+/// `env` would search.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn inspect(root: &Path, path: Option<&OsStr>) -> Result<(), ScriptProblem> {
+    let script = root.join(BUILD_SCRIPT);
+    let metadata = match script.metadata() {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Err(ScriptProblem::Missing);
+        }
+        Err(error) => return Err(ScriptProblem::Unreadable(error.to_string())),
+    };
+    if !metadata.is_file() {
+        return Err(ScriptProblem::NotAFile);
+    }
+    if metadata.permissions().mode() & 0o111 == 0 {
+        return Err(ScriptProblem::NotExecutable);
+    }
+    let beginning =
+        read_beginning(&script).map_err(|error| ScriptProblem::Unreadable(error.to_string()))?;
+    inspect_shebang(&beginning, path)
+}
+
+fn read_beginning(script: &Path) -> io::Result<Vec<u8>> {
+    let mut beginning = Vec::new();
+    File::open(script)?.take(1024).read_to_end(&mut beginning)?;
+    Ok(beginning)
+}
+
+fn inspect_shebang(beginning: &[u8], path: Option<&OsStr>) -> Result<(), ScriptProblem> {
+    const ELF: &[u8] = b"\x7fELF";
+    if beginning.starts_with(ELF) {
+        return Ok(());
+    }
+    let first_line = beginning
+        .split(|byte| *byte == b'\n')
+        .next()
+        .unwrap_or_default();
+    let Some(interpreter) = first_line.strip_prefix(b"#!") else {
+        return Err(ScriptProblem::NoShebang);
+    };
+    if interpreter.ends_with(b"\r") {
+        return Err(ScriptProblem::CrlfShebang);
+    }
+    let interpreter = String::from_utf8_lossy(interpreter).into_owned();
+    let mut words = interpreter.split_whitespace();
+    let program = words.next().unwrap_or_default();
+    if program.is_empty() || !Path::new(program).exists() {
+        return Err(ScriptProblem::NoInterpreter(program.to_owned()));
+    }
+    if Path::new(program).file_name() != Some(OsStr::new("env")) {
+        return Ok(());
+    }
+    // `env` looks its first word up; with options or assignments it is left to find out itself.
+    match words.next() {
+        Some(name) if !name.starts_with('-') && !name.contains(['=', '/']) => {
+            let mut directories = std::env::split_paths(path.unwrap_or_default());
+            if directories.any(|directory| directory.join(name).is_file()) {
+                Ok(())
+            } else {
+                Err(ScriptProblem::NoInterpreter(name.to_owned()))
+            }
+        }
+        _ => Ok(()),
+    }
+}
+
+/// How a build ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BuildStatus {
+    /// With this exit code.
+    Exited(i32),
+    /// By this signal.
+    Signaled(i32),
+    /// By this program, when its time was over.
+    TimedOut(Duration),
+}
+
+impl BuildStatus {
+    /// Whether the build passed: its exit code is 0, whatever it printed.
+    #[must_use]
+    pub fn passed(self) -> bool {
+        self == Self::Exited(0)
+    }
+}
+
+/// A build that was run. That it failed is no error.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BuildReport {
+    /// How it ended.
+    pub status: BuildStatus,
+    /// How long it took.
+    pub took: Duration,
+}
+
+/// Why a build could not be run, or not to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    /// It could not be started.
+    #[error("cannot start `build.sh`: {problem}")]
+    Unfit {
+        /// What is wrong with it.
+        problem: ScriptProblem,
+    },
+    /// The system did not start it, or could not tell how it ended.
+    #[error("cannot run `{}`: {source}", .path.display())]
+    Io {
+        /// The script.
+        path: PathBuf,
+        /// The system's word.
+        source: io::Error,
+    },
+    /// Its output could not be logged.
+    #[error("cannot log the output of `build.sh`: {0}")]
+    Log(#[source] io::Error),
+    /// A signal ended the run, and the build with it.
+    #[error(transparent)]
+    Interrupted(#[from] Interrupted),
+}
+
+/// The build script of a project, and the circumstances it runs in.
+pub struct BuildScript<'a> {
+    /// The project's root.
+    pub root: &'a Path,
+    /// `PATH`, for the interpreter's sake.
+    pub path: Option<&'a OsStr>,
+    /// How long it may run.
+    pub timeout: Duration,
+    /// The time.
+    pub clock: &'a dyn Clock,
+    /// Ends it early.
+    pub interrupt: &'a Interrupt,
+}
+
+impl BuildScript<'_> {
+    /// Runs `./build.sh` to its end, and writes what it prints, both streams in the order they
+    /// come, to `output`.
+    ///
+    /// # Errors
+    /// When it cannot be started, its output cannot be written, or a signal ends the run.
+    pub fn run(&self, output: &mut dyn Write) -> Result<BuildReport, BuildError> {
+        let started = self.clock.elapsed();
+        let (child, reader) = self.spawn()?;
+        let mut running = Running {
+            child,
+            reader,
+            closed: false,
+            output,
+            chunk: vec![0; CHUNK],
+        };
+        let outcome = self.wait(&mut running, started);
+        // Whatever happened, nothing of it goes on running.
+        let status = running
+            .end(self.clock)
+            .map_err(|source| self.failed(source));
+        let timed_out = outcome?;
+        let status = status?;
+        let took = self.clock.elapsed().saturating_sub(started);
+        let status = match (timed_out, status.code(), status.signal()) {
+            (Some(limit), _, _) => BuildStatus::TimedOut(limit),
+            (None, Some(code), _) => BuildStatus::Exited(code),
+            (None, None, signal) => BuildStatus::Signaled(signal.unwrap_or(0)),
+        };
+        Ok(BuildReport { status, took })
+    }
+
+    fn spawn(&self) -> Result<(Child, PipeReader), BuildError> {
+        let (reader, writer) = io::pipe().map_err(|source| self.failed(source))?;
+        let stderr = writer.try_clone().map_err(|source| self.failed(source))?;
+        let mut command = Command::new(format!("./{BUILD_SCRIPT}"));
+        command
+            .current_dir(self.root)
+            .stdin(Stdio::null())
+            .stdout(writer)
+            .stderr(stderr);
+        command.process_group(0);
+        for variable in KEY_VARIABLES {
+            command.env_remove(variable);
+        }
+        // The command holds the pipe's other end: it must be gone before the output is read.
+        match command.spawn() {
+            Ok(child) => Ok((child, reader)),
+            Err(source) => match inspect(self.root, self.path) {
+                Err(problem) => Err(BuildError::Unfit { problem }),
+                Ok(()) => Err(self.failed(source)),
+            },
+        }
+    }
+
+    /// Waits for the script's end; gives the limit where that came first.
+    fn wait(
+        &self,
+        running: &mut Running<'_>,
+        started: Duration,
+    ) -> Result<Option<Duration>, BuildError> {
+        loop {
+            if running.has_ended().map_err(|source| self.failed(source))? {
+                running.read_rest()?;
+                return Ok(None);
+            }
+            let spent = self.clock.elapsed().saturating_sub(started);
+            if spent >= self.timeout {
+                return Ok(Some(self.timeout));
+            }
+            let tick = TICK.min(self.timeout.saturating_sub(spent));
+            if running.closed {
+                // Without its output there is nothing to wait on but time.
+                self.interrupt.sleep(tick)?;
+                continue;
+            }
+            match self
+                .interrupt
+                .poll(running.reader.as_fd(), PollFlags::IN, Some(tick))
+            {
+                Ok(Woken::Ready) => running.read_some()?,
+                Ok(Woken::TimedOut) => {}
+                Err(source) => {
+                    self.interrupt.check()?;
+                    return Err(self.failed(source));
+                }
+            }
+        }
+    }
+
+    fn failed(&self, source: io::Error) -> BuildError {
+        BuildError::Io {
+            path: self.root.join(BUILD_SCRIPT),
+            source,
+        }
+    }
+}
+
+/// A script that has been started.
+struct Running<'o> {
+    child: Child,
+    reader: PipeReader,
+    /// Whether the output has come to its end.
+    closed: bool,
+    output: &'o mut dyn Write,
+    chunk: Vec<u8>,
+}
+
+impl Running<'_> {
+    fn pid(&self) -> Option<Pid> {
+        i32::try_from(self.child.id()).ok().and_then(Pid::from_raw)
+    }
+
+    /// Whether the script has ended. It stays a zombie, so that its group's number is not given
+    /// away before the group has been ended.
+    fn has_ended(&self) -> io::Result<bool> {
+        let Some(pid) = self.pid() else {
+            return Ok(true);
+        };
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        Ok(waitid(WaitId::Pid(pid), options)?.is_some())
+    }
+
+    fn read_some(&mut self) -> Result<(), BuildError> {
+        match self.reader.read(&mut self.chunk) {
+            Ok(0) => self.closed = true,
+            Ok(amount) => self
+                .output
+                .write_all(&self.chunk[..amount])
+                .map_err(BuildError::Log)?,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            // An output that cannot be read has ended as far as we are concerned.
+            Err(_) => self.closed = true,
+        }
+        Ok(())
+    }
+
+    /// Reads what is there already.
+    fn read_rest(&mut self) -> Result<(), BuildError> {
+        let mut rounds = REST / CHUNK;
+        while !self.closed && rounds > 0 && is_readable_within(self.reader.as_fd(), Duration::ZERO)
+        {
+            self.read_some()?;
+            rounds -= 1;
+        }
+        Ok(())
+    }
+
+    /// Ends the script's process group, and tells how the script itself ended. What it prints on
+    /// its way out is logged too.
+    fn end(&mut self, clock: &dyn Clock) -> io::Result<ExitStatus> {
+        let Some(pid) = self.pid() else {
+            return self.child.wait();
+        };
+        let grace = if self.has_ended()? {
+            LEFTOVER_GRACE
+        } else {
+            GRACE
+        };
+        // Fails where nobody is left, which is as good.
+        let _ = kill_process_group(pid, Signal::TERM);
+        let deadline = clock.elapsed() + grace;
+        while clock.elapsed() < deadline && !(self.closed && self.has_ended()?) {
+            if self.closed {
+                std::thread::sleep(TICK);
+            } else if is_readable_within(self.reader.as_fd(), TICK) && self.read_some().is_err() {
+                // The log cannot be written, which is reported where it matters.
+                self.closed = true;
+            }
+        }
+        let _ = kill_process_group(pid, Signal::KILL);
+        self.child.wait()
+    }
+}

@@ -1,0 +1,264 @@
+//! The command line: clap's types, and nothing that acts.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::builder::PossibleValuesParser;
+use clap::error::ErrorKind;
+use clap::{Args, CommandFactory as _, Parser, Subcommand};
+
+use crate::model::MODELS;
+
+const AFTER_HELP: &str = "\
+Files:
+  agent-config/query.txt               what is to be done (you write it)
+  agent-config/codeRollup.txt          the code base (codeRollup.sh writes it)
+  agent-config/gemini-key.txt          the API key for gemini-2.5-pro
+  agent-config/openai-key.txt          the API key for gpt-5
+  agent-config/consistency-report.txt  what --consistency-check writes
+  build.sh                             must exit with 0 for a change to count
+  logs/<time>-<workflow>/              every query, reply and build of a run, and result.json
+
+Exit codes:
+  0  done             build.sh passed on the applied reply, or the report was written
+  1  build-failed     build.sh still fails after the third repair; the last edits stay
+  2  usage            the command line is wrong; nothing was read or written
+  3  not-ready        the project lacks something; nothing was sent
+  4  model-failed     no whole reply came; nothing of it was applied
+  5  reply-rejected   the reply is malformed or names a disallowed path; nothing of it was applied
+  6  local-io         a local read, write or log failed; edits were rolled back
+  129, 130, 143       interrupted by SIGHUP, SIGINT, SIGTERM; the tree is whole
+
+Environment:
+  GOOGLE_GEMINI_BASE_URL, OPENAI_BASE_URL  other servers (https, or http on this machine)
+  HTTPS_PROXY, NO_PROXY                    the proxy for https
+  NO_COLOR                                 no colours";
+
+/// Asks a language model for a change, applies its reply all or nothing, and proves it with build.sh.
+///
+/// Run in a project's root, with the task in agent-config/query.txt and the code base in
+/// agent-config/codeRollup.txt; then read `git diff`.
+#[derive(Debug, Clone, Parser)]
+#[command(name = "code-commit", version, after_help = AFTER_HELP, args_conflicts_with_subcommands = true)]
+pub struct Cli {
+    /// A command besides the two workflows.
+    #[command(subcommand)]
+    pub command: Option<Command>,
+
+    /// Write a report on the project's consistency instead of changing it [also: --consistency, --cc]
+    #[arg(long, visible_aliases = ["consistency", "cc"], hide_short_help = false)]
+    pub consistency_check: bool,
+
+    /// The language model to ask [default: gemini-2.5-pro]
+    #[arg(long, value_name = "MODEL", value_parser = PossibleValuesParser::new(MODELS.map(|spec| spec.name)))]
+    pub model: Option<String>,
+
+    /// How long a call to the model may take, its retries included: 90s, 30m, 1h
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "30m")]
+    pub timeout: Duration,
+
+    /// Take the replies from the folder of an earlier run instead of a model
+    #[arg(long, value_name = "RUN")]
+    pub replay: Option<PathBuf>,
+
+    /// What every build is run with.
+    #[command(flatten)]
+    pub build: BuildArgs,
+
+    /// What is shown.
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// Flags for builds.
+#[derive(Debug, Clone, Args)]
+pub struct BuildArgs {
+    /// How long build.sh may run: 90s, 30m, 1h
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "30m", conflicts_with = "consistency_check")]
+    pub build_timeout: Duration,
+}
+
+/// Flags for what is shown.
+#[derive(Debug, Clone, Args)]
+pub struct OutputArgs {
+    /// Show only the result, warnings and errors
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+/// A command besides the two workflows.
+#[derive(Debug, Clone, Subcommand)]
+pub enum Command {
+    /// Write a small sample project and run the whole pipeline on it, with recorded replies
+    Demo(DemoArgs),
+}
+
+/// What `demo` takes.
+#[derive(Debug, Clone, Args)]
+pub struct DemoArgs {
+    /// Where to write the project; must be empty or not there [default: code-commit-demo]
+    pub directory: Option<PathBuf>,
+
+    /// What is shown.
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// A command line that runs nothing: help, the version, or an error.
+#[derive(Debug)]
+pub struct Usage {
+    /// What to print, with its line end.
+    pub text: String,
+    /// Whether it is an error.
+    pub is_error: bool,
+}
+
+impl Cli {
+    /// Reads the command line.
+    ///
+    /// # Errors
+    /// [`Usage`] where it asks for help, or is wrong.
+    pub fn read(arguments: impl IntoIterator<Item = OsString>) -> Result<Self, Usage> {
+        Self::try_parse_from(arguments).map_err(|error| Usage {
+            text: format!("{}{}", error.render(), allowed(error.kind())),
+            is_error: error.use_stderr(),
+        })
+    }
+}
+
+/// What may stand in the place of what is wrong; clap itself names the values only.
+fn allowed(kind: ErrorKind) -> String {
+    if !matches!(
+        kind,
+        ErrorKind::UnknownArgument | ErrorKind::InvalidSubcommand
+    ) {
+        return String::new();
+    }
+    let command = Cli::command();
+    let flags = command.get_arguments().filter_map(|argument| {
+        let mut names = vec![argument.get_long()?];
+        names.extend(argument.get_visible_aliases().into_iter().flatten());
+        Some(
+            names
+                .into_iter()
+                .map(|name| format!("`--{name}`"))
+                .collect::<Vec<_>>()
+                .join(" "),
+        )
+    });
+    let commands = command
+        .get_subcommands()
+        .map(|command| format!("`{}`", command.get_name()));
+    let names: Vec<String> = flags.chain(commands).collect();
+    format!(
+        "hint: allowed are {}, `--help`, `--version`\n",
+        names.join(", ")
+    )
+}
+
+/// Reads `90s`, `30m` or `1h`.
+fn parse_duration(text: &str) -> Result<Duration, String> {
+    const LONGEST: u64 = 30 * 24 * 3600;
+    let form = || "write it like `90s`, `30m` or `1h`".to_owned();
+    let (number, unit) = text
+        .split_at_checked(text.len().saturating_sub(1))
+        .ok_or_else(form)?;
+    let unit = match unit {
+        "s" => 1,
+        "m" => 60,
+        "h" => 3600,
+        _ => return Err(form()),
+    };
+    if !number.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(form());
+    }
+    let number: u64 = number.parse().map_err(|_| form())?;
+    match number.checked_mul(unit) {
+        Some(0) => Err("it must be longer than nothing".to_owned()),
+        Some(seconds) if seconds <= LONGEST => Ok(Duration::from_secs(seconds)),
+        _ => Err("it must be at most 30 days, `720h`".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(arguments: &[&str]) -> Result<Cli, Usage> {
+        Cli::read(
+            std::iter::once("code-commit")
+                .chain(arguments.iter().copied())
+                .map(Into::into),
+        )
+    }
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn durations_have_a_unit() {
+        for (text, seconds) in [
+            ("90s", 90),
+            ("30m", 1800),
+            ("1h", 3600),
+            ("720h", 2_592_000),
+        ] {
+            assert_eq!(
+                parse_duration(text),
+                Ok(Duration::from_secs(seconds)),
+                "{text}"
+            );
+        }
+        for text in [
+            "",
+            "s",
+            "90",
+            "1d",
+            "0s",
+            "-1s",
+            "+1s",
+            "1.5h",
+            "1 h",
+            "721h",
+            "99999999999999999999h",
+            "m1",
+            "1µ",
+        ] {
+            assert!(parse_duration(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_what_is_allowed() {
+        for (arguments, expected) in [
+            (
+                &["--modle", "gpt-5"][..],
+                &["'--modle'", "`--model`", "`--cc`", "`--replay`"][..],
+            ),
+            (&["--model", "gpt-4"], &["'gpt-4'", "gemini-2.5-pro, gpt-5"]),
+            (&["--timeout", "soon"], &["'soon'", "`90s`"]),
+            (&["dmeo"], &["'dmeo'", "`demo`"]),
+            (
+                &["--cc", "--build-timeout", "1m"],
+                &["--build-timeout", "cannot be used with"],
+            ),
+            (&["--model"], &["--model"]),
+        ] {
+            let usage = read(arguments).unwrap_err();
+            assert!(usage.is_error);
+            for part in expected {
+                assert!(usage.text.contains(part), "{arguments:?}: {}", usage.text);
+            }
+        }
+    }
+
+    #[test]
+    fn the_report_has_three_flags() {
+        for flag in ["--consistency-check", "--consistency", "--cc"] {
+            assert!(read(&[flag]).unwrap().consistency_check, "{flag}");
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Directory handles that cannot lead out of the root, even while the tree is being changed.
+//!
+//! Opens and makes directories below a root, and nothing else. Guarantees that no symbolic link is
+//! followed and no mount point crossed on the way to a handle: `openat2` where the kernel has it,
+//! else one `O_NOFOLLOW` step a name. What is done through a handle stays in that directory,
+//! whatever its path has become since.
+
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use rustix::fs::{Mode, OFlags, mkdirat, open, openat};
+use rustix::io::Errno;
+
+const DIRECTORY: OFlags = OFlags::DIRECTORY
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC)
+    .union(OFlags::RDONLY);
+
+/// The root that nothing leads out of.
+#[derive(Debug)]
+pub struct Root(OwnedFd);
+
+impl Root {
+    /// Opens the root itself; its own path is trusted.
+    pub fn open(path: &Path) -> Result<Self, Errno> {
+        let flags = OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::RDONLY;
+        open(path, flags, Mode::empty()).map(Self)
+    }
+
+    /// A handle on the directory `path`, plain names joined by `/`; "" is the root.
+    pub fn directory(&self, path: &str) -> Result<OwnedFd, Errno> {
+        let path = if path.is_empty() { "." } else { path };
+        match self.open_beneath(path) {
+            Err(Errno::NOSYS) => self.walk(path),
+            other => other,
+        }
+    }
+
+    /// As [`directory`](Self::directory), but makes what is missing, and says which it made.
+    pub fn ensure_directory(
+        &self,
+        path: &str,
+        made: &mut dyn FnMut(&str),
+    ) -> Result<OwnedFd, Errno> {
+        match self.directory(path) {
+            Err(Errno::NOENT) => {}
+            other => return other,
+        }
+        let (parent, name) = path.rsplit_once('/').unwrap_or(("", path));
+        let parent = self.ensure_directory(parent, made)?;
+        match mkdirat(&parent, name, Mode::from_raw_mode(0o777)) {
+            Ok(()) => made(path),
+            // Somebody else was faster; what counts is that it can be opened.
+            Err(Errno::EXIST) => {}
+            Err(errno) => return Err(errno),
+        }
+        self.directory(path)
+    }
+
+    #[cfg(target_os = "linux")]
+    fn open_beneath(&self, path: &str) -> Result<OwnedFd, Errno> {
+        use rustix::fs::{ResolveFlags, openat2};
+        let resolve = ResolveFlags::BENEATH
+            | ResolveFlags::NO_SYMLINKS
+            | ResolveFlags::NO_MAGICLINKS
+            | ResolveFlags::NO_XDEV;
+        loop {
+            match openat2(&self.0, path, DIRECTORY, Mode::empty(), resolve) {
+                // Somebody renames directories under way, and the kernel could not be sure.
+                Err(Errno::AGAIN | Errno::INTR) => {}
+                other => return other,
+            }
+        }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn open_beneath(&self, _path: &str) -> Result<OwnedFd, Errno> {
+        Err(Errno::NOSYS)
+    }
+
+    /// One step a name, no link followed.
+    fn walk(&self, path: &str) -> Result<OwnedFd, Errno> {
+        let mut handle = self.0.try_clone().map_err(|_| Errno::MFILE)?;
+        for name in path.split('/').filter(|name| *name != ".") {
+            handle = openat(&handle, name, DIRECTORY, Mode::empty())?;
+        }
+        Ok(handle)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn no_way_leads_out_of_the_root_or_through_a_link() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().join("root");
+        fs::create_dir_all(root.join("a/b")).unwrap();
+        fs::create_dir(dir.path().join("outside")).unwrap();
+        symlink("../outside", root.join("out")).unwrap();
+        symlink("a", root.join("in")).unwrap();
+        fs::write(root.join("file"), "").unwrap();
+        let handle = Root::open(&root).unwrap();
+        for open in [Root::directory, Root::walk] {
+            assert!(open(&handle, "a/b").is_ok());
+            for barred in ["out", "out/x", "in/b", "file", "missing"] {
+                assert!(open(&handle, barred).is_err(), "{barred}");
+            }
+        }
+        assert!(handle.directory("..").is_err());
+    }
+
+    #[test]
+    fn missing_directories_are_made_and_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let handle = Root::open(dir.path()).unwrap();
+        let mut made = Vec::new();
+        handle
+            .ensure_directory("a/b", &mut |path| made.push(path.to_owned()))
+            .unwrap();
+        handle
+            .ensure_directory("a/c", &mut |path| made.push(path.to_owned()))
+            .unwrap();
+        assert_eq!(made, ["a", "a/b", "a/c"]);
+    }
+}

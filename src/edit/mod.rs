@@ -1,0 +1,156 @@
+//! From untrusted text to changed files: parse, verify, apply.
+//!
+//! `parse` and `spelling` are pure, `verify` only looks, `apply` writes. Guarantees that nothing is
+//! written that [`PathPolicy::verify`] has not passed: only it makes a [`VerifiedEdits`], and
+//! [`apply::apply`] takes nothing else.
+
+pub mod apply;
+mod beneath;
+mod parse;
+mod rule;
+mod spelling;
+mod verify;
+
+use std::fmt;
+use std::ops::{Deref, Range};
+use std::sync::Arc;
+
+pub use parse::{ParsedReply, parse};
+pub use rule::Rule;
+pub use verify::{PathPolicy, Program, VerifiedEdit, VerifiedEdits, VerifyError};
+
+/// The new content of a file: a part of the reply, shared rather than copied.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Content {
+    reply: Arc<String>,
+    range: Range<usize>,
+}
+
+impl Deref for Content {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        // The parser takes its ranges from the reply itself, at line borders.
+        self.reply.get(self.range.clone()).unwrap_or_default()
+    }
+}
+
+impl fmt::Debug for Content {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&**self, f)
+    }
+}
+
+/// What is to be done to a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Action {
+    /// It gets this content, and is made where it is not there.
+    Write(Content),
+    /// It is removed.
+    Remove,
+}
+
+/// An edit as the reply asks for it; its path is untrusted text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileEdit {
+    /// The path as it stands in the reply.
+    pub path: String,
+    /// The line of the reply that names it, from 1 on.
+    pub line: usize,
+    /// What to do.
+    pub action: Action,
+}
+
+/// One thing that is wrong with a reply.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Fault {
+    /// The grammar is broken.
+    #[error("line {line}: {fault}")]
+    Grammar {
+        /// The reply's line, from 1 on.
+        line: usize,
+        /// What is wrong there.
+        fault: GrammarFault,
+    },
+    /// A path is not allowed.
+    #[error("line {line}: `{}` {rule} [{}]", .path.escape_debug(), .rule.name())]
+    Path {
+        /// The reply's line that names the path, from 1 on.
+        line: usize,
+        /// The path.
+        path: String,
+        /// The rule that it breaks.
+        rule: Rule,
+    },
+}
+
+/// A way to break the reply's grammar.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum GrammarFault {
+    /// `^^^` with nothing behind it.
+    #[error("`^^^` without a path")]
+    NoPath,
+    /// `^^^end` where no block is open.
+    #[error("`^^^end` outside a block")]
+    StrayEnd,
+    /// `^^^delete` that is not right under an opening line.
+    #[error("`^^^delete` that is not right under its `^^^path` line")]
+    StrayDelete,
+    /// A line of a body that begins like a fence.
+    #[error(
+        "`{}` inside the block of `{}` from line {opened}, whose `^^^end` is missing",
+        .found.escape_debug(), .path.escape_debug()
+    )]
+    FenceInBlock {
+        /// The line.
+        found: String,
+        /// The block's path.
+        path: String,
+        /// The block's first line.
+        opened: usize,
+    },
+    /// The reply ends inside a block.
+    #[error("the block of `{}` has no `^^^end`", .path.escape_debug())]
+    NoEnd {
+        /// The block's path.
+        path: String,
+    },
+    /// A file and a file below it are both to be written.
+    #[error(
+        "`{}` is to be a file, but `{}` is written too",
+        .path.escape_debug(), .below.escape_debug()
+    )]
+    FileAndDirectory {
+        /// The file.
+        path: String,
+        /// The file below it.
+        below: String,
+    },
+}
+
+/// A reply of which nothing is applied, with all that is wrong with it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rejection {
+    /// At least one, in the order of the reply's lines.
+    pub faults: Vec<Fault>,
+}
+
+impl fmt::Display for Rejection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let faults = if self.faults.len() == 1 {
+            "fault"
+        } else {
+            "faults"
+        };
+        write!(
+            f,
+            "the reply is rejected for {} {faults}",
+            self.faults.len()
+        )?;
+        self.faults
+            .iter()
+            .try_for_each(|fault| write!(f, "\n  {fault}"))
+    }
+}
+
+impl std::error::Error for Rejection {}

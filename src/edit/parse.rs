@@ -1,0 +1,467 @@
+//! Finds the edits in a reply, by the contract's grammar. Pure.
+//!
+//! Guarantees that bodies are the reply's bytes exactly, and that no block ever swallows another:
+//! a line in a body that begins like a fence is a fault.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use memchr::{memchr, memchr_iter, memmem};
+
+use super::{Action, Content, Fault, FileEdit, GrammarFault};
+
+/// A fence has at least this many carets.
+const FENCE: &str = "^^^";
+
+/// What a reply asks for, and what is wrong with its grammar.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ParsedReply {
+    /// The edits, at most one a path, sorted by path.
+    pub edits: Vec<FileEdit>,
+    /// The grammar's faults; a reply with one is not to be applied.
+    pub faults: Vec<Fault>,
+    /// The paths that more than one block names; the last block counts.
+    pub repeated: Vec<String>,
+}
+
+/// Parses a reply.
+#[must_use]
+pub fn parse(reply: &Arc<String>) -> ParsedReply {
+    let mut parser = Parser::new(reply);
+    for fence in fence_lines(reply) {
+        parser.fence(&fence);
+    }
+    parser.finish()
+}
+
+/// A line of the reply that begins with a fence.
+struct FenceLine<'r> {
+    /// Offset of its first byte.
+    start: usize,
+    /// Offset of the line behind it.
+    next: usize,
+    /// How many carets it begins with.
+    carets: usize,
+    /// What stands behind the carets, less the line end.
+    rest: &'r str,
+    /// Whether the line ends with `\r\n`; `None` where it does not end at all.
+    crlf: Option<bool>,
+}
+
+/// What a fence line says.
+enum Word<'r> {
+    End,
+    Delete,
+    Path(&'r str),
+}
+
+impl<'r> FenceLine<'r> {
+    fn at(reply: &'r str, start: usize) -> Self {
+        let line = &reply[start..];
+        let newline = memchr(b'\n', line.as_bytes());
+        let whole = &line[..newline.unwrap_or(line.len())];
+        let rest = whole.trim_start_matches('^');
+        Self {
+            start,
+            next: start + newline.map_or(line.len(), |end| end + 1),
+            carets: whole.len() - rest.len(),
+            rest,
+            crlf: newline.map(|_| rest.ends_with('\r')),
+        }
+    }
+
+    fn word(&self) -> Word<'r> {
+        match self.rest.trim_end_matches([' ', '\t', '\r']) {
+            "end" => Word::End,
+            "delete" => Word::Delete,
+            "" => Word::Path(""),
+            _ => Word::Path(self.rest),
+        }
+    }
+}
+
+fn fence_lines(reply: &str) -> impl Iterator<Item = FenceLine<'_>> {
+    let first = reply.starts_with(FENCE).then_some(0);
+    let others = memmem::find_iter(reply.as_bytes(), b"\n^^^").map(|newline| newline + 1);
+    first
+        .into_iter()
+        .chain(others)
+        .map(|start| FenceLine::at(reply, start))
+}
+
+/// A block that has been opened.
+struct Open {
+    path: String,
+    carets: usize,
+    /// Offset of the opening line.
+    start: usize,
+    /// Offset of the body.
+    body: usize,
+}
+
+struct Parser<'r> {
+    reply: &'r Arc<String>,
+    open: Option<Open>,
+    edits: Vec<FileEdit>,
+    faults: Vec<Fault>,
+    /// Whether every fence line so far ends with `\r\n`.
+    all_crlf: bool,
+    lines: LineCounter<'r>,
+}
+
+impl<'r> Parser<'r> {
+    fn new(reply: &'r Arc<String>) -> Self {
+        Self {
+            reply,
+            open: None,
+            edits: Vec::new(),
+            faults: Vec::new(),
+            all_crlf: true,
+            lines: LineCounter {
+                text: reply,
+                at: 0,
+                line: 1,
+            },
+        }
+    }
+
+    fn fence(&mut self, fence: &FenceLine<'r>) {
+        // A shorter fence inside a block is a line of the body.
+        if self
+            .open
+            .as_ref()
+            .is_some_and(|open| fence.carets < open.carets)
+        {
+            return;
+        }
+        self.all_crlf &= fence.crlf.unwrap_or(true);
+        match self.open.take() {
+            None => self.outside(fence),
+            Some(open) => self.inside(open, fence),
+        }
+    }
+
+    fn outside(&mut self, fence: &FenceLine<'r>) {
+        match fence.word() {
+            Word::End => self.fault(fence.start, GrammarFault::StrayEnd),
+            Word::Delete => self.fault(fence.start, GrammarFault::StrayDelete),
+            Word::Path(path) => self.opening(path, fence),
+        }
+    }
+
+    fn opening(&mut self, path: &str, fence: &FenceLine<'r>) {
+        if path.is_empty() {
+            self.fault(fence.start, GrammarFault::NoPath);
+        }
+        self.open = Some(Open {
+            path: path.to_owned(),
+            carets: fence.carets,
+            start: fence.start,
+            body: fence.next,
+        });
+    }
+
+    fn inside(&mut self, open: Open, fence: &FenceLine<'r>) {
+        let same_length = fence.carets == open.carets;
+        match fence.word() {
+            Word::End if same_length => {
+                let content = Content {
+                    reply: Arc::clone(self.reply),
+                    range: open.body..fence.start,
+                };
+                self.edit(open, Action::Write(content));
+            }
+            Word::Delete if same_length && fence.start == open.body => {
+                self.edit(open, Action::Remove);
+            }
+            word => {
+                let opened = self.lines.of(open.start);
+                let found = format!("{}{}", "^".repeat(fence.carets), fence.rest);
+                let fault = GrammarFault::FenceInBlock {
+                    found,
+                    path: open.path,
+                    opened,
+                };
+                self.fault(fence.start, fault);
+                // Most likely the block's end is missing: what follows is judged from here on.
+                if let Word::Path(path) = word {
+                    self.opening(path, fence);
+                }
+            }
+        }
+    }
+
+    fn edit(&mut self, open: Open, action: Action) {
+        // A block without a path is a fault already.
+        if !open.path.is_empty() {
+            let line = self.lines.of(open.start);
+            self.edits.push(FileEdit {
+                path: open.path,
+                line,
+                action,
+            });
+        }
+    }
+
+    fn fault(&mut self, at: usize, fault: GrammarFault) {
+        let line = self.lines.of(at);
+        self.faults.push(Fault::Grammar { line, fault });
+    }
+
+    fn finish(mut self) -> ParsedReply {
+        if let Some(open) = self.open.take() {
+            self.fault(open.start, GrammarFault::NoEnd { path: open.path });
+        }
+        if self.all_crlf {
+            for edit in &mut self.edits {
+                if edit.path.ends_with('\r') {
+                    edit.path.pop();
+                }
+            }
+        }
+        let (edits, repeated) = last_of_each_path(self.edits);
+        let mut faults = self.faults;
+        faults.extend(files_that_are_directories(&edits));
+        ParsedReply {
+            edits,
+            faults,
+            repeated,
+        }
+    }
+}
+
+/// Tells the line of an offset; cheap where the offsets mostly grow.
+struct LineCounter<'r> {
+    text: &'r str,
+    at: usize,
+    line: usize,
+}
+
+impl LineCounter<'_> {
+    fn of(&mut self, offset: usize) -> usize {
+        if offset < self.at {
+            (self.at, self.line) = (0, 1);
+        }
+        self.line += memchr_iter(b'\n', &self.text.as_bytes()[self.at..offset]).count();
+        self.at = offset;
+        self.line
+    }
+}
+
+fn last_of_each_path(edits: Vec<FileEdit>) -> (Vec<FileEdit>, Vec<String>) {
+    let mut last: HashMap<String, FileEdit> = HashMap::with_capacity(edits.len());
+    let mut repeated = Vec::new();
+    for edit in edits {
+        if let Some(earlier) = last.insert(edit.path.clone(), edit) {
+            repeated.push(earlier.path);
+        }
+    }
+    repeated.sort();
+    repeated.dedup();
+    let mut edits: Vec<FileEdit> = last.into_values().collect();
+    edits.sort_by(|a, b| a.path.cmp(&b.path));
+    (edits, repeated)
+}
+
+/// Faults for files that would have to be directories at the same time.
+fn files_that_are_directories(edits: &[FileEdit]) -> Vec<Fault> {
+    let written = || {
+        edits
+            .iter()
+            .filter(|edit| matches!(edit.action, Action::Write(_)))
+    };
+    let paths: HashSet<&str> = written().map(|edit| edit.path.as_str()).collect();
+    let mut faults = Vec::new();
+    for edit in written() {
+        let above = edit
+            .path
+            .match_indices('/')
+            .map(|(slash, _)| &edit.path[..slash]);
+        for path in above.filter(|path| paths.contains(path)) {
+            let (path, below) = (path.to_owned(), edit.path.clone());
+            let fault = GrammarFault::FileAndDirectory { path, below };
+            faults.push(Fault::Grammar {
+                line: edit.line,
+                fault,
+            });
+        }
+    }
+    faults
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// The edits as `path=content`, removals as `path!`; or the faults.
+    fn summary(reply: &str) -> Result<Vec<String>, Vec<String>> {
+        let parsed = parse(&Arc::new(reply.to_owned()));
+        if !parsed.faults.is_empty() {
+            return Err(parsed.faults.iter().map(ToString::to_string).collect());
+        }
+        Ok(parsed
+            .edits
+            .iter()
+            .map(|edit| match &edit.action {
+                Action::Write(content) => format!("{}={}", edit.path, &**content),
+                Action::Remove => format!("{}!", edit.path),
+            })
+            .collect())
+    }
+
+    #[test]
+    fn a_block_is_taken_byte_by_byte() {
+        for (reply, expected) in [
+            ("^^^a\nx\n^^^end\n", vec!["a=x\n"]),
+            ("^^^a\nx\n^^^end", vec!["a=x\n"]),
+            (
+                "prose\n^^^a\n\n  x\t \n\n^^^end\nmore prose",
+                vec!["a=\n  x\t \n\n"],
+            ),
+            ("^^^a\n^^^end\n", vec!["a="]),
+            ("^^^a\n\n^^^end\n", vec!["a=\n"]),
+            ("^^^a\n^^^delete\n", vec!["a!"]),
+            (
+                "^^^a\n^^^delete \t\r\n^^^b\nx\n^^^end \n",
+                vec!["a!", "b=x\n"],
+            ),
+            ("^^^b\n1\n^^^end\n^^^a\n2\n^^^end", vec!["a=2\n", "b=1\n"]),
+            (" ^^^a\n ^^^end\n", vec![]),
+            ("just prose, no ^^^a fences\n^^ nor these", vec![]),
+            ("", vec![]),
+            ("^^^a\nx^^^end\n^^^end", vec!["a=x^^^end\n"]),
+            (
+                "^^^a\n\u{1F600}\0\r\n\u{feff}\n^^^end",
+                vec!["a=\u{1F600}\0\r\n\u{feff}\n"],
+            ),
+            ("^^^a\nstray \r here\r\n^^^end", vec!["a=stray \r here\r\n"]),
+        ] {
+            assert_eq!(summary(reply).unwrap(), expected, "{reply:?}");
+        }
+    }
+
+    #[test]
+    fn crlf_belongs_to_the_path_unless_every_fence_line_ends_so() {
+        assert_eq!(summary("^^^a\r\nx\r\n^^^end\r\n").unwrap(), ["a=x\r\n"]);
+        assert_eq!(
+            summary("^^^a\r\n^^^delete\r\n^^^b\r\nx\n^^^end\r\n").unwrap(),
+            ["a!", "b=x\n"]
+        );
+        // The last line does not end at all, so it says nothing.
+        assert_eq!(summary("^^^a\r\nx\r\n^^^end").unwrap(), ["a=x\r\n"]);
+        assert_eq!(summary("^^^a\r\nx\n^^^end\n").unwrap(), ["a\r=x\n"]);
+        assert_eq!(summary("^^^a\r\r\nx\n^^^end\r\n").unwrap(), ["a\r=x\n"]);
+        assert_eq!(summary("^^^a \nx\n^^^end\n").unwrap(), ["a =x\n"]);
+    }
+
+    #[test]
+    fn a_longer_fence_holds_shorter_ones() {
+        for (reply, expected) in [
+            ("^^^^a\n^^^b\n^^^end\n^^^^end", vec!["a=^^^b\n^^^end\n"]),
+            ("^^^^a\n^^^delete\n^^^^end", vec!["a=^^^delete\n"]),
+            (
+                "^^^^^^a\n^^^^^x\n^^^^^^end\n^^^b\n^^^end",
+                vec!["a=^^^^^x\n", "b="],
+            ),
+            ("^^^^a\n^^^^delete", vec!["a!"]),
+        ] {
+            assert_eq!(summary(reply).unwrap(), expected, "{reply:?}");
+        }
+    }
+
+    #[test]
+    fn every_fault_is_named_with_its_line() {
+        for (reply, expected) in [
+            ("^^^\nx\n^^^end", vec!["line 1: `^^^` without a path"]),
+            ("^^^ \t\r\n^^^end", vec!["line 1: `^^^` without a path"]),
+            ("x\n^^^end", vec!["line 2: `^^^end` outside a block"]),
+            ("^^^^end", vec!["line 1: `^^^end` outside a block"]),
+            (
+                "^^^delete",
+                vec!["line 1: `^^^delete` that is not right under its `^^^path` line"],
+            ),
+            (
+                "^^^a\n^^^delete\n^^^end",
+                vec!["line 3: `^^^end` outside a block"],
+            ),
+            ("^^^a\nx", vec!["line 1: the block of `a` has no `^^^end`"]),
+            (
+                "^^^a\nx\n^^^ end",
+                vec![
+                    "line 3: `^^^ end` inside the block of `a` from line 1, whose `^^^end` is missing",
+                    "line 3: the block of ` end` has no `^^^end`",
+                ],
+            ),
+            (
+                "^^^a\nx\n^^^b\ny\n^^^end",
+                vec![
+                    "line 3: `^^^b` inside the block of `a` from line 1, whose `^^^end` is missing",
+                ],
+            ),
+            (
+                "^^^a\nx\n^^^delete\n",
+                vec![
+                    "line 3: `^^^delete` inside the block of `a` from line 1, whose `^^^end` is missing",
+                ],
+            ),
+            (
+                "^^^a\nx\n^^^^end\n",
+                vec![
+                    "line 3: `^^^^end` inside the block of `a` from line 1, whose `^^^end` is missing",
+                ],
+            ),
+            (
+                "^^^^a\nx\n^^^end\n",
+                vec!["line 1: the block of `a` has no `^^^end`"],
+            ),
+            (
+                "^^^a/b\n^^^end\n^^^a\n^^^end\n",
+                vec!["line 1: `a` is to be a file, but `a/b` is written too"],
+            ),
+            (
+                "^^^end\n^^^\n^^^end\n^^^x",
+                vec![
+                    "line 1: `^^^end` outside a block",
+                    "line 2: `^^^` without a path",
+                    "line 4: the block of `x` has no `^^^end`",
+                ],
+            ),
+        ] {
+            assert_eq!(summary(reply).unwrap_err(), expected, "{reply:?}");
+        }
+    }
+
+    #[test]
+    fn the_later_block_of_a_path_counts() {
+        let parsed = parse(&Arc::new(
+            "^^^a\n1\n^^^end\n^^^a\n^^^delete\n^^^a\n2\n^^^end".to_owned(),
+        ));
+        assert_eq!(parsed.repeated, ["a"]);
+        assert_eq!(parsed.edits.len(), 1);
+        assert_eq!(parsed.edits[0].line, 6);
+        // A removed file makes way for a directory of its name as far as the grammar goes.
+        assert!(summary("^^^a\n^^^delete\n^^^a/b\n^^^end").is_ok());
+    }
+
+    proptest! {
+        #[test]
+        fn any_bodies_come_back_as_they_went_in(
+            bodies in prop::collection::btree_map("[a-z]{1,4}[.][a-z]", "([^^\n][^\n]{0,9}|\\^{0,2}[a-z ]?|)(\n([^^\n][^\n]{0,9}|))*\n|", 0..6),
+            prose in "([^^\n][^\n]{0,20}\n)?",
+        ) {
+            let reply: String = bodies.iter()
+                .map(|(path, body)| format!("{prose}^^^{path}\n{body}^^^end\n")).collect();
+            let expected: Vec<String> = bodies.iter().map(|(path, body)| format!("{path}={body}")).collect();
+            prop_assert_eq!(summary(&reply).unwrap(), expected);
+        }
+
+        #[test]
+        fn no_text_makes_it_panic(reply in "([\\^ab/\r\n ]|\\^\\^\\^|end|delete|\n)*") {
+            let parsed = parse(&Arc::new(reply));
+            for edit in &parsed.edits {
+                prop_assert!(!edit.path.is_empty() && !edit.path.contains('\n'));
+            }
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! What a path's spelling alone tells: its form, and the protected names. Pure.
+//!
+//! Guarantees that a path which passes is relative, of plain names, and means the same file on
+//! Linux, macOS and Windows, so that none of them is another spelling of a protected one. After
+//! git's `verify_path` and its tests (t1014, t0060, t7450), and Windows' naming rules.
+
+use unicode_normalization::{UnicodeNormalization, is_nfc};
+
+use super::Rule;
+
+/// The files below the root that no reply may touch.
+pub const PROTECTED_FILES: [&str; 6] = [
+    ".gitignore",
+    "Cargo.lock",
+    "build.sh",
+    "codeRollup.sh",
+    "LLMInstructions.md",
+    "UserSpecification.md",
+];
+
+/// The directories below the root that no reply may touch, besides `.git` at any depth.
+pub const PROTECTED_DIRECTORIES: [&str; 3] = ["agent-config", "logs", "target"];
+
+/// No file system in use takes longer names, in bytes.
+const LONGEST_NAME: usize = 255;
+/// Linux' limit for a whole path is 4,096 bytes; the root's own path needs some of it.
+const LONGEST_PATH: usize = 4000;
+
+/// The rule that the spelling of `path` breaks; what is protected comes before what is odd.
+pub fn broken_rule(path: &str) -> Option<Rule> {
+    // Nearly every path is of this kind, and breaks no rule of characters.
+    let plain = path
+        .bytes()
+        .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'/' | b'.' | b'_' | b'-'));
+    protected_rule(path)
+        .or_else(|| if plain { None } else { character_rule(path) })
+        .or_else(|| form_rule(path))
+        .or_else(|| path.split('/').find_map(name_rule))
+}
+
+/// Whether the spelling is one of a protected path's. Separators and names are read as any system
+/// might read them.
+fn protected_rule(path: &str) -> Option<Rule> {
+    let mut names = path
+        .split(['/', '\\'])
+        .map(fold)
+        .filter(|name| !name.is_empty());
+    let first = names.next()?;
+    if PROTECTED_DIRECTORIES
+        .iter()
+        .any(|name| is_spelling_of(&first, name))
+    {
+        return Some(Rule::ProtectedDirectory);
+    }
+    let mut rest = names.peekable();
+    let at_root = rest.peek().is_none();
+    if at_root
+        && PROTECTED_FILES
+            .iter()
+            .any(|name| is_spelling_of(&first, name))
+    {
+        return Some(Rule::ProtectedFile);
+    }
+    std::iter::once(first).chain(rest).find_map(|name| {
+        if is_spelling_of(&name, ".git") {
+            Some(Rule::ProtectedGit)
+        } else if is_spelling_of(&name, ".gitignore") || is_hashed_gitignore(&name) {
+            Some(Rule::ProtectedFile)
+        } else {
+            None
+        }
+    })
+}
+
+/// A name as the most forgiving file system would see it: compatibility forms resolved, invisible
+/// characters dropped (HFS+), lower case (APFS, NTFS), no alternate stream, no dots or blanks at
+/// the end (NTFS).
+pub fn fold(name: &str) -> String {
+    let lower = if name.is_ascii() {
+        name.to_ascii_lowercase()
+    } else {
+        let visible = name.nfkc().filter(|c| !is_ignorable(*c));
+        visible.flat_map(char::to_lowercase).collect()
+    };
+    let without_stream = lower.split(':').next().unwrap_or_default();
+    without_stream.trim_end_matches(['.', ' ']).to_owned()
+}
+
+/// Whether a folded name is `protected`, or the short name that Windows gives it: up to six of its
+/// letters, `~` and a digit, and up to three letters of the extension.
+fn is_spelling_of(folded: &str, protected: &str) -> bool {
+    let protected = protected.to_ascii_lowercase();
+    if folded == protected {
+        return true;
+    }
+    let Some((stem, number)) = folded.split_once('~') else {
+        return false;
+    };
+    let digits = number.split('.').next().unwrap_or_default();
+    let bare = protected.trim_start_matches('.');
+    let base: String = bare
+        .split('.')
+        .next()
+        .unwrap_or_default()
+        .chars()
+        .take(6)
+        .collect();
+    stem == base && !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// The short name that Windows gives `.gitignore` where `GITIGN~1` to `~4` are taken.
+fn is_hashed_gitignore(folded: &str) -> bool {
+    folded
+        .split_once('~')
+        .is_some_and(|(stem, _)| stem == "gi250a")
+}
+
+fn character_rule(path: &str) -> Option<Rule> {
+    if path.chars().any(char::is_control) {
+        Some(Rule::Control)
+    } else if path.contains('\\') {
+        Some(Rule::Backslash)
+    } else if path.contains(':') {
+        Some(Rule::Colon)
+    } else if path.chars().any(is_deceptive) {
+        Some(Rule::Unicode)
+    } else if !is_nfc(path) {
+        Some(Rule::NotNfc)
+    } else if path.contains(['<', '>', '"', '|', '?', '*']) {
+        Some(Rule::BadChar)
+    } else {
+        None
+    }
+}
+
+fn form_rule(path: &str) -> Option<Rule> {
+    if path.starts_with('/') {
+        Some(Rule::Absolute)
+    } else if path.starts_with('~') {
+        Some(Rule::Tilde)
+    } else if path.len() > LONGEST_PATH {
+        Some(Rule::NameTooLong)
+    } else {
+        None
+    }
+}
+
+fn name_rule(name: &str) -> Option<Rule> {
+    match name {
+        "" => Some(Rule::EmptyComponent),
+        "." | ".." => Some(Rule::DotComponent),
+        _ if name.len() > LONGEST_NAME => Some(Rule::NameTooLong),
+        _ if is_device(name) => Some(Rule::Reserved),
+        _ if name.ends_with(['.', ' ']) => Some(Rule::TrailingDotSpace),
+        _ if name.starts_with(' ') => Some(Rule::LeadingSpace),
+        _ => None,
+    }
+}
+
+/// Names that Windows keeps for devices, whatever extension follows.
+fn is_device(name: &str) -> bool {
+    let folded: String = name.nfkc().collect::<String>().to_ascii_lowercase();
+    let base = folded
+        .split('.')
+        .next()
+        .unwrap_or_default()
+        .trim_end_matches(' ');
+    let numbered = |prefix: &str| {
+        base.strip_prefix(prefix)
+            .is_some_and(|n| n.len() == 1 && n.as_bytes()[0].is_ascii_digit())
+    };
+    matches!(
+        base,
+        "con" | "prn" | "aux" | "nul" | "conin$" | "conout$" | "clock$"
+    ) || numbered("com")
+        || numbered("lpt")
+}
+
+/// Characters that hide, turn text around, or pass for a separator or a dot.
+fn is_deceptive(c: char) -> bool {
+    if c.is_ascii() {
+        return false;
+    }
+    is_ignorable(c)
+        || c.is_whitespace()
+        || matches!(
+            c,
+            '\u{2044}' | '\u{2215}' | '\u{29f8}' | '\u{2216}' | '\u{29f5}' | '\u{fffd}'
+        )
+        || std::iter::once(c)
+            .nfkc()
+            .any(|plain| plain.is_ascii() && !plain.is_ascii_alphanumeric())
+}
+
+/// Unicode's `Default_Ignorable_Code_Point`, which has HFS+'s sixteen ignored ones in it.
+fn is_ignorable(c: char) -> bool {
+    matches!(c,
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}'
+        | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}'
+        | '\u{fff0}'..='\u{fff8}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
+        | '\u{e0000}'..='\u{e0fff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use path_clean::PathClean as _;
+    use proptest::prelude::*;
+    use std::path::{Component, Path};
+
+    #[test]
+    fn what_the_prompts_protect_is_protected() {
+        for prompt in [crate::prompt::COMMIT_INITIAL, crate::prompt::COMMIT_REPAIR] {
+            let listed: Vec<&str> = prompt
+                .lines()
+                .filter_map(|line| line.strip_prefix("+ "))
+                .collect();
+            assert_eq!(listed.len(), 11, "the prompt's list has changed");
+            for entry in listed
+                .iter()
+                .filter(|entry| !entry.contains(".gitignore file"))
+            {
+                let path = match entry.strip_prefix("anything in the ") {
+                    Some(folder) => format!("{}/x", folder.strip_suffix(" folder").unwrap()),
+                    None => (*entry).to_owned(),
+                };
+                let rule = broken_rule(&path).map(Rule::name).unwrap_or_default();
+                assert!(rule.starts_with("Protected"), "`{path}`: {rule}");
+            }
+        }
+    }
+
+    #[test]
+    fn spellings_beyond_the_corpus() {
+        for (path, expected) in [
+            ("AGENT-~1/x", Some(Rule::ProtectedDirectory)),
+            ("CARGO~1.LOC", Some(Rule::ProtectedFile)),
+            ("codero~2.sh", Some(Rule::ProtectedFile)),
+            ("agent-con\u{fb01}g/x", Some(Rule::ProtectedDirectory)),
+            ("a/b/.GITIGNORE ", Some(Rule::ProtectedFile)),
+            ("src/Cargo.lock", None),
+            ("targets/x", None),
+            ("src/target/x", None),
+            (" a", Some(Rule::LeadingSpace)),
+            ("a/ b", Some(Rule::LeadingSpace)),
+            ("a\u{a0}b", Some(Rule::Unicode)),
+            ("a|b", Some(Rule::BadChar)),
+            ("a*b", Some(Rule::BadChar)),
+            ("conin$", Some(Rule::Reserved)),
+            ("console.rs", None),
+            ("com10", None),
+            ("~x", Some(Rule::Tilde)),
+            ("x~", None),
+            ("x~1", None),
+            ("\u{65e5}\u{672c}/\u{8a9e}.rs", None),
+        ] {
+            assert_eq!(broken_rule(path), expected, "{path}");
+        }
+        assert_eq!(broken_rule(&["a"; 2001].join("/")), Some(Rule::NameTooLong));
+    }
+
+    proptest! {
+        #[test]
+        fn a_path_that_passes_is_plain_and_relative(path in r"([a./~: \\]|\.\.|//|\.git|\PC|\u{202e})*") {
+            if broken_rule(&path).is_none() && !path.is_empty() {
+                let plain = Path::new(&path);
+                prop_assert_eq!(plain.clean(), plain);
+                prop_assert!(plain.components().all(|c| matches!(c, Component::Normal(_))));
+            }
+        }
+    }
+}

@@ -1,0 +1,209 @@
+use std::collections::BTreeMap;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::net::UnixListener;
+use std::process::Command;
+use std::sync::Arc;
+
+use tempfile::TempDir;
+
+use super::*;
+use crate::edit::parse;
+
+/// The project that `fixtures/paths.tsv` speaks of. Some of its things only root can make; the
+/// names of those that could not be made are returned.
+fn corpus_project() -> (TempDir, Vec<&'static str>, Option<Unmount>) {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("root");
+    for folder in [
+        "src",
+        "sub",
+        "agent-config",
+        "submod",
+        "mnt",
+        ".git",
+        "scratch",
+    ] {
+        fs::create_dir_all(root.join(folder)).unwrap();
+    }
+    for (name, content) in [
+        (
+            ".gitignore",
+            "/agent-config\n/target\nscratch/\n!scratch/keep.rs\n*.secret\n!ok.secret\n.env\n/rooted.txt\n",
+        ),
+        ("sub/.gitignore", "gen/\n"),
+        ("src/main.rs", "fn main() {}\n"),
+        ("submod/.git", "gitdir: ../.git/modules/submod\n"),
+        ("hard.rs", "x"),
+        ("exec.sh", "#!/bin/sh\n"),
+        ("../outside.rs", "outside"),
+    ] {
+        fs::write(root.join(name), content).unwrap();
+    }
+    fs::create_dir(dir.path().join("outside")).unwrap();
+    for (name, target) in [
+        ("link_out", "../outside"),
+        ("link_in", "src"),
+        ("link_keys", "agent-config"),
+        ("link_file.rs", "../outside.rs"),
+        ("loop", "loop"),
+        ("proccwd", "/proc/self/cwd"),
+    ] {
+        symlink(target, root.join(name)).unwrap();
+    }
+    fs::hard_link(root.join("hard.rs"), root.join("hard2.rs")).unwrap();
+    fs::set_permissions(root.join("exec.sh"), fs::Permissions::from_mode(0o755)).unwrap();
+    UnixListener::bind(root.join("sock")).unwrap();
+    let mut missing = Vec::new();
+    let made = |command: &mut Command| command.output().is_ok_and(|output| output.status.success());
+    if !made(
+        Command::new("mknod")
+            .arg(root.join("devnull"))
+            .args(["c", "1", "3"]),
+    ) {
+        missing.push("devnull");
+    }
+    let mount = root.join("mnt");
+    let mounted = made(
+        Command::new("mount")
+            .arg("--bind")
+            .arg(dir.path().join("outside"))
+            .arg(&mount),
+    );
+    if !mounted {
+        missing.push("mnt/x.rs");
+    }
+    (dir, missing, mounted.then_some(Unmount(mount)))
+}
+
+struct Unmount(PathBuf);
+
+impl Drop for Unmount {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(&self.0).status();
+    }
+}
+
+/// Reads the escapes of `fixtures/paths.tsv`.
+fn unescape(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find('\\') {
+        out.push_str(&rest[..at]);
+        let escape = &rest[at + 1..];
+        let code = |digits| char::from_u32(u32::from_str_radix(digits, 16).unwrap()).unwrap();
+        let (c, length) = match escape.as_bytes()[0] {
+            b'x' => (code(&escape[1..3]), 3),
+            b'u' => {
+                let end = escape.find('}').unwrap();
+                (code(&escape[2..end]), end + 1)
+            }
+            b'n' => ('\n', 1),
+            b'r' => ('\r', 1),
+            b'"' => ('"', 1),
+            b'\\' => ('\\', 1),
+            other => panic!("unknown escape {other}"),
+        };
+        out.push(c);
+        rest = &escape[length..];
+    }
+    out + rest
+}
+
+fn rule_of(policy: &PathPolicy, path: &str) -> Option<Rule> {
+    let edit = FileEdit {
+        path: path.to_owned(),
+        line: 1,
+        action: Action::Remove,
+    };
+    let parsed = ParsedReply {
+        edits: vec![edit],
+        ..ParsedReply::default()
+    };
+    match policy.verify(parsed) {
+        Ok(_) => None,
+        Err(VerifyError::Rejected(rejection)) => match &rejection.faults[..] {
+            [Fault::Path { rule, .. }] => Some(*rule),
+            faults => panic!("{path}: {faults:?}"),
+        },
+        Err(error) => panic!("{path}: {error}"),
+    }
+}
+
+#[test]
+fn every_row_of_the_corpus_holds() {
+    let (dir, missing, _mount) = corpus_project();
+    let policy = PathPolicy::load(&dir.path().join("root"), None).unwrap();
+    let mut wrong = BTreeMap::new();
+    let mut rows = 0;
+    for line in include_str!("../../../fixtures/paths.tsv")
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+    {
+        let columns: Vec<&str> = line.split('\t').collect();
+        let (verdict, rule, path) = (columns[0], columns[1], unescape(columns[2]));
+        rows += 1;
+        if missing.contains(&path.as_str()) {
+            eprintln!("skipped: `{path}` could not be made by this user");
+            continue;
+        }
+        let found = rule_of(&policy, &path).map(Rule::name);
+        let holds = match (verdict, rule.strip_suffix('*')) {
+            ("accept", _) => found.is_none(),
+            (_, Some(prefix)) => found.is_some_and(|name| name.starts_with(prefix)),
+            _ => found == Some(rule),
+        };
+        if !holds {
+            wrong.insert(path, (verdict, rule, found));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert_eq!(rows, 109);
+}
+
+#[test]
+fn the_running_program_is_protected_by_path_and_by_identity() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("code-commit");
+    fs::write(&path, "").unwrap();
+    fs::hard_link(&path, dir.path().join("alias")).unwrap();
+    let policy = PathPolicy::load(dir.path(), Some(&Program { path })).unwrap();
+    assert_eq!(
+        rule_of(&policy, "code-commit"),
+        Some(Rule::ProtectedProgram)
+    );
+    assert_eq!(rule_of(&policy, "alias"), Some(Rule::ProtectedProgram));
+    assert_eq!(rule_of(&policy, "code-commit.md"), None);
+}
+
+#[test]
+fn all_faults_of_a_reply_are_found_in_the_order_of_its_lines() {
+    let dir = tempfile::tempdir().unwrap();
+    let reply = "^^^build.sh\n^^^end\n^^^end\n^^^../x\n^^^end\n^^^ok\n^^^end\n^^^A/x\n^^^end\n^^^a/y\n^^^end\n";
+    let policy = PathPolicy::load(dir.path(), None).unwrap();
+    let Err(VerifyError::Rejected(rejection)) = policy.verify(parse(&Arc::new(reply.to_owned())))
+    else {
+        panic!("the reply should be rejected");
+    };
+    let expected = "the reply is rejected for 4 faults\n  \
+        line 1: `build.sh` is a protected file [ProtectedFile]\n  \
+        line 3: `^^^end` outside a block\n  \
+        line 4: `../x` has `.` or `..` for a name [DotComponent]\n  \
+        line 10: `a/y` differs from another path in letter case only [CaseCollision]";
+    assert_eq!(rejection.to_string(), expected);
+}
+
+#[test]
+fn warnings_name_what_the_supervisor_should_look_at() {
+    let dir = tempfile::tempdir().unwrap();
+    let reply = "^^^build.rs\n^^^end\n^^^.cargo/config.toml\n^^^end\n^^^gone\n^^^delete\n^^^x\n^^^end\n^^^x\n^^^end\n";
+    let policy = PathPolicy::load(dir.path(), None).unwrap();
+    let verified = policy.verify(parse(&Arc::new(reply.to_owned()))).unwrap();
+    let expected = [
+        "the reply has more than one block for `x`; the last one counts",
+        "`.cargo/config.toml` runs code when the project is built",
+        "`build.rs` runs code when the project is built",
+        "`gone` is to be removed, but is not there",
+    ];
+    assert_eq!(verified.warnings(), expected);
+    assert_eq!(verified.edits().len(), 3);
+}

@@ -1,0 +1,80 @@
+//! What the process was started with, captured once by `main`: environment variables and clocks.
+//!
+//! Everything below `main` gets these as arguments, which keeps runs reproducible and tests parallel.
+
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
+use std::time::{Duration, Instant};
+
+use chrono::{DateTime, FixedOffset, Local};
+
+/// The variables in which API keys are commonly kept. `build.sh` does not get to see them, and what
+/// they hold is redacted like the keys in `agent-config`.
+pub const KEY_VARIABLES: [&str; 3] = ["GEMINI_API_KEY", "GOOGLE_API_KEY", "OPENAI_API_KEY"];
+
+/// A snapshot of the environment variables.
+#[derive(Debug, Clone, Default)]
+pub struct Environment(HashMap<OsString, OsString>);
+
+impl Environment {
+    /// The variable's value; `None` where it is unset, empty or not UTF-8.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.os(name)?.to_str()
+    }
+
+    /// The variable's value; `None` where it is unset or empty.
+    #[must_use]
+    pub fn os(&self, name: &str) -> Option<&OsStr> {
+        self.0
+            .get(OsStr::new(name))
+            .map(OsString::as_os_str)
+            .filter(|value| !value.is_empty())
+    }
+
+    /// The first of `names` that is set.
+    #[must_use]
+    pub fn first<'n>(&self, names: &[&'n str]) -> Option<(&'n str, &str)> {
+        names.iter().find_map(|name| Some((*name, self.get(name)?)))
+    }
+}
+
+impl FromIterator<(OsString, OsString)> for Environment {
+    fn from_iter<I: IntoIterator<Item = (OsString, OsString)>>(variables: I) -> Self {
+        Self(variables.into_iter().collect())
+    }
+}
+
+/// The time, as an argument.
+pub trait Clock: Sync {
+    /// The wall clock, in the local time zone.
+    fn now(&self) -> DateTime<FixedOffset>;
+    /// Time since some fixed point; never goes back.
+    fn elapsed(&self) -> Duration;
+}
+
+/// The machine's clocks.
+#[derive(Debug, Clone, Copy)]
+pub struct SystemClock {
+    started: Instant,
+}
+
+impl SystemClock {
+    /// A clock whose [`elapsed`](Clock::elapsed) counts from now.
+    #[must_use]
+    pub fn start() -> Self {
+        Self {
+            started: Instant::now(),
+        }
+    }
+}
+
+impl Clock for SystemClock {
+    fn now(&self) -> DateTime<FixedOffset> {
+        Local::now().fixed_offset()
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.started.elapsed()
+    }
+}

@@ -1,0 +1,176 @@
+//! Every stage's error under one roof: its exit code, and what to do about it.
+
+use crate::build_script::BuildError;
+use crate::edit::apply::ApplyError;
+use crate::edit::{Rejection, VerifyError};
+use crate::interrupt::{Interrupted, Signal};
+use crate::model::{ModelError, RecordingProblem};
+use crate::record::ExitRecord;
+use crate::run_log::LogError;
+use crate::workflow::{DemoError, NotReady, ReportError};
+
+/// How the process ends: the contract's exit codes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// The build passed, or the report was written.
+    Done,
+    /// The build still fails after the last repair.
+    BuildFailed,
+    /// The command line is wrong.
+    Usage,
+    /// The project lacks something.
+    NotReady,
+    /// There is no whole reply.
+    ModelFailed,
+    /// The reply is not to be applied.
+    ReplyRejected,
+    /// A local read, write or log failed.
+    LocalIo,
+    /// A signal came.
+    Interrupted(Signal),
+}
+
+impl Exit {
+    /// The code.
+    #[must_use]
+    pub fn code(self) -> u8 {
+        match self {
+            Self::Done => 0,
+            Self::BuildFailed => 1,
+            Self::Usage => 2,
+            Self::NotReady => 3,
+            Self::ModelFailed => 4,
+            Self::ReplyRejected => 5,
+            Self::LocalIo => 6,
+            Self::Interrupted(signal) => 128 + signal.number(),
+        }
+    }
+
+    /// The code's name in the contract.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::BuildFailed => "build-failed",
+            Self::Usage => "usage",
+            Self::NotReady => "not-ready",
+            Self::ModelFailed => "model-failed",
+            Self::ReplyRejected => "reply-rejected",
+            Self::LocalIo => "local-io",
+            Self::Interrupted(_) => "interrupted",
+        }
+    }
+
+    /// Both, for `result.json`.
+    #[must_use]
+    pub fn record(self) -> ExitRecord {
+        ExitRecord {
+            code: self.code(),
+            name: self.name(),
+        }
+    }
+}
+
+/// Why a run failed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The project is not ready for a run.
+    #[error(transparent)]
+    NotReady(#[from] NotReady),
+    /// The folder given to `--replay` cannot be replayed.
+    #[error(transparent)]
+    Recording(#[from] RecordingProblem),
+    /// The demo's project cannot be written.
+    #[error(transparent)]
+    Demo(#[from] DemoError),
+    /// There is no whole reply.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// The reply is not verified.
+    #[error(transparent)]
+    Verify(#[from] VerifyError),
+    /// The edits could not be applied.
+    #[error(transparent)]
+    Apply(#[from] ApplyError),
+    /// The build could not be run.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    /// The build still fails after the last repair.
+    #[error("`build.sh` still fails after {repairs} repairs: {status}")]
+    BuildFailed {
+        /// How many repairs were tried.
+        repairs: u8,
+        /// How the last build ended.
+        status: String,
+    },
+    /// The report could not be written.
+    #[error(transparent)]
+    Report(#[from] ReportError),
+    /// The run could not be logged.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// A signal came between two steps.
+    #[error(transparent)]
+    Interrupted(#[from] Interrupted),
+}
+
+impl Error {
+    /// How the process ends.
+    #[must_use]
+    pub fn exit(&self) -> Exit {
+        match self {
+            Self::NotReady(_) => Exit::NotReady,
+            Self::Recording(_) | Self::Demo(DemoError::NotEmpty(_)) => Exit::Usage,
+            Self::Model(ModelError::Interrupted(interrupted))
+            | Self::Build(BuildError::Interrupted(interrupted))
+            | Self::Interrupted(interrupted) => Exit::Interrupted(interrupted.signal),
+            Self::Model(ModelError::Log(_) | ModelError::Unreadable { .. }) => Exit::LocalIo,
+            Self::Model(_) => Exit::ModelFailed,
+            Self::Verify(VerifyError::Rejected(_)) => Exit::ReplyRejected,
+            Self::BuildFailed { .. } => Exit::BuildFailed,
+            Self::Demo(DemoError::Io { .. })
+            | Self::Verify(VerifyError::Io { .. })
+            | Self::Apply(_)
+            | Self::Build(_)
+            | Self::Report(_)
+            | Self::Log(_) => Exit::LocalIo,
+        }
+    }
+
+    /// What the user can do about it.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        let hint = match self {
+            // Each of its problems has a hint of its own.
+            Self::NotReady(_) => return None,
+            Self::Recording(problem) => return Some(problem.hint()),
+            Self::Model(error) => return Some(error.hint()),
+            Self::Build(BuildError::Unfit { problem }) => problem.hint(),
+            Self::Demo(DemoError::NotEmpty(_)) => "name another directory: `code-commit demo DIR`",
+            Self::Verify(VerifyError::Rejected(Rejection { .. })) => {
+                "nothing of the reply was applied; run again, or say in the query what it got wrong"
+            }
+            Self::Apply(error) if error.rollback.is_some() => {
+                "put the files that are named back by hand before anything else"
+            }
+            Self::Apply(_) => {
+                "the project is as it was before this reply; mend the cause and run again"
+            }
+            Self::BuildFailed { .. } => {
+                "the last edits are still there: see `git diff`, and the build's log in the run's folder"
+            }
+            Self::Interrupted(_) | Self::Build(BuildError::Interrupted(_)) => {
+                "what was applied so far is still there: see `git diff`"
+            }
+            Self::Demo(DemoError::Io { .. })
+            | Self::Report(_)
+            | Self::Log(_)
+            | Self::Build(BuildError::Log(_)) => {
+                "see that the disk has room and the directory is writable"
+            }
+            Self::Verify(VerifyError::Io { .. }) => "make it readable; nothing was applied",
+            Self::Build(BuildError::Io { .. }) => "see that the machine can start another process",
+        };
+        Some(hint.to_owned())
+    }
+}

@@ -1,0 +1,157 @@
+//! The beginning and the end of a stream too long to keep. Pure.
+//!
+//! Guarantees that at most [`Excerpt::LIMIT`] bytes are held, and that what was left out is counted.
+
+use std::collections::VecDeque;
+use std::io::{self, Write};
+
+/// Collects a stream: whole up to the limit, else the first and the last half of it.
+#[derive(Debug, Default)]
+pub struct Excerpt {
+    head: Vec<u8>,
+    tail: VecDeque<u8>,
+    total: u64,
+}
+
+impl Excerpt {
+    /// How many bytes are kept.
+    pub const LIMIT: usize = 1 << 20;
+    const HALF: usize = Self::LIMIT / 2;
+
+    /// The stream as text; where something was left out, a line in its place says how many bytes.
+    /// What is not UTF-8 is replaced.
+    #[must_use]
+    pub fn into_text(mut self) -> String {
+        let kept = self.head.len() + self.tail.len();
+        let left_out = self.total - kept as u64;
+        if left_out == 0 {
+            self.head.extend(self.tail);
+            return lossy(self.head);
+        }
+        // The cuts go where a character ends, so that none is torn.
+        let torn = torn_end(&self.head);
+        self.head.truncate(self.head.len() - torn);
+        let tail = Vec::from(self.tail);
+        let started = tail
+            .iter()
+            .take(3)
+            .take_while(|byte| is_continuation(**byte))
+            .count();
+        let left_out = left_out + (torn + started) as u64;
+        let newline = if self.head.ends_with(b"\n") { "" } else { "\n" };
+        let tail = lossy(tail[started..].to_vec());
+        format!(
+            "{}{newline}[... {left_out} bytes left out ...]\n{tail}",
+            lossy(self.head)
+        )
+    }
+}
+
+impl Write for Excerpt {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.total += bytes.len() as u64;
+        let (first, rest) = bytes.split_at(bytes.len().min(Self::HALF - self.head.len()));
+        self.head.extend_from_slice(first);
+        // No more than the tail can hold goes through it.
+        let rest = &rest[rest.len().saturating_sub(Self::HALF)..];
+        let excess = (self.tail.len() + rest.len()).saturating_sub(Self::HALF);
+        self.tail.drain(..excess);
+        self.tail.extend(rest);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn lossy(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes)
+        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+}
+
+/// How many bytes at the end are the beginning of a character that is cut off.
+fn torn_end(bytes: &[u8]) -> usize {
+    let started = bytes
+        .iter()
+        .rev()
+        .take(3)
+        .position(|byte| !is_continuation(*byte));
+    let Some(continued) = started else { return 0 };
+    let width = match bytes[bytes.len() - 1 - continued] {
+        0xC0..=0xDF => 2,
+        0xE0..=0xEF => 3,
+        0xF0..=0xF7 => 4,
+        _ => 1,
+    };
+    if width > continued + 1 {
+        continued + 1
+    } else {
+        0
+    }
+}
+
+fn is_continuation(byte: u8) -> bool {
+    byte & 0xC0 == 0x80
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn excerpt(chunks: &[&[u8]]) -> String {
+        let mut excerpt = Excerpt::default();
+        for chunk in chunks {
+            excerpt.write_all(chunk).unwrap();
+        }
+        excerpt.into_text()
+    }
+
+    #[test]
+    fn a_stream_up_to_the_limit_is_kept_whole() {
+        let half = "x".repeat(Excerpt::LIMIT / 2);
+        assert_eq!(excerpt(&[half.as_bytes(), half.as_bytes()]), half.repeat(2));
+        assert_eq!(excerpt(&[]), "");
+        assert_eq!(excerpt(&[b"a\xffb"]), "a\u{fffd}b");
+    }
+
+    #[test]
+    fn a_longer_one_keeps_both_ends_and_the_count() {
+        let text = format!("{}{}", "a".repeat(Excerpt::LIMIT), "b".repeat(7));
+        let kept = excerpt(&[text.as_bytes()]);
+        let half = Excerpt::LIMIT / 2;
+        let expected = format!(
+            "{}\n[... 7 bytes left out ...]\n{}bbbbbbb",
+            "a".repeat(half),
+            "a".repeat(half - 7)
+        );
+        assert_eq!(kept, expected);
+    }
+
+    #[test]
+    fn no_character_is_torn() {
+        // The first cut falls into an é; so does the second.
+        let text = format!("x{}", "é".repeat(Excerpt::LIMIT));
+        let kept = excerpt(&[text.as_bytes()]);
+        assert!(!kept.contains('\u{fffd}'));
+        let shown: usize = kept
+            .lines()
+            .filter(|line| !line.starts_with('['))
+            .map(str::len)
+            .sum();
+        let left_out = text.len() - shown;
+        assert!(kept.contains(&format!("[... {left_out} bytes left out ...]")));
+    }
+
+    proptest! {
+        #[test]
+        fn chunks_make_no_difference(sizes in prop::collection::vec(0usize..400_000, 0..8)) {
+            let total: usize = sizes.iter().sum();
+            let stream: Vec<u8> = (0..total).map(|n| b'a' + (n % 23) as u8).collect();
+            let mut from = 0;
+            let chunks: Vec<&[u8]> = sizes.iter().map(|size| { let c = &stream[from..from + size]; from += size; c }).collect();
+            prop_assert_eq!(excerpt(&chunks), excerpt(&[&stream]));
+        }
+    }
+}

@@ -1,0 +1,353 @@
+//! What git would ignore: nested `.gitignore` files, `.git/info/exclude`, `!` lines.
+//!
+//! Reads ignore files and nothing else. Guarantees git's own verdict (`git check-ignore --no-index`) but for the
+//! user's global excludes file, which is no part of the project. In particular nothing below an ignored directory is
+//! ever re-included: the walk goes from the top down and stops at the first ignored ancestor.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use bstr::ByteSlice as _;
+use gix_glob::Pattern;
+use gix_glob::pattern::{Case, Mode as PatternMode};
+use gix_glob::wildmatch::Mode;
+
+/// The name of git's ignore files.
+pub const GITIGNORE: &str = ".gitignore";
+
+/// The patterns of one ignore file, matched by a port of git's own wildmatch.
+#[derive(Debug, Default)]
+pub struct IgnoreFile(Vec<Pattern>);
+
+impl IgnoreFile {
+    /// Parses an ignore file's content. Comments and lines that are no valid pattern match nothing, as with git.
+    #[must_use]
+    pub fn parse(content: &[u8]) -> Self {
+        // Git ends the last line itself, which lets it drop a `\r` there too.
+        let content = [content, b"\n"].concat();
+        Self(
+            gix_ignore::parse(&content, false)
+                .map(|(pattern, _line, _kind)| pattern)
+                .collect(),
+        )
+    }
+
+    /// What this file says of `path`, which is relative to the file's directory: `Some(true)` where
+    /// it is to be ignored, `Some(false)` where a `!` line takes it back, `None` where no line
+    /// matches. The last matching line counts.
+    #[must_use]
+    pub fn verdict(&self, path: &[u8], is_dir: bool) -> Option<bool> {
+        let found = self
+            .0
+            .iter()
+            .rev()
+            .find(|pattern| matches(pattern, path, is_dir));
+        found.map(|pattern| !pattern.is_negative())
+    }
+}
+
+/// Whether `pattern` matches `path`. A pattern with a slash is matched as git does it: first the
+/// letters before the first wildcard, then the rest of the pattern against the rest of the path,
+/// which makes a difference for `.**/**`.
+fn matches(pattern: &Pattern, path: &[u8], is_dir: bool) -> bool {
+    let by_name = pattern.mode.contains(PatternMode::NO_SUB_DIR);
+    if by_name && !pattern.mode.contains(PatternMode::ABSOLUTE) {
+        let name = path.rfind_byte(b'/').map(|slash| slash + 1);
+        let (case, mode) = (Case::Sensitive, Mode::empty());
+        return pattern.matches_repo_relative_path(path.into(), name, Some(is_dir), case, mode);
+    }
+    if pattern.mode.contains(PatternMode::MUST_BE_DIR) && !is_dir {
+        return false;
+    }
+    let literal = pattern.first_wildcard_pos.unwrap_or(pattern.text.len());
+    let (prefix, wild) = pattern.text.split_at(literal);
+    path.strip_prefix(prefix).is_some_and(|rest| {
+        gix_glob::wildmatch(wild.into(), rest.into(), Mode::NO_MATCH_SLASH_LITERAL)
+    })
+}
+
+/// The ignore rules that hold in one directory of a (possible) git work tree.
+#[derive(Debug)]
+pub struct IgnoreRules {
+    /// The top of the enclosing work tree, or the directory itself where there is none.
+    top: PathBuf,
+    /// The directory, relative to `top`.
+    prefix: Vec<u8>,
+    /// `info/exclude`, which every `.gitignore` overrides.
+    exclude: IgnoreFile,
+    /// The `.gitignore` of each directory looked at so far, by the directory's path relative to `top`.
+    levels: RefCell<HashMap<Vec<u8>, Rc<IgnoreFile>>>,
+}
+
+impl IgnoreRules {
+    /// The rules for paths below `root`, an absolute directory. Looks upwards for the enclosing work tree, as git does.
+    ///
+    /// # Errors
+    /// When an ignore file is there but cannot be read.
+    pub fn load(root: &Path) -> io::Result<Self> {
+        let work_tree = root
+            .ancestors()
+            .find(|dir| dir.join(".git").symlink_metadata().is_ok());
+        let top = work_tree.unwrap_or(root).to_path_buf();
+        // `top` is an ancestor of `root`, or `root` itself.
+        let prefix = root.strip_prefix(&top).unwrap_or(Path::new(""));
+        let mut prefix = prefix.as_os_str().as_encoded_bytes().to_vec();
+        if !prefix.is_empty() {
+            prefix.push(b'/');
+        }
+        let exclude = read_rules(&git_directory(&top)?.join("info/exclude"))?;
+        Ok(Self {
+            top,
+            prefix,
+            exclude,
+            levels: RefCell::default(),
+        })
+    }
+
+    /// Whether git would ignore the file `path`, plain names joined by `/`, relative to the root that was loaded.
+    ///
+    /// # Errors
+    /// When an ignore file on the way is there but cannot be read.
+    pub fn is_ignored(&self, path: &str) -> io::Result<bool> {
+        let path = [&self.prefix, path.as_bytes()].concat();
+        let ends = path
+            .find_iter(b"/")
+            .map(|slash| (slash, true))
+            .chain([(path.len(), false)]);
+        for (end, is_dir) in ends {
+            if self.is_excluded(&path[..end], is_dir)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Whether a rule excludes this very path; the deepest file with an opinion decides.
+    fn is_excluded(&self, path: &[u8], is_dir: bool) -> io::Result<bool> {
+        let mut level = path;
+        while let Some(slash) = level.rfind_byte(b'/') {
+            level = &path[..slash];
+            if let Some(ignored) = self.level(level)?.verdict(&path[slash + 1..], is_dir) {
+                return Ok(ignored);
+            }
+        }
+        let at_top = self.level(b"")?.verdict(path, is_dir);
+        Ok(at_top
+            .or_else(|| self.exclude.verdict(path, is_dir))
+            .unwrap_or(false))
+    }
+
+    fn level(&self, dir: &[u8]) -> io::Result<Rc<IgnoreFile>> {
+        if let Some(known) = self.levels.borrow().get(dir) {
+            return Ok(Rc::clone(known));
+        }
+        let rules = Rc::new(read_rules(
+            &self.top.join(dir.to_path_lossy()).join(GITIGNORE),
+        )?);
+        self.levels
+            .borrow_mut()
+            .insert(dir.to_vec(), Rc::clone(&rules));
+        Ok(rules)
+    }
+}
+
+/// The rules in the ignore file at `file`; none where there is no such file. A symbolic link counts as none, as it does
+/// for git.
+fn read_rules(file: &Path) -> io::Result<IgnoreFile> {
+    match file.symlink_metadata() {
+        Ok(metadata) if metadata.is_file() => Ok(IgnoreFile::parse(&fs::read(file)?)),
+        Ok(_) => Ok(IgnoreFile::default()),
+        Err(error) if is_absent(&error) => Ok(IgnoreFile::default()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Where the work tree's shared git directory lies: `.git` itself, or what a `.git` file of a linked work tree or a
+/// submodule points to.
+fn git_directory(top: &Path) -> io::Result<PathBuf> {
+    let dot_git = top.join(".git");
+    if !dot_git.is_file() {
+        return Ok(dot_git);
+    }
+    let Some(target) = read_pointer(&dot_git, "gitdir:")? else {
+        return Ok(dot_git);
+    };
+    let own = top.join(target);
+    Ok(read_pointer(&own.join("commondir"), "")?
+        .map_or_else(|| own.clone(), |common| own.join(common)))
+}
+
+fn read_pointer(file: &Path, label: &str) -> io::Result<Option<String>> {
+    match fs::read_to_string(file) {
+        Ok(text) => Ok(text
+            .trim_end()
+            .strip_prefix(label)
+            .map(|path| path.trim_start().to_owned())),
+        Err(error) if is_absent(&error) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn is_absent(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use duct::cmd;
+    use proptest::prelude::*;
+    use tempfile::TempDir;
+
+    use super::*;
+
+    fn work_tree(files: &[(&str, &str)]) -> TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        git(dir.path(), &["init", "-q"]);
+        for (name, content) in files {
+            let path = dir.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, content).unwrap();
+        }
+        dir
+    }
+
+    fn git(dir: &Path, args: &[&str]) -> String {
+        cmd("git", args)
+            .dir(dir)
+            .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .env("GIT_CONFIG_SYSTEM", "/dev/null")
+            .env_remove("GIT_DIR")
+            .env_remove("GIT_WORK_TREE")
+            .unchecked()
+            .read()
+            .unwrap()
+    }
+
+    /// Which of `paths` git ignores, by its own word.
+    fn ignored_by_git(dir: &Path, paths: &BTreeSet<String>) -> BTreeSet<String> {
+        let input: String = paths.iter().map(|path| format!("{path}\0")).collect();
+        let output = cmd!("git", "check-ignore", "--no-index", "--stdin", "-z")
+            .dir(dir)
+            .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .env("GIT_CONFIG_SYSTEM", "/dev/null")
+            .stdin_bytes(input)
+            .unchecked()
+            .read()
+            .unwrap();
+        output
+            .split('\0')
+            .filter(|path| !path.is_empty())
+            .map(str::to_owned)
+            .collect()
+    }
+
+    fn ignored_by_us(dir: &Path, paths: &BTreeSet<String>) -> BTreeSet<String> {
+        let rules = IgnoreRules::load(dir).unwrap();
+        paths
+            .iter()
+            .filter(|path| rules.is_ignored(path).unwrap())
+            .cloned()
+            .collect()
+    }
+
+    #[test]
+    fn nested_files_negation_and_exclude_are_gits() {
+        let dir = work_tree(&[
+            (
+                ".gitignore",
+                "\u{feff}*.secret\r\n!ok.secret\r\nscratch/\n!scratch/keep.rs\n/rooted.txt\n",
+            ),
+            ("sub/.gitignore", "gen/\n!*.secret\n"),
+            (".git/info/exclude", "excluded\n*.both\n"),
+            ("other/.gitignore", "!*.both\n"),
+        ]);
+        let rules = IgnoreRules::load(dir.path()).unwrap();
+        for (path, ignored) in [
+            ("x.secret", true),
+            ("ok.secret", false),
+            ("sub/x.secret", false),
+            ("scratch/keep.rs", true),
+            ("rooted.txt", true),
+            ("sub/rooted.txt", false),
+            ("sub/gen/out.rs", true),
+            ("gen/out.rs", false),
+            ("excluded", true),
+            ("other/a.both", false),
+            ("a.both", true),
+        ] {
+            assert_eq!(rules.is_ignored(path).unwrap(), ignored, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_project_below_the_work_trees_top_obeys_the_files_above() {
+        let dir = work_tree(&[(".gitignore", "/app/private\n"), ("app/x", "")]);
+        let rules = IgnoreRules::load(&dir.path().join("app")).unwrap();
+        assert!(rules.is_ignored("private/key").unwrap());
+        assert!(!rules.is_ignored("x").unwrap());
+    }
+
+    #[test]
+    fn a_linked_work_tree_obeys_the_shared_exclude() {
+        let dir = work_tree(&[(".git/common/info/exclude", "hidden\n")]);
+        let linked = tempfile::tempdir().unwrap();
+        let own = dir.path().join(".git/worktrees/linked");
+        fs::create_dir_all(&own).unwrap();
+        fs::write(own.join("commondir"), "../../common\n").unwrap();
+        fs::write(
+            linked.path().join(".git"),
+            format!("gitdir: {}\n", own.display()),
+        )
+        .unwrap();
+        let rules = IgnoreRules::load(linked.path()).unwrap();
+        assert!(rules.is_ignored("hidden").unwrap());
+    }
+
+    fn pattern() -> impl Strategy<Value = String> {
+        let piece = prop_oneof![
+            6 => "[ab.]{1,2}",
+            2 => Just("*".to_owned()),
+            1 => Just("**".to_owned()),
+            1 => Just("?".to_owned()),
+            1 => Just("[ab]".to_owned()),
+            1 => Just("[!a]".to_owned()),
+            1 => Just("[^b]".to_owned()),
+            1 => Just("[[:alpha:]]".to_owned()),
+            1 => Just("[a".to_owned()),
+            1 => Just("\\a".to_owned()),
+            1 => Just("{a,b}".to_owned()),
+            1 => Just("\\*".to_owned()),
+            3 => Just("/".to_owned()),
+        ];
+        let tail = prop_oneof![4 => Just(""), 1 => Just("/"), 1 => Just(" "), 1 => Just("\\ "), 1 => Just("\r"), 1 => Just("/**"), 1=> Just("\\")];
+        let head = prop_oneof![4 => Just(""), 1 => Just("!"), 1 => Just("/"), 1 => Just("**/"), 1 => Just("#"), 1 => Just("\\!")];
+        (head, prop::collection::vec(piece, 1..5), tail)
+            .prop_map(|(head, pieces, tail)| format!("{head}{}{tail}", pieces.concat()))
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+        #[test]
+        fn random_rules_and_paths_get_gits_verdict(
+            root in prop::collection::vec(pattern(), 0..5),
+            nested in prop::collection::vec(pattern(), 0..4),
+            exclude in prop::collection::vec(pattern(), 0..3),
+            paths in prop::collection::btree_set("[ab*]{1,2}(/[ab.]?[ab ]){0,3}", 1..60),
+        ) {
+            let mut paths = paths; paths.remove("a"); // a directory here; policy rejects those
+            let dir = work_tree(&[
+                (".gitignore", &root.join("\n")), ("a/.gitignore", &nested.join("\n")), (".git/info/exclude", &exclude.join("\n")),
+            ]);
+            prop_assert_eq!(ignored_by_us(dir.path(), &paths), ignored_by_git(dir.path(), &paths), "{:?} {:?} {:?}", root, nested, exclude);
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! Where a call goes: the base URL, and the proxy on the way. Pure.
+//!
+//! Guarantees that a key travels encrypted, or does not leave the machine: an [`Endpoint`] is https,
+//! or http to a loopback host; and plain http never goes through a proxy.
+
+use std::net::IpAddr;
+
+use ureq::Proxy;
+use ureq::http::Uri;
+use ureq::http::uri::Scheme;
+
+use super::Provider;
+use crate::environment::Environment;
+
+/// The base URL of a vendor's API, checked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Endpoint {
+    base: String,
+    host: String,
+    secure: bool,
+}
+
+/// Why a base URL or a proxy cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum EndpointProblem {
+    /// Not a URL, or one without a host, or with a user name, query or fragment.
+    #[error("`{variable}` is `{value}`, which is not a plain URL of a server")]
+    NotAUrl {
+        /// The environment variable.
+        variable: String,
+        /// Its value.
+        value: String,
+    },
+    /// Plain http to another machine.
+    #[error("`{variable}` is `{value}`: plain http is taken for loopback hosts only")]
+    Insecure {
+        /// The environment variable.
+        variable: String,
+        /// Its value.
+        value: String,
+    },
+    /// The proxy's URL is none, or of a kind that is not supported.
+    #[error("`{variable}` does not hold the URL of an http or https proxy")]
+    BadProxy {
+        /// The environment variable; its value may hold a password.
+        variable: String,
+    },
+}
+
+impl EndpointProblem {
+    /// What the user can do about it.
+    #[must_use]
+    pub fn hint(&self) -> String {
+        match self {
+            Self::NotAUrl { variable, .. } => {
+                format!("set `{variable}` to something like `https://host/path`, or unset it")
+            }
+            Self::Insecure { variable, .. } => {
+                format!("the key travels in a header: use https in `{variable}`, or unset it")
+            }
+            Self::BadProxy { variable } => {
+                format!("set `{variable}` to something like `http://host:port`, or unset it")
+            }
+        }
+    }
+}
+
+impl Endpoint {
+    /// The vendor's endpoint, or the one that the environment names in its place.
+    ///
+    /// # Errors
+    /// When the environment's base URL cannot be used.
+    pub fn of(provider: Provider, environment: &Environment) -> Result<Self, EndpointProblem> {
+        let (variable, standard) = match provider {
+            Provider::Gemini => (
+                "GOOGLE_GEMINI_BASE_URL",
+                "https://generativelanguage.googleapis.com",
+            ),
+            Provider::OpenAi => ("OPENAI_BASE_URL", "https://api.openai.com/v1"),
+        };
+        Self::parse(variable, environment.get(variable).unwrap_or(standard))
+    }
+
+    fn parse(variable: &str, value: &str) -> Result<Self, EndpointProblem> {
+        let base = value.trim().trim_end_matches('/');
+        let not_a_url = || EndpointProblem::NotAUrl {
+            variable: variable.into(),
+            value: value.into(),
+        };
+        let uri: Uri = base.parse().map_err(|_| not_a_url())?;
+        let host = uri
+            .host()
+            .filter(|host| !host.is_empty())
+            .ok_or_else(not_a_url)?
+            .to_owned();
+        let has_user = uri
+            .authority()
+            .is_some_and(|authority| authority.as_str().contains('@'));
+        if has_user || uri.query().is_some() || base.contains('#') {
+            return Err(not_a_url());
+        }
+        let secure = match uri.scheme() {
+            Some(scheme) if *scheme == Scheme::HTTPS => true,
+            Some(scheme) if *scheme == Scheme::HTTP && is_loopback(&host) => false,
+            Some(scheme) if *scheme == Scheme::HTTP => {
+                return Err(EndpointProblem::Insecure {
+                    variable: variable.into(),
+                    value: value.into(),
+                });
+            }
+            _ => return Err(not_a_url()),
+        };
+        Ok(Self {
+            base: base.to_owned(),
+            host,
+            secure,
+        })
+    }
+
+    /// The URL of `path`, which begins with a slash.
+    #[must_use]
+    pub fn url(&self, path: &str) -> String {
+        format!("{}{path}", self.base)
+    }
+
+    /// The server's host, for messages.
+    #[must_use]
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// Whether calls are encrypted.
+    #[must_use]
+    pub fn is_secure(&self) -> bool {
+        self.secure
+    }
+}
+
+fn is_loopback(host: &str) -> bool {
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    host.eq_ignore_ascii_case("localhost")
+        || bare
+            .parse::<IpAddr>()
+            .is_ok_and(|address| address.is_loopback())
+}
+
+/// The proxy that the environment names for https.
+#[derive(Debug, Clone, Default)]
+pub struct Proxies(Option<Proxy>);
+
+impl Proxies {
+    /// Reads `HTTPS_PROXY` and `ALL_PROXY`, in either case, less what `NO_PROXY` takes out.
+    ///
+    /// # Errors
+    /// When the proxy's URL cannot be used.
+    pub fn from_environment(environment: &Environment) -> Result<Self, EndpointProblem> {
+        let variables = ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
+        let Some((variable, value)) = environment.first(&variables) else {
+            return Ok(Self(None));
+        };
+        let excepted = environment
+            .first(&["NO_PROXY", "no_proxy"])
+            .map_or("", |(_, list)| list);
+        match proxy(value, excepted) {
+            Some(proxy) => Ok(Self(Some(proxy))),
+            None => Err(EndpointProblem::BadProxy {
+                variable: variable.into(),
+            }),
+        }
+    }
+
+    /// The proxy for calls to `endpoint`.
+    pub(super) fn for_endpoint(&self, endpoint: &Endpoint) -> Option<Proxy> {
+        self.0.clone().filter(|_| endpoint.is_secure())
+    }
+}
+
+fn proxy(value: &str, excepted: &str) -> Option<Proxy> {
+    // `Proxy::new` takes no exceptions, so what it read goes through the builder once more.
+    let read = Proxy::new(value).ok()?;
+    if !matches!(
+        read.protocol(),
+        ureq::ProxyProtocol::Http | ureq::ProxyProtocol::Https
+    ) {
+        return None;
+    }
+    let mut builder = Proxy::builder(read.protocol())
+        .host(read.host())
+        .port(read.port());
+    if let Some(username) = read.username() {
+        builder = builder.username(username);
+    }
+    if let Some(password) = read.password() {
+        builder = builder.password(password);
+    }
+    let entries = excepted
+        .split(',')
+        .map(str::trim)
+        .filter(|entry| !entry.is_empty());
+    entries
+        .fold(builder, ureq::ProxyBuilder::no_proxy)
+        .build()
+        .ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn environment(variables: &[(&str, &str)]) -> Environment {
+        variables
+            .iter()
+            .map(|(name, value)| ((*name).into(), (*value).into()))
+            .collect()
+    }
+
+    #[test]
+    fn https_and_loopback_http_are_taken_and_nothing_else() {
+        for (url, expected) in [
+            (
+                "https://example.com/base/",
+                Some("https://example.com/base/x"),
+            ),
+            ("http://127.0.0.1:8080", Some("http://127.0.0.1:8080/x")),
+            ("http://127.9.9.9", Some("http://127.9.9.9/x")),
+            ("http://[::1]:80/v1", Some("http://[::1]:80/v1/x")),
+            ("http://LOCALHOST:1", Some("http://LOCALHOST:1/x")),
+            ("http://example.com", None),
+            ("http://127.0.0.1.example.com", None),
+            ("http://localhost.example.com", None),
+            ("http://127.0.0.1@example.com", None),
+            ("http://10.0.0.1", None),
+            ("http://0.0.0.0", None),
+            ("https://user:secret@example.com", None),
+            ("https://example.com/?key=1", None),
+            ("https://example.com/#x", None),
+            ("ftp://localhost", None),
+            ("localhost:80", None),
+            ("https://", None),
+            ("nonsense", None),
+            ("", None),
+        ] {
+            let endpoint = Endpoint::parse("OPENAI_BASE_URL", url);
+            assert_eq!(
+                endpoint.ok().map(|e| e.url("/x")).as_deref(),
+                expected,
+                "{url}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_proxy_is_for_https_only_and_knows_its_exceptions() {
+        let environment = environment(&[
+            ("https_proxy", "http://user:pw@proxy.test:3128"),
+            ("NO_PROXY", "internal.test, other.test"),
+        ]);
+        let proxies = Proxies::from_environment(&environment).unwrap();
+        let secure = Endpoint::parse("V", "https://api.test").unwrap();
+        let proxy = proxies.for_endpoint(&secure).unwrap();
+        assert_eq!(
+            (proxy.host(), proxy.port(), proxy.username()),
+            ("proxy.test", 3128, Some("user"))
+        );
+        assert!(proxy.is_no_proxy(&"https://internal.test/x".parse().unwrap()));
+        assert!(!proxy.is_no_proxy(&"https://api.test/x".parse().unwrap()));
+        let local = Endpoint::parse("V", "http://localhost").unwrap();
+        assert!(proxies.for_endpoint(&local).is_none());
+    }
+
+    #[test]
+    fn a_proxy_that_cannot_be_used_is_named_without_its_value() {
+        for value in ["socks5://user:secret@p", "::", "ftp://p"] {
+            let problem =
+                Proxies::from_environment(&environment(&[("ALL_PROXY", value)])).unwrap_err();
+            assert!(problem.to_string().contains("ALL_PROXY"));
+            assert!(!problem.to_string().contains("secret"));
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! Everything that can go wrong between a request and a whole reply.
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::VendorError;
+use crate::interrupt::Interrupted;
+
+/// Why there is no whole reply.
+#[derive(Debug, thiserror::Error)]
+pub enum ModelError {
+    /// The vendor answered with an error's status.
+    #[error("the model's server answered `{status}`{}{}", vendor_sentence(.vendor), after_tries(*.tries))]
+    Status {
+        /// The HTTP status.
+        status: u16,
+        /// What the answer says.
+        vendor: VendorError,
+        /// How many tries were made.
+        tries: u32,
+    },
+    /// A redirect, which is never followed: the key would travel with it.
+    #[error("the model's server answered `{status}`, a redirect to `{location}`")]
+    Redirect {
+        /// The HTTP status.
+        status: u16,
+        /// Where to.
+        location: String,
+    },
+    /// The connection could not be made, or broke.
+    #[error("the connection to `{host}` failed: {reason}{}", after_tries(*.tries))]
+    Connection {
+        /// The server's host.
+        host: String,
+        /// What the last try died of.
+        reason: String,
+        /// How many tries were made.
+        tries: u32,
+    },
+    /// The server's certificate was not accepted.
+    #[error("no secure connection to `{host}`: {reason}")]
+    Tls {
+        /// The server's host.
+        host: String,
+        /// Why not.
+        reason: String,
+    },
+    /// Something that no retry mends: not HTTP, a request that cannot be built.
+    #[error("the call to `{host}` failed: {reason}")]
+    Protocol {
+        /// The server's host.
+        host: String,
+        /// Why.
+        reason: String,
+    },
+    /// The time for the call was over.
+    #[error("the model gave no whole answer within {}", human_duration(*.after))]
+    TimedOut {
+        /// The limit, all retries included.
+        after: Duration,
+    },
+    /// The server asks to wait longer than the call may take.
+    #[error(
+        "the model's server asks to wait {} before the next try, longer than the call may take",
+        human_duration(*.wait)
+    )]
+    WaitTooLong {
+        /// What it asks for.
+        wait: Duration,
+    },
+    /// The answer is larger than is ever read.
+    #[error("the model's answer is larger than {} MiB", .limit / (1 << 20))]
+    TooLarge {
+        /// The limit in bytes.
+        limit: u64,
+    },
+    /// The answer is compressed, though that was not asked for.
+    #[error("the model's answer is compressed as `{encoding}`, which was not asked for")]
+    Compressed {
+        /// The answer's `Content-Encoding`.
+        encoding: String,
+    },
+    /// The answer has no body.
+    #[error("the model's answer has no content at all")]
+    NoBody,
+    /// The answer is not UTF-8.
+    #[error("the model's answer is not valid UTF-8")]
+    NotUtf8,
+    /// The answer is a JSON array.
+    #[error("the model's answer is a JSON array where one object is expected")]
+    ArrayAnswer,
+    /// The answer is not JSON, or not JSON of the vendor's form.
+    #[error(
+        "the model's answer {}: {source}; it begins `{snippet}`",
+        if *.cut { "ends in the middle of its JSON" } else { "is not the JSON that was expected" }
+    )]
+    NotJson {
+        /// Its beginning.
+        snippet: String,
+        /// Whether it ends too early.
+        cut: bool,
+        /// The parser's word.
+        source: serde_json::Error,
+    },
+    /// The answer reports an error, though with a status that says all is well.
+    #[error("the model's answer reports an error{}", vendor_sentence(.0))]
+    ErrorInAnswer(VendorError),
+    /// The prompt was blocked.
+    #[error("the model's vendor blocked the prompt: `{reason}`")]
+    Blocked {
+        /// The vendor's reason.
+        reason: String,
+    },
+    /// The model refused.
+    #[error("the model refused to answer: {text}")]
+    Refused {
+        /// Its words.
+        text: String,
+    },
+    /// There is no candidate, or no text in it.
+    #[error("the model's answer has no text (it ended with `{finish}`)")]
+    Empty {
+        /// The finish reason, or `no answer`.
+        finish: String,
+    },
+    /// The reply did not end normally.
+    #[error("the model's reply is not whole: it ended with `{finish}`{}", detail(.message))]
+    CutShort {
+        /// The vendor's finish reason.
+        finish: String,
+        /// The vendor's sentence, where there is one.
+        message: Option<String>,
+    },
+    /// The reply has no finish reason, so nothing says that it is whole.
+    #[error("the model's reply has no finish reason: it may be cut short")]
+    Unfinished,
+    /// The recorded run holds an error in place of this reply.
+    #[error("{message}")]
+    Recorded {
+        /// The recorded error.
+        message: String,
+    },
+    /// The recorded run holds no such reply.
+    #[error("the recorded run holds no `{}`", .path.display())]
+    NotRecorded {
+        /// The file that was looked for.
+        path: PathBuf,
+    },
+    /// A recorded reply cannot be read.
+    #[error("cannot read `{}`: {source}", .path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// The system's word.
+        source: io::Error,
+    },
+    /// The answer could not be kept.
+    #[error("cannot log the model's answer: {0}")]
+    Log(#[source] io::Error),
+    /// A signal ended the call.
+    #[error(transparent)]
+    Interrupted(Interrupted),
+}
+
+impl ModelError {
+    /// What the user can do about it.
+    #[must_use]
+    pub fn hint(&self) -> String {
+        let hint = match self {
+            Self::Status { vendor, .. } if vendor.bad_key => return wrong_key(),
+            Self::Status {
+                status: 401 | 403, ..
+            } => return wrong_key(),
+            Self::Status { vendor, .. } | Self::ErrorInAnswer(vendor) if vendor.quota_spent => {
+                "the quota is spent and waiting does not refill it soon: see the vendor's billing \
+                 page, or use another model with `--model`"
+            }
+            Self::Status { status: 404, .. } => {
+                "the vendor does not know the model or the address: has the model been retired, or \
+                 is the base URL in the environment wrong?"
+            }
+            Self::Status {
+                status: 400 | 413, ..
+            } => {
+                "the vendor did not accept the request: often the code base is too large for the \
+                 model; `agent-config/codeRollup.txt` may leave files out"
+            }
+            Self::Status { status: 429, .. } => "wait a while, or use another model with `--model`",
+            Self::Status { .. } | Self::ErrorInAnswer(_) => {
+                "this is a fault at the vendor's side: try again later"
+            }
+            Self::Redirect { .. } => {
+                "redirects are not followed, since the key would travel along: set the base URL to \
+                 the final address"
+            }
+            Self::Connection { .. } => "check the network, the proxy and the base URL",
+            Self::Tls { .. } => {
+                "check the system's certificates (`ca-certificates`, `SSL_CERT_FILE`) and the clock"
+            }
+            Self::Protocol { .. } => "check that the base URL is that of the vendor's API",
+            Self::TimedOut { .. } => "give the model longer with `--timeout`, or ask for less",
+            Self::WaitTooLong { .. } => "try again later, or wait longer with `--timeout`",
+            Self::TooLarge { .. } => "ask for less in one query",
+            Self::Compressed { .. } | Self::NotUtf8 | Self::ArrayAnswer | Self::NotJson { .. } => {
+                "check that the base URL is that of the vendor's API and that no proxy changes \
+                 answers; what came is in the log where it was JSON"
+            }
+            Self::NoBody | Self::Empty { .. } | Self::Unfinished => "try again",
+            Self::Blocked { .. } | Self::Refused { .. } => {
+                "change the query, or use another model with `--model`"
+            }
+            Self::CutShort { .. } => {
+                "nothing of it was applied; ask for less in one query, so that the reply fits"
+            }
+            Self::Recorded { .. } => "this error stands in the recorded run",
+            Self::NotRecorded { .. } => {
+                "replay a run that got as far as this one, with the same project as it was then"
+            }
+            Self::Unreadable { .. } => "make the file readable",
+            Self::Log(_) => "make room on the disk and see that `logs` is writable",
+            Self::Interrupted(_) => "start again when you like; nothing of the reply was applied",
+        };
+        hint.to_owned()
+    }
+
+    /// The beginning of an answer, on one line.
+    pub(super) fn snippet(bytes: &[u8]) -> String {
+        const LENGTH: usize = 200;
+        let text = String::from_utf8_lossy(&bytes[..bytes.len().min(LENGTH)]).into_owned();
+        let ellipsis = if bytes.len() > LENGTH { "…" } else { "" };
+        format!("{}{ellipsis}", text.escape_debug())
+    }
+}
+
+fn wrong_key() -> String {
+    "the vendor does not accept the key: put a valid one into the model's key file in \
+     `agent-config`"
+        .to_owned()
+}
+
+fn vendor_sentence(vendor: &VendorError) -> String {
+    let code = vendor
+        .code
+        .as_ref()
+        .map(|code| format!(" `{}`", one_line(code)));
+    let message = vendor
+        .message
+        .as_ref()
+        .map(|message| format!(": {}", one_line(message)));
+    format!(
+        "{}{}",
+        code.unwrap_or_default(),
+        message.unwrap_or_default()
+    )
+}
+
+fn detail(message: &Option<String>) -> String {
+    message
+        .as_ref()
+        .map(|message| format!(": {}", one_line(message)))
+        .unwrap_or_default()
+}
+
+fn after_tries(count: u32) -> String {
+    if count > 1 {
+        format!(" (after {count} tries)")
+    } else {
+        String::new()
+    }
+}
+
+/// A vendor's text as part of a sentence: no line breaks, no control characters, not endless.
+pub(super) fn one_line(text: &str) -> String {
+    const LENGTH: usize = 1000;
+    let mut line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if let Some((end, _)) = line.char_indices().nth(LENGTH) {
+        line.truncate(end);
+        line.push('…');
+    }
+    line.replace(|c: char| c.is_control(), "\u{fffd}")
+}
+
+/// A duration as flags take it: `90s`, `30m`, `1h`.
+pub(crate) fn human_duration(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    match seconds {
+        0 => format!("{}ms", duration.as_millis()),
+        _ if seconds.is_multiple_of(3600) => format!("{}h", seconds / 3600),
+        _ if seconds.is_multiple_of(60) => format!("{}m", seconds / 60),
+        _ => format!("{seconds}s"),
+    }
+}

@@ -1,0 +1,383 @@
+//! Calls a vendor over HTTP: the one user of ureq.
+//!
+//! Touches the network. Guarantees that the key travels in a header, encrypted or to this machine
+//! only; that redirects are not followed; that a call ends within its time, whatever the server
+//! does; and that an answer of more than [`ANSWER_LIMIT`] bytes is not read.
+
+use std::io::{self, BufWriter, Read, Write};
+use std::thread;
+use std::time::Duration;
+
+use ureq::http::{Response, header::HeaderMap};
+use ureq::tls::{RootCerts, TlsConfig};
+use ureq::unversioned::transport::{ConnectProxyConnector, Connector, RustlsConnector};
+use ureq::{Agent, Body, SendBody};
+
+use super::retry::{self, Advice};
+use super::transport::{InterruptibleResolver, TcpConnector};
+use super::{
+    Endpoint, Listener, Model, ModelError, ModelSpec, Proxies, Reply, Request, VendorError, Wire,
+};
+use crate::environment::Clock;
+use crate::interrupt::{Interrupt, Interrupted};
+use crate::message::Message;
+use crate::secret::ApiKey;
+
+/// How large an answer may be, in bytes.
+pub const ANSWER_LIMIT: u64 = 256 << 20;
+/// How long a connection may take to be made.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
+/// How large an error's answer may be; vendors' are a few hundred bytes.
+const FAILURE_LIMIT: u64 = 1 << 20;
+
+/// A model behind a vendor's API.
+pub struct HttpModel<'a> {
+    spec: ModelSpec,
+    wire: &'static dyn Wire,
+    endpoint: Endpoint,
+    key: ApiKey,
+    agent: Agent,
+    timeout: Duration,
+    clock: &'a dyn Clock,
+    interrupt: Interrupt,
+}
+
+/// Why one try gave no answer.
+enum TryError {
+    /// An answer with an error's status.
+    Status {
+        status: u16,
+        advice: Advice,
+        vendor: VendorError,
+        body: Vec<u8>,
+    },
+    /// The connection could not be made, or broke.
+    Broken(String),
+    /// What no further try mends.
+    Final(ModelError),
+}
+
+impl<'a> HttpModel<'a> {
+    /// `timeout` covers a whole call: all tries, and the waits between them. Nothing is opened or
+    /// loaded yet; TLS is set up by the first call that needs it.
+    #[must_use]
+    pub fn new(
+        spec: ModelSpec,
+        endpoint: Endpoint,
+        proxies: &Proxies,
+        key: ApiKey,
+        timeout: Duration,
+        clock: &'a dyn Clock,
+        interrupt: Interrupt,
+    ) -> Self {
+        let config = Agent::config_builder()
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .max_idle_connections(0)
+            .proxy(proxies.for_endpoint(&endpoint))
+            .tls_config(
+                TlsConfig::builder()
+                    .root_certs(RootCerts::PlatformVerifier)
+                    .build(),
+            )
+            .timeout_connect(Some(CONNECT_TIMEOUT))
+            .timeout_resolve(Some(CONNECT_TIMEOUT))
+            .user_agent(concat!("code-commit/", env!("CARGO_PKG_VERSION")))
+            .accept("application/json")
+            .accept_encoding("identity")
+            .build();
+        let connector =
+            ().chain(ConnectProxyConnector::default())
+                .chain(TcpConnector::new(interrupt.clone()))
+                .chain(RustlsConnector::default());
+        let resolver = InterruptibleResolver::new(interrupt.clone());
+        let agent = Agent::with_parts(config, connector, resolver);
+        let wire = spec.provider.wire();
+        Self {
+            spec,
+            wire,
+            endpoint,
+            key,
+            agent,
+            timeout,
+            clock,
+            interrupt,
+        }
+    }
+
+    /// Tries until there is an answer, the failure is final, or the time is over.
+    fn call_with_retries(
+        &self,
+        messages: &[Message<'_>],
+        listener: &mut dyn Listener,
+    ) -> Result<Vec<u8>, ModelError> {
+        let deadline = self.clock.elapsed() + self.timeout;
+        let timed_out = ModelError::TimedOut {
+            after: self.timeout,
+        };
+        for tries in 1.. {
+            let left = deadline.saturating_sub(self.clock.elapsed());
+            if left.is_zero() {
+                return Err(timed_out);
+            }
+            let error = match self.try_once(messages, left) {
+                Ok(body) => return Ok(body),
+                Err(error) => error,
+            };
+            let Some(wait) = self.wait_before_next(&error, tries) else {
+                return Err(self.give_up(error, tries, listener));
+            };
+            let left = deadline.saturating_sub(self.clock.elapsed());
+            if wait > left {
+                return Err(ModelError::WaitTooLong { wait });
+            }
+            let reason = self.give_up_reason(&error);
+            listener.retrying(tries + 1, wait, &reason);
+            self.interrupt.sleep(wait)?;
+        }
+        Err(timed_out)
+    }
+
+    /// How long to wait before the next try; `None` where there is none to be made.
+    fn wait_before_next(&self, error: &TryError, tries: u32) -> Option<Duration> {
+        if tries >= retry::MAX_TRIES {
+            return None;
+        }
+        // The wall clock's sub-second part is as good a die as any: it only keeps clients apart.
+        let jitter = f64::from(self.clock.now().timestamp_subsec_micros()) / 1e6;
+        let backoff = retry::backoff(tries, jitter);
+        match error {
+            TryError::Final(_) => None,
+            TryError::Broken(_) => Some(backoff),
+            TryError::Status {
+                status,
+                advice,
+                vendor,
+                ..
+            } => retry::is_retryable(*status, advice, vendor)
+                .then(|| advice.wait.or(vendor.retry_delay).unwrap_or(backoff)),
+        }
+    }
+
+    fn give_up_reason(&self, error: &TryError) -> String {
+        match error {
+            TryError::Status { status, .. } => format!("the server answered {status}"),
+            TryError::Broken(reason) => format!("the connection failed: {reason}"),
+            TryError::Final(error) => error.to_string(),
+        }
+    }
+
+    fn give_up(&self, error: TryError, tries: u32, listener: &mut dyn Listener) -> ModelError {
+        match error {
+            TryError::Final(error) => error,
+            TryError::Broken(reason) => ModelError::Connection {
+                host: self.endpoint.host().to_owned(),
+                reason,
+                tries,
+            },
+            TryError::Status {
+                status,
+                vendor,
+                body,
+                ..
+            } => {
+                // What is no JSON does not belong into a file of that name.
+                if serde_json::from_slice::<serde::de::IgnoredAny>(&body).is_ok() {
+                    if let Err(error) = listener.answer(&body) {
+                        return ModelError::Log(error);
+                    }
+                }
+                ModelError::Status {
+                    status,
+                    vendor,
+                    tries,
+                }
+            }
+        }
+    }
+
+    fn try_once(&self, messages: &[Message<'_>], left: Duration) -> Result<Vec<u8>, TryError> {
+        let response = self
+            .send(messages, left)
+            .map_err(|error| self.classify(error))?;
+        let status = response.status().as_u16();
+        let headers = response.headers();
+        if response.status().is_redirection() {
+            let location = header(headers, "location").unwrap_or("nowhere").to_owned();
+            return Err(TryError::Final(ModelError::Redirect { status, location }));
+        }
+        if let Some(encoding) = header(headers, "content-encoding").filter(|e| *e != "identity") {
+            let encoding = super::error::one_line(encoding);
+            return Err(TryError::Final(ModelError::Compressed { encoding }));
+        }
+        if response.status().is_success() {
+            return self.read_body(response, ANSWER_LIMIT);
+        }
+        let advice = Advice::read(|name| header(headers, name), self.clock.now());
+        // Whatever is wrong with the body of an error, the status is the news.
+        let body = self
+            .read_body(response, FAILURE_LIMIT)
+            .or_else(|error| match error {
+                TryError::Final(ModelError::Interrupted(_) | ModelError::TimedOut { .. }) => {
+                    Err(error)
+                }
+                _ => Ok(Vec::new()),
+            })?;
+        let vendor = self.wire.read_failure(&body);
+        Err(TryError::Status {
+            status,
+            advice,
+            vendor,
+            body,
+        })
+    }
+
+    /// Sends the request. Its body is written while it is sent, never held as a whole.
+    fn send(
+        &self,
+        messages: &[Message<'_>],
+        left: Duration,
+    ) -> Result<Response<Body>, ureq::Error> {
+        let mut length = ByteCount(0);
+        self.wire
+            .write_request(&self.spec, messages, &mut length)
+            .map_err(io::Error::from)?;
+        let (name, prefix) = self.wire.key_header();
+        let request = self
+            .agent
+            .post(self.endpoint.url(&self.wire.path(&self.spec)))
+            .config()
+            .timeout_global(Some(left))
+            .build()
+            .header("content-type", "application/json")
+            .header("content-length", length.0.to_string())
+            .header(name, format!("{prefix}{}", self.key.expose()));
+        let (mut reader, writer) = io::pipe()?;
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                let mut writer = BufWriter::with_capacity(PIPE_CHUNK, writer);
+                // A reader that has gone away has its own reason, and reports it.
+                let _ = self.wire.write_request(&self.spec, messages, &mut writer);
+                let _ = writer.flush();
+            });
+            let response = request.send(SendBody::from_reader(&mut reader));
+            // Lets the writing thread end where the server did not want the whole body.
+            drop(reader);
+            response
+        })
+    }
+
+    fn read_body(&self, response: Response<Body>, limit: u64) -> Result<Vec<u8>, TryError> {
+        let announced = response.body().content_length().unwrap_or(0);
+        if announced > limit {
+            return Err(TryError::Final(ModelError::TooLarge { limit }));
+        }
+        let mut body = Vec::with_capacity(usize::try_from(announced).unwrap_or(0));
+        let mut reader = response.into_body().into_reader().take(limit + 1);
+        reader
+            .read_to_end(&mut body)
+            .map_err(|error| self.classify(ureq::Error::from(error)))?;
+        if body.len() as u64 > limit {
+            return Err(TryError::Final(ModelError::TooLarge { limit }));
+        }
+        Ok(body)
+    }
+
+    /// Sorts ureq's errors by what they mean for the call.
+    fn classify(&self, error: ureq::Error) -> TryError {
+        let host = || self.endpoint.host().to_owned();
+        match error {
+            ureq::Error::Timeout(ureq::Timeout::Connect | ureq::Timeout::Resolve) => {
+                TryError::Broken("no connection in time".to_owned())
+            }
+            ureq::Error::Timeout(_) => TryError::Final(ModelError::TimedOut {
+                after: self.timeout,
+            }),
+            ureq::Error::HostNotFound => TryError::Broken("the host is not known".to_owned()),
+            ureq::Error::ConnectionFailed => TryError::Broken("no connection".to_owned()),
+            ureq::Error::Io(error) => self.classify_io(error),
+            ureq::Error::Rustls(_) | ureq::Error::Tls(_) | ureq::Error::Pem(_) => {
+                TryError::Final(ModelError::Tls {
+                    host: host(),
+                    reason: error.to_string(),
+                })
+            }
+            other => TryError::Final(ModelError::Protocol {
+                host: host(),
+                reason: other.to_string(),
+            }),
+        }
+    }
+
+    fn classify_io(&self, error: io::Error) -> TryError {
+        let host = self.endpoint.host().to_owned();
+        let inner = error.get_ref();
+        if let Some(interrupted) = inner.and_then(|inner| inner.downcast_ref::<Interrupted>()) {
+            return TryError::Final(ModelError::Interrupted(*interrupted));
+        }
+        // ureq wraps its own errors when it hands them out through a reader.
+        if inner.is_some_and(|inner| inner.is::<ureq::Error>()) {
+            return match error
+                .into_inner()
+                .and_then(|inner| inner.downcast::<ureq::Error>().ok())
+            {
+                Some(inner) => self.classify(*inner),
+                None => TryError::Broken("unknown".to_owned()),
+            };
+        }
+        match error.kind() {
+            // rustls reports what it does not accept as invalid data.
+            io::ErrorKind::InvalidData if self.endpoint.is_secure() => {
+                TryError::Final(ModelError::Tls {
+                    host,
+                    reason: error.to_string(),
+                })
+            }
+            io::ErrorKind::PermissionDenied => TryError::Final(ModelError::Protocol {
+                host,
+                reason: error.to_string(),
+            }),
+            _ => TryError::Broken(error.to_string()),
+        }
+    }
+}
+
+impl Model for HttpModel<'_> {
+    fn call(&self, request: Request<'_>, listener: &mut dyn Listener) -> Result<Reply, ModelError> {
+        let body = self.call_with_retries(&request.messages, listener)?;
+        listener.answer(&body).map_err(ModelError::Log)?;
+        let reply = self.wire.read_reply(&body)?;
+        listener.text(&reply.text);
+        Ok(reply)
+    }
+}
+
+impl std::fmt::Debug for HttpModel<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HttpModel")
+            .field("spec", &self.spec)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a pipe holds by default on Linux; larger writes only wait longer.
+const PIPE_CHUNK: usize = 64 << 10;
+
+/// Counts what is written.
+struct ByteCount(u64);
+
+impl Write for ByteCount {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn header<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+    headers.get(name)?.to_str().ok()
+}

@@ -1,0 +1,217 @@
+//! Every language model behind one trait, and the table of those that are known.
+//!
+//! What lies below may use the network (`http`, `transport`) or read a recorded run (`replay`); the
+//! wire formats (`gemini`, `openai`) are pure. Guarantees that a [`Reply`] is whole: whatever was
+//! blocked, refused, empty or cut short is a [`ModelError`].
+
+pub mod endpoint;
+mod error;
+mod gemini;
+mod http;
+mod json_text;
+mod openai;
+mod replay;
+mod retry;
+mod transport;
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use crate::interrupt::Interrupted;
+use crate::message::Message;
+use crate::record::{Attempt, Usage};
+
+pub use endpoint::{Endpoint, EndpointProblem, Proxies};
+pub use error::ModelError;
+pub(crate) use error::human_duration;
+pub use http::HttpModel;
+pub use replay::{Recording, RecordingProblem, ReplayModel};
+
+/// A model of the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ModelSpec {
+    /// What `--model` takes.
+    pub name: &'static str,
+    /// Whose wire it speaks.
+    pub provider: Provider,
+    /// The vendor's name for it.
+    pub id: &'static str,
+    /// How many tokens a prompt may have.
+    pub context_window: u32,
+    /// How many tokens an answer may have, thoughts included.
+    pub max_output_tokens: u32,
+    /// The name of its key file in `agent-config`.
+    pub key_file: &'static str,
+}
+
+/// The models of the specification, the default first. Limits: `reference/llm-apis.md`, after the
+/// vendors' published descriptions.
+pub const MODELS: [ModelSpec; 2] = [
+    ModelSpec {
+        name: "gemini-2.5-pro",
+        provider: Provider::Gemini,
+        id: "gemini-2.5-pro",
+        context_window: 1_048_576,
+        max_output_tokens: 65_536,
+        key_file: "gemini-key.txt",
+    },
+    ModelSpec {
+        name: "gpt-5",
+        provider: Provider::OpenAi,
+        id: "gpt-5",
+        context_window: 272_000,
+        max_output_tokens: 128_000,
+        key_file: "openai-key.txt",
+    },
+];
+
+impl ModelSpec {
+    /// The model of that name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        MODELS.into_iter().find(|spec| spec.name == name)
+    }
+}
+
+/// A vendor, that is: a wire format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Provider {
+    /// Google's Gemini API.
+    Gemini,
+    /// OpenAI's chat completions, and what is compatible with them.
+    OpenAi,
+}
+
+impl Provider {
+    fn wire(self) -> &'static dyn Wire {
+        match self {
+            Self::Gemini => &gemini::Gemini,
+            Self::OpenAi => &openai::OpenAi,
+        }
+    }
+}
+
+/// What is asked of a model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request<'a> {
+    /// Which query of the run this is.
+    pub attempt: Attempt,
+    /// The conversation so far.
+    pub messages: Vec<Message<'a>>,
+}
+
+/// A whole answer. Its JSON is not in here: [`Listener::answer`] had it, and an answer of 50 MB is
+/// not held longer than it must be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reply {
+    /// The answer's text; never blank.
+    pub text: String,
+    /// The vendor's word for a normal stop.
+    pub finish: String,
+    /// Tokens used, where the vendor tells.
+    pub usage: Option<Usage>,
+    /// The model version that answered, where the vendor tells.
+    pub model_version: Option<String>,
+}
+
+/// Hears what happens during a call.
+pub trait Listener {
+    /// A try failed and the next one follows after `wait`. `next_try` counts from 2.
+    fn retrying(&mut self, next_try: u32, wait: Duration, reason: &str);
+
+    /// The answer's JSON, before anything is made of it; of a failed call too, where it had any.
+    ///
+    /// # Errors
+    /// When the answer cannot be kept; the call then fails.
+    fn answer(&mut self, json: &[u8]) -> io::Result<()>;
+
+    /// A piece of the reply's text. A model that does not stream hands over the whole at once.
+    fn text(&mut self, piece: &str);
+}
+
+/// A language model.
+pub trait Model {
+    /// Asks for a reply to the conversation and waits for it.
+    ///
+    /// # Errors
+    /// When there is no whole reply.
+    fn call(&self, request: Request<'_>, listener: &mut dyn Listener) -> Result<Reply, ModelError>;
+}
+
+/// A vendor's wire format; pure.
+trait Wire: Sync {
+    /// The path of the call, behind the base URL.
+    fn path(&self, spec: &ModelSpec) -> String;
+
+    /// The header that carries the key: name, and what stands before the key in its value.
+    fn key_header(&self) -> (&'static str, &'static str);
+
+    /// Writes the request's JSON.
+    fn write_request(
+        &self,
+        spec: &ModelSpec,
+        messages: &[Message<'_>],
+        out: &mut dyn Write,
+    ) -> serde_json::Result<()>;
+
+    /// Reads the JSON of an answer with status 200.
+    fn read_reply(&self, json: &[u8]) -> Result<Reply, ModelError>;
+
+    /// Reads the JSON of an error's answer; what it does not say stays at its default.
+    fn read_failure(&self, json: &[u8]) -> VendorError;
+}
+
+/// What a vendor says of a failed call.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct VendorError {
+    /// The vendor's code, like `RESOURCE_EXHAUSTED` or `insufficient_quota`.
+    pub code: Option<String>,
+    /// The vendor's sentence.
+    pub message: Option<String>,
+    /// How long to wait before the next try.
+    retry_delay: Option<Duration>,
+    /// Whether a quota is spent that waiting does not refill.
+    quota_spent: bool,
+    /// Whether it is the key that is wrong.
+    pub bad_key: bool,
+}
+
+/// What the vendors' SDKs call an error's answer, sometimes wrapped in an array.
+fn parse_failure<'a, T: serde::Deserialize<'a>>(json: &'a [u8]) -> Option<T> {
+    #[derive(serde::Deserialize)]
+    struct Envelope<T> {
+        error: T,
+    }
+    // A struct can also be read from an array, by position: the first character decides.
+    if json.trim_ascii_start().starts_with(b"[") {
+        let envelopes: Vec<Envelope<T>> = serde_json::from_slice(json).ok()?;
+        return envelopes.into_iter().next().map(|envelope| envelope.error);
+    }
+    serde_json::from_slice(json)
+        .ok()
+        .map(|envelope: Envelope<T>| envelope.error)
+}
+
+/// Parses an answer, or says what is in its place.
+fn parse_answer<'a, T: serde::Deserialize<'a>>(json: &'a [u8]) -> Result<T, ModelError> {
+    if json.trim_ascii().is_empty() {
+        return Err(ModelError::NoBody);
+    }
+    if std::str::from_utf8(json).is_err() {
+        return Err(ModelError::NotUtf8);
+    }
+    if json.trim_ascii_start().starts_with(b"[") {
+        return Err(ModelError::ArrayAnswer);
+    }
+    serde_json::from_slice(json).map_err(|source| ModelError::NotJson {
+        snippet: ModelError::snippet(json),
+        cut: source.is_eof(),
+        source,
+    })
+}
+
+impl From<Interrupted> for ModelError {
+    fn from(interrupted: Interrupted) -> Self {
+        Self::Interrupted(interrupted)
+    }
+}

@@ -1,0 +1,347 @@
+//! OpenAI's chat completions wire, and what is compatible with it. Pure.
+//!
+//! After the vendor's OpenAPI description; compatible servers leave fields out, so all are optional.
+
+use std::io::Write;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::{
+    ModelError, ModelSpec, Reply, VendorError, Wire, json_text, parse_answer, parse_failure,
+};
+use crate::message::{Message, Role, Text};
+use crate::record::Usage;
+
+/// The only finish reason of a whole answer.
+const STOP: &str = "stop";
+
+pub(super) struct OpenAi;
+
+#[derive(Serialize)]
+struct Body<'a> {
+    model: &'a str,
+    messages: Vec<BodyMessage<'a>>,
+    max_completion_tokens: u32,
+}
+
+#[derive(Serialize)]
+struct BodyMessage<'a> {
+    role: &'static str,
+    content: &'a Text<'a>,
+}
+
+#[derive(Deserialize)]
+struct Answer<'a> {
+    #[serde(borrow)]
+    choices: Option<Vec<Choice<'a>>>,
+    usage: Option<AnswerUsage>,
+    model: Option<String>,
+    error: Option<ErrorBody>,
+}
+
+#[derive(Deserialize)]
+struct Choice<'a> {
+    #[serde(borrow)]
+    message: Option<AnswerMessage<'a>>,
+    finish_reason: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct AnswerMessage<'a> {
+    #[serde(borrow)]
+    content: Option<&'a RawValue>,
+    refusal: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct AnswerUsage {
+    prompt_tokens: Option<u64>,
+    completion_tokens: Option<u64>,
+    prompt_tokens_details: Option<PromptDetails>,
+    completion_tokens_details: Option<CompletionDetails>,
+}
+
+#[derive(Deserialize)]
+struct PromptDetails {
+    cached_tokens: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct CompletionDetails {
+    reasoning_tokens: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct ErrorBody {
+    message: Option<String>,
+    #[serde(rename = "type")]
+    kind: Option<String>,
+    /// A string, a number or null.
+    code: Option<Value>,
+}
+
+impl Wire for OpenAi {
+    fn path(&self, _spec: &ModelSpec) -> String {
+        "/chat/completions".to_owned()
+    }
+
+    fn key_header(&self) -> (&'static str, &'static str) {
+        ("authorization", "Bearer ")
+    }
+
+    fn write_request(
+        &self,
+        spec: &ModelSpec,
+        messages: &[Message<'_>],
+        out: &mut dyn Write,
+    ) -> serde_json::Result<()> {
+        let body = Body {
+            model: spec.id,
+            messages: messages.iter().map(body_message).collect(),
+            max_completion_tokens: spec.max_output_tokens,
+        };
+        serde_json::to_writer(out, &body)
+    }
+
+    fn read_reply(&self, json: &[u8]) -> Result<Reply, ModelError> {
+        let answer: Answer<'_> = parse_answer(json)?;
+        if let Some(error) = answer.error {
+            return Err(ModelError::ErrorInAnswer(error.into()));
+        }
+        let Some(choice) = answer.choices.into_iter().flatten().next() else {
+            return Err(ModelError::Empty {
+                finish: "no answer".into(),
+            });
+        };
+        let message = choice.message.unwrap_or(AnswerMessage {
+            content: None,
+            refusal: None,
+        });
+        if let Some(text) = message.refusal.filter(|refusal| !refusal.trim().is_empty()) {
+            return Err(ModelError::Refused {
+                text: super::error::one_line(&text),
+            });
+        }
+        let Some(finish) = choice.finish_reason else {
+            return Err(ModelError::Unfinished);
+        };
+        if finish != STOP {
+            return Err(ModelError::CutShort {
+                finish,
+                message: None,
+            });
+        }
+        let mut text = String::new();
+        if let Some(literal) = message.content {
+            json_text::append(&mut text, literal).map_err(|source| ModelError::NotJson {
+                snippet: ModelError::snippet(json),
+                cut: false,
+                source,
+            })?;
+        }
+        if text.trim().is_empty() {
+            return Err(ModelError::Empty { finish });
+        }
+        let usage = answer.usage.map(Usage::from);
+        Ok(Reply {
+            text,
+            finish,
+            usage,
+            model_version: answer.model,
+        })
+    }
+
+    fn read_failure(&self, json: &[u8]) -> VendorError {
+        parse_failure::<ErrorBody>(json)
+            .map(VendorError::from)
+            .unwrap_or_default()
+    }
+}
+
+fn body_message<'a>(message: &'a Message<'_>) -> BodyMessage<'a> {
+    BodyMessage {
+        role: role_name(message.role),
+        content: &message.text,
+    }
+}
+
+fn role_name(role: Role) -> &'static str {
+    match role {
+        Role::System => "developer",
+        // A tool's result travels as the user's words: there is no call of the vendor's own that it
+        // could answer.
+        Role::User | Role::Tool => "user",
+        Role::Assistant => "assistant",
+    }
+}
+
+impl From<AnswerUsage> for Usage {
+    /// `completion_tokens` counts the thoughts in, [`Usage::output_tokens`] does not.
+    fn from(usage: AnswerUsage) -> Self {
+        let thoughts = usage
+            .completion_tokens_details
+            .and_then(|details| details.reasoning_tokens);
+        let cached = usage
+            .prompt_tokens_details
+            .and_then(|details| details.cached_tokens);
+        let completion = usage.completion_tokens.unwrap_or(0);
+        Self {
+            input_tokens: usage.prompt_tokens.unwrap_or(0),
+            cached_tokens: cached.unwrap_or(0),
+            thought_tokens: thoughts.unwrap_or(0),
+            output_tokens: completion.saturating_sub(thoughts.unwrap_or(0)),
+        }
+    }
+}
+
+impl From<ErrorBody> for VendorError {
+    fn from(error: ErrorBody) -> Self {
+        let code = match error.code {
+            Some(Value::String(code)) => Some(code),
+            Some(Value::Number(code)) => Some(code.to_string()),
+            _ => None,
+        };
+        let is = |name: &str| code.as_deref() == Some(name) || error.kind.as_deref() == Some(name);
+        Self {
+            quota_spent: is("insufficient_quota"),
+            bad_key: is("invalid_api_key"),
+            retry_delay: None,
+            message: error.message,
+            code: code.or(error.kind),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::MODELS;
+    use serde_json::json;
+
+    fn read(answer: &Value) -> Result<Reply, ModelError> {
+        OpenAi.read_reply(answer.to_string().as_bytes())
+    }
+
+    fn answer(message: Value, finish: Value) -> Value {
+        json!({"object": "chat.completion", "choices": [{"index": 0, "message": message, "finish_reason": finish}]})
+    }
+
+    #[test]
+    fn the_request_has_the_system_prompt_as_the_developer() {
+        let messages = [
+            Message {
+                role: Role::System,
+                text: "be brief".into(),
+            },
+            Message {
+                role: Role::User,
+                text: "hello".into(),
+            },
+        ];
+        let mut body = Vec::new();
+        OpenAi
+            .write_request(&MODELS[1], &messages, &mut body)
+            .unwrap();
+        let body: Value = serde_json::from_slice(&body).unwrap();
+        let expected = json!({
+            "model": "gpt-5",
+            "messages": [{"role": "developer", "content": "be brief"}, {"role": "user", "content": "hello"}],
+            "max_completion_tokens": 128_000,
+        });
+        assert_eq!(body, expected);
+    }
+
+    #[test]
+    fn a_whole_answer_is_read_with_its_usage() {
+        let mut whole = answer(
+            json!({"role": "assistant", "content": "a\nb"}),
+            json!("stop"),
+        );
+        whole["model"] = "gpt-5-2025-08-07".into();
+        whole["usage"] = json!({"prompt_tokens": 7, "completion_tokens": 9, "total_tokens": 16,
+            "prompt_tokens_details": {"cached_tokens": 4}, "completion_tokens_details": {"reasoning_tokens": 6}});
+        let reply = read(&whole).unwrap();
+        assert_eq!(reply.text, "a\nb");
+        assert_eq!(reply.model_version.as_deref(), Some("gpt-5-2025-08-07"));
+        let usage = Usage {
+            input_tokens: 7,
+            cached_tokens: 4,
+            thought_tokens: 6,
+            output_tokens: 3,
+        };
+        assert_eq!(reply.usage, Some(usage));
+    }
+
+    #[test]
+    fn compatible_servers_may_leave_out_or_null_what_is_not_needed() {
+        let reply = read(&answer(
+            json!({"content": "x", "refusal": null}),
+            json!("stop"),
+        ))
+        .unwrap();
+        assert_eq!((reply.usage, reply.model_version), (None, None));
+        let mut nulls = answer(json!({"content": "x"}), json!("stop"));
+        nulls["usage"] = json!({"prompt_tokens": 1, "prompt_tokens_details": null});
+        assert_eq!(read(&nulls).unwrap().usage.unwrap().input_tokens, 1);
+    }
+
+    #[test]
+    fn what_is_not_a_whole_answer_says_why() {
+        for (json, expected) in [
+            (
+                answer(json!({"content": "x"}), json!("length")),
+                "not whole: it ended with `length`",
+            ),
+            (
+                answer(json!({"content": null}), json!("tool_calls")),
+                "ended with `tool_calls`",
+            ),
+            (
+                answer(json!({"content": "x"}), json!("content_filter")),
+                "`content_filter`",
+            ),
+            (
+                answer(json!({"content": "x"}), Value::Null),
+                "no finish reason",
+            ),
+            (
+                answer(json!({"content": null}), json!("stop")),
+                "has no text",
+            ),
+            (answer(json!({"content": ""}), json!("stop")), "has no text"),
+            (
+                answer(
+                    json!({"content": null, "refusal": "I can't"}),
+                    json!("stop"),
+                ),
+                "refused to answer: I can't",
+            ),
+            (
+                json!({"choices": []}),
+                "has no text (it ended with `no answer`)",
+            ),
+            (
+                json!({"error": {"message": "m", "code": 7}}),
+                "reports an error `7`: m",
+            ),
+            (json!([{"error": {"message": "m"}}]), "JSON array"),
+        ] {
+            let error = read(&json).unwrap_err().to_string();
+            assert!(error.contains(expected), "{json}: {error}");
+        }
+    }
+
+    #[test]
+    fn an_error_tells_a_spent_quota_from_a_rate_limit() {
+        let failure = |code: Value| {
+            let json = json!({"error": {"message": "m", "type": "t", "param": null, "code": code}});
+            OpenAi.read_failure(json.to_string().as_bytes())
+        };
+        assert!(failure(json!("insufficient_quota")).quota_spent);
+        assert!(!failure(json!("rate_limit_exceeded")).quota_spent);
+        assert_eq!(failure(Value::Null).code.as_deref(), Some("t"));
+        assert_eq!(failure(json!(401)).code.as_deref(), Some("401"));
+    }
+}

@@ -1,0 +1,186 @@
+//! The prompts: the specification's system prompts, and the sections that follow them.
+//!
+//! Pure. The order of the sections is the specification's; each is introduced by a line of its own.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use crate::message::{Message, Role, Text};
+
+/// The system prompt of a commit's first query.
+pub const COMMIT_INITIAL: &str = include_str!("../prompts/commit_initial.txt");
+/// The system prompt of a repair query.
+pub const COMMIT_REPAIR: &str = include_str!("../prompts/commit_repair.txt");
+/// The system prompt of the consistency report.
+pub const CONSISTENCY: &str = include_str!("../prompts/consistency.txt");
+
+/// What the supervisor wrote: the query, and the rolled-up code base.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Inputs {
+    /// `agent-config/query.txt`.
+    pub query: String,
+    /// `agent-config/codeRollup.txt`.
+    pub rollup: String,
+}
+
+/// The state that earlier replies left a file in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Replacement<'a> {
+    /// The file's whole content.
+    Written(&'a str),
+    /// The file was removed.
+    Removed,
+}
+
+/// A query: system prompt and user message. Its `Display` is what the run log keeps.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Prompt<'a> {
+    system: &'static str,
+    user: Text<'a>,
+}
+
+impl<'a> Prompt<'a> {
+    /// The query that asks for a change: system prompt, query, code base.
+    #[must_use]
+    pub fn initial(inputs: &'a Inputs) -> Self {
+        let mut prompt = Self {
+            system: COMMIT_INITIAL,
+            user: Text::default(),
+        };
+        prompt.inputs(inputs);
+        prompt
+    }
+
+    /// The query that asks for a repair: system prompt, build output, query, code base, and the
+    /// latest state of each file that was replaced, in the order given.
+    #[must_use]
+    pub fn repair(
+        build_output: impl Into<Cow<'a, str>>,
+        inputs: &'a Inputs,
+        replacements: impl IntoIterator<Item = (&'a str, Replacement<'a>)>,
+    ) -> Self {
+        let mut prompt = Self {
+            system: COMMIT_REPAIR,
+            user: Text::default(),
+        };
+        prompt.section("build.sh output", build_output);
+        prompt.inputs(inputs);
+        prompt.section("file replacements", "");
+        for (path, replacement) in replacements {
+            match replacement {
+                Replacement::Written(content) => {
+                    prompt.line(format!("--- FILE REPLACEMENT {path} ---"));
+                    prompt.user.push(content);
+                }
+                Replacement::Removed => prompt.line(format!("--- FILE REMOVED {path} ---")),
+            }
+        }
+        prompt.end_line();
+        prompt
+    }
+
+    /// The query that asks for a consistency report: system prompt, query, code base.
+    #[must_use]
+    pub fn consistency(inputs: &'a Inputs) -> Self {
+        let mut prompt = Self {
+            system: CONSISTENCY,
+            user: Text::default(),
+        };
+        prompt.inputs(inputs);
+        prompt
+    }
+
+    /// The conversation to send.
+    #[must_use]
+    pub fn messages(self) -> Vec<Message<'a>> {
+        vec![
+            Message {
+                role: Role::System,
+                text: Text::from(self.system),
+            },
+            Message {
+                role: Role::User,
+                text: self.user,
+            },
+        ]
+    }
+
+    fn inputs(&mut self, inputs: &'a Inputs) {
+        self.section("query", inputs.query.as_str());
+        self.section("codebase", inputs.rollup.as_str());
+    }
+
+    fn section(&mut self, name: &str, content: impl Into<Cow<'a, str>>) {
+        self.line(format!("[{name}]"));
+        self.user.push(content);
+    }
+
+    /// A line of its own, whatever stood before it.
+    fn line(&mut self, line: String) {
+        self.end_line();
+        self.user.push(line);
+        self.user.push("\n");
+    }
+
+    fn end_line(&mut self) {
+        if !self.user.ends_line() {
+            self.user.push("\n");
+        }
+    }
+}
+
+impl fmt::Display for Prompt<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.system, self.user)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn inputs() -> Inputs {
+        Inputs {
+            query: "add a flag".into(),
+            rollup: "--- a ---\nx\n".into(),
+        }
+    }
+
+    #[test]
+    fn the_initial_query_is_system_prompt_query_and_code_base() {
+        let inputs = inputs();
+        let logged = Prompt::initial(&inputs).to_string();
+        let user = "[query]\nadd a flag\n[codebase]\n--- a ---\nx\n";
+        assert_eq!(logged, format!("{COMMIT_INITIAL}{user}"));
+        let messages = Prompt::initial(&inputs).messages();
+        assert_eq!(messages[0].text.to_string(), COMMIT_INITIAL);
+        assert_eq!(messages[1].text.to_string(), user);
+    }
+
+    #[test]
+    fn a_repair_query_has_its_sections_in_the_specified_order() {
+        let inputs = inputs();
+        let replacements = [
+            ("a.rs", Replacement::Written("no newline")),
+            ("b.rs", Replacement::Removed),
+        ];
+        let prompt = Prompt::repair("error[E0001]", &inputs, replacements);
+        let expected = "[build.sh output]\nerror[E0001]\n[query]\nadd a flag\n[codebase]\n\
+            --- a ---\nx\n[file replacements]\n--- FILE REPLACEMENT a.rs ---\nno newline\n\
+            --- FILE REMOVED b.rs ---\n";
+        assert_eq!(prompt.messages()[1].text.to_string(), expected);
+    }
+
+    #[test]
+    fn an_empty_query_still_has_its_line() {
+        let inputs = Inputs {
+            query: String::new(),
+            rollup: "x".into(),
+        };
+        let prompt = Prompt::consistency(&inputs);
+        assert_eq!(
+            prompt.messages()[1].text.to_string(),
+            "[query]\n[codebase]\nx"
+        );
+    }
+}

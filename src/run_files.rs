@@ -1,0 +1,80 @@
+//! The names of a run's files: the contract's table, in one place. Pure.
+
+use crate::record::Attempt;
+
+/// The folder, below the project's root, that holds a folder for each run.
+pub const LOGS: &str = "logs";
+/// The record of the whole run.
+pub const RESULT: &str = "result.json";
+/// The first line of a response file that holds an error in place of a reply.
+pub const ERROR_LINE: &str = "ERROR\n";
+
+/// What an attempt leaves behind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Artifact {
+    /// The query as it was sent.
+    Query,
+    /// The reply's text, or the error in its place.
+    ResponseText,
+    /// The vendor's whole answer.
+    ResponseJson,
+    /// The build's exit code and output.
+    Build,
+}
+
+/// The file's name in the run's folder.
+#[must_use]
+pub fn name(attempt: Attempt, artifact: Artifact) -> String {
+    let (query, build) = match attempt {
+        Attempt::Initial => ("initial-query".to_owned(), "initial-build".to_owned()),
+        Attempt::Repair(n) => (
+            format!("repair-query-{n}"),
+            format!("repair-query-{n}-build"),
+        ),
+        // A report has no build; the name is there so that the table is whole.
+        Attempt::Report => ("query".to_owned(), "build".to_owned()),
+    };
+    match artifact {
+        Artifact::Query => format!("{query}.txt"),
+        Artifact::ResponseText => format!("{query}-response.txt"),
+        Artifact::ResponseJson => format!("{query}-response.json"),
+        Artifact::Build => format!("{build}.txt"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_names_are_the_contracts() {
+        use Artifact::{Build, Query, ResponseJson, ResponseText};
+        for (attempt, artifact, expected) in [
+            (Attempt::Initial, Query, "initial-query.txt"),
+            (Attempt::Initial, ResponseText, "initial-query-response.txt"),
+            (
+                Attempt::Initial,
+                ResponseJson,
+                "initial-query-response.json",
+            ),
+            (Attempt::Initial, Build, "initial-build.txt"),
+            (Attempt::Repair(2), Query, "repair-query-2.txt"),
+            (
+                Attempt::Repair(2),
+                ResponseText,
+                "repair-query-2-response.txt",
+            ),
+            (
+                Attempt::Repair(2),
+                ResponseJson,
+                "repair-query-2-response.json",
+            ),
+            (Attempt::Repair(2), Build, "repair-query-2-build.txt"),
+            (Attempt::Report, Query, "query.txt"),
+            (Attempt::Report, ResponseText, "query-response.txt"),
+            (Attempt::Report, ResponseJson, "query-response.json"),
+        ] {
+            assert_eq!(name(attempt, artifact), expected);
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! The commit workflow: ask, verify, apply, build, and repair up to three times.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::ready::{self, Needs};
+use super::run::{Names, Run};
+use super::{Context, Failure, ModelChoice, Outcome};
+use crate::build_script::{BuildScript, BuildStatus};
+use crate::edit::{self, Content, PathPolicy, VerifiedEdits};
+use crate::error::Error;
+use crate::model::Reply;
+use crate::prompt::{Inputs, Prompt, Replacement};
+use crate::record::{Attempt, BuildRecord, EditsRecord, Seconds};
+use crate::report::Event;
+
+/// How many repairs are tried.
+const REPAIRS: u8 = 3;
+
+const NAMES: Names = Names {
+    record: "commit",
+    folder: "committing-code",
+};
+
+/// How a commit is to be run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommitOptions {
+    /// Where replies come from.
+    pub choice: ModelChoice,
+    /// How long a build may take.
+    pub build_timeout: Duration,
+}
+
+/// Runs the workflow.
+///
+/// # Errors
+/// When the build does not pass on an applied reply, for whatever reason.
+pub fn commit(context: &Context<'_>, options: &CommitOptions) -> Result<Outcome, Failure> {
+    let needs = Needs {
+        words: true,
+        build_script: true,
+    };
+    let ready = ready::check(context, &options.choice, needs)?;
+    let mut run = Run::start(context, &ready, NAMES)?;
+    let commit = Commit {
+        context,
+        build_timeout: options.build_timeout,
+    };
+    let result = commit.until_the_build_passes(&mut run, &ready.inputs);
+    run.finish(result)
+}
+
+struct Commit<'c> {
+    context: &'c Context<'c>,
+    build_timeout: Duration,
+}
+
+/// What a build has to say to the next query.
+struct Built {
+    status: BuildStatus,
+    output: String,
+}
+
+impl Commit<'_> {
+    fn until_the_build_passes(&self, run: &mut Run<'_>, inputs: &Inputs) -> Result<String, Error> {
+        let mut changes = Changes::default();
+        let mut attempt = Attempt::Initial;
+        let mut prompt = Prompt::initial(inputs);
+        loop {
+            let reply = run.ask(attempt, prompt)?;
+            let edits = self.verify(run, reply)?;
+            self.apply(run, &edits)?;
+            changes.remember(&edits);
+            let built = self.build(run, attempt)?;
+            if built.status.passed() {
+                return Ok(changes.summary(attempt));
+            }
+            let repair = attempt.number() + 1;
+            if repair > REPAIRS {
+                let status = describe(built.status);
+                return Err(Error::BuildFailed {
+                    repairs: REPAIRS,
+                    status,
+                });
+            }
+            attempt = Attempt::Repair(repair);
+            prompt = Prompt::repair(built.output, inputs, changes.replacements());
+        }
+    }
+
+    /// Takes the reply apart and holds all of it against the policy.
+    fn verify(&self, run: &mut Run<'_>, reply: Reply) -> Result<VerifiedEdits, Error> {
+        let parsed = edit::parse(&Arc::new(reply.text));
+        let is_empty = parsed.edits.is_empty() && parsed.faults.is_empty();
+        let policy = PathPolicy::load(self.context.project.root(), self.context.program)?;
+        let edits = policy.verify(parsed)?;
+        if is_empty {
+            run.warn("the reply has no edits".to_owned());
+        }
+        for warning in edits.warnings() {
+            run.warn(warning.clone());
+        }
+        Ok(edits)
+    }
+
+    fn apply(&self, run: &mut Run<'_>, edits: &VerifiedEdits) -> Result<(), Error> {
+        self.context.interrupt.check()?;
+        let project = &self.context.project;
+        let staging = [project.config(), project.logs()];
+        edit::apply::apply(project.root(), &[&staging[0], &staging[1]], edits)?;
+        let record = EditsRecord {
+            written: edits.written().map(|(path, _)| path.to_owned()).collect(),
+            removed: edits.removed().map(str::to_owned).collect(),
+        };
+        self.context.reporter.event(Event::Applied(&record));
+        run.note(|attempt| attempt.edits = Some(record));
+        Ok(())
+    }
+
+    fn build(&self, run: &mut Run<'_>, attempt: Attempt) -> Result<Built, Error> {
+        self.context.interrupt.check()?;
+        self.context.reporter.event(Event::Building);
+        let script = BuildScript {
+            root: self.context.project.root(),
+            path: self.context.environment.os("PATH"),
+            timeout: self.build_timeout,
+            clock: self.context.clock,
+            interrupt: self.context.interrupt,
+        };
+        let mut log = run.log.build(attempt)?;
+        let report = match script.run(&mut log) {
+            Ok(report) => report,
+            Err(error) => {
+                // What stopped the build is the news; that its log is unfinished follows from it.
+                let _ = log.finish(&error.to_string());
+                return Err(error.into());
+            }
+        };
+        let status = describe(report.status);
+        let output = log.finish(&status)?;
+        let passed = report.status.passed();
+        self.context.reporter.event(Event::Built {
+            status: &status,
+            passed,
+            took: report.took,
+        });
+        run.note(|attempt| attempt.build = Some(record(report.status, report.took)));
+        Ok(Built {
+            status: report.status,
+            output: with_time_out(output, report.status),
+        })
+    }
+}
+
+/// The first line of a build's log.
+fn describe(status: BuildStatus) -> String {
+    match status {
+        BuildStatus::Exited(code) => format!("exit code: {code}"),
+        BuildStatus::Signaled(signal) => {
+            let name = signal_hook::low_level::signal_name(signal).unwrap_or("unknown");
+            format!("signal: {signal} ({name})")
+        }
+        BuildStatus::TimedOut(limit) => format!(
+            "ended after {} without finishing",
+            crate::model::human_duration(limit)
+        ),
+    }
+}
+
+/// The model cannot know from the output alone that the time was over.
+fn with_time_out(mut output: String, status: BuildStatus) -> String {
+    if let BuildStatus::TimedOut(_) = status {
+        if !output.is_empty() && !output.ends_with('\n') {
+            output.push('\n');
+        }
+        output.push_str(&format!("[build.sh was {}]\n", describe(status)));
+    }
+    output
+}
+
+fn record(status: BuildStatus, took: Duration) -> BuildRecord {
+    let (code, signal) = match status {
+        BuildStatus::Exited(code) => (Some(code), None),
+        BuildStatus::Signaled(signal) => (None, Some(signal)),
+        BuildStatus::TimedOut(_) => (None, None),
+    };
+    let timed_out = matches!(status, BuildStatus::TimedOut(_));
+    BuildRecord {
+        code,
+        signal,
+        timed_out,
+        seconds: Seconds(took),
+    }
+}
+
+/// The latest state of every file that a reply of this run changed; `None`: it was removed.
+#[derive(Debug, Default)]
+struct Changes(BTreeMap<String, Option<Content>>);
+
+impl Changes {
+    fn remember(&mut self, edits: &VerifiedEdits) {
+        let written = edits
+            .written()
+            .map(|(path, content)| (path, Some(content.clone())));
+        let removed = edits.removed().map(|path| (path, None));
+        self.0.extend(
+            written
+                .chain(removed)
+                .map(|(path, state)| (path.to_owned(), state)),
+        );
+    }
+
+    fn replacements(&self) -> impl Iterator<Item = (&str, Replacement<'_>)> {
+        self.0.iter().map(|(path, state)| {
+            let state = state.as_ref().map_or(Replacement::Removed, |content| {
+                Replacement::Written(content)
+            });
+            (path.as_str(), state)
+        })
+    }
+
+    fn summary(&self, attempt: Attempt) -> String {
+        let written = self.0.values().filter(|state| state.is_some()).count();
+        let removed = self.0.len() - written;
+        let repairs = match attempt.number() {
+            0 => "at the first try".to_owned(),
+            1 => "after 1 repair".to_owned(),
+            n => format!("after {n} repairs"),
+        };
+        format!("done: build.sh passed {repairs}; {written} written, {removed} removed")
+    }
+}

@@ -1,0 +1,61 @@
+//! The consistency report: ask, and put the answer where it is expected. Nothing else changes.
+
+use std::io::{self, Write as _};
+use std::path::PathBuf;
+
+use super::ready::{self, Needs};
+use super::run::{Names, Run};
+use super::{Context, Failure, ModelChoice, Outcome, sections};
+use crate::atomic_file;
+use crate::error::Error;
+use crate::prompt::{Inputs, Prompt};
+use crate::record::Attempt;
+
+const NAMES: Names = Names {
+    record: "consistency",
+    folder: "consistency-report",
+};
+
+/// The report could not be written.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write `{}`: {source}", .path.display())]
+pub struct ReportError {
+    /// The report.
+    pub path: PathBuf,
+    /// The system's word.
+    pub source: io::Error,
+}
+
+/// Runs the workflow.
+///
+/// # Errors
+/// When there is no report to write, or it cannot be written.
+pub fn consistency(context: &Context<'_>, choice: &ModelChoice) -> Result<Outcome, Failure> {
+    // The prompt says itself what to do where the query says nothing.
+    let needs = Needs {
+        words: false,
+        build_script: false,
+    };
+    let ready = ready::check(context, choice, needs)?;
+    let mut run = Run::start(context, &ready, NAMES)?;
+    let result = report(context, &mut run, &ready.inputs);
+    run.finish(result)
+}
+
+fn report(context: &Context<'_>, run: &mut Run<'_>, inputs: &Inputs) -> Result<String, Error> {
+    let reply = run.ask(Attempt::Report, Prompt::consistency(inputs))?;
+    context.interrupt.check()?;
+    let text = context.redactor.text(&reply.text);
+    let path = context.project.consistency_report();
+    atomic_file::replace(&path, |file| file.write_all(text.as_bytes()))
+        .map_err(|source| ReportError { path, source })?;
+    let sections = sections::find(&text);
+    for section in sections
+        .iter()
+        .filter(|section| section.first_line.is_none())
+    {
+        run.warn(format!("the report has no section `{}`", section.title));
+    }
+    run.record.sections = Some(sections);
+    Ok("done: the report is in agent-config/consistency-report.txt".to_owned())
+}

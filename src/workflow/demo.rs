@@ -1,0 +1,176 @@
+//! The demo: writes a small project with recorded replies, and runs the real pipeline on it.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use super::{CommitOptions, Context, Failure, ModelChoice, Outcome, commit};
+use crate::project::Project;
+
+/// Where the demo goes when nothing else is said.
+const DIRECTORY: &str = "code-commit-demo";
+/// The folder with the recorded replies.
+const RECORDING: &str = "recorded-run";
+/// Far more than the demo's build needs.
+const BUILD_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The project's sources: what goes into the code base.
+const SOURCES: [(&str, &str); 3] = [
+    ("slug.sh", include_str!("../../fixtures/demo/slug.sh")),
+    ("test.sh", include_str!("../../fixtures/demo/test.sh")),
+    ("build.sh", include_str!("../../fixtures/demo/build.sh")),
+];
+
+/// The project's other files.
+const OTHERS: [(&str, &str); 4] = [
+    (".gitignore", "/agent-config\n/logs\n/recorded-run\n"),
+    (
+        "agent-config/query.txt",
+        include_str!("../../fixtures/demo/query.txt"),
+    ),
+    (
+        "recorded-run/initial-query-response.json",
+        include_str!("../../fixtures/demo/initial-query-response.json"),
+    ),
+    (
+        "recorded-run/repair-query-1-response.json",
+        include_str!("../../fixtures/demo/repair-query-1-response.json"),
+    ),
+];
+
+/// Why there is no demo.
+#[derive(Debug, thiserror::Error)]
+pub enum DemoError {
+    /// Something is there already.
+    #[error("`{}` is there already, and not empty", .0.display())]
+    NotEmpty(PathBuf),
+    /// A file could not be written.
+    #[error("cannot write `{}`: {source}", .path.display())]
+    Io {
+        /// Which one.
+        path: PathBuf,
+        /// The system's word.
+        source: io::Error,
+    },
+}
+
+/// Writes the demo's project to `directory`, or to a new one beside the others, and runs the commit
+/// workflow on it. The context's project is where the command was given.
+///
+/// # Errors
+/// When the project cannot be written, or whatever can go wrong in a commit.
+pub fn demo(context: &Context<'_>, directory: Option<&Path>) -> Result<Outcome, Failure> {
+    let shown = choose(context.project.root(), directory)?;
+    let root = context.project.root().join(&shown);
+    write_project(&root)?;
+    let tracked = track(&root);
+    let root = root
+        .canonicalize()
+        .map_err(|source| DemoError::Io { path: root, source })?;
+    let context = Context {
+        project: Project::new(root),
+        ..context.clone()
+    };
+    let choice = ModelChoice {
+        model: None,
+        replay: Some(RECORDING.into()),
+        timeout: Duration::ZERO, // nothing is called
+    };
+    let outcome = commit(
+        &context,
+        &CommitOptions {
+            choice,
+            build_timeout: BUILD_TIMEOUT,
+        },
+    )?;
+    let shown = shown.display();
+    let next = if tracked {
+        format!("cd {shown} && git diff")
+    } else {
+        format!("cd {shown}")
+    };
+    Ok(Outcome {
+        summary: format!("{}\nlook at the change: {next}", outcome.summary),
+    })
+}
+
+/// The directory to use: the one named, which must be empty, or the first that is free.
+fn choose(here: &Path, named: Option<&Path>) -> Result<PathBuf, DemoError> {
+    if let Some(named) = named {
+        return match is_free(&here.join(named)) {
+            Ok(true) => Ok(named.to_path_buf()),
+            Ok(false) => Err(DemoError::NotEmpty(named.to_path_buf())),
+            Err(source) => Err(DemoError::Io {
+                path: named.to_path_buf(),
+                source,
+            }),
+        };
+    }
+    let mut nth = 1;
+    loop {
+        let suffix = if nth == 1 {
+            String::new()
+        } else {
+            format!("-{nth}")
+        };
+        let directory = PathBuf::from(format!("{DIRECTORY}{suffix}"));
+        match is_free(&here.join(&directory)) {
+            Ok(true) => return Ok(directory),
+            Ok(false) => nth += 1,
+            Err(source) => {
+                return Err(DemoError::Io {
+                    path: directory,
+                    source,
+                });
+            }
+        }
+    }
+}
+
+fn is_free(directory: &Path) -> io::Result<bool> {
+    match fs::read_dir(directory) {
+        Ok(mut entries) => Ok(entries.next().is_none()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotADirectory => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+fn write_project(root: &Path) -> Result<(), DemoError> {
+    let rollup: String = SOURCES
+        .map(|(path, content)| format!("--- {path} ---\n{content}"))
+        .concat();
+    let files = SOURCES.iter().chain(&OTHERS).copied();
+    for (name, content) in files.chain([("agent-config/codeRollup.txt", rollup.as_str())]) {
+        let path = root.join(name);
+        write_file(&path, content).map_err(|source| DemoError::Io { path, source })?;
+    }
+    Ok(())
+}
+
+fn write_file(path: &Path, content: &str) -> io::Result<()> {
+    fs::create_dir_all(path.parent().unwrap_or(path))?;
+    fs::write(path, content)?;
+    if content.starts_with("#!") {
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755))?;
+    }
+    Ok(())
+}
+
+/// Puts the project's files into a git index, so that `git diff` shows what the run changed. Says
+/// whether there is a git to do so.
+fn track(root: &Path) -> bool {
+    let git = |arguments: &[&str]| {
+        let mut command = Command::new("git");
+        command.args(arguments).current_dir(root);
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        command.status().is_ok_and(|status| status.success())
+    };
+    git(&["init", "--quiet"]) && git(&["add", "--all"])
+}

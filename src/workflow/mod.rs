@@ -1,0 +1,83 @@
+//! What a user starts: one file each, and what they share.
+//!
+//! A workflow strings the stages together and decides what a stage's outcome means; it does nothing
+//! of a stage's work itself. Workflows never import each other.
+
+mod commit;
+mod consistency;
+mod demo;
+mod ready;
+mod run;
+mod sections;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::edit::Program;
+use crate::environment::{Clock, Environment};
+use crate::error::Error;
+use crate::interrupt::Interrupt;
+use crate::model::ModelSpec;
+use crate::project::Project;
+use crate::report::Reporter;
+use crate::secret::Redactor;
+
+pub use commit::{CommitOptions, commit};
+pub use consistency::{ReportError, consistency};
+pub use demo::{DemoError, demo};
+pub use ready::{NotReady, Problem};
+
+/// What every workflow works with.
+#[derive(Clone)]
+pub struct Context<'a> {
+    /// The project.
+    pub project: Project,
+    /// What the process was started with.
+    pub environment: &'a Environment,
+    /// The time.
+    pub clock: &'a dyn Clock,
+    /// Ends a run early.
+    pub interrupt: &'a Interrupt,
+    /// Knows the keys.
+    pub redactor: &'a Redactor,
+    /// Hears what happens.
+    pub reporter: &'a dyn Reporter,
+    /// The program's own file, which no reply may touch.
+    pub program: Option<&'a Program>,
+}
+
+/// Where replies come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelChoice {
+    /// The model asked for; `None`: the recorded one, or the default.
+    pub model: Option<ModelSpec>,
+    /// The run to replay in place of calls.
+    pub replay: Option<PathBuf>,
+    /// How long a call may take, its retries included.
+    pub timeout: Duration,
+}
+
+/// A run that did what it was started for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    /// What to say on stdout.
+    pub summary: String,
+}
+
+/// A run that did not.
+#[derive(Debug)]
+pub struct Failure {
+    /// Why.
+    pub error: Error,
+    /// The run's folder, relative to the project's root, where it had got one.
+    pub log: Option<String>,
+}
+
+impl<E: Into<Error>> From<E> for Failure {
+    fn from(error: E) -> Self {
+        Self {
+            error: error.into(),
+            log: None,
+        }
+    }
+}

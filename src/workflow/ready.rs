@@ -1,0 +1,178 @@
+//! Looks whether a run can start, before anything is sent or written, and lists all that is missing.
+
+use std::fmt;
+
+use super::{Context, ModelChoice};
+use crate::build_script::{self, ScriptProblem};
+use crate::error::Error;
+use crate::model::{
+    Endpoint, EndpointProblem, HttpModel, MODELS, Model, ModelSpec, Proxies, Recording, ReplayModel,
+};
+use crate::project::ProjectProblem;
+use crate::prompt::Inputs;
+
+/// Something that a run needs and the project does not have.
+#[derive(Debug, thiserror::Error)]
+pub enum Problem {
+    /// A file of the supervisor's.
+    #[error(transparent)]
+    Project(#[from] ProjectProblem),
+    /// The build script.
+    #[error(transparent)]
+    Script(#[from] ScriptProblem),
+    /// The way to the model.
+    #[error(transparent)]
+    Endpoint(#[from] EndpointProblem),
+}
+
+impl Problem {
+    /// What the user can do about it.
+    #[must_use]
+    pub fn hint(&self) -> String {
+        match self {
+            Self::Project(problem) => problem.hint(),
+            Self::Script(problem) => problem.hint().to_owned(),
+            Self::Endpoint(problem) => problem.hint(),
+        }
+    }
+}
+
+/// The project is not ready; nothing was sent or written.
+#[derive(Debug)]
+pub struct NotReady {
+    /// All that is missing; at least one.
+    pub problems: Vec<Problem>,
+}
+
+impl fmt::Display for NotReady {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the project is not ready")?;
+        self.problems
+            .iter()
+            .try_for_each(|problem| write!(f, "\n  {problem}\n    hint: {}", problem.hint()))
+    }
+}
+
+impl std::error::Error for NotReady {}
+
+/// What a workflow needs besides the query, the code base and a model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Needs {
+    /// A query with words in it.
+    pub words: bool,
+    /// A build script.
+    pub build_script: bool,
+}
+
+/// All that a run starts from.
+pub struct Ready<'a> {
+    /// The supervisor's inputs, without keys.
+    pub inputs: Inputs,
+    /// Whether a key was taken out of the inputs.
+    pub redacted: bool,
+    /// The model's entry in the table.
+    pub spec: ModelSpec,
+    /// The model.
+    pub model: Box<dyn Model + 'a>,
+}
+
+/// Looks for everything at once.
+pub fn check<'a>(
+    context: &Context<'a>,
+    choice: &ModelChoice,
+    needs: Needs,
+) -> Result<Ready<'a>, Error> {
+    let recording = find_recording(context, choice)?;
+    let spec = match &recording {
+        Some(recording) => recording.model(choice.model, MODELS[0])?,
+        None => choice.model.unwrap_or(MODELS[0]),
+    };
+    let project = &context.project;
+    let mut problems = Problems::default();
+    problems.note(project.check_gitignore());
+    let query = problems.note(query(context, needs));
+    let rollup = problems.note(project.rollup());
+    let model = match recording {
+        Some(recording) => Some(Box::new(ReplayModel::new(recording, spec)) as Box<dyn Model>),
+        None => problems.vendor_model(context, spec, choice),
+    };
+    if needs.build_script {
+        problems.note(build_script::inspect(
+            project.root(),
+            context.environment.os("PATH"),
+        ));
+    }
+    match (query, rollup, model) {
+        (Some(query), Some(rollup), Some(model)) if problems.0.is_empty() => {
+            let (inputs, redacted) = without_keys(context, Inputs { query, rollup });
+            Ok(Ready {
+                inputs,
+                redacted,
+                spec,
+                model,
+            })
+        }
+        _ => Err(NotReady {
+            problems: problems.0,
+        }
+        .into()),
+    }
+}
+
+fn find_recording(context: &Context<'_>, choice: &ModelChoice) -> Result<Option<Recording>, Error> {
+    let project = &context.project;
+    let find = |run| Recording::find(project.root(), &project.logs(), run);
+    Ok(choice.replay.as_deref().map(find).transpose()?)
+}
+
+fn query(context: &Context<'_>, needs: Needs) -> Result<String, ProjectProblem> {
+    let query = context.project.query()?;
+    if needs.words && query.trim().is_empty() {
+        return Err(ProjectProblem::EmptyQuery);
+    }
+    Ok(query)
+}
+
+/// A key in the inputs would travel to the vendor and into every log.
+fn without_keys(context: &Context<'_>, inputs: Inputs) -> (Inputs, bool) {
+    let redact = |text: String| match context.redactor.text(&text) {
+        std::borrow::Cow::Borrowed(_) => (text, false),
+        std::borrow::Cow::Owned(redacted) => (redacted, true),
+    };
+    let (query, in_query) = redact(inputs.query);
+    let (rollup, in_rollup) = redact(inputs.rollup);
+    (Inputs { query, rollup }, in_query || in_rollup)
+}
+
+#[derive(Default)]
+struct Problems(Vec<Problem>);
+
+impl Problems {
+    fn note<T, E: Into<Problem>>(&mut self, result: Result<T, E>) -> Option<T> {
+        result.map_err(|problem| self.0.push(problem.into())).ok()
+    }
+
+    fn vendor_model<'a>(
+        &mut self,
+        context: &Context<'a>,
+        spec: ModelSpec,
+        choice: &ModelChoice,
+    ) -> Option<Box<dyn Model + 'a>> {
+        let key = self.note(context.project.key(spec.key_file));
+        let endpoint = self.note(Endpoint::of(spec.provider, context.environment));
+        let proxies = self.note(Proxies::from_environment(context.environment));
+        let (key, endpoint, proxies) = (key?, endpoint?, proxies?);
+        let interrupt = context.interrupt.clone();
+        let timeout = choice.timeout;
+        let model = HttpModel::new(
+            spec,
+            endpoint,
+            &proxies,
+            key,
+            timeout,
+            context.clock,
+            interrupt,
+        );
+        Some(Box::new(model))
+    }
+}

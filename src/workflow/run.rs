@@ -1,0 +1,189 @@
+//! A run that is under way: it asks the model, and keeps log and record of what happens.
+
+use std::io;
+use std::time::Duration;
+
+use super::ready::Ready;
+use super::{Context, Failure, Outcome};
+use crate::error::{Error, Exit};
+use crate::model::{Listener, Model, Reply, Request};
+use crate::prompt::Prompt;
+use crate::record::{self, Attempt, AttemptRecord, ErrorRecord, RunRecord, Seconds};
+use crate::report::Event;
+use crate::run_log::RunLog;
+
+/// A workflow's names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Names {
+    /// In `result.json`.
+    pub record: &'static str,
+    /// In the folder's name.
+    pub folder: &'static str,
+}
+
+/// A run that has its folder.
+pub struct Run<'c> {
+    context: &'c Context<'c>,
+    /// The run's folder.
+    pub log: RunLog<'c>,
+    /// What `result.json` will hold.
+    pub record: RunRecord,
+    model: &'c dyn Model,
+    model_name: &'static str,
+    began: Duration,
+}
+
+impl<'c> Run<'c> {
+    /// Makes the run's folder.
+    pub fn start(
+        context: &'c Context<'c>,
+        ready: &'c Ready<'_>,
+        names: Names,
+    ) -> Result<Self, Error> {
+        let started = context.clock.now();
+        let root = context.project.root();
+        let log = RunLog::create(root, started, names.folder, context.redactor)?;
+        context.reporter.event(Event::Started { log: log.name() });
+        let mut run = Self {
+            context,
+            log,
+            record: RunRecord {
+                schema: record::SCHEMA,
+                version: env!("CARGO_PKG_VERSION"),
+                workflow: names.record,
+                exit: Exit::Done.record(),
+                model: ready.spec.name.to_owned(),
+                model_version: None,
+                started,
+                seconds: Seconds::default(),
+                attempts: Vec::new(),
+                sections: None,
+                warnings: Vec::new(),
+                error: None,
+            },
+            model: &*ready.model,
+            model_name: ready.spec.name,
+            began: context.clock.elapsed(),
+        };
+        if ready.redacted {
+            run.warn(
+                "an API key stands in the query or the code base; it was left out of the prompt"
+                    .to_owned(),
+            );
+        }
+        Ok(run)
+    }
+
+    /// Tells the supervisor something that is no error.
+    pub fn warn(&mut self, text: String) {
+        self.context.reporter.event(Event::Warning(&text));
+        self.record.warnings.push(text);
+    }
+
+    /// Changes the record of the attempt that is under way.
+    pub fn note(&mut self, change: impl FnOnce(&mut AttemptRecord)) {
+        if let Some(attempt) = self.record.attempts.last_mut() {
+            change(attempt);
+        }
+    }
+
+    /// Logs the query, asks the model, and logs the reply or the error in its place.
+    pub fn ask(&mut self, attempt: Attempt, prompt: Prompt<'_>) -> Result<Reply, Error> {
+        self.context.interrupt.check()?;
+        self.record.attempts.push(AttemptRecord::new(attempt));
+        self.log.query(attempt, &prompt)?;
+        let reporter = self.context.reporter;
+        reporter.event(Event::Asking {
+            attempt,
+            model: self.model_name,
+        });
+        let before = self.context.clock.elapsed();
+        let request = Request {
+            attempt,
+            messages: prompt.messages(),
+        };
+        let mut listener = LoggingListener { run: self, attempt };
+        let reply = self.model.call(request, &mut listener);
+        let took = self.context.clock.elapsed().saturating_sub(before);
+        self.note(|record| record.seconds = Seconds(took));
+        match reply {
+            Ok(reply) => {
+                let usage = reply.usage;
+                reporter.event(Event::Answered {
+                    model: self.model_name,
+                    usage,
+                    took,
+                });
+                self.log.reply(attempt, &reply.text)?;
+                self.note(|record| {
+                    record.finish = Some(reply.finish.clone());
+                    record.usage = usage;
+                });
+                self.record.model_version.clone_from(&reply.model_version);
+                Ok(reply)
+            }
+            Err(error) => {
+                if let Err(unlogged) = self.log.reply_error(attempt, &error, &error.hint()) {
+                    self.warn(unlogged.to_string());
+                }
+                Err(error.into())
+            }
+        }
+    }
+
+    /// Writes the record, and says how the run ended.
+    pub fn finish(mut self, result: Result<String, Error>) -> Result<Outcome, Failure> {
+        self.record.seconds = Seconds(self.context.clock.elapsed().saturating_sub(self.began));
+        if let Err(error) = &result {
+            self.record.exit = error.exit().record();
+            self.record.error = Some(ErrorRecord {
+                message: error.to_string(),
+                hint: error.hint(),
+            });
+        }
+        let logged = self.log.result(&self.record);
+        let log = Some(self.log.name().to_owned());
+        match (result, logged) {
+            (Ok(summary), Ok(())) => Ok(Outcome {
+                summary: format!("{summary}\nlog: {}", self.log.name()),
+            }),
+            (Ok(_), Err(unlogged)) => Err(Failure {
+                error: unlogged.into(),
+                log,
+            }),
+            (Err(error), logged) => {
+                if let Err(unlogged) = logged {
+                    self.context
+                        .reporter
+                        .event(Event::Warning(&unlogged.to_string()));
+                }
+                Err(Failure { error, log })
+            }
+        }
+    }
+}
+
+/// Logs the answer as soon as it is there, and passes news on.
+struct LoggingListener<'l, 'c> {
+    run: &'l Run<'c>,
+    attempt: Attempt,
+}
+
+impl Listener for LoggingListener<'_, '_> {
+    fn retrying(&mut self, next_try: u32, wait: Duration, reason: &str) {
+        self.run.context.reporter.event(Event::Retrying {
+            next_try,
+            wait,
+            reason,
+        });
+    }
+
+    fn answer(&mut self, json: &[u8]) -> io::Result<()> {
+        self.run
+            .log
+            .answer(self.attempt, json)
+            .map_err(|error| io::Error::new(error.source.kind(), error.to_string()))
+    }
+
+    fn text(&mut self, _piece: &str) {}
+}
