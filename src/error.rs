@@ -124,11 +124,11 @@ impl Error {
             Self::Model(ModelError::Interrupted(interrupted))
             | Self::Build(BuildError::Interrupted(interrupted))
             | Self::Interrupted(interrupted) => Exit::Interrupted(interrupted.signal),
-            Self::Model(ModelError::Log(_) | ModelError::Unreadable { .. }) => Exit::LocalIo,
-            Self::Model(_) => Exit::ModelFailed,
+            Self::Model(error) if !error.is_local() => Exit::ModelFailed,
             Self::Verify(VerifyError::Rejected(_)) => Exit::ReplyRejected,
             Self::BuildFailed { .. } => Exit::BuildFailed,
             Self::Demo(DemoError::Io { .. })
+            | Self::Model(_)
             | Self::Verify(VerifyError::Io { .. })
             | Self::Apply(_)
             | Self::Build(_)

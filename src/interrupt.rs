@@ -66,6 +66,13 @@ pub struct Interrupted {
     pub signal: Signal,
 }
 
+impl From<Interrupted> for io::Error {
+    /// Of kind [`io::ErrorKind::Interrupted`]; the signal can be taken out of it again.
+    fn from(interrupted: Interrupted) -> Self {
+        Self::new(io::ErrorKind::Interrupted, interrupted)
+    }
+}
+
 /// What ended a wait in [`Interrupt::poll`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Woken {
@@ -159,8 +166,7 @@ impl Interrupt {
             PollFd::new(&*self.wake, PollFlags::IN),
         ];
         wait(&mut fds, timeout)?;
-        self.check()
-            .map_err(|interrupted| io::Error::new(io::ErrorKind::Interrupted, interrupted))?;
+        self.check()?;
         Ok(if fds[0].revents().is_empty() {
             Woken::TimedOut
         } else {

@@ -92,8 +92,9 @@ pub fn run(cli: &Cli, world: &World) -> Exit {
         program: world.program.as_ref(),
     };
     match dispatch(cli, &context) {
-        Ok(Outcome { summary }) => {
-            console.result(&summary);
+        Ok(Outcome { summary, log, next }) => {
+            let next = next.map(|next| format!("\n{next}")).unwrap_or_default();
+            console.result(&format!("{summary}\nlog: {log}{next}"));
             Exit::Done
         }
         Err(Failure { error, log }) => {

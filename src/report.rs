@@ -125,13 +125,13 @@ impl<'r> Console<'r> {
     }
 
     /// A step that takes a while: a spinner on a terminal, else a line.
-    fn step(&self, label: &str, text: String) {
+    fn step(&self, label: &str, text: &str) {
         self.stop_spinner();
         if self.options.quiet {
             return;
         }
         if !self.options.terminal {
-            self.line(label, Style::new(), &text);
+            self.line(label, Style::new(), text);
             return;
         }
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
@@ -140,7 +140,7 @@ impl<'r> Console<'r> {
             bar.set_style(style);
         }
         bar.set_prefix(label.to_owned());
-        bar.set_message(self.redactor.text(&text).into_owned());
+        bar.set_message(self.redactor.text(text).into_owned());
         bar.enable_steady_tick(Duration::from_millis(100));
         if let Ok(mut spinner) = self.spinner.lock() {
             *spinner = Some(bar);
@@ -196,14 +196,14 @@ impl Reporter for Console<'_> {
     fn event(&self, event: Event<'_>) {
         match event {
             Event::Started { log } => self.line("log", Style::new(), log),
-            Event::Asking { attempt, model } => self.step(
-                "asking",
-                match attempt {
-                    Attempt::Initial => format!("{model} for the change"),
-                    Attempt::Repair(number) => format!("{model} for repair {number}"),
-                    Attempt::Report => format!("{model} for the report"),
-                },
-            ),
+            Event::Asking { attempt, model } => {
+                let purpose = match attempt {
+                    Attempt::Initial => "the change".to_owned(),
+                    Attempt::Repair(number) => format!("repair {number}"),
+                    Attempt::Report => "the report".to_owned(),
+                };
+                self.step("asking", &format!("{model} for {purpose}"));
+            }
             Event::Retrying {
                 next_try,
                 wait,
@@ -225,7 +225,7 @@ impl Reporter for Console<'_> {
                 );
             }
             Event::Applied(edits) => self.applied(edits),
-            Event::Building => self.step("build", "build.sh".to_owned()),
+            Event::Building => self.step("build", "build.sh"),
             Event::Built {
                 status,
                 passed,
@@ -240,7 +240,7 @@ impl Reporter for Console<'_> {
                 self.line(
                     label,
                     style,
-                    &format!("build.sh: {status}, {}", seconds(took)),
+                    &format!("build.sh, {} ({status})", seconds(took)),
                 );
             }
             Event::Warning(text) => {

@@ -241,7 +241,9 @@ fn forms(key: &str) -> Vec<String> {
         forms.push(base64_inner(&STANDARD_NO_PAD, key, shift));
         forms.push(base64_inner(&URL_SAFE_NO_PAD, key, shift));
     }
-    let hex: String = key.bytes().map(|byte| format!("{byte:02x}")).collect();
+    let hex = key
+        .bytes()
+        .fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"));
     forms.push(hex.to_uppercase());
     forms.push(hex);
     forms

@@ -27,7 +27,7 @@ const MANY_FILES: usize = 64;
 
 /// Why nothing was applied.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot {action} `{}`: {source}{}", .path.display(), describe(.rollback))]
+#[error("cannot {action} `{}`: {source}{}", .path.display(), describe(.rollback.as_ref()))]
 pub struct ApplyError {
     /// What was being done.
     pub action: &'static str,
@@ -48,7 +48,7 @@ pub struct Rollback {
     pub kept: PathBuf,
 }
 
-fn describe(rollback: &Option<Rollback>) -> String {
+fn describe(rollback: Option<&Rollback>) -> String {
     let describe = |rollback: &Rollback| {
         let kept = rollback.kept.display();
         format!(
@@ -56,7 +56,7 @@ fn describe(rollback: &Option<Rollback>) -> String {
             rollback.failures.join(", ")
         )
     };
-    rollback.as_ref().map(describe).unwrap_or_default()
+    rollback.map(describe).unwrap_or_default()
 }
 
 /// Applies `edits` to the tree below `root`. `staging` names directories to stage in; the first on
@@ -239,7 +239,7 @@ impl<'e> Install<'e> {
     fn open_parent(&mut self, parent: &str) -> Result<OwnedFd, Errno> {
         let done = &mut self.done;
         self.root.ensure_directory(parent, &mut |made| {
-            done.push(Done::MadeDirectory(made.to_owned()))
+            done.push(Done::MadeDirectory(made.to_owned()));
         })
     }
 
@@ -372,7 +372,6 @@ fn split(path: &str) -> (&str, &str) {
 }
 
 /// `st_dev` and `st_ino` have other types on other systems.
-#[allow(clippy::unnecessary_fallible_conversions, clippy::useless_conversion)]
 fn u64_of<T: TryInto<u64>>(value: T) -> u64 {
     value.try_into().unwrap_or(u64::MAX)
 }
@@ -463,20 +462,20 @@ mod tests {
         type Trouble = fn(&Path);
         let troubles: [(&str, Trouble); 5] = [
             ("a file appears", |root| {
-                fs::write(root.join("z"), "somebody else's").unwrap()
+                fs::write(root.join("z"), "somebody else's").unwrap();
             }),
             ("a directory appears", |root| {
-                fs::create_dir(root.join("z")).unwrap()
+                fs::create_dir(root.join("z")).unwrap();
             }),
             ("a link appears", |root| {
-                symlink("/tmp", root.join("d")).unwrap()
+                symlink("/tmp", root.join("d")).unwrap();
             }),
             ("a file is replaced", |root| {
                 fs::write(root.join("later"), "theirs").unwrap();
                 fs::rename(root.join("later"), root.join("gone")).unwrap();
             }),
             ("a file disappears", |root| {
-                fs::remove_file(root.join("gone")).unwrap()
+                fs::remove_file(root.join("gone")).unwrap();
             }),
         ];
         for (name, trouble) in troubles {

@@ -257,7 +257,7 @@ mod tests {
         ] {
             assert_eq!(broken_rule(path), expected, "{path}");
         }
-        assert_eq!(broken_rule(&["a"; 2001].join("/")), Some(Rule::NameTooLong));
+        assert_eq!(broken_rule(&"a/".repeat(2001)), Some(Rule::NameTooLong));
     }
 
     proptest! {

@@ -328,22 +328,24 @@ impl PathPolicy {
         Ok(rule.map_or(Directory::Real, Directory::Barred))
     }
 
+    /// The names in a directory; read once.
+    fn names_in(&self, directory: &str) -> io::Result<Rc<HashMap<String, String>>> {
+        if let Some(known) = self.names.borrow().get(directory) {
+            return Ok(Rc::clone(known));
+        }
+        let names = Rc::new(read_names(&self.root.join(directory))?);
+        self.names
+            .borrow_mut()
+            .insert(directory.to_owned(), Rc::clone(&names));
+        Ok(names)
+    }
+
     /// Whether the directory has a name that differs from `name` in letter case or composition only.
     fn collides(&self, directory: &str, name: &str) -> io::Result<bool> {
         if !matches!(self.directory(directory)?, Directory::Real) {
             return Ok(false);
         }
-        let known = self.names.borrow().get(directory).cloned();
-        let names = match known {
-            Some(names) => names,
-            None => {
-                let names = Rc::new(read_names(&self.root.join(directory))?);
-                self.names
-                    .borrow_mut()
-                    .insert(directory.to_owned(), Rc::clone(&names));
-                names
-            }
-        };
+        let names = self.names_in(directory)?;
         Ok(names
             .get(&spelling::fold(name))
             .is_some_and(|other| other != name))

@@ -125,7 +125,7 @@ pub enum ModelError {
         finish: String,
     },
     /// The reply did not end normally.
-    #[error("the model's reply is not whole: it ended with `{finish}`{}", detail(.message))]
+    #[error("the model's reply is not whole: it ended with `{finish}`{}", detail(.message.as_deref()))]
     CutShort {
         /// The vendor's finish reason.
         finish: String,
@@ -224,6 +224,12 @@ impl ModelError {
         hint.to_owned()
     }
 
+    /// Whether it is this machine that failed, and not the model.
+    #[must_use]
+    pub fn is_local(&self) -> bool {
+        matches!(self, Self::Log(_) | Self::Unreadable { .. })
+    }
+
     /// The beginning of an answer, on one line.
     pub(super) fn snippet(bytes: &[u8]) -> String {
         const LENGTH: usize = 200;
@@ -255,9 +261,8 @@ fn vendor_sentence(vendor: &VendorError) -> String {
     )
 }
 
-fn detail(message: &Option<String>) -> String {
+fn detail(message: Option<&str>) -> String {
     message
-        .as_ref()
         .map(|message| format!(": {}", one_line(message)))
         .unwrap_or_default()
 }

@@ -286,6 +286,7 @@ mod tests {
         Gemini.read_reply(answer.to_string().as_bytes())
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "reads better at the calls")]
     fn answer(parts: serde_json::Value, finish: &str) -> serde_json::Value {
         json!({"candidates": [{"content": {"role": "model", "parts": parts}, "finishReason": finish, "index": 0}]})
     }

@@ -57,6 +57,16 @@ enum TryError {
     Final(ModelError),
 }
 
+impl TryError {
+    fn reason(&self) -> String {
+        match self {
+            Self::Status { status, .. } => format!("the server answered {status}"),
+            Self::Broken(reason) => format!("the connection failed: {reason}"),
+            Self::Final(error) => error.to_string(),
+        }
+    }
+}
+
 impl<'a> HttpModel<'a> {
     /// `timeout` covers a whole call: all tries, and the waits between them. Nothing is opened or
     /// loaded yet; TLS is set up by the first call that needs it.
@@ -132,7 +142,7 @@ impl<'a> HttpModel<'a> {
             if wait > left {
                 return Err(ModelError::WaitTooLong { wait });
             }
-            let reason = self.give_up_reason(&error);
+            let reason = error.reason();
             listener.retrying(tries + 1, wait, &reason);
             self.interrupt.sleep(wait)?;
         }
@@ -160,14 +170,6 @@ impl<'a> HttpModel<'a> {
         }
     }
 
-    fn give_up_reason(&self, error: &TryError) -> String {
-        match error {
-            TryError::Status { status, .. } => format!("the server answered {status}"),
-            TryError::Broken(reason) => format!("the connection failed: {reason}"),
-            TryError::Final(error) => error.to_string(),
-        }
-    }
-
     fn give_up(&self, error: TryError, tries: u32, listener: &mut dyn Listener) -> ModelError {
         match error {
             TryError::Final(error) => error,
@@ -183,10 +185,14 @@ impl<'a> HttpModel<'a> {
                 ..
             } => {
                 // What is no JSON does not belong into a file of that name.
-                if serde_json::from_slice::<serde::de::IgnoredAny>(&body).is_ok() {
-                    if let Err(error) = listener.answer(&body) {
-                        return ModelError::Log(error);
-                    }
+                let is_json = serde_json::from_slice::<serde::de::IgnoredAny>(&body).is_ok();
+                let logged = if is_json {
+                    listener.answer(&body)
+                } else {
+                    Ok(())
+                };
+                if let Err(error) = logged {
+                    return ModelError::Log(error);
                 }
                 ModelError::Status {
                     status,
@@ -317,7 +323,7 @@ impl<'a> HttpModel<'a> {
             return TryError::Final(ModelError::Interrupted(*interrupted));
         }
         // ureq wraps its own errors when it hands them out through a reader.
-        if inner.is_some_and(|inner| inner.is::<ureq::Error>()) {
+        if inner.is_some_and(<dyn std::error::Error + Send + Sync>::is::<ureq::Error>) {
             return match error
                 .into_inner()
                 .and_then(|inner| inner.downcast::<ureq::Error>().ok())

@@ -224,6 +224,7 @@ mod tests {
         OpenAi.read_reply(answer.to_string().as_bytes())
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "reads better at the calls")]
     fn answer(message: Value, finish: Value) -> Value {
         json!({"object": "chat.completion", "choices": [{"index": 0, "message": message, "finish_reason": finish}]})
     }

@@ -126,12 +126,6 @@ pub struct TcpTransport {
     interrupt: Interrupt,
 }
 
-impl std::fmt::Debug for Deadline {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Deadline").finish_non_exhaustive()
-    }
-}
-
 impl Transport for TcpTransport {
     fn buffers(&mut self) -> &mut dyn Buffers {
         &mut self.buffers
@@ -177,6 +171,7 @@ impl Transport for TcpTransport {
 }
 
 /// When ureq wants an operation to be over.
+#[derive(Debug)]
 struct Deadline {
     at: Option<Instant>,
     reason: Timeout,
@@ -254,9 +249,7 @@ impl InterruptibleResolver {
             match receiver.recv_timeout(tick) {
                 Ok(addresses) => return Ok(addresses?),
                 Err(RecvTimeoutError::Timeout) => {
-                    self.interrupt.check().map_err(|interrupted| {
-                        io::Error::new(io::ErrorKind::Interrupted, interrupted)
-                    })?
+                    self.interrupt.check().map_err(io::Error::from)?;
                 }
                 Err(RecvTimeoutError::Disconnected) => return Err(Error::HostNotFound),
             }

@@ -169,14 +169,16 @@ fn describe(status: BuildStatus) -> String {
 }
 
 /// The model cannot know from the output alone that the time was over.
-fn with_time_out(mut output: String, status: BuildStatus) -> String {
-    if let BuildStatus::TimedOut(_) = status {
-        if !output.is_empty() && !output.ends_with('\n') {
-            output.push('\n');
-        }
-        output.push_str(&format!("[build.sh was {}]\n", describe(status)));
-    }
-    output
+fn with_time_out(output: String, status: BuildStatus) -> String {
+    let BuildStatus::TimedOut(_) = status else {
+        return output;
+    };
+    let line_end = if output.is_empty() || output.ends_with('\n') {
+        ""
+    } else {
+        "\n"
+    };
+    format!("{output}{line_end}[build.sh was {}]\n", describe(status))
 }
 
 fn record(status: BuildStatus, took: Duration) -> BuildRecord {

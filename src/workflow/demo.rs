@@ -85,15 +85,22 @@ pub fn demo(context: &Context<'_>, directory: Option<&Path>) -> Result<Outcome, 
             choice,
             build_timeout: BUILD_TIMEOUT,
         },
-    )?;
-    let shown = shown.display();
-    let next = if tracked {
-        format!("cd {shown} && git diff")
+    );
+    let below = |log: String| shown.join(log).display().to_string();
+    let Outcome { summary, log, .. } = outcome.map_err(|failure| Failure {
+        log: failure.log.map(below),
+        error: failure.error,
+    })?;
+    let look = if tracked {
+        "git diff"
     } else {
-        format!("cd {shown}")
+        "cat slug.sh test.sh"
     };
+    let next = format!("see for yourself: cd {} && {look}", shown.display());
     Ok(Outcome {
-        summary: format!("{}\nlook at the change: {next}", outcome.summary),
+        summary,
+        log: below(log),
+        next: Some(next),
     })
 }
 

@@ -60,8 +60,12 @@ pub struct ModelChoice {
 /// A run that did what it was started for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
-    /// What to say on stdout.
+    /// What was done.
     pub summary: String,
+    /// The run's folder, relative to the directory of the command.
+    pub log: String,
+    /// What to do next.
+    pub next: Option<String>,
 }
 
 /// A run that did not.
@@ -69,7 +73,7 @@ pub struct Outcome {
 pub struct Failure {
     /// Why.
     pub error: Error,
-    /// The run's folder, relative to the project's root, where it had got one.
+    /// The run's folder, relative to the directory of the command, where it had got one.
     pub log: Option<String>,
 }
 

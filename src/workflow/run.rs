@@ -142,14 +142,16 @@ impl<'c> Run<'c> {
             });
         }
         let logged = self.log.result(&self.record);
-        let log = Some(self.log.name().to_owned());
+        let log = self.log.name().to_owned();
         match (result, logged) {
             (Ok(summary), Ok(())) => Ok(Outcome {
-                summary: format!("{summary}\nlog: {}", self.log.name()),
+                summary,
+                log,
+                next: None,
             }),
             (Ok(_), Err(unlogged)) => Err(Failure {
                 error: unlogged.into(),
-                log,
+                log: Some(log),
             }),
             (Err(error), logged) => {
                 if let Err(unlogged) = logged {
@@ -157,7 +159,10 @@ impl<'c> Run<'c> {
                         .reporter
                         .event(Event::Warning(&unlogged.to_string()));
                 }
-                Err(Failure { error, log })
+                Err(Failure {
+                    error,
+                    log: Some(log),
+                })
             }
         }
     }

@@ -1,0 +1,142 @@
+//! How build.sh is run.
+
+use std::fs;
+
+use crate::support::{ModelServer, TestProject};
+
+const NOTHING: &str = "Nothing to do.";
+
+#[test]
+fn it_runs_from_the_root_without_input_and_without_keys() {
+    let server = ModelServer::gemini(&[NOTHING]);
+    let project = TestProject::new()
+        .with(&server)
+        .variable("GEMINI_API_KEY", "key-in-the-environment-1")
+        .variable("GOOGLE_API_KEY", "key-in-the-environment-2")
+        .variable("OPENAI_API_KEY", "key-in-the-environment-3")
+        .variable("OTHER", "kept")
+        .build("echo \"$0 $OTHER\"; pwd; cat; env | grep API_KEY; exit 0");
+    let run = project.run(&[]).exits(0);
+    let root = project.path("").canonicalize().unwrap();
+    let log = run.logged("initial-build.txt");
+    assert_eq!(
+        log.split_once('\n').unwrap().1,
+        format!("./build.sh kept\n{}\n", root.display())
+    );
+}
+
+#[test]
+fn a_signal_is_told_by_number_and_name() {
+    let server = ModelServer::gemini(&[NOTHING; 4]);
+    let run = TestProject::new()
+        .with(&server)
+        .build("kill -SEGV $$")
+        .run(&[])
+        .exits(1);
+    assert!(
+        run.logged("initial-build.txt")
+            .starts_with("signal: 11 (SIGSEGV)")
+    );
+    let build = run.result()["attempts"][0]["build"].clone();
+    assert_eq!(
+        (&build["code"], &build["signal"]),
+        (&serde_json::Value::Null, &11.into())
+    );
+}
+
+#[test]
+fn its_time_is_limited_and_its_group_ends_with_it() {
+    let server = ModelServer::gemini(&[NOTHING; 4]);
+    let project = TestProject::new().with(&server).build(
+        "trap '' TERM; echo before; (sleep 600; touch survived) & echo $! > child; sleep 600",
+    );
+    let run = project.run(&["--build-timeout", "1s"]).exits(1);
+    let log = run.logged("initial-build.txt");
+    assert!(log.starts_with("ended after 1s without finishing"), "{log}");
+    assert!(log.ends_with("before\n"));
+    assert_eq!(run.result()["attempts"][0]["build"]["timed_out"], true);
+    assert!(
+        server.requests()[1]
+            .user()
+            .contains("before\n[build.sh was ended after 1s without finishing]\n[query]")
+    );
+    let child = project.read("child");
+    let state = fs::read_to_string(format!("/proc/{}/stat", child.trim()));
+    assert!(
+        state.is_err() || state.unwrap().contains(") Z "),
+        "the child is still running"
+    );
+}
+
+#[test]
+fn a_daemon_that_holds_the_output_does_not_hold_the_run() {
+    let server = ModelServer::gemini(&[NOTHING]);
+    let project = TestProject::new()
+        .with(&server)
+        .build("setsid sleep 30 & echo done");
+    let run = project.run(&[]).exits(0);
+    assert!(run.result()["seconds"].as_f64().unwrap() < 20.0);
+    assert!(run.logged("initial-build.txt").ends_with("done\n"));
+}
+
+#[test]
+fn long_output_is_kept_whole_on_disk_and_cut_in_the_prompt() {
+    let server = ModelServer::gemini(&["^^^ok\n^^^end\n^^^fail\n^^^end", "^^^fail\n^^^delete\n"]);
+    let body = "i=0; while [ $i -lt 40000 ]; do echo \"line $i of a long build output, padded a bit\"; i=$((i+1)); done; test ! -e fail";
+    let run = TestProject::new()
+        .with(&server)
+        .build(body)
+        .run(&[])
+        .exits(0);
+    let log = run.logged("initial-build.txt");
+    assert!(log.contains("line 20000 of") && log.contains("line 39999 of"));
+    let output_length = log.len() - log.find('\n').unwrap() - 1;
+    let query = server.requests()[1].user();
+    assert!(
+        query.contains("line 0 of")
+            && query.contains("line 39999 of")
+            && !query.contains("line 20000 of")
+    );
+    let left_out = output_length - (1 << 20);
+    assert!(
+        query.contains(&format!("[... {left_out} bytes left out ...]\n")),
+        "{left_out}"
+    );
+}
+
+#[test]
+fn output_that_is_no_text_is_logged_as_it_is() {
+    let server = ModelServer::gemini(&["^^^fail\n^^^end", "^^^fail\n^^^delete\n"]);
+    let project = TestProject::new()
+        .with(&server)
+        .build("printf 'a\\377b\\000c'; test ! -e fail");
+    let run = project.run(&[]).exits(0);
+    let log = run.bytes("initial-build.txt");
+    assert!(log.ends_with(b"\na\xffb\0c"));
+    assert!(
+        server.requests()[1]
+            .user()
+            .starts_with("[build.sh output]\na\u{fffd}b\0c\n[query]\n")
+    );
+}
+
+#[test]
+fn output_on_stderr_is_no_failure() {
+    let server = ModelServer::gemini(&[NOTHING]);
+    TestProject::new()
+        .with(&server)
+        .build("echo warning >&2")
+        .run(&[])
+        .exits(0);
+}
+
+#[test]
+fn a_build_that_destroys_itself_is_a_local_fault() {
+    let server = ModelServer::gemini(&["^^^fail\n^^^end", "^^^fail\n^^^delete\n"]);
+    let run = TestProject::new()
+        .with(&server)
+        .build("rm build.sh; exit 1")
+        .run(&[])
+        .exits(6);
+    run.says(&["cannot start `build.sh`: `build.sh` is missing"]);
+}

@@ -1,0 +1,70 @@
+//! The demo, as a newcomer runs it.
+
+use std::process::Command;
+
+use crate::support::TestProject;
+
+fn output(project: &TestProject, arguments: &[&str]) -> (i32, String, String) {
+    let output = project.command(arguments).output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (
+        output.status.code().unwrap(),
+        text(output.stdout),
+        text(output.stderr),
+    )
+}
+
+#[test]
+fn the_first_reply_breaks_the_build_and_the_repair_mends_it() {
+    let project = TestProject::new();
+    let (code, stdout, stderr) = output(&project, &["demo"]);
+    assert_eq!(code, 0, "{stderr}");
+    assert!(
+        stdout.starts_with("done: build.sh passed after 1 repair; 2 written, 0 removed\n"),
+        "{stdout}"
+    );
+    assert!(stdout.contains("log: code-commit-demo/logs/"), "{stdout}");
+    assert!(
+        stdout.ends_with("see for yourself: cd code-commit-demo && git diff\n"),
+        "{stdout}"
+    );
+    assert!(
+        stderr.contains("failed  build.sh") && stderr.contains("passed  build.sh"),
+        "{stderr}"
+    );
+    let diff = Command::new("git")
+        .arg("diff")
+        .current_dir(project.path("code-commit-demo"))
+        .output()
+        .unwrap();
+    let diff = String::from_utf8(diff.stdout).unwrap();
+    assert!(diff.contains("+check hello '  Hello '"), "{diff}");
+}
+
+#[test]
+fn it_takes_a_directory_of_its_own() {
+    let project = TestProject::new();
+    assert_eq!(output(&project, &["demo", "--quiet"]).2, "");
+    let (code, stdout, _) = output(&project, &["demo"]);
+    assert_eq!(code, 0);
+    assert!(stdout.contains("cd code-commit-demo-2 "));
+    let (code, stdout, _) = output(&project, &["demo", "some/where"]);
+    assert_eq!(code, 0);
+    assert!(stdout.contains("cd some/where "));
+    assert!(project.path("some/where/slug.sh").exists());
+}
+
+#[test]
+fn it_overwrites_nothing() {
+    let project = TestProject::new();
+    let before = project.tree();
+    for taken in ["src", "build.sh"] {
+        let (code, _, stderr) = output(&project, &["demo", taken]);
+        assert_eq!(code, 2, "{stderr}");
+        assert!(
+            stderr.contains(&format!("`{taken}` is there already")) && stderr.contains("hint:"),
+            "{stderr}"
+        );
+    }
+    assert_eq!(project.tree(), before);
+}

@@ -1,0 +1,143 @@
+//! What the documents say is so.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use crate::support::TestProject;
+
+fn document(name: &str) -> String {
+    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(name)).unwrap()
+}
+
+/// The commands in the shell blocks of the README.
+fn commands() -> Vec<String> {
+    let readme = document("README.md");
+    let blocks = readme
+        .split("```")
+        .skip(1)
+        .step_by(2)
+        .filter_map(|block| block.strip_prefix("sh\n"));
+    blocks
+        .flat_map(str::lines)
+        .filter(|line| !line.starts_with('#') && !line.is_empty())
+        .map(str::to_owned)
+        .collect()
+}
+
+#[test]
+fn the_readmes_first_command_does_what_it_shows() {
+    assert!(commands().contains(&"cargo run --release -- demo".to_owned()));
+    let readme = document("README.md");
+    let shown = readme
+        .split("```text\n")
+        .nth(1)
+        .unwrap()
+        .split("```")
+        .next()
+        .unwrap();
+    let project = TestProject::new();
+    let output = project.command(&["demo"]).output().unwrap();
+    let printed = [output.stderr, output.stdout].concat();
+    let stable = |text: &str| {
+        // Times and the folder's stamp differ from run to run.
+        let times = regex::Regex::new(r"\d+\.\d+s|\d{4}(-\d\d){5}").unwrap();
+        times.replace_all(text.trim_end(), "TIME").into_owned()
+    };
+    assert_eq!(stable(shown), stable(&String::from_utf8(printed).unwrap()));
+}
+
+#[test]
+fn the_readmes_test_command_is_the_one_that_ci_runs() {
+    assert!(commands().contains(&"./build.sh".to_owned()));
+    assert!(document(".ci/run").contains("./build.sh"));
+}
+
+#[test]
+fn the_readmes_own_project_commands_make_a_project_ready() {
+    // Everything but the build script and the key, which only the user has.
+    let project = tempfile::tempdir().unwrap();
+    let run = |command: &str| {
+        let status = Command::new("sh")
+            .args(["-c", command])
+            .current_dir(project.path())
+            .status()
+            .unwrap();
+        assert!(status.success(), "{command}");
+    };
+    let setup: Vec<String> = commands()
+        .into_iter()
+        .filter(|command| command.contains("agent-config") && !command.starts_with("code-commit"))
+        .collect();
+    assert!(setup.len() >= 3, "{setup:?}");
+    setup.iter().for_each(|command| run(command));
+    for file in [
+        ".gitignore",
+        "agent-config/query.txt",
+        "agent-config/gemini-key.txt",
+    ] {
+        assert!(project.path().join(file).is_file(), "{file}");
+    }
+}
+
+#[test]
+fn the_readme_names_every_flag_and_every_exit_code() {
+    let readme = document("README.md");
+    let help = TestProject::new().run(&["--help"]).stdout;
+    let flags = regex::Regex::new(r"--[a-z][a-z-]+").unwrap();
+    for flag in flags.find_iter(&help).map(|flag| flag.as_str()) {
+        assert!(
+            ["--help", "--version"].contains(&flag) || readme.contains(flag),
+            "{flag}"
+        );
+    }
+    for name in [
+        "done",
+        "build-failed",
+        "usage",
+        "not-ready",
+        "model-failed",
+        "reply-rejected",
+        "local-io",
+        "interrupted",
+    ] {
+        assert!(readme.contains(&format!("| {name} |")), "{name}");
+        assert!(help.contains(name), "{name}");
+    }
+}
+
+#[test]
+fn the_rollup_script_rolls_up_this_project() {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("codeRollup.sh");
+    let project = TestProject::new()
+        .file("binary", b"a\0b")
+        .file("no newline", "x");
+    let git = |arguments: &[&str]| {
+        assert!(
+            Command::new("git")
+                .args(arguments)
+                .current_dir(project.path(""))
+                .status()
+                .unwrap()
+                .success()
+        );
+    };
+    git(&["init", "-q"]);
+    git(&[
+        "add",
+        "--",
+        ".gitignore",
+        "src/main.rs",
+        "binary",
+        "no newline",
+    ]);
+    assert!(
+        Command::new(script)
+            .current_dir(project.path(""))
+            .status()
+            .unwrap()
+            .success()
+    );
+    let expected = "--- .gitignore ---\n/agent-config\n/logs\n/target\n--- no newline ---\nx\n--- src/main.rs ---\nfn main() {}\n";
+    assert_eq!(project.read("agent-config/codeRollup.txt"), expected);
+}

@@ -1,0 +1,18 @@
+//! The program as a whole, run as its users run it: one file a concern.
+//!
+//! Every test has a project and a server of its own. None needs the network, a key, or another test.
+
+mod support;
+
+mod builds;
+mod commit;
+mod consistency;
+mod demo;
+mod docs;
+mod models;
+mod readiness;
+mod redaction;
+mod replay;
+mod replies;
+mod signals;
+mod usage;

@@ -1,0 +1,185 @@
+//! What must be there before anything is sent or written.
+
+use std::os::unix::fs::symlink;
+
+use crate::support::{Finished, ModelServer, TestProject};
+
+/// Runs a project that is not ready, and shows that nothing was sent or written.
+#[track_caller]
+fn not_ready(change: impl FnOnce(TestProject) -> TestProject, arguments: &[&str]) -> Finished {
+    let server = ModelServer::start([]);
+    let project = change(TestProject::new().with(&server));
+    let before = project.tree();
+    let run = project.run(arguments).exits(3);
+    assert_eq!(project.tree(), before);
+    assert!(project.runs().is_empty() && !project.path("logs").exists());
+    assert!(server.requests().is_empty());
+    run
+}
+
+#[test]
+fn all_that_is_missing_is_listed_at_once_with_what_to_do() {
+    let empty = |project: TestProject| {
+        project
+            .without(".gitignore")
+            .without("agent-config/query.txt")
+            .without("agent-config/codeRollup.txt")
+            .without("agent-config/gemini-key.txt")
+            .without("build.sh")
+    };
+    let run = not_ready(empty, &[]).says(&[
+        "the project is not ready",
+        "`.gitignore` is missing",
+        "`agent-config/query.txt` is missing",
+        "`agent-config/codeRollup.txt` is missing",
+        "run `./codeRollup.sh`",
+        "`agent-config/gemini-key.txt` is missing",
+        "`build.sh` is missing",
+    ]);
+    assert_eq!(run.stderr.matches("hint:").count(), 5);
+}
+
+#[test]
+fn the_config_folder_must_really_be_ignored() {
+    for content in [
+        "",
+        "# /agent-config\n",
+        "/agent-configuration\n",
+        "/agent-config\n!/agent-config\n",
+    ] {
+        not_ready(|project| project.file(".gitignore", content), &[])
+            .says(&["does not ignore `/agent-config`", "add the line"]);
+    }
+}
+
+#[test]
+fn a_gitignore_with_crlf_works() {
+    let server = ModelServer::gemini(&["nothing"]);
+    TestProject::new()
+        .with(&server)
+        .file(".gitignore", "target\r\n/agent-config\r\n")
+        .run(&[])
+        .exits(0);
+}
+
+#[test]
+fn a_key_that_is_none_is_an_error_that_does_not_show_it() {
+    for (content, expected) in [
+        (&b""[..], "is empty"),
+        (b" \r\n ", "is empty"),
+        (b"SECRETPART1\nSECRETPART2\n", "has more than one line"),
+        ("SECRETSCHL\u{dc}SSEL".as_bytes(), "not ASCII"),
+        (b"SECRET PART", "a blank"),
+        (b"SECRET\xff\xfe", "not ASCII"),
+    ] {
+        let run = not_ready(
+            |project| project.file("agent-config/gemini-key.txt", content),
+            &[],
+        )
+        .says(&[expected]);
+        assert!(!run.stderr.contains("SECRET"), "{}", run.stderr);
+    }
+}
+
+#[test]
+fn only_the_chosen_models_key_is_needed() {
+    let server = ModelServer::openai(&["nothing"]);
+    let project = TestProject::new()
+        .with(&server)
+        .without("agent-config/gemini-key.txt");
+    project.run(&["--model", "gpt-5"]).exits(0);
+    not_ready(
+        |project| project.without("agent-config/openai-key.txt"),
+        &["--model", "gpt-5"],
+    )
+    .says(&["openai-key.txt"]);
+}
+
+#[test]
+fn each_fault_of_the_build_script_has_its_own_message() {
+    type Change = fn(TestProject) -> TestProject;
+    let faults: [(Change, &str); 8] = [
+        (
+            |p| p.mode("build.sh", 0o644),
+            "`build.sh` is not executable",
+        ),
+        (
+            |p| p.file("build.sh", "echo hi\n"),
+            "does not begin with a `#!` line",
+        ),
+        (
+            |p| p.file("build.sh", ""),
+            "does not begin with a `#!` line",
+        ),
+        (
+            |p| p.file("build.sh", "#!/bin/sh\r\necho hi\r\n"),
+            "ends with CRLF",
+        ),
+        (
+            |p| p.file("build.sh", "#!/no/such/shell\n"),
+            "`/no/such/shell`, is not on this machine",
+        ),
+        (
+            |p| p.file("build.sh", "#!/usr/bin/env no-such-shell\n"),
+            "`no-such-shell`, is not on this machine",
+        ),
+        (
+            |p| p.without("build.sh").file("build.sh/x", ""),
+            "`build.sh` is not a file",
+        ),
+        (
+            |p| {
+                let p = p.without("build.sh");
+                symlink("nowhere", p.path("build.sh")).unwrap();
+                p
+            },
+            "`build.sh` is missing",
+        ),
+    ];
+    for (fault, expected) in faults {
+        not_ready(fault, &[]).says(&[expected, "hint:"]);
+    }
+}
+
+#[test]
+fn inputs_that_are_no_text_are_named() {
+    not_ready(|p| p.file("agent-config/codeRollup.txt", b"ab\xffcd"), &[])
+        .says(&["`agent-config/codeRollup.txt` is not UTF-8: see byte 2"]);
+    not_ready(|p| p.file("agent-config/query.txt", " \n\t\n"), &[])
+        .says(&["`agent-config/query.txt` is empty"]);
+    not_ready(
+        |p| {
+            p.without("agent-config/query.txt")
+                .file("agent-config/query.txt/x", "")
+        },
+        &[],
+    )
+    .says(&["`agent-config/query.txt` is not a file"]);
+}
+
+#[test]
+fn a_base_url_that_would_send_the_key_in_clear_is_refused() {
+    for url in [
+        "http://example.com",
+        "http://192.168.0.1:8080",
+        "nonsense",
+        "https://user:pw@example.com",
+    ] {
+        not_ready(
+            |project| project.variable("GOOGLE_GEMINI_BASE_URL", url),
+            &[],
+        )
+        .says(&["GOOGLE_GEMINI_BASE_URL", "hint:"]);
+    }
+    not_ready(|project| project.variable("HTTPS_PROXY", "gopher://x"), &[]).says(&["HTTPS_PROXY"]);
+}
+
+#[test]
+fn an_empty_code_base_is_a_code_base() {
+    let server = ModelServer::gemini(&["nothing"]);
+    TestProject::new()
+        .with(&server)
+        .file("agent-config/codeRollup.txt", "")
+        .run(&[])
+        .exits(0);
+}

@@ -1,0 +1,133 @@
+//! No key leaves the process, whatever shows it.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::json;
+
+use crate::support::{Answer, Finished, GEMINI_KEY, ModelServer, OPENAI_KEY, TestProject};
+
+const FROM_ENVIRONMENT: &str = "environment-key-0123456789-Xx";
+
+/// No file of the run, and nothing printed, shows a key.
+#[track_caller]
+fn shows_no_key(run: &Finished) {
+    let mut texts: Vec<(String, String)> = run
+        .files()
+        .into_iter()
+        .map(|file| (file.clone(), run.logged(&file)))
+        .collect();
+    texts.push(("stdout".into(), run.stdout.clone()));
+    texts.push(("stderr".into(), run.stderr.clone()));
+    for (name, text) in texts {
+        for key in [GEMINI_KEY, OPENAI_KEY, FROM_ENVIRONMENT] {
+            for form in [
+                key.to_owned(),
+                STANDARD.encode(key),
+                hex(key),
+                key.replace('/', "%2F").replace('+', "%2B"),
+            ] {
+                assert!(!text.contains(&form), "{name} shows `{form}`");
+            }
+        }
+    }
+}
+
+fn hex(key: &str) -> String {
+    key.bytes().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[test]
+fn a_build_that_prints_the_keys_is_censored_in_log_and_prompt() {
+    let server = ModelServer::gemini(&["^^^fail\n^^^end", "^^^fail\n^^^delete\n"]);
+    let build = format!(
+        "cat agent-config/*-key.txt; printf {}; sleep 0; echo {}; base64 -w0 < agent-config/gemini-key.txt; echo {FROM_ENVIRONMENT}; test ! -e fail",
+        &GEMINI_KEY[..9],
+        &GEMINI_KEY[9..],
+    );
+    let project = TestProject::new()
+        .with(&server)
+        .variable("OPENAI_API_KEY", FROM_ENVIRONMENT)
+        .build(&build);
+    let run = project.run(&[]).exits(0);
+    shows_no_key(&run);
+    let log = run.logged("initial-build.txt");
+    for shown in ["[REDACTED]Zz", "[REDACTED]Yy", "[REDACTED]Xx"] {
+        assert!(log.contains(shown), "{log}");
+    }
+    let query = server.requests()[1].user();
+    assert!(
+        query.contains("[REDACTED]Zz")
+            && !query.contains(GEMINI_KEY)
+            && !query.contains(OPENAI_KEY)
+    );
+}
+
+#[test]
+fn a_server_that_echoes_the_key_is_censored() {
+    let body = json!({"error": {"code": 400, "status": "INVALID_ARGUMENT", "message": format!("bad key {GEMINI_KEY} and {}", hex(OPENAI_KEY))}});
+    let server = ModelServer::start([Answer::error(400, &body)]);
+    let run = TestProject::new()
+        .with(&server)
+        .run(&[])
+        .exits(4)
+        .says(&["bad key [REDACTED]Zz and [REDACTED]Yy"]);
+    shows_no_key(&run);
+    assert!(
+        run.logged("initial-query-response.json")
+            .contains("[REDACTED]Zz")
+    );
+    assert!(
+        run.result()["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("[REDACTED]Zz")
+    );
+}
+
+#[test]
+fn a_reply_that_shows_the_key_is_censored_in_the_log() {
+    let server = ModelServer::gemini(&[&format!(
+        "The key is {GEMINI_KEY}, in base64 {}.",
+        STANDARD.encode(format!("x{OPENAI_KEY}y"))
+    )]);
+    let run = TestProject::new().with(&server).run(&[]).exits(0);
+    shows_no_key(&run);
+    assert!(
+        run.logged("initial-query-response.txt")
+            .contains("[REDACTED]Zz")
+    );
+}
+
+#[test]
+fn a_path_that_holds_the_key_is_censored_in_errors() {
+    let server = ModelServer::gemini(&[&format!("^^^../{GEMINI_KEY}\n^^^end\n")]);
+    let run = TestProject::new().with(&server).run(&[]).exits(5);
+    shows_no_key(&run);
+}
+
+#[test]
+fn keys_in_the_inputs_do_not_travel() {
+    let server = ModelServer::gemini(&["Nothing to do."]);
+    let project = TestProject::new().with(&server).file(
+        "agent-config/codeRollup.txt",
+        format!("key = {OPENAI_KEY}\n"),
+    );
+    let run = project
+        .run(&[])
+        .exits(0)
+        .says(&["warning: an API key stands in the query or the code base"]);
+    shows_no_key(&run);
+    assert!(server.requests()[0].user().contains("key = [REDACTED]Yy"));
+}
+
+#[test]
+fn the_report_is_censored() {
+    let server = ModelServer::gemini(&[&format!("Found {GEMINI_KEY}.")]);
+    let project = TestProject::new().with(&server);
+    let run = project.run(&["--cc"]).exits(0);
+    shows_no_key(&run);
+    assert_eq!(
+        project.read("agent-config/consistency-report.txt"),
+        "Found [REDACTED]Zz."
+    );
+}

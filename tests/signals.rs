@@ -1,0 +1,107 @@
+//! Runs that are interrupted.
+
+use std::fs;
+use std::io::Read as _;
+use std::process::Child;
+use std::time::Instant;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::support::{Answer, Finished, ModelServer, TestProject};
+
+fn kill(child: &Child, signal: Signal) {
+    kill_process(
+        Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap(),
+        signal,
+    )
+    .unwrap();
+}
+
+#[test]
+fn a_signal_during_a_call_ends_it_at_once() {
+    for (signal, code, name) in [
+        (Signal::INT, 130, "SIGINT"),
+        (Signal::TERM, 143, "SIGTERM"),
+        (Signal::HUP, 129, "SIGHUP"),
+    ] {
+        let (silence, told) = Answer::silence();
+        let server = ModelServer::start([silence]);
+        let project = TestProject::new().with(&server);
+        let before = project.tree();
+        let child = project.start(&[]);
+        told.recv().unwrap();
+        let asked = Instant::now();
+        kill(&child, signal);
+        let run = Finished::new(&project, &[], child.wait_with_output().unwrap()).exits(code);
+        assert!(asked.elapsed().as_secs() < 10);
+        let run = run.says(&[&format!("interrupted by {name}")]);
+        assert_eq!(
+            run.result()["exit"],
+            serde_json::json!({"code": code, "name": "interrupted"})
+        );
+        assert!(
+            run.logged("initial-query-response.txt")
+                .starts_with("ERROR\n")
+        );
+        assert_eq!(project.tree(), before);
+    }
+}
+
+#[test]
+fn a_signal_during_a_wait_ends_it_at_once() {
+    let server = ModelServer::start([Answer::new(503, &[("retry-after", "600")], "")]);
+    let project = TestProject::new().with(&server);
+    let mut child = project.start(&[]);
+    let mut stderr = child.stderr.take().unwrap();
+    let mut said = Vec::new();
+    while !String::from_utf8_lossy(&said).contains("try 2 in 600.0s") {
+        let mut byte = [0];
+        assert_eq!(
+            stderr.read(&mut byte).unwrap(),
+            1,
+            "{}",
+            String::from_utf8_lossy(&said)
+        );
+        said.push(byte[0]);
+    }
+    kill(&child, Signal::INT);
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+}
+
+#[test]
+fn a_signal_during_a_build_ends_its_whole_group() {
+    let server = ModelServer::gemini(&["^^^a\n1\n^^^end\n"]);
+    // The build tells through a pipe that it has started; nobody has to guess.
+    let project = TestProject::new().with(&server).build(
+        "trap '' TERM; sleep 600 & echo $! > child; echo $$ > parent; cat started; sleep 600",
+    );
+    let fifo = project.path("started");
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        &fifo,
+        rustix::fs::FileType::Fifo,
+        0o600.into(),
+        0,
+    )
+    .unwrap();
+    let child = project.start(&[]);
+    fs::OpenOptions::new().write(true).open(&fifo).unwrap();
+    kill(&child, Signal::INT);
+    let run = Finished::new(&project, &[], child.wait_with_output().unwrap()).exits(130);
+    assert_eq!(project.read("a"), "1\n", "what was applied stays");
+    assert!(
+        run.logged("initial-build.txt")
+            .starts_with("interrupted by SIGINT")
+    );
+    assert_eq!(
+        run.result()["attempts"][0]["build"],
+        serde_json::Value::Null
+    );
+    for process in ["child", "parent"] {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", project.read(process).trim()));
+        assert!(
+            stat.is_err() || stat.unwrap().contains(") Z "),
+            "{process} is still running"
+        );
+    }
+}

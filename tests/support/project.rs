@@ -1,0 +1,245 @@
+//! A project in a temporary directory, and runs of the program in it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::ModelServer;
+
+/// The keys that every test project holds.
+pub const GEMINI_KEY: &str = "AIzaSyGeminiTestKey_0123456789-Zz";
+pub const OPENAI_KEY: &str = "sk-proj-OpenAiTestKey/0123456789+Yy";
+
+/// A project that is ready for a run; what a test needs otherwise, it changes.
+pub struct TestProject {
+    dir: TempDir,
+    variables: Vec<(String, String)>,
+}
+
+impl TestProject {
+    pub fn new() -> Self {
+        let project = Self {
+            dir: tempfile::tempdir().unwrap(),
+            variables: Vec::new(),
+        };
+        project
+            .file(".gitignore", "/agent-config\n/logs\n/target\n")
+            .file("agent-config/query.txt", "Do something.\n")
+            .file(
+                "agent-config/codeRollup.txt",
+                "--- src/main.rs ---\nfn main() {}\n",
+            )
+            .file("agent-config/gemini-key.txt", &format!("{GEMINI_KEY}\n"))
+            .file("agent-config/openai-key.txt", &format!("{OPENAI_KEY}\n"))
+            .file("src/main.rs", "fn main() {}\n")
+            .build("echo built")
+    }
+
+    /// Calls go to `server`.
+    pub fn with(mut self, server: &ModelServer) -> Self {
+        self.variables
+            .push(("GOOGLE_GEMINI_BASE_URL".into(), server.url()));
+        self.variables
+            .push(("OPENAI_BASE_URL".into(), format!("{}/v1", server.url())));
+        self
+    }
+
+    pub fn variable(mut self, name: &str, value: &str) -> Self {
+        self.variables.push((name.into(), value.into()));
+        self
+    }
+
+    pub fn file(self, path: &str, content: impl AsRef<[u8]>) -> Self {
+        let path = self.path(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+        self
+    }
+
+    pub fn without(self, path: &str) -> Self {
+        fs::remove_file(self.path(path)).unwrap();
+        self
+    }
+
+    /// A build.sh with this body.
+    pub fn build(self, body: &str) -> Self {
+        self.file("build.sh", format!("#!/bin/sh\n{body}\n"))
+            .mode("build.sh", 0o755)
+    }
+
+    pub fn mode(self, path: &str, mode: u32) -> Self {
+        fs::set_permissions(self.path(path), fs::Permissions::from_mode(mode)).unwrap();
+        self
+    }
+
+    pub fn path(&self, path: &str) -> PathBuf {
+        self.dir.path().join(path)
+    }
+
+    pub fn read(&self, path: &str) -> String {
+        fs::read_to_string(self.path(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+    }
+
+    /// The command, with nothing of the machine's environment but `PATH`.
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("code-commit"));
+        command
+            .current_dir(self.dir.path())
+            .args(arguments)
+            .env_clear();
+        command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        command
+            .envs(self.variables.iter().cloned())
+            .stdin(Stdio::null());
+        command
+    }
+
+    pub fn run(&self, arguments: &[&str]) -> Finished {
+        Finished::new(self, arguments, self.command(arguments).output().unwrap())
+    }
+
+    pub fn start(&self, arguments: &[&str]) -> Child {
+        self.command(arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
+    }
+
+    /// The folders of the runs so far, by name.
+    pub fn runs(&self) -> Vec<PathBuf> {
+        let Ok(entries) = fs::read_dir(self.path("logs")) else {
+            return Vec::new();
+        };
+        let mut runs: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+        runs.sort();
+        runs
+    }
+
+    /// All files, `logs` left out, with mode and content; and directories.
+    pub fn tree(&self) -> BTreeMap<String, String> {
+        tree(self.dir.path())
+    }
+}
+
+fn tree(root: &Path) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    let mut pending = vec![root.to_path_buf()];
+    while let Some(dir) = pending.pop() {
+        for entry in fs::read_dir(dir).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path
+                .strip_prefix(root)
+                .unwrap()
+                .to_string_lossy()
+                .into_owned();
+            let metadata = path.symlink_metadata().unwrap();
+            if name == "logs" {
+                continue;
+            }
+            if metadata.is_dir() {
+                pending.push(path.clone());
+            }
+            let content = if metadata.is_file() {
+                fs::read(&path).unwrap()
+            } else {
+                Vec::new()
+            };
+            let mode = metadata.permissions().mode();
+            found.insert(
+                name,
+                format!("{mode:o} {}", String::from_utf8_lossy(&content)),
+            );
+        }
+    }
+    found
+}
+
+/// A run that has ended. It holds its folder's files, so that the project need not outlive it.
+pub struct Finished {
+    pub code: i32,
+    pub stdout: String,
+    pub stderr: String,
+    /// The name of the run's folder; empty where it got none.
+    pub folder: String,
+    files: BTreeMap<String, Vec<u8>>,
+    said: String,
+}
+
+impl Finished {
+    pub fn new(project: &TestProject, arguments: &[&str], output: Output) -> Self {
+        let stdout = String::from_utf8(output.stdout).unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        let code = output.status.code().unwrap_or(-1);
+        let said = format!(
+            "code-commit {arguments:?}\ncode: {code}\n--- stdout\n{stdout}--- stderr\n{stderr}---"
+        );
+        let folder = project.runs().pop().unwrap_or_default();
+        let name = |path: &Path| {
+            path.file_name()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned()
+        };
+        let entries = fs::read_dir(&folder).into_iter().flatten();
+        let files = entries.map(|entry| {
+            let path = entry.unwrap().path();
+            (name(&path), fs::read(&path).unwrap())
+        });
+        Self {
+            code,
+            stdout,
+            stderr,
+            folder: name(&folder),
+            files: files.collect(),
+            said,
+        }
+    }
+
+    /// The exit code, or a panic that shows all that was printed.
+    #[track_caller]
+    pub fn exits(self, code: i32) -> Self {
+        assert_eq!(self.code, code, "{}", self.said);
+        self
+    }
+
+    /// Every part stands on stderr.
+    #[track_caller]
+    pub fn says(self, parts: &[&str]) -> Self {
+        for part in parts {
+            assert!(
+                self.stderr.contains(part),
+                "`{part}` is missing\n{}",
+                self.said
+            );
+        }
+        self
+    }
+
+    #[track_caller]
+    pub fn bytes(&self, file: &str) -> &[u8] {
+        self.files
+            .get(file)
+            .unwrap_or_else(|| panic!("no `{file}` in the log\n{}", self.said))
+    }
+
+    #[track_caller]
+    pub fn logged(&self, file: &str) -> String {
+        String::from_utf8_lossy(self.bytes(file)).into_owned()
+    }
+
+    #[track_caller]
+    pub fn result(&self) -> Value {
+        serde_json::from_slice(self.bytes("result.json")).unwrap()
+    }
+
+    /// The names of the files in the run's folder.
+    pub fn files(&self) -> Vec<String> {
+        self.files.keys().cloned().collect()
+    }
+}

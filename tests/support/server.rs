@@ -1,0 +1,192 @@
+//! A loopback server that plays both vendors, by a script, and records what it is asked.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use serde_json::{Value, json};
+
+/// What the server does with one request.
+pub enum Answer {
+    /// Sends these bytes and closes.
+    Raw(Vec<u8>),
+    /// Sends these bytes, says so on the channel, and then keeps silent until the client goes.
+    Hang(Vec<u8>, Sender<()>),
+}
+
+impl Answer {
+    pub fn new(status: u16, headers: &[(&str, &str)], body: impl AsRef<[u8]>) -> Self {
+        let body = body.as_ref();
+        let mut head = format!(
+            "HTTP/1.1 {status} Status\r\ncontent-length: {}\r\n",
+            body.len()
+        );
+        for (name, value) in headers {
+            head += &format!("{name}: {value}\r\n");
+        }
+        head += "connection: close\r\n\r\n";
+        Self::Raw([head.as_bytes(), body].concat())
+    }
+
+    pub fn json(body: &Value) -> Self {
+        Self::new(
+            200,
+            &[("content-type", "application/json")],
+            body.to_string(),
+        )
+    }
+
+    pub fn error(status: u16, body: &Value) -> Self {
+        Self::new(
+            status,
+            &[("content-type", "application/json")],
+            body.to_string(),
+        )
+    }
+
+    /// Closes the connection without a word.
+    pub fn close() -> Self {
+        Self::Raw(Vec::new())
+    }
+
+    /// Takes the request and stays silent; the receiver hears when.
+    pub fn silence() -> (Self, Receiver<()>) {
+        let (sender, receiver) = channel();
+        (Self::Hang(Vec::new(), sender), receiver)
+    }
+}
+
+/// A whole Gemini answer with this text.
+pub fn gemini(text: &str) -> Value {
+    json!({
+        "candidates": [{"content": {"role": "model", "parts": [{"text": text}]}, "finishReason": "STOP", "index": 0}],
+        "usageMetadata": {"promptTokenCount": 100, "cachedContentTokenCount": 10, "candidatesTokenCount": 20, "thoughtsTokenCount": 30, "totalTokenCount": 150},
+        "modelVersion": "gemini-2.5-pro-test",
+    })
+}
+
+/// A whole OpenAI answer with this text.
+pub fn openai(text: &str) -> Value {
+    json!({
+        "id": "chatcmpl-1", "object": "chat.completion", "model": "gpt-5-test",
+        "choices": [{"index": 0, "message": {"role": "assistant", "content": text, "refusal": null}, "finish_reason": "stop"}],
+        "usage": {"prompt_tokens": 100, "completion_tokens": 50, "total_tokens": 150,
+            "prompt_tokens_details": {"cached_tokens": 10}, "completion_tokens_details": {"reasoning_tokens": 30}},
+    })
+}
+
+/// A request, as it came.
+#[derive(Debug, Clone)]
+pub struct Recorded {
+    pub line: String,
+    headers: Vec<(String, String)>,
+    pub body: Vec<u8>,
+}
+
+impl Recorded {
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers
+            .iter()
+            .find(|(known, _)| known == name)
+            .map(|(_, value)| value.as_str())
+    }
+
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap()
+    }
+
+    /// The user's message, on either wire.
+    pub fn user(&self) -> String {
+        let body = self.json();
+        let text = if body.get("contents").is_some() {
+            &body["contents"][0]["parts"][0]["text"]
+        } else {
+            &body["messages"][1]["content"]
+        };
+        text.as_str().unwrap().to_owned()
+    }
+}
+
+/// The server. It answers its script's answers, one a request, and 500 when there are no more.
+pub struct ModelServer {
+    port: u16,
+    requests: Arc<Mutex<Vec<Recorded>>>,
+}
+
+impl ModelServer {
+    pub fn start(answers: impl IntoIterator<Item = Answer>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let mut answers: Vec<Answer> = answers.into_iter().collect();
+        answers.reverse();
+        let recorder = Arc::clone(&requests);
+        thread::spawn(move || {
+            for stream in listener.incoming() {
+                let answer = answers.pop().unwrap_or_else(|| {
+                    Answer::error(400, &json!({"error": {"message": "the script is over"}}))
+                });
+                // A client that goes away is part of what is tested.
+                let _ = serve(&stream.unwrap(), answer, &recorder);
+            }
+        });
+        Self { port, requests }
+    }
+
+    /// A server that gives these texts as whole Gemini answers.
+    pub fn gemini(texts: &[&str]) -> Self {
+        Self::start(texts.iter().map(|text| Answer::json(&gemini(text))))
+    }
+
+    /// A server that gives these texts as whole OpenAI answers.
+    pub fn openai(texts: &[&str]) -> Self {
+        Self::start(texts.iter().map(|text| Answer::json(&openai(text))))
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    pub fn requests(&self) -> Vec<Recorded> {
+        self.requests.lock().unwrap().clone()
+    }
+}
+
+fn serve(
+    stream: &TcpStream,
+    answer: Answer,
+    recorder: &Mutex<Vec<Recorded>>,
+) -> std::io::Result<()> {
+    let mut reader = BufReader::new(stream);
+    let mut line = String::new();
+    reader.read_line(&mut line)?;
+    let mut headers = Vec::new();
+    loop {
+        let mut header = String::new();
+        reader.read_line(&mut header)?;
+        let Some((name, value)) = header.trim_end().split_once(": ") else {
+            break;
+        };
+        headers.push((name.to_lowercase(), value.to_owned()));
+    }
+    let length = headers.iter().find(|(name, _)| name == "content-length");
+    let mut body = vec![0; length.map_or(0, |(_, value)| value.parse().unwrap())];
+    reader.read_exact(&mut body)?;
+    recorder.lock().unwrap().push(Recorded {
+        line: line.trim_end().to_owned(),
+        headers,
+        body,
+    });
+    let mut stream = stream;
+    match answer {
+        Answer::Raw(bytes) => stream.write_all(&bytes),
+        Answer::Hang(bytes, told) => {
+            stream.write_all(&bytes)?;
+            let _ = told.send(());
+            // Returns when the client closes its end.
+            reader.read_to_end(&mut Vec::new()).map(drop)
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! The command line: help, version, and what is wrong with it.
+
+use crate::support::{ModelServer, TestProject};
+
+#[test]
+fn help_shows_every_flag_the_files_and_the_exit_codes() {
+    let project = TestProject::new();
+    for flag in ["--help", "-h"] {
+        let help = project.run(&[flag]).exits(0).stdout;
+        for part in [
+            "--consistency-check",
+            "--consistency, --cc",
+            "--model",
+            "gemini-2.5-pro, gpt-5",
+            "--timeout",
+            "--build-timeout",
+            "--replay",
+            "--quiet",
+            "--version",
+            "demo",
+            "agent-config/query.txt",
+            "result.json",
+            "0  done",
+            "1  build-failed",
+            "2  usage",
+            "3  not-ready",
+            "4  model-failed",
+            "5  reply-rejected",
+            "6  local-io",
+            "129, 130, 143",
+        ] {
+            assert!(
+                help.contains(part),
+                "{flag}: `{part}` is missing in\n{help}"
+            );
+        }
+    }
+    let version = project.run(&["--version"]).exits(0).stdout;
+    assert_eq!(
+        version,
+        concat!("code-commit ", env!("CARGO_PKG_VERSION"), "\n")
+    );
+}
+
+#[test]
+fn a_wrong_command_line_touches_nothing() {
+    let server = ModelServer::start([]);
+    let project = TestProject::new().with(&server);
+    let before = project.tree();
+    for (arguments, expected) in [
+        (&["--frobnicate"][..], "--frobnicate"),
+        (&["--model", "gpt-4"], "gemini-2.5-pro, gpt-5"),
+        (&["--model", "GPT-5"], "gemini-2.5-pro, gpt-5"),
+        (&["--timeout", "1 fortnight"], "`90s`, `30m` or `1h`"),
+        (&["--build-timeout", "0s"], "longer than nothing"),
+        (&["--quiet", "demo"], "demo"),
+        (&["surprise"], "surprise"),
+        (&["--cc", "--cc"], "--consistency-check"),
+        (
+            &["--replay", "no/such/run"],
+            "there is no recorded run at `no/such/run`",
+        ),
+    ] {
+        let run = project.run(arguments).exits(2).says(&[expected]);
+        assert_eq!(run.stdout, "", "{arguments:?}");
+    }
+    assert_eq!(project.tree(), before);
+    assert!(project.runs().is_empty() && server.requests().is_empty());
+}
+
+#[test]
+fn arguments_are_judged_before_the_project_is() {
+    let project = TestProject::new().without("agent-config/query.txt");
+    project.run(&["--model", "gpt-4"]).exits(2);
+}
