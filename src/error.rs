@@ -150,7 +150,7 @@ impl Error {
             Self::Verify(VerifyError::Rejected(Rejection { .. })) => {
                 "nothing of the reply was applied; run again, or say in the query what it got wrong"
             }
-            Self::Apply(error) if error.rollback.is_some() => {
+            Self::Apply(error) if !error.left.is_empty() => {
                 "put the files that are named back by hand before anything else"
             }
             Self::Apply(_) => {

@@ -1,33 +1,37 @@
 //! Puts verified edits on the disk, all or nothing.
 //!
-//! Writes below the root and in a staging folder on the same file system, which it removes. Each
-//! file is written there first and then renamed into place, so that nobody ever sees half a file; an
-//! error part-way undoes what was done. All renames go through directory handles that cannot lead
-//! out of the root.
+//! Writes below the root and nowhere else. Each file is first written beside its target, under a
+//! name of its own, and renamed into place when all of them are written; so nobody ever sees half a
+//! file, and a full disk is noticed before anything has changed. The file that it replaces takes its
+//! name until the end. An error part-way puts everything back. All of it goes through directory
+//! handles that cannot lead out of the root.
 
-use std::fs::{File, OpenOptions, Permissions};
+use std::fs::{File, Permissions};
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::io::{self, Write as _};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, fchown};
+use std::ops::Range;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::unix::fs::{PermissionsExt as _, fchown};
 use std::path::{Path, PathBuf};
 use std::thread;
 
-use rustix::fs::{AtFlags, RenameFlags, linkat, renameat, renameat_with, statat, unlinkat};
+use rustix::fs::{
+    AtFlags, Mode, OFlags, RenameFlags, linkat, openat, renameat, renameat_with, statat, unlinkat,
+};
 use rustix::io::Errno;
-use tempfile::TempDir;
 
 use super::beneath::Root;
 use super::verify::Present;
 use super::{Action, VerifiedEdit, VerifiedEdits};
 
-/// Files are staged in this many threads; one is as good where there are few.
-const STAGING_THREADS: usize = 2;
+/// Many files are written in this many threads, which on two cores halves the time.
+const THREADS: usize = 2;
 /// From this many files on.
 const MANY_FILES: usize = 64;
 
 /// Why nothing was applied.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot {action} `{}`: {source}{}", .path.display(), describe(.rollback.as_ref()))]
+#[error("cannot {action} `{}`: {source}{}", .path.display(), describe(.left))]
 pub struct ApplyError {
     /// What was being done.
     pub action: &'static str,
@@ -35,59 +39,41 @@ pub struct ApplyError {
     pub path: PathBuf,
     /// The system's word.
     pub source: io::Error,
-    /// What could not be undone; `None` where the tree is as it was.
-    pub rollback: Option<Rollback>,
+    /// What could not be put back; empty where the tree is as it was.
+    pub left: Vec<String>,
 }
 
-/// A roll-back that did not succeed either.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Rollback {
-    /// What failed, by path.
-    pub failures: Vec<String>,
-    /// Where the files' earlier bytes lie.
-    pub kept: PathBuf,
+fn describe(left: &[String]) -> String {
+    if left.is_empty() {
+        String::new()
+    } else {
+        format!("; putting back failed: {}", left.join("; "))
+    }
 }
 
-fn describe(rollback: Option<&Rollback>) -> String {
-    let describe = |rollback: &Rollback| {
-        let kept = rollback.kept.display();
-        format!(
-            "; putting back failed for {}; the earlier files lie in `{kept}`",
-            rollback.failures.join(", ")
-        )
-    };
-    rollback.map(describe).unwrap_or_default()
-}
-
-/// Applies `edits` to the tree below `root`. `staging` names directories to stage in; the first on
-/// the root's file system is used.
+/// Applies `edits` to the tree below `root`.
 ///
 /// # Errors
 /// When anything fails; the tree is then as it was before, unless the error says otherwise.
-pub fn apply(root: &Path, staging: &[&Path], edits: &VerifiedEdits) -> Result<(), ApplyError> {
+pub fn apply(root: &Path, edits: &VerifiedEdits) -> Result<(), ApplyError> {
     let edits = edits.edits();
     if edits.is_empty() {
         return Ok(());
     }
-    let stage = Stage::open(root, staging)?;
-    stage.write_all(edits)?;
-    let mut install = Install {
-        root: Root::open(root).map_err(failed("open", root))?,
-        stage: &stage,
-        done: Vec::new(),
+    let root = Root::open(root).map_err(failed("open", root))?;
+    let tag = RandomState::new().build_hasher().finish();
+    let transaction = Transaction { root, tag, edits };
+    let mut done = Done::default();
+    let Err(error) = transaction.run(&mut done) else {
+        transaction.remove_replaced();
+        return Ok(());
     };
-    match install.all(edits) {
-        Ok(()) => Ok(()),
-        Err(error) => {
-            let failures = install.undo();
-            drop(install);
-            Err(if failures.is_empty() {
-                error
-            } else {
-                stage.keep(error, failures)
-            })
-        }
+    let left = transaction.undo(&done);
+    // What could not be put back may be in one of the staged files.
+    if left.is_empty() {
+        transaction.remove_traces(&done);
     }
+    Err(ApplyError { left, ..error })
 }
 
 fn failed<E: Into<io::Error>>(
@@ -99,81 +85,272 @@ fn failed<E: Into<io::Error>>(
         action,
         path,
         source: error.into(),
-        rollback: None,
+        left: Vec::new(),
     }
 }
 
-/// The folder that files are written to before they are renamed into place, and that the files they
-/// replace end up in.
-struct Stage {
-    folder: TempDir,
-    handle: OwnedFd,
+/// The application of a reply's edits, which are sorted by path.
+struct Transaction<'e> {
+    root: Root,
+    /// Makes the names of staged files unlike any other.
+    tag: u64,
+    edits: &'e [VerifiedEdit],
 }
 
-impl Stage {
-    fn open(root: &Path, candidates: &[&Path]) -> Result<Self, ApplyError> {
-        let device = root.metadata().map_err(failed("look at", root))?.dev();
-        let same_device = |dir: &&&Path| {
-            dir.symlink_metadata()
-                .is_ok_and(|m| m.is_dir() && m.dev() == device)
-        };
-        let parent = candidates.iter().find(same_device).copied().unwrap_or(root);
-        let folder = tempfile::Builder::new()
-            .prefix(".staging-")
-            .tempdir_in(parent)
-            .map_err(failed("stage files in", parent))?;
-        let handle = File::open(folder.path())
-            .map_err(failed("open", folder.path()))?
-            .into();
-        Ok(Self { folder, handle })
+/// How far a transaction has come.
+#[derive(Default)]
+struct Done {
+    /// Directories that were made, outer ones first.
+    directories: Vec<String>,
+    /// Edits that are in place, from the beginning of a share to how far it came.
+    installed: Vec<Range<usize>>,
+}
+
+impl Transaction<'_> {
+    fn run(&self, done: &mut Done) -> Result<(), ApplyError> {
+        self.make_directories(&mut done.directories)?;
+        for result in self.in_parallel(|share| self.each(share, |edit| edit.stage()).1) {
+            result?;
+        }
+        let mut outcome = Ok(());
+        for (installed, result) in self.in_parallel(|share| self.each(share, |edit| edit.install()))
+        {
+            done.installed.push(installed);
+            outcome = outcome.and(result);
+        }
+        outcome
     }
 
-    /// Writes the new content of every file.
-    fn write_all(&self, edits: &[VerifiedEdit]) -> Result<(), ApplyError> {
-        let threads = if edits.len() < MANY_FILES {
-            1
-        } else {
-            STAGING_THREADS
-        };
-        let share = edits.len().div_ceil(threads);
-        let mut shares = edits.chunks(share).enumerate();
-        let first = shares.next();
-        thread::scope(|scope| {
-            let others: Vec<_> = shares
-                .map(|(nth, part)| scope.spawn(move || self.write_share(nth * share, part)))
-                .collect();
-            let mut result = first.map_or(Ok(()), |(_, part)| self.write_share(0, part));
-            for other in others {
-                let outcome = other.join().unwrap_or_else(|_| {
-                    Err(failed("stage files in", self.folder.path())(
-                        io::Error::other("a thread died"),
-                    ))
-                });
-                result = result.and(outcome);
-            }
-            result
-        })
-    }
-
-    fn write_share(&self, offset: usize, edits: &[VerifiedEdit]) -> Result<(), ApplyError> {
-        for (nth, edit) in edits.iter().enumerate() {
-            if let Action::Write(content) = edit.action() {
-                self.write(offset + nth, content, edit.present())
-                    .map_err(failed("write", edit.path()))?;
+    fn make_directories(&self, made: &mut Vec<String>) -> Result<(), ApplyError> {
+        let mut last = None;
+        let written = self
+            .edits
+            .iter()
+            .filter(|edit| matches!(edit.action(), Action::Write(_)));
+        for edit in written {
+            let parent = split(edit.path()).0;
+            if last != Some(parent) {
+                self.root
+                    .ensure_directory(parent, &mut |path| made.push(path.to_owned()))
+                    .map_err(failed("make the directory of", edit.path()))?;
+                last = Some(parent);
             }
         }
         Ok(())
     }
 
-    fn write(&self, slot: usize, content: &str, present: Option<Present>) -> io::Result<()> {
-        let path = self.folder.path().join(new_name(slot));
-        // Private until it has its mode: the file it replaces may be.
+    /// The edits in one part, or in several that are worked on at once.
+    fn shares(&self) -> Vec<Range<usize>> {
+        let count = self.edits.len();
+        let size = if count < MANY_FILES {
+            count
+        } else {
+            count.div_ceil(THREADS)
+        };
+        (0..count)
+            .step_by(size)
+            .map(|start| start..count.min(start + size))
+            .collect()
+    }
+
+    fn in_parallel<T: Send>(&self, work: impl Fn(Range<usize>) -> T + Sync) -> Vec<T> {
+        let mut shares = self.shares();
+        let own = shares.pop().unwrap_or_default();
+        thread::scope(|scope| {
+            let others: Vec<_> = shares
+                .into_iter()
+                .map(|share| scope.spawn(|| work(share)))
+                .collect();
+            let own = work(own);
+            // A thread that panicked goes on panicking here; nothing in `work` does.
+            let joined = others.into_iter().map(|other| {
+                other
+                    .join()
+                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            });
+            joined.chain([own]).collect()
+        })
+    }
+
+    /// Does `work` on each edit of a share until one fails, and says how far it came. The edit that
+    /// failed counts as done where it has changed anything.
+    fn each(
+        &self,
+        share: Range<usize>,
+        work: impl Fn(&Place<'_>) -> Result<(), Failed>,
+    ) -> (Range<usize>, Result<(), ApplyError>) {
+        let mut directory = Directory::default();
+        for slot in share.clone() {
+            let edit = &self.edits[slot];
+            let (parent, name) = split(edit.path());
+            let handle = match directory.at(&self.root, parent) {
+                Ok(handle) => handle,
+                Err(errno) => {
+                    let error = failed("open the directory of", edit.path())(errno);
+                    return (share.start..slot, Err(error));
+                }
+            };
+            let staged = self.staged_name(slot);
+            let place = Place {
+                directory: handle,
+                name,
+                staged: &staged,
+                edit,
+            };
+            if let Err(Failed {
+                changed,
+                action,
+                source,
+            }) = work(&place)
+            {
+                let end = if changed { slot + 1 } else { slot };
+                return (share.start..end, Err(failed(action, edit.path())(source)));
+            }
+        }
+        (share, Ok(()))
+    }
+
+    fn staged_name(&self, slot: usize) -> String {
+        format!(".code-commit-{:016x}-{slot}", self.tag)
+    }
+
+    /// Undoes everything, the latest first, and says what could not be undone.
+    fn undo(&self, done: &Done) -> Vec<String> {
+        let mut left = Vec::new();
+        let mut directory = Directory::default();
+        for slot in done
+            .installed
+            .iter()
+            .rev()
+            .flat_map(|range| range.clone().rev())
+        {
+            let edit = &self.edits[slot];
+            let (parent, name) = split(edit.path());
+            let staged = self.staged_name(slot);
+            let undone = directory.at(&self.root, parent).and_then(|directory| {
+                Place {
+                    directory,
+                    name,
+                    staged: &staged,
+                    edit,
+                }
+                .put_back()
+            });
+            if let Err(errno) = undone {
+                let error = io::Error::from(errno);
+                left.push(match edit.present() {
+                    Some(_) => format!(
+                        "`{}` ({error}), which lies beside it as `{staged}`",
+                        edit.path()
+                    ),
+                    None => format!("`{}` ({error}), which was not there before", edit.path()),
+                });
+            }
+        }
+        left
+    }
+
+    /// Removes the files that were replaced or removed, once everything is in place.
+    fn remove_replaced(&self) {
+        self.remove_staged(|edit| edit.present().is_some());
+    }
+
+    /// Removes whatever was made on the way to an edit that failed.
+    fn remove_traces(&self, done: &Done) {
+        self.remove_staged(|_| true);
+        for path in done.directories.iter().rev() {
+            let (parent, name) = split(path);
+            if let Ok(parent) = self.root.directory(parent) {
+                // Somebody else may have put something into it; then it is theirs.
+                let _ = unlinkat(parent, name, AtFlags::REMOVEDIR);
+            }
+        }
+    }
+
+    fn remove_staged(&self, which: impl Fn(&VerifiedEdit) -> bool) {
+        let mut directory = Directory::default();
+        for (slot, edit) in self
+            .edits
+            .iter()
+            .enumerate()
+            .filter(|(_, edit)| which(edit))
+        {
+            if let Ok(directory) = directory.at(&self.root, split(edit.path()).0) {
+                // Not there is as good as removed; and a file too many is no reason to fail.
+                let _ = unlinkat(directory, self.staged_name(slot), AtFlags::empty());
+            }
+        }
+    }
+}
+
+/// The directory that was opened last: the edits are sorted, so one handle serves all its files.
+#[derive(Default)]
+struct Directory {
+    open: Option<(String, OwnedFd)>,
+}
+
+impl Directory {
+    fn at(&mut self, root: &Root, path: &str) -> Result<BorrowedFd<'_>, Errno> {
+        let is_open = self.open.as_ref().is_some_and(|(open, _)| open == path);
+        if !is_open {
+            self.open = Some((path.to_owned(), root.directory(path)?));
+        }
+        self.open
+            .as_ref()
+            .map(|(_, handle)| handle.as_fd())
+            .ok_or(Errno::BADF)
+    }
+}
+
+/// Why an edit could not be staged or installed.
+struct Failed {
+    /// Whether it has changed the tree all the same, so that it must be undone.
+    changed: bool,
+    action: &'static str,
+    source: io::Error,
+}
+
+impl Failed {
+    fn before<E: Into<io::Error>>(action: &'static str) -> impl FnOnce(E) -> Self {
+        move |error| Self {
+            changed: false,
+            action,
+            source: error.into(),
+        }
+    }
+}
+
+/// Where an edit goes.
+struct Place<'p> {
+    directory: BorrowedFd<'p>,
+    name: &'p str,
+    /// The name beside it that the new file has until it is in place, and the old one afterwards.
+    staged: &'p str,
+    edit: &'p VerifiedEdit,
+}
+
+impl Place<'_> {
+    /// Writes the new content beside the target.
+    fn stage(&self) -> Result<(), Failed> {
+        let Action::Write(content) = self.edit.action() else {
+            return Ok(());
+        };
+        self.write(content).map_err(Failed::before("write"))
+    }
+
+    fn write(&self, content: &str) -> io::Result<()> {
+        let present = self.edit.present();
+        // Private until it has its mode: the file that it replaces may be.
         let mode = if present.is_some() { 0o600 } else { 0o666 };
-        let mut file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(mode)
-            .open(path)?;
+        let flags =
+            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = openat(
+            self.directory,
+            self.staged,
+            flags,
+            Mode::from_raw_mode(mode),
+        )?;
+        let mut file = File::from(file);
         file.write_all(content.as_bytes())?;
         if let Some(present) = present {
             // Somebody else's file stays theirs where we may give files away; the owner first, as
@@ -185,185 +362,82 @@ impl Stage {
         Ok(())
     }
 
-    /// Keeps the folder, since it has the only copy of something.
-    fn keep(self, error: ApplyError, failures: Vec<String>) -> ApplyError {
-        let kept = self.folder.keep();
-        ApplyError {
-            rollback: Some(Rollback { failures, kept }),
-            ..error
-        }
-    }
-}
-
-fn new_name(slot: usize) -> String {
-    format!("{slot}.new")
-}
-
-fn old_name(slot: usize) -> String {
-    format!("{slot}.old")
-}
-
-/// A change of the tree, as it can be undone.
-enum Done<'e> {
-    MadeDirectory(String),
-    Created { edit: &'e VerifiedEdit },
-    Replaced { edit: &'e VerifiedEdit, slot: usize },
-    Removed { edit: &'e VerifiedEdit, slot: usize },
-}
-
-/// Renames staged files into place, and back.
-struct Install<'e> {
-    root: Root,
-    stage: &'e Stage,
-    done: Vec<Done<'e>>,
-}
-
-impl<'e> Install<'e> {
-    fn all(&mut self, edits: &'e [VerifiedEdit]) -> Result<(), ApplyError> {
-        // The edits are sorted, so one handle serves all files of a directory.
-        let mut current: Option<(&str, OwnedFd)> = None;
-        for (slot, edit) in edits.iter().enumerate() {
-            let (parent, name) = split(edit.path());
-            let handle = match current.take() {
-                Some((path, handle)) if path == parent => handle,
-                _ => self
-                    .open_parent(parent)
-                    .map_err(failed("open the directory of", edit.path()))?,
-            };
-            self.one(slot, edit, handle.as_fd(), name)?;
-            current = Some((parent, handle));
-        }
-        Ok(())
-    }
-
-    fn open_parent(&mut self, parent: &str) -> Result<OwnedFd, Errno> {
-        let done = &mut self.done;
-        self.root.ensure_directory(parent, &mut |made| {
-            done.push(Done::MadeDirectory(made.to_owned()));
+    /// Puts the staged file into its place, or takes the removed one out.
+    fn install(&self) -> Result<(), Failed> {
+        let (action, present) = match (self.edit.action(), self.edit.present()) {
+            (Action::Write(_), None) => {
+                return self
+                    .rename_new(self.staged, self.name)
+                    .map_err(Failed::before("create"));
+            }
+            (Action::Write(_), Some(present)) => {
+                self.exchange().map_err(Failed::before("replace"))?;
+                ("replace", present)
+            }
+            (Action::Remove, Some(present)) => {
+                self.rename_new(self.name, self.staged)
+                    .map_err(Failed::before("remove"))?;
+                ("remove", present)
+            }
+            // Verification drops these.
+            (Action::Remove, None) => return Ok(()),
+        };
+        self.check_old(present).map_err(|source| Failed {
+            changed: true,
+            action,
+            source,
         })
     }
 
-    fn one(
-        &mut self,
-        slot: usize,
-        edit: &'e VerifiedEdit,
-        dir: BorrowedFd<'_>,
-        name: &str,
-    ) -> Result<(), ApplyError> {
-        match (edit.action(), edit.present()) {
-            (Action::Write(_), None) => {
-                self.move_in(slot, dir, name)
-                    .map_err(failed("create", edit.path()))?;
-                self.done.push(Done::Created { edit });
+    /// Undoes [`install`](Self::install).
+    fn put_back(&self) -> Result<(), Errno> {
+        match (self.edit.action(), self.edit.present()) {
+            (Action::Write(_), None) => unlinkat(self.directory, self.name, AtFlags::empty()),
+            (Action::Write(_), Some(_)) => {
+                renameat(self.directory, self.staged, self.directory, self.name)
             }
-            (Action::Write(_), Some(present)) => {
-                self.swap_in(slot, dir, name)
-                    .map_err(failed("replace", edit.path()))?;
-                self.done.push(Done::Replaced { edit, slot });
-                self.check_old(slot, present)
-                    .map_err(failed("replace", edit.path()))?;
-            }
-            (Action::Remove, Some(present)) => {
-                self.move_out(slot, dir, name)
-                    .map_err(failed("remove", edit.path()))?;
-                self.done.push(Done::Removed { edit, slot });
-                self.check_old(slot, present)
-                    .map_err(failed("remove", edit.path()))?;
-            }
-            // Verification drops these.
-            (Action::Remove, None) => {}
+            (Action::Remove, Some(_)) => self.rename_new(self.staged, self.name),
+            (Action::Remove, None) => Ok(()),
         }
-        Ok(())
     }
 
-    /// The staged file to where nothing is.
-    fn move_in(&self, slot: usize, dir: BorrowedFd<'_>, name: &str) -> Result<(), Errno> {
-        rename_new(self.stage.handle.as_fd(), &new_name(slot), dir, name)
-    }
-
-    /// The file out of the tree, into the stage.
-    fn move_out(&self, slot: usize, dir: BorrowedFd<'_>, name: &str) -> Result<(), Errno> {
-        rename_new(dir, name, self.stage.handle.as_fd(), &old_name(slot))
-    }
-
-    /// The staged file into the place of the one that is there, which ends up in the stage.
-    fn swap_in(&self, slot: usize, dir: BorrowedFd<'_>, name: &str) -> Result<(), Errno> {
-        let stage = &self.stage.handle;
-        let (new, old) = (new_name(slot), old_name(slot));
-        match renameat_with(stage, &new, dir, name, RenameFlags::EXCHANGE) {
-            Ok(()) => renameat(stage, &new, stage, &old),
-            // A file system that cannot exchange: a second name keeps the old file.
+    /// The staged file takes the name of the one that is there, and that one the staged name.
+    fn exchange(&self) -> Result<(), Errno> {
+        let (directory, name, staged) = (self.directory, self.name, self.staged);
+        match renameat_with(directory, staged, directory, name, RenameFlags::EXCHANGE) {
+            // A file system that cannot exchange: a third name keeps the old file.
             Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
-                linkat(dir, name, stage, &old, AtFlags::empty())?;
-                renameat(stage, &new, dir, name)
+                let kept = format!("{staged}-old");
+                linkat(directory, name, directory, &kept, AtFlags::empty())?;
+                renameat(directory, staged, directory, name)?;
+                renameat(directory, &kept, directory, staged)
             }
-            Err(errno) => Err(errno),
+            other => other,
+        }
+    }
+
+    /// Renames to a name that must not exist.
+    fn rename_new(&self, old: &str, new: &str) -> Result<(), Errno> {
+        let directory = self.directory;
+        match renameat_with(directory, old, directory, new, RenameFlags::NOREPLACE) {
+            // A file system without that flag: a link fails where something exists.
+            Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
+                linkat(directory, old, directory, new, AtFlags::empty())?;
+                unlinkat(directory, old, AtFlags::empty())
+            }
+            other => other,
         }
     }
 
     /// Whether what was taken out of the tree is the file that was verified.
-    fn check_old(&self, slot: usize, present: Present) -> io::Result<()> {
-        let stat = statat(
-            &self.stage.handle,
-            old_name(slot),
-            AtFlags::SYMLINK_NOFOLLOW,
-        )?;
+    fn check_old(&self, present: Present) -> io::Result<()> {
+        let stat = statat(self.directory, self.staged, AtFlags::SYMLINK_NOFOLLOW)?;
         if (u64_of(stat.st_dev), u64_of(stat.st_ino)) == present.identity {
             return Ok(());
         }
         Err(io::Error::other(
             "it was changed by somebody else in the meantime",
         ))
-    }
-
-    /// Undoes everything, the latest first, and says what could not be undone.
-    fn undo(&mut self) -> Vec<String> {
-        let mut failures = Vec::new();
-        while let Some(done) = self.done.pop() {
-            if let Err((path, errno)) = self.undo_one(&done) {
-                failures.push(format!("`{path}` ({})", io::Error::from(errno)));
-            }
-        }
-        failures
-    }
-
-    fn undo_one<'d>(&self, done: &'d Done<'_>) -> Result<(), (&'d str, Errno)> {
-        let path = match done {
-            Done::MadeDirectory(path) => path.as_str(),
-            Done::Created { edit } | Done::Replaced { edit, .. } | Done::Removed { edit, .. } => {
-                edit.path()
-            }
-        };
-        let (parent, name) = split(path);
-        let undo = || {
-            let dir = self.root.directory(parent)?;
-            match done {
-                Done::MadeDirectory(_) => unlinkat(&dir, name, AtFlags::REMOVEDIR),
-                Done::Created { .. } => unlinkat(&dir, name, AtFlags::empty()),
-                Done::Replaced { slot, .. } => {
-                    renameat(&self.stage.handle, old_name(*slot), &dir, name)
-                }
-                Done::Removed { slot, .. } => rename_new(
-                    self.stage.handle.as_fd(),
-                    &old_name(*slot),
-                    dir.as_fd(),
-                    name,
-                ),
-            }
-        };
-        undo().map_err(|errno| (path, errno))
-    }
-}
-
-/// Renames to a name that must not exist.
-fn rename_new(from: BorrowedFd<'_>, old: &str, to: BorrowedFd<'_>, new: &str) -> Result<(), Errno> {
-    match renameat_with(from, old, to, new, RenameFlags::NOREPLACE) {
-        // A file system without that flag: a link fails where something exists.
-        Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
-            linkat(from, old, to, new, AtFlags::empty())?;
-            unlinkat(from, old, AtFlags::empty())
-        }
-        other => other,
     }
 }
 
@@ -380,8 +454,10 @@ fn u64_of<T: TryInto<u64>>(value: T) -> u64 {
 mod tests {
     use std::collections::BTreeMap;
     use std::fs;
-    use std::os::unix::fs::symlink;
+    use std::os::unix::fs::{MetadataExt as _, symlink};
     use std::sync::Arc;
+
+    use tempfile::TempDir;
 
     use super::*;
     use crate::edit::{PathPolicy, parse};
@@ -405,7 +481,7 @@ mod tests {
         }
 
         fn apply(&self, edits: &VerifiedEdits) -> Result<(), ApplyError> {
-            apply(self.0.path(), &[], edits)
+            apply(self.0.path(), edits)
         }
 
         /// Every file with mode and content, every directory with a slash.
@@ -484,7 +560,7 @@ mod tests {
             trouble(tree.0.path());
             let before = tree.listing();
             let error = tree.apply(&edits).expect_err(name);
-            assert_eq!(error.rollback, None, "{name}");
+            assert_eq!(error.left, [""; 0], "{name}");
             assert_eq!(tree.listing(), before, "{name}");
         }
     }

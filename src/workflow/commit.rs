@@ -106,9 +106,7 @@ impl Commit<'_> {
 
     fn apply(&self, run: &mut Run<'_>, edits: &VerifiedEdits) -> Result<(), Error> {
         self.context.interrupt.check()?;
-        let project = &self.context.project;
-        let staging = [project.config(), project.logs()];
-        edit::apply::apply(project.root(), &[&staging[0], &staging[1]], edits)?;
+        edit::apply::apply(self.context.project.root(), edits)?;
         let record = EditsRecord {
             written: edits.written().map(|(path, _)| path.to_owned()).collect(),
             removed: edits.removed().map(str::to_owned).collect(),

@@ -1,0 +1,134 @@
+//! What a whole run costs besides the model and the build, against a server on this machine.
+//!
+//! Goals: a run with one file at most 8 ms and 10 MB; 200 files of 5 KB at most twice, 5,000 files
+//! of 2 KB at most 1.3 times what `tar xf` takes for the same files; a file of 50 MB or a code base
+//! of 100 MB at most twice in memory. Each is measured side by side with what it is compared to,
+//! in turns, and the medians are shown.
+
+#[path = "../tests/support/mod.rs"]
+#[expect(
+    dead_code,
+    unused_imports,
+    reason = "the benchmarks need less of it than the tests"
+)]
+mod support;
+
+use std::fs;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use support::{Answer, ModelServer, TestProject, gemini};
+
+/// Tells how much memory the program has had in use at the most, in kB.
+const RECORD_MEMORY: &str = "grep VmHWM /proc/$PPID/status >memory";
+
+fn main() {
+    one_file();
+    many_files("200 files of 5 KB", 200, 5 << 10, 41);
+    many_files("5,000 files of 2 KB", 5_000, 2 << 10, 21);
+    memory("nothing much", &"x\n".repeat(10), "");
+    memory(
+        "a reply with a file of 50 MB",
+        &"0123456789 abcdef \"quoted\"\n".repeat((50 << 20) / 27),
+        "",
+    );
+    memory(
+        "a code base of 100 MB",
+        "x\n",
+        &"0123456789 abcdef \"quoted\"\n".repeat((100 << 20) / 27),
+    );
+}
+
+fn one_file() {
+    let mut runs = Vec::new();
+    for _ in 0..51 {
+        let server = ModelServer::gemini(&["^^^a.rs\nfn a() {}\n^^^end\n"]);
+        let project = TestProject::new().with(&server).build(":");
+        runs.push(overhead(&project));
+    }
+    println!("{:<34} {:>8.1} ms", "a run with one file", ms(median(runs)));
+}
+
+fn many_files(what: &str, count: usize, size: usize, rounds: usize) {
+    let body = "0123456789 abcde\n".repeat(size / 17);
+    let reply: String = (0..count)
+        .map(|n| format!("^^^d{}/f{n}.rs\n{body}^^^end\n", n % 50))
+        .collect();
+    let answer = gemini(&reply);
+    let archive = tempfile::tempdir().unwrap();
+    for n in 0..count {
+        let path = archive.path().join(format!("d{}/f{n}.rs", n % 50));
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, &body).unwrap();
+    }
+    let tar = |arguments: &[&str]| {
+        assert!(
+            Command::new("tar")
+                .args(arguments)
+                .current_dir(archive.path())
+                .status()
+                .unwrap()
+                .success()
+        );
+    };
+    tar(&["cf", "all.tar", "--exclude=all.tar", "."]);
+    let (mut runs, mut unpackings) = (Vec::new(), Vec::new());
+    // Nothing is deleted in between: ext4 is slow to give out inodes that were just freed.
+    let mut used = Vec::new();
+    for _ in 0..rounds {
+        let server = ModelServer::start([Answer::json(&answer)]);
+        let project = TestProject::new().with(&server).build(":");
+        runs.push(overhead(&project));
+        let into = tempfile::tempdir().unwrap();
+        let started = Instant::now();
+        tar(&["xf", "all.tar", "-C", into.path().to_str().unwrap()]);
+        unpackings.push(started.elapsed());
+        used.push((project, into));
+    }
+    let (run, unpacking) = (median(runs), median(unpackings));
+    println!(
+        "{what:<34} {:>8.1} ms, tar xf {:.1} ms: {:.2} times",
+        ms(run),
+        ms(unpacking),
+        run.as_secs_f64() / unpacking.as_secs_f64()
+    );
+}
+
+fn memory(what: &str, body: &str, rollup: &str) {
+    let server = ModelServer::gemini(&[&format!("^^^big\n{body}^^^end\n")]);
+    let project = TestProject::new().with(&server).build(RECORD_MEMORY);
+    let project = project.file("agent-config/codeRollup.txt", rollup);
+    let started = Instant::now();
+    project.run(&["--quiet"]).exits(0);
+    let took = started.elapsed();
+    let recorded = project.read("memory");
+    let kb: f64 = recorded.split_whitespace().nth(1).unwrap().parse().unwrap();
+    println!("{what:<34} {:>8.1} MB, {:.0} ms", kb / 1024.0, ms(took));
+}
+
+/// The time of a run, less that of its build.
+fn overhead(project: &TestProject) -> Duration {
+    let mut command = project.command(&["--quiet"]);
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    let started = Instant::now();
+    assert!(command.status().unwrap().success());
+    let run = started.elapsed();
+    let started = Instant::now();
+    assert!(
+        Command::new("./build.sh")
+            .current_dir(project.path(""))
+            .status()
+            .unwrap()
+            .success()
+    );
+    run.saturating_sub(started.elapsed())
+}
+
+fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort();
+    times[times.len() / 2]
+}
+
+fn ms(time: Duration) -> f64 {
+    time.as_secs_f64() * 1000.0
+}

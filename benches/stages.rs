@@ -1,0 +1,86 @@
+//! How fast the stages are that see every byte: parsing, redaction, reading an answer. Goal: 300
+//! MB/s or more each.
+
+use std::hint::black_box;
+use std::io::Write as _;
+use std::sync::Arc;
+
+use code_commit::edit;
+use code_commit::message::Text;
+use code_commit::secret::Redactor;
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+
+const SIZE: usize = 32 << 20;
+
+/// Text like source code: lines of 10 to 80 bytes.
+fn source(size: usize) -> String {
+    let line = "    let value = compute(&input, index + 1)?; // and so on";
+    let mut text = String::with_capacity(size + 100);
+    for n in 0.. {
+        if text.len() >= size {
+            break;
+        }
+        text.push_str(&line[..10 + (n * 7) % (line.len() - 10)]);
+        text.push('\n');
+    }
+    text
+}
+
+fn parsing(criterion: &mut Criterion) {
+    let body = source(5 << 10);
+    let reply: String = (0..SIZE / body.len())
+        .map(|n| format!("^^^src/f{n}\n{body}^^^end\n"))
+        .collect();
+    let reply = Arc::new(reply);
+    let mut group = criterion.benchmark_group("parse");
+    group
+        .throughput(Throughput::Bytes(reply.len() as u64))
+        .sample_size(20);
+    group.bench_function("many files", |bench| {
+        bench.iter(|| edit::parse(black_box(&reply)))
+    });
+    let one = Arc::new(format!("^^^big\n{}^^^end\n", source(SIZE)));
+    group.bench_function("one file", |bench| {
+        bench.iter(|| edit::parse(black_box(&one)))
+    });
+}
+
+fn redaction(criterion: &mut Criterion) {
+    let keys = [
+        "AIzaSyGeminiBenchKey_0123456789-Zz",
+        "sk-proj-OpenAiBenchKey/0123456789+Yy",
+    ];
+    let redactor = Redactor::new(keys);
+    let text = source(SIZE);
+    let mut group = criterion.benchmark_group("redact");
+    group
+        .throughput(Throughput::Bytes(text.len() as u64))
+        .sample_size(20);
+    group.bench_function("text", |bench| {
+        bench.iter(|| redactor.text(black_box(&text)))
+    });
+    group.bench_function("stream", |bench| {
+        bench.iter(|| {
+            let mut writer = redactor.writer(std::io::sink());
+            for chunk in text.as_bytes().chunks(64 << 10) {
+                writer.write_all(chunk).unwrap();
+            }
+            writer.finish().unwrap();
+        });
+    });
+}
+
+fn escaping(criterion: &mut Criterion) {
+    let source = source(SIZE);
+    let text = Text::from(source.as_str());
+    let mut group = criterion.benchmark_group("send");
+    group
+        .throughput(Throughput::Bytes(source.len() as u64))
+        .sample_size(20);
+    group.bench_function("escape", |bench| {
+        bench.iter(|| serde_json::to_writer(std::io::sink(), black_box(&text)).unwrap());
+    });
+}
+
+criterion_group!(benches, parsing, redaction, escaping);
+criterion_main!(benches);
