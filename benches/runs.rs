@@ -5,6 +5,13 @@
 //! of 100 MB at most twice in memory. Each is measured side by side with what it is compared to,
 //! in turns, and the medians are shown.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::panic,
+    reason = "a benchmark prints, and may panic like a test"
+)]
+
 #[path = "../tests/support/mod.rs"]
 #[expect(
     dead_code,

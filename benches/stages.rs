@@ -1,6 +1,8 @@
 //! How fast the stages are that see every byte: parsing, redaction, reading an answer. Goal: 300
 //! MB/s or more each.
 
+#![expect(clippy::unwrap_used, reason = "a benchmark may panic like a test")]
+
 use std::hint::black_box;
 use std::io::Write as _;
 use std::sync::Arc;
@@ -37,11 +39,11 @@ fn parsing(criterion: &mut Criterion) {
         .throughput(Throughput::Bytes(reply.len() as u64))
         .sample_size(20);
     group.bench_function("many files", |bench| {
-        bench.iter(|| edit::parse(black_box(&reply)))
+        bench.iter(|| edit::parse(black_box(&reply)));
     });
     let one = Arc::new(format!("^^^big\n{}^^^end\n", source(SIZE)));
     group.bench_function("one file", |bench| {
-        bench.iter(|| edit::parse(black_box(&one)))
+        bench.iter(|| edit::parse(black_box(&one)));
     });
 }
 
@@ -57,7 +59,7 @@ fn redaction(criterion: &mut Criterion) {
         .throughput(Throughput::Bytes(text.len() as u64))
         .sample_size(20);
     group.bench_function("text", |bench| {
-        bench.iter(|| redactor.text(black_box(&text)))
+        bench.iter(|| redactor.text(black_box(&text)));
     });
     group.bench_function("stream", |bench| {
         bench.iter(|| {

@@ -2,6 +2,12 @@
 //!
 //! Every test has a project and a server of its own. None needs the network, a key, or another test.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "that is how a test fails"
+)]
+
 mod support;
 
 mod builds;

@@ -2,9 +2,10 @@
 //!
 //! Writes below the root and nowhere else. Each file is first written beside its target, under a
 //! name of its own, and renamed into place when all of them are written; so nobody ever sees half a
-//! file, and a full disk is noticed before anything has changed. The file that it replaces takes its
-//! name until the end. An error part-way puts everything back. All of it goes through directory
-//! handles that cannot lead out of the root.
+//! file, and a full disk is noticed before anything has changed. A new directory is made as a whole
+//! and gets into place by one rename. A file that is replaced takes the staged name until the end. An
+//! error part-way puts everything back. All of it goes through directory handles that cannot lead
+//! out of the root.
 
 use std::fs::{File, Permissions};
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
@@ -56,22 +57,16 @@ fn describe(left: &[String]) -> String {
 /// # Errors
 /// When anything fails; the tree is then as it was before, unless the error says otherwise.
 pub fn apply(root: &Path, edits: &VerifiedEdits) -> Result<(), ApplyError> {
-    let edits = edits.edits();
-    if edits.is_empty() {
-        return Ok(());
-    }
     let root = Root::open(root).map_err(failed("open", root))?;
-    let tag = RandomState::new().build_hasher().finish();
-    let transaction = Transaction { root, tag, edits };
-    let mut done = Done::default();
-    let Err(error) = transaction.run(&mut done) else {
+    let mut transaction = Transaction::plan(&root, edits.edits())?;
+    let Err(error) = transaction.run() else {
         transaction.remove_replaced();
         return Ok(());
     };
-    let left = transaction.undo(&done);
+    let left = transaction.undo();
     // What could not be put back may be in one of the staged files.
     if left.is_empty() {
-        transaction.remove_traces(&done);
+        transaction.remove_staged();
     }
     Err(ApplyError { left, ..error })
 }
@@ -89,162 +84,186 @@ fn failed<E: Into<io::Error>>(
     }
 }
 
-/// The application of a reply's edits, which are sorted by path.
-struct Transaction<'e> {
-    root: Root,
-    /// Makes the names of staged files unlike any other.
-    tag: u64,
-    edits: &'e [VerifiedEdit],
+/// What gets into place by one rename: a file, or a new directory with all the files in it.
+struct Unit<'e> {
+    /// Where it goes.
+    target: &'e str,
+    /// Where it is made: the same directory, under a name of its own.
+    staged: String,
+    /// The edits that are part of it.
+    edits: Range<usize>,
+    is_directory: bool,
 }
 
-/// How far a transaction has come.
-#[derive(Default)]
-struct Done {
-    /// Directories that were made, outer ones first.
-    directories: Vec<String>,
-    /// Edits that are in place, from the beginning of a share to how far it came.
+/// The application of a reply's edits, which are sorted by path.
+struct Transaction<'e> {
+    root: &'e Root,
+    edits: &'e [VerifiedEdit],
+    units: Vec<Unit<'e>>,
+    /// For each edit the path that its file is written to.
+    staged: Vec<String>,
+    /// The directories that were made, outer ones first.
+    made: Vec<String>,
+    /// The units that are in place.
     installed: Vec<Range<usize>>,
 }
 
-impl Transaction<'_> {
-    fn run(&self, done: &mut Done) -> Result<(), ApplyError> {
-        self.make_directories(&mut done.directories)?;
-        for result in self.in_parallel(|share| self.each(share, |edit| edit.stage()).1) {
+impl<'e> Transaction<'e> {
+    /// Decides what is made where; changes nothing.
+    fn plan(root: &'e Root, edits: &'e [VerifiedEdit]) -> Result<Self, ApplyError> {
+        let tag = RandomState::new().build_hasher().finish();
+        let mut units: Vec<Unit<'e>> = Vec::new();
+        let mut staged = Vec::with_capacity(edits.len());
+        let mut existing = None;
+        for (slot, edit) in edits.iter().enumerate() {
+            let path = edit.path();
+            if let Some(unit) = units
+                .last_mut()
+                .filter(|unit| unit.is_directory && lies_in(path, unit.target))
+            {
+                unit.edits.end = slot + 1;
+                staged.push(format!("{}{}", unit.staged, &path[unit.target.len()..]));
+                continue;
+            }
+            let parent = split(path).0;
+            let missing = if existing == Some(parent) {
+                None
+            } else {
+                first_missing(root, parent).map_err(failed("open the directory of", path))?
+            };
+            existing = missing.is_none().then_some(parent);
+            let target = missing.unwrap_or(path);
+            let unit = Unit {
+                target,
+                staged: beside(target, &format!(".code-commit-{tag:016x}-{slot}")),
+                edits: slot..slot + 1,
+                is_directory: missing.is_some(),
+            };
+            staged.push(format!("{}{}", unit.staged, &path[target.len()..]));
+            units.push(unit);
+        }
+        Ok(Self {
+            root,
+            edits,
+            units,
+            staged,
+            made: Vec::new(),
+            installed: Vec::new(),
+        })
+    }
+
+    fn run(&mut self) -> Result<(), ApplyError> {
+        self.make_directories()?;
+        for result in in_parallel(self.edits.len(), |slots| self.stage(slots)) {
             result?;
         }
         let mut outcome = Ok(());
-        for (installed, result) in self.in_parallel(|share| self.each(share, |edit| edit.install()))
-        {
-            done.installed.push(installed);
+        for (installed, result) in in_parallel(self.units.len(), |units| self.install(units)) {
+            self.installed.push(installed);
             outcome = outcome.and(result);
         }
         outcome
     }
 
-    fn make_directories(&self, made: &mut Vec<String>) -> Result<(), ApplyError> {
-        let mut last = None;
-        let written = self
-            .edits
-            .iter()
-            .filter(|edit| matches!(edit.action(), Action::Write(_)));
-        for edit in written {
-            let parent = split(edit.path()).0;
-            if last != Some(parent) {
-                self.root
-                    .ensure_directory(parent, &mut |path| made.push(path.to_owned()))
-                    .map_err(failed("make the directory of", edit.path()))?;
-                last = Some(parent);
+    /// Makes the new directories, under their staged names.
+    fn make_directories(&mut self) -> Result<(), ApplyError> {
+        for unit in self.units.iter().filter(|unit| unit.is_directory) {
+            for slot in unit.edits.clone() {
+                let parent = split(&self.staged[slot]).0;
+                if self.made.last().is_none_or(|last| last != parent) {
+                    let made = &mut self.made;
+                    self.root
+                        .ensure_directory(parent, &mut |path| made.push(path.to_owned()))
+                        .map_err(failed("make the directory of", self.edits[slot].path()))?;
+                }
             }
         }
         Ok(())
     }
 
-    /// The edits in one part, or in several that are worked on at once.
-    fn shares(&self) -> Vec<Range<usize>> {
-        let count = self.edits.len();
-        let size = if count < MANY_FILES {
-            count
-        } else {
-            count.div_ceil(THREADS)
-        };
-        (0..count)
-            .step_by(size)
-            .map(|start| start..count.min(start + size))
-            .collect()
-    }
-
-    fn in_parallel<T: Send>(&self, work: impl Fn(Range<usize>) -> T + Sync) -> Vec<T> {
-        let mut shares = self.shares();
-        let own = shares.pop().unwrap_or_default();
-        thread::scope(|scope| {
-            let others: Vec<_> = shares
-                .into_iter()
-                .map(|share| scope.spawn(|| work(share)))
-                .collect();
-            let own = work(own);
-            // A thread that panicked goes on panicking here; nothing in `work` does.
-            let joined = others.into_iter().map(|other| {
-                other
-                    .join()
-                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-            });
-            joined.chain([own]).collect()
-        })
-    }
-
-    /// Does `work` on each edit of a share until one fails, and says how far it came. The edit that
-    /// failed counts as done where it has changed anything.
-    fn each(
-        &self,
-        share: Range<usize>,
-        work: impl Fn(&Place<'_>) -> Result<(), Failed>,
-    ) -> (Range<usize>, Result<(), ApplyError>) {
+    /// Writes new files under their staged names.
+    fn stage(&self, slots: Range<usize>) -> Result<(), ApplyError> {
         let mut directory = Directory::default();
-        for slot in share.clone() {
+        for slot in slots {
             let edit = &self.edits[slot];
-            let (parent, name) = split(edit.path());
-            let handle = match directory.at(&self.root, parent) {
-                Ok(handle) => handle,
-                Err(errno) => {
-                    let error = failed("open the directory of", edit.path())(errno);
-                    return (share.start..slot, Err(error));
-                }
-            };
-            let staged = self.staged_name(slot);
-            let place = Place {
-                directory: handle,
-                name,
-                staged: &staged,
-                edit,
+            if let Action::Write(content) = edit.action() {
+                let (parent, name) = split(&self.staged[slot]);
+                let staged = directory
+                    .at(self.root, parent)
+                    .map_err(io::Error::from)
+                    .and_then(|directory| write_new(directory, name, content, edit.present()));
+                staged.map_err(failed("write", edit.path()))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts units into their places, up to the first that fails, and says how far it came. One that
+    /// failed counts as in place where it has changed anything.
+    fn install(&self, units: Range<usize>) -> (Range<usize>, Result<(), ApplyError>) {
+        let mut directory = Directory::default();
+        for nth in units.clone() {
+            let unit = &self.units[nth];
+            let placed = match directory.at(self.root, split(unit.target).0) {
+                Ok(directory) => self.place(unit, directory).put(),
+                Err(errno) => Err(Failed {
+                    changed: false,
+                    action: "reach",
+                    source: errno.into(),
+                }),
             };
             if let Err(Failed {
                 changed,
                 action,
                 source,
-            }) = work(&place)
+            }) = placed
             {
-                let end = if changed { slot + 1 } else { slot };
-                return (share.start..end, Err(failed(action, edit.path())(source)));
+                let end = if changed { nth + 1 } else { nth };
+                return (units.start..end, Err(failed(action, unit.target)(source)));
             }
         }
-        (share, Ok(()))
+        (units, Ok(()))
     }
 
-    fn staged_name(&self, slot: usize) -> String {
-        format!(".code-commit-{:016x}-{slot}", self.tag)
+    fn place<'p>(&'p self, unit: &'p Unit<'_>, directory: BorrowedFd<'p>) -> Place<'p> {
+        let change = match &self.edits[unit.edits.start] {
+            _ if unit.is_directory => Change::Create,
+            edit => match (edit.action(), edit.present()) {
+                (Action::Write(_), None) => Change::Create,
+                (Action::Write(_), Some(present)) => Change::Replace(present),
+                (Action::Remove, Some(present)) => Change::Remove(present),
+                // Verification drops these.
+                (Action::Remove, None) => Change::Nothing,
+            },
+        };
+        Place {
+            directory,
+            name: split(unit.target).1,
+            staged: split(&unit.staged).1,
+            change,
+        }
     }
 
     /// Undoes everything, the latest first, and says what could not be undone.
-    fn undo(&self, done: &Done) -> Vec<String> {
+    fn undo(&self) -> Vec<String> {
         let mut left = Vec::new();
         let mut directory = Directory::default();
-        for slot in done
+        for nth in self
             .installed
             .iter()
             .rev()
-            .flat_map(|range| range.clone().rev())
+            .flat_map(|units| units.clone().rev())
         {
-            let edit = &self.edits[slot];
-            let (parent, name) = split(edit.path());
-            let staged = self.staged_name(slot);
-            let undone = directory.at(&self.root, parent).and_then(|directory| {
-                Place {
-                    directory,
-                    name,
-                    staged: &staged,
-                    edit,
-                }
-                .put_back()
-            });
+            let unit = &self.units[nth];
+            let undone = directory
+                .at(self.root, split(unit.target).0)
+                .and_then(|directory| self.place(unit, directory).put_back());
             if let Err(errno) = undone {
+                let (target, staged) = (unit.target, &unit.staged);
                 let error = io::Error::from(errno);
-                left.push(match edit.present() {
-                    Some(_) => format!(
-                        "`{}` ({error}), which lies beside it as `{staged}`",
-                        edit.path()
-                    ),
-                    None => format!("`{}` ({error}), which was not there before", edit.path()),
-                });
+                left.push(format!(
+                    "`{target}` ({error}); what was there before may lie in `{staged}`"
+                ));
             }
         }
         left
@@ -252,13 +271,13 @@ impl Transaction<'_> {
 
     /// Removes the files that were replaced or removed, once everything is in place.
     fn remove_replaced(&self) {
-        self.remove_staged(|edit| edit.present().is_some());
+        self.unlink(|edit| edit.present().is_some());
     }
 
     /// Removes whatever was made on the way to an edit that failed.
-    fn remove_traces(&self, done: &Done) {
-        self.remove_staged(|_| true);
-        for path in done.directories.iter().rev() {
+    fn remove_staged(&self) {
+        self.unlink(|_| true);
+        for path in self.made.iter().rev() {
             let (parent, name) = split(path);
             if let Ok(parent) = self.root.directory(parent) {
                 // Somebody else may have put something into it; then it is theirs.
@@ -267,20 +286,88 @@ impl Transaction<'_> {
         }
     }
 
-    fn remove_staged(&self, which: impl Fn(&VerifiedEdit) -> bool) {
+    fn unlink(&self, which: impl Fn(&VerifiedEdit) -> bool) {
         let mut directory = Directory::default();
-        for (slot, edit) in self
+        for (_, staged) in self
             .edits
             .iter()
-            .enumerate()
-            .filter(|(_, edit)| which(edit))
+            .zip(&self.staged)
+            .filter(|(edit, _)| which(edit))
         {
-            if let Ok(directory) = directory.at(&self.root, split(edit.path()).0) {
+            let (parent, name) = split(staged);
+            if let Ok(directory) = directory.at(self.root, parent) {
                 // Not there is as good as removed; and a file too many is no reason to fail.
-                let _ = unlinkat(directory, self.staged_name(slot), AtFlags::empty());
+                let _ = unlinkat(directory, name, AtFlags::empty());
             }
         }
     }
+}
+
+/// Does `work` on parts of `0..count`, several at once where there is much to do.
+fn in_parallel<T: Send>(count: usize, work: impl Fn(Range<usize>) -> T + Sync) -> Vec<T> {
+    let size = if count < MANY_FILES {
+        count
+    } else {
+        count.div_ceil(THREADS)
+    };
+    let mut shares: Vec<Range<usize>> = (0..count)
+        .step_by(size.max(1))
+        .map(|start| start..count.min(start + size))
+        .collect();
+    let own = shares.pop().unwrap_or_default();
+    thread::scope(|scope| {
+        let work = &work;
+        let others: Vec<_> = shares
+            .into_iter()
+            .map(|share| scope.spawn(move || work(share)))
+            .collect();
+        let own = work(own);
+        // A panic there goes on here; nothing in `work` panics.
+        let joined = others.into_iter().map(|other| {
+            other
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        });
+        joined.chain([own]).collect()
+    })
+}
+
+/// The outermost directory on the way to `directory`, itself included, that is not there.
+fn first_missing<'p>(root: &Root, directory: &'p str) -> Result<Option<&'p str>, Errno> {
+    let ends = directory
+        .match_indices('/')
+        .map(|(slash, _)| slash)
+        .chain([directory.len()]);
+    for path in ends.map(|end| &directory[..end]) {
+        match root.directory(path) {
+            Ok(_) => {}
+            Err(Errno::NOENT) => return Ok(Some(path)),
+            Err(errno) => return Err(errno),
+        }
+    }
+    Ok(None)
+}
+
+/// Writes a file that must not exist. One that is to replace another gets its mode and owner.
+fn write_new(
+    directory: BorrowedFd<'_>,
+    name: &str,
+    content: &str,
+    replaces: Option<Present>,
+) -> io::Result<()> {
+    // Private until it has its mode: the file that it replaces may be.
+    let mode = if replaces.is_some() { 0o600 } else { 0o666 };
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut file = File::from(openat(directory, name, flags, Mode::from_raw_mode(mode))?);
+    file.write_all(content.as_bytes())?;
+    if let Some(present) = replaces {
+        // Somebody else's file stays theirs where we may give files away; the owner first, as a
+        // change of owner clears mode bits.
+        let (user, group) = present.owner;
+        let _ = fchown(&file, Some(user), Some(group));
+        file.set_permissions(Permissions::from_mode(present.mode))?;
+    }
+    Ok(())
 }
 
 /// The directory that was opened last: the edits are sorted, so one handle serves all its files.
@@ -302,7 +389,7 @@ impl Directory {
     }
 }
 
-/// Why an edit could not be staged or installed.
+/// Why a unit did not get into its place.
 struct Failed {
     /// Whether it has changed the tree all the same, so that it must be undone.
     changed: bool,
@@ -310,94 +397,54 @@ struct Failed {
     source: io::Error,
 }
 
-impl Failed {
-    fn before<E: Into<io::Error>>(action: &'static str) -> impl FnOnce(E) -> Self {
-        move |error| Self {
-            changed: false,
-            action,
-            source: error.into(),
-        }
-    }
+/// What happens at a place.
+#[derive(Debug, Clone, Copy)]
+enum Change {
+    Create,
+    Replace(Present),
+    Remove(Present),
+    Nothing,
 }
 
-/// Where an edit goes.
+/// Where a unit goes.
 struct Place<'p> {
     directory: BorrowedFd<'p>,
     name: &'p str,
-    /// The name beside it that the new file has until it is in place, and the old one afterwards.
+    /// The name that the new file has until it is in place, and the old one from then on.
     staged: &'p str,
-    edit: &'p VerifiedEdit,
+    change: Change,
 }
 
 impl Place<'_> {
-    /// Writes the new content beside the target.
-    fn stage(&self) -> Result<(), Failed> {
-        let Action::Write(content) = self.edit.action() else {
-            return Ok(());
-        };
-        self.write(content).map_err(Failed::before("write"))
-    }
-
-    fn write(&self, content: &str) -> io::Result<()> {
-        let present = self.edit.present();
-        // Private until it has its mode: the file that it replaces may be.
-        let mode = if present.is_some() { 0o600 } else { 0o666 };
-        let flags =
-            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = openat(
-            self.directory,
-            self.staged,
-            flags,
-            Mode::from_raw_mode(mode),
-        )?;
-        let mut file = File::from(file);
-        file.write_all(content.as_bytes())?;
-        if let Some(present) = present {
-            // Somebody else's file stays theirs where we may give files away; the owner first, as
-            // a change of owner clears mode bits.
-            let (user, group) = present.owner;
-            let _ = fchown(&file, Some(user), Some(group));
-            file.set_permissions(Permissions::from_mode(present.mode))?;
-        }
-        Ok(())
-    }
-
     /// Puts the staged file into its place, or takes the removed one out.
-    fn install(&self) -> Result<(), Failed> {
-        let (action, present) = match (self.edit.action(), self.edit.present()) {
-            (Action::Write(_), None) => {
-                return self
-                    .rename_new(self.staged, self.name)
-                    .map_err(Failed::before("create"));
-            }
-            (Action::Write(_), Some(present)) => {
-                self.exchange().map_err(Failed::before("replace"))?;
-                ("replace", present)
-            }
-            (Action::Remove, Some(present)) => {
-                self.rename_new(self.name, self.staged)
-                    .map_err(Failed::before("remove"))?;
-                ("remove", present)
-            }
-            // Verification drops these.
-            (Action::Remove, None) => return Ok(()),
+    fn put(&self) -> Result<(), Failed> {
+        let (action, moved, old) = match self.change {
+            Change::Create => ("create", self.rename_new(self.staged, self.name), None),
+            Change::Replace(old) => ("replace", self.exchange(), Some(old)),
+            Change::Remove(old) => ("remove", self.rename_new(self.name, self.staged), Some(old)),
+            Change::Nothing => return Ok(()),
         };
-        self.check_old(present).map_err(|source| Failed {
+        moved.map_err(|errno| Failed {
+            changed: false,
+            action,
+            source: errno.into(),
+        })?;
+        let checked = old.map_or(Ok(()), |old| self.check_old(old));
+        checked.map_err(|source| Failed {
             changed: true,
             action,
             source,
         })
     }
 
-    /// Undoes [`install`](Self::install).
+    /// Undoes [`put`](Self::put): what was there is there again, and what is new has its staged name
+    /// or is gone.
     fn put_back(&self) -> Result<(), Errno> {
-        match (self.edit.action(), self.edit.present()) {
-            (Action::Write(_), None) => unlinkat(self.directory, self.name, AtFlags::empty()),
-            (Action::Write(_), Some(_)) => {
-                renameat(self.directory, self.staged, self.directory, self.name)
-            }
-            (Action::Remove, Some(_)) => self.rename_new(self.staged, self.name),
-            (Action::Remove, None) => Ok(()),
+        match self.change {
+            Change::Create => self.rename_new(self.name, self.staged),
+            Change::Replace(_) => renameat(self.directory, self.staged, self.directory, self.name),
+            Change::Remove(_) => self.rename_new(self.staged, self.name),
+            Change::Nothing => Ok(()),
         }
     }
 
@@ -420,10 +467,13 @@ impl Place<'_> {
     fn rename_new(&self, old: &str, new: &str) -> Result<(), Errno> {
         let directory = self.directory;
         match renameat_with(directory, old, directory, new, RenameFlags::NOREPLACE) {
-            // A file system without that flag: a link fails where something exists.
+            // A file system without that flag: a look first is the next best.
             Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
-                linkat(directory, old, directory, new, AtFlags::empty())?;
-                unlinkat(directory, old, AtFlags::empty())
+                match statat(directory, new, AtFlags::SYMLINK_NOFOLLOW) {
+                    Err(Errno::NOENT) => renameat(directory, old, directory, new),
+                    Ok(_) => Err(Errno::EXIST),
+                    Err(errno) => Err(errno),
+                }
             }
             other => other,
         }
@@ -443,6 +493,19 @@ impl Place<'_> {
 
 fn split(path: &str) -> (&str, &str) {
     path.rsplit_once('/').unwrap_or(("", path))
+}
+
+/// The path of `name` in the directory of `path`.
+fn beside(path: &str, name: &str) -> String {
+    match split(path).0 {
+        "" => name.to_owned(),
+        parent => format!("{parent}/{name}"),
+    }
+}
+
+fn lies_in(path: &str, directory: &str) -> bool {
+    path.strip_prefix(directory)
+        .is_some_and(|rest| rest.starts_with('/'))
 }
 
 /// `st_dev` and `st_ino` have other types on other systems.

@@ -19,6 +19,8 @@ pub enum ModelError {
         vendor: VendorError,
         /// How many tries were made.
         tries: u32,
+        /// The answer's body.
+        answer: Vec<u8>,
     },
     /// A redirect, which is never followed: the key would travel with it.
     #[error("the model's server answered `{status}`, a redirect to `{location}`")]
@@ -155,9 +157,6 @@ pub enum ModelError {
         /// The system's word.
         source: io::Error,
     },
-    /// The answer could not be kept.
-    #[error("cannot log the model's answer: {0}")]
-    Log(#[source] io::Error),
     /// A signal ended the call.
     #[error(transparent)]
     Interrupted(Interrupted),
@@ -218,16 +217,25 @@ impl ModelError {
                 "replay a run that got as far as this one, with the same project as it was then"
             }
             Self::Unreadable { .. } => "make the file readable",
-            Self::Log(_) => "make room on the disk and see that `logs` is writable",
             Self::Interrupted(_) => "start again when you like; nothing of the reply was applied",
         };
         hint.to_owned()
     }
 
+    /// The JSON of the answer that the vendor gave instead of a reply.
+    #[must_use]
+    pub fn answer(&self) -> Option<&[u8]> {
+        let Self::Status { answer, .. } = self else {
+            return None;
+        };
+        let is_json = serde_json::from_slice::<serde::de::IgnoredAny>(answer).is_ok();
+        is_json.then_some(answer)
+    }
+
     /// Whether it is this machine that failed, and not the model.
     #[must_use]
     pub fn is_local(&self) -> bool {
-        matches!(self, Self::Log(_) | Self::Unreadable { .. })
+        matches!(self, Self::Unreadable { .. })
     }
 
     /// The beginning of an answer, on one line.

@@ -21,6 +21,7 @@ use super::{
 use crate::environment::Clock;
 use crate::interrupt::{Interrupt, Interrupted};
 use crate::message::Message;
+use crate::record::Attempt;
 use crate::secret::ApiKey;
 
 /// How large an answer may be, in bytes.
@@ -49,7 +50,7 @@ enum TryError {
         status: u16,
         advice: Advice,
         vendor: VendorError,
-        body: Vec<u8>,
+        answer: Vec<u8>,
     },
     /// The connection could not be made, or broke.
     Broken(String),
@@ -120,7 +121,7 @@ impl<'a> HttpModel<'a> {
     fn call_with_retries(
         &self,
         messages: &[Message<'_>],
-        listener: &mut dyn Listener,
+        listener: &dyn Listener,
     ) -> Result<Vec<u8>, ModelError> {
         let deadline = self.clock.elapsed() + self.timeout;
         let timed_out = ModelError::TimedOut {
@@ -136,7 +137,7 @@ impl<'a> HttpModel<'a> {
                 Err(error) => error,
             };
             let Some(wait) = self.wait_before_next(&error, tries) else {
-                return Err(self.give_up(error, tries, listener));
+                return Err(self.give_up(error, tries));
             };
             let left = deadline.saturating_sub(self.clock.elapsed());
             if wait > left {
@@ -170,7 +171,7 @@ impl<'a> HttpModel<'a> {
         }
     }
 
-    fn give_up(&self, error: TryError, tries: u32, listener: &mut dyn Listener) -> ModelError {
+    fn give_up(&self, error: TryError, tries: u32) -> ModelError {
         match error {
             TryError::Final(error) => error,
             TryError::Broken(reason) => ModelError::Connection {
@@ -181,25 +182,14 @@ impl<'a> HttpModel<'a> {
             TryError::Status {
                 status,
                 vendor,
-                body,
+                answer,
                 ..
-            } => {
-                // What is no JSON does not belong into a file of that name.
-                let is_json = serde_json::from_slice::<serde::de::IgnoredAny>(&body).is_ok();
-                let logged = if is_json {
-                    listener.answer(&body)
-                } else {
-                    Ok(())
-                };
-                if let Err(error) = logged {
-                    return ModelError::Log(error);
-                }
-                ModelError::Status {
-                    status,
-                    vendor,
-                    tries,
-                }
-            }
+            } => ModelError::Status {
+                status,
+                vendor,
+                tries,
+                answer,
+            },
         }
     }
 
@@ -235,7 +225,7 @@ impl<'a> HttpModel<'a> {
             status,
             advice,
             vendor,
-            body,
+            answer: body,
         })
     }
 
@@ -350,12 +340,12 @@ impl<'a> HttpModel<'a> {
 }
 
 impl Model for HttpModel<'_> {
-    fn call(&self, request: Request<'_>, listener: &mut dyn Listener) -> Result<Reply, ModelError> {
-        let body = self.call_with_retries(&request.messages, listener)?;
-        listener.answer(&body).map_err(ModelError::Log)?;
-        let reply = self.wire.read_reply(&body)?;
-        listener.text(&reply.text);
-        Ok(reply)
+    fn ask(&self, request: &Request<'_>, listener: &dyn Listener) -> Result<Vec<u8>, ModelError> {
+        self.call_with_retries(&request.messages, listener)
+    }
+
+    fn read(&self, _attempt: Attempt, answer: &[u8]) -> Result<Reply, ModelError> {
+        self.wire.read_reply(answer)
     }
 }
 

@@ -14,7 +14,7 @@ mod replay;
 mod retry;
 mod transport;
 
-use std::io::{self, Write};
+use std::io::Write;
 use std::time::Duration;
 
 use crate::interrupt::Interrupted;
@@ -100,8 +100,8 @@ pub struct Request<'a> {
     pub messages: Vec<Message<'a>>,
 }
 
-/// A whole answer. Its JSON is not in here: [`Listener::answer`] had it, and an answer of 50 MB is
-/// not held longer than it must be.
+/// A whole answer, without the JSON that it came in: an answer of 50 MB is not held longer than it
+/// must be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reply {
     /// The answer's text; never blank.
@@ -117,25 +117,26 @@ pub struct Reply {
 /// Hears what happens during a call.
 pub trait Listener {
     /// A try failed and the next one follows after `wait`. `next_try` counts from 2.
-    fn retrying(&mut self, next_try: u32, wait: Duration, reason: &str);
+    fn retrying(&self, next_try: u32, wait: Duration, reason: &str);
 
-    /// The answer's JSON, before anything is made of it; of a failed call too, where it had any.
-    ///
-    /// # Errors
-    /// When the answer cannot be kept; the call then fails.
-    fn answer(&mut self, json: &[u8]) -> io::Result<()>;
-
-    /// A piece of the reply's text. A model that does not stream hands over the whole at once.
-    fn text(&mut self, piece: &str);
+    /// A piece of the reply's text, from a model that streams.
+    fn text(&self, piece: &str);
 }
 
-/// A language model.
+/// A language model. Asking it and reading its answer are two steps, so that the answer can be
+/// logged while it is read.
 pub trait Model {
-    /// Asks for a reply to the conversation and waits for it.
+    /// Sends the conversation and waits for the answer, whose JSON it gives.
     ///
     /// # Errors
-    /// When there is no whole reply.
-    fn call(&self, request: Request<'_>, listener: &mut dyn Listener) -> Result<Reply, ModelError>;
+    /// When there is no answer.
+    fn ask(&self, request: &Request<'_>, listener: &dyn Listener) -> Result<Vec<u8>, ModelError>;
+
+    /// Reads the answer to the query of `attempt`.
+    ///
+    /// # Errors
+    /// When it is not a whole reply.
+    fn read(&self, attempt: Attempt, answer: &[u8]) -> Result<Reply, ModelError>;
 }
 
 /// A vendor's wire format; pure.

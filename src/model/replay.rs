@@ -114,7 +114,11 @@ impl ReplayModel {
         }
     }
 
-    fn read(&self, attempt: Attempt, artifact: Artifact) -> Result<Option<Vec<u8>>, ModelError> {
+    fn read_file(
+        &self,
+        attempt: Attempt,
+        artifact: Artifact,
+    ) -> Result<Option<Vec<u8>>, ModelError> {
         let path = self.path(attempt, artifact);
         match fs::read(&path) {
             Ok(bytes) => Ok(Some(bytes)),
@@ -126,7 +130,7 @@ impl ReplayModel {
     /// The error that was recorded in place of the reply.
     fn recorded_error(&self, attempt: Attempt) -> Result<Option<ModelError>, ModelError> {
         let text = self
-            .read(attempt, Artifact::ResponseText)?
+            .read_file(attempt, Artifact::ResponseText)?
             .unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
         let message = text
@@ -143,20 +147,23 @@ impl ReplayModel {
 }
 
 impl Model for ReplayModel {
-    fn call(&self, request: Request<'_>, listener: &mut dyn Listener) -> Result<Reply, ModelError> {
-        let Some(json) = self.read(request.attempt, Artifact::ResponseJson)? else {
-            let path = run_files::name(request.attempt, Artifact::ResponseJson).into();
-            let error = self.recorded_error(request.attempt)?;
-            return Err(error.unwrap_or(ModelError::NotRecorded { path }));
-        };
-        listener.answer(&json).map_err(ModelError::Log)?;
-        match self.spec.provider.wire().read_reply(&json) {
-            Ok(reply) => {
-                listener.text(&reply.text);
-                Ok(reply)
-            }
+    fn ask(&self, request: &Request<'_>, _listener: &dyn Listener) -> Result<Vec<u8>, ModelError> {
+        match self.read_file(request.attempt, Artifact::ResponseJson)? {
+            Some(answer) => Ok(answer),
+            None => Err(match self.recorded_error(request.attempt)? {
+                Some(error) => error,
+                None => ModelError::NotRecorded {
+                    path: run_files::name(request.attempt, Artifact::ResponseJson).into(),
+                },
+            }),
+        }
+    }
+
+    fn read(&self, attempt: Attempt, answer: &[u8]) -> Result<Reply, ModelError> {
+        match self.spec.provider.wire().read_reply(answer) {
             // The recorded words say more: they know the status.
-            Err(error) => Err(self.recorded_error(request.attempt)?.unwrap_or(error)),
+            Err(error) => Err(self.recorded_error(attempt)?.unwrap_or(error)),
+            reply => reply,
         }
     }
 }

@@ -1,16 +1,16 @@
 //! A run that is under way: it asks the model, and keeps log and record of what happens.
 
-use std::io;
+use std::thread;
 use std::time::Duration;
 
 use super::ready::Ready;
 use super::{Context, Failure, Outcome};
 use crate::error::{Error, Exit};
-use crate::model::{Listener, Model, Reply, Request};
+use crate::model::{Listener, Model, ModelError, Reply, Request};
 use crate::prompt::Prompt;
 use crate::record::{self, Attempt, AttemptRecord, ErrorRecord, RunRecord, Seconds};
-use crate::report::Event;
-use crate::run_log::RunLog;
+use crate::report::{Event, Reporter};
+use crate::run_log::{LogError, RunLog};
 
 /// A workflow's names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,33 +102,60 @@ impl<'c> Run<'c> {
             attempt,
             messages: prompt.messages(),
         };
-        let mut listener = LoggingListener { run: self, attempt };
-        let reply = self.model.call(request, &mut listener);
+        let answer = self.model.ask(&request, &Told { reporter });
         let took = self.context.clock.elapsed().saturating_sub(before);
         self.note(|record| record.seconds = Seconds(took));
-        match reply {
-            Ok(reply) => {
-                let usage = reply.usage;
-                reporter.event(Event::Answered {
-                    model: self.model_name,
-                    usage,
-                    took,
-                });
-                self.log.reply(attempt, &reply.text)?;
-                self.note(|record| {
-                    record.finish = Some(reply.finish.clone());
-                    record.usage = usage;
-                });
-                self.record.model_version.clone_from(&reply.model_version);
-                Ok(reply)
-            }
-            Err(error) => {
-                if let Err(unlogged) = self.log.reply_error(attempt, &error, &error.hint()) {
-                    self.warn(unlogged.to_string());
-                }
-                Err(error.into())
-            }
+        let answer = match answer {
+            Ok(answer) => answer,
+            Err(error) => return Err(self.without_reply(attempt, error)),
+        };
+        let reply = match self.read(attempt, &answer)? {
+            Ok(reply) => reply,
+            Err(error) => return Err(self.without_reply(attempt, error)),
+        };
+        let usage = reply.usage;
+        reporter.event(Event::Answered {
+            model: self.model_name,
+            usage,
+            took,
+        });
+        self.note(|record| {
+            record.finish = Some(reply.finish.clone());
+            record.usage = usage;
+        });
+        self.record.model_version.clone_from(&reply.model_version);
+        Ok(reply)
+    }
+
+    /// Reads the answer while it is being logged, then logs the reply's text.
+    fn read(&self, attempt: Attempt, answer: &[u8]) -> Result<Result<Reply, ModelError>, LogError> {
+        let log = &self.log;
+        thread::scope(|scope| {
+            let logging = scope.spawn(move || log.answer(attempt, answer));
+            let reply = self.model.read(attempt, answer);
+            let logged = match &reply {
+                Ok(reply) => log.reply(attempt, &reply.text),
+                Err(_) => Ok(()),
+            };
+            // A panic there goes on here; nothing in it panics.
+            logging
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+            logged.map(|()| reply)
+        })
+    }
+
+    /// Logs an error in the place of the reply. The error is the news: that it could not be logged
+    /// is a warning beside it.
+    fn without_reply(&mut self, attempt: Attempt, error: ModelError) -> Error {
+        let answered = error
+            .answer()
+            .map_or(Ok(()), |answer| self.log.answer(attempt, answer));
+        let logged = self.log.reply_error(attempt, &error, &error.hint());
+        for unlogged in [answered, logged].into_iter().filter_map(Result::err) {
+            self.warn(unlogged.to_string());
         }
+        error.into()
     }
 
     /// Writes the record, and says how the run ended.
@@ -168,27 +195,19 @@ impl<'c> Run<'c> {
     }
 }
 
-/// Logs the answer as soon as it is there, and passes news on.
-struct LoggingListener<'l, 'c> {
-    run: &'l Run<'c>,
-    attempt: Attempt,
+/// Passes on what happens during a call.
+struct Told<'c> {
+    reporter: &'c dyn Reporter,
 }
 
-impl Listener for LoggingListener<'_, '_> {
-    fn retrying(&mut self, next_try: u32, wait: Duration, reason: &str) {
-        self.run.context.reporter.event(Event::Retrying {
+impl Listener for Told<'_> {
+    fn retrying(&self, next_try: u32, wait: Duration, reason: &str) {
+        self.reporter.event(Event::Retrying {
             next_try,
             wait,
             reason,
         });
     }
 
-    fn answer(&mut self, json: &[u8]) -> io::Result<()> {
-        self.run
-            .log
-            .answer(self.attempt, json)
-            .map_err(|error| io::Error::new(error.source.kind(), error.to_string()))
-    }
-
-    fn text(&mut self, _piece: &str) {}
+    fn text(&self, _piece: &str) {}
 }

@@ -34,8 +34,8 @@ impl TestProject {
                 "agent-config/codeRollup.txt",
                 "--- src/main.rs ---\nfn main() {}\n",
             )
-            .file("agent-config/gemini-key.txt", &format!("{GEMINI_KEY}\n"))
-            .file("agent-config/openai-key.txt", &format!("{OPENAI_KEY}\n"))
+            .file("agent-config/gemini-key.txt", format!("{GEMINI_KEY}\n"))
+            .file("agent-config/openai-key.txt", format!("{OPENAI_KEY}\n"))
             .file("src/main.rs", "fn main() {}\n")
             .build("echo built")
     }
