@@ -70,7 +70,9 @@ fn the_readmes_own_project_commands_make_a_project_ready() {
         .filter(|command| command.contains("agent-config") && !command.starts_with("code-commit"))
         .collect();
     assert!(setup.len() >= 3, "{setup:?}");
-    setup.iter().for_each(|command| run(command));
+    for command in &setup {
+        run(command);
+    }
     for file in [
         ".gitignore",
         "agent-config/query.txt",
