@@ -1,7 +1,7 @@
 //! API keys, and the redactor that everything leaving the process passes through.
 //!
 //! Touches nothing: keys come in as bytes, texts go out as text. Guarantees that an [`ApiKey`] never prints, and that a
-//! [`Redactor`] finds each of its keys in every form that [`forms`] lists, however a text is cut into chunks.
+//! [`Redactor`] finds each of its keys in every form that `forms` lists, however a text is cut into chunks.
 
 use std::borrow::Cow;
 use std::fmt;
