@@ -3,8 +3,9 @@
 //! Reads the supervisor's files and changes nothing. Guarantees that an input which is read is
 //! whole UTF-8 text, and that a key's content is in no error.
 
-use std::fs;
+use std::fs::{self, File, TryLockError};
 use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::environment::{Environment, KEY_VARIABLES};
@@ -63,6 +64,21 @@ pub enum ProjectProblem {
         /// What is wrong with it.
         problem: KeyProblem,
     },
+    /// Another run is under way in the project.
+    #[error("another run holds the project{}", holder(*.process))]
+    Held {
+        /// The process that holds it, where the system tells.
+        process: Option<u32>,
+    },
+    /// Whether another run is under way cannot be told.
+    #[error("cannot lock the project: {0}")]
+    Unlockable(io::Error),
+}
+
+fn holder(process: Option<u32>) -> String {
+    process
+        .map(|process| format!(": process {process}"))
+        .unwrap_or_default()
 }
 
 impl ProjectProblem {
@@ -90,6 +106,8 @@ impl ProjectProblem {
             }
             Self::EmptyQuery => "write what is to be done into it".into(),
             Self::Key { path, .. } => format!("put the API key alone on one line of `{path}`"),
+            Self::Held { .. } => "wait until it has ended, or end it".into(),
+            Self::Unlockable(_) => "put the project on a file system that can lock".into(),
         }
     }
 }
@@ -181,6 +199,22 @@ impl Project {
         }
     }
 
+    /// Takes the project for one run. The system gives it free when the run's process ends, however
+    /// it ends; there is no file that could be left behind.
+    ///
+    /// # Errors
+    /// When another run has it.
+    pub fn lock(&self) -> Result<ProjectLock, ProjectProblem> {
+        let root = File::open(&self.root).map_err(ProjectProblem::Unlockable)?;
+        match root.try_lock() {
+            Ok(()) => Ok(ProjectLock { _root: root }),
+            Err(TryLockError::WouldBlock) => Err(ProjectProblem::Held {
+                process: lock_holder(&root),
+            }),
+            Err(TryLockError::Error(error)) => Err(ProjectProblem::Unlockable(error)),
+        }
+    }
+
     /// A redactor for every key that is known: those in the key files, which need not be of the
     /// model in use, and those in the environment.
     #[must_use]
@@ -243,6 +277,28 @@ impl Project {
     }
 }
 
+/// A project that is taken for one run, for as long as this lives.
+#[derive(Debug)]
+pub struct ProjectLock {
+    _root: File,
+}
+
+/// The process that holds the lock on `root`, by Linux' table of locks: a line like
+/// `1: FLOCK  ADVISORY  WRITE 713 00:1b:4071 0 EOF`.
+fn lock_holder(root: &File) -> Option<u32> {
+    let inode = format!(":{}", root.metadata().ok()?.ino());
+    let locks = fs::read_to_string("/proc/locks").ok()?;
+    locks.lines().find_map(|line| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let held = words.get(1) == Some(&"FLOCK") && words.get(5)?.ends_with(&inode);
+        if held {
+            words.get(4)?.parse().ok()
+        } else {
+            None
+        }
+    })
+}
+
 /// Whether a `.gitignore` of this content keeps everything in `agent-config` out of git, by a line
 /// for that folder.
 fn ignores_config(content: &[u8]) -> bool {
@@ -282,6 +338,21 @@ fn ignores_config(content: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_project_is_held_by_one_run_at_a_time_and_free_when_it_ends() {
+        let dir = tempfile::tempdir().unwrap();
+        let project = Project::new(dir.path().to_path_buf());
+        let lock = project.lock().unwrap();
+        let Err(ProjectProblem::Held { process }) = project.lock() else {
+            panic!("the project should be held");
+        };
+        if cfg!(target_os = "linux") {
+            assert_eq!(process, Some(std::process::id()));
+        }
+        drop(lock);
+        project.lock().unwrap();
+    }
 
     #[test]
     fn a_gitignore_must_really_ignore_the_config_folder() {

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::support::{Answer, Finished, ModelServer, TestProject};
+use crate::support::{Answer, Finished, ModelServer, TestProject, gemini};
 
 fn kill(child: &Child, signal: Signal) {
     kill_process(
@@ -104,4 +104,18 @@ fn a_signal_during_a_build_ends_its_whole_group() {
             "{process} is still running"
         );
     }
+}
+
+#[test]
+fn one_run_at_a_time_and_a_dead_one_does_not_block() {
+    let (silence, told) = Answer::silence();
+    let server = ModelServer::start([silence, Answer::json(&gemini("Nothing to do."))]);
+    let project = TestProject::new().with(&server);
+    let mut first = project.start(&[]);
+    told.recv().unwrap();
+    let held = format!("another run holds the project: process {}", first.id());
+    project.run(&[]).exits(3).says(&[&held, "hint:"]);
+    kill(&first, Signal::KILL);
+    first.wait().unwrap();
+    project.run(&[]).exits(0);
 }

@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::model::{
     Endpoint, EndpointProblem, HttpModel, MODELS, Model, ModelSpec, Proxies, Recording, ReplayModel,
 };
-use crate::project::ProjectProblem;
+use crate::project::{ProjectLock, ProjectProblem};
 use crate::prompt::Inputs;
 
 /// Something that a run needs and the project does not have.
@@ -74,6 +74,8 @@ pub struct Ready<'a> {
     pub spec: ModelSpec,
     /// The model.
     pub model: Box<dyn Model + 'a>,
+    /// Keeps other runs out of the project.
+    _lock: ProjectLock,
 }
 
 /// Looks for everything at once.
@@ -102,14 +104,16 @@ pub fn check<'a>(
             context.environment.os("PATH"),
         ));
     }
-    match (query, rollup, model) {
-        (Some(query), Some(rollup), Some(model)) if problems.0.is_empty() => {
+    let lock = problems.note(project.lock());
+    match (query, rollup, model, lock) {
+        (Some(query), Some(rollup), Some(model), Some(lock)) if problems.0.is_empty() => {
             let (inputs, redacted) = without_keys(context, Inputs { query, rollup });
             Ok(Ready {
                 inputs,
                 redacted,
                 spec,
                 model,
+                _lock: lock,
             })
         }
         _ => Err(NotReady {
