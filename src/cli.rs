@@ -62,6 +62,10 @@ pub struct Cli {
     #[arg(long, value_name = "RUN")]
     pub replay: Option<PathBuf>,
 
+    /// Accept a reply that leaves out most of a file with a comment like "rest unchanged"
+    #[arg(long, conflicts_with = "consistency_check")]
+    pub allow_elision: bool,
+
     /// What every build is run with.
     #[command(flatten)]
     pub build: BuildArgs,

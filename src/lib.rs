@@ -51,7 +51,7 @@ pub mod workflow;
 use std::path::PathBuf;
 
 use crate::cli::{Cli, Command, OutputArgs};
-use crate::edit::Program;
+use crate::edit::{Elision, Program};
 use crate::environment::{Clock, Environment};
 use crate::error::Exit;
 use crate::interrupt::Interrupt;
@@ -115,11 +115,17 @@ fn dispatch(cli: &Cli, context: &Context<'_>) -> Result<Outcome, Failure> {
         None if cli.consistency_check => workflow::consistency(context, &choice),
         None => {
             let build_timeout = cli.build.build_timeout;
+            let elision = if cli.allow_elision {
+                Elision::Allowed
+            } else {
+                Elision::Rejected
+            };
             workflow::commit(
                 context,
                 &CommitOptions {
                     choice,
                     build_timeout,
+                    elision,
                 },
             )
         }

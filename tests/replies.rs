@@ -211,3 +211,34 @@ fn nothing_is_left_behind_in_the_project() {
         before.keys().collect::<Vec<_>>()
     );
 }
+
+#[test]
+fn what_changes_throughout_a_file_is_warned_about() {
+    let server =
+        ModelServer::gemini(&["^^^crlf\na\nb\n^^^end\n^^^bin\ntext\n^^^end\n^^^open\nx\n^^^end\n"]);
+    let project = TestProject::new()
+        .with(&server)
+        .file("crlf", "a\r\nb\r\n")
+        .file("bin", b"\xff\xfe");
+    let project = project.file("open", "x");
+    project.run(&[]).exits(0).says(&[
+        "warning: `crlf` had CRLF line endings and now has LF throughout",
+        "warning: `bin` was not UTF-8 text and is replaced as a whole",
+        "warning: `open` now has a newline at its end",
+    ]);
+}
+
+#[test]
+fn a_file_is_not_replaced_by_a_piece_of_itself() {
+    let reply = "^^^src/long.rs\nfn a() {}\n// ... rest of the code unchanged\n^^^end\n";
+    let long = |project: TestProject| project.file("src/long.rs", "fn f() {}\n".repeat(100));
+    rejected(
+        long,
+        reply,
+        &["line 3: `src/long.rs` would shrink to less than a third"],
+    );
+    let server = ModelServer::gemini(&[reply]);
+    long(TestProject::new().with(&server))
+        .run(&["--allow-elision"])
+        .exits(0);
+}

@@ -6,6 +6,7 @@
 
 pub mod apply;
 mod beneath;
+mod comparison;
 mod parse;
 mod rule;
 mod spelling;
@@ -17,7 +18,7 @@ use std::sync::Arc;
 
 pub use parse::{ParsedReply, parse};
 pub use rule::Rule;
-pub use verify::{PathPolicy, Program, VerifiedEdit, VerifiedEdits, VerifyError};
+pub use verify::{Elision, PathPolicy, Program, VerifiedEdit, VerifiedEdits, VerifyError};
 
 /// The new content of a file: a part of the reply, shared rather than copied.
 #[derive(Clone, PartialEq, Eq)]
@@ -81,6 +82,17 @@ pub enum Fault {
         path: String,
         /// The rule that it breaks.
         rule: Rule,
+    },
+    /// A file is to be replaced by a piece of itself.
+    #[error(
+        "line {line}: `{}` would shrink to less than a third, and its new content leaves code out",
+        .path.escape_debug()
+    )]
+    Elided {
+        /// The reply's line that says that something is left out, from 1 on.
+        line: usize,
+        /// The file.
+        path: String,
     },
 }
 

@@ -6,12 +6,12 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fs::{self, Metadata};
-use std::io;
+use std::io::{self, Read as _};
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use super::{Action, Content, Fault, FileEdit, ParsedReply, Rejection, Rule, spelling};
+use super::{Action, Content, Fault, FileEdit, ParsedReply, Rejection, Rule, comparison, spelling};
 use crate::gitignore::IgnoreRules;
 
 /// The file identity that a system gives: device and inode.
@@ -117,6 +117,15 @@ pub enum VerifyError {
     },
 }
 
+/// What becomes of a reply that leaves out most of a file and says so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Elision {
+    /// It is rejected.
+    Rejected,
+    /// It is taken at its word.
+    Allowed,
+}
+
 /// A directory below the root, as far as edits are concerned.
 #[derive(Clone)]
 enum Directory {
@@ -128,6 +137,7 @@ enum Directory {
 /// The path policy of one project, as its disk is now.
 pub struct PathPolicy {
     root: PathBuf,
+    elision: Elision,
     mount: Mount,
     ignored: IgnoreRules,
     program: Option<(PathBuf, Option<Identity>)>,
@@ -161,6 +171,7 @@ impl PathPolicy {
             )
         });
         Ok(Self {
+            elision: Elision::Rejected,
             mount: Mount::of(root, &metadata),
             ignored,
             program,
@@ -169,6 +180,12 @@ impl PathPolicy {
             names: RefCell::default(),
             root: root.to_path_buf(),
         })
+    }
+
+    /// The same policy with another answer to replies that leave code out.
+    #[must_use]
+    pub fn with_elision(self, elision: Elision) -> Self {
+        Self { elision, ..self }
     }
 
     /// Verifies a reply as a whole.
@@ -195,16 +212,49 @@ impl PathPolicy {
                     path: edit.path,
                     rule,
                 }),
-                Ok(present) => verified.admit(edit, present),
+                Ok(present) => {
+                    faults.extend(self.compare(&edit, present, &mut verified.warnings)?);
+                    verified.admit(edit, present);
+                }
             }
         }
         if faults.is_empty() {
             return Ok(verified);
         }
         faults.sort_by_key(|fault| match fault {
-            Fault::Grammar { line, .. } | Fault::Path { line, .. } => *line,
+            Fault::Grammar { line, .. } | Fault::Path { line, .. } | Fault::Elided { line, .. } => {
+                *line
+            }
         });
         Err(Rejection { faults }.into())
+    }
+
+    /// Compares a file that is to be replaced with its new content.
+    fn compare(
+        &self,
+        edit: &FileEdit,
+        present: Option<Present>,
+        warnings: &mut Vec<String>,
+    ) -> Result<Option<Fault>, VerifyError> {
+        let (Action::Write(new), Some(_)) = (&edit.action, present) else {
+            return Ok(None);
+        };
+        let path = &edit.path;
+        let old = read_regular(&self.root.join(path)).map_err(|source| VerifyError::Io {
+            path: PathBuf::from(path),
+            source,
+        })?;
+        for change in comparison::silent_changes(&old, new) {
+            warnings.push(format!("`{path}` {change}"));
+        }
+        let elided = match self.elision {
+            Elision::Rejected => comparison::elided_at(old.len(), new),
+            Elision::Allowed => None,
+        };
+        Ok(elided.map(|line| Fault::Elided {
+            line: edit.line + line,
+            path: path.clone(),
+        }))
     }
 
     /// The rule that an edit breaks, or what is there now.
@@ -421,6 +471,16 @@ fn metadata(path: &Path) -> io::Result<Option<Metadata>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     }
+}
+
+/// Reads a file that was regular a moment ago; should it have become a pipe or a link since, that is
+/// an error and no wait.
+fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
+    use rustix::fs::{Mode, OFlags, open};
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let mut content = Vec::new();
+    fs::File::from(open(path, flags, Mode::empty())?).read_to_end(&mut content)?;
+    Ok(content)
 }
 
 /// The names in a directory, by their folded form.

@@ -8,7 +8,7 @@ use super::ready::{self, Needs};
 use super::run::{Names, Run};
 use super::{Context, Failure, ModelChoice, Outcome};
 use crate::build_script::{BuildScript, BuildStatus};
-use crate::edit::{self, Content, PathPolicy, VerifiedEdits};
+use crate::edit::{self, Content, Elision, PathPolicy, VerifiedEdits};
 use crate::error::Error;
 use crate::model::Reply;
 use crate::prompt::{Inputs, Prompt, Replacement};
@@ -30,6 +30,8 @@ pub struct CommitOptions {
     pub choice: ModelChoice,
     /// How long a build may take.
     pub build_timeout: Duration,
+    /// What becomes of a reply that leaves code out.
+    pub elision: Elision,
 }
 
 /// Runs the workflow.
@@ -43,17 +45,14 @@ pub fn commit(context: &Context<'_>, options: &CommitOptions) -> Result<Outcome,
     };
     let ready = ready::check(context, &options.choice, needs)?;
     let mut run = Run::start(context, &ready, NAMES)?;
-    let commit = Commit {
-        context,
-        build_timeout: options.build_timeout,
-    };
+    let commit = Commit { context, options };
     let result = commit.until_the_build_passes(&mut run, &ready.inputs);
     run.finish(result)
 }
 
 struct Commit<'c> {
     context: &'c Context<'c>,
-    build_timeout: Duration,
+    options: &'c CommitOptions,
 }
 
 /// What a build has to say to the next query.
@@ -93,7 +92,8 @@ impl Commit<'_> {
     fn verify(&self, run: &mut Run<'_>, reply: Reply) -> Result<VerifiedEdits, Error> {
         let parsed = edit::parse(&Arc::new(reply.text));
         let is_empty = parsed.edits.is_empty() && parsed.faults.is_empty();
-        let policy = PathPolicy::load(self.context.project.root(), self.context.program)?;
+        let policy = PathPolicy::load(self.context.project.root(), self.context.program)?
+            .with_elision(self.options.elision);
         let edits = policy.verify(parsed)?;
         if is_empty {
             run.warn("the reply has no edits".to_owned());
@@ -122,7 +122,7 @@ impl Commit<'_> {
         let script = BuildScript {
             root: self.context.project.root(),
             path: self.context.environment.os("PATH"),
-            timeout: self.build_timeout,
+            timeout: self.options.build_timeout,
             clock: self.context.clock,
             interrupt: self.context.interrupt,
         };

@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use super::{CommitOptions, Context, Failure, ModelChoice, Outcome, commit};
+use crate::edit::Elision;
 use crate::project::Project;
 
 /// Where the demo goes when nothing else is said.
@@ -79,13 +80,12 @@ pub fn demo(context: &Context<'_>, directory: Option<&Path>) -> Result<Outcome, 
         replay: Some(RECORDING.into()),
         timeout: Duration::ZERO, // nothing is called
     };
-    let outcome = commit(
-        &context,
-        &CommitOptions {
-            choice,
-            build_timeout: BUILD_TIMEOUT,
-        },
-    );
+    let options = CommitOptions {
+        choice,
+        build_timeout: BUILD_TIMEOUT,
+        elision: Elision::Rejected,
+    };
+    let outcome = commit(&context, &options);
     let below = |log: String| shown.join(log).display().to_string();
     let Outcome { summary, log, .. } = outcome.map_err(|failure| Failure {
         log: failure.log.map(below),
