@@ -96,6 +96,8 @@ pub struct OutputArgs {
 pub enum Command {
     /// Write a small sample project and run the whole pipeline on it, with recorded replies
     Demo(DemoArgs),
+    /// Put the project in order after a run that was cut short; every other command does so first
+    Recover,
 }
 
 /// What `demo` takes.

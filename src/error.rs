@@ -2,6 +2,7 @@
 
 use crate::build_script::BuildError;
 use crate::edit::apply::ApplyError;
+use crate::edit::recovery::RecoverError;
 use crate::edit::{Rejection, VerifyError};
 use crate::interrupt::{Interrupted, Signal};
 use crate::model::{ModelError, RecordingProblem};
@@ -92,6 +93,9 @@ pub enum Error {
     /// The edits could not be applied.
     #[error(transparent)]
     Apply(#[from] ApplyError),
+    /// The tree could not be put in order after an earlier run.
+    #[error(transparent)]
+    Recover(#[from] RecoverError),
     /// The build could not be run.
     #[error(transparent)]
     Build(#[from] BuildError),
@@ -131,6 +135,7 @@ impl Error {
             | Self::Model(_)
             | Self::Verify(VerifyError::Io { .. })
             | Self::Apply(_)
+            | Self::Recover(_)
             | Self::Build(_)
             | Self::Report(_)
             | Self::Log(_) => Exit::LocalIo,
@@ -150,8 +155,16 @@ impl Error {
             Self::Verify(VerifyError::Rejected(Rejection { .. })) => {
                 "nothing of the reply was applied; run again, or say in the query what it got wrong"
             }
-            Self::Apply(error) if !error.left.is_empty() => {
-                "put the files that are named back by hand before anything else"
+            Self::Apply(ApplyError::NotRolledBack { .. })
+            | Self::Recover(RecoverError::Io { .. }) => {
+                "mend the cause, and run `code-commit recover`"
+            }
+            Self::Recover(RecoverError::Changed(_)) => {
+                "put right what is named, by hand: keep the version you want under its own name, and \
+                 move the other away; then run `code-commit recover`"
+            }
+            Self::Recover(RecoverError::Journal(_)) => {
+                "make it readable; it tells how to undo a run that was cut short"
             }
             Self::Apply(_) => {
                 "the project is as it was before this reply; mend the cause and run again"

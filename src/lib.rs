@@ -52,7 +52,7 @@ use std::path::PathBuf;
 
 use crate::cli::{Cli, Command, OutputArgs};
 use crate::edit::{Elision, Program};
-use crate::environment::{Clock, Environment};
+use crate::environment::{Boot, Clock, Environment};
 use crate::error::Exit;
 use crate::interrupt::Interrupt;
 use crate::model::{MODELS, ModelSpec};
@@ -72,6 +72,8 @@ pub struct World {
     pub interrupt: Interrupt,
     /// The program's own file.
     pub program: Option<Program>,
+    /// The machine's boot.
+    pub boot: Boot,
     /// Whether stderr is a terminal.
     pub terminal: bool,
 }
@@ -90,11 +92,16 @@ pub fn run(cli: &Cli, world: &World) -> Exit {
         redactor: &redactor,
         reporter: &console,
         program: world.program.as_ref(),
+        boot: &world.boot,
     };
     match dispatch(cli, &context) {
         Ok(Outcome { summary, log, next }) => {
-            let next = next.map(|next| format!("\n{next}")).unwrap_or_default();
-            console.result(&format!("{summary}\nlog: {log}{next}"));
+            let log = log.map(|log| format!("log: {log}"));
+            let lines: Vec<String> = [Some(summary), log, next].into_iter().flatten().collect();
+            console.result(&lines.join(
+                "
+",
+            ));
             Exit::Done
         }
         Err(Failure { error, log }) => {
@@ -112,6 +119,7 @@ fn dispatch(cli: &Cli, context: &Context<'_>) -> Result<Outcome, Failure> {
     };
     match &cli.command {
         Some(Command::Demo(arguments)) => workflow::demo(context, arguments.directory.as_deref()),
+        Some(Command::Recover) => workflow::recover(context),
         None if cli.consistency_check => workflow::consistency(context, &choice),
         None => {
             let build_timeout = cli.build.build_timeout;
@@ -135,7 +143,7 @@ fn dispatch(cli: &Cli, context: &Context<'_>) -> Result<Outcome, Failure> {
 fn output_args(cli: &Cli) -> &OutputArgs {
     match &cli.command {
         Some(Command::Demo(arguments)) => &arguments.output,
-        None => &cli.output,
+        Some(Command::Recover) | None => &cli.output,
     }
 }
 

@@ -1,8 +1,8 @@
 //! Directory handles that cannot lead out of the root, even while the tree is being changed.
 //!
 //! Opens and makes directories below a root, and nothing else. Guarantees that no symbolic link is
-//! followed and no mount point crossed on the way to a handle: `openat2` where the kernel has it,
-//! else one `O_NOFOLLOW` step a name. What is done through a handle stays in that directory,
+//! followed on the way to a handle, and where the kernel has `openat2` no mount point crossed either;
+//! without it one `O_NOFOLLOW` step is made a name. What is done through a handle stays in that directory,
 //! whatever its path has become since.
 
 use std::os::fd::OwnedFd;
@@ -15,6 +15,11 @@ const DIRECTORY: OFlags = OFlags::DIRECTORY
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC)
     .union(OFlags::RDONLY);
+
+/// A path's directory and name.
+pub fn split(path: &str) -> (&str, &str) {
+    path.rsplit_once('/').unwrap_or(("", path))
+}
 
 /// The root that nothing leads out of.
 #[derive(Debug)]
@@ -31,30 +36,37 @@ impl Root {
     pub fn directory(&self, path: &str) -> Result<OwnedFd, Errno> {
         let path = if path.is_empty() { "." } else { path };
         match self.open_beneath(path) {
-            Err(Errno::NOSYS) => self.walk(path),
+            // Seccomp filters of some container runtimes do not know the call, and answer so.
+            Err(Errno::NOSYS | Errno::PERM) => self.walk(path),
             other => other,
         }
     }
 
-    /// As [`directory`](Self::directory), but makes what is missing, and says which it made.
-    pub fn ensure_directory(
-        &self,
-        path: &str,
-        made: &mut dyn FnMut(&str),
-    ) -> Result<OwnedFd, Errno> {
+    /// As [`directory`](Self::directory), but makes what is missing.
+    pub fn ensure_directory(&self, path: &str) -> Result<OwnedFd, Errno> {
         match self.directory(path) {
             Err(Errno::NOENT) => {}
             other => return other,
         }
-        let (parent, name) = path.rsplit_once('/').unwrap_or(("", path));
-        let parent = self.ensure_directory(parent, made)?;
+        let (parent, name) = split(path);
+        let parent = self.ensure_directory(parent)?;
         match mkdirat(&parent, name, Mode::from_raw_mode(0o777)) {
-            Ok(()) => made(path),
             // Somebody else was faster; what counts is that it can be opened.
-            Err(Errno::EXIST) => {}
-            Err(errno) => return Err(errno),
+            Ok(()) | Err(Errno::EXIST) => self.directory(path),
+            Err(errno) => Err(errno),
         }
-        self.directory(path)
+    }
+
+    /// Waits until the whole file system is on the disk; says whether there is a way to.
+    pub fn sync_file_system(&self) -> Result<bool, Errno> {
+        #[cfg(target_os = "linux")]
+        {
+            rustix::fs::syncfs(&self.0).map(|()| true)
+        }
+        #[cfg(not(target_os = "linux"))]
+        {
+            Ok(false)
+        }
     }
 
     #[cfg(target_os = "linux")]
@@ -114,16 +126,11 @@ mod tests {
     }
 
     #[test]
-    fn missing_directories_are_made_and_named() {
+    fn missing_directories_are_made() {
         let dir = tempfile::tempdir().unwrap();
         let handle = Root::open(dir.path()).unwrap();
-        let mut made = Vec::new();
-        handle
-            .ensure_directory("a/b", &mut |path| made.push(path.to_owned()))
-            .unwrap();
-        handle
-            .ensure_directory("a/c", &mut |path| made.push(path.to_owned()))
-            .unwrap();
-        assert_eq!(made, ["a", "a/b", "a/c"]);
+        handle.ensure_directory("a/b").unwrap();
+        handle.ensure_directory("a/c").unwrap();
+        assert!(dir.path().join("a/b").is_dir() && dir.path().join("a/c").is_dir());
     }
 }

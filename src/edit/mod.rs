@@ -7,7 +7,10 @@
 pub mod apply;
 mod beneath;
 mod comparison;
+mod journal;
 mod parse;
+mod place;
+pub mod recovery;
 mod rule;
 mod spelling;
 mod verify;

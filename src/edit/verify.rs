@@ -7,15 +7,17 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fs::{self, Metadata};
 use std::io::{self, Read as _};
-use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use super::beneath::split;
+use super::journal::Fingerprint;
 use super::{Action, Content, Fault, FileEdit, ParsedReply, Rejection, Rule, comparison, spelling};
 use crate::gitignore::IgnoreRules;
 
 /// The file identity that a system gives: device and inode.
-pub type Identity = (u64, u64);
+type Identity = (u64, u64);
 
 /// The running program's own file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,8 +29,8 @@ pub struct Program {
 /// What is on the disk where an edit goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Present {
-    /// Which file it is.
-    pub identity: Identity,
+    /// Which file it is, in which state.
+    pub fingerprint: Fingerprint,
     /// Its mode bits.
     pub mode: u32,
     /// Its owner and group.
@@ -283,7 +285,11 @@ impl PathPolicy {
             return Ok(Err(Rule::Ignored));
         }
         Ok(Ok(metadata.map(|metadata| Present {
-            identity: identity(&metadata),
+            fingerprint: Fingerprint {
+                inode: metadata.ino(),
+                size: metadata.size(),
+                modified: (metadata.mtime(), metadata.mtime_nsec()),
+            },
             mode: metadata.mode() & 0o7777,
             owner: (metadata.uid(), metadata.gid()),
         })))
@@ -307,7 +313,7 @@ impl PathPolicy {
         let kind = metadata.file_type();
         Ok(if kind.is_symlink() {
             Some(Rule::Symlink)
-        } else if !kind.is_file() || kind.is_fifo() || kind.is_socket() {
+        } else if !kind.is_file() {
             Some(Rule::NotRegular)
         } else if self.mount != Mount::of(&absolute, metadata) {
             Some(Rule::CrossDevice)
@@ -454,10 +460,6 @@ fn runs_in_builds(path: &str) -> bool {
     matches!(name, "build.rs" | "rust-toolchain.toml" | "rust-toolchain")
         || parent.split('/').next_back() == Some(".cargo") && name.starts_with("config")
         || path.starts_with(".github/workflows/")
-}
-
-fn split(path: &str) -> (&str, &str) {
-    path.rsplit_once('/').unwrap_or(("", path))
 }
 
 fn identity(metadata: &Metadata) -> Identity {

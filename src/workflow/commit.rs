@@ -8,6 +8,7 @@ use super::ready::{self, Needs};
 use super::run::{Names, Run};
 use super::{Context, Failure, ModelChoice, Outcome};
 use crate::build_script::{BuildScript, BuildStatus};
+use crate::edit::apply::Tree;
 use crate::edit::{self, Content, Elision, PathPolicy, VerifiedEdits};
 use crate::error::Error;
 use crate::model::Reply;
@@ -106,7 +107,16 @@ impl Commit<'_> {
 
     fn apply(&self, run: &mut Run<'_>, edits: &VerifiedEdits) -> Result<(), Error> {
         self.context.interrupt.check()?;
-        edit::apply::apply(self.context.project.root(), edits)?;
+        let config = self.context.project.config();
+        let (root, boot) = (self.context.project.root(), self.context.boot);
+        edit::apply::apply(
+            Tree {
+                root,
+                journal: &config,
+                boot,
+            },
+            edits,
+        )?;
         let record = EditsRecord {
             written: edits.written().map(|(path, _)| path.to_owned()).collect(),
             removed: edits.removed().map(str::to_owned).collect(),

@@ -99,7 +99,7 @@ pub fn demo(context: &Context<'_>, directory: Option<&Path>) -> Result<Outcome, 
     let next = format!("see for yourself: cd {} && {look}", shown.display());
     Ok(Outcome {
         summary,
-        log: below(log),
+        log: log.map(below),
         next: Some(next),
     })
 }

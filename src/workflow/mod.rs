@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::edit::Program;
-use crate::environment::{Clock, Environment};
+use crate::environment::{Boot, Clock, Environment};
 use crate::error::Error;
 use crate::interrupt::Interrupt;
 use crate::model::ModelSpec;
@@ -44,6 +44,8 @@ pub struct Context<'a> {
     pub reporter: &'a dyn Reporter,
     /// The program's own file, which no reply may touch.
     pub program: Option<&'a Program>,
+    /// The machine's boot.
+    pub boot: &'a Boot,
 }
 
 /// Where replies come from.
@@ -62,8 +64,8 @@ pub struct ModelChoice {
 pub struct Outcome {
     /// What was done.
     pub summary: String,
-    /// The run's folder, relative to the directory of the command.
-    pub log: String,
+    /// The run's folder, relative to the directory of the command, where it has one.
+    pub log: Option<String>,
     /// What to do next.
     pub next: Option<String>,
 }
@@ -75,6 +77,19 @@ pub struct Failure {
     pub error: Error,
     /// The run's folder, relative to the directory of the command, where it had got one.
     pub log: Option<String>,
+}
+
+/// Puts the project in order after a run that was cut short.
+///
+/// # Errors
+/// When another run has the project, or the tree cannot be put in order.
+pub fn recover(context: &Context<'_>) -> Result<Outcome, Failure> {
+    let summary = ready::recover(context)?;
+    Ok(Outcome {
+        summary,
+        log: None,
+        next: None,
+    })
 }
 
 impl<E: Into<Error>> From<E> for Failure {

@@ -4,12 +4,15 @@ use std::fmt;
 
 use super::{Context, ModelChoice};
 use crate::build_script::{self, ScriptProblem};
+use crate::edit;
+use crate::edit::recovery::Recovered;
 use crate::error::Error;
 use crate::model::{
     Endpoint, EndpointProblem, HttpModel, MODELS, Model, ModelSpec, Proxies, Recording, ReplayModel,
 };
 use crate::project::{ProjectLock, ProjectProblem};
 use crate::prompt::Inputs;
+use crate::report::Event;
 
 /// Something that a run needs and the project does not have.
 #[derive(Debug, thiserror::Error)]
@@ -85,6 +88,7 @@ pub fn check<'a>(
     needs: Needs,
 ) -> Result<Ready<'a>, Error> {
     let recording = find_recording(context, choice)?;
+    let lock = recovery(context)?;
     let spec = match &recording {
         Some(recording) => recording.model(choice.model, MODELS[0])?,
         None => choice.model.unwrap_or(MODELS[0]),
@@ -104,7 +108,7 @@ pub fn check<'a>(
             context.environment.os("PATH"),
         ));
     }
-    let lock = problems.note(project.lock());
+    let lock = problems.note(lock);
     match (query, rollup, model, lock) {
         (Some(query), Some(rollup), Some(model), Some(lock)) if problems.0.is_empty() => {
             let (inputs, redacted) = without_keys(context, Inputs { query, rollup });
@@ -121,6 +125,48 @@ pub fn check<'a>(
         }
         .into()),
     }
+}
+
+/// Takes the project, and puts its tree in order where an earlier run was cut short.
+fn recovery(context: &Context<'_>) -> Result<Result<ProjectLock, ProjectProblem>, Error> {
+    let lock = match context.project.lock() {
+        Ok(lock) => lock,
+        Err(problem) => return Ok(Err(problem)),
+    };
+    if let Some(recovered) = put_in_order(context)? {
+        context.reporter.event(Event::Warning(recovered));
+    }
+    Ok(Ok(lock))
+}
+
+/// Puts the tree in order, and says in words what there was to do. The project is locked.
+fn put_in_order(context: &Context<'_>) -> Result<Option<&'static str>, Error> {
+    let config = context.project.config();
+    let recovered = edit::recovery::recover(context.project.root(), &config, context.boot)?;
+    Ok(recovered.map(|recovered| match recovered {
+        Recovered::RolledBack => {
+            "an earlier run was cut short while it applied a reply: the tree is as it was before"
+        }
+        Recovered::Completed => {
+            "an earlier run was cut short after it applied a reply: the tree is the new one"
+        }
+    }))
+}
+
+/// The command `recover`: does what every run does first, and nothing else.
+///
+/// # Errors
+/// When another run has the project, or the tree cannot be put in order.
+pub fn recover(context: &Context<'_>) -> Result<String, Error> {
+    let lock = context.project.lock();
+    let _lock = lock.map_err(|problem| NotReady {
+        problems: vec![problem.into()],
+    })?;
+    let done = put_in_order(context)?;
+    Ok(format!(
+        "done: {}",
+        done.unwrap_or("there was nothing to recover")
+    ))
 }
 
 fn find_recording(context: &Context<'_>, choice: &ModelChoice) -> Result<Option<Recording>, Error> {

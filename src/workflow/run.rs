@@ -173,7 +173,7 @@ impl<'c> Run<'c> {
         match (result, logged) {
             (Ok(summary), Ok(())) => Ok(Outcome {
                 summary,
-                log,
+                log: Some(log),
                 next: None,
             }),
             (Ok(_), Err(unlogged)) => Err(Failure {

@@ -1,0 +1,268 @@
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::{MetadataExt as _, symlink};
+use std::sync::Arc;
+
+use tempfile::TempDir;
+
+use super::*;
+use crate::edit::recovery::{RecoverError, Recovered, recover};
+use crate::edit::{PathPolicy, parse};
+
+/// A tree, and a place for its journal beside it.
+struct Scene {
+    root: TempDir,
+    journal: TempDir,
+}
+
+impl Scene {
+    fn new(files: &[(&str, &str)]) -> Self {
+        let tree = Self {
+            root: tempfile::tempdir().unwrap(),
+            journal: tempfile::tempdir().unwrap(),
+        };
+        for (path, content) in files {
+            let path = tree.root.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, content).unwrap();
+        }
+        tree
+    }
+
+    fn verified(&self, reply: &str) -> VerifiedEdits {
+        let policy = PathPolicy::load(self.root.path(), None).unwrap();
+        policy.verify(parse(&Arc::new(reply.to_owned()))).unwrap()
+    }
+
+    fn apply(&self, edits: &VerifiedEdits) -> Result<(), ApplyError> {
+        let boot = Boot::default();
+        apply(
+            Tree {
+                root: self.root.path(),
+                journal: self.journal.path(),
+                boot: &boot,
+            },
+            edits,
+        )
+    }
+
+    fn recover(&self) -> Result<Option<Recovered>, RecoverError> {
+        recover(self.root.path(), self.journal.path(), &Boot::default())
+    }
+
+    fn journals(&self) -> usize {
+        fs::read_dir(self.journal.path()).unwrap().count()
+    }
+
+    /// Every file with mode and content, every directory with a slash.
+    fn listing(&self) -> BTreeMap<String, String> {
+        let mut listing = BTreeMap::new();
+        let mut pending = vec![self.root.path().to_path_buf()];
+        while let Some(dir) = pending.pop() {
+            for entry in fs::read_dir(dir).unwrap() {
+                let path = entry.unwrap().path();
+                let name = path
+                    .strip_prefix(self.root.path())
+                    .unwrap()
+                    .display()
+                    .to_string();
+                let metadata = path.symlink_metadata().unwrap();
+                if metadata.is_dir() {
+                    listing.insert(format!("{name}/"), String::new());
+                    pending.push(path);
+                } else {
+                    let content = fs::read_to_string(&path).unwrap_or_default();
+                    listing.insert(name, format!("{:o} {content}", metadata.mode() & 0o7777));
+                }
+            }
+        }
+        listing
+    }
+}
+
+const REPLY: &str =
+    "^^^a\nnew a\n^^^end\n^^^d/e/f\nnew f\n^^^end\n^^^gone\n^^^delete\n^^^z\nnew z\n^^^end\n";
+
+#[test]
+fn files_are_written_made_and_removed_and_modes_kept() {
+    let tree = Scene::new(&[("a", "old a"), ("gone", "x"), ("other", "untouched")]);
+    fs::set_permissions(tree.root.path().join("a"), Permissions::from_mode(0o4751)).unwrap();
+    tree.apply(&tree.verified(REPLY)).unwrap();
+    let listing = tree.listing();
+    assert_eq!(listing["a"], "4751 new a\n");
+    assert!(listing["d/e/f"].ends_with("new f\n"));
+    assert!(!listing.contains_key("gone"));
+    assert_eq!(listing.len(), 6, "nothing is left behind: {listing:?}");
+}
+
+#[test]
+fn another_name_of_the_file_keeps_its_bytes() {
+    let tree = Scene::new(&[("a", "old a"), ("gone", "x")]);
+    fs::hard_link(tree.root.path().join("a"), tree.root.path().join("other")).unwrap();
+    tree.apply(&tree.verified(REPLY)).unwrap();
+    assert!(tree.listing()["other"].ends_with("old a"));
+}
+
+#[test]
+fn whatever_fails_part_way_everything_is_put_back() {
+    type Trouble = fn(&Path);
+    let troubles: [(&str, Trouble); 5] = [
+        ("a file appears", |root| {
+            fs::write(root.join("z"), "somebody else's").unwrap();
+        }),
+        ("a directory appears", |root| {
+            fs::create_dir(root.join("z")).unwrap();
+        }),
+        ("a link appears", |root| {
+            symlink("/tmp", root.join("d")).unwrap();
+        }),
+        ("a file is replaced", |root| {
+            fs::write(root.join("later"), "theirs").unwrap();
+            fs::rename(root.join("later"), root.join("gone")).unwrap();
+        }),
+        ("a file disappears", |root| {
+            fs::remove_file(root.join("gone")).unwrap();
+        }),
+    ];
+    for (name, trouble) in troubles {
+        let tree = Scene::new(&[("a", "old a"), ("gone", "x"), ("other", "untouched")]);
+        let edits = tree.verified(REPLY);
+        trouble(tree.root.path());
+        let before = tree.listing();
+        let error = tree.apply(&edits).expect_err(name);
+        assert!(
+            !matches!(error, ApplyError::NotRolledBack { .. }),
+            "{name}: {error}"
+        );
+        assert_eq!(tree.journals(), 0, "{name}");
+        assert_eq!(tree.listing(), before, "{name}");
+    }
+}
+
+#[test]
+fn many_files_are_staged_in_several_threads() {
+    let tree = Scene::new(&[]);
+    let reply: String = (0..500)
+        .map(|n| format!("^^^d{}/f{n}\n{n}\n^^^end\n", n % 7))
+        .collect();
+    tree.apply(&tree.verified(&reply)).unwrap();
+    let listing = tree.listing();
+    assert_eq!(listing.len(), 507);
+    for n in 0..500 {
+        assert!(listing[&format!("d{}/f{n}", n % 7)].ends_with(&format!(" {n}\n")));
+    }
+}
+
+/// A crash after any number of steps: what was done stays, and nothing is undone.
+fn crash(tree: &Scene, edits: &VerifiedEdits, steps: usize) -> bool {
+    let root = Root::open(tree.root.path()).unwrap();
+    let plan = Plan::of(&root, edits.edits()).unwrap();
+    let journal = Journal::arm(tree.journal.path(), &plan.record(&Boot::default())).unwrap();
+    let (files, units) = (plan.edits.len(), plan.units.len());
+    let staged = steps.min(files);
+    if steps > 0 {
+        plan.make_directories().unwrap();
+        plan.stage(0..staged).unwrap();
+    }
+    plan.install(0..(steps - staged).min(units)).unwrap();
+    let is_whole = steps > files + units;
+    if is_whole {
+        journal.commit().unwrap();
+    }
+    is_whole
+}
+
+const FILES: [(&str, &str); 4] = [
+    ("a", "old a"),
+    ("gone", "x"),
+    ("other", "untouched"),
+    ("s/keep", "y"),
+];
+
+#[test]
+fn after_a_crash_at_any_step_the_tree_is_wholly_old_or_wholly_new() {
+    let reply = format!("{REPLY}^^^d/e/g\ng\n^^^end\n^^^d/h\nh\n^^^end\n^^^s/new\ns\n^^^end\n");
+    let done = Scene::new(&FILES);
+    let old = done.listing();
+    done.apply(&done.verified(&reply)).unwrap();
+    let new = done.listing();
+    let mut seen = (0, 0);
+    for steps in 0..=20 {
+        let tree = Scene::new(&FILES);
+        let is_whole = crash(&tree, &tree.verified(&reply), steps);
+        let recovered = tree.recover().unwrap();
+        if is_whole {
+            seen.1 += 1;
+            assert_eq!(recovered, Some(Recovered::Completed), "{steps}");
+            assert_eq!(tree.listing(), new, "{steps}");
+        } else {
+            seen.0 += 1;
+            assert_eq!(recovered, Some(Recovered::RolledBack), "{steps}");
+            assert_eq!(tree.listing(), old, "{steps}");
+        }
+        assert_eq!(tree.journals(), 0, "{steps}");
+        assert_eq!(tree.recover().unwrap(), None, "{steps}");
+    }
+    assert!(seen.0 > 10 && seen.1 > 3, "{seen:?}");
+}
+
+#[test]
+fn what_was_changed_after_a_crash_is_not_touched() {
+    type Edit = fn(&Path);
+    let edits: [(&str, Edit); 4] = [
+        ("a", |root| fs::write(root.join("a"), "edited").unwrap()),
+        ("z", |root| fs::write(root.join("z"), "edited").unwrap()),
+        ("gone", |root| {
+            fs::write(root.join("gone"), "made again").unwrap();
+        }),
+        ("d", |root| {
+            fs::write(root.join("d/e/mine"), "mine").unwrap();
+        }),
+    ];
+    for (path, edit) in edits {
+        let tree = Scene::new(&FILES);
+        // Everything is in place, but not committed.
+        assert!(!crash(&tree, &tree.verified(REPLY), 8), "{path}");
+        edit(tree.root.path());
+        let before = tree.listing();
+        let Err(RecoverError::Changed(changed)) = tree.recover() else {
+            panic!("{path} was changed");
+        };
+        assert_eq!(changed.len(), 1, "{changed:?}");
+        assert!(changed[0].starts_with(&format!("`{path}` ")), "{changed:?}");
+        assert_eq!(tree.listing(), before, "{path}");
+        assert_eq!(tree.journals(), 1, "{path}");
+    }
+}
+
+#[test]
+fn what_a_power_cut_tore_is_rolled_back() {
+    let tree = Scene::new(&FILES);
+    let old = tree.listing();
+    assert!(!crash(&tree, &tree.verified(REPLY), 8));
+    fs::write(tree.root.path().join("a"), "").unwrap();
+    fs::write(tree.root.path().join("d/e/f"), "").unwrap();
+    let next_boot = Boot {
+        id: Some("next".into()),
+        started: Some(i64::MAX),
+    };
+    let recovered = recover(tree.root.path(), tree.journal.path(), &next_boot).unwrap();
+    assert_eq!(recovered, Some(Recovered::RolledBack));
+    assert_eq!(tree.listing(), old);
+}
+
+#[test]
+fn a_journal_that_cannot_be_read_stops_everything() {
+    let tree = Scene::new(&FILES);
+    crash(&tree, &tree.verified(REPLY), 8);
+    let journal = fs::read_dir(tree.journal.path())
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap()
+        .path();
+    fs::write(&journal, "{\"version\": 1").unwrap();
+    assert!(matches!(tree.recover(), Err(RecoverError::Journal(_))));
+    fs::write(&journal, "{\"version\": 99, \"boot\": null, \"units\": []}").unwrap();
+    assert!(matches!(tree.recover(), Err(RecoverError::Journal(_))));
+}

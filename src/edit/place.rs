@@ -1,0 +1,112 @@
+//! One rename into place, and back.
+//!
+//! Renames within one directory, by its handle. Guarantees that nothing is overwritten that was not
+//! meant to be: what is new must not exist, and what is replaced or removed is kept under the staged
+//! name and checked there.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+
+use rustix::fs::{AtFlags, RenameFlags, linkat, renameat, renameat_with, statat};
+use rustix::io::Errno;
+
+use super::verify::Present;
+
+/// Why something did not get into its place.
+pub struct Failed {
+    /// What was being done.
+    pub action: &'static str,
+    /// The system's word.
+    pub source: io::Error,
+}
+
+/// Where something goes.
+pub struct Place<'p> {
+    /// The directory.
+    pub directory: BorrowedFd<'p>,
+    /// The name that it is to have.
+    pub name: &'p str,
+    /// The name that the new file has until it is in place, and the old one from then on.
+    pub staged: &'p str,
+}
+
+impl Place<'_> {
+    /// Gives what is staged its name, which must be free.
+    pub fn create(&self) -> Result<(), Failed> {
+        self.rename_new(self.staged, self.name)
+            .map_err(failed("create"))
+    }
+
+    /// Gives the staged file its name; what is `present` takes the staged one.
+    pub fn write(&self, present: Option<Present>) -> Result<(), Failed> {
+        let Some(present) = present else {
+            return self.create();
+        };
+        self.exchange().map_err(failed("replace"))?;
+        self.check(present).map_err(failed("replace"))
+    }
+
+    /// Takes what is `present` out of the tree, by giving it the staged name.
+    pub fn remove(&self, present: Option<Present>) -> Result<(), Failed> {
+        let Some(present) = present else {
+            return Ok(());
+        };
+        self.rename_new(self.name, self.staged)
+            .map_err(failed("remove"))?;
+        self.check(present).map_err(failed("remove"))
+    }
+
+    /// Renames to a name that must not exist.
+    pub fn rename_new(&self, old: &str, new: &str) -> Result<(), Errno> {
+        let directory = self.directory;
+        match renameat_with(directory, old, directory, new, RenameFlags::NOREPLACE) {
+            // A file system without that flag: a look first is the next best.
+            Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
+                match statat(directory, new, AtFlags::SYMLINK_NOFOLLOW) {
+                    Err(Errno::NOENT) => renameat(directory, old, directory, new),
+                    Ok(_) => Err(Errno::EXIST),
+                    Err(errno) => Err(errno),
+                }
+            }
+            other => other,
+        }
+    }
+
+    /// The staged file takes the name of the one that is there, and that one the staged name.
+    fn exchange(&self) -> Result<(), Errno> {
+        let (directory, name, staged) = (self.directory, self.name, self.staged);
+        match renameat_with(directory, staged, directory, name, RenameFlags::EXCHANGE) {
+            // A file system that cannot exchange: a third name keeps the old file.
+            Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
+                let kept = kept_name(staged);
+                linkat(directory, name, directory, &kept, AtFlags::empty())?;
+                renameat(directory, staged, directory, name)?;
+                renameat(directory, &kept, directory, staged)
+            }
+            other => other,
+        }
+    }
+
+    /// Whether what was taken out of the tree is the file that was verified.
+    fn check(&self, present: Present) -> io::Result<()> {
+        let stat = statat(self.directory, self.staged, AtFlags::SYMLINK_NOFOLLOW)?;
+        if present.fingerprint.is_of(&stat) {
+            return Ok(());
+        }
+        Err(io::Error::other(
+            "it was changed by somebody else in the meantime",
+        ))
+    }
+}
+
+/// The name that keeps a file while another takes its place, where the two cannot be exchanged.
+pub fn kept_name(staged: &str) -> String {
+    format!("{staged}-old")
+}
+
+fn failed<E: Into<io::Error>>(action: &'static str) -> impl FnOnce(E) -> Failed {
+    move |error| Failed {
+        action,
+        source: error.into(),
+    }
+}

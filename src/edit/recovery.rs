@@ -1,0 +1,393 @@
+//! Undoes an application that was cut short, and tidies up behind one that was not.
+//!
+//! Looks at what the journal names and at nothing else. Guarantees that a file which is neither the
+//! old one nor the reply's is not touched; that it may be cut short itself and started again; and
+//! that it changes nothing before it knows that it can do all of it.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+
+use rustix::fs::{AtFlags, Mode, OFlags, RawDir, openat, renameat, statat, unlinkat};
+use rustix::io::Errno;
+
+use super::beneath::{Root, split};
+use super::journal::{
+    Change, Digest, Fingerprint, Found, Journal, JournalError, Record, RecordedUnit,
+};
+use super::place::{Place, kept_name};
+use crate::environment::Boot;
+
+/// What an earlier run has left, and what was made of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Recovered {
+    /// Its reply was applied in part; the tree is as it was before.
+    RolledBack,
+    /// Its reply was applied as a whole; the tree is the new one.
+    Completed,
+}
+
+/// Why the tree cannot be put in order.
+#[derive(Debug, thiserror::Error)]
+pub enum RecoverError {
+    /// Files were changed since.
+    #[error("files were changed after a run was cut short: {}", .0.join("; "))]
+    Changed(Vec<String>),
+    /// The system refused something.
+    #[error("cannot put `{path}` back: {source}")]
+    Io {
+        /// Where.
+        path: String,
+        /// The system's word.
+        source: io::Error,
+    },
+    /// The journal itself.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+}
+
+/// Puts the tree in order, where an earlier process has left it otherwise.
+///
+/// # Errors
+/// When that cannot be done without touching what is somebody else's; nothing is then changed.
+pub fn recover(
+    root: &Path,
+    journal: &Path,
+    boot: &Boot,
+) -> Result<Option<Recovered>, RecoverError> {
+    let Some(found) = Journal::find(journal)? else {
+        return Ok(None);
+    };
+    let root = Root::open(root).map_err(failed("."))?;
+    let (journal, recovered) = match found {
+        Found::Armed(journal, record) => {
+            roll_back(&root, &record, boot)?;
+            (journal, Recovered::RolledBack)
+        }
+        Found::Committed(journal, record) => {
+            remove_leftovers(&root, &record)?;
+            (journal, Recovered::Completed)
+        }
+    };
+    journal.remove()?;
+    Ok(Some(recovered))
+}
+
+fn failed<E: Into<io::Error>>(path: &str) -> impl FnOnce(E) -> RecoverError {
+    let path = path.to_owned();
+    move |error| RecoverError::Io {
+        path,
+        source: error.into(),
+    }
+}
+
+/// Undoes what the record says was under way, however far it came.
+///
+/// # Errors
+/// As [`recover`].
+pub fn roll_back(root: &Root, record: &Record, boot: &Boot) -> Result<(), RecoverError> {
+    let look = Look {
+        root,
+        after_power_cut: boot.id != record.boot,
+        boot,
+    };
+    let mut moves = Vec::new();
+    let mut changed = Vec::new();
+    for unit in &record.units {
+        match look.at(unit).map_err(failed(&unit.target))? {
+            Verdict::Untouched => {}
+            Verdict::Back(back) => moves.push((unit, back)),
+            Verdict::Changed => changed.push(format!(
+                "`{}` is neither the old file nor the reply's; the old one is `{}`",
+                unit.target, unit.staged
+            )),
+        }
+    }
+    if !changed.is_empty() {
+        return Err(RecoverError::Changed(changed));
+    }
+    for (unit, back) in moves.into_iter().rev() {
+        put_back(root, unit, back).map_err(failed(&unit.target))?;
+    }
+    for unit in &record.units {
+        remove_staged(root, unit).map_err(failed(&unit.staged))?;
+    }
+    root.sync_file_system().map_err(failed("."))?;
+    Ok(())
+}
+
+/// Removes the files that were replaced or removed by an application that is done.
+///
+/// # Errors
+/// When one of them cannot be removed.
+pub fn remove_leftovers(root: &Root, record: &Record) -> Result<(), RecoverError> {
+    for unit in &record.units {
+        if matches!(unit.change, Change::Replace { .. } | Change::Remove { .. }) {
+            remove_staged(root, unit).map_err(failed(&unit.staged))?;
+        }
+    }
+    Ok(())
+}
+
+/// What is to be done about a unit.
+enum Verdict {
+    /// It never got into place, or was put back already.
+    Untouched,
+    /// It is in place.
+    Back(Back),
+    /// It is in place, and was changed since.
+    Changed,
+}
+
+/// How a unit is put back.
+#[derive(Clone, Copy)]
+enum Back {
+    /// The target takes the staged name, and is removed from there.
+    TargetToStaged,
+    /// What has the staged name is the old file: it takes the target's place.
+    StagedOverTarget,
+    /// The same, where nothing is.
+    StagedToTarget,
+    /// The old file is kept under a third name.
+    KeptOverTarget,
+}
+
+/// Finds out how far a unit came.
+struct Look<'l> {
+    root: &'l Root,
+    /// What was written may not have reached the disk.
+    after_power_cut: bool,
+    boot: &'l Boot,
+}
+
+impl Look<'_> {
+    fn at(&self, unit: &RecordedUnit) -> Result<Verdict, io::Error> {
+        let (parent, name) = split(&unit.target);
+        let staged = split(&unit.staged).1;
+        let directory = match self.root.directory(parent) {
+            Ok(directory) => directory,
+            // Whoever removed the whole directory has removed the unit with it.
+            Err(Errno::NOENT) => return Ok(Verdict::Untouched),
+            Err(errno) => return Err(errno.into()),
+        };
+        let staged_there = exists(&directory, staged)?;
+        let target_there = exists(&directory, name)?;
+        Ok(match &unit.change {
+            // The staged name is free only once the unit is in place, or before it was made.
+            Change::Create { .. } | Change::CreateDirectory { .. }
+                if staged_there || !target_there =>
+            {
+                Verdict::Untouched
+            }
+            Change::Create { new } => {
+                judge(self.is_new(&directory, name, *new)?, Back::TargetToStaged)
+            }
+            Change::CreateDirectory { files } => judge(
+                self.is_new_directory(&unit.target, files)?,
+                Back::TargetToStaged,
+            ),
+            Change::Replace { old, new } => {
+                self.replaced(&directory, name, staged, (*old, *new))?
+            }
+            Change::Remove { .. } if !staged_there => Verdict::Untouched,
+            Change::Remove { .. } if target_there => Verdict::Changed,
+            Change::Remove { .. } => Verdict::Back(Back::StagedToTarget),
+        })
+    }
+
+    fn replaced(
+        &self,
+        directory: &OwnedFd,
+        name: &str,
+        staged: &str,
+        (old, new): (Fingerprint, Digest),
+    ) -> io::Result<Verdict> {
+        let target_is_new = self.is_new(directory, name, new)?;
+        if exists(directory, &kept_name(staged))? {
+            let target_is_old = is_old(directory, name, old)?;
+            return Ok(if target_is_old {
+                Verdict::Untouched
+            } else {
+                judge(target_is_new, Back::KeptOverTarget)
+            });
+        }
+        let staged_is_old = is_old(directory, staged, old)?;
+        if staged_is_old {
+            return Ok(judge(target_is_new, Back::StagedOverTarget));
+        }
+        // Something else than the verified file was taken out: it goes back too. Where the staged
+        // file is the reply's, it never got into place.
+        let swapped =
+            exists(directory, staged)? && target_is_new && !self.is_new(directory, staged, new)?;
+        Ok(if swapped {
+            Verdict::Back(Back::StagedOverTarget)
+        } else {
+            Verdict::Untouched
+        })
+    }
+
+    /// Whether a file is the one that the reply asked for. After a power cut that may not have
+    /// reached the disk whole; then it counts unless somebody has written to it since.
+    fn is_new(&self, directory: &OwnedFd, name: &str, new: Digest) -> io::Result<bool> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = match openat(directory, name, flags, Mode::empty()) {
+            Ok(file) => File::from(file),
+            Err(Errno::NOENT | Errno::LOOP) => return Ok(false),
+            Err(errno) => return Err(errno.into()),
+        };
+        let metadata = file.metadata()?;
+        if !metadata.is_file() {
+            return Ok(false);
+        }
+        let torn =
+            self.after_power_cut && self.boot.started.is_some_and(|at| metadata.mtime() < at);
+        Ok(torn || new.is_of(file)?)
+    }
+
+    /// Whether a directory has the reply's files and no others.
+    fn is_new_directory(&self, path: &str, files: &[(String, Digest)]) -> io::Result<bool> {
+        let mut names: BTreeSet<&str> = files.iter().map(|(file, _)| file.as_str()).collect();
+        names.extend(directories_of(files));
+        for directory in directories_of(files).into_iter().chain([""]) {
+            let handle = match self.root.directory(&join(path, directory)) {
+                Ok(handle) => handle,
+                // After a power cut a part of it may be missing.
+                Err(Errno::NOENT) => continue,
+                Err(Errno::NOTDIR | Errno::LOOP) => return Ok(false),
+                Err(errno) => return Err(errno.into()),
+            };
+            if entries(&handle)?
+                .iter()
+                .any(|entry| !names.contains(join(directory, entry).as_str()))
+            {
+                return Ok(false);
+            }
+        }
+        for (file, new) in files {
+            let (parent, name) = split(file);
+            if let Ok(handle) = self.root.directory(&join(path, parent))
+                && exists(&handle, name)?
+                && !self.is_new(&handle, name, *new)?
+            {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+fn judge(is_new: bool, back: Back) -> Verdict {
+    if is_new {
+        Verdict::Back(back)
+    } else {
+        Verdict::Changed
+    }
+}
+
+fn put_back(root: &Root, unit: &RecordedUnit, back: Back) -> Result<(), Errno> {
+    let (parent, name) = split(&unit.target);
+    let staged = split(&unit.staged).1;
+    let directory = root.directory(parent)?;
+    let place = Place {
+        directory: directory.as_fd(),
+        name,
+        staged,
+    };
+    match back {
+        Back::TargetToStaged => place.rename_new(name, staged),
+        Back::StagedOverTarget => renameat(&directory, staged, &directory, name),
+        Back::StagedToTarget => place.rename_new(staged, name),
+        Back::KeptOverTarget => renameat(&directory, kept_name(staged), &directory, name),
+    }
+}
+
+/// Removes what has a unit's staged name. What is not there is as good as removed.
+fn remove_staged(root: &Root, unit: &RecordedUnit) -> Result<(), Errno> {
+    let (parent, staged) = split(&unit.staged);
+    let directory = match root.directory(parent) {
+        Ok(directory) => directory,
+        Err(Errno::NOENT) => return Ok(()),
+        Err(errno) => return Err(errno),
+    };
+    if let Change::CreateDirectory { files } = &unit.change {
+        return remove_directory(root, &unit.staged, files);
+    }
+    unlink(&directory, staged, AtFlags::empty())?;
+    unlink(&directory, &kept_name(staged), AtFlags::empty())
+}
+
+fn remove_directory(root: &Root, path: &str, files: &[(String, Digest)]) -> Result<(), Errno> {
+    for (file, _) in files {
+        remove_at(root, &join(path, file), AtFlags::empty())?;
+    }
+    // The inner ones first, which sort behind.
+    for directory in directories_of(files).into_iter().rev() {
+        remove_at(root, &join(path, directory), AtFlags::REMOVEDIR)?;
+    }
+    remove_at(root, path, AtFlags::REMOVEDIR)
+}
+
+fn remove_at(root: &Root, path: &str, flags: AtFlags) -> Result<(), Errno> {
+    let (parent, name) = split(path);
+    match root.directory(parent) {
+        Ok(directory) => unlink(&directory, name, flags),
+        Err(Errno::NOENT) => Ok(()),
+        Err(errno) => Err(errno),
+    }
+}
+
+fn unlink(directory: &OwnedFd, name: &str, flags: AtFlags) -> Result<(), Errno> {
+    match unlinkat(directory, name, flags) {
+        Err(Errno::NOENT) => Ok(()),
+        other => other,
+    }
+}
+
+fn exists(directory: &OwnedFd, name: &str) -> Result<bool, Errno> {
+    match statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(_) => Ok(true),
+        Err(Errno::NOENT) => Ok(false),
+        Err(errno) => Err(errno),
+    }
+}
+
+fn is_old(directory: &OwnedFd, name: &str, old: Fingerprint) -> Result<bool, Errno> {
+    match statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(stat) => Ok(old.is_of(&stat)),
+        Err(Errno::NOENT) => Ok(false),
+        Err(errno) => Err(errno),
+    }
+}
+
+/// The names in a directory, as far as they are text.
+fn entries(directory: &OwnedFd) -> Result<Vec<String>, Errno> {
+    let mut buffer = vec![std::mem::MaybeUninit::uninit(); 8 << 10];
+    let mut names = Vec::new();
+    let mut listing = RawDir::new(directory, &mut buffer);
+    while let Some(entry) = listing.next() {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        if name != "." && name != ".." {
+            names.push(name);
+        }
+    }
+    Ok(names)
+}
+
+/// The directories on the way to `files`, outer ones first.
+fn directories_of(files: &[(String, Digest)]) -> BTreeSet<&str> {
+    files
+        .iter()
+        .flat_map(|(file, _)| file.match_indices('/').map(|(slash, _)| &file[..slash]))
+        .collect()
+}
+
+fn join(directory: &str, name: &str) -> String {
+    match (directory, name) {
+        ("", name) => name.to_owned(),
+        (directory, "") => directory.to_owned(),
+        (directory, name) => format!("{directory}/{name}"),
+    }
+}
