@@ -16,7 +16,10 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use rustix::event::PollFlags;
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use rustix::fs::{Access, access};
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid,
+};
 
 use crate::environment::{Clock, KEY_VARIABLES};
 use crate::interrupt::{Interrupt, Interrupted, Woken, is_readable_within};
@@ -26,15 +29,17 @@ pub const BUILD_SCRIPT: &str = "build.sh";
 
 /// How long the script's processes have to end by themselves after a SIGTERM.
 const GRACE: Duration = Duration::from_secs(2);
-/// How long what the script leaves running has to let go of its output after a SIGTERM.
-const LEFTOVER_GRACE: Duration = Duration::from_millis(200);
+/// What the script leaves running (a filter on its output, a job in the background) may go on
+/// printing as long as it does not pause for longer than this,
+const PAUSE: Duration = Duration::from_millis(300);
+/// and for no longer than this in all.
+const AFTERMATH: Duration = Duration::from_secs(5);
 /// How often a script that keeps its output open is looked at.
 const TICK: Duration = Duration::from_millis(20);
+/// The first of those looks comes after this.
+const SHORTEST_NAP: Duration = Duration::from_micros(200);
 /// How much is read at once.
 const CHUNK: usize = 64 << 10;
-/// A pipe holds 64 KiB by default; no more than this is read once the script has ended, or a
-/// process that it left behind could keep the run busy.
-const REST: usize = 1 << 20;
 
 /// Why build.sh cannot be started as it is.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -58,7 +63,7 @@ pub enum ScriptProblem {
     #[error("the `#!` line of `build.sh` ends with CRLF")]
     CrlfShebang,
     /// The interpreter is not there.
-    #[error("the interpreter of `build.sh`, `{0}`, is not on this machine")]
+    #[error("the interpreter of `build.sh`, `{0}`, is no program on this machine")]
     NoInterpreter(String),
 }
 
@@ -100,7 +105,8 @@ pub fn inspect(root: &Path, path: Option<&OsStr>) -> Result<(), ScriptProblem> {
     if !metadata.is_file() {
         return Err(ScriptProblem::NotAFile);
     }
-    if metadata.permissions().mode() & 0o111 == 0 {
+    // Not only whether anybody may: root may without any bit, and others not with any.
+    if metadata.permissions().mode() & 0o111 == 0 || access(&script, Access::EXEC_OK).is_err() {
         return Err(ScriptProblem::NotExecutable);
     }
     let beginning =
@@ -132,7 +138,7 @@ fn inspect_shebang(beginning: &[u8], path: Option<&OsStr>) -> Result<(), ScriptP
     let interpreter = String::from_utf8_lossy(interpreter).into_owned();
     let mut words = interpreter.split_whitespace();
     let program = words.next().unwrap_or_default();
-    if program.is_empty() || !Path::new(program).exists() {
+    if !is_executable(Path::new(program)) {
         return Err(ScriptProblem::NoInterpreter(program.to_owned()));
     }
     if Path::new(program).file_name() != Some(OsStr::new("env")) {
@@ -142,7 +148,7 @@ fn inspect_shebang(beginning: &[u8], path: Option<&OsStr>) -> Result<(), ScriptP
     match words.next() {
         Some(name) if !name.starts_with('-') && !name.contains(['=', '/']) => {
             let mut directories = std::env::split_paths(path.unwrap_or_default());
-            if directories.any(|directory| directory.join(name).is_file()) {
+            if directories.any(|directory| is_executable(&directory.join(name))) {
                 Ok(())
             } else {
                 Err(ScriptProblem::NoInterpreter(name.to_owned()))
@@ -150,6 +156,10 @@ fn inspect_shebang(beginning: &[u8], path: Option<&OsStr>) -> Result<(), ScriptP
         }
         _ => Ok(()),
     }
+}
+
+fn is_executable(program: &Path) -> bool {
+    program.is_file() && access(program, Access::EXEC_OK).is_ok()
 }
 
 /// How a build ended.
@@ -280,9 +290,11 @@ impl BuildScript<'_> {
         running: &mut Running<'_>,
         started: Duration,
     ) -> Result<Option<Duration>, BuildError> {
+        // A script that closes its output has commonly ended, or is about to.
+        let mut nap = SHORTEST_NAP;
         loop {
             if running.has_ended().map_err(|source| self.failed(source))? {
-                running.read_rest()?;
+                running.read_aftermath(self.clock)?;
                 return Ok(None);
             }
             let spent = self.clock.elapsed().saturating_sub(started);
@@ -292,7 +304,8 @@ impl BuildScript<'_> {
             let tick = TICK.min(self.timeout.saturating_sub(spent));
             if running.closed {
                 // Without its output there is nothing to wait on but time.
-                self.interrupt.sleep(tick)?;
+                self.interrupt.sleep(tick.min(nap))?;
+                nap = nap.saturating_mul(2);
                 continue;
             }
             match self
@@ -356,13 +369,14 @@ impl Running<'_> {
         Ok(())
     }
 
-    /// Reads what is there already.
-    fn read_rest(&mut self) -> Result<(), BuildError> {
-        let mut rounds = REST / CHUNK;
-        while !self.closed && rounds > 0 && is_readable_within(self.reader.as_fd(), Duration::ZERO)
+    /// Reads what the script's filters and background jobs still have to say.
+    fn read_aftermath(&mut self, clock: &dyn Clock) -> Result<(), BuildError> {
+        let deadline = clock.elapsed() + AFTERMATH;
+        while !self.closed
+            && clock.elapsed() < deadline
+            && is_readable_within(self.reader.as_fd(), PAUSE)
         {
             self.read_some()?;
-            rounds -= 1;
         }
         Ok(())
     }
@@ -373,14 +387,14 @@ impl Running<'_> {
         let Some(pid) = self.pid() else {
             return self.child.wait();
         };
-        let grace = if self.has_ended()? {
-            LEFTOVER_GRACE
-        } else {
-            GRACE
-        };
+        let ended = self.has_ended()?;
         // Fails where nobody is left, which is as good.
         let _ = kill_process_group(pid, Signal::TERM);
-        let deadline = clock.elapsed() + grace;
+        if !ended {
+            // It may have left the group.
+            let _ = kill_process(pid, Signal::TERM);
+        }
+        let deadline = clock.elapsed() + if ended { Duration::ZERO } else { GRACE };
         while clock.elapsed() < deadline && !(self.closed && self.has_ended()?) {
             if self.closed {
                 std::thread::sleep(TICK);
@@ -390,6 +404,8 @@ impl Running<'_> {
             }
         }
         let _ = kill_process_group(pid, Signal::KILL);
+        // Does nothing where the script has ended by itself.
+        self.child.kill()?;
         self.child.wait()
     }
 }

@@ -47,7 +47,7 @@ pub struct Cli {
     pub command: Option<Command>,
 
     /// Write a report on the project's consistency instead of changing it [also: --consistency, --cc]
-    #[arg(long, visible_aliases = ["consistency", "cc"], hide_short_help = false)]
+    #[arg(long, visible_aliases = ["consistency", "cc"])]
     pub consistency_check: bool,
 
     /// The language model to ask [default: gemini-2.5-pro]
@@ -126,22 +126,32 @@ impl Cli {
     /// # Errors
     /// [`Usage`] where it asks for help, or is wrong.
     pub fn read(arguments: impl IntoIterator<Item = OsString>) -> Result<Self, Usage> {
-        Self::try_parse_from(arguments).map_err(|error| Usage {
-            text: format!("{}{}", error.render(), allowed(error.kind())),
+        let arguments: Vec<OsString> = arguments.into_iter().collect();
+        Self::try_parse_from(&arguments).map_err(|error| Usage {
+            text: format!("{}{}", error.render(), hint(&error, &arguments)),
             is_error: error.use_stderr(),
         })
     }
 }
 
 /// What may stand in the place of what is wrong; clap itself names the values only.
-fn allowed(kind: ErrorKind) -> String {
-    if !matches!(
-        kind,
-        ErrorKind::UnknownArgument | ErrorKind::InvalidSubcommand
-    ) {
+fn hint(error: &clap::Error, arguments: &[OsString]) -> String {
+    if !error.use_stderr() {
         return String::new();
     }
-    let command = Cli::command();
+    if !matches!(
+        error.kind(),
+        ErrorKind::UnknownArgument | ErrorKind::InvalidSubcommand
+    ) {
+        return "hint: `code-commit --help` shows what is allowed\n".to_owned();
+    }
+    let whole = Cli::command();
+    let is_named = |command: &&clap::Command| {
+        arguments
+            .iter()
+            .any(|argument| argument.to_str() == Some(command.get_name()))
+    };
+    let command = whole.get_subcommands().find(is_named).unwrap_or(&whole);
     let flags = command.get_arguments().filter_map(|argument| {
         let mut names = vec![argument.get_long()?];
         names.extend(argument.get_visible_aliases().into_iter().flatten());
@@ -156,11 +166,11 @@ fn allowed(kind: ErrorKind) -> String {
     let commands = command
         .get_subcommands()
         .map(|command| format!("`{}`", command.get_name()));
-    let names: Vec<String> = flags.chain(commands).collect();
-    format!(
-        "hint: allowed are {}, `--help`, `--version`\n",
-        names.join(", ")
-    )
+    let names: Vec<String> = flags
+        .chain(commands)
+        .chain(["`--help`".to_owned()])
+        .collect();
+    format!("hint: allowed are {}\n", names.join(", "))
 }
 
 /// Reads `90s`, `30m` or `1h`.
@@ -251,7 +261,11 @@ mod tests {
                 &["--cc", "--build-timeout", "1m"],
                 &["--build-timeout", "cannot be used with"],
             ),
-            (&["--model"], &["--model"]),
+            (&["--model"], &["--model", "hint: `code-commit --help`"]),
+            (
+                &["demo", "--model", "gpt-5"],
+                &["'--model'", "hint: allowed are `--quiet`, `--help`"],
+            ),
         ] {
             let usage = read(arguments).unwrap_err();
             assert!(usage.is_error);

@@ -150,7 +150,10 @@ impl Error {
             Self::NotReady(_) => return None,
             Self::Recording(problem) => return Some(problem.hint()),
             Self::Model(error) => return Some(error.hint()),
-            Self::Build(BuildError::Unfit { problem }) => problem.hint(),
+            Self::Build(BuildError::Unfit { problem }) => {
+                let applied = "what was applied is still there: see `git diff`";
+                return Some(format!("{}; {applied}", problem.hint()));
+            }
             Self::Demo(DemoError::NotEmpty(_)) => "name another directory: `code-commit demo DIR`",
             Self::Verify(VerifyError::Rejected(Rejection { .. })) => {
                 "nothing of the reply was applied; run again, or say in the query what it got wrong"
@@ -175,14 +178,17 @@ impl Error {
             Self::Interrupted(_) | Self::Build(BuildError::Interrupted(_)) => {
                 "what was applied so far is still there: see `git diff`"
             }
-            Self::Demo(DemoError::Io { .. })
-            | Self::Report(_)
-            | Self::Log(_)
-            | Self::Build(BuildError::Log(_)) => {
-                "see that the disk has room and the directory is writable"
+            Self::Demo(DemoError::Io { .. }) | Self::Report(_) | Self::Log(_) => {
+                "see that the disk has room and the directory is writable; what was applied before is \
+                 still there: see `git diff`"
+            }
+            Self::Build(BuildError::Log(_)) => {
+                "see that the disk has room; what was applied is still there: see `git diff`"
             }
             Self::Verify(VerifyError::Io { .. }) => "make it readable; nothing was applied",
-            Self::Build(BuildError::Io { .. }) => "see that the machine can start another process",
+            Self::Build(BuildError::Io { .. }) => {
+                "see that the machine can start another process; what was applied is still there: see `git diff`"
+            }
         };
         Some(hint.to_owned())
     }

@@ -13,8 +13,11 @@ use std::rc::Rc;
 
 use bstr::ByteSlice as _;
 use gix_glob::Pattern;
-use gix_glob::pattern::{Case, Mode as PatternMode};
+use gix_glob::pattern::Mode as PatternMode;
 use gix_glob::wildmatch::Mode;
+
+/// Whether letters of either case are the same.
+pub use gix_glob::pattern::Case;
 
 /// The name of git's ignore files.
 pub const GITIGNORE: &str = ".gitignore";
@@ -40,12 +43,12 @@ impl IgnoreFile {
     /// it is to be ignored, `Some(false)` where a `!` line takes it back, `None` where no line
     /// matches. The last matching line counts.
     #[must_use]
-    pub fn verdict(&self, path: &[u8], is_dir: bool) -> Option<bool> {
+    pub fn verdict(&self, path: &[u8], is_dir: bool, case: Case) -> Option<bool> {
         let found = self
             .0
             .iter()
             .rev()
-            .find(|pattern| matches(pattern, path, is_dir));
+            .find(|pattern| matches(pattern, path, is_dir, case));
         found.map(|pattern| !pattern.is_negative())
     }
 }
@@ -53,11 +56,11 @@ impl IgnoreFile {
 /// Whether `pattern` matches `path`. A pattern with a slash is matched as git does it: first the
 /// letters before the first wildcard, then the rest of the pattern against the rest of the path,
 /// which makes a difference for `.**/**`.
-fn matches(pattern: &Pattern, path: &[u8], is_dir: bool) -> bool {
+fn matches(pattern: &Pattern, path: &[u8], is_dir: bool, case: Case) -> bool {
     let by_name = pattern.mode.contains(PatternMode::NO_SUB_DIR);
     if by_name && !pattern.mode.contains(PatternMode::ABSOLUTE) {
         let name = path.rfind_byte(b'/').map(|slash| slash + 1);
-        let (case, mode) = (Case::Sensitive, Mode::empty());
+        let mode = Mode::empty();
         return pattern.matches_repo_relative_path(path.into(), name, Some(is_dir), case, mode);
     }
     if pattern.mode.contains(PatternMode::MUST_BE_DIR) && !is_dir {
@@ -65,9 +68,17 @@ fn matches(pattern: &Pattern, path: &[u8], is_dir: bool) -> bool {
     }
     let literal = pattern.first_wildcard_pos.unwrap_or(pattern.text.len());
     let (prefix, wild) = pattern.text.split_at(literal);
-    path.strip_prefix(prefix).is_some_and(|rest| {
-        gix_glob::wildmatch(wild.into(), rest.into(), Mode::NO_MATCH_SLASH_LITERAL)
-    })
+    let Some((start, rest)) = path.split_at_checked(prefix.len()) else {
+        return false;
+    };
+    let (same, mode) = match case {
+        Case::Sensitive => (start == prefix, Mode::NO_MATCH_SLASH_LITERAL),
+        Case::Fold => {
+            let mode = Mode::NO_MATCH_SLASH_LITERAL | Mode::IGNORE_CASE;
+            (start.eq_ignore_ascii_case(prefix), mode)
+        }
+    };
+    same && gix_glob::wildmatch(wild.into(), rest.into(), mode)
 }
 
 /// The ignore rules that hold in one directory of a (possible) git work tree.
@@ -77,6 +88,8 @@ pub struct IgnoreRules {
     top: PathBuf,
     /// The directory, relative to `top`.
     prefix: Vec<u8>,
+    /// Whether git takes letters of either case for the same here: `core.ignoreCase`.
+    case: Case,
     /// `info/exclude`, which every `.gitignore` overrides.
     exclude: IgnoreFile,
     /// The `.gitignore` of each directory looked at so far, by the directory's path relative to `top`.
@@ -99,10 +112,19 @@ impl IgnoreRules {
         if !prefix.is_empty() {
             prefix.push(b'/');
         }
-        let exclude = read_rules(&git_directory(&top)?.join("info/exclude"))?;
+        let git = git_directory(&top)?;
+        let fold = ignores_case(&git)?;
+        // git follows a link here, though not where the work tree has one.
+        let exclude = match fs::read(git.join("info/exclude")) {
+            Ok(content) => IgnoreFile::parse(&content),
+            Err(error) if is_absent(&error) => IgnoreFile::default(),
+            Err(error) => return Err(error),
+        };
+        let case = if fold { Case::Fold } else { Case::Sensitive };
         Ok(Self {
             top,
             prefix,
+            case,
             exclude,
             levels: RefCell::default(),
         })
@@ -131,13 +153,16 @@ impl IgnoreRules {
         let mut level = path;
         while let Some(slash) = level.rfind_byte(b'/') {
             level = &path[..slash];
-            if let Some(ignored) = self.level(level)?.verdict(&path[slash + 1..], is_dir) {
+            if let Some(ignored) = self
+                .level(level)?
+                .verdict(&path[slash + 1..], is_dir, self.case)
+            {
                 return Ok(ignored);
             }
         }
-        let at_top = self.level(b"")?.verdict(path, is_dir);
+        let at_top = self.level(b"")?.verdict(path, is_dir, self.case);
         Ok(at_top
-            .or_else(|| self.exclude.verdict(path, is_dir))
+            .or_else(|| self.exclude.verdict(path, is_dir, self.case))
             .unwrap_or(false))
     }
 
@@ -181,6 +206,28 @@ fn git_directory(top: &Path) -> io::Result<PathBuf> {
         .map_or_else(|| own.clone(), |common| own.join(common)))
 }
 
+/// Reads `core.ignoreCase` from the repository's own configuration, where `git init` puts it on
+/// systems that need it.
+fn ignores_case(git: &Path) -> io::Result<bool> {
+    let config = match fs::read_to_string(git.join("config")) {
+        Ok(config) => config,
+        Err(error) if is_absent(&error) => return Ok(false),
+        Err(error) => return Err(error),
+    };
+    let mut in_core = false;
+    let mut fold = false;
+    for line in config.lines().map(|line| line.trim().to_ascii_lowercase()) {
+        if line.starts_with('[') {
+            in_core = line.starts_with("[core]");
+        } else if let Some((name, value)) = line.split_once('=').filter(|_| in_core)
+            && name.trim() == "ignorecase"
+        {
+            fold = matches!(value.trim(), "true" | "yes" | "on" | "1");
+        }
+    }
+    Ok(fold)
+}
+
 fn read_pointer(file: &Path, label: &str) -> io::Result<Option<String>> {
     match fs::read_to_string(file) {
         Ok(text) => Ok(text
@@ -221,28 +268,37 @@ mod tests {
     }
 
     fn git(dir: &Path, args: &[&str]) -> String {
-        cmd("git", args)
-            .dir(dir)
+        undisturbed(cmd("git", args), dir).read().unwrap()
+    }
+
+    /// git in `dir`, whatever the user or a hook that runs the tests has set.
+    fn undisturbed(git: duct::Expression, dir: &Path) -> duct::Expression {
+        let variables = [
+            "GIT_DIR",
+            "GIT_WORK_TREE",
+            "GIT_INDEX_FILE",
+            "GIT_COMMON_DIR",
+            "GIT_PREFIX",
+        ];
+        let git = variables
+            .iter()
+            .fold(git, |git, variable| git.env_remove(variable));
+        let git = git
             .env("GIT_CONFIG_GLOBAL", "/dev/null")
-            .env("GIT_CONFIG_SYSTEM", "/dev/null")
-            .env_remove("GIT_DIR")
-            .env_remove("GIT_WORK_TREE")
-            .unchecked()
-            .read()
-            .unwrap()
+            .env("GIT_CONFIG_SYSTEM", "/dev/null");
+        git.dir(dir).unchecked()
     }
 
     /// Which of `paths` git ignores, by its own word.
     fn ignored_by_git(dir: &Path, paths: &BTreeSet<String>) -> BTreeSet<String> {
         let input: String = paths.iter().map(|path| format!("{path}\0")).collect();
-        let output = cmd!("git", "check-ignore", "--no-index", "--stdin", "-z")
-            .dir(dir)
-            .env("GIT_CONFIG_GLOBAL", "/dev/null")
-            .env("GIT_CONFIG_SYSTEM", "/dev/null")
-            .stdin_bytes(input)
-            .unchecked()
-            .read()
-            .unwrap();
+        let output = undisturbed(
+            cmd!("git", "check-ignore", "--no-index", "--stdin", "-z"),
+            dir,
+        )
+        .stdin_bytes(input)
+        .read()
+        .unwrap();
         output
             .split('\0')
             .filter(|path| !path.is_empty())
@@ -285,6 +341,27 @@ mod tests {
             ("a.both", true),
         ] {
             assert_eq!(rules.is_ignored(path).unwrap(), ignored, "{path}");
+        }
+    }
+
+    #[test]
+    fn case_and_a_linked_exclude_are_as_git_has_them() {
+        let dir = work_tree(&[
+            (".gitignore", "Secret.txt\nDir/*.key\n"),
+            (".git/elsewhere", "mine\n"),
+        ]);
+        fs::create_dir_all(dir.path().join(".git/info")).unwrap();
+        let exclude = dir.path().join(".git/info/exclude");
+        let _ = fs::remove_file(&exclude);
+        std::os::unix::fs::symlink("../elsewhere", &exclude).unwrap();
+        let paths = ["secret.txt", "Secret.txt", "dir/a.KEY", "mine", "Mine"]
+            .map(str::to_owned)
+            .into();
+        for fold in ["true", "false"] {
+            git(dir.path(), &["config", "core.ignoreCase", fold]);
+            let ours = ignored_by_us(dir.path(), &paths);
+            assert_eq!(ours, ignored_by_git(dir.path(), &paths), "{fold}");
+            assert_eq!(ours.len(), if fold == "true" { 5 } else { 2 });
         }
     }
 

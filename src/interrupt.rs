@@ -62,8 +62,16 @@ impl Signal {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("interrupted by {}", .signal.name())]
 pub struct Interrupted {
-    /// Which signal it was; the first one counts.
+    /// Which signal it was; the latest, where there were several.
     pub signal: Signal,
+}
+
+/// The signals that were ignored when the process began, a bit each; none where that cannot be told.
+fn ignored_signals() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .unwrap_or(0)
 }
 
 impl From<Interrupted> for io::Error {
@@ -99,7 +107,12 @@ impl Interrupt {
     /// When the system refuses the handlers or the socket pair behind them.
     pub fn install() -> io::Result<Self> {
         let interrupt = Self::never()?;
+        let ignored = ignored_signals();
         for signal in Signal::ALL {
+            // Whoever started the program with a signal ignored, as `nohup` does, wants it so.
+            if ignored & (1 << (signal.number() - 1)) != 0 {
+                continue;
+            }
             // The flag first: whoever is woken must find it set.
             let value = usize::from(signal.number());
             signal_hook::flag::register_usize(signal.raw(), Arc::clone(&interrupt.signal), value)?;

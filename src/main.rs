@@ -6,9 +6,10 @@ use std::process::ExitCode;
 use code_commit::World;
 use code_commit::cli::{Cli, Usage};
 use code_commit::edit::Program;
-use code_commit::environment::{Boot, SystemClock};
+use code_commit::environment::{Boot, Environment, KEY_VARIABLES, SystemClock};
 use code_commit::error::Exit;
 use code_commit::interrupt::Interrupt;
+use code_commit::secret::Redactor;
 
 fn main() -> ExitCode {
     let clock = SystemClock::start();
@@ -24,7 +25,7 @@ fn main() -> ExitCode {
         Err(Usage {
             text,
             is_error: true,
-        }) => say(&text, true, Exit::Usage),
+        }) => say(&without_keys(&text), true, Exit::Usage),
         Err(Usage {
             text,
             is_error: false,
@@ -46,6 +47,16 @@ fn capture(clock: SystemClock) -> io::Result<World> {
         boot: Boot::current(),
         terminal: io::stderr().is_terminal(),
     })
+}
+
+/// Somebody may have pasted a key into the command line. Files are not read for that: a wrong command
+/// line touches nothing.
+fn without_keys(text: &str) -> String {
+    let environment: Environment = std::env::vars_os().collect();
+    let keys = KEY_VARIABLES
+        .iter()
+        .filter_map(|name| environment.get(name));
+    Redactor::new(keys).text(text).into_owned()
 }
 
 fn say(text: &str, is_error: bool, exit: Exit) -> Exit {

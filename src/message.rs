@@ -19,6 +19,12 @@ impl<'a> Text<'a> {
         self.0.push(piece.into());
     }
 
+    /// The same text with every piece changed by `change`.
+    #[must_use]
+    pub fn map(self, change: impl Fn(Cow<'a, str>) -> Cow<'a, str>) -> Self {
+        Self(self.0.into_iter().map(change).collect())
+    }
+
     /// Whether the text so far ends a line, as the empty text does.
     #[must_use]
     pub fn ends_line(&self) -> bool {

@@ -9,12 +9,15 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::environment::{Environment, KEY_VARIABLES};
-use crate::gitignore::{GITIGNORE, IgnoreFile};
+use crate::gitignore::{Case, GITIGNORE, IgnoreFile, IgnoreRules};
 use crate::run_files::LOGS;
 use crate::secret::{ApiKey, KeyProblem, Redactor};
 
 /// The folder with the supervisor's files.
 pub const CONFIG: &str = "agent-config";
+
+/// A variable's value shorter than this many bytes is not taken for a key.
+const SHORTEST_IN_ENVIRONMENT: usize = 8;
 
 /// A project, by its root.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -187,7 +190,7 @@ impl Project {
             Err(error) => Err(error),
         };
         match content {
-            Ok(content) if ignores_config(&content) => Ok(()),
+            Ok(content) if ignores_config(&content) && self.hides_keys()? => Ok(()),
             Ok(_) => Err(ProjectProblem::NotIgnored),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 Err(ProjectProblem::NoGitignore)
@@ -197,6 +200,24 @@ impl Project {
                 source,
             }),
         }
+    }
+
+    /// Whether git ignores the key files, ignore files in `agent-config` itself considered.
+    fn hides_keys(&self) -> Result<bool, ProjectProblem> {
+        let unreadable = |source| ProjectProblem::Unreadable {
+            path: GITIGNORE.into(),
+            source,
+        };
+        let rules = IgnoreRules::load(&self.root).map_err(unreadable)?;
+        for file in ["gemini-key.txt", "openai-key.txt"] {
+            if !rules
+                .is_ignored(&format!("{CONFIG}/{file}"))
+                .map_err(unreadable)?
+            {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Takes the project for one run. The system gives it free when the run's process ends, however
@@ -229,10 +250,13 @@ impl Project {
         let mut secrets: Vec<String> = files
             .map(|content| String::from_utf8_lossy(&content).into_owned())
             .collect();
+        // Placeholders like `none` or `ollama` are common there.
+        let real = |key: &&str| key.len() >= SHORTEST_IN_ENVIRONMENT;
         secrets.extend(
             KEY_VARIABLES
                 .iter()
                 .filter_map(|name| environment.get(name))
+                .filter(real)
                 .map(str::to_owned),
         );
         // A malformed file may hold several keys, a line each.
@@ -315,7 +339,8 @@ fn ignores_config(content: &[u8]) -> bool {
         bare.trim_end_matches('/') == CONFIG
     });
     let rules = IgnoreFile::parse(content);
-    let ignored = |path: &str, is_dir| rules.verdict(path.as_bytes(), is_dir) == Some(true);
+    let ignored =
+        |path: &str, is_dir| rules.verdict(path.as_bytes(), is_dir, Case::Sensitive) == Some(true);
     // Where the folder itself is not ignored, a later line may have taken back any file in it:
     // then each of ours must be ignored by itself, and so must one with any other name.
     let files = [
@@ -332,7 +357,10 @@ fn ignores_config(content: &[u8]) -> bool {
     };
     has_line
         && (ignored(CONFIG, true)
-            || rules.verdict(CONFIG.as_bytes(), true).is_none() && all_files())
+            || rules
+                .verdict(CONFIG.as_bytes(), true, Case::Sensitive)
+                .is_none()
+                && all_files())
 }
 
 #[cfg(test)]

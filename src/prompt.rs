@@ -90,6 +90,15 @@ impl<'a> Prompt<'a> {
         prompt
     }
 
+    /// The same prompt with what the user message is made of changed by `change`.
+    #[must_use]
+    pub fn map(self, change: impl Fn(Cow<'a, str>) -> Cow<'a, str>) -> Self {
+        Self {
+            user: self.user.map(change),
+            ..self
+        }
+    }
+
     /// The conversation to send.
     #[must_use]
     pub fn messages(self) -> Vec<Message<'a>> {

@@ -120,7 +120,7 @@ impl<'r> Console<'r> {
                 .style(style)
                 .apply_to(format!("{label:>8}"))
                 .to_string();
-            self.print(&format!("{label}  {text}"));
+            self.print(&label, &format!("  {text}"));
         }
     }
 
@@ -158,12 +158,13 @@ impl<'r> Console<'r> {
         }
     }
 
-    /// Prints a line to stderr, above the spinner where there is one.
-    fn print(&self, text: &str) {
-        let text = self.redactor.text(text);
+    /// Prints a line to stderr, above the spinner where there is one. The label is ours, and may have
+    /// colours; the text may be anybody's.
+    fn print(&self, label: &str, text: &str) {
+        let text = printable(&self.redactor.text(text));
         let write = || {
             // A stderr that is closed is no reason to end the run.
-            let _ = writeln!(io::stderr(), "{text}");
+            let _ = writeln!(io::stderr(), "{label}{text}");
         };
         match self.spinner.lock().ok().and_then(|spinner| spinner.clone()) {
             Some(bar) => bar.suspend(write),
@@ -184,10 +185,13 @@ impl<'r> Console<'r> {
         let removed = edits.removed.iter().map(|path| format!("{path} (removed)"));
         let paths: Vec<String> = edits.written.iter().cloned().chain(removed).collect();
         for path in paths.iter().take(LISTED) {
-            self.print(&format!("            {path}"));
+            self.print("            ", path);
         }
         if paths.len() > LISTED {
-            self.print(&format!("            and {} more", paths.len() - LISTED));
+            self.print(
+                "            ",
+                &format!("and {} more", paths.len() - LISTED),
+            );
         }
     }
 }
@@ -209,10 +213,10 @@ impl Reporter for Console<'_> {
                 wait,
                 reason,
             } => {
-                self.print(&format!(
-                    "   retry  {reason}; try {next_try} in {}",
-                    seconds(wait)
-                ));
+                self.print(
+                    "   retry  ",
+                    &format!("{reason}; try {next_try} in {}", seconds(wait)),
+                );
             }
             Event::Answered { model, usage, took } => {
                 let usage = usage
@@ -248,7 +252,7 @@ impl Reporter for Console<'_> {
                     .style(Style::new().yellow())
                     .apply_to("warning:")
                     .to_string();
-                self.print(&format!("{label} {text}"));
+                self.print(&label, &format!(" {text}"));
             }
         }
     }
@@ -265,14 +269,19 @@ impl Reporter for Console<'_> {
             .style(Style::new().red().bold())
             .apply_to("error:")
             .to_string();
-        self.print(&format!("{label} {message}"));
+        self.print(&label, &format!(" {message}"));
         if let Some(hint) = hint {
-            self.print(&format!("hint: {hint}"));
+            self.print("hint: ", hint);
         }
         if let Some(log) = log {
-            self.print(&format!("log: {log}"));
+            self.print("log: ", log);
         }
     }
+}
+
+/// A vendor's or a file's text must not move the cursor or change the colours.
+fn printable(text: &str) -> String {
+    text.replace(|c: char| c.is_control() && c != '\n', "\u{fffd}")
 }
 
 fn tokens(usage: Usage) -> String {

@@ -148,6 +148,7 @@ impl<'r> RunLog<'r> {
                     excerpt: Excerpt::default(),
                 };
                 Ok(BuildLog {
+                    redactor: self.redactor,
                     path,
                     output: self.redactor.writer(output),
                 })
@@ -220,12 +221,21 @@ const UNFINISHED: &str = "unfinished: the build was still running when this was 
 const FIRST_LINE: usize = 80;
 
 fn first_line(status: &str) -> Vec<u8> {
-    format!("{status:<width$.width$}\n", width = FIRST_LINE - 1).into_bytes()
+    // Bytes count, not characters; and one line is one line.
+    let mut line: Vec<u8> = status
+        .bytes()
+        .map(|byte| if byte.is_ascii_control() { b' ' } else { byte })
+        .collect();
+    line.truncate(FIRST_LINE - 1);
+    line.resize(FIRST_LINE - 1, b' ');
+    line.push(b'\n');
+    line
 }
 
 /// The log of a build that is running: the output as it comes, less the keys.
 #[derive(Debug)]
 pub struct BuildLog<'r> {
+    redactor: &'r Redactor,
     path: PathBuf,
     output: RedactingWriter<'r, Copies>,
 }
@@ -255,11 +265,16 @@ impl BuildLog<'_> {
     /// # Errors
     /// When the file cannot be written.
     pub fn finish(self, status: &str) -> Result<String, LogError> {
-        let Self { path, output } = self;
+        let Self {
+            path,
+            output,
+            redactor,
+        } = self;
+        let status = redactor.text(status);
         let finish = || {
             let Copies { mut file, excerpt } = output.finish()?;
             file.seek(SeekFrom::Start(0))?;
-            file.write_all(&first_line(status))?;
+            file.write_all(&first_line(&status))?;
             Ok(excerpt.into_text())
         };
         finish().map_err(|source| LogError { path, source })
@@ -332,6 +347,18 @@ mod tests {
         let newline = logged.iter().position(|byte| *byte == b'\n').unwrap();
         assert_eq!(logged[..newline].trim_ascii_end(), b"exit code: 101");
         assert_eq!(&logged[newline + 1..], b"out \xff [REDACTED]-1\nend");
+    }
+
+    #[test]
+    fn no_status_reaches_into_the_output() {
+        for status in ["ü".repeat(100), "two\nlines".to_owned(), String::new()] {
+            let line = first_line(&status);
+            assert_eq!(line.len(), FIRST_LINE);
+            assert_eq!(
+                line.iter().position(|byte| *byte == b'\n'),
+                Some(FIRST_LINE - 1)
+            );
+        }
     }
 
     #[test]

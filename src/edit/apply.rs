@@ -72,26 +72,27 @@ pub struct Tree<'t> {
     pub boot: &'t Boot,
 }
 
-/// Applies `edits`.
+/// Applies `edits`. Gives what kept the files that were replaced from being removed: the next run
+/// removes them.
 ///
 /// # Errors
 /// When anything fails; the tree is then as it was before, unless the error says otherwise.
-pub fn apply(tree: Tree<'_>, edits: &VerifiedEdits) -> Result<(), ApplyError> {
+pub fn apply(
+    tree: Tree<'_>,
+    edits: &VerifiedEdits,
+) -> Result<Option<recovery::RecoverError>, ApplyError> {
     if edits.edits().is_empty() {
-        return Ok(());
+        return Ok(None);
     }
     let root = Root::open(tree.root).map_err(failed("open", tree.root))?;
     let plan = Plan::of(&root, edits.edits())?;
     let record = plan.record(tree.boot);
     let journal = Journal::arm(tree.journal, &record)?;
     match plan.carry_out().and_then(|()| Ok(journal.commit()?)) {
-        Ok(committed) => {
-            // The tree is the new one. What is left over is removed by the next run at the latest.
-            if recovery::remove_leftovers(&root, &record).is_ok() {
-                let _ = committed.remove();
-            }
-            Ok(())
-        }
+        // The tree is the new one, whatever comes now.
+        Ok(committed) => Ok(recovery::remove_leftovers(&root, &record)
+            .and_then(|()| Ok(committed.remove()?))
+            .err()),
         Err(error) => match recovery::roll_back(&root, &record, tree.boot) {
             Ok(()) => {
                 journal.remove()?;
@@ -158,6 +159,10 @@ impl<'e> Plan<'e> {
             } else {
                 first_missing(root, parent).map_err(failed("open the directory of", edit.path()))?
             };
+            if missing.is_some() && edit.present().is_some() {
+                let gone = io::Error::other("its directory was removed in the meantime");
+                return Err(failed("change", edit.path())(gone));
+            }
             existing = missing.is_none().then_some(parent);
             let target = missing.unwrap_or(edit.path());
             let unit = Unit {
@@ -362,14 +367,21 @@ fn in_parallel<T: Send>(count: usize, work: impl Fn(Range<usize>) -> T + Sync) -
         let work = &work;
         let others: Vec<_> = shares
             .into_iter()
-            .map(|share| scope.spawn(move || work(share)))
+            .map(|share| {
+                let part = share.clone();
+                // Where no thread is to be had, this one does that part too.
+                thread::Builder::new()
+                    .spawn_scoped(scope, move || work(part))
+                    .map_err(|_| share)
+            })
             .collect();
         let own = work(own);
         // A panic there goes on here; nothing in `work` panics.
-        let joined = others.into_iter().map(|other| {
-            other
+        let joined = others.into_iter().map(|other| match other {
+            Ok(thread) => thread
                 .join()
-                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            Err(share) => work(share),
         });
         joined.chain([own]).collect()
     })

@@ -5,20 +5,21 @@
 //! tree counts is one rename.
 
 use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::Stat;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
-use crate::atomic_file;
 use crate::environment::Boot;
 
 /// While this file is there, the tree is to be rolled back.
 const ARMED: &str = ".code-commit-journal";
 /// While this file is there, the tree is the new one, and something may be left to remove.
 const COMMITTED: &str = ".code-commit-journal-done";
+/// A journal that was still being written; it speaks of nothing that has happened.
+const UNFINISHED: &str = ".code-commit-journal-new";
 /// The version of the journal's form.
 const VERSION: u32 = 1;
 
@@ -196,17 +197,13 @@ impl<'d> Journal<'d> {
             name: ARMED,
         };
         let path = journal.path();
-        let written = atomic_file::replace(&path, |file| {
-            let mut out = io::BufWriter::new(&mut *file);
-            serde_json::to_writer(&mut out, record)?;
-            out.flush()?;
-            drop(out);
-            file.sync_all()
-        });
+        let written = write_new(&directory.join(UNFINISHED), record)
+            .and_then(|()| fs::rename(directory.join(UNFINISHED), &path));
         match written.and_then(|()| sync_directory(directory)) {
             Ok(()) => Ok(journal),
             Err(source) => {
-                // Should it be there all the same, it speaks of nothing that has happened.
+                // Should one be there all the same, it speaks of nothing that has happened.
+                let _ = fs::remove_file(directory.join(UNFINISHED));
                 let _ = fs::remove_file(&path);
                 Err(JournalError {
                     action: "write",
@@ -222,6 +219,14 @@ impl<'d> Journal<'d> {
     /// # Errors
     /// When there is one that cannot be read: then nothing is known about the tree.
     pub fn find(directory: &'d Path) -> Result<Option<Found<'d>>, JournalError> {
+        let unfinished = directory.join(UNFINISHED);
+        if let Err(source) = remove_if_there(&unfinished) {
+            return Err(JournalError {
+                action: "remove",
+                path: unfinished,
+                source,
+            });
+        }
         let read = |name| {
             let journal = Self { directory, name };
             let path = journal.path();
@@ -285,6 +290,22 @@ impl<'d> Journal<'d> {
 
     fn path(&self) -> PathBuf {
         self.directory.join(self.name)
+    }
+}
+
+/// Writes the record to a file that must not exist, and waits until it is on the disk.
+fn write_new(path: &Path, record: &Record) -> io::Result<()> {
+    let mut out = io::BufWriter::new(File::create_new(path)?);
+    serde_json::to_writer(&mut out, record)?;
+    out.into_inner()
+        .map_err(io::IntoInnerError::into_error)?
+        .sync_all()
+}
+
+fn remove_if_there(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
     }
 }
 

@@ -7,7 +7,7 @@
 use std::io;
 use std::os::fd::BorrowedFd;
 
-use rustix::fs::{AtFlags, RenameFlags, linkat, renameat, renameat_with, statat};
+use rustix::fs::{AtFlags, RenameFlags, renameat, renameat_with, statat};
 use rustix::io::Errno;
 
 use super::verify::Present;
@@ -76,15 +76,18 @@ impl Place<'_> {
     fn exchange(&self) -> Result<(), Errno> {
         let (directory, name, staged) = (self.directory, self.name, self.staged);
         match renameat_with(directory, staged, directory, name, RenameFlags::EXCHANGE) {
-            // A file system that cannot exchange: a third name keeps the old file.
-            Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
-                let kept = kept_name(staged);
-                linkat(directory, name, directory, &kept, AtFlags::empty())?;
-                renameat(directory, staged, directory, name)?;
-                renameat(directory, &kept, directory, staged)
-            }
+            Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => self.exchange_in_turn(),
             other => other,
         }
+    }
+
+    /// The same on a file system that cannot exchange: a third name keeps the old file meanwhile.
+    /// Should one of the steps fail, the roll-back knows where it lies.
+    fn exchange_in_turn(&self) -> Result<(), Errno> {
+        let kept = kept_name(self.staged);
+        self.rename_new(self.name, &kept)?;
+        self.rename_new(self.staged, self.name)?;
+        self.rename_new(&kept, self.staged)
     }
 
     /// Whether what was taken out of the tree is the file that was verified.

@@ -207,12 +207,8 @@ impl Look<'_> {
     ) -> io::Result<Verdict> {
         let target_is_new = self.is_new(directory, name, new)?;
         if exists(directory, &kept_name(staged))? {
-            let target_is_old = is_old(directory, name, old)?;
-            return Ok(if target_is_old {
-                Verdict::Untouched
-            } else {
-                judge(target_is_new, Back::KeptOverTarget)
-            });
+            let free = !exists(directory, name)?;
+            return Ok(judge(free || target_is_new, Back::KeptOverTarget));
         }
         let staged_is_old = is_old(directory, staged, old)?;
         if staged_is_old {

@@ -96,6 +96,13 @@ impl Endpoint {
         let has_user = uri
             .authority()
             .is_some_and(|authority| authority.as_str().contains('@'));
+        // A port that is no number is no port for `Uri`, and would be passed over.
+        let bare_host = uri
+            .authority()
+            .is_some_and(|authority| authority.as_str() == host);
+        if !bare_host && !has_user && uri.port_u16().is_none() {
+            return Err(not_a_url());
+        }
         if has_user || uri.query().is_some() || base.contains('#') {
             return Err(not_a_url());
         }
@@ -231,6 +238,8 @@ mod tests {
             ("http://127.0.0.1@example.com", None),
             ("http://10.0.0.1", None),
             ("http://0.0.0.0", None),
+            ("http://127.0.0.1:99999", None),
+            ("http://127.0.0.1:", None),
             ("https://user:secret@example.com", None),
             ("https://example.com/?key=1", None),
             ("https://example.com/#x", None),

@@ -6,6 +6,16 @@ use std::time::Duration;
 
 use super::VendorError;
 use crate::interrupt::Interrupted;
+use crate::record::Usage;
+
+/// What a call took that gave no whole reply.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Spent {
+    /// Tokens used, where the vendor tells.
+    pub usage: Option<Usage>,
+    /// The model version that answered, where the vendor tells.
+    pub model_version: Option<String>,
+}
 
 /// Why there is no whole reply.
 #[derive(Debug, thiserror::Error)]
@@ -62,13 +72,15 @@ pub enum ModelError {
         /// The limit, all retries included.
         after: Duration,
     },
-    /// The server asks to wait longer than the call may take.
+    /// The next try would come after the time for the call is over.
     #[error(
-        "the model's server asks to wait {} before the next try, longer than the call may take",
+        "{error}; the next try would come in {}, when the time for the call is over",
         human_duration(*.wait)
     )]
-    WaitTooLong {
-        /// What it asks for.
+    NoTimeLeft {
+        /// What the last try died of.
+        error: Box<ModelError>,
+        /// How long the wait would be.
         wait: Duration,
     },
     /// The answer is larger than is ever read.
@@ -125,6 +137,8 @@ pub enum ModelError {
     Empty {
         /// The finish reason, or `no answer`.
         finish: String,
+        /// What the call took all the same.
+        spent: Box<Spent>,
     },
     /// The reply did not end normally.
     #[error("the model's reply is not whole: it ended with `{finish}`{}", detail(.message.as_deref()))]
@@ -133,6 +147,8 @@ pub enum ModelError {
         finish: String,
         /// The vendor's sentence, where there is one.
         message: Option<String>,
+        /// What the call took all the same.
+        spent: Box<Spent>,
     },
     /// The reply has no finish reason, so nothing says that it is whole.
     #[error("the model's reply has no finish reason: it may be cut short")]
@@ -142,6 +158,8 @@ pub enum ModelError {
     Recorded {
         /// The recorded error.
         message: String,
+        /// The recorded hint.
+        hint: String,
     },
     /// The recorded run holds no such reply.
     #[error("the recorded run holds no `{}`", .path.display())]
@@ -197,9 +215,14 @@ impl ModelError {
             Self::Tls { .. } => {
                 "check the system's certificates (`ca-certificates`, `SSL_CERT_FILE`) and the clock"
             }
-            Self::Protocol { .. } => "check that the base URL is that of the vendor's API",
+            Self::Protocol { .. } => {
+                "check that the base URL is that of the vendor's API, and that the proxy, if there is \
+                 one, lets the call through"
+            }
             Self::TimedOut { .. } => "give the model longer with `--timeout`, or ask for less",
-            Self::WaitTooLong { .. } => "try again later, or wait longer with `--timeout`",
+            Self::NoTimeLeft { error, .. } => {
+                return format!("wait longer with `--timeout`; or else, {}", error.hint());
+            }
             Self::TooLarge { .. } => "ask for less in one query",
             Self::Compressed { .. } | Self::NotUtf8 | Self::ArrayAnswer | Self::NotJson { .. } => {
                 "check that the base URL is that of the vendor's API and that no proxy changes \
@@ -209,10 +232,13 @@ impl ModelError {
             Self::Blocked { .. } | Self::Refused { .. } => {
                 "change the query, or use another model with `--model`"
             }
-            Self::CutShort { .. } => {
+            Self::CutShort { finish, .. } if matches!(finish.as_str(), "MAX_TOKENS" | "length") => {
                 "nothing of it was applied; ask for less in one query, so that the reply fits"
             }
-            Self::Recorded { .. } => "this error stands in the recorded run",
+            Self::CutShort { .. } => {
+                "nothing of it was applied; change the query, or use another model with `--model`"
+            }
+            Self::Recorded { hint, .. } => hint,
             Self::NotRecorded { .. } => {
                 "replay a run that got as far as this one, with the same project as it was then"
             }
@@ -222,11 +248,24 @@ impl ModelError {
         hint.to_owned()
     }
 
+    /// The finish reason of a reply that is not whole, and what it took.
+    #[must_use]
+    pub fn spent(&self) -> Option<(&str, &Spent)> {
+        match self {
+            Self::CutShort { finish, spent, .. } | Self::Empty { finish, spent } => {
+                Some((finish, spent))
+            }
+            _ => None,
+        }
+    }
+
     /// The JSON of the answer that the vendor gave instead of a reply.
     #[must_use]
     pub fn answer(&self) -> Option<&[u8]> {
-        let Self::Status { answer, .. } = self else {
-            return None;
+        let answer = match self {
+            Self::Status { answer, .. } => answer,
+            Self::NoTimeLeft { error, .. } => return error.answer(),
+            _ => return None,
         };
         let is_json = serde_json::from_slice::<serde::de::IgnoredAny>(answer).is_ok();
         is_json.then_some(answer)

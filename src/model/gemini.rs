@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::{
-    ModelError, ModelSpec, Reply, VendorError, Wire, json_text, parse_answer, parse_failure,
+    ModelError, ModelSpec, Reply, Spent, VendorError, Wire, json_text, lenient_count, parse_answer,
+    parse_failure, parse_sentence,
 };
 use crate::message::{Message, Role, Text};
 use crate::record::Usage;
@@ -88,10 +89,15 @@ struct PromptFeedback {
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
 struct UsageMetadata {
+    #[serde(default, deserialize_with = "lenient_count")]
     prompt_token_count: Option<u64>,
+    #[serde(default, deserialize_with = "lenient_count")]
     cached_content_token_count: Option<u64>,
+    #[serde(default, deserialize_with = "lenient_count")]
     candidates_token_count: Option<u64>,
+    #[serde(default, deserialize_with = "lenient_count")]
     thoughts_token_count: Option<u64>,
+    #[serde(default, deserialize_with = "lenient_count")]
     tool_use_prompt_token_count: Option<u64>,
 }
 
@@ -100,8 +106,7 @@ struct UsageMetadata {
 struct Status {
     message: Option<String>,
     status: Option<String>,
-    #[serde(default)]
-    details: Vec<Detail>,
+    details: Option<Vec<Detail>>,
 }
 
 #[derive(Deserialize)]
@@ -112,8 +117,7 @@ struct Detail {
     /// Of `google.rpc.RetryInfo`: seconds with an `s` behind.
     retry_delay: Option<String>,
     /// Of `google.rpc.QuotaFailure`.
-    #[serde(default)]
-    violations: Vec<Violation>,
+    violations: Option<Vec<Violation>>,
 }
 
 #[derive(Deserialize)]
@@ -170,18 +174,25 @@ impl Wire for Gemini {
         {
             return Err(ModelError::Blocked { reason });
         }
+        let spent = Spent {
+            usage: answer.usage_metadata.map(Usage::from),
+            model_version: answer.model_version,
+        };
         let Some(candidate) = answer.candidates.into_iter().flatten().next() else {
             return Err(ModelError::Empty {
                 finish: "no answer".into(),
+                spent: spent.into(),
             });
         };
         let Some(finish) = candidate.finish_reason else {
             return Err(ModelError::Unfinished);
         };
         if finish != STOP {
+            let message = candidate.finish_message;
             return Err(ModelError::CutShort {
                 finish,
-                message: candidate.finish_message,
+                message,
+                spent: spent.into(),
             });
         }
         let mut text = String::new();
@@ -199,21 +210,25 @@ impl Wire for Gemini {
             }
         }
         if text.trim().is_empty() {
-            return Err(ModelError::Empty { finish });
+            return Err(ModelError::Empty {
+                finish,
+                spent: spent.into(),
+            });
         }
-        let usage = answer.usage_metadata.map(Usage::from);
+        let Spent {
+            usage,
+            model_version,
+        } = spent;
         Ok(Reply {
             text,
             finish,
             usage,
-            model_version: answer.model_version,
+            model_version,
         })
     }
 
     fn read_failure(&self, json: &[u8]) -> VendorError {
-        parse_failure::<Status>(json)
-            .map(VendorError::from)
-            .unwrap_or_default()
+        parse_failure::<Status>(json).map_or_else(|| parse_sentence(json), VendorError::from)
     }
 }
 
@@ -247,15 +262,10 @@ impl From<UsageMetadata> for Usage {
 
 impl From<Status> for VendorError {
     fn from(status: Status) -> Self {
-        let mut quotas = status.details.iter().flat_map(|detail| &detail.violations);
-        let mut delays = status
-            .details
-            .iter()
-            .filter_map(|detail| detail.retry_delay.as_deref());
-        let mut reasons = status
-            .details
-            .iter()
-            .filter_map(|detail| detail.reason.as_deref());
+        let details = || status.details.iter().flatten();
+        let mut quotas = details().flat_map(|detail| detail.violations.iter().flatten());
+        let mut delays = details().filter_map(|detail| detail.retry_delay.as_deref());
+        let mut reasons = details().filter_map(|detail| detail.reason.as_deref());
         Self {
             quota_spent: quotas.any(|quota| {
                 quota

@@ -100,7 +100,7 @@ impl<'a> HttpModel<'a> {
             .build();
         let connector =
             ().chain(ConnectProxyConnector::default())
-                .chain(TcpConnector::new(interrupt.clone()))
+                .chain(TcpConnector::new(interrupt.clone(), !endpoint.is_secure()))
                 .chain(RustlsConnector::default());
         let resolver = InterruptibleResolver::new(interrupt.clone());
         let agent = Agent::with_parts(config, connector, resolver);
@@ -141,7 +141,8 @@ impl<'a> HttpModel<'a> {
             };
             let left = deadline.saturating_sub(self.clock.elapsed());
             if wait > left {
-                return Err(ModelError::WaitTooLong { wait });
+                let error = Box::new(self.give_up(error, tries));
+                return Err(ModelError::NoTimeLeft { error, wait });
             }
             let reason = error.reason();
             listener.retrying(tries + 1, wait, &reason);
@@ -203,7 +204,9 @@ impl<'a> HttpModel<'a> {
             let location = header(headers, "location").unwrap_or("nowhere").to_owned();
             return Err(TryError::Final(ModelError::Redirect { status, location }));
         }
-        if let Some(encoding) = header(headers, "content-encoding").filter(|e| *e != "identity") {
+        if let Some(encoding) = header(headers, "content-encoding")
+            .filter(|encoding| !encoding.eq_ignore_ascii_case("identity"))
+        {
             let encoding = super::error::one_line(encoding);
             return Err(TryError::Final(ModelError::Compressed { encoding }));
         }
@@ -220,7 +223,10 @@ impl<'a> HttpModel<'a> {
                 }
                 _ => Ok(Vec::new()),
             })?;
-        let vendor = self.wire.read_failure(&body);
+        let mut vendor = self.wire.read_failure(&body);
+        if vendor.message.is_none() && !body.trim_ascii().is_empty() {
+            vendor.message = Some(format!("`{}`", ModelError::snippet(&body)));
+        }
         Err(TryError::Status {
             status,
             advice,
@@ -251,12 +257,13 @@ impl<'a> HttpModel<'a> {
             .header(name, format!("{prefix}{}", self.key.expose()));
         let (mut reader, writer) = io::pipe()?;
         thread::scope(|scope| {
-            scope.spawn(move || {
+            let write = move || {
                 let mut writer = BufWriter::with_capacity(PIPE_CHUNK, writer);
                 // A reader that has gone away has its own reason, and reports it.
                 let _ = self.wire.write_request(&self.spec, messages, &mut writer);
                 let _ = writer.flush();
-            });
+            };
+            thread::Builder::new().spawn_scoped(scope, write)?;
             let response = request.send(SendBody::from_reader(&mut reader));
             // Lets the writing thread end where the server did not want the whole body.
             drop(reader);
@@ -292,7 +299,7 @@ impl<'a> HttpModel<'a> {
             }),
             ureq::Error::HostNotFound => TryError::Broken("the host is not known".to_owned()),
             ureq::Error::ConnectionFailed => TryError::Broken("no connection".to_owned()),
-            ureq::Error::Io(error) => self.classify_io(error),
+            ureq::Error::Io(error) => self.classify_io(&error),
             ureq::Error::Rustls(_) | ureq::Error::Tls(_) | ureq::Error::Pem(_) => {
                 TryError::Final(ModelError::Tls {
                     host: host(),
@@ -306,21 +313,13 @@ impl<'a> HttpModel<'a> {
         }
     }
 
-    fn classify_io(&self, error: io::Error) -> TryError {
+    fn classify_io(&self, error: &io::Error) -> TryError {
         let host = self.endpoint.host().to_owned();
-        let inner = error.get_ref();
-        if let Some(interrupted) = inner.and_then(|inner| inner.downcast_ref::<Interrupted>()) {
+        let interrupted = error
+            .get_ref()
+            .and_then(|inner| inner.downcast_ref::<Interrupted>());
+        if let Some(interrupted) = interrupted {
             return TryError::Final(ModelError::Interrupted(*interrupted));
-        }
-        // ureq wraps its own errors when it hands them out through a reader.
-        if inner.is_some_and(<dyn std::error::Error + Send + Sync>::is::<ureq::Error>) {
-            return match error
-                .into_inner()
-                .and_then(|inner| inner.downcast::<ureq::Error>().ok())
-            {
-                Some(inner) => self.classify(*inner),
-                None => TryError::Broken("unknown".to_owned()),
-            };
         }
         match error.kind() {
             // rustls reports what it does not accept as invalid data.

@@ -22,8 +22,8 @@ use crate::message::Message;
 use crate::record::{Attempt, Usage};
 
 pub use endpoint::{Endpoint, EndpointProblem, Proxies};
-pub use error::ModelError;
 pub(crate) use error::human_duration;
+pub use error::{ModelError, Spent};
 pub use http::HttpModel;
 pub use replay::{Recording, RecordingProblem, ReplayModel};
 
@@ -191,6 +191,22 @@ fn parse_failure<'a, T: serde::Deserialize<'a>>(json: &'a [u8]) -> Option<T> {
     serde_json::from_slice(json)
         .ok()
         .map(|envelope: Envelope<T>| envelope.error)
+}
+
+/// A count of tokens; what is not a whole number counts as not told, since a reply is not worse for
+/// it.
+fn lenient_count<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
+    let value: Option<serde_json::Value> = serde::Deserialize::deserialize(from)?;
+    Ok(value.and_then(|value| value.as_u64()))
+}
+
+/// An error's answer that is a mere sentence: `{"error": "…"}`.
+fn parse_sentence(json: &[u8]) -> VendorError {
+    let message = parse_failure::<String>(json);
+    VendorError {
+        message,
+        ..VendorError::default()
+    }
 }
 
 /// Parses an answer, or says what is in its place.

@@ -9,7 +9,8 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::{
-    ModelError, ModelSpec, Reply, VendorError, Wire, json_text, parse_answer, parse_failure,
+    ModelError, ModelSpec, Reply, Spent, VendorError, Wire, json_text, lenient_count, parse_answer,
+    parse_failure, parse_sentence,
 };
 use crate::message::{Message, Role, Text};
 use crate::record::Usage;
@@ -57,7 +58,9 @@ struct AnswerMessage<'a> {
 
 #[derive(Deserialize)]
 struct AnswerUsage {
+    #[serde(default, deserialize_with = "lenient_count")]
     prompt_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "lenient_count")]
     completion_tokens: Option<u64>,
     prompt_tokens_details: Option<PromptDetails>,
     completion_tokens_details: Option<CompletionDetails>,
@@ -65,11 +68,13 @@ struct AnswerUsage {
 
 #[derive(Deserialize)]
 struct PromptDetails {
+    #[serde(default, deserialize_with = "lenient_count")]
     cached_tokens: Option<u64>,
 }
 
 #[derive(Deserialize)]
 struct CompletionDetails {
+    #[serde(default, deserialize_with = "lenient_count")]
     reasoning_tokens: Option<u64>,
 }
 
@@ -110,9 +115,14 @@ impl Wire for OpenAi {
         if let Some(error) = answer.error {
             return Err(ModelError::ErrorInAnswer(error.into()));
         }
+        let spent = Spent {
+            usage: answer.usage.map(Usage::from),
+            model_version: answer.model,
+        };
         let Some(choice) = answer.choices.into_iter().flatten().next() else {
             return Err(ModelError::Empty {
                 finish: "no answer".into(),
+                spent: spent.into(),
             });
         };
         let message = choice.message.unwrap_or(AnswerMessage {
@@ -131,6 +141,7 @@ impl Wire for OpenAi {
             return Err(ModelError::CutShort {
                 finish,
                 message: None,
+                spent: spent.into(),
             });
         }
         let mut text = String::new();
@@ -142,21 +153,25 @@ impl Wire for OpenAi {
             })?;
         }
         if text.trim().is_empty() {
-            return Err(ModelError::Empty { finish });
+            return Err(ModelError::Empty {
+                finish,
+                spent: spent.into(),
+            });
         }
-        let usage = answer.usage.map(Usage::from);
+        let Spent {
+            usage,
+            model_version,
+        } = spent;
         Ok(Reply {
             text,
             finish,
             usage,
-            model_version: answer.model,
+            model_version,
         })
     }
 
     fn read_failure(&self, json: &[u8]) -> VendorError {
-        parse_failure::<ErrorBody>(json)
-            .map(VendorError::from)
-            .unwrap_or_default()
+        parse_failure::<ErrorBody>(json).map_or_else(|| parse_sentence(json), VendorError::from)
     }
 }
 

@@ -127,18 +127,24 @@ impl ReplayModel {
         }
     }
 
-    /// The error that was recorded in place of the reply.
-    fn recorded_error(&self, attempt: Attempt) -> Result<Option<ModelError>, ModelError> {
+    /// The response file's text, and the error that it holds in place of a reply.
+    fn recorded(&self, attempt: Attempt) -> Result<(String, Option<ModelError>), ModelError> {
         let text = self
             .read_file(attempt, Artifact::ResponseText)?
             .unwrap_or_default();
-        let text = String::from_utf8_lossy(&text);
-        let message = text
-            .strip_prefix(run_files::ERROR_LINE)
-            .and_then(|t| t.lines().next());
-        Ok(message.map(|message| ModelError::Recorded {
-            message: message.to_owned(),
-        }))
+        let text = String::from_utf8_lossy(&text).into_owned();
+        let error = text.strip_prefix(run_files::ERROR_LINE).map(|error| {
+            let (message, rest) = error.split_once('\n').unwrap_or((error, ""));
+            let hint = rest
+                .trim_end()
+                .strip_prefix("hint: ")
+                .unwrap_or("this error was recorded");
+            ModelError::Recorded {
+                message: message.to_owned(),
+                hint: hint.to_owned(),
+            }
+        });
+        Ok((text, error))
     }
 
     fn path(&self, attempt: Attempt, artifact: Artifact) -> PathBuf {
@@ -148,22 +154,31 @@ impl ReplayModel {
 
 impl Model for ReplayModel {
     fn ask(&self, request: &Request<'_>, _listener: &dyn Listener) -> Result<Vec<u8>, ModelError> {
-        match self.read_file(request.attempt, Artifact::ResponseJson)? {
-            Some(answer) => Ok(answer),
-            None => Err(match self.recorded_error(request.attempt)? {
-                Some(error) => error,
-                None => ModelError::NotRecorded {
-                    path: run_files::name(request.attempt, Artifact::ResponseJson).into(),
-                },
-            }),
+        if let Some(answer) = self.read_file(request.attempt, Artifact::ResponseJson)? {
+            return Ok(answer);
         }
+        let path = run_files::name(request.attempt, Artifact::ResponseJson).into();
+        Err(self
+            .recorded(request.attempt)?
+            .1
+            .unwrap_or(ModelError::NotRecorded { path }))
     }
 
     fn read(&self, attempt: Attempt, answer: &[u8]) -> Result<Reply, ModelError> {
-        match self.spec.provider.wire().read_reply(answer) {
-            // The recorded words say more: they know the status.
-            Err(error) => Err(self.recorded_error(attempt)?.unwrap_or(error)),
-            reply => reply,
+        let reply = self.spec.provider.wire().read_reply(answer);
+        match (reply, self.recorded(attempt)?) {
+            // A reply whose own words begin like an error.
+            (Ok(reply), (text, Some(_))) if reply.text == text => Ok(reply),
+            // The recorded words say more than the answer: they know the status.
+            (Err(error), (_, Some(recorded))) => {
+                Err(if error.to_string() == recorded.to_string() {
+                    error
+                } else {
+                    recorded
+                })
+            }
+            (_, (_, Some(recorded))) => Err(recorded),
+            (reply, _) => reply,
         }
     }
 }

@@ -31,7 +31,10 @@ impl Advice {
                 Some("false") => Some(false),
                 _ => None,
             },
-            wait: milliseconds.or_else(retry_after),
+            // No wait at all is no advice: all tries would be over at once.
+            wait: milliseconds
+                .or_else(retry_after)
+                .filter(|wait| !wait.is_zero()),
         }
     }
 }
@@ -99,7 +102,8 @@ mod tests {
                 &[("retry-after", "Sat, 21 Nov 2026 19:15:10 GMT")],
                 Some(7000),
             ),
-            (&[("retry-after", "Sat, 21 Nov 2026 19:00:00 GMT")], Some(0)),
+            (&[("retry-after", "Sat, 21 Nov 2026 19:00:00 GMT")], None),
+            (&[("retry-after", "0")], None),
             (
                 &[("retry-after", "9"), ("retry-after-ms", "1500")],
                 Some(1500),

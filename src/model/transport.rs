@@ -37,11 +37,17 @@ const RESOLVER_TICK: Duration = Duration::from_millis(50);
 #[derive(Debug)]
 pub struct TcpConnector {
     interrupt: Interrupt,
+    /// Connections go to this machine only, whatever a name resolves to: what they carry is not
+    /// encrypted.
+    loopback_only: bool,
 }
 
 impl TcpConnector {
-    pub fn new(interrupt: Interrupt) -> Self {
-        Self { interrupt }
+    pub fn new(interrupt: Interrupt, loopback_only: bool) -> Self {
+        Self {
+            interrupt,
+            loopback_only,
+        }
     }
 
     fn connect_any(&self, details: &ConnectionDetails<'_>) -> Result<TcpStream, Error> {
@@ -101,21 +107,29 @@ impl<In: Transport> Connector<In> for TcpConnector {
         if let Some(transport) = chained {
             return Ok(Some(Either::A(transport)));
         }
-        let stream = self.connect_any(details)?;
-        let in_clear = !details.needs_tls() && details.config.proxy().is_none();
-        if in_clear && !stream.peer_addr()?.ip().is_loopback() {
-            let refusal = "the name of a loopback host resolves to another machine";
-            return Err(io::Error::new(io::ErrorKind::PermissionDenied, refusal).into());
+        if self.loopback_only {
+            require_loopback(&details.addrs)?;
         }
+        let stream = self.connect_any(details)?;
         let config = details.config;
         let buffers = LazyBuffers::new(config.input_buffer_size(), config.output_buffer_size());
         let interrupt = self.interrupt.clone();
-        Ok(Some(Either::B(TcpTransport {
+        let transport = TcpTransport {
             stream,
             buffers,
             interrupt,
-        })))
+            answered_early: false,
+        };
+        Ok(Some(Either::B(transport)))
     }
+}
+
+fn require_loopback(addresses: &[SocketAddr]) -> io::Result<()> {
+    if addresses.iter().all(|address| address.ip().is_loopback()) {
+        return Ok(());
+    }
+    let refusal = "the name of a loopback host resolves to another machine";
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, refusal))
 }
 
 /// A connection whose reads and writes wait for the socket and for signals at once.
@@ -124,6 +138,17 @@ pub struct TcpTransport {
     stream: TcpStream,
     buffers: LazyBuffers,
     interrupt: Interrupt,
+    /// The server has answered and closed before it had read the whole request: the rest of the
+    /// request is dropped, so that the answer is read.
+    answered_early: bool,
+}
+
+impl TcpTransport {
+    /// Whether the server, which takes nothing more, has sent something before.
+    fn has_answer(&self) -> bool {
+        let mut byte = [0];
+        self.stream.peek(&mut byte).is_ok_and(|amount| amount > 0)
+    }
 }
 
 impl Transport for TcpTransport {
@@ -133,11 +158,19 @@ impl Transport for TcpTransport {
 
     fn transmit_output(&mut self, amount: usize, timeout: NextTimeout) -> Result<(), Error> {
         let deadline = Deadline::from(timeout.for_write());
-        let mut unsent = &self.buffers.output()[..amount];
-        while !unsent.is_empty() {
-            match self.stream.write(unsent) {
+        if self.answered_early {
+            return Ok(());
+        }
+        let mut sent = 0;
+        while sent < amount {
+            deadline.left()?;
+            match self.stream.write(&self.buffers.output()[sent..amount]) {
                 Ok(0) => return Err(io::Error::from(io::ErrorKind::WriteZero).into()),
-                Ok(sent) => unsent = &unsent[sent..],
+                Ok(more) => sent += more,
+                Err(error) if is_closed(&error) && self.has_answer() => {
+                    self.answered_early = true;
+                    return Ok(());
+                }
                 Err(error) => {
                     deadline.wait_after(error, &self.interrupt, &self.stream, PollFlags::OUT)?;
                 }
@@ -168,6 +201,13 @@ impl Transport for TcpTransport {
         // Every call makes its own connection.
         false
     }
+}
+
+fn is_closed(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset
+    )
 }
 
 /// When ureq wants an operation to be over.
@@ -211,10 +251,9 @@ impl Deadline {
     ) -> Result<(), Error> {
         match error.kind() {
             io::ErrorKind::WouldBlock => {
-                match interrupt.poll(stream.as_fd(), events, self.left()?)? {
-                    Woken::Ready => Ok(()),
-                    Woken::TimedOut => Err(Error::Timeout(self.reason)),
-                }
+                // Whether the time is over, the caller's loop asks.
+                interrupt.poll(stream.as_fd(), events, self.left()?)?;
+                Ok(())
             }
             // A signal that is not ours to heed.
             io::ErrorKind::Interrupted => Ok(()),
@@ -291,3 +330,28 @@ impl Resolver for InterruptibleResolver {
 
 /// What ureq's list of addresses holds.
 const MAX_ADDRESSES: usize = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loopback_name_must_resolve_to_this_machine_alone() {
+        let address = |text: &str| text.parse::<SocketAddr>().unwrap();
+        let here = [
+            address("127.0.0.1:1"),
+            address("127.9.9.9:1"),
+            address("[::1]:1"),
+        ];
+        assert!(require_loopback(&here).is_ok());
+        for elsewhere in [
+            "10.0.0.1:1",
+            "192.0.2.7:443",
+            "[2001:db8::1]:1",
+            "0.0.0.0:1",
+        ] {
+            let addresses = [here[0], address(elsewhere)];
+            assert!(require_loopback(&addresses).is_err(), "{elsewhere}");
+        }
+    }
+}

@@ -15,6 +15,7 @@ use crate::model::Reply;
 use crate::prompt::{Inputs, Prompt, Replacement};
 use crate::record::{Attempt, BuildRecord, EditsRecord, Seconds};
 use crate::report::Event;
+use crate::run_log::BuildLog;
 
 /// How many repairs are tried.
 const REPAIRS: u8 = 3;
@@ -41,7 +42,7 @@ pub struct CommitOptions {
 /// When the build does not pass on an applied reply, for whatever reason.
 pub fn commit(context: &Context<'_>, options: &CommitOptions) -> Result<Outcome, Failure> {
     let needs = Needs {
-        words: true,
+        nonempty_query: true,
         build_script: true,
     };
     let ready = ready::check(context, &options.choice, needs)?;
@@ -70,9 +71,11 @@ impl Commit<'_> {
         loop {
             let reply = run.ask(attempt, prompt)?;
             let edits = self.verify(run, reply)?;
+            // Opened before anything changes, so that a log that cannot be written changes nothing.
+            let log = run.log.build(attempt)?;
             self.apply(run, &edits)?;
             changes.remember(&edits);
-            let built = self.build(run, attempt)?;
+            let built = self.build(run, log)?;
             if built.status.passed() {
                 return Ok(changes.summary(attempt));
             }
@@ -109,7 +112,7 @@ impl Commit<'_> {
         self.context.interrupt.check()?;
         let config = self.context.project.config();
         let (root, boot) = (self.context.project.root(), self.context.boot);
-        edit::apply::apply(
+        let left = edit::apply::apply(
             Tree {
                 root,
                 journal: &config,
@@ -117,6 +120,11 @@ impl Commit<'_> {
             },
             edits,
         )?;
+        if let Some(left) = left {
+            run.warn(format!(
+                "the files that were replaced are not all removed yet: {left}"
+            ));
+        }
         let record = EditsRecord {
             written: edits.written().map(|(path, _)| path.to_owned()).collect(),
             removed: edits.removed().map(str::to_owned).collect(),
@@ -126,7 +134,7 @@ impl Commit<'_> {
         Ok(())
     }
 
-    fn build(&self, run: &mut Run<'_>, attempt: Attempt) -> Result<Built, Error> {
+    fn build(&self, run: &mut Run<'_>, mut log: BuildLog<'_>) -> Result<Built, Error> {
         self.context.interrupt.check()?;
         self.context.reporter.event(Event::Building);
         let script = BuildScript {
@@ -136,7 +144,6 @@ impl Commit<'_> {
             clock: self.context.clock,
             interrupt: self.context.interrupt,
         };
-        let mut log = run.log.build(attempt)?;
         let report = match script.run(&mut log) {
             Ok(report) => report,
             Err(error) => {
@@ -156,7 +163,7 @@ impl Commit<'_> {
         run.note(|attempt| attempt.build = Some(record(report.status, report.took)));
         Ok(Built {
             status: report.status,
-            output: with_time_out(output, report.status),
+            output: with_timeout_note(output, report.status),
         })
     }
 }
@@ -177,7 +184,7 @@ fn describe(status: BuildStatus) -> String {
 }
 
 /// The model cannot know from the output alone that the time was over.
-fn with_time_out(output: String, status: BuildStatus) -> String {
+fn with_timeout_note(output: String, status: BuildStatus) -> String {
     let BuildStatus::TimedOut(_) = status else {
         return output;
     };

@@ -33,7 +33,7 @@ pub struct ReportError {
 pub fn consistency(context: &Context<'_>, choice: &ModelChoice) -> Result<Outcome, Failure> {
     // The prompt says itself what to do where the query says nothing.
     let needs = Needs {
-        words: false,
+        nonempty_query: false,
         build_script: false,
     };
     let ready = ready::check(context, choice, needs)?;

@@ -96,7 +96,10 @@ pub fn demo(context: &Context<'_>, directory: Option<&Path>) -> Result<Outcome, 
     } else {
         "cat slug.sh test.sh"
     };
-    let next = format!("see for yourself: cd {} && {look}", shown.display());
+    let next = format!(
+        "see for yourself: cd {} && {look}",
+        quoted(&shown.display().to_string())
+    );
     Ok(Outcome {
         summary,
         log: log.map(below),
@@ -137,6 +140,16 @@ fn choose(here: &Path, named: Option<&Path>) -> Result<PathBuf, DemoError> {
     }
 }
 
+/// A path as a shell takes it for one word.
+fn quoted(path: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "/._-+".contains(c);
+    if path.chars().all(plain) {
+        path.to_owned()
+    } else {
+        format!("'{}'", path.replace('\'', r"'\''"))
+    }
+}
+
 fn is_free(directory: &Path) -> io::Result<bool> {
     match fs::read_dir(directory) {
         Ok(mut entries) => Ok(entries.next().is_none()),
@@ -173,6 +186,16 @@ fn track(root: &Path) -> bool {
     let git = |arguments: &[&str]| {
         let mut command = Command::new("git");
         command.args(arguments).current_dir(root);
+        // Set in hooks and in `rebase --exec`: they would make git work on another repository.
+        for variable in [
+            "GIT_DIR",
+            "GIT_WORK_TREE",
+            "GIT_INDEX_FILE",
+            "GIT_COMMON_DIR",
+            "GIT_OBJECT_DIRECTORY",
+        ] {
+            command.env_remove(variable);
+        }
         command
             .stdin(Stdio::null())
             .stdout(Stdio::null())

@@ -1,7 +1,8 @@
 //! What a user starts: one file each, and what they share.
 //!
 //! A workflow strings the stages together and decides what a stage's outcome means; it does nothing
-//! of a stage's work itself. Workflows never import each other.
+//! of a stage's work itself. Workflows never import each other, but for the demo, which writes a project
+//! and then is the commit workflow.
 
 mod commit;
 mod consistency;

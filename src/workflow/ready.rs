@@ -61,8 +61,8 @@ impl std::error::Error for NotReady {}
 /// What a workflow needs besides the query, the code base and a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Needs {
-    /// A query with words in it.
-    pub words: bool,
+    /// A query that is not empty.
+    pub nonempty_query: bool,
     /// A build script.
     pub build_script: bool,
 }
@@ -177,7 +177,7 @@ fn find_recording(context: &Context<'_>, choice: &ModelChoice) -> Result<Option<
 
 fn query(context: &Context<'_>, needs: Needs) -> Result<String, ProjectProblem> {
     let query = context.project.query()?;
-    if needs.words && query.trim().is_empty() {
+    if needs.nonempty_query && query.trim().is_empty() {
         return Err(ProjectProblem::EmptyQuery);
     }
     Ok(query)
@@ -210,8 +210,14 @@ impl Problems {
     ) -> Option<Box<dyn Model + 'a>> {
         let key = self.note(context.project.key(spec.key_file));
         let endpoint = self.note(Endpoint::of(spec.provider, context.environment));
-        let proxies = self.note(Proxies::from_environment(context.environment));
-        let (key, endpoint, proxies) = (key?, endpoint?, proxies?);
+        let endpoint = endpoint?;
+        // Calls to this machine go straight there, whatever proxy is named.
+        let proxies = if endpoint.is_secure() {
+            self.note(Proxies::from_environment(context.environment))
+        } else {
+            Some(Proxies::default())
+        };
+        let (key, proxies) = (key?, proxies?);
         let interrupt = context.interrupt.clone();
         let timeout = choice.timeout;
         let model = HttpModel::new(

@@ -90,6 +90,8 @@ impl<'c> Run<'c> {
     /// Logs the query, asks the model, and logs the reply or the error in its place.
     pub fn ask(&mut self, attempt: Attempt, prompt: Prompt<'_>) -> Result<Reply, Error> {
         self.context.interrupt.check()?;
+        // What the log shows is what is sent.
+        let prompt = prompt.map(|piece| self.context.redactor.piece(piece));
         self.record.attempts.push(AttemptRecord::new(attempt));
         self.log.query(attempt, &prompt)?;
         let reporter = self.context.reporter;
@@ -102,7 +104,7 @@ impl<'c> Run<'c> {
             attempt,
             messages: prompt.messages(),
         };
-        let answer = self.model.ask(&request, &Told { reporter });
+        let answer = self.model.ask(&request, &ReportingListener { reporter });
         let took = self.context.clock.elapsed().saturating_sub(before);
         self.note(|record| record.seconds = Seconds(took));
         let answer = match answer {
@@ -148,6 +150,13 @@ impl<'c> Run<'c> {
     /// Logs an error in the place of the reply. The error is the news: that it could not be logged
     /// is a warning beside it.
     fn without_reply(&mut self, attempt: Attempt, error: ModelError) -> Error {
+        if let Some((finish, spent)) = error.spent() {
+            self.note(|record| {
+                record.finish = Some(finish.to_owned());
+                record.usage = spent.usage;
+            });
+            self.record.model_version.clone_from(&spent.model_version);
+        }
         let answered = error
             .answer()
             .map_or(Ok(()), |answer| self.log.answer(attempt, answer));
@@ -196,11 +205,11 @@ impl<'c> Run<'c> {
 }
 
 /// Passes on what happens during a call.
-struct Told<'c> {
+struct ReportingListener<'c> {
     reporter: &'c dyn Reporter,
 }
 
-impl Listener for Told<'_> {
+impl Listener for ReportingListener<'_> {
     fn retrying(&self, next_try: u32, wait: Duration, reason: &str) {
         self.reporter.event(Event::Retrying {
             next_try,

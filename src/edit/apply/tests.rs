@@ -36,14 +36,18 @@ impl Scene {
 
     fn apply(&self, edits: &VerifiedEdits) -> Result<(), ApplyError> {
         let boot = Boot::default();
+        let root = self.root.path();
         apply(
             Tree {
-                root: self.root.path(),
+                root,
                 journal: self.journal.path(),
                 boot: &boot,
             },
             edits,
         )
+        .map(|left| {
+            assert!(left.is_none(), "{left:?}");
+        })
     }
 
     fn recover(&self) -> Result<Option<Recovered>, RecoverError> {
