@@ -138,5 +138,38 @@ fn a_build_that_destroys_itself_is_a_local_fault() {
         .build("rm build.sh; exit 1")
         .run(&[])
         .exits(6);
-    run.says(&["cannot start `build.sh`: `build.sh` is missing"]);
+    run.says(&[
+        "cannot start `build.sh`: `build.sh` is missing",
+        "what was applied is still there",
+    ]);
+}
+
+#[test]
+fn what_filters_and_background_jobs_still_print_belongs_to_the_output() {
+    let server = ModelServer::gemini(&[NOTHING]);
+    let build =
+        "(sleep 0.05; echo from a job) & { echo from a filter; exit 3; } | sed -u 's/^/[x] /'";
+    let run = TestProject::new()
+        .with(&server)
+        .build(build)
+        .run(&[])
+        .exits(0);
+    let log = run.logged("initial-build.txt");
+    assert!(
+        log.contains("[x] from a filter\n") && log.contains("from a job\n"),
+        "{log}"
+    );
+}
+
+#[test]
+fn a_log_that_cannot_be_written_changes_nothing() {
+    // The first build takes the place of the second one's log.
+    let server = ModelServer::gemini(&["^^^a\n1\n^^^end\n", "^^^a\n2\n^^^end\n"]);
+    let build = "for run in logs/*; do mkdir $run/repair-query-1-build.txt; done; exit 1";
+    let project = TestProject::new().with(&server).build(build);
+    project
+        .run(&[])
+        .exits(6)
+        .says(&["cannot write", "repair-query-1-build.txt"]);
+    assert_eq!(project.read("a"), "1\n");
 }

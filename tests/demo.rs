@@ -68,3 +68,25 @@ fn it_overwrites_nothing() {
     }
     assert_eq!(project.tree(), before);
 }
+
+#[test]
+fn it_leaves_other_repositories_alone() {
+    let project = TestProject::new();
+    let git = |arguments: &[&str]| {
+        let output = Command::new("git")
+            .args(arguments)
+            .current_dir(project.path(""))
+            .output()
+            .unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    git(&["init", "--quiet"]);
+    git(&["add", "src/main.rs"]);
+    let repository = project.path(".git");
+    let mut command = project.command(&["demo", "--quiet", "elsewhere"]);
+    command
+        .env("GIT_DIR", &repository)
+        .env("GIT_INDEX_FILE", repository.join("index"));
+    assert!(command.output().unwrap().status.success());
+    assert_eq!(git(&["ls-files"]), "src/main.rs\n");
+}

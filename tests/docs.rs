@@ -109,37 +109,68 @@ fn the_readme_names_every_flag_and_every_exit_code() {
 }
 
 #[test]
-fn the_rollup_script_rolls_up_this_project() {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("codeRollup.sh");
+fn the_rollup_script_takes_every_text_file_that_git_tracks() {
+    let script = fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("codeRollup.sh")).unwrap();
+    let sneaky = "x\nagent-config/gemini-key.txt";
     let project = TestProject::new()
+        .file("codeRollup.sh", script)
+        .mode("codeRollup.sh", 0o755)
         .file("binary", b"a\0b")
-        .file("no newline", "x");
+        .file("late", [b"x".repeat(100_000), b"\0".to_vec()].concat())
+        .file("latin", b"caf\xe9\n")
+        .file("no newline", "x")
+        .file("-rf", "dash\n")
+        .file("--help", "help\n")
+        .file("caf\u{e9}", "accent\n")
+        .file(sneaky, "sneaky\n");
     let git = |arguments: &[&str]| {
-        assert!(
-            Command::new("git")
-                .args(arguments)
-                .current_dir(project.path(""))
-                .status()
-                .unwrap()
-                .success()
-        );
+        let status = Command::new("git")
+            .args(arguments)
+            .current_dir(project.path(""))
+            .status()
+            .unwrap();
+        assert!(status.success());
     };
     git(&["init", "-q"]);
-    git(&[
-        "add",
-        "--",
+    let tracked = [
         ".gitignore",
         "src/main.rs",
         "binary",
+        "late",
+        "latin",
         "no newline",
-    ]);
+        "-rf",
+        "--help",
+        "caf\u{e9}",
+        sneaky,
+    ];
+    git(&[&["add", "--"], &tracked[..]].concat());
+    let elsewhere = tempfile::tempdir().unwrap();
+    let script = project.path("codeRollup.sh");
     assert!(
-        Command::new(script)
-            .current_dir(project.path(""))
+        Command::new(&script)
+            .current_dir(elsewhere.path())
             .status()
             .unwrap()
             .success()
     );
-    let expected = "--- .gitignore ---\n/agent-config\n/logs\n/target\n--- no newline ---\nx\n--- src/main.rs ---\nfn main() {}\n";
+    let expected = format!(
+        "--- --help ---\nhelp\n--- -rf ---\ndash\n--- .gitignore ---\n/agent-config\n/logs\n/target\n\
+         --- caf\u{e9} ---\naccent\n--- no newline ---\nx\n--- src/main.rs ---\nfn main() {{}}\n--- {sneaky} ---\nsneaky\n"
+    );
     assert_eq!(project.read("agent-config/codeRollup.txt"), expected);
+    fs::remove_dir_all(project.path(".git")).unwrap();
+    assert!(
+        !Command::new(&script)
+            .env("GIT_CEILING_DIRECTORIES", "/")
+            .output()
+            .unwrap()
+            .status
+            .success()
+    );
+    assert_eq!(
+        project.read("agent-config/codeRollup.txt"),
+        expected,
+        "a rollup that fails leaves the old one"
+    );
 }

@@ -27,7 +27,7 @@ fn fails(answers: Vec<Answer>, arguments: &[&str], expected: &[&str]) -> (Finish
     );
     assert_eq!(run.result()["exit"]["name"], "model-failed");
     assert_eq!(
-        run.result()["attempts"][0]["finish"],
+        run.result()["attempts"][0]["edits"],
         serde_json::Value::Null
     );
     (run, server)
@@ -47,6 +47,10 @@ fn a_reply_that_is_not_whole_is_never_applied() {
         let mut answer = gemini(text);
         answer["candidates"][0]["finishReason"] = finish.into();
         let (run, _) = fails(vec![Answer::json(&answer)], &[], &[&format!("`{finish}`")]);
+        // It was billed all the same.
+        assert_eq!(run.result()["attempts"][0]["finish"], finish);
+        assert_eq!(run.result()["attempts"][0]["usage"]["output_tokens"], 20);
+        assert_eq!(run.result()["model_version"], "gemini-2.5-pro-test");
         assert_eq!(
             run.logged("initial-query-response.json"),
             answer.to_string()
@@ -283,4 +287,68 @@ fn https_goes_through_the_proxy_that_the_environment_names() {
     project.run(&["--timeout", "5s"]).exits(4);
     assert_eq!(proxy.requests()[0].line, "CONNECT api.invalid:443 HTTP/1.1");
     assert!(proxy.requests()[0].header("x-goog-api-key").is_none());
+}
+
+#[test]
+fn the_last_failure_is_told_when_there_is_no_time_for_another_try() {
+    let busy = || {
+        Answer::new(
+            503,
+            &[],
+            "{\"error\": {\"message\": \"overloaded\", \"status\": \"UNAVAILABLE\"}}",
+        )
+    };
+    let answers = vec![busy(), busy(), busy()];
+    let (run, _) = fails(
+        answers,
+        &["--timeout", "1s"],
+        &[
+            "`503` `UNAVAILABLE`: overloaded",
+            "the next try would come in",
+        ],
+    );
+    assert!(
+        run.logged("initial-query-response.json")
+            .contains("overloaded")
+    );
+}
+
+#[test]
+fn an_answer_that_comes_before_the_upload_is_over_is_read() {
+    // The server answers after the head and closes; what the client still sends meets a closed door.
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://127.0.0.1:{}", listener.local_addr().unwrap().port());
+    let server = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut head = [0; 100];
+        std::io::Read::read_exact(&mut stream, &mut head).unwrap();
+        let answer = b"HTTP/1.1 413 Too Large\r\ncontent-length: 33\r\nconnection: close\r\n\r\n{\"error\": {\"message\": \"too big\"}}";
+        std::io::Write::write_all(&mut stream, answer).unwrap();
+    });
+    let project = TestProject::new()
+        .variable("GOOGLE_GEMINI_BASE_URL", &url)
+        .file("agent-config/codeRollup.txt", "x\n".repeat(10_000_000));
+    project
+        .run(&["--timeout", "30s"])
+        .exits(4)
+        .says(&["answered `413`"]);
+    server.join().unwrap();
+}
+
+#[test]
+fn odd_figures_do_not_make_a_reply_worse() {
+    let mut answer = gemini("Nothing to do.");
+    answer["usageMetadata"] =
+        json!({"promptTokenCount": 1.5, "candidatesTokenCount": -1, "thoughtsTokenCount": "x"});
+    let server = ModelServer::start([Answer::json(&answer)]);
+    let run = TestProject::new().with(&server).run(&[]).exits(0);
+    assert_eq!(run.result()["attempts"][0]["usage"]["input_tokens"], 0);
+}
+
+#[test]
+fn what_a_vendor_says_cannot_move_the_cursor() {
+    let mut answer = gemini("x");
+    answer["candidates"][0]["finishReason"] = "\u{1b}[2J\u{7}BAD".into();
+    let (run, _) = fails(vec![Answer::json(&answer)], &[], &["BAD"]);
+    assert!(!run.stderr.contains(['\u{1b}', '\u{7}']), "{}", run.stderr);
 }

@@ -98,7 +98,7 @@ fn only_the_chosen_models_key_is_needed() {
 #[test]
 fn each_fault_of_the_build_script_has_its_own_message() {
     type Change = fn(TestProject) -> TestProject;
-    let faults: [(Change, &str); 8] = [
+    let faults: [(Change, &str); 9] = [
         (
             |p| p.mode("build.sh", 0o644),
             "`build.sh` is not executable",
@@ -117,11 +117,15 @@ fn each_fault_of_the_build_script_has_its_own_message() {
         ),
         (
             |p| p.file("build.sh", "#!/no/such/shell\n"),
-            "`/no/such/shell`, is not on this machine",
+            "`/no/such/shell`, is no program on this machine",
         ),
         (
             |p| p.file("build.sh", "#!/usr/bin/env no-such-shell\n"),
-            "`no-such-shell`, is not on this machine",
+            "`no-such-shell`, is no program on this machine",
+        ),
+        (
+            |p| p.file("build.sh", "#!/tmp\n"),
+            "`/tmp`, is no program on this machine",
         ),
         (
             |p| p.without("build.sh").file("build.sh/x", ""),
@@ -171,7 +175,12 @@ fn a_base_url_that_would_send_the_key_in_clear_is_refused() {
         )
         .says(&["GOOGLE_GEMINI_BASE_URL", "hint:"]);
     }
-    not_ready(|project| project.variable("HTTPS_PROXY", "gopher://x"), &[]).says(&["HTTPS_PROXY"]);
+    let secure = |project: TestProject| {
+        project
+            .variable("GOOGLE_GEMINI_BASE_URL", "https://api.invalid")
+            .variable("HTTPS_PROXY", "gopher://x")
+    };
+    not_ready(secure, &[]).says(&["HTTPS_PROXY", "hint:"]);
 }
 
 #[test]
@@ -182,4 +191,14 @@ fn an_empty_code_base_is_a_code_base() {
         .file("agent-config/codeRollup.txt", "")
         .run(&[])
         .exits(0);
+}
+
+#[test]
+fn an_ignore_file_that_takes_the_key_back_is_noticed() {
+    let takes_back = |project: TestProject| {
+        project
+            .file(".gitignore", "/agent-config/*\n")
+            .file("agent-config/.gitignore", "!gemini-key.txt\n")
+    };
+    not_ready(takes_back, &[]).says(&["does not ignore `/agent-config`"]);
 }

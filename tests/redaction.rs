@@ -131,3 +131,45 @@ fn the_report_is_censored() {
         "Found [REDACTED]Zz."
     );
 }
+
+#[test]
+fn keys_in_a_reply_do_not_travel_back_with_the_repair() {
+    let reply = format!("^^^src/{GEMINI_KEY}.txt\nkey = {OPENAI_KEY}\n^^^end\n");
+    let server = ModelServer::gemini(&[&reply, "^^^ok\n^^^end\n"]);
+    let run = TestProject::new()
+        .with(&server)
+        .build("test -e ok")
+        .run(&[])
+        .exits(0);
+    shows_no_key(&run);
+    let repair = server.requests()[1].user();
+    assert!(
+        repair.contains("--- FILE REPLACEMENT src/[REDACTED]Zz.txt ---\nkey = [REDACTED]Yy\n"),
+        "{repair}"
+    );
+    assert!(run.logged("repair-query-1.txt").ends_with(&repair));
+}
+
+#[test]
+fn a_key_on_the_command_line_is_censored() {
+    let project = TestProject::new().variable("GEMINI_API_KEY", FROM_ENVIRONMENT);
+    let run = project.run(&["--timeout", FROM_ENVIRONMENT]).exits(2);
+    assert!(
+        !run.stderr.contains(FROM_ENVIRONMENT) && run.stderr.contains("[REDACTED]Xx"),
+        "{}",
+        run.stderr
+    );
+}
+
+#[test]
+fn placeholders_in_the_environment_are_no_keys() {
+    let server = ModelServer::gemini(&["Nothing to do."]);
+    let project = TestProject::new()
+        .with(&server)
+        .variable("OPENAI_API_KEY", "none");
+    project
+        .file("agent-config/codeRollup.txt", "x.is_none()\n")
+        .run(&[])
+        .exits(0);
+    assert!(server.requests()[0].user().contains("x.is_none()"));
+}

@@ -100,6 +100,7 @@ fn a_recorded_failure_fails_again() {
     let replayed = offline(&recorded, fresh())
         .run(&["--replay", "recorded"])
         .exits(4);
+    logs_the_same(&replayed, &recorded);
     replayed.says(&["answered `400`: too long"]);
 }
 
@@ -140,5 +141,28 @@ fn a_report_is_replayed_too() {
     assert_eq!(
         again.read("agent-config/consistency-report.txt"),
         "A report."
+    );
+}
+
+#[test]
+fn a_recorded_error_counts_whatever_its_answer_says() {
+    // A status that says no with a body that looks like a reply.
+    let body = crate::support::gemini("^^^a\n1\n^^^end\n");
+    let server = ModelServer::start([Answer::error(400, &body)]);
+    let recorded = fresh().with(&server).run(&[]).exits(4);
+    let again = offline(&recorded, fresh());
+    logs_the_same(&again.run(&["--replay", "recorded"]).exits(4), &recorded);
+    assert!(!again.path("a").exists());
+}
+
+#[test]
+fn a_reply_that_begins_like_an_error_is_a_reply() {
+    let server = ModelServer::gemini(&["ERROR\nis what I found.\n^^^ok\n^^^end\n"]);
+    let recorded = fresh().with(&server).run(&[]).exits(0);
+    logs_the_same(
+        &offline(&recorded, fresh())
+            .run(&["--replay", "recorded"])
+            .exits(0),
+        &recorded,
     );
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use super::error::one_line;
 use super::{
     ModelError, ModelSpec, Reply, Spent, VendorError, Wire, json_text, lenient_count, parse_answer,
     parse_failure, parse_sentence,
@@ -172,7 +173,9 @@ impl Wire for Gemini {
             .prompt_feedback
             .and_then(|feedback| feedback.block_reason)
         {
-            return Err(ModelError::Blocked { reason });
+            return Err(ModelError::Blocked {
+                reason: one_line(&reason),
+            });
         }
         let spent = Spent {
             usage: answer.usage_metadata.map(Usage::from),
@@ -184,7 +187,7 @@ impl Wire for Gemini {
                 spent: spent.into(),
             });
         };
-        let Some(finish) = candidate.finish_reason else {
+        let Some(finish) = candidate.finish_reason.as_deref().map(one_line) else {
             return Err(ModelError::Unfinished);
         };
         if finish != STOP {

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::error::one_line;
 use super::{
     ModelError, ModelSpec, Reply, Spent, VendorError, Wire, json_text, lenient_count, parse_answer,
     parse_failure, parse_sentence,
@@ -131,10 +132,10 @@ impl Wire for OpenAi {
         });
         if let Some(text) = message.refusal.filter(|refusal| !refusal.trim().is_empty()) {
             return Err(ModelError::Refused {
-                text: super::error::one_line(&text),
+                text: one_line(&text),
             });
         }
-        let Some(finish) = choice.finish_reason else {
+        let Some(finish) = choice.finish_reason.as_deref().map(one_line) else {
             return Err(ModelError::Unfinished);
         };
         if finish != STOP {

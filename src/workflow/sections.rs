@@ -1,6 +1,8 @@
 //! Finds the five sections of a consistency report. Pure.
 
-use regex::Regex;
+use std::cmp::Reverse;
+
+use regex::{Captures, Regex};
 
 use crate::record::SectionRecord;
 
@@ -13,22 +15,21 @@ pub const TITLES: [&str; 5] = [
     "Suggestions and Other Important Commentary",
 ];
 
-/// How surely a line is a heading; the surest lines count.
+/// What speaks for a line being a section's heading; more is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Sureness {
-    /// The title alone, perhaps with a number or a bullet: an entry of a list looks the same.
-    Bare,
-    /// The title in bold, or underlined.
-    Marked,
-    /// A Markdown heading.
-    Heading,
+struct Evidence {
+    /// Text follows, and not just another title, as in a table of contents.
+    has_content: bool,
+    /// It is marked as a heading: by Markdown best, else in bold, or underlined.
+    marked: u8,
 }
 
 /// The line ranges of all sections, in the order of [`TITLES`]. A section goes up to the next one's
 /// heading, or to the end.
 pub fn find(report: &str) -> Vec<SectionRecord> {
     let lines: Vec<&str> = report.lines().collect();
-    let headings = TITLES.map(|title| heading_line(&lines, title));
+    let titles = candidates(&lines);
+    let headings = std::array::from_fn::<_, 5, _>(|title| heading_line(&lines, &titles, title));
     let section = |(title, heading): (&&'static str, &Option<usize>)| {
         let next = heading.and_then(|line| {
             headings
@@ -48,53 +49,83 @@ pub fn find(report: &str) -> Vec<SectionRecord> {
     TITLES.iter().zip(&headings).map(section).collect()
 }
 
-/// The line, from 1 on, of the section's heading: of the surest candidates the last, since a table
-/// of contents comes first.
-fn heading_line(lines: &[&str], title: &str) -> Option<usize> {
-    let heading = Heading::of(title)?;
-    let candidates = lines.iter().enumerate().filter_map(|(index, line)| {
-        Some((
-            heading.sureness(line, lines.get(index + 1).copied())?,
-            index + 1,
-        ))
-    });
-    candidates.max().map(|(_, line)| line)
-}
-
-struct Heading {
-    pattern: Regex,
-    underline: Regex,
-}
-
-impl Heading {
-    fn of(title: &str) -> Option<Self> {
-        // Words may be joined by hyphens ("Self-Consistency") and separated by any blanks.
-        let words = title
-            .split(' ')
-            .map(regex::escape)
-            .collect::<Vec<_>>()
-            .join(r"[\s-]+");
-        let number = r"(?:section\s+)?(?:(?:\d+|[ivx]+|[a-e])[.):]?\s+)?";
-        let pattern = format!(
-            r"(?i)^\s*(?<hash>\#{{1,6}}\s*)?(?:[-+*]\s+)?{number}(?<bold>\*\*|__)?{number}{words}:?(?:\*\*|__)?:?\s*\#*\s*$"
-        );
-        Some(Self {
-            pattern: Regex::new(&pattern).ok()?,
-            underline: Regex::new(r"^\s*[=~-]{3,}\s*$").ok()?,
-        })
-    }
-
-    fn sureness(&self, line: &str, next: Option<&str>) -> Option<Sureness> {
-        let found = self.pattern.captures(line)?;
-        let underlined = next.is_some_and(|next| self.underline.is_match(next));
-        Some(if found.name("hash").is_some() {
-            Sureness::Heading
-        } else if found.name("bold").is_some() || underlined {
-            Sureness::Marked
+/// For each line the title that it consists of, by its index, and how it is marked. Lines of code
+/// blocks are quotes, and no headings.
+fn candidates(lines: &[&str]) -> Vec<Option<(usize, u8)>> {
+    let patterns = TITLES.map(title_pattern);
+    let mut in_code = false;
+    let mut found = Vec::with_capacity(lines.len());
+    for (index, line) in lines.iter().enumerate() {
+        let is_fence = line.trim_start().starts_with("```");
+        in_code ^= is_fence;
+        let title = if in_code || is_fence {
+            None
         } else {
-            Sureness::Bare
-        })
+            patterns.iter().enumerate().find_map(|(title, pattern)| {
+                Some((
+                    title,
+                    mark(&pattern.captures(line)?, lines.get(index + 1).copied()),
+                ))
+            })
+        };
+        found.push(title);
     }
+    found
+}
+
+fn mark(heading: &Captures<'_>, next: Option<&str>) -> u8 {
+    let is_underline = |line: &str| {
+        let line = line.trim();
+        line.len() >= 3
+            && ["=", "-", "~"]
+                .iter()
+                .any(|mark| line.trim_matches(|c| mark.contains(c)).is_empty())
+    };
+    if heading.name("hash").is_some() {
+        2
+    } else {
+        u8::from(heading.name("bold").is_some() || next.is_some_and(is_underline))
+    }
+}
+
+/// The line, from 1 on, of the heading of the title of that index: of the candidates with the best
+/// evidence the first.
+fn heading_line(lines: &[&str], titles: &[Option<(usize, u8)>], title: usize) -> Option<usize> {
+    let has_content = |index: usize| {
+        let is_text = |at: &usize| lines[*at].chars().any(char::is_alphanumeric);
+        (index + 1..lines.len())
+            .find(is_text)
+            .is_some_and(|at| titles[at].is_none())
+    };
+    let evidence = titles.iter().enumerate().filter_map(|(index, found)| {
+        let (found, marked) = (*found)?;
+        let evidence = Evidence {
+            has_content: has_content(index),
+            marked,
+        };
+        (found == title).then_some((evidence, Reverse(index)))
+    });
+    evidence.max().map(|(_, Reverse(index))| index + 1)
+}
+
+/// Matches a line that consists of the title, however it is numbered and decorated.
+#[expect(
+    clippy::expect_used,
+    reason = "made of constants, and compiled by every test below"
+)]
+fn title_pattern(title: &str) -> Regex {
+    // Words may be joined by hyphens ("Self-Consistency") and separated by any blanks.
+    let words = title
+        .split(' ')
+        .map(regex::escape)
+        .collect::<Vec<_>>()
+        .join(r"[\s-]+");
+    let number =
+        r"(?:\(?(?:[0-9]+|[ivx]+|[a-e]|one|two|three|four|five)(?:\\?[.):]|\s*[-–—:])?[*_]*\s+)?";
+    let pattern = format!(
+        r"(?i)^\s*(?<hash>\#{{1,6}}\s*)?(?:[-+*]\s+)?(?<bold>\*{{1,3}}|_{{1,3}})?(?:section\s+)?{number}(?:[-–—]\s*)?[*_]*{words}[:.]?[*_]*[:.]?\s*\#*\s*$"
+    );
+    Regex::new(&pattern).expect("a valid pattern")
 }
 
 #[cfg(test)]
@@ -119,7 +150,7 @@ mod tests {
 
     #[test]
     fn sections_are_found_in_the_forms_that_models_write() {
-        let forms: [fn(usize, &str) -> String; 9] = [
+        let forms: [fn(usize, &str) -> String; 19] = [
             |_, title| title.to_owned(),
             |_, title| format!("# {title}"),
             |n, title| format!("## {n}. {title}"),
@@ -129,6 +160,16 @@ mod tests {
             |_, title| format!("+ {title}"),
             |_, title| title.to_uppercase(),
             |_, title| format!("{title}\n====="),
+            |n, title| format!("**{n}.** {title}"),
+            |n, title| format!("({n}) {title}"),
+            |n, title| format!("{n} - {title}"),
+            |n, title| format!("Section {n} - {title}"),
+            |n, title| format!("## Section {n} \u{2014} {title}"),
+            |_, title| format!("Section One: {title}"),
+            |_, title| format!("*{title}*"),
+            |_, title| format!("***{title}***"),
+            |_, title| format!("{title}."),
+            |n, title| format!("## {n}\\. {title}"),
         ];
         for form in forms {
             let report: String = (1..)
@@ -153,6 +194,28 @@ mod tests {
         let found = ranges(&format!("{contents}\n{body}"));
         assert_eq!(found[0], Some((7, 9)));
         assert_eq!(found[4], Some((19, 21)));
+    }
+
+    #[test]
+    fn lists_of_the_titles_and_quotes_are_not_the_sections() {
+        let list: String = TITLES
+            .iter()
+            .map(|title| format!("**{title}**\n"))
+            .collect();
+        let body: String = TITLES
+            .iter()
+            .map(|title| format!("{title}\n\ntext\n\n"))
+            .collect();
+        let quote = "```\n# User Specification Self Consistency\nquoted\n```\n";
+        let expected = |first: usize| (0..5).map(|n| first + n * 4).collect::<Vec<_>>();
+        for (report, first) in [
+            (format!("{list}\n{body}"), 7),
+            (format!("{body}Covered were:\n{list}"), 1),
+            (format!("{body}{quote}"), 1),
+        ] {
+            let found: Vec<usize> = find(&report).iter().filter_map(|s| s.first_line).collect();
+            assert_eq!(found, expected(first), "{report}");
+        }
     }
 
     #[test]

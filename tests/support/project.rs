@@ -117,7 +117,8 @@ impl TestProject {
             return Vec::new();
         };
         let mut runs: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
-        runs.sort();
+        // By age: names of one second do not sort as they were made.
+        runs.sort_by_key(|run| (fs::metadata(run).unwrap().modified().unwrap(), run.clone()));
         runs
     }
 
@@ -187,10 +188,10 @@ impl Finished {
                 .into_owned()
         };
         let entries = fs::read_dir(&folder).into_iter().flatten();
-        let files = entries.map(|entry| {
-            let path = entry.unwrap().path();
-            (name(&path), fs::read(&path).unwrap())
-        });
+        let paths = entries
+            .map(|entry| entry.unwrap().path())
+            .filter(|path| path.is_file());
+        let files = paths.map(|path| (name(&path), fs::read(&path).unwrap()));
         Self {
             code,
             stdout,

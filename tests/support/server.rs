@@ -109,7 +109,7 @@ impl Recorded {
     }
 }
 
-/// The server. It answers its script's answers, one a request, and 500 when there are no more.
+/// The server. It answers its script's answers, one a request, and 400 when there are no more.
 pub struct ModelServer {
     port: u16,
     requests: Arc<Mutex<Vec<Recorded>>>,
