@@ -12,4 +12,5 @@ step cargo fmt --check
 step cargo clippy --locked --all-targets -- -D warnings
 RUSTDOCFLAGS="-D warnings" step cargo doc --locked --no-deps --document-private-items
 step cargo build --locked
+step sh tests/plain_build.sh
 step cargo test --locked

@@ -8,8 +8,8 @@ use std::io::{self, Write as _};
 use std::sync::Mutex;
 use std::time::Duration;
 
-use console::Style;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use console::{Style, Term};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle, TermLike};
 
 use crate::record::{Attempt, EditsRecord, Usage};
 use crate::secret::Redactor;
@@ -134,7 +134,10 @@ impl<'r> Console<'r> {
             self.line(label, Style::new(), text);
             return;
         }
-        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+        let bar = ProgressBar::with_draw_target(
+            None,
+            ProgressDrawTarget::term_like_with_hz(Box::new(Narrow(Term::stderr())), 10),
+        );
         // A template that indicatif does not take would only look plainer.
         if let Ok(style) = ProgressStyle::with_template("{spinner} {prefix:>6}  {msg}  {elapsed}") {
             bar.set_style(style);
@@ -276,6 +279,50 @@ impl Reporter for Console<'_> {
         if let Some(log) = log {
             self.print("log: ", log);
         }
+    }
+}
+
+/// A terminal that is a little narrower than it is. The spinner's line is filled up to the end, where
+/// the `^C` that the terminal echoes would begin a new line, and clearing would clear that one.
+#[derive(Debug)]
+struct Narrow(Term);
+
+impl TermLike for Narrow {
+    fn width(&self) -> u16 {
+        const ECHO: u16 = 4;
+        self.0.size().1.saturating_sub(ECHO)
+    }
+
+    fn move_cursor_up(&self, lines: usize) -> io::Result<()> {
+        self.0.move_cursor_up(lines)
+    }
+
+    fn move_cursor_down(&self, lines: usize) -> io::Result<()> {
+        self.0.move_cursor_down(lines)
+    }
+
+    fn move_cursor_right(&self, columns: usize) -> io::Result<()> {
+        self.0.move_cursor_right(columns)
+    }
+
+    fn move_cursor_left(&self, columns: usize) -> io::Result<()> {
+        self.0.move_cursor_left(columns)
+    }
+
+    fn write_line(&self, line: &str) -> io::Result<()> {
+        self.0.write_line(line)
+    }
+
+    fn write_str(&self, text: &str) -> io::Result<()> {
+        self.0.write_str(text)
+    }
+
+    fn clear_line(&self) -> io::Result<()> {
+        self.0.clear_line()
+    }
+
+    fn flush(&self) -> io::Result<()> {
+        self.0.flush()
     }
 }
 
