@@ -78,7 +78,10 @@ fn many_files(what: &str, count: usize, size: usize, rounds: usize) {
                 .success()
         );
     };
-    tar(&["cf", "all.tar", "--exclude=all.tar", "."]);
+    let folder = tempfile::tempdir().unwrap();
+    let packed = folder.path().join("all.tar");
+    let packed = packed.to_str().unwrap();
+    tar(&["cf", packed, "."]);
     let (mut runs, mut unpackings) = (Vec::new(), Vec::new());
     // Nothing is deleted in between: ext4 is slow to give out inodes that were just freed.
     let mut used = Vec::new();
@@ -88,7 +91,7 @@ fn many_files(what: &str, count: usize, size: usize, rounds: usize) {
         runs.push(overhead(&project));
         let into = tempfile::tempdir().unwrap();
         let started = Instant::now();
-        tar(&["xf", "all.tar", "-C", into.path().to_str().unwrap()]);
+        tar(&["xf", packed, "-C", into.path().to_str().unwrap()]);
         unpackings.push(started.elapsed());
         used.push((project, into));
     }

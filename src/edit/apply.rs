@@ -1,14 +1,14 @@
-//! Puts verified edits on the disk, all or nothing, whatever happens to the machine.
+//! Puts verified edits on the disk, all or nothing, even if the program is killed part-way.
 //!
 //! Writes below the root, and the journal. Each file is first written beside its target, under a
 //! name of its own, and renamed into place when all of them are written; so nobody ever sees half a
 //! file, and a full disk is noticed before anything has changed. A new directory is made as a whole
 //! and gets into place by one rename. A file that is replaced takes the staged name until the end.
 //! The journal says what is under way from before the first change until after the last, so that an
-//! error, a kill or a power cut part-way is undone: see `recovery`. All of it goes through directory
+//! error or a kill part-way is undone: see `recovery`. (Nothing is flushed to the disk on the way: a
+//! power cut may still lose what the kernel has not written.) All of it goes through directory
 //! handles that cannot lead out of the root.
 
-use std::collections::BTreeSet;
 use std::fs::{File, Permissions};
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::io::{self, Write as _};
@@ -18,7 +18,7 @@ use std::os::unix::fs::{PermissionsExt as _, fchown};
 use std::path::{Path, PathBuf};
 use std::thread;
 
-use rustix::fs::{Mode, OFlags, fsync, openat};
+use rustix::fs::{Mode, OFlags, openat};
 use rustix::io::Errno;
 
 use super::beneath::{Root, split};
@@ -32,8 +32,6 @@ use crate::environment::Boot;
 const THREADS: usize = 2;
 /// From this many files on.
 const MANY_FILES: usize = 64;
-/// Up to this many files are made durable one by one; beyond, the file system as a whole is quicker.
-const SYNCED_SINGLY: usize = 16;
 
 /// Why a reply was not applied.
 #[derive(Debug, thiserror::Error)]
@@ -242,8 +240,7 @@ impl<'e> Plan<'e> {
         for installed in in_parallel(self.units.len(), |units| self.install(units)) {
             installed?;
         }
-        self.make_durable()
-            .map_err(failed("make durable what was written to", "."))
+        Ok(())
     }
 
     /// Makes the new directories, under their staged names.
@@ -271,7 +268,7 @@ impl<'e> Plan<'e> {
                 let (parent, name) = split(&self.staged[slot]);
                 let staged = directory.at(self.root, parent).map_err(io::Error::from);
                 staged
-                    .and_then(|directory| self.write_new(directory, name, content, edit.present()))
+                    .and_then(|directory| Self::write_new(directory, name, content, edit.present()))
                     .map_err(failed("write", edit.path()))?;
             }
         }
@@ -280,7 +277,6 @@ impl<'e> Plan<'e> {
 
     /// Writes a file that must not exist. One that is to replace another gets its mode and owner.
     fn write_new(
-        &self,
         directory: BorrowedFd<'_>,
         name: &str,
         content: &str,
@@ -299,11 +295,7 @@ impl<'e> Plan<'e> {
             let _ = fchown(&file, Some(user), Some(group));
             file.set_permissions(Permissions::from_mode(present.mode))?;
         }
-        if self.edits.len() <= SYNCED_SINGLY {
-            file.sync_all()
-        } else {
-            Ok(())
-        }
+        Ok(())
     }
 
     /// Puts units into their places, up to the first that fails.
@@ -324,28 +316,6 @@ impl<'e> Plan<'e> {
                 Action::Remove => place.remove(self.edits[unit.edits.start].present()),
             };
             put.map_err(|Failed { action, source }| failed(action, unit.target)(source))?;
-        }
-        Ok(())
-    }
-
-    /// Waits until what was written and renamed is on the disk.
-    fn make_durable(&self) -> Result<(), Errno> {
-        if self.edits.len() > SYNCED_SINGLY && self.root.sync_file_system()? {
-            return Ok(());
-        }
-        let parents = |paths: &mut dyn Iterator<Item = &str>| -> BTreeSet<String> {
-            paths.map(|path| split(path).0.to_owned()).collect()
-        };
-        let mut directories = parents(&mut self.units.iter().map(|unit| unit.target));
-        // The files' own directories, by the names that they have by now.
-        directories.append(&mut parents(&mut self.edits.iter().map(VerifiedEdit::path)));
-        for directory in directories {
-            match self.root.directory(&directory) {
-                Ok(handle) => fsync(handle)?,
-                // A directory that only lost files may be gone.
-                Err(Errno::NOENT) => {}
-                Err(errno) => return Err(errno),
-            }
         }
         Ok(())
     }

@@ -57,18 +57,6 @@ impl Root {
         }
     }
 
-    /// Waits until the whole file system is on the disk; says whether there is a way to.
-    pub fn sync_file_system(&self) -> Result<bool, Errno> {
-        #[cfg(target_os = "linux")]
-        {
-            rustix::fs::syncfs(&self.0).map(|()| true)
-        }
-        #[cfg(not(target_os = "linux"))]
-        {
-            Ok(false)
-        }
-    }
-
     #[cfg(target_os = "linux")]
     fn open_beneath(&self, path: &str) -> Result<OwnedFd, Errno> {
         use rustix::fs::{ResolveFlags, openat2};

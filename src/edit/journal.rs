@@ -1,11 +1,11 @@
 //! The journal of an application that is under way, and what it says.
 //!
 //! Writes two files in a directory that neither replies nor builds write to. Guarantees that the
-//! journal is whole and on the disk before anything else is changed, and that the moment when the new
+//! journal is whole and in its place before anything else is changed, and that the moment when the new
 //! tree counts is one rename.
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::Stat;
@@ -199,7 +199,7 @@ impl<'d> Journal<'d> {
         let path = journal.path();
         let written = write_new(&directory.join(UNFINISHED), record)
             .and_then(|()| fs::rename(directory.join(UNFINISHED), &path));
-        match written.and_then(|()| sync_directory(directory)) {
+        match written {
             Ok(()) => Ok(journal),
             Err(source) => {
                 // Should one be there all the same, it speaks of nothing that has happened.
@@ -255,7 +255,7 @@ impl<'d> Journal<'d> {
     /// Makes the new tree the one that counts.
     ///
     /// # Errors
-    /// When that cannot be made durable; the old tree then counts.
+    /// When the rename fails; the old tree then counts.
     pub fn commit(&self) -> Result<Journal<'d>, JournalError> {
         let committed = Self {
             directory: self.directory,
@@ -267,11 +267,6 @@ impl<'d> Journal<'d> {
             source,
         };
         fs::rename(self.path(), committed.path()).map_err(failed)?;
-        if let Err(source) = sync_directory(self.directory) {
-            // Nobody knows what a power cut would leave: back to the state that is known.
-            fs::rename(committed.path(), self.path()).map_err(failed)?;
-            return Err(failed(source));
-        }
         Ok(committed)
     }
 
@@ -280,8 +275,7 @@ impl<'d> Journal<'d> {
     /// # Errors
     /// When it cannot be removed; the next run then looks at it once more.
     pub fn remove(&self) -> Result<(), JournalError> {
-        let removed = fs::remove_file(self.path()).and_then(|()| sync_directory(self.directory));
-        removed.map_err(|source| JournalError {
+        fs::remove_file(self.path()).map_err(|source| JournalError {
             action: "remove",
             path: self.path(),
             source,
@@ -293,13 +287,11 @@ impl<'d> Journal<'d> {
     }
 }
 
-/// Writes the record to a file that must not exist, and waits until it is on the disk.
+/// Writes the record to a file that must not exist.
 fn write_new(path: &Path, record: &Record) -> io::Result<()> {
     let mut out = io::BufWriter::new(File::create_new(path)?);
     serde_json::to_writer(&mut out, record)?;
-    out.into_inner()
-        .map_err(io::IntoInnerError::into_error)?
-        .sync_all()
+    out.flush()
 }
 
 fn remove_if_there(path: &Path) -> io::Result<()> {
@@ -307,8 +299,4 @@ fn remove_if_there(path: &Path) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         other => other,
     }
-}
-
-fn sync_directory(directory: &Path) -> io::Result<()> {
-    File::open(directory)?.sync_all()
 }

@@ -37,7 +37,7 @@ pub enum RecoverError {
     #[error("files were changed after a run was cut short: {}", .0.join("; "))]
     Changed(Vec<String>),
     /// The system refused something.
-    #[error("cannot put `{path}` back: {source}")]
+    #[error("the tree cannot be put in order at `{path}`: {source}")]
     Io {
         /// Where.
         path: String,
@@ -115,7 +115,6 @@ pub fn roll_back(root: &Root, record: &Record, boot: &Boot) -> Result<(), Recove
     for unit in &record.units {
         remove_staged(root, unit).map_err(failed(&unit.staged))?;
     }
-    root.sync_file_system().map_err(failed("."))?;
     Ok(())
 }
 
