@@ -7,6 +7,7 @@ use std::fmt::Display;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Seek as _, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::thread::{self, Scope, ScopedJoinHandle};
 
 use chrono::{DateTime, FixedOffset};
 
@@ -127,6 +128,22 @@ impl<'r> RunLog<'r> {
         let error_line = run_files::ERROR_LINE;
         self.write(attempt, Artifact::ResponseText, |out| {
             write!(out, "{error_line}{error}\nhint: {hint}\n")
+        })
+    }
+
+    /// Logs something while something else is done.
+    ///
+    /// # Errors
+    /// When no thread is to be had for it.
+    pub fn in_background<'s>(
+        &'s self,
+        scope: &'s Scope<'s, '_>,
+        log: impl FnOnce(&Self) -> Result<(), LogError> + Send + 's,
+    ) -> Result<ScopedJoinHandle<'s, Result<(), LogError>>, LogError> {
+        let started = thread::Builder::new().spawn_scoped(scope, move || log(self));
+        started.map_err(|source| LogError {
+            path: self.folder.clone(),
+            source,
         })
     }
 

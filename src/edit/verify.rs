@@ -201,6 +201,9 @@ impl PathPolicy {
             edits: Vec::new(),
             warnings: Vec::new(),
         };
+        if reply.edits.is_empty() && faults.is_empty() {
+            verified.warnings.push("the reply has no edits".to_owned());
+        }
         for path in &reply.repeated {
             verified.warnings.push(format!(
                 "the reply has more than one block for `{}`; the last one counts",

@@ -223,7 +223,7 @@ impl Wire for Gemini {
             model_version,
         } = spent;
         Ok(Reply {
-            text,
+            text: text.into(),
             finish,
             usage,
             model_version,
@@ -346,7 +346,7 @@ mod tests {
         whole["usageMetadata"] = json!({"promptTokenCount": 5, "thoughtsTokenCount": 3,
             "candidatesTokenCount": 2, "cachedContentTokenCount": 1, "totalTokenCount": 10});
         let reply = read(&whole).unwrap();
-        assert_eq!(reply.text, "a\nb");
+        assert_eq!(*reply.text, "a\nb");
         assert_eq!(reply.finish, "STOP");
         assert_eq!(reply.model_version.as_deref(), Some("gemini-2.5-pro-002"));
         let usage = Usage {

@@ -15,6 +15,7 @@ mod retry;
 mod transport;
 
 use std::io::Write;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::interrupt::Interrupted;
@@ -104,8 +105,8 @@ pub struct Request<'a> {
 /// must be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reply {
-    /// The answer's text; never blank.
-    pub text: String,
+    /// The answer's text; never blank. Shared, since edits and log look at it at once.
+    pub text: Arc<String>,
     /// The vendor's word for a normal stop.
     pub finish: String,
     /// Tokens used, where the vendor tells.

@@ -164,7 +164,7 @@ impl Wire for OpenAi {
             model_version,
         } = spent;
         Ok(Reply {
-            text,
+            text: text.into(),
             finish,
             usage,
             model_version,
@@ -280,7 +280,7 @@ mod tests {
         whole["usage"] = json!({"prompt_tokens": 7, "completion_tokens": 9, "total_tokens": 16,
             "prompt_tokens_details": {"cached_tokens": 4}, "completion_tokens_details": {"reasoning_tokens": 6}});
         let reply = read(&whole).unwrap();
-        assert_eq!(reply.text, "a\nb");
+        assert_eq!(*reply.text, "a\nb");
         assert_eq!(reply.model_version.as_deref(), Some("gpt-5-2025-08-07"));
         let usage = Usage {
             input_tokens: 7,

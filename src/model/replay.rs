@@ -168,7 +168,7 @@ impl Model for ReplayModel {
         let reply = self.spec.provider.wire().read_reply(answer);
         match (reply, self.recorded(attempt)?) {
             // A reply whose own words begin like an error.
-            (Ok(reply), (text, Some(_))) if reply.text == text => Ok(reply),
+            (Ok(reply), (text, Some(_))) if *reply.text == text => Ok(reply),
             // The recorded words say more than the answer: they know the status.
             (Err(error), (_, Some(recorded))) => {
                 Err(if error.to_string() == recorded.to_string() {

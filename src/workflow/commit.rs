@@ -1,7 +1,6 @@
 //! The commit workflow: ask, verify, apply, build, and repair up to three times.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use super::ready::{self, Needs};
@@ -9,7 +8,7 @@ use super::run::{Names, Run};
 use super::{Context, Failure, ModelChoice, Outcome};
 use crate::build_script::{BuildScript, BuildStatus};
 use crate::edit::apply::Tree;
-use crate::edit::{self, Content, Elision, PathPolicy, VerifiedEdits};
+use crate::edit::{self, Content, Elision, PathPolicy, VerifiedEdits, VerifyError};
 use crate::error::Error;
 use crate::model::Reply;
 use crate::prompt::{Inputs, Prompt, Replacement};
@@ -69,8 +68,9 @@ impl Commit<'_> {
         let mut attempt = Attempt::Initial;
         let mut prompt = Prompt::initial(inputs);
         loop {
-            let reply = run.ask(attempt, prompt)?;
-            let edits = self.verify(run, reply)?;
+            let (_, edits) = run.ask(attempt, prompt, |reply| self.verify(reply))?;
+            let edits = edits?;
+            warn_of(run, &edits);
             // Opened before anything changes, so that a log that cannot be written changes nothing.
             let log = run.log.build(attempt)?;
             self.apply(run, &edits)?;
@@ -93,19 +93,11 @@ impl Commit<'_> {
     }
 
     /// Takes the reply apart and holds all of it against the policy.
-    fn verify(&self, run: &mut Run<'_>, reply: Reply) -> Result<VerifiedEdits, Error> {
-        let parsed = edit::parse(&Arc::new(reply.text));
-        let is_empty = parsed.edits.is_empty() && parsed.faults.is_empty();
+    fn verify(&self, reply: &Reply) -> Result<VerifiedEdits, VerifyError> {
+        let parsed = edit::parse(&reply.text);
         let policy = PathPolicy::load(self.context.project.root(), self.context.program)?
             .with_elision(self.options.elision);
-        let edits = policy.verify(parsed)?;
-        if is_empty {
-            run.warn("the reply has no edits".to_owned());
-        }
-        for warning in edits.warnings() {
-            run.warn(warning.clone());
-        }
-        Ok(edits)
+        policy.verify(parsed)
     }
 
     fn apply(&self, run: &mut Run<'_>, edits: &VerifiedEdits) -> Result<(), Error> {
@@ -165,6 +157,12 @@ impl Commit<'_> {
             status: report.status,
             output: with_timeout_note(output, report.status),
         })
+    }
+}
+
+fn warn_of(run: &mut Run<'_>, edits: &VerifiedEdits) {
+    for warning in edits.warnings() {
+        run.warn(warning.clone());
     }
 }
 

@@ -43,7 +43,7 @@ pub fn consistency(context: &Context<'_>, choice: &ModelChoice) -> Result<Outcom
 }
 
 fn report(context: &Context<'_>, run: &mut Run<'_>, inputs: &Inputs) -> Result<String, Error> {
-    let reply = run.ask(Attempt::Report, Prompt::consistency(inputs))?;
+    let (reply, ()) = run.ask(Attempt::Report, Prompt::consistency(inputs), |_| ())?;
     context.interrupt.check()?;
     let text = context.redactor.text(&reply.text);
     let path = context.project.consistency_report();

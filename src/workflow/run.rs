@@ -1,6 +1,7 @@
 //! A run that is under way: it asks the model, and keeps log and record of what happens.
 
-use std::thread;
+use std::sync::Arc;
+use std::thread::{self, ScopedJoinHandle};
 use std::time::Duration;
 
 use super::ready::Ready;
@@ -88,7 +89,13 @@ impl<'c> Run<'c> {
     }
 
     /// Logs the query, asks the model, and logs the reply or the error in its place.
-    pub fn ask(&mut self, attempt: Attempt, prompt: Prompt<'_>) -> Result<Reply, Error> {
+    /// `examine` looks at the reply while it is being logged.
+    pub fn ask<T>(
+        &mut self,
+        attempt: Attempt,
+        prompt: Prompt<'_>,
+        examine: impl FnOnce(&Reply) -> T,
+    ) -> Result<(Reply, T), Error> {
         self.context.interrupt.check()?;
         // What the log shows is what is sent.
         let prompt = prompt.map(|piece| self.context.redactor.piece(piece));
@@ -111,8 +118,8 @@ impl<'c> Run<'c> {
             Ok(answer) => answer,
             Err(error) => return Err(self.without_reply(attempt, error)),
         };
-        let reply = match self.read(attempt, &answer)? {
-            Ok(reply) => reply,
+        let (reply, examined) = match self.read(attempt, answer, examine)? {
+            Ok(read) => read,
             Err(error) => return Err(self.without_reply(attempt, error)),
         };
         let usage = reply.usage;
@@ -126,24 +133,36 @@ impl<'c> Run<'c> {
             record.usage = usage;
         });
         self.record.model_version.clone_from(&reply.model_version);
-        Ok(reply)
+        Ok((reply, examined))
     }
 
-    /// Reads the answer while it is being logged, then logs the reply's text.
-    fn read(&self, attempt: Attempt, answer: &[u8]) -> Result<Result<Reply, ModelError>, LogError> {
+    /// Reads the answer while it is being logged, and examines the reply while that is.
+    fn read<T>(
+        &self,
+        attempt: Attempt,
+        answer: Vec<u8>,
+        examine: impl FnOnce(&Reply) -> T,
+    ) -> Result<Result<(Reply, T), ModelError>, LogError> {
         let log = &self.log;
+        // Shared, so that it is gone as soon as both are done with it: it may be large.
+        let answer = Arc::new(answer);
         thread::scope(|scope| {
-            let logging = scope.spawn(move || log.answer(attempt, answer));
-            let reply = self.model.read(attempt, answer);
-            let logged = match &reply {
-                Ok(reply) => log.reply(attempt, &reply.text),
-                Err(_) => Ok(()),
+            let logged = Arc::clone(&answer);
+            let logging = log.in_background(scope, move |log| log.answer(attempt, &logged))?;
+            let reply = self.model.read(attempt, &answer);
+            drop(answer);
+            let read = match reply {
+                Ok(reply) => {
+                    let text = Arc::clone(&reply.text);
+                    let logging = log.in_background(scope, move |log| log.reply(attempt, &text))?;
+                    let examined = examine(&reply);
+                    joined(logging)?;
+                    Ok((reply, examined))
+                }
+                Err(error) => Err(error),
             };
-            // A panic there goes on here; nothing in it panics.
-            logging
-                .join()
-                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-            logged.map(|()| reply)
+            joined(logging)?;
+            Ok(read)
         })
     }
 
@@ -202,6 +221,13 @@ impl<'c> Run<'c> {
             }
         }
     }
+}
+
+/// What a thread has come to. A panic there goes on here; nothing in it panics.
+fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
+    thread
+        .join()
+        .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 /// Passes on what happens during a call.
