@@ -24,7 +24,7 @@ Exit codes:
   0  done             build.sh passed on the applied reply, or the report was written
   1  build-failed     build.sh still fails after the third repair; the last edits stay
   2  usage            the command line is wrong; nothing was read or written
-  3  not-ready        the project lacks something; nothing was sent
+  3  not-ready        the project lacks something, or another run holds it; nothing was sent
   4  model-failed     no whole reply came; nothing of it was applied
   5  reply-rejected   the reply is malformed or names a disallowed path; nothing of it was applied
   6  local-io         a local read, write or log failed; edits were rolled back
