@@ -25,6 +25,18 @@ pub struct ParsedReply {
 }
 
 /// Parses a reply.
+///
+/// ```
+/// use std::sync::Arc;
+/// use code_commit::edit::{Action, parse};
+///
+/// let reply = "Done.\n^^^src/lib.rs\npub mod cli;\n^^^end\n^^^src/old.rs\n^^^delete\n";
+/// let parsed = parse(&Arc::new(reply.to_owned()));
+/// assert!(parsed.faults.is_empty());
+/// let Action::Write(content) = &parsed.edits[0].action else { panic!("a file is written") };
+/// assert_eq!(&**content, "pub mod cli;\n");
+/// assert_eq!(parsed.edits[1].action, Action::Remove);
+/// ```
 #[must_use]
 pub fn parse(reply: &Arc<String>) -> ParsedReply {
     let mut parser = Parser::new(reply);
