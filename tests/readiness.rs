@@ -202,3 +202,18 @@ fn an_ignore_file_that_takes_the_key_back_is_noticed() {
     };
     not_ready(takes_back, &[]).says(&["does not ignore `/agent-config`"]);
 }
+
+#[test]
+fn a_config_folder_that_is_none_is_as_good_as_missing() {
+    let file = |project: TestProject| {
+        std::fs::remove_dir_all(project.path("agent-config")).unwrap();
+        project.file("agent-config", "")
+    };
+    let run = not_ready(file, &[]);
+    assert_eq!(
+        run.stderr.matches("is missing").count(),
+        3,
+        "{}",
+        run.stderr
+    );
+}

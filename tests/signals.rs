@@ -119,3 +119,39 @@ fn one_run_at_a_time_and_a_dead_one_does_not_block() {
     first.wait().unwrap();
     project.run(&[]).exits(0);
 }
+
+#[test]
+fn a_run_that_was_killed_while_it_applied_a_reply_is_undone_by_the_next() {
+    // What a killed run leaves: its journal, and one of two files in place.
+    let project = TestProject::new().file("a", "old\n");
+    let before = project.tree();
+    let metadata = fs::metadata(project.path("a")).unwrap();
+    let old = serde_json::json!({
+        "inode": std::os::unix::fs::MetadataExt::ino(&metadata),
+        "size": metadata.len(),
+        "modified": [
+            std::os::unix::fs::MetadataExt::mtime(&metadata),
+            std::os::unix::fs::MetadataExt::mtime_nsec(&metadata),
+        ],
+    });
+    let new = serde_json::json!({"size": 4, "hash": xxhash_rust::xxh3::xxh3_64(b"new\n")});
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok();
+    let journal = serde_json::json!({"version": 1, "boot": boot.map(|id| id.trim().to_owned()), "units": [
+        {"target": "a", "staged": ".code-commit-1-0", "change": {"replace": {"old": old, "new": new}}},
+        {"target": "b", "staged": ".code-commit-1-1", "change": {"create": {"new": new}}},
+    ]});
+    fs::rename(project.path("a"), project.path(".code-commit-1-0")).unwrap();
+    let project = project
+        .file("a", "new\n")
+        .file(".code-commit-1-1", "new\n")
+        .file("agent-config/.code-commit-journal", journal.to_string());
+    let run = project.run(&["recover"]).exits(0);
+    assert!(
+        run.stdout.contains("the tree is as it was before"),
+        "{}",
+        run.stdout
+    );
+    assert_eq!(project.tree(), before);
+    let again = project.run(&["recover"]).exits(0);
+    assert_eq!(again.stdout, "done: there was nothing to recover\n");
+}

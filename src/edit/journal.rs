@@ -232,7 +232,7 @@ impl<'d> Journal<'d> {
             let path = journal.path();
             let parsed = match fs::read(&path) {
                 Ok(json) => serde_json::from_slice::<Record>(&json).map_err(io::Error::from),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+                Err(error) if is_absent(&error) => return Ok(None),
                 Err(error) => Err(error),
             };
             match parsed {
@@ -294,9 +294,17 @@ fn write_new(path: &Path, record: &Record) -> io::Result<()> {
     out.flush()
 }
 
+/// Nothing is there; perhaps not even the directory.
+fn is_absent(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+    )
+}
+
 fn remove_if_there(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) if is_absent(&error) => Ok(()),
         other => other,
     }
 }

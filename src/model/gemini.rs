@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use super::error::one_line;
 use super::{
-    ModelError, ModelSpec, Reply, Spent, VendorError, Wire, json_text, lenient_count, parse_answer,
+    Ending, ModelError, ModelSpec, Reply, Spent, VendorError, Wire, lenient_count, parse_answer,
     parse_failure, parse_sentence,
 };
 use crate::message::{Message, Role, Text};
@@ -187,47 +187,18 @@ impl Wire for Gemini {
                 spent: spent.into(),
             });
         };
-        let Some(finish) = candidate.finish_reason.as_deref().map(one_line) else {
-            return Err(ModelError::Unfinished);
-        };
-        if finish != STOP {
-            let message = candidate.finish_message;
-            return Err(ModelError::CutShort {
-                finish,
-                message,
-                spent: spent.into(),
-            });
-        }
-        let mut text = String::new();
         let parts = candidate
             .content
             .and_then(|content| content.parts)
             .unwrap_or_default();
-        for part in parts.iter().filter(|part| part.thought != Some(true)) {
-            if let Some(literal) = part.text {
-                json_text::append(&mut text, literal).map_err(|source| ModelError::NotJson {
-                    snippet: ModelError::snippet(json),
-                    cut: false,
-                    source,
-                })?;
-            }
+        let literals = parts.iter().filter(|part| part.thought != Some(true));
+        Ending {
+            finish: candidate.finish_reason,
+            whole: STOP,
+            message: candidate.finish_message,
+            spent,
         }
-        if text.trim().is_empty() {
-            return Err(ModelError::Empty {
-                finish,
-                spent: spent.into(),
-            });
-        }
-        let Spent {
-            usage,
-            model_version,
-        } = spent;
-        Ok(Reply {
-            text: text.into(),
-            finish,
-            usage,
-            model_version,
-        })
+        .reply(literals.filter_map(|part| part.text))
     }
 
     fn read_failure(&self, json: &[u8]) -> VendorError {

@@ -18,6 +18,8 @@ use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::value::RawValue;
+
 use crate::interrupt::Interrupted;
 use crate::message::Message;
 use crate::record::{Attempt, Usage};
@@ -161,6 +163,66 @@ trait Wire: Sync {
 
     /// Reads the JSON of an error's answer; what it does not say stays at its default.
     fn read_failure(&self, json: &[u8]) -> VendorError;
+}
+
+/// How an answer ends, on either wire.
+struct Ending {
+    /// The finish reason, where there is one.
+    finish: Option<String>,
+    /// The only finish reason of a whole answer.
+    whole: &'static str,
+    /// What the vendor says of the finish reason.
+    message: Option<String>,
+    spent: Spent,
+}
+
+impl Ending {
+    /// The reply whose text the JSON strings `literals` make up; where it is not whole, why.
+    fn reply<'a>(
+        self,
+        literals: impl IntoIterator<Item = &'a RawValue>,
+    ) -> Result<Reply, ModelError> {
+        let Self {
+            finish,
+            whole,
+            message,
+            spent,
+        } = self;
+        let Some(finish) = finish.as_deref().map(error::one_line) else {
+            return Err(ModelError::Unfinished);
+        };
+        if finish != whole {
+            return Err(ModelError::CutShort {
+                finish,
+                message,
+                spent: spent.into(),
+            });
+        }
+        let mut text = String::new();
+        for literal in literals {
+            json_text::append(&mut text, literal).map_err(|source| ModelError::NotJson {
+                snippet: ModelError::snippet(literal.get().as_bytes()),
+                cut: false,
+                source,
+            })?;
+        }
+        if text.trim().is_empty() {
+            return Err(ModelError::Empty {
+                finish,
+                spent: spent.into(),
+            });
+        }
+        let Spent {
+            usage,
+            model_version,
+        } = spent;
+        Ok(Reply {
+            text: text.into(),
+            finish,
+            usage,
+            model_version,
+        })
+    }
 }
 
 /// What a vendor says of a failed call.

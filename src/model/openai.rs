@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use super::error::one_line;
 use super::{
-    ModelError, ModelSpec, Reply, Spent, VendorError, Wire, json_text, lenient_count, parse_answer,
+    Ending, ModelError, ModelSpec, Reply, Spent, VendorError, Wire, lenient_count, parse_answer,
     parse_failure, parse_sentence,
 };
 use crate::message::{Message, Role, Text};
@@ -135,40 +135,13 @@ impl Wire for OpenAi {
                 text: one_line(&text),
             });
         }
-        let Some(finish) = choice.finish_reason.as_deref().map(one_line) else {
-            return Err(ModelError::Unfinished);
-        };
-        if finish != STOP {
-            return Err(ModelError::CutShort {
-                finish,
-                message: None,
-                spent: spent.into(),
-            });
+        Ending {
+            finish: choice.finish_reason,
+            whole: STOP,
+            message: None,
+            spent,
         }
-        let mut text = String::new();
-        if let Some(literal) = message.content {
-            json_text::append(&mut text, literal).map_err(|source| ModelError::NotJson {
-                snippet: ModelError::snippet(json),
-                cut: false,
-                source,
-            })?;
-        }
-        if text.trim().is_empty() {
-            return Err(ModelError::Empty {
-                finish,
-                spent: spent.into(),
-            });
-        }
-        let Spent {
-            usage,
-            model_version,
-        } = spent;
-        Ok(Reply {
-            text: text.into(),
-            finish,
-            usage,
-            model_version,
-        })
+        .reply(message.content)
     }
 
     fn read_failure(&self, json: &[u8]) -> VendorError {
