@@ -31,9 +31,9 @@ pub const BUILD_SCRIPT: &str = "build.sh";
 const GRACE: Duration = Duration::from_secs(2);
 /// What the script leaves running (a filter on its output, a job in the background) may go on
 /// printing as long as it does not pause for longer than this,
-const PAUSE: Duration = Duration::from_millis(300);
+const PAUSE: Duration = Duration::from_secs(1);
 /// and for no longer than this in all.
-const AFTERMATH: Duration = Duration::from_secs(5);
+const AFTERMATH: Duration = Duration::from_secs(10);
 /// How often a script that keeps its output open is looked at.
 const TICK: Duration = Duration::from_millis(20);
 /// The first of those looks comes after this.
@@ -188,6 +188,8 @@ pub struct BuildReport {
     pub status: BuildStatus,
     /// How long it took.
     pub took: Duration,
+    /// Whether something that it started still held its output, of which the rest is not known.
+    pub left_behind: bool,
 }
 
 /// Why a build could not be run, or not to its end.
@@ -246,6 +248,7 @@ impl BuildScript<'_> {
             chunk: vec![0; CHUNK],
         };
         let outcome = self.wait(&mut running, started);
+        let left_behind = !running.closed;
         // Whatever happened, nothing of it goes on running.
         let status = running
             .end(self.clock)
@@ -258,7 +261,11 @@ impl BuildScript<'_> {
             (None, Some(code), _) => BuildStatus::Exited(code),
             (None, None, signal) => BuildStatus::Signaled(signal.unwrap_or(0)),
         };
-        Ok(BuildReport { status, took })
+        Ok(BuildReport {
+            status,
+            took,
+            left_behind,
+        })
     }
 
     fn spawn(&self) -> Result<(Child, PipeReader), BuildError> {

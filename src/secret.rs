@@ -80,6 +80,9 @@ const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
 /// The same but for `/`, which many encoders leave alone.
 const RESERVED_IN_PATHS: &AsciiSet = &RESERVED.remove(b'/');
 
+/// The same but for `+`.
+const RESERVED_BUT_PLUS: &AsciiSet = &RESERVED.remove(b'+');
+
 /// Replaces keys by `[REDACTED]` and their last two characters.
 #[derive(Debug, Default)]
 pub struct Redactor {
@@ -251,13 +254,19 @@ fn forms(key: &str) -> Vec<String> {
         forms.push(base64_inner(&STANDARD_NO_PAD, key, shift));
         forms.push(base64_inner(&URL_SAFE_NO_PAD, key, shift));
     }
+    // An escaped key in a text that is JSON itself is escaped once more.
+    let twice = forms
+        .iter()
+        .filter(|form| form.contains('\\'))
+        .map(|form| form.replace('\\', "\\\\"));
+    forms.extend(twice.collect::<Vec<_>>());
     forms
 }
 
 /// What JSON writers escape besides what they must: nothing; `/`; what HTML gives a meaning to, in
 /// several tastes; all but letters and digits; everything.
 fn json_forms(key: &str) -> Vec<String> {
-    const HTML: [&str; 4] = ["<>&", "<>&'", "<>&='", "<>&'+`\""];
+    const HTML: [&str; 5] = ["/", "<>&", "<>&'", "<>&='", "<>&'+`\""];
     let plain = key.replace('\\', "\\\\").replace('"', "\\\"");
     let mut forms = vec![plain.replace('/', "\\/"), plain];
     let mut escape = |which: &dyn Fn(char) -> bool| {
@@ -281,14 +290,15 @@ fn json_char(c: char, as_number: bool) -> String {
     }
 }
 
-/// Percent-encoded as RFC 3986 has it; with `/` left alone, as is common for paths; and everything.
+/// Percent-encoded as RFC 3986 has it; with `/` or `+` left alone, as is common; and everything.
 fn percent_forms(key: &str) -> Vec<String> {
     let all = key
         .bytes()
         .fold(String::new(), |all, byte| all + &format!("%{byte:02X}"));
     let full = utf8_percent_encode(key, RESERVED).to_string();
     let path = utf8_percent_encode(key, RESERVED_IN_PATHS).to_string();
-    let upper = [all, full, path];
+    let plus = utf8_percent_encode(key, RESERVED_BUT_PLUS).to_string();
+    let upper = [all, full, path, plus];
     upper
         .iter()
         .map(|form| lower_digits(form))
@@ -393,6 +403,9 @@ mod tests {
             "sk-proj%2FAb%2B9_%22x%5CZ%3DQw".to_owned(),
             "sk-proj%2fAb%2b9_%22x%5cZ%3dQw".to_owned(),
             "sk-proj/Ab%2B9_%22x%5CZ%3DQw".to_owned(),
+            "sk-proj%2FAb+9_%22x%5CZ%3DQw".to_owned(),
+            r#"sk-proj\u002fAb+9_\"x\\Z=Qw"#.to_owned(),
+            serde_json::to_string(&each(|byte| format!("\\u{byte:04x}"))).unwrap(),
             each(|byte| format!("%{byte:02x}")),
             in_base64(""),
             in_base64("a"),

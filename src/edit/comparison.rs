@@ -1,7 +1,8 @@
 //! What a reply changes about a file's bytes that a reviewer would not see, and what it leaves out.
-//! Pure.
+//! Pure, but for the reader that it is given.
 
 use std::fmt;
+use std::io::{self, Read};
 use std::sync::LazyLock;
 
 use regex::Regex;
@@ -43,26 +44,122 @@ impl fmt::Display for SilentChange {
 /// UTF-8's byte order mark.
 const BOM: &[u8] = "\u{feff}".as_bytes();
 
-/// What replacing `old` by `new` changes without a reviewer seeing it.
-pub fn silent_changes(old: &[u8], new: &str) -> Vec<SilentChange> {
-    if std::str::from_utf8(old).is_err() {
+/// What a file's bytes have in common throughout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Properties {
+    /// The size in bytes.
+    pub size: u64,
+    is_utf8: bool,
+    has_bom: bool,
+    ending: Option<LineEnding>,
+    ends_line: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LineEnding {
+    Lf,
+    Crlf,
+    Mixed,
+}
+
+impl Properties {
+    /// Reads a file to its end, a piece at a time: it may be large.
+    ///
+    /// # Errors
+    /// The reader's.
+    pub fn read(mut from: impl Read) -> io::Result<Self> {
+        let mut found = Self {
+            is_utf8: true,
+            ..Self::default()
+        };
+        let mut buffer = vec![0; 64 << 10];
+        // What was read and not yet looked at: the beginning of a character.
+        let mut held = 0;
+        let mut last = 0;
+        loop {
+            let amount = match from.read(&mut buffer[held..]) {
+                Ok(amount) => amount,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            };
+            let piece = &buffer[..held + amount];
+            if amount == 0 {
+                // A character that is cut off is none.
+                found.is_utf8 &= held == 0;
+                return Ok(found);
+            }
+            let settled = settled_utf8(piece, &mut found.is_utf8);
+            found.look_at(&piece[..settled], last);
+            last = piece[..settled].last().copied().unwrap_or(last);
+            held = piece.len() - settled;
+            buffer.copy_within(settled..settled + held, 0);
+        }
+    }
+
+    fn of(text: &str) -> Self {
+        let mut found = Self {
+            is_utf8: true,
+            ..Self::default()
+        };
+        found.look_at(text.as_bytes(), 0);
+        found
+    }
+
+    /// Looks at the next piece; `before` is the byte before it.
+    fn look_at(&mut self, piece: &[u8], before: u8) {
+        if self.size == 0 {
+            self.has_bom = piece.starts_with(BOM);
+        }
+        for at in memchr::memchr_iter(b'\n', piece) {
+            let previous = if at == 0 { before } else { piece[at - 1] };
+            let ending = if previous == b'\r' {
+                LineEnding::Crlf
+            } else {
+                LineEnding::Lf
+            };
+            self.ending = match self.ending {
+                Some(known) if known != ending => Some(LineEnding::Mixed),
+                _ => Some(ending),
+            };
+        }
+        self.size += piece.len() as u64;
+        self.ends_line = piece.last().map_or(self.ends_line, |last| *last == b'\n');
+    }
+}
+
+/// How many bytes of `piece` can be looked at: all but a character that may go on behind it.
+fn settled_utf8(piece: &[u8], is_utf8: &mut bool) -> usize {
+    match std::str::from_utf8(piece) {
+        Ok(_) => piece.len(),
+        Err(error) if error.error_len().is_none() && *is_utf8 => error.valid_up_to(),
+        Err(_) => {
+            *is_utf8 = false;
+            piece.len()
+        }
+    }
+}
+
+/// What replacing a file by `new` changes without a reviewer seeing it.
+pub fn silent_changes(old: Properties, new: &str) -> Vec<SilentChange> {
+    if !old.is_utf8 {
         return vec![SilentChange::NotUtf8];
     }
     // An empty file has none of these properties.
-    if old.is_empty() || new.is_empty() {
+    if old.size == 0 || new.is_empty() {
         return Vec::new();
     }
-    let bom = match (old.starts_with(BOM), new.as_bytes().starts_with(BOM)) {
+    let new = Properties::of(new);
+    let bom = match (old.has_bom, new.has_bom) {
         (true, false) => Some(SilentChange::BomDropped),
         (false, true) => Some(SilentChange::BomAdded),
         _ => None,
     };
-    let endings = match (line_ending(old), line_ending(new.as_bytes())) {
+    let endings = match (old.ending, new.ending) {
         (Some(LineEnding::Crlf), Some(LineEnding::Lf)) => Some(SilentChange::CrlfToLf),
         (Some(LineEnding::Lf), Some(LineEnding::Crlf)) => Some(SilentChange::LfToCrlf),
         _ => None,
     };
-    let last = match (old.ends_with(b"\n"), new.ends_with('\n')) {
+    let last = match (old.ends_line, new.ends_line) {
         (true, false) => Some(SilentChange::FinalNewlineDropped),
         (false, true) => Some(SilentChange::FinalNewlineAdded),
         _ => None,
@@ -70,29 +167,11 @@ pub fn silent_changes(old: &[u8], new: &str) -> Vec<SilentChange> {
     [bom, endings, last].into_iter().flatten().collect()
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum LineEnding {
-    Lf,
-    Crlf,
-}
-
-/// The line ending that all lines have; `None` where there is none, or more than one kind.
-fn line_ending(text: &[u8]) -> Option<LineEnding> {
-    let newlines = memchr::memchr_iter(b'\n', text);
-    let mut kinds = newlines.map(|at| at > 0 && text[at - 1] == b'\r');
-    let first = kinds.next()?;
-    kinds.all(|kind| kind == first).then_some(if first {
-        LineEnding::Crlf
-    } else {
-        LineEnding::Lf
-    })
-}
-
 /// The line of `new`, from 1 on, on which it says that it leaves out code of the file it replaces,
 /// which is `old_length` bytes long. Only a file that shrinks to less than a third is looked at: a
 /// comment alone may speak of something else.
-pub fn elided_at(old_length: usize, new: &str) -> Option<usize> {
-    if new.len().saturating_mul(3) >= old_length {
+pub fn elided_at(old_length: u64, new: &str) -> Option<usize> {
+    if (new.len() as u64).saturating_mul(3) >= old_length {
         return None;
     }
     new.lines()
@@ -146,7 +225,27 @@ mod tests {
             (b"a\n", "", vec![]),
             (b"a\n", "b\nc\n", vec![]),
         ] {
-            assert_eq!(silent_changes(old, new), expected, "{old:?} -> {new:?}");
+            assert_eq!(
+                silent_changes(Properties::read(old).unwrap(), new),
+                expected,
+                "{old:?} -> {new:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_file_is_read_in_pieces_as_it_is_read_whole() {
+        // Characters and line ends of which the pieces' borders cut some in two.
+        let line = "h\u{e9}\u{1F600} and so on\r\n";
+        for shift in 0..8 {
+            let text = format!("{}{}", "x".repeat(shift), line.repeat(10_000));
+            assert_eq!(
+                Properties::read(text.as_bytes()).unwrap(),
+                Properties::of(&text),
+                "{shift}"
+            );
+            let cut = &text.as_bytes()[..text.len() - line.len() + 2];
+            assert!(!Properties::read(cut).unwrap().is_utf8, "{shift}");
         }
     }
 
@@ -185,7 +284,7 @@ mod tests {
     #[test]
     fn a_file_that_keeps_a_third_of_its_size_is_not_elided() {
         let new = "// rest of the code unchanged\n";
-        assert_eq!(elided_at(new.len() * 3, new), None);
-        assert_eq!(elided_at(new.len() * 3 + 1, new), Some(1));
+        assert_eq!(elided_at(new.len() as u64 * 3, new), None);
+        assert_eq!(elided_at(new.len() as u64 * 3 + 1, new), Some(1));
     }
 }

@@ -6,7 +6,7 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fs::{self, Metadata};
-use std::io::{self, Read as _};
+use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -245,15 +245,16 @@ impl PathPolicy {
             return Ok(None);
         };
         let path = &edit.path;
-        let old = read_regular(&self.root.join(path)).map_err(|source| VerifyError::Io {
+        let old = open_regular(&self.root.join(path)).and_then(comparison::Properties::read);
+        let old = old.map_err(|source| VerifyError::Io {
             path: PathBuf::from(path),
             source,
         })?;
-        for change in comparison::silent_changes(&old, new) {
+        for change in comparison::silent_changes(old, new) {
             warnings.push(format!("`{path}` {change}"));
         }
         let elided = match self.elision {
-            Elision::Rejected => comparison::elided_at(old.len(), new),
+            Elision::Rejected => comparison::elided_at(old.size, new),
             Elision::Allowed => None,
         };
         Ok(elided.map(|line| Fault::Elided {
@@ -478,14 +479,12 @@ fn metadata(path: &Path) -> io::Result<Option<Metadata>> {
     }
 }
 
-/// Reads a file that was regular a moment ago; should it have become a pipe or a link since, that is
+/// Opens a file that was regular a moment ago; should it have become a pipe or a link since, that is
 /// an error and no wait.
-fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
+fn open_regular(path: &Path) -> io::Result<fs::File> {
     use rustix::fs::{Mode, OFlags, open};
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let mut content = Vec::new();
-    fs::File::from(open(path, flags, Mode::empty())?).read_to_end(&mut content)?;
-    Ok(content)
+    Ok(fs::File::from(open(path, flags, Mode::empty())?))
 }
 
 /// The names in a directory, by their folded form.

@@ -167,8 +167,13 @@ impl<'a> HttpModel<'a> {
                 advice,
                 vendor,
                 ..
-            } => retry::is_retryable(*status, advice, vendor)
-                .then(|| advice.wait.or(vendor.retry_delay).unwrap_or(backoff)),
+            } => retry::is_retryable(*status, advice, vendor).then(|| {
+                advice
+                    .wait
+                    .or(vendor.retry_delay)
+                    .filter(|wait| !wait.is_zero())
+                    .unwrap_or(backoff)
+            }),
         }
     }
 

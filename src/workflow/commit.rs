@@ -144,6 +144,9 @@ impl Commit<'_> {
                 return Err(error.into());
             }
         };
+        if report.left_behind && !matches!(report.status, BuildStatus::TimedOut(_)) {
+            run.warn("build.sh has left something running that held its output: it was ended, where it could be, and what it still had to print is not in the log".to_owned());
+        }
         let status = describe(report.status);
         let output = log.finish(&status)?;
         let passed = report.status.passed();
