@@ -35,7 +35,7 @@ fn main() {
     many_files("5,000 files of 2 KB", 5_000, 2 << 10, 21);
     memory("nothing much", &"x\n".repeat(10), "");
     memory(
-        "a reply with a file of 50 MB",
+        "a reply that replaces a file of 50 MB",
         &"0123456789 abcdef \"quoted\"\n".repeat((50 << 20) / 27),
         "",
     );
@@ -53,7 +53,7 @@ fn one_file() {
         let project = TestProject::new().with(&server).build(":");
         runs.push(overhead(&project));
     }
-    println!("{:<34} {:>8.1} ms", "a run with one file", ms(median(runs)));
+    println!("{:<38} {:>8.1} ms", "a run with one file", ms(median(runs)));
 }
 
 fn many_files(what: &str, count: usize, size: usize, rounds: usize) {
@@ -97,7 +97,7 @@ fn many_files(what: &str, count: usize, size: usize, rounds: usize) {
     }
     let (run, unpacking) = (median(runs), median(unpackings));
     println!(
-        "{what:<34} {:>8.1} ms, tar xf {:.1} ms: {:.2} times",
+        "{what:<38} {:>8.1} ms, tar xf {:.1} ms: {:.2} times",
         ms(run),
         ms(unpacking),
         run.as_secs_f64() / unpacking.as_secs_f64()
@@ -107,13 +107,16 @@ fn many_files(what: &str, count: usize, size: usize, rounds: usize) {
 fn memory(what: &str, body: &str, rollup: &str) {
     let server = ModelServer::gemini(&[&format!("^^^big\n{body}^^^end\n")]);
     let project = TestProject::new().with(&server).build(RECORD_MEMORY);
-    let project = project.file("agent-config/codeRollup.txt", rollup);
+    let project = project
+        .file("agent-config/codeRollup.txt", rollup)
+        // What is replaced is as large as what replaces it.
+        .file("big", body);
     let started = Instant::now();
     project.run(&["--quiet"]).exits(0);
     let took = started.elapsed();
     let recorded = project.read("memory");
     let kb: f64 = recorded.split_whitespace().nth(1).unwrap().parse().unwrap();
-    println!("{what:<34} {:>8.1} MB, {:.0} ms", kb / 1024.0, ms(took));
+    println!("{what:<38} {:>8.1} MB, {:.0} ms", kb / 1024.0, ms(took));
 }
 
 /// The time of a run, less that of its build.
