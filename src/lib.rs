@@ -16,7 +16,7 @@
 //!
 //! | module | what it is for |
 //! |---|---|
-//! | [`workflow`] | what a user starts: commit, consistency, demo |
+//! | [`workflow`] | what a user starts: commit, consistency, demo, recover |
 //! | [`prompt`], [`model`], [`edit`], [`build_script`], [`run_log`], [`report`] | the stages |
 //! | [`project`], [`secret`], [`environment`], [`interrupt`], [`gitignore`], [`atomic_file`] | the ground |
 //! | [`message`], [`record`], [`run_files`], [`excerpt`] | plain data that stages share |

@@ -8,6 +8,8 @@ use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{Access, access};
+
 use crate::environment::{Environment, KEY_VARIABLES};
 use crate::gitignore::{Case, GITIGNORE, IgnoreFile, IgnoreRules};
 use crate::run_files::LOGS;
@@ -138,6 +140,25 @@ impl Project {
     #[must_use]
     pub fn logs(&self) -> PathBuf {
         self.root.join(LOGS)
+    }
+
+    /// Where the journal of an application may lie: beside the keys, where no build is to write; or,
+    /// where that folder is mounted read-only, in `logs`.
+    #[must_use]
+    pub fn journal_directories(&self) -> [PathBuf; 2] {
+        [self.config(), self.logs()]
+    }
+
+    /// The first of those that can be written to; the first of all, where none can.
+    #[must_use]
+    pub fn journal_directory(&self) -> PathBuf {
+        let [beside_keys, in_logs] = self.journal_directories();
+        let writable = |directory: &Path| access(directory, Access::WRITE_OK).is_ok();
+        if !writable(&beside_keys) && writable(&in_logs) {
+            in_logs
+        } else {
+            beside_keys
+        }
     }
 
     /// The consistency report.

@@ -293,3 +293,28 @@ fn the_folder_carries_the_local_time() {
     let stamp = started[..19].replace(['T', ':'], "-");
     assert_eq!(run.folder, format!("{stamp}-committing-code"));
 }
+
+#[test]
+fn a_config_folder_that_is_mounted_read_only_is_enough() {
+    let server = ModelServer::gemini(&[WRITE_A]);
+    let project = TestProject::new().with(&server);
+    let config = project.path("agent-config");
+    let mount = |arguments: &[&str]| {
+        let mut command = std::process::Command::new("mount");
+        command
+            .args(arguments)
+            .arg(&config)
+            .output()
+            .is_ok_and(|output| output.status.success())
+    };
+    let source = config.to_str().unwrap();
+    if !mount(&["--bind", source]) || !mount(&["-o", "remount,ro,bind"]) {
+        eprintln!("skipped: this user cannot mount");
+        return;
+    }
+    let run = project.run(&[]);
+    let unmounted = std::process::Command::new("umount").arg(&config).status();
+    run.exits(0);
+    assert!(unmounted.unwrap().success());
+    assert_eq!(project.read("src/a.rs"), "pub fn a() {}\n");
+}

@@ -64,7 +64,7 @@ pub enum ApplyError {
 pub struct Tree<'t> {
     /// The project's root.
     pub root: &'t Path,
-    /// Where the journal is kept: a directory that neither replies nor builds write to.
+    /// Where the journal is kept: a directory that no reply may write to.
     pub journal: &'t Path,
     /// The machine's present boot.
     pub boot: &'t Boot,

@@ -1,6 +1,6 @@
 //! The journal of an application that is under way, and what it says.
 //!
-//! Writes two files in a directory that neither replies nor builds write to. Guarantees that the
+//! Writes its files in a directory that no reply may write to. Guarantees that the
 //! journal is whole and in its place before anything else is changed, and that the moment when the new
 //! tree counts is one rename.
 
@@ -303,8 +303,10 @@ fn is_absent(error: &io::Error) -> bool {
 }
 
 fn remove_if_there(path: &Path) -> io::Result<()> {
-    match fs::remove_file(path) {
+    // A look first: removing what is not there fails where nothing can be written.
+    match path.symlink_metadata() {
+        Ok(_) => fs::remove_file(path),
         Err(error) if is_absent(&error) => Ok(()),
-        other => other,
+        Err(error) => Err(error),
     }
 }

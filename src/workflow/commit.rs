@@ -102,12 +102,12 @@ impl Commit<'_> {
 
     fn apply(&self, run: &mut Run<'_>, edits: &VerifiedEdits) -> Result<(), Error> {
         self.context.interrupt.check()?;
-        let config = self.context.project.config();
+        let journal = self.context.project.journal_directory();
         let (root, boot) = (self.context.project.root(), self.context.boot);
         let left = edit::apply::apply(
             Tree {
                 root,
-                journal: &config,
+                journal: &journal,
                 boot,
             },
             edits,

@@ -141,8 +141,11 @@ fn recovery(context: &Context<'_>) -> Result<Result<ProjectLock, ProjectProblem>
 
 /// Puts the tree in order, and says in words what there was to do. The project is locked.
 fn put_in_order(context: &Context<'_>) -> Result<Option<&'static str>, Error> {
-    let config = context.project.config();
-    let recovered = edit::recovery::recover(context.project.root(), &config, context.boot)?;
+    let root = context.project.root();
+    let mut recovered = None;
+    for journal in context.project.journal_directories() {
+        recovered = recovered.or(edit::recovery::recover(root, &journal, context.boot)?);
+    }
     Ok(recovered.map(|recovered| match recovered {
         Recovered::RolledBack => {
             "an earlier run was cut short while it applied a reply: the tree is as it was before"

@@ -1,3 +1,5 @@
+//! Application and roll-back on real trees: what fails, is changed or is cut short at any step.
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, symlink};

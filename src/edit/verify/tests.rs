@@ -1,3 +1,5 @@
+//! The path policy on a real tree: the corpus in `fixtures/paths.tsv`, and what a reply is told.
+
 use std::collections::BTreeMap;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::os::unix::net::UnixListener;
