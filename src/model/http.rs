@@ -348,8 +348,15 @@ impl Model for HttpModel<'_> {
         self.call_with_retries(&request.messages, listener)
     }
 
-    fn read(&self, _attempt: Attempt, answer: &[u8]) -> Result<Reply, ModelError> {
-        self.wire.read_reply(answer)
+    fn read(
+        &self,
+        _attempt: Attempt,
+        answer: &[u8],
+        listener: &dyn Listener,
+    ) -> Result<Reply, ModelError> {
+        let reply = self.wire.read_reply(answer)?;
+        listener.text(&reply.text);
+        Ok(reply)
     }
 }
 

@@ -122,7 +122,7 @@ pub trait Listener {
     /// A try failed and the next one follows after `wait`. `next_try` counts from 2.
     fn retrying(&self, next_try: u32, wait: Duration, reason: &str);
 
-    /// A piece of the reply's text, from a model that streams.
+    /// A piece of the reply's text. A model that does not stream hands over the whole at once.
     fn text(&self, piece: &str);
 }
 
@@ -135,11 +135,16 @@ pub trait Model {
     /// When there is no answer.
     fn ask(&self, request: &Request<'_>, listener: &dyn Listener) -> Result<Vec<u8>, ModelError>;
 
-    /// Reads the answer to the query of `attempt`.
+    /// Reads the answer to the query of `attempt`. `listener` gets what text it has not had yet.
     ///
     /// # Errors
     /// When it is not a whole reply.
-    fn read(&self, attempt: Attempt, answer: &[u8]) -> Result<Reply, ModelError>;
+    fn read(
+        &self,
+        attempt: Attempt,
+        answer: &[u8],
+        listener: &dyn Listener,
+    ) -> Result<Reply, ModelError>;
 }
 
 /// A vendor's wire format; pure.

@@ -164,21 +164,63 @@ impl Model for ReplayModel {
             .unwrap_or(ModelError::NotRecorded { path }))
     }
 
-    fn read(&self, attempt: Attempt, answer: &[u8]) -> Result<Reply, ModelError> {
+    fn read(
+        &self,
+        attempt: Attempt,
+        answer: &[u8],
+        listener: &dyn Listener,
+    ) -> Result<Reply, ModelError> {
         let reply = self.spec.provider.wire().read_reply(answer);
-        match (reply, self.recorded(attempt)?) {
+        let reply = match (reply, self.recorded(attempt)?) {
             // A reply whose own words begin like an error.
-            (Ok(reply), (text, Some(_))) if *reply.text == text => Ok(reply),
-            // The recorded words say more than the answer: they know the status.
-            (Err(error), (_, Some(recorded))) => {
-                Err(if error.to_string() == recorded.to_string() {
-                    error
-                } else {
-                    recorded
-                })
+            (Ok(reply), (text, Some(_))) if *reply.text == text => reply,
+            // The error that is read again knows its details; a status only the recorded words know.
+            (Err(error), (_, Some(recorded))) if error.to_string() == recorded.to_string() => {
+                return Err(error);
             }
-            (_, (_, Some(recorded))) => Err(recorded),
-            (reply, _) => reply,
+            (_, (_, Some(recorded))) => return Err(recorded),
+            (reply, _) => reply?,
+        };
+        listener.text(&reply.text);
+        Ok(reply)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::model::MODELS;
+
+    #[derive(Default)]
+    struct Heard(Mutex<String>);
+
+    impl Listener for Heard {
+        fn retrying(&self, _next_try: u32, _wait: Duration, _reason: &str) {}
+
+        fn text(&self, piece: &str) {
+            self.0.lock().unwrap().push_str(piece);
+        }
+    }
+
+    #[test]
+    fn the_listener_hears_the_whole_text_and_nothing_of_a_reply_that_is_not_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let model = ReplayModel {
+            folder: folder.path().to_owned(),
+            spec: MODELS[0],
+        };
+        for (finish, expected) in [("STOP", "a\nb"), ("MAX_TOKENS", "")] {
+            let answer = serde_json::json!({"candidates": [{
+                "content": {"parts": [{"text": "a\n"}, {"text": "b"}]}, "finishReason": finish,
+            }]});
+            let heard = Heard::default();
+            let answer = answer.to_string();
+            let reply = model.read(Attempt::Initial, answer.as_bytes(), &heard);
+            assert_eq!(reply.is_ok(), finish == "STOP");
+            assert_eq!(*heard.0.lock().unwrap(), expected, "{finish}");
         }
     }
 }

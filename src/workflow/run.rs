@@ -149,7 +149,10 @@ impl<'c> Run<'c> {
         thread::scope(|scope| {
             let logged = Arc::clone(&answer);
             let logging = log.in_background(scope, move |log| log.answer(attempt, &logged))?;
-            let reply = self.model.read(attempt, &answer);
+            let listener = ReportingListener {
+                reporter: self.context.reporter,
+            };
+            let reply = self.model.read(attempt, &answer, &listener);
             drop(answer);
             let read = match reply {
                 Ok(reply) => {
@@ -244,5 +247,6 @@ impl Listener for ReportingListener<'_> {
         });
     }
 
+    // What the text comes to is told when it is whole.
     fn text(&self, _piece: &str) {}
 }
