@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::builder::PossibleValuesParser;
 use clap::error::ErrorKind;
-use clap::{Args, CommandFactory as _, Parser, Subcommand};
+use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 
 use crate::model::MODELS;
 
@@ -66,6 +66,15 @@ pub struct Cli {
     #[arg(long, conflicts_with = "consistency_check")]
     pub allow_elision: bool,
 
+    /// What becomes of the edits when the run fails [default: keep]
+    #[arg(
+        long,
+        value_name = "WHAT",
+        value_enum,
+        conflicts_with = "consistency_check"
+    )]
+    pub on_failure: Option<OnFailureArg>,
+
     /// What every build is run with.
     #[command(flatten)]
     pub build: BuildArgs,
@@ -73,6 +82,15 @@ pub struct Cli {
     /// What is shown.
     #[command(flatten)]
     pub output: OutputArgs,
+}
+
+/// What becomes of the edits when a run fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum OnFailureArg {
+    /// They stay
+    Keep,
+    /// They are taken back
+    Revert,
 }
 
 /// Flags for builds.
@@ -98,6 +116,19 @@ pub enum Command {
     Demo(DemoArgs),
     /// Put the project in order after a run that was cut short; every other command does so first
     Recover,
+    /// Put the project back as it was before a run
+    Undo(UndoArgs),
+}
+
+/// What `undo` takes.
+#[derive(Debug, Clone, Args)]
+pub struct UndoArgs {
+    /// The run's folder, by its path or its name [default: the last run that changed anything]
+    pub run: Option<PathBuf>,
+
+    /// What is shown.
+    #[command(flatten)]
+    pub output: OutputArgs,
 }
 
 /// What `demo` takes.

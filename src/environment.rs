@@ -45,31 +45,6 @@ impl FromIterator<(OsString, OsString)> for Environment {
     }
 }
 
-/// The machine's present boot, as far as it can be told.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Boot {
-    /// What tells it from any other.
-    pub id: Option<String>,
-    /// When it began, in seconds since 1970.
-    pub started: Option<i64>,
-}
-
-impl Boot {
-    /// Asks the kernel; elsewhere than on Linux nothing is known.
-    #[must_use]
-    pub fn current() -> Self {
-        let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok();
-        let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();
-        let started = stat
-            .lines()
-            .find_map(|line| line.strip_prefix("btime ")?.trim().parse().ok());
-        Self {
-            id: id.map(|id| id.trim().to_owned()),
-            started,
-        }
-    }
-}
-
 /// The time, as an argument.
 pub trait Clock: Sync {
     /// The wall clock, in the local time zone.

@@ -3,12 +3,14 @@
 use crate::build_script::BuildError;
 use crate::edit::apply::ApplyError;
 use crate::edit::recovery::RecoverError;
+use crate::edit::undo::UndoError;
+use crate::edit::undo_log::UndoLogError;
 use crate::edit::{Rejection, VerifyError};
 use crate::interrupt::{Interrupted, Signal};
 use crate::model::{ModelError, RecordingProblem};
 use crate::record::ExitRecord;
 use crate::run_log::LogError;
-use crate::workflow::{DemoError, NotReady, ReportError};
+use crate::workflow::{DemoError, NoSuchRun, NotReady, ReportError};
 
 /// How the process ends: the contract's exit codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,6 +98,15 @@ pub enum Error {
     /// The tree could not be put in order after an earlier run.
     #[error(transparent)]
     Recover(#[from] RecoverError),
+    /// There is no such run to undo.
+    #[error(transparent)]
+    NoSuchRun(#[from] NoSuchRun),
+    /// What a run has done could not be read.
+    #[error(transparent)]
+    UndoLog(#[from] UndoLogError),
+    /// The run could not be undone.
+    #[error(transparent)]
+    Undo(#[from] UndoError),
     /// The build could not be run.
     #[error(transparent)]
     Build(#[from] BuildError),
@@ -124,7 +135,9 @@ impl Error {
     pub fn exit(&self) -> Exit {
         match self {
             Self::NotReady(_) => Exit::NotReady,
-            Self::Recording(_) | Self::Demo(DemoError::NotEmpty(_)) => Exit::Usage,
+            Self::Recording(_) | Self::NoSuchRun(_) | Self::Demo(DemoError::NotEmpty(_)) => {
+                Exit::Usage
+            }
             Self::Model(ModelError::Interrupted(interrupted))
             | Self::Build(BuildError::Interrupted(interrupted))
             | Self::Interrupted(interrupted) => Exit::Interrupted(interrupted.signal),
@@ -136,6 +149,8 @@ impl Error {
             | Self::Verify(VerifyError::Io { .. })
             | Self::Apply(_)
             | Self::Recover(_)
+            | Self::UndoLog(_)
+            | Self::Undo(_)
             | Self::Build(_)
             | Self::Report(_)
             | Self::Log(_) => Exit::LocalIo,
@@ -151,45 +166,62 @@ impl Error {
             Self::Recording(problem) => return Some(problem.hint()),
             Self::Model(error) => return Some(error.hint()),
             Self::Build(BuildError::Unfit { problem }) => {
-                let applied = "what was applied is still there: see `git diff`";
-                return Some(format!("{}; {applied}", problem.hint()));
+                return Some(problem.hint().to_owned());
             }
             Self::Demo(DemoError::NotEmpty(_)) => "name another directory: `code-commit demo DIR`",
             Self::Verify(VerifyError::Rejected(Rejection { .. })) => {
                 "nothing of the reply was applied; run again, or say in the query what it got wrong"
             }
-            Self::Apply(ApplyError::NotRolledBack { .. })
-            | Self::Recover(RecoverError::Io { .. }) => {
-                "mend the cause, and run `code-commit recover`"
+            Self::Apply(error) | Self::Undo(UndoError::Apply(error)) => return apply_hint(error),
+            Self::Recover(error) | Self::Undo(UndoError::Recover(error)) => {
+                return recover_hint(error);
             }
-            Self::Recover(RecoverError::Changed(_)) => {
-                "put right what is named, by hand: keep the version you want under its own name, and \
-                 move the other away; then run `code-commit recover`"
-            }
-            Self::Recover(RecoverError::Journal(_)) => {
-                "make it readable; it tells how to undo a run that was cut short"
-            }
-            Self::Apply(_) => {
-                "the project is as it was before this reply; mend the cause and run again"
-            }
-            Self::BuildFailed { .. } => {
-                "the last edits are still there: see `git diff`, and the build's log in the run's folder"
-            }
-            Self::Interrupted(_) | Self::Build(BuildError::Interrupted(_)) => {
-                "what was applied so far is still there: see `git diff`"
-            }
+            Self::BuildFailed { .. } => "see the build's log in the run's folder",
+            Self::Interrupted(_) | Self::Build(BuildError::Interrupted(_)) => "run again",
             Self::Demo(DemoError::Io { .. }) | Self::Report(_) | Self::Log(_) => {
-                "see that the disk has room and the directory is writable; what was applied before is \
-                 still there: see `git diff`"
+                "see that the disk has room and the directory is writable"
             }
-            Self::Build(BuildError::Log(_)) => {
-                "see that the disk has room; what was applied is still there: see `git diff`"
+            Self::Build(BuildError::Log(_)) => "see that the disk has room",
+            Self::Verify(VerifyError::Io { .. }) => "make it readable",
+            Self::Build(BuildError::Io { .. }) => "see that the machine can start another process",
+            Self::NoSuchRun(NoSuchRun::Missing(_)) => {
+                "name a folder below `logs`, by its path or its name"
             }
-            Self::Verify(VerifyError::Io { .. }) => "make it readable; nothing was applied",
-            Self::Build(BuildError::Io { .. }) => {
-                "see that the machine can start another process; what was applied is still there: see `git diff`"
+            Self::NoSuchRun(NoSuchRun::NoRun) => "there is nothing to undo",
+            Self::UndoLog(_) | Self::Undo(UndoError::Damaged(_)) => {
+                "put the files back by hand: `replaced` in the run's folder holds them"
             }
+            Self::Undo(UndoError::Changed(_)) => {
+                "nothing was undone; keep your changes elsewhere, put these files back by hand, and undo again"
+            }
+            Self::Undo(UndoError::Io { .. }) => "make it readable; nothing was undone",
         };
         Some(hint.to_owned())
     }
+}
+
+fn apply_hint(error: &ApplyError) -> Option<String> {
+    let hint = match error {
+        ApplyError::NotRolledBack { .. } => "mend the cause, and run `code-commit recover`",
+        ApplyError::Earlier(error) => return recover_hint(error),
+        ApplyError::RolledBack { .. } | ApplyError::Journal(_) => {
+            "nothing of it was applied; mend the cause and run again"
+        }
+    };
+    Some(hint.to_owned())
+}
+
+fn recover_hint(error: &RecoverError) -> Option<String> {
+    let hint = match error {
+        RecoverError::Io { .. } => "mend the cause, and run `code-commit recover`",
+        RecoverError::Changed(_) => {
+            "put right what is named, by hand: keep the version you want under its own name, and \
+             move the other away; then run `code-commit recover`"
+        }
+        RecoverError::Journal(_) => {
+            "make it readable; it tells how to undo a run that was cut short"
+        }
+        RecoverError::Torn(error) => return apply_hint(error),
+    };
+    Some(hint.to_owned())
 }

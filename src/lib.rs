@@ -16,7 +16,7 @@
 //!
 //! | module | what it is for |
 //! |---|---|
-//! | [`workflow`] | what a user starts: commit, consistency, demo, recover |
+//! | [`workflow`] | what a user starts: commit, consistency, demo, recover, undo |
 //! | [`prompt`], [`model`], [`edit`], [`build_script`], [`run_log`], [`report`] | the stages |
 //! | [`project`], [`secret`], [`environment`], [`interrupt`], [`gitignore`], [`atomic_file`] | the ground |
 //! | [`message`], [`record`], [`run_files`], [`excerpt`] | plain data that stages share |
@@ -50,15 +50,15 @@ pub mod workflow;
 
 use std::path::PathBuf;
 
-use crate::cli::{Cli, Command, OutputArgs};
+use crate::cli::{Cli, Command, OnFailureArg, OutputArgs};
 use crate::edit::{Elision, Program};
-use crate::environment::{Boot, Clock, Environment};
+use crate::environment::{Clock, Environment};
 use crate::error::Exit;
 use crate::interrupt::Interrupt;
 use crate::model::{MODELS, ModelSpec};
 use crate::project::Project;
 use crate::report::{Console, ConsoleOptions, Reporter as _};
-use crate::workflow::{CommitOptions, Context, Failure, ModelChoice, Outcome};
+use crate::workflow::{CommitOptions, Context, Failure, ModelChoice, OnFailure, Outcome};
 
 /// What the process was started in. `main` captures it; nothing below asks for it again.
 pub struct World {
@@ -72,8 +72,6 @@ pub struct World {
     pub interrupt: Interrupt,
     /// The program's own file.
     pub program: Option<Program>,
-    /// The machine's boot.
-    pub boot: Boot,
     /// Whether stderr is a terminal.
     pub terminal: bool,
 }
@@ -92,7 +90,6 @@ pub fn run(cli: &Cli, world: &World) -> Exit {
         redactor: &redactor,
         reporter: &console,
         program: world.program.as_ref(),
-        boot: &world.boot,
     };
     match dispatch(cli, &context) {
         Ok(Outcome { summary, log, next }) => {
@@ -104,9 +101,10 @@ pub fn run(cli: &Cli, world: &World) -> Exit {
             ));
             Exit::Done
         }
-        Err(Failure { error, log }) => {
-            console.error(&error, error.hint().as_deref(), log.as_deref());
-            error.exit()
+        Err(failure) => {
+            let hint = failure.hint();
+            console.error(&failure.error, hint.as_deref(), failure.log.as_deref());
+            failure.error.exit()
         }
     }
 }
@@ -120,6 +118,7 @@ fn dispatch(cli: &Cli, context: &Context<'_>) -> Result<Outcome, Failure> {
     match &cli.command {
         Some(Command::Demo(arguments)) => workflow::demo(context, arguments.directory.as_deref()),
         Some(Command::Recover) => workflow::recover(context),
+        Some(Command::Undo(arguments)) => workflow::undo(context, arguments.run.as_deref()),
         None if cli.consistency_check => workflow::consistency(context, &choice),
         None => {
             let build_timeout = cli.build.build_timeout;
@@ -134,6 +133,10 @@ fn dispatch(cli: &Cli, context: &Context<'_>) -> Result<Outcome, Failure> {
                     choice,
                     build_timeout,
                     elision,
+                    on_failure: match cli.on_failure {
+                        Some(OnFailureArg::Revert) => OnFailure::Revert,
+                        Some(OnFailureArg::Keep) | None => OnFailure::Keep,
+                    },
                 },
             )
         }
@@ -143,6 +146,7 @@ fn dispatch(cli: &Cli, context: &Context<'_>) -> Result<Outcome, Failure> {
 fn output_args(cli: &Cli) -> &OutputArgs {
     match &cli.command {
         Some(Command::Demo(arguments)) => &arguments.output,
+        Some(Command::Undo(arguments)) => &arguments.output,
         Some(Command::Recover) | None => &cli.output,
     }
 }

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use code_commit::World;
 use code_commit::cli::{Cli, Usage};
 use code_commit::edit::Program;
-use code_commit::environment::{Boot, Environment, KEY_VARIABLES, SystemClock};
+use code_commit::environment::{Environment, KEY_VARIABLES, SystemClock};
 use code_commit::error::Exit;
 use code_commit::interrupt::Interrupt;
 use code_commit::secret::Redactor;
@@ -44,7 +44,6 @@ fn capture(clock: SystemClock) -> io::Result<World> {
             .and_then(|path| path.canonicalize())
             .ok()
             .map(|path| Program { path }),
-        boot: Boot::current(),
         terminal: io::stderr().is_terminal(),
     })
 }

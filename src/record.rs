@@ -133,6 +133,32 @@ pub struct ExitRecord {
     pub name: &'static str,
 }
 
+/// What a run has made of the project's files.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TreeState {
+    /// They are as they were.
+    #[default]
+    Unchanged,
+    /// At least one reply was applied.
+    Changed,
+    /// What was applied was taken back.
+    PutBack,
+}
+
+/// A hint, with what has become of the project's files behind it, where that is news.
+#[must_use]
+pub fn hint(hint: Option<String>, tree: TreeState) -> Option<String> {
+    let tree = match tree {
+        TreeState::Unchanged => return hint,
+        TreeState::Changed => {
+            "what was applied is still there: see `git diff`; `code-commit undo` takes it back"
+        }
+        TreeState::PutBack => "the project is as it was before the run",
+    };
+    Some(hint.map_or(tree.to_owned(), |hint| format!("{hint}; {tree}")))
+}
+
 /// An error, as it was printed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ErrorRecord {
@@ -149,12 +175,14 @@ pub struct RunRecord {
     pub schema: u32,
     /// The program's version.
     pub version: &'static str,
-    /// `commit` or `consistency`.
+    /// `commit`, `consistency` or `undo`.
     pub workflow: &'static str,
     /// How the run ended.
     pub exit: ExitRecord,
+    /// What has become of the project's files.
+    pub tree: TreeState,
     /// The model that was asked for.
-    pub model: String,
+    pub model: Option<String>,
     /// The version that answered, by the vendor's word.
     pub model_version: Option<String>,
     /// When the run began.

@@ -49,6 +49,8 @@ pub enum Event<'a> {
     },
     /// The reply's edits are on the disk.
     Applied(&'a EditsRecord),
+    /// What a run had applied was taken back.
+    PutBack(&'a EditsRecord),
     /// build.sh is running.
     Building,
     /// build.sh has ended.
@@ -175,12 +177,12 @@ impl<'r> Console<'r> {
         }
     }
 
-    fn applied(&self, edits: &EditsRecord) {
+    fn edits(&self, label: &str, verb: &str, edits: &EditsRecord) {
         let (written, removed) = (edits.written.len(), edits.removed.len());
         self.line(
-            "applied",
+            label,
             Style::new(),
-            &format!("{written} written, {removed} removed"),
+            &format!("{written} {verb}, {removed} removed"),
         );
         if self.options.quiet {
             return;
@@ -231,7 +233,8 @@ impl Reporter for Console<'_> {
                     &format!("{model}{usage}, {}", seconds(took)),
                 );
             }
-            Event::Applied(edits) => self.applied(edits),
+            Event::Applied(edits) => self.edits("applied", "written", edits),
+            Event::PutBack(edits) => self.edits("undone", "put back", edits),
             Event::Building => self.step("build", "build.sh"),
             Event::Built {
                 status,

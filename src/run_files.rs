@@ -6,6 +6,10 @@ use crate::record::Attempt;
 pub const LOGS: &str = "logs";
 /// The record of the whole run.
 pub const RESULT: &str = "result.json";
+/// What the run has done to the project's files.
+pub const CHANGES: &str = "changes.json";
+/// The folder with the files that the run has replaced or removed, as they were before.
+pub const REPLACED: &str = "replaced";
 /// The first line of a response file that holds an error in place of a reply.
 pub const ERROR_LINE: &str = "ERROR\n";
 

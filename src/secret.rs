@@ -148,6 +148,7 @@ impl Redactor {
         RedactingWriter {
             redactor: self,
             held: Vec::new(),
+            found: false,
             inner,
         }
     }
@@ -160,6 +161,8 @@ pub struct RedactingWriter<'a, W: Write> {
     redactor: &'a Redactor,
     /// The end of what was written, that may be the beginning of a key.
     held: Vec<u8>,
+    /// Whether there was a key so far.
+    found: bool,
     inner: W,
 }
 
@@ -169,10 +172,25 @@ impl<W: Write> RedactingWriter<'_, W> {
     /// # Errors
     /// The inner writer's.
     pub fn finish(mut self) -> io::Result<W> {
-        let held = std::mem::take(&mut self.held);
-        self.emit(&held, held.len())?;
+        self.emit_rest()?;
         self.inner.flush()?;
         Ok(self.inner)
+    }
+
+    /// The same, but tells whether there was a key in all that was written.
+    ///
+    /// # Errors
+    /// The inner writer's.
+    pub fn finish_found(mut self) -> io::Result<bool> {
+        self.emit_rest()?;
+        self.inner.flush()?;
+        Ok(self.found)
+    }
+
+    fn emit_rest(&mut self) -> io::Result<()> {
+        let held = std::mem::take(&mut self.held);
+        self.emit(&held, held.len())?;
+        Ok(())
     }
 
     /// The inner writer; what is held back has not reached it yet.
@@ -189,6 +207,7 @@ impl<W: Write> RedactingWriter<'_, W> {
                 .find_iter(bytes)
                 .take_while(|found| found.start() < settled)
             {
+                self.found = true;
                 self.inner.write_all(&bytes[done..found.start()])?;
                 self.inner
                     .write_all(self.redactor.replacements[found.pattern()].as_bytes())?;

@@ -20,6 +20,7 @@ fn a_reply_is_applied_and_proved_by_the_build() {
         )
     );
     let expected = [
+        "changes.json",
         "initial-build.txt",
         "initial-query-response.json",
         "initial-query-response.txt",

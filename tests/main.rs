@@ -21,4 +21,5 @@ mod redaction;
 mod replay;
 mod replies;
 mod signals;
+mod undo;
 mod usage;

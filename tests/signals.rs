@@ -135,9 +135,9 @@ fn a_run_that_was_killed_while_it_applied_a_reply_is_undone_by_the_next() {
         ],
     });
     let new = serde_json::json!({"size": 4, "hash": xxhash_rust::xxh3::xxh3_64(b"new\n")});
-    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok();
-    let journal = serde_json::json!({"version": 1, "boot": boot.map(|id| id.trim().to_owned()), "units": [
-        {"target": "a", "staged": ".code-commit-1-0", "change": {"replace": {"old": old, "new": new}}},
+    let journal = serde_json::json!({"version": 2, "stamp": [0, 0], "directories": [], "units": [
+        {"target": "a", "staged": ".code-commit-1-0",
+         "change": {"replace": {"old": {"fingerprint": old, "kept": null}, "new": new}}},
         {"target": "b", "staged": ".code-commit-1-1", "change": {"create": {"new": new}}},
     ]});
     fs::rename(project.path("a"), project.path(".code-commit-1-0")).unwrap();

@@ -1,32 +1,39 @@
 //! Puts verified edits on the disk, all or nothing, even if the program is killed part-way.
 //!
-//! Writes below the root, and the journal. Each file is first written beside its target, under a
+//! Writes below the root, the journal, and the undo log. Each file is first written beside its target, under a
 //! name of its own, and renamed into place when all of them are written; so nobody ever sees half a
 //! file, and a full disk is noticed before anything has changed. A new directory is made as a whole
 //! and gets into place by one rename. A file that is replaced takes the staged name until the end.
 //! The journal says what is under way from before the first change until after the last, so that an
-//! error or a kill part-way is undone: see `recovery`. (Nothing is flushed to the disk on the way: a
-//! power cut may still lose what the kernel has not written.) All of it goes through directory
-//! handles that cannot lead out of the root.
+//! error or a kill part-way is undone: see `recovery`. All of it goes through directory handles that
+//! cannot lead out of the root.
+//!
+//! For power cuts, only the journal is flushed to the disk before anything changes, which costs next to
+//! nothing; it, and the file system's keeping of the order of renames (ext4, XFS, Btrfs), see to it that
+//! the old tree can be had back. The new files follow later, commonly while the build runs. Until they
+//! are there, the journal stays: should a power cut tear one of them, all of them are undone.
 
-use std::fs::{File, Permissions};
+use std::collections::BTreeSet;
+use std::fs::{File, FileTimes, Permissions};
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
-use std::io::{self, Write as _};
+use std::io::{self, Seek as _, Write as _};
 use std::ops::Range;
-use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::fs::{PermissionsExt as _, fchown};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 use std::thread;
+use std::time::SystemTime;
 
-use rustix::fs::{Mode, OFlags, openat};
+use rustix::fs::{AtFlags, Mode, OFlags, linkat, openat, unlinkat};
 use rustix::io::Errno;
 
-use super::beneath::{Root, split};
-use super::journal::{Change, Digest, Journal, JournalError, Record, RecordedUnit};
+use super::beneath::{Directory, Root, split};
+use super::journal::{Change, Digest, Journal, JournalError, Old, Record, RecordedUnit, Stamp};
 use super::place::{Failed, Place};
+use super::undo_log::{Before, UndoLog, open_regular};
 use super::verify::Present;
-use super::{Action, VerifiedEdit, VerifiedEdits, recovery};
-use crate::environment::Boot;
+use super::{Action, VerifiedEdits, recovery};
 
 /// Many files are written in this many threads, which on two cores halves the time.
 const THREADS: usize = 2;
@@ -57,6 +64,9 @@ pub enum ApplyError {
     /// The journal could not be written; nothing was changed.
     #[error(transparent)]
     Journal(#[from] JournalError),
+    /// What an earlier application has left could not be put in order; nothing was changed.
+    #[error(transparent)]
+    Earlier(#[from] recovery::RecoverError),
 }
 
 /// Where edits go.
@@ -66,32 +76,132 @@ pub struct Tree<'t> {
     pub root: &'t Path,
     /// Where the journal is kept: a directory that no reply may write to.
     pub journal: &'t Path,
-    /// The machine's present boot.
-    pub boot: &'t Boot,
+    /// The time; every new file says that it was written then.
+    pub now: SystemTime,
 }
 
-/// Applies `edits`. Gives what kept the files that were replaced from being removed: the next run
-/// removes them.
+/// What is to be done to one file.
+pub(super) struct Step<'e> {
+    /// The path, relative to the root.
+    pub path: &'e str,
+    /// What is to be there.
+    pub new: New<'e>,
+    /// What is there now.
+    pub present: Option<Present>,
+}
+
+/// What is to be at a path.
+pub(super) enum New<'e> {
+    /// A file with this content.
+    Text(&'e str),
+    /// The file whose bytes are kept at `path`, relative to the root.
+    Kept { path: String, before: &'e Before },
+    /// Nothing.
+    Nothing,
+}
+
+/// When new files are on the disk for good.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Durability {
+    /// Before they count.
+    AtOnce,
+    /// When somebody has called [`Applied::flush`]; until then they count only as far as they are whole.
+    Later,
+}
+
+/// An application whose new tree counts.
+#[derive(Debug)]
+pub struct Applied {
+    journal: Journal,
+    record: Record,
+    /// What kept the files that were replaced from being removed: the next run removes them.
+    pub left: Option<recovery::RecoverError>,
+}
+
+impl Applied {
+    /// Sees that the new files are on the disk, and removes the journal; says whether that is done: it
+    /// is left to the next run when `stop` says so, or when something could not be removed.
+    ///
+    /// # Errors
+    /// When the system does not get them there.
+    pub fn flush(&self, root: &Path, stop: &AtomicBool) -> Result<bool, recovery::RecoverError> {
+        if self.left.is_some() {
+            return Ok(false);
+        }
+        let root = Root::open(root).map_err(recovery::failed("."))?;
+        let flushed = recovery::flush(&root, &self.record, stop)?;
+        if flushed {
+            self.journal.remove()?;
+        }
+        Ok(flushed)
+    }
+
+    /// How many files were written.
+    #[must_use]
+    pub fn files(&self) -> usize {
+        self.record.new_files().len()
+    }
+
+    /// Notes that the run has come to its end.
+    ///
+    /// # Errors
+    /// When that cannot be noted; the next run then takes this one for cut short.
+    pub fn end(mut self) -> Result<(), JournalError> {
+        self.journal.end()
+    }
+}
+
+/// Applies `edits`. What they replace is kept in `undo_log` first.
 ///
 /// # Errors
 /// When anything fails; the tree is then as it was before, unless the error says otherwise.
 pub fn apply(
     tree: Tree<'_>,
     edits: &VerifiedEdits,
-) -> Result<Option<recovery::RecoverError>, ApplyError> {
+    undo_log: &mut UndoLog<'_>,
+) -> Result<Option<Applied>, ApplyError> {
     if edits.edits().is_empty() {
         return Ok(None);
     }
+    // An earlier reply of this run must be on the disk for good: there is no way back behind it.
+    recovery::recover(tree)?;
+    let steps = steps_of(edits);
+    take(tree, &steps, Vec::new(), Some(undo_log), Durability::Later).map(Some)
+}
+
+fn steps_of(edits: &VerifiedEdits) -> Vec<Step<'_>> {
+    let steps = edits.edits().iter().map(|edit| Step {
+        path: edit.path(),
+        new: match edit.action() {
+            Action::Write(content) => New::Text(content),
+            Action::Remove => New::Nothing,
+        },
+        present: edit.present(),
+    });
+    steps.collect()
+}
+
+/// Takes `steps`, which are sorted by path, and in the end removes `directories` as far as they are
+/// empty.
+pub(super) fn take(
+    tree: Tree<'_>,
+    steps: &[Step<'_>],
+    directories: Vec<String>,
+    undo_log: Option<&mut UndoLog<'_>>,
+    durability: Durability,
+) -> Result<Applied, ApplyError> {
     let root = Root::open(tree.root).map_err(failed("open", tree.root))?;
-    let plan = Plan::of(&root, edits.edits())?;
-    let record = plan.record(tree.boot);
-    let journal = Journal::arm(tree.journal, &record)?;
-    match plan.carry_out().and_then(|()| Ok(journal.commit()?)) {
+    let plan = Plan::of(&root, steps, tree.now, durability)?;
+    let record = plan.record(directories, undo_log)?;
+    let mut journal = Journal::arm(tree.journal, &record)?;
+    match plan.carry_out().and_then(|()| Ok(journal.install()?)) {
         // The tree is the new one, whatever comes now.
-        Ok(committed) => Ok(recovery::remove_leftovers(&root, &record)
-            .and_then(|()| Ok(committed.remove()?))
-            .err()),
-        Err(error) => match recovery::roll_back(&root, &record, tree.boot) {
+        Ok(()) => Ok(Applied {
+            left: recovery::remove_leftovers(&root, &record).err(),
+            journal,
+            record,
+        }),
+        Err(error) => match recovery::roll_back(&root, &record) {
             Ok(()) => {
                 journal.remove()?;
                 Err(error)
@@ -104,7 +214,7 @@ pub fn apply(
     }
 }
 
-fn failed<E: Into<io::Error>>(
+pub(super) fn failed<E: Into<io::Error>>(
     action: &'static str,
     path: impl Into<PathBuf>,
 ) -> impl FnOnce(E) -> ApplyError {
@@ -122,55 +232,66 @@ struct Unit<'e> {
     target: &'e str,
     /// Where it is made: the same directory, under a name of its own.
     staged: String,
-    /// The edits that are part of it.
-    edits: Range<usize>,
+    /// The steps that are part of it.
+    steps: Range<usize>,
     is_directory: bool,
 }
 
-/// What is to be made where, and renamed to what. The edits are sorted by path.
+/// What is to be made where, and renamed to what. The steps are sorted by path.
 struct Plan<'e> {
     root: &'e Root,
-    edits: &'e [VerifiedEdit],
+    steps: &'e [Step<'e>],
     units: Vec<Unit<'e>>,
-    /// For each edit the path that its file is written to.
+    /// For each step the path that its file is written to.
     staged: Vec<String>,
+    now: SystemTime,
+    durability: Durability,
 }
 
 impl<'e> Plan<'e> {
     /// Looks which directories are there; changes nothing.
-    fn of(root: &'e Root, edits: &'e [VerifiedEdit]) -> Result<Self, ApplyError> {
+    fn of(
+        root: &'e Root,
+        steps: &'e [Step<'e>],
+        now: SystemTime,
+        durability: Durability,
+    ) -> Result<Self, ApplyError> {
         let tag = RandomState::new().build_hasher().finish();
         let mut plan = Self {
             root,
-            edits,
+            steps,
             units: Vec::new(),
-            staged: Vec::with_capacity(edits.len()),
+            staged: Vec::with_capacity(steps.len()),
+            now,
+            durability,
         };
         let mut existing = None;
-        for (slot, edit) in edits.iter().enumerate() {
-            if plan.joins_last_unit(slot, edit.path()) {
+        for (slot, step) in steps.iter().enumerate() {
+            if plan.joins_last_unit(slot, step.path) {
                 continue;
             }
-            let parent = split(edit.path()).0;
+            let parent = split(step.path).0;
             let missing = if existing == Some(parent) {
                 None
             } else {
-                first_missing(root, parent).map_err(failed("open the directory of", edit.path()))?
+                first_missing(root, parent).map_err(failed("open the directory of", step.path))?
             };
-            if missing.is_some() && edit.present().is_some() {
+            if missing.is_some() && step.present.is_some() {
                 let gone = io::Error::other("its directory was removed in the meantime");
-                return Err(failed("change", edit.path())(gone));
+                return Err(failed("change", step.path)(gone));
             }
             existing = missing.is_none().then_some(parent);
-            let target = missing.unwrap_or(edit.path());
+            // Where nothing is to be and nothing is, no directory is to be made for it.
+            let made = missing.filter(|_| !matches!(step.new, New::Nothing));
+            let target = made.unwrap_or(step.path);
             let unit = Unit {
                 target,
                 staged: beside(target, &format!(".code-commit-{tag:016x}-{slot}")),
-                edits: slot..slot + 1,
-                is_directory: missing.is_some(),
+                steps: slot..slot + 1,
+                is_directory: made.is_some(),
             };
             plan.staged
-                .push(format!("{}{}", unit.staged, &edit.path()[target.len()..]));
+                .push(format!("{}{}", unit.staged, &step.path[target.len()..]));
             plan.units.push(unit);
         }
         Ok(plan)
@@ -187,54 +308,87 @@ impl<'e> Plan<'e> {
         else {
             return false;
         };
-        unit.edits.end = slot + 1;
+        unit.steps.end = slot + 1;
         self.staged.push(format!("{}{below}", unit.staged));
         true
     }
 
-    /// What the journal is to say.
-    fn record(&self, boot: &Boot) -> Record {
-        let digests = in_parallel(self.edits.len(), |slots| {
-            let digest = |edit: &VerifiedEdit| match edit.action() {
-                Action::Write(content) => Digest::of(content.as_bytes()),
-                Action::Remove => Digest::of(b""),
-            };
-            self.edits[slots].iter().map(digest).collect::<Vec<_>>()
+    /// What the journal is to say. What is replaced is kept on the way.
+    fn record(
+        &self,
+        directories: Vec<String>,
+        undo_log: Option<&mut UndoLog<'_>>,
+    ) -> Result<Record, ApplyError> {
+        let digests = in_parallel(self.steps.len(), |slots| {
+            let digests = self.steps[slots].iter().map(|step| match &step.new {
+                New::Text(content) => Some(Digest::of(content.as_bytes())),
+                New::Kept { before, .. } => Some(before.digest),
+                New::Nothing => None,
+            });
+            digests.collect::<Vec<_>>()
         });
-        let digests: Vec<Digest> = digests.into_iter().flatten().collect();
+        let digests: Vec<Option<Digest>> = digests.into_iter().flatten().collect();
+        let stamp = stamp(self.now);
+        let kept = match undo_log {
+            None => vec![None; self.steps.len()],
+            Some(log) => {
+                let kept = log.keep(self.root, self.steps)?;
+                log.note(self.steps, &kept, &digests, stamp, self.new_directories())?;
+                let located = |before: Before| (log.kept_path(&before), before);
+                kept.into_iter().map(|kept| kept.map(located)).collect()
+            }
+        };
         let units = self.units.iter().map(|unit| RecordedUnit {
             target: unit.target.to_owned(),
             staged: unit.staged.clone(),
-            change: self.change(unit, &digests),
+            change: self.change(unit, &digests, &kept),
         });
-        Record::new(boot, units.collect())
+        Ok(Record::new(stamp, units.collect(), directories))
     }
 
-    fn change(&self, unit: &Unit<'_>, digests: &[Digest]) -> Change {
+    fn change(
+        &self,
+        unit: &Unit<'_>,
+        digests: &[Option<Digest>],
+        kept: &[Option<(String, Before)>],
+    ) -> Change {
         if unit.is_directory {
-            let below = |slot: usize| self.edits[slot].path()[unit.target.len() + 1..].to_owned();
-            let files = unit.edits.clone().map(|slot| (below(slot), digests[slot]));
+            let below = |slot: usize| self.steps[slot].path[unit.target.len() + 1..].to_owned();
+            let slots = unit.steps.clone();
+            let files = slots.filter_map(|slot| Some((below(slot), digests[slot]?)));
             return Change::CreateDirectory {
                 files: files.collect(),
             };
         }
-        let edit = &self.edits[unit.edits.start];
-        let new = digests[unit.edits.start];
-        match (edit.action(), edit.present()) {
-            (Action::Write(_), None) => Change::Create { new },
-            (Action::Write(_), Some(present)) => Change::Replace {
-                old: present.fingerprint,
-                new,
-            },
-            (Action::Remove, present) => Change::Remove {
-                old: present.map(|p| p.fingerprint),
-            },
+        let slot = unit.steps.start;
+        let old = self.steps[slot].present.map(|present| Old {
+            fingerprint: present.fingerprint,
+            kept: kept[slot].clone(),
+        });
+        match (digests[slot], old) {
+            (Some(new), None) => Change::Create { new },
+            (Some(new), Some(old)) => Change::Replace { old, new },
+            (None, old) => Change::Remove { old },
         }
+    }
+
+    /// The directories that are made, outer ones first.
+    fn new_directories(&self) -> BTreeSet<String> {
+        let mut made = BTreeSet::new();
+        for unit in self.units.iter().filter(|unit| unit.is_directory) {
+            for slot in unit.steps.clone() {
+                let path = self.steps[slot].path;
+                let below = path.match_indices('/').map(|(slash, _)| slash);
+                let own = below.filter(|slash| *slash >= unit.target.len());
+                made.extend(own.map(|slash| path[..slash].to_owned()));
+            }
+        }
+        made
     }
 
     fn carry_out(&self) -> Result<(), ApplyError> {
         self.make_directories()?;
-        for staged in in_parallel(self.edits.len(), |slots| self.stage(slots)) {
+        for staged in in_parallel(self.steps.len(), |slots| self.stage(slots)) {
             staged?;
         }
         for installed in in_parallel(self.units.len(), |units| self.install(units)) {
@@ -247,12 +401,12 @@ impl<'e> Plan<'e> {
     fn make_directories(&self) -> Result<(), ApplyError> {
         let in_new = self.units.iter().filter(|unit| unit.is_directory);
         let mut last = None;
-        for slot in in_new.flat_map(|unit| unit.edits.clone()) {
+        for slot in in_new.flat_map(|unit| unit.steps.clone()) {
             let parent = split(&self.staged[slot]).0;
             if last != Some(parent) {
                 self.root
                     .ensure_directory(parent)
-                    .map_err(failed("make the directory of", self.edits[slot].path()))?;
+                    .map_err(failed("make the directory of", self.steps[slot].path))?;
                 last = Some(parent);
             }
         }
@@ -263,39 +417,86 @@ impl<'e> Plan<'e> {
     fn stage(&self, slots: Range<usize>) -> Result<(), ApplyError> {
         let mut directory = Directory::default();
         for slot in slots {
-            let edit = &self.edits[slot];
-            if let Action::Write(content) = edit.action() {
-                let (parent, name) = split(&self.staged[slot]);
-                let staged = directory.at(self.root, parent).map_err(io::Error::from);
-                staged
-                    .and_then(|directory| Self::write_new(directory, name, content, edit.present()))
-                    .map_err(failed("write", edit.path()))?;
+            let step = &self.steps[slot];
+            if matches!(step.new, New::Nothing) {
+                continue;
             }
+            let (parent, name) = split(&self.staged[slot]);
+            let staged = directory.at(self.root, parent).map_err(io::Error::from);
+            staged
+                .and_then(|directory| self.stage_one(directory, name, step))
+                .map_err(failed("write", step.path))?;
         }
         Ok(())
     }
 
-    /// Writes a file that must not exist. One that is to replace another gets its mode and owner.
-    fn write_new(
-        directory: BorrowedFd<'_>,
-        name: &str,
-        content: &str,
-        replaces: Option<Present>,
-    ) -> io::Result<()> {
-        // Private until it has its mode: the file that it replaces may be.
-        let mode = if replaces.is_some() { 0o600 } else { 0o666 };
-        let flags =
-            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let mut file = File::from(openat(directory, name, flags, Mode::from_raw_mode(mode))?);
-        file.write_all(content.as_bytes())?;
-        if let Some(present) = replaces {
+    /// Makes a file that must not exist. One that is to replace another gets its mode and owner.
+    fn stage_one(&self, directory: BorrowedFd<'_>, name: &str, step: &Step<'_>) -> io::Result<()> {
+        let (file, mode_and_owner) = match &step.new {
+            New::Nothing => return Ok(()),
+            New::Text(content) => {
+                // Private until it has its mode: the file that it replaces may be.
+                let mode = if step.present.is_some() { 0o600 } else { 0o666 };
+                let mut file = create_new(directory, name, mode)?;
+                file.write_all(content.as_bytes())?;
+                (
+                    file,
+                    step.present.map(|present| (present.mode, present.owner)),
+                )
+            }
+            New::Kept { path, before } => {
+                let file = self.bring_back(path, before, directory, name)?;
+                (file, Some((before.mode, before.owner)))
+            }
+        };
+        if let Some((mode, (user, group))) = mode_and_owner {
             // Somebody else's file stays theirs where we may give files away; the owner first, as a
             // change of owner clears mode bits.
-            let (user, group) = present.owner;
             let _ = fchown(&file, Some(user), Some(group));
-            file.set_permissions(Permissions::from_mode(present.mode))?;
+            file.set_permissions(Permissions::from_mode(mode))?;
+        }
+        // Not to the nanosecond everywhere; then a file that a power cut has torn is not known for ours.
+        file.set_times(FileTimes::new().set_modified(self.now))?;
+        if self.durability == Durability::AtOnce {
+            file.sync_all()?;
         }
         Ok(())
+    }
+
+    /// A copy of a file that was kept.
+    fn bring_back(
+        &self,
+        path: &str,
+        before: &Before,
+        directory: BorrowedFd<'_>,
+        name: &str,
+    ) -> io::Result<File> {
+        let (parent, kept) = split(path);
+        let vault = self.root.directory_of_ours(parent)?;
+        let mut source = open_regular(vault.as_fd(), kept)?
+            .ok_or_else(|| io::Error::other(format!("`{path}`, which keeps it, is gone")))?;
+        let mut copy = create_new(directory, name, 0o600)?;
+        let file = match io::copy(&mut source, &mut copy) {
+            Ok(_) => {
+                source.rewind()?;
+                copy
+            }
+            // The kept file itself takes no room.
+            Err(error) if is_full(&error) => {
+                unlinkat(directory, name, AtFlags::empty())?;
+                linkat(&vault, kept, directory, name, AtFlags::empty())?;
+                source.rewind()?;
+                source.try_clone()?
+            }
+            Err(error) => return Err(error),
+        };
+        if before.digest.is_of(source)? {
+            Ok(file)
+        } else {
+            Err(io::Error::other(format!(
+                "`{path}`, which keeps it, was changed"
+            )))
+        }
     }
 
     /// Puts units into their places, up to the first that fails.
@@ -310,10 +511,11 @@ impl<'e> Plan<'e> {
                 name: split(unit.target).1,
                 staged: split(&unit.staged).1,
             };
-            let put = match self.edits[unit.edits.start].action() {
+            let step = &self.steps[unit.steps.start];
+            let put = match step.new {
                 _ if unit.is_directory => place.create(),
-                Action::Write(_) => place.write(self.edits[unit.edits.start].present()),
-                Action::Remove => place.remove(self.edits[unit.edits.start].present()),
+                New::Text(_) | New::Kept { .. } => place.write(step.present),
+                New::Nothing => place.remove(step.present),
             };
             put.map_err(|Failed { action, source }| failed(action, unit.target)(source))?;
         }
@@ -321,8 +523,37 @@ impl<'e> Plan<'e> {
     }
 }
 
+fn is_full(error: &io::Error) -> bool {
+    use io::ErrorKind::{QuotaExceeded, StorageFull};
+    matches!(error.kind(), StorageFull | QuotaExceeded)
+}
+
+fn create_new(directory: BorrowedFd<'_>, name: &str, mode: u32) -> io::Result<File> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = openat(directory, name, flags, Mode::from_raw_mode(mode))?;
+    Ok(File::from(file))
+}
+
+/// The time as a file's metadata has it.
+fn stamp(time: SystemTime) -> Stamp {
+    let (past, since) = match time.duration_since(SystemTime::UNIX_EPOCH) {
+        Ok(since) => (false, since),
+        Err(before) => (true, before.duration()),
+    };
+    let seconds = i64::try_from(since.as_secs()).unwrap_or_default();
+    let nanoseconds = i64::from(since.subsec_nanos());
+    match (past, nanoseconds) {
+        (false, _) => (seconds, nanoseconds),
+        (true, 0) => (-seconds, 0),
+        (true, _) => (-seconds - 1, 1_000_000_000 - nanoseconds),
+    }
+}
+
 /// Does `work` on parts of `0..count`, several at once where there is much to do.
-fn in_parallel<T: Send>(count: usize, work: impl Fn(Range<usize>) -> T + Sync) -> Vec<T> {
+pub(super) fn in_parallel<T: Send>(
+    count: usize,
+    work: impl Fn(Range<usize>) -> T + Sync,
+) -> Vec<T> {
     let size = if count < MANY_FILES {
         count
     } else {
@@ -371,25 +602,6 @@ fn first_missing<'p>(root: &Root, directory: &'p str) -> Result<Option<&'p str>,
         }
     }
     Ok(None)
-}
-
-/// The directory that was opened last: the edits are sorted, so one handle serves all its files.
-#[derive(Default)]
-struct Directory {
-    open: Option<(String, OwnedFd)>,
-}
-
-impl Directory {
-    fn at(&mut self, root: &Root, path: &str) -> Result<BorrowedFd<'_>, Errno> {
-        let is_open = self.open.as_ref().is_some_and(|(open, _)| open == path);
-        if !is_open {
-            self.open = Some((path.to_owned(), root.directory(path)?));
-        }
-        self.open
-            .as_ref()
-            .map(|(_, handle)| handle.as_fd())
-            .ok_or(Errno::BADF)
-    }
 }
 
 /// The path of `name` in the directory of `path`.

@@ -5,7 +5,7 @@
 //! without it one `O_NOFOLLOW` step is made a name. What is done through a handle stays in that directory,
 //! whatever its path has become since.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::Path;
 
 use rustix::fs::{Mode, OFlags, mkdirat, open, openat};
@@ -57,6 +57,26 @@ impl Root {
         }
     }
 
+    /// A handle on a directory of the program's own, like a run's folder: a mount point may be on the
+    /// way there, a link may not.
+    pub fn directory_of_ours(&self, path: &str) -> Result<OwnedFd, Errno> {
+        self.walk(path)
+    }
+
+    /// The same, but makes what is missing, for nobody else to read.
+    pub fn ensure_directory_of_ours(&self, path: &str) -> Result<OwnedFd, Errno> {
+        match self.walk(path) {
+            Err(Errno::NOENT) => {}
+            other => return other,
+        }
+        let (parent, name) = split(path);
+        let parent = self.ensure_directory_of_ours(parent)?;
+        match mkdirat(&parent, name, Mode::from_raw_mode(0o700)) {
+            Ok(()) | Err(Errno::EXIST) => self.walk(path),
+            Err(errno) => Err(errno),
+        }
+    }
+
     #[cfg(target_os = "linux")]
     fn open_beneath(&self, path: &str) -> Result<OwnedFd, Errno> {
         use rustix::fs::{ResolveFlags, openat2};
@@ -81,10 +101,30 @@ impl Root {
     /// One step a name, no link followed.
     fn walk(&self, path: &str) -> Result<OwnedFd, Errno> {
         let mut handle = self.0.try_clone().map_err(|_| Errno::MFILE)?;
-        for name in path.split('/').filter(|name| *name != ".") {
+        for name in path.split('/').filter(|name| !matches!(*name, "" | ".")) {
             handle = openat(&handle, name, DIRECTORY, Mode::empty())?;
         }
         Ok(handle)
+    }
+}
+
+/// The directory that was opened last: edits are sorted, so one handle serves all its files.
+#[derive(Default)]
+pub struct Directory {
+    open: Option<(String, OwnedFd)>,
+}
+
+impl Directory {
+    /// A handle on the directory `path`.
+    pub fn at(&mut self, root: &Root, path: &str) -> Result<BorrowedFd<'_>, Errno> {
+        let is_open = self.open.as_ref().is_some_and(|(open, _)| open == path);
+        if !is_open {
+            self.open = Some((path.to_owned(), root.directory(path)?));
+        }
+        self.open
+            .as_ref()
+            .map(|(_, handle)| handle.as_fd())
+            .ok_or(Errno::BADF)
     }
 }
 

@@ -1,27 +1,56 @@
-//! The journal of an application that is under way, and what it says.
+//! The journal of an application: what is under way, and what may not have reached the disk.
 //!
-//! Writes its files in a directory that no reply may write to. Guarantees that the
-//! journal is whole and in its place before anything else is changed, and that the moment when the new
-//! tree counts is one rename.
+//! Writes its files in a directory that no reply may write to. Guarantees that the journal is whole
+//! and on the disk before anything else is changed, and that the moment when the new tree counts is
+//! one rename.
+//!
+//! ```text
+//! armed      roll back: the old tree counts
+//!   │ install (rename)
+//! installed  the new tree counts, as far as it has reached the disk whole; else the old one
+//!   │ end (rename): the same, and the run has come to its end
+//! ended
+//!   │ remove, once the new files are on the disk
+//! ```
 
 use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::Stat;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
-use crate::environment::Boot;
+use super::undo_log::Before;
 
-/// While this file is there, the tree is to be rolled back.
-const ARMED: &str = ".code-commit-journal";
-/// While this file is there, the tree is the new one, and something may be left to remove.
-const COMMITTED: &str = ".code-commit-journal-done";
 /// A journal that was still being written; it speaks of nothing that has happened.
 const UNFINISHED: &str = ".code-commit-journal-new";
 /// The version of the journal's form.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
+
+/// How far an application has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// It is under way.
+    Armed,
+    /// Everything is in its place.
+    Installed,
+    /// And the run that did it has ended.
+    Ended,
+}
+
+impl State {
+    const ALL: [Self; 3] = [Self::Armed, Self::Installed, Self::Ended];
+
+    /// The name of the journal's file.
+    fn file_name(self) -> &'static str {
+        match self {
+            Self::Armed => ".code-commit-journal",
+            Self::Installed => ".code-commit-journal-installed",
+            Self::Ended => ".code-commit-journal-ended",
+        }
+    }
+}
 
 /// The journal could not be written, read or removed.
 #[derive(Debug, thiserror::Error)]
@@ -53,25 +82,46 @@ impl Digest {
         }
     }
 
+    /// The digest of a file's content.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn of_file(mut file: File) -> io::Result<Self> {
+        let mut digest = DigestWriter::default();
+        io::copy(&mut file, &mut digest)?;
+        Ok(digest.finish())
+    }
+
     /// Whether the file has this content.
     ///
     /// # Errors
     /// When it cannot be read.
-    pub fn is_of(self, mut file: File) -> io::Result<bool> {
-        if file.metadata()?.len() != self.size {
-            return Ok(false);
-        }
-        let mut hash = HashWriter(Xxh3::new());
-        io::copy(&mut file, &mut hash)?;
-        Ok(hash.0.digest() == self.hash)
+    pub fn is_of(self, file: File) -> io::Result<bool> {
+        Ok(file.metadata()?.len() == self.size && Self::of_file(file)? == self)
     }
 }
 
-struct HashWriter(Xxh3);
+/// Works out the digest of what is written to it.
+#[derive(Default)]
+pub struct DigestWriter {
+    size: u64,
+    hash: Xxh3,
+}
 
-impl io::Write for HashWriter {
+impl DigestWriter {
+    /// The digest of all that was written.
+    pub fn finish(&self) -> Digest {
+        Digest {
+            size: self.size,
+            hash: self.hash.digest(),
+        }
+    }
+}
+
+impl io::Write for DigestWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.update(bytes);
+        self.size += bytes.len() as u64;
+        self.hash.update(bytes);
         Ok(bytes.len())
     }
 
@@ -89,19 +139,30 @@ pub struct Fingerprint {
     /// The size in bytes.
     pub size: u64,
     /// When it was last written to: seconds and nanoseconds.
-    pub modified: (i64, i64),
+    pub modified: Stamp,
 }
 
 impl Fingerprint {
+    /// The file's.
+    #[must_use]
+    pub fn of(stat: &Stat) -> Self {
+        Self {
+            inode: number(stat.st_ino),
+            size: number(stat.st_size),
+            modified: modified(stat),
+        }
+    }
+
     /// Whether this is the file.
     #[must_use]
     pub fn is_of(self, stat: &Stat) -> bool {
-        self == Self {
-            inode: number(stat.st_ino),
-            size: number(stat.st_size),
-            modified: (number(stat.st_mtime), number(stat.st_mtime_nsec)),
-        }
+        self == Self::of(stat)
     }
+}
+
+/// When a file was last written to.
+pub fn modified(stat: &Stat) -> Stamp {
+    (number(stat.st_mtime), number(stat.st_mtime_nsec))
 }
 
 /// The fields of `stat` have other types on other systems.
@@ -137,73 +198,104 @@ pub enum Change {
     /// A file takes the place of another.
     Replace {
         /// The one that was there.
-        old: Fingerprint,
+        old: Old,
         /// The new content.
         new: Digest,
     },
     /// A file is removed.
     Remove {
         /// The one that was there.
-        old: Option<Fingerprint>,
+        old: Option<Old>,
     },
 }
+
+/// A file that is replaced or removed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Old {
+    /// Which file it is, in which state.
+    pub fingerprint: Fingerprint,
+    /// Where its bytes are kept, below the root; nowhere where the new ones are on the disk before
+    /// they count.
+    pub kept: Option<(String, Before)>,
+}
+
+/// A point in time: seconds and nanoseconds since 1970.
+pub type Stamp = (i64, i64);
 
 /// What the journal says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
     version: u32,
-    /// The boot that it was written in.
-    pub boot: Option<String>,
+    /// The time that every new file says it was last written at: what says so still, was not changed
+    /// since, even where a power cut has torn it.
+    pub stamp: Stamp,
     /// What is under way.
     pub units: Vec<RecordedUnit>,
+    /// Directories to remove in the end, inner ones first, where they are empty.
+    pub directories: Vec<String>,
 }
 
 impl Record {
     /// The record of these renames.
     #[must_use]
-    pub fn new(boot: &Boot, units: Vec<RecordedUnit>) -> Self {
+    pub fn new(stamp: Stamp, units: Vec<RecordedUnit>, directories: Vec<String>) -> Self {
         Self {
             version: VERSION,
-            boot: boot.id.clone(),
+            stamp,
             units,
+            directories,
         }
+    }
+}
+
+impl Record {
+    /// The files that are written, with their content.
+    pub fn new_files(&self) -> Vec<(String, Digest)> {
+        let mut files = Vec::with_capacity(self.units.len());
+        for unit in &self.units {
+            match &unit.change {
+                Change::Create { new } | Change::Replace { new, .. } => {
+                    files.push((unit.target.clone(), *new));
+                }
+                Change::CreateDirectory { files: below } => {
+                    let path = |file: &String| format!("{}/{file}", unit.target);
+                    files.extend(below.iter().map(|(file, new)| (path(file), *new)));
+                }
+                Change::Remove { .. } => {}
+            }
+        }
+        files
     }
 }
 
 /// A journal on the disk.
 #[derive(Debug)]
-pub struct Journal<'d> {
-    directory: &'d Path,
-    name: &'static str,
+pub struct Journal {
+    directory: PathBuf,
+    state: State,
 }
 
-/// A journal that was found.
-pub enum Found<'d> {
-    /// An application was under way: roll it back.
-    Armed(Journal<'d>, Record),
-    /// An application was done but for its leftovers.
-    Committed(Journal<'d>, Record),
-}
-
-impl<'d> Journal<'d> {
-    /// Writes the journal. From when this returns, whatever happens is undone unless
-    /// [`commit`](Self::commit) has returned too.
+impl Journal {
+    /// Writes the journal, and sees that it is on the disk. From when this returns, whatever happens
+    /// is undone unless [`install`](Self::install) has returned too.
     ///
     /// # Errors
     /// When it cannot be written; then it is not there.
-    pub fn arm(directory: &'d Path, record: &Record) -> Result<Self, JournalError> {
+    pub fn arm(directory: &Path, record: &Record) -> Result<Self, JournalError> {
         let journal = Self {
-            directory,
-            name: ARMED,
+            directory: directory.to_path_buf(),
+            state: State::Armed,
         };
         let path = journal.path();
-        let written = write_new(&directory.join(UNFINISHED), record)
-            .and_then(|()| fs::rename(directory.join(UNFINISHED), &path));
+        let unfinished = directory.join(UNFINISHED);
+        let written = write_new(&unfinished, record)
+            .and_then(|()| fs::rename(&unfinished, &path))
+            .and_then(|()| File::open(directory)?.sync_all());
         match written {
             Ok(()) => Ok(journal),
             Err(source) => {
                 // Should one be there all the same, it speaks of nothing that has happened.
-                let _ = fs::remove_file(directory.join(UNFINISHED));
+                let _ = fs::remove_file(unfinished);
                 let _ = fs::remove_file(&path);
                 Err(JournalError {
                     action: "write",
@@ -214,11 +306,12 @@ impl<'d> Journal<'d> {
         }
     }
 
-    /// Looks for a journal that an earlier process has left behind.
+    /// Looks for a journal that an earlier process, or an earlier application, has left behind; the
+    /// one that is under way first.
     ///
     /// # Errors
     /// When there is one that cannot be read: then nothing is known about the tree.
-    pub fn find(directory: &'d Path) -> Result<Option<Found<'d>>, JournalError> {
+    pub fn find(directory: &Path) -> Result<Option<(Self, Record)>, JournalError> {
         let unfinished = directory.join(UNFINISHED);
         if let Err(source) = remove_if_there(&unfinished) {
             return Err(JournalError {
@@ -227,47 +320,69 @@ impl<'d> Journal<'d> {
                 source,
             });
         }
-        let read = |name| {
-            let journal = Self { directory, name };
-            let path = journal.path();
-            let parsed = match fs::read(&path) {
-                Ok(json) => serde_json::from_slice::<Record>(&json).map_err(io::Error::from),
-                Err(error) if is_absent(&error) => return Ok(None),
-                Err(error) => Err(error),
+        for state in State::ALL {
+            let journal = Self {
+                directory: directory.to_path_buf(),
+                state,
             };
-            match parsed {
-                Ok(record) if record.version == VERSION => Ok(Some((journal, record))),
-                Ok(_) => Err(io::Error::other("it is of another version of this program")),
-                Err(error) => Err(error),
+            if let Some(record) = journal.read()? {
+                return Ok(Some((journal, record)));
             }
-            .map_err(|source| JournalError {
-                action: "read",
-                path,
-                source,
-            })
-        };
-        if let Some((journal, record)) = read(ARMED)? {
-            return Ok(Some(Found::Armed(journal, record)));
         }
-        Ok(read(COMMITTED)?.map(|(journal, record)| Found::Committed(journal, record)))
+        Ok(None)
+    }
+
+    fn read(&self) -> Result<Option<Record>, JournalError> {
+        let parsed = match fs::read(self.path()) {
+            Ok(json) => serde_json::from_slice::<Record>(&json).map_err(io::Error::from),
+            Err(error) if is_absent(&error) => return Ok(None),
+            Err(error) => Err(error),
+        };
+        match parsed {
+            Ok(record) if record.version == VERSION => Ok(Some(record)),
+            Ok(_) => Err(io::Error::other("it is of another version of this program")),
+            Err(error) => Err(error),
+        }
+        .map_err(|source| JournalError {
+            action: "read",
+            path: self.path(),
+            source,
+        })
+    }
+
+    /// How far the application has come.
+    #[must_use]
+    pub fn state(&self) -> State {
+        self.state
     }
 
     /// Makes the new tree the one that counts.
     ///
     /// # Errors
     /// When the rename fails; the old tree then counts.
-    pub fn commit(&self) -> Result<Journal<'d>, JournalError> {
-        let committed = Self {
-            directory: self.directory,
-            name: COMMITTED,
-        };
-        let failed = |source| JournalError {
-            action: "commit",
-            path: self.path(),
-            source,
-        };
-        fs::rename(self.path(), committed.path()).map_err(failed)?;
-        Ok(committed)
+    pub fn install(&mut self) -> Result<(), JournalError> {
+        self.become_of(State::Installed, "commit")
+    }
+
+    /// Notes that the run has come to its end.
+    ///
+    /// # Errors
+    /// When the rename fails; the next run then takes this one for cut short.
+    pub fn end(&mut self) -> Result<(), JournalError> {
+        self.become_of(State::Ended, "end")
+    }
+
+    fn become_of(&mut self, state: State, action: &'static str) -> Result<(), JournalError> {
+        let path = self.path();
+        fs::rename(&path, self.directory.join(state.file_name())).map_err(|source| {
+            JournalError {
+                action,
+                path,
+                source,
+            }
+        })?;
+        self.state = state;
+        Ok(())
     }
 
     /// Removes the journal, once there is nothing left to do.
@@ -283,15 +398,15 @@ impl<'d> Journal<'d> {
     }
 
     fn path(&self) -> PathBuf {
-        self.directory.join(self.name)
+        self.directory.join(self.state.file_name())
     }
 }
 
-/// Writes the record to a file that must not exist.
+/// Writes the record to a file that must not exist, and to the disk.
 fn write_new(path: &Path, record: &Record) -> io::Result<()> {
     let mut out = io::BufWriter::new(File::create_new(path)?);
     serde_json::to_writer(&mut out, record)?;
-    out.flush()
+    out.into_inner()?.sync_all()
 }
 
 /// Nothing is there; perhaps not even the directory.

@@ -13,6 +13,9 @@ mod place;
 pub mod recovery;
 mod rule;
 mod spelling;
+mod torn;
+pub mod undo;
+pub mod undo_log;
 mod verify;
 
 use std::fmt;

@@ -5,26 +5,27 @@
 //! that it changes nothing before it knows that it can do all of it.
 
 use std::collections::BTreeSet;
-use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
-use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use rustix::fs::{AtFlags, Mode, OFlags, RawDir, openat, renameat, statat, unlinkat};
+use rustix::fs::{AtFlags, RawDir, fstat, renameat, statat, unlinkat};
 use rustix::io::Errno;
 
+use super::apply::{ApplyError, Tree, in_parallel};
 use super::beneath::{Root, split};
 use super::journal::{
-    Change, Digest, Fingerprint, Found, Journal, JournalError, Record, RecordedUnit,
+    Change, Digest, Fingerprint, Journal, JournalError, Record, RecordedUnit, Stamp, State,
+    modified,
 };
 use super::place::{Place, kept_name};
-use crate::environment::Boot;
+use super::torn;
+use super::undo_log::open_regular;
 
 /// What an earlier run has left, and what was made of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recovered {
-    /// Its reply was applied in part; the tree is as it was before.
+    /// Its reply was applied in part, or did not reach the disk whole; the tree is as it was before.
     RolledBack,
     /// Its reply was applied as a whole; the tree is the new one.
     Completed,
@@ -47,36 +48,51 @@ pub enum RecoverError {
     /// The journal itself.
     #[error(transparent)]
     Journal(#[from] JournalError),
+    /// What a power cut has torn could not be undone.
+    #[error("a power cut has torn an earlier run's files, and they cannot be put back: {0}")]
+    Torn(#[source] Box<ApplyError>),
 }
 
-/// Puts the tree in order, where an earlier process has left it otherwise.
+/// Puts the tree in order, where an earlier process, or an earlier application, has left it otherwise.
 ///
 /// # Errors
 /// When that cannot be done without touching what is somebody else's; nothing is then changed.
-pub fn recover(
-    root: &Path,
-    journal: &Path,
-    boot: &Boot,
-) -> Result<Option<Recovered>, RecoverError> {
-    let Some(found) = Journal::find(journal)? else {
-        return Ok(None);
-    };
-    let root = Root::open(root).map_err(failed("."))?;
-    let (journal, recovered) = match found {
-        Found::Armed(journal, record) => {
-            roll_back(&root, &record, boot)?;
-            (journal, Recovered::RolledBack)
-        }
-        Found::Committed(journal, record) => {
-            remove_leftovers(&root, &record)?;
-            (journal, Recovered::Completed)
-        }
-    };
-    journal.remove()?;
-    Ok(Some(recovered))
+pub fn recover(tree: Tree<'_>) -> Result<Option<Recovered>, RecoverError> {
+    let mut recovered = None;
+    // One application may be under way while the one before it is not on the disk for good yet.
+    while let Some((journal, record)) = Journal::find(tree.journal)? {
+        let root = Root::open(tree.root).map_err(failed("."))?;
+        let found = match journal.state() {
+            State::Armed => {
+                roll_back(&root, &record)?;
+                Some(Recovered::RolledBack)
+            }
+            state => finish(tree, &root, &record, state)?,
+        };
+        journal.remove()?;
+        recovered = recovered.or(found);
+    }
+    Ok(recovered)
 }
 
-fn failed<E: Into<io::Error>>(path: &str) -> impl FnOnce(E) -> RecoverError {
+/// Brings an application whose tree counts to its end; or undoes it, where a power cut has torn it.
+fn finish(
+    tree: Tree<'_>,
+    root: &Root,
+    record: &Record,
+    state: State,
+) -> Result<Option<Recovered>, RecoverError> {
+    // What was replaced is kept elsewhere too.
+    remove_leftovers(root, record)?;
+    if torn::is_torn(root, record)? {
+        torn::undo(tree, root, record)?;
+        return Ok(Some(Recovered::RolledBack));
+    }
+    flush(root, record, &AtomicBool::new(false))?;
+    Ok((state == State::Installed).then_some(Recovered::Completed))
+}
+
+pub(super) fn failed<E: Into<io::Error>>(path: &str) -> impl FnOnce(E) -> RecoverError {
     let path = path.to_owned();
     move |error| RecoverError::Io {
         path,
@@ -88,11 +104,10 @@ fn failed<E: Into<io::Error>>(path: &str) -> impl FnOnce(E) -> RecoverError {
 ///
 /// # Errors
 /// As [`recover`].
-pub fn roll_back(root: &Root, record: &Record, boot: &Boot) -> Result<(), RecoverError> {
+pub(super) fn roll_back(root: &Root, record: &Record) -> Result<(), RecoverError> {
     let look = Look {
         root,
-        after_power_cut: boot.id != record.boot,
-        boot,
+        stamp: record.stamp,
     };
     let mut moves = Vec::new();
     let mut changed = Vec::new();
@@ -118,17 +133,51 @@ pub fn roll_back(root: &Root, record: &Record, boot: &Boot) -> Result<(), Recove
     Ok(())
 }
 
-/// Removes the files that were replaced or removed by an application that is done.
+/// Removes the files that were replaced or removed by an application that is done, and the directories
+/// that it was to remove.
 ///
 /// # Errors
 /// When one of them cannot be removed.
-pub fn remove_leftovers(root: &Root, record: &Record) -> Result<(), RecoverError> {
+pub(super) fn remove_leftovers(root: &Root, record: &Record) -> Result<(), RecoverError> {
     for unit in &record.units {
         if matches!(unit.change, Change::Replace { .. } | Change::Remove { .. }) {
             remove_staged(root, unit).map_err(failed(&unit.staged))?;
         }
     }
+    for directory in &record.directories {
+        match remove_at(root, directory, AtFlags::REMOVEDIR) {
+            // Something else is in it, or it is no directory any more: it is somebody else's.
+            Ok(()) | Err(Errno::NOTEMPTY | Errno::EXIST | Errno::NOTDIR | Errno::BUSY) => {}
+            Err(errno) => return Err(failed(directory)(errno)),
+        }
+    }
     Ok(())
+}
+
+/// Sees that the new files are on the disk; gives up, with `false`, when `stop` says so.
+///
+/// # Errors
+/// When the system does not get them there.
+pub(super) fn flush(root: &Root, record: &Record, stop: &AtomicBool) -> Result<bool, RecoverError> {
+    let files = record.new_files();
+    let flushed = in_parallel(files.len(), |share| {
+        for (path, _) in &files[share] {
+            if stop.load(Ordering::Relaxed) {
+                return Ok(false);
+            }
+            let (parent, name) = split(path);
+            // What has been replaced or removed since is somebody else's concern.
+            let Ok(directory) = root.directory(parent) else {
+                continue;
+            };
+            if let Ok(Some(file)) = open_regular(directory.as_fd(), name) {
+                file.sync_all().map_err(failed(path))?;
+            }
+        }
+        Ok(true)
+    });
+    let flushed: Result<Vec<bool>, RecoverError> = flushed.into_iter().collect();
+    Ok(flushed?.into_iter().all(|whole| whole))
 }
 
 /// What is to be done about a unit.
@@ -157,9 +206,8 @@ enum Back {
 /// Finds out how far a unit came.
 struct Look<'l> {
     root: &'l Root,
-    /// What was written may not have reached the disk.
-    after_power_cut: bool,
-    boot: &'l Boot,
+    /// What every new file says of when it was written.
+    stamp: Stamp,
 }
 
 impl Look<'_> {
@@ -189,7 +237,7 @@ impl Look<'_> {
                 Back::TargetToStaged,
             ),
             Change::Replace { old, new } => {
-                self.replaced(&directory, name, staged, (*old, *new))?
+                self.replaced(&directory, name, staged, (old.fingerprint, *new))?
             }
             Change::Remove { .. } if !staged_there => Verdict::Untouched,
             Change::Remove { .. } if target_there => Verdict::Changed,
@@ -224,22 +272,14 @@ impl Look<'_> {
         })
     }
 
-    /// Whether a file is the one that the reply asked for. After a power cut that may not have
-    /// reached the disk whole; then it counts unless somebody has written to it since.
+    /// Whether a file is the one that the reply asked for; torn by a power cut, perhaps, but not
+    /// written to by anybody else.
     fn is_new(&self, directory: &OwnedFd, name: &str, new: Digest) -> io::Result<bool> {
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let file = match openat(directory, name, flags, Mode::empty()) {
-            Ok(file) => File::from(file),
-            Err(Errno::NOENT | Errno::LOOP) => return Ok(false),
-            Err(errno) => return Err(errno.into()),
-        };
-        let metadata = file.metadata()?;
-        if !metadata.is_file() {
+        let Some(file) = open_regular(directory.as_fd(), name)? else {
             return Ok(false);
-        }
-        let torn =
-            self.after_power_cut && self.boot.started.is_some_and(|at| metadata.mtime() < at);
-        Ok(torn || new.is_of(file)?)
+        };
+        let untouched = modified(&fstat(&file)?) == self.stamp;
+        Ok(untouched || new.is_of(file)?)
     }
 
     /// Whether a directory has the reply's files and no others.

@@ -37,6 +37,17 @@ pub struct Present {
     pub owner: (u32, u32),
 }
 
+impl Present {
+    /// The file with this status.
+    pub(super) fn of(stat: &rustix::fs::Stat) -> Self {
+        Self {
+            fingerprint: Fingerprint::of(stat),
+            mode: stat.st_mode & 0o7777,
+            owner: (stat.st_uid, stat.st_gid),
+        }
+    }
+}
+
 /// An edit that may be applied. Only [`PathPolicy::verify`] makes one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerifiedEdit {

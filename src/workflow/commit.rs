@@ -3,16 +3,16 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::ready::{self, Needs};
+use super::ready::{self, Needs, Ready};
 use super::run::{Names, Run};
+use super::tree::RunTree;
 use super::{Context, Failure, ModelChoice, Outcome};
 use crate::build_script::{BuildScript, BuildStatus};
-use crate::edit::apply::Tree;
 use crate::edit::{self, Content, Elision, PathPolicy, VerifiedEdits, VerifyError};
-use crate::error::Error;
+use crate::error::{Error, Exit};
 use crate::model::Reply;
-use crate::prompt::{Inputs, Prompt, Replacement};
-use crate::record::{Attempt, BuildRecord, EditsRecord, Seconds};
+use crate::prompt::{Prompt, Replacement};
+use crate::record::{Attempt, BuildRecord, Seconds};
 use crate::report::Event;
 use crate::run_log::BuildLog;
 
@@ -33,6 +33,18 @@ pub struct CommitOptions {
     pub build_timeout: Duration,
     /// What becomes of a reply that leaves code out.
     pub elision: Elision,
+    /// What becomes of the edits when the run fails.
+    pub on_failure: OnFailure,
+}
+
+/// What becomes of the edits when a run fails. Where a local read, write or log is what failed, they
+/// are taken back in any case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnFailure {
+    /// They stay.
+    Keep,
+    /// They are taken back.
+    Revert,
 }
 
 /// Runs the workflow.
@@ -45,10 +57,19 @@ pub fn commit(context: &Context<'_>, options: &CommitOptions) -> Result<Outcome,
         build_script: true,
     };
     let ready = ready::check(context, &options.choice, needs)?;
-    let mut run = Run::start(context, &ready, NAMES)?;
+    let mut run = Run::start(context, NAMES)?;
+    run.begin(&ready);
+    let mut tree = RunTree::new(context, &run);
     let commit = Commit { context, options };
-    let result = commit.until_the_build_passes(&mut run, &ready.inputs);
-    run.finish(result)
+    let result = commit.until_the_build_passes(&mut run, &ready, &mut tree);
+    if let Err(error) = &result
+        && (options.on_failure == OnFailure::Revert || error.exit() == Exit::LocalIo)
+    {
+        tree.put_back(&mut run);
+    }
+    let outcome = run.finish(result, |run| tree.put_back(run));
+    tree.end();
+    outcome
 }
 
 struct Commit<'c> {
@@ -63,19 +84,25 @@ struct Built {
 }
 
 impl Commit<'_> {
-    fn until_the_build_passes(&self, run: &mut Run<'_>, inputs: &Inputs) -> Result<String, Error> {
+    fn until_the_build_passes(
+        &self,
+        run: &mut Run<'_>,
+        ready: &Ready<'_>,
+        tree: &mut RunTree<'_>,
+    ) -> Result<String, Error> {
+        let inputs = &ready.inputs;
         let mut changes = Changes::default();
         let mut attempt = Attempt::Initial;
         let mut prompt = Prompt::initial(inputs);
         loop {
-            let (_, edits) = run.ask(attempt, prompt, |reply| self.verify(reply))?;
+            let (_, edits) = run.ask(ready, attempt, prompt, |reply| self.verify(reply))?;
             let edits = edits?;
             warn_of(run, &edits);
             // Opened before anything changes, so that a log that cannot be written changes nothing.
             let log = run.log.build(attempt)?;
-            self.apply(run, &edits)?;
+            tree.apply(run, &edits)?;
             changes.remember(&edits);
-            let built = self.build(run, log)?;
+            let built = self.build(run, tree, log)?;
             if built.status.passed() {
                 return Ok(changes.summary(attempt));
             }
@@ -100,33 +127,12 @@ impl Commit<'_> {
         policy.verify(parsed)
     }
 
-    fn apply(&self, run: &mut Run<'_>, edits: &VerifiedEdits) -> Result<(), Error> {
-        self.context.interrupt.check()?;
-        let journal = self.context.project.journal_directory();
-        let (root, boot) = (self.context.project.root(), self.context.boot);
-        let left = edit::apply::apply(
-            Tree {
-                root,
-                journal: &journal,
-                boot,
-            },
-            edits,
-        )?;
-        if let Some(left) = left {
-            run.warn(format!(
-                "the files that were replaced are not all removed yet: {left}"
-            ));
-        }
-        let record = EditsRecord {
-            written: edits.written().map(|(path, _)| path.to_owned()).collect(),
-            removed: edits.removed().map(str::to_owned).collect(),
-        };
-        self.context.reporter.event(Event::Applied(&record));
-        run.note(|attempt| attempt.edits = Some(record));
-        Ok(())
-    }
-
-    fn build(&self, run: &mut Run<'_>, mut log: BuildLog<'_>) -> Result<Built, Error> {
+    fn build(
+        &self,
+        run: &mut Run<'_>,
+        tree: &mut RunTree<'_>,
+        mut log: BuildLog<'_>,
+    ) -> Result<Built, Error> {
         self.context.interrupt.check()?;
         self.context.reporter.event(Event::Building);
         let script = BuildScript {
@@ -136,7 +142,7 @@ impl Commit<'_> {
             clock: self.context.clock,
             interrupt: self.context.interrupt,
         };
-        let report = match script.run(&mut log) {
+        let report = match tree.flushing(run, || script.run(&mut log)) {
             Ok(report) => report,
             Err(error) => {
                 // What stopped the build is the news; that its log is unfinished follows from it.

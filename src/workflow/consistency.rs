@@ -3,12 +3,12 @@
 use std::io::{self, Write as _};
 use std::path::PathBuf;
 
-use super::ready::{self, Needs};
+use super::ready::{self, Needs, Ready};
 use super::run::{Names, Run};
 use super::{Context, Failure, ModelChoice, Outcome, sections};
 use crate::atomic_file;
 use crate::error::Error;
-use crate::prompt::{Inputs, Prompt};
+use crate::prompt::Prompt;
 use crate::record::Attempt;
 
 const NAMES: Names = Names {
@@ -37,13 +37,16 @@ pub fn consistency(context: &Context<'_>, choice: &ModelChoice) -> Result<Outcom
         build_script: false,
     };
     let ready = ready::check(context, choice, needs)?;
-    let mut run = Run::start(context, &ready, NAMES)?;
-    let result = report(context, &mut run, &ready.inputs);
-    run.finish(result)
+    let mut run = Run::start(context, NAMES)?;
+    run.begin(&ready);
+    let result = report(context, &mut run, &ready);
+    // The report is no part of the project's tree.
+    run.finish(result, |_| {})
 }
 
-fn report(context: &Context<'_>, run: &mut Run<'_>, inputs: &Inputs) -> Result<String, Error> {
-    let (reply, ()) = run.ask(Attempt::Report, Prompt::consistency(inputs), |_| ())?;
+fn report(context: &Context<'_>, run: &mut Run<'_>, ready: &Ready<'_>) -> Result<String, Error> {
+    let prompt = Prompt::consistency(&ready.inputs);
+    let (reply, ()) = run.ask(ready, Attempt::Report, prompt, |_| ())?;
     context.interrupt.check()?;
     let text = context.redactor.text(&reply.text);
     let path = context.project.consistency_report();

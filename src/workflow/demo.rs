@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use super::{CommitOptions, Context, Failure, ModelChoice, Outcome, commit};
+use super::{CommitOptions, Context, Failure, ModelChoice, OnFailure, Outcome, commit};
 use crate::edit::Elision;
 use crate::project::Project;
 
@@ -84,12 +84,14 @@ pub fn demo(context: &Context<'_>, directory: Option<&Path>) -> Result<Outcome, 
         choice,
         build_timeout: BUILD_TIMEOUT,
         elision: Elision::Rejected,
+        on_failure: OnFailure::Keep,
     };
     let outcome = commit(&context, &options);
     let below = |log: String| shown.join(log).display().to_string();
     let Outcome { summary, log, .. } = outcome.map_err(|failure| Failure {
         log: failure.log.map(below),
         error: failure.error,
+        tree: failure.tree,
     })?;
     let look = if tracked {
         "git diff"

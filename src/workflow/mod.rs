@@ -10,23 +10,28 @@ mod demo;
 mod ready;
 mod run;
 mod sections;
+mod tree;
+mod undo;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::edit::Program;
-use crate::environment::{Boot, Clock, Environment};
+use crate::edit::apply::Tree;
+use crate::environment::{Clock, Environment};
 use crate::error::Error;
 use crate::interrupt::Interrupt;
 use crate::model::ModelSpec;
 use crate::project::Project;
+use crate::record::{self, TreeState};
 use crate::report::Reporter;
 use crate::secret::Redactor;
 
-pub use commit::{CommitOptions, commit};
+pub use commit::{CommitOptions, OnFailure, commit};
 pub use consistency::{ReportError, consistency};
 pub use demo::{DemoError, demo};
 pub use ready::{NotReady, Problem};
+pub use undo::{NoSuchRun, undo};
 
 /// What every workflow works with.
 #[derive(Clone)]
@@ -45,8 +50,17 @@ pub struct Context<'a> {
     pub reporter: &'a dyn Reporter,
     /// The program's own file, which no reply may touch.
     pub program: Option<&'a Program>,
-    /// The machine's boot.
-    pub boot: &'a Boot,
+}
+
+impl Context<'_> {
+    /// Where edits go, with this directory for the journal.
+    fn tree<'t>(&'t self, journal: &'t Path) -> Tree<'t> {
+        Tree {
+            root: self.project.root(),
+            journal,
+            now: self.clock.now().into(),
+        }
+    }
 }
 
 /// Where replies come from.
@@ -76,6 +90,8 @@ pub struct Outcome {
 pub struct Failure {
     /// Why.
     pub error: Error,
+    /// What has become of the project.
+    pub tree: TreeState,
     /// The run's folder, relative to the directory of the command, where it had got one.
     pub log: Option<String>,
 }
@@ -93,10 +109,19 @@ pub fn recover(context: &Context<'_>) -> Result<Outcome, Failure> {
     })
 }
 
+impl Failure {
+    /// What the user can do about it, and what has become of the project.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        record::hint(self.error.hint(), self.tree)
+    }
+}
+
 impl<E: Into<Error>> From<E> for Failure {
     fn from(error: E) -> Self {
         Self {
             error: error.into(),
+            tree: TreeState::Unchanged,
             log: None,
         }
     }

@@ -40,6 +40,9 @@ impl Problem {
     }
 }
 
+const KEY_IN_INPUTS: &str =
+    "an API key stands in the query or the code base; it was left out of the prompt";
+
 /// The project is not ready; nothing was sent or written.
 #[derive(Debug)]
 pub struct NotReady {
@@ -71,8 +74,8 @@ pub struct Needs {
 pub struct Ready<'a> {
     /// The supervisor's inputs, without keys.
     pub inputs: Inputs,
-    /// Whether a key was taken out of the inputs.
-    pub redacted: bool,
+    /// What the supervisor should know of them.
+    pub warnings: Vec<String>,
     /// The model's entry in the table.
     pub spec: ModelSpec,
     /// The model.
@@ -112,9 +115,10 @@ pub fn check<'a>(
     match (query, rollup, model, lock) {
         (Some(query), Some(rollup), Some(model), Some(lock)) if problems.0.is_empty() => {
             let (inputs, redacted) = without_keys(context, Inputs { query, rollup });
+            let warnings = redacted.then(|| KEY_IN_INPUTS.to_owned());
             Ok(Ready {
                 inputs,
-                redacted,
+                warnings: warnings.into_iter().collect(),
                 spec,
                 model,
                 _lock: lock,
@@ -125,6 +129,17 @@ pub fn check<'a>(
         }
         .into()),
     }
+}
+
+/// Takes the project, and puts its tree in order, for a workflow that needs nothing else.
+///
+/// # Errors
+/// When another run has the project, or the tree cannot be put in order.
+pub fn take(context: &Context<'_>) -> Result<ProjectLock, Error> {
+    recovery(context)?.map_err(|problem| {
+        let problems = vec![problem.into()];
+        NotReady { problems }.into()
+    })
 }
 
 /// Takes the project, and puts its tree in order where an earlier run was cut short.
@@ -141,10 +156,9 @@ fn recovery(context: &Context<'_>) -> Result<Result<ProjectLock, ProjectProblem>
 
 /// Puts the tree in order, and says in words what there was to do. The project is locked.
 fn put_in_order(context: &Context<'_>) -> Result<Option<&'static str>, Error> {
-    let root = context.project.root();
     let mut recovered = None;
     for journal in context.project.journal_directories() {
-        recovered = recovered.or(edit::recovery::recover(root, &journal, context.boot)?);
+        recovered = recovered.or(edit::recovery::recover(context.tree(&journal))?);
     }
     Ok(recovered.map(|recovered| match recovered {
         Recovered::RolledBack => {

@@ -9,7 +9,7 @@ use super::{Context, Failure, Outcome};
 use crate::error::{Error, Exit};
 use crate::model::{Listener, Model, ModelError, Reply, Request};
 use crate::prompt::Prompt;
-use crate::record::{self, Attempt, AttemptRecord, ErrorRecord, RunRecord, Seconds};
+use crate::record::{self, Attempt, AttemptRecord, ErrorRecord, RunRecord, Seconds, TreeState};
 use crate::report::{Event, Reporter};
 use crate::run_log::{LogError, RunLog};
 
@@ -29,23 +29,17 @@ pub struct Run<'c> {
     pub log: RunLog<'c>,
     /// What `result.json` will hold.
     pub record: RunRecord,
-    model: &'c dyn Model,
-    model_name: &'static str,
     began: Duration,
 }
 
 impl<'c> Run<'c> {
     /// Makes the run's folder.
-    pub fn start(
-        context: &'c Context<'c>,
-        ready: &'c Ready<'_>,
-        names: Names,
-    ) -> Result<Self, Error> {
+    pub fn start(context: &'c Context<'c>, names: Names) -> Result<Self, Error> {
         let started = context.clock.now();
         let root = context.project.root();
         let log = RunLog::create(root, started, names.folder, context.redactor)?;
         context.reporter.event(Event::Started { log: log.name() });
-        let mut run = Self {
+        Ok(Self {
             context,
             log,
             record: RunRecord {
@@ -53,7 +47,8 @@ impl<'c> Run<'c> {
                 version: env!("CARGO_PKG_VERSION"),
                 workflow: names.record,
                 exit: Exit::Done.record(),
-                model: ready.spec.name.to_owned(),
+                tree: TreeState::Unchanged,
+                model: None,
                 model_version: None,
                 started,
                 seconds: Seconds::default(),
@@ -62,17 +57,16 @@ impl<'c> Run<'c> {
                 warnings: Vec::new(),
                 error: None,
             },
-            model: &*ready.model,
-            model_name: ready.spec.name,
             began: context.clock.elapsed(),
-        };
-        if ready.redacted {
-            run.warn(
-                "an API key stands in the query or the code base; it was left out of the prompt"
-                    .to_owned(),
-            );
+        })
+    }
+
+    /// Tells the supervisor what was noticed before the run had its folder.
+    pub fn begin(&mut self, ready: &Ready<'_>) {
+        self.record.model = Some(ready.spec.name.to_owned());
+        for warning in &ready.warnings {
+            self.warn(warning.clone());
         }
-        Ok(run)
     }
 
     /// Tells the supervisor something that is no error.
@@ -92,6 +86,7 @@ impl<'c> Run<'c> {
     /// `examine` looks at the reply while it is being logged.
     pub fn ask<T>(
         &mut self,
+        ready: &Ready<'_>,
         attempt: Attempt,
         prompt: Prompt<'_>,
         examine: impl FnOnce(&Reply) -> T,
@@ -104,27 +99,27 @@ impl<'c> Run<'c> {
         let reporter = self.context.reporter;
         reporter.event(Event::Asking {
             attempt,
-            model: self.model_name,
+            model: ready.spec.name,
         });
         let before = self.context.clock.elapsed();
         let request = Request {
             attempt,
             messages: prompt.messages(),
         };
-        let answer = self.model.ask(&request, &ReportingListener { reporter });
+        let answer = ready.model.ask(&request, &ReportingListener { reporter });
         let took = self.context.clock.elapsed().saturating_sub(before);
         self.note(|record| record.seconds = Seconds(took));
         let answer = match answer {
             Ok(answer) => answer,
             Err(error) => return Err(self.without_reply(attempt, error)),
         };
-        let (reply, examined) = match self.read(attempt, answer, examine)? {
+        let (reply, examined) = match self.read(&*ready.model, attempt, answer, examine)? {
             Ok(read) => read,
             Err(error) => return Err(self.without_reply(attempt, error)),
         };
         let usage = reply.usage;
         reporter.event(Event::Answered {
-            model: self.model_name,
+            model: ready.spec.name,
             usage,
             took,
         });
@@ -139,6 +134,7 @@ impl<'c> Run<'c> {
     /// Reads the answer while it is being logged, and examines the reply while that is.
     fn read<T>(
         &self,
+        model: &dyn Model,
         attempt: Attempt,
         answer: Vec<u8>,
         examine: impl FnOnce(&Reply) -> T,
@@ -152,7 +148,7 @@ impl<'c> Run<'c> {
             let listener = ReportingListener {
                 reporter: self.context.reporter,
             };
-            let reply = self.model.read(attempt, &answer, &listener);
+            let reply = model.read(attempt, &answer, &listener);
             drop(answer);
             let read = match reply {
                 Ok(reply) => {
@@ -189,14 +185,19 @@ impl<'c> Run<'c> {
         error.into()
     }
 
-    /// Writes the record, and says how the run ended.
-    pub fn finish(mut self, result: Result<String, Error>) -> Result<Outcome, Failure> {
+    /// Writes the record, and says how the run ended. What the run has done must not stand without its
+    /// record: where that cannot be written, `put_back` is called.
+    pub fn finish(
+        mut self,
+        result: Result<String, Error>,
+        put_back: impl FnOnce(&mut Self),
+    ) -> Result<Outcome, Failure> {
         self.record.seconds = Seconds(self.context.clock.elapsed().saturating_sub(self.began));
         if let Err(error) = &result {
             self.record.exit = error.exit().record();
             self.record.error = Some(ErrorRecord {
                 message: error.to_string(),
-                hint: error.hint(),
+                hint: record::hint(error.hint(), self.record.tree),
             });
         }
         let logged = self.log.result(&self.record);
@@ -207,10 +208,14 @@ impl<'c> Run<'c> {
                 log: Some(log),
                 next: None,
             }),
-            (Ok(_), Err(unlogged)) => Err(Failure {
-                error: unlogged.into(),
-                log: Some(log),
-            }),
+            (Ok(_), Err(unlogged)) => {
+                put_back(&mut self);
+                Err(Failure {
+                    error: unlogged.into(),
+                    tree: self.record.tree,
+                    log: Some(log),
+                })
+            }
             (Err(error), logged) => {
                 if let Err(unlogged) = logged {
                     self.context
@@ -219,6 +224,7 @@ impl<'c> Run<'c> {
                 }
                 Err(Failure {
                     error,
+                    tree: self.record.tree,
                     log: Some(log),
                 })
             }
@@ -227,7 +233,7 @@ impl<'c> Run<'c> {
 }
 
 /// What a thread has come to. A panic there goes on here; nothing in it panics.
-fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
+pub fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
     thread
         .join()
         .unwrap_or_else(|panic| std::panic::resume_unwind(panic))

@@ -122,7 +122,7 @@ impl TestProject {
         runs
     }
 
-    /// All files, `logs` left out, with mode and content; and directories.
+    /// All files with mode and content, and directories; `logs` left out.
     pub fn tree(&self) -> BTreeMap<String, String> {
         tree(self.dir.path())
     }

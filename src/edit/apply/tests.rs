@@ -4,12 +4,22 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, symlink};
 use std::sync::Arc;
+use std::time::Duration;
 
 use tempfile::TempDir;
 
 use super::*;
 use crate::edit::recovery::{RecoverError, Recovered, recover};
+use crate::edit::undo_log;
 use crate::edit::{PathPolicy, parse};
+use crate::secret::Redactor;
+
+const RUN: &str = "logs/run";
+
+/// The time that tests say it is; what they write afterwards is younger.
+fn now() -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::new(1_700_000_000, 123_456_789)
+}
 
 /// A tree, and a place for its journal beside it.
 struct Scene {
@@ -36,24 +46,32 @@ impl Scene {
         policy.verify(parse(&Arc::new(reply.to_owned()))).unwrap()
     }
 
+    /// Applies as a run does that comes to its end.
     fn apply(&self, edits: &VerifiedEdits) -> Result<(), ApplyError> {
-        let boot = Boot::default();
-        let root = self.root.path();
-        apply(
-            Tree {
-                root,
-                journal: self.journal.path(),
-                boot: &boot,
-            },
-            edits,
-        )
-        .map(|left| {
-            assert!(left.is_none(), "{left:?}");
-        })
+        let redactor = Redactor::default();
+        let mut undo_log = self.undo_log(&redactor);
+        let applied = apply(self.tree(), edits, &mut undo_log)?.unwrap();
+        assert!(applied.left.is_none(), "{applied:?}");
+        let stop = AtomicBool::new(false);
+        assert!(applied.flush(self.root.path(), &stop).unwrap());
+        Ok(())
+    }
+
+    fn tree(&self) -> Tree<'_> {
+        Tree {
+            root: self.root.path(),
+            journal: self.journal.path(),
+            now: now(),
+        }
+    }
+
+    fn undo_log<'r>(&self, redactor: &'r Redactor) -> UndoLog<'r> {
+        fs::create_dir_all(self.root.path().join(RUN)).unwrap();
+        UndoLog::new(self.root.path(), RUN, redactor)
     }
 
     fn recover(&self) -> Result<Option<Recovered>, RecoverError> {
-        recover(self.root.path(), self.journal.path(), &Boot::default())
+        recover(self.tree())
     }
 
     fn journals(&self) -> usize {
@@ -72,6 +90,9 @@ impl Scene {
                     .unwrap()
                     .display()
                     .to_string();
+                if name == "logs" {
+                    continue;
+                }
                 let metadata = path.symlink_metadata().unwrap();
                 if metadata.is_dir() {
                     listing.insert(format!("{name}/"), String::new());
@@ -162,9 +183,14 @@ fn many_files_are_staged_in_several_threads() {
 /// A crash after any number of steps: what was done stays, and nothing is undone.
 fn crash(tree: &Scene, edits: &VerifiedEdits, steps: usize) -> bool {
     let root = Root::open(tree.root.path()).unwrap();
-    let plan = Plan::of(&root, edits.edits()).unwrap();
-    let journal = Journal::arm(tree.journal.path(), &plan.record(&Boot::default())).unwrap();
-    let (files, units) = (plan.edits.len(), plan.units.len());
+    let all = steps_of(edits);
+    let plan = Plan::of(&root, &all, now(), Durability::Later).unwrap();
+    let redactor = Redactor::default();
+    let record = plan
+        .record(Vec::new(), Some(&mut tree.undo_log(&redactor)))
+        .unwrap();
+    let mut journal = Journal::arm(tree.journal.path(), &record).unwrap();
+    let (files, units) = (plan.steps.len(), plan.units.len());
     let staged = steps.min(files);
     if steps > 0 {
         plan.make_directories().unwrap();
@@ -173,7 +199,7 @@ fn crash(tree: &Scene, edits: &VerifiedEdits, steps: usize) -> bool {
     plan.install(0..(steps - staged).min(units)).unwrap();
     let is_whole = steps > files + units;
     if is_whole {
-        journal.commit().unwrap();
+        journal.install().unwrap();
     }
     is_whole
 }
@@ -241,20 +267,90 @@ fn what_was_changed_after_a_crash_is_not_touched() {
     }
 }
 
+/// What a power cut leaves of a file that had not reached the disk: its time, and nothing else.
+fn tear(tree: &Scene, path: &str) {
+    let file = File::options()
+        .write(true)
+        .truncate(true)
+        .open(tree.root.path().join(path))
+        .unwrap();
+    file.set_times(FileTimes::new().set_modified(now()))
+        .unwrap();
+}
+
 #[test]
-fn what_a_power_cut_tore_is_rolled_back() {
+fn what_a_power_cut_tore_is_rolled_back_at_any_step() {
+    let done = Scene::new(&FILES);
+    let old = done.listing();
+    for steps in [6, 7, 8, 20] {
+        for torn in [&["a"][..], &["d/e/f", "z"], &["a", "d/e/f", "z"]] {
+            let tree = Scene::new(&FILES);
+            crash(&tree, &tree.verified(REPLY), steps);
+            for path in torn {
+                if tree.root.path().join(path).exists() {
+                    tear(&tree, path);
+                }
+            }
+            let recovered = tree.recover().unwrap();
+            assert_eq!(recovered, Some(Recovered::RolledBack), "{steps} {torn:?}");
+            assert_eq!(tree.listing(), old, "{steps} {torn:?}");
+            assert_eq!(tree.journals(), 0, "{steps} {torn:?}");
+        }
+    }
+}
+
+#[test]
+fn what_a_power_cut_tore_stays_where_another_file_was_changed_since() {
     let tree = Scene::new(&FILES);
-    let old = tree.listing();
-    assert!(!crash(&tree, &tree.verified(REPLY), 8));
-    fs::write(tree.root.path().join("a"), "").unwrap();
-    fs::write(tree.root.path().join("d/e/f"), "").unwrap();
-    let next_boot = Boot {
-        id: Some("next".into()),
-        started: Some(i64::MAX),
+    assert!(crash(&tree, &tree.verified(REPLY), 20));
+    tear(&tree, "z");
+    fs::write(tree.root.path().join("a"), "edited").unwrap();
+    let Err(RecoverError::Changed(changed)) = tree.recover() else {
+        panic!("`a` was changed");
     };
-    let recovered = recover(tree.root.path(), tree.journal.path(), &next_boot).unwrap();
-    assert_eq!(recovered, Some(Recovered::RolledBack));
-    assert_eq!(tree.listing(), old);
+    assert!(changed[0].contains("`a`") && changed[0].contains("`logs/run/replaced/1`"));
+    assert!(tree.listing()["a"].ends_with("edited"));
+    assert!(tree.listing()["d/e/f"].ends_with("new f\n"));
+    // The way out: a torn file that somebody has written to is not torn any more.
+    fs::write(tree.root.path().join("z"), "mended").unwrap();
+    assert_eq!(tree.recover().unwrap(), Some(Recovered::Completed));
+    assert_eq!(tree.journals(), 0);
+}
+
+#[test]
+fn what_is_replaced_or_removed_is_kept_and_what_holds_a_key_beside_the_keys() {
+    let tree = Scene::new(&[("a", "old a"), ("gone", "with sekret-key-1")]);
+    let redactor = Redactor::new(["sekret-key-1"]);
+    let mut undo_log = tree.undo_log(&redactor);
+    apply(tree.tree(), &tree.verified(REPLY), &mut undo_log).unwrap();
+    let read = |path: &str| fs::read_to_string(tree.root.path().join(path)).unwrap();
+    assert_eq!(read("logs/run/replaced/1"), "old a");
+    assert_eq!(read("agent-config/replaced/run/2"), "with sekret-key-1");
+    assert!(!tree.root.path().join("logs/run/replaced/2").exists());
+    let changes = undo_log::read(tree.root.path(), RUN).unwrap().unwrap();
+    let kept: Vec<_> = changes
+        .files
+        .iter()
+        .map(|(path, change)| {
+            (
+                path.as_str(),
+                change.before.as_ref().map(|before| before.kept),
+            )
+        })
+        .collect();
+    assert_eq!(
+        kept,
+        [
+            ("a", Some(1)),
+            ("d/e/f", None),
+            ("gone", Some(2)),
+            ("z", None)
+        ]
+    );
+    assert_eq!(
+        changes.directories.into_iter().collect::<Vec<_>>(),
+        ["d", "d/e"]
+    );
 }
 
 #[test]
@@ -269,6 +365,10 @@ fn a_journal_that_cannot_be_read_stops_everything() {
         .path();
     fs::write(&journal, "{\"version\": 1").unwrap();
     assert!(matches!(tree.recover(), Err(RecoverError::Journal(_))));
-    fs::write(&journal, "{\"version\": 99, \"boot\": null, \"units\": []}").unwrap();
+    fs::write(
+        &journal,
+        "{\"version\": 99, \"stamp\": [0, 0], \"units\": [], \"directories\": []}",
+    )
+    .unwrap();
     assert!(matches!(tree.recover(), Err(RecoverError::Journal(_))));
 }

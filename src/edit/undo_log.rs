@@ -1,0 +1,423 @@
+//! What a run has done to the project's files, so that it can be undone: the bytes that its replies
+//! replaced or removed, and what is there since.
+//!
+//! Writes below the run's folder: `replaced/N`, a file each, and `changes.json`, which says what they
+//! are. A file that holds an API key is kept beside the keys instead. Guarantees that the bytes are kept
+//! before they are replaced, and that no link that somebody planted is followed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::ops::Range;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, Mode, OFlags, linkat, openat, statat};
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+
+use super::apply::{ApplyError, Step, failed, in_parallel};
+use super::beneath::{Directory, Root, split};
+use super::journal::{Digest, DigestWriter, Stamp, modified};
+use crate::atomic_file;
+use crate::project::CONFIG;
+use crate::run_files::{CHANGES, REPLACED};
+use crate::secret::Redactor;
+
+/// The version of the form of `changes.json`.
+const SCHEMA: u32 = 1;
+/// How much of a file is read at once.
+const CHUNK: usize = 64 << 10;
+
+/// A file as it was before a reply replaced or removed it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Before {
+    /// The name of the file that keeps its bytes.
+    pub kept: u32,
+    /// Whether that lies beside the keys, because it holds one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub beside_keys: bool,
+    /// Its mode bits.
+    #[serde(with = "octal")]
+    pub mode: u32,
+    /// Its owner and group.
+    pub owner: (u32, u32),
+    /// Its content.
+    #[serde(flatten)]
+    pub digest: Digest,
+}
+
+/// Mode bits as people write them.
+mod octal {
+    use serde::{Deserialize as _, Deserializer, Serializer, de::Error as _};
+
+    #[expect(
+        clippy::trivially_copy_pass_by_ref,
+        reason = "serde asks for a reference"
+    )]
+    pub fn serialize<S: Serializer>(mode: &u32, out: S) -> Result<S::Ok, S::Error> {
+        out.collect_str(&format_args!("{mode:o}"))
+    }
+
+    pub fn deserialize<'d, D: Deserializer<'d>>(input: D) -> Result<u32, D::Error> {
+        let text = String::deserialize(input)?;
+        match u32::from_str_radix(&text, 8) {
+            Ok(mode) if mode <= 0o7777 => Ok(mode),
+            _ => Err(D::Error::custom("these are no mode bits")),
+        }
+    }
+}
+
+/// What a run has done to one file.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileChange {
+    /// The file before the run; `None`: there was none.
+    pub before: Option<Before>,
+    /// What the run, its builds included, has put there in turn; `None`: nothing was there.
+    pub after: Vec<Option<Digest>>,
+    /// When the latest of that was written.
+    #[serde(skip)]
+    stamp: Stamp,
+}
+
+/// What a run has done to the tree: the content of `changes.json`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Changes {
+    schema: u32,
+    /// By path, relative to the root.
+    pub files: BTreeMap<String, FileChange>,
+    /// Directories that were made.
+    pub directories: BTreeSet<String>,
+}
+
+/// The undo log of a run could not be read.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot read `{path}`: {source}")]
+pub struct UndoLogError {
+    /// The file, relative to the root.
+    pub path: String,
+    /// The cause.
+    pub source: io::Error,
+}
+
+/// The undo log of one run.
+#[derive(Debug)]
+pub struct UndoLog<'r> {
+    root: PathBuf,
+    /// The run's folder, relative to the root.
+    folder: String,
+    redactor: &'r Redactor,
+    changes: Changes,
+    /// How many files are kept.
+    kept: u32,
+}
+
+impl<'r> UndoLog<'r> {
+    /// The log of a run that has changed nothing yet.
+    #[must_use]
+    pub fn new(root: &Path, folder: &str, redactor: &'r Redactor) -> Self {
+        Self {
+            root: root.to_path_buf(),
+            folder: folder.to_owned(),
+            redactor,
+            changes: Changes {
+                schema: SCHEMA,
+                ..Changes::default()
+            },
+            kept: 0,
+        }
+    }
+
+    /// What the run has changed.
+    #[must_use]
+    pub fn changes(&self) -> &Changes {
+        &self.changes
+    }
+
+    /// The path of the file that keeps these bytes, relative to the root.
+    #[must_use]
+    pub fn kept_path(&self, before: &Before) -> String {
+        kept_path(&self.folder, before)
+    }
+
+    /// Keeps what `steps` replace or remove; for each where, and what it was.
+    pub(super) fn keep(
+        &mut self,
+        root: &Root,
+        steps: &[Step<'_>],
+    ) -> Result<Vec<Option<Before>>, ApplyError> {
+        let mut number = self.kept;
+        let mut numbers = Vec::with_capacity(steps.len());
+        for step in steps {
+            number += u32::from(step.present.is_some());
+            numbers.push(number);
+        }
+        self.kept = number;
+        let this = &*self;
+        let shares = in_parallel(steps.len(), |share| {
+            this.keep_share(root, steps, &numbers, share)
+        });
+        let mut kept = Vec::with_capacity(steps.len());
+        for share in shares {
+            kept.extend(share?);
+        }
+        Ok(kept)
+    }
+
+    fn keep_share(
+        &self,
+        root: &Root,
+        steps: &[Step<'_>],
+        numbers: &[u32],
+        share: Range<usize>,
+    ) -> Result<Vec<Option<Before>>, ApplyError> {
+        let mut directory = Directory::default();
+        let mut vaults = [None, None];
+        let keep = |slot: usize| {
+            let step = &steps[slot];
+            let Some(present) = step.present else {
+                return Ok(None);
+            };
+            let (parent, name) = split(step.path);
+            let from = directory.at(root, parent).map_err(io::Error::from)?;
+            let (digest, beside_keys) = self.examine(from, name)?;
+            let vault = match &mut vaults[usize::from(beside_keys)] {
+                Some(vault) => vault,
+                none => none.insert(self.open_vault(root, beside_keys)?),
+            };
+            let kept = numbers[slot].to_string();
+            link_or_copy(from, name, vault, &kept)?;
+            let stat = statat(from, name, AtFlags::SYMLINK_NOFOLLOW)?;
+            if !present.fingerprint.is_of(&stat) {
+                return Err(changed_meanwhile());
+            }
+            Ok(Some(Before {
+                kept: numbers[slot],
+                beside_keys,
+                mode: present.mode,
+                owner: present.owner,
+                digest,
+            }))
+        };
+        share
+            .clone()
+            .map(keep)
+            .zip(share)
+            .map(|(kept, slot)| kept.map_err(failed("keep a copy of", steps[slot].path)))
+            .collect()
+    }
+
+    /// The digest of a file, and whether it holds a key.
+    fn examine(&self, directory: BorrowedFd<'_>, name: &str) -> io::Result<(Digest, bool)> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let mut file = File::from(openat(directory, name, flags, Mode::empty())?);
+        let mut digest = DigestWriter::default();
+        let mut searched = self.redactor.writer(io::sink());
+        let mut chunk = vec![0; CHUNK];
+        loop {
+            let amount = match file.read(&mut chunk) {
+                Ok(0) => break,
+                Ok(amount) => amount,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            };
+            digest.write_all(&chunk[..amount])?;
+            searched.write_all(&chunk[..amount])?;
+        }
+        Ok((digest.finish(), searched.finish_found()?))
+    }
+
+    /// The directory that keeps files; made where it is missing.
+    fn open_vault(&self, root: &Root, beside_keys: bool) -> Result<OwnedFd, Errno> {
+        root.ensure_directory_of_ours(&vault(&self.folder, beside_keys))
+    }
+
+    /// Notes what is about to be done, and writes that down.
+    pub(super) fn note(
+        &mut self,
+        steps: &[Step<'_>],
+        kept: &[Option<Before>],
+        digests: &[Option<Digest>],
+        stamp: Stamp,
+        directories: impl IntoIterator<Item = String>,
+    ) -> Result<(), ApplyError> {
+        for ((step, before), digest) in steps.iter().zip(kept).zip(digests) {
+            let change = self
+                .changes
+                .files
+                .entry(step.path.to_owned())
+                .or_insert_with(|| FileChange {
+                    before: before.clone(),
+                    ..FileChange::default()
+                });
+            change.add(*digest);
+            change.stamp = stamp;
+        }
+        self.changes.directories.extend(directories);
+        self.save()
+            .map_err(failed("write", format!("{}/{CHANGES}", self.folder)))
+    }
+
+    /// Looks what a build has made of the files that the run has changed, and notes that too: it is
+    /// the run's doing, and undone with it.
+    ///
+    /// # Errors
+    /// When the files cannot be looked at, or what was found not be written down.
+    pub fn observe(&mut self) -> io::Result<()> {
+        let root = Root::open(&self.root)?;
+        let mut directory = Directory::default();
+        let mut news = false;
+        for (path, change) in &mut self.changes.files {
+            news |= change.look(&root, &mut directory, path)?;
+        }
+        if news { self.save() } else { Ok(()) }
+    }
+
+    fn save(&self) -> io::Result<()> {
+        let path = self.root.join(&self.folder).join(CHANGES);
+        atomic_file::replace(&path, |file| {
+            let mut out = self.redactor.writer(io::BufWriter::new(file));
+            serde_json::to_writer(&mut out, &self.changes)?;
+            out.write_all(b"\n")?;
+            out.finish()?;
+            Ok(())
+        })
+    }
+}
+
+impl FileChange {
+    fn add(&mut self, state: Option<Digest>) {
+        if !self.after.contains(&state) {
+            self.after.push(state);
+        }
+    }
+
+    /// Notes the file's present state, where it is another one than was written last.
+    fn look(&mut self, root: &Root, directory: &mut Directory, path: &str) -> io::Result<bool> {
+        let (parent, name) = split(path);
+        let stat = directory
+            .at(root, parent)
+            .and_then(|directory| statat(directory, name, AtFlags::SYMLINK_NOFOLLOW));
+        let known = self.after.len();
+        match stat {
+            Err(Errno::NOENT) => self.add(None),
+            Err(errno) => return Err(errno.into()),
+            Ok(stat) if modified(&stat) == self.stamp => {}
+            Ok(_) => {
+                let file = open_regular(directory.at(root, parent)?, name)?;
+                if let Some(file) = file {
+                    self.add(Some(Digest::of_file(file)?));
+                }
+            }
+        }
+        Ok(self.after.len() > known)
+    }
+}
+
+/// Opens a file for reading, if it is one.
+pub(super) fn open_regular(directory: BorrowedFd<'_>, name: &str) -> io::Result<Option<File>> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    match openat(directory, name, flags, Mode::empty()) {
+        Ok(file) => {
+            let file = File::from(file);
+            Ok(file.metadata()?.is_file().then_some(file))
+        }
+        Err(Errno::NOENT | Errno::LOOP | Errno::NXIO) => Ok(None),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+/// Reads the undo log of the run in `folder`, relative to the root; `None` where it has none.
+///
+/// # Errors
+/// When it cannot be read, or is not what this program writes.
+pub fn read(root: &Path, folder: &str) -> Result<Option<Changes>, UndoLogError> {
+    let path = format!("{folder}/{CHANGES}");
+    let read = || {
+        let json = match std::fs::read(root.join(&path)) {
+            Ok(json) => json,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let changes: Changes = serde_json::from_slice(&json)?;
+        if changes.schema == SCHEMA {
+            Ok(Some(changes))
+        } else {
+            Err(io::Error::other("it is of another version of this program"))
+        }
+    };
+    read().map_err(|source| UndoLogError { path, source })
+}
+
+/// The path of the file that keeps these bytes of the run in `folder`, relative to the root.
+#[must_use]
+pub fn kept_path(folder: &str, before: &Before) -> String {
+    format!("{}/{}", vault(folder, before.beside_keys), before.kept)
+}
+
+/// The directory that keeps files of the run in `folder`, relative to the root.
+fn vault(folder: &str, beside_keys: bool) -> String {
+    if beside_keys {
+        format!("{CONFIG}/{REPLACED}/{}", split(folder).1)
+    } else {
+        format!("{folder}/{REPLACED}")
+    }
+}
+
+/// Gives a file a second name; or, where that cannot be, its bytes to a new file. A file that has
+/// several names already could be written to through one of them.
+fn link_or_copy(from: BorrowedFd<'_>, name: &str, to: &OwnedFd, kept: &str) -> io::Result<()> {
+    if statat(from, name, AtFlags::SYMLINK_NOFOLLOW)?.st_nlink > 1 {
+        return copy(from, name, to, kept);
+    }
+    match linkat(from, name, to, kept, AtFlags::empty()) {
+        Ok(()) => Ok(()),
+        // There is something: nobody but us writes there.
+        Err(Errno::EXIST) => Err(Errno::EXIST.into()),
+        // Another file system, one without links, or somebody else's file.
+        Err(_) => copy(from, name, to, kept),
+    }
+}
+
+/// Copies a file to one that must not exist, and to the disk.
+fn copy(from: BorrowedFd<'_>, name: &str, to: &OwnedFd, kept: &str) -> io::Result<()> {
+    let mut source = open_regular(from, name)?.ok_or_else(changed_meanwhile)?;
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut copy = File::from(openat(to, kept, flags, Mode::from_raw_mode(0o600))?);
+    io::copy(&mut source, &mut copy)?;
+    copy.sync_all()
+}
+
+fn changed_meanwhile() -> io::Error {
+    io::Error::other("it was changed by somebody else in the meantime")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_says_so_in_plain_json() {
+        let before = Before {
+            kept: 3,
+            beside_keys: false,
+            mode: 0o644,
+            owner: (1, 2),
+            digest: Digest::of(b"x"),
+        };
+        let json = serde_json::to_value(&before).unwrap();
+        assert_eq!(json["kept"], 3);
+        assert_eq!(json["mode"], "644");
+        assert_eq!(json["size"], 1);
+        assert_eq!(serde_json::from_value::<Before>(json).unwrap(), before);
+        assert_eq!(kept_path("logs/run", &before), "logs/run/replaced/3");
+        let beside_keys = Before {
+            beside_keys: true,
+            ..before
+        };
+        assert_eq!(
+            kept_path("logs/run", &beside_keys),
+            "agent-config/replaced/run/3"
+        );
+    }
+}

@@ -1,0 +1,171 @@
+//! What a run makes of the project's files: applies replies, takes them back, and sees that they reach
+//! the disk.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
+use super::Context;
+use super::run::{Run, joined};
+use crate::edit::apply::{Applied, apply};
+use crate::edit::undo::{UndoError, Undone, undo};
+use crate::edit::undo_log::{Changes, UndoLog};
+use crate::edit::{VerifiedEdits, recovery::RecoverError};
+use crate::error::Error;
+use crate::record::{EditsRecord, TreeState};
+use crate::report::Event;
+
+/// So many files are seen onto the disk whatever the build does;
+const FEW_FILES: usize = 8;
+/// more of them while a build goes on that has taken this long already: what waits for the disk takes
+/// time from a build that is over at once.
+const LONG_BUILD: Duration = Duration::from_millis(20);
+
+/// The project's files, as one run changes them.
+pub struct RunTree<'c> {
+    context: &'c Context<'c>,
+    /// The run's folder, relative to the root.
+    folder: String,
+    journal: PathBuf,
+    undo_log: UndoLog<'c>,
+    /// The latest application, as long as it may not be on the disk for good.
+    applied: Option<Applied>,
+}
+
+impl<'c> RunTree<'c> {
+    /// The files before the run.
+    pub fn new(context: &'c Context<'c>, run: &Run<'_>) -> Self {
+        let root = context.project.root();
+        Self {
+            context,
+            folder: run.log.name().to_owned(),
+            journal: context.project.journal_directory(),
+            undo_log: UndoLog::new(root, run.log.name(), context.redactor),
+            applied: None,
+        }
+    }
+
+    /// Applies a reply.
+    pub fn apply(&mut self, run: &mut Run<'_>, edits: &VerifiedEdits) -> Result<(), Error> {
+        self.context.interrupt.check()?;
+        let tree = self.context.tree(&self.journal);
+        if let Some(applied) = apply(tree, edits, &mut self.undo_log)? {
+            run.record.tree = TreeState::Changed;
+            warn_of_leftovers(run, &applied);
+            self.applied = Some(applied);
+        }
+        let record = EditsRecord {
+            written: edits.written().map(|(path, _)| path.to_owned()).collect(),
+            removed: edits.removed().map(str::to_owned).collect(),
+        };
+        self.context.reporter.event(Event::Applied(&record));
+        run.note(|attempt| attempt.edits = Some(record));
+        Ok(())
+    }
+
+    /// Does `work`, a build, and meanwhile gets what was applied on the disk for good. What is not
+    /// there when the work is done, is left to the next run.
+    pub fn flushing<T>(&mut self, run: &mut Run<'_>, work: impl FnOnce() -> T) -> T {
+        let root = self.context.project.root();
+        let stop = AtomicBool::new(false);
+        let applied = self.applied.take();
+        let (over, is_over) = mpsc::channel::<()>();
+        let (done, flushed) = thread::scope(|scope| {
+            let (applied, stop) = (applied.as_ref(), &stop);
+            let few = applied.is_none_or(|applied| applied.files() <= FEW_FILES);
+            let flush = move || {
+                let short =
+                    !few && is_over.recv_timeout(LONG_BUILD) != Err(RecvTimeoutError::Timeout);
+                applied
+                    .filter(|_| !short)
+                    .map(|applied| applied.flush(root, stop))
+            };
+            // Where no thread is to be had, all of it is left to the next run.
+            let flushing = thread::Builder::new().spawn_scoped(scope, flush).ok();
+            let done = work();
+            stop.store(!few, Ordering::Relaxed);
+            drop(over);
+            (done, flushing.and_then(joined))
+        });
+        match flushed {
+            Some(Ok(true)) => {}
+            Some(Ok(false)) | None => self.applied = applied,
+            Some(Err(error)) => {
+                warn_of_flush(run, &error);
+                self.applied = applied;
+            }
+        }
+        self.observe(run);
+        done
+    }
+
+    /// A build may have written to the files that the run has changed.
+    fn observe(&mut self, run: &mut Run<'_>) {
+        if let Err(error) = self.undo_log.observe() {
+            run.warn(format!(
+                "what the build made of the changed files is not known, so that they may not be \
+                 undone: {error}"
+            ));
+        }
+    }
+
+    /// Takes back all that the run has applied. Where that fails, the run goes on to its end with a
+    /// warning.
+    pub fn put_back(&mut self, run: &mut Run<'_>) {
+        let changes = self.undo_log.changes().clone();
+        let folder = self.folder.clone();
+        match self.undo(run, &folder, &changes) {
+            Ok(edits) if edits == EditsRecord::default() => {}
+            Ok(edits) => {
+                run.record.tree = TreeState::PutBack;
+                self.context.reporter.event(Event::PutBack(&edits));
+            }
+            Err(error) => run.warn(format!("what was applied cannot be taken back: {error}")),
+        }
+    }
+
+    /// Undoes the `changes` of the run in `folder`, this one or another.
+    pub fn undo(
+        &mut self,
+        run: &mut Run<'_>,
+        folder: &str,
+        changes: &Changes,
+    ) -> Result<EditsRecord, UndoError> {
+        let tree = self.context.tree(&self.journal);
+        let Undone { edits, applied } = undo(tree, folder, changes, &mut self.undo_log)?;
+        if let Some(applied) = applied {
+            warn_of_leftovers(run, &applied);
+            match applied.flush(self.context.project.root(), &AtomicBool::new(false)) {
+                Ok(true) => {}
+                Ok(false) => self.applied = Some(applied),
+                Err(error) => {
+                    warn_of_flush(run, &error);
+                    self.applied = Some(applied);
+                }
+            }
+        }
+        Ok(edits)
+    }
+
+    /// Notes that the run has come to its end. Should that fail, the next run takes this one for cut
+    /// short, and says that its reply was applied as a whole; so it was.
+    pub fn end(self) {
+        let _ = self.applied.map(Applied::end);
+    }
+}
+
+fn warn_of_leftovers(run: &mut Run<'_>, applied: &Applied) {
+    if let Some(left) = &applied.left {
+        run.warn(format!(
+            "the files that were replaced are not all removed yet: {left}"
+        ));
+    }
+}
+
+fn warn_of_flush(run: &mut Run<'_>, error: &RecoverError) {
+    run.warn(format!(
+        "what was applied may not be on the disk for good: {error}"
+    ));
+}

@@ -1,0 +1,127 @@
+//! Undo: puts the project back as it was before a run.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use super::run::{Names, Run};
+use super::tree::RunTree;
+use super::{Context, Failure, Outcome, ready};
+use crate::edit::undo_log::{self, Changes};
+use crate::error::Error;
+use crate::record::{EditsRecord, TreeState};
+use crate::report::Event;
+use crate::run_files::{CHANGES, LOGS};
+
+const NAMES: Names = Names {
+    record: "undo",
+    folder: "undo",
+};
+
+/// There is no such run.
+#[derive(Debug, thiserror::Error)]
+pub enum NoSuchRun {
+    /// No folder of that name.
+    #[error("there is no run at `{}`", .0.display())]
+    Missing(PathBuf),
+    /// No run has changed anything.
+    #[error("no run in `logs` has changed anything")]
+    NoRun,
+}
+
+/// Undoes `run`, by the path or the name of its folder; or the last one that changed anything and is no
+/// undo itself.
+///
+/// # Errors
+/// When there is no such run, a file has changed since, or anything fails; the tree is then as it was.
+pub fn undo(context: &Context<'_>, run: Option<&Path>) -> Result<Outcome, Failure> {
+    let _lock = ready::take(context)?;
+    let folder = match run {
+        Some(name) => find(context, name)?,
+        None => last(context)?,
+    };
+    let root = context.project.root();
+    let changes = undo_log::read(root, &folder).map_err(Error::from)?;
+    let Some(changes) = changes else {
+        return Ok(done(format!("done: {folder} has changed nothing"), None));
+    };
+    let mut run = Run::start(context, NAMES)?;
+    let mut tree = RunTree::new(context, &run);
+    let result = put_back(context, &mut run, &mut tree, &folder, &changes);
+    let outcome = run.finish(result, |run| tree.put_back(run));
+    tree.end();
+    outcome
+}
+
+fn put_back(
+    context: &Context<'_>,
+    run: &mut Run<'_>,
+    tree: &mut RunTree<'_>,
+    folder: &str,
+    changes: &Changes,
+) -> Result<String, Error> {
+    let edits = tree.undo(run, folder, changes)?;
+    if edits == EditsRecord::default() {
+        return Ok(format!(
+            "done: the project is as it was before {folder} already"
+        ));
+    }
+    run.record.tree = TreeState::Changed;
+    context.reporter.event(Event::PutBack(&edits));
+    let (written, removed) = (edits.written.len(), edits.removed.len());
+    Ok(format!(
+        "done: the project is as it was before {folder}; {written} put back, {removed} removed"
+    ))
+}
+
+fn done(summary: String, log: Option<String>) -> Outcome {
+    Outcome {
+        summary,
+        log,
+        next: None,
+    }
+}
+
+/// The run's folder, relative to the root.
+fn find(context: &Context<'_>, name: &Path) -> Result<String, Error> {
+    let missing = || NoSuchRun::Missing(name.to_path_buf());
+    let base = name
+        .file_name()
+        .and_then(|base| base.to_str())
+        .ok_or_else(missing)?;
+    let logs = context.project.logs();
+    let is_the_run = |path: PathBuf| path.is_dir() && path.parent() == Some(logs.as_path());
+    // Only what lies right below `logs` is a run: its kept files are looked for there.
+    let named = [context.project.root().join(name), logs.join(name)];
+    if named
+        .into_iter()
+        .any(|path| is_the_run(path_clean::clean(path)))
+    {
+        Ok(format!("{LOGS}/{base}"))
+    } else {
+        Err(missing().into())
+    }
+}
+
+/// The last run that changed anything, undoing left out.
+fn last(context: &Context<'_>) -> Result<String, Error> {
+    let entries = fs::read_dir(context.project.logs()).map_err(|_| NoSuchRun::NoRun)?;
+    let runs = entries.filter_map(|entry| {
+        let entry = entry.ok()?;
+        let name = entry.file_name().to_str()?.to_owned();
+        let changed = entry.path().join(CHANGES).metadata().ok()?.modified();
+        Some((changed.unwrap_or(SystemTime::UNIX_EPOCH), name))
+    });
+    let (_, name) = runs
+        .filter(|(_, name)| !is_undo(name))
+        .max()
+        .ok_or(NoSuchRun::NoRun)?;
+    Ok(format!("{LOGS}/{name}"))
+}
+
+/// Whether the folder is that of an undo: `<stamp>-undo`, perhaps with a number behind it.
+fn is_undo(name: &str) -> bool {
+    let workflow = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    let workflow = workflow.strip_suffix('-').unwrap_or(workflow);
+    workflow.ends_with("-undo") || name.ends_with("-undo")
+}

@@ -1,0 +1,169 @@
+//! The user's own work is safe: what a run replaces is kept, and can be had back.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+
+use crate::support::{GEMINI_KEY, ModelServer, TestProject};
+
+const REPLY: &str = "^^^src/main.rs\nfn main() { new() }\n^^^end\n^^^src/deep/new.rs\nfn new() {}\n^^^end\n^^^gone\n^^^delete\n";
+
+/// A project in which a run has replaced, made and removed a file each.
+fn after_a_run(build: &str, replies: &[&str]) -> (TestProject, ModelServer) {
+    let server = ModelServer::gemini(replies);
+    let project = TestProject::new()
+        .with(&server)
+        .file("gone", b"caf\xe9 \0")
+        .mode("gone", 0o751)
+        .build(build);
+    (project, server)
+}
+
+#[test]
+fn undo_puts_the_project_back_as_it_was_before_the_last_run() {
+    let (project, _server) = after_a_run("echo built", &[REPLY]);
+    let before = project.tree();
+    let run = project.run(&[]).exits(0);
+    assert_ne!(project.tree(), before);
+    let kept = |number: &str| {
+        fs::read(project.path(&format!("logs/{}/replaced/{number}", run.folder))).unwrap()
+    };
+    assert_eq!(kept("1"), b"caf\xe9 \0");
+    assert_eq!(kept("2"), b"fn main() {}\n");
+    let undone = project.run(&["undo"]).exits(0);
+    assert!(
+        undone.stdout.starts_with(&format!(
+            "done: the project is as it was before logs/{}; 2 put back, 1 removed\nlog: logs/",
+            run.folder
+        )),
+        "{}",
+        undone.stdout
+    );
+    assert_eq!(project.tree(), before);
+    assert_eq!(undone.result()["workflow"], "undo");
+    let again = project.run(&["undo"]).exits(0);
+    assert!(again.stdout.contains("already"), "{}", again.stdout);
+    // An undo is a run too.
+    project.run(&["undo", &undone.folder]).exits(0);
+    assert_eq!(project.read("src/main.rs"), "fn main() { new() }\n");
+    assert!(!project.path("gone").exists());
+}
+
+#[test]
+fn undo_goes_back_behind_all_repairs_and_takes_what_the_build_made_of_the_files() {
+    let replies = [
+        REPLY,
+        "^^^src/main.rs\nfn main() { newer() }\n^^^end\n^^^src/deep/new.rs\n^^^delete\n",
+    ];
+    let build =
+        "echo '// formatted' >> src/main.rs; touch src/deep/built; grep -q newer src/main.rs";
+    let (project, _server) = after_a_run(build, &replies);
+    let before = project.tree();
+    let run = project.run(&[]).exits(0);
+    assert_eq!(run.result()["attempts"].as_array().unwrap().len(), 2);
+    project
+        .run(&["undo", &format!("logs/{}", run.folder)])
+        .exits(0);
+    // The build's own file is nobody's to remove, nor is its directory then.
+    fs::remove_file(project.path("src/deep/built")).unwrap();
+    fs::remove_dir(project.path("src/deep")).unwrap();
+    assert_eq!(project.tree(), before);
+}
+
+#[test]
+fn undo_refuses_where_a_file_has_changed_since() {
+    let (project, _server) = after_a_run("echo built", &[REPLY]);
+    let run = project.run(&[]).exits(0);
+    let project = project
+        .file("src/main.rs", "mine\n")
+        .file("gone", "mine too\n");
+    let before = project.tree();
+    let kept = format!(
+        "`src/main.rs` (before the run it was `logs/{}/replaced/2`)",
+        run.folder
+    );
+    project
+        .run(&["undo"])
+        .exits(6)
+        .says(&[&kept, "`gone` (before", "hint: nothing was undone"]);
+    assert_eq!(project.tree(), before);
+}
+
+#[test]
+fn undo_refuses_what_is_no_run_or_was_tampered_with() {
+    let (project, _server) = after_a_run("echo built", &[REPLY]);
+    project.run(&["undo"]).exits(2).says(&["no run in `logs`"]);
+    project
+        .run(&["undo", "nope"])
+        .exits(2)
+        .says(&["`nope`", "hint: name a folder"]);
+    project.run(&["undo", "src"]).exits(2);
+    let run = project.run(&[]).exits(0);
+    let after = project.tree();
+    let log = format!("logs/{}/changes.json", run.folder);
+    let changes = project.read(&log);
+    let project = project.file(&log, changes.replace("src/main.rs", "../outside"));
+    project.run(&["undo"]).exits(6).says(&["`../outside`"]);
+    let project = project.file(&log, "{");
+    project
+        .run(&["undo"])
+        .exits(6)
+        .says(&["changes.json", "`replaced`"]);
+    let kept = format!("logs/{}/replaced/1", run.folder);
+    let project = project.file(&log, changes).file(&kept, "forged");
+    project
+        .run(&["undo"])
+        .exits(6)
+        .says(&["replaced/1", "was changed"]);
+    assert_eq!(project.tree(), after);
+}
+
+#[test]
+fn a_failing_run_takes_its_edits_back_when_asked_to() {
+    let broken = "^^^src/main.rs\nbroken\n^^^end\n^^^new/a\n1\n^^^end\n";
+    let (project, _server) = after_a_run("exit 1", &[broken; 4]);
+    let before = project.tree();
+    let run = project.run(&["--on-failure", "revert"]).exits(1);
+    let run = run.says(&[
+        "undone  1 put back, 1 removed",
+        "hint: see the build's log in the run's folder; the project is as it was before the run",
+    ]);
+    assert_eq!(run.result()["tree"], "put-back");
+    assert_eq!(project.tree(), before);
+}
+
+#[test]
+fn by_default_the_last_edits_of_a_failing_run_stay() {
+    let broken = "^^^src/main.rs\nbroken\n^^^end\n";
+    let (project, _server) = after_a_run("exit 1", &[broken; 4]);
+    let run = project
+        .run(&[])
+        .exits(1)
+        .says(&["`code-commit undo` takes it back"]);
+    assert_eq!(run.result()["tree"], "changed");
+    assert_eq!(project.read("src/main.rs"), "broken\n");
+}
+
+#[test]
+fn what_is_replaced_and_holds_a_key_is_kept_beside_the_keys() {
+    let server = ModelServer::gemini(&["^^^src/main.rs\nfn main() {}\n^^^end\n"]);
+    let old = format!("const KEY: &str = \"{GEMINI_KEY}\";\n");
+    let project = TestProject::new()
+        .with(&server)
+        .file("src/main.rs", &old)
+        .mode("src/main.rs", 0o640);
+    let run = project.run(&[]).exits(0);
+    assert!(
+        !project
+            .path(&format!("logs/{}/replaced", run.folder))
+            .exists()
+    );
+    let kept = format!("agent-config/replaced/{}/1", run.folder);
+    assert_eq!(project.read(&kept), old);
+    project.run(&["undo"]).exits(0);
+    assert_eq!(project.read("src/main.rs"), old);
+    let mode = fs::metadata(project.path("src/main.rs"))
+        .unwrap()
+        .permissions()
+        .mode();
+    assert_eq!(mode & 0o777, 0o640);
+}
