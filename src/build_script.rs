@@ -7,12 +7,12 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{self, PipeReader, Read as _, Write};
-use std::os::fd::AsFd as _;
+use std::io::{self, PipeReader, PipeWriter, Read as _, Write};
+use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use rustix::event::PollFlags;
@@ -21,11 +21,14 @@ use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid,
 };
 
-use crate::environment::{Clock, KEY_VARIABLES};
+use crate::environment::{Clock, hide_keys};
 use crate::interrupt::{Interrupt, Interrupted, Woken, is_readable_within};
+use crate::sandbox::{Ended, Inside, Sandbox, SandboxProblem};
 
 /// The script's name, below the project's root.
 pub const BUILD_SCRIPT: &str = "build.sh";
+/// How it is started, in the project's root.
+const PROGRAM: &str = "./build.sh";
 
 /// How long the script's processes have to end by themselves after a SIGTERM.
 const GRACE: Duration = Duration::from_secs(2);
@@ -212,9 +215,21 @@ pub enum BuildError {
     /// Its output could not be logged.
     #[error("cannot log the output of `build.sh`: {0}")]
     Log(#[source] io::Error),
+    /// It could not be shut in; nothing of it was started.
+    #[error(transparent)]
+    Sandbox(SandboxProblem),
     /// A signal ended the run, and the build with it.
     #[error(transparent)]
     Interrupted(#[from] Interrupted),
+}
+
+impl From<SandboxProblem> for BuildError {
+    fn from(problem: SandboxProblem) -> Self {
+        match problem {
+            SandboxProblem::Interrupted(interrupted) => Self::Interrupted(interrupted),
+            other => Self::Sandbox(other),
+        }
+    }
 }
 
 /// The build script of a project, and the circumstances it runs in.
@@ -229,6 +244,8 @@ pub struct BuildScript<'a> {
     pub clock: &'a dyn Clock,
     /// Ends it early.
     pub interrupt: &'a Interrupt,
+    /// What it is shut in, if anything.
+    pub sandbox: Option<&'a Sandbox>,
 }
 
 impl BuildScript<'_> {
@@ -239,9 +256,9 @@ impl BuildScript<'_> {
     /// When it cannot be started, its output cannot be written, or a signal ends the run.
     pub fn run(&self, output: &mut dyn Write) -> Result<BuildReport, BuildError> {
         let started = self.clock.elapsed();
-        let (child, reader) = self.spawn()?;
+        let (leader, reader) = self.start()?;
         let mut running = Running {
-            child,
+            leader,
             reader,
             closed: false,
             output,
@@ -254,40 +271,59 @@ impl BuildScript<'_> {
             .end(self.clock)
             .map_err(|source| self.failed(source));
         let timed_out = outcome?;
-        let status = status?;
-        let took = self.clock.elapsed().saturating_sub(started);
-        let status = match (timed_out, status.code(), status.signal()) {
-            (Some(limit), _, _) => BuildStatus::TimedOut(limit),
-            (None, Some(code), _) => BuildStatus::Exited(code),
-            (None, None, signal) => BuildStatus::Signaled(signal.unwrap_or(0)),
+        let status = match (timed_out, status?) {
+            (Some(limit), _) => BuildStatus::TimedOut(limit),
+            (None, Ended::Exited(code)) => BuildStatus::Exited(code),
+            (None, Ended::Signaled(signal)) => BuildStatus::Signaled(signal),
+            // Nothing but SIGKILL ends a sandbox from inside.
+            (None, Ended::Lost) => BuildStatus::Signaled(Signal::KILL.as_raw()),
+            (None, Ended::NotStarted(number)) => {
+                return Err(self.unfit(io::Error::from_raw_os_error(number)));
+            }
         };
         Ok(BuildReport {
             status,
-            took,
+            took: self.clock.elapsed().saturating_sub(started),
             left_behind,
         })
     }
 
-    fn spawn(&self) -> Result<(Child, PipeReader), BuildError> {
+    fn start(&self) -> Result<(Leader, PipeReader), BuildError> {
         let (reader, writer) = io::pipe().map_err(|source| self.failed(source))?;
-        let stderr = writer.try_clone().map_err(|source| self.failed(source))?;
-        let mut command = Command::new(format!("./{BUILD_SCRIPT}"));
+        let leader = match self.sandbox {
+            Some(sandbox) => {
+                let inside = sandbox.enter(self.interrupt)?;
+                let started = inside.start(PROGRAM, &writer);
+                started.map_err(|source| self.failed(source))?;
+                Leader::Contained {
+                    inside,
+                    ended: None,
+                }
+            }
+            None => Leader::Direct(self.spawn(writer)?),
+        };
+        Ok((leader, reader))
+    }
+
+    fn spawn(&self, output: PipeWriter) -> Result<Child, BuildError> {
+        let stderr = output.try_clone().map_err(|source| self.failed(source))?;
+        let mut command = Command::new(PROGRAM);
         command
             .current_dir(self.root)
             .stdin(Stdio::null())
-            .stdout(writer)
-            .stderr(stderr);
-        command.process_group(0);
-        for variable in KEY_VARIABLES {
-            command.env_remove(variable);
-        }
+            .stdout(output)
+            .stderr(stderr)
+            .process_group(0);
+        hide_keys(&mut command);
         // The command holds the pipe's other end: it must be gone before the output is read.
-        match command.spawn() {
-            Ok(child) => Ok((child, reader)),
-            Err(source) => match inspect(self.root, self.path) {
-                Err(problem) => Err(BuildError::Unfit { problem }),
-                Ok(()) => Err(self.failed(source)),
-            },
+        command.spawn().map_err(|source| self.unfit(source))
+    }
+
+    /// Why the script cannot be started, as far as that can be told.
+    fn unfit(&self, source: io::Error) -> BuildError {
+        match inspect(self.root, self.path) {
+            Err(problem) => BuildError::Unfit { problem },
+            Ok(()) => self.failed(source),
         }
     }
 
@@ -308,19 +344,18 @@ impl BuildScript<'_> {
             if spent >= self.timeout {
                 return Ok(Some(self.timeout));
             }
-            let tick = TICK.min(self.timeout.saturating_sub(spent));
-            if running.closed {
+            let mut tick = TICK.min(self.timeout.saturating_sub(spent));
+            if running.closed && matches!(running.leader, Leader::Direct(_)) {
                 // Without its output there is nothing to wait on but time.
-                self.interrupt.sleep(tick.min(nap))?;
+                tick = tick.min(nap);
                 nap = nap.saturating_mul(2);
-                continue;
             }
-            match self
+            let woken = self
                 .interrupt
-                .poll(running.reader.as_fd(), PollFlags::IN, Some(tick))
-            {
-                Ok(Woken::Ready) => running.read_some()?,
-                Ok(Woken::TimedOut) => {}
+                .poll(&running.watched(), PollFlags::IN, Some(tick));
+            match woken {
+                Ok(Woken::Ready) if running.has_output() => running.read_some()?,
+                Ok(_) => {}
                 Err(source) => {
                     self.interrupt.check()?;
                     return Err(self.failed(source));
@@ -337,9 +372,87 @@ impl BuildScript<'_> {
     }
 }
 
+/// The process that a script stands and falls with.
+enum Leader {
+    /// The script itself.
+    Direct(Child),
+    /// The script, as it is told of from inside a sandbox.
+    Contained {
+        inside: Inside,
+        ended: Option<Ended>,
+    },
+}
+
+impl Leader {
+    /// Whether the script has ended. It stays a zombie, so that its group's number is not given
+    /// away before the group has been ended.
+    fn has_ended(&mut self) -> io::Result<bool> {
+        match self {
+            Self::Direct(child) => {
+                let Some(pid) = pid(child) else {
+                    return Ok(true);
+                };
+                let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+                Ok(waitid(WaitId::Pid(pid), options)?.is_some())
+            }
+            Self::Contained { inside, ended } => {
+                if ended.is_none() {
+                    *ended = inside.ended()?;
+                }
+                Ok(ended.is_some())
+            }
+        }
+    }
+
+    /// Asks the script, and what it has started, to end by themselves.
+    fn ask_to_end(&mut self) -> io::Result<()> {
+        let ended = self.has_ended()?;
+        match self {
+            Self::Direct(child) => {
+                if let Some(pid) = pid(child) {
+                    // Fails where nobody is left, which is as good.
+                    let _ = kill_process_group(pid, Signal::TERM);
+                    if !ended {
+                        // It may have left the group.
+                        let _ = kill_process(pid, Signal::TERM);
+                    }
+                }
+            }
+            Self::Contained { inside, .. } => inside.ask_to_end(),
+        }
+        Ok(())
+    }
+
+    /// Ends all of it, and tells how the script itself has ended.
+    fn end(&mut self) -> io::Result<Ended> {
+        match self {
+            Self::Direct(child) => {
+                if let Some(pid) = pid(child) {
+                    let _ = kill_process_group(pid, Signal::KILL);
+                }
+                // Does nothing where the script has ended by itself.
+                child.kill()?;
+                let status = child.wait()?;
+                Ok(match (status.code(), status.signal()) {
+                    (Some(code), _) => Ended::Exited(code),
+                    (None, signal) => Ended::Signaled(signal.unwrap_or(0)),
+                })
+            }
+            Self::Contained { inside, ended } => {
+                inside.end();
+                Ok(ended.take().unwrap_or(Ended::Lost))
+            }
+        }
+    }
+}
+
+fn pid(child: &Child) -> Option<Pid> {
+    i32::try_from(child.id()).ok().and_then(Pid::from_raw)
+}
+
 /// A script that has been started.
 struct Running<'o> {
-    child: Child,
+    leader: Leader,
     reader: PipeReader,
     /// Whether the output has come to its end.
     closed: bool,
@@ -348,18 +461,22 @@ struct Running<'o> {
 }
 
 impl Running<'_> {
-    fn pid(&self) -> Option<Pid> {
-        i32::try_from(self.child.id()).ok().and_then(Pid::from_raw)
+    fn has_ended(&mut self) -> io::Result<bool> {
+        self.leader.has_ended()
     }
 
-    /// Whether the script has ended. It stays a zombie, so that its group's number is not given
-    /// away before the group has been ended.
-    fn has_ended(&self) -> io::Result<bool> {
-        let Some(pid) = self.pid() else {
-            return Ok(true);
+    /// What tells that something happens.
+    fn watched(&self) -> Vec<BorrowedFd<'_>> {
+        let output = (!self.closed).then(|| self.reader.as_fd());
+        let line = match &self.leader {
+            Leader::Direct(_) => None,
+            Leader::Contained { inside, .. } => Some(inside.as_fd()),
         };
-        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-        Ok(waitid(WaitId::Pid(pid), options)?.is_some())
+        output.into_iter().chain(line).collect()
+    }
+
+    fn has_output(&self) -> bool {
+        !self.closed && is_readable_within(self.reader.as_fd(), Duration::ZERO)
     }
 
     fn read_some(&mut self) -> Result<(), BuildError> {
@@ -390,17 +507,9 @@ impl Running<'_> {
 
     /// Ends the script's process group, and tells how the script itself ended. What it prints on
     /// its way out is logged too.
-    fn end(&mut self, clock: &dyn Clock) -> io::Result<ExitStatus> {
-        let Some(pid) = self.pid() else {
-            return self.child.wait();
-        };
+    fn end(&mut self, clock: &dyn Clock) -> io::Result<Ended> {
         let ended = self.has_ended()?;
-        // Fails where nobody is left, which is as good.
-        let _ = kill_process_group(pid, Signal::TERM);
-        if !ended {
-            // It may have left the group.
-            let _ = kill_process(pid, Signal::TERM);
-        }
+        self.leader.ask_to_end()?;
         let deadline = clock.elapsed() + if ended { Duration::ZERO } else { GRACE };
         while clock.elapsed() < deadline && !(self.closed && self.has_ended()?) {
             if self.closed {
@@ -410,9 +519,6 @@ impl Running<'_> {
                 self.closed = true;
             }
         }
-        let _ = kill_process_group(pid, Signal::KILL);
-        // Does nothing where the script has ended by itself.
-        self.child.kill()?;
-        self.child.wait()
+        self.leader.end()
     }
 }

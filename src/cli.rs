@@ -9,6 +9,7 @@ use clap::error::ErrorKind;
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 
 use crate::model::MODELS;
+use crate::sandbox;
 
 const AFTER_HELP: &str = "\
 Files:
@@ -99,6 +100,22 @@ pub struct BuildArgs {
     /// How long build.sh may run: 90s, 30m, 1h
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "30m", conflicts_with = "consistency_check")]
     pub build_timeout: Duration,
+
+    /// How far builds are shut in, by bubblewrap: away from keys and other processes where that is
+    /// possible (auto); from the network and the rest of the disk too, or not at all run (strict)
+    #[arg(long, value_name = "HOW", value_enum, default_value_t = SandboxArg::Auto, hide_possible_values = true, conflicts_with = "consistency_check")]
+    pub sandbox: SandboxArg,
+}
+
+/// How far builds are shut in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum SandboxArg {
+    /// Away from keys and other processes, where that is possible
+    Auto,
+    /// Away from the network and the rest of the disk too; else nothing is run
+    Strict,
+    /// Not at all
+    Off,
 }
 
 /// Flags for what is shown.
@@ -118,6 +135,9 @@ pub enum Command {
     Recover,
     /// Put the project back as it was before a run
     Undo(UndoArgs),
+    /// What this program does inside a sandbox
+    #[command(name = sandbox::inside::COMMAND, hide = true)]
+    InsideSandbox,
 }
 
 /// What `undo` takes.
@@ -196,6 +216,7 @@ fn hint(error: &clap::Error, arguments: &[OsString]) -> String {
     });
     let commands = command
         .get_subcommands()
+        .filter(|command| !command.is_hide_set())
         .map(|command| format!("`{}`", command.get_name()));
     let names: Vec<String> = flags
         .chain(commands)

@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, FixedOffset, Local};
@@ -11,6 +12,13 @@ use chrono::{DateTime, FixedOffset, Local};
 /// The variables in which API keys are commonly kept. `build.sh` does not get to see them, and what
 /// they hold is redacted like the keys in `agent-config`.
 pub const KEY_VARIABLES: [&str; 3] = ["GEMINI_API_KEY", "GOOGLE_API_KEY", "OPENAI_API_KEY"];
+
+/// Keeps those variables from a program that is about to be started.
+pub fn hide_keys(command: &mut Command) {
+    for variable in KEY_VARIABLES {
+        command.env_remove(variable);
+    }
+}
 
 /// A snapshot of the environment variables.
 #[derive(Debug, Clone, Default)]

@@ -182,6 +182,7 @@ impl Error {
                 "see that the disk has room and the directory is writable"
             }
             Self::Build(BuildError::Log(_)) => "see that the disk has room",
+            Self::Build(BuildError::Sandbox(_)) => "mend the cause, or use `--sandbox auto`",
             Self::Verify(VerifyError::Io { .. }) => "make it readable",
             Self::Build(BuildError::Io { .. }) => "see that the machine can start another process",
             Self::NoSuchRun(NoSuchRun::Missing(_)) => {

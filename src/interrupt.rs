@@ -84,7 +84,7 @@ impl From<Interrupted> for io::Error {
 /// What ended a wait in [`Interrupt::poll`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Woken {
-    /// The descriptor is ready, or at its end.
+    /// A descriptor is ready, or at its end.
     Ready,
     /// The time passed.
     TimedOut,
@@ -164,27 +164,28 @@ impl Interrupt {
         self.check()
     }
 
-    /// Waits until `fd` is ready for `events`, the time has passed (`None`: no limit), or a signal comes.
+    /// Waits until one of `fds` is ready for `events`, the time has passed (`None`: no limit), or a signal
+    /// comes.
     ///
     /// # Errors
     /// The system's error, or one of kind [`io::ErrorKind::Interrupted`] that carries [`Interrupted`].
     pub fn poll(
         &self,
-        fd: BorrowedFd<'_>,
+        fds: &[BorrowedFd<'_>],
         events: PollFlags,
         timeout: Option<Duration>,
     ) -> io::Result<Woken> {
-        let mut fds = [
-            PollFd::from_borrowed_fd(fd, events),
-            PollFd::new(&*self.wake, PollFlags::IN),
-        ];
-        wait(&mut fds, timeout)?;
+        let watched = fds
+            .iter()
+            .map(|fd| PollFd::from_borrowed_fd(*fd, events))
+            .chain([PollFd::new(&*self.wake, PollFlags::IN)]);
+        let mut watched: Vec<_> = watched.collect();
+        wait(&mut watched, timeout)?;
         self.check()?;
-        Ok(if fds[0].revents().is_empty() {
-            Woken::TimedOut
-        } else {
-            Woken::Ready
-        })
+        let ready = watched[..fds.len()]
+            .iter()
+            .any(|fd| !fd.revents().is_empty());
+        Ok(if ready { Woken::Ready } else { Woken::TimedOut })
     }
 }
 

@@ -18,7 +18,7 @@
 //! |---|---|
 //! | [`workflow`] | what a user starts: commit, consistency, demo, recover, undo |
 //! | [`prompt`], [`model`], [`edit`], [`build_script`], [`run_log`], [`report`] | the stages |
-//! | [`project`], [`secret`], [`environment`], [`interrupt`], [`gitignore`], [`atomic_file`] | the ground |
+//! | [`project`], [`secret`], [`environment`], [`interrupt`], [`gitignore`], [`atomic_file`], [`sandbox`] | the ground |
 //! | [`message`], [`record`], [`run_files`], [`excerpt`] | plain data that stages share |
 //! | [`cli`], [`error`] | the two ends: flags in, exit codes out |
 //!
@@ -45,12 +45,13 @@ pub mod record;
 pub mod report;
 pub mod run_files;
 pub mod run_log;
+pub mod sandbox;
 pub mod secret;
 pub mod workflow;
 
 use std::path::PathBuf;
 
-use crate::cli::{Cli, Command, OnFailureArg, OutputArgs};
+use crate::cli::{Cli, Command, OnFailureArg, OutputArgs, SandboxArg};
 use crate::edit::{Elision, Program};
 use crate::environment::{Clock, Environment};
 use crate::error::Exit;
@@ -58,7 +59,9 @@ use crate::interrupt::Interrupt;
 use crate::model::{MODELS, ModelSpec};
 use crate::project::Project;
 use crate::report::{Console, ConsoleOptions, Reporter as _};
-use crate::workflow::{CommitOptions, Context, Failure, ModelChoice, OnFailure, Outcome};
+use crate::workflow::{
+    BuildOptions, CommitOptions, Containment, Context, Failure, ModelChoice, OnFailure, Outcome,
+};
 
 /// What the process was started in. `main` captures it; nothing below asks for it again.
 pub struct World {
@@ -117,11 +120,11 @@ fn dispatch(cli: &Cli, context: &Context<'_>) -> Result<Outcome, Failure> {
     };
     match &cli.command {
         Some(Command::Demo(arguments)) => workflow::demo(context, arguments.directory.as_deref()),
-        Some(Command::Recover) => workflow::recover(context),
+        // `main` sees to what is started inside a sandbox.
+        Some(Command::Recover | Command::InsideSandbox) => workflow::recover(context),
         Some(Command::Undo(arguments)) => workflow::undo(context, arguments.run.as_deref()),
         None if cli.consistency_check => workflow::consistency(context, &choice),
         None => {
-            let build_timeout = cli.build.build_timeout;
             let elision = if cli.allow_elision {
                 Elision::Allowed
             } else {
@@ -131,7 +134,14 @@ fn dispatch(cli: &Cli, context: &Context<'_>) -> Result<Outcome, Failure> {
                 context,
                 &CommitOptions {
                     choice,
-                    build_timeout,
+                    build: BuildOptions {
+                        timeout: cli.build.build_timeout,
+                        containment: match cli.build.sandbox {
+                            SandboxArg::Auto => Containment::WherePossible,
+                            SandboxArg::Strict => Containment::Strict,
+                            SandboxArg::Off => Containment::Off,
+                        },
+                    },
                     elision,
                     on_failure: match cli.on_failure {
                         Some(OnFailureArg::Revert) => OnFailure::Revert,
@@ -147,7 +157,7 @@ fn output_args(cli: &Cli) -> &OutputArgs {
     match &cli.command {
         Some(Command::Demo(arguments)) => &arguments.output,
         Some(Command::Undo(arguments)) => &arguments.output,
-        Some(Command::Recover) | None => &cli.output,
+        Some(Command::Recover | Command::InsideSandbox) | None => &cli.output,
     }
 }
 

@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal as _, Write as _};
 use std::process::ExitCode;
 
 use code_commit::World;
-use code_commit::cli::{Cli, Usage};
+use code_commit::cli::{Cli, Command, Usage};
 use code_commit::edit::Program;
 use code_commit::environment::{Environment, KEY_VARIABLES, SystemClock};
 use code_commit::error::Exit;
@@ -14,6 +14,7 @@ use code_commit::secret::Redactor;
 fn main() -> ExitCode {
     let clock = SystemClock::start();
     let exit = match Cli::read(std::env::args_os()) {
+        Ok(cli) if matches!(cli.command, Some(Command::InsideSandbox)) => inside_sandbox(),
         Ok(cli) => match capture(clock) {
             Ok(world) => code_commit::run(&cli, &world),
             Err(error) => say(
@@ -32,6 +33,14 @@ fn main() -> ExitCode {
         }) => say(&text, false, Exit::Done),
     };
     ExitCode::from(exit.code())
+}
+
+/// Started by this program itself, where nobody is left to read an error.
+fn inside_sandbox() -> Exit {
+    match code_commit::sandbox::inside::run() {
+        Ok(()) => Exit::Done,
+        Err(_) => Exit::LocalIo,
+    }
 }
 
 fn capture(clock: SystemClock) -> io::Result<World> {

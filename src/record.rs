@@ -76,6 +76,20 @@ pub struct BuildRecord {
     pub timed_out: bool,
     /// How long it ran.
     pub seconds: Seconds,
+    /// How far it was shut in.
+    pub sandbox: SandboxRecord,
+}
+
+/// How far a build was shut in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SandboxRecord {
+    /// Not at all.
+    Off,
+    /// Away from keys and other processes.
+    Auto,
+    /// Away from the network and the rest of the disk too.
+    Strict,
 }
 
 /// One query and what came of it. What did not happen is null.

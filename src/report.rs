@@ -51,6 +51,11 @@ pub enum Event<'a> {
     Applied(&'a EditsRecord),
     /// What a run had applied was taken back.
     PutBack(&'a EditsRecord),
+    /// Builds are not shut in.
+    Uncontained {
+        /// Why not.
+        reason: &'a str,
+    },
     /// build.sh is running.
     Building,
     /// build.sh has ended.
@@ -235,6 +240,13 @@ impl Reporter for Console<'_> {
             }
             Event::Applied(edits) => self.edits("applied", "written", edits),
             Event::PutBack(edits) => self.edits("undone", "put back", edits),
+            Event::Uncontained { reason } => {
+                self.line(
+                    "sandbox",
+                    Style::new(),
+                    &format!("none: {reason}; builds can read the keys"),
+                );
+            }
             Event::Building => self.step("build", "build.sh"),
             Event::Built {
                 status,

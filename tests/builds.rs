@@ -50,7 +50,9 @@ fn its_time_is_limited_and_its_group_ends_with_it() {
     let project = TestProject::new().with(&server).build(
         "trap '' TERM; echo before; (sleep 600; touch survived) & echo $! > child; sleep 600",
     );
-    let run = project.run(&["--build-timeout", "1s"]).exits(1);
+    let run = project
+        .run(&["--build-timeout", "1s", "--sandbox", "off"])
+        .exits(1);
     let log = run.logged("initial-build.txt");
     assert!(log.starts_with("ended after 1s without finishing"), "{log}");
     assert!(log.ends_with("before\n"));

@@ -20,6 +20,7 @@ mod readiness;
 mod redaction;
 mod replay;
 mod replies;
+mod sandbox;
 mod signals;
 mod undo;
 mod usage;

@@ -84,7 +84,7 @@ fn a_signal_during_a_build_ends_its_whole_group() {
         0,
     )
     .unwrap();
-    let child = project.start(&[]);
+    let child = project.start(&["--sandbox", "off"]);
     fs::OpenOptions::new().write(true).open(&fifo).unwrap();
     kill(&child, Signal::INT);
     let run = Finished::new(&project, &[], child.wait_with_output().unwrap()).exits(130);

@@ -85,7 +85,10 @@ impl TcpConnector {
         socket.set_tcp_keepalive(&keepalive)?;
         match socket.connect(&address.into()) {
             Err(error) if error.raw_os_error() == Some(Errno::INPROGRESS.raw_os_error()) => {
-                match self.interrupt.poll(socket.as_fd(), PollFlags::OUT, limit)? {
+                match self
+                    .interrupt
+                    .poll(&[socket.as_fd()], PollFlags::OUT, limit)?
+                {
                     Woken::TimedOut => return Err(io::ErrorKind::TimedOut.into()),
                     Woken::Ready => socket.take_error()?.map_or(Ok(()), Err)?,
                 }
@@ -252,7 +255,7 @@ impl Deadline {
         match error.kind() {
             io::ErrorKind::WouldBlock => {
                 // Whether the time is over, the caller's loop asks.
-                interrupt.poll(stream.as_fd(), events, self.left()?)?;
+                interrupt.poll(&[stream.as_fd()], events, self.left()?)?;
                 Ok(())
             }
             // A signal that is not ours to heed.

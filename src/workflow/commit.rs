@@ -1,18 +1,18 @@
 //! The commit workflow: ask, verify, apply, build, and repair up to three times.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
+use super::builds::{BuildOptions, Builds};
 use super::ready::{self, Needs, Ready};
 use super::run::{Names, Run};
 use super::tree::RunTree;
 use super::{Context, Failure, ModelChoice, Outcome};
-use crate::build_script::{BuildScript, BuildStatus};
+use crate::build_script::{BuildReport, BuildStatus};
 use crate::edit::{self, Content, Elision, PathPolicy, VerifiedEdits, VerifyError};
 use crate::error::{Error, Exit};
 use crate::model::Reply;
 use crate::prompt::{Prompt, Replacement};
-use crate::record::{Attempt, BuildRecord, Seconds};
+use crate::record::{Attempt, BuildRecord, SandboxRecord, Seconds};
 use crate::report::Event;
 use crate::run_log::BuildLog;
 
@@ -29,8 +29,8 @@ const NAMES: Names = Names {
 pub struct CommitOptions {
     /// Where replies come from.
     pub choice: ModelChoice,
-    /// How long a build may take.
-    pub build_timeout: Duration,
+    /// How builds are run.
+    pub build: BuildOptions,
     /// What becomes of a reply that leaves code out.
     pub elision: Elision,
     /// What becomes of the edits when the run fails.
@@ -54,13 +54,17 @@ pub enum OnFailure {
 pub fn commit(context: &Context<'_>, options: &CommitOptions) -> Result<Outcome, Failure> {
     let needs = Needs {
         nonempty_query: true,
-        build_script: true,
+        build: Some(options.build),
     };
     let ready = ready::check(context, &options.choice, needs)?;
     let mut run = Run::start(context, NAMES)?;
     run.begin(&ready);
     let mut tree = RunTree::new(context, &run);
-    let commit = Commit { context, options };
+    let mut commit = Commit {
+        context,
+        options,
+        builds: Builds::new(context, options.build),
+    };
     let result = commit.until_the_build_passes(&mut run, &ready, &mut tree);
     if let Err(error) = &result
         && (options.on_failure == OnFailure::Revert || error.exit() == Exit::LocalIo)
@@ -75,6 +79,7 @@ pub fn commit(context: &Context<'_>, options: &CommitOptions) -> Result<Outcome,
 struct Commit<'c> {
     context: &'c Context<'c>,
     options: &'c CommitOptions,
+    builds: Builds<'c>,
 }
 
 /// What a build has to say to the next query.
@@ -85,7 +90,7 @@ struct Built {
 
 impl Commit<'_> {
     fn until_the_build_passes(
-        &self,
+        &mut self,
         run: &mut Run<'_>,
         ready: &Ready<'_>,
         tree: &mut RunTree<'_>,
@@ -128,21 +133,14 @@ impl Commit<'_> {
     }
 
     fn build(
-        &self,
+        &mut self,
         run: &mut Run<'_>,
         tree: &mut RunTree<'_>,
         mut log: BuildLog<'_>,
     ) -> Result<Built, Error> {
         self.context.interrupt.check()?;
         self.context.reporter.event(Event::Building);
-        let script = BuildScript {
-            root: self.context.project.root(),
-            path: self.context.environment.os("PATH"),
-            timeout: self.options.build_timeout,
-            clock: self.context.clock,
-            interrupt: self.context.interrupt,
-        };
-        let report = match tree.flushing(run, || script.run(&mut log)) {
+        let report = match tree.flushing(run, || self.builds.run(&mut log)) {
             Ok(report) => report,
             Err(error) => {
                 // What stopped the build is the news; that its log is unfinished follows from it.
@@ -161,7 +159,8 @@ impl Commit<'_> {
             passed,
             took: report.took,
         });
-        run.note(|attempt| attempt.build = Some(record(report.status, report.took)));
+        let record = record(&report, self.builds.record());
+        run.note(|attempt| attempt.build = Some(record));
         Ok(Built {
             status: report.status,
             output: with_timeout_note(output, report.status),
@@ -203,18 +202,18 @@ fn with_timeout_note(output: String, status: BuildStatus) -> String {
     format!("{output}{line_end}[build.sh was {}]\n", describe(status))
 }
 
-fn record(status: BuildStatus, took: Duration) -> BuildRecord {
-    let (code, signal) = match status {
+fn record(report: &BuildReport, sandbox: SandboxRecord) -> BuildRecord {
+    let (code, signal) = match report.status {
         BuildStatus::Exited(code) => (Some(code), None),
         BuildStatus::Signaled(signal) => (None, Some(signal)),
         BuildStatus::TimedOut(_) => (None, None),
     };
-    let timed_out = matches!(status, BuildStatus::TimedOut(_));
     BuildRecord {
         code,
         signal,
-        timed_out,
-        seconds: Seconds(took),
+        timed_out: matches!(report.status, BuildStatus::TimedOut(_)),
+        seconds: Seconds(report.took),
+        sandbox,
     }
 }
 

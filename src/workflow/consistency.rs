@@ -34,7 +34,7 @@ pub fn consistency(context: &Context<'_>, choice: &ModelChoice) -> Result<Outcom
     // The prompt says itself what to do where the query says nothing.
     let needs = Needs {
         nonempty_query: false,
-        build_script: false,
+        build: None,
     };
     let ready = ready::check(context, choice, needs)?;
     let mut run = Run::start(context, NAMES)?;

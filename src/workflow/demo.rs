@@ -7,7 +7,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use super::{CommitOptions, Context, Failure, ModelChoice, OnFailure, Outcome, commit};
+use super::{
+    BuildOptions, CommitOptions, Containment, Context, Failure, ModelChoice, OnFailure, Outcome,
+    commit,
+};
 use crate::edit::Elision;
 use crate::project::Project;
 
@@ -82,7 +85,11 @@ pub fn demo(context: &Context<'_>, directory: Option<&Path>) -> Result<Outcome, 
     };
     let options = CommitOptions {
         choice,
-        build_timeout: BUILD_TIMEOUT,
+        build: BuildOptions {
+            timeout: BUILD_TIMEOUT,
+            // Nothing of it is anybody else's.
+            containment: Containment::Off,
+        },
         elision: Elision::Rejected,
         on_failure: OnFailure::Keep,
     };

@@ -4,6 +4,7 @@
 //! of a stage's work itself. Workflows never import each other, but for the demo, which writes a project
 //! and then is the commit workflow.
 
+mod builds;
 mod commit;
 mod consistency;
 mod demo;
@@ -27,6 +28,7 @@ use crate::record::{self, TreeState};
 use crate::report::Reporter;
 use crate::secret::Redactor;
 
+pub use builds::{BuildOptions, Containment};
 pub use commit::{CommitOptions, OnFailure, commit};
 pub use consistency::{ReportError, consistency};
 pub use demo::{DemoError, demo};

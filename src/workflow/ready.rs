@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::builds::{self, BuildOptions, Containment};
 use super::{Context, ModelChoice};
 use crate::build_script::{self, ScriptProblem};
 use crate::edit;
@@ -13,6 +14,7 @@ use crate::model::{
 use crate::project::{ProjectLock, ProjectProblem};
 use crate::prompt::Inputs;
 use crate::report::Event;
+use crate::sandbox::SandboxProblem;
 
 /// Something that a run needs and the project does not have.
 #[derive(Debug, thiserror::Error)]
@@ -23,6 +25,9 @@ pub enum Problem {
     /// The build script.
     #[error(transparent)]
     Script(#[from] ScriptProblem),
+    /// The sandbox that was asked for.
+    #[error("builds cannot be shut in strictly: {0}")]
+    Sandbox(#[from] SandboxProblem),
     /// The way to the model.
     #[error(transparent)]
     Endpoint(#[from] EndpointProblem),
@@ -35,6 +40,10 @@ impl Problem {
         match self {
             Self::Project(problem) => problem.hint(),
             Self::Script(problem) => problem.hint().to_owned(),
+            Self::Sandbox(_) => {
+                "install bubblewrap and let it make user namespaces, or use `--sandbox auto`"
+                    .to_owned()
+            }
             Self::Endpoint(problem) => problem.hint(),
         }
     }
@@ -66,8 +75,8 @@ impl std::error::Error for NotReady {}
 pub struct Needs {
     /// A query that is not empty.
     pub nonempty_query: bool,
-    /// A build script.
-    pub build_script: bool,
+    /// A build script, and what it is to be run with.
+    pub build: Option<BuildOptions>,
 }
 
 /// All that a run starts from.
@@ -105,11 +114,14 @@ pub fn check<'a>(
         Some(recording) => Some(Box::new(ReplayModel::new(recording, spec)) as Box<dyn Model>),
         None => problems.vendor_model(context, spec, choice),
     };
-    if needs.build_script {
+    if let Some(build) = needs.build {
         problems.note(build_script::inspect(
             project.root(),
             context.environment.os("PATH"),
         ));
+        if build.containment == Containment::Strict {
+            problems.note(builds::check_strict(context));
+        }
     }
     let lock = problems.note(lock);
     match (query, rollup, model, lock) {

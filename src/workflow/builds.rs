@@ -1,0 +1,125 @@
+//! The builds of a run: each is run by `build.sh`, shut in as far as was asked for.
+
+use std::time::Duration;
+
+use super::Context;
+use crate::build_script::{BuildError, BuildReport, BuildScript};
+use crate::model::MODELS;
+use crate::record::SandboxRecord;
+use crate::report::Event;
+use crate::run_log::BuildLog;
+use crate::sandbox::{Premises, Sandbox, SandboxProblem, Strictness};
+
+/// How builds are to be run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BuildOptions {
+    /// How long a build may take.
+    pub timeout: Duration,
+    /// How far it is shut in.
+    pub containment: Containment,
+}
+
+/// How far builds are shut in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Containment {
+    /// Away from keys and other processes, where that is possible.
+    WherePossible,
+    /// Away from the network and the rest of the disk too; else there are none.
+    Strict,
+    /// Not at all.
+    Off,
+}
+
+/// Runs builds.
+pub struct Builds<'c> {
+    context: &'c Context<'c>,
+    options: BuildOptions,
+    sandbox: Option<Sandbox>,
+}
+
+impl<'c> Builds<'c> {
+    /// Finds out what builds can be shut in with.
+    pub fn new(context: &'c Context<'c>, options: BuildOptions) -> Self {
+        let found = match options.containment {
+            Containment::Off => None,
+            Containment::WherePossible => Some(find(context, Strictness::Lenient)),
+            Containment::Strict => Some(find(context, Strictness::Strict)),
+        };
+        let mut builds = Self {
+            context,
+            options,
+            sandbox: None,
+        };
+        match found {
+            None => {}
+            Some(Ok(sandbox)) => builds.sandbox = Some(sandbox),
+            Some(Err(problem)) => builds.go_without(&problem),
+        }
+        builds
+    }
+
+    /// Runs a build.
+    pub fn run(&mut self, log: &mut BuildLog<'_>) -> Result<BuildReport, BuildError> {
+        match self.script().run(log) {
+            Err(BuildError::Sandbox(problem))
+                if self.options.containment == Containment::WherePossible =>
+            {
+                self.go_without(&problem);
+                self.script().run(log)
+            }
+            other => other,
+        }
+    }
+
+    /// How far the last build was shut in.
+    pub fn record(&self) -> SandboxRecord {
+        match (&self.sandbox, self.options.containment) {
+            (None, _) => SandboxRecord::Off,
+            (Some(_), Containment::Strict) => SandboxRecord::Strict,
+            (Some(_), _) => SandboxRecord::Auto,
+        }
+    }
+
+    /// The run goes on, and says so.
+    fn go_without(&mut self, problem: &SandboxProblem) {
+        self.sandbox = None;
+        let reason = problem.to_string();
+        self.context
+            .reporter
+            .event(Event::Uncontained { reason: &reason });
+    }
+
+    fn script(&self) -> BuildScript<'_> {
+        BuildScript {
+            root: self.context.project.root(),
+            path: self.context.environment.os("PATH"),
+            timeout: self.options.timeout,
+            clock: self.context.clock,
+            interrupt: self.context.interrupt,
+            sandbox: self.sandbox.as_ref(),
+        }
+    }
+}
+
+/// Sees whether builds can be shut in strictly, before anything depends on it.
+pub fn check_strict(context: &Context<'_>) -> Result<(), SandboxProblem> {
+    find(context, Strictness::Strict)?.try_out(context.interrupt)
+}
+
+fn find(context: &Context<'_>, strictness: Strictness) -> Result<Sandbox, SandboxProblem> {
+    let project = &context.project;
+    let premises = Premises {
+        root: project.root().to_path_buf(),
+        keys: project.config(),
+        key_files: MODELS
+            .map(|spec| project.config().join(spec.key_file))
+            .to_vec(),
+        read_only: vec![project.root().join(".git"), project.logs()],
+    };
+    let Some(program) = context.program else {
+        let reason = "the path of this program is not known";
+        return Err(SandboxProblem::Unusable(reason.to_owned()));
+    };
+    let path = context.environment.os("PATH");
+    Sandbox::find(path, &program.path, premises, strictness)
+}

@@ -1,0 +1,263 @@
+//! How builds are shut in. Where bubblewrap does not work, the tests that need it say so and pass.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _};
+use std::os::unix::fs::{OpenOptionsExt as _, symlink};
+use std::process::Command;
+
+use crate::support::{Finished, GEMINI_KEY, ModelServer, TestProject};
+
+const NOTHING: &str = "Nothing to do.";
+
+/// Whether bubblewrap works on this machine.
+fn works() -> bool {
+    let arguments = ["--dev-bind", "/", "/", "--unshare-pid", "--unshare-net"];
+    let tried = Command::new("bwrap")
+        .args(arguments)
+        .args(["--proc", "/proc", "true"])
+        .output();
+    let works = tried.is_ok_and(|output| output.status.success());
+    if !works {
+        eprintln!("skipped: bubblewrap does not work on this machine");
+    }
+    works
+}
+
+/// What a build has printed.
+fn output(run: &Finished) -> String {
+    let log = run.logged("initial-build.txt");
+    log.split_once('\n').unwrap().1.to_owned()
+}
+
+/// A build that tries to get at the key in many ways, and prints how many bytes of it it got.
+const THIEF: &str = r#"
+got() { echo "$1: $(cat "$2" 2>/dev/null | wc -c)"; }
+key=agent-config/gemini-key.txt
+got file $key
+ln $key hard 2>/dev/null; got hard-link hard
+ln -s $key soft; got symlink soft
+mv agent-config moved 2>/dev/null; got rename moved/gemini-key.txt
+root=$PWD; mv "$root" "$root-moved" 2>/dev/null; got root "$root-moved/$key"
+mv "$root-moved" "$root" 2>/dev/null
+umount agent-config 2>/dev/null; got unmounted $key
+got the-root-of-1 /proc/1/root"$PWD"/$key
+got the-parent /proc/$PPID/cwd/$key
+echo "environment: $(cat /proc/[0-9]*/environ 2>/dev/null | tr '\0' '\n' | grep -c API_KEY)"
+echo "processes: $(ls -d /proc/[0-9]* | wc -l | awk '{print ($1 < 10) ? "few" : "many"}')"
+"#;
+
+const NOTHING_FOUND: &str = "file: 0\nhard-link: 0\nsymlink: 0\nrename: 0\nroot: 0\nunmounted: 0\n\
+    the-root-of-1: 0\nthe-parent: 0\nenvironment: 0\nprocesses: few\n";
+
+#[test]
+fn a_hostile_build_does_not_get_at_the_key() {
+    if !works() {
+        return;
+    }
+    for mode in ["auto", "strict"] {
+        let server = ModelServer::gemini(&[NOTHING]);
+        let project = TestProject::new()
+            .with(&server)
+            .variable("GEMINI_API_KEY", GEMINI_KEY)
+            .build(THIEF);
+        let run = project.run(&["--sandbox", mode]).exits(0);
+        assert_eq!(output(&run), NOTHING_FOUND, "{mode}");
+        assert_eq!(run.result()["attempts"][0]["build"]["sandbox"], mode);
+        assert_eq!(
+            project.read("agent-config/gemini-key.txt").trim(),
+            GEMINI_KEY
+        );
+    }
+    // The same build without a sandbox: the tries are real.
+    let server = ModelServer::gemini(&[NOTHING]);
+    let project = TestProject::new().with(&server).build(THIEF);
+    let run = project.run(&["--sandbox", "off"]).exits(0);
+    let expected = format!("file: {0}\nhard-link: {0}\n", GEMINI_KEY.len() + 1);
+    assert!(output(&run).starts_with(&expected), "{}", output(&run));
+}
+
+#[test]
+fn a_key_file_that_is_a_link_is_hidden_where_it_leads() {
+    if !works() {
+        return;
+    }
+    let server = ModelServer::gemini(&[NOTHING]);
+    let elsewhere = tempfile::tempdir().unwrap();
+    let secret = elsewhere.path().join("secret");
+    fs::write(&secret, GEMINI_KEY).unwrap();
+    let build = format!("cat {} 2>/dev/null | wc -c", secret.display());
+    let project = TestProject::new()
+        .with(&server)
+        .without("agent-config/gemini-key.txt")
+        .build(&build);
+    symlink(&secret, project.path("agent-config/gemini-key.txt")).unwrap();
+    let run = project.run(&[]).exits(0);
+    assert_eq!(output(&run).trim(), "0");
+}
+
+#[test]
+fn in_a_strict_sandbox_there_is_no_network_and_little_to_write_to() {
+    if !works() {
+        return;
+    }
+    let elsewhere = tempfile::tempdir().unwrap();
+    let build = format!(
+        "try() {{ if (eval \"$2\") 2>/dev/null; then echo \"$1\"; fi; }}
+        try project 'echo x > made'
+        try temporary 'echo x > \"$TMPDIR\"/made'
+        try network 'command -v bash >/dev/null && bash -c \"exec 3<>/dev/tcp/$ADDRESS\"'
+        try hook 'echo x > .git/hooks/pre-commit'
+        try config 'echo x > agent-config/made'
+        try logs 'echo x > logs/made'
+        try renamed-git 'mv .git git'
+        try linked-hook 'ln .git/hooks/sample linked'
+        try elsewhere 'echo x > {0}/made'
+        try var-tmp 'echo x > /var/tmp/made-by-a-test'
+        try own-log 'for log in logs/*/initial-build.txt; do echo x >> $log || exit 1; done'",
+        elsewhere.path().display()
+    );
+    for (mode, expected) in [
+        ("strict", "project\ntemporary\n"),
+        ("off", "project\ntemporary\nnetwork\nhook\nconfig\n"),
+    ] {
+        let server = ModelServer::gemini(&[NOTHING]);
+        let address = server.url().replace("http://", "").replace(':', "/");
+        let temporary = tempfile::tempdir().unwrap();
+        let project = TestProject::new()
+            .with(&server)
+            .variable("ADDRESS", &address)
+            .variable("TMPDIR", temporary.path().to_str().unwrap())
+            .file(".git/hooks/sample", "")
+            .build(&build);
+        let run = project.run(&["--sandbox", mode]).exits(0);
+        let (got, had_bash) = (
+            output(&run),
+            Command::new("bash").arg("--version").output().is_ok(),
+        );
+        let expected = if had_bash {
+            expected.to_owned()
+        } else {
+            expected.replace("network\n", "")
+        };
+        if mode == "strict" {
+            assert_eq!(got, expected);
+            assert!(project.path("made").exists());
+            assert!(!elsewhere.path().join("made").exists());
+            assert!(fs::read_dir(temporary.path()).unwrap().next().is_none());
+        } else {
+            assert!(got.starts_with(&expected), "{got}");
+        }
+    }
+    let _ = fs::remove_file("/var/tmp/made-by-a-test");
+}
+
+/// Opens a pipe so that it tells whether somebody still holds its other end.
+fn life_line(project: &TestProject) -> File {
+    let fifo = project.path("life");
+    let kind = rustix::fs::FileType::Fifo;
+    rustix::fs::mknodat(rustix::fs::CWD, &fifo, kind, 0o600.into(), 0).unwrap();
+    let nonblocking = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap();
+    OpenOptions::new()
+        .read(true)
+        .custom_flags(nonblocking)
+        .open(fifo)
+        .unwrap()
+}
+
+#[test]
+fn nothing_that_a_build_starts_outlives_the_run() {
+    if !works() {
+        return;
+    }
+    for mode in ["auto", "strict"] {
+        let server = ModelServer::gemini(&[NOTHING]);
+        let project = TestProject::new().with(&server).build(
+            "setsid sh -c 'exec 9>life >/dev/null 2>&1; trap \"\" TERM HUP INT; echo x >&9; touch started; sleep 600' &
+            while ! test -e started; do sleep 0.01; done",
+        );
+        let mut life = life_line(&project);
+        project.run(&["--sandbox", mode]).exits(0);
+        let mut held = Vec::new();
+        let read = life.read_to_end(&mut held);
+        assert_eq!(held, b"x\n");
+        assert!(read.is_ok(), "{mode}: somebody holds it: {read:?}");
+    }
+}
+
+#[test]
+fn a_build_in_a_sandbox_ends_as_it_would_outside() {
+    if !works() {
+        return;
+    }
+    for (build, first_line) in [
+        ("exit 139", "exit code: 139"),
+        ("kill -SEGV $$", "signal: 11 (SIGSEGV)"),
+        ("kill -KILL $$", "signal: 9 (SIGKILL)"),
+        ("rm build.sh; exit 7", "exit code: 7"),
+    ] {
+        let server = ModelServer::gemini(&[NOTHING; 4]);
+        let project = TestProject::new().with(&server).build(build);
+        let run = project.run(&[]);
+        let log = run.logged("initial-build.txt");
+        assert!(log.starts_with(first_line), "{build}: {log}");
+    }
+}
+
+#[test]
+fn a_build_in_a_sandbox_is_asked_to_end_first_when_its_time_is_over() {
+    if !works() {
+        return;
+    }
+    let server = ModelServer::gemini(&[NOTHING; 4]);
+    let project = TestProject::new()
+        .with(&server)
+        .build("trap 'echo bye; exit 0' TERM; echo there; sleep 600 & wait");
+    let run = project.run(&["--build-timeout", "1s"]).exits(1);
+    assert_eq!(output(&run), "there\nbye\n");
+    assert!(
+        run.logged("initial-build.txt")
+            .starts_with("ended after 1s")
+    );
+}
+
+#[test]
+fn without_bubblewrap_builds_run_as_they_are_unless_that_is_ruled_out() {
+    let broken = tempfile::tempdir().unwrap();
+    let bwrap = broken.path().join("bwrap");
+    fs::write(
+        &bwrap,
+        "#!/bin/sh\necho 'bwrap: No permission to do so' >&2\nexit 1\n",
+    )
+    .unwrap();
+    fs::set_permissions(
+        &bwrap,
+        io::Result::unwrap(fs::metadata("/bin/sh")).permissions(),
+    )
+    .unwrap();
+    for (path, reason) in [
+        (
+            "/no/such/directory",
+            "bubblewrap (`bwrap`) is not installed",
+        ),
+        (
+            broken.path().to_str().unwrap(),
+            "bubblewrap does not work here: No permission to do so",
+        ),
+    ] {
+        let server = ModelServer::gemini(&[NOTHING]);
+        let project = TestProject::new().with(&server).variable("PATH", path);
+        let line = format!(" sandbox  none: {reason}; builds can read the keys\n");
+        let run = project.run(&[]).exits(0).says(&[&line]);
+        assert_eq!(run.result()["attempts"][0]["build"]["sandbox"], "off");
+        let line = format!("builds cannot be shut in strictly: {reason}");
+        project
+            .run(&["--sandbox", "strict"])
+            .exits(3)
+            .says(&[&line, "hint: install bubblewrap"]);
+        assert_eq!(server.requests().len(), 1, "nothing was sent");
+        project
+            .run(&["--sandbox", "some"])
+            .exits(2)
+            .says(&["auto, strict, off"]);
+    }
+}
