@@ -1,4 +1,5 @@
-//! How fast the stages are that see every byte: parsing, redaction, reading an answer. Goal: 300
+//! How fast the stages are that see every byte: parsing, redaction, reading an answer, the search
+//! for credentials. Goal: 300
 //! MB/s or more each.
 
 #![expect(clippy::unwrap_used, reason = "a benchmark may panic like a test")]
@@ -84,5 +85,19 @@ fn escaping(criterion: &mut Criterion) {
     });
 }
 
-criterion_group!(benches, parsing, redaction, escaping);
+fn credentials(criterion: &mut Criterion) {
+    let text =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/src/secret.rs")).unwrap();
+    let text = text.repeat(SIZE / text.len());
+    let redactor = Redactor::new(["AIzaSyGeminiBenchKey_0123456789-Zz"]);
+    let mut group = criterion.benchmark_group("search");
+    group
+        .throughput(Throughput::Bytes(text.len() as u64))
+        .sample_size(20);
+    group.bench_function("credentials", |bench| {
+        bench.iter(|| code_commit::credentials::find("query.txt", black_box(&text), &redactor));
+    });
+}
+
+criterion_group!(benches, parsing, redaction, escaping, credentials);
 criterion_main!(benches);

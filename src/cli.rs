@@ -63,6 +63,11 @@ pub struct Cli {
     #[arg(long, value_name = "RUN")]
     pub replay: Option<PathBuf>,
 
+    /// Send the query and the code base though they hold what looks like credentials; keys of this
+    /// project are left out all the same
+    #[arg(long)]
+    pub allow_secrets: bool,
+
     /// Accept a reply that leaves out most of a file with a comment like "rest unchanged"
     #[arg(long, conflicts_with = "consistency_check")]
     pub allow_elision: bool,

@@ -18,7 +18,7 @@
 //! |---|---|
 //! | [`workflow`] | what a user starts: commit, consistency, demo, recover, undo |
 //! | [`prompt`], [`model`], [`edit`], [`build_script`], [`run_log`], [`report`] | the stages |
-//! | [`project`], [`secret`], [`environment`], [`interrupt`], [`gitignore`], [`atomic_file`], [`sandbox`] | the ground |
+//! | [`project`], [`secret`], [`environment`], [`interrupt`], [`gitignore`], [`atomic_file`], [`sandbox`], [`credentials`] | the ground |
 //! | [`message`], [`record`], [`run_files`], [`excerpt`] | plain data that stages share |
 //! | [`cli`], [`error`] | the two ends: flags in, exit codes out |
 //!
@@ -31,6 +31,7 @@
 pub mod atomic_file;
 pub mod build_script;
 pub mod cli;
+pub mod credentials;
 pub mod edit;
 pub mod environment;
 pub mod error;
@@ -61,6 +62,7 @@ use crate::project::Project;
 use crate::report::{Console, ConsoleOptions, Reporter as _};
 use crate::workflow::{
     BuildOptions, CommitOptions, Containment, Context, Failure, ModelChoice, OnFailure, Outcome,
+    Secrets,
 };
 
 /// What the process was started in. `main` captures it; nothing below asks for it again.
@@ -114,6 +116,11 @@ pub fn run(cli: &Cli, world: &World) -> Exit {
 
 fn dispatch(cli: &Cli, context: &Context<'_>) -> Result<Outcome, Failure> {
     let choice = ModelChoice {
+        secrets: if cli.allow_secrets {
+            Secrets::Allowed
+        } else {
+            Secrets::Refused
+        },
         model: cli.model.as_deref().and_then(ModelSpec::named),
         replay: cli.replay.clone(),
         timeout: cli.timeout,

@@ -27,6 +27,11 @@ pub struct Project {
     root: PathBuf,
 }
 
+/// The query, relative to the root.
+pub const QUERY: &str = "agent-config/query.txt";
+/// The rolled-up code base, relative to the root.
+pub const ROLLUP: &str = "agent-config/codeRollup.txt";
+
 /// Why an input of the project cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ProjectProblem {

@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, Write};
+use std::ops::Range;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
@@ -116,6 +117,12 @@ impl Redactor {
             replacements,
             longest,
         }
+    }
+
+    /// Where in `text` keys stand.
+    pub fn find<'t>(&'t self, text: &'t str) -> impl Iterator<Item = Range<usize>> + 't {
+        let patterns = self.patterns.iter();
+        patterns.flat_map(move |patterns| patterns.find_iter(text).map(|found| found.range()))
     }
 
     /// `text` without the keys; borrowed where there was none.

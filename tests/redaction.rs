@@ -106,14 +106,44 @@ fn a_path_that_holds_the_key_is_censored_in_errors() {
 }
 
 #[test]
-fn keys_in_the_inputs_do_not_travel() {
+fn what_looks_like_a_credential_is_not_sent() {
+    let token = format!("ghp_{}", "a0".repeat(18));
+    let server = ModelServer::gemini(&["Nothing to do."; 2]);
+    let project = TestProject::new()
+        .with(&server)
+        .file("agent-config/query.txt", format!("Use {GEMINI_KEY}.\n"))
+        .file(
+            "agent-config/codeRollup.txt",
+            format!("--- a ---\n\n--- src/b.rs ---\nfn b() {{}}\nlet t = \"{token}\";\n"),
+        );
+    for flags in [&[][..], &["--cc"]] {
+        let refused = project.run(flags).exits(3).says(&[
+            "what looks like credentials would be sent:",
+            "`agent-config/query.txt`, line 1: an API key of this project",
+            "`agent-config/codeRollup.txt`, line 5 (`src/b.rs`, line 2): a GitHub token",
+            "hint: take them out, or send them all the same by `--allow-secrets`",
+        ]);
+        assert!(!refused.stderr.contains("ghp_") && !refused.stderr.contains(GEMINI_KEY));
+    }
+    assert!(server.requests().is_empty() && project.runs().is_empty());
+    let run = project.run(&["--allow-secrets"]).exits(0).says(&[
+        "warning: what looks like credentials is sent, as allowed:",
+        "(`src/b.rs`, line 2): a GitHub token",
+    ]);
+    shows_no_key(&run);
+    let sent = server.requests()[0].user();
+    assert!(sent.contains(&token) && sent.contains("Use [REDACTED]Zz."));
+}
+
+#[test]
+fn keys_in_the_inputs_do_not_travel_even_where_secrets_may() {
     let server = ModelServer::gemini(&["Nothing to do."]);
     let project = TestProject::new().with(&server).file(
         "agent-config/codeRollup.txt",
         format!("key = {OPENAI_KEY}\n"),
     );
     let run = project
-        .run(&[])
+        .run(&["--allow-secrets"])
         .exits(0)
         .says(&["warning: an API key stands in the query or the code base"]);
     shows_no_key(&run);

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::{
     BuildOptions, CommitOptions, Containment, Context, Failure, ModelChoice, OnFailure, Outcome,
-    commit,
+    Secrets, commit,
 };
 use crate::edit::Elision;
 use crate::project::Project;
@@ -82,6 +82,7 @@ pub fn demo(context: &Context<'_>, directory: Option<&Path>) -> Result<Outcome, 
         model: None,
         replay: Some(RECORDING.into()),
         timeout: Duration::ZERO, // nothing is called
+        secrets: Secrets::Refused,
     };
     let options = CommitOptions {
         choice,

@@ -74,6 +74,17 @@ pub struct ModelChoice {
     pub replay: Option<PathBuf>,
     /// How long a call may take, its retries included.
     pub timeout: Duration,
+    /// What becomes of credentials in what is to be sent.
+    pub secrets: Secrets,
+}
+
+/// What becomes of credentials in the query and the code base.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Secrets {
+    /// Nothing is sent.
+    Refused,
+    /// They are sent, but for the project's own keys.
+    Allowed,
 }
 
 /// A run that did what it was started for.

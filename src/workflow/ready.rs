@@ -3,15 +3,16 @@
 use std::fmt;
 
 use super::builds::{self, BuildOptions, Containment};
-use super::{Context, ModelChoice};
+use super::{Context, ModelChoice, Secrets};
 use crate::build_script::{self, ScriptProblem};
+use crate::credentials::{self, Finding};
 use crate::edit;
 use crate::edit::recovery::Recovered;
 use crate::error::Error;
 use crate::model::{
     Endpoint, EndpointProblem, HttpModel, MODELS, Model, ModelSpec, Proxies, Recording, ReplayModel,
 };
-use crate::project::{ProjectLock, ProjectProblem};
+use crate::project::{ProjectLock, ProjectProblem, QUERY, ROLLUP};
 use crate::prompt::Inputs;
 use crate::report::Event;
 use crate::sandbox::SandboxProblem;
@@ -28,6 +29,9 @@ pub enum Problem {
     /// The sandbox that was asked for.
     #[error("builds cannot be shut in strictly: {0}")]
     Sandbox(#[from] SandboxProblem),
+    /// What is not to travel would.
+    #[error("what looks like credentials would be sent:{}", listed(.0))]
+    Secrets(Vec<Finding>),
     /// The way to the model.
     #[error(transparent)]
     Endpoint(#[from] EndpointProblem),
@@ -40,6 +44,9 @@ impl Problem {
         match self {
             Self::Project(problem) => problem.hint(),
             Self::Script(problem) => problem.hint().to_owned(),
+            Self::Secrets(_) => {
+                "take them out, or send them all the same by `--allow-secrets`".to_owned()
+            }
             Self::Sandbox(_) => {
                 "install bubblewrap and let it make user namespaces, or use `--sandbox auto`"
                     .to_owned()
@@ -47,6 +54,18 @@ impl Problem {
             Self::Endpoint(problem) => problem.hint(),
         }
     }
+}
+
+/// How many findings are told one by one.
+const LISTED: usize = 20;
+
+fn listed(findings: &[Finding]) -> String {
+    let told = findings.iter().take(LISTED);
+    let mut list: String = told.map(|finding| format!("\n    {finding}")).collect();
+    if findings.len() > LISTED {
+        list.push_str(&format!("\n    and {} more", findings.len() - LISTED));
+    }
+    list
 }
 
 const KEY_IN_INPUTS: &str =
@@ -110,6 +129,10 @@ pub fn check<'a>(
     problems.note(project.check_gitignore());
     let query = problems.note(query(context, needs));
     let rollup = problems.note(project.rollup());
+    let mut findings = credentials(context, query.as_deref(), rollup.as_deref());
+    if choice.secrets == Secrets::Refused && !findings.is_empty() {
+        problems.0.push(Problem::Secrets(findings.clone()));
+    }
     let model = match recording {
         Some(recording) => Some(Box::new(ReplayModel::new(recording, spec)) as Box<dyn Model>),
         None => problems.vendor_model(context, spec, choice),
@@ -127,10 +150,20 @@ pub fn check<'a>(
     match (query, rollup, model, lock) {
         (Some(query), Some(rollup), Some(model), Some(lock)) if problems.0.is_empty() => {
             let (inputs, redacted) = without_keys(context, Inputs { query, rollup });
-            let warnings = redacted.then(|| KEY_IN_INPUTS.to_owned());
+            let mut warnings = Vec::new();
+            if redacted {
+                warnings.push(KEY_IN_INPUTS.to_owned());
+            }
+            findings.retain(|finding| !finding.is_own_key());
+            if !findings.is_empty() {
+                let list = listed(&findings);
+                warnings.push(format!(
+                    "what looks like credentials is sent, as allowed:{list}"
+                ));
+            }
             Ok(Ready {
                 inputs,
-                warnings: warnings.into_iter().collect(),
+                warnings,
                 spec,
                 model,
                 _lock: lock,
@@ -210,6 +243,16 @@ fn query(context: &Context<'_>, needs: Needs) -> Result<String, ProjectProblem> 
         return Err(ProjectProblem::EmptyQuery);
     }
     Ok(query)
+}
+
+/// What in the inputs looks like a credential.
+fn credentials(context: &Context<'_>, query: Option<&str>, rollup: Option<&str>) -> Vec<Finding> {
+    let texts = [(QUERY, query), (ROLLUP, rollup)];
+    let read = texts
+        .into_iter()
+        .filter_map(|(file, text)| Some((file, text?)));
+    read.flat_map(|(file, text)| credentials::find(file, text, context.redactor))
+        .collect()
 }
 
 /// A key in the inputs would travel to the vendor and into every log.

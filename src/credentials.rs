@@ -1,0 +1,308 @@
+//! Finds what looks like a credential in a text that is about to travel. Pure.
+//!
+//! Knows the forms that vendors document for their own scanners' sake: a fixed prefix and a length.
+//! Guarantees that nothing of what it finds but its kind and its place leaves this module.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::LazyLock;
+
+use aho_corasick::AhoCorasick;
+use memchr::memchr_iter;
+use regex::{Captures, Regex};
+
+use crate::secret::Redactor;
+
+/// A kind of credential, words of which one is in each of its kind, and the whole form. Each is from
+/// its vendor's documentation of its tokens, or of secret scanning.
+#[rustfmt::skip]
+const SHAPES: [(&str, &[&str], &str); 26] = [
+    ("a private key", &["PRIVATE KEY"], r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----"),
+    ("an age secret key", &["AGE-SECRET-KEY-1"], r"AGE-SECRET-KEY-1[0-9A-Z]{58}"),
+    ("an AWS access key", &["AKIA", "ASIA"], r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b"),
+    ("a Google API key", &["AIza"], r"\bAIza[0-9A-Za-z_-]{35}"),
+    ("a Google OAuth token", &["ya29."], r"\bya29\.[0-9A-Za-z_-]{20,}"),
+    ("a Google OAuth client secret", &["GOCSPX-"], r"\bGOCSPX-[0-9A-Za-z_-]{28}"),
+    ("an Azure storage key", &["AccountKey="], r"\bAccountKey=[0-9A-Za-z+/]{86}=="),
+    ("an OpenAI key", &["sk-proj-", "sk-svcacct-", "sk-admin-"], r"\bsk-(?:proj|svcacct|admin)-[0-9A-Za-z_-]{20,}"),
+    ("an OpenAI key", &["T3BlbkFJ"], r"\bsk-[0-9A-Za-z]{20}T3BlbkFJ[0-9A-Za-z]{20}"),
+    ("an Anthropic key", &["sk-ant-"], r"\bsk-ant-[0-9a-z]+-[0-9A-Za-z_-]{20,}"),
+    ("a Hugging Face token", &["hf_"], r"\bhf_[0-9A-Za-z]{34,}"),
+    ("a GitHub token", &["ghp_", "gho_", "ghu_", "ghs_", "ghr_"], r"\bgh[pousr]_[0-9A-Za-z]{36,}"),
+    ("a GitHub token", &["github_pat_"], r"\bgithub_pat_[0-9A-Za-z_]{22,}"),
+    ("a GitLab token", &["glpat-"], r"\bglpat-[0-9A-Za-z_-]{20,}"),
+    ("a Slack token", &["xox"], r"\bxox[abeoprs]-[0-9A-Za-z-]{10,}"),
+    ("a Slack webhook", &["hooks.slack.com"], r"https://hooks\.slack\.com/services/T[0-9A-Z]+/B[0-9A-Z]+/[0-9A-Za-z]{20,}"),
+    ("a Stripe key", &["k_live_"], r"\b[rs]k_live_[0-9A-Za-z]{16,}"),
+    ("a SendGrid key", &["SG."], r"\bSG\.[0-9A-Za-z_-]{22}\.[0-9A-Za-z_-]{43}"),
+    ("a Twilio key", &["SK"], r"\bSK[0-9a-f]{32}\b"),
+    ("a Shopify token", &["shpat_", "shpca_", "shppa_", "shpss_"], r"\bshp(?:at|ca|pa|ss)_[0-9a-f]{32}"),
+    ("a DigitalOcean token", &["doo_v1_", "dop_v1_", "dor_v1_"], r"\bdo[opr]_v1_[0-9a-f]{64}"),
+    ("a Databricks token", &["dapi"], r"\bdapi[0-9a-f]{32}"),
+    ("a HashiCorp Vault token", &["hvs."], r"\bhvs\.[0-9A-Za-z_-]{24,}"),
+    ("an npm token", &["npm_"], r"\bnpm_[0-9A-Za-z]{36}"),
+    ("a PyPI token", &["pypi-AgEIcHlwaS5vcmc"], r"\bpypi-AgEIcHlwaS5vcmc[0-9A-Za-z_-]{50,}"),
+    ("a crates.io token", &["cio"], r"\bcio[0-9A-Za-z]{32}\b"),
+];
+
+/// AWS ends the keys of its documentation like this.
+const EXAMPLE: &str = "EXAMPLE";
+/// The kind of this project's own keys.
+const OWN_KEY: &str = "an API key of this project";
+
+/// All shapes as one pattern, a group each: one pass over the text finds every one of them.
+static ANY_SHAPE: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    let groups: Vec<String> = SHAPES
+        .iter()
+        .map(|(.., shape)| format!("({shape})"))
+        .collect();
+    // They are constants, and a test sees that they compile.
+    Regex::new(&groups.join("|").replace(r"\b", r"(?-u:\b)")).ok()
+});
+
+/// All shapes' words. To look for them first spares most runs the time that the pattern takes to compile.
+fn may_hold_any(text: &str) -> bool {
+    let words = SHAPES.iter().flat_map(|(_, words, _)| words.iter());
+    // A handful of words cannot be too many.
+    AhoCorasick::new(words).is_ok_and(|words| words.is_match(text))
+}
+
+/// What looks like a credential, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// What it looks like.
+    pub kind: &'static str,
+    /// The file that it stands in, relative to the root.
+    pub file: &'static str,
+    /// The line there, from 1 on.
+    pub line: usize,
+    /// In a code base: the file that was rolled up, and the line there.
+    pub within: Option<(String, usize)>,
+}
+
+impl Finding {
+    /// Whether this is one of the project's own keys.
+    #[must_use]
+    pub fn is_own_key(&self) -> bool {
+        self.kind == OWN_KEY
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}`, line {}", self.file, self.line)?;
+        if let Some((file, line)) = &self.within {
+            write!(f, " (`{}`, line {line})", file.escape_debug())?;
+        }
+        write!(f, ": {}", self.kind)
+    }
+}
+
+/// Everything in `text`, which is the content of `file`, that looks like a credential, or is one of
+/// the keys that `redactor` knows.
+#[must_use]
+pub fn find(file: &'static str, text: &str, redactor: &Redactor) -> Vec<Finding> {
+    let mut places: Vec<(usize, &'static str)> = redactor
+        .find(text)
+        .map(|place| (place.start, OWN_KEY))
+        .collect();
+    let own: Vec<Range<usize>> = redactor.find(text).collect();
+    let shapes = may_hold_any(text).then(|| ANY_SHAPE.iter());
+    let shapes = shapes.into_iter().flatten();
+    let shapes = shapes.flat_map(|shapes| shapes.captures_iter(text));
+    for found in shapes {
+        let Some((place, kind)) = which(&found) else {
+            continue;
+        };
+        let known = own
+            .iter()
+            .any(|own| own.start < place.end && place.start < own.end);
+        if !known && !text[place.clone()].ends_with(EXAMPLE) {
+            places.push((place.start, kind));
+        }
+    }
+    places.sort_unstable();
+    let mut lines = Lines::new(text);
+    let findings = places.into_iter().map(|(place, kind)| {
+        let (line, within) = lines.locate(place);
+        Finding {
+            kind,
+            file,
+            line,
+            within,
+        }
+    });
+    let mut findings: Vec<Finding> = findings.collect();
+    findings.dedup();
+    findings
+}
+
+/// Which shape was found, and where.
+fn which(found: &Captures<'_>) -> Option<(Range<usize>, &'static str)> {
+    let mut groups = found.iter().skip(1).zip(SHAPES);
+    groups.find_map(|(group, (kind, ..))| Some((group?.range(), kind)))
+}
+
+/// Tells the lines of places that are asked for in their order.
+struct Lines<'t> {
+    text: &'t str,
+    /// Up to here lines were counted.
+    counted: usize,
+    /// The line there, from 1 on.
+    line: usize,
+    /// The file whose part of a code base this is, and the line of its heading.
+    within: Option<(&'t str, usize)>,
+}
+
+impl<'t> Lines<'t> {
+    fn new(text: &'t str) -> Self {
+        Self {
+            text,
+            counted: 0,
+            line: 1,
+            within: heading(text).map(|file| (file, 1)),
+        }
+    }
+
+    fn locate(&mut self, place: usize) -> (usize, Option<(String, usize)>) {
+        let passed = &self.text.as_bytes()[self.counted..place];
+        for newline in memchr_iter(b'\n', passed) {
+            self.line += 1;
+            let rest = &self.text[self.counted + newline + 1..];
+            if let Some(file) = heading(rest) {
+                self.within = Some((file, self.line));
+            }
+        }
+        self.counted = place;
+        let within = self
+            .within
+            .filter(|(_, heading)| *heading < self.line)
+            .map(|(file, heading)| (file.to_owned(), self.line - heading));
+        (self.line, within)
+    }
+}
+
+/// The file that a line like `--- src/main.rs ---` announces.
+fn heading(text: &str) -> Option<&str> {
+    let rest = text.strip_prefix("--- ")?;
+    let line = rest.split('\n').next()?;
+    line.trim_end_matches('\r').strip_suffix(" ---")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kinds(text: &str) -> Vec<&'static str> {
+        let findings = find("query.txt", text, &Redactor::default());
+        findings.into_iter().map(|finding| finding.kind).collect()
+    }
+
+    /// Written in two parts, so that no scanner takes this file for what it looks for.
+    fn token(prefix: &str, rest: &str, times: usize) -> String {
+        format!("{prefix}{}", rest.repeat(times))
+    }
+
+    #[test]
+    fn every_shape_is_found_by_its_kind_alone() {
+        assert!(ANY_SHAPE.is_some());
+        for (kind, text) in [
+            (
+                "a private key",
+                token("-----BEGIN RSA PRIVATE", " KEY-----", 1),
+            ),
+            ("a private key", token("-----BEGIN PRIVATE", " KEY-----", 1)),
+            (
+                "a private key",
+                token("-----BEGIN PGP PRIVATE", " KEY BLOCK-----", 1),
+            ),
+            ("an age secret key", token("AGE-SECRET-KEY-1", "Q", 58)),
+            ("an AWS access key", token("AKIA", "Q7", 8)),
+            ("a Google API key", token("AIza", "Sy_-x", 7)),
+            ("a Google OAuth token", token("ya29.", "a0", 12)),
+            ("a Google OAuth client secret", token("GOCSPX-", "a0", 14)),
+            (
+                "an Azure storage key",
+                token("AccountKey=", "a0", 43) + "==",
+            ),
+            ("an OpenAI key", token("sk-proj-", "a0", 20)),
+            (
+                "an OpenAI key",
+                token("sk-", "a0", 10) + &token("T3BlbkFJ", "a0", 10),
+            ),
+            ("an Anthropic key", token("sk-ant-api03-", "a0", 20)),
+            ("a Hugging Face token", token("hf_", "a0", 17)),
+            ("a GitHub token", token("ghp_", "a0", 18)),
+            ("a GitHub token", token("github_pat_", "a0", 41)),
+            ("a GitLab token", token("glpat-", "a0", 10)),
+            ("a Slack token", token("xoxb-", "12", 10)),
+            (
+                "a Slack webhook",
+                token("https://hooks.slack.com/services/T0/B0/", "a0", 12),
+            ),
+            ("a Stripe key", token("sk_live_", "a0", 12)),
+            (
+                "a SendGrid key",
+                token("SG.", "a0", 11) + &token(".", "a", 43),
+            ),
+            ("a Twilio key", token("SK", "a0", 16)),
+            ("a Shopify token", token("shpat_", "a0", 16)),
+            ("a DigitalOcean token", token("dop_v1_", "a0", 32)),
+            ("a Databricks token", token("dapi", "a0", 16)),
+            ("a HashiCorp Vault token", token("hvs.", "a0", 12)),
+            ("an npm token", token("npm_", "a0", 18)),
+            ("a PyPI token", token("pypi-AgEIcHlwaS5vcmc", "a0", 30)),
+            ("a crates.io token", token("cio", "a0", 16)),
+        ] {
+            for text in [
+                text.clone(),
+                format!("key = \"{text}\";"),
+                format!("\u{fc}={text}\n"),
+            ] {
+                assert_eq!(kinds(&text), [kind], "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_only_resembles_one_is_not_found() {
+        for text in [
+            String::new(),
+            token("AKIA", "IOSFODNN7EXAMPLE", 1),
+            token("AKIA", "x7", 8),
+            token("AKIA", "Q7", 9),
+            token("sk-", "short", 1),
+            "fn ghp_token() {}".to_owned(),
+            token("-----BEGIN PUBLIC", " KEY-----", 1),
+            token("xAIza", "Sy_-x", 7),
+        ] {
+            assert_eq!(kinds(&text), [""; 0], "{text}");
+        }
+    }
+
+    #[test]
+    fn a_finding_tells_the_file_and_the_line_but_not_the_value() {
+        let redactor = Redactor::new(["own-key-0123456789"]);
+        let secret = token("ghp_", "a0", 18);
+        let rollup = format!(
+            "--- a.rs ---\nfn a() {{}}\n--- b.rs ---\n\nlet k = \"own-key-0123456789\";\n{secret}{secret}\n"
+        );
+        let findings = find("agent-config/codeRollup.txt", &rollup, &redactor);
+        let told: Vec<String> = findings.iter().map(Finding::to_string).collect();
+        assert_eq!(
+            told,
+            [
+                "`agent-config/codeRollup.txt`, line 5 (`b.rs`, line 2): an API key of this project",
+                "`agent-config/codeRollup.txt`, line 6 (`b.rs`, line 3): a GitHub token",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_key_that_has_the_shape_of_one_is_told_once() {
+        let own = token("ghp_", "a0", 18);
+        let findings = find("query.txt", &own, &Redactor::new([own.as_str()]));
+        assert_eq!(findings.len(), 1);
+        assert_eq!(findings[0].kind, OWN_KEY);
+    }
+}
