@@ -16,7 +16,7 @@
 use std::collections::BTreeSet;
 use std::fs::{File, FileTimes, Permissions};
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
-use std::io::{self, Seek as _, Write as _};
+use std::io::{self, Seek as _};
 use std::ops::Range;
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::fs::{PermissionsExt as _, fchown};
@@ -25,7 +25,7 @@ use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::SystemTime;
 
-use rustix::fs::{AtFlags, Mode, OFlags, linkat, openat, unlinkat};
+use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::beneath::{Directory, Root, split};
@@ -33,7 +33,7 @@ use super::journal::{Change, Digest, Journal, JournalError, Old, Record, Recorde
 use super::place::{Failed, Place};
 use super::undo_log::{Before, UndoLog, open_regular};
 use super::verify::Present;
-use super::{Action, VerifiedEdits, recovery};
+use super::{Action, VerifiedEdits, disk, recovery};
 
 /// Many files are written in this many threads, which on two cores halves the time.
 const THREADS: usize = 2;
@@ -197,7 +197,9 @@ pub(super) fn take(
     match plan.carry_out().and_then(|()| Ok(journal.install()?)) {
         // The tree is the new one, whatever comes now.
         Ok(()) => Ok(Applied {
-            left: recovery::remove_leftovers(&root, &record).err(),
+            left: recovery::remove_leftovers(&root, &record)
+                .or_else(|_| recovery::remove_leftovers(&root, &record))
+                .err(),
             journal,
             record,
         }),
@@ -438,7 +440,7 @@ impl<'e> Plan<'e> {
                 // Private until it has its mode: the file that it replaces may be.
                 let mode = if step.present.is_some() { 0o600 } else { 0o666 };
                 let mut file = create_new(directory, name, mode)?;
-                file.write_all(content.as_bytes())?;
+                disk::write_all(&mut file, content.as_bytes())?;
                 (
                     file,
                     step.present.map(|present| (present.mode, present.owner)),
@@ -453,12 +455,12 @@ impl<'e> Plan<'e> {
             // Somebody else's file stays theirs where we may give files away; the owner first, as a
             // change of owner clears mode bits.
             let _ = fchown(&file, Some(user), Some(group));
-            file.set_permissions(Permissions::from_mode(mode))?;
+            disk::set_permissions(&file, Permissions::from_mode(mode))?;
         }
         // Not to the nanosecond everywhere; then a file that a power cut has torn is not known for ours.
-        file.set_times(FileTimes::new().set_modified(self.now))?;
+        disk::set_times(&file, FileTimes::new().set_modified(self.now))?;
         if self.durability == Durability::AtOnce {
-            file.sync_all()?;
+            disk::sync(&file)?;
         }
         Ok(())
     }
@@ -476,15 +478,15 @@ impl<'e> Plan<'e> {
         let mut source = open_regular(vault.as_fd(), kept)?
             .ok_or_else(|| io::Error::other(format!("`{path}`, which keeps it, is gone")))?;
         let mut copy = create_new(directory, name, 0o600)?;
-        let file = match io::copy(&mut source, &mut copy) {
+        let file = match disk::copy(&mut source, &mut copy) {
             Ok(_) => {
                 source.rewind()?;
                 copy
             }
             // The kept file itself takes no room.
             Err(error) if is_full(&error) => {
-                unlinkat(directory, name, AtFlags::empty())?;
-                linkat(&vault, kept, directory, name, AtFlags::empty())?;
+                disk::unlinkat(directory, name, AtFlags::empty())?;
+                disk::linkat(&vault, kept, directory, name)?;
                 source.rewind()?;
                 source.try_clone()?
             }
@@ -530,7 +532,7 @@ fn is_full(error: &io::Error) -> bool {
 
 fn create_new(directory: BorrowedFd<'_>, name: &str, mode: u32) -> io::Result<File> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let file = openat(directory, name, flags, Mode::from_raw_mode(mode))?;
+    let file = disk::openat(directory, name, flags, Mode::from_raw_mode(mode))?;
     Ok(File::from(file))
 }
 

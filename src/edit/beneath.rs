@@ -8,8 +8,10 @@
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{Mode, OFlags, mkdirat, open, openat};
+use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
+
+use super::disk::{mkdirat, openat};
 
 const DIRECTORY: OFlags = OFlags::DIRECTORY
     .union(OFlags::NOFOLLOW)
@@ -79,13 +81,14 @@ impl Root {
 
     #[cfg(target_os = "linux")]
     fn open_beneath(&self, path: &str) -> Result<OwnedFd, Errno> {
-        use rustix::fs::{ResolveFlags, openat2};
+        use super::disk::openat2;
+        use rustix::fs::ResolveFlags;
         let resolve = ResolveFlags::BENEATH
             | ResolveFlags::NO_SYMLINKS
             | ResolveFlags::NO_MAGICLINKS
             | ResolveFlags::NO_XDEV;
         loop {
-            match openat2(&self.0, path, DIRECTORY, Mode::empty(), resolve) {
+            match openat2(&self.0, path, DIRECTORY, resolve) {
                 // Somebody renames directories under way, and the kernel could not be sure.
                 Err(Errno::AGAIN | Errno::INTR) => {}
                 other => return other,

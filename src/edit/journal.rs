@@ -13,7 +13,7 @@
 //!   │ remove, once the new files are on the disk
 //! ```
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -21,6 +21,7 @@ use rustix::fs::Stat;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
+use super::disk;
 use super::undo_log::Before;
 
 /// A journal that was still being written; it speaks of nothing that has happened.
@@ -289,14 +290,14 @@ impl Journal {
         let path = journal.path();
         let unfinished = directory.join(UNFINISHED);
         let written = write_new(&unfinished, record)
-            .and_then(|()| fs::rename(&unfinished, &path))
-            .and_then(|()| File::open(directory)?.sync_all());
+            .and_then(|()| disk::rename(&unfinished, &path))
+            .and_then(|()| disk::sync(&disk::open(directory)?));
         match written {
             Ok(()) => Ok(journal),
             Err(source) => {
                 // Should one be there all the same, it speaks of nothing that has happened.
-                let _ = fs::remove_file(unfinished);
-                let _ = fs::remove_file(&path);
+                let _ = disk::remove_file(&unfinished);
+                let _ = disk::remove_file(&path);
                 Err(JournalError {
                     action: "write",
                     path,
@@ -333,7 +334,7 @@ impl Journal {
     }
 
     fn read(&self) -> Result<Option<Record>, JournalError> {
-        let parsed = match fs::read(self.path()) {
+        let parsed = match disk::read(&self.path()) {
             Ok(json) => serde_json::from_slice::<Record>(&json).map_err(io::Error::from),
             Err(error) if is_absent(&error) => return Ok(None),
             Err(error) => Err(error),
@@ -374,7 +375,7 @@ impl Journal {
 
     fn become_of(&mut self, state: State, action: &'static str) -> Result<(), JournalError> {
         let path = self.path();
-        fs::rename(&path, self.directory.join(state.file_name())).map_err(|source| {
+        disk::rename(&path, &self.directory.join(state.file_name())).map_err(|source| {
             JournalError {
                 action,
                 path,
@@ -390,7 +391,7 @@ impl Journal {
     /// # Errors
     /// When it cannot be removed; the next run then looks at it once more.
     pub fn remove(&self) -> Result<(), JournalError> {
-        fs::remove_file(self.path()).map_err(|source| JournalError {
+        disk::remove_file(&self.path()).map_err(|source| JournalError {
             action: "remove",
             path: self.path(),
             source,
@@ -404,9 +405,9 @@ impl Journal {
 
 /// Writes the record to a file that must not exist, and to the disk.
 fn write_new(path: &Path, record: &Record) -> io::Result<()> {
-    let mut out = io::BufWriter::new(File::create_new(path)?);
-    serde_json::to_writer(&mut out, record)?;
-    out.into_inner()?.sync_all()
+    let mut file = disk::create_new(path)?;
+    disk::write_all(&mut file, &serde_json::to_vec(record)?)?;
+    disk::sync(&file)
 }
 
 /// Nothing is there; perhaps not even the directory.
@@ -420,7 +421,7 @@ fn is_absent(error: &io::Error) -> bool {
 fn remove_if_there(path: &Path) -> io::Result<()> {
     // A look first: removing what is not there fails where nothing can be written.
     match path.symlink_metadata() {
-        Ok(_) => fs::remove_file(path),
+        Ok(_) => disk::remove_file(path),
         Err(error) if is_absent(&error) => Ok(()),
         Err(error) => Err(error),
     }

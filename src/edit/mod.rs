@@ -7,6 +7,7 @@
 pub mod apply;
 mod beneath;
 mod comparison;
+mod disk;
 mod journal;
 mod parse;
 mod place;

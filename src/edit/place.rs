@@ -7,9 +7,10 @@
 use std::io;
 use std::os::fd::BorrowedFd;
 
-use rustix::fs::{AtFlags, RenameFlags, renameat, renameat_with, statat};
+use rustix::fs::RenameFlags;
 use rustix::io::Errno;
 
+use super::disk::{renameat, renameat_with, statat};
 use super::verify::Present;
 
 /// Why something did not get into its place.
@@ -59,15 +60,13 @@ impl Place<'_> {
     /// Renames to a name that must not exist.
     pub fn rename_new(&self, old: &str, new: &str) -> Result<(), Errno> {
         let directory = self.directory;
-        match renameat_with(directory, old, directory, new, RenameFlags::NOREPLACE) {
+        match renameat_with(directory, old, new, RenameFlags::NOREPLACE) {
             // A file system without that flag: a look first is the next best.
-            Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
-                match statat(directory, new, AtFlags::SYMLINK_NOFOLLOW) {
-                    Err(Errno::NOENT) => renameat(directory, old, directory, new),
-                    Ok(_) => Err(Errno::EXIST),
-                    Err(errno) => Err(errno),
-                }
-            }
+            Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => match statat(directory, new) {
+                Err(Errno::NOENT) => renameat(directory, old, new),
+                Ok(_) => Err(Errno::EXIST),
+                Err(errno) => Err(errno),
+            },
             other => other,
         }
     }
@@ -75,7 +74,7 @@ impl Place<'_> {
     /// The staged file takes the name of the one that is there, and that one the staged name.
     fn exchange(&self) -> Result<(), Errno> {
         let (directory, name, staged) = (self.directory, self.name, self.staged);
-        match renameat_with(directory, staged, directory, name, RenameFlags::EXCHANGE) {
+        match renameat_with(directory, staged, name, RenameFlags::EXCHANGE) {
             Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => self.exchange_in_turn(),
             other => other,
         }
@@ -92,7 +91,7 @@ impl Place<'_> {
 
     /// Whether what was taken out of the tree is the file that was verified.
     fn check(&self, present: Present) -> io::Result<()> {
-        let stat = statat(self.directory, self.staged, AtFlags::SYMLINK_NOFOLLOW)?;
+        let stat = statat(self.directory, self.staged)?;
         if present.fingerprint.is_of(&stat) {
             return Ok(());
         }

@@ -9,11 +9,12 @@ use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rustix::fs::{AtFlags, RawDir, fstat, renameat, statat, unlinkat};
+use rustix::fs::{AtFlags, RawDir, fstat};
 use rustix::io::Errno;
 
 use super::apply::{ApplyError, Tree, in_parallel};
 use super::beneath::{Root, split};
+use super::disk::{renameat, statat, sync, unlinkat};
 use super::journal::{
     Change, Digest, Fingerprint, Journal, JournalError, Record, RecordedUnit, Stamp, State,
     modified,
@@ -171,7 +172,7 @@ pub(super) fn flush(root: &Root, record: &Record, stop: &AtomicBool) -> Result<b
                 continue;
             };
             if let Ok(Some(file)) = open_regular(directory.as_fd(), name) {
-                file.sync_all().map_err(failed(path))?;
+                sync(&file).map_err(failed(path))?;
             }
         }
         Ok(true)
@@ -252,6 +253,9 @@ impl Look<'_> {
         staged: &str,
         (old, new): (Fingerprint, Digest),
     ) -> io::Result<Verdict> {
+        if is_old(directory, name, old)? {
+            return Ok(Verdict::Untouched);
+        }
         let target_is_new = self.is_new(directory, name, new)?;
         if exists(directory, &kept_name(staged))? {
             let free = !exists(directory, name)?;
@@ -333,9 +337,9 @@ fn put_back(root: &Root, unit: &RecordedUnit, back: Back) -> Result<(), Errno> {
     };
     match back {
         Back::TargetToStaged => place.rename_new(name, staged),
-        Back::StagedOverTarget => renameat(&directory, staged, &directory, name),
+        Back::StagedOverTarget => renameat(&directory, staged, name),
         Back::StagedToTarget => place.rename_new(staged, name),
-        Back::KeptOverTarget => renameat(&directory, kept_name(staged), &directory, name),
+        Back::KeptOverTarget => renameat(&directory, &kept_name(staged), name),
     }
 }
 
@@ -382,7 +386,7 @@ fn unlink(directory: &OwnedFd, name: &str, flags: AtFlags) -> Result<(), Errno> 
 }
 
 fn exists(directory: &OwnedFd, name: &str) -> Result<bool, Errno> {
-    match statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+    match statat(directory, name) {
         Ok(_) => Ok(true),
         Err(Errno::NOENT) => Ok(false),
         Err(errno) => Err(errno),
@@ -390,7 +394,7 @@ fn exists(directory: &OwnedFd, name: &str) -> Result<bool, Errno> {
 }
 
 fn is_old(directory: &OwnedFd, name: &str, old: Fingerprint) -> Result<bool, Errno> {
-    match statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+    match statat(directory, name) {
         Ok(stat) => Ok(old.is_of(&stat)),
         Err(Errno::NOENT) => Ok(false),
         Err(errno) => Err(errno),

@@ -7,11 +7,12 @@
 use std::io;
 use std::os::fd::AsFd as _;
 
-use rustix::fs::{AtFlags, fstat, statat};
+use rustix::fs::fstat;
 use rustix::io::Errno;
 
 use super::apply::{self, Applied, ApplyError, Durability, New, Step, Tree};
 use super::beneath::{Directory, Root, split};
+use super::disk::statat;
 use super::journal::Digest;
 use super::recovery::{self, RecoverError};
 use super::spelling;
@@ -164,7 +165,7 @@ impl State {
             Err(Errno::NOTDIR | Errno::LOOP | Errno::XDEV) => return Ok(Self::SomethingElse),
             Err(errno) => return Err(errno.into()),
         };
-        match statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+        match statat(directory, name) {
             Err(Errno::NOENT) => return Ok(Self::Nothing),
             Err(errno) => return Err(errno.into()),
             Ok(_) => {}

@@ -12,14 +12,14 @@ use std::ops::Range;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, Mode, OFlags, linkat, openat, statat};
+use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use super::apply::{ApplyError, Step, failed, in_parallel};
 use super::beneath::{Directory, Root, split};
+use super::disk::{self, linkat, openat, statat};
 use super::journal::{Digest, DigestWriter, Stamp, modified};
-use crate::atomic_file;
 use crate::project::CONFIG;
 use crate::run_files::{CHANGES, REPLACED};
 use crate::secret::Redactor;
@@ -187,7 +187,7 @@ impl<'r> UndoLog<'r> {
             };
             let kept = numbers[slot].to_string();
             link_or_copy(from, name, vault, &kept)?;
-            let stat = statat(from, name, AtFlags::SYMLINK_NOFOLLOW)?;
+            let stat = statat(from, name)?;
             if !present.fingerprint.is_of(&stat) {
                 return Err(changed_meanwhile());
             }
@@ -275,7 +275,7 @@ impl<'r> UndoLog<'r> {
 
     fn save(&self) -> io::Result<()> {
         let path = self.root.join(&self.folder).join(CHANGES);
-        atomic_file::replace(&path, |file| {
+        disk::replace(&path, |file| {
             let mut out = self.redactor.writer(io::BufWriter::new(file));
             serde_json::to_writer(&mut out, &self.changes)?;
             out.write_all(b"\n")?;
@@ -297,7 +297,7 @@ impl FileChange {
         let (parent, name) = split(path);
         let stat = directory
             .at(root, parent)
-            .and_then(|directory| statat(directory, name, AtFlags::SYMLINK_NOFOLLOW));
+            .and_then(|directory| statat(directory, name));
         let known = self.after.len();
         match stat {
             Err(Errno::NOENT) => self.add(None),
@@ -334,7 +334,7 @@ pub(super) fn open_regular(directory: BorrowedFd<'_>, name: &str) -> io::Result<
 pub fn read(root: &Path, folder: &str) -> Result<Option<Changes>, UndoLogError> {
     let path = format!("{folder}/{CHANGES}");
     let read = || {
-        let json = match std::fs::read(root.join(&path)) {
+        let json = match disk::read(&root.join(&path)) {
             Ok(json) => json,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),
@@ -367,10 +367,10 @@ fn vault(folder: &str, beside_keys: bool) -> String {
 /// Gives a file a second name; or, where that cannot be, its bytes to a new file. A file that has
 /// several names already could be written to through one of them.
 fn link_or_copy(from: BorrowedFd<'_>, name: &str, to: &OwnedFd, kept: &str) -> io::Result<()> {
-    if statat(from, name, AtFlags::SYMLINK_NOFOLLOW)?.st_nlink > 1 {
+    if statat(from, name)?.st_nlink > 1 {
         return copy(from, name, to, kept);
     }
-    match linkat(from, name, to, kept, AtFlags::empty()) {
+    match linkat(from, name, to, kept) {
         Ok(()) => Ok(()),
         // There is something: nobody but us writes there.
         Err(Errno::EXIST) => Err(Errno::EXIST.into()),
@@ -384,8 +384,8 @@ fn copy(from: BorrowedFd<'_>, name: &str, to: &OwnedFd, kept: &str) -> io::Resul
     let mut source = open_regular(from, name)?.ok_or_else(changed_meanwhile)?;
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mut copy = File::from(openat(to, kept, flags, Mode::from_raw_mode(0o600))?);
-    io::copy(&mut source, &mut copy)?;
-    copy.sync_all()
+    disk::copy(&mut source, &mut copy)?;
+    disk::sync(&copy)
 }
 
 fn changed_meanwhile() -> io::Error {

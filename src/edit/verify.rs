@@ -185,7 +185,7 @@ impl PathPolicy {
         });
         Ok(Self {
             elision: Elision::Rejected,
-            mount: Mount::of(root, &metadata),
+            mount: Mount::of(root, &metadata).map_err(failed)?,
             ignored,
             program,
             protected: identified.collect(),
@@ -330,7 +330,7 @@ impl PathPolicy {
             Some(Rule::Symlink)
         } else if !kind.is_file() {
             Some(Rule::NotRegular)
-        } else if self.mount != Mount::of(&absolute, metadata) {
+        } else if self.mount != Mount::of(&absolute, metadata)? {
             Some(Rule::CrossDevice)
         } else {
             None
@@ -389,7 +389,7 @@ impl PathPolicy {
             Some(Rule::NotDirectory)
         } else if protected.is_some() {
             protected
-        } else if self.mount != Mount::of(&absolute, &metadata) {
+        } else if self.mount != Mount::of(&absolute, &metadata)? {
             Some(Rule::CrossDevice)
         } else if absolute.join(".git").symlink_metadata().is_ok() {
             Some(Rule::NestedRepo)
@@ -516,24 +516,32 @@ struct Mount {
 }
 
 impl Mount {
-    fn of(path: &Path, metadata: &Metadata) -> Self {
-        Self {
+    fn of(path: &Path, metadata: &Metadata) -> io::Result<Self> {
+        Ok(Self {
             device: metadata.dev(),
-            id: mount_id(path),
-        }
+            id: mount_id(path)?,
+        })
     }
 }
 
 #[cfg(target_os = "linux")]
-fn mount_id(path: &Path) -> Option<u64> {
+fn mount_id(path: &Path) -> io::Result<Option<u64>> {
     use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
-    let stat = statx(CWD, path, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::MNT_ID).ok()?;
-    (stat.stx_mask & StatxFlags::MNT_ID.bits() != 0).then_some(stat.stx_mnt_id)
+    use rustix::io::Errno;
+    match statx(CWD, path, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::MNT_ID) {
+        Ok(stat) => {
+            let known = stat.stx_mask & StatxFlags::MNT_ID.bits() != 0;
+            Ok(known.then_some(stat.stx_mnt_id))
+        }
+        // An old kernel, or a filter that does not know the call.
+        Err(Errno::NOSYS | Errno::PERM | Errno::INVAL) => Ok(None),
+        Err(errno) => Err(errno.into()),
+    }
 }
 
 #[cfg(not(target_os = "linux"))]
-fn mount_id(_path: &Path) -> Option<u64> {
-    None
+fn mount_id(_path: &Path) -> io::Result<Option<u64>> {
+    Ok(None)
 }
 
 #[cfg(test)]

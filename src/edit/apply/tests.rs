@@ -74,6 +74,10 @@ impl Scene {
         recover(self.tree())
     }
 
+    fn path(&self, path: &str) -> PathBuf {
+        self.root.path().join(path)
+    }
+
     fn journals(&self) -> usize {
         fs::read_dir(self.journal.path()).unwrap().count()
     }
@@ -372,3 +376,5 @@ fn a_journal_that_cannot_be_read_stops_everything() {
     .unwrap();
     assert!(matches!(tree.recover(), Err(RecoverError::Journal(_))));
 }
+
+mod faults;

@@ -1,0 +1,171 @@
+//! Every call to the disk fails once; every call is the last one before the program is killed, or before
+//! the disk is gone for good. Whatever comes of it, the tree is wholly the old or wholly the new one.
+
+use super::*;
+use crate::edit::disk::faults::{Fault, with};
+use crate::edit::undo::{UndoError, undo};
+
+const ERRORS: [Errno; 2] = [Errno::IO, Errno::NOSPC];
+/// More calls than any of these makes.
+const MANY: usize = 10_000;
+
+/// A reply that makes, replaces and removes files, and makes a directory.
+const SMALL: &str =
+    "^^^a\nnew a\n^^^end\n^^^d/e/f\nnew f\n^^^end\n^^^gone\n^^^delete\n^^^z\nnew z\n^^^end\n";
+
+type Listing = BTreeMap<String, String>;
+
+fn scene() -> Scene {
+    let scene = Scene::new(&[("a", "old a"), ("gone", "x"), ("other", "untouched")]);
+    fs::set_permissions(scene.path("a"), Permissions::from_mode(0o751)).unwrap();
+    scene
+}
+
+/// The tree before and after the reply.
+fn old_and_new() -> (Listing, Listing) {
+    let scene = scene();
+    let old = scene.listing();
+    scene.apply(&scene.verified(SMALL)).unwrap();
+    (old, scene.listing())
+}
+
+/// Applies the reply with a fault in it. Gives whether that succeeded, or `None` where the fault did not
+/// come to pass.
+fn apply_with(scene: &Scene, fault: Fault) -> Option<bool> {
+    let edits = scene.verified(SMALL);
+    let redactor = Redactor::default();
+    let mut undo_log = scene.undo_log(&redactor);
+    let (applied, happened) = with(fault, || {
+        let applied = apply(scene.tree(), &edits, &mut undo_log)?.unwrap();
+        // A run goes on whether or not that works.
+        let _ = applied.flush(scene.root.path(), &AtomicBool::new(false));
+        Ok::<_, ApplyError>(())
+    });
+    happened.then_some(applied.is_ok())
+}
+
+/// Calls `check` for every call that there is.
+fn for_every_call(mut check: impl FnMut(usize) -> bool) {
+    let calls = (0..MANY).take_while(|call| check(*call)).count();
+    assert!((20..MANY).contains(&calls), "{calls} calls");
+}
+
+#[test]
+fn an_error_at_any_call_leaves_the_old_tree_or_a_new_one_that_counts() {
+    let (old, new) = old_and_new();
+    for errno in ERRORS {
+        for_every_call(|call| {
+            let scene = scene();
+            let Some(applied) = apply_with(&scene, Fault::Once(call, errno)) else {
+                return false;
+            };
+            scene.recover().unwrap();
+            let expected = if applied { &new } else { &old };
+            assert_eq!(&scene.listing(), expected, "{errno} at call {call}");
+            assert_eq!(scene.journals(), 0);
+            true
+        });
+    }
+}
+
+#[test]
+fn a_kill_or_a_dead_disk_at_any_call_leaves_one_of_the_two_trees() {
+    let (old, new) = old_and_new();
+    let mut seen = (0, 0);
+    for_every_call(|call| {
+        let scene = scene();
+        let Some(applied) = apply_with(&scene, Fault::From(call, Errno::IO)) else {
+            return false;
+        };
+        let recovered = scene.recover().unwrap();
+        let now = scene.listing();
+        let is_new = now == new;
+        assert!(is_new || now == old, "call {call}: {now:#?}");
+        assert!(is_new || !applied, "call {call}");
+        match recovered {
+            Some(Recovered::RolledBack) => assert!(!is_new, "call {call}"),
+            Some(Recovered::Completed) => assert!(is_new, "call {call}"),
+            None => {}
+        }
+        seen = (seen.0 + usize::from(!is_new), seen.1 + usize::from(is_new));
+        assert_eq!(scene.journals(), 0);
+        true
+    });
+    assert!(seen.0 > 10 && seen.1 > 3, "{seen:?}");
+}
+
+#[test]
+fn the_recovery_may_be_killed_at_any_call_too() {
+    let (old, new) = old_and_new();
+    for_every_call(|call| {
+        // Not every pair of calls, but every call of the recovery for some of the application's.
+        for kill in (call % 7..MANY).step_by(7) {
+            let scene = scene();
+            if apply_with(&scene, Fault::From(call, Errno::IO)).is_none() {
+                return false;
+            }
+            let (_, happened) = with(Fault::From(kill, Errno::IO), || scene.recover());
+            scene.recover().unwrap();
+            let now = scene.listing();
+            assert!(
+                now == old || now == new,
+                "call {call}, then {kill}: {now:#?}"
+            );
+            assert_eq!(scene.journals(), 0);
+            if !happened {
+                break;
+            }
+        }
+        true
+    });
+}
+
+#[test]
+fn what_a_power_cut_tore_is_undone_though_that_is_killed_at_any_call() {
+    let (old, _) = old_and_new();
+    for_every_call(|call| {
+        let scene = scene();
+        let edits = scene.verified(SMALL);
+        let redactor = Redactor::default();
+        apply(scene.tree(), &edits, &mut scene.undo_log(&redactor)).unwrap();
+        tear(&scene, "d/e/f");
+        tear(&scene, "a");
+        let (_, happened) = with(Fault::From(call, Errno::IO), || scene.recover());
+        scene.recover().unwrap();
+        assert_eq!(scene.listing(), old, "call {call}");
+        assert_eq!(scene.journals(), 0);
+        happened
+    });
+}
+
+#[test]
+fn undoing_is_all_or_nothing_too() {
+    let (old, new) = old_and_new();
+    for errno in [None, Some(Errno::IO), Some(Errno::NOSPC)] {
+        for_every_call(|call| {
+            let scene = scene();
+            scene.apply(&scene.verified(SMALL)).unwrap();
+            let changes = undo_log::read(scene.root.path(), RUN).unwrap().unwrap();
+            fs::create_dir_all(scene.path("logs/undo")).unwrap();
+            let redactor = Redactor::default();
+            let mut undo_log = UndoLog::new(scene.root.path(), "logs/undo", &redactor);
+            let fault = match errno {
+                None => Fault::From(call, Errno::IO),
+                Some(errno) => Fault::Once(call, errno),
+            };
+            let (undone, happened) = with(fault, || {
+                undo(scene.tree(), RUN, &changes, &mut undo_log)?;
+                Ok::<_, UndoError>(())
+            });
+            scene.recover().unwrap();
+            let now = scene.listing();
+            assert!(now == old || now == new, "call {call}: {now:#?}");
+            assert!(now == old || undone.is_err(), "call {call}");
+            if errno.is_some() {
+                assert_eq!(now == old, undone.is_ok(), "call {call}");
+            }
+            assert_eq!(scene.journals(), 0);
+            happened
+        });
+    }
+}

@@ -1,0 +1,182 @@
+//! The system calls of this module's siblings, each a point where a test can let the disk fail or the
+//! program be killed.
+//!
+//! Touches what it is told to, and adds nothing to the calls. Guarantees that no sibling reaches the disk
+//! past it, so that a test which fails every call in turn has failed all of them.
+
+use std::fs::{self, File, FileTimes, Permissions};
+use std::io::{self, Write as _};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+
+#[cfg(target_os = "linux")]
+use rustix::fs::ResolveFlags;
+use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, Stat};
+use rustix::io::Errno;
+
+/// Where a test lets a call fail.
+#[cfg(not(test))]
+fn point() -> Result<(), Errno> {
+    Ok(())
+}
+
+#[cfg(test)]
+use faults::point;
+
+pub fn openat(dir: impl AsFd, path: &str, flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
+    point()?;
+    rustix::fs::openat(dir, path, flags, mode)
+}
+
+#[cfg(target_os = "linux")]
+pub fn openat2(
+    dir: impl AsFd,
+    path: &str,
+    flags: OFlags,
+    resolve: ResolveFlags,
+) -> Result<OwnedFd, Errno> {
+    point()?;
+    rustix::fs::openat2(dir, path, flags, Mode::empty(), resolve)
+}
+
+pub fn mkdirat(dir: impl AsFd, path: &str, mode: Mode) -> Result<(), Errno> {
+    point()?;
+    rustix::fs::mkdirat(dir, path, mode)
+}
+
+pub fn statat(dir: impl AsFd, path: &str) -> Result<Stat, Errno> {
+    point()?;
+    rustix::fs::statat(dir, path, AtFlags::SYMLINK_NOFOLLOW)
+}
+
+pub fn renameat(dir: impl AsFd, old: &str, new: &str) -> Result<(), Errno> {
+    point()?;
+    rustix::fs::renameat(&dir, old, &dir, new)
+}
+
+pub fn renameat_with(
+    dir: impl AsFd,
+    old: &str,
+    new: &str,
+    flags: RenameFlags,
+) -> Result<(), Errno> {
+    point()?;
+    rustix::fs::renameat_with(&dir, old, &dir, new, flags)
+}
+
+pub fn linkat(from: impl AsFd, name: &str, to: impl AsFd, new: &str) -> Result<(), Errno> {
+    point()?;
+    rustix::fs::linkat(from, name, to, new, AtFlags::empty())
+}
+
+pub fn unlinkat(dir: impl AsFd, path: &str, flags: AtFlags) -> Result<(), Errno> {
+    point()?;
+    rustix::fs::unlinkat(dir, path, flags)
+}
+
+/// Writes all of it. A test that kills the program here leaves half of it.
+pub fn write_all(file: &mut File, content: &[u8]) -> io::Result<()> {
+    if let Err(errno) = point() {
+        #[cfg(test)]
+        file.write_all(&content[..content.len() / 2])?;
+        return Err(errno.into());
+    }
+    file.write_all(content)
+}
+
+pub fn copy(from: &mut File, to: &mut File) -> io::Result<u64> {
+    point()?;
+    io::copy(from, to)
+}
+
+pub fn sync(file: &File) -> io::Result<()> {
+    point()?;
+    file.sync_all()
+}
+
+pub fn set_permissions(file: &File, permissions: Permissions) -> io::Result<()> {
+    point()?;
+    file.set_permissions(permissions)
+}
+
+pub fn set_times(file: &File, times: FileTimes) -> io::Result<()> {
+    point()?;
+    file.set_times(times)
+}
+
+pub fn create_new(path: &Path) -> io::Result<File> {
+    point()?;
+    File::create_new(path)
+}
+
+pub fn open(path: &Path) -> io::Result<File> {
+    point()?;
+    File::open(path)
+}
+
+pub fn read(path: &Path) -> io::Result<Vec<u8>> {
+    point()?;
+    fs::read(path)
+}
+
+pub fn rename(old: &Path, new: &Path) -> io::Result<()> {
+    point()?;
+    fs::rename(old, new)
+}
+
+pub fn remove_file(path: &Path) -> io::Result<()> {
+    point()?;
+    fs::remove_file(path)
+}
+
+/// As [`crate::atomic_file::replace`].
+pub fn replace(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
+    point()?;
+    crate::atomic_file::replace(path, |file| {
+        write(file)?;
+        point()?;
+        Ok(())
+    })
+}
+
+/// The faults that a test asks for. They hit the test's own thread only.
+#[cfg(test)]
+pub mod faults {
+    use std::cell::Cell;
+
+    use rustix::io::Errno;
+
+    /// What happens at one of the calls, counted from 0 on.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum Fault {
+        /// It fails with this error; the next ones do not.
+        Once(usize, Errno),
+        /// It fails with this error, and so do all that follow.
+        From(usize, Errno),
+    }
+
+    thread_local! {
+        static FAULT: Cell<Option<Fault>> = const { Cell::new(None) };
+        static CALLS: Cell<usize> = const { Cell::new(0) };
+    }
+
+    /// Does `work` with a fault in it, and says whether the fault came to pass.
+    pub fn with<T>(fault: Fault, work: impl FnOnce() -> T) -> (T, bool) {
+        FAULT.set(Some(fault));
+        CALLS.set(0);
+        let done = work();
+        FAULT.set(None);
+        let (Fault::Once(at, _) | Fault::From(at, _)) = fault;
+        (done, CALLS.get() > at)
+    }
+
+    pub(super) fn point() -> Result<(), Errno> {
+        let call = CALLS.get();
+        CALLS.set(call + 1);
+        match FAULT.get() {
+            Some(Fault::Once(at, errno)) if call == at => Err(errno),
+            Some(Fault::From(at, errno)) if call >= at => Err(errno),
+            _ => Ok(()),
+        }
+    }
+}

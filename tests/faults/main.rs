@@ -1,0 +1,263 @@
+//! The real program under strace, which kills it or lets the system fail at every call to the file
+//! system in turn. Where strace is not installed, or may not trace, the tests say so and pass.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "that is how a test fails"
+)]
+
+#[path = "../support/mod.rs"]
+#[expect(dead_code, unused_imports, reason = "the sweeps need no server")]
+mod support;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{Command, Output};
+use std::thread;
+
+use support::TestProject;
+
+/// Every call by which the program reads or changes the disk.
+const CALLS: [&str; 16] = [
+    "openat",
+    "openat2",
+    "read",
+    "write",
+    "rename",
+    "renameat",
+    "renameat2",
+    "link,linkat",
+    "unlink,unlinkat",
+    "mkdir,mkdirat",
+    "fchmod",
+    "fsync",
+    "utimensat",
+    "newfstatat,statx,fstat",
+    "lseek",
+    "getdents64",
+];
+/// More calls than a run makes of any kind.
+const MANY: usize = 2_000;
+/// The machine's size.
+const THREADS: usize = 2;
+
+const REPLY: &str =
+    "^^^a\nnew a\n^^^end\n^^^d/e/f\nnew f\n^^^end\n^^^gone\n^^^delete\n^^^src/z\nnew z\n^^^end\n";
+
+type Tree = BTreeMap<String, String>;
+
+/// Whether strace is there and may trace.
+fn can_trace() -> bool {
+    let tried = Command::new("strace")
+        .args(["-f", "-qq", "-e", "trace=none", "true"])
+        .output();
+    let can = tried.is_ok_and(|output| output.status.success());
+    if !can {
+        #[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
+        {
+            eprintln!("skipped: strace is not installed, or may not trace");
+        }
+    }
+    can
+}
+
+fn project() -> TestProject {
+    let answer = serde_json::json!({"candidates": [{"content": {"parts": [{"text": REPLY}]}, "finishReason": "STOP"}]});
+    let mut project = TestProject::new()
+        .file("a", "old a\n")
+        .mode("a", 0o751)
+        .file("gone", b"\xff\0")
+        .build(":");
+    for query in [
+        "initial-query",
+        "repair-query-1",
+        "repair-query-2",
+        "repair-query-3",
+    ] {
+        project = project.file(
+            &format!("recorded/{query}-response.json"),
+            answer.to_string(),
+        );
+    }
+    project
+}
+
+/// The project's tree, less what lies in `agent-config`.
+fn tree(project: &TestProject) -> Tree {
+    let mut tree = project.tree();
+    tree.retain(|path, _| !path.starts_with("agent-config"));
+    tree
+}
+
+/// Runs the program under strace with a fault at the `nth` call; `None` where it did not come to pass.
+fn run_with(
+    project: &TestProject,
+    arguments: &[&str],
+    calls: &str,
+    fault: &str,
+    nth: usize,
+) -> Option<Output> {
+    let log = project.path("strace.log");
+    let program = project.command(arguments);
+    let mut command = Command::new("strace");
+    command
+        // The build is nothing of the program's: let go of it when it begins.
+        .args(["-f", "-b", "execve", "-e", &format!("trace={calls}")])
+        .args(["-e", &format!("inject={calls}:{fault}:when={nth}"), "-o"])
+        .arg(&log)
+        .arg(program.get_program())
+        .args(program.get_args())
+        .current_dir(project.path(""))
+        .env_clear();
+    for (name, value) in program.get_envs() {
+        command.env(name, value.unwrap());
+    }
+    let output = command.output().unwrap();
+    let traced = fs::read_to_string(&log).unwrap();
+    fs::remove_file(&log).unwrap();
+    // strace ends as its program does.
+    let killed = output.status.signal() == Some(9);
+    let happened = killed || traced.contains("(INJECTED)");
+    happened.then_some(output)
+}
+
+/// Tries a fault at every call of every kind. `prepare` makes a project, `arguments` are what is run in
+/// it, `check` looks at what came of it.
+fn sweep(
+    prepare: impl Fn() -> TestProject + Sync,
+    arguments: &[&str],
+    fault: &str,
+    check: impl Fn(&TestProject, &Output, &str) + Sync,
+) {
+    let one_share = |share: usize| {
+        let mut tried = 0;
+        for calls in CALLS.iter().skip(share).step_by(THREADS) {
+            for nth in 1..MANY {
+                let project = prepare();
+                let Some(output) = run_with(&project, arguments, calls, fault, nth) else {
+                    break;
+                };
+                let what = format!("{fault} at {calls} {nth} of {arguments:?}");
+                let said = String::from_utf8_lossy(&output.stderr).into_owned();
+                assert!(!said.contains("panicked"), "{what}: {said}");
+                check(&project, &output, &what);
+                tried += 1;
+            }
+        }
+        tried
+    };
+    let one_share = &one_share;
+    let tried: usize = thread::scope(|scope| {
+        let shares: Vec<_> = (0..THREADS)
+            .map(|share| scope.spawn(move || one_share(share)))
+            .collect();
+        shares.into_iter().map(|share| share.join().unwrap()).sum()
+    });
+    assert!(tried > 50, "{tried} calls");
+}
+
+const RUN: [&str; 5] = ["--quiet", "--sandbox", "off", "--replay", "recorded"];
+
+fn after_a_run() -> TestProject {
+    let project = project();
+    project.run(&RUN).exits(0);
+    project
+}
+
+fn old_and_new() -> (Tree, Tree) {
+    (tree(&project()), tree(&after_a_run()))
+}
+
+#[test]
+fn killed_at_any_call_a_run_leaves_the_old_tree_or_the_new_one() {
+    if !can_trace() {
+        return;
+    }
+    let (old, new) = old_and_new();
+    sweep(project, &RUN, "signal=SIGKILL", |project, _, what| {
+        project.run(&["recover"]).exits(0);
+        let now = tree(project);
+        assert!(now == old || now == new, "{what}: {now:#?}");
+    });
+}
+
+#[test]
+fn killed_at_any_call_the_recovery_can_be_done_again() {
+    if !can_trace() {
+        return;
+    }
+    let (old, new) = old_and_new();
+    // The run was killed with one of its files in place, or three.
+    for nth in [2, 4] {
+        let killed = || {
+            let project = project();
+            run_with(&project, &RUN, "renameat2", "signal=SIGKILL", nth).unwrap();
+            project
+        };
+        sweep(
+            killed,
+            &["recover"],
+            "signal=SIGKILL",
+            |project, _, what| {
+                project.run(&["recover"]).exits(0);
+                let now = tree(project);
+                assert!(now == old || now == new, "{what}: {now:#?}");
+            },
+        );
+    }
+}
+
+#[test]
+fn killed_at_any_call_an_undo_leaves_one_of_the_two_trees() {
+    if !can_trace() {
+        return;
+    }
+    let (old, new) = old_and_new();
+    sweep(
+        after_a_run,
+        &["undo"],
+        "signal=SIGKILL",
+        |project, _, what| {
+            project.run(&["recover"]).exits(0);
+            let now = tree(project);
+            assert!(now == old || now == new, "{what}: {now:#?}");
+        },
+    );
+}
+
+/// Whatever fails, the exit code tells which tree it is, without any recovery.
+fn sweep_errors(error: &str) {
+    if !can_trace() {
+        return;
+    }
+    let (old, new) = old_and_new();
+    sweep(
+        project,
+        &RUN,
+        &format!("error={error}"),
+        |project, output, what| {
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            let now = tree(project);
+            match output.status.code() {
+                Some(0) if said.contains("not all removed yet") => {}
+                Some(0) => assert_eq!(now, new, "{what}: {said}"),
+                // 127: the system could not even load the program. 2: nor look at `recorded`.
+                Some(2 | 3 | 4 | 6 | 127) => assert_eq!(now, old, "{what}: {said}"),
+                other => panic!("{what} ends with {other:?}: {said}"),
+            }
+            project.run(&["recover"]).exits(0);
+        },
+    );
+}
+
+#[test]
+fn where_the_disk_is_full_at_any_call_the_exit_code_tells_the_tree() {
+    sweep_errors("ENOSPC");
+}
+
+#[test]
+fn where_the_disk_fails_at_any_call_the_exit_code_tells_the_tree() {
+    sweep_errors("EIO");
+}
