@@ -5,6 +5,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -14,6 +15,10 @@ pub enum Answer {
     Raw(Vec<u8>),
     /// Sends these bytes, says so on the channel, and then keeps silent until the client goes.
     Hang(Vec<u8>, Sender<()>),
+    /// Sends these bytes once, and then those again and again, so many times.
+    Flood(Vec<u8>, Vec<u8>, usize),
+    /// Sends these bytes, one a second.
+    Trickle(Vec<u8>),
 }
 
 impl Answer {
@@ -182,6 +187,14 @@ fn serve(
     let mut stream = stream;
     match answer {
         Answer::Raw(bytes) => stream.write_all(&bytes),
+        Answer::Flood(head, chunk, times) => {
+            stream.write_all(&head)?;
+            (0..times).try_for_each(|_| stream.write_all(&chunk))
+        }
+        Answer::Trickle(bytes) => bytes.chunks(1).try_for_each(|byte| {
+            thread::sleep(Duration::from_secs(1));
+            stream.write_all(byte)
+        }),
         Answer::Hang(bytes, told) => {
             stream.write_all(&bytes)?;
             let _ = told.send(());
