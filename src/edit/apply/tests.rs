@@ -378,3 +378,4 @@ fn a_journal_that_cannot_be_read_stops_everything() {
 }
 
 mod faults;
+mod race;
