@@ -135,9 +135,9 @@ impl Error {
     pub fn exit(&self) -> Exit {
         match self {
             Self::NotReady(_) => Exit::NotReady,
-            Self::Recording(_) | Self::NoSuchRun(_) | Self::Demo(DemoError::NotEmpty(_)) => {
-                Exit::Usage
-            }
+            Self::Recording(_)
+            | Self::NoSuchRun(NoSuchRun::Missing(_) | NoSuchRun::NoRun)
+            | Self::Demo(DemoError::NotEmpty(_)) => Exit::Usage,
             Self::Model(ModelError::Interrupted(interrupted))
             | Self::Build(BuildError::Interrupted(interrupted))
             | Self::Interrupted(interrupted) => Exit::Interrupted(interrupted.signal),
@@ -149,6 +149,7 @@ impl Error {
             | Self::Verify(VerifyError::Io { .. })
             | Self::Apply(_)
             | Self::Recover(_)
+            | Self::NoSuchRun(NoSuchRun::Unreadable { .. })
             | Self::UndoLog(_)
             | Self::Undo(_)
             | Self::Build(_)
@@ -189,6 +190,7 @@ impl Error {
                 "name a folder below `logs`, by its path or its name"
             }
             Self::NoSuchRun(NoSuchRun::NoRun) => "there is nothing to undo",
+            Self::NoSuchRun(NoSuchRun::Unreadable { .. }) => "make it readable",
             Self::UndoLog(_) | Self::Undo(UndoError::Damaged(_)) => {
                 "put the files back by hand: `replaced` in the run's folder holds them"
             }

@@ -89,6 +89,54 @@ fn undo_refuses_where_a_file_has_changed_since() {
 }
 
 #[test]
+fn undo_takes_the_last_run_that_has_really_changed_something() {
+    let broken = "^^^other\nbroken\n^^^end\n";
+    let (project, _server) =
+        after_a_run("! test -e other", &[REPLY, broken, broken, broken, broken]);
+    let before = project.tree();
+    project.run(&[]).exits(0);
+    project.run(&["--on-failure", "revert"]).exits(1);
+    project.run(&["undo"]).exits(0);
+    assert_eq!(project.tree(), before);
+}
+
+#[test]
+fn undo_gives_back_modes_that_the_build_has_changed() {
+    let (project, _server) = after_a_run("chmod 777 src/main.rs", &[REPLY]);
+    let before = project.tree();
+    project.run(&[]).exits(0);
+    project.run(&["undo"]).exits(0);
+    assert_eq!(project.tree(), before);
+}
+
+#[test]
+fn a_path_that_holds_the_key_is_undone_too() {
+    let path = format!("src/{GEMINI_KEY}.txt");
+    let server = ModelServer::gemini(&[&format!("^^^{path}\nnew\n^^^end\n")]);
+    let project = TestProject::new().with(&server).file(&path, "old\n");
+    let before = project.tree();
+    let run = project.run(&[]).exits(0);
+    assert!(!run.files().contains(&"changes.json".to_owned()));
+    assert_eq!(project.read(&path), "new\n");
+    project.run(&["undo"]).exits(0);
+    let mut after = project.tree();
+    after.retain(|path, _| !path.starts_with("agent-config/replaced"));
+    assert_eq!(after, before);
+}
+
+#[test]
+fn a_build_that_keeps_the_times_of_what_it_changes_is_not_taken_for_a_power_cut() {
+    // More files than are seen onto the disk at once.
+    let many: String = (0..10).map(|n| format!("^^^f{n}\nnew\n^^^end\n")).collect();
+    let server = ModelServer::gemini(&[&many, "^^^done\n^^^end\n"]);
+    let build = "test -e done && exit; touch -r f0 times; echo more >> f0; touch -r times f0; rm times; exit 1";
+    let project = TestProject::new().with(&server).build(build);
+    project.run(&[]).exits(0);
+    assert_eq!(project.read("f0"), "new\nmore\n");
+    assert_eq!(project.read("f9"), "new\n");
+}
+
+#[test]
 fn undo_refuses_what_is_no_run_or_was_tampered_with() {
     let (project, _server) = after_a_run("echo built", &[REPLY]);
     project.run(&["undo"]).exits(2).says(&["no run in `logs`"]);
@@ -103,6 +151,10 @@ fn undo_refuses_what_is_no_run_or_was_tampered_with() {
     let changes = project.read(&log);
     let project = project.file(&log, changes.replace("src/main.rs", "../outside"));
     project.run(&["undo"]).exits(6).says(&["`../outside`"]);
+    let tampered = changes.replace("\"directories\":[", "\"directories\":[\".git/refs\",");
+    assert_ne!(tampered, changes);
+    let project = project.file(&log, tampered);
+    project.run(&["undo"]).exits(6).says(&["`.git/refs`"]);
     let project = project.file(&log, "{");
     project
         .run(&["undo"])

@@ -164,9 +164,14 @@ pub fn apply(
         return Ok(None);
     }
     // An earlier reply of this run must be on the disk for good: there is no way back behind it.
-    recovery::recover(tree)?;
+    recovery::settle(tree)?;
     let steps = steps_of(edits);
-    take(tree, &steps, Vec::new(), Some(undo_log), Durability::Later).map(Some)
+    let whole = Whole {
+        steps: &steps,
+        directories: Vec::new(),
+        durability: Durability::Later,
+    };
+    take(tree, &whole, Some(undo_log), Journalling::On).map(Some)
 }
 
 fn steps_of(edits: &VerifiedEdits) -> Vec<Step<'_>> {
@@ -181,39 +186,43 @@ fn steps_of(edits: &VerifiedEdits) -> Vec<Step<'_>> {
     steps.collect()
 }
 
-/// Takes `steps`, which are sorted by path, and in the end removes `directories` as far as they are
-/// empty.
+/// All that is to be done at once.
+pub(super) struct Whole<'w, 's> {
+    /// File by file, sorted by path.
+    pub steps: &'w [Step<'s>],
+    /// Directories to remove in the end, inner ones first, as far as they are empty.
+    pub directories: Vec<String>,
+    /// When new files are on the disk for good.
+    pub durability: Durability,
+}
+
+/// Whether there is a journal of what is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Journalling {
+    /// There is, so that a kill leaves nothing half done.
+    On,
+    /// There is none: the last resort of a run that takes its edits back on a disk that takes no more.
+    Off,
+}
+
+/// Does all of it, or nothing.
 pub(super) fn take(
     tree: Tree<'_>,
-    steps: &[Step<'_>],
-    directories: Vec<String>,
-    undo_log: Option<&mut UndoLog<'_>>,
-    durability: Durability,
+    whole: &Whole<'_, '_>,
+    mut undo_log: Option<&mut UndoLog<'_>>,
+    journalling: Journalling,
 ) -> Result<Applied, ApplyError> {
     let root = Root::open(tree.root).map_err(failed("open", tree.root))?;
-    let plan = Plan::of(&root, steps, tree.now, durability)?;
-    let record = plan.record(directories, undo_log)?;
-    let mut journal = Journal::arm(tree.journal, &record)?;
-    match plan.carry_out().and_then(|()| Ok(journal.install()?)) {
-        // The tree is the new one, whatever comes now.
-        Ok(()) => Ok(Applied {
-            left: recovery::remove_leftovers(&root, &record)
-                .or_else(|_| recovery::remove_leftovers(&root, &record))
-                .err(),
-            journal,
-            record,
-        }),
-        Err(error) => match recovery::roll_back(&root, &record) {
-            Ok(()) => {
-                journal.remove()?;
-                Err(error)
-            }
-            Err(obstacle) => Err(ApplyError::NotRolledBack {
-                error: Box::new(error),
-                obstacle,
-            }),
-        },
+    let plan = Plan::of(&root, whole.steps, tree.now, whole.durability)?;
+    let done = plan
+        .record(whole.directories.clone(), undo_log.as_deref_mut())
+        .and_then(|record| plan.carry_out_recorded(tree, record, journalling));
+    if done.is_err()
+        && let Some(undo_log) = undo_log
+    {
+        undo_log.retract();
     }
+    done
 }
 
 pub(super) fn failed<E: Into<io::Error>>(
@@ -331,9 +340,11 @@ impl<'e> Plan<'e> {
         });
         let digests: Vec<Option<Digest>> = digests.into_iter().flatten().collect();
         let stamp = stamp(self.now);
+        let mut folder = None;
         let kept = match undo_log {
             None => vec![None; self.steps.len()],
             Some(log) => {
+                folder = Some(log.folder().to_owned());
                 let kept = log.keep(self.root, self.steps)?;
                 log.note(self.steps, &kept, &digests, stamp, self.new_directories())?;
                 let located = |before: Before| (log.kept_path(&before), before);
@@ -345,7 +356,7 @@ impl<'e> Plan<'e> {
             staged: unit.staged.clone(),
             change: self.change(unit, &digests, &kept),
         });
-        Ok(Record::new(stamp, units.collect(), directories))
+        Ok(Record::new(folder, stamp, units.collect(), directories))
     }
 
     fn change(
@@ -386,6 +397,39 @@ impl<'e> Plan<'e> {
             }
         }
         made
+    }
+
+    /// Does it, and undoes it where something fails.
+    fn carry_out_recorded(
+        &self,
+        tree: Tree<'_>,
+        record: Record,
+        journalling: Journalling,
+    ) -> Result<Applied, ApplyError> {
+        let mut journal = match journalling {
+            Journalling::On => Journal::arm(tree.journal, &record)?,
+            Journalling::Off => Journal::without_file(),
+        };
+        match self.carry_out().and_then(|()| Ok(journal.install()?)) {
+            // The tree is the new one, whatever comes now.
+            Ok(()) => Ok(Applied {
+                left: recovery::remove_leftovers(self.root, &record)
+                    .or_else(|_| recovery::remove_leftovers(self.root, &record))
+                    .err(),
+                journal,
+                record,
+            }),
+            Err(error) => match recovery::roll_back(self.root, &record, &mut journal) {
+                Ok(()) => {
+                    journal.remove()?;
+                    Err(error)
+                }
+                Err(obstacle) => Err(ApplyError::NotRolledBack {
+                    error: Box::new(error),
+                    obstacle,
+                }),
+            },
+        }
     }
 
     fn carry_out(&self) -> Result<(), ApplyError> {
@@ -477,20 +521,22 @@ impl<'e> Plan<'e> {
         let vault = self.root.directory_of_ours(parent)?;
         let mut source = open_regular(vault.as_fd(), kept)?
             .ok_or_else(|| io::Error::other(format!("`{path}`, which keeps it, is gone")))?;
-        let mut copy = create_new(directory, name, 0o600)?;
-        let file = match disk::copy(&mut source, &mut copy) {
-            Ok(_) => {
-                source.rewind()?;
-                copy
-            }
+        let copied = create_new(directory, name, 0o600).and_then(|mut copy| {
+            disk::copy(&mut source, &mut copy)?;
+            Ok(copy)
+        });
+        source.rewind()?;
+        let file = match copied {
+            Ok(copy) => copy,
             // The kept file itself takes no room.
-            Err(error) if is_full(&error) => {
-                disk::unlinkat(directory, name, AtFlags::empty())?;
+            Err(_) => {
+                match disk::unlinkat(directory, name, AtFlags::empty()) {
+                    Ok(()) | Err(Errno::NOENT) => {}
+                    Err(errno) => return Err(errno.into()),
+                }
                 disk::linkat(&vault, kept, directory, name)?;
-                source.rewind()?;
                 source.try_clone()?
             }
-            Err(error) => return Err(error),
         };
         if before.digest.is_of(source)? {
             Ok(file)
@@ -523,11 +569,6 @@ impl<'e> Plan<'e> {
         }
         Ok(())
     }
-}
-
-fn is_full(error: &io::Error) -> bool {
-    use io::ErrorKind::{QuotaExceeded, StorageFull};
-    matches!(error.kind(), StorageFull | QuotaExceeded)
 }
 
 fn create_new(directory: BorrowedFd<'_>, name: &str, mode: u32) -> io::Result<File> {

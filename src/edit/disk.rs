@@ -11,7 +11,7 @@ use std::path::Path;
 
 #[cfg(target_os = "linux")]
 use rustix::fs::ResolveFlags;
-use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, Stat};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags, Stat, Timespec, Timestamps, UTIME_NOW};
 use rustix::io::Errno;
 
 /// Where a test lets a call fail.
@@ -84,6 +84,16 @@ pub fn write_all(file: &mut File, content: &[u8]) -> io::Result<()> {
     file.write_all(content)
 }
 
+/// Takes room for a file, without writing to it where the file system can do so.
+pub fn allocate(file: &File, size: usize) -> io::Result<()> {
+    point()?;
+    let flags = rustix::fs::FallocateFlags::empty();
+    match rustix::fs::fallocate(file, flags, 0, size as u64) {
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) => (&*file).write_all(&vec![0; size]),
+        other => Ok(other?),
+    }
+}
+
 pub fn copy(from: &mut File, to: &mut File) -> io::Result<u64> {
     point()?;
     io::copy(from, to)
@@ -122,6 +132,25 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
 pub fn rename(old: &Path, new: &Path) -> io::Result<()> {
     point()?;
     fs::rename(old, new)
+}
+
+/// Makes a file as old as this moment, by the clock that the file system itself goes by.
+pub fn touch(path: &Path) -> Result<(), Errno> {
+    point()?;
+    let now = Timespec {
+        tv_sec: 0,
+        tv_nsec: UTIME_NOW,
+    };
+    let times = Timestamps {
+        last_access: now,
+        last_modification: now,
+    };
+    rustix::fs::utimensat(CWD, path, &times, AtFlags::SYMLINK_NOFOLLOW)
+}
+
+pub fn stat(path: &Path) -> Result<Stat, Errno> {
+    point()?;
+    rustix::fs::lstat(path)
 }
 
 pub fn remove_file(path: &Path) -> io::Result<()> {

@@ -5,7 +5,7 @@
 //! one rename.
 //!
 //! ```text
-//! armed      roll back: the old tree counts
+//! armed ───┬─ roll back: the old tree counts; undone, when that is done but for what is staged
 //!   │ install (rename)
 //! installed  the new tree counts, as far as it has reached the disk whole; else the old one
 //!   │ end (rename): the same, and the run has come to its end
@@ -34,6 +34,8 @@ const VERSION: u32 = 2;
 pub enum State {
     /// It is under way.
     Armed,
+    /// It is rolled back, and something staged may be left to remove.
+    Undone,
     /// Everything is in its place.
     Installed,
     /// And the run that did it has ended.
@@ -41,12 +43,13 @@ pub enum State {
 }
 
 impl State {
-    const ALL: [Self; 3] = [Self::Armed, Self::Installed, Self::Ended];
+    const ALL: [Self; 4] = [Self::Armed, Self::Undone, Self::Installed, Self::Ended];
 
     /// The name of the journal's file.
     fn file_name(self) -> &'static str {
         match self {
             Self::Armed => ".code-commit-journal",
+            Self::Undone => ".code-commit-journal-undone",
             Self::Installed => ".code-commit-journal-installed",
             Self::Ended => ".code-commit-journal-ended",
         }
@@ -166,6 +169,11 @@ pub fn modified(stat: &Stat) -> Stamp {
     (number(stat.st_mtime), number(stat.st_mtime_nsec))
 }
 
+/// When a file was last written to, renamed, or had its mode or times changed. Nobody can set that.
+pub fn changed(stat: &Stat) -> Stamp {
+    (number(stat.st_ctime), number(stat.st_ctime_nsec))
+}
+
 /// The fields of `stat` have other types on other systems.
 fn number<T: TryInto<U>, U: Default>(value: T) -> U {
     value.try_into().unwrap_or_default()
@@ -227,6 +235,8 @@ pub type Stamp = (i64, i64);
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
     version: u32,
+    /// The folder of the run that did it, relative to the root; none where it was no run.
+    pub folder: Option<String>,
     /// The time that every new file says it was last written at: what says so still, was not changed
     /// since, even where a power cut has torn it.
     pub stamp: Stamp,
@@ -239,9 +249,15 @@ pub struct Record {
 impl Record {
     /// The record of these renames.
     #[must_use]
-    pub fn new(stamp: Stamp, units: Vec<RecordedUnit>, directories: Vec<String>) -> Self {
+    pub fn new(
+        folder: Option<String>,
+        stamp: Stamp,
+        units: Vec<RecordedUnit>,
+        directories: Vec<String>,
+    ) -> Self {
         Self {
             version: VERSION,
+            folder,
             stamp,
             units,
             directories,
@@ -272,7 +288,8 @@ impl Record {
 /// A journal on the disk.
 #[derive(Debug)]
 pub struct Journal {
-    directory: PathBuf,
+    /// None: there is no file, and nothing outlives the process.
+    directory: Option<PathBuf>,
     state: State,
 }
 
@@ -284,10 +301,10 @@ impl Journal {
     /// When it cannot be written; then it is not there.
     pub fn arm(directory: &Path, record: &Record) -> Result<Self, JournalError> {
         let journal = Self {
-            directory: directory.to_path_buf(),
+            directory: Some(directory.to_path_buf()),
             state: State::Armed,
         };
-        let path = journal.path();
+        let path = directory.join(State::Armed.file_name());
         let unfinished = directory.join(UNFINISHED);
         let written = write_new(&unfinished, record)
             .and_then(|()| disk::rename(&unfinished, &path))
@@ -307,6 +324,14 @@ impl Journal {
         }
     }
 
+    /// A journal that is not written down.
+    pub fn without_file() -> Self {
+        Self {
+            directory: None,
+            state: State::Armed,
+        }
+    }
+
     /// Looks for a journal that an earlier process, or an earlier application, has left behind; the
     /// one that is under way first.
     ///
@@ -323,32 +348,14 @@ impl Journal {
         }
         for state in State::ALL {
             let journal = Self {
-                directory: directory.to_path_buf(),
+                directory: Some(directory.to_path_buf()),
                 state,
             };
-            if let Some(record) = journal.read()? {
+            if let Some(record) = read(&directory.join(state.file_name()))? {
                 return Ok(Some((journal, record)));
             }
         }
         Ok(None)
-    }
-
-    fn read(&self) -> Result<Option<Record>, JournalError> {
-        let parsed = match disk::read(&self.path()) {
-            Ok(json) => serde_json::from_slice::<Record>(&json).map_err(io::Error::from),
-            Err(error) if is_absent(&error) => return Ok(None),
-            Err(error) => Err(error),
-        };
-        match parsed {
-            Ok(record) if record.version == VERSION => Ok(Some(record)),
-            Ok(_) => Err(io::Error::other("it is of another version of this program")),
-            Err(error) => Err(error),
-        }
-        .map_err(|source| JournalError {
-            action: "read",
-            path: self.path(),
-            source,
-        })
     }
 
     /// How far the application has come.
@@ -357,12 +364,38 @@ impl Journal {
         self.state
     }
 
-    /// Makes the new tree the one that counts.
+    /// Makes the new tree the one that counts. The journal's file is from then on as old as the tree: what
+    /// changes later, is younger.
     ///
     /// # Errors
     /// When the rename fails; the old tree then counts.
     pub fn install(&mut self) -> Result<(), JournalError> {
+        if let Some(path) = self.path() {
+            disk::touch(&path).map_err(failed("commit", path))?;
+        }
         self.become_of(State::Installed, "commit")
+    }
+
+    /// When the tree that counts was complete.
+    ///
+    /// # Errors
+    /// When that cannot be told.
+    pub fn installed_at(&self) -> Result<Stamp, JournalError> {
+        match self.path() {
+            None => Ok(Stamp::default()),
+            Some(path) => {
+                let stat = disk::stat(&path).map_err(failed("read", path))?;
+                Ok(modified(&stat))
+            }
+        }
+    }
+
+    /// Notes that the old tree is there again.
+    ///
+    /// # Errors
+    /// When the rename fails; the roll-back is then done once more, and finds nothing to do.
+    pub fn undo(&mut self) -> Result<(), JournalError> {
+        self.become_of(State::Undone, "end")
     }
 
     /// Notes that the run has come to its end.
@@ -374,14 +407,10 @@ impl Journal {
     }
 
     fn become_of(&mut self, state: State, action: &'static str) -> Result<(), JournalError> {
-        let path = self.path();
-        disk::rename(&path, &self.directory.join(state.file_name())).map_err(|source| {
-            JournalError {
-                action,
-                path,
-                source,
-            }
-        })?;
+        if let (Some(path), Some(directory)) = (self.path(), &self.directory) {
+            let new = directory.join(state.file_name());
+            disk::rename(&path, &new).map_err(failed(action, path))?;
+        }
         self.state = state;
         Ok(())
     }
@@ -391,16 +420,42 @@ impl Journal {
     /// # Errors
     /// When it cannot be removed; the next run then looks at it once more.
     pub fn remove(&self) -> Result<(), JournalError> {
-        disk::remove_file(&self.path()).map_err(|source| JournalError {
-            action: "remove",
-            path: self.path(),
-            source,
-        })
+        match self.path() {
+            None => Ok(()),
+            Some(path) => disk::remove_file(&path).map_err(failed("remove", path)),
+        }
     }
 
-    fn path(&self) -> PathBuf {
-        self.directory.join(self.state.file_name())
+    fn path(&self) -> Option<PathBuf> {
+        let directory = self.directory.as_ref()?;
+        Some(directory.join(self.state.file_name()))
     }
+}
+
+fn failed<E: Into<io::Error>>(
+    action: &'static str,
+    path: PathBuf,
+) -> impl FnOnce(E) -> JournalError {
+    move |error| JournalError {
+        action,
+        path,
+        source: error.into(),
+    }
+}
+
+/// Reads a journal, where there is one.
+fn read(path: &Path) -> Result<Option<Record>, JournalError> {
+    let parsed = match disk::read(path) {
+        Ok(json) => serde_json::from_slice::<Record>(&json).map_err(io::Error::from),
+        Err(error) if is_absent(&error) => return Ok(None),
+        Err(error) => Err(error),
+    };
+    match parsed {
+        Ok(record) if record.version == VERSION => Ok(Some(record)),
+        Ok(_) => Err(io::Error::other("it is of another version of this program")),
+        Err(error) => Err(error),
+    }
+    .map_err(failed("read", path.to_path_buf()))
 }
 
 /// Writes the record to a file that must not exist, and to the disk.

@@ -21,14 +21,16 @@ use super::journal::{
 };
 use super::place::{Place, kept_name};
 use super::torn;
-use super::undo_log::open_regular;
+use super::undo_log::{open_regular, reserved};
 
 /// What an earlier run has left, and what was made of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recovered {
-    /// Its reply was applied in part, or did not reach the disk whole; the tree is as it was before.
+    /// It was cut short while it changed files; the tree is as it was before that.
     RolledBack,
-    /// Its reply was applied as a whole; the tree is the new one.
+    /// What it changed did not reach the disk whole; the tree is as it was before that.
+    Torn,
+    /// It was cut short when all files were changed; the tree is the new one.
     Completed,
 }
 
@@ -61,19 +63,41 @@ pub enum RecoverError {
 pub fn recover(tree: Tree<'_>) -> Result<Option<Recovered>, RecoverError> {
     let mut recovered = None;
     // One application may be under way while the one before it is not on the disk for good yet.
-    while let Some((journal, record)) = Journal::find(tree.journal)? {
+    while let Some((mut journal, record)) = Journal::find(tree.journal)? {
         let root = Root::open(tree.root).map_err(failed("."))?;
         let found = match journal.state() {
             State::Armed => {
-                roll_back(&root, &record)?;
+                roll_back(&root, &record, &mut journal)?;
                 Some(Recovered::RolledBack)
             }
-            state => finish(tree, &root, &record, state)?,
+            State::Undone => {
+                remove_all_staged(&root, &record)?;
+                Some(Recovered::RolledBack)
+            }
+            State::Installed | State::Ended => finish(tree, &root, &record, &journal)?,
         };
+        if let Some(folder) = &record.folder {
+            // What kept room for a run that was cut short.
+            let _ = std::fs::remove_file(reserved(tree.root, folder));
+        }
         journal.remove()?;
         recovered = recovered.or(found);
     }
     Ok(recovered)
+}
+
+/// As [`recover`], for a run that has not ended since its last application: no power cut can have come
+/// between.
+pub(super) fn settle(tree: Tree<'_>) -> Result<(), RecoverError> {
+    if let Some((journal, record)) = Journal::find(tree.journal)?
+        && matches!(journal.state(), State::Installed | State::Ended)
+    {
+        let root = Root::open(tree.root).map_err(failed("."))?;
+        remove_leftovers(&root, &record)?;
+        flush(&root, &record, &AtomicBool::new(false))?;
+        journal.remove()?;
+    }
+    recover(tree).map(drop)
 }
 
 /// Brings an application whose tree counts to its end; or undoes it, where a power cut has torn it.
@@ -81,16 +105,16 @@ fn finish(
     tree: Tree<'_>,
     root: &Root,
     record: &Record,
-    state: State,
+    journal: &Journal,
 ) -> Result<Option<Recovered>, RecoverError> {
     // What was replaced is kept elsewhere too.
     remove_leftovers(root, record)?;
-    if torn::is_torn(root, record)? {
-        torn::undo(tree, root, record)?;
-        return Ok(Some(Recovered::RolledBack));
+    if torn::is_torn(root, record, journal.installed_at()?)? {
+        torn::undo(tree, root, record, journal.installed_at()?)?;
+        return Ok(Some(Recovered::Torn));
     }
     flush(root, record, &AtomicBool::new(false))?;
-    Ok((state == State::Installed).then_some(Recovered::Completed))
+    Ok((journal.state() == State::Installed).then_some(Recovered::Completed))
 }
 
 pub(super) fn failed<E: Into<io::Error>>(path: &str) -> impl FnOnce(E) -> RecoverError {
@@ -105,7 +129,11 @@ pub(super) fn failed<E: Into<io::Error>>(path: &str) -> impl FnOnce(E) -> Recove
 ///
 /// # Errors
 /// As [`recover`].
-pub(super) fn roll_back(root: &Root, record: &Record) -> Result<(), RecoverError> {
+pub(super) fn roll_back(
+    root: &Root,
+    record: &Record,
+    journal: &mut Journal,
+) -> Result<(), RecoverError> {
     let look = Look {
         root,
         stamp: record.stamp,
@@ -116,18 +144,44 @@ pub(super) fn roll_back(root: &Root, record: &Record) -> Result<(), RecoverError
         match look.at(unit).map_err(failed(&unit.target))? {
             Verdict::Untouched => {}
             Verdict::Back(back) => moves.push((unit, back)),
-            Verdict::Changed => changed.push(format!(
-                "`{}` is neither the old file nor the reply's; the old one is `{}`",
-                unit.target, unit.staged
-            )),
+            Verdict::Changed => changed.push(explain(unit, record)),
         }
     }
     if !changed.is_empty() {
         return Err(RecoverError::Changed(changed));
     }
+    torn::keep(root, record)?;
     for (unit, back) in moves.into_iter().rev() {
         put_back(root, unit, back).map_err(failed(&unit.target))?;
     }
+    journal.undo()?;
+    remove_all_staged(root, record)
+}
+
+/// Where the versions of a file lie that stands in the way of a roll-back.
+fn explain(unit: &RecordedUnit, record: &Record) -> String {
+    let RecordedUnit {
+        target,
+        staged,
+        change,
+    } = unit;
+    let log = match &record.folder {
+        Some(folder) => format!("; the reply is in `{folder}`"),
+        None => String::new(),
+    };
+    match change {
+        Change::Create { .. } | Change::CreateDirectory { .. } => {
+            format!("`{target}`, which was not there before, is not as the reply made it{log}")
+        }
+        Change::Replace { .. } | Change::Remove { .. } => {
+            format!(
+                "`{target}` is neither the old file nor the reply's; the old one is `{staged}`{log}"
+            )
+        }
+    }
+}
+
+fn remove_all_staged(root: &Root, record: &Record) -> Result<(), RecoverError> {
     for unit in &record.units {
         remove_staged(root, unit).map_err(failed(&unit.staged))?;
     }
@@ -148,7 +202,15 @@ pub(super) fn remove_leftovers(root: &Root, record: &Record) -> Result<(), Recov
     for directory in &record.directories {
         match remove_at(root, directory, AtFlags::REMOVEDIR) {
             // Something else is in it, or it is no directory any more: it is somebody else's.
-            Ok(()) | Err(Errno::NOTEMPTY | Errno::EXIST | Errno::NOTDIR | Errno::BUSY) => {}
+            Ok(())
+            | Err(
+                Errno::NOTEMPTY
+                | Errno::EXIST
+                | Errno::NOTDIR
+                | Errno::BUSY
+                | Errno::LOOP
+                | Errno::XDEV,
+            ) => {}
             Err(errno) => return Err(failed(directory)(errno)),
         }
     }

@@ -10,12 +10,26 @@ use std::os::fd::AsFd as _;
 use rustix::fs::fstat;
 use rustix::io::Errno;
 
-use super::apply::{self, Durability, New, Step, Tree};
+use super::apply::{self, Durability, Journalling, New, Step, Tree, Whole};
 use super::beneath::{Root, split};
-use super::journal::{Change, Digest, Old, Record, Stamp, modified};
+use super::disk::linkat;
+use super::journal::{Change, Digest, Old, Record, Stamp, changed, modified};
 use super::recovery::{RecoverError, failed};
 use super::undo_log::{Before, open_regular};
 use super::verify::Present;
+use crate::project::CONFIG;
+
+/// No time is later.
+const FOR_EVER: Stamp = (i64::MAX, i64::MAX);
+
+/// When the new files of an application were written.
+#[derive(Clone, Copy)]
+struct Written {
+    /// What every one of them says of when it was last written to.
+    stamp: Stamp,
+    /// What was changed later than this, was changed by somebody else, whatever it says.
+    until: Stamp,
+}
 
 /// What has become of a new file.
 enum Fate {
@@ -29,12 +43,16 @@ enum Fate {
     Gone,
 }
 
-/// Whether a file is not as the reply asked for, although nobody has changed it.
-pub fn is_torn(root: &Root, record: &Record) -> Result<bool, RecoverError> {
+/// Whether a file is not as the reply asked for, although nobody has changed it since `installed`.
+pub fn is_torn(root: &Root, record: &Record, installed: Stamp) -> Result<bool, RecoverError> {
+    let written = Written {
+        stamp: record.stamp,
+        until: installed,
+    };
     let files = record.new_files();
     let looked = apply::in_parallel(files.len(), |share| {
         for (path, new) in &files[share] {
-            let fate = fate(root, path, *new, record.stamp).map_err(failed(path))?;
+            let fate = fate(root, path, *new, written).map_err(failed(path))?;
             if matches!(fate, Fate::Torn(_)) {
                 return Ok(true);
             }
@@ -45,14 +63,58 @@ pub fn is_torn(root: &Root, record: &Record) -> Result<bool, RecoverError> {
     Ok(torn?.contains(&true))
 }
 
+/// Keeps what is torn, as far as there is anything of it: should it be somebody's work after all, it is
+/// not lost. It may hold a key, and so lies beside the keys.
+pub fn keep(root: &Root, record: &Record) -> Result<(), RecoverError> {
+    let written = Written {
+        stamp: record.stamp,
+        until: FOR_EVER,
+    };
+    let mut vault = None;
+    for (number, (path, new)) in record.new_files().iter().enumerate() {
+        let fate = fate(root, path, *new, written).map_err(failed(path))?;
+        if !matches!(fate, Fate::Torn(_)) {
+            continue;
+        }
+        let (parent, name) = split(path);
+        let run = record
+            .folder
+            .as_deref()
+            .map_or("run", |folder| split(folder).1);
+        let vault = match &mut vault {
+            Some(vault) => vault,
+            none => {
+                let kept = root.ensure_directory_of_ours(&format!("{CONFIG}/torn/{run}"));
+                none.insert(kept.map_err(failed("agent-config/torn"))?)
+            }
+        };
+        let directory = root.directory(parent).map_err(failed(path))?;
+        match linkat(directory, name, vault, &number.to_string()) {
+            // A recovery that was cut short has done so already.
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(errno) => return Err(failed(path)(errno)),
+        }
+    }
+    Ok(())
+}
+
 /// Puts everything back.
-pub fn undo(tree: Tree<'_>, root: &Root, record: &Record) -> Result<(), RecoverError> {
+pub fn undo(
+    tree: Tree<'_>,
+    root: &Root,
+    record: &Record,
+    installed: Stamp,
+) -> Result<(), RecoverError> {
+    let written = Written {
+        stamp: record.stamp,
+        until: installed,
+    };
     let paths = Paths::of(record);
     let mut steps = Vec::new();
     let mut changed = Vec::new();
     for (path, new, old) in &paths.all {
         let fate = match new {
-            Some(new) => fate(root, path, *new, record.stamp),
+            Some(new) => fate(root, path, *new, written),
             None => fate_of_removed(root, path),
         };
         let before = old.and_then(|old| old.kept.as_ref());
@@ -68,8 +130,14 @@ pub fn undo(tree: Tree<'_>, root: &Root, record: &Record) -> Result<(), RecoverE
     if !changed.is_empty() {
         return Err(RecoverError::Changed(changed));
     }
+    keep(root, record)?;
     steps.sort_by_key(|step| step.path);
-    let undone = apply::take(tree, &steps, paths.directories, None, Durability::AtOnce);
+    let whole = Whole {
+        steps: &steps,
+        directories: paths.directories.clone(),
+        durability: Durability::AtOnce,
+    };
+    let undone = apply::take(tree, &whole, None, Journalling::On);
     let undone = undone.map_err(|error| RecoverError::Torn(Box::new(error)))?;
     undone.left.map_or(Ok(()), Err)
 }
@@ -132,7 +200,7 @@ impl<'r> Paths<'r> {
     }
 }
 
-fn fate(root: &Root, path: &str, new: Digest, stamp: Stamp) -> io::Result<Fate> {
+fn fate(root: &Root, path: &str, new: Digest, written: Written) -> io::Result<Fate> {
     let (parent, name) = split(path);
     let directory = match root.directory(parent) {
         Ok(directory) => directory,
@@ -147,7 +215,7 @@ fn fate(root: &Root, path: &str, new: Digest, stamp: Stamp) -> io::Result<Fate> 
     let present = Present::of(&stat);
     Ok(if new.is_of(file)? {
         Fate::Whole(present)
-    } else if modified(&stat) == stamp {
+    } else if modified(&stat) == written.stamp && changed(&stat) <= written.until {
         Fate::Torn(present)
     } else {
         Fate::Changed
@@ -156,7 +224,11 @@ fn fate(root: &Root, path: &str, new: Digest, stamp: Stamp) -> io::Result<Fate> 
 
 fn fate_of_removed(root: &Root, path: &str) -> io::Result<Fate> {
     // Any content is somebody else's.
-    fate(root, path, Digest::of(b""), Stamp::default()).map(|fate| match fate {
+    let never = Written {
+        stamp: Stamp::default(),
+        until: Stamp::default(),
+    };
+    fate(root, path, Digest::of(b""), never).map(|fate| match fate {
         Fate::Gone => Fate::Gone,
         _ => Fate::Changed,
     })

@@ -10,13 +10,13 @@ use std::os::fd::AsFd as _;
 use rustix::fs::fstat;
 use rustix::io::Errno;
 
-use super::apply::{self, Applied, ApplyError, Durability, New, Step, Tree};
+use super::apply::{self, Applied, ApplyError, Durability, Journalling, New, Step, Tree, Whole};
 use super::beneath::{Directory, Root, split};
 use super::disk::statat;
 use super::journal::Digest;
 use super::recovery::{self, RecoverError};
 use super::spelling;
-use super::undo_log::{Changes, FileChange, UndoLog, kept_path, open_regular};
+use super::undo_log::{Before, Changes, FileChange, UndoLog, kept_path, open_regular};
 use super::verify::Present;
 use crate::record::EditsRecord;
 
@@ -56,7 +56,7 @@ pub struct Undone {
 }
 
 /// Undoes the `changes` of the run in `folder`, relative to the root. What that replaces is kept in
-/// `undo_log`.
+/// `undo_log`, if there is one.
 ///
 /// # Errors
 /// When a file has changed since, or anything fails; the tree is then as it was.
@@ -64,9 +64,40 @@ pub fn undo(
     tree: Tree<'_>,
     folder: &str,
     changes: &Changes,
-    undo_log: &mut UndoLog<'_>,
+    undo_log: Option<&mut UndoLog<'_>>,
 ) -> Result<Undone, UndoError> {
-    recovery::recover(tree)?;
+    undo_with(tree, folder, changes, undo_log, Journalling::On)
+}
+
+/// The same without leaving a trace: the last resort on a disk that takes no more. A kill would leave it
+/// half done.
+///
+/// # Errors
+/// As [`undo`].
+pub fn undo_unrecorded(
+    tree: Tree<'_>,
+    folder: &str,
+    changes: &Changes,
+) -> Result<Undone, UndoError> {
+    undo_with(tree, folder, changes, None, Journalling::Off)
+}
+
+/// Whether there is anything to undo.
+///
+/// # Errors
+/// As [`undo`].
+pub fn is_undone(tree: Tree<'_>, folder: &str, changes: &Changes) -> Result<bool, UndoError> {
+    inverse(tree, folder, changes).map(|(steps, _)| steps.is_empty())
+}
+
+fn undo_with(
+    tree: Tree<'_>,
+    folder: &str,
+    changes: &Changes,
+    undo_log: Option<&mut UndoLog<'_>>,
+    journalling: Journalling,
+) -> Result<Undone, UndoError> {
+    recovery::settle(tree)?;
     let (steps, edits) = inverse(tree, folder, changes)?;
     if steps.is_empty() {
         return Ok(Undone {
@@ -74,14 +105,12 @@ pub fn undo(
             applied: None,
         });
     }
-    let directories = changes.directories.iter().rev().cloned().collect();
-    let applied = apply::take(
-        tree,
-        &steps,
-        directories,
-        Some(undo_log),
-        Durability::AtOnce,
-    )?;
+    let whole = Whole {
+        steps: &steps,
+        directories: changes.directories.iter().rev().cloned().collect(),
+        durability: Durability::AtOnce,
+    };
+    let applied = apply::take(tree, &whole, undo_log, journalling)?;
     Ok(Undone {
         edits,
         applied: Some(applied),
@@ -99,16 +128,18 @@ fn inverse<'c>(
     let mut steps = Vec::new();
     let mut edits = EditsRecord::default();
     let mut changed = Vec::new();
+    // The log lies where a build may have written to it.
+    let mut paths = changes.files.keys().chain(&changes.directories);
+    if let Some(path) = paths.find(|path| spelling::broken_rule(path).is_some()) {
+        return Err(UndoError::Damaged(path.clone()));
+    }
     for (path, change) in &changes.files {
-        // The log lies where a build may have written to it.
-        if spelling::broken_rule(path).is_some() {
-            return Err(UndoError::Damaged(path.clone()));
-        }
         let now = State::of(&root, &mut directory, path).map_err(failed(path))?;
-        if now.is(change.before.as_ref().map(|before| before.digest)) {
+        let content_before = change.before.as_ref().map(|before| before.digest);
+        if now.is(content_before) && now.has_mode_of(change.before.as_ref()) {
             continue;
         }
-        if !change.after.iter().any(|after| now.is(*after)) {
+        if !now.is(content_before) && !change.after.iter().any(|after| now.is(*after)) {
             changed.push(explain(path, folder, change));
             continue;
         }
@@ -183,6 +214,13 @@ impl State {
             Self::Nothing => wanted.is_none(),
             Self::File(_, digest) => wanted == Some(*digest),
             Self::SomethingElse => false,
+        }
+    }
+
+    fn has_mode_of(&self, before: Option<&Before>) -> bool {
+        match (self, before) {
+            (Self::File(present, _), Some(before)) => present.mode == before.mode,
+            _ => true,
         }
     }
 

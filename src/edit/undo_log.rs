@@ -2,8 +2,10 @@
 //! replaced or removed, and what is there since.
 //!
 //! Writes below the run's folder: `replaced/N`, a file each, and `changes.json`, which says what they
-//! are. A file that holds an API key is kept beside the keys instead. Guarantees that the bytes are kept
-//! before they are replaced, and that no link that somebody planted is followed.
+//! are; and while the run goes on, a file that keeps room on the disk for taking its edits back. A file
+//! that holds an API key is kept beside the keys instead, and so is `changes.json` where a path holds
+//! one. Guarantees that the bytes are kept before they are replaced, and that no link that somebody
+//! planted is followed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -92,10 +94,10 @@ pub struct Changes {
 
 /// The undo log of a run could not be read.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot read `{path}`: {source}")]
+#[error("cannot read `{}`: {source}", .path.display())]
 pub struct UndoLogError {
-    /// The file, relative to the root.
-    pub path: String,
+    /// The file.
+    pub path: PathBuf,
     /// The cause.
     pub source: io::Error,
 }
@@ -108,6 +110,10 @@ pub struct UndoLog<'r> {
     folder: String,
     redactor: &'r Redactor,
     changes: Changes,
+    /// The same before what was noted last.
+    previous: Changes,
+    /// Whether a path holds a key.
+    beside_keys: bool,
     /// How many files are kept.
     kept: u32,
 }
@@ -120,12 +126,17 @@ impl<'r> UndoLog<'r> {
             root: root.to_path_buf(),
             folder: folder.to_owned(),
             redactor,
-            changes: Changes {
-                schema: SCHEMA,
-                ..Changes::default()
-            },
+            changes: Changes::none(),
+            previous: Changes::none(),
+            beside_keys: false,
             kept: 0,
         }
+    }
+
+    /// The run's folder, relative to the root.
+    #[must_use]
+    pub fn folder(&self) -> &str {
+        &self.folder
     }
 
     /// What the run has changed.
@@ -241,6 +252,9 @@ impl<'r> UndoLog<'r> {
         stamp: Stamp,
         directories: impl IntoIterator<Item = String>,
     ) -> Result<(), ApplyError> {
+        self.previous = self.changes.clone();
+        let holds_key = |path: &str| self.redactor.find(path).next().is_some();
+        self.beside_keys |= steps.iter().any(|step| holds_key(step.path));
         for ((step, before), digest) in steps.iter().zip(kept).zip(digests) {
             let change = self
                 .changes
@@ -255,7 +269,36 @@ impl<'r> UndoLog<'r> {
         }
         self.changes.directories.extend(directories);
         self.save()
+            .and_then(|size| self.reserve(size))
             .map_err(failed("write", format!("{}/{CHANGES}", self.folder)))
+    }
+
+    /// Takes back what was noted last: it was not done. Where that cannot be written down, the file says
+    /// too much, which undoing finds out by itself.
+    pub(super) fn retract(&mut self) {
+        self.changes = std::mem::replace(&mut self.previous, Changes::none());
+        if self.changes.files.is_empty() {
+            let _ = disk::remove_file(&self.file());
+        } else {
+            let _ = self.save();
+        }
+    }
+
+    /// Keeps room on the disk for the journal and the log of taking it all back.
+    fn reserve(&self, size: usize) -> io::Result<()> {
+        const LEAST: usize = 64 << 10;
+        self.release();
+        let file = disk::create_new(&self.reserved())?;
+        disk::allocate(&file, (3 * size).max(LEAST))
+    }
+
+    /// Gives that room free.
+    pub fn release(&self) {
+        let _ = std::fs::remove_file(self.reserved());
+    }
+
+    fn reserved(&self) -> PathBuf {
+        reserved(&self.root, &self.folder)
     }
 
     /// Looks what a build has made of the files that the run has changed, and notes that too: it is
@@ -270,19 +313,47 @@ impl<'r> UndoLog<'r> {
         for (path, change) in &mut self.changes.files {
             news |= change.look(&root, &mut directory, path)?;
         }
-        if news { self.save() } else { Ok(()) }
+        if news { self.save().map(drop) } else { Ok(()) }
     }
 
-    fn save(&self) -> io::Result<()> {
-        let path = self.root.join(&self.folder).join(CHANGES);
-        disk::replace(&path, |file| {
-            let mut out = self.redactor.writer(io::BufWriter::new(file));
-            serde_json::to_writer(&mut out, &self.changes)?;
-            out.write_all(b"\n")?;
-            out.finish()?;
-            Ok(())
-        })
+    /// Writes it down, and to the disk: without it, what was kept has no names. Gives its size in bytes.
+    fn save(&self) -> io::Result<usize> {
+        if self.beside_keys {
+            let root = Root::open(&self.root)?;
+            root.ensure_directory_of_ours(&vault(&self.folder, true))?;
+        }
+        let mut json = serde_json::to_vec(&self.changes)?;
+        json.push(b'\n');
+        disk::replace(&self.file(), |file| {
+            disk::write_all(file, &json)?;
+            disk::sync(file)
+        })?;
+        Ok(json.len())
     }
+
+    fn file(&self) -> PathBuf {
+        if self.beside_keys {
+            // It may have been written beside the others before.
+            let _ = std::fs::remove_file(self.root.join(&self.folder).join(CHANGES));
+            self.root.join(vault(&self.folder, true)).join(CHANGES)
+        } else {
+            self.root.join(&self.folder).join(CHANGES)
+        }
+    }
+}
+
+impl Changes {
+    fn none() -> Self {
+        Self {
+            schema: SCHEMA,
+            ..Self::default()
+        }
+    }
+}
+
+/// The file that keeps room on the disk while the run in `folder` goes on.
+pub(super) fn reserved(root: &Path, folder: &str) -> PathBuf {
+    root.join(folder).join(".reserved")
 }
 
 impl FileChange {
@@ -300,7 +371,7 @@ impl FileChange {
             .and_then(|directory| statat(directory, name));
         let known = self.after.len();
         match stat {
-            Err(Errno::NOENT) => self.add(None),
+            Err(Errno::NOENT | Errno::NOTDIR) => self.add(None),
             Err(errno) => return Err(errno.into()),
             Ok(stat) if modified(&stat) == self.stamp => {}
             Ok(_) => {
@@ -327,26 +398,36 @@ pub(super) fn open_regular(directory: BorrowedFd<'_>, name: &str) -> io::Result<
     }
 }
 
+/// Where the undo log of the run in `folder` lies, if it has one.
+#[must_use]
+pub fn locate(root: &Path, folder: &str) -> Option<PathBuf> {
+    let places = [root.join(folder), root.join(vault(folder, true))];
+    places
+        .map(|place| place.join(CHANGES))
+        .into_iter()
+        .find(|path| path.symlink_metadata().is_ok_and(|found| found.is_file()))
+}
+
 /// Reads the undo log of the run in `folder`, relative to the root; `None` where it has none.
 ///
 /// # Errors
 /// When it cannot be read, or is not what this program writes.
 pub fn read(root: &Path, folder: &str) -> Result<Option<Changes>, UndoLogError> {
-    let path = format!("{folder}/{CHANGES}");
-    let read = || {
-        let json = match disk::read(&root.join(&path)) {
-            Ok(json) => json,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(error),
-        };
+    let Some(path) = locate(root, folder) else {
+        return Ok(None);
+    };
+    let parse = |json: Vec<u8>| {
         let changes: Changes = serde_json::from_slice(&json)?;
         if changes.schema == SCHEMA {
-            Ok(Some(changes))
+            Ok(changes)
         } else {
             Err(io::Error::other("it is of another version of this program"))
         }
     };
-    read().map_err(|source| UndoLogError { path, source })
+    match disk::read(&path).and_then(parse) {
+        Ok(changes) => Ok(Some(changes)),
+        Err(source) => Err(UndoLogError { path, source }),
+    }
 }
 
 /// The path of the file that keeps these bytes of the run in `folder`, relative to the root.

@@ -207,10 +207,14 @@ fn put_in_order(context: &Context<'_>) -> Result<Option<&'static str>, Error> {
     }
     Ok(recovered.map(|recovered| match recovered {
         Recovered::RolledBack => {
-            "an earlier run was cut short while it applied a reply: the tree is as it was before"
+            "an earlier command was cut short while it changed files: the tree is as it was before that"
+        }
+        Recovered::Torn => {
+            "what an earlier command changed did not reach the disk whole: the tree is as it was before \
+             that; what was there of it lies in `agent-config/torn`"
         }
         Recovered::Completed => {
-            "an earlier run was cut short after it applied a reply: the tree is the new one"
+            "an earlier command was cut short after it changed files: the tree is the new one"
         }
     }))
 }

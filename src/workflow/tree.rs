@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::Context;
 use super::run::{Run, joined};
 use crate::edit::apply::{Applied, apply};
-use crate::edit::undo::{UndoError, Undone, undo};
+use crate::edit::undo::{UndoError, Undone, undo, undo_unrecorded};
 use crate::edit::undo_log::{Changes, UndoLog};
 use crate::edit::{VerifiedEdits, recovery::RecoverError};
 use crate::error::Error;
@@ -116,7 +116,13 @@ impl<'c> RunTree<'c> {
     pub fn put_back(&mut self, run: &mut Run<'_>) {
         let changes = self.undo_log.changes().clone();
         let folder = self.folder.clone();
-        match self.undo(run, &folder, &changes) {
+        self.undo_log.release();
+        // What failed once may work now. Where the disk takes nothing more, it goes without a trace of it.
+        let undone = self
+            .undo(run, &folder, &changes)
+            .or_else(|_| self.undo(run, &folder, &changes))
+            .or_else(|_| self.undo_unrecorded(&folder, &changes));
+        match undone {
             Ok(edits) if edits == EditsRecord::default() => {}
             Ok(edits) => {
                 run.record.tree = TreeState::PutBack;
@@ -134,7 +140,7 @@ impl<'c> RunTree<'c> {
         changes: &Changes,
     ) -> Result<EditsRecord, UndoError> {
         let tree = self.context.tree(&self.journal);
-        let Undone { edits, applied } = undo(tree, folder, changes, &mut self.undo_log)?;
+        let Undone { edits, applied } = undo(tree, folder, changes, Some(&mut self.undo_log))?;
         if let Some(applied) = applied {
             warn_of_leftovers(run, &applied);
             match applied.flush(self.context.project.root(), &AtomicBool::new(false)) {
@@ -149,9 +155,15 @@ impl<'c> RunTree<'c> {
         Ok(edits)
     }
 
+    fn undo_unrecorded(&self, folder: &str, changes: &Changes) -> Result<EditsRecord, UndoError> {
+        let tree = self.context.tree(&self.journal);
+        undo_unrecorded(tree, folder, changes).map(|undone| undone.edits)
+    }
+
     /// Notes that the run has come to its end. Should that fail, the next run takes this one for cut
     /// short, and says that its reply was applied as a whole; so it was.
     pub fn end(self) {
+        self.undo_log.release();
         let _ = self.applied.map(Applied::end);
     }
 }

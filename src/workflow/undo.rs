@@ -1,17 +1,19 @@
 //! Undo: puts the project back as it was before a run.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use super::run::{Names, Run};
 use super::tree::RunTree;
 use super::{Context, Failure, Outcome, ready};
+use crate::edit::undo::is_undone;
 use crate::edit::undo_log::{self, Changes};
 use crate::error::Error;
 use crate::record::{EditsRecord, TreeState};
 use crate::report::Event;
-use crate::run_files::{CHANGES, LOGS};
+use crate::run_files::LOGS;
 
 const NAMES: Names = Names {
     record: "undo",
@@ -27,6 +29,14 @@ pub enum NoSuchRun {
     /// No run has changed anything.
     #[error("no run in `logs` has changed anything")]
     NoRun,
+    /// The runs could not be looked through.
+    #[error("cannot read `{}`: {source}", .path.display())]
+    Unreadable {
+        /// The folder.
+        path: PathBuf,
+        /// The system's word.
+        source: io::Error,
+    },
 }
 
 /// Undoes `run`, by the path or the name of its folder; or the last one that changed anything and is no
@@ -103,20 +113,56 @@ fn find(context: &Context<'_>, name: &Path) -> Result<String, Error> {
     }
 }
 
-/// The last run that changed anything, undoing left out.
+/// The last run that changed anything, undoing left out. A run whose changes are gone, but were not
+/// undone by an undo, has changed nothing: it was rolled back, or took its edits back itself.
 fn last(context: &Context<'_>) -> Result<String, Error> {
-    let entries = fs::read_dir(context.project.logs()).map_err(|_| NoSuchRun::NoRun)?;
-    let runs = entries.filter_map(|entry| {
-        let entry = entry.ok()?;
-        let name = entry.file_name().to_str()?.to_owned();
-        let changed = entry.path().join(CHANGES).metadata().ok()?.modified();
-        Some((changed.unwrap_or(SystemTime::UNIX_EPOCH), name))
-    });
-    let (_, name) = runs
-        .filter(|(_, name)| !is_undo(name))
-        .max()
-        .ok_or(NoSuchRun::NoRun)?;
-    Ok(format!("{LOGS}/{name}"))
+    let root = context.project.root();
+    let journal = context.project.journal_directory();
+    let mut undone_since = false;
+    for name in newest_first(context)? {
+        if is_undo(&name) {
+            undone_since = true;
+            continue;
+        }
+        let folder = format!("{LOGS}/{name}");
+        let Some(changes) = undo_log::read(root, &folder)? else {
+            continue;
+        };
+        let is_gone = matches!(
+            is_undone(context.tree(&journal), &folder, &changes),
+            Ok(true)
+        );
+        if undone_since || !is_gone {
+            return Ok(folder);
+        }
+    }
+    Err(NoSuchRun::NoRun.into())
+}
+
+/// The names of the runs that have an undo log.
+fn newest_first(context: &Context<'_>) -> Result<Vec<String>, Error> {
+    let unreadable = |source| NoSuchRun::Unreadable {
+        path: context.project.logs(),
+        source,
+    };
+    let entries = match fs::read_dir(context.project.logs()) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(unreadable(error).into()),
+    };
+    let mut runs = Vec::new();
+    for entry in entries {
+        let name = entry.map_err(unreadable)?.file_name();
+        let Some(name) = name.to_str() else {
+            continue;
+        };
+        if let Some(log) = undo_log::locate(context.project.root(), &format!("{LOGS}/{name}")) {
+            let written = log.metadata().and_then(|found| found.modified());
+            runs.push((written.unwrap_or(SystemTime::UNIX_EPOCH), name.to_owned()));
+        }
+    }
+    runs.sort_by(|a, b| b.cmp(a));
+    Ok(runs.into_iter().map(|(_, name)| name).collect())
 }
 
 /// Whether the folder is that of an undo: `<stamp>-undo`, perhaps with a number behind it.
