@@ -3,9 +3,9 @@
 //! Touches the script's process group and nothing else; what the script prints goes to a writer as
 //! it comes. Guarantees that the run goes on when the script has ended, whoever still holds its
 //! output; that its time is limited; that its process group ends with it; and that it does not see
-//! the variables that hold keys.
+//! the variables that it is not to see.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter, Read as _, Write};
 use std::os::fd::{AsFd as _, BorrowedFd};
@@ -21,7 +21,7 @@ use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid,
 };
 
-use crate::environment::{Clock, hide_keys};
+use crate::environment::Clock;
 use crate::interrupt::{Interrupt, Interrupted, Woken, is_readable_within};
 use crate::sandbox::{Ended, Inside, Sandbox, SandboxProblem};
 
@@ -244,6 +244,8 @@ pub struct BuildScript<'a> {
     pub clock: &'a dyn Clock,
     /// Ends it early.
     pub interrupt: &'a Interrupt,
+    /// The variables that it does not get.
+    pub hidden: &'a [OsString],
     /// What it is shut in, if anything.
     pub sandbox: Option<&'a Sandbox>,
 }
@@ -292,7 +294,7 @@ impl BuildScript<'_> {
         let (reader, writer) = io::pipe().map_err(|source| self.failed(source))?;
         let leader = match self.sandbox {
             Some(sandbox) => {
-                let inside = sandbox.enter(self.interrupt)?;
+                let inside = sandbox.enter(self.interrupt, self.hidden)?;
                 let started = inside.start(PROGRAM, &writer);
                 started.map_err(|source| self.failed(source))?;
                 Leader::Contained {
@@ -314,7 +316,9 @@ impl BuildScript<'_> {
             .stdout(output)
             .stderr(stderr)
             .process_group(0);
-        hide_keys(&mut command);
+        for variable in self.hidden {
+            command.env_remove(variable);
+        }
         // The command holds the pipe's other end: it must be gone before the output is read.
         command.spawn().map_err(|source| self.unfit(source))
     }

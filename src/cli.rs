@@ -28,7 +28,7 @@ Exit codes:
   3  not-ready        the project lacks something, or another run holds it; nothing was sent
   4  model-failed     no whole reply came; nothing of it was applied
   5  reply-rejected   the reply is malformed or names a disallowed path; nothing of it was applied
-  6  local-io         a local read, write or log failed; edits were rolled back
+  6  local-io         a local read, write or log failed; the run's edits were rolled back
   129, 130, 143       interrupted by SIGHUP, SIGINT, SIGTERM; the tree is whole
 
 Environment:

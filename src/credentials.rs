@@ -16,48 +16,83 @@ use crate::secret::Redactor;
 /// A kind of credential, words of which one is in each of its kind, and the whole form. Each is from
 /// its vendor's documentation of its tokens, or of secret scanning.
 #[rustfmt::skip]
-const SHAPES: [(&str, &[&str], &str); 26] = [
-    ("a private key", &["PRIVATE KEY"], r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----"),
+const SHAPES: [(&str, &[&str], &str); 56] = [
+    // A line of its own, or the end of a line in a string: not the mere mention in code that looks for one.
+    ("a private key", &["PRIVATE KEY"], r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----[ \t]*(?:\r?\n|\\[rn]|$)"),
+    ("a private key", &["BEGIN SSH2"], r"---- BEGIN SSH2 (?:ENCRYPTED )?PRIVATE KEY ----"),
+    ("a private key", &["PuTTY-User-Key-File"], r"PuTTY-User-Key-File-[0-9]: "),
     ("an age secret key", &["AGE-SECRET-KEY-1"], r"AGE-SECRET-KEY-1[0-9A-Z]{58}"),
-    ("an AWS access key", &["AKIA", "ASIA"], r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b"),
+    ("an AWS access key", &["AKIA", "ASIA"], r"(?:AKIA|ASIA)[0-9A-Z]{16}\b"),
+    ("an AWS secret key", &["aws_secret_access_key", "AWS_SECRET_ACCESS_KEY"], r#"(?i:aws_secret_access_key)["']?\s*[=:]\s*["']?[0-9A-Za-z/+]{40}(?:[^0-9A-Za-z/+=]|$)"#),
     ("a Google API key", &["AIza"], r"\bAIza[0-9A-Za-z_-]{35}"),
     ("a Google OAuth token", &["ya29."], r"\bya29\.[0-9A-Za-z_-]{20,}"),
+    ("a Google refresh token", &["1//0"], r"\b1//0[0-9A-Za-z_-]{40,}"),
     ("a Google OAuth client secret", &["GOCSPX-"], r"\bGOCSPX-[0-9A-Za-z_-]{28}"),
     ("an Azure storage key", &["AccountKey="], r"\bAccountKey=[0-9A-Za-z+/]{86}=="),
     ("an OpenAI key", &["sk-proj-", "sk-svcacct-", "sk-admin-"], r"\bsk-(?:proj|svcacct|admin)-[0-9A-Za-z_-]{20,}"),
-    ("an OpenAI key", &["T3BlbkFJ"], r"\bsk-[0-9A-Za-z]{20}T3BlbkFJ[0-9A-Za-z]{20}"),
+    ("an OpenAI key", &["sk-"], r"\bsk-[0-9A-Za-z]{48}\b"),
     ("an Anthropic key", &["sk-ant-"], r"\bsk-ant-[0-9a-z]+-[0-9A-Za-z_-]{20,}"),
+    ("an OpenRouter key", &["sk-or-v1-"], r"\bsk-or-v1-[0-9a-f]{64}"),
+    ("a Groq key", &["gsk_"], r"\bgsk_[0-9A-Za-z]{40,}"),
+    ("an xAI key", &["xai-"], r"\bxai-[0-9A-Za-z]{40,}"),
+    ("a Perplexity key", &["pplx-"], r"\bpplx-[0-9A-Za-z]{40,}"),
+    ("a Replicate token", &["r8_"], r"\br8_[0-9A-Za-z]{37}"),
     ("a Hugging Face token", &["hf_"], r"\bhf_[0-9A-Za-z]{34,}"),
     ("a GitHub token", &["ghp_", "gho_", "ghu_", "ghs_", "ghr_"], r"\bgh[pousr]_[0-9A-Za-z]{36,}"),
     ("a GitHub token", &["github_pat_"], r"\bgithub_pat_[0-9A-Za-z_]{22,}"),
-    ("a GitLab token", &["glpat-"], r"\bglpat-[0-9A-Za-z_-]{20,}"),
-    ("a Slack token", &["xox"], r"\bxox[abeoprs]-[0-9A-Za-z-]{10,}"),
+    ("a GitLab token", &["glpat-", "glrt-", "gldt-", "glptt-", "glcbt-", "gloas-"], r"\bgl(?:pat|rt|dt|ptt|cbt|oas)-[0-9A-Za-z_-]{20,}"),
+    ("a Slack token", &["xox", "xapp-"], r"\b(?:xox[abeoprs]|xapp)-[0-9A-Za-z-]{10,}"),
     ("a Slack webhook", &["hooks.slack.com"], r"https://hooks\.slack\.com/services/T[0-9A-Z]+/B[0-9A-Z]+/[0-9A-Za-z]{20,}"),
-    ("a Stripe key", &["k_live_"], r"\b[rs]k_live_[0-9A-Za-z]{16,}"),
+    ("a Discord webhook", &["/api/webhooks/"], r"https://(?:[a-z]+\.)?discord(?:app)?\.com/api/webhooks/[0-9]{17,}/[0-9A-Za-z_-]{60,}"),
+    ("a Telegram bot's token", &[":AA"], r"\b[0-9]{8,10}:AA[0-9A-Za-z_-]{33}\b"),
+    ("a Stripe key", &["k_live_", "whsec_"], r"\b(?:[rs]k_live_[0-9A-Za-z]{16,}|whsec_[0-9A-Za-z]{32,})"),
+    ("a Square token", &["sq0csp-", "sq0atp-"], r"\bsq0(?:csp|atp)-[0-9A-Za-z_-]{22,}"),
     ("a SendGrid key", &["SG."], r"\bSG\.[0-9A-Za-z_-]{22}\.[0-9A-Za-z_-]{43}"),
     ("a Twilio key", &["SK"], r"\bSK[0-9a-f]{32}\b"),
     ("a Shopify token", &["shpat_", "shpca_", "shppa_", "shpss_"], r"\bshp(?:at|ca|pa|ss)_[0-9a-f]{32}"),
     ("a DigitalOcean token", &["doo_v1_", "dop_v1_", "dor_v1_"], r"\bdo[opr]_v1_[0-9a-f]{64}"),
     ("a Databricks token", &["dapi"], r"\bdapi[0-9a-f]{32}"),
-    ("a HashiCorp Vault token", &["hvs."], r"\bhvs\.[0-9A-Za-z_-]{24,}"),
+    ("a HashiCorp Vault token", &["hvs.", "hvb."], r"\bhv[sb]\.[0-9A-Za-z_-]{24,}"),
+    ("a Terraform token", &[".atlasv1."], r"\b[0-9A-Za-z]{14}\.atlasv1\.[0-9A-Za-z_-]{60,}"),
+    ("a Pulumi token", &["pul-"], r"\bpul-[0-9a-f]{40}"),
+    ("a Doppler token", &["dp.pt.", "dp.st."], r"\bdp\.[ps]t\.[0-9A-Za-z._-]{40,}"),
+    ("a Grafana token", &["glsa_", "glc_eyJ"], r"\b(?:glsa_[0-9A-Za-z]{32}_|glc_eyJ[0-9A-Za-z+/]{32})"),
+    ("a New Relic key", &["NRAK-"], r"\bNRAK-[0-9A-Z]{27}"),
+    ("a Sentry token", &["sntrys_", "sntryu_"], r"\bsntry[su]_[0-9A-Za-z_+/=-]{40,}"),
+    ("an Atlassian token", &["ATATT3x"], r"\bATATT3x[0-9A-Za-z_=-]{60,}"),
+    ("a Linear key", &["lin_api_"], r"\blin_api_[0-9A-Za-z]{32,}"),
+    ("a Postman key", &["PMAK-"], r"\bPMAK-[0-9a-f]{24}-[0-9a-f]{34}"),
+    ("a PlanetScale token", &["pscale_"], r"\bpscale_(?:tkn|oauth|pw)_[0-9A-Za-z_.-]{32,}"),
+    ("a Supabase token", &["sbp_"], r"\bsbp_[0-9a-f]{40}"),
+    ("a Netlify token", &["nfp_"], r"\bnfp_[0-9A-Za-z]{36,}"),
+    ("a Fly.io token", &["FlyV1 fm", "fo1_"], r"(?:FlyV1 fm[12][ar]?_[0-9A-Za-z+/=]{40,}|\bfo1_[0-9A-Za-z_-]{40,})"),
+    ("a Docker Hub token", &["dckr_pat_", "dckr_oat_"], r"\bdckr_[po]at_[0-9A-Za-z_-]{27,}"),
+    ("a 1Password token", &["ops_eyJ"], r"\bops_eyJ[0-9A-Za-z+/_-]{100,}"),
     ("an npm token", &["npm_"], r"\bnpm_[0-9A-Za-z]{36}"),
+    ("an npm token", &["_authToken="], r"_authToken=[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"),
     ("a PyPI token", &["pypi-AgEIcHlwaS5vcmc"], r"\bpypi-AgEIcHlwaS5vcmc[0-9A-Za-z_-]{50,}"),
+    ("a RubyGems key", &["rubygems_"], r"\brubygems_[0-9a-f]{48}"),
     ("a crates.io token", &["cio"], r"\bcio[0-9A-Za-z]{32}\b"),
+    ("a Bitbucket token", &["ATBB", "ATCTT3x"], r"\b(?:ATBB[0-9A-Za-z]{32}|ATCTT3x[0-9A-Za-z_=-]{60,})"),
 ];
 
-/// AWS ends the keys of its documentation like this.
-const EXAMPLE: &str = "EXAMPLE";
+/// Words that stand in placeholders.
+const PLACEHOLDERS: [&str; 4] = ["your", "xxxx", "example-", "placeholder"];
 /// The kind of this project's own keys.
 const OWN_KEY: &str = "an API key of this project";
 
 /// All shapes as one pattern, a group each: one pass over the text finds every one of them.
 static ANY_SHAPE: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    let groups: Vec<String> = SHAPES
+    let groups = SHAPES
         .iter()
-        .map(|(.., shape)| format!("({shape})"))
-        .collect();
-    // They are constants, and a test sees that they compile.
-    Regex::new(&groups.join("|").replace(r"\b", r"(?-u:\b)")).ok()
+        .map(|(.., shape)| match shape.strip_prefix(r"\b") {
+            // An underscore before a token is no part of it.
+            Some(rest) => format!(r"((?:\b|_){rest})"),
+            None => format!("({shape})"),
+        });
+    let all = groups.collect::<Vec<_>>().join("|");
+    // By bytes it is quicker. They are constants, and a test sees that they compile.
+    Regex::new(&all.replace(r"\b", r"(?-u:\b)")).ok()
 });
 
 /// All shapes' words. To look for them first spares most runs the time that the pattern takes to compile.
@@ -114,17 +149,23 @@ pub fn find(file: &'static str, text: &str, redactor: &Redactor) -> Vec<Finding>
         let Some((place, kind)) = which(&found) else {
             continue;
         };
-        let known = own
-            .iter()
-            .any(|own| own.start < place.end && place.start < own.end);
-        if !known && !text[place.clone()].ends_with(EXAMPLE) {
+        let next = own.partition_point(|own| own.end <= place.start);
+        let known = own.get(next).is_some_and(|own| own.start < place.end);
+        if !known && is_plausible(&text[place.clone()]) {
             places.push((place.start, kind));
         }
     }
     places.sort_unstable();
+    let is_secret = |name: &str| {
+        let shaped = ANY_SHAPE
+            .as_ref()
+            .is_some_and(|shapes| shapes.is_match(name));
+        shaped || redactor.find(name).next().is_some()
+    };
     let mut lines = Lines::new(text);
     let findings = places.into_iter().map(|(place, kind)| {
         let (line, within) = lines.locate(place);
+        let within = within.filter(|(name, _)| !is_secret(name));
         Finding {
             kind,
             file,
@@ -141,6 +182,17 @@ pub fn find(file: &'static str, text: &str, redactor: &Redactor) -> Vec<Finding>
 fn which(found: &Captures<'_>) -> Option<(Range<usize>, &'static str)> {
     let mut groups = found.iter().skip(1).zip(SHAPES);
     groups.find_map(|(group, (kind, ..))| Some((group?.range(), kind)))
+}
+
+/// Whether this may be a real one: not what documentation puts there, and no long name in code.
+fn is_plausible(token: &str) -> bool {
+    let lower = token.to_ascii_lowercase();
+    let token = lower.trim_start_matches('_');
+    let like_a_name = ["hf_", "cio", "sk-admin-"]
+        .iter()
+        .any(|prefix| token.starts_with(prefix));
+    let has_digit = token.bytes().any(|byte| byte.is_ascii_digit());
+    !PLACEHOLDERS.iter().any(|word| token.contains(word)) && (has_digit || !like_a_name)
 }
 
 /// Tells the lines of places that are asked for in their order.
@@ -160,7 +212,7 @@ impl<'t> Lines<'t> {
             text,
             counted: 0,
             line: 1,
-            within: heading(text).map(|file| (file, 1)),
+            within: heading(text.trim_start_matches('\u{feff}')).map(|file| (file, 1)),
         }
     }
 
@@ -203,44 +255,77 @@ mod tests {
         format!("{prefix}{}", rest.repeat(times))
     }
 
+    #[expect(clippy::too_many_lines, reason = "it is a table")]
     #[test]
     fn every_shape_is_found_by_its_kind_alone() {
         assert!(ANY_SHAPE.is_some());
         for (kind, text) in [
             (
                 "a private key",
-                token("-----BEGIN RSA PRIVATE", " KEY-----", 1),
+                token("-----BEGIN RSA PRIVATE", " KEY-----\n", 1),
             ),
-            ("a private key", token("-----BEGIN PRIVATE", " KEY-----", 1)),
             (
                 "a private key",
-                token("-----BEGIN PGP PRIVATE", " KEY BLOCK-----", 1),
+                token("-----BEGIN PRIVATE", " KEY-----\\nMII", 1),
+            ),
+            (
+                "a private key",
+                token("-----BEGIN PGP PRIVATE", " KEY BLOCK-----\r\n", 1),
+            ),
+            (
+                "a private key",
+                token("---- BEGIN SSH2 ENCRYPTED PRIVATE", " KEY ----", 1),
+            ),
+            (
+                "a private key",
+                token("PuTTY-User-Key-File-2: ", "ssh-rsa", 1),
             ),
             ("an age secret key", token("AGE-SECRET-KEY-1", "Q", 58)),
             ("an AWS access key", token("AKIA", "Q7", 8)),
+            ("an AWS access key", token("AKIA", "IOSFODNN7EXAMPLE", 1)),
+            (
+                "an AWS secret key",
+                token("aws_secret_access_key = ", "a0/+", 10),
+            ),
             ("a Google API key", token("AIza", "Sy_-x", 7)),
             ("a Google OAuth token", token("ya29.", "a0", 12)),
+            ("a Google refresh token", token("1//0", "a0", 24)),
             ("a Google OAuth client secret", token("GOCSPX-", "a0", 14)),
             (
                 "an Azure storage key",
                 token("AccountKey=", "a0", 43) + "==",
             ),
             ("an OpenAI key", token("sk-proj-", "a0", 20)),
-            (
-                "an OpenAI key",
-                token("sk-", "a0", 10) + &token("T3BlbkFJ", "a0", 10),
-            ),
+            ("an OpenAI key", token("sk-", "a0", 24)),
             ("an Anthropic key", token("sk-ant-api03-", "a0", 20)),
+            ("an OpenRouter key", token("sk-or-v1-", "a0", 32)),
+            ("a Groq key", token("gsk_", "a0", 26)),
+            ("an xAI key", token("xai-", "a0", 40)),
+            ("a Perplexity key", token("pplx-", "a0", 24)),
+            ("a Replicate token", token("r8_", "a", 37)),
             ("a Hugging Face token", token("hf_", "a0", 17)),
             ("a GitHub token", token("ghp_", "a0", 18)),
             ("a GitHub token", token("github_pat_", "a0", 41)),
             ("a GitLab token", token("glpat-", "a0", 10)),
+            ("a GitLab token", token("glrt-", "a0", 10)),
             ("a Slack token", token("xoxb-", "12", 10)),
+            ("a Slack token", token("xapp-", "1-A0", 10)),
             (
                 "a Slack webhook",
                 token("https://hooks.slack.com/services/T0/B0/", "a0", 12),
             ),
+            (
+                "a Discord webhook",
+                token(
+                    "https://discord.com/api/webhooks/123456789012345678/",
+                    "a0",
+                    34,
+                ),
+            ),
+            ("a Telegram bot's token", token("123456789:AA", "a-0", 11)),
             ("a Stripe key", token("sk_live_", "a0", 12)),
+            ("a Stripe key", token("whsec_", "a0", 16)),
+            ("a Square token", token("sq0csp-", "a0", 20)),
             (
                 "a SendGrid key",
                 token("SG.", "a0", 11) + &token(".", "a", 43),
@@ -250,14 +335,45 @@ mod tests {
             ("a DigitalOcean token", token("dop_v1_", "a0", 32)),
             ("a Databricks token", token("dapi", "a0", 16)),
             ("a HashiCorp Vault token", token("hvs.", "a0", 12)),
+            (
+                "a Terraform token",
+                token("", "a0", 7) + &token(".atlasv1.", "a0", 33),
+            ),
+            ("a Pulumi token", token("pul-", "a0", 20)),
+            ("a Doppler token", token("dp.pt.", "a0", 22)),
+            ("a Grafana token", token("glsa_", "a0", 16) + "_01234567"),
+            ("a New Relic key", token("NRAK-", "A0B", 9)),
+            ("a Sentry token", token("sntrys_", "a0", 30)),
+            ("an Atlassian token", token("ATATT3x", "a0", 60)),
+            ("a Linear key", token("lin_api_", "a0", 20)),
+            (
+                "a Postman key",
+                token("PMAK-", "a0", 12) + &token("-", "a0", 17),
+            ),
+            ("a PlanetScale token", token("pscale_tkn_", "a0", 20)),
+            ("a Supabase token", token("sbp_", "a0", 20)),
+            ("a Netlify token", token("nfp_", "a0", 20)),
+            ("a Fly.io token", token("FlyV1 fm2_", "a0", 30)),
+            ("a Docker Hub token", token("dckr_pat_", "a-0", 9)),
+            ("a 1Password token", token("ops_eyJ", "a0", 60)),
             ("an npm token", token("npm_", "a0", 18)),
+            (
+                "an npm token",
+                token(
+                    "//x/:_authToken=",
+                    "01234567-0123-0123-0123-0123456789ab",
+                    1,
+                ),
+            ),
             ("a PyPI token", token("pypi-AgEIcHlwaS5vcmc", "a0", 30)),
+            ("a RubyGems key", token("rubygems_", "a0", 24)),
             ("a crates.io token", token("cio", "a0", 16)),
+            ("a Bitbucket token", token("ATBB", "a0", 16)),
         ] {
             for text in [
                 text.clone(),
-                format!("key = \"{text}\";"),
-                format!("\u{fc}={text}\n"),
+                format!("key = \"{text}\n\";"),
+                format!("\u{fc}_{text}\n"),
             ] {
                 assert_eq!(kinds(&text), [kind], "{text}");
             }
@@ -268,7 +384,15 @@ mod tests {
     fn what_only_resembles_one_is_not_found() {
         for text in [
             String::new(),
-            token("AKIA", "IOSFODNN7EXAMPLE", 1),
+            token("ghp_", "x", 36),
+            token("sk-ant-api03-", "your-key-goes-here-", 2),
+            token("hf_", "ModelForConditionalGenerationOutputs", 1),
+            token("cio", "AbstractStreamFactoryImplementation", 1),
+            token("sk-admin-", "dashboard-header-navigation", 1),
+            format!(
+                "s.starts_with(\"{}\")",
+                token("-----BEGIN RSA PRIVATE", " KEY-----", 1)
+            ),
             token("AKIA", "x7", 8),
             token("AKIA", "Q7", 9),
             token("sk-", "short", 1),
@@ -295,6 +419,22 @@ mod tests {
                 "`agent-config/codeRollup.txt`, line 5 (`b.rs`, line 2): an API key of this project",
                 "`agent-config/codeRollup.txt`, line 6 (`b.rs`, line 3): a GitHub token",
             ]
+        );
+    }
+
+    #[test]
+    fn a_heading_that_is_a_credential_is_not_told() {
+        let secret = token("ghp_", "a0", 18);
+        let findings = find(
+            "query.txt",
+            &format!("--- {secret} ---\n{secret}\n"),
+            &Redactor::default(),
+        );
+        assert_eq!(findings.len(), 2);
+        assert!(
+            findings
+                .iter()
+                .all(|finding| !finding.to_string().contains("ghp_"))
         );
     }
 

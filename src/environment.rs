@@ -4,7 +4,6 @@
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, FixedOffset, Local};
@@ -12,13 +11,6 @@ use chrono::{DateTime, FixedOffset, Local};
 /// The variables in which API keys are commonly kept. `build.sh` does not get to see them, and what
 /// they hold is redacted like the keys in `agent-config`.
 pub const KEY_VARIABLES: [&str; 3] = ["GEMINI_API_KEY", "GOOGLE_API_KEY", "OPENAI_API_KEY"];
-
-/// Keeps those variables from a program that is about to be started.
-pub fn hide_keys(command: &mut Command) {
-    for variable in KEY_VARIABLES {
-        command.env_remove(variable);
-    }
-}
 
 /// A snapshot of the environment variables.
 #[derive(Debug, Clone, Default)]
@@ -38,6 +30,15 @@ impl Environment {
             .get(OsStr::new(name))
             .map(OsString::as_os_str)
             .filter(|value| !value.is_empty())
+    }
+
+    /// The names of the variables whose value is such, as far as it is UTF-8.
+    pub fn names_where(&self, such: impl Fn(&str) -> bool) -> Vec<OsString> {
+        let found = self
+            .0
+            .iter()
+            .filter(|(_, value)| value.to_str().is_some_and(&such));
+        found.map(|(name, _)| name.clone()).collect()
     }
 
     /// The first of `names` that is set.

@@ -10,6 +10,7 @@ use crate::interrupt::{Interrupted, Signal};
 use crate::model::{ModelError, RecordingProblem};
 use crate::record::ExitRecord;
 use crate::run_log::LogError;
+use crate::sandbox::SandboxProblem;
 use crate::workflow::{DemoError, NoSuchRun, NotReady, ReportError};
 
 /// How the process ends: the contract's exit codes.
@@ -183,14 +184,17 @@ impl Error {
                 "see that the disk has room and the directory is writable"
             }
             Self::Build(BuildError::Log(_)) => "see that the disk has room",
+            Self::Build(BuildError::Sandbox(SandboxProblem::Moved(_))) => {
+                "look what build.sh did with it, and put it back"
+            }
             Self::Build(BuildError::Sandbox(_)) => "mend the cause, or use `--sandbox auto`",
-            Self::Verify(VerifyError::Io { .. }) => "make it readable",
+            Self::Verify(VerifyError::Io { .. })
+            | Self::NoSuchRun(NoSuchRun::Unreadable { .. }) => "make it readable",
             Self::Build(BuildError::Io { .. }) => "see that the machine can start another process",
             Self::NoSuchRun(NoSuchRun::Missing(_)) => {
                 "name a folder below `logs`, by its path or its name"
             }
             Self::NoSuchRun(NoSuchRun::NoRun) => "there is nothing to undo",
-            Self::NoSuchRun(NoSuchRun::Unreadable { .. }) => "make it readable",
             Self::UndoLog(_) | Self::Undo(UndoError::Damaged(_)) => {
                 "put the files back by hand: `replaced` in the run's folder holds them"
             }

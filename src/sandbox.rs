@@ -7,23 +7,24 @@
 pub mod inside;
 
 use std::ffi::{OsStr, OsString};
-use std::fs;
+use std::fs::{self, File, Metadata};
 use std::io::{self, IoSlice, PipeReader, PipeWriter, Read as _};
 use std::mem::MaybeUninit;
 use std::net::Shutdown;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
+use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use rustix::event::PollFlags;
 use rustix::fs::{Access, access};
+use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
-use crate::environment::hide_keys;
 use crate::interrupt::{Interrupt, Interrupted, Woken, is_readable_within};
 
 /// The program that shuts builds in.
@@ -34,17 +35,24 @@ const TEMPORARY: &str = "/tmp";
 const SET_UP: Duration = Duration::from_secs(10);
 /// How long the kernel may take to end what is in it.
 const TEAR_DOWN: Duration = Duration::from_secs(2);
-/// Through these a process could have others do what it may not.
-const SERVICES: [&str; 6] = [
-    "/run/user",
-    "/run/dbus",
-    "/run/containerd",
-    "/run/podman",
-    "/run/systemd",
-    "/run/docker",
+/// More than any line has.
+const LONGEST_LINE: usize = 4096;
+/// What nothing in a lenient sandbox may do though it is root: look under what is put over the keys, get
+/// at files or memory past their names, change the kernel.
+const FORBIDDEN: [&str; 7] = [
+    "CAP_SYS_ADMIN",
+    "CAP_SYS_PTRACE",
+    "CAP_DAC_READ_SEARCH",
+    "CAP_MKNOD",
+    "CAP_SYS_RAWIO",
+    "CAP_SYS_MODULE",
+    "CAP_SYS_BOOT",
 ];
-/// The same, as sockets of their own.
-const SOCKETS: [&str; 1] = ["/run/docker.sock"];
+/// Directories that are empty, and the build's own, in a strict sandbox. Through the sockets in some of
+/// them a process could have others do what it may not.
+const PRIVATE: [&str; 4] = [TEMPORARY, "/var/tmp", "/dev/shm", "/run"];
+/// What of that programs are run from on NixOS.
+const NIX_SYSTEM: &str = "/run/current-system";
 
 /// How far a build is shut in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,6 +72,9 @@ pub enum SandboxProblem {
     /// It is there, and does not work here.
     #[error("bubblewrap does not work here: {0}")]
     Unusable(String),
+    /// Something is not where it was: what was to be hidden or kept may be somewhere else.
+    #[error("`{}` was moved or replaced while the run went on", .0.display())]
+    Moved(PathBuf),
     /// The system refused something else.
     #[error("bubblewrap cannot be started: {0}")]
     Io(#[from] io::Error),
@@ -81,18 +92,26 @@ pub struct Premises {
     pub keys: PathBuf,
     /// Key files, which may be links to somewhere else.
     pub key_files: Vec<PathBuf>,
-    /// What nothing inside a strict sandbox may write to.
+    /// git's folder, which may be missing.
+    pub git: PathBuf,
+    /// What else nothing inside a strict sandbox may write to.
     pub read_only: Vec<PathBuf>,
 }
 
+/// Which file something is: device, inode, and when it was made, since numbers of inodes are given out
+/// again.
+type Identity = Option<(u64, u64, Option<SystemTime>)>;
+
 /// A way to shut builds in.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Sandbox {
     bwrap: PathBuf,
-    /// This program, to be started inside.
-    program: PathBuf,
+    /// This program, to be started inside. Open, so that it is the same whatever becomes of its path.
+    program: File,
     premises: Premises,
     strictness: Strictness,
+    /// What the premises were at the beginning.
+    identities: Vec<(PathBuf, Identity)>,
 }
 
 impl Sandbox {
@@ -116,12 +135,32 @@ impl Sandbox {
         let Some(bwrap) = bwrap else {
             return Err(SandboxProblem::NotInstalled);
         };
+        let program = File::open(program)?;
+        // It is to be inherited by bwrap, which starts it by its number.
+        fcntl_setfd(&program, FdFlags::empty()).map_err(io::Error::from)?;
         Ok(Self {
             bwrap,
-            program: program.to_path_buf(),
+            program,
+            identities: identities(&premises, strictness),
             premises,
             strictness,
         })
+    }
+
+    /// Sees whether what is to be hidden or kept is still where it was.
+    ///
+    /// # Errors
+    /// When it is not.
+    pub fn check_premises(&self) -> Result<(), SandboxProblem> {
+        let now = identities(&self.premises, self.strictness);
+        match now
+            .iter()
+            .zip(&self.identities)
+            .find(|(now, then)| now != then)
+        {
+            Some(((path, _), _)) => Err(SandboxProblem::Moved(path.clone())),
+            None => Ok(()),
+        }
     }
 
     /// Sees whether it works.
@@ -129,28 +168,36 @@ impl Sandbox {
     /// # Errors
     /// When it does not.
     pub fn try_out(&self, interrupt: &Interrupt) -> Result<(), SandboxProblem> {
-        self.enter(interrupt).map(drop)
+        self.enter(interrupt, &[]).map(drop)
     }
 
-    /// Starts the sandbox, with nothing in it yet.
+    /// Starts the sandbox, with nothing in it yet. The variables in `hidden` are not in its environment.
     ///
     /// # Errors
     /// When it does not work here.
-    pub fn enter(&self, interrupt: &Interrupt) -> Result<Inside, SandboxProblem> {
+    pub fn enter(
+        &self,
+        interrupt: &Interrupt,
+        hidden: &[OsString],
+    ) -> Result<Inside, SandboxProblem> {
+        self.check_premises()?;
         let (line, theirs) = UnixStream::pair()?;
+        line.set_nonblocking(true)?;
         let (mut errors, complaints) = io::pipe()?;
         let mut command = Command::new(&self.bwrap);
         command
             .args(self.arguments())
             .arg("--")
-            .arg(&self.program)
+            .arg(format!("/proc/self/fd/{}", self.program.as_raw_fd()))
             .arg(inside::COMMAND)
             .current_dir(&self.premises.root)
-            .stdin(std::os::fd::OwnedFd::from(theirs))
+            .stdin(OwnedFd::from(theirs))
             .stdout(Stdio::null())
             .stderr(complaints)
             .process_group(0);
-        hide_keys(&mut command);
+        for variable in hidden {
+            command.env_remove(variable);
+        }
         let child = command.spawn()?;
         // It holds the pipe's other end.
         drop(command);
@@ -159,17 +206,11 @@ impl Sandbox {
             line,
             received: Vec::new(),
         };
-        match interrupt.poll(&[inside.line.as_fd()], PollFlags::IN, Some(SET_UP)) {
-            Ok(Woken::Ready) if inside.receive()? == Some(inside::READY.to_owned()) => Ok(inside),
-            Ok(_) => {
-                inside.end();
-                Err(SandboxProblem::Unusable(complaint(&mut errors)))
-            }
-            Err(error) => {
-                interrupt.check()?;
-                Err(error.into())
-            }
+        if inside.greeting(interrupt)? {
+            return Ok(inside);
         }
+        inside.end();
+        Err(SandboxProblem::Unusable(complaint(&mut errors)))
     }
 
     /// bubblewrap's arguments, in the order in which they are carried out.
@@ -178,10 +219,14 @@ impl Sandbox {
         match self.strictness {
             Strictness::Lenient => {
                 list.add("--dev-bind", &["/", "/"]);
+                // What is mounted cannot be renamed.
+                let root = &self.premises.root;
+                list.add("--dev-bind", &[root, root]);
                 list.add("--tmpfs", &[&resolved(&self.premises.keys)]);
                 list.add("--proc", &["/proc"]);
-                // Who is root would otherwise be able to look under what is put over the keys.
-                list.add("--cap-drop", &["CAP_SYS_ADMIN"]);
+                for capability in FORBIDDEN {
+                    list.add("--cap-drop", &[capability]);
+                }
             }
             Strictness::Strict => self.add_strict(&mut list),
         }
@@ -192,7 +237,11 @@ impl Sandbox {
                 list.add("--ro-bind", &[Path::new("/dev/null"), &target]);
             }
         }
+        // The kernel's settings are the whole machine's.
+        list.add("--ro-bind", &["/proc/sys", "/proc/sys"]);
         list.add("--unshare-pid", NOTHING);
+        // Who shares a terminal with others can type for them.
+        list.add("--new-session", NOTHING);
         list.add("--die-with-parent", NOTHING);
         list.add("--chdir", &[&self.premises.root]);
         list.0
@@ -203,19 +252,17 @@ impl Sandbox {
         list.add("--ro-bind", &["/", "/"]);
         list.add("--dev", &["/dev"]);
         list.add("--remount-ro", &["/dev"]);
-        list.add("--tmpfs", &["/dev/shm"]);
         list.add("--proc", &["/proc"]);
-        for service in SERVICES.iter().filter(|path| Path::new(path).is_dir()) {
-            list.add("--tmpfs", &[service]);
-            list.add("--remount-ro", &[service]);
+        for directory in PRIVATE.iter().filter(|path| Path::new(path).is_dir()) {
+            list.add("--tmpfs", &[directory]);
         }
-        for socket in SOCKETS.iter().filter(|path| Path::new(path).exists()) {
-            list.add("--ro-bind", &["/dev/null", socket]);
+        if Path::new(NIX_SYSTEM).exists() {
+            list.add("--ro-bind", &[NIX_SYSTEM, NIX_SYSTEM]);
         }
-        list.add("--tmpfs", &[TEMPORARY]);
-        list.add("--ro-bind", &[&self.program, &self.program]);
         list.add("--bind", &[root, root]);
-        for path in &self.premises.read_only {
+        let nested = nested_repositories(root);
+        let git = std::iter::once(&self.premises.git);
+        for path in git.chain(&self.premises.read_only).chain(&nested) {
             let path = resolved(path);
             if path.exists() {
                 list.add("--ro-bind", &[&path, &path]);
@@ -241,6 +288,44 @@ impl Arguments {
         self.0
             .extend(values.iter().map(|value| value.as_ref().to_owned()));
     }
+}
+
+/// What must stay what and where it is, for as long as a run goes on.
+fn identities(premises: &Premises, strictness: Strictness) -> Vec<(PathBuf, Identity)> {
+    let identity = |metadata: io::Result<Metadata>| {
+        let metadata = metadata.ok()?;
+        Some((metadata.dev(), metadata.ino(), metadata.created().ok()))
+    };
+    let mut identities: Vec<(PathBuf, Identity)> = [&premises.root, &premises.keys]
+        .into_iter()
+        .chain(&premises.key_files)
+        .map(|path| (path.clone(), identity(path.metadata())))
+        .collect();
+    if strictness == Strictness::Strict {
+        let git = &premises.git;
+        identities.push((git.clone(), identity(git.symlink_metadata())));
+    }
+    identities
+}
+
+/// Where other repositories lie in the project; their hooks are run like its own.
+fn nested_repositories(root: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut pending = vec![root.to_path_buf()];
+    while let Some(directory) = pending.pop() {
+        // What cannot be read now, cannot be looked into by the build either.
+        for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+            if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                continue;
+            }
+            if entry.file_name() == ".git" {
+                found.push(entry.path());
+            } else {
+                pending.push(entry.path());
+            }
+        }
+    }
+    found
 }
 
 fn resolved(path: &Path) -> PathBuf {
@@ -304,18 +389,35 @@ impl Inside {
         Ok(())
     }
 
+    /// Waits for the word that the sandbox stands; `false` where it does not.
+    fn greeting(&mut self, interrupt: &Interrupt) -> Result<bool, SandboxProblem> {
+        loop {
+            match self.receive()? {
+                Received::Line(line) => return Ok(line == inside::READY),
+                Received::End => return Ok(false),
+                Received::NotYet => {}
+            }
+            match interrupt.poll(&[self.line.as_fd()], PollFlags::IN, Some(SET_UP)) {
+                Ok(Woken::Ready) => {}
+                Ok(Woken::TimedOut) => return Ok(false),
+                Err(error) => {
+                    interrupt.check()?;
+                    return Err(error.into());
+                }
+            }
+        }
+    }
+
     /// How the build has ended, if it has.
     ///
     /// # Errors
     /// When that cannot be told.
     pub fn ended(&mut self) -> io::Result<Option<Ended>> {
-        if !is_readable_within(self.line.as_fd(), Duration::ZERO) {
-            return Ok(None);
-        }
-        Ok(Some(match self.receive()? {
-            None => Ended::Lost,
-            Some(line) => inside::read(&line).unwrap_or(Ended::Lost),
-        }))
+        Ok(match self.receive()? {
+            Received::NotYet => None,
+            Received::End => Some(Ended::Lost),
+            Received::Line(line) => Some(inside::read(&line).unwrap_or(Ended::Lost)),
+        })
     }
 
     /// Asks the build to end, by a SIGTERM to all of it.
@@ -348,23 +450,38 @@ impl Inside {
         pid(children.split_whitespace().next()?.parse().ok()?)
     }
 
-    /// The next line that comes; `None` where nothing will come any more.
-    fn receive(&mut self) -> io::Result<Option<String>> {
+    /// The next line, if it is there.
+    fn receive(&mut self) -> io::Result<Received> {
         loop {
             if let Some(end) = self.received.iter().position(|byte| *byte == b'\n') {
                 let line = self.received.drain(..=end).collect::<Vec<_>>();
-                return Ok(Some(String::from_utf8_lossy(&line).trim_end().to_owned()));
+                let line = String::from_utf8_lossy(&line).trim_end().to_owned();
+                return Ok(Received::Line(line));
             }
             let mut chunk = [0; 256];
             match self.line.read(&mut chunk) {
-                Ok(0) => return Ok(None),
+                // Nobody of ours says as much.
+                _ if self.received.len() > LONGEST_LINE => return Ok(Received::End),
+                Ok(0) => return Ok(Received::End),
                 Ok(amount) => self.received.extend_from_slice(&chunk[..amount]),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Ok(None),
-                Err(error) => return Err(error),
+                Err(error) => match error.kind() {
+                    io::ErrorKind::Interrupted => {}
+                    io::ErrorKind::WouldBlock => return Ok(Received::NotYet),
+                    io::ErrorKind::ConnectionReset => return Ok(Received::End),
+                    _ => return Err(error),
+                },
             }
         }
     }
+}
+
+/// What came from inside.
+enum Received {
+    Line(String),
+    /// Nothing, or not all of a line.
+    NotYet,
+    /// Nothing will come any more.
+    End,
 }
 
 fn pid(number: u32) -> Option<Pid> {
@@ -391,14 +508,16 @@ mod tests {
     fn sandbox(strictness: Strictness) -> Sandbox {
         Sandbox {
             bwrap: "/usr/bin/bwrap".into(),
-            program: "/usr/bin/code-commit".into(),
+            program: tempfile::tempfile().unwrap(),
             premises: Premises {
                 root: "/no/such/project".into(),
                 keys: "/no/such/project/agent-config".into(),
                 key_files: Vec::new(),
+                git: "/no/such/project/.git".into(),
                 read_only: Vec::new(),
             },
             strictness,
+            identities: Vec::new(),
         }
     }
 
@@ -411,7 +530,9 @@ mod tests {
     #[test]
     fn the_keys_are_put_away_last() {
         let lenient = arguments(Strictness::Lenient);
-        assert!(lenient.starts_with("--dev-bind / / --tmpfs /no/such/project/agent-config "));
+        assert!(lenient.starts_with(
+            "--dev-bind / / --dev-bind /no/such/project /no/such/project --tmpfs /no/such/project/agent-config "
+        ));
         let strict = arguments(Strictness::Strict);
         let place = |part: &str| strict.find(part).unwrap();
         let writable = place("--bind /no/such/project /no/such/project");

@@ -12,7 +12,7 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Component, Path};
 use std::sync::Arc;
 use std::thread;
@@ -136,9 +136,9 @@ fn try_all(seeds: impl Iterator<Item = u64>) -> u64 {
     for seed in seeds {
         let reply = reply(&mut fastrand::Rng::with_seed(seed));
         let tried = catch_unwind(AssertUnwindSafe(|| try_one(&policy, &reply)));
-        verified += tried.unwrap_or_else(|_| {
+        verified += tried.unwrap_or_else(|panic| {
             println!("seed {seed}: {reply:?}");
-            std::process::exit(1);
+            resume_unwind(panic)
         });
     }
     verified
@@ -166,6 +166,19 @@ fn try_one(policy: &PathPolicy, reply: &str) -> u64 {
     }
 }
 
+/// Names that no path may have anywhere,
+const NOWHERE: [&str; 6] = [".git", "git~1", "..", ".", "", ".gitignore"];
+/// may not begin with,
+const NOT_FIRST: [&str; 5] = ["agent-config", "logs", "target", "link", "nested"];
+/// and may not consist of.
+const NOT_ALONE: [&str; 5] = [
+    "build.sh",
+    "cargo.lock",
+    "coderollup.sh",
+    "llminstructions.md",
+    "userspecification.md",
+];
+
 /// What may be said of any verified path without knowing the policy.
 fn stays_inside(path: &str) -> bool {
     let names: Vec<String> = Path::new(path)
@@ -175,25 +188,20 @@ fn stays_inside(path: &str) -> bool {
             _ => "..".to_owned(),
         })
         .collect();
-    let protected = ["agent-config", "logs", "target"];
-    let files = [
-        "build.sh",
-        "cargo.lock",
-        "coderollup.sh",
-        "llminstructions.md",
-        "userspecification.md",
-    ];
-    names.join("/") == plain(path)
-        && !names.is_empty()
-        && !names
-            .iter()
-            .any(|name| [".git", "git~1", "..", ".", "", ".gitignore"].contains(&name.as_str()))
-        && !protected.contains(&names[0].as_str())
-        && !(names.len() == 1 && files.contains(&names[0].as_str()))
-        && !["link", "nested", "file"].contains(&names[0].as_str())
-            | (names.len() == 1 && names[0] == "file")
-        && !path.ends_with(".tmp")
-        && !path.contains(['\0', '\\', ':', '\r', '\n'])
+    let Some(first) = names.first().map(String::as_str) else {
+        return false;
+    };
+    let last = names.last().map_or("", String::as_str);
+    let is_plain = names.join("/") == plain(path);
+    let is_barred = names.iter().any(|name| NOWHERE.contains(&name.as_str()))
+        || NOT_FIRST.contains(&first)
+        || (names.len() == 1 && NOT_ALONE.contains(&first))
+        || (names.len() > 1 && first == "file");
+    let is_ignored = Path::new(last)
+        .extension()
+        .is_some_and(|extension| extension == "tmp");
+    let is_odd = path.contains(['\0', '\\', ':', '\r', '\n']);
+    is_plain && !is_barred && !is_ignored && !is_odd
 }
 
 /// A name as the sloppiest of file systems takes it.

@@ -51,7 +51,7 @@ fn fails(answer: Answer, arguments: &[&str], expected: &str) {
 #[test]
 fn an_answer_of_a_gigabyte_is_not_read_to_its_end() {
     let head = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
-    let chunk = [b"100000\r\n", &[b' '; 1 << 20][..], b"\r\n"].concat();
+    let chunk = [b"100000\r\n", vec![b' '; 1 << 20].as_slice(), b"\r\n"].concat();
     fails(
         Answer::Flood(head.into(), chunk, 1024),
         &[],
@@ -126,7 +126,7 @@ fn an_answer_that_is_cut_at_any_byte_is_never_applied() {
                 .position(|four| four == b"\r\n\r\n")
                 .unwrap();
             let longest = whole.iter().rposition(|byte| *byte == b'}').unwrap();
-            answers.extend((shortest..longest).map(|cut| (model, whole[..=cut - 1].to_vec())));
+            answers.extend((shortest..=longest).map(|cut| (model, whole[..cut].to_vec())));
         }
     }
     assert!(answers.len() > 400, "{}", answers.len());

@@ -1,7 +1,7 @@
 //! How builds are shut in. Where bubblewrap does not work, the tests that need it say so and pass.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read as _};
+use std::io::Read as _;
 use std::os::unix::fs::{OpenOptionsExt as _, symlink};
 use std::process::Command;
 
@@ -45,12 +45,16 @@ mv "$root-moved" "$root" 2>/dev/null
 umount agent-config 2>/dev/null; got unmounted $key
 got the-root-of-1 /proc/1/root"$PWD"/$key
 got the-parent /proc/$PPID/cwd/$key
+echo "descriptors: $(readlink /proc/$PPID/fd/* 2>/dev/null | wc -l)"
+(echo "exited 0" > /proc/$PPID/fd/0) 2>/dev/null
+(echo 1 > /proc/sys/kernel/panic) 2>/dev/null && echo "kernel settings"
+echo "terminal: $( (: > /dev/tty) 2>/dev/null && echo some || echo none)"
 echo "environment: $(cat /proc/[0-9]*/environ 2>/dev/null | tr '\0' '\n' | grep -c API_KEY)"
 echo "processes: $(ls -d /proc/[0-9]* | wc -l | awk '{print ($1 < 10) ? "few" : "many"}')"
 "#;
 
 const NOTHING_FOUND: &str = "file: 0\nhard-link: 0\nsymlink: 0\nrename: 0\nroot: 0\nunmounted: 0\n\
-    the-root-of-1: 0\nthe-parent: 0\nenvironment: 0\nprocesses: few\n";
+    the-root-of-1: 0\nthe-parent: 0\ndescriptors: 0\nterminal: none\nenvironment: 0\nprocesses: few\n";
 
 #[test]
 fn a_hostile_build_does_not_get_at_the_key() {
@@ -62,6 +66,7 @@ fn a_hostile_build_does_not_get_at_the_key() {
         let project = TestProject::new()
             .with(&server)
             .variable("GEMINI_API_KEY", GEMINI_KEY)
+            .variable("MY_OWN_API_KEY_NAME", GEMINI_KEY)
             .build(THIEF);
         let run = project.run(&["--sandbox", mode]).exits(0);
         assert_eq!(output(&run), NOTHING_FOUND, "{mode}");
@@ -77,6 +82,46 @@ fn a_hostile_build_does_not_get_at_the_key() {
     let run = project.run(&["--sandbox", "off"]).exits(0);
     let expected = format!("file: {0}\nhard-link: {0}\n", GEMINI_KEY.len() + 1);
     assert!(output(&run).starts_with(&expected), "{}", output(&run));
+}
+
+#[test]
+fn a_build_that_moves_what_is_hidden_ends_the_run() {
+    if !works() {
+        return;
+    }
+    // The second build would find the key in the folder that was moved away.
+    let parent = tempfile::tempdir().unwrap();
+    let server = ModelServer::gemini(&[NOTHING; 2]);
+    let build = "cd /; mv $PARENT/a $PARENT/b || exit 1; mkdir -p $PARENT/a; cp -a $PARENT/b/. $PARENT/a; exit 1";
+    let project = TestProject::within(parent.path(), "a/project")
+        .with(&server)
+        .variable("PARENT", parent.path().to_str().unwrap())
+        .build(build);
+    project.run(&[]).exits(6).says(&[
+        "was moved or replaced while the run went on",
+        "hint: look what",
+    ]);
+    assert_eq!(server.requests().len(), 1, "there was no second build");
+}
+
+#[test]
+fn in_a_strict_sandbox_git_hooks_cannot_be_made_anywhere() {
+    if !works() {
+        return;
+    }
+    let run = |project: TestProject, build: &str, code: i32| {
+        let server = ModelServer::gemini(&[NOTHING; 4]);
+        let project = project.with(&server).build(build);
+        project.run(&["--sandbox", "strict"]).exits(code)
+    };
+    let nested = TestProject::new().file("sub/.git/config", "");
+    run(nested, "! mkdir sub/.git/hooks", 0);
+    // Where git's folder is a link or not there, nothing can be put over it: it is noticed.
+    let said = ["`", "/.git` was moved or replaced"];
+    run(TestProject::new(), "mkdir .git", 6).says(&said);
+    let linked = TestProject::new().file("store/config", "");
+    symlink("store", linked.path(".git")).unwrap();
+    run(linked, "rm .git; mkdir .git", 6).says(&said);
 }
 
 #[test]
@@ -115,7 +160,6 @@ fn in_a_strict_sandbox_there_is_no_network_and_little_to_write_to() {
         try renamed-git 'mv .git git'
         try linked-hook 'ln .git/hooks/sample linked'
         try elsewhere 'echo x > {0}/made'
-        try var-tmp 'echo x > /var/tmp/made-by-a-test'
         try own-log 'for log in logs/*/initial-build.txt; do echo x >> $log || exit 1; done'",
         elsewhere.path().display()
     );
@@ -151,7 +195,6 @@ fn in_a_strict_sandbox_there_is_no_network_and_little_to_write_to() {
             assert!(got.starts_with(&expected), "{got}");
         }
     }
-    let _ = fs::remove_file("/var/tmp/made-by-a-test");
 }
 
 /// Opens a pipe so that it tells whether somebody still holds its other end.
@@ -225,6 +268,29 @@ fn a_build_in_a_sandbox_is_asked_to_end_first_when_its_time_is_over() {
 
 #[test]
 fn without_bubblewrap_builds_run_as_they_are_unless_that_is_ruled_out() {
+    // Once a build was shut in, though, there is no doing without.
+    if works() {
+        let tools = tempfile::tempdir().unwrap();
+        let bwrap = tools.path().join("bwrap");
+        let script = format!(
+            "#!/bin/sh\nexec $(PATH={} command -v bwrap) \"$@\"\n",
+            env!("PATH")
+        );
+        fs::write(&bwrap, script).unwrap();
+        fs::set_permissions(&bwrap, fs::metadata("/bin/sh").unwrap().permissions()).unwrap();
+        let server = ModelServer::gemini(&[NOTHING; 2]);
+        let project = TestProject::new()
+            .with(&server)
+            .variable(
+                "PATH",
+                &format!("{}:{}", tools.path().display(), env!("PATH")),
+            )
+            .build(&format!("rm {}; exit 1", bwrap.display()));
+        project
+            .run(&[])
+            .exits(6)
+            .says(&["bubblewrap cannot be started"]);
+    }
     let broken = tempfile::tempdir().unwrap();
     let bwrap = broken.path().join("bwrap");
     fs::write(
@@ -232,11 +298,7 @@ fn without_bubblewrap_builds_run_as_they_are_unless_that_is_ruled_out() {
         "#!/bin/sh\necho 'bwrap: No permission to do so' >&2\nexit 1\n",
     )
     .unwrap();
-    fs::set_permissions(
-        &bwrap,
-        io::Result::unwrap(fs::metadata("/bin/sh")).permissions(),
-    )
-    .unwrap();
+    fs::set_permissions(&bwrap, fs::metadata("/bin/sh").unwrap().permissions()).unwrap();
     for (path, reason) in [
         (
             "/no/such/directory",

@@ -526,17 +526,16 @@ impl<'e> Plan<'e> {
             Ok(copy)
         });
         source.rewind()?;
-        let file = match copied {
-            Ok(copy) => copy,
+        let file = if let Ok(copy) = copied {
+            copy
+        } else {
             // The kept file itself takes no room.
-            Err(_) => {
-                match disk::unlinkat(directory, name, AtFlags::empty()) {
-                    Ok(()) | Err(Errno::NOENT) => {}
-                    Err(errno) => return Err(errno.into()),
-                }
-                disk::linkat(&vault, kept, directory, name)?;
-                source.try_clone()?
+            match disk::unlinkat(directory, name, AtFlags::empty()) {
+                Ok(()) | Err(Errno::NOENT) => {}
+                Err(errno) => return Err(errno.into()),
             }
+            disk::linkat(&vault, kept, directory, name)?;
+            source.try_clone()?
         };
         if before.digest.is_of(source)? {
             Ok(file)

@@ -474,7 +474,13 @@ fn runs_in_builds(path: &str) -> bool {
     let (parent, name) = split(path);
     matches!(name, "build.rs" | "rust-toolchain.toml" | "rust-toolchain")
         || parent.split('/').next_back() == Some(".cargo") && name.starts_with("config")
-        || path.starts_with(".github/workflows/")
+        || [".github/workflows/", ".husky/", ".githooks/"]
+            .iter()
+            .any(|folder| path.starts_with(folder))
+        || matches!(
+            path,
+            ".gitlab-ci.yml" | ".envrc" | ".vscode/tasks.json" | ".gitattributes" | ".gitmodules"
+        )
 }
 
 fn identity(metadata: &Metadata) -> Identity {

@@ -10,10 +10,16 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::thread;
 
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use rustix::process::{
+    DumpableBehavior, Pid, Signal, WaitId, WaitIdOptions, kill_process_group,
+    set_dumpable_behavior, waitid,
+};
+use signal_hook::consts::signal::{SIGHUP, SIGINT, SIGTERM};
 
 use super::Ended;
 
@@ -27,6 +33,13 @@ pub const READY: &str = "ready";
 /// # Errors
 /// When the line is no such line, or is gone.
 pub fn run() -> io::Result<()> {
+    // Nobody inside may look into this process, where the line is.
+    set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+    // A build may send signals to all that it sees.
+    let ignored = Arc::new(AtomicBool::new(false));
+    for signal in [SIGTERM, SIGINT, SIGHUP] {
+        signal_hook::flag::register(signal, Arc::clone(&ignored))?;
+    }
     let mut line = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     say(&mut line, READY)?;
     let Some((program, output)) = receive_order(&line)? else {

@@ -1,9 +1,11 @@
 //! The builds of a run: each is run by `build.sh`, shut in as far as was asked for.
 
+use std::ffi::OsString;
 use std::time::Duration;
 
 use super::Context;
 use crate::build_script::{BuildError, BuildReport, BuildScript};
+use crate::environment::KEY_VARIABLES;
 use crate::model::MODELS;
 use crate::record::SandboxRecord;
 use crate::report::Event;
@@ -34,7 +36,11 @@ pub enum Containment {
 pub struct Builds<'c> {
     context: &'c Context<'c>,
     options: BuildOptions,
+    /// The variables that builds do not get.
+    hidden: Vec<OsString>,
     sandbox: Option<Sandbox>,
+    /// Whether a build was shut in already: from then on there is no doing without.
+    contained: bool,
 }
 
 impl<'c> Builds<'c> {
@@ -48,7 +54,9 @@ impl<'c> Builds<'c> {
         let mut builds = Self {
             context,
             options,
+            hidden: key_variables(context),
             sandbox: None,
+            contained: false,
         };
         match found {
             None => {}
@@ -60,15 +68,24 @@ impl<'c> Builds<'c> {
 
     /// Runs a build.
     pub fn run(&mut self, log: &mut BuildLog<'_>) -> Result<BuildReport, BuildError> {
-        match self.script().run(log) {
-            Err(BuildError::Sandbox(problem))
-                if self.options.containment == Containment::WherePossible =>
-            {
+        let report = match self.script().run(log) {
+            Err(BuildError::Sandbox(problem)) if self.may_go_without(&problem) => {
                 self.go_without(&problem);
                 self.script().run(log)
             }
             other => other,
+        }?;
+        if let Some(sandbox) = &self.sandbox {
+            self.contained = true;
+            sandbox.check_premises()?;
         }
+        Ok(report)
+    }
+
+    fn may_go_without(&self, problem: &SandboxProblem) -> bool {
+        self.options.containment == Containment::WherePossible
+            && !self.contained
+            && !matches!(problem, SandboxProblem::Moved(_))
     }
 
     /// How far the last build was shut in.
@@ -96,6 +113,7 @@ impl<'c> Builds<'c> {
             timeout: self.options.timeout,
             clock: self.context.clock,
             interrupt: self.context.interrupt,
+            hidden: &self.hidden,
             sandbox: self.sandbox.as_ref(),
         }
     }
@@ -106,6 +124,14 @@ pub fn check_strict(context: &Context<'_>) -> Result<(), SandboxProblem> {
     find(context, Strictness::Strict)?.try_out(context.interrupt)
 }
 
+/// The variables that commonly hold keys, and those that hold one of this project's.
+fn key_variables(context: &Context<'_>) -> Vec<OsString> {
+    let holds_key = |value: &str| context.redactor.find(value).next().is_some();
+    let mut names = context.environment.names_where(holds_key);
+    names.extend(KEY_VARIABLES.map(OsString::from));
+    names
+}
+
 fn find(context: &Context<'_>, strictness: Strictness) -> Result<Sandbox, SandboxProblem> {
     let project = &context.project;
     let premises = Premises {
@@ -114,7 +140,8 @@ fn find(context: &Context<'_>, strictness: Strictness) -> Result<Sandbox, Sandbo
         key_files: MODELS
             .map(|spec| project.config().join(spec.key_file))
             .to_vec(),
-        read_only: vec![project.root().join(".git"), project.logs()],
+        git: project.root().join(".git"),
+        read_only: vec![project.logs()],
     };
     let Some(program) = context.program else {
         let reason = "the path of this program is not known";

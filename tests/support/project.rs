@@ -17,14 +17,28 @@ pub const OPENAI_KEY: &str = "sk-proj-OpenAiTestKey/0123456789+Yy";
 
 /// A project that is ready for a run; what a test needs otherwise, it changes.
 pub struct TestProject {
-    dir: TempDir,
+    root: PathBuf,
+    /// Removes it in the end.
+    _dir: Option<TempDir>,
     variables: Vec<(String, String)>,
 }
 
 impl TestProject {
     pub fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().to_path_buf();
+        Self::at(root, Some(dir))
+    }
+
+    /// A project below a directory of the test's.
+    pub fn within(directory: &Path, name: &str) -> Self {
+        Self::at(directory.join(name), None)
+    }
+
+    fn at(root: PathBuf, dir: Option<TempDir>) -> Self {
         let project = Self {
-            dir: tempfile::tempdir().unwrap(),
+            root,
+            _dir: dir,
             variables: Vec::new(),
         };
         project
@@ -78,7 +92,7 @@ impl TestProject {
     }
 
     pub fn path(&self, path: &str) -> PathBuf {
-        self.dir.path().join(path)
+        self.root.join(path)
     }
 
     pub fn read(&self, path: &str) -> String {
@@ -88,10 +102,7 @@ impl TestProject {
     /// The command, with nothing of the machine's environment but `PATH`.
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(assert_cmd::cargo::cargo_bin!("code-commit"));
-        command
-            .current_dir(self.dir.path())
-            .args(arguments)
-            .env_clear();
+        command.current_dir(&self.root).args(arguments).env_clear();
         command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
         command
             .envs(self.variables.iter().cloned())
@@ -124,7 +135,7 @@ impl TestProject {
 
     /// All files with mode and content, and directories; `logs` left out.
     pub fn tree(&self) -> BTreeMap<String, String> {
-        tree(self.dir.path())
+        tree(&self.root)
     }
 }
 
