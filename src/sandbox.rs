@@ -416,7 +416,7 @@ impl Inside {
         Ok(match self.receive()? {
             Received::NotYet => None,
             Received::End => Some(Ended::Lost),
-            Received::Line(line) => Some(inside::read(&line).unwrap_or(Ended::Lost)),
+            Received::Line(line) => Some(inside::from_line(&line).unwrap_or(Ended::Lost)),
         })
     }
 

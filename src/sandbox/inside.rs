@@ -49,7 +49,7 @@ pub fn run() -> io::Result<()> {
         Ok(child) => child,
         Err(error) => {
             let number = error.raw_os_error().unwrap_or_default();
-            return say(&mut line, &write(&Ended::NotStarted(number)));
+            return say(&mut line, &to_line(&Ended::NotStarted(number)));
         }
     };
     let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) else {
@@ -72,7 +72,7 @@ pub fn run() -> io::Result<()> {
             }
         };
         // Whoever no longer listens does not want to know.
-        let _ = say(&mut status_line, &write(&ended));
+        let _ = say(&mut status_line, &to_line(&ended));
     })?;
     // Nothing is said after the start: this waits for the other end to be closed.
     let mut rest = Vec::new();
@@ -115,7 +115,7 @@ fn spawn(program: &str, output: OwnedFd) -> io::Result<Child> {
 }
 
 /// How a build's end is told.
-fn write(ended: &Ended) -> String {
+fn to_line(ended: &Ended) -> String {
     match ended {
         Ended::Exited(code) => format!("exited {code}"),
         Ended::Signaled(signal) => format!("signaled {signal}"),
@@ -124,9 +124,9 @@ fn write(ended: &Ended) -> String {
     }
 }
 
-/// The reverse of [`write`].
+/// The reverse of [`to_line`].
 #[must_use]
-pub fn read(line: &str) -> Option<Ended> {
+pub fn from_line(line: &str) -> Option<Ended> {
     let (word, number) = line.split_once(' ')?;
     let number = number.parse().ok()?;
     match word {
@@ -149,9 +149,9 @@ mod tests {
             Ended::Signaled(11),
             Ended::NotStarted(2),
         ] {
-            assert_eq!(read(&write(&ended)), Some(ended));
+            assert_eq!(read(&to_line(&ended)), Some(ended));
         }
-        assert_eq!(read(&write(&Ended::Lost)), None);
-        assert_eq!(read("exited"), None);
+        assert_eq!(read(&to_line(&Ended::Lost)), None);
+        assert_eq!(from_line("exited"), None);
     }
 }
