@@ -124,7 +124,7 @@ fn to_line(ended: &Ended) -> String {
     }
 }
 
-/// The reverse of [`to_line`].
+/// Reads what the part inside says of how a build ended.
 #[must_use]
 pub fn from_line(line: &str) -> Option<Ended> {
     let (word, number) = line.split_once(' ')?;
@@ -149,9 +149,9 @@ mod tests {
             Ended::Signaled(11),
             Ended::NotStarted(2),
         ] {
-            assert_eq!(read(&to_line(&ended)), Some(ended));
+            assert_eq!(from_line(&to_line(&ended)), Some(ended));
         }
-        assert_eq!(read(&to_line(&Ended::Lost)), None);
+        assert_eq!(from_line(&to_line(&Ended::Lost)), None);
         assert_eq!(from_line("exited"), None);
     }
 }
