@@ -51,13 +51,19 @@ fn main() {
 }
 
 fn one_file() {
-    let mut runs = Vec::new();
+    const MODES: [&str; 3] = ["off", "auto", "strict"];
+    let mut runs = MODES.map(|_| Vec::new());
     for _ in 0..51 {
-        let server = ModelServer::gemini(&["^^^a.rs\nfn a() {}\n^^^end\n"]);
-        let project = TestProject::new().with(&server).build(":");
-        runs.push(overhead(&project));
+        for (mode, runs) in MODES.iter().zip(&mut runs) {
+            let server = ModelServer::gemini(&["^^^a.rs\nfn a() {}\n^^^end\n"]);
+            let project = TestProject::new().with(&server).build(":");
+            runs.push(overhead_in(&project, mode));
+        }
     }
-    println!("{:<38} {:>8.1} ms", "a run with one file", ms(median(runs)));
+    for (mode, runs) in MODES.iter().zip(runs) {
+        let what = format!("a run with one file, --sandbox {mode}");
+        println!("{what:<38} {:>8.1} ms", ms(median(runs)));
+    }
 }
 
 /// What getting everything on the disk costs: runs in which `fsync` does nothing, in turn with others.
@@ -164,7 +170,7 @@ fn memory(what: &str, body: &str, rollup: &str) {
         // What is replaced is as large as what replaces it.
         .file("big", body);
     let started = Instant::now();
-    project.run(&["--quiet"]).exits(0);
+    project.run(&["--quiet", "--sandbox", "off"]).exits(0);
     let took = started.elapsed();
     let recorded = project.read("memory");
     let kb: f64 = recorded.split_whitespace().nth(1).unwrap().parse().unwrap();
@@ -173,7 +179,11 @@ fn memory(what: &str, body: &str, rollup: &str) {
 
 /// The time of a run, less that of its build.
 fn overhead(project: &TestProject) -> Duration {
-    let mut command = project.command(&["--quiet"]);
+    overhead_in(project, "off")
+}
+
+fn overhead_in(project: &TestProject, sandbox: &str) -> Duration {
+    let mut command = project.command(&["--quiet", "--sandbox", sandbox]);
     command.stdout(Stdio::null()).stderr(Stdio::null());
     let started = Instant::now();
     assert!(command.status().unwrap().success());
