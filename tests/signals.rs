@@ -135,7 +135,7 @@ fn a_run_that_was_killed_while_it_applied_a_reply_is_undone_by_the_next() {
         ],
     });
     let new = serde_json::json!({"size": 4, "hash": xxhash_rust::xxh3::xxh3_64(b"new\n")});
-    let journal = serde_json::json!({"version": 2, "stamp": [0, 0], "directories": [], "units": [
+    let journal = serde_json::json!({"version": 2, "folder": null, "durable": false, "stamp": [0, 0], "directories": [], "units": [
         {"target": "a", "staged": ".code-commit-1-0",
          "change": {"replace": {"old": {"fingerprint": old, "kept": null}, "new": new}}},
         {"target": "b", "staged": ".code-commit-1-1", "change": {"create": {"new": new}}},
@@ -144,7 +144,10 @@ fn a_run_that_was_killed_while_it_applied_a_reply_is_undone_by_the_next() {
     let project = project
         .file("a", "new\n")
         .file(".code-commit-1-1", "new\n")
-        .file("agent-config/.code-commit-journal", journal.to_string());
+        .file(
+            "agent-config/.code-commit-journal-installing",
+            journal.to_string(),
+        );
     let run = project.run(&["recover"]).exits(0);
     assert!(
         run.stdout.contains("the tree is as it was before"),

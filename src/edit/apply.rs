@@ -8,9 +8,9 @@
 //! error or a kill part-way is undone: see `recovery`. All of it goes through directory handles that
 //! cannot lead out of the root.
 //!
-//! For power cuts, only the journal is flushed to the disk before anything changes, which costs next to
-//! nothing; it, and the file system's keeping of the order of renames (ext4, XFS, Btrfs), see to it that
-//! the old tree can be had back. The new files follow later, commonly while the build runs. Until they
+//! For power cuts, only the journal and the undo log are flushed to the disk before anything changes,
+//! which costs next to nothing; they, and the file system's keeping of the order of renames (ext4, XFS, Btrfs), see to it that
+//! the old tree can be had back. A reply's new files follow later, commonly while the build runs. Until they
 //! are there, the journal stays: should a power cut tear one of them, all of them are undone.
 
 use std::collections::BTreeSet;
@@ -29,7 +29,9 @@ use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::beneath::{Directory, Root, split};
-use super::journal::{Change, Digest, Journal, JournalError, Old, Record, RecordedUnit, Stamp};
+use super::journal::{
+    Change, Digest, Journal, JournalError, Old, Record, RecordedUnit, STAGED, Stamp,
+};
 use super::place::{Failed, Place};
 use super::undo_log::{Before, UndoLog, open_regular};
 use super::verify::Present;
@@ -217,10 +219,10 @@ pub(super) fn take(
     let done = plan
         .record(whole.directories.clone(), undo_log.as_deref_mut())
         .and_then(|record| plan.carry_out_recorded(tree, record, journalling));
-    if done.is_err()
-        && let Some(undo_log) = undo_log
-    {
-        undo_log.retract();
+    match (&done, undo_log) {
+        (Ok(_), Some(undo_log)) => undo_log.confirm(),
+        (Err(_), Some(undo_log)) => undo_log.retract(),
+        (_, None) => {}
     }
     done
 }
@@ -297,7 +299,7 @@ impl<'e> Plan<'e> {
             let target = made.unwrap_or(step.path);
             let unit = Unit {
                 target,
-                staged: beside(target, &format!(".code-commit-{tag:016x}-{slot}")),
+                staged: beside(target, &format!("{STAGED}{tag:016x}-{slot}")),
                 steps: slot..slot + 1,
                 is_directory: made.is_some(),
             };
@@ -356,7 +358,14 @@ impl<'e> Plan<'e> {
             staged: unit.staged.clone(),
             change: self.change(unit, &digests, &kept),
         });
-        Ok(Record::new(folder, stamp, units.collect(), directories))
+        let durable = self.durability == Durability::AtOnce;
+        Ok(Record::new(
+            folder,
+            durable,
+            stamp,
+            units.collect(),
+            directories,
+        ))
     }
 
     fn change(
@@ -410,7 +419,12 @@ impl<'e> Plan<'e> {
             Journalling::On => Journal::arm(tree.journal, &record)?,
             Journalling::Off => Journal::without_file(),
         };
-        match self.carry_out().and_then(|()| Ok(journal.install()?)) {
+        let done = self
+            .stage_all()
+            .and_then(|()| Ok(journal.begin_installing()?))
+            .and_then(|()| self.install_all())
+            .and_then(|()| Ok(journal.install()?));
+        match done {
             // The tree is the new one, whatever comes now.
             Ok(()) => Ok(Applied {
                 left: recovery::remove_leftovers(self.root, &record)
@@ -421,7 +435,8 @@ impl<'e> Plan<'e> {
             }),
             Err(error) => match recovery::roll_back(self.root, &record, &mut journal) {
                 Ok(()) => {
-                    journal.remove()?;
+                    // Nothing is left to do but this: where it fails, the next run does it.
+                    let _ = journal.remove();
                     Err(error)
                 }
                 Err(obstacle) => Err(ApplyError::NotRolledBack {
@@ -432,11 +447,15 @@ impl<'e> Plan<'e> {
         }
     }
 
-    fn carry_out(&self) -> Result<(), ApplyError> {
+    fn stage_all(&self) -> Result<(), ApplyError> {
         self.make_directories()?;
         for staged in in_parallel(self.steps.len(), |slots| self.stage(slots)) {
             staged?;
         }
+        Ok(())
+    }
+
+    fn install_all(&self) -> Result<(), ApplyError> {
         for installed in in_parallel(self.units.len(), |units| self.install(units)) {
             installed?;
         }

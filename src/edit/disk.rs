@@ -1,8 +1,8 @@
-//! The system calls of this module's siblings, each a point where a test can let the disk fail or the
-//! program be killed.
+//! The system calls by which this module's siblings open and change files, each a point where a test can
+//! let the disk fail or the program be killed.
 //!
-//! Touches what it is told to, and adds nothing to the calls. Guarantees that no sibling reaches the disk
-//! past it, so that a test which fails every call in turn has failed all of them.
+//! Touches what it is told to, and adds nothing to the calls. What is read from a file that is open
+//! already, and what may fail without consequence, does not pass here.
 
 use std::fs::{self, File, FileTimes, Permissions};
 use std::io::{self, Write as _};

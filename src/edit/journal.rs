@@ -1,18 +1,23 @@
 //! The journal of an application: what is under way, and what may not have reached the disk.
 //!
 //! Writes its files in a directory that no reply may write to. Guarantees that the journal is whole
-//! and on the disk before anything else is changed, and that the moment when the new tree counts is
-//! one rename.
+//! and on the disk before any of the project's files is changed, that the moment when the new tree
+//! counts is one rename, and that a journal which names what no run may change is not obeyed.
 //!
 //! ```text
-//! armed ───┬─ roll back: the old tree counts; undone, when that is done but for what is staged
-//!   │ install (rename)
-//! installed  the new tree counts, as far as it has reached the disk whole; else the old one
-//!   │ end (rename): the same, and the run has come to its end
-//! ended
-//!   │ remove, once the new files are on the disk
+//! armed        new files are being written under staged names; the old tree counts, and is untouched
+//!   │
+//! installing ─ roll back ─ rolled back: the old tree is there, and something staged may be left
+//!   │
+//! installed    the new tree counts, as far as it has reached the disk whole; else the old one
+//!   │
+//! ended        the same, and the run has come to its end
 //! ```
+//!
+//! Each step is one rename. The journal is removed when the old tree is there again, or the new one on
+//! the disk for good.
 
+use std::fmt;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -21,21 +26,29 @@ use rustix::fs::Stat;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
+use super::beneath::split;
 use super::disk;
-use super::undo_log::Before;
+use super::spelling;
+use super::undo_log::{Before, kept_path};
 
 /// A journal that was still being written; it speaks of nothing that has happened.
 const UNFINISHED: &str = ".code-commit-journal-new";
+/// Beside a journal whose new files a power cut has torn, from when that is known until they are gone.
+const TORN: &str = ".code-commit-journal-torn";
+/// The beginning of the names of staged files.
+pub const STAGED: &str = ".code-commit-";
 /// The version of the journal's form.
 const VERSION: u32 = 2;
 
 /// How far an application has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
-    /// It is under way.
+    /// Nothing is in its place yet.
     Armed,
+    /// Everything is staged; some of it may be in its place.
+    Installing,
     /// It is rolled back, and something staged may be left to remove.
-    Undone,
+    RolledBack,
     /// Everything is in its place.
     Installed,
     /// And the run that did it has ended.
@@ -43,13 +56,20 @@ pub enum State {
 }
 
 impl State {
-    const ALL: [Self; 4] = [Self::Armed, Self::Undone, Self::Installed, Self::Ended];
+    const ALL: [Self; 5] = [
+        Self::Armed,
+        Self::Installing,
+        Self::RolledBack,
+        Self::Installed,
+        Self::Ended,
+    ];
 
     /// The name of the journal's file.
     fn file_name(self) -> &'static str {
         match self {
             Self::Armed => ".code-commit-journal",
-            Self::Undone => ".code-commit-journal-undone",
+            Self::Installing => ".code-commit-journal-installing",
+            Self::RolledBack => ".code-commit-journal-rolled-back",
             Self::Installed => ".code-commit-journal-installed",
             Self::Ended => ".code-commit-journal-ended",
         }
@@ -102,6 +122,12 @@ impl Digest {
     /// When it cannot be read.
     pub fn is_of(self, file: File) -> io::Result<bool> {
         Ok(file.metadata()?.len() == self.size && Self::of_file(file)? == self)
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.hash)
     }
 }
 
@@ -230,6 +256,8 @@ pub struct Old {
 
 /// A point in time: seconds and nanoseconds since 1970.
 pub type Stamp = (i64, i64);
+/// No time is later.
+pub const FOR_EVER: Stamp = (i64::MAX, i64::MAX);
 
 /// What the journal says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -237,6 +265,8 @@ pub struct Record {
     version: u32,
     /// The folder of the run that did it, relative to the root; none where it was no run.
     pub folder: Option<String>,
+    /// Whether the new files were on the disk before they counted, so that no power cut has torn them.
+    pub durable: bool,
     /// The time that every new file says it was last written at: what says so still, was not changed
     /// since, even where a power cut has torn it.
     pub stamp: Stamp,
@@ -251,6 +281,7 @@ impl Record {
     #[must_use]
     pub fn new(
         folder: Option<String>,
+        durable: bool,
         stamp: Stamp,
         units: Vec<RecordedUnit>,
         directories: Vec<String>,
@@ -258,6 +289,7 @@ impl Record {
         Self {
             version: VERSION,
             folder,
+            durable,
             stamp,
             units,
             directories,
@@ -266,6 +298,52 @@ impl Record {
 }
 
 impl Record {
+    /// The first thing that is named and no run may change: a journal may lie where a build can write.
+    fn forbidden(&self) -> Option<&str> {
+        let run = |folder: &str| Some(folder.strip_prefix("logs/")?.to_owned());
+        let name = self.folder.as_deref().and_then(run);
+        if let Some(folder) = &self.folder
+            && name
+                .as_ref()
+                .is_none_or(|name| name.contains('/') || name.starts_with('.'))
+        {
+            return Some(folder);
+        }
+        let barred = |path: &str| spelling::broken_rule(path).is_some();
+        let units = self.units.iter().flat_map(|unit| {
+            let below = match &unit.change {
+                Change::CreateDirectory { files } => files.as_slice(),
+                _ => &[],
+            };
+            let files = below
+                .iter()
+                .map(|(file, _)| file.as_str())
+                .filter(|file| barred(&format!("{}/{file}", unit.target)));
+            let target = Some(unit.target.as_str()).filter(|target| barred(target));
+            let staged =
+                Some(unit.staged.as_str()).filter(|staged| !is_staged(staged, &unit.target));
+            files
+                .chain(target)
+                .chain(staged)
+                .chain(self.misplaced(unit))
+        });
+        let directories = self.directories.iter().map(String::as_str);
+        units.chain(directories.filter(|path| barred(path))).next()
+    }
+
+    /// A place that is said to keep a file, and is none.
+    fn misplaced<'r>(&self, unit: &'r RecordedUnit) -> Option<&'r str> {
+        let (Change::Replace { old, .. } | Change::Remove { old: Some(old) }) = &unit.change else {
+            return None;
+        };
+        let (path, before) = old.kept.as_ref()?;
+        let expected = self
+            .folder
+            .as_deref()
+            .map(|folder| kept_path(folder, before));
+        (expected.as_ref() != Some(path)).then_some(path.as_str())
+    }
+
     /// The files that are written, with their content.
     pub fn new_files(&self) -> Vec<(String, Digest)> {
         let mut files = Vec::with_capacity(self.units.len());
@@ -283,6 +361,17 @@ impl Record {
         }
         files
     }
+}
+
+/// Whether this is a name beside `target` that only this program gives.
+fn is_staged(staged: &str, target: &str) -> bool {
+    let ((parent, name), (expected, _)) = (split(staged), split(target));
+    let number = name.strip_prefix(STAGED).unwrap_or_default();
+    parent == expected
+        && !number.is_empty()
+        && number
+            .bytes()
+            .all(|byte| byte.is_ascii_hexdigit() || byte == b'-')
 }
 
 /// A journal on the disk.
@@ -306,6 +395,10 @@ impl Journal {
         };
         let path = directory.join(State::Armed.file_name());
         let unfinished = directory.join(UNFINISHED);
+        if !record.durable {
+            // Of an application that is over; one that is being mended is still needed.
+            let _ = disk::remove_file(&directory.join(TORN));
+        }
         let written = write_new(&unfinished, record)
             .and_then(|()| disk::rename(&unfinished, &path))
             .and_then(|()| disk::sync(&disk::open(directory)?));
@@ -364,6 +457,42 @@ impl Journal {
         self.state
     }
 
+    /// Notes that everything is staged.
+    ///
+    /// # Errors
+    /// When the rename fails; nothing is in its place then.
+    pub fn begin_installing(&mut self) -> Result<(), JournalError> {
+        self.become_of(State::Installing, "write on")
+    }
+
+    /// Notes that a power cut has torn the new files. From then on that need not be found out again,
+    /// which it could not: what is done about it leaves traces on them.
+    ///
+    /// # Errors
+    /// When that cannot be noted.
+    pub fn mark_torn(&mut self) -> Result<(), JournalError> {
+        // The application that mends it takes this one's place in one rename.
+        self.become_of(State::Installed, "write on")?;
+        let Some(directory) = &self.directory else {
+            return Ok(());
+        };
+        let marker = directory.join(TORN);
+        match disk::create_new(&marker) {
+            Ok(_) => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            Err(error) => Err(failed("write on", marker)(error)),
+        }
+    }
+
+    /// Whether that was noted.
+    fn is_marked_torn(&self) -> bool {
+        let marker = self
+            .directory
+            .as_ref()
+            .map(|directory| directory.join(TORN));
+        marker.is_some_and(|marker| disk::stat(&marker).is_ok())
+    }
+
     /// Makes the new tree the one that counts. The journal's file is from then on as old as the tree: what
     /// changes later, is younger.
     ///
@@ -371,17 +500,19 @@ impl Journal {
     /// When the rename fails; the old tree then counts.
     pub fn install(&mut self) -> Result<(), JournalError> {
         if let Some(path) = self.path() {
-            disk::touch(&path).map_err(failed("commit", path))?;
+            disk::touch(&path).map_err(failed("complete", path))?;
         }
-        self.become_of(State::Installed, "commit")
+        self.become_of(State::Installed, "complete")
     }
 
-    /// When the tree that counts was complete.
+    /// Until when a change to a new file is this application's own: when the tree that counts was complete;
+    /// or for ever, where it is known to be torn.
     ///
     /// # Errors
     /// When that cannot be told.
-    pub fn installed_at(&self) -> Result<Stamp, JournalError> {
+    pub fn own_until(&self) -> Result<Stamp, JournalError> {
         match self.path() {
+            _ if self.is_marked_torn() => Ok(FOR_EVER),
             None => Ok(Stamp::default()),
             Some(path) => {
                 let stat = disk::stat(&path).map_err(failed("read", path))?;
@@ -394,8 +525,8 @@ impl Journal {
     ///
     /// # Errors
     /// When the rename fails; the roll-back is then done once more, and finds nothing to do.
-    pub fn undo(&mut self) -> Result<(), JournalError> {
-        self.become_of(State::Undone, "end")
+    pub fn mark_rolled_back(&mut self) -> Result<(), JournalError> {
+        self.become_of(State::RolledBack, "end")
     }
 
     /// Notes that the run has come to its end.
@@ -422,7 +553,15 @@ impl Journal {
     pub fn remove(&self) -> Result<(), JournalError> {
         match self.path() {
             None => Ok(()),
-            Some(path) => disk::remove_file(&path).map_err(failed("remove", path)),
+            Some(path) => {
+                // The mark is of what is installed, not of what is under way to mend it.
+                let installed = matches!(self.state, State::Installed | State::Ended);
+                if installed && self.is_marked_torn() {
+                    let marker = path.with_file_name(TORN);
+                    disk::remove_file(&marker).map_err(failed("remove", marker))?;
+                }
+                disk::remove_file(&path).map_err(failed("remove", path))
+            }
         }
     }
 
@@ -451,7 +590,13 @@ fn read(path: &Path) -> Result<Option<Record>, JournalError> {
         Err(error) => Err(error),
     };
     match parsed {
-        Ok(record) if record.version == VERSION => Ok(Some(record)),
+        Ok(record) if record.version == VERSION => match record.forbidden() {
+            None => Ok(Some(record)),
+            Some(path) => Err(io::Error::other(format!(
+                "it names `{}`, which no run may change so",
+                path.escape_debug()
+            ))),
+        },
         Ok(_) => Err(io::Error::other("it is of another version of this program")),
         Err(error) => Err(error),
     }

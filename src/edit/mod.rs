@@ -1,8 +1,10 @@
 //! From untrusted text to changed files: parse, verify, apply.
 //!
-//! `parse` and `spelling` are pure, `verify` only looks, `apply` writes. Guarantees that nothing is
-//! written that [`PathPolicy::verify`] has not passed: only it makes a [`VerifiedEdits`], and
-//! [`apply::apply`] takes nothing else.
+//! `parse` and `spelling` are pure, `verify` only looks, `apply` writes; `undo_log` keeps what it
+//! replaces, `undo` brings that back, and `recovery` sees to what was cut short. Guarantees that nothing
+//! of a reply is written that [`PathPolicy::verify`] has not passed: only it makes a [`VerifiedEdits`],
+//! and [`apply::apply`] takes nothing else. What is undone or recovered is held against the spelling of
+//! paths again, and goes through the same handles.
 
 pub mod apply;
 mod beneath;

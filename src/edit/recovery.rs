@@ -1,8 +1,9 @@
 //! Undoes an application that was cut short, and tidies up behind one that was not.
 //!
-//! Looks at what the journal names and at nothing else. Guarantees that a file which is neither the
-//! old one nor the reply's is not touched; that it may be cut short itself and started again; and
-//! that it changes nothing before it knows that it can do all of it.
+//! Looks at what the journal names and at nothing else; what a power cut may have torn, it keeps in
+//! `agent-config/torn`. Guarantees that a file which is neither the old one nor the reply's is not
+//! touched; that it may be cut short itself and started again; and that it puts nothing back before it
+//! knows that it can put back all of it.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -59,22 +60,18 @@ pub enum RecoverError {
 /// Puts the tree in order, where an earlier process, or an earlier application, has left it otherwise.
 ///
 /// # Errors
-/// When that cannot be done without touching what is somebody else's; nothing is then changed.
+/// When that cannot be done without touching what is somebody else's; nothing is then put back.
 pub fn recover(tree: Tree<'_>) -> Result<Option<Recovered>, RecoverError> {
     let mut recovered = None;
     // One application may be under way while the one before it is not on the disk for good yet.
     while let Some((mut journal, record)) = Journal::find(tree.journal)? {
         let root = Root::open(tree.root).map_err(failed("."))?;
         let found = match journal.state() {
-            State::Armed => {
+            State::Armed | State::Installing | State::RolledBack => {
                 roll_back(&root, &record, &mut journal)?;
                 Some(Recovered::RolledBack)
             }
-            State::Undone => {
-                remove_all_staged(&root, &record)?;
-                Some(Recovered::RolledBack)
-            }
-            State::Installed | State::Ended => finish(tree, &root, &record, &journal)?,
+            State::Installed | State::Ended => finish(tree, &root, &record, &mut journal)?,
         };
         if let Some(folder) = &record.folder {
             // What kept room for a run that was cut short.
@@ -105,16 +102,23 @@ fn finish(
     tree: Tree<'_>,
     root: &Root,
     record: &Record,
-    journal: &Journal,
+    journal: &mut Journal,
 ) -> Result<Option<Recovered>, RecoverError> {
     // What was replaced is kept elsewhere too.
     remove_leftovers(root, record)?;
-    if torn::is_torn(root, record, journal.installed_at()?)? {
-        torn::undo(tree, root, record, journal.installed_at()?)?;
-        return Ok(Some(Recovered::Torn));
+    if !record.durable {
+        if torn::is_torn(root, record, journal.own_until()?)? {
+            torn::mend(tree, root, record, journal)?;
+            return Ok(Some(Recovered::Torn));
+        }
+        flush(root, record, &AtomicBool::new(false))?;
     }
-    flush(root, record, &AtomicBool::new(false))?;
-    Ok((journal.state() == State::Installed).then_some(Recovered::Completed))
+    Ok(match (journal.state(), &record.folder) {
+        (State::Ended, _) => None,
+        // Only the mending of torn files is done by no run.
+        (_, None) => Some(Recovered::Torn),
+        (_, Some(_)) => Some(Recovered::Completed),
+    })
 }
 
 pub(super) fn failed<E: Into<io::Error>>(path: &str) -> impl FnOnce(E) -> RecoverError {
@@ -134,6 +138,15 @@ pub(super) fn roll_back(
     record: &Record,
     journal: &mut Journal,
 ) -> Result<(), RecoverError> {
+    if journal.state() == State::Installing {
+        put_all_back(root, record)?;
+        journal.mark_rolled_back()?;
+    }
+    remove_all_staged(root, record)
+}
+
+/// Puts back what has got into its place.
+fn put_all_back(root: &Root, record: &Record) -> Result<(), RecoverError> {
     let look = Look {
         root,
         stamp: record.stamp,
@@ -154,8 +167,7 @@ pub(super) fn roll_back(
     for (unit, back) in moves.into_iter().rev() {
         put_back(root, unit, back).map_err(failed(&unit.target))?;
     }
-    journal.undo()?;
-    remove_all_staged(root, record)
+    Ok(())
 }
 
 /// Where the versions of a file lie that stands in the way of a roll-back.
@@ -171,7 +183,10 @@ fn explain(unit: &RecordedUnit, record: &Record) -> String {
     };
     match change {
         Change::Create { .. } | Change::CreateDirectory { .. } => {
-            format!("`{target}`, which was not there before, is not as the reply made it{log}")
+            format!(
+                "`{target}`, which was not there before, is not as the reply made it{log} (move it \
+                 away, run `code-commit recover`, and move it back)"
+            )
         }
         Change::Replace { .. } | Change::Remove { .. } => {
             format!(
@@ -229,18 +244,36 @@ pub(super) fn flush(root: &Root, record: &Record, stop: &AtomicBool) -> Result<b
                 return Ok(false);
             }
             let (parent, name) = split(path);
-            // What has been replaced or removed since is somebody else's concern.
-            let Ok(directory) = root.directory(parent) else {
-                continue;
-            };
-            if let Ok(Some(file)) = open_regular(directory.as_fd(), name) {
-                sync(&file).map_err(failed(path))?;
+            let file = root
+                .directory(parent)
+                .map_err(io::Error::from)
+                .and_then(|directory| open_regular(directory.as_fd(), name));
+            match file {
+                Ok(Some(file)) => sync(&file).map_err(failed(path))?,
+                Ok(None) => {}
+                // What was replaced, removed or shut off since is somebody else's concern.
+                Err(error) if is_elsewhere(&error) => {}
+                Err(error) => return Err(failed(path)(error)),
             }
         }
         Ok(true)
     });
     let flushed: Result<Vec<bool>, RecoverError> = flushed.into_iter().collect();
     Ok(flushed?.into_iter().all(|whole| whole))
+}
+
+/// Whether a path leads to something else than a file of ours.
+fn is_elsewhere(error: &io::Error) -> bool {
+    let errno = Errno::from_io_error(error);
+    let elsewhere = [
+        Errno::NOENT,
+        Errno::NOTDIR,
+        Errno::LOOP,
+        Errno::XDEV,
+        Errno::ACCESS,
+        Errno::PERM,
+    ];
+    errno.is_some_and(|errno| elsewhere.contains(&errno))
 }
 
 /// What is to be done about a unit.
@@ -327,15 +360,12 @@ impl Look<'_> {
         if staged_is_old {
             return Ok(judge(target_is_new, Back::StagedOverTarget));
         }
-        // Something else than the verified file was taken out: it goes back too. Where the staged
-        // file is the reply's, it never got into place.
-        let swapped =
-            exists(directory, staged)? && target_is_new && !self.is_new(directory, staged, new)?;
-        Ok(if swapped {
-            Verdict::Back(Back::StagedOverTarget)
-        } else {
-            Verdict::Untouched
-        })
+        if !exists(directory, staged)? || self.is_new(directory, staged, new)? {
+            // It never got into place, or was put back already.
+            return Ok(Verdict::Untouched);
+        }
+        // Something else than the verified file was taken out: it goes back too.
+        Ok(judge(target_is_new, Back::StagedOverTarget))
     }
 
     /// Whether a file is the one that the reply asked for; torn by a power cut, perhaps, but not

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::io;
-use std::os::fd::AsFd as _;
+use std::os::fd::{AsFd as _, OwnedFd};
 
 use rustix::fs::fstat;
 use rustix::io::Errno;
@@ -13,14 +13,11 @@ use rustix::io::Errno;
 use super::apply::{self, Durability, Journalling, New, Step, Tree, Whole};
 use super::beneath::{Root, split};
 use super::disk::linkat;
-use super::journal::{Change, Digest, Old, Record, Stamp, changed, modified};
+use super::journal::{Change, Digest, FOR_EVER, Journal, Old, Record, Stamp, changed, modified};
 use super::recovery::{RecoverError, failed};
 use super::undo_log::{Before, open_regular};
 use super::verify::Present;
 use crate::project::CONFIG;
-
-/// No time is later.
-const FOR_EVER: Stamp = (i64::MAX, i64::MAX);
 
 /// When the new files of an application were written.
 #[derive(Clone, Copy)]
@@ -71,43 +68,52 @@ pub fn keep(root: &Root, record: &Record) -> Result<(), RecoverError> {
         until: FOR_EVER,
     };
     let mut vault = None;
-    for (number, (path, new)) in record.new_files().iter().enumerate() {
+    for (path, new) in &record.new_files() {
         let fate = fate(root, path, *new, written).map_err(failed(path))?;
         if !matches!(fate, Fate::Torn(_)) {
             continue;
         }
-        let (parent, name) = split(path);
-        let run = record
-            .folder
-            .as_deref()
-            .map_or("run", |folder| split(folder).1);
         let vault = match &mut vault {
             Some(vault) => vault,
             none => {
-                let kept = root.ensure_directory_of_ours(&format!("{CONFIG}/torn/{run}"));
+                let kept = root.ensure_directory_of_ours(&format!("{CONFIG}/torn"));
                 none.insert(kept.map_err(failed("agent-config/torn"))?)
             }
         };
-        let directory = root.directory(parent).map_err(failed(path))?;
-        match linkat(directory, name, vault, &number.to_string()) {
-            // A recovery that was cut short has done so already.
-            Ok(()) | Err(Errno::EXIST) => {}
-            Err(errno) => return Err(failed(path)(errno)),
-        }
+        keep_one(root, path, vault).map_err(failed(path))?;
     }
     Ok(())
 }
 
+/// Gives a file a second name: its own, and what tells its content from others.
+fn keep_one(root: &Root, path: &str, vault: &OwnedFd) -> io::Result<()> {
+    let (parent, name) = split(path);
+    let directory = root.directory(parent)?;
+    let Some(file) = open_regular(directory.as_fd(), name)? else {
+        return Ok(());
+    };
+    let content = Digest::of_file(file)?.to_string();
+    let room = 255 - content.len() - 1;
+    let start = name.len().saturating_sub(room);
+    let end = (start..name.len()).find(|at| name.is_char_boundary(*at));
+    let kept = format!("{}-{content}", &name[end.unwrap_or(name.len())..]);
+    match linkat(&directory, name, vault, &kept) {
+        // A recovery that was cut short has done so already.
+        Ok(()) | Err(Errno::EXIST) => Ok(()),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
 /// Puts everything back.
-pub fn undo(
+pub fn mend(
     tree: Tree<'_>,
     root: &Root,
     record: &Record,
-    installed: Stamp,
+    journal: &mut Journal,
 ) -> Result<(), RecoverError> {
     let written = Written {
         stamp: record.stamp,
-        until: installed,
+        until: journal.own_until()?,
     };
     let paths = Paths::of(record);
     let mut steps = Vec::new();
@@ -130,6 +136,7 @@ pub fn undo(
     if !changed.is_empty() {
         return Err(RecoverError::Changed(changed));
     }
+    journal.mark_torn()?;
     keep(root, record)?;
     steps.sort_by_key(|step| step.path);
     let whole = Whole {

@@ -110,8 +110,8 @@ pub struct UndoLog<'r> {
     folder: String,
     redactor: &'r Redactor,
     changes: Changes,
-    /// The same before what was noted last.
-    previous: Changes,
+    /// The same before what was noted last, until that is done.
+    previous: Option<Changes>,
     /// Whether a path holds a key.
     beside_keys: bool,
     /// How many files are kept.
@@ -127,7 +127,7 @@ impl<'r> UndoLog<'r> {
             folder: folder.to_owned(),
             redactor,
             changes: Changes::none(),
-            previous: Changes::none(),
+            previous: None,
             beside_keys: false,
             kept: 0,
         }
@@ -252,7 +252,7 @@ impl<'r> UndoLog<'r> {
         stamp: Stamp,
         directories: impl IntoIterator<Item = String>,
     ) -> Result<(), ApplyError> {
-        self.previous = self.changes.clone();
+        self.previous = Some(self.changes.clone());
         let holds_key = |path: &str| self.redactor.find(path).next().is_some();
         self.beside_keys |= steps.iter().any(|step| holds_key(step.path));
         for ((step, before), digest) in steps.iter().zip(kept).zip(digests) {
@@ -276,12 +276,20 @@ impl<'r> UndoLog<'r> {
     /// Takes back what was noted last: it was not done. Where that cannot be written down, the file says
     /// too much, which undoing finds out by itself.
     pub(super) fn retract(&mut self) {
-        self.changes = std::mem::replace(&mut self.previous, Changes::none());
+        let Some(previous) = self.previous.take() else {
+            return;
+        };
+        self.changes = previous;
         if self.changes.files.is_empty() {
             let _ = disk::remove_file(&self.file());
         } else {
             let _ = self.save();
         }
+    }
+
+    /// What was noted last is done.
+    pub(super) fn confirm(&mut self) {
+        self.previous = None;
     }
 
     /// Keeps room on the disk for the journal and the log of taking it all back.
@@ -309,11 +317,17 @@ impl<'r> UndoLog<'r> {
     pub fn observe(&mut self) -> io::Result<()> {
         let root = Root::open(&self.root)?;
         let mut directory = Directory::default();
-        let mut news = false;
+        let (mut news, mut unseen) = (false, None);
         for (path, change) in &mut self.changes.files {
-            news |= change.look(&root, &mut directory, path)?;
+            match change.look(&root, &mut directory, path) {
+                Ok(changed) => news |= changed,
+                Err(error) => unseen = unseen.or(Some(error)),
+            }
         }
-        if news { self.save().map(drop) } else { Ok(()) }
+        if news {
+            self.save()?;
+        }
+        unseen.map_or(Ok(()), Err)
     }
 
     /// Writes it down, and to the disk: without it, what was kept has no names. Gives its size in bytes.
@@ -328,13 +342,15 @@ impl<'r> UndoLog<'r> {
             disk::write_all(file, &json)?;
             disk::sync(file)
         })?;
+        if self.beside_keys {
+            // It may have been written beside the others before.
+            let _ = disk::remove_file(&self.root.join(&self.folder).join(CHANGES));
+        }
         Ok(json.len())
     }
 
     fn file(&self) -> PathBuf {
         if self.beside_keys {
-            // It may have been written beside the others before.
-            let _ = std::fs::remove_file(self.root.join(&self.folder).join(CHANGES));
             self.root.join(vault(&self.folder, true)).join(CHANGES)
         } else {
             self.root.join(&self.folder).join(CHANGES)
@@ -371,6 +387,8 @@ impl FileChange {
             .and_then(|directory| statat(directory, name));
         let known = self.after.len();
         match stat {
+            // No undoing finds its way there.
+            Err(Errno::LOOP | Errno::XDEV) => {}
             Err(Errno::NOENT | Errno::NOTDIR) => self.add(None),
             Err(errno) => return Err(errno.into()),
             Ok(stat) if modified(&stat) == self.stamp => {}

@@ -200,7 +200,10 @@ fn crash(tree: &Scene, edits: &VerifiedEdits, steps: usize) -> bool {
         plan.make_directories().unwrap();
         plan.stage(0..staged).unwrap();
     }
-    plan.install(0..(steps - staged).min(units)).unwrap();
+    if staged == files {
+        journal.begin_installing().unwrap();
+        plan.install(0..(steps - staged).min(units)).unwrap();
+    }
     let is_whole = steps > files + units;
     if is_whole {
         journal.install().unwrap();
@@ -280,8 +283,8 @@ fn tear(tree: &Scene, path: &str) {
         .unwrap();
     file.set_times(FileTimes::new().set_modified(now()))
         .unwrap();
-    // A power cut writes nothing, so that nothing is younger than the journal.
-    let later = SystemTime::now() + Duration::from_secs(3600);
+    // A power cut writes nothing: what it tears is no younger than the journal. What is done later is.
+    let later = SystemTime::now();
     for journal in fs::read_dir(tree.journal.path()).unwrap() {
         let path = journal.unwrap().path();
         let journal = File::options().write(true).open(path).unwrap();
@@ -371,8 +374,13 @@ fn what_a_roll_back_takes_for_torn_is_kept() {
         .unwrap();
     assert_eq!(tree.recover().unwrap(), Some(Recovered::RolledBack));
     assert!(tree.listing()["a"].ends_with("old a"));
-    let kept = fs::read_to_string(tree.path("agent-config/torn/run/0")).unwrap();
-    assert_eq!(kept, "perhaps somebody's");
+    let mut torn = fs::read_dir(tree.path("agent-config/torn")).unwrap();
+    let kept = torn.next().unwrap().unwrap();
+    assert!(kept.file_name().to_string_lossy().starts_with("a-"));
+    assert_eq!(
+        fs::read_to_string(kept.path()).unwrap(),
+        "perhaps somebody's"
+    );
 }
 
 #[test]
@@ -387,6 +395,59 @@ fn a_roll_back_that_is_done_is_not_done_again() {
     assert_eq!(tree.recover().unwrap(), Some(Recovered::RolledBack));
     assert!(tree.listing()["z"].ends_with("mine"));
     assert_eq!(tree.journals(), 0);
+}
+
+#[test]
+fn a_journal_that_a_build_could_have_planted_is_not_obeyed() {
+    let tree = Scene::new(&FILES);
+    let journal = tree.journal.path().join(".code-commit-journal-installing");
+    for (target, staged, folder) in [
+        ("moved", "agent-config", "logs/run"),
+        ("moved", "other", "logs/run"),
+        (".git/hooks/x", ".git/hooks/.code-commit-0-0", "logs/run"),
+        ("../x", "../.code-commit-0-0", "logs/run"),
+        ("a", "s/.code-commit-0-0", "logs/run"),
+        ("a", ".code-commit-0-0", "logs/../src"),
+        ("a", ".code-commit-0-0", "src"),
+    ] {
+        let planted = serde_json::json!({
+            "version": 2, "folder": folder, "durable": false, "stamp": [0, 0], "directories": [],
+            "units": [{"target": target, "staged": staged, "change": {"remove": {"old": null}}}],
+        });
+        fs::write(&journal, planted.to_string()).unwrap();
+        let before = tree.listing();
+        assert!(
+            matches!(tree.recover(), Err(RecoverError::Journal(_))),
+            "{planted}"
+        );
+        assert_eq!(tree.listing(), before);
+    }
+}
+
+#[test]
+fn a_second_reply_that_fails_leaves_the_undo_log_of_the_first() {
+    let tree = Scene::new(&FILES);
+    let redactor = Redactor::default();
+    let mut undo_log = tree.undo_log(&redactor);
+    apply(tree.tree(), &tree.verified(REPLY), &mut undo_log).unwrap();
+    let second = tree.verified("^^^a\nnewer\n^^^end\n");
+    fs::write(tree.path("a"), "theirs").unwrap();
+    assert!(apply(tree.tree(), &second, &mut undo_log).is_err());
+    let changes = undo_log::read(tree.root.path(), RUN).unwrap().unwrap();
+    assert_eq!(&changes.files.len(), &undo_log.changes().files.len());
+    assert_eq!(changes.files.len(), 4);
+}
+
+#[test]
+fn what_was_written_before_anything_was_installed_is_left_alone() {
+    let tree = Scene::new(&FILES);
+    crash(&tree, &tree.verified(REPLY), 2);
+    fs::write(tree.path("z"), "mine").unwrap();
+    fs::write(tree.path("a"), "mine too").unwrap();
+    assert_eq!(tree.recover().unwrap(), Some(Recovered::RolledBack));
+    let listing = tree.listing();
+    assert!(listing["z"].ends_with("mine") && listing["a"].ends_with("mine too"));
+    assert_eq!(listing.len(), FILES.len() + 2);
 }
 
 #[test]
