@@ -23,7 +23,7 @@ Files:
 
 Exit codes:
   0  done             build.sh passed on the applied reply, or the report was written
-  1  build-failed     build.sh still fails after the third repair; the last edits stay
+  1  build-failed     build.sh still fails after the third repair; the last edits stay, unless reverted
   2  usage            the command line is wrong; nothing was read or written
   3  not-ready        the project lacks something, or another run holds it; nothing was sent
   4  model-failed     no whole reply came; nothing of it was applied
@@ -137,12 +137,20 @@ pub enum Command {
     /// Write a small sample project and run the whole pipeline on it, with recorded replies
     Demo(DemoArgs),
     /// Put the project in order after a run that was cut short; every other command does so first
-    Recover,
+    Recover(RecoverArgs),
     /// Put the project back as it was before a run
     Undo(UndoArgs),
     /// What this program does inside a sandbox
     #[command(name = sandbox::inside::COMMAND, hide = true)]
     InsideSandbox,
+}
+
+/// What `recover` takes.
+#[derive(Debug, Clone, Args)]
+pub struct RecoverArgs {
+    /// What is shown.
+    #[command(flatten)]
+    pub output: OutputArgs,
 }
 
 /// What `undo` takes.

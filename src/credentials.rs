@@ -18,7 +18,7 @@ use crate::secret::Redactor;
 #[rustfmt::skip]
 const SHAPES: [(&str, &[&str], &str); 56] = [
     // A line of its own, or the end of a line in a string: not the mere mention in code that looks for one.
-    ("a private key", &["PRIVATE KEY"], r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----[ \t]*(?:\r?\n|\\[rn]|$)"),
+    ("a private key", &["PRIVATE KEY"], r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----(?:[ \t]*(?:[\r\n]|\\[rn]|$)|[ \t]+[0-9A-Za-z+/]{16})"),
     ("a private key", &["BEGIN SSH2"], r"---- BEGIN SSH2 (?:ENCRYPTED )?PRIVATE KEY ----"),
     ("a private key", &["PuTTY-User-Key-File"], r"PuTTY-User-Key-File-[0-9]: "),
     ("an age secret key", &["AGE-SECRET-KEY-1"], r"AGE-SECRET-KEY-1[0-9A-Z]{58}"),
@@ -137,11 +137,9 @@ impl fmt::Display for Finding {
 /// the keys that `redactor` knows.
 #[must_use]
 pub fn find(file: &'static str, text: &str, redactor: &Redactor) -> Vec<Finding> {
-    let mut places: Vec<(usize, &'static str)> = redactor
-        .find(text)
-        .map(|place| (place.start, OWN_KEY))
-        .collect();
     let own: Vec<Range<usize>> = redactor.find(text).collect();
+    let mut places: Vec<(usize, &'static str)> =
+        own.iter().map(|place| (place.start, OWN_KEY)).collect();
     let shapes = may_hold_any(text).then(|| ANY_SHAPE.iter());
     let shapes = shapes.into_iter().flatten();
     let shapes = shapes.flat_map(|shapes| shapes.captures_iter(text));
@@ -162,10 +160,9 @@ pub fn find(file: &'static str, text: &str, redactor: &Redactor) -> Vec<Finding>
             .is_some_and(|shapes| shapes.is_match(name));
         shaped || redactor.find(name).next().is_some()
     };
-    let mut lines = Lines::new(text);
+    let mut lines = Lines::new(text, &is_secret);
     let findings = places.into_iter().map(|(place, kind)| {
         let (line, within) = lines.locate(place);
-        let within = within.filter(|(name, _)| !is_secret(name));
         Finding {
             kind,
             file,
@@ -196,8 +193,10 @@ fn is_plausible(token: &str) -> bool {
 }
 
 /// Tells the lines of places that are asked for in their order.
-struct Lines<'t> {
+struct Lines<'t, F: Fn(&str) -> bool> {
     text: &'t str,
+    /// Whether a file's name is not to be told.
+    is_secret: F,
     /// Up to here lines were counted.
     counted: usize,
     /// The line there, from 1 on.
@@ -206,13 +205,15 @@ struct Lines<'t> {
     within: Option<(&'t str, usize)>,
 }
 
-impl<'t> Lines<'t> {
-    fn new(text: &'t str) -> Self {
+impl<'t, F: Fn(&str) -> bool> Lines<'t, F> {
+    fn new(text: &'t str, is_secret: F) -> Self {
+        let first = heading(text.trim_start_matches('\u{feff}'));
         Self {
             text,
+            within: first.filter(|name| !is_secret(name)).map(|file| (file, 1)),
+            is_secret,
             counted: 0,
             line: 1,
-            within: heading(text.trim_start_matches('\u{feff}')).map(|file| (file, 1)),
         }
     }
 
@@ -222,7 +223,7 @@ impl<'t> Lines<'t> {
             self.line += 1;
             let rest = &self.text[self.counted + newline + 1..];
             if let Some(file) = heading(rest) {
-                self.within = Some((file, self.line));
+                self.within = Some((file, self.line)).filter(|_| !(self.is_secret)(file));
             }
         }
         self.counted = place;
@@ -236,8 +237,13 @@ impl<'t> Lines<'t> {
 
 /// The file that a line like `--- src/main.rs ---` announces.
 fn heading(text: &str) -> Option<&str> {
+    /// No path is longer.
+    const LONGEST: usize = 4096;
     let rest = text.strip_prefix("--- ")?;
     let line = rest.split('\n').next()?;
+    if line.len() > LONGEST {
+        return None;
+    }
     line.trim_end_matches('\r').strip_suffix(" ---")
 }
 

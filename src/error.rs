@@ -185,9 +185,9 @@ impl Error {
             }
             Self::Build(BuildError::Log(_)) => "see that the disk has room",
             Self::Build(BuildError::Sandbox(SandboxProblem::Moved(_))) => {
-                "look what build.sh did with it, and put it back"
+                "see who did that, build.sh perhaps, and put it back as it was"
             }
-            Self::Build(BuildError::Sandbox(_)) => "mend the cause, or use `--sandbox auto`",
+            Self::Build(BuildError::Sandbox(_)) => "mend the cause, or use `--sandbox off`",
             Self::Verify(VerifyError::Io { .. })
             | Self::NoSuchRun(NoSuchRun::Unreadable { .. }) => "make it readable",
             Self::Build(BuildError::Io { .. }) => "see that the machine can start another process",
@@ -226,7 +226,7 @@ fn recover_hint(error: &RecoverError) -> Option<String> {
              move the other away; then run `code-commit recover`"
         }
         RecoverError::Journal(_) => {
-            "make it readable; it tells how to undo a run that was cut short"
+            "mend the cause: the journal tells how to undo what was cut short. If no run wrote it, remove it"
         }
         RecoverError::Torn(error) => return apply_hint(error),
     };

@@ -73,7 +73,7 @@ pub enum SandboxProblem {
     #[error("bubblewrap does not work here: {0}")]
     Unusable(String),
     /// Something is not where it was: what was to be hidden or kept may be somewhere else.
-    #[error("`{}` was moved or replaced while the run went on", .0.display())]
+    #[error("`{}` was made, moved or replaced while the run went on", .0.display())]
     Moved(PathBuf),
     /// The system refused something else.
     #[error("bubblewrap cannot be started: {0}")]
@@ -153,12 +153,16 @@ impl Sandbox {
     /// When it is not.
     pub fn check_premises(&self) -> Result<(), SandboxProblem> {
         let now = identities(&self.premises, self.strictness);
-        match now
-            .iter()
-            .zip(&self.identities)
-            .find(|(now, then)| now != then)
-        {
-            Some(((path, _), _)) => Err(SandboxProblem::Moved(path.clone())),
+        let is_known = |(path, identity): &&(PathBuf, Identity)| {
+            let then = self.identities.iter().find(|(known, _)| known == path);
+            then.is_some_and(|(_, then)| then == identity)
+        };
+        let is_there =
+            |(path, _): &&(PathBuf, Identity)| now.iter().any(|(known, _)| known == path);
+        let changed = now.iter().find(|found| !is_known(found));
+        let gone = || self.identities.iter().find(|known| !is_there(known));
+        match changed.or_else(gone) {
+            Some((path, _)) => Err(SandboxProblem::Moved(path.clone())),
             None => Ok(()),
         }
     }
@@ -203,6 +207,7 @@ impl Sandbox {
         drop(command);
         let mut inside = Inside {
             child,
+            over: false,
             line,
             received: Vec::new(),
         };
@@ -240,6 +245,9 @@ impl Sandbox {
         // The kernel's settings are the whole machine's.
         list.add("--ro-bind", &["/proc/sys", "/proc/sys"]);
         list.add("--unshare-pid", NOTHING);
+        // This program's part inside is the first process in there: what it holds, nobody else holds, and
+        // no signal from inside ends it.
+        list.add("--as-pid-1", NOTHING);
         // Who shares a terminal with others can type for them.
         list.add("--new-session", NOTHING);
         list.add("--die-with-parent", NOTHING);
@@ -261,8 +269,9 @@ impl Sandbox {
         }
         list.add("--bind", &[root, root]);
         let nested = nested_repositories(root);
-        let git = std::iter::once(&self.premises.git);
-        for path in git.chain(&self.premises.read_only).chain(&nested) {
+        let all_git = std::iter::once(&self.premises.git).chain(&nested);
+        let linked: Vec<PathBuf> = all_git.clone().filter_map(|git| linked_git(git)).collect();
+        for path in all_git.chain(&linked).chain(&self.premises.read_only) {
             let path = resolved(path);
             if path.exists() {
                 list.add("--ro-bind", &[&path, &path]);
@@ -304,28 +313,46 @@ fn identities(premises: &Premises, strictness: Strictness) -> Vec<(PathBuf, Iden
     if strictness == Strictness::Strict {
         let git = &premises.git;
         identities.push((git.clone(), identity(git.symlink_metadata())));
+        for git in nested_repositories(&premises.root) {
+            let found = identity(git.symlink_metadata());
+            identities.push((git, found));
+        }
     }
     identities
 }
 
-/// Where other repositories lie in the project; their hooks are run like its own.
+/// git's folders and links to such in other places of the project, sorted: their hooks and settings are
+/// run like its own. What builds make in `target` is theirs.
 fn nested_repositories(root: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut pending = vec![root.to_path_buf()];
     while let Some(directory) = pending.pop() {
+        let is_root = directory == root;
         // What cannot be read now, cannot be looked into by the build either.
         for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
-            if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                continue;
-            }
-            if entry.file_name() == ".git" {
-                found.push(entry.path());
-            } else {
+            let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            let name = entry.file_name();
+            if name == ".git" {
+                if !is_root {
+                    found.push(entry.path());
+                }
+            } else if is_directory && !(is_root && name == "target") {
                 pending.push(entry.path());
             }
         }
     }
+    found.sort();
     found
+}
+
+/// The folder that a `.git` file names, if it is one.
+fn linked_git(git: &Path) -> Option<PathBuf> {
+    if !git.is_file() {
+        return None;
+    }
+    let content = fs::read_to_string(git).ok()?;
+    let folder = content.strip_prefix("gitdir:")?.trim();
+    Some(git.parent()?.join(folder))
 }
 
 fn resolved(path: &Path) -> PathBuf {
@@ -334,13 +361,13 @@ fn resolved(path: &Path) -> PathBuf {
 
 /// What bubblewrap has to say about why it did not work.
 fn complaint(errors: &mut PipeReader) -> String {
-    const LONGEST: u64 = 2048;
-    let mut text = Vec::new();
-    // Whoever holds the other end has ended; should something else hold it, so be it.
+    let mut text = vec![0; 2048];
+    let mut length = 0;
+    // One read: should something else still hold the other end, it is not waited for.
     if is_readable_within(errors.as_fd(), Duration::ZERO) {
-        let _ = errors.take(LONGEST).read_to_end(&mut text);
+        length = errors.read(&mut text).unwrap_or_default();
     }
-    let text = String::from_utf8_lossy(&text);
+    let text = String::from_utf8_lossy(&text[..length]);
     let first = text.lines().next().unwrap_or_default();
     let reason = first.strip_prefix("bwrap: ").unwrap_or(first).trim();
     if reason.is_empty() {
@@ -367,6 +394,8 @@ pub enum Ended {
 #[derive(Debug)]
 pub struct Inside {
     child: Child,
+    /// Whether all of it has been ended.
+    over: bool,
     /// To this program's part inside, and back.
     line: UnixStream,
     /// What came that is no whole line yet.
@@ -428,6 +457,9 @@ impl Inside {
 
     /// Ends whatever is inside. When this returns, nothing of it is left.
     pub fn end(&mut self) {
+        if std::mem::replace(&mut self.over, true) {
+            return;
+        }
         // The kernel ends what is inside when the first process in there ends; then bwrap ends by itself,
         // and leaves no orphan. All of them hold the line.
         if let Some(first) = self.first_process() {
@@ -547,10 +579,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let planted = dir.path().join(BWRAP);
         std::fs::write(&planted, "#!/bin/sh\n").unwrap();
-        std::os::unix::fs::PermissionsExt::set_mode(
-            &mut planted.metadata().unwrap().permissions(),
-            0o755,
-        );
+        let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        fs::set_permissions(&planted, permissions).unwrap();
         let premises = Premises {
             root: dir.path().to_path_buf(),
             ..sandbox(Strictness::Lenient).premises

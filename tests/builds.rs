@@ -142,7 +142,7 @@ fn a_build_that_destroys_itself_is_a_local_fault() {
         .exits(6);
     run.says(&[
         "cannot start `build.sh`: `build.sh` is missing",
-        "what was applied is still there",
+        "the project is as it was before the run",
     ]);
 }
 

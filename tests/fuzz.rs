@@ -22,7 +22,7 @@ use code_commit::edit::{PathPolicy, VerifyError, parse};
 /// How many inputs are tried when nothing else is said.
 const FEW: u64 = 20_000;
 /// The machine's size.
-const THREADS: u64 = 2;
+const THREADS: u8 = 2;
 
 /// What replies and hostile paths are made of.
 const PIECES: [&str; 84] = [
@@ -119,8 +119,12 @@ fn main() {
     let count: u64 = numbers.next().unwrap_or(FEW);
     let seed: u64 = numbers.next().unwrap_or(1);
     let verified: u64 = thread::scope(|scope| {
-        let shares: Vec<_> = (0..THREADS.min(count))
-            .map(|share| scope.spawn(move || try_all((seed + share..seed + count).step_by(2))))
+        let shares: Vec<_> = (0..u64::from(THREADS).min(count))
+            .map(|share| {
+                scope.spawn(move || {
+                    try_all((seed + share..seed + count).step_by(usize::from(THREADS)))
+                })
+            })
             .collect();
         shares.into_iter().map(|share| share.join().unwrap()).sum()
     });

@@ -156,8 +156,6 @@ fn a_recorded_answer_that_is_cut_at_any_byte_is_never_applied() {
         ("gpt-5", small_openai()),
     ] {
         let body = body.to_string();
-        let project = TestProject::new();
-        let before = project.tree();
         for cut in 0..body.len() {
             let project =
                 TestProject::new().file("recorded/initial-query-response.json", &body[..cut]);
@@ -166,6 +164,5 @@ fn a_recorded_answer_that_is_cut_at_any_byte_is_never_applied() {
                 .exits(4);
             assert!(!project.path("a").exists(), "cut at {cut}: {}", run.stderr);
         }
-        assert_eq!(project.tree(), before);
     }
 }

@@ -5,7 +5,7 @@ use std::io::Read as _;
 use std::os::unix::fs::{OpenOptionsExt as _, symlink};
 use std::process::Command;
 
-use crate::support::{Finished, GEMINI_KEY, ModelServer, TestProject};
+use crate::support::{Finished, GEMINI_KEY, ModelServer, TestProject, skipped};
 
 const NOTHING: &str = "Nothing to do.";
 
@@ -18,10 +18,7 @@ fn works() -> bool {
         .output();
     let works = tried.is_ok_and(|output| output.status.success());
     if !works {
-        #[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
-        {
-            eprintln!("skipped: bubblewrap does not work on this machine");
-        }
+        skipped("bubblewrap does not work on this machine");
     }
     works
 }
@@ -98,8 +95,8 @@ fn a_build_that_moves_what_is_hidden_ends_the_run() {
         .variable("PARENT", parent.path().to_str().unwrap())
         .build(build);
     project.run(&[]).exits(6).says(&[
-        "was moved or replaced while the run went on",
-        "hint: look what",
+        "was made, moved or replaced while the run went on",
+        "hint: see who",
     ]);
     assert_eq!(server.requests().len(), 1, "there was no second build");
 }
@@ -116,9 +113,16 @@ fn in_a_strict_sandbox_git_hooks_cannot_be_made_anywhere() {
     };
     let nested = TestProject::new().file("sub/.git/config", "");
     run(nested, "! mkdir sub/.git/hooks", 0);
+    let submodule = TestProject::new().file("sub/.git", "gitdir: ../.git/modules/sub\n");
+    run(submodule, "! echo 'gitdir: ../evil' > sub/.git", 0);
+    let separate = TestProject::new()
+        .file(".git", "gitdir: store\n")
+        .file("store/config", "");
+    run(separate, "! echo evil > store/config", 0);
     // Where git's folder is a link or not there, nothing can be put over it: it is noticed.
-    let said = ["`", "/.git` was moved or replaced"];
+    let said = ["`", "/.git` was made, moved or replaced"];
     run(TestProject::new(), "mkdir .git", 6).says(&said);
+    run(TestProject::new(), "mkdir -p new/.git/hooks", 6).says(&said);
     let linked = TestProject::new().file("store/config", "");
     symlink("store", linked.path(".git")).unwrap();
     run(linked, "rm .git; mkdir .git", 6).says(&said);
@@ -240,6 +244,11 @@ fn a_build_in_a_sandbox_ends_as_it_would_outside() {
         ("kill -SEGV $$", "signal: 11 (SIGSEGV)"),
         ("kill -KILL $$", "signal: 9 (SIGKILL)"),
         ("rm build.sh; exit 7", "exit code: 7"),
+        (
+            "trap '' TERM USR1; kill -TERM -1; kill -USR1 -1; exit 8",
+            "exit code: 8",
+        ),
+        ("(sh -c 'sleep 0.2 & exit' &); exit 9", "exit code: 9"),
     ] {
         let server = ModelServer::gemini(&[NOTHING; 4]);
         let project = TestProject::new().with(&server).build(build);

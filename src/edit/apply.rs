@@ -138,6 +138,13 @@ impl Applied {
         Ok(flushed)
     }
 
+    /// When it was complete.
+    #[must_use]
+    pub fn installed(&self) -> Stamp {
+        // Where that cannot be told, everything later counts as somebody's change, and is looked at.
+        self.journal.own_until().unwrap_or_default()
+    }
+
     /// How many files were written.
     #[must_use]
     pub fn files(&self) -> usize {
@@ -434,7 +441,7 @@ impl<'e> Plan<'e> {
                 record,
             }),
             Err(error) => match recovery::roll_back(self.root, &record, &mut journal) {
-                Ok(()) => {
+                Ok(_) => {
                     // Nothing is left to do but this: where it fails, the next run does it.
                     let _ = journal.remove();
                     Err(error)

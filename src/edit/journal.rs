@@ -19,7 +19,7 @@
 
 use std::fmt;
 use std::fs::File;
-use std::io;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::Stat;
@@ -114,6 +114,28 @@ impl Digest {
         let mut digest = DigestWriter::default();
         io::copy(&mut file, &mut digest)?;
         Ok(digest.finish())
+    }
+
+    /// Whether the file may be what a power cut has left of this content: the end of it is missing, or a
+    /// part of it is empty.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn may_be_torn_to(self, mut file: File) -> io::Result<bool> {
+        let size = file.metadata()?.len();
+        if size != self.size {
+            return Ok(size < self.size);
+        }
+        let mut chunk = vec![0; 64 << 10];
+        loop {
+            match file.read(&mut chunk) {
+                Ok(0) => return Ok(false),
+                Ok(amount) if chunk[..amount].contains(&0) => return Ok(true),
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
     }
 
     /// Whether the file has this content.

@@ -6,7 +6,7 @@
 //! knows that it can put back all of it.
 
 use std::collections::BTreeSet;
-use std::io;
+use std::io::{self, Seek as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -68,8 +68,7 @@ pub fn recover(tree: Tree<'_>) -> Result<Option<Recovered>, RecoverError> {
         let root = Root::open(tree.root).map_err(failed("."))?;
         let found = match journal.state() {
             State::Armed | State::Installing | State::RolledBack => {
-                roll_back(&root, &record, &mut journal)?;
-                Some(Recovered::RolledBack)
+                Some(roll_back(&root, &record, &mut journal)?)
             }
             State::Installed | State::Ended => finish(tree, &root, &record, &mut journal)?,
         };
@@ -137,16 +136,22 @@ pub(super) fn roll_back(
     root: &Root,
     record: &Record,
     journal: &mut Journal,
-) -> Result<(), RecoverError> {
+) -> Result<Recovered, RecoverError> {
+    let mut torn = false;
     if journal.state() == State::Installing {
-        put_all_back(root, record)?;
+        torn = put_all_back(root, record)?;
         journal.mark_rolled_back()?;
     }
-    remove_all_staged(root, record)
+    remove_all_staged(root, record)?;
+    Ok(if torn {
+        Recovered::Torn
+    } else {
+        Recovered::RolledBack
+    })
 }
 
-/// Puts back what has got into its place.
-fn put_all_back(root: &Root, record: &Record) -> Result<(), RecoverError> {
+/// Puts back what has got into its place. Says whether any of it was torn.
+fn put_all_back(root: &Root, record: &Record) -> Result<bool, RecoverError> {
     let look = Look {
         root,
         stamp: record.stamp,
@@ -163,11 +168,11 @@ fn put_all_back(root: &Root, record: &Record) -> Result<(), RecoverError> {
     if !changed.is_empty() {
         return Err(RecoverError::Changed(changed));
     }
-    torn::keep(root, record)?;
+    let torn = torn::keep(root, record)?;
     for (unit, back) in moves.into_iter().rev() {
         put_back(root, unit, back).map_err(failed(&unit.target))?;
     }
-    Ok(())
+    Ok(torn)
 }
 
 /// Where the versions of a file lie that stands in the way of a roll-back.
@@ -371,11 +376,15 @@ impl Look<'_> {
     /// Whether a file is the one that the reply asked for; torn by a power cut, perhaps, but not
     /// written to by anybody else.
     fn is_new(&self, directory: &OwnedFd, name: &str, new: Digest) -> io::Result<bool> {
-        let Some(file) = open_regular(directory.as_fd(), name)? else {
+        let Some(mut file) = open_regular(directory.as_fd(), name)? else {
             return Ok(false);
         };
         let untouched = modified(&fstat(&file)?) == self.stamp;
-        Ok(untouched || new.is_of(file)?)
+        if new.is_of(file.try_clone()?)? {
+            return Ok(true);
+        }
+        file.rewind()?;
+        Ok(untouched && new.may_be_torn_to(file)?)
     }
 
     /// Whether a directory has the reply's files and no others.

@@ -4,7 +4,7 @@
 //! Guarantees that nothing is undone where somebody has changed a file since.
 
 use std::collections::BTreeSet;
-use std::io;
+use std::io::{self, Seek as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 
 use rustix::fs::fstat;
@@ -61,8 +61,8 @@ pub fn is_torn(root: &Root, record: &Record, installed: Stamp) -> Result<bool, R
 }
 
 /// Keeps what is torn, as far as there is anything of it: should it be somebody's work after all, it is
-/// not lost. It may hold a key, and so lies beside the keys.
-pub fn keep(root: &Root, record: &Record) -> Result<(), RecoverError> {
+/// not lost. It may hold a key, and so lies beside the keys. Says whether there was any.
+pub fn keep(root: &Root, record: &Record) -> Result<bool, RecoverError> {
     let written = Written {
         stamp: record.stamp,
         until: FOR_EVER,
@@ -82,7 +82,7 @@ pub fn keep(root: &Root, record: &Record) -> Result<(), RecoverError> {
         };
         keep_one(root, path, vault).map_err(failed(path))?;
     }
-    Ok(())
+    Ok(vault.is_some())
 }
 
 /// Gives a file a second name: its own, and what tells its content from others.
@@ -215,14 +215,17 @@ fn fate(root: &Root, path: &str, new: Digest, written: Written) -> io::Result<Fa
         Err(Errno::NOTDIR | Errno::LOOP | Errno::XDEV) => return Ok(Fate::Changed),
         Err(errno) => return Err(errno.into()),
     };
-    let Some(file) = open_regular(directory.as_fd(), name)? else {
+    let Some(mut file) = open_regular(directory.as_fd(), name)? else {
         return Ok(Fate::Gone);
     };
     let stat = fstat(&file)?;
     let present = Present::of(&stat);
-    Ok(if new.is_of(file)? {
-        Fate::Whole(present)
-    } else if modified(&stat) == written.stamp && changed(&stat) <= written.until {
+    if new.is_of(file.try_clone()?)? {
+        return Ok(Fate::Whole(present));
+    }
+    file.rewind()?;
+    let untouched = modified(&stat) == written.stamp && changed(&stat) <= written.until;
+    Ok(if untouched && new.may_be_torn_to(file)? {
         Fate::Torn(present)
     } else {
         Fate::Changed

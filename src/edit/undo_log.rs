@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use super::apply::{ApplyError, Step, failed, in_parallel};
 use super::beneath::{Directory, Root, split};
 use super::disk::{self, linkat, openat, statat};
-use super::journal::{Digest, DigestWriter, Stamp, modified};
+use super::journal::{Digest, DigestWriter, Stamp, changed, modified};
 use crate::project::CONFIG;
 use crate::run_files::{CHANGES, REPLACED};
 use crate::secret::Redactor;
@@ -310,16 +310,16 @@ impl<'r> UndoLog<'r> {
     }
 
     /// Looks what a build has made of the files that the run has changed, and notes that too: it is
-    /// the run's doing, and undone with it.
+    /// the run's doing, and undone with it. What has not changed since `installed`, need not be looked at.
     ///
     /// # Errors
     /// When the files cannot be looked at, or what was found not be written down.
-    pub fn observe(&mut self) -> io::Result<()> {
+    pub fn observe(&mut self, installed: Stamp) -> io::Result<()> {
         let root = Root::open(&self.root)?;
         let mut directory = Directory::default();
         let (mut news, mut unseen) = (false, None);
         for (path, change) in &mut self.changes.files {
-            match change.look(&root, &mut directory, path) {
+            match change.look(&root, &mut directory, path, installed) {
                 Ok(changed) => news |= changed,
                 Err(error) => unseen = unseen.or(Some(error)),
             }
@@ -380,7 +380,13 @@ impl FileChange {
     }
 
     /// Notes the file's present state, where it is another one than was written last.
-    fn look(&mut self, root: &Root, directory: &mut Directory, path: &str) -> io::Result<bool> {
+    fn look(
+        &mut self,
+        root: &Root,
+        directory: &mut Directory,
+        path: &str,
+        installed: Stamp,
+    ) -> io::Result<bool> {
         let (parent, name) = split(path);
         let stat = directory
             .at(root, parent)
@@ -391,7 +397,7 @@ impl FileChange {
             Err(Errno::LOOP | Errno::XDEV) => {}
             Err(Errno::NOENT | Errno::NOTDIR) => self.add(None),
             Err(errno) => return Err(errno.into()),
-            Ok(stat) if modified(&stat) == self.stamp => {}
+            Ok(stat) if modified(&stat) == self.stamp && changed(&stat) <= installed => {}
             Ok(_) => {
                 let file = open_regular(directory.at(root, parent)?, name)?;
                 if let Some(file) = file {

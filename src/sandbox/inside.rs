@@ -1,8 +1,9 @@
 //! This program's part inside a sandbox: it starts the build, says how it ends, and ends all of it when
 //! told to.
 //!
-//! Talks to the run outside by its standard input, which is one end of a socket pair. Guarantees that
-//! nobody who is started here holds that line, and that a build is not taken for ended before it has.
+//! Is the first process in there. Talks to the run outside by its standard input, which is one end of a
+//! socket pair. Guarantees that nobody else inside holds that line or can take it, and that a build is
+//! not taken for ended before it has.
 
 use std::io::{self, IoSliceMut, Read as _, Write as _};
 use std::mem::MaybeUninit;
@@ -10,16 +11,13 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::thread;
 
+use rustix::io::Errno;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use rustix::process::{
-    DumpableBehavior, Pid, Signal, WaitId, WaitIdOptions, kill_process_group,
-    set_dumpable_behavior, waitid,
+    DumpableBehavior, Pid, Signal, WaitOptions, kill_process_group, set_dumpable_behavior, wait,
 };
-use signal_hook::consts::signal::{SIGHUP, SIGINT, SIGTERM};
 
 use super::Ended;
 
@@ -35,11 +33,6 @@ pub const READY: &str = "ready";
 pub fn run() -> io::Result<()> {
     // Nobody inside may look into this process, where the line is.
     set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
-    // A build may send signals to all that it sees.
-    let ignored = Arc::new(AtomicBool::new(false));
-    for signal in [SIGTERM, SIGINT, SIGHUP] {
-        signal_hook::flag::register(signal, Arc::clone(&ignored))?;
-    }
     let mut line = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     say(&mut line, READY)?;
     let Some((program, output)) = receive_order(&line)? else {
@@ -57,22 +50,8 @@ pub fn run() -> io::Result<()> {
     };
     let mut status_line = line.try_clone()?;
     thread::Builder::new().spawn(move || {
-        // The build stays a zombie, so that its group's number is not given away.
-        let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
-        let ended = loop {
-            match waitid(WaitId::Pid(pid), options) {
-                Ok(Some(status)) => {
-                    break match (status.exit_status(), status.terminating_signal()) {
-                        (Some(code), _) => Ended::Exited(code),
-                        (None, signal) => Ended::Signaled(signal.unwrap_or_default()),
-                    };
-                }
-                Err(rustix::io::Errno::INTR) | Ok(None) => {}
-                Err(_) => break Ended::Lost,
-            }
-        };
         // Whoever no longer listens does not want to know.
-        let _ = say(&mut status_line, &to_line(&ended));
+        let _ = say(&mut status_line, &to_line(&wait_for(pid)));
     })?;
     // Nothing is said after the start: this waits for the other end to be closed.
     let mut rest = Vec::new();
@@ -81,6 +60,23 @@ pub fn run() -> io::Result<()> {
     // Until the whole sandbox is ended from outside: some of the build may need its time to end.
     loop {
         thread::park();
+    }
+}
+
+/// Waits for the build's end; and buries others, whose parents have ended, as the first process must. That
+/// the number of the build's group may be given out again does no harm: whoever has it is in here too.
+fn wait_for(build: Pid) -> Ended {
+    loop {
+        match wait(WaitOptions::empty()) {
+            Ok(Some((pid, status))) if pid == build => {
+                return match (status.exit_status(), status.terminating_signal()) {
+                    (Some(code), _) => Ended::Exited(code),
+                    (None, signal) => Ended::Signaled(signal.unwrap_or_default()),
+                };
+            }
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(_) => return Ended::Lost,
+        }
     }
 }
 
@@ -104,7 +100,8 @@ fn receive_order(line: &UnixStream) -> io::Result<Option<(String, OwnedFd)>> {
     Ok(fds.next().map(|output| (program, output)))
 }
 
-/// Starts the build in a process group of its own. Nothing of this program stays open in it.
+/// Starts the build in a process group of its own. Nothing of this program stays open in it but its own
+/// file, for reading, by whose number it was started.
 fn spawn(program: &str, output: OwnedFd) -> io::Result<Child> {
     Command::new(program)
         .stdin(Stdio::null())

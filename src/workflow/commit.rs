@@ -7,7 +7,7 @@ use super::ready::{self, Needs, Ready};
 use super::run::{Names, Run};
 use super::tree::RunTree;
 use super::{Context, Failure, ModelChoice, Outcome};
-use crate::build_script::{BuildReport, BuildStatus};
+use crate::build_script::{BuildError, BuildReport, BuildStatus};
 use crate::edit::{self, Content, Elision, PathPolicy, VerifiedEdits, VerifyError};
 use crate::error::{Error, Exit};
 use crate::model::Reply;
@@ -15,6 +15,7 @@ use crate::prompt::{Prompt, Replacement};
 use crate::record::{Attempt, BuildRecord, SandboxRecord, Seconds};
 use crate::report::Event;
 use crate::run_log::BuildLog;
+use crate::sandbox::SandboxProblem;
 
 /// How many repairs are tried.
 const REPAIRS: u8 = 3;
@@ -66,8 +67,16 @@ pub fn commit(context: &Context<'_>, options: &CommitOptions) -> Result<Outcome,
         builds: Builds::new(context, options.build),
     };
     let result = commit.until_the_build_passes(&mut run, &ready, &mut tree);
+    // Where the project itself was moved, what is at its path now is something else.
+    let moved = |error: &Error| {
+        matches!(
+            error,
+            Error::Build(BuildError::Sandbox(SandboxProblem::Moved(_)))
+        )
+    };
     if let Err(error) = &result
         && (options.on_failure == OnFailure::Revert || error.exit() == Exit::LocalIo)
+        && !moved(error)
     {
         tree.put_back(&mut run);
     }

@@ -44,9 +44,9 @@ impl Problem {
         match self {
             Self::Project(problem) => problem.hint(),
             Self::Script(problem) => problem.hint().to_owned(),
-            Self::Secrets(_) => {
-                "take them out, or send them all the same by `--allow-secrets`".to_owned()
-            }
+            Self::Secrets(_) => "take them out, or send them all the same by `--allow-secrets` \
+                (which leaves this project's own keys out)"
+                .to_owned(),
             Self::Sandbox(_) => {
                 "install bubblewrap and let it make user namespaces, or use `--sandbox auto`"
                     .to_owned()
@@ -130,7 +130,9 @@ pub fn check<'a>(
     let query = problems.note(query(context, needs));
     let rollup = problems.note(project.rollup());
     let mut findings = credentials(context, query.as_deref(), rollup.as_deref());
-    if choice.secrets == Secrets::Refused && !findings.is_empty() {
+    // Nothing is sent where replies are replayed.
+    let refused = choice.secrets == Secrets::Refused && choice.replay.is_none();
+    if refused && !findings.is_empty() {
         problems.0.push(Problem::Secrets(findings.clone()));
     }
     let model = match recording {
@@ -143,7 +145,10 @@ pub fn check<'a>(
             context.environment.os("PATH"),
         ));
         if build.containment == Containment::Strict {
-            problems.note(builds::check_strict(context));
+            match builds::check_strict(context) {
+                Err(SandboxProblem::Interrupted(interrupted)) => return Err(interrupted.into()),
+                checked => problems.note(checked),
+            };
         }
     }
     let lock = problems.note(lock);
@@ -154,7 +159,7 @@ pub fn check<'a>(
             if redacted {
                 warnings.push(KEY_IN_INPUTS.to_owned());
             }
-            findings.retain(|finding| !finding.is_own_key());
+            findings.retain(|finding| choice.replay.is_none() && !finding.is_own_key());
             if !findings.is_empty() {
                 let list = listed(&findings);
                 warnings.push(format!(

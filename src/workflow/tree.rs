@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use super::Context;
 use super::run::{Run, joined};
-use crate::edit::apply::{Applied, apply};
+use crate::edit::Stamp;
+use crate::edit::apply::{Applied, ApplyError, apply};
 use crate::edit::undo::{UndoError, Undone, undo, undo_unrecorded};
 use crate::edit::undo_log::{Changes, UndoLog};
 use crate::edit::{VerifiedEdits, recovery::RecoverError};
@@ -32,6 +33,8 @@ pub struct RunTree<'c> {
     undo_log: UndoLog<'c>,
     /// The latest application, as long as it may not be on the disk for good.
     applied: Option<Applied>,
+    /// When it was complete.
+    installed: Stamp,
 }
 
 impl<'c> RunTree<'c> {
@@ -44,6 +47,7 @@ impl<'c> RunTree<'c> {
             journal: context.project.journal_directory(),
             undo_log: UndoLog::new(root, run.log.name(), context.redactor),
             applied: None,
+            installed: Stamp::default(),
         }
     }
 
@@ -51,8 +55,13 @@ impl<'c> RunTree<'c> {
     pub fn apply(&mut self, run: &mut Run<'_>, edits: &VerifiedEdits) -> Result<(), Error> {
         self.context.interrupt.check()?;
         let tree = self.context.tree(&self.journal);
-        if let Some(applied) = apply(tree, edits, &mut self.undo_log)? {
+        let applied = apply(tree, edits, &mut self.undo_log);
+        if let Err(ApplyError::NotRolledBack { .. }) = &applied {
             run.record.tree = TreeState::Changed;
+        }
+        if let Some(applied) = applied? {
+            run.record.tree = TreeState::Changed;
+            self.installed = applied.installed();
             warn_of_leftovers(run, &applied);
             self.applied = Some(applied);
         }
@@ -103,7 +112,7 @@ impl<'c> RunTree<'c> {
 
     /// A build may have written to the files that the run has changed.
     fn observe(&mut self, run: &mut Run<'_>) {
-        if let Err(error) = self.undo_log.observe() {
+        if let Err(error) = self.undo_log.observe(self.installed) {
             run.warn(format!(
                 "what the build made of the changed files is not known, so that they may not be \
                  undone: {error}"
@@ -123,7 +132,7 @@ impl<'c> RunTree<'c> {
             .or_else(|_| self.undo(run, &folder, &changes))
             .or_else(|_| self.undo_unrecorded(&folder, &changes));
         match undone {
-            Ok(edits) if edits == EditsRecord::default() => {}
+            Ok(_) if run.record.tree == TreeState::Unchanged => {}
             Ok(edits) => {
                 run.record.tree = TreeState::PutBack;
                 self.context.reporter.event(Event::PutBack(&edits));

@@ -13,7 +13,7 @@ use crate::edit::undo_log::{self, Changes};
 use crate::error::Error;
 use crate::record::{EditsRecord, TreeState};
 use crate::report::Event;
-use crate::run_files::LOGS;
+use crate::run_files::{LOGS, RESULT};
 
 const NAMES: Names = Names {
     record: "undo",
@@ -113,30 +113,32 @@ fn find(context: &Context<'_>, name: &Path) -> Result<String, Error> {
     }
 }
 
-/// The last run that changed anything, undoing left out. A run whose changes are gone, but were not
-/// undone by an undo, has changed nothing: it was rolled back, or took its edits back itself.
+/// The last run that changed anything, undoing left out. One that was rolled back, or has taken its edits
+/// back itself, has not.
 fn last(context: &Context<'_>) -> Result<String, Error> {
     let root = context.project.root();
     let journal = context.project.journal_directory();
-    let mut undone_since = false;
-    for name in newest_first(context)? {
-        if is_undo(&name) {
-            undone_since = true;
-            continue;
-        }
+    for name in newest_first(context)?
+        .into_iter()
+        .filter(|name| !is_undo(name))
+    {
         let folder = format!("{LOGS}/{name}");
         let Some(changes) = undo_log::read(root, &folder)? else {
             continue;
         };
-        let is_gone = matches!(
-            is_undone(context.tree(&journal), &folder, &changes),
-            Ok(true)
-        );
-        if undone_since || !is_gone {
+        let undone = is_undone(context.tree(&journal), &folder, &changes);
+        if says_changed(&root.join(&folder)) || !matches!(undone, Ok(true)) {
             return Ok(folder);
         }
     }
     Err(NoSuchRun::NoRun.into())
+}
+
+/// Whether a run's own record says that it has changed the project. A run that was killed has none.
+fn says_changed(folder: &Path) -> bool {
+    let record = fs::read(folder.join(RESULT)).unwrap_or_default();
+    let record: serde_json::Value = serde_json::from_slice(&record).unwrap_or_default();
+    record["tree"] == "changed"
 }
 
 /// The names of the runs that have an undo log.

@@ -17,10 +17,10 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Command, Output};
 use std::thread;
 
-use support::TestProject;
+use support::{TestProject, skipped};
 
 /// Every call by which the program reads or changes the disk.
-const CALLS: [&str; 16] = [
+const CALLS: [&str; 20] = [
     "openat",
     "openat2",
     "read",
@@ -37,6 +37,10 @@ const CALLS: [&str; 16] = [
     "newfstatat,statx,fstat",
     "lseek",
     "getdents64",
+    "fallocate",
+    "copy_file_range",
+    "fchown",
+    "flock",
 ];
 /// More calls than a run makes of any kind.
 const MANY: usize = 2_000;
@@ -55,10 +59,7 @@ fn can_trace() -> bool {
         .output();
     let can = tried.is_ok_and(|output| output.status.success());
     if !can {
-        #[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
-        {
-            eprintln!("skipped: strace is not installed, or may not trace");
-        }
+        skipped("strace is not installed, or may not trace");
     }
     can
 }
@@ -260,4 +261,75 @@ fn where_the_disk_is_full_at_any_call_the_exit_code_tells_the_tree() {
 #[test]
 fn where_the_disk_fails_at_any_call_the_exit_code_tells_the_tree() {
     sweep_errors("EIO");
+}
+
+#[test]
+fn where_the_disk_fails_with_a_second_reply_the_exit_code_tells_the_tree() {
+    if !can_trace() {
+        return;
+    }
+    let (old, new) = old_and_new();
+    let prepare = || project().build("test -e logs/again || { touch logs/again; exit 1; }");
+    let without_script = |mut tree: Tree| {
+        tree.remove("build.sh");
+        tree
+    };
+    let (old, new) = (without_script(old), without_script(new));
+    sweep(prepare, &RUN, "error=EIO", |project, output, what| {
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let now = without_script(tree(project));
+        match output.status.code() {
+            Some(0) if said.contains("not all removed yet") => {}
+            Some(0) => assert_eq!(now, new, "{what}: {said}"),
+            Some(6 | 127) => assert_eq!(now, old, "{what}: {said}"),
+            // The recording could not be read, before or after the first reply.
+            Some(2 | 3 | 4) => assert!(now == old || now == new, "{what}: {said}"),
+            other => panic!("{what} ends with {other:?}: {said}"),
+        }
+        project.run(&["recover"]).exits(0);
+    });
+}
+
+#[test]
+fn the_journal_is_on_the_disk_before_anything_changes() {
+    if !can_trace() {
+        return;
+    }
+    let project = project();
+    let log = project.path("logs.strace");
+    let program = project.command(&RUN);
+    let traced = Command::new("strace")
+        .args([
+            "-f",
+            "-y",
+            "-b",
+            "execve",
+            "-e",
+            "trace=fsync,openat,renameat2,rename",
+            "-o",
+        ])
+        .arg(&log)
+        .arg(program.get_program())
+        .args(program.get_args())
+        .current_dir(project.path(""))
+        .output();
+    assert!(traced.unwrap().status.success());
+    let calls = fs::read_to_string(&log).unwrap();
+    let place = |part: &str| {
+        let lines = calls.lines().position(|line| line.contains(part));
+        lines.unwrap_or_else(|| panic!("no `{part}` in\n{calls}"))
+    };
+    let flush = |path: &str| {
+        let mut lines = calls.lines();
+        let flushed = lines.position(|line| line.contains("fsync(") && line.contains(path));
+        flushed.unwrap_or_else(|| panic!("no fsync of `{path}` in\n{calls}"))
+    };
+    let journal = flush("/agent-config/.code-commit-journal-new>");
+    let directory = flush("/agent-config>");
+    let staged = place("-0\", O_WRONLY|O_CREAT|O_EXCL");
+    let undo_log = flush("/.staged-");
+    assert!(
+        undo_log < journal && journal < directory && directory < staged,
+        "{calls}"
+    );
 }
