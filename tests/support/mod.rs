@@ -13,3 +13,18 @@ pub fn skipped(why: &str) {
     // Whoever closed the stream does not want to know.
     let _ = writeln!(std::io::stderr(), "skipped {name}: {why}");
 }
+
+/// Whether a process that was sent a SIGKILL has ended; the system takes a moment for that.
+pub fn ends(process: &str) -> bool {
+    let began = std::time::Instant::now();
+    loop {
+        let state = std::fs::read_to_string(format!("/proc/{process}/stat"));
+        if state.is_err() || state.unwrap().contains(") Z ") {
+            return true;
+        }
+        if began.elapsed() > std::time::Duration::from_secs(10) {
+            return false;
+        }
+        std::thread::yield_now();
+    }
+}
