@@ -1,7 +1,5 @@
 //! How build.sh is run.
 
-use std::fs;
-
 use crate::support::{ModelServer, TestProject, ends};
 
 const NOTHING: &str = "Nothing to do.";
