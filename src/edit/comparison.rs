@@ -197,7 +197,14 @@ const ELISION_PATTERN: &str = r"(?ix)
         | \b(?:omitted|unchanged|truncated|elided|snipped)\b .* \b(?:brevity|clarity|space)\b
         | \bsame\ as\ (?:before|above|original)\b
         | \bno\ changes?\ (?:here|below|above)\b
-    )";
+        | \brest\ of\ (?:the\ |this\ )?(?:page|template|markup|styles?|rules?|document|script|config(?:uration)?|settings|items?|list|entries|options)\b
+    )
+    # A comment that says nothing else.
+    | ^\s* (?: // | \# | /\* | -- | <!-- | ; | % | \{/\* | \{\{!-- | ' | ! | REM\b ) [\s\[({<*-]* (?:\.\.\.|…) [\s(]* (?:unchanged|snip(?:ped)?)? [\s\])}>*/-]* $
+    | ^\s* (?: // | \# | /\* | -- | <!-- | ; | % | \{/\* | \{\{!-- | ' | ! | REM\b ) [\s\[({<*-]* (?:unchanged|snip(?:ped)?|rest\ unchanged) [\s\])}>*/-]* $
+    # One behind code.
+    | \s (?: // | \# ) \s* (?:\.\.\.|…) \s* (?:the\ )? (?:rest|existing|remaining|unchanged|same|other)\b
+    ";
 
 #[cfg(test)]
 mod tests {
@@ -271,6 +278,29 @@ mod tests {
             );
         }
         for line in [
+            "// ...",
+            "    //...",
+            "// [...]",
+            "/* … */",
+            "<!-- ... -->",
+            "// [unchanged]",
+            "// unchanged",
+            "// ... (unchanged)",
+            "# --- snip ---",
+            "<!-- rest of page -->",
+            "{{!-- rest unchanged --}}",
+            "code(); // ... rest of the code unchanged",
+            "REM ...",
+        ] {
+            assert_eq!(elided_at(10_000, &format!("{line}\n")), Some(1), "{line}");
+        }
+        for line in [
+            "let all = [first, ...rest];",
+            "for x in 0...9 {",
+            "print('...')",
+            "# Loading ...",
+            "// -----",
+            "// changed",
             "let rest = code.unchanged();",
             "// waits for the remaining requests",
             "// The previous value is kept.",
