@@ -546,7 +546,7 @@ impl Journal {
     /// Notes that the old tree is there again.
     ///
     /// # Errors
-    /// When the rename fails; the roll-back is then done once more, and finds nothing to do.
+    /// When the rename fails; should the roll-back be cut short now, it is begun anew.
     pub fn mark_rolled_back(&mut self) -> Result<(), JournalError> {
         self.become_of(State::RolledBack, "end")
     }

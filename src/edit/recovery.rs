@@ -140,7 +140,8 @@ pub(super) fn roll_back(
     let mut torn = false;
     if journal.state() == State::Installing {
         torn = put_all_back(root, record)?;
-        journal.mark_rolled_back()?;
+        // Where that cannot be noted, what follows is done all the same: once more, if it must be.
+        let _ = journal.mark_rolled_back();
     }
     remove_all_staged(root, record)?;
     Ok(if torn {

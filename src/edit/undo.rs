@@ -108,7 +108,11 @@ fn undo_with(
     let whole = Whole {
         steps: &steps,
         directories: changes.directories.iter().rev().cloned().collect(),
-        durability: Durability::AtOnce,
+        durability: match journalling {
+            Journalling::On => Durability::AtOnce,
+            // What takes no journal will hardly get anything on the disk.
+            Journalling::Off => Durability::Later,
+        },
     };
     let applied = apply::take(tree, &whole, undo_log, journalling)?;
     Ok(Undone {
