@@ -292,7 +292,7 @@ mod tests {
             ),
             (
                 "a private key",
-                token("PuTTY-User-Key-File-2: ", "ssh-rsa", 1),
+                token("PuTTY-User-Key-File-", "2: ssh-rsa", 1),
             ),
             ("an age secret key", token("AGE-SECRET-KEY-1", "Q", 58)),
             ("an AWS access key", token("AKIA", "Q7", 8)),
@@ -434,6 +434,11 @@ mod tests {
                 "`agent-config/codeRollup.txt`, line 6 (`b.rs`, line 3): a GitHub token",
             ]
         );
+    }
+
+    #[test]
+    fn this_file_can_be_sent() {
+        assert_eq!(kinds(include_str!("credentials.rs")), [""; 0]);
     }
 
     #[test]
