@@ -29,10 +29,10 @@ use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::beneath::{Directory, Root, split};
-use super::journal::{
-    Change, Digest, Journal, JournalError, Old, Record, RecordedUnit, STAGED, Stamp,
-};
+use super::digest::{Digest, Stamp};
+use super::journal::{Journal, JournalError};
 use super::place::{Failed, Place};
+use super::record::{Change, Old, Record, RecordedUnit, STAGED};
 use super::undo_log::{Before, UndoLog, open_regular};
 use super::verify::Present;
 use super::{Action, VerifiedEdits, disk, recovery};

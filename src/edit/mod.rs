@@ -9,10 +9,12 @@
 pub mod apply;
 mod beneath;
 mod comparison;
+mod digest;
 mod disk;
 mod journal;
 mod parse;
 mod place;
+mod record;
 pub mod recovery;
 mod rule;
 mod spelling;
@@ -25,7 +27,7 @@ use std::fmt;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
-pub use journal::Stamp;
+pub use digest::Stamp;
 pub use parse::{ParsedReply, parse};
 pub use rule::Rule;
 pub use verify::{Elision, PathPolicy, Program, VerifiedEdit, VerifiedEdits, VerifyError};

@@ -15,12 +15,11 @@ use rustix::io::Errno;
 
 use super::apply::{ApplyError, Tree, in_parallel};
 use super::beneath::{Root, split};
+use super::digest::{Digest, Fingerprint, Stamp, modified};
 use super::disk::{renameat, statat, sync, unlinkat};
-use super::journal::{
-    Change, Digest, Fingerprint, Journal, JournalError, Record, RecordedUnit, Stamp, State,
-    modified,
-};
+use super::journal::{Journal, JournalError, State};
 use super::place::{Place, kept_name};
+use super::record::{Change, Record, RecordedUnit};
 use super::torn;
 use super::undo_log::{open_regular, reserved};
 

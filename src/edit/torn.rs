@@ -12,8 +12,10 @@ use rustix::io::Errno;
 
 use super::apply::{self, Durability, Journalling, New, Step, Tree, Whole};
 use super::beneath::{Root, split};
+use super::digest::{Digest, FOR_EVER, Stamp, changed, modified};
 use super::disk::linkat;
-use super::journal::{Change, Digest, FOR_EVER, Journal, Old, Record, Stamp, changed, modified};
+use super::journal::Journal;
+use super::record::{Change, Old, Record};
 use super::recovery::{RecoverError, failed};
 use super::undo_log::{Before, open_regular};
 use super::verify::Present;

@@ -12,8 +12,8 @@ use rustix::io::Errno;
 
 use super::apply::{self, Applied, ApplyError, Durability, Journalling, New, Step, Tree, Whole};
 use super::beneath::{Directory, Root, split};
+use super::digest::Digest;
 use super::disk::statat;
-use super::journal::Digest;
 use super::recovery::{self, RecoverError};
 use super::spelling;
 use super::undo_log::{Before, Changes, FileChange, UndoLog, kept_path, open_regular};

@@ -20,8 +20,8 @@ use serde::{Deserialize, Serialize};
 
 use super::apply::{ApplyError, Step, failed, in_parallel};
 use super::beneath::{Directory, Root, split};
+use super::digest::{Digest, DigestWriter, Stamp, changed, modified};
 use super::disk::{self, linkat, openat, statat};
-use super::journal::{Digest, DigestWriter, Stamp, changed, modified};
 use crate::project::CONFIG;
 use crate::run_files::{CHANGES, REPLACED};
 use crate::secret::Redactor;

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use super::beneath::split;
-use super::journal::Fingerprint;
+use super::digest::Fingerprint;
 use super::{Action, Content, Fault, FileEdit, ParsedReply, Rejection, Rule, comparison, spelling};
 use crate::gitignore::IgnoreRules;
 
