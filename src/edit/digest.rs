@@ -7,6 +7,7 @@
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read as _};
+use std::time::SystemTime;
 
 use rustix::fs::Stat;
 use serde::{Deserialize, Serialize};
@@ -149,6 +150,21 @@ pub fn modified(stat: &Stat) -> Stamp {
 /// When a file was last written to, renamed, or had its mode or times changed. Nobody can set that.
 pub fn changed(stat: &Stat) -> Stamp {
     (number(stat.st_ctime), number(stat.st_ctime_nsec))
+}
+
+/// The time as a file's metadata has it.
+pub fn stamp(time: SystemTime) -> Stamp {
+    let (past, since) = match time.duration_since(SystemTime::UNIX_EPOCH) {
+        Ok(since) => (false, since),
+        Err(before) => (true, before.duration()),
+    };
+    let seconds = i64::try_from(since.as_secs()).unwrap_or_default();
+    let nanoseconds = i64::from(since.subsec_nanos());
+    match (past, nanoseconds) {
+        (false, _) => (seconds, nanoseconds),
+        (true, 0) => (-seconds, 0),
+        (true, _) => (-seconds - 1, 1_000_000_000 - nanoseconds),
+    }
 }
 
 /// The fields of `stat` have other types on other systems.

@@ -13,11 +13,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustix::fs::{AtFlags, RawDir, fstat};
 use rustix::io::Errno;
 
-use super::apply::{ApplyError, Tree, in_parallel};
+use super::apply::{ApplyError, Tree};
 use super::beneath::{Root, split};
 use super::digest::{Digest, Fingerprint, Stamp, modified};
 use super::disk::{renameat, statat, sync, unlinkat};
 use super::journal::{Journal, JournalError, State};
+use super::parallel::in_parallel;
 use super::place::{Place, kept_name};
 use super::record::{Change, Record, RecordedUnit};
 use super::torn;

@@ -10,11 +10,13 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use rustix::fs::fstat;
 use rustix::io::Errno;
 
-use super::apply::{self, Durability, Journalling, New, Step, Tree, Whole};
+use super::apply::{self, Journalling, Tree};
 use super::beneath::{Root, split};
 use super::digest::{Digest, FOR_EVER, Stamp, changed, modified};
 use super::disk::linkat;
 use super::journal::Journal;
+use super::parallel::in_parallel;
+use super::plan::{Durability, New, Step, Whole};
 use super::record::{Change, Old, Record};
 use super::recovery::{RecoverError, failed};
 use super::undo_log::{Before, open_regular};
@@ -49,7 +51,7 @@ pub fn is_torn(root: &Root, record: &Record, installed: Stamp) -> Result<bool, R
         until: installed,
     };
     let files = record.new_files();
-    let looked = apply::in_parallel(files.len(), |share| {
+    let looked = in_parallel(files.len(), |share| {
         for (path, new) in &files[share] {
             let fate = fate(root, path, *new, written).map_err(failed(path))?;
             if matches!(fate, Fate::Torn(_)) {

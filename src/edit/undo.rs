@@ -10,10 +10,11 @@ use std::os::fd::AsFd as _;
 use rustix::fs::fstat;
 use rustix::io::Errno;
 
-use super::apply::{self, Applied, ApplyError, Durability, Journalling, New, Step, Tree, Whole};
+use super::apply::{self, Applied, ApplyError, Journalling, Tree};
 use super::beneath::{Directory, Root, split};
 use super::digest::Digest;
 use super::disk::statat;
+use super::plan::{Durability, New, Step, Whole};
 use super::recovery::{self, RecoverError};
 use super::spelling;
 use super::undo_log::{Before, Changes, FileChange, UndoLog, kept_path, open_regular};

@@ -18,10 +18,12 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use super::apply::{ApplyError, Step, failed, in_parallel};
+use super::apply::{ApplyError, failed};
 use super::beneath::{Directory, Root, split};
 use super::digest::{Digest, DigestWriter, Stamp, changed, modified};
 use super::disk::{self, linkat, openat, statat};
+use super::parallel::in_parallel;
+use super::plan::Step;
 use crate::project::CONFIG;
 use crate::run_files::{CHANGES, REPLACED};
 use crate::secret::Redactor;

@@ -1,8 +1,8 @@
 //! Application and roll-back on real trees: what fails, is changed or is cut short at any step.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::os::unix::fs::{MetadataExt as _, symlink};
+use std::fs::{self, File, FileTimes, Permissions};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -188,21 +188,24 @@ fn many_files_are_staged_in_several_threads() {
 fn crash(tree: &Scene, edits: &VerifiedEdits, steps: usize) -> bool {
     let root = Root::open(tree.root.path()).unwrap();
     let all = steps_of(edits);
-    let plan = Plan::of(&root, &all, now(), Durability::Later).unwrap();
+    let whole = Whole {
+        steps: &all,
+        directories: Vec::new(),
+        durability: Durability::Later,
+    };
+    let plan = Plan::of(&root, &whole, now()).unwrap();
     let redactor = Redactor::default();
-    let record = plan
-        .record(Vec::new(), Some(&mut tree.undo_log(&redactor)))
-        .unwrap();
+    let record = plan.record(Some(&mut tree.undo_log(&redactor))).unwrap();
     let mut journal = Journal::arm(tree.journal.path(), &record).unwrap();
-    let (files, units) = (plan.steps.len(), plan.units.len());
+    let (files, units) = (all.len(), plan.units.len());
     let staged = steps.min(files);
     if steps > 0 {
-        plan.make_directories().unwrap();
-        plan.stage(0..staged).unwrap();
+        make_directories(&plan).unwrap();
+        stage(&plan, 0..staged).unwrap();
     }
     if staged == files {
         journal.begin_installing().unwrap();
-        plan.install(0..(steps - staged).min(units)).unwrap();
+        install(&plan, 0..(steps - staged).min(units)).unwrap();
     }
     let is_whole = steps > files + units;
     if is_whole {
