@@ -46,17 +46,7 @@ impl Root {
 
     /// As [`directory`](Self::directory), but makes what is missing.
     pub fn ensure_directory(&self, path: &str) -> Result<OwnedFd, Errno> {
-        match self.directory(path) {
-            Err(Errno::NOENT) => {}
-            other => return other,
-        }
-        let (parent, name) = split(path);
-        let parent = self.ensure_directory(parent)?;
-        match mkdirat(&parent, name, Mode::from_raw_mode(0o777)) {
-            // Somebody else was faster; what counts is that it can be opened.
-            Ok(()) | Err(Errno::EXIST) => self.directory(path),
-            Err(errno) => Err(errno),
-        }
+        self.ensure(path, Self::directory, 0o777)
     }
 
     /// A handle on a directory of the program's own, like a run's folder: a mount point may be on the
@@ -67,14 +57,25 @@ impl Root {
 
     /// The same, but makes what is missing, for nobody else to read.
     pub fn ensure_directory_of_ours(&self, path: &str) -> Result<OwnedFd, Errno> {
-        match self.walk(path) {
+        self.ensure(path, Self::directory_of_ours, 0o700)
+    }
+
+    /// Opens a directory by `open`; what is missing on the way is made with this mode.
+    fn ensure(
+        &self,
+        path: &str,
+        open: fn(&Self, &str) -> Result<OwnedFd, Errno>,
+        mode: u32,
+    ) -> Result<OwnedFd, Errno> {
+        match open(self, path) {
             Err(Errno::NOENT) => {}
             other => return other,
         }
         let (parent, name) = split(path);
-        let parent = self.ensure_directory_of_ours(parent)?;
-        match mkdirat(&parent, name, Mode::from_raw_mode(0o700)) {
-            Ok(()) | Err(Errno::EXIST) => self.walk(path),
+        let parent = self.ensure(parent, open, mode)?;
+        match mkdirat(&parent, name, Mode::from_raw_mode(mode)) {
+            // Somebody else was faster; what counts is that it can be opened.
+            Ok(()) | Err(Errno::EXIST) => open(self, path),
             Err(errno) => Err(errno),
         }
     }
