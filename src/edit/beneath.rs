@@ -1,10 +1,12 @@
 //! Directory handles that cannot lead out of the root, even while the tree is being changed.
 //!
-//! Opens and makes directories below a root, and nothing else. Guarantees that no symbolic link is
+//! Opens and makes directories below a root, opens files in them for reading, and nothing else. Guarantees that no symbolic link is
 //! followed on the way to a handle, and where the kernel has `openat2` no mount point crossed either;
 //! without it one `O_NOFOLLOW` step is made a name. What is done through a handle stays in that directory,
 //! whatever its path has become since.
 
+use std::fs::File;
+use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::Path;
 
@@ -21,6 +23,11 @@ const DIRECTORY: OFlags = OFlags::DIRECTORY
 /// A path's directory and name.
 pub fn split(path: &str) -> (&str, &str) {
     path.rsplit_once('/').unwrap_or(("", path))
+}
+
+/// The directories on the way to a path, outer ones first; neither the root nor the path itself.
+pub fn ancestors(path: &str) -> impl Iterator<Item = &str> {
+    path.match_indices('/').map(|(slash, _)| &path[..slash])
 }
 
 /// The root that nothing leads out of.
@@ -132,6 +139,19 @@ impl Directory {
     }
 }
 
+/// Opens a file for reading, if it is one.
+pub fn open_regular(directory: BorrowedFd<'_>, name: &str) -> io::Result<Option<File>> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    match openat(directory, name, flags, Mode::empty()) {
+        Ok(file) => {
+            let file = File::from(file);
+            Ok(file.metadata()?.is_file().then_some(file))
+        }
+        Err(Errno::NOENT | Errno::LOOP | Errno::NXIO) => Ok(None),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -155,6 +175,13 @@ mod tests {
             }
         }
         assert!(handle.directory("..").is_err());
+    }
+
+    #[test]
+    fn ancestors_are_the_directories_on_the_way() {
+        for (path, expected) in [("", &[][..]), ("a", &[]), ("a/b/c", &["a", "a/b"])] {
+            assert_eq!(ancestors(path).collect::<Vec<_>>(), expected, "{path}");
+        }
     }
 
     #[test]

@@ -13,7 +13,7 @@ use std::time::SystemTime;
 use rustix::io::Errno;
 
 use super::apply::{ApplyError, failed};
-use super::beneath::{Root, split};
+use super::beneath::{Root, ancestors, split};
 use super::digest::{Digest, stamp};
 use super::parallel::in_parallel;
 use super::record::{Change, Old, Record, RecordedUnit, STAGED};
@@ -220,9 +220,8 @@ impl<'e> Plan<'e> {
         for unit in self.units.iter().filter(|unit| unit.is_directory) {
             for slot in unit.steps.clone() {
                 let path = self.whole.steps[slot].path;
-                let below = path.match_indices('/').map(|(slash, _)| slash);
-                let own = below.filter(|slash| *slash >= unit.target.len());
-                made.extend(own.map(|slash| path[..slash].to_owned()));
+                let own = ancestors(path).filter(|above| above.len() >= unit.target.len());
+                made.extend(own.map(str::to_owned));
             }
         }
         made
@@ -231,11 +230,7 @@ impl<'e> Plan<'e> {
 
 /// The outermost directory on the way to `directory`, itself included, that is not there.
 fn first_missing<'p>(root: &Root, directory: &'p str) -> Result<Option<&'p str>, Errno> {
-    let ends = directory
-        .match_indices('/')
-        .map(|(slash, _)| slash)
-        .chain([directory.len()]);
-    for path in ends.map(|end| &directory[..end]) {
+    for path in ancestors(directory).chain([directory]) {
         match root.directory(path) {
             Ok(_) => {}
             Err(Errno::NOENT) => return Ok(Some(path)),

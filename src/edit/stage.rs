@@ -14,10 +14,10 @@ use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::apply::{ApplyError, failed};
-use super::beneath::{Directory, Root, split};
+use super::beneath::{Directory, Root, open_regular, split};
 use super::disk;
 use super::plan::{Durability, New, Plan, Step};
-use super::undo_log::{Before, open_regular};
+use super::undo_log::Before;
 
 /// Makes the new directories, under their staged names.
 pub fn make_directories(plan: &Plan<'_>) -> Result<(), ApplyError> {

@@ -11,7 +11,7 @@ use rustix::fs::fstat;
 use rustix::io::Errno;
 
 use super::apply::{self, Journalling, Tree};
-use super::beneath::{Root, split};
+use super::beneath::{Root, ancestors, open_regular, split};
 use super::digest::{Digest, FOR_EVER, Stamp, changed, modified};
 use super::disk::linkat;
 use super::journal::Journal;
@@ -19,7 +19,7 @@ use super::parallel::in_parallel;
 use super::plan::{Durability, New, Step, Whole};
 use super::record::{Change, Old, Record};
 use super::recovery::{RecoverError, failed};
-use super::undo_log::{Before, open_regular};
+use super::undo_log::Before;
 use super::verify::Present;
 use crate::project::CONFIG;
 
@@ -197,8 +197,8 @@ impl<'r> Paths<'r> {
                 Change::CreateDirectory { files } => {
                     directories.insert(unit.target.clone());
                     for (file, new) in files {
-                        let below = file.match_indices('/').map(|(slash, _)| &file[..slash]);
-                        directories.extend(below.map(|below| format!("{}/{below}", unit.target)));
+                        let below = ancestors(file).map(|below| format!("{}/{below}", unit.target));
+                        directories.extend(below);
                         all.push((format!("{}/{file}", unit.target), Some(*new), None));
                     }
                 }

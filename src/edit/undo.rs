@@ -11,13 +11,13 @@ use rustix::fs::fstat;
 use rustix::io::Errno;
 
 use super::apply::{self, Applied, ApplyError, Journalling, Tree};
-use super::beneath::{Directory, Root, split};
+use super::beneath::{Directory, Root, open_regular, split};
 use super::digest::Digest;
 use super::disk::statat;
 use super::plan::{Durability, New, Step, Whole};
 use super::recovery::{self, RecoverError};
 use super::spelling;
-use super::undo_log::{Before, Changes, FileChange, UndoLog, kept_path, open_regular};
+use super::undo_log::{Before, Changes, FileChange, UndoLog, kept_path};
 use super::verify::Present;
 use crate::record::EditsRecord;
 

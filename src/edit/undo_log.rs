@@ -19,7 +19,7 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use super::apply::{ApplyError, failed};
-use super::beneath::{Directory, Root, split};
+use super::beneath::{Directory, Root, open_regular, split};
 use super::digest::{Digest, DigestWriter, Stamp, changed, modified};
 use super::disk::{self, linkat, openat, statat};
 use super::parallel::in_parallel;
@@ -408,19 +408,6 @@ impl FileChange {
             }
         }
         Ok(self.after.len() > known)
-    }
-}
-
-/// Opens a file for reading, if it is one.
-pub(super) fn open_regular(directory: BorrowedFd<'_>, name: &str) -> io::Result<Option<File>> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    match openat(directory, name, flags, Mode::empty()) {
-        Ok(file) => {
-            let file = File::from(file);
-            Ok(file.metadata()?.is_file().then_some(file))
-        }
-        Err(Errno::NOENT | Errno::LOOP | Errno::NXIO) => Ok(None),
-        Err(errno) => Err(errno.into()),
     }
 }
 
