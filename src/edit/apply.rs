@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::SystemTime;
 
-use super::beneath::{Directory, Root, split};
+use super::beneath::{OpenDirectory, Root, split};
 use super::digest::Stamp;
 use super::journal::{Journal, JournalError};
 use super::parallel::in_parallel;
@@ -239,7 +239,7 @@ fn install_all(plan: &Plan<'_>) -> Result<(), ApplyError> {
 
 /// Puts units into their places, up to the first that fails.
 fn install(plan: &Plan<'_>, units: Range<usize>) -> Result<(), ApplyError> {
-    let mut directory = Directory::default();
+    let mut directory = OpenDirectory::default();
     for unit in &plan.units[units] {
         let parent = directory
             .at(plan.root, split(unit.target).0)

@@ -121,11 +121,11 @@ impl Root {
 
 /// The directory that was opened last: edits are sorted, so one handle serves all its files.
 #[derive(Default)]
-pub struct Directory {
+pub struct OpenDirectory {
     open: Option<(String, OwnedFd)>,
 }
 
-impl Directory {
+impl OpenDirectory {
     /// A handle on the directory `path`.
     pub fn at(&mut self, root: &Root, path: &str) -> Result<BorrowedFd<'_>, Errno> {
         let is_open = self.open.as_ref().is_some_and(|(open, _)| open == path);

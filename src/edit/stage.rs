@@ -14,7 +14,7 @@ use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::apply::{ApplyError, failed};
-use super::beneath::{Directory, Root, open_regular, split};
+use super::beneath::{OpenDirectory, Root, open_regular, split};
 use super::disk;
 use super::plan::{Durability, New, Plan, Step};
 use super::undo_log::Before;
@@ -37,7 +37,7 @@ pub fn make_directories(plan: &Plan<'_>) -> Result<(), ApplyError> {
 
 /// Writes new files under their staged names.
 pub fn stage(plan: &Plan<'_>, slots: Range<usize>) -> Result<(), ApplyError> {
-    let mut directory = Directory::default();
+    let mut directory = OpenDirectory::default();
     for slot in slots {
         let step = &plan.whole.steps[slot];
         if matches!(step.new, New::Nothing) {

@@ -19,7 +19,7 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use super::apply::{ApplyError, failed};
-use super::beneath::{Directory, Root, open_regular, split};
+use super::beneath::{OpenDirectory, Root, open_regular, split};
 use super::digest::{Digest, DigestWriter, Stamp, changed, modified};
 use super::disk::{self, linkat, openat, statat};
 use super::parallel::in_parallel;
@@ -184,7 +184,7 @@ impl<'r> UndoLog<'r> {
         numbers: &[u32],
         share: Range<usize>,
     ) -> Result<Vec<Option<Before>>, ApplyError> {
-        let mut directory = Directory::default();
+        let mut directory = OpenDirectory::default();
         let mut vaults = [None, None];
         let keep = |slot: usize| {
             let step = &steps[slot];
@@ -318,7 +318,7 @@ impl<'r> UndoLog<'r> {
     /// When the files cannot be looked at, or what was found not be written down.
     pub fn observe(&mut self, installed: Stamp) -> io::Result<()> {
         let root = Root::open(&self.root)?;
-        let mut directory = Directory::default();
+        let mut directory = OpenDirectory::default();
         let (mut news, mut unseen) = (false, None);
         for (path, change) in &mut self.changes.files {
             match change.look(&root, &mut directory, path, installed) {
@@ -385,7 +385,7 @@ impl FileChange {
     fn look(
         &mut self,
         root: &Root,
-        directory: &mut Directory,
+        directory: &mut OpenDirectory,
         path: &str,
         installed: Stamp,
     ) -> io::Result<bool> {
