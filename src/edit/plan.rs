@@ -55,7 +55,8 @@ pub enum New<'e> {
 pub enum Durability {
     /// Before they count.
     AtOnce,
-    /// When somebody has called [`Applied::flush`](super::apply::Applied::flush); until then they count only as far as they are whole.
+    /// When somebody has called [`Applied::flush`](super::apply::Applied::flush); until then they count
+    /// only as far as they are whole.
     Later,
 }
 
@@ -79,7 +80,7 @@ pub struct Plan<'e> {
     pub whole: &'e Whole<'e, 'e>,
     /// The time that every new file is to say it was written at.
     pub now: SystemTime,
-    /// The renames, sorted by target.
+    /// The renames, in the order of their steps.
     pub units: Vec<Unit<'e>>,
     /// For each step the path that its file is written to.
     pub staged: Vec<String>,
