@@ -9,7 +9,6 @@ use clap::error::ErrorKind;
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 
 use crate::model::MODELS;
-use crate::sandbox;
 
 const AFTER_HELP: &str = "\
 Files:
@@ -140,9 +139,6 @@ pub enum Command {
     Recover(RecoverArgs),
     /// Put the project back as it was before a run
     Undo(UndoArgs),
-    /// What this program does inside a sandbox
-    #[command(name = sandbox::inside::COMMAND, hide = true)]
-    InsideSandbox,
 }
 
 /// What `recover` takes.
@@ -229,7 +225,6 @@ fn hint(error: &clap::Error, arguments: &[OsString]) -> String {
     });
     let commands = command
         .get_subcommands()
-        .filter(|command| !command.is_hide_set())
         .map(|command| format!("`{}`", command.get_name()));
     let names: Vec<String> = flags
         .chain(commands)

@@ -78,8 +78,6 @@ const SHAPES: [(&str, &[&str], &str); 56] = [
 
 /// Words that stand in placeholders.
 const PLACEHOLDERS: [&str; 4] = ["your", "xxxx", "example-", "placeholder"];
-/// The kind of this project's own keys.
-const OWN_KEY: &str = "an API key of this project";
 
 /// All shapes as one pattern, a group each: one pass over the text finds every one of them.
 static ANY_SHAPE: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -107,11 +105,29 @@ fn may_hold_any(text: &str) -> bool {
     WORDS.as_ref().is_some_and(|words| words.is_match(text))
 }
 
+/// What a credential looks like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A key of this project's own.
+    OwnKey,
+    /// One that has this shape, by the name of what is shaped so.
+    Shape(&'static str),
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::OwnKey => "an API key of this project",
+            Self::Shape(name) => name,
+        })
+    }
+}
+
 /// What looks like a credential, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     /// What it looks like.
-    pub kind: &'static str,
+    pub kind: Kind,
     /// The file that it stands in, relative to the root.
     pub file: &'static str,
     /// The line there, from 1 on.
@@ -124,7 +140,7 @@ impl Finding {
     /// Whether this is one of the project's own keys.
     #[must_use]
     pub fn is_own_key(&self) -> bool {
-        self.kind == OWN_KEY
+        self.kind == Kind::OwnKey
     }
 }
 
@@ -143,8 +159,8 @@ impl fmt::Display for Finding {
 #[must_use]
 pub fn find(file: &'static str, text: &str, redactor: &Redactor) -> Vec<Finding> {
     let own: Vec<Range<usize>> = redactor.find(text).collect();
-    let mut places: Vec<(usize, &'static str)> =
-        own.iter().map(|place| (place.start, OWN_KEY)).collect();
+    let own_keys = own.iter().map(|place| (place.start, Kind::OwnKey));
+    let mut places: Vec<(usize, Kind)> = own_keys.collect();
     let shapes = may_hold_any(text).then(|| ANY_SHAPE.iter());
     let shapes = shapes.into_iter().flatten();
     let shapes = shapes.flat_map(|shapes| shapes.captures_iter(text));
@@ -161,7 +177,7 @@ pub fn find(file: &'static str, text: &str, redactor: &Redactor) -> Vec<Finding>
     if places.is_empty() {
         return Vec::new();
     }
-    places.sort_unstable();
+    places.sort_unstable_by_key(|(place, _)| *place);
     let is_secret = |name: &str| {
         let shaped = ANY_SHAPE
             .as_ref()
@@ -184,9 +200,9 @@ pub fn find(file: &'static str, text: &str, redactor: &Redactor) -> Vec<Finding>
 }
 
 /// Which shape was found, and where.
-fn which(found: &Captures<'_>) -> Option<(Range<usize>, &'static str)> {
+fn which(found: &Captures<'_>) -> Option<(Range<usize>, Kind)> {
     let mut groups = found.iter().skip(1).zip(SHAPES);
-    groups.find_map(|(group, (kind, ..))| Some((group?.range(), kind)))
+    groups.find_map(|(group, (name, ..))| Some((group?.range(), Kind::Shape(name))))
 }
 
 /// Whether this may be a real one: not what documentation puts there, and no long name in code.
@@ -259,9 +275,10 @@ fn heading(text: &str) -> Option<&str> {
 mod tests {
     use super::*;
 
-    fn kinds(text: &str) -> Vec<&'static str> {
+    fn kinds(text: &str) -> Vec<String> {
         let findings = find("query.txt", text, &Redactor::default());
-        findings.into_iter().map(|finding| finding.kind).collect()
+        let kinds = findings.iter().map(|finding| finding.kind.to_string());
+        kinds.collect()
     }
 
     /// Written in two parts, so that no scanner takes this file for what it looks for.
@@ -462,6 +479,6 @@ mod tests {
         let own = token("ghp_", "a0", 18);
         let findings = find("query.txt", &own, &Redactor::new([own.as_str()]));
         assert_eq!(findings.len(), 1);
-        assert_eq!(findings[0].kind, OWN_KEY);
+        assert_eq!(findings[0].kind, Kind::OwnKey);
     }
 }

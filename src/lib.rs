@@ -127,8 +127,7 @@ fn dispatch(cli: &Cli, context: &Context<'_>) -> Result<Outcome, Failure> {
     };
     match &cli.command {
         Some(Command::Demo(arguments)) => workflow::demo(context, arguments.directory.as_deref()),
-        // `main` sees to what is started inside a sandbox.
-        Some(Command::Recover(_) | Command::InsideSandbox) => workflow::recover(context),
+        Some(Command::Recover(_)) => workflow::recover(context),
         Some(Command::Undo(arguments)) => workflow::undo(context, arguments.run.as_deref()),
         None if cli.consistency_check => workflow::consistency(context, &choice),
         None => {
@@ -165,7 +164,7 @@ fn output_args(cli: &Cli) -> &OutputArgs {
         Some(Command::Demo(arguments)) => &arguments.output,
         Some(Command::Undo(arguments)) => &arguments.output,
         Some(Command::Recover(arguments)) => &arguments.output,
-        Some(Command::InsideSandbox) | None => &cli.output,
+        None => &cli.output,
     }
 }
 

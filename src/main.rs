@@ -1,20 +1,31 @@
 //! Captures the world, runs, and exits. All else is in the library.
 
+use std::ffi::OsString;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::process::ExitCode;
 
 use code_commit::World;
-use code_commit::cli::{Cli, Command, Usage};
+use code_commit::cli::{Cli, Usage};
 use code_commit::edit::Program;
 use code_commit::environment::{Environment, KEY_VARIABLES, SystemClock};
 use code_commit::error::Exit;
 use code_commit::interrupt::Interrupt;
+use code_commit::sandbox::inside;
 use code_commit::secret::Redactor;
 
 fn main() -> ExitCode {
     let clock = SystemClock::start();
-    let exit = match Cli::read(std::env::args_os()) {
-        Ok(cli) if matches!(cli.command, Some(Command::InsideSandbox)) => inside_sandbox(),
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let exit = match arguments.as_slice() {
+        // Nothing that a user asks for, and so no part of the command line that is described to them.
+        [_, command] if command == inside::COMMAND => inside_sandbox(),
+        _ => run(arguments, clock),
+    };
+    ExitCode::from(exit.code())
+}
+
+fn run(arguments: Vec<OsString>, clock: SystemClock) -> Exit {
+    match Cli::read(arguments) {
         Ok(cli) => match capture(clock) {
             Ok(world) => code_commit::run(&cli, &world),
             Err(error) => say(
@@ -31,13 +42,12 @@ fn main() -> ExitCode {
             text,
             is_error: false,
         }) => say(&text, false, Exit::Done),
-    };
-    ExitCode::from(exit.code())
+    }
 }
 
 /// Started by this program itself, where nobody is left to read an error.
 fn inside_sandbox() -> Exit {
-    match code_commit::sandbox::inside::run() {
+    match inside::run() {
         Ok(()) => Exit::Done,
         Err(_) => Exit::LocalIo,
     }

@@ -1,10 +1,12 @@
 //! Directory handles that cannot lead out of the root, even while the tree is being changed.
 //!
-//! Opens and makes directories below a root, and nothing else. Guarantees that no symbolic link is
+//! Opens and makes directories below a root, opens files in them for reading, and nothing else. Guarantees that no symbolic link is
 //! followed on the way to a handle, and where the kernel has `openat2` no mount point crossed either;
 //! without it one `O_NOFOLLOW` step is made a name. What is done through a handle stays in that directory,
 //! whatever its path has become since.
 
+use std::fs::File;
+use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::Path;
 
@@ -21,6 +23,11 @@ const DIRECTORY: OFlags = OFlags::DIRECTORY
 /// A path's directory and name.
 pub fn split(path: &str) -> (&str, &str) {
     path.rsplit_once('/').unwrap_or(("", path))
+}
+
+/// The directories on the way to a path, outer ones first; neither the root nor the path itself.
+pub fn ancestors(path: &str) -> impl Iterator<Item = &str> {
+    path.match_indices('/').map(|(slash, _)| &path[..slash])
 }
 
 /// The root that nothing leads out of.
@@ -46,17 +53,7 @@ impl Root {
 
     /// As [`directory`](Self::directory), but makes what is missing.
     pub fn ensure_directory(&self, path: &str) -> Result<OwnedFd, Errno> {
-        match self.directory(path) {
-            Err(Errno::NOENT) => {}
-            other => return other,
-        }
-        let (parent, name) = split(path);
-        let parent = self.ensure_directory(parent)?;
-        match mkdirat(&parent, name, Mode::from_raw_mode(0o777)) {
-            // Somebody else was faster; what counts is that it can be opened.
-            Ok(()) | Err(Errno::EXIST) => self.directory(path),
-            Err(errno) => Err(errno),
-        }
+        self.ensure(path, Self::directory, 0o777)
     }
 
     /// A handle on a directory of the program's own, like a run's folder: a mount point may be on the
@@ -67,14 +64,25 @@ impl Root {
 
     /// The same, but makes what is missing, for nobody else to read.
     pub fn ensure_directory_of_ours(&self, path: &str) -> Result<OwnedFd, Errno> {
-        match self.walk(path) {
+        self.ensure(path, Self::directory_of_ours, 0o700)
+    }
+
+    /// Opens a directory by `open`; what is missing on the way is made with this mode.
+    fn ensure(
+        &self,
+        path: &str,
+        open: fn(&Self, &str) -> Result<OwnedFd, Errno>,
+        mode: u32,
+    ) -> Result<OwnedFd, Errno> {
+        match open(self, path) {
             Err(Errno::NOENT) => {}
             other => return other,
         }
         let (parent, name) = split(path);
-        let parent = self.ensure_directory_of_ours(parent)?;
-        match mkdirat(&parent, name, Mode::from_raw_mode(0o700)) {
-            Ok(()) | Err(Errno::EXIST) => self.walk(path),
+        let parent = self.ensure(parent, open, mode)?;
+        match mkdirat(&parent, name, Mode::from_raw_mode(mode)) {
+            // Somebody else was faster; what counts is that it can be opened.
+            Ok(()) | Err(Errno::EXIST) => open(self, path),
             Err(errno) => Err(errno),
         }
     }
@@ -113,11 +121,11 @@ impl Root {
 
 /// The directory that was opened last: edits are sorted, so one handle serves all its files.
 #[derive(Default)]
-pub struct Directory {
+pub struct OpenDirectory {
     open: Option<(String, OwnedFd)>,
 }
 
-impl Directory {
+impl OpenDirectory {
     /// A handle on the directory `path`.
     pub fn at(&mut self, root: &Root, path: &str) -> Result<BorrowedFd<'_>, Errno> {
         let is_open = self.open.as_ref().is_some_and(|(open, _)| open == path);
@@ -128,6 +136,19 @@ impl Directory {
             .as_ref()
             .map(|(_, handle)| handle.as_fd())
             .ok_or(Errno::BADF)
+    }
+}
+
+/// Opens a file for reading, if it is one.
+pub fn open_regular(directory: BorrowedFd<'_>, name: &str) -> io::Result<Option<File>> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    match openat(directory, name, flags, Mode::empty()) {
+        Ok(file) => {
+            let file = File::from(file);
+            Ok(file.metadata()?.is_file().then_some(file))
+        }
+        Err(Errno::NOENT | Errno::LOOP | Errno::NXIO) => Ok(None),
+        Err(errno) => Err(errno.into()),
     }
 }
 
@@ -154,6 +175,13 @@ mod tests {
             }
         }
         assert!(handle.directory("..").is_err());
+    }
+
+    #[test]
+    fn ancestors_are_the_directories_on_the_way() {
+        for (path, expected) in [("", &[][..]), ("a", &[]), ("a/b/c", &["a", "a/b"])] {
+            assert_eq!(ancestors(path).collect::<Vec<_>>(), expected, "{path}");
+        }
     }
 
     #[test]

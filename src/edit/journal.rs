@@ -17,28 +17,17 @@
 //! Each step is one rename. The journal is removed when the old tree is there again, or the new one on
 //! the disk for good.
 
-use std::fmt;
-use std::fs::File;
-use std::io::{self, Read as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::Stat;
-use serde::{Deserialize, Serialize};
-use xxhash_rust::xxh3::{Xxh3, xxh3_64};
-
-use super::beneath::split;
+use super::digest::{FOR_EVER, Stamp, modified};
 use super::disk;
-use super::spelling;
-use super::undo_log::{Before, kept_path};
+use super::record::Record;
 
 /// A journal that was still being written; it speaks of nothing that has happened.
 const UNFINISHED: &str = ".code-commit-journal-new";
 /// Beside a journal whose new files a power cut has torn, from when that is known until they are gone.
 const TORN: &str = ".code-commit-journal-torn";
-/// The beginning of the names of staged files.
-pub const STAGED: &str = ".code-commit-";
-/// The version of the journal's form.
-const VERSION: u32 = 2;
 
 /// How far an application has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,314 +75,6 @@ pub struct JournalError {
     pub path: PathBuf,
     /// The system's word.
     pub source: io::Error,
-}
-
-/// What a file's content comes down to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Digest {
-    size: u64,
-    /// XXH3: it tells files apart, not adversaries.
-    hash: u64,
-}
-
-impl Digest {
-    /// The digest of these bytes.
-    #[must_use]
-    pub fn of(content: &[u8]) -> Self {
-        Self {
-            size: content.len() as u64,
-            hash: xxh3_64(content),
-        }
-    }
-
-    /// The digest of a file's content.
-    ///
-    /// # Errors
-    /// When it cannot be read.
-    pub fn of_file(mut file: File) -> io::Result<Self> {
-        let mut digest = DigestWriter::default();
-        io::copy(&mut file, &mut digest)?;
-        Ok(digest.finish())
-    }
-
-    /// Whether the file may be what a power cut has left of this content: the end of it is missing, or a
-    /// part of it is empty.
-    ///
-    /// # Errors
-    /// When it cannot be read.
-    pub fn may_be_torn_to(self, mut file: File) -> io::Result<bool> {
-        let size = file.metadata()?.len();
-        if size != self.size {
-            return Ok(size < self.size);
-        }
-        let mut chunk = vec![0; 64 << 10];
-        loop {
-            match file.read(&mut chunk) {
-                Ok(0) => return Ok(false),
-                Ok(amount) if chunk[..amount].contains(&0) => return Ok(true),
-                Ok(_) => {}
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-    }
-
-    /// Whether the file has this content.
-    ///
-    /// # Errors
-    /// When it cannot be read.
-    pub fn is_of(self, file: File) -> io::Result<bool> {
-        Ok(file.metadata()?.len() == self.size && Self::of_file(file)? == self)
-    }
-}
-
-impl fmt::Display for Digest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:016x}", self.hash)
-    }
-}
-
-/// Works out the digest of what is written to it.
-#[derive(Default)]
-pub struct DigestWriter {
-    size: u64,
-    hash: Xxh3,
-}
-
-impl DigestWriter {
-    /// The digest of all that was written.
-    pub fn finish(&self) -> Digest {
-        Digest {
-            size: self.size,
-            hash: self.hash.digest(),
-        }
-    }
-}
-
-impl io::Write for DigestWriter {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.size += bytes.len() as u64;
-        self.hash.update(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-/// What tells a file from another, and from itself after an edit, without reading it. The device is
-/// left out: its number may change from boot to boot, and nothing here leaves its directory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Fingerprint {
-    /// The inode.
-    pub inode: u64,
-    /// The size in bytes.
-    pub size: u64,
-    /// When it was last written to: seconds and nanoseconds.
-    pub modified: Stamp,
-}
-
-impl Fingerprint {
-    /// The file's.
-    #[must_use]
-    pub fn of(stat: &Stat) -> Self {
-        Self {
-            inode: number(stat.st_ino),
-            size: number(stat.st_size),
-            modified: modified(stat),
-        }
-    }
-
-    /// Whether this is the file.
-    #[must_use]
-    pub fn is_of(self, stat: &Stat) -> bool {
-        self == Self::of(stat)
-    }
-}
-
-/// When a file was last written to.
-pub fn modified(stat: &Stat) -> Stamp {
-    (number(stat.st_mtime), number(stat.st_mtime_nsec))
-}
-
-/// When a file was last written to, renamed, or had its mode or times changed. Nobody can set that.
-pub fn changed(stat: &Stat) -> Stamp {
-    (number(stat.st_ctime), number(stat.st_ctime_nsec))
-}
-
-/// The fields of `stat` have other types on other systems.
-fn number<T: TryInto<U>, U: Default>(value: T) -> U {
-    value.try_into().unwrap_or_default()
-}
-
-/// One rename that is under way.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RecordedUnit {
-    /// Where it goes, relative to the root.
-    pub target: String,
-    /// Where it is made, in the same directory.
-    pub staged: String,
-    /// What happens there.
-    pub change: Change,
-}
-
-/// What happens at a place.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Change {
-    /// A file is made where none was.
-    Create {
-        /// Its content.
-        new: Digest,
-    },
-    /// A directory is made where none was.
-    CreateDirectory {
-        /// Its files, relative to it, with their content.
-        files: Vec<(String, Digest)>,
-    },
-    /// A file takes the place of another.
-    Replace {
-        /// The one that was there.
-        old: Old,
-        /// The new content.
-        new: Digest,
-    },
-    /// A file is removed.
-    Remove {
-        /// The one that was there.
-        old: Option<Old>,
-    },
-}
-
-/// A file that is replaced or removed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Old {
-    /// Which file it is, in which state.
-    pub fingerprint: Fingerprint,
-    /// Where its bytes are kept, below the root; nowhere where the new ones are on the disk before
-    /// they count.
-    pub kept: Option<(String, Before)>,
-}
-
-/// A point in time: seconds and nanoseconds since 1970.
-pub type Stamp = (i64, i64);
-/// No time is later.
-pub const FOR_EVER: Stamp = (i64::MAX, i64::MAX);
-
-/// What the journal says.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Record {
-    version: u32,
-    /// The folder of the run that did it, relative to the root; none where it was no run.
-    pub folder: Option<String>,
-    /// Whether the new files were on the disk before they counted, so that no power cut has torn them.
-    pub durable: bool,
-    /// The time that every new file says it was last written at: what says so still, was not changed
-    /// since, even where a power cut has torn it.
-    pub stamp: Stamp,
-    /// What is under way.
-    pub units: Vec<RecordedUnit>,
-    /// Directories to remove in the end, inner ones first, where they are empty.
-    pub directories: Vec<String>,
-}
-
-impl Record {
-    /// The record of these renames.
-    #[must_use]
-    pub fn new(
-        folder: Option<String>,
-        durable: bool,
-        stamp: Stamp,
-        units: Vec<RecordedUnit>,
-        directories: Vec<String>,
-    ) -> Self {
-        Self {
-            version: VERSION,
-            folder,
-            durable,
-            stamp,
-            units,
-            directories,
-        }
-    }
-}
-
-impl Record {
-    /// The first thing that is named and no run may change: a journal may lie where a build can write.
-    fn forbidden(&self) -> Option<&str> {
-        let run = |folder: &str| Some(folder.strip_prefix("logs/")?.to_owned());
-        let name = self.folder.as_deref().and_then(run);
-        if let Some(folder) = &self.folder
-            && name
-                .as_ref()
-                .is_none_or(|name| name.contains('/') || name.starts_with('.'))
-        {
-            return Some(folder);
-        }
-        let barred = |path: &str| spelling::broken_rule(path).is_some();
-        let units = self.units.iter().flat_map(|unit| {
-            let below = match &unit.change {
-                Change::CreateDirectory { files } => files.as_slice(),
-                _ => &[],
-            };
-            let files = below
-                .iter()
-                .map(|(file, _)| file.as_str())
-                .filter(|file| barred(&format!("{}/{file}", unit.target)));
-            let target = Some(unit.target.as_str()).filter(|target| barred(target));
-            let staged =
-                Some(unit.staged.as_str()).filter(|staged| !is_staged(staged, &unit.target));
-            files
-                .chain(target)
-                .chain(staged)
-                .chain(self.misplaced(unit))
-        });
-        let directories = self.directories.iter().map(String::as_str);
-        units.chain(directories.filter(|path| barred(path))).next()
-    }
-
-    /// A place that is said to keep a file, and is none.
-    fn misplaced<'r>(&self, unit: &'r RecordedUnit) -> Option<&'r str> {
-        let (Change::Replace { old, .. } | Change::Remove { old: Some(old) }) = &unit.change else {
-            return None;
-        };
-        let (path, before) = old.kept.as_ref()?;
-        let expected = self
-            .folder
-            .as_deref()
-            .map(|folder| kept_path(folder, before));
-        (expected.as_ref() != Some(path)).then_some(path.as_str())
-    }
-
-    /// The files that are written, with their content.
-    pub fn new_files(&self) -> Vec<(String, Digest)> {
-        let mut files = Vec::with_capacity(self.units.len());
-        for unit in &self.units {
-            match &unit.change {
-                Change::Create { new } | Change::Replace { new, .. } => {
-                    files.push((unit.target.clone(), *new));
-                }
-                Change::CreateDirectory { files: below } => {
-                    let path = |file: &String| format!("{}/{file}", unit.target);
-                    files.extend(below.iter().map(|(file, new)| (path(file), *new)));
-                }
-                Change::Remove { .. } => {}
-            }
-        }
-        files
-    }
-}
-
-/// Whether this is a name beside `target` that only this program gives.
-fn is_staged(staged: &str, target: &str) -> bool {
-    let ((parent, name), (expected, _)) = (split(staged), split(target));
-    let number = name.strip_prefix(STAGED).unwrap_or_default();
-    parent == expected
-        && !number.is_empty()
-        && number
-            .bytes()
-            .all(|byte| byte.is_ascii_hexdigit() || byte == b'-')
 }
 
 /// A journal on the disk.
@@ -606,20 +287,9 @@ fn failed<E: Into<io::Error>>(
 
 /// Reads a journal, where there is one.
 fn read(path: &Path) -> Result<Option<Record>, JournalError> {
-    let parsed = match disk::read(path) {
-        Ok(json) => serde_json::from_slice::<Record>(&json).map_err(io::Error::from),
-        Err(error) if is_absent(&error) => return Ok(None),
-        Err(error) => Err(error),
-    };
-    match parsed {
-        Ok(record) if record.version == VERSION => match record.forbidden() {
-            None => Ok(Some(record)),
-            Some(path) => Err(io::Error::other(format!(
-                "it names `{}`, which no run may change so",
-                path.escape_debug()
-            ))),
-        },
-        Ok(_) => Err(io::Error::other("it is of another version of this program")),
+    match disk::read(path) {
+        Ok(json) => Record::parse(&json).map(Some),
+        Err(error) if is_absent(&error) => Ok(None),
         Err(error) => Err(error),
     }
     .map_err(failed("read", path.to_path_buf()))
@@ -628,7 +298,7 @@ fn read(path: &Path) -> Result<Option<Record>, JournalError> {
 /// Writes the record to a file that must not exist, and to the disk.
 fn write_new(path: &Path, record: &Record) -> io::Result<()> {
     let mut file = disk::create_new(path)?;
-    disk::write_all(&mut file, &serde_json::to_vec(record)?)?;
+    disk::write_all(&mut file, &record.to_json()?)?;
     disk::sync(&file)
 }
 

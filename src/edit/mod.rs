@@ -1,21 +1,32 @@
 //! From untrusted text to changed files: parse, verify, apply.
 //!
-//! `parse` and `spelling` are pure, `verify` only looks, `apply` writes; `undo_log` keeps what it
-//! replaces, `undo` brings that back, and `recovery` sees to what was cut short. Guarantees that nothing
-//! of a reply is written that [`PathPolicy::verify`] has not passed: only it makes a [`VerifiedEdits`],
-//! and [`apply::apply`] takes nothing else. What is undone or recovered is held against the spelling of
-//! paths again, and goes through the same handles.
+//! | module | what it is for |
+//! |---|---|
+//! | `parse`, `spelling`, `rule`, `comparison`, [`verify`](PathPolicy) | from a reply to edits that may be applied; only looks |
+//! | [`apply`], `plan`, `stage`, `place`, `parallel` | from edits to the disk |
+//! | `journal`, `record`, [`recovery`], `torn` | what is under way, and what was cut short |
+//! | [`undo_log`], [`undo`] | what was replaced, and the way back to it |
+//! | `beneath`, `disk`, `digest` | handles that stay below the root, the system's calls, and what tells files apart |
+//!
+//! Guarantees that nothing of a reply is written that [`PathPolicy::verify`] has not passed: only it makes
+//! a [`VerifiedEdits`], and [`apply::apply`] takes nothing else. What is undone or recovered is held
+//! against the spelling of paths again, and goes through the same handles.
 
 pub mod apply;
 mod beneath;
 mod comparison;
+mod digest;
 mod disk;
 mod journal;
+mod parallel;
 mod parse;
 mod place;
+mod plan;
+mod record;
 pub mod recovery;
 mod rule;
 mod spelling;
+mod stage;
 mod torn;
 pub mod undo;
 pub mod undo_log;
@@ -25,7 +36,7 @@ use std::fmt;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
-pub use journal::Stamp;
+pub use digest::Stamp;
 pub use parse::{ParsedReply, parse};
 pub use rule::Rule;
 pub use verify::{Elision, PathPolicy, Program, VerifiedEdit, VerifiedEdits, VerifyError};

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use memchr::{memchr, memchr_iter, memmem};
 
+use super::beneath::ancestors;
 use super::{Action, Content, Fault, FileEdit, GrammarFault};
 
 /// A fence has at least this many carets.
@@ -285,11 +286,7 @@ fn files_that_are_directories(edits: &[FileEdit]) -> Vec<Fault> {
     let paths: HashSet<&str> = written().map(|edit| edit.path.as_str()).collect();
     let mut faults = Vec::new();
     for edit in written() {
-        let above = edit
-            .path
-            .match_indices('/')
-            .map(|(slash, _)| &edit.path[..slash]);
-        for path in above.filter(|path| paths.contains(path)) {
+        for path in ancestors(&edit.path).filter(|path| paths.contains(path)) {
             let (path, below) = (path.to_owned(), edit.path.clone());
             let fault = GrammarFault::FileAndDirectory { path, below };
             faults.push(Fault::Grammar {

@@ -13,16 +13,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustix::fs::{AtFlags, RawDir, fstat};
 use rustix::io::Errno;
 
-use super::apply::{ApplyError, Tree, in_parallel};
-use super::beneath::{Root, split};
+use super::apply::{ApplyError, Tree};
+use super::beneath::{Root, ancestors, open_regular, split};
+use super::digest::{Digest, Fingerprint, Stamp, modified};
 use super::disk::{renameat, statat, sync, unlinkat};
-use super::journal::{
-    Change, Digest, Fingerprint, Journal, JournalError, Record, RecordedUnit, Stamp, State,
-    modified,
-};
+use super::journal::{Journal, JournalError, State};
+use super::parallel::in_parallel;
 use super::place::{Place, kept_name};
+use super::record::{Change, Record, RecordedUnit};
 use super::torn;
-use super::undo_log::{open_regular, reserved};
+use super::undo_log::reserved;
 
 /// What an earlier run has left, and what was made of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -519,10 +519,7 @@ fn entries(directory: &OwnedFd) -> Result<Vec<String>, Errno> {
 
 /// The directories on the way to `files`, outer ones first.
 fn directories_of(files: &[(String, Digest)]) -> BTreeSet<&str> {
-    files
-        .iter()
-        .flat_map(|(file, _)| file.match_indices('/').map(|(slash, _)| &file[..slash]))
-        .collect()
+    files.iter().flat_map(|(file, _)| ancestors(file)).collect()
 }
 
 fn join(directory: &str, name: &str) -> String {

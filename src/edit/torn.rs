@@ -10,12 +10,16 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use rustix::fs::fstat;
 use rustix::io::Errno;
 
-use super::apply::{self, Durability, Journalling, New, Step, Tree, Whole};
-use super::beneath::{Root, split};
+use super::apply::{self, Journalling, Tree};
+use super::beneath::{Root, ancestors, open_regular, split};
+use super::digest::{Digest, FOR_EVER, Stamp, changed, modified};
 use super::disk::linkat;
-use super::journal::{Change, Digest, FOR_EVER, Journal, Old, Record, Stamp, changed, modified};
+use super::journal::Journal;
+use super::parallel::in_parallel;
+use super::plan::{Durability, New, Step, Whole};
+use super::record::{Change, Old, Record};
 use super::recovery::{RecoverError, failed};
-use super::undo_log::{Before, open_regular};
+use super::undo_log::Before;
 use super::verify::Present;
 use crate::project::CONFIG;
 
@@ -47,7 +51,7 @@ pub fn is_torn(root: &Root, record: &Record, installed: Stamp) -> Result<bool, R
         until: installed,
     };
     let files = record.new_files();
-    let looked = apply::in_parallel(files.len(), |share| {
+    let looked = in_parallel(files.len(), |share| {
         for (path, new) in &files[share] {
             let fate = fate(root, path, *new, written).map_err(failed(path))?;
             if matches!(fate, Fate::Torn(_)) {
@@ -193,8 +197,8 @@ impl<'r> Paths<'r> {
                 Change::CreateDirectory { files } => {
                     directories.insert(unit.target.clone());
                     for (file, new) in files {
-                        let below = file.match_indices('/').map(|(slash, _)| &file[..slash]);
-                        directories.extend(below.map(|below| format!("{}/{below}", unit.target)));
+                        let below = ancestors(file).map(|below| format!("{}/{below}", unit.target));
+                        directories.extend(below);
                         all.push((format!("{}/{file}", unit.target), Some(*new), None));
                     }
                 }

@@ -10,13 +10,14 @@ use std::os::fd::AsFd as _;
 use rustix::fs::fstat;
 use rustix::io::Errno;
 
-use super::apply::{self, Applied, ApplyError, Durability, Journalling, New, Step, Tree, Whole};
-use super::beneath::{Directory, Root, split};
+use super::apply::{self, Applied, ApplyError, Journalling, Tree};
+use super::beneath::{OpenDirectory, Root, open_regular, split};
+use super::digest::Digest;
 use super::disk::statat;
-use super::journal::Digest;
+use super::plan::{Durability, New, Step, Whole};
 use super::recovery::{self, RecoverError};
 use super::spelling;
-use super::undo_log::{Before, Changes, FileChange, UndoLog, kept_path, open_regular};
+use super::undo_log::{Before, Changes, FileChange, UndoLog, kept_path};
 use super::verify::Present;
 use crate::record::EditsRecord;
 
@@ -128,7 +129,7 @@ fn inverse<'c>(
     changes: &'c Changes,
 ) -> Result<(Vec<Step<'c>>, EditsRecord), UndoError> {
     let root = Root::open(tree.root).map_err(failed("."))?;
-    let mut directory = Directory::default();
+    let mut directory = OpenDirectory::default();
     let mut steps = Vec::new();
     let mut edits = EditsRecord::default();
     let mut changed = Vec::new();
@@ -138,7 +139,7 @@ fn inverse<'c>(
         return Err(UndoError::Damaged(path.clone()));
     }
     for (path, change) in &changes.files {
-        let now = State::of(&root, &mut directory, path).map_err(failed(path))?;
+        let now = Found::of(&root, &mut directory, path).map_err(failed(path))?;
         let content_before = change.before.as_ref().map(|before| before.digest);
         if now.is(content_before) && now.has_mode_of(change.before.as_ref()) {
             continue;
@@ -184,15 +185,15 @@ fn failed<E: Into<io::Error>>(path: &str) -> impl FnOnce(E) -> UndoError {
 }
 
 /// What is at a path.
-enum State {
+enum Found {
     Nothing,
     File(Present, Digest),
     /// A directory, a link or the like; or a file, where a directory was on the way.
     SomethingElse,
 }
 
-impl State {
-    fn of(root: &Root, directory: &mut Directory, path: &str) -> io::Result<Self> {
+impl Found {
+    fn of(root: &Root, directory: &mut OpenDirectory, path: &str) -> io::Result<Self> {
         let (parent, name) = split(path);
         let directory = match directory.at(root, parent) {
             Ok(directory) => directory,

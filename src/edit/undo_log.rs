@@ -18,10 +18,12 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use super::apply::{ApplyError, Step, failed, in_parallel};
-use super::beneath::{Directory, Root, split};
+use super::apply::{ApplyError, failed};
+use super::beneath::{OpenDirectory, Root, open_regular, split};
+use super::digest::{Digest, DigestWriter, Stamp, changed, modified};
 use super::disk::{self, linkat, openat, statat};
-use super::journal::{Digest, DigestWriter, Stamp, changed, modified};
+use super::parallel::in_parallel;
+use super::plan::Step;
 use crate::project::CONFIG;
 use crate::run_files::{CHANGES, REPLACED};
 use crate::secret::Redactor;
@@ -182,7 +184,7 @@ impl<'r> UndoLog<'r> {
         numbers: &[u32],
         share: Range<usize>,
     ) -> Result<Vec<Option<Before>>, ApplyError> {
-        let mut directory = Directory::default();
+        let mut directory = OpenDirectory::default();
         let mut vaults = [None, None];
         let keep = |slot: usize| {
             let step = &steps[slot];
@@ -316,7 +318,7 @@ impl<'r> UndoLog<'r> {
     /// When the files cannot be looked at, or what was found not be written down.
     pub fn observe(&mut self, installed: Stamp) -> io::Result<()> {
         let root = Root::open(&self.root)?;
-        let mut directory = Directory::default();
+        let mut directory = OpenDirectory::default();
         let (mut news, mut unseen) = (false, None);
         for (path, change) in &mut self.changes.files {
             match change.look(&root, &mut directory, path, installed) {
@@ -383,7 +385,7 @@ impl FileChange {
     fn look(
         &mut self,
         root: &Root,
-        directory: &mut Directory,
+        directory: &mut OpenDirectory,
         path: &str,
         installed: Stamp,
     ) -> io::Result<bool> {
@@ -406,19 +408,6 @@ impl FileChange {
             }
         }
         Ok(self.after.len() > known)
-    }
-}
-
-/// Opens a file for reading, if it is one.
-pub(super) fn open_regular(directory: BorrowedFd<'_>, name: &str) -> io::Result<Option<File>> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    match openat(directory, name, flags, Mode::empty()) {
-        Ok(file) => {
-            let file = File::from(file);
-            Ok(file.metadata()?.is_file().then_some(file))
-        }
-        Err(Errno::NOENT | Errno::LOOP | Errno::NXIO) => Ok(None),
-        Err(errno) => Err(errno.into()),
     }
 }
 

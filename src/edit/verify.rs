@@ -11,8 +11,8 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use super::beneath::split;
-use super::journal::Fingerprint;
+use super::beneath::{ancestors, split};
+use super::digest::Fingerprint;
 use super::{Action, Content, Fault, FileEdit, ParsedReply, Rejection, Rule, comparison, spelling};
 use crate::gitignore::IgnoreRules;
 
@@ -448,12 +448,8 @@ fn collisions(edits: &[FileEdit]) -> Vec<Fault> {
     let mut spellings: HashMap<String, &str> = HashMap::new();
     let mut faults = Vec::new();
     for edit in edits {
-        let ends = edit
-            .path
-            .match_indices('/')
-            .map(|(slash, _)| slash)
-            .chain([edit.path.len()]);
-        let collides = ends.map(|end| &edit.path[..end]).any(|path| {
+        let mut paths = ancestors(&edit.path).chain([edit.path.as_str()]);
+        let collides = paths.any(|path| {
             let folded: Vec<String> = path.split('/').map(spelling::fold).collect();
             *spellings.entry(folded.join("/")).or_insert(path) != path
         });

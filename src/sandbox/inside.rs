@@ -21,7 +21,7 @@ use rustix::process::{
 
 use super::Ended;
 
-/// The argument by which this program is started inside.
+/// The only argument of this program inside. `main` looks for it before it reads any command line.
 pub const COMMAND: &str = "inside-sandbox";
 /// The line that says that the sandbox stands.
 pub const READY: &str = "ready";

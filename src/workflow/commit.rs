@@ -105,7 +105,7 @@ impl Commit<'_> {
         tree: &mut RunTree<'_>,
     ) -> Result<String, Error> {
         let inputs = &ready.inputs;
-        let mut changes = Changes::default();
+        let mut replacements = Replacements::default();
         let mut attempt = Attempt::Initial;
         let mut prompt = Prompt::initial(inputs);
         loop {
@@ -115,10 +115,10 @@ impl Commit<'_> {
             // Opened before anything changes, so that a log that cannot be written changes nothing.
             let log = run.log.build(attempt)?;
             tree.apply(run, &edits)?;
-            changes.remember(&edits);
+            replacements.remember(&edits);
             let built = self.build(run, tree, log)?;
             if built.status.passed() {
-                return Ok(changes.summary(attempt));
+                return Ok(replacements.summary(attempt));
             }
             let repair = attempt.number() + 1;
             if repair > REPAIRS {
@@ -129,7 +129,7 @@ impl Commit<'_> {
                 });
             }
             attempt = Attempt::Repair(repair);
-            prompt = Prompt::repair(built.output, inputs, changes.replacements());
+            prompt = Prompt::repair(built.output, inputs, replacements.iter());
         }
     }
 
@@ -228,9 +228,9 @@ fn record(report: &BuildReport, sandbox: SandboxRecord) -> BuildRecord {
 
 /// The latest state of every file that a reply of this run changed; `None`: it was removed.
 #[derive(Debug, Default)]
-struct Changes(BTreeMap<String, Option<Content>>);
+struct Replacements(BTreeMap<String, Option<Content>>);
 
-impl Changes {
+impl Replacements {
     fn remember(&mut self, edits: &VerifiedEdits) {
         let written = edits
             .written()
@@ -243,7 +243,7 @@ impl Changes {
         );
     }
 
-    fn replacements(&self) -> impl Iterator<Item = (&str, Replacement<'_>)> {
+    fn iter(&self) -> impl Iterator<Item = (&str, Replacement<'_>)> {
         self.0.iter().map(|(path, state)| {
             let state = state.as_ref().map_or(Replacement::Removed, |content| {
                 Replacement::Written(content)

@@ -89,6 +89,13 @@ impl fmt::Display for NotReady {
 
 impl std::error::Error for NotReady {}
 
+impl From<ProjectProblem> for NotReady {
+    fn from(problem: ProjectProblem) -> Self {
+        let problems = vec![problem.into()];
+        Self { problems }
+    }
+}
+
 /// What a workflow needs besides the query, the code base and a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Needs {
@@ -119,7 +126,7 @@ pub fn check<'a>(
     needs: Needs,
 ) -> Result<Ready<'a>, Error> {
     let recording = find_recording(context, choice)?;
-    let lock = recovery(context)?;
+    let lock = recovery(context)?.map(|taken| taken.with_warning(context));
     let spec = match &recording {
         Some(recording) => recording.model(choice.model, MODELS[0])?,
         None => choice.model.unwrap_or(MODELS[0]),
@@ -186,22 +193,35 @@ pub fn check<'a>(
 /// # Errors
 /// When another run has the project, or the tree cannot be put in order.
 pub fn take(context: &Context<'_>) -> Result<ProjectLock, Error> {
-    recovery(context)?.map_err(|problem| {
-        let problems = vec![problem.into()];
-        NotReady { problems }.into()
-    })
+    let taken = recovery(context)?.map_err(NotReady::from)?;
+    Ok(taken.with_warning(context))
+}
+
+/// A project that no other run has, and whose tree is in order.
+struct Taken {
+    lock: ProjectLock,
+    /// What there was to do about the tree, in words.
+    recovered: Option<&'static str>,
+}
+
+impl Taken {
+    /// For a command that has something else to do: what was recovered is told by the way.
+    fn with_warning(self, context: &Context<'_>) -> ProjectLock {
+        if let Some(recovered) = self.recovered {
+            context.reporter.event(Event::Warning(recovered));
+        }
+        self.lock
+    }
 }
 
 /// Takes the project, and puts its tree in order where an earlier run was cut short.
-fn recovery(context: &Context<'_>) -> Result<Result<ProjectLock, ProjectProblem>, Error> {
+fn recovery(context: &Context<'_>) -> Result<Result<Taken, ProjectProblem>, Error> {
     let lock = match context.project.lock() {
         Ok(lock) => lock,
         Err(problem) => return Ok(Err(problem)),
     };
-    if let Some(recovered) = put_in_order(context)? {
-        context.reporter.event(Event::Warning(recovered));
-    }
-    Ok(Ok(lock))
+    let recovered = put_in_order(context)?;
+    Ok(Ok(Taken { lock, recovered }))
 }
 
 /// Puts the tree in order, and says in words what there was to do. The project is locked.
@@ -229,15 +249,9 @@ fn put_in_order(context: &Context<'_>) -> Result<Option<&'static str>, Error> {
 /// # Errors
 /// When another run has the project, or the tree cannot be put in order.
 pub fn recover(context: &Context<'_>) -> Result<String, Error> {
-    let lock = context.project.lock();
-    let _lock = lock.map_err(|problem| NotReady {
-        problems: vec![problem.into()],
-    })?;
-    let done = put_in_order(context)?;
-    Ok(format!(
-        "done: {}",
-        done.unwrap_or("there was nothing to recover")
-    ))
+    let taken = recovery(context)?.map_err(NotReady::from)?;
+    let done = taken.recovered.unwrap_or("there was nothing to recover");
+    Ok(format!("done: {done}"))
 }
 
 fn find_recording(context: &Context<'_>, choice: &ModelChoice) -> Result<Option<Recording>, Error> {

@@ -171,13 +171,13 @@ fn old_and_new() -> (Tree, Tree) {
     (tree(&project()), tree(&after_a_run()))
 }
 
-#[test]
-fn killed_at_any_call_a_run_leaves_the_old_tree_or_the_new_one() {
+/// Whenever it is killed, a recovery leaves the old tree or the new one.
+fn sweep_kills(prepare: impl Fn() -> TestProject + Sync, arguments: &[&str]) {
     if !can_trace() {
         return;
     }
     let (old, new) = old_and_new();
-    sweep(project, &RUN, "signal=SIGKILL", |project, _, what| {
+    sweep(prepare, arguments, "signal=SIGKILL", |project, _, what| {
         project.run(&["recover"]).exits(0);
         let now = tree(project);
         assert!(now == old || now == new, "{what}: {now:#?}");
@@ -185,11 +185,12 @@ fn killed_at_any_call_a_run_leaves_the_old_tree_or_the_new_one() {
 }
 
 #[test]
+fn killed_at_any_call_a_run_leaves_the_old_tree_or_the_new_one() {
+    sweep_kills(project, &RUN);
+}
+
+#[test]
 fn killed_at_any_call_the_recovery_can_be_done_again() {
-    if !can_trace() {
-        return;
-    }
-    let (old, new) = old_and_new();
     // The run was killed with one of its files in place, or three.
     for nth in [2, 4] {
         let killed = || {
@@ -197,35 +198,13 @@ fn killed_at_any_call_the_recovery_can_be_done_again() {
             run_with(&project, &RUN, "renameat2", "signal=SIGKILL", nth).unwrap();
             project
         };
-        sweep(
-            killed,
-            &["recover"],
-            "signal=SIGKILL",
-            |project, _, what| {
-                project.run(&["recover"]).exits(0);
-                let now = tree(project);
-                assert!(now == old || now == new, "{what}: {now:#?}");
-            },
-        );
+        sweep_kills(killed, &["recover"]);
     }
 }
 
 #[test]
 fn killed_at_any_call_an_undo_leaves_one_of_the_two_trees() {
-    if !can_trace() {
-        return;
-    }
-    let (old, new) = old_and_new();
-    sweep(
-        after_a_run,
-        &["undo"],
-        "signal=SIGKILL",
-        |project, _, what| {
-            project.run(&["recover"]).exits(0);
-            let now = tree(project);
-            assert!(now == old || now == new, "{what}: {now:#?}");
-        },
-    );
+    sweep_kills(after_a_run, &["undo"]);
 }
 
 /// Whatever fails, the exit code tells which tree it is, without any recovery.

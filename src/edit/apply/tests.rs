@@ -1,8 +1,8 @@
 //! Application and roll-back on real trees: what fails, is changed or is cut short at any step.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::os::unix::fs::{MetadataExt as _, symlink};
+use std::fs::{self, File, FileTimes, Permissions};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -79,7 +79,19 @@ impl Scene {
     }
 
     fn journals(&self) -> usize {
-        fs::read_dir(self.journal.path()).unwrap().count()
+        self.journal_files().len()
+    }
+
+    fn journal_files(&self) -> Vec<PathBuf> {
+        let files = fs::read_dir(self.journal.path()).unwrap();
+        files.map(|file| file.unwrap().path()).collect()
+    }
+
+    /// The file of the only journal that there is.
+    fn journal_file(&self) -> PathBuf {
+        let mut files = self.journal_files();
+        assert_eq!(files.len(), 1, "{files:?}");
+        files.remove(0)
     }
 
     /// Every file with mode and content, every directory with a slash.
@@ -188,21 +200,24 @@ fn many_files_are_staged_in_several_threads() {
 fn crash(tree: &Scene, edits: &VerifiedEdits, steps: usize) -> bool {
     let root = Root::open(tree.root.path()).unwrap();
     let all = steps_of(edits);
-    let plan = Plan::of(&root, &all, now(), Durability::Later).unwrap();
+    let whole = Whole {
+        steps: &all,
+        directories: Vec::new(),
+        durability: Durability::Later,
+    };
+    let plan = Plan::of(&root, &whole, now()).unwrap();
     let redactor = Redactor::default();
-    let record = plan
-        .record(Vec::new(), Some(&mut tree.undo_log(&redactor)))
-        .unwrap();
+    let record = plan.record(Some(&mut tree.undo_log(&redactor))).unwrap();
     let mut journal = Journal::arm(tree.journal.path(), &record).unwrap();
-    let (files, units) = (plan.steps.len(), plan.units.len());
+    let (files, units) = (all.len(), plan.units.len());
     let staged = steps.min(files);
     if steps > 0 {
-        plan.make_directories().unwrap();
-        plan.stage(0..staged).unwrap();
+        make_directories(&plan).unwrap();
+        stage(&plan, 0..staged).unwrap();
     }
     if staged == files {
         journal.begin_installing().unwrap();
-        plan.install(0..(steps - staged).min(units)).unwrap();
+        install(&plan, 0..(steps - staged).min(units)).unwrap();
     }
     let is_whole = steps > files + units;
     if is_whole {
@@ -285,8 +300,7 @@ fn tear(tree: &Scene, path: &str) {
         .unwrap();
     // A power cut writes nothing: what it tears is no younger than the journal. What is done later is.
     let later = SystemTime::now();
-    for journal in fs::read_dir(tree.journal.path()).unwrap() {
-        let path = journal.unwrap().path();
+    for path in tree.journal_files() {
         let journal = File::options().write(true).open(path).unwrap();
         let times = FileTimes::new().set_modified(later);
         journal.set_times(times).unwrap();
@@ -341,12 +355,7 @@ fn what_was_edited_is_not_torn_whatever_time_the_editor_gives_it() {
     let tree = Scene::new(&FILES);
     assert!(crash(&tree, &tree.verified(REPLY), 20));
     // Past the tick in which the tree was complete.
-    let journal = fs::read_dir(tree.journal.path())
-        .unwrap()
-        .next()
-        .unwrap()
-        .unwrap()
-        .path();
+    let journal = tree.journal_file();
     let complete = fs::metadata(&journal).unwrap();
     let edited = tree.path("a");
     loop {
@@ -508,12 +517,7 @@ fn what_is_replaced_or_removed_is_kept_and_what_holds_a_key_beside_the_keys() {
 fn a_journal_that_cannot_be_read_stops_everything() {
     let tree = Scene::new(&FILES);
     crash(&tree, &tree.verified(REPLY), 8);
-    let journal = fs::read_dir(tree.journal.path())
-        .unwrap()
-        .next()
-        .unwrap()
-        .unwrap()
-        .path();
+    let journal = tree.journal_file();
     fs::write(&journal, "{\"version\": 1").unwrap();
     assert!(matches!(tree.recover(), Err(RecoverError::Journal(_))));
     fs::write(

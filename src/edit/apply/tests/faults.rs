@@ -1,6 +1,8 @@
 //! Every call to the disk fails once; every call is the last one before the program is killed, or before
 //! the disk is gone for good. Whatever comes of it, the tree is wholly the old or wholly the new one.
 
+use rustix::io::Errno;
+
 use super::*;
 use crate::edit::disk::faults::{Fault, with};
 use crate::edit::undo::{UndoError, undo};

@@ -3,6 +3,7 @@
 
 use std::os::unix::fs::symlink;
 use std::sync::atomic::Ordering;
+use std::thread;
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 

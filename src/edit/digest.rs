@@ -1,0 +1,173 @@
+//! What a file comes down to: a number for its content, and what the system says of its identity and
+//! its times.
+//!
+//! Reads the files that it is given, and nothing else. Guarantees that no file is held in memory as a
+//! whole.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::time::SystemTime;
+
+use rustix::fs::Stat;
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+
+/// A point in time: seconds and nanoseconds since 1970.
+pub type Stamp = (i64, i64);
+/// No time is later.
+pub const FOR_EVER: Stamp = (i64::MAX, i64::MAX);
+
+/// What a file's content comes down to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Digest {
+    size: u64,
+    /// XXH3: it tells files apart, not adversaries.
+    hash: u64,
+}
+
+impl Digest {
+    /// The digest of these bytes.
+    #[must_use]
+    pub fn of(content: &[u8]) -> Self {
+        Self {
+            size: content.len() as u64,
+            hash: xxh3_64(content),
+        }
+    }
+
+    /// The digest of a file's content.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn of_file(mut file: File) -> io::Result<Self> {
+        let mut digest = DigestWriter::default();
+        io::copy(&mut file, &mut digest)?;
+        Ok(digest.finish())
+    }
+
+    /// Whether the file may be what a power cut has left of this content: the end of it is missing, or a
+    /// part of it is empty.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn may_be_torn_to(self, mut file: File) -> io::Result<bool> {
+        let size = file.metadata()?.len();
+        if size != self.size {
+            return Ok(size < self.size);
+        }
+        let mut chunk = vec![0; 64 << 10];
+        loop {
+            match file.read(&mut chunk) {
+                Ok(0) => return Ok(false),
+                Ok(amount) if chunk[..amount].contains(&0) => return Ok(true),
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Whether the file has this content.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn is_of(self, file: File) -> io::Result<bool> {
+        Ok(file.metadata()?.len() == self.size && Self::of_file(file)? == self)
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.hash)
+    }
+}
+
+/// Works out the digest of what is written to it.
+#[derive(Default)]
+pub struct DigestWriter {
+    size: u64,
+    hash: Xxh3,
+}
+
+impl DigestWriter {
+    /// The digest of all that was written.
+    pub fn finish(&self) -> Digest {
+        Digest {
+            size: self.size,
+            hash: self.hash.digest(),
+        }
+    }
+}
+
+impl io::Write for DigestWriter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.size += bytes.len() as u64;
+        self.hash.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// What tells a file from another, and from itself after an edit, without reading it. The device is
+/// left out: its number may change from boot to boot, and nothing here leaves its directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fingerprint {
+    /// The inode.
+    pub inode: u64,
+    /// The size in bytes.
+    pub size: u64,
+    /// When it was last written to: seconds and nanoseconds.
+    pub modified: Stamp,
+}
+
+impl Fingerprint {
+    /// The file's.
+    #[must_use]
+    pub fn of(stat: &Stat) -> Self {
+        Self {
+            inode: number(stat.st_ino),
+            size: number(stat.st_size),
+            modified: modified(stat),
+        }
+    }
+
+    /// Whether this is the file.
+    #[must_use]
+    pub fn is_of(self, stat: &Stat) -> bool {
+        self == Self::of(stat)
+    }
+}
+
+/// When a file was last written to.
+pub fn modified(stat: &Stat) -> Stamp {
+    (number(stat.st_mtime), number(stat.st_mtime_nsec))
+}
+
+/// When a file was last written to, renamed, or had its mode or times changed. Nobody can set that.
+pub fn changed(stat: &Stat) -> Stamp {
+    (number(stat.st_ctime), number(stat.st_ctime_nsec))
+}
+
+/// The time as a file's metadata has it.
+pub fn stamp(time: SystemTime) -> Stamp {
+    let (past, since) = match time.duration_since(SystemTime::UNIX_EPOCH) {
+        Ok(since) => (false, since),
+        Err(before) => (true, before.duration()),
+    };
+    let seconds = i64::try_from(since.as_secs()).unwrap_or_default();
+    let nanoseconds = i64::from(since.subsec_nanos());
+    match (past, nanoseconds) {
+        (false, _) => (seconds, nanoseconds),
+        (true, 0) => (-seconds, 0),
+        (true, _) => (-seconds - 1, 1_000_000_000 - nanoseconds),
+    }
+}
+
+/// The fields of `stat` have other types on other systems.
+fn number<T: TryInto<U>, U: Default>(value: T) -> U {
+    value.try_into().unwrap_or_default()
+}

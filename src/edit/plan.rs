@@ -1,0 +1,250 @@
+//! What is to be done to the tree, and by which renames.
+//!
+//! Looks which directories are there, and has what is replaced kept in the undo log; changes nothing
+//! else. Guarantees that whatever gets into place does so by one rename, a new directory with all that
+//! is in it.
+
+use std::collections::BTreeSet;
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+use std::io;
+use std::ops::Range;
+use std::time::SystemTime;
+
+use rustix::io::Errno;
+
+use super::apply::{ApplyError, failed};
+use super::beneath::{Root, ancestors, split};
+use super::digest::{Digest, stamp};
+use super::parallel::in_parallel;
+use super::record::{Change, Old, Record, RecordedUnit, STAGED};
+use super::undo_log::{Before, UndoLog};
+use super::verify::Present;
+
+/// All that is to be done at once.
+pub struct Whole<'w, 's> {
+    /// File by file, sorted by path.
+    pub steps: &'w [Step<'s>],
+    /// Directories to remove in the end, inner ones first, as far as they are empty.
+    pub directories: Vec<String>,
+    /// When new files are on the disk for good.
+    pub durability: Durability,
+}
+
+/// What is to be done to one file.
+pub struct Step<'e> {
+    /// The path, relative to the root.
+    pub path: &'e str,
+    /// What is to be there.
+    pub new: New<'e>,
+    /// What is there now.
+    pub present: Option<Present>,
+}
+
+/// What is to be at a path.
+pub enum New<'e> {
+    /// A file with this content.
+    Text(&'e str),
+    /// The file whose bytes are kept at `path`, relative to the root.
+    Kept { path: String, before: &'e Before },
+    /// Nothing.
+    Nothing,
+}
+
+/// When new files are on the disk for good.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durability {
+    /// Before they count.
+    AtOnce,
+    /// When somebody has called [`Applied::flush`](super::apply::Applied::flush); until then they count
+    /// only as far as they are whole.
+    Later,
+}
+
+/// What gets into place by one rename: a file, or a new directory with all the files in it.
+pub struct Unit<'e> {
+    /// Where it goes.
+    pub target: &'e str,
+    /// Where it is made: the same directory, under a name of its own.
+    pub staged: String,
+    /// The steps that are part of it.
+    pub steps: Range<usize>,
+    /// Whether it is a new directory.
+    pub is_directory: bool,
+}
+
+/// What is to be made where, and renamed to what.
+pub struct Plan<'e> {
+    /// Where.
+    pub root: &'e Root,
+    /// What is to be done.
+    pub whole: &'e Whole<'e, 'e>,
+    /// The time that every new file is to say it was written at.
+    pub now: SystemTime,
+    /// The renames, in the order of their steps.
+    pub units: Vec<Unit<'e>>,
+    /// For each step the path that its file is written to.
+    pub staged: Vec<String>,
+}
+
+impl<'e> Plan<'e> {
+    /// Looks which directories are there; changes nothing.
+    pub fn of(
+        root: &'e Root,
+        whole: &'e Whole<'e, 'e>,
+        now: SystemTime,
+    ) -> Result<Self, ApplyError> {
+        let tag = RandomState::new().build_hasher().finish();
+        let mut plan = Self {
+            root,
+            whole,
+            now,
+            units: Vec::new(),
+            staged: Vec::with_capacity(whole.steps.len()),
+        };
+        let mut existing = None;
+        for (slot, step) in whole.steps.iter().enumerate() {
+            if plan.joins_last_unit(slot, step.path) {
+                continue;
+            }
+            let parent = split(step.path).0;
+            let missing = if existing == Some(parent) {
+                None
+            } else {
+                first_missing(root, parent).map_err(failed("open the directory of", step.path))?
+            };
+            if missing.is_some() && step.present.is_some() {
+                let gone = io::Error::other("its directory was removed in the meantime");
+                return Err(failed("change", step.path)(gone));
+            }
+            existing = missing.is_none().then_some(parent);
+            // Where nothing is to be and nothing is, no directory is to be made for it.
+            let made = missing.filter(|_| !matches!(step.new, New::Nothing));
+            let target = made.unwrap_or(step.path);
+            let unit = Unit {
+                target,
+                staged: beside(target, &format!("{STAGED}{tag:016x}-{slot}")),
+                steps: slot..slot + 1,
+                is_directory: made.is_some(),
+            };
+            plan.staged
+                .push(format!("{}{}", unit.staged, &step.path[target.len()..]));
+            plan.units.push(unit);
+        }
+        Ok(plan)
+    }
+
+    /// Whether a file lies in the new directory that is the last unit, and so becomes part of it.
+    fn joins_last_unit(&mut self, slot: usize, path: &str) -> bool {
+        let Some(unit) = self.units.last_mut().filter(|unit| unit.is_directory) else {
+            return false;
+        };
+        let Some(below) = path
+            .strip_prefix(unit.target)
+            .filter(|below| below.starts_with('/'))
+        else {
+            return false;
+        };
+        unit.steps.end = slot + 1;
+        self.staged.push(format!("{}{below}", unit.staged));
+        true
+    }
+
+    /// What the journal is to say. What is replaced is kept on the way.
+    pub fn record(&self, undo_log: Option<&mut UndoLog<'_>>) -> Result<Record, ApplyError> {
+        let steps = self.whole.steps;
+        let digests = in_parallel(steps.len(), |slots| {
+            let digests = steps[slots].iter().map(|step| match &step.new {
+                New::Text(content) => Some(Digest::of(content.as_bytes())),
+                New::Kept { before, .. } => Some(before.digest),
+                New::Nothing => None,
+            });
+            digests.collect::<Vec<_>>()
+        });
+        let digests: Vec<Option<Digest>> = digests.into_iter().flatten().collect();
+        let stamp = stamp(self.now);
+        let mut folder = None;
+        let kept = match undo_log {
+            None => vec![None; steps.len()],
+            Some(log) => {
+                folder = Some(log.folder().to_owned());
+                let kept = log.keep(self.root, steps)?;
+                log.note(steps, &kept, &digests, stamp, self.new_directories())?;
+                let located = |before: Before| (log.kept_path(&before), before);
+                kept.into_iter().map(|kept| kept.map(located)).collect()
+            }
+        };
+        let units = self.units.iter().map(|unit| RecordedUnit {
+            target: unit.target.to_owned(),
+            staged: unit.staged.clone(),
+            change: self.change(unit, &digests, &kept),
+        });
+        let durable = self.whole.durability == Durability::AtOnce;
+        Ok(Record::new(
+            folder,
+            durable,
+            stamp,
+            units.collect(),
+            self.whole.directories.clone(),
+        ))
+    }
+
+    fn change(
+        &self,
+        unit: &Unit<'_>,
+        digests: &[Option<Digest>],
+        kept: &[Option<(String, Before)>],
+    ) -> Change {
+        if unit.is_directory {
+            let below =
+                |slot: usize| self.whole.steps[slot].path[unit.target.len() + 1..].to_owned();
+            let slots = unit.steps.clone();
+            let files = slots.filter_map(|slot| Some((below(slot), digests[slot]?)));
+            return Change::CreateDirectory {
+                files: files.collect(),
+            };
+        }
+        let slot = unit.steps.start;
+        let old = self.whole.steps[slot].present.map(|present| Old {
+            fingerprint: present.fingerprint,
+            kept: kept[slot].clone(),
+        });
+        match (digests[slot], old) {
+            (Some(new), None) => Change::Create { new },
+            (Some(new), Some(old)) => Change::Replace { old, new },
+            (None, old) => Change::Remove { old },
+        }
+    }
+
+    /// The directories that are made, outer ones first.
+    fn new_directories(&self) -> BTreeSet<String> {
+        let mut made = BTreeSet::new();
+        for unit in self.units.iter().filter(|unit| unit.is_directory) {
+            for slot in unit.steps.clone() {
+                let path = self.whole.steps[slot].path;
+                let own = ancestors(path).filter(|above| above.len() >= unit.target.len());
+                made.extend(own.map(str::to_owned));
+            }
+        }
+        made
+    }
+}
+
+/// The outermost directory on the way to `directory`, itself included, that is not there.
+fn first_missing<'p>(root: &Root, directory: &'p str) -> Result<Option<&'p str>, Errno> {
+    for path in ancestors(directory).chain([directory]) {
+        match root.directory(path) {
+            Ok(_) => {}
+            Err(Errno::NOENT) => return Ok(Some(path)),
+            Err(errno) => return Err(errno),
+        }
+    }
+    Ok(None)
+}
+
+/// The path of `name` in the directory of `path`.
+fn beside(path: &str, name: &str) -> String {
+    match split(path).0 {
+        "" => name.to_owned(),
+        parent => format!("{parent}/{name}"),
+    }
+}
