@@ -20,6 +20,7 @@
 //! | [`prompt`], [`model`], [`edit`], [`build_script`], [`run_log`], [`report`] | the stages |
 //! | [`project`], [`secret`], [`environment`], [`interrupt`], [`gitignore`], [`atomic_file`], [`sandbox`], [`credentials`] | the ground |
 //! | [`message`], [`record`], [`run_files`], [`excerpt`] | plain data that stages share |
+//! | [`diff`] | what changed, as git shows it |
 //! | [`cli`], [`error`] | the two ends: flags in, exit codes out |
 //!
 //! # The dependency rule
@@ -32,6 +33,7 @@ pub mod atomic_file;
 pub mod build_script;
 pub mod cli;
 pub mod credentials;
+pub mod diff;
 pub mod edit;
 pub mod environment;
 pub mod error;
