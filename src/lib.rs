@@ -20,7 +20,7 @@
 //! | [`prompt`], [`model`], [`edit`], [`build_script`], [`run_log`], [`report`] | the stages |
 //! | [`project`], [`secret`], [`environment`], [`interrupt`], [`gitignore`], [`atomic_file`], [`sandbox`], [`credentials`] | the ground |
 //! | [`message`], [`record`], [`run_files`], [`excerpt`] | plain data that stages share |
-//! | [`diff`] | what changed, as git shows it |
+//! | [`diff`], [`review`] | what changed, and what of it to look at first |
 //! | [`cli`], [`error`] | the two ends: flags in, exit codes out |
 //!
 //! # The dependency rule
@@ -46,6 +46,7 @@ pub mod project;
 pub mod prompt;
 pub mod record;
 pub mod report;
+pub mod review;
 pub mod run_files;
 pub mod run_log;
 pub mod sandbox;
