@@ -20,6 +20,7 @@
 //! | [`prompt`], [`model`], [`edit`], [`build_script`], [`run_log`], [`report`] | the stages |
 //! | [`project`], [`secret`], [`environment`], [`interrupt`], [`gitignore`], [`atomic_file`], [`sandbox`], [`credentials`] | the ground |
 //! | [`message`], [`record`], [`run_files`], [`excerpt`] | plain data that stages share |
+//! | [`diff`], [`review`] | what changed, and what of it to look at first |
 //! | [`cli`], [`error`] | the two ends: flags in, exit codes out |
 //!
 //! # The dependency rule
@@ -32,6 +33,7 @@ pub mod atomic_file;
 pub mod build_script;
 pub mod cli;
 pub mod credentials;
+pub mod diff;
 pub mod edit;
 pub mod environment;
 pub mod error;
@@ -44,6 +46,7 @@ pub mod project;
 pub mod prompt;
 pub mod record;
 pub mod report;
+pub mod review;
 pub mod run_files;
 pub mod run_log;
 pub mod sandbox;

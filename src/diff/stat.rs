@@ -1,0 +1,247 @@
+//! The summary of a change: `git diff --stat`. Pure.
+
+use super::compare::Comparison;
+use super::quote::quoted;
+use super::{FileChange, in_order};
+
+/// What changed, file by file: what `git diff --stat` shows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stat {
+    /// In the order of the paths' bytes. Files without a change are not among them.
+    pub files: Vec<FileStat>,
+}
+
+/// How much of a file changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileStat {
+    /// As in the [`FileChange`].
+    pub path: String,
+    /// How many lines were added. None where it is binary.
+    pub added: u64,
+    /// How many lines were removed. None where it is binary.
+    pub removed: u64,
+    /// What kind of file it is.
+    pub kind: Content,
+}
+
+/// What kind of file it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Content {
+    /// Lines can be counted.
+    Text,
+    /// It is binary before or after, or too large to compare.
+    Binary {
+        /// The size before, in bytes.
+        before: u64,
+        /// The size after, in bytes.
+        after: u64,
+    },
+    /// The same, but only its mode changed.
+    SameBinary,
+}
+
+/// Counts what changed.
+#[must_use]
+pub fn stat(changes: &[FileChange]) -> Stat {
+    let files = in_order(changes).into_iter().map(FileStat::of).collect();
+    Stat { files }
+}
+
+impl FileStat {
+    fn of(change: &FileChange) -> Self {
+        let (before, after) = (change.before(), change.after());
+        let (mut added, mut removed, mut kind) = (0, 0, Content::Text);
+        if let Some(comparison) = Comparison::of(before, after) {
+            added = sum(&comparison.added);
+            removed = sum(&comparison.removed);
+        } else if before == after {
+            kind = Content::SameBinary;
+        } else {
+            kind = Content::Binary {
+                before: before.len() as u64,
+                after: after.len() as u64,
+            };
+        }
+        Self {
+            path: change.path.clone(),
+            added,
+            removed,
+            kind,
+        }
+    }
+
+    fn changed(&self) -> u64 {
+        self.added + self.removed
+    }
+}
+
+impl Stat {
+    /// How many lines were added in all.
+    #[must_use]
+    pub fn added(&self) -> u64 {
+        self.files.iter().map(|file| file.added).sum()
+    }
+
+    /// How many lines were removed in all.
+    #[must_use]
+    pub fn removed(&self) -> u64 {
+        self.files.iter().map(|file| file.removed).sum()
+    }
+
+    /// What `git diff --stat=<width> --no-renames` prints: a line for each file, and the summary.
+    /// Each ends with a newline. Nothing where nothing changed.
+    #[must_use]
+    pub fn text(&self, width: usize) -> String {
+        if self.files.is_empty() {
+            return String::new();
+        }
+        let names: Vec<String> = self.files.iter().map(|file| quoted(&file.path)).collect();
+        let columns = Columns::of(&self.files, &names, width);
+        let lines = self.files.iter().zip(&names);
+        let lines: String = lines
+            .map(|(file, name)| format!(" {}\n", columns.line(file, name)))
+            .collect();
+        format!("{lines} {}\n", self.summary())
+    }
+
+    /// The last line of [`Self::text`]: "2 files changed, 3 insertions(+), 1 deletion(-)".
+    #[must_use]
+    pub fn summary(&self) -> String {
+        let (added, removed) = (self.added(), self.removed());
+        let mut summary = counted(self.files.len() as u64, "file", " changed");
+        // Where no line changed, both are shown.
+        if added > 0 || removed == 0 {
+            summary += &format!(", {}", counted(added, "insertion", "(+)"));
+        }
+        if removed > 0 || added == 0 {
+            summary += &format!(", {}", counted(removed, "deletion", "(-)"));
+        }
+        summary
+    }
+}
+
+fn counted(count: u64, what: &str, rest: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {what}{plural}{rest}")
+}
+
+/// How wide the columns are. Names are ASCII, since they are quoted: a byte is a column.
+#[derive(Debug)]
+struct Columns {
+    name: usize,
+    number: usize,
+    graph: usize,
+    /// The most lines that changed in one file.
+    most: u64,
+}
+
+impl Columns {
+    /// Gives the names all the room they need if the graph keeps three eighths of it.
+    fn of(files: &[FileStat], names: &[String], width: usize) -> Self {
+        let most = files.iter().map(FileStat::changed).max().unwrap_or(0);
+        let longest = names.iter().map(String::len).max().unwrap_or(0);
+        let binary = files
+            .iter()
+            .filter_map(|file| file.kind.binary_width())
+            .max();
+        let least = if binary.is_some() { "Bin".len() } else { 0 };
+        let number = digits(most).max(least);
+        let width = width.max(16 + 6 + number);
+        let wanted = usize::try_from(most).unwrap_or(usize::MAX);
+        let mut columns = Self {
+            name: longest,
+            number,
+            graph: wanted.max(binary.unwrap_or(0).saturating_sub(4)),
+            most,
+        };
+        let rest = width - number - 6;
+        if longest.saturating_add(columns.graph) > rest {
+            columns.share(rest, (width * 3 / 8).saturating_sub(number + 6));
+        }
+        columns
+    }
+
+    /// Divides what room there is besides the numbers.
+    fn share(&mut self, room: usize, for_graph: usize) {
+        if self.graph > for_graph {
+            self.graph = for_graph.max(6);
+        }
+        if self.name + self.graph > room {
+            self.name = room - self.graph;
+        } else {
+            self.graph = room - self.name;
+        }
+    }
+
+    fn line(&self, file: &FileStat, name: &str) -> String {
+        let (name, number) = (self.shortened(name), self.number);
+        let name = format!("{name:<width$} |", width = self.name);
+        match file.kind {
+            Content::SameBinary => format!("{name} {:>number$}", "Bin"),
+            Content::Binary { before, after } => {
+                format!("{name} {:>number$} {before} -> {after} bytes", "Bin")
+            }
+            Content::Text => {
+                let line = format!("{name} {:>number$} {}", file.changed(), self.graph(file));
+                line.trim_end().to_owned()
+            }
+        }
+    }
+
+    /// A name that is too long loses its beginning, if possible up to a slash.
+    fn shortened(&self, name: &str) -> String {
+        if name.len() <= self.name {
+            return name.to_owned();
+        }
+        let end = &name[name.len() - self.name.saturating_sub(3)..];
+        let end = end.find('/').map_or(end, |slash| &end[slash..]);
+        format!("...{end}")
+    }
+
+    /// Plus and minus signs: one for each line, or where there is no room, in proportion.
+    fn graph(&self, file: &FileStat) -> String {
+        let (mut added, mut removed) = (file.added, file.removed);
+        if self.graph as u64 <= self.most {
+            let mut total = self.scaled(added + removed);
+            if total < 2 && added > 0 && removed > 0 {
+                total = 2;
+            }
+            if added < removed {
+                added = self.scaled(added);
+                removed = total - added;
+            } else {
+                removed = self.scaled(removed);
+                added = total - removed;
+            }
+        }
+        let signs = |sign: &str, count| sign.repeat(usize::try_from(count).unwrap_or(0));
+        signs("+", added) + &signs("-", removed)
+    }
+
+    /// At least one sign for what is not zero.
+    fn scaled(&self, count: u64) -> u64 {
+        if count == 0 {
+            return 0;
+        }
+        1 + count * (self.graph as u64 - 1) / self.most
+    }
+}
+
+impl Content {
+    /// The width of "Bin XXX -> YYY bytes".
+    fn binary_width(self) -> Option<usize> {
+        match self {
+            Self::Text => None,
+            Self::SameBinary => Some(14 + 1 + 1),
+            Self::Binary { before, after } => Some(14 + digits(before) + digits(after)),
+        }
+    }
+}
+
+fn digits(number: u64) -> usize {
+    number.checked_ilog10().map_or(1, |log| log as usize + 1)
+}
+
+fn sum(counts: &[u32]) -> u64 {
+    counts.iter().map(|count| u64::from(*count)).sum()
+}
