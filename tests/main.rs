@@ -15,6 +15,7 @@ mod commit;
 mod consistency;
 mod demo;
 mod docs;
+mod examples;
 mod hostile;
 mod models;
 mod readiness;

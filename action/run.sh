@@ -1,0 +1,242 @@
+#!/bin/sh
+# The steps of action.yml, one a name: fingerprint, install, prepare, run, clean, collect, gate.
+#
+# All that comes from outside comes in variables and is never read as a script. What comes from the model,
+# from builds and from the project is never read as a command to the runner either.
+set -eu
+
+program=$RUNNER_TEMP/code-commit/bin/code-commit
+
+fail() {
+    printf '%s\n' "$*" >&2
+    exit 2
+}
+
+# A word that nobody can guess.
+random() {
+    od -An -N16 -tx1 /dev/urandom | tr -d ' \n'
+}
+
+# output NAME VALUE: sets an output of the step. A value may hold line breaks.
+output() {
+    mark=$(random)
+    printf '%s<<%s\n%s\n%s\n' "$1" "$mark" "$2" "$mark" >>"$GITHUB_OUTPUT"
+}
+
+to_project() {
+    cd "$INPUT_WORKING_DIRECTORY" || fail "the input working-directory names no directory"
+}
+
+# put FILE: writes what comes in, readable by this user alone. What was there goes, be it a link.
+put() {
+    rm -f "$1"
+    (umask 077 && set -C && cat >"$1")
+}
+
+# What the project holds now, as a tree of git's; without keys and logs, whatever .gitignore says.
+# The index of the project stays as it is.
+snapshot() (
+    GIT_INDEX_FILE=$FOLDER/index
+    export GIT_INDEX_FILE
+    cp "$(git rev-parse --git-path index)" "$GIT_INDEX_FILE" 2>/dev/null || rm -f "$GIT_INDEX_FILE"
+    # git rejects paths that are ignored and named, even to leave them out; patterns it takes.
+    git -c core.fsmonitor=false add -A -- . ':(exclude)agent-conf[i]g/*' ':(exclude)log[s]/*' 2>/dev/null &&
+        git write-tree
+)
+
+# The program depends on these files alone, and on the system that it is built on.
+fingerprint() {
+    cd "$GITHUB_ACTION_PATH"
+    files=$(find Cargo.toml Cargo.lock src prompts fixtures -type f | LC_ALL=C sort)
+    sums=$(printf '%s\n' "$files" | git hash-object --no-filters --stdin-paths)
+    output fingerprint "$(printf '%s\n' "${ImageOS:-}" "$files" "$sums" | git hash-object --stdin)"
+}
+
+install() {
+    # From here, a toolchain file of the project does not count.
+    cd "$GITHUB_ACTION_PATH"
+    cargo install --path . --locked --root "$RUNNER_TEMP/code-commit" --target-dir "$RUNNER_TEMP/code-commit-build"
+}
+
+prepare() {
+    workspace=$PWD
+    to_project
+    if [ -L agent-config ]; then
+        fail "agent-config is a symbolic link; keys are not written through it"
+    fi
+    mkdir -p agent-config
+    case ${INPUT_QUERY:+text}${INPUT_QUERY_FILE:+file} in
+        text) printf '%s\n' "$INPUT_QUERY" | put agent-config/query.txt ;;
+        file)
+            case $INPUT_QUERY_FILE in
+                /*) ;;
+                *) INPUT_QUERY_FILE=$workspace/$INPUT_QUERY_FILE ;;
+            esac
+            [ -f "$INPUT_QUERY_FILE" ] || fail "the input query-file names no file"
+            put agent-config/query.txt <"$INPUT_QUERY_FILE"
+            ;;
+        '') fail "one of the inputs query and query-file is needed" ;;
+        *) fail "only one of the inputs query and query-file can be given" ;;
+    esac
+    if [ -n "$INPUT_GEMINI_KEY" ]; then
+        printf '%s\n' "$INPUT_GEMINI_KEY" | put agent-config/gemini-key.txt
+    fi
+    if [ -n "$INPUT_OPENAI_KEY" ]; then
+        printf '%s\n' "$INPUT_OPENAI_KEY" | put agent-config/openai-key.txt
+    fi
+    FOLDER=$(mktemp -d "$RUNNER_TEMP/code-commit-run.XXXXXX")
+    mkdir "$FOLDER/artifact"
+    # Logs of earlier runs may be there, where the runner keeps its folders.
+    ls logs >"$FOLDER/logs-before" 2>/dev/null || true
+    snapshot >"$FOLDER/tree-before" || fail "the project is not in a git repository"
+    output folder "$FOLDER"
+}
+
+name_of() {
+    case $1 in
+        0) echo 'done' ;;
+        1) echo build-failed ;;
+        2) echo usage ;;
+        3) echo not-ready ;;
+        4) echo model-failed ;;
+        5) echo reply-rejected ;;
+        6) echo local-io ;;
+        129 | 130 | 143) echo interrupted ;;
+        *) echo unknown ;;
+    esac
+}
+
+# Runs the program, passes a request to end on to it, and gives back its exit code.
+supervise() {
+    # What a build writes to these would be outputs and variables of the job.
+    (
+        unset GITHUB_ENV GITHUB_OUTPUT GITHUB_PATH GITHUB_STATE GITHUB_STEP_SUMMARY
+        unset ACTIONS_ID_TOKEN_REQUEST_TOKEN ACTIONS_ID_TOKEN_REQUEST_URL ACTIONS_RUNTIME_TOKEN
+        exec "$program" "$@"
+    ) &
+    child=$!
+    trap 'kill -TERM "$child" 2>/dev/null || true' HUP INT TERM
+    while :; do
+        code=0
+        wait "$child" || code=$?
+        kill -0 "$child" 2>/dev/null || break
+    done
+    trap - HUP INT TERM
+    return "$code"
+}
+
+# with_lines TEXT COMMAND...: runs the command with one more argument for each line that is not empty.
+with_lines() {
+    lines=$1
+    shift
+    while IFS= read -r line; do
+        [ -z "$line" ] || set -- "$@" "$line"
+    done <<END
+$lines
+END
+    "$@"
+}
+
+run() {
+    to_project
+    set -- --sandbox "$INPUT_SANDBOX" --summary-file "$FOLDER/artifact/summary.md"
+    [ -z "$INPUT_MODEL" ] || set -- "$@" --model "$INPUT_MODEL"
+    [ -z "$INPUT_MAX_COST" ] || set -- "$@" --max-cost "$INPUT_MAX_COST"
+    mark=$(random)
+    printf '::stop-commands::%s\n' "$mark"
+    code=0
+    with_lines "$INPUT_ROLLUP" supervise rollup || code=$?
+    if [ "$code" = 0 ]; then
+        with_lines "$INPUT_ARGUMENTS" supervise "$@" || code=$?
+    fi
+    printf '\n::%s::\n' "$mark"
+    output exit-code "$code"
+    output exit-name "$(name_of "$code")"
+}
+
+clean() {
+    to_project
+    [ ! -L agent-config ] || return 0
+    if [ "$HAS_GEMINI_KEY" = true ]; then
+        rm -f agent-config/gemini-key.txt
+    fi
+    if [ "$HAS_OPENAI_KEY" = true ]; then
+        rm -f agent-config/openai-key.txt
+    fi
+}
+
+# The folders in logs that were not there before. What has another name than a run's is none.
+new_logs() {
+    for folder in logs/*; do
+        name=${folder#logs/}
+        case $name in *[!0-9A-Za-z-]*) continue ;; esac
+        if [ -d "$folder" ] && [ ! -L "$folder" ] && ! grep -qxF -e "$name" "$FOLDER/logs-before"; then
+            printf '%s\n' "$name"
+        fi
+    done
+}
+
+# A fence that is longer than any within FILE.
+fence_for() {
+    fence='```'
+    while grep -qF -e "$fence" "$1"; do
+        fence="$fence\`"
+    done
+    printf '%s' "$fence"
+}
+
+collect() {
+    to_project
+    artifact=$FOLDER/artifact
+    patch=$artifact/change.patch
+    summary=$artifact/summary.md
+
+    log=
+    for name in $(new_logs); do
+        log=$PWD/logs/$name
+        mkdir -p "$artifact/logs"
+        cp -RP "$log" "$artifact/logs/"
+    done
+    if [ -n "$log" ]; then
+        # An upload would follow links.
+        find "$artifact/logs" -type l -exec rm -f {} +
+        "$program" report "logs/$name" --output "$artifact/report.html" >/dev/null 2>&1 || rm -f "$artifact/report.html"
+    fi
+
+    before=$(cat "$FOLDER/tree-before")
+    : >"$patch"
+    if after=$(snapshot); then
+        git diff --binary --no-ext-diff --no-textconv --no-color "$before" "$after" -- >"$patch"
+    fi
+
+    if [ ! -s "$summary" ]; then
+        if [ -n "$EXIT_CODE" ]; then
+            echo "code-commit ended with exit code $EXIT_CODE ($(name_of "$EXIT_CODE")) and left no summary."
+        else
+            echo "code-commit was stopped before it ended."
+        fi >"$summary"
+    fi
+    # A step's summary may have 1 MiB.
+    {
+        head -c 300000 "$summary"
+        if [ -s "$patch" ]; then
+            fence=$(fence_for "$patch")
+            printf '\n\n<details><summary>The change</summary>\n\n%sdiff\n' "$fence"
+            head -c 500000 "$patch"
+            printf '\n%s\n\n</details>\n' "$fence"
+        fi
+    } >>"$GITHUB_STEP_SUMMARY"
+
+    output log "$log"
+    output summary "$summary"
+    output patch "$patch"
+}
+
+gate() {
+    exit "$EXIT_CODE"
+}
+
+case $1 in
+    fingerprint | install | prepare | run | clean | collect | gate) "$1" ;;
+    *) fail "no such step" ;;
+esac

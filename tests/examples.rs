@@ -1,0 +1,728 @@
+//! The GitHub Action and the Kubernetes Job: their scripts, run as their engines run them, beside a stand-in
+//! for the program; their files, held against the engines' own validators where those are installed.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use tempfile::TempDir;
+
+use crate::support::{GEMINI_KEY, OPENAI_KEY, skipped};
+
+/// What a hostile query may hold: quotes, substitutions, commands to the runner, the format of outputs.
+const HOSTILE: &str = "it's \"quoted\" $(touch pwned) `touch pwned` ${IFS} \\n %0A; touch pwned\n\
+    ::set-output name=exit-code::7\n::add-mask::a\n::error::b\nexit-code=7\nexit-code<<END\n7\nEND\n--help\n-n";
+
+fn source(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+}
+
+fn write(path: &Path, content: &str) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, content).unwrap();
+}
+
+fn write_script(path: &Path, body: &str) {
+    write(path, &format!("#!/bin/sh\n{body}\n"));
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+fn read(path: impl AsRef<Path>) -> String {
+    let path = path.as_ref();
+    fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// A command with nothing of the machine's environment but `PATH`.
+fn command(program: &str, arguments: &[&str], directory: &Path) -> Command {
+    let mut command = Command::new(program);
+    command.args(arguments).current_dir(directory).env_clear();
+    command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
+    command.stdin(Stdio::null());
+    command
+}
+
+fn said(output: &Output) -> String {
+    format!(
+        "{}\n--- stdout\n{}\n--- stderr\n{}",
+        output.status,
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    )
+}
+
+#[track_caller]
+fn git(directory: &Path, arguments: &[&str]) -> String {
+    let identity = ["-c", "user.name=a", "-c", "user.email=a@example.com"];
+    let output = command("git", &[&identity, arguments].concat(), directory)
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "git {arguments:?}: {}",
+        said(&output)
+    );
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// A repository that is ready for a run.
+fn repository(root: &Path) {
+    write(&root.join(".gitignore"), "/agent-config\n/logs\n");
+    write(&root.join("a.txt"), "before\n");
+    write_script(&root.join("build.sh"), "true");
+    git(root, &["init", "-q", "-b", "main"]);
+    git(root, &["add", "-A"]);
+    git(root, &["commit", "-q", "-m", "a"]);
+}
+
+/// A stand-in for the program. It notes its arguments, its environment and what it finds, changes a file, and
+/// says what must not reach the runner.
+fn stand_in(path: &Path, notes: &Path, ending: &str) {
+    write_script(
+        path,
+        &format!(
+            r#"
+notes='{notes}'
+printf '%s\n' "$@" '' >>"$notes/arguments"
+case $1 in
+    rollup) echo rolled >agent-config/codeRollup.txt; exit ;;
+    report) shift; echo page >"$3"; exit ;;
+esac
+env >"$notes/environment"
+cp -Rp agent-config "$notes/"
+while [ $# -gt 0 ]; do
+    case $1 in --summary-file) summary=$2 ;; esac
+    shift
+done
+mkdir -p logs/2026-11-21-20-15-03-committing-code
+echo '{{}}' >logs/2026-11-21-20-15-03-committing-code/result.json
+ln -s /etc/passwd logs/2026-11-21-20-15-03-committing-code/link
+mkdir "logs/x
+exit-code=7"
+echo after >a.txt
+printf 'a fence: ````\n' >b.txt
+echo '::set-output name=exit-code::7'
+printf '## Summary\n' >"$summary"
+{ending}"#,
+            notes = notes.display()
+        ),
+    );
+}
+
+/// A runner of GitHub's, with one checked-out repository.
+struct Runner {
+    dir: TempDir,
+}
+
+/// What a step has done.
+struct Step {
+    code: Option<i32>,
+    stdout: String,
+    said: String,
+    outputs: BTreeMap<String, String>,
+}
+
+impl Runner {
+    fn new(ending: &str) -> Self {
+        let runner = Self {
+            dir: tempfile::tempdir().unwrap(),
+        };
+        repository(&runner.path("workspace"));
+        fs::create_dir_all(runner.path("notes")).unwrap();
+        stand_in(
+            &runner.path("temp/code-commit/bin/code-commit"),
+            &runner.path("notes"),
+            ending,
+        );
+        runner
+    }
+
+    fn path(&self, path: &str) -> PathBuf {
+        self.dir.path().join(path)
+    }
+
+    /// Runs a step as `action.yml` does.
+    fn step(&self, name: &str, inputs: &[(&str, &str)]) -> Step {
+        let action = source("action/run.sh");
+        let file = self.path("outputs");
+        write(&file, "");
+        let output = command(
+            "sh",
+            &[action.to_str().unwrap(), name],
+            &self.path("workspace"),
+        )
+        .env("RUNNER_TEMP", self.path("temp"))
+        .env("GITHUB_ACTION_PATH", env!("CARGO_MANIFEST_DIR"))
+        .env("GITHUB_OUTPUT", &file)
+        .env("GITHUB_ENV", self.path("environment"))
+        .env("GITHUB_PATH", self.path("paths"))
+        .env("GITHUB_STEP_SUMMARY", self.path("summary"))
+        .env("ACTIONS_ID_TOKEN_REQUEST_TOKEN", "token")
+        .env("INPUT_WORKING_DIRECTORY", ".")
+        .envs(inputs.iter().copied())
+        .output()
+        .unwrap();
+        Step {
+            code: output.status.code(),
+            stdout: String::from_utf8(output.stdout.clone()).unwrap(),
+            said: format!("{name}: {}", said(&output)),
+            outputs: outputs(&read(&file)),
+        }
+    }
+
+    fn prepare(&self, inputs: &[(&str, &str)]) -> Step {
+        let keys = [
+            ("INPUT_QUERY", ""),
+            ("INPUT_QUERY_FILE", ""),
+            ("INPUT_GEMINI_KEY", GEMINI_KEY),
+            ("INPUT_OPENAI_KEY", OPENAI_KEY),
+        ];
+        self.step("prepare", &[&keys, inputs].concat())
+    }
+
+    fn run(&self, folder: &str, inputs: &[(&str, &str)]) -> Step {
+        let defaults = [
+            ("INPUT_MODEL", ""),
+            ("INPUT_MAX_COST", ""),
+            ("INPUT_SANDBOX", "auto"),
+            ("INPUT_ARGUMENTS", ""),
+            ("INPUT_ROLLUP", ""),
+            ("FOLDER", folder),
+        ];
+        self.step("run", &[&defaults, inputs].concat()).ends(0)
+    }
+
+    /// All the steps; gives back what `run` and `collect` have put out, and the exit code of the last one.
+    fn job(
+        &self,
+        query: &str,
+        inputs: &[(&str, &str)],
+    ) -> (BTreeMap<String, String>, Option<i32>, String) {
+        let folder = self.prepare(&[("INPUT_QUERY", query)]).ends(0).outputs["folder"].clone();
+        let mut run = self.run(&folder, inputs);
+        self.step(
+            "clean",
+            &[("HAS_GEMINI_KEY", "true"), ("HAS_OPENAI_KEY", "true")],
+        )
+        .ends(0);
+        let code = run.outputs["exit-code"].clone();
+        let collect = self
+            .step("collect", &[("FOLDER", &folder), ("EXIT_CODE", &code)])
+            .ends(0);
+        let gate = self.step("gate", &[("EXIT_CODE", &code)]);
+        run.outputs.extend(collect.outputs);
+        run.outputs.insert("folder".into(), folder);
+        (run.outputs, gate.code, run.stdout)
+    }
+
+    fn file(&self, path: &str) -> String {
+        read(self.path(path))
+    }
+}
+
+impl Step {
+    #[track_caller]
+    fn ends(self, code: i32) -> Self {
+        assert_eq!(self.code, Some(code), "{}", self.said);
+        self
+    }
+}
+
+/// Reads outputs as the runner does; anything but `NAME<<MARK`, lines, `MARK` is a fault.
+fn outputs(text: &str) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
+        let (name, mark) = line.split_once("<<").unwrap();
+        let value: Vec<&str> = lines.by_ref().take_while(|line| *line != mark).collect();
+        assert!(found.insert(name.to_owned(), value.join("\n")).is_none());
+    }
+    found
+}
+
+#[test]
+fn the_action_passes_every_exit_code_on() {
+    for (code, name) in [
+        (0, "done"),
+        (1, "build-failed"),
+        (2, "usage"),
+        (3, "not-ready"),
+        (4, "model-failed"),
+        (5, "reply-rejected"),
+        (6, "local-io"),
+        (130, "interrupted"),
+        (77, "unknown"),
+    ] {
+        let runner = Runner::new(&format!("exit {code}"));
+        let (outputs, gate, _) = runner.job("Do something.", &[]);
+        assert_eq!(outputs["exit-code"], code.to_string());
+        assert_eq!(outputs["exit-name"], name);
+        assert_eq!(gate, Some(code));
+    }
+}
+
+#[test]
+fn the_action_keeps_logs_change_summary_and_page() {
+    let runner = Runner::new("exit 0");
+    let earlier = "workspace/logs/2026-11-21-20-15-02-committing-code/result.json";
+    write(&runner.path(earlier), "{}");
+    let (outputs, ..) = runner.job("Do something.", &[]);
+    let log = "logs/2026-11-21-20-15-03-committing-code";
+    assert_eq!(
+        Path::new(&outputs["log"]),
+        runner.path("workspace").canonicalize().unwrap().join(log)
+    );
+    let artifact = Path::new(&outputs["folder"]).join("artifact");
+    let logs: Vec<_> = fs::read_dir(artifact.join("logs")).unwrap().collect();
+    assert_eq!(logs.len(), 1, "{logs:?}");
+    assert_eq!(read(artifact.join(log).join("result.json")), "{}\n");
+    // An upload would take the file that it points to.
+    assert!(artifact.join(log).join("link").symlink_metadata().is_err());
+    assert_eq!(read(artifact.join("report.html")), "page\n");
+    assert_eq!(read(&outputs["summary"]), "## Summary\n");
+
+    let summary = runner.file("summary");
+    assert!(summary.starts_with("## Summary\n"), "{summary}");
+    // The fence is longer than the one in the change.
+    assert!(
+        summary.contains("\n`````diff\n") && summary.contains("+after\n"),
+        "{summary}"
+    );
+
+    // The patch makes of the last commit what the run has made of it; the index is as it was.
+    let workspace = runner.path("workspace");
+    assert_eq!(
+        git(&workspace, &["status", "--porcelain"]),
+        " M a.txt\n?? b.txt\n"
+    );
+    git(&workspace, &["stash", "-q", "--include-untracked"]);
+    git(&workspace, &["apply", &outputs["patch"]]);
+    assert_eq!(runner.file("workspace/a.txt"), "after\n");
+    assert_eq!(runner.file("workspace/b.txt"), "a fence: ````\n");
+}
+
+#[test]
+fn the_actions_keys_are_there_for_the_run_and_gone_after_it() {
+    let runner = Runner::new("exit 1");
+    let folder = runner
+        .prepare(&[("INPUT_QUERY", "Do something.")])
+        .ends(0)
+        .outputs["folder"]
+        .clone();
+    runner.run(&folder, &[]);
+    let key = runner.path("notes/agent-config/gemini-key.txt");
+    assert_eq!(read(&key), format!("{GEMINI_KEY}\n"));
+    assert_eq!(key.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    let environment = runner.file("notes/environment");
+    for absent in [
+        GEMINI_KEY,
+        OPENAI_KEY,
+        "GITHUB_OUTPUT",
+        "GITHUB_ENV",
+        "GITHUB_PATH",
+        "GITHUB_STEP_SUMMARY",
+        "ACTIONS_ID_TOKEN",
+    ] {
+        assert!(!environment.contains(absent), "{absent}: {environment}");
+    }
+    // A key that the action has not brought stays.
+    runner
+        .step(
+            "clean",
+            &[("HAS_GEMINI_KEY", "true"), ("HAS_OPENAI_KEY", "false")],
+        )
+        .ends(0);
+    let config = runner.path("workspace/agent-config");
+    assert!(!config.join("gemini-key.txt").exists());
+    assert!(config.join("openai-key.txt").exists());
+}
+
+#[test]
+fn the_action_never_puts_keys_into_git_or_the_artifact() {
+    let runner = Runner::new("exit 3");
+    let workspace = runner.path("workspace");
+    write(&workspace.join(".gitignore"), "");
+    git(&workspace, &["commit", "-qam", "b"]);
+    let (outputs, gate, _) = runner.job("Do something.", &[]);
+    assert_eq!(gate, Some(3));
+    assert!(!read(&outputs["patch"]).contains("agent-config"));
+    let everything = git(&workspace, &["cat-file", "--batch-all-objects", "--batch"]);
+    assert!(!everything.contains(GEMINI_KEY) && !everything.contains(OPENAI_KEY));
+}
+
+#[test]
+fn a_hostile_query_is_nothing_but_a_query() {
+    let runner = Runner::new("exit 0");
+    let (outputs, gate, stdout) = runner.job(HOSTILE, &[]);
+    assert_eq!(gate, Some(0));
+    assert_eq!(outputs["exit-code"], "0");
+    assert_eq!(
+        runner.file("notes/agent-config/query.txt"),
+        format!("{HOSTILE}\n")
+    );
+    for directory in ["workspace", "temp"] {
+        assert!(!runner.path(directory).join("pwned").exists());
+    }
+    // The runner obeys nothing that is printed between these two lines.
+    let (mark, rest) = stdout
+        .strip_prefix("::stop-commands::")
+        .and_then(|rest| rest.split_once('\n'))
+        .unwrap();
+    assert_eq!(mark.len(), 32);
+    assert!(rest.contains("::set-output") && rest.ends_with(&format!("\n::{mark}::\n")));
+}
+
+#[test]
+fn the_actions_arguments_are_taken_as_they_are() {
+    let runner = Runner::new("exit 0");
+    runner.job(
+        "Do something.",
+        &[
+            ("INPUT_MODEL", "gpt-5; touch pwned"),
+            ("INPUT_MAX_COST", "2"),
+            ("INPUT_SANDBOX", "strict"),
+            ("INPUT_ARGUMENTS", "--timeout\n\n5m $(touch pwned) *\n"),
+            ("INPUT_ROLLUP", "src dir"),
+        ],
+    );
+    let arguments = runner.file("notes/arguments");
+    let calls: Vec<&str> = arguments.split("\n\n").collect();
+    assert_eq!(calls[0], "rollup\nsrc dir");
+    let (start, rest) = calls[1].split_once("--summary-file\n").unwrap();
+    assert_eq!(start, "--sandbox\nstrict\n");
+    assert_eq!(
+        rest.split_once('\n').unwrap().1,
+        "--model\ngpt-5; touch pwned\n--max-cost\n2\n--timeout\n5m $(touch pwned) *"
+    );
+    assert!(!runner.path("workspace/pwned").exists());
+}
+
+#[test]
+fn the_action_takes_the_query_from_a_file_of_the_workspace() {
+    let runner = Runner::new("exit 0");
+    write(&runner.path("workspace/ask/me.txt"), "From a file.\n");
+    fs::create_dir(runner.path("workspace/project")).unwrap();
+    runner
+        .prepare(&[
+            ("INPUT_QUERY_FILE", "ask/me.txt"),
+            ("INPUT_WORKING_DIRECTORY", "project"),
+        ])
+        .ends(0);
+    assert_eq!(
+        runner.file("workspace/project/agent-config/query.txt"),
+        "From a file.\n"
+    );
+    for wrong in [
+        &[][..],
+        &[("INPUT_QUERY", "a"), ("INPUT_QUERY_FILE", "ask/me.txt")],
+        &[("INPUT_QUERY_FILE", "ask/nobody.txt")],
+        &[("INPUT_QUERY", "a"), ("INPUT_WORKING_DIRECTORY", "nowhere")],
+    ] {
+        assert!(runner.prepare(wrong).ends(2).said.contains("the input"));
+    }
+}
+
+#[test]
+fn keys_are_not_written_through_links() {
+    let runner = Runner::new("exit 0");
+    fs::create_dir(runner.path("elsewhere")).unwrap();
+    let config = runner.path("workspace/agent-config");
+    std::os::unix::fs::symlink(runner.path("elsewhere"), &config).unwrap();
+    runner.prepare(&[("INPUT_QUERY", "a")]).ends(2);
+    fs::remove_file(&config).unwrap();
+    fs::create_dir(&config).unwrap();
+    std::os::unix::fs::symlink(runner.path("elsewhere/key"), config.join("gemini-key.txt"))
+        .unwrap();
+    runner.prepare(&[("INPUT_QUERY", "a")]).ends(0);
+    assert_eq!(fs::read_dir(runner.path("elsewhere")).unwrap().count(), 0);
+}
+
+#[test]
+fn the_action_passes_a_request_to_end_on() {
+    // The program's parent is the script.
+    let runner = Runner::new("trap 'exit 143' TERM\nkill -INT $PPID\nwhile :; do :; done");
+    let (outputs, gate, _) = runner.job("Do something.", &[]);
+    assert_eq!(outputs["exit-name"], "interrupted");
+    assert_eq!(gate, Some(143));
+    assert!(runner.file("summary").contains("+after\n"));
+}
+
+#[test]
+fn a_job_that_was_stopped_leaves_what_there_is() {
+    let runner = Runner::new("exit 0");
+    let folder = runner.prepare(&[("INPUT_QUERY", "a")]).ends(0).outputs["folder"].clone();
+    let collect = runner
+        .step("collect", &[("FOLDER", &folder), ("EXIT_CODE", "")])
+        .ends(0);
+    assert_eq!(collect.outputs["log"], "");
+    assert_eq!(read(&collect.outputs["patch"]), "");
+    assert_eq!(
+        runner.file("summary"),
+        "code-commit was stopped before it ended.\n"
+    );
+}
+
+#[test]
+fn the_cached_program_is_known_by_its_source() {
+    let runner = Runner::new("exit 0");
+    let print = |system| {
+        runner
+            .step("fingerprint", &[("ImageOS", system)])
+            .ends(0)
+            .outputs["fingerprint"]
+            .clone()
+    };
+    assert_eq!(print("ubuntu24").len(), 40);
+    assert_eq!(print("ubuntu24"), print("ubuntu24"));
+    assert_ne!(print("ubuntu24"), print("ubuntu22"));
+}
+
+/// The real program, on the demo's recorded replies.
+#[test]
+fn the_action_runs_the_program() {
+    let program = assert_cmd::cargo::cargo_bin!("code-commit");
+    let runner = Runner::new("");
+    let workspace = runner.path("workspace");
+    let help = command(program.to_str().unwrap(), &["--help"], &workspace);
+    let help = String::from_utf8({ help }.output().unwrap().stdout).unwrap();
+    for needed in ["--summary-file", "rollup", "report"] {
+        if !help.contains(needed) {
+            skipped(&format!("the program has no {needed}"));
+            return;
+        }
+    }
+    let installed = runner.path("temp/code-commit/bin/code-commit");
+    fs::remove_file(&installed).unwrap();
+    std::os::unix::fs::symlink(program, &installed).unwrap();
+    let demo = source("fixtures/demo");
+    for name in ["build.sh", "slug.sh", "test.sh"] {
+        fs::copy(demo.join(name), workspace.join(name)).unwrap();
+    }
+    git(&workspace, &["add", "-A"]);
+    git(&workspace, &["commit", "-qm", "b"]);
+    let arguments = format!("--replay\n{}", demo.display());
+    let (outputs, gate, stdout) = runner.job("Do it.", &[("INPUT_ARGUMENTS", &arguments)]);
+    assert_eq!(gate, Some(0), "{stdout}");
+    assert!(Path::new(&outputs["log"]).join("result.json").exists());
+    assert!(read(&outputs["patch"]).contains("+++ b/slug.sh"));
+    assert!(
+        !read(&outputs["summary"]).contains("no summary"),
+        "{outputs:?}"
+    );
+    let page = Path::new(&outputs["folder"]).join("artifact/report.html");
+    assert!(read(page).contains("<html"));
+}
+
+/// A pod of the Job.
+struct Pod {
+    dir: TempDir,
+}
+
+impl Pod {
+    fn new(ending: &str) -> Self {
+        let pod = Self {
+            dir: tempfile::tempdir().unwrap(),
+        };
+        repository(&pod.path("one"));
+        repository(&pod.path("two"));
+        git(&pod.path("two"), &["checkout", "-qb", "release"]);
+        write(&pod.path("two/release.txt"), "release\n");
+        git(&pod.path("two"), &["add", "-A"]);
+        git(&pod.path("two"), &["commit", "-qm", "b"]);
+        git(&pod.path("two"), &["checkout", "-q", "main"]);
+        let list = format!(
+            "file://{0}/one\nfile://{0}/two release\n\n--upload-pack=touch\n",
+            pod.dir.path().display()
+        );
+        write(&pod.path("tasks/repositories"), &list);
+        write(&pod.path("tasks/query.txt"), "For all.\n");
+        write(&pod.path("tasks/query-1.txt"), "For one.\n");
+        write(&pod.path("keys/gemini-key.txt"), GEMINI_KEY);
+        for folder in ["bin", "notes", "results"] {
+            fs::create_dir(pod.path(folder)).unwrap();
+        }
+        stand_in(&pod.path("bin/code-commit"), &pod.path("notes"), ending);
+        pod
+    }
+
+    fn path(&self, path: &str) -> PathBuf {
+        self.dir.path().join(path)
+    }
+
+    fn container(&self, index: &str, arguments: &[&str]) -> Output {
+        let script = source("examples/kubernetes/run.sh");
+        let mut path = self.path("bin").into_os_string();
+        path.push(":");
+        path.push(std::env::var_os("PATH").unwrap_or_default());
+        command(
+            "sh",
+            &[&[script.to_str().unwrap()], arguments].concat(),
+            self.dir.path(),
+        )
+        .env("PATH", path)
+        .env("JOB_COMPLETION_INDEX", index)
+        .env("TASKS", self.path("tasks"))
+        .env("KEYS", self.path("keys"))
+        .env("GIT_CREDENTIALS", self.path("git/credentials"))
+        .env("WORK", self.path("work"))
+        .env("RESULTS", self.path("results"))
+        .env("TERMINATION_MESSAGE", self.path("message"))
+        .output()
+        .unwrap()
+    }
+
+    #[track_caller]
+    fn ends(&self, index: &str, arguments: &[&str], code: i32) {
+        let output = self.container(index, arguments);
+        assert_eq!(output.status.code(), Some(code), "{}", said(&output));
+    }
+
+    fn file(&self, path: &str) -> String {
+        read(self.path(path))
+    }
+}
+
+#[test]
+fn an_index_leaves_its_patch_logs_summary_and_exit_code() {
+    for code in [0, 1, 4] {
+        let pod = Pod::new(&format!("exit {code}"));
+        pod.ends("0", &["clone"], 0);
+        pod.ends("0", &["run", "--max-cost", "2.00"], code);
+        assert_eq!(pod.file("results/exit-code"), format!("{code}\n"));
+        assert_eq!(pod.file("results/summary.md"), "## Summary\n");
+        assert_eq!(pod.file("message"), "## Summary\n");
+        assert!(
+            pod.path("results/logs/2026-11-21-20-15-03-committing-code/result.json")
+                .exists()
+        );
+        assert!(
+            pod.file("notes/arguments")
+                .ends_with("--max-cost\n2.00\n\n")
+        );
+        assert_eq!(pod.file("notes/agent-config/query.txt"), "For all.\n");
+        assert_eq!(pod.file("notes/agent-config/gemini-key.txt"), GEMINI_KEY);
+        assert!(
+            !pod.path("work/project/agent-config/gemini-key.txt")
+                .exists()
+        );
+        git(
+            &pod.path("one"),
+            &["apply", pod.path("results/change.patch").to_str().unwrap()],
+        );
+        assert_eq!(pod.file("one/a.txt"), "after\n");
+        assert_eq!(pod.file("one/b.txt"), "a fence: ````\n");
+    }
+}
+
+#[test]
+fn an_index_has_its_branch_and_its_query() {
+    let pod = Pod::new("exit 0");
+    pod.ends("1", &["clone"], 0);
+    pod.ends("1", &["run"], 0);
+    assert_eq!(pod.file("work/project/release.txt"), "release\n");
+    assert_eq!(pod.file("notes/agent-config/query.txt"), "For one.\n");
+}
+
+#[test]
+fn an_index_without_a_repository_is_not_tried_again() {
+    let pod = Pod::new("exit 0");
+    pod.ends("2", &["clone"], 2);
+    pod.ends("7", &["clone"], 2);
+    assert!(pod.file("message").contains("no line for index 7"));
+    pod.ends("0", &[], 2);
+    // What cannot be cloned may be there later. An address is never an option.
+    pod.ends("3", &["clone"], 1);
+    assert!(!pod.path("work/project").exists());
+    fs::remove_file(pod.path("tasks/query.txt")).unwrap();
+    pod.ends("0", &["clone"], 2);
+}
+
+#[test]
+fn an_index_that_is_told_to_end_keeps_its_results() {
+    let pod = Pod::new("trap 'exit 143' TERM\nkill -TERM $PPID\nwhile :; do :; done");
+    pod.ends("0", &["clone"], 0);
+    pod.ends("0", &["run"], 143);
+    assert_eq!(pod.file("results/exit-code"), "143\n");
+    assert!(pod.file("results/change.patch").contains("+after"));
+}
+
+/// Where `tests/examples/install.sh` puts the validators.
+fn validator(name: &str) -> Option<PathBuf> {
+    let path = source("target/validators").join(name);
+    let found = path.exists();
+    if !found {
+        skipped(&format!("no {name}; see tests/examples/install.sh"));
+    }
+    found.then_some(path)
+}
+
+#[track_caller]
+fn passes(command: &mut Command) {
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", said(&output));
+}
+
+#[test]
+fn githubs_parser_takes_the_action_and_the_workflow() {
+    let Some(_) = validator("node_modules/@actions/languageservice") else {
+        return;
+    };
+    let script = fs::File::open(source("tests/examples/actions.mjs")).unwrap();
+    passes(
+        command(
+            "node",
+            &["--input-type=module", "-"],
+            &source("target/validators"),
+        )
+        .arg(source("action.yml"))
+        .arg(source("examples/github/code-commit.yml"))
+        .stdin(script),
+    );
+}
+
+#[test]
+fn kubernetes_schemas_and_rules_take_the_job() {
+    let Some(_) = validator("bin/kubernetes-validate") else {
+        return;
+    };
+    let python = source("target/validators/bin/python");
+    passes(
+        command(
+            python.to_str().unwrap(),
+            &[],
+            &source("examples/kubernetes"),
+        )
+        .arg(source("tests/examples/kubernetes.py"))
+        .args(["job.yaml", "reader.yaml"]),
+    );
+}
+
+#[test]
+fn the_container_file_passes_its_linter() {
+    let Some(hadolint) = validator("bin/hadolint") else {
+        return;
+    };
+    let directory = source("examples/kubernetes");
+    passes(&mut command(
+        hadolint.to_str().unwrap(),
+        &["Containerfile"],
+        &directory,
+    ));
+}
+
+#[test]
+fn the_scripts_pass_their_linter() {
+    let Some(shellcheck) = validator("bin/shellcheck") else {
+        return;
+    };
+    passes(&mut command(
+        shellcheck.to_str().unwrap(),
+        &[
+            "action/run.sh",
+            "examples/kubernetes/run.sh",
+            "tests/examples/install.sh",
+        ],
+        &source("."),
+    ));
+}
