@@ -271,6 +271,38 @@ fn heading(text: &str) -> Option<&str> {
     line.trim_end_matches('\r').strip_suffix(" ---")
 }
 
+/// Whether a file of this name commonly holds a credential, whatever else is in it.
+#[must_use]
+pub fn is_secret_file(name: &str) -> bool {
+    const NAMES: [&str; 9] = [
+        "id_rsa",
+        "id_dsa",
+        "id_ecdsa",
+        "id_ed25519",
+        ".netrc",
+        ".pgpass",
+        ".htpasswd",
+        ".git-credentials",
+        ".env",
+    ];
+    const EXTENSIONS: [&str; 8] = [
+        ".pem",
+        ".key",
+        ".p12",
+        ".pfx",
+        ".jks",
+        ".keystore",
+        ".kdbx",
+        ".ppk",
+    ];
+    const EXAMPLES: [&str; 4] = ["example", "sample", "template", "dist"];
+    let name = name.to_ascii_lowercase();
+    let variant = name.strip_prefix(".env.");
+    NAMES.contains(&name.as_str())
+        || EXTENSIONS.iter().any(|extension| name.ends_with(extension))
+        || variant.is_some_and(|variant| !EXAMPLES.contains(&variant))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

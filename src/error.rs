@@ -6,12 +6,14 @@ use crate::edit::recovery::RecoverError;
 use crate::edit::undo::UndoError;
 use crate::edit::undo_log::UndoLogError;
 use crate::edit::{Rejection, VerifyError};
+use crate::history::NoSuchRun;
 use crate::interrupt::{Interrupted, Signal};
 use crate::model::{ModelError, RecordingProblem};
+use crate::price::Usd;
 use crate::record::ExitRecord;
 use crate::run_log::LogError;
 use crate::sandbox::SandboxProblem;
-use crate::workflow::{DemoError, NoSuchRun, NotReady, ReportError};
+use crate::workflow::{DemoError, InitError, NotReady, ReportError, RollupError};
 
 /// How the process ends: the contract's exit codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,7 +72,7 @@ impl Exit {
     pub fn record(self) -> ExitRecord {
         ExitRecord {
             code: self.code(),
-            name: self.name(),
+            name: self.name().into(),
         }
     }
 }
@@ -81,6 +83,27 @@ pub enum Error {
     /// The project is not ready for a run.
     #[error(transparent)]
     NotReady(#[from] NotReady),
+    /// The model that was asked for is not in the table.
+    #[error("there is no model `{name}`: known are {known}")]
+    UnknownModel {
+        /// What was asked for.
+        name: String,
+        /// The names of those that are known.
+        known: String,
+    },
+    /// The next call may cost more than is left.
+    #[error(
+        "the next call may cost more than is left: {spent} of {limit} is spent, and the prompt alone has \
+         about {prompt_tokens} tokens"
+    )]
+    OverBudget {
+        /// What the run has cost so far.
+        spent: Usd,
+        /// What it may cost.
+        limit: Usd,
+        /// The prompt's size.
+        prompt_tokens: u64,
+    },
     /// The folder given to `--replay` cannot be replayed.
     #[error(transparent)]
     Recording(#[from] RecordingProblem),
@@ -99,7 +122,16 @@ pub enum Error {
     /// The tree could not be put in order after an earlier run.
     #[error(transparent)]
     Recover(#[from] RecoverError),
-    /// There is no such run to undo.
+    /// There is no such command.
+    #[error("there is no command `{0}`")]
+    NoSuchCommand(String),
+    /// The project could not be prepared.
+    #[error(transparent)]
+    Init(#[from] InitError),
+    /// The code base could not be rolled up.
+    #[error(transparent)]
+    Rollup(#[from] RollupError),
+    /// There is no such run.
     #[error(transparent)]
     NoSuchRun(#[from] NoSuchRun),
     /// What a run has done could not be read.
@@ -135,16 +167,19 @@ impl Error {
     #[must_use]
     pub fn exit(&self) -> Exit {
         match self {
-            Self::NotReady(_) => Exit::NotReady,
-            Self::Recording(_)
-            | Self::NoSuchRun(NoSuchRun::Missing(_) | NoSuchRun::NoRun)
+            Self::NotReady(_) | Self::Rollup(RollupError::Git { .. }) => Exit::NotReady,
+            Self::UnknownModel { .. }
+            | Self::NoSuchCommand(_)
+            | Self::Rollup(RollupError::NoSuchPath(_))
+            | Self::Recording(_)
+            | Self::NoSuchRun(NoSuchRun::Missing(_) | NoSuchRun::NoRun(_))
             | Self::Demo(DemoError::NotEmpty(_)) => Exit::Usage,
             Self::Model(ModelError::Interrupted(interrupted))
             | Self::Build(BuildError::Interrupted(interrupted))
             | Self::Interrupted(interrupted) => Exit::Interrupted(interrupted.signal),
             Self::Model(error) if !error.is_local() => Exit::ModelFailed,
             Self::Verify(VerifyError::Rejected(_)) => Exit::ReplyRejected,
-            Self::BuildFailed { .. } => Exit::BuildFailed,
+            Self::BuildFailed { .. } | Self::OverBudget { .. } => Exit::BuildFailed,
             Self::Demo(DemoError::Io { .. })
             | Self::Model(_)
             | Self::Verify(VerifyError::Io { .. })
@@ -155,6 +190,8 @@ impl Error {
             | Self::Undo(_)
             | Self::Build(_)
             | Self::Report(_)
+            | Self::Init(_)
+            | Self::Rollup(RollupError::Unreadable { .. } | RollupError::Unwritable(_))
             | Self::Log(_) => Exit::LocalIo,
         }
     }
@@ -163,6 +200,17 @@ impl Error {
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
+            Self::UnknownModel { .. } => {
+                "`code-commit models` shows them; `agent-config/models.json` adds others"
+            }
+            Self::NoSuchCommand(_) => "`code-commit --help` lists them",
+            Self::Rollup(RollupError::Git { .. }) => {
+                "install git, and make the project a repository: `git init && git add --all`"
+            }
+            Self::Rollup(RollupError::NoSuchPath(_)) => {
+                "name files that git tracks, or directories with such: `git add` adds new ones"
+            }
+            Self::OverBudget { .. } => "give it more with `--max-cost`, and run again",
             // Each of its problems has a hint of its own.
             Self::NotReady(_) => return None,
             Self::Recording(problem) => return Some(problem.hint()),
@@ -180,21 +228,24 @@ impl Error {
             }
             Self::BuildFailed { .. } => "see the build's log in the run's folder",
             Self::Interrupted(_) | Self::Build(BuildError::Interrupted(_)) => "run again",
-            Self::Demo(DemoError::Io { .. }) | Self::Report(_) | Self::Log(_) => {
-                "see that the disk has room and the directory is writable"
-            }
+            Self::Demo(DemoError::Io { .. })
+            | Self::Report(_)
+            | Self::Init(_)
+            | Self::Rollup(RollupError::Unwritable(_))
+            | Self::Log(_) => "see that the disk has room and the directory is writable",
             Self::Build(BuildError::Log(_)) => "see that the disk has room",
             Self::Build(BuildError::Sandbox(SandboxProblem::Moved(_))) => {
                 "see who did that, build.sh perhaps, and put it back as it was"
             }
             Self::Build(BuildError::Sandbox(_)) => "mend the cause, or use `--sandbox off`",
             Self::Verify(VerifyError::Io { .. })
+            | Self::Rollup(RollupError::Unreadable { .. })
             | Self::NoSuchRun(NoSuchRun::Unreadable { .. }) => "make it readable",
             Self::Build(BuildError::Io { .. }) => "see that the machine can start another process",
             Self::NoSuchRun(NoSuchRun::Missing(_)) => {
                 "name a folder below `logs`, by its path or its name"
             }
-            Self::NoSuchRun(NoSuchRun::NoRun) => "there is nothing to undo",
+            Self::NoSuchRun(NoSuchRun::NoRun(_)) => "`code-commit log` lists the runs",
             Self::UndoLog(_) | Self::Undo(UndoError::Damaged(_)) => {
                 "put the files back by hand: `replaced` in the run's folder holds them"
             }

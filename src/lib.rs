@@ -16,11 +16,12 @@
 //!
 //! | module | what it is for |
 //! |---|---|
-//! | [`workflow`] | what a user starts: commit, consistency, demo, recover, undo |
+//! | [`workflow`] | what a user starts: commit, consistency, undo, rollup, log, report, … |
 //! | [`prompt`], [`model`], [`edit`], [`build_script`], [`run_log`], [`report`] | the stages |
 //! | [`project`], [`secret`], [`environment`], [`interrupt`], [`gitignore`], [`atomic_file`], [`sandbox`], [`credentials`] | the ground |
-//! | [`message`], [`record`], [`run_files`], [`excerpt`] | plain data that stages share |
-//! | [`diff`], [`review`] | what changed, and what of it to look at first |
+//! | [`rollup`], [`estimate`], [`tokens`], [`price`] | what is to be sent: how fresh, how large, how dear |
+//! | [`history`] | the runs that were |
+//! | [`message`], [`record`], [`run_files`], [`excerpt`], [`columns`] | plain data that stages share |
 //! | [`cli`], [`error`] | the two ends: flags in, exit codes out |
 //!
 //! # The dependency rule
@@ -32,37 +33,46 @@
 pub mod atomic_file;
 pub mod build_script;
 pub mod cli;
+pub mod columns;
 pub mod credentials;
 pub mod diff;
 pub mod edit;
 pub mod environment;
 pub mod error;
+pub mod estimate;
 pub mod excerpt;
 pub mod gitignore;
+pub mod history;
 pub mod interrupt;
 pub mod message;
 pub mod model;
+pub mod price;
 pub mod project;
 pub mod prompt;
 pub mod record;
 pub mod report;
 pub mod review;
+pub mod rollup;
 pub mod run_files;
 pub mod run_log;
 pub mod sandbox;
 pub mod secret;
+pub mod tokens;
 pub mod workflow;
 
 use std::path::PathBuf;
 
-use crate::cli::{Cli, Command, OnFailureArg, OutputArgs, SandboxArg};
+use serde_json::Value;
+
+use crate::cli::{Cli, Command, FormatArg, OnFailureArg, OutputArgs, SandboxArg};
 use crate::edit::{Elision, Program};
 use crate::environment::{Clock, Environment};
 use crate::error::Exit;
 use crate::interrupt::Interrupt;
-use crate::model::{MODELS, ModelSpec};
+use crate::model::{Delivery, ModelTable};
 use crate::project::Project;
-use crate::report::{Console, ConsoleOptions, Reporter as _};
+use crate::record::RunRecord;
+use crate::report::{Colors, ConsoleOptions, Event, Format, Output, Reporter as _, json};
 use crate::workflow::{
     BuildOptions, CommitOptions, Containment, Context, Failure, ModelChoice, OnFailure, Outcome,
     Secrets,
@@ -82,103 +92,221 @@ pub struct World {
     pub program: Option<Program>,
     /// Whether stderr is a terminal.
     pub terminal: bool,
+    /// Whether stdout is a terminal.
+    pub stdout_terminal: bool,
 }
 
 /// Runs what the command line asks for, and says how the process ends.
 #[must_use]
 pub fn run(cli: &Cli, world: &World) -> Exit {
     let project = Project::new(world.root.clone());
-    let redactor = project.redactor(&world.environment, MODELS.map(|spec| spec.key_file));
-    let console = Console::new(console_options(output_args(cli), world), &redactor);
+    let models = workflow::table(&project);
+    let built_in = ModelTable::built_in();
+    let key_files = models.as_ref().unwrap_or(&built_in).key_files();
+    let redactor = project.redactor(&world.environment, key_files);
+    let shown = cli
+        .command
+        .as_ref()
+        .map_or(Some(&cli.output), Command::output);
+    let format = match shown.map(|shown| shown.output_format) {
+        Some(FormatArg::Json) => Format::Json,
+        Some(FormatArg::JsonL) => Format::JsonLines,
+        Some(FormatArg::Text) | None => Format::Text,
+    };
+    let options = console_options(shown, world);
+    let output = Output::new(options, format, &*world.clock, &redactor);
+    let started = world.clock.now();
     let context = Context {
         project,
         environment: &world.environment,
         clock: &*world.clock,
         interrupt: &world.interrupt,
         redactor: &redactor,
-        reporter: &console,
+        reporter: &output,
         program: world.program.as_ref(),
+        models: &models,
     };
-    match dispatch(cli, &context) {
-        Ok(Outcome { summary, log, next }) => {
-            let log = log.map(|log| format!("log: {log}"));
-            let lines: Vec<String> = [Some(summary), log, next].into_iter().flatten().collect();
-            console.result(&lines.join(
-                "
-",
-            ));
+    let done = dispatch(cli, &context);
+    if let (Some(path), None) = (&cli.summary_file, &cli.command) {
+        workflow::summarize(&context, path, &done);
+    }
+    match done {
+        Ok(outcome) => {
+            for warning in &outcome.warnings {
+                output.event(Event::Warning(warning));
+            }
+            output.result(&result_text(&outcome), || document(outcome));
             Exit::Done
         }
         Err(failure) => {
-            let hint = failure.hint();
-            console.error(&failure.error, hint.as_deref(), failure.log.as_deref());
-            failure.error.exit()
+            let exit = failure.error.exit();
+            if let (Some(text), Format::Text) = (&failure.text, format) {
+                output.result(&format!("{text}\n"), || Value::Null);
+            }
+            let Failure {
+                error, log, record, ..
+            } = &failure;
+            output.error(error, failure.hint().as_deref(), log.as_deref(), || {
+                let unstarted = || {
+                    let mut record = RunRecord::new(command_name(cli), exit.record(), started);
+                    record.end_with(exit.record(), error, failure.hint());
+                    json::record(&record)
+                };
+                record.as_deref().map_or_else(unstarted, json::record)
+            });
+            exit
         }
     }
 }
 
+/// What was asked for, what was done, and where to look.
+fn result_text(outcome: &Outcome) -> String {
+    let said = Some(&outcome.summary).filter(|summary| !summary.is_empty());
+    let log = outcome.log.as_ref().map(|log| format!("log: {log}"));
+    let lines = [
+        outcome.text.as_ref(),
+        said,
+        log.as_ref(),
+        outcome.next.as_ref(),
+    ];
+    let line = |text: &String| {
+        let line_end = if text.is_empty() || text.ends_with('\n') {
+            ""
+        } else {
+            "\n"
+        };
+        format!("{text}{line_end}")
+    };
+    lines.into_iter().flatten().map(line).collect()
+}
+
+/// The same for programs: a run's record, what was asked for, or that it was done.
+fn document(outcome: Outcome) -> Value {
+    match (outcome.record, outcome.data) {
+        (Some(record), _) => json::record(&record),
+        (None, Some(data)) => data,
+        (None, None) => serde_json::json!({"schema": 1, "done": outcome.summary}),
+    }
+}
+
 fn dispatch(cli: &Cli, context: &Context<'_>) -> Result<Outcome, Failure> {
-    let choice = ModelChoice {
+    match &cli.command {
+        Some(Command::Init(_)) => workflow::init(context),
+        Some(Command::Rollup(arguments)) => workflow::rollup(
+            context,
+            &workflow::RollupOptions {
+                all: arguments.all,
+                paths: arguments.paths.clone(),
+                budget: arguments.budget,
+            },
+        ),
+        Some(Command::Models(_)) => workflow::models(context),
+        Some(Command::Log(arguments)) => workflow::log(context, arguments.run.as_deref()),
+        Some(Command::Diff(arguments)) => {
+            workflow::diff(context, arguments.run.as_deref(), arguments.stat)
+        }
+        Some(Command::Report(arguments)) => workflow::report(
+            context,
+            &workflow::ReportOptions {
+                run: arguments.run.clone(),
+                all: arguments.all,
+                output: arguments.page.clone(),
+            },
+        ),
+        Some(Command::Demo(arguments)) => workflow::demo(context, arguments.directory.as_deref()),
+        Some(Command::Recover(_)) => workflow::recover(context),
+        Some(Command::Undo(arguments)) => workflow::undo(context, arguments.run.as_deref()),
+        Some(Command::Completions(arguments)) => {
+            Ok(Outcome::verbatim(cli::completions(arguments.shell)))
+        }
+        Some(Command::Man(arguments)) => workflow::manual(arguments.command.as_deref()),
+        None if cli.dry_run => {
+            // A report has no build.
+            let build = (!cli.consistency_check).then(|| build(cli));
+            workflow::dry_run(context, &choice(cli), build)
+        }
+        None if cli.consistency_check => workflow::consistency(context, &choice(cli)),
+        None => workflow::commit(context, &commit_options(cli)),
+    }
+}
+
+fn choice(cli: &Cli) -> ModelChoice {
+    ModelChoice {
+        model: cli.model.clone(),
+        replay: cli.replay.clone(),
+        timeout: cli.timeout,
+        delivery: if cli.stream {
+            Delivery::Streamed
+        } else {
+            Delivery::Whole
+        },
         secrets: if cli.allow_secrets {
             Secrets::Allowed
         } else {
             Secrets::Refused
         },
-        model: cli.model.as_deref().and_then(ModelSpec::named),
-        replay: cli.replay.clone(),
-        timeout: cli.timeout,
-    };
-    match &cli.command {
-        Some(Command::Demo(arguments)) => workflow::demo(context, arguments.directory.as_deref()),
-        Some(Command::Recover(_)) => workflow::recover(context),
-        Some(Command::Undo(arguments)) => workflow::undo(context, arguments.run.as_deref()),
-        None if cli.consistency_check => workflow::consistency(context, &choice),
-        None => {
-            let elision = if cli.allow_elision {
-                Elision::Allowed
-            } else {
-                Elision::Rejected
-            };
-            workflow::commit(
-                context,
-                &CommitOptions {
-                    choice,
-                    build: BuildOptions {
-                        timeout: cli.build.build_timeout,
-                        containment: match cli.build.sandbox {
-                            SandboxArg::Auto => Containment::WherePossible,
-                            SandboxArg::Strict => Containment::Strict,
-                            SandboxArg::Off => Containment::Off,
-                        },
-                    },
-                    elision,
-                    on_failure: match cli.on_failure {
-                        Some(OnFailureArg::Revert) => OnFailure::Revert,
-                        Some(OnFailureArg::Keep) | None => OnFailure::Keep,
-                    },
-                },
-            )
-        }
+        require_fresh: cli.require_fresh,
+        max_cost: cli.max_cost,
     }
 }
 
-fn output_args(cli: &Cli) -> &OutputArgs {
-    match &cli.command {
-        Some(Command::Demo(arguments)) => &arguments.output,
-        Some(Command::Undo(arguments)) => &arguments.output,
-        Some(Command::Recover(arguments)) => &arguments.output,
-        None => &cli.output,
+fn build(cli: &Cli) -> BuildOptions {
+    BuildOptions {
+        timeout: cli.build.build_timeout,
+        containment: match cli.build.sandbox {
+            SandboxArg::Auto => Containment::WherePossible,
+            SandboxArg::Strict => Containment::Strict,
+            SandboxArg::Off => Containment::Off,
+        },
     }
 }
 
-fn console_options(output: &OutputArgs, world: &World) -> ConsoleOptions {
-    let dumb = world
-        .environment
-        .get("TERM")
-        .is_none_or(|term| term == "dumb");
+fn commit_options(cli: &Cli) -> CommitOptions {
+    CommitOptions {
+        choice: choice(cli),
+        build: build(cli),
+        elision: if cli.allow_elision {
+            Elision::Allowed
+        } else {
+            Elision::Rejected
+        },
+        on_failure: match cli.on_failure {
+            Some(OnFailureArg::Revert) => OnFailure::Revert,
+            Some(OnFailureArg::Keep) | None => OnFailure::Keep,
+        },
+        show_diff: cli.diff,
+    }
+}
+
+/// What was started, for the record of what did not get as far as being a run.
+fn command_name(cli: &Cli) -> &'static str {
+    match &cli.command {
+        None if cli.consistency_check => "consistency",
+        None => "commit",
+        Some(Command::Init(_)) => "init",
+        Some(Command::Rollup(_)) => "rollup",
+        Some(Command::Models(_)) => "models",
+        Some(Command::Log(_)) => "log",
+        Some(Command::Diff(_)) => "diff",
+        Some(Command::Report(_)) => "report",
+        Some(Command::Undo(_)) => "undo",
+        Some(Command::Recover(_)) => "recover",
+        Some(Command::Demo(_)) => "demo",
+        Some(Command::Completions(_)) => "completions",
+        Some(Command::Man(_)) => "man",
+    }
+}
+
+fn console_options(shown: Option<&OutputArgs>, world: &World) -> ConsoleOptions {
+    let variable = |name| world.environment.get(name);
+    let dumb = variable("TERM").is_none_or(|term| term == "dumb");
+    let colors = !dumb && world.environment.os("NO_COLOR").is_none();
     ConsoleOptions {
-        quiet: output.quiet,
+        quiet: shown.is_none_or(|shown| shown.quiet),
         terminal: world.terminal && !dumb,
-        colors: world.terminal && !dumb && world.environment.os("NO_COLOR").is_none(),
+        colors: Colors {
+            stdout: world.stdout_terminal && colors,
+            stderr: world.terminal && colors,
+        },
     }
 }

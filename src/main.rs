@@ -64,6 +64,7 @@ fn capture(clock: SystemClock) -> io::Result<World> {
             .ok()
             .map(|path| Program { path }),
         terminal: io::stderr().is_terminal(),
+        stdout_terminal: io::stdout().is_terminal(),
     })
 }
 

@@ -19,6 +19,11 @@ impl<'a> Text<'a> {
         self.0.push(piece.into());
     }
 
+    /// The pieces.
+    pub fn pieces(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(AsRef::as_ref)
+    }
+
     /// The same text with every piece changed by `change`.
     #[must_use]
     pub fn map(self, change: impl Fn(Cow<'a, str>) -> Cow<'a, str>) -> Self {

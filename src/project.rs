@@ -32,6 +32,15 @@ pub const QUERY: &str = "agent-config/query.txt";
 /// The rolled-up code base, relative to the root.
 pub const ROLLUP: &str = "agent-config/codeRollup.txt";
 
+/// The query that `init` writes; nobody means it.
+pub const EXAMPLE_QUERY: &str = "\
+Replace this text with what is to be done. Say what the result should do, how you would see that it
+does, and what must stay as it is. For example:
+
+Add a flag --verbose that prints each file as it is read. Without the flag, nothing changes. Add a
+test that runs the program with and without it.
+";
+
 /// Why an input of the project cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ProjectProblem {
@@ -66,6 +75,9 @@ pub enum ProjectProblem {
     /// The query has no words.
     #[error("`agent-config/query.txt` is empty")]
     EmptyQuery,
+    /// The query is the example.
+    #[error("`agent-config/query.txt` is still the example that `code-commit init` wrote")]
+    ExampleQuery,
     /// A key file does not hold a key.
     #[error("the key in `{path}` {problem}")]
     Key {
@@ -106,7 +118,7 @@ impl ProjectProblem {
                 format!("write what is to be done into `{path}`")
             }
             Self::Missing(path) if path.ends_with("codeRollup.txt") => {
-                format!("run `./codeRollup.sh`, which writes `{path}`")
+                format!("run `./codeRollup.sh` or `code-commit rollup`, which write `{path}`")
             }
             Self::Missing(path) => format!("put the API key into `{path}`"),
             Self::Unreadable { path, .. } => format!("make `{path}` readable"),
@@ -114,7 +126,7 @@ impl ProjectProblem {
             Self::NotUtf8 { path, .. } => {
                 format!("save `{path}` as UTF-8, and leave binary files out of it")
             }
-            Self::EmptyQuery => "write what is to be done into it".into(),
+            Self::EmptyQuery | Self::ExampleQuery => "write what is to be done into it".into(),
             Self::Key { path, .. } => format!("put the API key alone on one line of `{path}`"),
             Self::Held { .. } => "wait until it has ended, or end it".into(),
             Self::Unlockable(_) => "put the project on a file system that can lock".into(),
@@ -186,6 +198,14 @@ impl Project {
     /// When it is not there, or not text.
     pub fn rollup(&self) -> Result<String, ProjectProblem> {
         self.read_text("codeRollup.txt")
+    }
+
+    /// Reads the table of models.
+    ///
+    /// # Errors
+    /// When it is not there, or not text.
+    pub fn models(&self) -> Result<String, ProjectProblem> {
+        self.read_text("models.json")
     }
 
     /// Reads a key file of `agent-config`.

@@ -37,16 +37,32 @@ pub enum Replacement<'a> {
 pub struct Prompt<'a> {
     system: &'static str,
     user: Text<'a>,
+    /// The user message's sections: their names, and the pieces of the text that they begin with.
+    sections: Vec<(&'static str, usize)>,
+}
+
+/// A part of a prompt, for whoever wants to know how large it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part<'p> {
+    /// `system`, or the section's name.
+    pub name: &'static str,
+    /// Its text, piece by piece.
+    pub pieces: Vec<&'p str>,
 }
 
 impl<'a> Prompt<'a> {
+    fn new(system: &'static str) -> Self {
+        Self {
+            system,
+            user: Text::default(),
+            sections: Vec::new(),
+        }
+    }
+
     /// The query that asks for a change: system prompt, query, code base.
     #[must_use]
     pub fn initial(inputs: &'a Inputs) -> Self {
-        let mut prompt = Self {
-            system: COMMIT_INITIAL,
-            user: Text::default(),
-        };
+        let mut prompt = Self::new(COMMIT_INITIAL);
         prompt.inputs(inputs);
         prompt
     }
@@ -59,10 +75,7 @@ impl<'a> Prompt<'a> {
         inputs: &'a Inputs,
         replacements: impl IntoIterator<Item = (&'a str, Replacement<'a>)>,
     ) -> Self {
-        let mut prompt = Self {
-            system: COMMIT_REPAIR,
-            user: Text::default(),
-        };
+        let mut prompt = Self::new(COMMIT_REPAIR);
         prompt.section("build.sh output", build_output);
         prompt.inputs(inputs);
         prompt.section("file replacements", "");
@@ -82,10 +95,7 @@ impl<'a> Prompt<'a> {
     /// The query that asks for a consistency report: system prompt, query, code base.
     #[must_use]
     pub fn consistency(inputs: &'a Inputs) -> Self {
-        let mut prompt = Self {
-            system: CONSISTENCY,
-            user: Text::default(),
-        };
+        let mut prompt = Self::new(CONSISTENCY);
         prompt.inputs(inputs);
         prompt
     }
@@ -119,7 +129,30 @@ impl<'a> Prompt<'a> {
         self.section("codebase", inputs.rollup.as_str());
     }
 
-    fn section(&mut self, name: &str, content: impl Into<Cow<'a, str>>) {
+    /// What the prompt is made of.
+    #[must_use]
+    pub fn parts(&self) -> Vec<Part<'_>> {
+        let pieces: Vec<&str> = self.user.pieces().collect();
+        let mut parts = vec![Part {
+            name: "system",
+            pieces: vec![self.system],
+        }];
+        for (at, (name, from)) in self.sections.iter().enumerate() {
+            let to = self
+                .sections
+                .get(at + 1)
+                .map_or(pieces.len(), |next| next.1);
+            parts.push(Part {
+                name,
+                pieces: pieces[*from..to].to_vec(),
+            });
+        }
+        parts
+    }
+
+    fn section(&mut self, name: &'static str, content: impl Into<Cow<'a, str>>) {
+        self.end_line();
+        self.sections.push((name, self.user.pieces().count()));
         self.line(format!("[{name}]"));
         self.user.push(content);
     }
@@ -178,6 +211,32 @@ mod tests {
             --- a ---\nx\n[file replacements]\n--- FILE REPLACEMENT a.rs ---\nno newline\n\
             --- FILE REMOVED b.rs ---\n";
         assert_eq!(prompt.messages()[1].text.to_string(), expected);
+    }
+
+    #[test]
+    fn the_parts_make_up_the_prompt() {
+        let inputs = inputs();
+        let replacements = [("a.rs", Replacement::Written("x"))];
+        let prompt = Prompt::repair("failed", &inputs, replacements);
+        let parts = prompt.parts();
+        let names: Vec<&str> = parts.iter().map(|part| part.name).collect();
+        assert_eq!(
+            names,
+            [
+                "system",
+                "build.sh output",
+                "query",
+                "codebase",
+                "file replacements"
+            ]
+        );
+        let joined: String = parts
+            .iter()
+            .flat_map(|part| &part.pieces)
+            .copied()
+            .collect();
+        assert_eq!(joined, prompt.to_string());
+        assert_eq!(parts[3].pieces.concat(), "[codebase]\n--- a ---\nx\n");
     }
 
     #[test]

@@ -3,10 +3,14 @@
 //! Plain data that every stage may fill in and nothing here acts on. Fields may be added; a changed
 //! meaning raises [`SCHEMA`].
 
+use std::borrow::Cow;
+use std::fmt::Display;
 use std::time::Duration;
 
 use chrono::{DateTime, FixedOffset, SecondsFormat};
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+use crate::price::Usd;
 
 /// The version of the record's meaning.
 pub const SCHEMA: u32 = 1;
@@ -22,14 +26,26 @@ pub enum Attempt {
     Report,
 }
 
+/// What kind of query an attempt is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// A commit's first query.
+    Initial,
+    /// A commit's repair.
+    Repair,
+    /// The one query of a consistency report.
+    Report,
+}
+
 impl Attempt {
-    /// The name in `result.json`.
+    /// Its kind.
     #[must_use]
-    pub fn kind(self) -> &'static str {
+    pub fn kind(self) -> Kind {
         match self {
-            Self::Initial => "initial",
-            Self::Repair(_) => "repair",
-            Self::Report => "report",
+            Self::Initial => Kind::Initial,
+            Self::Repair(_) => Kind::Repair,
+            Self::Report => Kind::Report,
         }
     }
 
@@ -44,7 +60,7 @@ impl Attempt {
 }
 
 /// How many tokens a call took. What a vendor does not tell counts as 0.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     /// The prompt's tokens, cached ones included.
     pub input_tokens: u64,
@@ -56,8 +72,16 @@ pub struct Usage {
     pub output_tokens: u64,
 }
 
+impl Usage {
+    /// What is billed as output: the answer and the thoughts.
+    #[must_use]
+    pub fn answered(&self) -> u64 {
+        self.output_tokens.saturating_add(self.thought_tokens)
+    }
+}
+
 /// Which files a reply changed; paths relative to the project's root, sorted.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EditsRecord {
     /// Written or created.
     pub written: Vec<String>,
@@ -66,25 +90,28 @@ pub struct EditsRecord {
 }
 
 /// How build.sh ended.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BuildRecord {
     /// Its exit code; null where a signal ended it.
     pub code: Option<i32>,
     /// The signal that ended it.
     pub signal: Option<i32>,
     /// Whether it was ended because its time was over.
+    #[serde(default)]
     pub timed_out: bool,
     /// How long it ran.
     pub seconds: Seconds,
     /// How far it was shut in.
+    #[serde(default)]
     pub sandbox: SandboxRecord,
 }
 
 /// How far a build was shut in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SandboxRecord {
     /// Not at all.
+    #[default]
     Off,
     /// Away from keys and other processes.
     Auto,
@@ -93,18 +120,27 @@ pub enum SandboxRecord {
 }
 
 /// One query and what came of it. What did not happen is null.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AttemptRecord {
-    /// `initial`, `repair` or `report`.
-    pub kind: &'static str,
+    /// What kind of query it is.
+    pub kind: Kind,
     /// The number of the repair, 1 to 3; else 0.
     pub number: u8,
+    /// The model that was asked.
+    #[serde(default)]
+    pub model: Option<String>,
+    /// What the prompt is made of, in its order.
+    #[serde(default)]
+    pub prompt: Vec<PartRecord>,
     /// How long the model took, retries included.
     pub seconds: Seconds,
     /// The vendor's finish reason.
     pub finish: Option<String>,
     /// Tokens.
     pub usage: Option<Usage>,
+    /// What the call cost, by the model's price; null where the price or the tokens are not known.
+    #[serde(default)]
+    pub cost: Option<Usd>,
     /// Files changed.
     pub edits: Option<EditsRecord>,
     /// The build that followed.
@@ -112,26 +148,59 @@ pub struct AttemptRecord {
 }
 
 impl AttemptRecord {
-    /// An attempt of which nothing is known yet.
+    /// An attempt of which no more is known yet.
     #[must_use]
-    pub fn new(attempt: Attempt) -> Self {
+    pub fn new(attempt: Attempt, model: &str, prompt: Vec<PartRecord>) -> Self {
         Self {
             kind: attempt.kind(),
             number: attempt.number(),
+            model: Some(model.to_owned()),
+            prompt,
             seconds: Seconds::default(),
             finish: None,
             usage: None,
+            cost: None,
             edits: None,
             build: None,
         }
     }
+
+    /// Which query of the run it is.
+    #[must_use]
+    pub fn attempt(&self) -> Attempt {
+        match self.kind {
+            Kind::Initial => Attempt::Initial,
+            Kind::Repair => Attempt::Repair(self.number),
+            Kind::Report => Attempt::Report,
+        }
+    }
+}
+
+/// A part of a prompt, and how large it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PartRecord {
+    /// `system`, `build.sh output`, `query`, `codebase` or `file replacements`.
+    pub part: Cow<'static, str>,
+    /// Its length in bytes, as UTF-8.
+    pub bytes: u64,
+}
+
+/// How much a run has changed, as `git diff --shortstat` counts it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StatRecord {
+    /// Files.
+    pub files: u64,
+    /// Lines that are new.
+    pub added: u64,
+    /// Lines that are gone.
+    pub removed: u64,
 }
 
 /// A section of the consistency report.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SectionRecord {
     /// The title that the prompt asks for.
-    pub title: &'static str,
+    pub title: Cow<'static, str>,
     /// The heading's line, counted from 1; null where the section is missing.
     pub first_line: Option<usize>,
     /// The section's last line.
@@ -139,16 +208,16 @@ pub struct SectionRecord {
 }
 
 /// How the process ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExitRecord {
     /// The exit code.
     pub code: u8,
     /// Its name in the contract.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
 }
 
 /// What a run has made of the project's files.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TreeState {
     /// They are as they were.
@@ -174,7 +243,7 @@ pub fn hint(hint: Option<String>, tree: TreeState) -> Option<String> {
 }
 
 /// An error, as it was printed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ErrorRecord {
     /// The sentence.
     pub message: String,
@@ -183,17 +252,18 @@ pub struct ErrorRecord {
 }
 
 /// The whole of `result.json`.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
     /// [`SCHEMA`].
     pub schema: u32,
     /// The program's version.
-    pub version: &'static str,
+    pub version: Cow<'static, str>,
     /// `commit`, `consistency` or `undo`.
-    pub workflow: &'static str,
+    pub workflow: Cow<'static, str>,
     /// How the run ended.
     pub exit: ExitRecord,
     /// What has become of the project's files.
+    #[serde(default)]
     pub tree: TreeState,
     /// The model that was asked for.
     pub model: Option<String>,
@@ -204,15 +274,82 @@ pub struct RunRecord {
     pub started: DateTime<FixedOffset>,
     /// How long it took.
     pub seconds: Seconds,
+    /// What the calls cost together; null where the cost of one is not known.
+    #[serde(default)]
+    pub cost: Option<Usd>,
+    /// What was changed, in lines; null where nothing was.
+    #[serde(default)]
+    pub stat: Option<StatRecord>,
     /// The queries in their order.
     pub attempts: Vec<AttemptRecord>,
     /// The report's sections; only in a consistency report.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sections: Option<Vec<SectionRecord>>,
     /// What the supervisor should look at.
     pub warnings: Vec<String>,
     /// Why the run failed.
     pub error: Option<ErrorRecord>,
+}
+
+impl RunRecord {
+    /// The record of a run of which nothing else is known yet.
+    #[must_use]
+    pub fn new(workflow: &'static str, exit: ExitRecord, started: DateTime<FixedOffset>) -> Self {
+        Self {
+            schema: SCHEMA,
+            version: env!("CARGO_PKG_VERSION").into(),
+            workflow: workflow.into(),
+            exit,
+            tree: TreeState::Unchanged,
+            model: None,
+            model_version: None,
+            started,
+            seconds: Seconds::default(),
+            cost: None,
+            stat: None,
+            attempts: Vec::new(),
+            sections: None,
+            warnings: Vec::new(),
+            error: None,
+        }
+    }
+
+    /// Notes why the run failed.
+    pub fn end_with(&mut self, exit: ExitRecord, message: &impl Display, advice: Option<String>) {
+        self.exit = exit;
+        self.error = Some(ErrorRecord {
+            message: message.to_string(),
+            hint: hint(advice, self.tree),
+        });
+    }
+
+    /// The tokens of all calls together; `None` where no vendor tells.
+    #[must_use]
+    pub fn usage(&self) -> Option<Usage> {
+        let used = self.attempts.iter().filter_map(|attempt| attempt.usage);
+        used.reduce(|sum, usage| Usage {
+            input_tokens: sum.input_tokens.saturating_add(usage.input_tokens),
+            cached_tokens: sum.cached_tokens.saturating_add(usage.cached_tokens),
+            thought_tokens: sum.thought_tokens.saturating_add(usage.thought_tokens),
+            output_tokens: sum.output_tokens.saturating_add(usage.output_tokens),
+        })
+    }
+
+    /// What the calls cost together; `None` where the cost of one is not known.
+    #[must_use]
+    pub fn total_cost(&self) -> Option<Usd> {
+        self.attempts.iter().map(|attempt| attempt.cost).sum()
+    }
+
+    /// How many repairs were tried.
+    #[must_use]
+    pub fn repairs(&self) -> usize {
+        let repairs = self
+            .attempts
+            .iter()
+            .filter(|attempt| attempt.kind == Kind::Repair);
+        repairs.count()
+    }
 }
 
 /// A duration that is written as seconds, to the millisecond.
@@ -222,6 +359,14 @@ pub struct Seconds(pub Duration);
 impl Serialize for Seconds {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_f64((self.0.as_secs_f64() * 1000.0).round() / 1000.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for Seconds {
+    fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
+        let seconds = f64::deserialize(input)?;
+        let duration = Duration::try_from_secs_f64(seconds);
+        duration.map(Self).map_err(de::Error::custom)
     }
 }
 

@@ -1,7 +1,9 @@
-//! What a person sees while a run goes on. The only code that prints.
+//! What a person sees while a run goes on, and what a program reads. The only code that prints.
 //!
 //! Writes to the standard streams: progress, warnings and errors to stderr, the result alone to
 //! stdout. Guarantees that no key is printed, and that a closed terminal is no reason to fail.
+
+pub mod json;
 
 use std::fmt::Display;
 use std::io::{self, Write as _};
@@ -10,9 +12,17 @@ use std::time::Duration;
 
 use console::{Style, Term};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle, TermLike};
+use serde_json::Value;
 
+use self::json::JsonLines;
+
+use crate::diff::Stat;
+use crate::environment::Clock;
+use crate::estimate::Size;
+use crate::price::Usd;
 use crate::record::{Attempt, EditsRecord, Usage};
 use crate::secret::Redactor;
+use crate::tokens::grouped;
 
 /// Something that happened.
 #[derive(Debug, Clone, Copy)]
@@ -28,6 +38,19 @@ pub enum Event<'a> {
         attempt: Attempt,
         /// Which model.
         model: &'a str,
+        /// How large the prompt is, where that was counted.
+        prompt: Option<&'a Size>,
+        /// What the run has cost so far.
+        spent: Usd,
+    },
+    /// A piece of a streamed reply has come.
+    Receiving {
+        /// How many tokens of answer there are, about.
+        output_tokens: u64,
+        /// How many tokens the model has thought with, as far as it shows that.
+        thought_tokens: u64,
+        /// What the run has cost so far, this call included, about.
+        spent: Usd,
     },
     /// A try failed; the next one follows.
     Retrying {
@@ -44,6 +67,8 @@ pub enum Event<'a> {
         model: &'a str,
         /// What it took, where the vendor tells.
         usage: Option<Usage>,
+        /// What that costs, where the price is known.
+        cost: Option<Usd>,
         /// How long it took.
         took: Duration,
     },
@@ -69,16 +94,24 @@ pub enum Event<'a> {
     },
     /// The supervisor should look at something.
     Warning(&'a str),
+    /// The run is over and has changed something: what a reviewer reads first.
+    Reviewed {
+        /// All warnings of the run.
+        warnings: &'a [String],
+        /// How many of them were told before.
+        told: usize,
+        /// The change in lines, file by file.
+        stat: &'a Stat,
+    },
 }
 
 /// Hears what happens.
 pub trait Reporter {
     /// Something happened.
     fn event(&self, event: Event<'_>);
-    /// The run's result, for stdout.
-    fn result(&self, text: &str);
-    /// Why the run failed, and the folder that tells more.
-    fn error(&self, message: &dyn Display, hint: Option<&str>, log: Option<&str>);
+
+    /// Whether somebody looks on while things happen, so that counting along is worth the while.
+    fn is_live(&self) -> bool;
 }
 
 /// How a console is to be used.
@@ -88,8 +121,91 @@ pub struct ConsoleOptions {
     pub quiet: bool,
     /// stderr is a terminal that can redraw a line.
     pub terminal: bool,
-    /// Colours may be used.
-    pub colors: bool,
+    /// Where colours may be used.
+    pub colors: Colors,
+}
+
+/// Where colours may be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Colors {
+    /// On stdout.
+    pub stdout: bool,
+    /// On stderr.
+    pub stderr: bool,
+}
+
+/// What stdout gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// The result as text.
+    Text,
+    /// One document at the end.
+    Json,
+    /// A line for each event.
+    JsonLines,
+}
+
+/// Tells what happens to the person at the terminal, and to the program that reads stdout.
+pub struct Output<'r> {
+    console: Console<'r>,
+    lines: JsonLines<'r>,
+    format: Format,
+    redactor: &'r Redactor,
+}
+
+impl<'r> Output<'r> {
+    /// Prints nothing that `redactor` knows as a key.
+    #[must_use]
+    pub fn new(
+        options: ConsoleOptions,
+        format: Format,
+        clock: &'r dyn Clock,
+        redactor: &'r Redactor,
+    ) -> Self {
+        Self {
+            console: Console::new(options, redactor),
+            lines: JsonLines::new(clock, redactor),
+            format,
+            redactor,
+        }
+    }
+
+    /// Prints the result: the text, or what stands for it.
+    pub fn result(&self, text: &str, document: impl FnOnce() -> Value) {
+        self.console.stop_spinner();
+        match self.format {
+            Format::Text => self.console.result(text),
+            Format::Json => json::document(self.redactor, &document()),
+            Format::JsonLines => self.lines.result(&document()),
+        }
+    }
+
+    /// Prints why it failed: for the person, and for the program.
+    pub fn error(
+        &self,
+        message: &dyn Display,
+        hint: Option<&str>,
+        log: Option<&str>,
+        document: impl FnOnce() -> Value,
+    ) {
+        self.console.error(message, hint, log);
+        if self.format != Format::Text {
+            self.result("", document);
+        }
+    }
+}
+
+impl Reporter for Output<'_> {
+    fn event(&self, event: Event<'_>) {
+        self.console.event(event);
+        if self.format == Format::JsonLines {
+            self.lines.event(event);
+        }
+    }
+
+    fn is_live(&self) -> bool {
+        self.format == Format::JsonLines || self.console.is_live()
+    }
 }
 
 /// Shows a run on the standard streams.
@@ -98,9 +214,19 @@ pub struct Console<'r> {
     options: ConsoleOptions,
     redactor: &'r Redactor,
     /// The step that is going on, while it is shown.
-    spinner: Mutex<Option<ProgressBar>>,
+    spinner: Mutex<Option<Spinner>>,
 }
 
+/// A step that is going on, on a terminal.
+#[derive(Debug, Clone)]
+struct Spinner {
+    bar: ProgressBar,
+    /// What it is about, without the figures behind it.
+    text: String,
+}
+
+/// How many columns a stat takes, as in git's when nobody looks on.
+const WIDTH: usize = 80;
 /// How many files of a reply are listed by name.
 const LISTED: usize = 20;
 
@@ -116,7 +242,7 @@ impl<'r> Console<'r> {
     }
 
     fn style(&self, style: Style) -> Style {
-        style.for_stderr().force_styling(self.options.colors)
+        style.for_stderr().force_styling(self.options.colors.stderr)
     }
 
     /// A line of progress: what was done, and how it went.
@@ -132,7 +258,8 @@ impl<'r> Console<'r> {
     }
 
     /// A step that takes a while: a spinner on a terminal, else a line.
-    fn step(&self, label: &str, text: &str) {
+    /// `figures` are shown by the spinner alone.
+    fn step(&self, label: &str, text: &str, figures: &str) {
         self.stop_spinner();
         if self.options.quiet {
             return;
@@ -150,20 +277,26 @@ impl<'r> Console<'r> {
             bar.set_style(style);
         }
         bar.set_prefix(label.to_owned());
-        bar.set_message(self.redactor.text(text).into_owned());
+        let text = printable(&self.redactor.text(text));
+        bar.set_message(format!("{text}{figures}"));
         bar.enable_steady_tick(Duration::from_millis(100));
         if let Ok(mut spinner) = self.spinner.lock() {
-            *spinner = Some(bar);
+            *spinner = Some(Spinner { bar, text });
+        }
+    }
+
+    /// Shows other figures behind the step that is going on.
+    fn update(&self, figures: &str) {
+        if let Ok(spinner) = self.spinner.lock()
+            && let Some(Spinner { bar, text }) = &*spinner
+        {
+            bar.set_message(format!("{text}{figures}"));
         }
     }
 
     fn stop_spinner(&self) {
-        if let Some(bar) = self
-            .spinner
-            .lock()
-            .ok()
-            .and_then(|mut spinner| spinner.take())
-        {
+        let going = self.spinner.lock().ok();
+        if let Some(Spinner { bar, .. }) = going.and_then(|mut going| going.take()) {
             bar.finish_and_clear();
         }
     }
@@ -177,7 +310,7 @@ impl<'r> Console<'r> {
             let _ = writeln!(io::stderr(), "{label}{text}");
         };
         match self.spinner.lock().ok().and_then(|spinner| spinner.clone()) {
-            Some(bar) => bar.suspend(write),
+            Some(Spinner { bar, .. }) => bar.suspend(write),
             None => write(),
         }
     }
@@ -210,13 +343,35 @@ impl Reporter for Console<'_> {
     fn event(&self, event: Event<'_>) {
         match event {
             Event::Started { log } => self.line("log", Style::new(), log),
-            Event::Asking { attempt, model } => {
+            Event::Asking {
+                attempt,
+                model,
+                prompt,
+                spent,
+            } => {
                 let purpose = match attempt {
                     Attempt::Initial => "the change".to_owned(),
                     Attempt::Repair(number) => format!("repair {number}"),
                     Attempt::Report => "the report".to_owned(),
                 };
-                self.step("asking", &format!("{model} for {purpose}"));
+                let prompt = prompt.map(|size| format!("  {} in", size.text()));
+                let figures = format!("{}{}", prompt.unwrap_or_default(), dollars(spent));
+                self.step("asking", &format!("{model} for {purpose}"), &figures);
+            }
+            Event::Receiving {
+                output_tokens,
+                thought_tokens,
+                spent,
+            } => {
+                let thought = match thought_tokens {
+                    0 => String::new(),
+                    tokens => format!(" ({} thought)", grouped(tokens)),
+                };
+                let tokens = grouped(output_tokens);
+                self.update(&format!(
+                    "  about {tokens} tokens{thought}{}",
+                    dollars(spent)
+                ));
             }
             Event::Retrying {
                 next_try,
@@ -228,14 +383,21 @@ impl Reporter for Console<'_> {
                     &format!("{reason}; try {next_try} in {}", seconds(wait)),
                 );
             }
-            Event::Answered { model, usage, took } => {
+            Event::Answered {
+                model,
+                usage,
+                cost,
+                took,
+            } => {
+                let cost = cost.filter(|cost| *cost != Usd::ZERO);
+                let cost = cost.map(|cost| format!(", {cost}")).unwrap_or_default();
                 let usage = usage
                     .map(|usage| format!(": {}", tokens(usage)))
                     .unwrap_or_default();
                 self.line(
                     "answered",
                     Style::new(),
-                    &format!("{model}{usage}, {}", seconds(took)),
+                    &format!("{model}{usage}{cost}, {}", seconds(took)),
                 );
             }
             Event::Applied(edits) => self.edits("applied", "written", edits),
@@ -247,7 +409,7 @@ impl Reporter for Console<'_> {
                     &format!("none: {reason}; builds can read the keys"),
                 );
             }
-            Event::Building => self.step("build", "build.sh"),
+            Event::Building => self.step("build", "build.sh", ""),
             Event::Built {
                 status,
                 passed,
@@ -265,23 +427,77 @@ impl Reporter for Console<'_> {
                     &format!("build.sh, {} ({status})", seconds(took)),
                 );
             }
-            Event::Warning(text) => {
-                let label = self
-                    .style(Style::new().yellow())
-                    .apply_to("warning:")
-                    .to_string();
-                self.print(&label, &format!(" {text}"));
-            }
+            Event::Warning(text) => self.warning(text),
+            Event::Reviewed {
+                warnings,
+                told,
+                stat,
+            } => self.review(warnings, told, stat),
         }
     }
 
-    fn result(&self, text: &str) {
-        self.stop_spinner();
-        // As with stderr: whoever closed it does not want to know.
-        let _ = writeln!(io::stdout(), "{}", self.redactor.text(text));
+    fn is_live(&self) -> bool {
+        self.options.terminal && !self.options.quiet
+    }
+}
+
+impl Console<'_> {
+    fn warning(&self, text: &str) {
+        let style = self.style(Style::new().yellow());
+        let label = style.apply_to("warning:").to_string();
+        self.print(&label, &format!(" {text}"));
     }
 
-    fn error(&self, message: &dyn Display, hint: Option<&str>, log: Option<&str>) {
+    /// What a reviewer reads first: the warnings again, and the change as git shows it.
+    fn review(&self, warnings: &[String], told: usize, stat: &Stat) {
+        self.stop_spinner();
+        if self.options.quiet {
+            warnings
+                .iter()
+                .skip(told)
+                .for_each(|warning| self.warning(warning));
+            return;
+        }
+        for warning in warnings {
+            self.warning(warning);
+        }
+        let stat = printable(&self.redactor.text(&stat.text(WIDTH)));
+        // A stderr that is closed is no reason to end the run.
+        let _ = write!(io::stderr(), "{}", self.colored(&stat));
+    }
+
+    /// The signs of a stat in the colours that git gives them.
+    fn colored(&self, stat: &str) -> String {
+        let paint = |sign: &str, style: Style| self.style(style).apply_to(sign).to_string();
+        let line = |line: &str| match line.rsplit_once(['|', ' ']) {
+            Some((_, graph)) if !graph.is_empty() && graph.chars().all(|c| "+-".contains(c)) => {
+                let (text, graph) = line.split_at(line.len() - graph.len());
+                let plus = graph.trim_end_matches('-');
+                let minus = &graph[plus.len()..];
+                format!(
+                    "{text}{}{}\n",
+                    paint(plus, Style::new().green()),
+                    paint(minus, Style::new().red())
+                )
+            }
+            _ => format!("{line}\n"),
+        };
+        stat.lines().map(line).collect()
+    }
+
+    /// Prints the run's result to stdout.
+    pub fn result(&self, text: &str) {
+        self.stop_spinner();
+        let mut text = self.redactor.text(text).into_owned();
+        if self.options.colors.stdout && text.starts_with("diff --git ") {
+            text = text.split_inclusive('\n').map(colored_diff_line).collect();
+        }
+        // As with stderr: whoever closed it does not want to know.
+        let _ = write!(io::stdout(), "{text}");
+    }
+
+    /// Prints why the run failed, and the folder that tells more.
+    pub fn error(&self, message: &dyn Display, hint: Option<&str>, log: Option<&str>) {
         self.stop_spinner();
         let label = self
             .style(Style::new().red().bold())
@@ -341,6 +557,22 @@ impl TermLike for Narrow {
     }
 }
 
+/// A line of a diff in the colours that git gives it, and without anything that moves the cursor.
+fn colored_diff_line(line: &str) -> String {
+    let plain = line.trim_end_matches('\n');
+    let style = match plain.as_bytes() {
+        [b'd', b'i', b'f', b'f', ..]
+        | [b'-', b'-', b'-', b' ', ..]
+        | [b'+', b'+', b'+', b' ', ..] => Style::new().bold(),
+        [b'@', b'@', ..] => Style::new().cyan(),
+        [b'+', ..] => Style::new().green(),
+        [b'-', ..] => Style::new().red(),
+        _ => Style::new(),
+    };
+    let printable = plain.replace(|c: char| c.is_control() && c != '\t', "\u{fffd}");
+    format!("{}\n", style.force_styling(true).apply_to(printable))
+}
+
 /// A vendor's or a file's text must not move the cursor or change the colours.
 fn printable(text: &str) -> String {
     text.replace(|c: char| c.is_control() && c != '\n', "\u{fffd}")
@@ -364,6 +596,14 @@ fn tokens(usage: Usage) -> String {
         String::new()
     };
     format!("{input_tokens} tokens in{cached}, {output_tokens} out{thoughts}")
+}
+
+/// What was spent, where it is anything.
+fn dollars(spent: Usd) -> String {
+    if spent == Usd::ZERO {
+        return String::new();
+    }
+    format!("  {spent}")
 }
 
 fn seconds(duration: Duration) -> String {

@@ -327,6 +327,10 @@ fn an_answer_that_comes_before_the_upload_is_over_is_read() {
     });
     let project = TestProject::new()
         .variable("GOOGLE_GEMINI_BASE_URL", &url)
+        .file(
+            "agent-config/models.json",
+            r#"{"models": {"gemini-2.5-pro": {"contextWindow": 100000000}}}"#,
+        )
         .file("agent-config/codeRollup.txt", "x\n".repeat(10_000_000));
     project
         .run(&["--timeout", "30s"])

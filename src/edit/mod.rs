@@ -36,7 +36,7 @@ use std::fmt;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
-pub use digest::Stamp;
+pub use digest::{Digest, Stamp};
 pub use parse::{ParsedReply, parse};
 pub use rule::Rule;
 pub use verify::{Elision, PathPolicy, Program, VerifiedEdit, VerifiedEdits, VerifyError};

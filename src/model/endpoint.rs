@@ -9,7 +9,7 @@ use ureq::Proxy;
 use ureq::http::Uri;
 use ureq::http::uri::Scheme;
 
-use super::Provider;
+use super::{ModelSpec, Provider};
 use crate::environment::Environment;
 
 /// The base URL of a vendor's API, checked.
@@ -66,12 +66,15 @@ impl EndpointProblem {
 }
 
 impl Endpoint {
-    /// The vendor's endpoint, or the one that the environment names in its place.
+    /// The model's own endpoint, the one that the environment names, or the vendor's.
     ///
     /// # Errors
-    /// When the environment's base URL cannot be used.
-    pub fn of(provider: Provider, environment: &Environment) -> Result<Self, EndpointProblem> {
-        let (variable, standard) = match provider {
+    /// When the base URL cannot be used.
+    pub fn of(spec: &ModelSpec, environment: &Environment) -> Result<Self, EndpointProblem> {
+        if let Some(url) = &spec.base_url {
+            return Self::parse("baseUrl", url);
+        }
+        let (variable, standard) = match spec.provider {
             Provider::Gemini => (
                 "GOOGLE_GEMINI_BASE_URL",
                 "https://generativelanguage.googleapis.com",
@@ -81,7 +84,8 @@ impl Endpoint {
         Self::parse(variable, environment.get(variable).unwrap_or(standard))
     }
 
-    fn parse(variable: &str, value: &str) -> Result<Self, EndpointProblem> {
+    /// Checks a base URL; `variable` says where it was named.
+    pub(super) fn parse(variable: &str, value: &str) -> Result<Self, EndpointProblem> {
         let base = value.trim().trim_end_matches('/');
         let not_a_url = || EndpointProblem::NotAUrl {
             variable: variable.into(),

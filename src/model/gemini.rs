@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 use super::error::one_line;
 use super::{
-    Ending, ModelError, ModelSpec, Reply, Spent, VendorError, Wire, lenient_count, parse_answer,
-    parse_failure, parse_sentence,
+    Assembler, Delivery, Ending, Listener, ModelError, ModelSpec, ReasoningEffort, Reply, Request,
+    Spent, VendorError, Wire, lenient_count, parse_answer, parse_failure, parse_sentence,
 };
 use crate::message::{Message, Role, Text};
 use crate::record::Usage;
@@ -45,7 +46,40 @@ struct Part<'a> {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct GenerationConfig {
-    max_output_tokens: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_output_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking_config: Option<ThinkingConfig>,
+}
+
+/// How hard to think: the models of version 2.5 take a number of tokens, later ones a word.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+enum ThinkingConfig {
+    ThinkingBudget(u32),
+    ThinkingLevel(ReasoningEffort),
+}
+
+impl ThinkingConfig {
+    /// The numbers are those that the vendor itself puts in the place of OpenAI's words
+    /// (`ai.google.dev/gemini-api/docs/openai`); 128 is the least that gemini-2.5-pro takes.
+    fn of(spec: &ModelSpec) -> Option<Self> {
+        use ReasoningEffort::{High, Low, Medium, Minimal, None, XHigh};
+        let effort = spec.reasoning_effort?;
+        if !spec.id.starts_with("gemini-2") {
+            return Some(Self::ThinkingLevel(match effort {
+                None | Minimal => Minimal,
+                XHigh => High,
+                effort => effort,
+            }));
+        }
+        Some(Self::ThinkingBudget(match effort {
+            None | Minimal => 128,
+            Low => 1024,
+            Medium => 8192,
+            High | XHigh => 24_576,
+        }))
+    }
 }
 
 #[derive(Deserialize)]
@@ -128,8 +162,12 @@ struct Violation {
 }
 
 impl Wire for Gemini {
-    fn path(&self, spec: &ModelSpec) -> String {
-        format!("/v1beta/models/{}:generateContent", spec.id)
+    fn path(&self, spec: &ModelSpec, delivery: Delivery) -> String {
+        let method = match delivery {
+            Delivery::Whole => "generateContent",
+            Delivery::Streamed => "streamGenerateContent?alt=sse",
+        };
+        format!("/v1beta/models/{}:{method}", spec.id)
     }
 
     fn key_header(&self) -> (&'static str, &'static str) {
@@ -139,10 +177,12 @@ impl Wire for Gemini {
     fn write_request(
         &self,
         spec: &ModelSpec,
-        messages: &[Message<'_>],
+        request: &Request<'_>,
+        _delivery: Delivery,
         out: &mut dyn Write,
     ) -> serde_json::Result<()> {
-        let (system, turns): (Vec<_>, Vec<_>) = messages
+        let (system, turns): (Vec<_>, Vec<_>) = request
+            .messages
             .iter()
             .partition(|message| message.role == Role::System);
         let body = Body {
@@ -158,10 +198,15 @@ impl Wire for Gemini {
                 })
                 .collect(),
             generation_config: GenerationConfig {
-                max_output_tokens: spec.max_output_tokens,
+                max_output_tokens: request.max_output_tokens,
+                thinking_config: ThinkingConfig::of(spec),
             },
         };
         serde_json::to_writer(out, &body)
+    }
+
+    fn assembler(&self) -> Box<dyn Assembler> {
+        Box::new(Assembled::default())
     }
 
     fn read_reply(&self, json: &[u8]) -> Result<Reply, ModelError> {
@@ -203,6 +248,109 @@ impl Wire for Gemini {
 
     fn read_failure(&self, json: &[u8]) -> VendorError {
         parse_failure::<Status>(json).map_or_else(|| parse_sentence(json), VendorError::from)
+    }
+}
+
+/// A streamed answer: whole answers in form, each with the next part of the text.
+#[derive(Default)]
+struct Assembled {
+    text: String,
+    finish: Option<String>,
+    finish_message: Option<String>,
+    prompt_feedback: Option<Value>,
+    usage: Option<Value>,
+    model_version: Option<String>,
+    response_id: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Chunk {
+    candidates: Option<Vec<ChunkCandidate>>,
+    prompt_feedback: Option<Value>,
+    usage_metadata: Option<Value>,
+    model_version: Option<String>,
+    response_id: Option<String>,
+    error: Option<Status>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ChunkCandidate {
+    content: Option<ChunkContent>,
+    finish_reason: Option<String>,
+    finish_message: Option<String>,
+    #[serde(default)]
+    index: u64,
+}
+
+#[derive(Deserialize)]
+struct ChunkContent {
+    parts: Option<Vec<ChunkPart>>,
+}
+
+#[derive(Deserialize)]
+struct ChunkPart {
+    text: Option<String>,
+    thought: Option<bool>,
+}
+
+impl Assembler for Assembled {
+    fn event(&mut self, data: &[u8], listener: &dyn Listener) -> Result<(), ModelError> {
+        let chunk: Chunk = parse_answer(data)?;
+        if let Some(status) = chunk.error {
+            return Err(ModelError::ErrorInAnswer(status.into()));
+        }
+        self.prompt_feedback = chunk.prompt_feedback.or(self.prompt_feedback.take());
+        self.usage = chunk.usage_metadata.or(self.usage.take());
+        self.model_version = chunk.model_version.or(self.model_version.take());
+        self.response_id = chunk.response_id.or(self.response_id.take());
+        let candidates = chunk.candidates.into_iter().flatten();
+        let Some(candidate) = candidates
+            .into_iter()
+            .find(|candidate| candidate.index == 0)
+        else {
+            return Ok(());
+        };
+        self.finish = candidate.finish_reason.or(self.finish.take());
+        self.finish_message = candidate.finish_message.or(self.finish_message.take());
+        let parts = candidate.content.and_then(|content| content.parts);
+        for part in parts.into_iter().flatten() {
+            let text = part.text.unwrap_or_default();
+            if part.thought == Some(true) {
+                listener.thought(&text);
+            } else {
+                listener.text(&text);
+                self.text.push_str(&text);
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>) -> Option<Vec<u8>> {
+        let blocked = self
+            .prompt_feedback
+            .as_ref()
+            .is_some_and(|feedback| feedback["blockReason"].is_string());
+        if self.finish.is_none() && !blocked {
+            return None;
+        }
+        let mut candidate = json!({
+            "content": {"role": "model", "parts": [{"text": self.text}]},
+            "finishReason": self.finish,
+            "index": 0,
+        });
+        if let Some(message) = self.finish_message {
+            candidate["finishMessage"] = message.into();
+        }
+        let answer = json!({
+            "candidates": [candidate],
+            "promptFeedback": self.prompt_feedback,
+            "usageMetadata": self.usage,
+            "modelVersion": self.model_version,
+            "responseId": self.response_id,
+        });
+        Some(answer.to_string().into_bytes())
     }
 }
 
@@ -263,7 +411,8 @@ fn parse_delay(delay: &str) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::MODELS;
+    use crate::model::ModelTable;
+    use crate::record::Attempt;
     use serde_json::json;
 
     fn read(answer: &serde_json::Value) -> Result<Reply, ModelError> {
@@ -291,9 +440,16 @@ mod tests {
                 text: "hi".into(),
             },
         ];
+        let table = ModelTable::built_in();
+        let spec = table.named("gemini-2.5-pro").unwrap();
+        let request = Request {
+            attempt: Attempt::Initial,
+            messages: messages.to_vec(),
+            max_output_tokens: spec.max_output_tokens,
+        };
         let mut body = Vec::new();
         Gemini
-            .write_request(&MODELS[0], &messages, &mut body)
+            .write_request(spec, &request, Delivery::Whole, &mut body)
             .unwrap();
         let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
         let expected = json!({

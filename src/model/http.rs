@@ -14,13 +14,14 @@ use ureq::unversioned::transport::{ConnectProxyConnector, Connector, RustlsConne
 use ureq::{Agent, Body, SendBody};
 
 use super::retry::{self, Advice};
+use super::sse::Events;
 use super::transport::{InterruptibleResolver, TcpConnector};
 use super::{
-    Endpoint, Listener, Model, ModelError, ModelSpec, Proxies, Reply, Request, VendorError, Wire,
+    Delivery, Endpoint, Listener, Model, ModelError, ModelSpec, Proxies, Reply, Request,
+    VendorError, Wire,
 };
 use crate::environment::Clock;
 use crate::interrupt::{Interrupt, Interrupted};
-use crate::message::Message;
 use crate::record::Attempt;
 use crate::secret::ApiKey;
 
@@ -31,12 +32,24 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 /// How large an error's answer may be; vendors' are a few hundred bytes.
 const FAILURE_LIMIT: u64 = 1 << 20;
 
+/// The way to a model.
+#[derive(Debug)]
+pub struct Route {
+    /// The server.
+    pub endpoint: Endpoint,
+    /// What may stand on the way there.
+    pub proxies: Proxies,
+    /// The key, where the server wants one.
+    pub key: Option<ApiKey>,
+}
+
 /// A model behind a vendor's API.
 pub struct HttpModel<'a> {
     spec: ModelSpec,
     wire: &'static dyn Wire,
     endpoint: Endpoint,
-    key: ApiKey,
+    key: Option<ApiKey>,
+    delivery: Delivery,
     agent: Agent,
     timeout: Duration,
     clock: &'a dyn Clock,
@@ -74,13 +87,17 @@ impl<'a> HttpModel<'a> {
     #[must_use]
     pub fn new(
         spec: ModelSpec,
-        endpoint: Endpoint,
-        proxies: &Proxies,
-        key: ApiKey,
+        route: Route,
+        delivery: Delivery,
         timeout: Duration,
         clock: &'a dyn Clock,
         interrupt: Interrupt,
     ) -> Self {
+        let Route {
+            endpoint,
+            proxies,
+            key,
+        } = route;
         let config = Agent::config_builder()
             .http_status_as_error(false)
             .max_redirects(0)
@@ -95,7 +112,7 @@ impl<'a> HttpModel<'a> {
             .timeout_connect(Some(CONNECT_TIMEOUT))
             .timeout_resolve(Some(CONNECT_TIMEOUT))
             .user_agent(concat!("code-commit/", env!("CARGO_PKG_VERSION")))
-            .accept("application/json")
+            .accept("application/json, text/event-stream")
             .accept_encoding("identity")
             .build();
         let connector =
@@ -110,6 +127,7 @@ impl<'a> HttpModel<'a> {
             wire,
             endpoint,
             key,
+            delivery,
             agent,
             timeout,
             clock,
@@ -120,7 +138,7 @@ impl<'a> HttpModel<'a> {
     /// Tries until there is an answer, the failure is final, or the time is over.
     fn call_with_retries(
         &self,
-        messages: &[Message<'_>],
+        request: &Request<'_>,
         listener: &dyn Listener,
     ) -> Result<Vec<u8>, ModelError> {
         let deadline = self.clock.elapsed() + self.timeout;
@@ -132,7 +150,7 @@ impl<'a> HttpModel<'a> {
             if left.is_zero() {
                 return Err(timed_out);
             }
-            let error = match self.try_once(messages, left) {
+            let error = match self.try_once(request, left, listener) {
                 Ok(body) => return Ok(body),
                 Err(error) => error,
             };
@@ -145,6 +163,7 @@ impl<'a> HttpModel<'a> {
                 return Err(ModelError::NoTimeLeft { error, wait });
             }
             let reason = error.reason();
+            listener.restart();
             listener.retrying(tries + 1, wait, &reason);
             self.interrupt.sleep(wait)?;
         }
@@ -199,9 +218,14 @@ impl<'a> HttpModel<'a> {
         }
     }
 
-    fn try_once(&self, messages: &[Message<'_>], left: Duration) -> Result<Vec<u8>, TryError> {
+    fn try_once(
+        &self,
+        request: &Request<'_>,
+        left: Duration,
+        listener: &dyn Listener,
+    ) -> Result<Vec<u8>, TryError> {
         let response = self
-            .send(messages, left)
+            .send(request, left)
             .map_err(|error| self.classify(error))?;
         let status = response.status().as_u16();
         let headers = response.headers();
@@ -214,6 +238,12 @@ impl<'a> HttpModel<'a> {
         {
             let encoding = super::error::one_line(encoding);
             return Err(TryError::Final(ModelError::Compressed { encoding }));
+        }
+        // A server that does not stream answers as a whole all the same.
+        let is_stream = header(headers, "content-type")
+            .is_some_and(|kind| kind.trim_start().starts_with("text/event-stream"));
+        if response.status().is_success() && is_stream {
+            return self.read_stream(response, listener);
         }
         if response.status().is_success() {
             return self.read_body(response, ANSWER_LIMIT);
@@ -241,39 +271,67 @@ impl<'a> HttpModel<'a> {
     }
 
     /// Sends the request. Its body is written while it is sent, never held as a whole.
-    fn send(
-        &self,
-        messages: &[Message<'_>],
-        left: Duration,
-    ) -> Result<Response<Body>, ureq::Error> {
+    fn send(&self, request: &Request<'_>, left: Duration) -> Result<Response<Body>, ureq::Error> {
+        let (wire, spec, delivery) = (self.wire, &self.spec, self.delivery);
         let mut length = ByteCount(0);
-        self.wire
-            .write_request(&self.spec, messages, &mut length)
+        wire.write_request(spec, request, delivery, &mut length)
             .map_err(io::Error::from)?;
-        let (name, prefix) = self.wire.key_header();
-        let request = self
+        let mut call = self
             .agent
-            .post(self.endpoint.url(&self.wire.path(&self.spec)))
+            .post(self.endpoint.url(&wire.path(spec, delivery)))
             .config()
             .timeout_global(Some(left))
             .build()
             .header("content-type", "application/json")
-            .header("content-length", length.0.to_string())
-            .header(name, format!("{prefix}{}", self.key.expose()));
+            .header("content-length", length.0.to_string());
+        if let Some(key) = &self.key {
+            let (name, prefix) = wire.key_header();
+            call = call.header(name, format!("{prefix}{}", key.expose()));
+        }
         let (mut reader, writer) = io::pipe()?;
         thread::scope(|scope| {
             let write = move || {
                 let mut writer = BufWriter::with_capacity(PIPE_CHUNK, writer);
                 // A reader that has gone away has its own reason, and reports it.
-                let _ = self.wire.write_request(&self.spec, messages, &mut writer);
+                let _ = wire.write_request(spec, request, delivery, &mut writer);
                 let _ = writer.flush();
             };
             thread::Builder::new().spawn_scoped(scope, write)?;
-            let response = request.send(SendBody::from_reader(&mut reader));
+            let response = call.send(SendBody::from_reader(&mut reader));
             // Lets the writing thread end where the server did not want the whole body.
             drop(reader);
             response
         })
+    }
+
+    /// Reads a streamed answer, and puts it together. One that is cut is as good as none.
+    fn read_stream(
+        &self,
+        response: Response<Body>,
+        listener: &dyn Listener,
+    ) -> Result<Vec<u8>, TryError> {
+        let mut assembler = self.wire.assembler();
+        let mut events = Events::default();
+        let mut reader = response.into_body().into_reader();
+        let mut chunk = vec![0; STREAM_CHUNK];
+        let mut total = 0;
+        loop {
+            let amount = match reader.read(&mut chunk) {
+                Ok(0) => break,
+                Ok(amount) => amount,
+                Err(error) => return Err(self.classify(ureq::Error::from(error))),
+            };
+            total += amount as u64;
+            if total > ANSWER_LIMIT {
+                let limit = ANSWER_LIMIT;
+                return Err(TryError::Final(ModelError::TooLarge { limit }));
+            }
+            events
+                .read(&chunk[..amount], |data| assembler.event(data, listener))
+                .map_err(TryError::Final)?;
+        }
+        let cut = || TryError::Broken("the stream ended before the reply was whole".to_owned());
+        assembler.finish().ok_or_else(cut)
     }
 
     fn read_body(&self, response: Response<Body>, limit: u64) -> Result<Vec<u8>, TryError> {
@@ -345,18 +403,11 @@ impl<'a> HttpModel<'a> {
 
 impl Model for HttpModel<'_> {
     fn ask(&self, request: &Request<'_>, listener: &dyn Listener) -> Result<Vec<u8>, ModelError> {
-        self.call_with_retries(&request.messages, listener)
+        self.call_with_retries(request, listener)
     }
 
-    fn read(
-        &self,
-        _attempt: Attempt,
-        answer: &[u8],
-        listener: &dyn Listener,
-    ) -> Result<Reply, ModelError> {
-        let reply = self.wire.read_reply(answer)?;
-        listener.text(&reply.text);
-        Ok(reply)
+    fn read(&self, _attempt: Attempt, answer: &[u8]) -> Result<Reply, ModelError> {
+        self.wire.read_reply(answer)
     }
 }
 
@@ -368,6 +419,8 @@ impl std::fmt::Debug for HttpModel<'_> {
     }
 }
 
+/// How much of a stream is read at once.
+const STREAM_CHUNK: usize = 16 << 10;
 /// What a pipe holds by default on Linux; larger writes only wait longer.
 const PIPE_CHUNK: usize = 64 << 10;
 

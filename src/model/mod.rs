@@ -12,72 +12,111 @@ mod json_text;
 mod openai;
 mod replay;
 mod retry;
+mod sse;
+pub mod table;
 mod transport;
 
 use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::interrupt::Interrupted;
 use crate::message::Message;
+use crate::price::Price;
 use crate::record::{Attempt, Usage};
 
 pub use endpoint::{Endpoint, EndpointProblem, Proxies};
 pub(crate) use error::human_duration;
 pub use error::{ModelError, Spent};
-pub use http::HttpModel;
+pub use http::{HttpModel, Route};
 pub use replay::{Recording, RecordingProblem, ReplayModel};
+pub use table::{ModelTable, TableProblem, Task};
 
 /// A model of the table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct ModelSpec {
     /// What `--model` takes.
-    pub name: &'static str,
+    pub name: String,
     /// Whose wire it speaks.
     pub provider: Provider,
     /// The vendor's name for it.
-    pub id: &'static str,
-    /// How many tokens a prompt may have.
-    pub context_window: u32,
-    /// How many tokens an answer may have, thoughts included.
-    pub max_output_tokens: u32,
-    /// The name of its key file in `agent-config`.
-    pub key_file: &'static str,
+    pub id: String,
+    /// The server to ask; `None`: the vendor's, or the one that the environment names.
+    pub base_url: Option<String>,
+    /// The name of its key file in `agent-config`; `None`: it needs no key.
+    pub key_file: Option<String>,
+    /// How many tokens a prompt may have, where that is known.
+    pub context_window: Option<u64>,
+    /// How many tokens an answer may have, thoughts included; `None`: the server decides.
+    pub max_output_tokens: Option<u32>,
+    /// How hard it is to think; `None`: the server decides.
+    pub reasoning_effort: Option<ReasoningEffort>,
+    /// What it costs, where that is known.
+    pub price: Option<Price>,
+    /// Where the entry comes from.
+    pub origin: Origin,
 }
 
-/// The models of the specification, the default first. Limits: `reference/llm-apis.md`, after the
-/// vendors' published descriptions.
-pub const MODELS: [ModelSpec; 2] = [
-    ModelSpec {
-        name: "gemini-2.5-pro",
-        provider: Provider::Gemini,
-        id: "gemini-2.5-pro",
-        context_window: 1_048_576,
-        max_output_tokens: 65_536,
-        key_file: "gemini-key.txt",
-    },
-    ModelSpec {
-        name: "gpt-5",
-        provider: Provider::OpenAi,
-        id: "gpt-5",
-        context_window: 272_000,
-        max_output_tokens: 128_000,
-        key_file: "openai-key.txt",
-    },
-];
-
 impl ModelSpec {
-    /// The model of that name.
+    /// A model of which nothing but this is known.
     #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
-        MODELS.into_iter().find(|spec| spec.name == name)
+    pub fn new(name: &str, provider: Provider) -> Self {
+        Self {
+            name: name.to_owned(),
+            provider,
+            id: name.to_owned(),
+            base_url: None,
+            key_file: None,
+            context_window: None,
+            max_output_tokens: None,
+            reasoning_effort: None,
+            price: None,
+            origin: Origin::BuiltIn,
+        }
+    }
+
+    /// Whether tokens are counted with the model's own tokenizer, and not about.
+    #[must_use]
+    pub fn counts_exactly(&self) -> bool {
+        // OpenAI's models since GPT-4o; a model of that name elsewhere may be another.
+        let own = ["gpt-4o", "gpt-4.1", "gpt-5", "o1", "o3", "o4"];
+        self.provider == Provider::OpenAi
+            && self.base_url.is_none()
+            && own.iter().any(|family| self.id.starts_with(family))
     }
 }
 
+/// Where an entry of the table comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Origin {
+    /// The specification.
+    BuiltIn,
+    /// The specification, changed by `models.json`.
+    Overridden,
+    /// `models.json`.
+    Added,
+}
+
+/// How hard a model is to think, in OpenAI's words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[expect(missing_docs, reason = "the vendor's words say it")]
+pub enum ReasoningEffort {
+    None,
+    Minimal,
+    Low,
+    Medium,
+    High,
+    XHigh,
+}
+
 /// A vendor, that is: a wire format.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Provider {
     /// Google's Gemini API.
     Gemini,
@@ -101,6 +140,17 @@ pub struct Request<'a> {
     pub attempt: Attempt,
     /// The conversation so far.
     pub messages: Vec<Message<'a>>,
+    /// How many tokens the answer may have, thoughts included; `None`: the server decides.
+    pub max_output_tokens: Option<u32>,
+}
+
+/// How a vendor is to send its answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Delivery {
+    /// At once, when it is whole.
+    Whole,
+    /// Piece by piece, as it comes to be.
+    Streamed,
 }
 
 /// A whole answer, without the JSON that it came in: an answer of 50 MB is not held longer than it
@@ -122,8 +172,14 @@ pub trait Listener {
     /// A try failed and the next one follows after `wait`. `next_try` counts from 2.
     fn retrying(&self, next_try: u32, wait: Duration, reason: &str);
 
-    /// A piece of the reply's text. A model that does not stream hands over the whole at once.
+    /// A piece of the reply's text. A model that does not stream has none.
     fn text(&self, piece: &str);
+
+    /// A piece of what the model thinks, where it streams that. It is no part of the reply.
+    fn thought(&self, piece: &str);
+
+    /// What came so far is void: the call is made anew.
+    fn restart(&self);
 }
 
 /// A language model. Asking it and reading its answer are two steps, so that the answer can be
@@ -135,22 +191,17 @@ pub trait Model {
     /// When there is no answer.
     fn ask(&self, request: &Request<'_>, listener: &dyn Listener) -> Result<Vec<u8>, ModelError>;
 
-    /// Reads the answer to the query of `attempt`. `listener` gets what text it has not had yet.
+    /// Reads the answer to the query of `attempt`.
     ///
     /// # Errors
     /// When it is not a whole reply.
-    fn read(
-        &self,
-        attempt: Attempt,
-        answer: &[u8],
-        listener: &dyn Listener,
-    ) -> Result<Reply, ModelError>;
+    fn read(&self, attempt: Attempt, answer: &[u8]) -> Result<Reply, ModelError>;
 }
 
 /// A vendor's wire format; pure.
 trait Wire: Sync {
     /// The path of the call, behind the base URL.
-    fn path(&self, spec: &ModelSpec) -> String;
+    fn path(&self, spec: &ModelSpec, delivery: Delivery) -> String;
 
     /// The header that carries the key: name, and what stands before the key in its value.
     fn key_header(&self) -> (&'static str, &'static str);
@@ -159,15 +210,31 @@ trait Wire: Sync {
     fn write_request(
         &self,
         spec: &ModelSpec,
-        messages: &[Message<'_>],
+        request: &Request<'_>,
+        delivery: Delivery,
         out: &mut dyn Write,
     ) -> serde_json::Result<()>;
+
+    /// Puts the pieces of a streamed answer together.
+    fn assembler(&self) -> Box<dyn Assembler>;
 
     /// Reads the JSON of an answer with status 200.
     fn read_reply(&self, json: &[u8]) -> Result<Reply, ModelError>;
 
     /// Reads the JSON of an error's answer; what it does not say stays at its default.
     fn read_failure(&self, json: &[u8]) -> VendorError;
+}
+
+/// Puts a streamed answer together, so that it is the same as one that came whole.
+trait Assembler {
+    /// Takes the data of an event, and tells `listener` what text is in it.
+    ///
+    /// # Errors
+    /// When the event reports an error, or is not of the vendor's form.
+    fn event(&mut self, data: &[u8], listener: &dyn Listener) -> Result<(), ModelError>;
+
+    /// The whole answer's JSON; `None` where the stream ended before it was whole.
+    fn finish(self: Box<Self>) -> Option<Vec<u8>>;
 }
 
 /// How an answer ends, on either wire.

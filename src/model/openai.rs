@@ -5,13 +5,13 @@
 use std::io::Write;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 use super::error::one_line;
 use super::{
-    Ending, ModelError, ModelSpec, Reply, Spent, VendorError, Wire, lenient_count, parse_answer,
-    parse_failure, parse_sentence,
+    Assembler, Delivery, Ending, Listener, ModelError, ModelSpec, ReasoningEffort, Reply, Request,
+    Spent, VendorError, Wire, lenient_count, parse_answer, parse_failure, parse_sentence,
 };
 use crate::message::{Message, Role, Text};
 use crate::record::Usage;
@@ -25,7 +25,22 @@ pub(super) struct OpenAi;
 struct Body<'a> {
     model: &'a str,
     messages: Vec<BodyMessage<'a>>,
-    max_completion_tokens: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_completion_tokens: Option<u32>,
+    /// The same for servers that know only the older name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_effort: Option<ReasoningEffort>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    stream: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stream_options: Option<StreamOptions>,
+}
+
+#[derive(Serialize)]
+struct StreamOptions {
+    include_usage: bool,
 }
 
 #[derive(Serialize)]
@@ -89,7 +104,7 @@ struct ErrorBody {
 }
 
 impl Wire for OpenAi {
-    fn path(&self, _spec: &ModelSpec) -> String {
+    fn path(&self, _spec: &ModelSpec, _delivery: Delivery) -> String {
         "/chat/completions".to_owned()
     }
 
@@ -100,15 +115,30 @@ impl Wire for OpenAi {
     fn write_request(
         &self,
         spec: &ModelSpec,
-        messages: &[Message<'_>],
+        request: &Request<'_>,
+        delivery: Delivery,
         out: &mut dyn Write,
     ) -> serde_json::Result<()> {
+        let dialect = Dialect::of(spec);
+        let limit = request.max_output_tokens;
+        let message = |message| body_message(message, dialect);
+        let streamed = delivery == Delivery::Streamed;
         let body = Body {
-            model: spec.id,
-            messages: messages.iter().map(body_message).collect(),
-            max_completion_tokens: spec.max_output_tokens,
+            model: &spec.id,
+            messages: request.messages.iter().map(message).collect(),
+            max_completion_tokens: limit.filter(|_| dialect == Dialect::OpenAi),
+            max_tokens: limit.filter(|_| dialect == Dialect::Compatible),
+            reasoning_effort: spec.reasoning_effort,
+            stream: streamed,
+            stream_options: streamed.then_some(StreamOptions {
+                include_usage: true,
+            }),
         };
         serde_json::to_writer(out, &body)
+    }
+
+    fn assembler(&self) -> Box<dyn Assembler> {
+        Box::new(Assembled::default())
     }
 
     fn read_reply(&self, json: &[u8]) -> Result<Reply, ModelError> {
@@ -149,20 +179,135 @@ impl Wire for OpenAi {
     }
 }
 
-fn body_message<'a>(message: &'a Message<'_>) -> BodyMessage<'a> {
+/// OpenAI has renamed things that servers which are compatible with it know by their old names only;
+/// its own newer models take the new ones only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Dialect {
+    OpenAi,
+    Compatible,
+}
+
+impl Dialect {
+    fn of(spec: &ModelSpec) -> Self {
+        let id = spec.id.rsplit('/').next().unwrap_or_default();
+        let is_own = id.starts_with("gpt-") && !id.starts_with("gpt-oss")
+            || ["o1", "o3", "o4"]
+                .iter()
+                .any(|family| id.starts_with(family));
+        if is_own {
+            Self::OpenAi
+        } else {
+            Self::Compatible
+        }
+    }
+}
+
+fn body_message<'a>(message: &'a Message<'_>, dialect: Dialect) -> BodyMessage<'a> {
     BodyMessage {
-        role: role_name(message.role),
+        role: role_name(message.role, dialect),
         content: &message.text,
     }
 }
 
-fn role_name(role: Role) -> &'static str {
-    match role {
-        Role::System => "developer",
+fn role_name(role: Role, dialect: Dialect) -> &'static str {
+    match (role, dialect) {
+        (Role::System, Dialect::OpenAi) => "developer",
+        (Role::System, Dialect::Compatible) => "system",
         // A tool's result travels as the user's words: there is no call of the vendor's own that it
         // could answer.
-        Role::User | Role::Tool => "user",
-        Role::Assistant => "assistant",
+        (Role::User | Role::Tool, _) => "user",
+        (Role::Assistant, _) => "assistant",
+    }
+}
+
+/// A streamed answer: chunks whose choice has a `delta` in the place of the message.
+#[derive(Default)]
+struct Assembled {
+    id: Option<String>,
+    model: Option<String>,
+    content: String,
+    refusal: Option<String>,
+    finish: Option<String>,
+    usage: Option<Value>,
+    done: bool,
+}
+
+#[derive(Deserialize)]
+struct Chunk {
+    id: Option<String>,
+    model: Option<String>,
+    choices: Option<Vec<ChunkChoice>>,
+    usage: Option<Value>,
+    error: Option<ErrorBody>,
+}
+
+#[derive(Deserialize)]
+struct ChunkChoice {
+    #[serde(default)]
+    index: u64,
+    delta: Option<Delta>,
+    finish_reason: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Delta {
+    content: Option<String>,
+    refusal: Option<String>,
+    /// What the model thinks, by the names that compatible servers give it.
+    #[serde(alias = "reasoning")]
+    reasoning_content: Option<String>,
+}
+
+impl Assembler for Assembled {
+    fn event(&mut self, data: &[u8], listener: &dyn Listener) -> Result<(), ModelError> {
+        if data.trim_ascii() == b"[DONE]" {
+            self.done = true;
+            return Ok(());
+        }
+        let chunk: Chunk = parse_answer(data)?;
+        if let Some(error) = chunk.error {
+            return Err(ModelError::ErrorInAnswer(error.into()));
+        }
+        self.id = self.id.take().or(chunk.id);
+        self.model = chunk.model.or(self.model.take());
+        self.usage = chunk.usage.filter(Value::is_object).or(self.usage.take());
+        let first = chunk
+            .choices
+            .into_iter()
+            .flatten()
+            .find(|choice| choice.index == 0);
+        let Some(choice) = first else {
+            return Ok(());
+        };
+        self.finish = choice.finish_reason.or(self.finish.take());
+        let Some(delta) = choice.delta else {
+            return Ok(());
+        };
+        if let Some(text) = delta.content {
+            listener.text(&text);
+            self.content.push_str(&text);
+        }
+        if let Some(thought) = delta.reasoning_content {
+            listener.thought(&thought);
+        }
+        if let Some(refusal) = delta.refusal {
+            self.refusal.get_or_insert_default().push_str(&refusal);
+        }
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>) -> Option<Vec<u8>> {
+        let finish = self.finish.filter(|_| self.done)?;
+        let message =
+            json!({"role": "assistant", "content": self.content, "refusal": self.refusal});
+        let answer = json!({
+            "id": self.id,
+            "object": "chat.completion",
+            "model": self.model,
+            "choices": [{"index": 0, "message": message, "finish_reason": finish}],
+            "usage": self.usage,
+        });
+        Some(answer.to_string().into_bytes())
     }
 }
 
@@ -206,7 +351,8 @@ impl From<ErrorBody> for VendorError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::MODELS;
+    use crate::model::ModelTable;
+    use crate::record::Attempt;
     use serde_json::json;
 
     fn read(answer: &Value) -> Result<Reply, ModelError> {
@@ -230,9 +376,16 @@ mod tests {
                 text: "hello".into(),
             },
         ];
+        let table = ModelTable::built_in();
+        let spec = table.named("gpt-5").unwrap();
+        let request = Request {
+            attempt: Attempt::Initial,
+            messages: messages.to_vec(),
+            max_output_tokens: spec.max_output_tokens,
+        };
         let mut body = Vec::new();
         OpenAi
-            .write_request(&MODELS[1], &messages, &mut body)
+            .write_request(spec, &request, Delivery::Whole, &mut body)
             .unwrap();
         let body: Value = serde_json::from_slice(&body).unwrap();
         let expected = json!({

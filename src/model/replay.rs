@@ -8,15 +8,18 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use super::{Listener, Model, ModelError, ModelSpec, Reply, Request};
-use crate::record::Attempt;
+use super::{Listener, Model, ModelError, ModelSpec, ModelTable, Reply, Request, Task};
+use crate::record::{Attempt, Kind};
 use crate::run_files::{self, Artifact};
 
-/// A recorded run: where it lies, and which model it was made with.
+/// A recorded run: where it lies, and which models it was made with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recording {
     folder: PathBuf,
-    model: Option<ModelSpec>,
+    /// The model of the first query.
+    first: Option<String>,
+    /// The model of the repairs.
+    repair: Option<String>,
 }
 
 /// Why a folder cannot be replayed.
@@ -31,9 +34,17 @@ pub enum RecordingProblem {
         /// The run's folder.
         folder: PathBuf,
         /// The model that it was made with.
-        recorded: &'static str,
+        recorded: String,
         /// The model that was asked for.
-        asked: &'static str,
+        asked: String,
+    },
+    /// The run was made with a model that is not in the table.
+    #[error("the recorded run `{}` was made with `{recorded}`, which is not known", .folder.display())]
+    UnknownModel {
+        /// The run's folder.
+        folder: PathBuf,
+        /// The model that it was made with.
+        recorded: String,
     },
 }
 
@@ -45,6 +56,9 @@ impl RecordingProblem {
             Self::Missing(_) => "name a folder below `logs`, by its path or its name".to_owned(),
             Self::OtherModel { recorded, .. } => {
                 format!("leave `--model` out, or use `--model {recorded}`")
+            }
+            Self::UnknownModel { recorded, .. } => {
+                format!("give `{recorded}` an entry in `agent-config/models.json`, as it had then")
             }
         }
     }
@@ -60,41 +74,67 @@ impl Recording {
             .into_iter()
             .find(|folder| folder.is_dir())
             .ok_or_else(|| RecordingProblem::Missing(name.to_path_buf()))?;
-        let model = recorded_model(&folder);
-        Ok(Self { folder, model })
+        let recorded = recorded_models(&folder).unwrap_or_default();
+        let repair = recorded
+            .attempts
+            .into_iter()
+            .find(|attempt| attempt.kind == Some(Kind::Repair));
+        Ok(Self {
+            folder,
+            repair: repair.and_then(|attempt| attempt.model),
+            first: recorded.model,
+        })
     }
 
-    /// The model to replay with: the one asked for, else the recorded one, else `default`.
+    /// The model to replay `task` with: the recorded one, which is also the only one that may be asked
+    /// for; `None` where none is recorded.
     ///
     /// # Errors
-    /// When the one asked for is not the recorded one.
-    pub fn model(
+    /// When another one is asked for, or the recorded one is not known.
+    pub fn model<'t>(
         &self,
-        asked: Option<ModelSpec>,
-        default: ModelSpec,
-    ) -> Result<ModelSpec, RecordingProblem> {
-        match (asked, self.model) {
-            (Some(asked), Some(recorded)) if asked != recorded => {
-                Err(RecordingProblem::OtherModel {
-                    folder: self.folder.clone(),
-                    recorded: recorded.name,
-                    asked: asked.name,
-                })
-            }
-            (asked, recorded) => Ok(asked.or(recorded).unwrap_or(default)),
+        task: Task,
+        asked: Option<&str>,
+        table: &'t ModelTable,
+    ) -> Result<Option<&'t ModelSpec>, RecordingProblem> {
+        let recorded = match task {
+            Task::Repair => self.repair.as_ref().or(self.first.as_ref()),
+            Task::Commit | Task::Consistency => self.first.as_ref(),
+        };
+        let Some(recorded) = recorded.cloned() else {
+            return Ok(None);
+        };
+        let folder = self.folder.clone();
+        match (asked, table.named(&recorded)) {
+            (Some(asked), _) if asked != recorded => Err(RecordingProblem::OtherModel {
+                folder,
+                recorded,
+                asked: asked.to_owned(),
+            }),
+            (_, None) => Err(RecordingProblem::UnknownModel { folder, recorded }),
+            (_, known) => Ok(known),
         }
     }
 }
 
-/// The model that `result.json` names; an aborted run has none.
-fn recorded_model(folder: &Path) -> Option<ModelSpec> {
-    #[derive(Deserialize)]
-    struct Result {
-        model: String,
-    }
+/// What `result.json` says of models.
+#[derive(Deserialize, Default)]
+struct RecordedModels {
+    model: Option<String>,
+    #[serde(default)]
+    attempts: Vec<RecordedAttempt>,
+}
+
+#[derive(Deserialize)]
+struct RecordedAttempt {
+    kind: Option<Kind>,
+    model: Option<String>,
+}
+
+/// The models that `result.json` names; an aborted run has none.
+fn recorded_models(folder: &Path) -> Option<RecordedModels> {
     let json = fs::read(folder.join(run_files::RESULT)).ok()?;
-    let result: Result = serde_json::from_slice(&json).ok()?;
-    ModelSpec::named(&result.model)
+    serde_json::from_slice(&json).ok()
 }
 
 /// Gives the recorded replies.
@@ -107,9 +147,9 @@ pub struct ReplayModel {
 impl ReplayModel {
     /// Replays `recording`, read as answers of `spec`.
     #[must_use]
-    pub fn new(recording: Recording, spec: ModelSpec) -> Self {
+    pub fn new(recording: &Recording, spec: ModelSpec) -> Self {
         Self {
-            folder: recording.folder,
+            folder: recording.folder.clone(),
             spec,
         }
     }
@@ -164,63 +204,40 @@ impl Model for ReplayModel {
             .unwrap_or(ModelError::NotRecorded { path }))
     }
 
-    fn read(
-        &self,
-        attempt: Attempt,
-        answer: &[u8],
-        listener: &dyn Listener,
-    ) -> Result<Reply, ModelError> {
+    fn read(&self, attempt: Attempt, answer: &[u8]) -> Result<Reply, ModelError> {
         let reply = self.spec.provider.wire().read_reply(answer);
-        let reply = match (reply, self.recorded(attempt)?) {
+        match (reply, self.recorded(attempt)?) {
             // A reply whose own words begin like an error.
-            (Ok(reply), (text, Some(_))) if *reply.text == text => reply,
+            (Ok(reply), (text, Some(_))) if *reply.text == text => Ok(reply),
             // The error that is read again knows its details; a status only the recorded words know.
             (Err(error), (_, Some(recorded))) if error.to_string() == recorded.to_string() => {
-                return Err(error);
+                Err(error)
             }
-            (_, (_, Some(recorded))) => return Err(recorded),
-            (reply, _) => reply?,
-        };
-        listener.text(&reply.text);
-        Ok(reply)
+            (_, (_, Some(recorded))) => Err(recorded),
+            (reply, _) => reply,
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
-    use std::time::Duration;
-
     use super::*;
-    use crate::model::MODELS;
-
-    #[derive(Default)]
-    struct Heard(Mutex<String>);
-
-    impl Listener for Heard {
-        fn retrying(&self, _next_try: u32, _wait: Duration, _reason: &str) {}
-
-        fn text(&self, piece: &str) {
-            self.0.lock().unwrap().push_str(piece);
-        }
-    }
+    use crate::model::Provider;
 
     #[test]
-    fn the_listener_hears_the_whole_text_and_nothing_of_a_reply_that_is_not_whole() {
+    fn the_reply_is_the_whole_text_and_none_where_it_is_not_whole() {
         let folder = tempfile::tempdir().unwrap();
         let model = ReplayModel {
             folder: folder.path().to_owned(),
-            spec: MODELS[0],
+            spec: ModelSpec::new("gemini", Provider::Gemini),
         };
-        for (finish, expected) in [("STOP", "a\nb"), ("MAX_TOKENS", "")] {
+        for (finish, expected) in [("STOP", Some("a\nb")), ("MAX_TOKENS", None)] {
             let answer = serde_json::json!({"candidates": [{
                 "content": {"parts": [{"text": "a\n"}, {"text": "b"}]}, "finishReason": finish,
             }]});
-            let heard = Heard::default();
-            let answer = answer.to_string();
-            let reply = model.read(Attempt::Initial, answer.as_bytes(), &heard);
-            assert_eq!(reply.is_ok(), finish == "STOP");
-            assert_eq!(*heard.0.lock().unwrap(), expected, "{finish}");
+            let reply = model.read(Attempt::Initial, answer.to_string().as_bytes());
+            let text = reply.ok().map(|reply| reply.text.to_string());
+            assert_eq!(text.as_deref(), expected, "{finish}");
         }
     }
 }

@@ -6,11 +6,11 @@ use super::builds::{BuildOptions, Builds};
 use super::ready::{self, Needs, Ready};
 use super::run::{Names, Run};
 use super::tree::RunTree;
-use super::{Context, Failure, ModelChoice, Outcome};
+use super::{Context, Failure, ModelChoice, Outcome, closing};
 use crate::build_script::{BuildError, BuildReport, BuildStatus};
 use crate::edit::{self, Content, Elision, PathPolicy, VerifiedEdits, VerifyError};
 use crate::error::{Error, Exit};
-use crate::model::Reply;
+use crate::model::{Reply, Task};
 use crate::prompt::{Prompt, Replacement};
 use crate::record::{Attempt, BuildRecord, SandboxRecord, Seconds};
 use crate::report::Event;
@@ -26,7 +26,7 @@ const NAMES: Names = Names {
 };
 
 /// How a commit is to be run.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct CommitOptions {
     /// Where replies come from.
     pub choice: ModelChoice,
@@ -36,6 +36,8 @@ pub struct CommitOptions {
     pub elision: Elision,
     /// What becomes of the edits when the run fails.
     pub on_failure: OnFailure,
+    /// Whether the whole change is shown at the end.
+    pub show_diff: bool,
 }
 
 /// What becomes of the edits when a run fails. Where a local read, write or log is what failed, they
@@ -54,7 +56,7 @@ pub enum OnFailure {
 /// When the build does not pass on an applied reply, for whatever reason.
 pub fn commit(context: &Context<'_>, options: &CommitOptions) -> Result<Outcome, Failure> {
     let needs = Needs {
-        nonempty_query: true,
+        task: Task::Commit,
         build: Some(options.build),
     };
     let ready = ready::check(context, &options.choice, needs)?;
@@ -66,7 +68,8 @@ pub fn commit(context: &Context<'_>, options: &CommitOptions) -> Result<Outcome,
         options,
         builds: Builds::new(context, options.build),
     };
-    let result = commit.until_the_build_passes(&mut run, &ready, &mut tree);
+    let mut replacements = Replacements::default();
+    let result = commit.until_the_build_passes(&mut run, &ready, &mut tree, &mut replacements);
     // Where the project itself was moved, what is at its path now is something else.
     let moved = |error: &Error| {
         matches!(
@@ -80,9 +83,14 @@ pub fn commit(context: &Context<'_>, options: &CommitOptions) -> Result<Outcome,
     {
         tree.put_back(&mut run);
     }
+    closing::review(context, &mut run, &tree, replacements.files());
     let outcome = run.finish(result, |run| tree.put_back(run));
     tree.end();
-    outcome
+    let mut outcome = outcome?;
+    if options.show_diff {
+        outcome.text = Some(closing::whole_diff(context, &outcome)?);
+    }
+    Ok(outcome)
 }
 
 struct Commit<'c> {
@@ -103,9 +111,9 @@ impl Commit<'_> {
         run: &mut Run<'_>,
         ready: &Ready<'_>,
         tree: &mut RunTree<'_>,
+        replacements: &mut Replacements,
     ) -> Result<String, Error> {
         let inputs = &ready.inputs;
-        let mut replacements = Replacements::default();
         let mut attempt = Attempt::Initial;
         let mut prompt = Prompt::initial(inputs);
         loop {
@@ -250,6 +258,12 @@ impl Replacements {
             });
             (path.as_str(), state)
         })
+    }
+
+    fn files(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
+        self.0
+            .iter()
+            .map(|(path, content)| (path.as_str(), content.as_deref()))
     }
 
     fn summary(&self, attempt: Attempt) -> String {

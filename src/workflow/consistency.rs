@@ -8,6 +8,7 @@ use super::run::{Names, Run};
 use super::{Context, Failure, ModelChoice, Outcome, sections};
 use crate::atomic_file;
 use crate::error::Error;
+use crate::model::Task;
 use crate::prompt::Prompt;
 use crate::record::Attempt;
 
@@ -31,9 +32,8 @@ pub struct ReportError {
 /// # Errors
 /// When there is no report to write, or it cannot be written.
 pub fn consistency(context: &Context<'_>, choice: &ModelChoice) -> Result<Outcome, Failure> {
-    // The prompt says itself what to do where the query says nothing.
     let needs = Needs {
-        nonempty_query: false,
+        task: Task::Consistency,
         build: None,
     };
     let ready = ready::check(context, choice, needs)?;

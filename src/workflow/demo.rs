@@ -12,6 +12,7 @@ use super::{
     Secrets, commit,
 };
 use crate::edit::Elision;
+use crate::model::Delivery;
 use crate::project::Project;
 
 /// Where the demo goes when nothing else is said.
@@ -82,7 +83,10 @@ pub fn demo(context: &Context<'_>, directory: Option<&Path>) -> Result<Outcome, 
         model: None,
         replay: Some(RECORDING.into()),
         timeout: Duration::ZERO, // nothing is called
+        delivery: Delivery::Whole,
         secrets: Secrets::Refused,
+        require_fresh: false,
+        max_cost: None,
     };
     let options = CommitOptions {
         choice,
@@ -93,13 +97,13 @@ pub fn demo(context: &Context<'_>, directory: Option<&Path>) -> Result<Outcome, 
         },
         elision: Elision::Rejected,
         on_failure: OnFailure::Keep,
+        show_diff: false,
     };
     let outcome = commit(&context, &options);
     let below = |log: String| shown.join(log).display().to_string();
-    let Outcome { summary, log, .. } = outcome.map_err(|failure| Failure {
-        log: failure.log.map(below),
-        error: failure.error,
-        tree: failure.tree,
+    let outcome = outcome.map_err(|failure| Failure {
+        log: failure.log.clone().map(below),
+        ..failure
     })?;
     let look = if tracked {
         "git diff"
@@ -111,9 +115,9 @@ pub fn demo(context: &Context<'_>, directory: Option<&Path>) -> Result<Outcome, 
         quoted(&shown.display().to_string())
     );
     Ok(Outcome {
-        summary,
-        log: log.map(below),
+        log: outcome.log.clone().map(below),
         next: Some(next),
+        ..outcome
     })
 }
 

@@ -5,26 +5,40 @@
 //! and then is the commit workflow.
 
 mod builds;
+mod closing;
 mod commit;
 mod consistency;
 mod demo;
+mod diff;
+mod dry_run;
+mod init;
+mod log;
+mod models;
+mod page;
 mod ready;
+mod rollup;
 mod run;
 mod sections;
+mod sending;
+mod summary;
 mod tree;
 mod undo;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use serde_json::Value;
+
+use crate::cli;
 use crate::edit::Program;
 use crate::edit::apply::Tree;
 use crate::environment::{Clock, Environment};
 use crate::error::Error;
 use crate::interrupt::Interrupt;
-use crate::model::ModelSpec;
+use crate::model::{Delivery, ModelTable};
+use crate::price::Usd;
 use crate::project::Project;
-use crate::record::{self, TreeState};
+use crate::record::{self, RunRecord, TreeState};
 use crate::report::Reporter;
 use crate::secret::Redactor;
 
@@ -32,8 +46,17 @@ pub use builds::{BuildOptions, Containment};
 pub use commit::{CommitOptions, OnFailure, commit};
 pub use consistency::{ReportError, consistency};
 pub use demo::{DemoError, demo};
+pub use diff::diff;
+pub use dry_run::dry_run;
+pub use init::{InitError, init};
+pub use log::log;
+pub use models::{ModelsProblem, models, table};
+pub use page::{ReportOptions, report};
 pub use ready::{NotReady, Problem};
-pub use undo::{NoSuchRun, undo};
+pub use rollup::{RollupError, RollupOptions, rollup};
+pub use sending::SendingProblem;
+pub use summary::summarize;
+pub use undo::undo;
 
 /// What every workflow works with.
 #[derive(Clone)]
@@ -52,6 +75,8 @@ pub struct Context<'a> {
     pub reporter: &'a dyn Reporter,
     /// The program's own file, which no reply may touch.
     pub program: Option<&'a Program>,
+    /// The models that can be asked, or why their table cannot be used.
+    pub models: &'a Result<ModelTable, ModelsProblem>,
 }
 
 impl Context<'_> {
@@ -66,16 +91,22 @@ impl Context<'_> {
 }
 
 /// Where replies come from.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct ModelChoice {
-    /// The model asked for; `None`: the recorded one, or the default.
-    pub model: Option<ModelSpec>,
+    /// The name of the model asked for; `None`: the recorded one, or what the table says.
+    pub model: Option<String>,
     /// The run to replay in place of calls.
     pub replay: Option<PathBuf>,
     /// How long a call may take, its retries included.
     pub timeout: Duration,
+    /// Whether the answer comes piece by piece.
+    pub delivery: Delivery,
     /// What becomes of credentials in what is to be sent.
     pub secrets: Secrets,
+    /// Whether the code base must be the one on the disk.
+    pub require_fresh: bool,
+    /// What all calls of the run may cost.
+    pub max_cost: Option<Usd>,
 }
 
 /// What becomes of credentials in the query and the code base.
@@ -88,14 +119,52 @@ pub enum Secrets {
 }
 
 /// A run that did what it was started for.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Outcome {
-    /// What was done.
+    /// What was done; nothing, where the command is quiet about it.
     pub summary: String,
+    /// What was asked for, as the text that it is: a diff, a list.
+    pub text: Option<String>,
+    /// The same for programs.
+    pub data: Option<Value>,
     /// The run's folder, relative to the directory of the command, where it has one.
     pub log: Option<String>,
+    /// What the user should look at, where no run has told it.
+    pub warnings: Vec<String>,
     /// What to do next.
     pub next: Option<String>,
+    /// The run's record, where it has one.
+    pub record: Option<Box<RunRecord>>,
+}
+
+impl Outcome {
+    /// An outcome that has but a sentence to say.
+    #[must_use]
+    pub fn said(summary: impl Into<String>) -> Self {
+        Self {
+            summary: summary.into(),
+            ..Self::default()
+        }
+    }
+
+    /// An outcome that is a document of the program's own.
+    #[must_use]
+    pub fn verbatim(text: Vec<u8>) -> Self {
+        Self {
+            text: Some(String::from_utf8(text).unwrap_or_default()),
+            ..Self::default()
+        }
+    }
+
+    /// An outcome that is what was asked for, as a text and for programs.
+    #[must_use]
+    pub fn shown(text: impl Into<String>, data: Value) -> Self {
+        Self {
+            text: Some(text.into()),
+            data: Some(data),
+            ..Self::default()
+        }
+    }
 }
 
 /// A run that did not.
@@ -107,6 +176,21 @@ pub struct Failure {
     pub tree: TreeState,
     /// The run's folder, relative to the directory of the command, where it had got one.
     pub log: Option<String>,
+    /// The run's record, where it has one.
+    pub record: Option<Box<RunRecord>>,
+    /// What can be told all the same, as a text.
+    pub text: Option<String>,
+}
+
+/// The manual page of the program, or of one of its commands.
+///
+/// # Errors
+/// When there is no such command.
+pub fn manual(command: Option<&str>) -> Result<Outcome, Failure> {
+    match cli::manual(command) {
+        Some(page) => Ok(Outcome::verbatim(page)),
+        None => Err(Error::NoSuchCommand(command.unwrap_or_default().to_owned()).into()),
+    }
 }
 
 /// Puts the project in order after a run that was cut short.
@@ -114,12 +198,7 @@ pub struct Failure {
 /// # Errors
 /// When another run has the project, or the tree cannot be put in order.
 pub fn recover(context: &Context<'_>) -> Result<Outcome, Failure> {
-    let summary = ready::recover(context)?;
-    Ok(Outcome {
-        summary,
-        log: None,
-        next: None,
-    })
+    Ok(Outcome::said(ready::recover(context)?))
 }
 
 impl Failure {
@@ -136,6 +215,8 @@ impl<E: Into<Error>> From<E> for Failure {
             error: error.into(),
             tree: TreeState::Unchanged,
             log: None,
+            record: None,
+            text: None,
         }
     }
 }

@@ -3,6 +3,8 @@
 use std::fmt;
 
 use super::builds::{self, BuildOptions, Containment};
+use super::models::ModelsProblem;
+use super::sending::{self, SendingProblem};
 use super::{Context, ModelChoice, Secrets};
 use crate::build_script::{self, ScriptProblem};
 use crate::credentials::{self, Finding};
@@ -10,10 +12,13 @@ use crate::edit;
 use crate::edit::recovery::Recovered;
 use crate::error::Error;
 use crate::model::{
-    Endpoint, EndpointProblem, HttpModel, MODELS, Model, ModelSpec, Proxies, Recording, ReplayModel,
+    Endpoint, EndpointProblem, HttpModel, Model, ModelSpec, Proxies, Recording, ReplayModel, Route,
+    Task,
 };
-use crate::project::{ProjectLock, ProjectProblem, QUERY, ROLLUP};
+use crate::price::Usd;
+use crate::project::{EXAMPLE_QUERY, ProjectLock, ProjectProblem, QUERY, ROLLUP};
 use crate::prompt::Inputs;
+use crate::record::Attempt;
 use crate::report::Event;
 use crate::sandbox::SandboxProblem;
 
@@ -35,6 +40,12 @@ pub enum Problem {
     /// The way to the model.
     #[error(transparent)]
     Endpoint(#[from] EndpointProblem),
+    /// The table of models.
+    #[error(transparent)]
+    Models(#[from] ModelsProblem),
+    /// What is to be sent.
+    #[error(transparent)]
+    Sending(#[from] SendingProblem),
 }
 
 impl Problem {
@@ -52,6 +63,8 @@ impl Problem {
                     .to_owned()
             }
             Self::Endpoint(problem) => problem.hint(),
+            Self::Models(problem) => problem.hint(),
+            Self::Sending(problem) => problem.hint(),
         }
     }
 }
@@ -99,8 +112,8 @@ impl From<ProjectProblem> for NotReady {
 /// What a workflow needs besides the query, the code base and a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Needs {
-    /// A query that is not empty.
-    pub nonempty_query: bool,
+    /// What the model is asked for.
+    pub task: Task,
     /// A build script, and what it is to be run with.
     pub build: Option<BuildOptions>,
 }
@@ -111,81 +124,194 @@ pub struct Ready<'a> {
     pub inputs: Inputs,
     /// What the supervisor should know of them.
     pub warnings: Vec<String>,
-    /// The model's entry in the table.
-    pub spec: ModelSpec,
-    /// The model.
-    pub model: Box<dyn Model + 'a>,
+    /// What the run may cost.
+    pub max_cost: Option<Usd>,
+    first: Chosen<'a>,
+    /// Where that is another.
+    repair: Option<Chosen<'a>>,
     /// Keeps other runs out of the project.
     _lock: ProjectLock,
 }
 
+impl Ready<'_> {
+    /// The model for a query.
+    pub fn model(&self, attempt: Attempt) -> &Chosen<'_> {
+        match (&self.repair, attempt) {
+            (Some(repair), Attempt::Repair(_)) => repair,
+            _ => &self.first,
+        }
+    }
+}
+
+/// A model that is to be asked.
+pub struct Chosen<'a> {
+    /// Its entry in the table.
+    pub spec: ModelSpec,
+    /// The model.
+    pub model: Box<dyn Model + 'a>,
+}
+
+/// What was found where a run is to start: all of it, whatever is missing.
+pub struct Survey<'a> {
+    /// The supervisor's inputs, without keys.
+    pub inputs: Option<Inputs>,
+    /// The model of the first query.
+    pub spec: Option<ModelSpec>,
+    /// What the supervisor should know.
+    pub warnings: Vec<String>,
+    /// What is missing.
+    pub problems: Vec<Problem>,
+    max_cost: Option<Usd>,
+    first: Option<Chosen<'a>>,
+    repair: Option<Chosen<'a>>,
+    lock: Option<ProjectLock>,
+}
+
+impl<'a> Survey<'a> {
+    /// What a run starts from.
+    ///
+    /// # Errors
+    /// When anything is missing.
+    pub fn ready(self) -> Result<Ready<'a>, NotReady> {
+        match (self.inputs, self.first, self.lock) {
+            (Some(inputs), Some(first), Some(lock)) if self.problems.is_empty() => Ok(Ready {
+                inputs,
+                warnings: self.warnings,
+                max_cost: self.max_cost,
+                first,
+                repair: self.repair,
+                _lock: lock,
+            }),
+            _ => Err(NotReady {
+                problems: self.problems,
+            }),
+        }
+    }
+}
+
 /// Looks for everything at once.
+///
+/// # Errors
+/// When what is asked for does not exist, or the tree cannot be put in order after an earlier run.
+pub fn survey<'a>(
+    context: &Context<'a>,
+    choice: &ModelChoice,
+    needs: Needs,
+) -> Result<Survey<'a>, Error> {
+    let recording = find_recording(context, choice)?;
+    let specs = choose(context, choice, needs.task, recording.as_ref())?;
+    let lock = recovery(context)?.map(|taken| taken.with_warning(context));
+    let project = &context.project;
+    let mut problems = Problems::default();
+    problems.note(context.models.as_ref().map_err(Clone::clone));
+    problems.note(project.check_gitignore());
+    let query = problems.note(query(context, needs));
+    let rollup = problems.note(project.rollup());
+    let findings = credentials(context, query.as_deref(), rollup.as_deref());
+    // Nothing is sent where replies are replayed.
+    let sends = choice.replay.is_none();
+    if sends && choice.secrets == Secrets::Refused && !findings.is_empty() {
+        problems.0.push(Problem::Secrets(findings.clone()));
+    }
+    let mut models = specs.iter().map(|spec| match &recording {
+        Some(recording) => Some(Chosen {
+            spec: spec.clone(),
+            model: Box::new(ReplayModel::new(recording, spec.clone())) as Box<dyn Model>,
+        }),
+        None => problems.vendor_model(context, spec, choice),
+    });
+    let (first, repair) = (models.next().flatten(), models.next().flatten());
+    drop(models);
+    if let Some(build) = needs.build {
+        problems.build(context, build)?;
+    }
+    let lock = problems.note(lock);
+    let inputs = query.zip(rollup);
+    let inputs = inputs.map(|(query, rollup)| without_keys(context, Inputs { query, rollup }));
+    let mut warnings = Vec::new();
+    if inputs.as_ref().is_some_and(|(_, redacted)| *redacted) {
+        warnings.push(KEY_IN_INPUTS.to_owned());
+    }
+    let inputs = inputs.map(|(inputs, _)| inputs);
+    if sends {
+        warnings.extend(sent_secrets(choice, findings));
+        if let (Some(inputs), Some(spec)) = (&inputs, specs.first()) {
+            let (refused, noticed) = sending::examine(context, choice, needs.task, inputs, spec);
+            problems.0.extend(refused.into_iter().map(Problem::from));
+            warnings.extend(noticed);
+        }
+    }
+    Ok(Survey {
+        inputs,
+        spec: specs.into_iter().next(),
+        warnings,
+        problems: problems.0,
+        max_cost: choice.max_cost,
+        first,
+        repair,
+        lock,
+    })
+}
+
+/// Looks for everything, and starts from it.
+///
+/// # Errors
+/// When anything is missing.
 pub fn check<'a>(
     context: &Context<'a>,
     choice: &ModelChoice,
     needs: Needs,
 ) -> Result<Ready<'a>, Error> {
-    let recording = find_recording(context, choice)?;
-    let lock = recovery(context)?.map(|taken| taken.with_warning(context));
-    let spec = match &recording {
-        Some(recording) => recording.model(choice.model, MODELS[0])?,
-        None => choice.model.unwrap_or(MODELS[0]),
+    Ok(survey(context, choice, needs)?.ready()?)
+}
+
+/// The models of the first query and, where that is another, of the repairs. None, where the table of
+/// models cannot be read and what is asked for may be in it.
+fn choose(
+    context: &Context<'_>,
+    choice: &ModelChoice,
+    task: Task,
+    recording: Option<&Recording>,
+) -> Result<Vec<ModelSpec>, Error> {
+    let Ok(table) = &context.models else {
+        return Ok(Vec::new());
     };
-    let project = &context.project;
-    let mut problems = Problems::default();
-    problems.note(project.check_gitignore());
-    let query = problems.note(query(context, needs));
-    let rollup = problems.note(project.rollup());
-    let mut findings = credentials(context, query.as_deref(), rollup.as_deref());
-    // Nothing is sent where replies are replayed.
-    let refused = choice.secrets == Secrets::Refused && choice.replay.is_none();
-    if refused && !findings.is_empty() {
-        problems.0.push(Problem::Secrets(findings.clone()));
-    }
-    let model = match recording {
-        Some(recording) => Some(Box::new(ReplayModel::new(recording, spec)) as Box<dyn Model>),
-        None => problems.vendor_model(context, spec, choice),
-    };
-    if let Some(build) = needs.build {
-        problems.note(build_script::inspect(
-            project.root(),
-            context.environment.os("PATH"),
-        ));
-        if build.containment == Containment::Strict {
-            match builds::check_strict(context) {
-                Err(SandboxProblem::Interrupted(interrupted)) => return Err(interrupted.into()),
-                checked => problems.note(checked),
-            };
+    let choose = |task| -> Result<ModelSpec, Error> {
+        let asked = choice.model.as_deref();
+        if let Some(recording) = recording
+            && let Some(recorded) = recording.model(task, asked, table)?
+        {
+            return Ok(recorded.clone());
         }
-    }
-    let lock = problems.note(lock);
-    match (query, rollup, model, lock) {
-        (Some(query), Some(rollup), Some(model), Some(lock)) if problems.0.is_empty() => {
-            let (inputs, redacted) = without_keys(context, Inputs { query, rollup });
-            let mut warnings = Vec::new();
-            if redacted {
-                warnings.push(KEY_IN_INPUTS.to_owned());
-            }
-            findings.retain(|finding| choice.replay.is_none() && !finding.is_own_key());
-            if !findings.is_empty() {
-                let list = listed(&findings);
-                warnings.push(format!(
-                    "what looks like credentials is sent, as allowed:{list}"
-                ));
-            }
-            Ok(Ready {
-                inputs,
-                warnings,
-                spec,
-                model,
-                _lock: lock,
+        let Some(asked) = asked else {
+            return Ok(table.chosen(task).clone());
+        };
+        table
+            .named(asked)
+            .cloned()
+            .ok_or_else(|| Error::UnknownModel {
+                name: asked.to_owned(),
+                known: table.names(),
             })
+    };
+    let mut specs = vec![choose(task)?];
+    if task == Task::Commit {
+        let repair = choose(Task::Repair)?;
+        if repair != specs[0] {
+            specs.push(repair);
         }
-        _ => Err(NotReady {
-            problems: problems.0,
-        }
-        .into()),
     }
+    Ok(specs)
+}
+
+/// What is sent though it looks like a credential.
+fn sent_secrets(choice: &ModelChoice, mut findings: Vec<Finding>) -> Option<String> {
+    findings.retain(|finding| !finding.is_own_key());
+    let sent = choice.secrets == Secrets::Allowed && !findings.is_empty();
+    sent.then(|| {
+        let list = listed(&findings);
+        format!("what looks like credentials is sent, as allowed:{list}")
+    })
 }
 
 /// Takes the project, and puts its tree in order, for a workflow that needs nothing else.
@@ -262,8 +388,12 @@ fn find_recording(context: &Context<'_>, choice: &ModelChoice) -> Result<Option<
 
 fn query(context: &Context<'_>, needs: Needs) -> Result<String, ProjectProblem> {
     let query = context.project.query()?;
-    if needs.nonempty_query && query.trim().is_empty() {
+    // A report's prompt says itself what to do where the query says nothing.
+    if needs.task != Task::Consistency && query.trim().is_empty() {
         return Err(ProjectProblem::EmptyQuery);
+    }
+    if query == EXAMPLE_QUERY {
+        return Err(ProjectProblem::ExampleQuery);
     }
     Ok(query)
 }
@@ -297,33 +427,61 @@ impl Problems {
         result.map_err(|problem| self.0.push(problem.into())).ok()
     }
 
+    fn build(&mut self, context: &Context<'_>, build: BuildOptions) -> Result<(), Error> {
+        let path = context.environment.os("PATH");
+        self.note(build_script::inspect(context.project.root(), path));
+        if build.containment == Containment::Strict {
+            match builds::check_strict(context) {
+                Err(SandboxProblem::Interrupted(interrupted)) => return Err(interrupted.into()),
+                checked => self.note(checked),
+            };
+        }
+        Ok(())
+    }
+
     fn vendor_model<'a>(
         &mut self,
         context: &Context<'a>,
-        spec: ModelSpec,
+        spec: &ModelSpec,
         choice: &ModelChoice,
-    ) -> Option<Box<dyn Model + 'a>> {
-        let key = self.note(context.project.key(spec.key_file));
-        let endpoint = self.note(Endpoint::of(spec.provider, context.environment));
-        let endpoint = endpoint?;
-        // Calls to this machine go straight there, whatever proxy is named.
-        let proxies = if endpoint.is_secure() {
-            self.note(Proxies::from_environment(context.environment))
-        } else {
-            Some(Proxies::default())
+    ) -> Option<Chosen<'a>> {
+        let key = match &spec.key_file {
+            Some(file) => self.note(context.project.key(file)).map(Some),
+            None => Some(None),
         };
-        let (key, proxies) = (key?, proxies?);
-        let interrupt = context.interrupt.clone();
-        let timeout = choice.timeout;
-        let model = HttpModel::new(
-            spec,
+        let route = self.note(route(context, spec));
+        let (endpoint, proxies) = route?;
+        let route = Route {
             endpoint,
-            &proxies,
-            key,
-            timeout,
+            proxies,
+            key: key?,
+        };
+        let model = HttpModel::new(
+            spec.clone(),
+            route,
+            choice.delivery,
+            choice.timeout,
             context.clock,
-            interrupt,
+            context.interrupt.clone(),
         );
-        Some(Box::new(model))
+        Some(Chosen {
+            spec: spec.clone(),
+            model: Box::new(model),
+        })
     }
+}
+
+/// The model's server, and the proxies on the way there.
+pub fn route(
+    context: &Context<'_>,
+    spec: &ModelSpec,
+) -> Result<(Endpoint, Proxies), EndpointProblem> {
+    let endpoint = Endpoint::of(spec, context.environment)?;
+    // Calls to this machine go straight there, whatever proxy is named.
+    let proxies = if endpoint.is_secure() {
+        Proxies::from_environment(context.environment)?
+    } else {
+        Proxies::default()
+    };
+    Ok((endpoint, proxies))
 }

@@ -1,17 +1,21 @@
 //! A run that is under way: it asks the model, and keeps log and record of what happens.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::thread::{self, ScopedJoinHandle};
 use std::time::Duration;
 
-use super::ready::Ready;
+use super::ready::{Chosen, Ready};
 use super::{Context, Failure, Outcome};
 use crate::error::{Error, Exit};
-use crate::model::{Listener, Model, ModelError, Reply, Request};
-use crate::prompt::Prompt;
-use crate::record::{self, Attempt, AttemptRecord, ErrorRecord, RunRecord, Seconds, TreeState};
+use crate::estimate::{self, Size};
+use crate::model::{Listener, Model, ModelError, ModelSpec, Reply, Request};
+use crate::price::{Price, Usd};
+use crate::prompt::{Part, Prompt};
+use crate::record::{Attempt, AttemptRecord, PartRecord, RunRecord, Seconds, Usage};
 use crate::report::{Event, Reporter};
 use crate::run_log::{LogError, RunLog};
+use crate::tokens;
 
 /// A workflow's names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +34,8 @@ pub struct Run<'c> {
     /// What `result.json` will hold.
     pub record: RunRecord,
     began: Duration,
+    /// What the calls have cost; where the vendor does not tell the tokens, about.
+    spent: Usd,
 }
 
 impl<'c> Run<'c> {
@@ -42,28 +48,15 @@ impl<'c> Run<'c> {
         Ok(Self {
             context,
             log,
-            record: RunRecord {
-                schema: record::SCHEMA,
-                version: env!("CARGO_PKG_VERSION"),
-                workflow: names.record,
-                exit: Exit::Done.record(),
-                tree: TreeState::Unchanged,
-                model: None,
-                model_version: None,
-                started,
-                seconds: Seconds::default(),
-                attempts: Vec::new(),
-                sections: None,
-                warnings: Vec::new(),
-                error: None,
-            },
+            record: RunRecord::new(names.record, Exit::Done.record(), started),
             began: context.clock.elapsed(),
+            spent: Usd::ZERO,
         })
     }
 
     /// Tells the supervisor what was noticed before the run had its folder.
     pub fn begin(&mut self, ready: &Ready<'_>) {
-        self.record.model = Some(ready.spec.name.to_owned());
+        self.record.model = Some(ready.model(Attempt::Initial).spec.name.clone());
         for warning in &ready.warnings {
             self.warn(warning.clone());
         }
@@ -92,43 +85,83 @@ impl<'c> Run<'c> {
         examine: impl FnOnce(&Reply) -> T,
     ) -> Result<(Reply, T), Error> {
         self.context.interrupt.check()?;
+        let Chosen { spec, model } = ready.model(attempt);
         // What the log shows is what is sent.
         let prompt = prompt.map(|piece| self.context.redactor.piece(piece));
-        self.record.attempts.push(AttemptRecord::new(attempt));
-        self.log.query(attempt, &prompt)?;
+        let parts = prompt.parts().iter().map(part_record).collect();
         let reporter = self.context.reporter;
+        let counted = ready.max_cost.is_some() || reporter.is_live();
+        let size = counted.then(|| Size::of(&prompt, spec));
+        let max_output_tokens = self.allowed_answer(ready, spec, size.as_ref())?;
+        self.record
+            .attempts
+            .push(AttemptRecord::new(attempt, &spec.name, parts));
+        self.log.query(attempt, &prompt)?;
         reporter.event(Event::Asking {
             attempt,
-            model: ready.spec.name,
+            model: &spec.name,
+            prompt: size.as_ref(),
+            spent: self.spent,
         });
         let before = self.context.clock.elapsed();
         let request = Request {
             attempt,
             messages: prompt.messages(),
+            max_output_tokens,
         };
-        let answer = ready.model.ask(&request, &ReportingListener { reporter });
+        let counting = CountingListener::new(reporter, spec, size.as_ref(), self.spent);
+        let answer = model.ask(&request, &counting);
         let took = self.context.clock.elapsed().saturating_sub(before);
         self.note(|record| record.seconds = Seconds(took));
         let answer = match answer {
             Ok(answer) => answer,
-            Err(error) => return Err(self.without_reply(attempt, error)),
+            Err(error) => return Err(self.without_reply(attempt, spec, error)),
         };
-        let (reply, examined) = match self.read(&*ready.model, attempt, answer, examine)? {
+        let (reply, examined) = match self.read(&**model, attempt, answer, examine)? {
             Ok(read) => read,
-            Err(error) => return Err(self.without_reply(attempt, error)),
+            Err(error) => return Err(self.without_reply(attempt, spec, error)),
         };
         let usage = reply.usage;
+        let cost = self.account(spec, usage);
+        if let (None, Some(size)) = (usage, &size) {
+            self.spent = self.spent + about(spec, size, &reply.text);
+        }
         reporter.event(Event::Answered {
-            model: ready.spec.name,
+            model: &spec.name,
             usage,
+            cost,
             took,
         });
-        self.note(|record| {
-            record.finish = Some(reply.finish.clone());
-            record.usage = usage;
-        });
+        self.note(|record| record.finish = Some(reply.finish.clone()));
         self.record.model_version.clone_from(&reply.model_version);
         Ok((reply, examined))
+    }
+
+    /// How long the answer may be, so that the run does not cost more than it may.
+    fn allowed_answer(
+        &self,
+        ready: &Ready<'_>,
+        spec: &ModelSpec,
+        size: Option<&Size>,
+    ) -> Result<Option<u32>, Error> {
+        let (Some(limit), Some(size), Some(price)) = (ready.max_cost, size, &spec.price) else {
+            return Ok(spec.max_output_tokens);
+        };
+        let left = limit.less(self.spent);
+        estimate::affordable_answer(size, spec, price, left).ok_or(Error::OverBudget {
+            spent: self.spent,
+            limit,
+            prompt_tokens: size.tokens,
+        })
+    }
+
+    /// Notes what a call took, and what that costs.
+    fn account(&mut self, spec: &ModelSpec, usage: Option<Usage>) -> Option<Usd> {
+        let price = spec.price.as_ref();
+        let cost = usage.and_then(|usage| price.map(|price| price.of(usage)));
+        self.spent = self.spent + cost.unwrap_or_default();
+        self.note(|record| (record.usage, record.cost) = (usage, cost));
+        cost
     }
 
     /// Reads the answer while it is being logged, and examines the reply while that is.
@@ -145,10 +178,7 @@ impl<'c> Run<'c> {
         thread::scope(|scope| {
             let logged = Arc::clone(&answer);
             let logging = log.in_background(scope, move |log| log.answer(attempt, &logged))?;
-            let listener = ReportingListener {
-                reporter: self.context.reporter,
-            };
-            let reply = model.read(attempt, &answer, &listener);
+            let reply = model.read(attempt, &answer);
             drop(answer);
             let read = match reply {
                 Ok(reply) => {
@@ -167,12 +197,10 @@ impl<'c> Run<'c> {
 
     /// Logs an error in the place of the reply. The error is the news: that it could not be logged
     /// is a warning beside it.
-    fn without_reply(&mut self, attempt: Attempt, error: ModelError) -> Error {
+    fn without_reply(&mut self, attempt: Attempt, spec: &ModelSpec, error: ModelError) -> Error {
         if let Some((finish, spent)) = error.spent() {
-            self.note(|record| {
-                record.finish = Some(finish.to_owned());
-                record.usage = spent.usage;
-            });
+            self.note(|record| record.finish = Some(finish.to_owned()));
+            self.account(spec, spent.usage);
             self.record.model_version.clone_from(&spent.model_version);
         }
         let answered = error
@@ -192,29 +220,22 @@ impl<'c> Run<'c> {
         result: Result<String, Error>,
         put_back: impl FnOnce(&mut Self),
     ) -> Result<Outcome, Failure> {
+        self.record.cost = self.record.total_cost();
         self.record.seconds = Seconds(self.context.clock.elapsed().saturating_sub(self.began));
         if let Err(error) = &result {
-            self.record.exit = error.exit().record();
-            self.record.error = Some(ErrorRecord {
-                message: error.to_string(),
-                hint: record::hint(error.hint(), self.record.tree),
-            });
+            self.end_with(error);
         }
         let logged = self.log.result(&self.record);
         let log = self.log.name().to_owned();
         match (result, logged) {
             (Ok(summary), Ok(())) => Ok(Outcome {
-                summary,
                 log: Some(log),
-                next: None,
+                record: Some(Box::new(self.record)),
+                ..Outcome::said(summary)
             }),
             (Ok(_), Err(unlogged)) => {
                 put_back(&mut self);
-                Err(Failure {
-                    error: unlogged.into(),
-                    tree: self.record.tree,
-                    log: Some(log),
-                })
+                Err(self.failure(unlogged.into()))
             }
             (Err(error), logged) => {
                 if let Err(unlogged) = logged {
@@ -222,13 +243,25 @@ impl<'c> Run<'c> {
                         .reporter
                         .event(Event::Warning(&unlogged.to_string()));
                 }
-                Err(Failure {
-                    error,
-                    tree: self.record.tree,
-                    log: Some(log),
-                })
+                Err(self.failure(error))
             }
         }
+    }
+
+    fn failure(mut self, error: Error) -> Failure {
+        self.end_with(&error);
+        Failure {
+            error,
+            tree: self.record.tree,
+            log: Some(self.log.name().to_owned()),
+            record: Some(Box::new(self.record)),
+            text: None,
+        }
+    }
+
+    fn end_with(&mut self, error: &Error) {
+        self.record
+            .end_with(error.exit().record(), error, error.hint());
     }
 }
 
@@ -239,12 +272,65 @@ pub fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
         .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// Passes on what happens during a call.
-struct ReportingListener<'c> {
-    reporter: &'c dyn Reporter,
+fn part_record(part: &Part<'_>) -> PartRecord {
+    PartRecord {
+        part: part.name.into(),
+        bytes: part.pieces.iter().map(|piece| piece.len() as u64).sum(),
+    }
 }
 
-impl Listener for ReportingListener<'_> {
+/// What a call costs whose tokens the vendor does not tell.
+fn about(spec: &ModelSpec, size: &Size, reply: &str) -> Usd {
+    let usage = Usage {
+        input_tokens: size.tokens,
+        output_tokens: tokens::count(reply),
+        ..Usage::default()
+    };
+    spec.price.map(|price| price.of(usage)).unwrap_or_default()
+}
+
+/// Passes on what happens during a call, and counts what comes.
+struct CountingListener<'c> {
+    /// Whether anybody wants to know how much has come.
+    is_live: bool,
+    reporter: &'c dyn Reporter,
+    price: Option<Price>,
+    input_tokens: u64,
+    spent: Usd,
+    came: Cell<Usage>,
+}
+
+impl<'c> CountingListener<'c> {
+    fn new(reporter: &'c dyn Reporter, spec: &ModelSpec, size: Option<&Size>, spent: Usd) -> Self {
+        let input_tokens = size.map_or(0, |size| size.tokens);
+        Self {
+            is_live: reporter.is_live(),
+            reporter,
+            price: spec.price,
+            input_tokens,
+            spent,
+            came: Cell::new(Usage {
+                input_tokens,
+                ..Usage::default()
+            }),
+        }
+    }
+
+    fn came(&self, output_tokens: u64, thought_tokens: u64) {
+        let mut came = self.came.get();
+        came.output_tokens += output_tokens;
+        came.thought_tokens += thought_tokens;
+        self.came.set(came);
+        let call = self.price.map(|price| price.of(came));
+        self.reporter.event(Event::Receiving {
+            output_tokens: came.output_tokens,
+            thought_tokens: came.thought_tokens,
+            spent: self.spent + call.unwrap_or_default(),
+        });
+    }
+}
+
+impl Listener for CountingListener<'_> {
     fn retrying(&self, next_try: u32, wait: Duration, reason: &str) {
         self.reporter.event(Event::Retrying {
             next_try,
@@ -253,6 +339,22 @@ impl Listener for ReportingListener<'_> {
         });
     }
 
-    // What the text comes to is told when it is whole.
-    fn text(&self, _piece: &str) {}
+    fn text(&self, piece: &str) {
+        if self.is_live {
+            self.came(tokens::count(piece), 0);
+        }
+    }
+
+    fn thought(&self, piece: &str) {
+        if self.is_live {
+            self.came(0, tokens::count(piece));
+        }
+    }
+
+    fn restart(&self) {
+        self.came.set(Usage {
+            input_tokens: self.input_tokens,
+            ..Usage::default()
+        });
+    }
 }

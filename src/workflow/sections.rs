@@ -41,7 +41,7 @@ pub fn find(report: &str) -> Vec<SectionRecord> {
         });
         let last = next.map_or(lines.len(), |next| next - 1);
         SectionRecord {
-            title,
+            title: (*title).into(),
             first_line: *heading,
             last_line: heading.map(|_| last),
         }

@@ -51,6 +51,13 @@ impl<'c> RunTree<'c> {
         }
     }
 
+    /// Where the file is kept that was at `path` before the run, and its mode; `None`: there was none.
+    pub fn kept(&self, path: &str) -> Option<(PathBuf, u32)> {
+        let before = self.undo_log.changes().files.get(path)?.before.as_ref()?;
+        let kept = self.undo_log.kept_path(before);
+        Some((self.context.project.root().join(kept), before.mode))
+    }
+
     /// Applies a reply.
     pub fn apply(&mut self, run: &mut Run<'_>, edits: &VerifiedEdits) -> Result<(), Error> {
         self.context.interrupt.check()?;

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::SystemTime;
 
 use super::run::{Names, Run};
@@ -11,6 +11,7 @@ use super::{Context, Failure, Outcome, ready};
 use crate::edit::undo::is_undone;
 use crate::edit::undo_log::{self, Changes};
 use crate::error::Error;
+use crate::history::{self, NoSuchRun};
 use crate::record::{EditsRecord, TreeState};
 use crate::report::Event;
 use crate::run_files::{LOGS, RESULT};
@@ -20,25 +21,6 @@ const NAMES: Names = Names {
     folder: "undo",
 };
 
-/// There is no such run.
-#[derive(Debug, thiserror::Error)]
-pub enum NoSuchRun {
-    /// No folder of that name.
-    #[error("there is no run at `{}`", .0.display())]
-    Missing(PathBuf),
-    /// No run has changed anything.
-    #[error("no run in `logs` has changed anything")]
-    NoRun,
-    /// The runs could not be looked through.
-    #[error("cannot read `{}`: {source}", .path.display())]
-    Unreadable {
-        /// The folder.
-        path: PathBuf,
-        /// The system's word.
-        source: io::Error,
-    },
-}
-
 /// Undoes `run`, by the path or the name of its folder; or the last one that changed anything and is no
 /// undo itself.
 ///
@@ -47,13 +29,16 @@ pub enum NoSuchRun {
 pub fn undo(context: &Context<'_>, run: Option<&Path>) -> Result<Outcome, Failure> {
     let _lock = ready::take(context)?;
     let folder = match run {
-        Some(name) => find(context, name)?,
+        Some(name) => format!(
+            "{LOGS}/{}",
+            history::find(&context.project, name).map_err(Error::from)?
+        ),
         None => last(context)?,
     };
     let root = context.project.root();
     let changes = undo_log::read(root, &folder).map_err(Error::from)?;
     let Some(changes) = changes else {
-        return Ok(done(format!("done: {folder} has changed nothing"), None));
+        return Ok(Outcome::said(format!("done: {folder} has changed nothing")));
     };
     let mut run = Run::start(context, NAMES)?;
     let mut tree = RunTree::new(context, &run);
@@ -84,38 +69,9 @@ fn put_back(
     ))
 }
 
-fn done(summary: String, log: Option<String>) -> Outcome {
-    Outcome {
-        summary,
-        log,
-        next: None,
-    }
-}
-
-/// The run's folder, relative to the root.
-fn find(context: &Context<'_>, name: &Path) -> Result<String, Error> {
-    let missing = || NoSuchRun::Missing(name.to_path_buf());
-    let base = name
-        .file_name()
-        .and_then(|base| base.to_str())
-        .ok_or_else(missing)?;
-    let logs = context.project.logs();
-    let is_the_run = |path: PathBuf| path.is_dir() && path.parent() == Some(logs.as_path());
-    // Only what lies right below `logs` is a run: its kept files are looked for there.
-    let named = [context.project.root().join(name), logs.join(name)];
-    if named
-        .into_iter()
-        .any(|path| is_the_run(path_clean::clean(path)))
-    {
-        Ok(format!("{LOGS}/{base}"))
-    } else {
-        Err(missing().into())
-    }
-}
-
 /// The last run that changed anything, undoing left out. One that was rolled back, or has taken its edits
 /// back itself, has not.
-fn last(context: &Context<'_>) -> Result<String, Error> {
+pub fn last(context: &Context<'_>) -> Result<String, Error> {
     let root = context.project.root();
     let journal = context.project.journal_directory();
     for name in newest_first(context)?
@@ -131,7 +87,7 @@ fn last(context: &Context<'_>) -> Result<String, Error> {
             return Ok(folder);
         }
     }
-    Err(NoSuchRun::NoRun.into())
+    Err(NoSuchRun::NoRun("changed anything").into())
 }
 
 /// Whether a run's own record says that it has changed the project. A run that was killed has none.

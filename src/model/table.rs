@@ -1,0 +1,641 @@
+//! The table of models: the specification's two, and what `agent-config/models.json` adds to them or
+//! changes of them. Pure.
+//!
+//! Guarantees that every entry can be asked: its names are plain, its numbers make sense, and its base
+//! URL is one that a key may travel to. A mistake in the file is told with its line and column.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::de::{DeserializeOwned, Error as _, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
+use super::endpoint::Endpoint;
+use super::{ModelSpec, Origin, Provider, ReasoningEffort};
+use crate::price::{LongPrompt, Price, Usd};
+
+/// What a model is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Task {
+    /// A change.
+    Commit,
+    /// The repair of a change.
+    Repair,
+    /// A consistency report.
+    Consistency,
+}
+
+/// Every model that is known, the default first, and which of them is asked for what.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ModelTable {
+    models: Vec<ModelSpec>,
+    rules: SelectionRules,
+}
+
+/// Which model is asked where the command line names none.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct SelectionRules {
+    default: Option<String>,
+    commit: Option<String>,
+    repair: Option<String>,
+    consistency: Option<String>,
+}
+
+/// What is wrong in `models.json`, and where.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}, column {column}: {reason}")]
+pub struct TableProblem {
+    /// The line, from 1 on.
+    pub line: usize,
+    /// The column in bytes, from 1 on.
+    pub column: usize,
+    /// What is wrong there.
+    pub reason: String,
+}
+
+/// The specification's models, the default first. Limits and prices: `reference/llm-apis.md`, after the
+/// vendors' published descriptions.
+fn built_in() -> [ModelSpec; 2] {
+    let price = |input, cached_input, output, long_prompt| Price {
+        input: usd(input),
+        cached_input: usd(cached_input),
+        output: usd(output),
+        long_prompt,
+    };
+    let long_prompt = LongPrompt {
+        above: 200_000,
+        input: usd(2.5),
+        cached_input: usd(0.25),
+        output: usd(15.0),
+    };
+    let gemini = ModelSpec {
+        key_file: Some("gemini-key.txt".to_owned()),
+        context_window: Some(1_048_576),
+        max_output_tokens: Some(65_536),
+        price: Some(price(1.25, 0.125, 10.0, Some(long_prompt))),
+        ..ModelSpec::new("gemini-2.5-pro", Provider::Gemini)
+    };
+    let gpt = ModelSpec {
+        key_file: Some("openai-key.txt".to_owned()),
+        context_window: Some(272_000),
+        max_output_tokens: Some(128_000),
+        price: Some(price(1.25, 0.125, 10.0, None)),
+        ..ModelSpec::new("gpt-5", Provider::OpenAi)
+    };
+    [gemini, gpt]
+}
+
+fn usd(dollars: f64) -> Usd {
+    Usd::try_from(dollars).unwrap_or_default()
+}
+
+impl ModelTable {
+    /// The specification's models alone.
+    #[must_use]
+    pub fn built_in() -> Self {
+        Self {
+            models: built_in().into(),
+            rules: SelectionRules::default(),
+        }
+    }
+
+    /// The specification's models with what `json`, the content of `models.json`, adds and changes.
+    ///
+    /// # Errors
+    /// When there is a mistake in it.
+    pub fn parse(json: &str) -> Result<Self, TableProblem> {
+        let at = Positions(json);
+        let file: File<'_> = at.parse(json)?;
+        let mut table = Self::built_in();
+        for (name, entry) in file.models.0 {
+            let read: Entry = at.parse(entry.get())?;
+            table
+                .add(&name, read)
+                .map_err(|reason| at.problem(entry.get(), reason))?;
+        }
+        if let Some(rules) = file.selection_rules {
+            let read: Rules<'_> = at.parse(rules.get())?;
+            let by_task = read.by_task_type;
+            let named = |rule: Option<&RawValue>| table.rule(&at, rule);
+            table.rules = SelectionRules {
+                default: named(read.default)?,
+                commit: named(by_task.commit)?,
+                repair: named(by_task.repair)?,
+                consistency: named(by_task.consistency)?,
+            };
+        }
+        Ok(table)
+    }
+
+    /// All models, the specification's first.
+    #[must_use]
+    pub fn models(&self) -> &[ModelSpec] {
+        &self.models
+    }
+
+    /// The model of that name.
+    #[must_use]
+    pub fn named(&self, name: &str) -> Option<&ModelSpec> {
+        self.models.iter().find(|spec| spec.name == name)
+    }
+
+    /// The model to ask for `task` where the command line names none.
+    #[must_use]
+    pub fn chosen(&self, task: Task) -> &ModelSpec {
+        let rules = &self.rules;
+        let by_task = match task {
+            Task::Commit => rules.commit.as_ref(),
+            // What is good enough for the change is good enough for its repair.
+            Task::Repair => rules.repair.as_ref().or(rules.commit.as_ref()),
+            Task::Consistency => rules.consistency.as_ref(),
+        };
+        let named = by_task.or(rules.default.as_ref());
+        named
+            .and_then(|name| self.named(name))
+            .unwrap_or(&self.models[0])
+    }
+
+    /// The key files of all models, each once.
+    #[must_use]
+    pub fn key_files(&self) -> Vec<&str> {
+        let files = self.models.iter();
+        let mut files: Vec<&str> = files.filter_map(|spec| spec.key_file.as_deref()).collect();
+        files.sort_unstable();
+        files.dedup();
+        files
+    }
+
+    /// The names of all models, for messages.
+    #[must_use]
+    pub fn names(&self) -> String {
+        let names: Vec<&str> = self.models.iter().map(|spec| spec.name.as_str()).collect();
+        names.join(", ")
+    }
+
+    fn add(&mut self, name: &str, entry: Entry) -> Result<(), String> {
+        if !is_name(name) {
+            return Err(format!(
+                "a model's name is made of letters, digits and `.:/_-`, which `{}` is not",
+                name.escape_debug()
+            ));
+        }
+        if let Some(known) = self.models.iter_mut().find(|spec| spec.name == name) {
+            if entry
+                .provider
+                .is_some_and(|provider| provider != known.provider)
+            {
+                return Err(format!(
+                    "`{name}` is built in with another provider: choose another name"
+                ));
+            }
+            known.origin = Origin::Overridden;
+            entry.write_to(known);
+            return Ok(());
+        }
+        let provider = entry.provider.ok_or_else(|| {
+            format!("`{name}` has no `provider`: `gemini` or `openai` (and all that is compatible)")
+        })?;
+        let mut spec = ModelSpec::new(name, provider);
+        spec.origin = Origin::Added;
+        entry.write_to(&mut spec);
+        self.models.push(spec);
+        Ok(())
+    }
+
+    fn rule(
+        &self,
+        at: &Positions<'_>,
+        rule: Option<&RawValue>,
+    ) -> Result<Option<String>, TableProblem> {
+        let Some(rule) = rule else {
+            return Ok(None);
+        };
+        let name: String = at.parse(rule.get())?;
+        if self.named(&name).is_some() {
+            return Ok(Some(name));
+        }
+        let reason = format!(
+            "there is no model `{}`: known are {}",
+            name.escape_debug(),
+            self.names()
+        );
+        Err(at.problem(rule.get(), reason))
+    }
+}
+
+/// Where the parts of a text stand in it.
+struct Positions<'t>(&'t str);
+
+impl Positions<'_> {
+    /// Reads a part of the text. Errors are told with their place in the whole.
+    fn parse<'p, T: Deserialize<'p>>(&self, part: &'p str) -> Result<T, TableProblem> {
+        serde_json::from_str(part).map_err(|error| {
+            // The error's own place counts from the part's beginning.
+            let lines = error.line().saturating_sub(1);
+            let line_start: usize = part.split_inclusive('\n').take(lines).map(str::len).sum();
+            let offset = line_start + error.column().saturating_sub(1);
+            let text = error.to_string();
+            let reason = text
+                .rsplit_once(" at line ")
+                .map_or(&*text, |(reason, _)| reason);
+            self.problem_at(self.offset(part) + offset, reason.to_owned())
+        })
+    }
+
+    fn problem(&self, part: &str, reason: String) -> TableProblem {
+        self.problem_at(self.offset(part), reason)
+    }
+
+    fn problem_at(&self, offset: usize, reason: String) -> TableProblem {
+        let before = &self.0.as_bytes()[..offset.min(self.0.len())];
+        let line_start = before
+            .iter()
+            .rposition(|byte| *byte == b'\n')
+            .map_or(0, |at| at + 1);
+        TableProblem {
+            line: memchr::memchr_iter(b'\n', before).count() + 1,
+            column: before.len() - line_start + 1,
+            reason,
+        }
+    }
+
+    /// Where `part` begins, which is a slice of the text.
+    fn offset(&self, part: &str) -> usize {
+        (part.as_ptr() as usize).saturating_sub(self.0.as_ptr() as usize)
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct File<'a> {
+    #[serde(borrow, default)]
+    models: Entries<'a>,
+    #[serde(borrow, default)]
+    selection_rules: Option<&'a RawValue>,
+}
+
+/// The entries of an object, in their order, none of them twice.
+#[derive(Default)]
+struct Entries<'a>(Vec<(String, &'a RawValue)>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Entries<'a> {
+    fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
+        struct Object;
+        impl<'de> Visitor<'de> for Object {
+            type Value = Entries<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object with an entry for each model")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Entries<'de>, A::Error> {
+                let mut entries = BTreeMap::new();
+                let mut names = Vec::new();
+                while let Some((name, entry)) = map.next_entry::<String, &'de RawValue>()? {
+                    if entries.insert(name.clone(), entry).is_some() {
+                        let name = name.escape_debug();
+                        return Err(A::Error::custom(format!("`{name}` is there twice")));
+                    }
+                    names.push((name, entry));
+                }
+                Ok(Entries(names))
+            }
+        }
+        input.deserialize_map(Object)
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Rules<'a> {
+    #[serde(borrow, default)]
+    default: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    by_task_type: ByTask<'a>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct ByTask<'a> {
+    #[serde(borrow, default)]
+    commit: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    repair: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    consistency: Option<&'a RawValue>,
+}
+
+/// A model's entry. What is left out stays as it is built in, or is not known.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Entry {
+    provider: Option<Provider>,
+    #[serde(default, deserialize_with = "checked")]
+    id: Option<Id>,
+    base_url: Option<BaseUrl>,
+    #[serde(default, deserialize_with = "said")]
+    key_file: Said<KeyFile>,
+    context_window: Option<std::num::NonZeroU64>,
+    max_output_tokens: Option<std::num::NonZeroU32>,
+    reasoning_effort: Option<ReasoningEffort>,
+    price: Option<PriceEntry>,
+}
+
+impl Entry {
+    fn write_to(self, spec: &mut ModelSpec) {
+        if let Some(id) = self.id {
+            spec.id = id.0;
+        }
+        if let Some(url) = self.base_url {
+            spec.base_url = Some(url.0);
+        }
+        match self.key_file {
+            Said::Nothing => {}
+            Said::None => spec.key_file = None,
+            Said::Some(file) => spec.key_file = Some(file.0),
+        }
+        spec.context_window = self.context_window.map(Into::into).or(spec.context_window);
+        spec.max_output_tokens = self
+            .max_output_tokens
+            .map(Into::into)
+            .or(spec.max_output_tokens);
+        spec.reasoning_effort = self.reasoning_effort.or(spec.reasoning_effort);
+        spec.price = self.price.map(Into::into).or(spec.price);
+    }
+}
+
+fn checked<'de, D: Deserializer<'de>, T: DeserializeOwned>(
+    input: D,
+) -> Result<Option<T>, D::Error> {
+    T::deserialize(input).map(Some)
+}
+
+/// What an entry says of a field: `null` is a model without, as opposed to nothing said.
+#[derive(Default)]
+enum Said<T> {
+    #[default]
+    Nothing,
+    None,
+    Some(T),
+}
+
+fn said<'de, D: Deserializer<'de>, T: Deserialize<'de>>(input: D) -> Result<Said<T>, D::Error> {
+    Ok(Option::deserialize(input)?.map_or(Said::None, Said::Some))
+}
+
+/// A vendor's name for a model. It becomes part of a URL.
+#[derive(Deserialize)]
+#[serde(try_from = "String")]
+struct Id(String);
+
+impl TryFrom<String> for Id {
+    type Error = String;
+
+    fn try_from(id: String) -> Result<Self, String> {
+        if is_name(&id) {
+            Ok(Self(id))
+        } else {
+            Err(format!(
+                "an id is made of letters, digits and `.:/_-`, which `{}` is not",
+                id.escape_debug()
+            ))
+        }
+    }
+}
+
+/// A server that a key may travel to.
+#[derive(Deserialize)]
+#[serde(try_from = "String")]
+struct BaseUrl(String);
+
+impl TryFrom<String> for BaseUrl {
+    type Error = String;
+
+    fn try_from(url: String) -> Result<Self, String> {
+        Endpoint::parse("baseUrl", &url).map_err(|problem| problem.to_string())?;
+        Ok(Self(url))
+    }
+}
+
+/// A file right in `agent-config`.
+#[derive(Deserialize)]
+#[serde(try_from = "String")]
+struct KeyFile(String);
+
+impl TryFrom<String> for KeyFile {
+    type Error = String;
+
+    fn try_from(file: String) -> Result<Self, String> {
+        let name = file.strip_prefix("agent-config/").unwrap_or(&file);
+        // The value is not shown: it may be the key itself.
+        let plain = is_name(name) && !name.contains(['/', ':']) && !name.starts_with('.');
+        if plain && name.len() <= 64 && !name.starts_with("sk-") && !name.starts_with("AIza") {
+            Ok(Self(name.to_owned()))
+        } else {
+            Err(
+                "`keyFile` is the plain name of a file in `agent-config`, like `my-key.txt`"
+                    .to_owned(),
+            )
+        }
+    }
+}
+
+fn is_name(name: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || ".:/_-".contains(c);
+    !name.is_empty() && name.len() <= 200 && name.chars().all(plain) && !name.contains("..")
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct PriceEntry {
+    input: Usd,
+    output: Usd,
+    cached_input: Option<Usd>,
+    long_prompt: Option<LongPromptEntry>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct LongPromptEntry {
+    above: u64,
+    input: Usd,
+    output: Usd,
+    cached_input: Option<Usd>,
+}
+
+impl From<PriceEntry> for Price {
+    fn from(entry: PriceEntry) -> Self {
+        Self {
+            input: entry.input,
+            cached_input: entry.cached_input.unwrap_or(entry.input),
+            output: entry.output,
+            long_prompt: entry.long_prompt.map(|long| LongPrompt {
+                above: long.above,
+                input: long.input,
+                cached_input: long.cached_input.unwrap_or(long.input),
+                output: long.output,
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problem(json: &str) -> String {
+        ModelTable::parse(json).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn without_rules_the_first_built_in_model_is_asked() {
+        let table = ModelTable::parse("{}").unwrap();
+        assert_eq!(table, ModelTable::built_in());
+        for task in [Task::Commit, Task::Repair, Task::Consistency] {
+            assert_eq!(table.chosen(task).name, "gemini-2.5-pro");
+        }
+        assert_eq!(table.key_files(), ["gemini-key.txt", "openai-key.txt"]);
+    }
+
+    #[test]
+    fn an_entry_adds_a_model_or_overrides_what_it_names_of_one() {
+        let table = ModelTable::parse(
+            r#"{"models": {
+                "local": {"provider": "openai", "id": "qwen:7b", "baseUrl": "http://127.0.0.1:8080/v1",
+                    "contextWindow": 8192, "maxOutputTokens": 2048, "reasoningEffort": "low", "price": {"input": 0, "output": 0}},
+                "gpt-5": {"id": "gpt-5.5", "keyFile": "agent-config/other.txt", "price": {"input": 2, "output": 8}}
+            }}"#,
+        )
+        .unwrap();
+        let local = table.named("local").unwrap();
+        assert_eq!(
+            (local.id.as_str(), local.key_file.as_deref()),
+            ("qwen:7b", None)
+        );
+        assert_eq!(local.context_window, Some(8192));
+        assert_eq!(local.origin, Origin::Added);
+        let gpt = table.named("gpt-5").unwrap();
+        assert_eq!(
+            (gpt.id.as_str(), gpt.key_file.as_deref()),
+            ("gpt-5.5", Some("other.txt"))
+        );
+        assert_eq!(gpt.context_window, Some(272_000));
+        assert!((gpt.price.unwrap().output.dollars() - 8.0).abs() < 1e-9);
+        assert_eq!(gpt.origin, Origin::Overridden);
+    }
+
+    #[test]
+    fn rules_say_who_is_asked_for_what() {
+        let rules = |rules: &str| {
+            let json = format!(
+                r#"{{"models": {{"a": {{"provider": "openai"}}, "b": {{"provider": "openai"}}}}, "selectionRules": {rules}}}"#
+            );
+            let table = ModelTable::parse(&json).unwrap();
+            [Task::Commit, Task::Repair, Task::Consistency]
+                .map(|task| table.chosen(task).name.clone())
+        };
+        let standard = "gemini-2.5-pro";
+        for (json, expected) in [
+            ("{}", [standard; 3]),
+            (r#"{"default": "a"}"#, ["a"; 3]),
+            (r#"{"byTaskType": {"commit": "a"}}"#, ["a", "a", standard]),
+            (
+                r#"{"default": "a", "byTaskType": {"repair": "b"}}"#,
+                ["a", "b", "a"],
+            ),
+            (
+                r#"{"default": "a", "byTaskType": {"consistency": "b"}}"#,
+                ["a", "a", "b"],
+            ),
+        ] {
+            assert_eq!(rules(json), expected, "{json}");
+        }
+    }
+
+    #[test]
+    fn a_mistake_is_told_with_its_place() {
+        for (json, expected) in [
+            ("", "line 1, column 1: EOF"),
+            (
+                "{\n  \"models\": [\n}",
+                "line 2, column 12: invalid type: sequence",
+            ),
+            (
+                "{\"modles\": {}}",
+                "line 1, column 9: unknown field `modles`",
+            ),
+            (
+                "{\"models\": {\n  \"x\": {\"provider\": \"openai\",\n    \"windw\": 1}}}",
+                "line 3, column 11: unknown field `windw`",
+            ),
+            (
+                "{\"models\": {\n  \"x\": {}}}",
+                "line 2, column 8: `x` has no `provider`",
+            ),
+            (
+                "{\"models\": {\"x\": {\"provider\": \"anthropic\"}}}",
+                "unknown variant `anthropic`",
+            ),
+            (
+                "{\"models\": {\"x\": {\"provider\": \"openai\", \"contextWindow\": 0}}}",
+                "expected a nonzero u64",
+            ),
+            (
+                "{\"models\": {\"x\": {\"provider\": \"openai\", \"price\": {\"input\": -1, \"output\": 1}}}}",
+                "an amount of dollars is a number from 0 on",
+            ),
+            (
+                "{\"models\": {\"x\": {\"provider\": \"openai\", \"baseUrl\": \"http://10.0.0.1/v1\"}}}",
+                "plain http is taken for loopback hosts only",
+            ),
+            (
+                "{\"models\": {\"x\": {\"provider\": \"openai\", \"baseUrl\": \"nowhere\"}}}",
+                "not a plain URL",
+            ),
+            (
+                "{\"models\": {\"x\": {\"provider\": \"openai\", \"id\": \"a?b\"}}}",
+                "which `a?b` is not",
+            ),
+            (
+                "{\"models\": {\"x\": {\"provider\": \"openai\", \"keyFile\": \"../key\"}}}",
+                "plain name of a file in `agent-config`",
+            ),
+            (
+                "{\"models\": {\"x\": {\"provider\": \"openai\"}, \"x\": {\"provider\": \"openai\"}}}",
+                "`x` is there twice",
+            ),
+            (
+                "{\"models\": {\"gpt-5\": {\"provider\": \"gemini\"}}}",
+                "built in with another provider",
+            ),
+            (
+                "{\"models\": {\" \": {\"provider\": \"gemini\"}}}",
+                "a model's name is made of",
+            ),
+            (
+                "{\"selectionRules\": {\n\"default\": \"gpt-6\"}}",
+                "line 2, column 12: there is no model `gpt-6`: known are gemini-2.5-pro, gpt-5",
+            ),
+            (
+                "{\"selectionRules\": {\n\"byTaskType\": {\"repair\": 5}}}",
+                "line 2, column 26: invalid type: integer",
+            ),
+            (
+                "{\"selectionRules\": {\"byTaskType\": {\"fix\": \"gpt-5\"}}}",
+                "unknown field `fix`",
+            ),
+        ] {
+            let problem = problem(json);
+            assert!(problem.contains(expected), "{json}\n{problem}");
+        }
+    }
+
+    #[test]
+    fn a_key_in_the_place_of_its_file_is_not_shown() {
+        let key = "sk-proj-0123456789";
+        let json =
+            format!(r#"{{"models": {{"x": {{"provider": "openai", "keyFile": "{key}"}}}}}}"#);
+        assert!(!problem(&json).contains(key));
+    }
+}

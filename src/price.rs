@@ -1,0 +1,258 @@
+//! What calls cost: prices by the token, and dollars. Pure data.
+//!
+//! Prices are the vendors' list prices, in US dollars for a million tokens, as they publish them.
+
+use std::fmt;
+use std::iter::Sum;
+use std::ops::Add;
+
+use serde::{Deserialize, Serialize, Serializer};
+
+use crate::record::Usage;
+
+/// Tokens that a price is for.
+const MILLION: f64 = 1e6;
+
+/// An amount of US dollars; never negative, never infinite.
+#[derive(Debug, Clone, Copy, Default, PartialEq, PartialOrd, Deserialize)]
+#[serde(try_from = "f64")]
+pub struct Usd(f64);
+
+/// A number is no amount of dollars.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("an amount of dollars is a number from 0 on")]
+pub struct NoAmount;
+
+impl Usd {
+    /// Nothing.
+    pub const ZERO: Self = Self(0.0);
+
+    /// The amount as a number.
+    #[must_use]
+    pub fn dollars(self) -> f64 {
+        self.0
+    }
+
+    /// What is left of it when `spent` is taken away.
+    #[must_use]
+    pub fn less(self, spent: Self) -> Self {
+        Self((self.0 - spent.0).max(0.0))
+    }
+}
+
+impl TryFrom<f64> for Usd {
+    type Error = NoAmount;
+
+    fn try_from(dollars: f64) -> Result<Self, NoAmount> {
+        if dollars.is_finite() && dollars >= 0.0 {
+            Ok(Self(dollars))
+        } else {
+            Err(NoAmount)
+        }
+    }
+}
+
+impl Add for Usd {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self(self.0 + other.0)
+    }
+}
+
+impl Sum for Usd {
+    fn sum<I: Iterator<Item = Self>>(amounts: I) -> Self {
+        amounts.fold(Self::ZERO, Add::add)
+    }
+}
+
+impl Serialize for Usd {
+    /// As a number, to the millionth of a dollar: about a token's price.
+    fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
+        out.serialize_f64((self.0 * MILLION).round() / MILLION)
+    }
+}
+
+impl fmt::Display for Usd {
+    /// To the cent; small amounts to two digits that are not 0.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let digits = match self.0 {
+            0.0 => 0,
+            dollars if dollars >= 0.1 => 2,
+            dollars if dollars >= 0.01 => 3,
+            dollars if dollars >= 0.001 => 4,
+            dollars if dollars >= 0.000_05 => 5,
+            _ => return f.pad("<$0.0001"),
+        };
+        f.pad(&format!("${:.digits$}", self.0))
+    }
+}
+
+/// What a model's tokens cost, in US dollars for a million.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Price {
+    /// The prompt's tokens.
+    pub input: Usd,
+    /// The prompt's tokens that come from the vendor's cache.
+    pub cached_input: Usd,
+    /// The answer's tokens, thoughts included.
+    pub output: Usd,
+    /// The prices of a call whose prompt is long, where they are others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub long_prompt: Option<LongPrompt>,
+}
+
+/// The prices of calls with long prompts, for all of their tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LongPrompt {
+    /// A prompt of more tokens than this is long.
+    pub above: u64,
+    /// The prompt's tokens.
+    pub input: Usd,
+    /// The prompt's tokens that come from the vendor's cache.
+    pub cached_input: Usd,
+    /// The answer's tokens, thoughts included.
+    pub output: Usd,
+}
+
+impl Price {
+    /// What a call costs that used so many tokens.
+    #[must_use]
+    pub fn of(&self, usage: Usage) -> Usd {
+        let (input, cached_input, output) = match self.long_prompt {
+            Some(long) if usage.input_tokens > long.above => {
+                (long.input, long.cached_input, long.output)
+            }
+            _ => (self.input, self.cached_input, self.output),
+        };
+        let cached = usage.cached_tokens.min(usage.input_tokens);
+        let answered = usage.output_tokens.saturating_add(usage.thought_tokens);
+        per_token(input, usage.input_tokens - cached)
+            + per_token(cached_input, cached)
+            + per_token(output, answered)
+    }
+
+    /// How many tokens of answer `money` pays for, behind a prompt of `input_tokens`.
+    #[must_use]
+    pub fn affordable_output(&self, money: Usd, input_tokens: u64) -> u64 {
+        let prompt = Usage {
+            input_tokens,
+            ..Usage::default()
+        };
+        let one = Usage {
+            output_tokens: 1,
+            ..prompt
+        };
+        let each = self.of(one).less(self.of(prompt)).0;
+        let left = money.0 - self.of(prompt).0;
+        if left < 0.0 {
+            return 0;
+        }
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a float that is too large becomes the largest integer; this one is not negative"
+        )]
+        if each > 0.0 {
+            (left / each) as u64
+        } else {
+            u64::MAX
+        }
+    }
+}
+
+fn per_token(price: Usd, tokens: u64) -> Usd {
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "2^52 tokens are more than anybody pays for"
+    )]
+    let tokens = tokens as f64;
+    Usd(price.0 * tokens / MILLION)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn usd(dollars: f64) -> Usd {
+        Usd::try_from(dollars).unwrap()
+    }
+
+    fn gemini() -> Price {
+        Price {
+            input: usd(1.25),
+            cached_input: usd(0.125),
+            output: usd(10.0),
+            long_prompt: Some(LongPrompt {
+                above: 200_000,
+                input: usd(2.5),
+                cached_input: usd(0.25),
+                output: usd(15.0),
+            }),
+        }
+    }
+
+    #[test]
+    fn a_call_costs_what_the_vendor_bills() {
+        let usage = |input_tokens, cached_tokens, thought_tokens, output_tokens| Usage {
+            input_tokens,
+            cached_tokens,
+            thought_tokens,
+            output_tokens,
+        };
+        for (usage, expected) in [
+            (usage(0, 0, 0, 0), 0.0),
+            (usage(100_000, 0, 0, 0), 0.125),
+            (usage(100_000, 100_000, 0, 0), 0.0125),
+            (usage(0, 0, 600, 400), 0.01),
+            (usage(200_000, 0, 0, 1000), 0.26),
+            (usage(200_001, 0, 0, 1000), 0.515_002_5),
+            (usage(10, 20, 0, 0), 0.000_001_25),
+        ] {
+            let cost = gemini().of(usage).dollars();
+            assert!((cost - expected).abs() < 1e-9, "{usage:?}: {cost}");
+        }
+    }
+
+    #[test]
+    fn an_answer_that_is_affordable_does_not_pass_the_money() {
+        for money in [0.0, 0.001, 0.125, 0.5, 100.0] {
+            for input_tokens in [0, 1000, 100_000, 300_000] {
+                let output_tokens = gemini().affordable_output(usd(money), input_tokens);
+                let cost = gemini().of(Usage {
+                    input_tokens,
+                    output_tokens,
+                    ..Usage::default()
+                });
+                assert!(output_tokens == 0 || cost.dollars() <= money + 1e-9);
+            }
+        }
+        let free = Price {
+            input: Usd::ZERO,
+            cached_input: Usd::ZERO,
+            output: Usd::ZERO,
+            long_prompt: None,
+        };
+        assert_eq!(free.affordable_output(Usd::ZERO, 5), u64::MAX);
+    }
+
+    #[test]
+    fn amounts_are_shown_to_the_digit_that_matters() {
+        for (dollars, expected) in [
+            (0.0, "$0"),
+            (12.345, "$12.35"),
+            (0.1, "$0.10"),
+            (0.0712, "$0.071"),
+            (0.005_12, "$0.0051"),
+            (0.000_51, "$0.00051"),
+            (0.000_001, "<$0.0001"),
+        ] {
+            assert_eq!(usd(dollars).to_string(), expected);
+        }
+        for nonsense in [-1.0, f64::NAN, f64::INFINITY] {
+            assert_eq!(Usd::try_from(nonsense), Err(NoAmount));
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! What a program reads on stdout: the record of a run at its end, or an event a line as it happens.
+//!
+//! The forms are documented by `fixtures/schema/result.schema.json` and `events.schema.json`, which
+//! tests hold them against. Fields and events may be added; a changed meaning raises [`SCHEMA`].
+
+use std::io::{self, Write as _};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use chrono::SecondsFormat;
+use serde_json::{Value, json};
+
+use super::Event;
+use crate::environment::Clock;
+use crate::record::{Attempt, EditsRecord, RunRecord, Seconds};
+use crate::secret::Redactor;
+
+/// The version of the events' meaning.
+pub const SCHEMA: u32 = 1;
+
+/// So many tokens of a streamed reply are told of by one event.
+const TOKENS_AN_EVENT: u64 = 500;
+
+/// Writes an event a line.
+pub struct JsonLines<'r> {
+    clock: &'r dyn Clock,
+    redactor: &'r Redactor,
+    /// The tokens that the latest event of a streamed reply told.
+    told: AtomicU64,
+}
+
+impl<'r> JsonLines<'r> {
+    /// Writes nothing that `redactor` knows as a key.
+    #[must_use]
+    pub fn new(clock: &'r dyn Clock, redactor: &'r Redactor) -> Self {
+        Self {
+            clock,
+            redactor,
+            told: AtomicU64::new(0),
+        }
+    }
+
+    /// Writes what happened.
+    pub fn event(&self, event: Event<'_>) {
+        if self.is_worth_telling(event) {
+            let (name, fields) = fields(event);
+            self.line(name, fields);
+        }
+    }
+
+    /// Writes how it all ended.
+    pub fn result(&self, result: &Value) {
+        self.line("result", json!({ "result": result }));
+    }
+
+    /// Of a streamed reply, only so much at a time.
+    fn is_worth_telling(&self, event: Event<'_>) -> bool {
+        let Event::Receiving {
+            output_tokens,
+            thought_tokens,
+            ..
+        } = event
+        else {
+            self.told.store(0, Ordering::Relaxed);
+            return true;
+        };
+        let tokens = output_tokens + thought_tokens;
+        let worth = tokens >= self.told.load(Ordering::Relaxed) + TOKENS_AN_EVENT;
+        if worth {
+            self.told.store(tokens, Ordering::Relaxed);
+        }
+        worth
+    }
+
+    fn line(&self, name: &str, mut fields: Value) {
+        let time = self
+            .clock
+            .now()
+            .to_rfc3339_opts(SecondsFormat::Millis, false);
+        let mut line = json!({"schema": SCHEMA, "event": name, "time": time});
+        if let (Some(line), Some(fields)) = (line.as_object_mut(), fields.as_object_mut()) {
+            line.append(fields);
+        }
+        print(self.redactor, &line.to_string());
+    }
+}
+
+/// Writes one document to stdout: a run's record, or what a command was asked for.
+pub fn document(redactor: &Redactor, document: &Value) {
+    print(redactor, &format!("{document:#}"));
+}
+
+/// A run's record as JSON.
+#[must_use]
+pub fn record(record: &RunRecord) -> Value {
+    // All of its keys are strings and all of its numbers finite, so that there is always a value.
+    serde_json::to_value(record).unwrap_or_default()
+}
+
+fn print(redactor: &Redactor, text: &str) {
+    // Whoever closed stdout does not want to know.
+    let _ = writeln!(io::stdout().lock(), "{}", redactor.text(text));
+}
+
+fn fields(event: Event<'_>) -> (&'static str, Value) {
+    match event {
+        Event::Started { log } => ("started", json!({ "log": log })),
+        Event::Asking {
+            attempt,
+            model,
+            prompt,
+            spent,
+        } => {
+            let tokens = prompt.map(|size| json!({"count": size.tokens, "exact": size.exact}));
+            let mut fields = attempt_fields(attempt);
+            fields["model"] = model.into();
+            fields["prompt_tokens"] = tokens.into();
+            fields["spent"] = json!(spent);
+            ("asking", fields)
+        }
+        Event::Receiving {
+            output_tokens,
+            thought_tokens,
+            spent,
+        } => (
+            "receiving",
+            json!({"output_tokens": output_tokens, "thought_tokens": thought_tokens, "spent": spent}),
+        ),
+        Event::Retrying {
+            next_try,
+            wait,
+            reason,
+        } => (
+            "retrying",
+            json!({"next_try": next_try, "wait": Seconds(wait), "reason": reason}),
+        ),
+        Event::Answered {
+            model,
+            usage,
+            cost,
+            took,
+        } => (
+            "answered",
+            json!({"model": model, "usage": usage, "cost": cost, "seconds": Seconds(took)}),
+        ),
+        Event::Applied(edits) => ("applied", edits_fields(edits)),
+        Event::PutBack(edits) => ("put-back", edits_fields(edits)),
+        Event::Uncontained { reason } => ("uncontained", json!({ "reason": reason })),
+        Event::Building => ("building", json!({})),
+        Event::Built {
+            status,
+            passed,
+            took,
+        } => (
+            "built",
+            json!({"status": status, "passed": passed, "seconds": Seconds(took)}),
+        ),
+        Event::Warning(text) => ("warning", json!({ "message": text })),
+        Event::Reviewed { warnings, stat, .. } => {
+            let file = |file: &crate::diff::FileStat| json!({"path": file.path, "added": file.added, "removed": file.removed});
+            let files: Vec<Value> = stat.files.iter().map(file).collect();
+            ("reviewed", json!({"warnings": warnings, "files": files}))
+        }
+    }
+}
+
+fn attempt_fields(attempt: Attempt) -> Value {
+    json!({"kind": attempt.kind(), "number": attempt.number()})
+}
+
+fn edits_fields(edits: &EditsRecord) -> Value {
+    json!({"written": edits.written, "removed": edits.removed})
+}

@@ -1,0 +1,193 @@
+//! The rolled-up code base: files behind lines `--- path ---`, as `codeRollup.sh` and the command
+//! `rollup` write it.
+//!
+//! Reads the project's files to compare, and changes nothing. A file may hold such lines itself: what a
+//! section is, is told by the file on the disk where it is still the same.
+
+use std::fs::{self, File};
+use std::io::{self, Read as _};
+use std::path::{Component, Path};
+
+/// How much of a file is compared at once.
+const CHUNK: usize = 64 << 10;
+
+/// A file in the rollup.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Section<'t> {
+    /// Its path.
+    pub path: &'t str,
+    /// What the rollup holds of it.
+    pub content: &'t str,
+    /// How that compares to the disk.
+    pub state: State,
+}
+
+/// How a rolled-up file compares to the one on the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// It is the same.
+    Same,
+    /// It is another.
+    Changed,
+    /// It is not there, or no file.
+    Gone,
+}
+
+/// The files in `rollup`, held against those below `root`. What stands before the first header belongs
+/// to none.
+#[must_use]
+pub fn sections<'t>(rollup: &'t str, root: &Path) -> Vec<Section<'t>> {
+    let mut sections = Vec::new();
+    let mut next = next_header(rollup, 0);
+    while let Some(header) = next {
+        let rest = &rollup[header.end..];
+        let (state, length) = if let Some(length) = compare(rest, root, header.path) {
+            (State::Same, length)
+        } else {
+            let next = next_header(rollup, header.end);
+            let length = next.map_or(rest.len(), |next| next.start - header.end);
+            let is_there = is_file(root, header.path);
+            (
+                if is_there {
+                    State::Changed
+                } else {
+                    State::Gone
+                },
+                length,
+            )
+        };
+        sections.push(Section {
+            path: header.path,
+            content: &rest[..length],
+            state,
+        });
+        next = next_header(rollup, header.end + length);
+    }
+    sections
+}
+
+/// The header of the file at `path`, as a line of its own.
+#[must_use]
+pub fn header(path: &str) -> String {
+    format!("--- {path} ---\n")
+}
+
+struct Header<'t> {
+    path: &'t str,
+    /// Where its line begins.
+    start: usize,
+    /// Where the file begins.
+    end: usize,
+}
+
+/// The first header from `from` on, where a line begins.
+fn next_header(text: &str, from: usize) -> Option<Header<'_>> {
+    let mut start = from;
+    for line in text[from..].split_inclusive('\n') {
+        let end = start + line.len();
+        let bare = line.trim_end_matches(['\n', '\r']);
+        let path = bare
+            .strip_prefix("--- ")
+            .and_then(|rest| rest.strip_suffix(" ---"));
+        if let Some(path) = path.filter(|path| !path.is_empty()) {
+            return Some(Header { path, start, end });
+        }
+        start = end;
+    }
+    None
+}
+
+/// How much of `rest` is the file at `path`, where it begins with that: its content, and the line end
+/// that is set behind a file which has none. What follows is the next header, or nothing.
+fn compare(rest: &str, root: &Path, path: &str) -> Option<usize> {
+    let length = same_bytes(rest.as_bytes(), root, path)?;
+    let behind = rest.get(length..)?;
+    let ends = |behind: &str| {
+        behind.is_empty() || next_header(behind, 0).is_some_and(|header| header.start == 0)
+    };
+    if ends(behind) {
+        return Some(length);
+    }
+    ends(behind.strip_prefix('\n')?).then_some(length + 1)
+}
+
+/// The length of the file on the disk, where `rest` begins with it.
+fn same_bytes(rest: &[u8], root: &Path, path: &str) -> Option<usize> {
+    if !is_file(root, path) {
+        return None;
+    }
+    let mut file = File::open(root.join(path)).ok()?;
+    let mut chunk = vec![0; CHUNK];
+    let mut length = 0;
+    loop {
+        match file.read(&mut chunk) {
+            Ok(0) => return Some(length),
+            Ok(amount) if rest[length..].starts_with(&chunk[..amount]) => length += amount,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            _ => return None,
+        }
+    }
+}
+
+/// Whether there is such a file below the root.
+fn is_file(root: &Path, path: &str) -> bool {
+    let is_name = |part| matches!(part, Component::Normal(_));
+    let found = fs::symlink_metadata(root.join(path));
+    Path::new(path).components().all(is_name) && found.is_ok_and(|found| found.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn described(rollup: &str, root: &Path) -> Vec<String> {
+        let sections = sections(rollup, root);
+        let one = |section: &Section<'_>| {
+            format!("{} {:?} {:?}", section.path, section.state, section.content)
+        };
+        sections.iter().map(one).collect()
+    }
+
+    #[test]
+    fn sections_are_compared_with_the_disk() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = |path: &str, content: &str| fs::write(dir.path().join(path), content).unwrap();
+        file("same", "a\n--- not a header ---\nb\n");
+        file("bare", "no line end");
+        file("changed", "new\n");
+        file("empty", "");
+        for (rollup, expected) in [
+            ("", &[][..]),
+            ("no headers at all\n", &[]),
+            (
+                "--- same ---\na\n--- not a header ---\nb\n--- bare ---\nno line end\n--- empty ---\n",
+                &[
+                    "same Same \"a\\n--- not a header ---\\nb\\n\"",
+                    "bare Same \"no line end\\n\"",
+                    "empty Same \"\"",
+                ],
+            ),
+            (
+                "preface\n--- bare ---\nno line end",
+                &["bare Same \"no line end\""],
+            ),
+            (
+                "--- changed ---\nold\n--- empty ---\n",
+                &["changed Changed \"old\\n\"", "empty Same \"\""],
+            ),
+            (
+                "--- changed ---\nnew\nmore\n",
+                &["changed Changed \"new\\nmore\\n\""],
+            ),
+            ("--- gone ---\nx\n", &["gone Gone \"x\\n\""]),
+            ("--- ../out ---\nx\n", &["../out Gone \"x\\n\""]),
+            (
+                "--- /etc/hostname ---\nx\n",
+                &["/etc/hostname Gone \"x\\n\""],
+            ),
+            ("--- same ---\r\na\r\n", &["same Changed \"a\\r\\n\""]),
+        ] {
+            assert_eq!(described(rollup, dir.path()), expected, "{rollup:?}");
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! What a reviewer reads first when a run has ended: the warnings, and the change in lines.
+
+use std::fs;
+
+use super::run::Run;
+use super::tree::RunTree;
+use super::{Context, Failure, Outcome, diff as diffs};
+use crate::diff::{self, Content, FileChange, FileStat, MAX_BYTES, Stat, State};
+use crate::error::Error;
+use crate::history::PastRun;
+use crate::record::{StatRecord, TreeState};
+use crate::report::Event;
+use crate::review;
+
+/// What a new file's mode is taken for.
+const NEW_MODE: u32 = 0o644;
+
+/// Tells what the run has changed, and what in it should be looked at first. `files` are those that the
+/// replies have written, with their latest content, or removed.
+pub fn review<'f>(
+    context: &Context<'_>,
+    run: &mut Run<'_>,
+    tree: &RunTree<'_>,
+    files: impl Iterator<Item = (&'f str, Option<&'f str>)>,
+) {
+    if run.record.tree != TreeState::Changed {
+        return;
+    }
+    let (changes, too_large) = changes(tree, files);
+    let told = run.record.warnings.len();
+    run.record.warnings.extend(review::warnings(&changes));
+    let mut stat = diff::stat(&changes);
+    stat.files.extend(too_large);
+    stat.files.sort_by(|a, b| a.path.cmp(&b.path));
+    run.record.stat = Some(totals(&stat));
+    context.reporter.event(Event::Reviewed {
+        warnings: &run.record.warnings,
+        told,
+        stat: &stat,
+    });
+}
+
+/// The whole change of a run, as a unified diff.
+///
+/// # Errors
+/// When the run's record of it cannot be read.
+pub fn whole_diff(context: &Context<'_>, outcome: &Outcome) -> Result<String, Failure> {
+    let log = outcome.log.as_deref().unwrap_or_default();
+    let name = log.rsplit('/').next().unwrap_or_default();
+    let run = PastRun::read(&context.project, name);
+    let changes = run.changes(&context.project).map_err(Error::from)?;
+    Ok(diffs::unified(&changes))
+}
+
+/// The changes that are compared line by line, and those that are too large for that.
+fn changes<'f>(
+    tree: &RunTree<'_>,
+    files: impl Iterator<Item = (&'f str, Option<&'f str>)>,
+) -> (Vec<FileChange>, Vec<FileStat>) {
+    let (mut changes, mut too_large) = (Vec::new(), Vec::new());
+    for (path, after) in files {
+        let kept = tree.kept(path);
+        let before_size = kept.as_ref().and_then(|(kept, _)| kept.metadata().ok());
+        let before_size = before_size.map_or(0, |found| found.len());
+        let after_size = after.map_or(0, str::len);
+        if before_size > MAX_BYTES as u64 || after_size > MAX_BYTES {
+            too_large.push(FileStat {
+                path: path.to_owned(),
+                added: 0,
+                removed: 0,
+                kind: Content::Binary {
+                    before: before_size,
+                    after: after_size as u64,
+                },
+            });
+            continue;
+        }
+        let before = kept.map(|(kept, mode)| State {
+            // What cannot be read shows as new; the record itself is elsewhere.
+            content: fs::read(kept).unwrap_or_default(),
+            mode,
+        });
+        let mode = before.as_ref().map_or(NEW_MODE, |before| before.mode);
+        let after = after.map(|after| State {
+            content: after.as_bytes().to_vec(),
+            mode,
+        });
+        if before != after {
+            changes.push(FileChange {
+                path: path.to_owned(),
+                before,
+                after,
+            });
+        }
+    }
+    (changes, too_large)
+}
+
+fn totals(stat: &Stat) -> StatRecord {
+    let mut totals = StatRecord {
+        files: stat.files.len() as u64,
+        ..StatRecord::default()
+    };
+    for file in &stat.files {
+        totals.added += file.added;
+        totals.removed += file.removed;
+    }
+    totals
+}

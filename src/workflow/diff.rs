@@ -1,0 +1,64 @@
+//! Shows what a run changed, from its own record. Changes nothing.
+
+use std::path::Path;
+
+use serde_json::json;
+
+use super::{Context, Failure, Outcome, undo};
+use crate::diff::{self, FileChange, Stat};
+use crate::error::Error;
+use crate::history::{self, PastRun};
+use crate::record::TreeState;
+
+/// How many columns a stat takes.
+const WIDTH: usize = 80;
+
+/// Shows the changes of `run`, or of the last run that changed anything; as a stat, if so.
+///
+/// # Errors
+/// When there is no such run, or its record cannot be read.
+pub fn diff(context: &Context<'_>, run: Option<&Path>, as_stat: bool) -> Result<Outcome, Failure> {
+    let project = &context.project;
+    let name = match run {
+        Some(run) => history::find(project, run).map_err(Error::from)?,
+        None => undo::last(context)?
+            .rsplit('/')
+            .next()
+            .unwrap_or_default()
+            .to_owned(),
+    };
+    let run = PastRun::read(project, &name);
+    let changes = run.changes(project).map_err(Error::from)?;
+    let stat = diff::stat(&changes);
+    let text = if as_stat {
+        stat.text(WIDTH)
+    } else {
+        unified(&changes)
+    };
+    let mut outcome = Outcome::shown(text, data(&run, &stat, &changes));
+    if changes.is_empty() {
+        outcome.summary = format!("{} changed nothing", run.relative());
+    }
+    let state = run.record.as_ref().map(|record| record.tree);
+    if state == Some(TreeState::PutBack) {
+        outcome.warnings.push(format!(
+            "the changes of {} were taken back at its end",
+            run.relative()
+        ));
+    }
+    Ok(outcome)
+}
+
+/// The changes as a unified diff; what is not UTF-8 in them is replaced.
+pub fn unified(changes: &[FileChange]) -> String {
+    let mut text = Vec::new();
+    // A vector takes all that is written.
+    let _ = diff::unified(changes, &mut text);
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+fn data(run: &PastRun, stat: &Stat, changes: &[FileChange]) -> serde_json::Value {
+    let file = |file: &diff::FileStat| json!({"path": file.path, "added": file.added, "removed": file.removed});
+    let files: Vec<_> = stat.files.iter().map(file).collect();
+    json!({"schema": 1, "run": run.relative(), "files": files, "diff": unified(changes)})
+}

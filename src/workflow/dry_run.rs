@@ -1,0 +1,147 @@
+//! The dry run: all that needs no model. Sends nothing, and writes nothing.
+
+use serde_json::{Value, json};
+
+use super::builds::BuildOptions;
+use super::ready::{self, Needs};
+use super::sending::{self, share};
+use super::{Context, Failure, ModelChoice, Outcome};
+use crate::estimate::{self, CostRange, Size};
+use crate::model::{ModelSpec, Task};
+use crate::prompt::Inputs;
+use crate::rollup;
+use crate::tokens::grouped;
+
+/// How many repairs a commit may have.
+const REPAIRS: u32 = 3;
+
+/// Looks whether a run could start, and tells what it would send and may cost. Without `build` it is
+/// about a consistency report.
+///
+/// # Errors
+/// When the project is not ready; the estimate is shown all the same, where there is one.
+pub fn dry_run(
+    context: &Context<'_>,
+    choice: &ModelChoice,
+    build: Option<BuildOptions>,
+) -> Result<Outcome, Failure> {
+    let task = if build.is_some() {
+        Task::Commit
+    } else {
+        Task::Consistency
+    };
+    let survey = ready::survey(context, choice, Needs { task, build })?;
+    let warnings = survey.warnings.clone();
+    let outcome = match (&survey.inputs, &survey.spec) {
+        (Some(inputs), Some(spec)) => {
+            let estimate = Estimate::new(context, task, inputs, spec);
+            Outcome::shown(estimate.text(), estimate.json(&warnings))
+        }
+        _ => Outcome::default(),
+    };
+    match survey.ready() {
+        Ok(_) => Ok(Outcome {
+            summary: "done: the project is ready; nothing was sent".to_owned(),
+            warnings,
+            ..outcome
+        }),
+        Err(problem) => Err(Failure {
+            text: outcome.text,
+            ..Failure::from(problem)
+        }),
+    }
+}
+
+/// What a run would send, and what that may cost.
+struct Estimate<'e> {
+    spec: &'e ModelSpec,
+    size: Size,
+    largest: Vec<(String, u64)>,
+    files: usize,
+    first: Option<CostRange>,
+    all: Option<CostRange>,
+}
+
+impl<'e> Estimate<'e> {
+    fn new(context: &Context<'_>, task: Task, inputs: &Inputs, spec: &'e ModelSpec) -> Self {
+        let size = Size::of(&sending::prompt(task, inputs), spec);
+        let sections = rollup::sections(&inputs.rollup, context.project.root());
+        let price = spec.price.as_ref();
+        // A report has no repairs.
+        let with_repairs = price.filter(|_| task == Task::Commit);
+        Self {
+            spec,
+            largest: sending::largest(&sections),
+            files: sections.len(),
+            first: price.map(|price| estimate::first_call(&size, spec, price)),
+            all: with_repairs.map(|price| estimate::with_repairs(&size, spec, price, REPAIRS)),
+            size,
+        }
+    }
+
+    fn text(&self) -> String {
+        let mut lines = Vec::new();
+        let mut line = |label: &str, text: String| lines.push(format!("{label:<9} {text}"));
+        line("model", self.spec.name.clone());
+        line(
+            "prompt",
+            match self.spec.context_window {
+                Some(window) => share(&self.size, window),
+                None => format!("{}; the model's window is not known", self.size.text()),
+            },
+        );
+        for (part, tokens) in &self.size.parts {
+            line("", format!("{:>9}  {part}", grouped(*tokens)));
+        }
+        for (at, (path, tokens)) in self.largest.iter().enumerate() {
+            let label = if at == 0 { "largest" } else { "" };
+            let path = path.escape_debug();
+            line(label, format!("{:>9}  {path}", grouped(*tokens)));
+        }
+        if self.files > self.largest.len() {
+            let more = self.files - self.largest.len();
+            line("", format!("           and {more} more files"));
+        }
+        match self.first {
+            None => line(
+                "cost",
+                "not known: the model's entry has no price".to_owned(),
+            ),
+            Some(first) => line("cost", format!("{} for the first call", range(first))),
+        }
+        if let Some(all) = self.all {
+            line("", format!("{} with {REPAIRS} repairs", range(all)));
+        }
+        lines.join("\n")
+    }
+
+    fn json(&self, warnings: &[String]) -> Value {
+        let parts = self.size.parts.iter();
+        let parts: Vec<Value> = parts
+            .map(|(part, tokens)| json!({"part": part, "tokens": tokens}))
+            .collect();
+        let files = self.largest.iter();
+        let files: Vec<Value> = files
+            .map(|(path, tokens)| json!({"path": path, "tokens": tokens}))
+            .collect();
+        let cost = |range: CostRange| json!({"least": range.least, "most": range.most});
+        json!({
+            "schema": 1,
+            "model": self.spec.name,
+            "prompt": {"tokens": self.size.tokens, "exact": self.size.exact, "parts": parts},
+            "context_window": self.spec.context_window,
+            "files": self.files,
+            "largest": files,
+            "cost": {"first": self.first.map(cost), "with_repairs": self.all.map(cost)},
+            "warnings": warnings,
+        })
+    }
+}
+
+fn range(CostRange { least, most }: CostRange) -> String {
+    match most {
+        Some(most) if most == least => least.to_string(),
+        Some(most) => format!("{least} to {most}"),
+        None => format!("from {least} on"),
+    }
+}

@@ -1,0 +1,188 @@
+//! Prepares a project for its first run. What exists is left as it is; to `.gitignore` the lines that it
+//! lacks are added.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+
+use super::{Context, Failure, Outcome, ready};
+use crate::gitignore::GITIGNORE;
+use crate::project::{EXAMPLE_QUERY, QUERY};
+
+/// The project could not be prepared.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write `{}`: {source}", .path.display())]
+pub struct InitError {
+    /// The file.
+    path: PathBuf,
+    /// The system's word.
+    source: io::Error,
+}
+
+const ROLLUP_SCRIPT: &str = "\
+#!/bin/sh
+# Writes agent-config/codeRollup.txt: the text files that git tracks.
+set -eu
+cd \"$(dirname \"$0\")\"
+exec code-commit rollup \"$@\"
+";
+
+/// What builds a project, by a file in its root.
+const BUILDS: [(&str, &str); 8] = [
+    ("Cargo.toml", "cargo build --all-targets\ncargo test"),
+    ("go.mod", "go vet ./...\ngo build ./...\ngo test ./..."),
+    ("pom.xml", "mvn --batch-mode verify"),
+    ("gradlew", "./gradlew build"),
+    ("package.json", "npm test"),
+    ("pyproject.toml", "python3 -m pytest"),
+    ("setup.py", "python3 -m pytest"),
+    ("Makefile", "make\nmake test"),
+];
+
+/// Where there is none of these files. What proves nothing must not pass.
+const UNKNOWN_BUILD: &str = "\
+echo \"build.sh: say here how this project is built and tested\" >&2
+exit 1";
+
+/// Prepares the project.
+///
+/// # Errors
+/// When another run has it, or a file cannot be written.
+pub fn init(context: &Context<'_>) -> Result<Outcome, Failure> {
+    let _lock = ready::take(context)?;
+    let root = context.project.root();
+    let (tool, build) = build_script(root);
+    let files = [
+        (QUERY, EXAMPLE_QUERY.to_owned()),
+        ("build.sh", build),
+        ("codeRollup.sh", ROLLUP_SCRIPT.to_owned()),
+    ];
+    let mut lines = vec![ignore(context)?];
+    for (path, content) in &files {
+        let is_new = write_new(&root.join(path), content)?;
+        lines.push((*path, if is_new { "written" } else { "left as it is" }));
+    }
+    let text: Vec<String> = lines
+        .iter()
+        .map(|(path, done)| format!("{done:>13}  {path}"))
+        .collect();
+    let done: Vec<_> = lines
+        .iter()
+        .map(|(path, done)| json!({"path": path, "done": done}))
+        .collect();
+    let next = next_steps(context, tool, root);
+    Ok(Outcome {
+        summary: "done: the project is prepared".to_owned(),
+        next: Some(next.join("\n")),
+        ..Outcome::shown(
+            text.join("\n"),
+            json!({"schema": 1, "files": done, "next": next}),
+        )
+    })
+}
+
+fn next_steps(context: &Context<'_>, tool: Option<&str>, root: &Path) -> Vec<String> {
+    let mut steps = Vec::new();
+    let keys = ["gemini-key.txt", "openai-key.txt"];
+    let has_key = keys.iter().any(|file| context.project.key(file).is_ok());
+    if !has_key && !context.project.config().join("models.json").is_file() {
+        steps.push("put an API key into agent-config/gemini-key.txt, or name a local model in agent-config/models.json".to_owned());
+    }
+    steps.push(match tool {
+        Some(tool) => {
+            format!("look at build.sh: it was made for {tool}, and must pass as the project is now")
+        }
+        None => "look at build.sh: it must pass as the project is now".to_owned(),
+    });
+    steps.push(format!("write what is to be done into {QUERY}"));
+    if !root.join(".git").exists() {
+        steps.push("git init && git add --all: what git tracks is rolled up".to_owned());
+    }
+    steps.push("code-commit rollup && code-commit --dry-run && code-commit".to_owned());
+    let numbered = steps.iter().enumerate();
+    numbered
+        .map(|(at, step)| format!("{}. {step}", at + 1))
+        .collect()
+}
+
+/// A `build.sh` for the project, and what it was made for.
+fn build_script(root: &Path) -> (Option<&'static str>, String) {
+    let known = BUILDS.iter().find(|(file, _)| root.join(file).is_file());
+    let commands = known.map_or(UNKNOWN_BUILD, |(_, commands)| commands);
+    let script = format!(
+        "#!/bin/sh\n# Proves that the project is whole: exits with 0 only when it builds and its tests pass.\n\
+         set -eu\ncd \"$(dirname \"$0\")\"\n{commands}\n"
+    );
+    (known.map(|(file, _)| *file), script)
+}
+
+/// Sees that git ignores the folders with keys and logs, by lines at the end of `.gitignore`.
+fn ignore(context: &Context<'_>) -> Result<(&'static str, &'static str), InitError> {
+    let path = context.project.root().join(GITIGNORE);
+    let failed = |source| InitError {
+        path: GITIGNORE.into(),
+        source,
+    };
+    let before = match fs::read(&path) {
+        Ok(content) => Some(content),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => return Err(failed(error)),
+    };
+    let text = String::from_utf8_lossy(before.as_deref().unwrap_or_default()).into_owned();
+    let has = |folder: &str| {
+        text.lines()
+            .any(|line| line.trim().trim_matches('/') == folder)
+    };
+    let mut added = String::new();
+    if context.project.check_gitignore().is_err() {
+        added.push_str("/agent-config\n");
+    }
+    if !has("logs") {
+        added.push_str("/logs\n");
+    }
+    if added.is_empty() {
+        return Ok((GITIGNORE, "left as it is"));
+    }
+    let line_end = if text.is_empty() || text.ends_with('\n') {
+        ""
+    } else {
+        "\n"
+    };
+    let append = || {
+        let mut file = OpenOptions::new().append(true).create(true).open(&path)?;
+        file.write_all(format!("{line_end}{added}").as_bytes())
+    };
+    append().map_err(failed)?;
+    Ok((
+        GITIGNORE,
+        if before.is_some() {
+            "lines added"
+        } else {
+            "written"
+        },
+    ))
+}
+
+/// Writes a file that is not there yet; says whether it was not.
+fn write_new(path: &Path, content: &str) -> Result<bool, InitError> {
+    let write = || {
+        fs::create_dir_all(path.parent().unwrap_or(path))?;
+        let mut file = match File::create_new(path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
+            Err(error) => return Err(error),
+        };
+        file.write_all(content.as_bytes())?;
+        if content.starts_with("#!") {
+            file.set_permissions(fs::Permissions::from_mode(0o755))?;
+        }
+        Ok(true)
+    };
+    write().map_err(|source| InitError {
+        path: path.to_owned(),
+        source,
+    })
+}

@@ -1,0 +1,172 @@
+//! The models that can be asked: reads their table, and lists it.
+
+use serde_json::{Value, json};
+
+use super::ready::NotReady;
+use super::{Context, Failure, Outcome, ready};
+use crate::columns::{
+    self,
+    Align::{Left, Right},
+};
+use crate::model::{ModelSpec, ModelTable, Origin, Provider, TableProblem, Task};
+use crate::price::{Price, Usd};
+use crate::project::{Project, ProjectProblem};
+use crate::tokens::grouped;
+
+/// The table of models in `agent-config/models.json` cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ModelsProblem {
+    /// It cannot be read.
+    #[error("{0}")]
+    Unreadable(String),
+    /// There is a mistake in it.
+    #[error("`agent-config/models.json` is not as it must be: {0}")]
+    Mistake(#[from] TableProblem),
+}
+
+impl ModelsProblem {
+    /// What the user can do about it.
+    #[must_use]
+    pub fn hint(&self) -> String {
+        match self {
+            Self::Unreadable(_) => "make it a readable file of UTF-8, or remove it".to_owned(),
+            Self::Mistake(_) => {
+                "mend it there, or remove the file; README shows what it looks like".to_owned()
+            }
+        }
+    }
+}
+
+/// The table of models of a project.
+///
+/// # Errors
+/// When its file is there and cannot be used.
+pub fn table(project: &Project) -> Result<ModelTable, ModelsProblem> {
+    match project.models() {
+        Ok(json) => Ok(ModelTable::parse(&json)?),
+        Err(ProjectProblem::Missing(_)) => Ok(ModelTable::built_in()),
+        Err(problem) => Err(ModelsProblem::Unreadable(problem.to_string())),
+    }
+}
+
+/// Lists the models.
+///
+/// # Errors
+/// When their table cannot be used.
+pub fn models(context: &Context<'_>) -> Result<Outcome, Failure> {
+    let table = context.models.as_ref().map_err(|problem| NotReady {
+        problems: vec![problem.clone().into()],
+    })?;
+    let rows: Vec<Row<'_>> = table
+        .models()
+        .iter()
+        .map(|spec| Row::of(context, spec))
+        .collect();
+    let json: Vec<Value> = rows.iter().map(|row| row.json(table)).collect();
+    Ok(Outcome::shown(
+        text(&rows, table),
+        json!({"schema": 1, "models": json}),
+    ))
+}
+
+/// What each model is asked for where the command line names none.
+const TASKS: [(Task, &str); 3] = [
+    (Task::Commit, "commit"),
+    (Task::Repair, "repair"),
+    (Task::Consistency, "consistency"),
+];
+
+/// A model, as the list shows it.
+struct Row<'m> {
+    spec: &'m ModelSpec,
+    /// What it needs to be asked.
+    missing: Vec<String>,
+}
+
+impl<'m> Row<'m> {
+    fn of(context: &Context<'_>, spec: &'m ModelSpec) -> Self {
+        let key = spec
+            .key_file
+            .as_deref()
+            .map(|file| context.project.key(file));
+        let key = key.and_then(Result::err).map(|problem| problem.to_string());
+        let route = ready::route(context, spec)
+            .err()
+            .map(|problem| problem.to_string());
+        Self {
+            spec,
+            missing: key.into_iter().chain(route).collect(),
+        }
+    }
+
+    fn tasks(&self, table: &ModelTable) -> Vec<&'static str> {
+        let chosen = TASKS
+            .iter()
+            .filter(|(task, _)| table.chosen(*task).name == self.spec.name);
+        chosen.map(|(_, name)| *name).collect()
+    }
+
+    fn cells(&self) -> [String; 6] {
+        let tokens = |tokens: Option<u64>| tokens.map_or("?".to_owned(), grouped);
+        let price = |of: fn(&Price) -> Usd| {
+            let price = self.spec.price.as_ref();
+            price.map_or("?".to_owned(), |price| of(price).to_string())
+        };
+        [
+            self.spec.name.clone(),
+            match self.spec.provider {
+                Provider::Gemini => "gemini".to_owned(),
+                Provider::OpenAi => "openai".to_owned(),
+            },
+            tokens(self.spec.context_window),
+            tokens(self.spec.max_output_tokens.map(u64::from)),
+            price(|price| price.input),
+            price(|price| price.output),
+        ]
+    }
+
+    fn json(&self, table: &ModelTable) -> Value {
+        let spec = self.spec;
+        json!({
+            "name": spec.name,
+            "provider": spec.provider,
+            "id": spec.id,
+            "baseUrl": spec.base_url,
+            "keyFile": spec.key_file,
+            "contextWindow": spec.context_window,
+            "maxOutputTokens": spec.max_output_tokens,
+            "reasoningEffort": spec.reasoning_effort,
+            "price": spec.price,
+            "origin": spec.origin,
+            "tasks": self.tasks(table),
+            "missing": self.missing,
+        })
+    }
+}
+
+const HEAD: [&str; 6] = ["model", "provider", "window", "answer", "$/M in", "$/M out"];
+
+fn text(rows: &[Row<'_>], table: &ModelTable) -> String {
+    let mut lines = vec![HEAD.map(str::to_owned).to_vec()];
+    lines.extend(rows.iter().map(|row| row.cells().to_vec()));
+    let mut lines = columns::aligned(&lines, &[Left, Left, Right, Right, Right, Right]).into_iter();
+    let mut text = lines.next().unwrap_or_default();
+    for (row, line) in rows.iter().zip(lines) {
+        let tasks = row.tasks(table).join(", ");
+        let tasks = if tasks.is_empty() {
+            tasks
+        } else {
+            format!("  for {tasks}")
+        };
+        text.push_str(&format!("\n{line}{tasks}"));
+        for missing in &row.missing {
+            text.push_str(&format!("\n    {missing}"));
+        }
+        let changed = match row.spec.origin {
+            Origin::BuiltIn | Origin::Added => continue,
+            Origin::Overridden => "built in, changed by `agent-config/models.json`",
+        };
+        text.push_str(&format!("\n    {changed}"));
+    }
+    text
+}

@@ -1,0 +1,345 @@
+//! Rolls the code base up: what git tracks, as one text. Writes `agent-config/codeRollup.txt` alone.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{self, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Component, Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+
+use super::{Context, Failure, Outcome, ready};
+use crate::atomic_file;
+use crate::columns::{self, Align};
+use crate::credentials;
+use crate::project::{CONFIG, ROLLUP};
+use crate::rollup::header;
+use crate::run_files::LOGS;
+use crate::tokens::{self, grouped};
+
+/// How many files the table names.
+const NAMED: usize = 30;
+/// The names of files that tools write to pin dependencies, and nobody reads.
+const LOCK_FILES: [&str; 19] = [
+    "Cargo.lock",
+    "package-lock.json",
+    "npm-shrinkwrap.json",
+    "yarn.lock",
+    "pnpm-lock.yaml",
+    "bun.lock",
+    "bun.lockb",
+    "deno.lock",
+    "poetry.lock",
+    "pdm.lock",
+    "uv.lock",
+    "Pipfile.lock",
+    "Gemfile.lock",
+    "composer.lock",
+    "go.sum",
+    "mix.lock",
+    "flake.lock",
+    "pubspec.lock",
+    "Package.resolved",
+];
+
+/// What is to be rolled up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RollupOptions {
+    /// Lock files too.
+    pub all: bool,
+    /// These files, and those below these directories, alone; all, where none is named.
+    pub paths: Vec<PathBuf>,
+    /// How many tokens the rollup should have at most.
+    pub budget: Option<u64>,
+}
+
+/// Why nothing was rolled up.
+#[derive(Debug, thiserror::Error)]
+pub enum RollupError {
+    /// There is no git, or it will not list files.
+    #[error("git does not list the project's files: {reason}")]
+    Git {
+        /// What it said.
+        reason: String,
+    },
+    /// A path that was named leads out of the project, or git tracks nothing there.
+    #[error("`{}` names nothing that git tracks", .0.display())]
+    NoSuchPath(PathBuf),
+    /// A file cannot be read.
+    #[error("cannot read `{path}`: {source}")]
+    Unreadable {
+        /// The file, relative to the root.
+        path: String,
+        /// The system's word.
+        source: io::Error,
+    },
+    /// The rollup cannot be written.
+    #[error("cannot write `{ROLLUP}`: {0}")]
+    Unwritable(io::Error),
+}
+
+/// A file that is rolled up.
+struct Rolled {
+    path: String,
+    content: String,
+    tokens: u64,
+}
+
+/// A file that is left out, and why.
+type LeftOut = (String, &'static str);
+
+/// Rolls the project up.
+///
+/// # Errors
+/// When git does not list its files, or one cannot be read, or the rollup not be written.
+pub fn rollup(context: &Context<'_>, options: &RollupOptions) -> Result<Outcome, Failure> {
+    let _lock = ready::take(context)?;
+    let root = context.project.root();
+    let paths = chosen(tracked(context)?, &options.paths)?;
+    let (mut files, left_out) = read(root, paths, options.all)?;
+    let texts: Vec<&str> = files.iter().map(|file| file.content.as_str()).collect();
+    let counts = tokens::count_each(&texts);
+    for (file, tokens) in files.iter_mut().zip(counts) {
+        file.tokens = tokens;
+    }
+    write(context, &files).map_err(RollupError::Unwritable)?;
+    let total = files.iter().map(|file| file.tokens).sum();
+    let excess = options.budget.filter(|budget| total > *budget);
+    let proposal = excess.map(|budget| leave_out(&files, total - budget));
+    let mut text = table(&files, total);
+    if let (Some(budget), Some(proposal)) = (excess, &proposal) {
+        text.push_str(&advice(budget, total, proposal));
+    }
+    let data = data(&files, &left_out, total, proposal.as_deref());
+    let summary = format!(
+        "done: {ROLLUP} has {} files, about {} tokens; {} left out",
+        files.len(),
+        grouped(total),
+        left_out_text(&left_out)
+    );
+    Ok(Outcome {
+        summary,
+        ..Outcome::shown(text, data)
+    })
+}
+
+/// The paths that git tracks, sorted by their bytes.
+fn tracked(context: &Context<'_>) -> Result<Vec<String>, RollupError> {
+    let mut git = Command::new("git");
+    git.args(["ls-files", "-z", "--cached"])
+        .current_dir(context.project.root())
+        .stdin(Stdio::null());
+    // Set in hooks: they would make git list another repository.
+    for variable in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"] {
+        git.env_remove(variable);
+    }
+    let failed = |reason: String| RollupError::Git { reason };
+    let output = git.output().map_err(|error| failed(error.to_string()))?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        return Err(failed(said.lines().next().unwrap_or_default().to_owned()));
+    }
+    let names = output
+        .stdout
+        .split(|byte| *byte == 0)
+        .filter(|name| !name.is_empty());
+    let mut paths: Vec<String> = names
+        .map(|name| OsStr::from_bytes(name).to_string_lossy().into_owned())
+        .collect();
+    paths.sort();
+    // A file with conflicts is listed once for each side.
+    paths.dedup();
+    Ok(paths)
+}
+
+/// Those of the tracked files that were named.
+fn chosen(tracked: Vec<String>, named: &[PathBuf]) -> Result<Vec<String>, RollupError> {
+    if named.is_empty() {
+        return Ok(tracked);
+    }
+    let named: Vec<(PathBuf, &PathBuf)> = named
+        .iter()
+        .map(|path| (path_clean::clean(path), path))
+        .collect();
+    let is_below =
+        |path: &str, named: &Path| named == Path::new(".") || Path::new(path).starts_with(named);
+    for (clean, path) in &named {
+        let is_plain = clean
+            .components()
+            .all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+        if !is_plain || !tracked.iter().any(|tracked| is_below(tracked, clean)) {
+            return Err(RollupError::NoSuchPath((*path).clone()));
+        }
+    }
+    let is_named = |path: &String| named.iter().any(|(clean, _)| is_below(path, clean));
+    Ok(tracked.into_iter().filter(is_named).collect())
+}
+
+/// Reads the files that are text, and says which are left out.
+fn read(
+    root: &Path,
+    paths: Vec<String>,
+    all: bool,
+) -> Result<(Vec<Rolled>, Vec<LeftOut>), RollupError> {
+    let (mut files, mut left_out) = (Vec::new(), Vec::new());
+    for path in paths {
+        if let Some(reason) = unwanted(root, &path, all) {
+            left_out.push((path, reason));
+            continue;
+        }
+        let content = match fs::read(root.join(&path)) {
+            Ok(content) => content,
+            Err(source) => return Err(RollupError::Unreadable { path, source }),
+        };
+        match String::from_utf8(content) {
+            Ok(content) if !content.contains('\0') => files.push(Rolled {
+                path,
+                content,
+                tokens: 0,
+            }),
+            _ => left_out.push((path, "binary")),
+        }
+    }
+    Ok((files, left_out))
+}
+
+/// Why a file is left out, whatever it holds.
+fn unwanted(root: &Path, path: &str, all: bool) -> Option<&'static str> {
+    let first = path.split('/').next().unwrap_or_default();
+    if [CONFIG, LOGS]
+        .iter()
+        .any(|own| first.eq_ignore_ascii_case(own))
+    {
+        return Some("protected");
+    }
+    if path.contains('\n') {
+        return Some("odd name");
+    }
+    match root.join(path).symlink_metadata() {
+        Ok(found) if found.is_symlink() => return Some("link"),
+        Ok(found) if !found.is_file() => return Some("no file"),
+        Err(_) => return Some("gone"),
+        Ok(_) => {}
+    }
+    let name = path.rsplit('/').next().unwrap_or_default();
+    if credentials::is_secret_file(name) {
+        return Some("secret");
+    }
+    (!all && LOCK_FILES.contains(&name)).then_some("lock file")
+}
+
+fn write(context: &Context<'_>, files: &[Rolled]) -> io::Result<()> {
+    fs::create_dir_all(context.project.config())?;
+    atomic_file::replace(&context.project.root().join(ROLLUP), |out| {
+        let mut out = io::BufWriter::new(out);
+        for file in files {
+            out.write_all(header(&file.path).as_bytes())?;
+            out.write_all(file.content.as_bytes())?;
+            // The next header begins a line, whatever the last byte of the file is.
+            if !file.content.is_empty() && !file.content.ends_with('\n') {
+                out.write_all(b"\n")?;
+            }
+        }
+        out.flush()
+    })
+}
+
+/// The files by their tokens, the largest first.
+fn by_size(files: &[Rolled]) -> Vec<&Rolled> {
+    let mut files: Vec<&Rolled> = files.iter().collect();
+    files.sort_by(|a, b| b.tokens.cmp(&a.tokens).then_with(|| a.path.cmp(&b.path)));
+    files
+}
+
+fn table(files: &[Rolled], total: u64) -> String {
+    let mut rows = vec![["tokens", "share", "file"].map(str::to_owned).to_vec()];
+    for file in by_size(files).into_iter().take(NAMED) {
+        let path = file.path.escape_debug().to_string();
+        rows.push(vec![
+            grouped(file.tokens),
+            percent(file.tokens, total),
+            path,
+        ]);
+    }
+    let mut lines = columns::aligned(&rows, &[Align::Right, Align::Right, Align::Left]);
+    if files.len() > NAMED {
+        lines.push(format!("and {} more files", files.len() - NAMED));
+    }
+    lines.join("\n")
+}
+
+fn percent(part: u64, total: u64) -> String {
+    let tenths = part.saturating_mul(1000) / total.max(1);
+    format!("{}.{} %", tenths / 10, tenths % 10)
+}
+
+/// The largest files that together have at least so many tokens: as few as can be.
+fn leave_out(files: &[Rolled], excess: u64) -> Vec<&Rolled> {
+    let mut saved = 0;
+    let mut proposal = Vec::new();
+    for file in by_size(files) {
+        if saved >= excess {
+            break;
+        }
+        saved += file.tokens;
+        proposal.push(file);
+    }
+    // The last one alone may be more than is needed: the smallest that is enough does.
+    if let Some(last) = proposal.pop() {
+        let needed = excess.saturating_sub(saved - last.tokens);
+        let enough = files.iter().filter(|file| {
+            file.tokens >= needed && !proposal.iter().any(|other| other.path == file.path)
+        });
+        proposal.push(enough.min_by_key(|file| file.tokens).unwrap_or(last));
+    }
+    proposal
+}
+
+fn advice(budget: u64, total: u64, proposal: &[&Rolled]) -> String {
+    let mut text = format!(
+        "\n{} tokens over the budget of {}; to meet it, leave out:",
+        grouped(total - budget),
+        grouped(budget)
+    );
+    for file in proposal.iter().take(NAMED) {
+        text.push_str(&format!(
+            "\n  {:>9}  {}",
+            grouped(file.tokens),
+            file.path.escape_debug()
+        ));
+    }
+    if proposal.len() > NAMED {
+        text.push_str(&format!("\n  and {} more", proposal.len() - NAMED));
+    }
+    text.push_str("\nname the paths to take: `code-commit rollup PATH…`");
+    text
+}
+
+fn left_out_text(left_out: &[LeftOut]) -> String {
+    if left_out.is_empty() {
+        return "nothing".to_owned();
+    }
+    let mut reasons: Vec<&str> = left_out.iter().map(|(_, reason)| *reason).collect();
+    reasons.sort_unstable();
+    reasons.dedup();
+    let count = |reason: &&str| left_out.iter().filter(|(_, other)| other == reason).count();
+    let counts = reasons
+        .iter()
+        .map(|reason| format!("{} {reason}", count(reason)));
+    counts.collect::<Vec<_>>().join(", ")
+}
+
+fn data(files: &[Rolled], left_out: &[LeftOut], total: u64, proposal: Option<&[&Rolled]>) -> Value {
+    let files: Vec<Value> = files
+        .iter()
+        .map(|file| json!({"path": file.path, "tokens": file.tokens}))
+        .collect();
+    let left_out: Vec<Value> = left_out
+        .iter()
+        .map(|(path, reason)| json!({"path": path, "reason": reason}))
+        .collect();
+    let proposal: Option<Vec<&str>> =
+        proposal.map(|files| files.iter().map(|file| file.path.as_str()).collect());
+    json!({"schema": 1, "tokens": total, "exact": false, "files": files, "left_out": left_out, "over_budget": proposal})
+}

@@ -1,0 +1,215 @@
+//! What is to be sent, looked at before it is: whether the code base is still the project's, whether
+//! the prompt fits into the model's window, and what the call may cost.
+
+use std::fmt;
+
+use super::{Context, ModelChoice};
+use crate::estimate::{self, Fit, Size};
+use crate::model::{ModelSpec, Task};
+use crate::price::Usd;
+use crate::prompt::{Inputs, Prompt};
+use crate::rollup::{self, Section, State};
+use crate::tokens;
+
+/// How many files are named.
+const NAMED: usize = 10;
+
+/// Why something is not sent.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum SendingProblem {
+    /// The rollup is not what is on the disk.
+    #[error("the code base in `agent-config/codeRollup.txt` is not that on the disk: {0}")]
+    Stale(Stale),
+    /// The prompt does not fit.
+    #[error("the prompt does not fit into the window of `{model}`: {}{}", share(.size, *.window), breakdown(.size, .largest))]
+    TooLarge {
+        /// The model.
+        model: String,
+        /// The model's window, in tokens.
+        window: u64,
+        /// The prompt's size.
+        size: Size,
+        /// The largest files.
+        largest: Vec<(String, u64)>,
+    },
+    /// The first call may cost too much.
+    #[error(
+        "the first call would pass `--max-cost` {limit}: the prompt has {}, which alone cost {least}, and the answer comes on top",
+        .size.text()
+    )]
+    TooExpensive {
+        /// What the run may cost.
+        limit: Usd,
+        /// What the prompt costs.
+        least: Usd,
+        /// Its size.
+        size: Size,
+    },
+    /// A limit in dollars for a model without a price.
+    #[error("`--max-cost` cannot be kept: the price of `{model}` is not known")]
+    NoPrice {
+        /// The model.
+        model: String,
+    },
+}
+
+impl SendingProblem {
+    /// What the user can do about it.
+    #[must_use]
+    pub fn hint(&self) -> String {
+        match self {
+            Self::Stale(_) => "roll up again, with `code-commit rollup` or `./codeRollup.sh`".into(),
+            Self::TooLarge { .. } => "leave files out of the rollup: `code-commit rollup --budget TOKENS` says which; \
+                or use a model with a larger window"
+                .into(),
+            Self::TooExpensive { .. } => {
+                "raise `--max-cost`, or leave files out of the rollup; `--dry-run` shows what costs how much"
+                    .into()
+            }
+            Self::NoPrice { model } => {
+                format!("give `{model}` a `price` in `agent-config/models.json`; a local one costs 0")
+            }
+        }
+    }
+}
+
+/// The files of the rollup that are not as they are on the disk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stale(Vec<(String, State)>);
+
+impl Stale {
+    /// `None` where all of them are the same.
+    fn of(sections: &[Section<'_>]) -> Option<Self> {
+        let stale = sections
+            .iter()
+            .filter(|section| section.state != State::Same);
+        let stale: Vec<_> = stale
+            .map(|section| (section.path.to_owned(), section.state))
+            .collect();
+        (!stale.is_empty()).then_some(Self(stale))
+    }
+}
+
+impl fmt::Display for Stale {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, (path, state)) in self.0.iter().take(NAMED).enumerate() {
+            let comma = if at > 0 { ", " } else { "" };
+            let what = if *state == State::Gone {
+                "is not there"
+            } else {
+                "has changed"
+            };
+            write!(f, "{comma}`{}` {what}", path.escape_debug())?;
+        }
+        match self.0.len().saturating_sub(NAMED) {
+            0 => Ok(()),
+            more => write!(f, ", and {more} more"),
+        }
+    }
+}
+
+/// Looks at what the first query is made of: what forbids to send it, and what is to be known of it.
+pub fn examine(
+    context: &Context<'_>,
+    choice: &ModelChoice,
+    task: Task,
+    inputs: &Inputs,
+    spec: &ModelSpec,
+) -> (Vec<SendingProblem>, Vec<String>) {
+    let (mut problems, mut warnings) = (Vec::new(), Vec::new());
+    let sections = rollup::sections(&inputs.rollup, context.project.root());
+    match Stale::of(&sections) {
+        Some(stale) if choice.require_fresh => problems.push(SendingProblem::Stale(stale)),
+        Some(stale) => warnings.push(format!("{}; roll up again", SendingProblem::Stale(stale))),
+        None => {}
+    }
+    let prompt = prompt(task, inputs);
+    let bytes: usize = prompt
+        .parts()
+        .iter()
+        .flat_map(|part| &part.pieces)
+        .map(|piece| piece.len())
+        .sum();
+    if choice.max_cost.is_none() && estimate::fits_in_any_case(bytes as u64, spec) {
+        return (problems, warnings);
+    }
+    let size = Size::of(&prompt, spec);
+    match size.fit(spec) {
+        Fit::Fits => {}
+        Fit::Doubtful { window } => warnings.push(format!(
+            "the prompt may not fit into the window of `{}`: {}",
+            spec.name,
+            share(&size, window)
+        )),
+        Fit::TooLarge { window } => problems.push(SendingProblem::TooLarge {
+            model: spec.name.clone(),
+            window,
+            largest: largest(&sections),
+            size: size.clone(),
+        }),
+    }
+    problems.extend(
+        choice
+            .max_cost
+            .and_then(|limit| too_expensive(limit, spec, size)),
+    );
+    (problems, warnings)
+}
+
+fn too_expensive(limit: Usd, spec: &ModelSpec, size: Size) -> Option<SendingProblem> {
+    let Some(price) = &spec.price else {
+        return Some(SendingProblem::NoPrice {
+            model: spec.name.clone(),
+        });
+    };
+    match estimate::affordable_answer(&size, spec, price, limit) {
+        Some(_) => None,
+        None => Some(SendingProblem::TooExpensive {
+            limit,
+            least: estimate::first_call(&size, spec, price).least,
+            size,
+        }),
+    }
+}
+
+/// The first query.
+pub fn prompt(task: Task, inputs: &Inputs) -> Prompt<'_> {
+    match task {
+        Task::Consistency => Prompt::consistency(inputs),
+        Task::Commit | Task::Repair => Prompt::initial(inputs),
+    }
+}
+
+/// The largest files of the rollup, and their tokens.
+pub fn largest(sections: &[Section<'_>]) -> Vec<(String, u64)> {
+    let files = sections
+        .iter()
+        .map(|section| (section.path, section.content));
+    let owned = |(path, tokens): (&str, u64)| (path.to_owned(), tokens);
+    estimate::largest(files).into_iter().map(owned).collect()
+}
+
+/// A prompt's share of a window.
+pub fn share(size: &Size, window: u64) -> String {
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "a share is shown to a tenth of a percent"
+    )]
+    let share = size.tokens as f64 * 100.0 / window as f64;
+    format!(
+        "{}, {share:.1} % of {}",
+        size.text(),
+        tokens::grouped(window)
+    )
+}
+
+fn breakdown(size: &Size, largest: &[(String, u64)]) -> String {
+    let line =
+        |(name, tokens): (&str, u64)| format!("\n    {:>11}  {name}", tokens::grouped(tokens));
+    let parts: String = size.parts.iter().copied().map(line).collect();
+    let files: String = largest
+        .iter()
+        .map(|(path, tokens)| line((&path.escape_debug().to_string(), *tokens)))
+        .collect();
+    format!("{parts}\n    the largest files of the code base:{files}")
+}

@@ -1,0 +1,243 @@
+//! A run's summary as Markdown, for whoever reads a CI job's page. Written wherever the user wants it.
+
+use std::io::Write as _;
+use std::path::Path;
+
+use super::{Context, Failure, Outcome};
+use crate::atomic_file;
+use crate::diff::{self, FileChange};
+use crate::history::PastRun;
+use crate::record::{Attempt, AttemptRecord, RunRecord, TreeState, Usage};
+use crate::report::Event;
+use crate::tokens::grouped;
+
+/// How many files a table has.
+const FILES: usize = 50;
+/// How many lines of a failed build are quoted.
+const QUOTED: usize = 40;
+
+/// Writes the summary of how the command has ended to `path`. Where that cannot be done, it is a warning:
+/// what was done is done.
+pub fn summarize(context: &Context<'_>, path: &Path, done: &Result<Outcome, Failure>) {
+    let text = match done {
+        Ok(outcome) => match &outcome.record {
+            Some(record) => of_run(context, record, outcome.log.as_deref()),
+            None => plain("done", &outcome.summary),
+        },
+        Err(failure) => match &failure.record {
+            Some(record) => of_run(context, record, failure.log.as_deref()),
+            None => plain(failure.error.exit().name(), &failure.error.to_string()),
+        },
+    };
+    let text = context.redactor.text(&text).into_owned();
+    let path = context.project.root().join(path);
+    let written = atomic_file::replace(&path, |file| file.write_all(text.as_bytes()));
+    if let Err(error) = written {
+        let warning = format!("cannot write the summary to `{}`: {error}", path.display());
+        context.reporter.event(Event::Warning(&warning));
+    }
+}
+
+fn plain(name: &str, text: &str) -> String {
+    format!("## code-commit: {}\n\n{}\n", escaped(name), fenced(text))
+}
+
+fn of_run(context: &Context<'_>, record: &RunRecord, log: Option<&str>) -> String {
+    let name = log
+        .and_then(|log| log.rsplit('/').next())
+        .unwrap_or_default();
+    let run = PastRun::read(&context.project, name);
+    let mut page = format!("## code-commit: {} {}\n\n", sign(record), record.exit.name);
+    page.push_str(&figures(record));
+    if let Some(error) = &record.error {
+        page.push_str(&format!("\n### Error\n\n{}\n", fenced(&error.message)));
+        if let Some(hint) = &error.hint {
+            page.push_str(&format!("\nHint: {}\n", escaped(hint)));
+        }
+    }
+    if !record.warnings.is_empty() {
+        page.push_str("\n### Warnings\n\n");
+        for warning in &record.warnings {
+            page.push_str(&format!("- {}\n", escaped(warning)));
+        }
+    }
+    let changes = run.changes(&context.project).unwrap_or_default();
+    if !changes.is_empty() {
+        page.push_str(&changed(&changes, record.tree));
+    }
+    page.push_str(&attempts(record));
+    if record.exit.code == 1 {
+        page.push_str(&last_build(context, &run));
+    }
+    page.push_str(&format!("\nThe whole record: `{}`\n", run.relative()));
+    page
+}
+
+fn sign(record: &RunRecord) -> &'static str {
+    if record.exit.code == 0 {
+        "\u{2705}"
+    } else {
+        "\u{274c}"
+    }
+}
+
+fn figures(record: &RunRecord) -> String {
+    let tokens = |of: fn(Usage) -> u64| {
+        record
+            .usage()
+            .map_or("?".to_owned(), |usage| grouped(of(usage)))
+    };
+    let cost = record
+        .cost
+        .map_or("not known".to_owned(), |cost| cost.to_string());
+    let model = record.model.as_deref().unwrap_or("none");
+    format!(
+        "| model | repairs | tokens in | tokens out | cost | seconds |\n|---|---|---|---|---|---|\n\
+         | {} | {} | {} | {} | {} | {:.1} |\n",
+        escaped(model),
+        record.repairs(),
+        tokens(|usage| usage.input_tokens),
+        tokens(|usage| usage.answered()),
+        cost,
+        record.seconds.0.as_secs_f64()
+    )
+}
+
+fn changed(changes: &[FileChange], tree: TreeState) -> String {
+    let stat = diff::stat(changes);
+    let (added, removed) = stat.files.iter().fold((0, 0), |(added, removed), file| {
+        (added + file.added, removed + file.removed)
+    });
+    let taken_back = if tree == TreeState::PutBack {
+        ", taken back"
+    } else {
+        ""
+    };
+    let mut text = format!(
+        "\n### {} files changed, +{added} −{removed}{taken_back}\n\n| file | + | − |\n|---|---:|---:|\n",
+        stat.files.len()
+    );
+    for file in stat.files.iter().take(FILES) {
+        text.push_str(&format!(
+            "| {} | {} | {} |\n",
+            code(&file.path),
+            file.added,
+            file.removed
+        ));
+    }
+    if stat.files.len() > FILES {
+        text.push_str(&format!("\nand {} more files\n", stat.files.len() - FILES));
+    }
+    text
+}
+
+fn attempts(record: &RunRecord) -> String {
+    if record.attempts.is_empty() {
+        return String::new();
+    }
+    let mut text = "\n### Attempts\n\n| attempt | model | seconds | finish | files | build |\n|---|---|---:|---|---:|---|\n".to_owned();
+    for attempt in &record.attempts {
+        text.push_str(&row(attempt));
+    }
+    text
+}
+
+fn row(attempt: &AttemptRecord) -> String {
+    let name = match attempt.attempt() {
+        Attempt::Initial => "first query".to_owned(),
+        Attempt::Repair(number) => format!("repair {number}"),
+        Attempt::Report => "report".to_owned(),
+    };
+    let files = attempt.edits.as_ref();
+    let files = files.map_or("–".to_owned(), |edits| {
+        (edits.written.len() + edits.removed.len()).to_string()
+    });
+    let build =
+        attempt
+            .build
+            .as_ref()
+            .map_or("–".to_owned(), |build| match (build.code, build.signal) {
+                (Some(0), _) => "passed".to_owned(),
+                (Some(code), _) => format!("exit code {code}"),
+                (None, Some(signal)) => format!("signal {signal}"),
+                (None, None) => "out of time".to_owned(),
+            });
+    format!(
+        "| {name} | {} | {:.1} | {} | {files} | {build} |\n",
+        escaped(attempt.model.as_deref().unwrap_or_default()),
+        attempt.seconds.0.as_secs_f64(),
+        escaped(attempt.finish.as_deref().unwrap_or("–")),
+    )
+}
+
+fn last_build(context: &Context<'_>, run: &PastRun) -> String {
+    let attempts = run.attempts(&context.project);
+    let Some((status, output)) = attempts
+        .iter()
+        .rev()
+        .find_map(|attempt| attempt.build.as_ref())
+    else {
+        return String::new();
+    };
+    let lines: Vec<&str> = output.lines().collect();
+    let from = lines.len().saturating_sub(QUOTED);
+    format!(
+        "\n### The last build: {}\n\n{}\n",
+        escaped(status),
+        fenced(&lines[from..].join("\n"))
+    )
+}
+
+/// Text that Markdown and HTML leave as it is, on one line.
+fn escaped(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '<' => line.push_str("&lt;"),
+            '>' => line.push_str("&gt;"),
+            '&' => line.push_str("&amp;"),
+            '\n' => line.push_str("<br>"),
+            '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '#' | '~' | '!' | '@' => {
+                line.push('\\');
+                line.push(c);
+            }
+            c if c.is_control() => line.push('\u{fffd}'),
+            c => line.push(c),
+        }
+    }
+    line
+}
+
+/// A path as code, in a table.
+fn code(path: &str) -> String {
+    format!("<code>{}</code>", escaped(path))
+}
+
+/// A text between fences that are longer than any in it.
+fn fenced(text: &str) -> String {
+    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+    let fence = "`".repeat(longest.max(2) + 1);
+    let text = text.replace(
+        |c: char| c.is_control() && c != '\n' && c != '\t',
+        "\u{fffd}",
+    );
+    format!("{fence}text\n{text}\n{fence}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_cannot_break_out_of_the_page() {
+        assert_eq!(
+            escaped("<b>|`x`\n[a](b)"),
+            "&lt;b&gt;\\|\\`x\\`<br>\\[a\\](b)"
+        );
+        assert_eq!(fenced("a"), "```text\na\n```");
+        assert_eq!(
+            fenced("````\nx\u{1b}[0m"),
+            "`````text\n````\nx\u{fffd}[0m\n`````"
+        );
+    }
+}

@@ -1,0 +1,175 @@
+//! What programs read: results and events, held against their schemas; completions and manual pages.
+
+use serde_json::Value;
+
+use crate::support::{Answer, Finished, ModelServer, TestProject, gemini};
+
+fn schema(name: &str) -> jsonschema::Validator {
+    let path = format!(
+        "{}/fixtures/schema/{name}.schema.json",
+        env!("CARGO_MANIFEST_DIR")
+    );
+    let schema: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    jsonschema::validator_for(&schema).unwrap()
+}
+
+#[track_caller]
+fn fits(validator: &jsonschema::Validator, value: &Value) {
+    let faults: Vec<String> = validator
+        .iter_errors(value)
+        .map(|fault| format!("{}: {fault}", fault.instance_path()))
+        .collect();
+    assert!(faults.is_empty(), "{faults:#?}\n{value:#}");
+}
+
+/// Runs that end in every way there is; each with its arguments.
+fn every_way_out() -> Vec<(&'static [&'static str], TestProject, i32)> {
+    let server = |texts: &[&str]| ModelServer::gemini(texts);
+    let write = "^^^a\nb\n^^^end\n";
+    vec![
+        (&[], TestProject::new().with(&server(&[write])), 0),
+        (
+            &[],
+            TestProject::new()
+                .with(&server(&[write, "x", "y", "z"]))
+                .build("exit 3"),
+            1,
+        ),
+        (
+            &["--on-failure", "revert"],
+            TestProject::new()
+                .with(&server(&[write; 4]))
+                .build("kill -9 $$"),
+            1,
+        ),
+        (&["--replay", "none"], TestProject::new(), 2),
+        (&[], TestProject::new().without("agent-config/query.txt"), 3),
+        (
+            &[],
+            TestProject::new().with(&ModelServer::start([Answer::error(400, &Value::Null)])),
+            4,
+        ),
+        (
+            &[],
+            TestProject::new().with(&server(&["^^^.git/x\ny\n^^^end\n"])),
+            5,
+        ),
+        (
+            &["--cc"],
+            TestProject::new().with(&server(&["# Report"])),
+            0,
+        ),
+        (&["undo"], TestProject::new(), 2),
+        (&["recover"], TestProject::new(), 0),
+    ]
+}
+
+fn stdout_lines(run: &Finished) -> Vec<Value> {
+    run.stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+#[test]
+fn json_is_one_result_on_every_way_out() {
+    let schema = schema("result");
+    for (arguments, project, code) in every_way_out() {
+        let arguments = [arguments, &["--output-format", "json"]].concat();
+        let run = project.run(&arguments).exits(code);
+        let printed: Value = serde_json::from_str(&run.stdout).unwrap();
+        if arguments[0] == "recover" {
+            continue;
+        }
+        fits(&schema, &printed);
+        assert_eq!(printed["exit"]["code"], code, "{arguments:?}");
+        if !run.folder.is_empty() {
+            assert_eq!(printed, run.result());
+        }
+    }
+}
+
+#[test]
+fn jsonl_is_an_event_a_line_and_the_result_last() {
+    let events = schema("events");
+    let mut seen = std::collections::BTreeSet::new();
+    for (arguments, project, code) in every_way_out() {
+        let arguments = [arguments, &["--output-format", "jsonl"]].concat();
+        let run = project.run(&arguments).exits(code);
+        let lines = stdout_lines(&run);
+        for line in &lines {
+            fits(&events, line);
+            seen.insert(line["event"].as_str().unwrap().to_owned());
+        }
+        assert_eq!(lines.last().unwrap()["event"], "result");
+    }
+    for event in [
+        "started", "asking", "answered", "applied", "building", "built", "put-back", "reviewed",
+        "warning", "result",
+    ] {
+        assert!(seen.contains(event), "{event} is missing in {seen:?}");
+    }
+}
+
+#[test]
+fn the_schema_refuses_what_it_does_not_describe() {
+    let result = schema("result");
+    let events = schema("events");
+    for wrong in [
+        serde_json::json!({}),
+        serde_json::json!({"schema": 2}),
+        serde_json::json!({"schema": 1, "event": "surprise", "time": "2026-11-22T00:00:00.000+00:00"}),
+    ] {
+        assert!(
+            !result.is_valid(&wrong) && !events.is_valid(&wrong),
+            "{wrong}"
+        );
+    }
+}
+
+#[test]
+fn a_retry_is_an_event() {
+    let busy = Answer::error(503, &serde_json::json!({"error": {"message": "busy"}}));
+    let server = ModelServer::start([busy, Answer::json(&gemini("Nothing."))]);
+    let run = TestProject::new()
+        .with(&server)
+        .run(&["--output-format", "jsonl"])
+        .exits(0);
+    let lines = stdout_lines(&run);
+    let retry = lines
+        .iter()
+        .find(|line| line["event"] == "retrying")
+        .unwrap();
+    fits(&schema("events"), retry);
+    assert_eq!(retry["next_try"], 2);
+}
+
+#[test]
+fn completions_know_every_command() {
+    let project = TestProject::new();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = project.run(&["completions", shell]).exits(0).stdout;
+        for part in ["rollup", "dry-run", "models"] {
+            assert!(script.contains(part), "{shell}: {part}");
+        }
+        assert!(!script.contains("inside-sandbox"));
+    }
+    project.run(&["completions", "tcsh"]).exits(2);
+}
+
+#[test]
+fn there_is_a_manual_page_for_the_program_and_each_command() {
+    let project = TestProject::new();
+    let whole = project.run(&["man"]).exits(0).stdout;
+    assert!(
+        whole.contains(".TH") && whole.contains("max\\-cost"),
+        "{whole}"
+    );
+    let rollup = project.run(&["man", "rollup"]).exits(0).stdout;
+    assert!(rollup.contains("budget"), "{rollup}");
+    project
+        .run(&["man", "surprise"])
+        .exits(2)
+        .says(&["there is no command `surprise`"]);
+    assert_eq!(project.runs().len(), 0);
+}

@@ -1,0 +1,229 @@
+//! What is told of runs that were: the list, the story, the diff, the summary.
+
+use std::process::Command;
+
+use crate::support::{ModelServer, TestProject};
+
+const FIRST: &str =
+    "Here.\n^^^src/main.rs\nfn main() { broken }\n^^^end\n^^^new.txt\none\ntwo\n^^^end\n";
+const REPAIR: &str = "^^^src/main.rs\nfn main() { mended() }\n^^^end\n";
+
+/// A project with a run that needed a repair.
+fn repaired() -> (TestProject, String) {
+    let server = ModelServer::gemini(&[FIRST, REPAIR]);
+    let project = TestProject::new()
+        .with(&server)
+        .build("if grep broken src/main.rs; then echo 'error: it is broken' >&2; exit 7; fi");
+    let run = project.run(&[]).exits(0);
+    let folder = run.folder.clone();
+    (project, folder)
+}
+
+#[test]
+fn a_run_ends_with_its_warnings_and_the_change_as_git_shows_it() {
+    let server = ModelServer::gemini(&[
+        "^^^build.rs\nfn main() {}\n^^^end\n^^^src/main.rs\n#[allow(dead_code)]\nfn main() {}\n^^^end\n",
+    ]);
+    let project = TestProject::new().with(&server);
+    let run = project.run(&[]).exits(0);
+    let end = run.stderr.split("passed").last().unwrap();
+    let (warnings, stat) = end.split_at(end.find(" build.rs ").unwrap());
+    assert!(
+        warnings.contains("warning:") && warnings.contains("`build.rs`"),
+        "{end}"
+    );
+    assert!(warnings.contains("allow"), "{end}");
+    assert!(
+        stat.contains(" src/main.rs | 1 +\n 2 files changed, 2 insertions(+)\n"),
+        "{end}"
+    );
+    assert_eq!(
+        run.result()["stat"],
+        serde_json::json!({"files": 2, "added": 2, "removed": 0})
+    );
+    assert!(!run.stdout.contains("files changed"));
+}
+
+#[test]
+fn the_list_has_a_line_for_each_run() {
+    let (project, folder) = repaired();
+    project.run(&["undo"]).exits(0);
+    let listed = project.run(&["log"]).exits(0).stdout;
+    let lines: Vec<&str> = listed.lines().collect();
+    assert_eq!(lines.len(), 3, "{listed}");
+    assert!(lines[0].starts_with("run "), "{listed}");
+    let words: Vec<&str> = lines[1].split_whitespace().collect();
+    assert_eq!(
+        words[..7],
+        [
+            folder.as_str(),
+            "commit",
+            "gemini-2.5-pro",
+            "done",
+            "1",
+            "200",
+            "100"
+        ]
+    );
+    assert_eq!(words[7], "$0.0012");
+    assert!(lines[2].contains("undo"), "{listed}");
+    let json: serde_json::Value = serde_json::from_str(
+        &project
+            .run(&["log", "--output-format", "json"])
+            .exits(0)
+            .stdout,
+    )
+    .unwrap();
+    assert_eq!(json["runs"][0]["result"]["exit"]["name"], "done");
+}
+
+#[test]
+fn a_story_tells_query_change_build_and_end() {
+    let (project, folder) = repaired();
+    let story = project.run(&["log", &folder]).exits(0).stdout;
+    let mut from = 0;
+    for part in [
+        folder.as_str(),
+        "asked gemini-2.5-pro for a change",
+        "The first query to gemini-2.5-pro, 100 tokens in, 50 out, $0.00061",
+        "new.txt     | 2 ++",
+        "src/main.rs | 2 +-",
+        "build.sh failed (exit code: 7)",
+        "error: it is broken",
+        "Repair 1 to gemini-2.5-pro",
+        "1 file changed, 1 insertion(+), 1 deletion(-)",
+        "build.sh passed (exit code: 0)",
+        "It ended as done after ",
+        "200 tokens in, 100 out, $0.0012.",
+    ] {
+        let found = story[from..].find(part);
+        from += found.unwrap_or_else(|| panic!("`{part}` is missing from byte {from} on\n{story}"));
+    }
+    project
+        .run(&["log", "none"])
+        .exits(2)
+        .says(&["there is no run at `none`"]);
+}
+
+#[test]
+fn a_run_that_was_killed_is_listed_and_told() {
+    let (project, folder) = repaired();
+    std::fs::remove_file(project.path(&format!("logs/{folder}/result.json"))).unwrap();
+    assert!(project.run(&["log"]).exits(0).stdout.contains("unfinished"));
+    let story = project.run(&["log", &folder]).exits(0).stdout;
+    assert!(
+        story.contains("has no record") && story.contains("Repair 1"),
+        "{story}"
+    );
+}
+
+#[test]
+fn the_diff_of_a_run_is_what_it_changed_whatever_came_later() {
+    let (project, folder) = repaired();
+    let diff = project.run(&["diff"]).exits(0).stdout;
+    assert!(
+        diff.contains("-fn main() {}\n+fn main() { mended() }\n"),
+        "{diff}"
+    );
+    assert!(!diff.contains("broken"), "{diff}");
+    // Applied to the project as it was, it gives the project as it became.
+    let elsewhere = tempfile::tempdir().unwrap();
+    std::fs::create_dir(elsewhere.path().join("src")).unwrap();
+    std::fs::write(elsewhere.path().join("src/main.rs"), "fn main() {}\n").unwrap();
+    std::fs::write(elsewhere.path().join("change.patch"), &diff).unwrap();
+    let applied = Command::new("git")
+        .args(["apply", "change.patch"])
+        .current_dir(elsewhere.path())
+        .status();
+    assert!(applied.unwrap().success());
+    for file in ["src/main.rs", "new.txt"] {
+        let applied = std::fs::read_to_string(elsewhere.path().join(file)).unwrap();
+        assert_eq!(applied, project.read(file));
+    }
+    // A week later the files are others.
+    let project = project
+        .file("src/main.rs", "fn main() { later() }\n")
+        .without("new.txt");
+    assert_eq!(project.run(&["diff", &folder]).exits(0).stdout, diff);
+    let stat = project.run(&["diff", &folder, "--stat"]).exits(0).stdout;
+    assert!(
+        stat.ends_with(" 2 files changed, 3 insertions(+), 1 deletion(-)\n"),
+        "{stat}"
+    );
+}
+
+#[test]
+fn the_diff_of_an_undo_is_the_way_back() {
+    let (project, _) = repaired();
+    let undone = project.run(&["undo"]).exits(0);
+    let diff = project.run(&["diff", &undone.folder]).exits(0).stdout;
+    assert!(
+        diff.contains("-fn main() { mended() }\n+fn main() {}\n"),
+        "{diff}"
+    );
+    assert!(diff.contains("deleted file mode"), "{diff}");
+}
+
+#[test]
+fn a_build_that_rewrites_what_the_reply_wrote_is_in_the_diff() {
+    let server = ModelServer::gemini(&["^^^a.txt\nreply\n^^^end\n"]);
+    let project = TestProject::new().with(&server).build("echo built > a.txt");
+    project.run(&[]).exits(0);
+    let diff = project.run(&["diff"]).exits(0).stdout;
+    assert!(diff.contains("+built\n"), "{diff}");
+}
+
+#[test]
+fn the_whole_diff_is_shown_at_the_end_where_it_is_asked_for() {
+    let server = ModelServer::gemini(&[REPAIR]);
+    let run = TestProject::new().with(&server).run(&["--diff"]).exits(0);
+    assert!(
+        run.stdout
+            .starts_with("diff --git a/src/main.rs b/src/main.rs\n"),
+        "{}",
+        run.stdout
+    );
+    assert!(
+        run.stdout.contains("\ndone: build.sh passed"),
+        "{}",
+        run.stdout
+    );
+}
+
+#[test]
+fn a_summary_is_written_on_every_way_out() {
+    let hostile = "^^^a_b.txt\n<script>\n^^^end\n";
+    for (reply, build, code, parts) in [
+        (
+            hostile,
+            "true",
+            0,
+            &["done", "<code>a\\_b.txt</code>", "| first query |"][..],
+        ),
+        (
+            hostile,
+            "echo '```<b>'; exit 1",
+            1,
+            &["build-failed", "### Error", "````text\n```<b>\n````"],
+        ),
+        (
+            "^^^../x\ny\n^^^end\n",
+            "true",
+            5,
+            &["reply-rejected", "### Error"],
+        ),
+    ] {
+        let server = ModelServer::gemini(&[reply, reply, reply, reply]);
+        let project = TestProject::new().with(&server).build(build);
+        project
+            .run(&["--summary-file", "logs/summary.md"])
+            .exits(code);
+        let summary = project.read("logs/summary.md");
+        for part in parts {
+            assert!(summary.contains(part), "`{part}` is missing\n{summary}");
+        }
+    }
+    let project = TestProject::new().without("agent-config/query.txt");
+    project.run(&["--summary-file", "summary.md"]).exits(3);
+    assert!(project.read("summary.md").contains("not-ready"));
+}

@@ -1,0 +1,169 @@
+//! The commands that prepare a run: `init` and `rollup`.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::support::{ModelServer, TestProject};
+
+fn git(project: &TestProject, arguments: &[&str]) {
+    let mut git = Command::new("git");
+    git.args(arguments)
+        .current_dir(project.path(""))
+        .env("GIT_CONFIG_GLOBAL", "/dev/null");
+    assert!(git.status().unwrap().success());
+}
+
+#[test]
+fn init_prepares_an_empty_project_and_a_second_time_changes_nothing() {
+    let project = TestProject::new()
+        .without(".gitignore")
+        .without("build.sh")
+        .without("agent-config/query.txt")
+        .file("Cargo.toml", "[package]\n");
+    let run = project.run(&["init"]).exits(0);
+    assert_eq!(project.read(".gitignore"), "/agent-config\n/logs\n");
+    assert!(project.read("build.sh").contains("cargo test"));
+    assert!(project.read("codeRollup.sh").contains("code-commit rollup"));
+    assert!(
+        project
+            .read("agent-config/query.txt")
+            .contains("what is to be done")
+    );
+    assert!(
+        run.stdout.contains("build.sh: it was made for Cargo.toml"),
+        "{}",
+        run.stdout
+    );
+    // Nobody means the example.
+    project
+        .run(&["--dry-run"])
+        .exits(3)
+        .says(&["is still the example"]);
+    let before = project.tree();
+    let again = project.run(&["init"]).exits(0).stdout;
+    assert_eq!(again.matches("left as it is").count(), 4, "{again}");
+    assert_eq!(project.tree(), before);
+}
+
+#[test]
+fn init_leaves_what_exists_and_adds_the_missing_lines_alone() {
+    let project = TestProject::new()
+        .file(".gitignore", "target")
+        .file("codeRollup.sh", "mine");
+    let before = project.tree();
+    project.run(&["init"]).exits(0);
+    assert_eq!(project.read(".gitignore"), "target\n/agent-config\n/logs\n");
+    for (path, content) in before.iter().filter(|(path, _)| *path != ".gitignore") {
+        assert_eq!(project.tree().get(path), Some(content), "{path}");
+    }
+}
+
+#[test]
+fn a_build_of_nothing_known_does_not_pass() {
+    let project = TestProject::new().without("build.sh");
+    project.run(&["init"]).exits(0);
+    let build = Command::new(project.path("build.sh")).output().unwrap();
+    assert!(!build.status.success());
+}
+
+#[test]
+fn rollup_takes_what_git_tracks_and_leaves_out_what_nobody_should_send() {
+    let project = TestProject::new()
+        .file("b.txt", "no line end")
+        .file("empty", "")
+        .file("Cargo.lock", "lock\n")
+        .file("binary", b"a\0b")
+        .file("latin", b"caf\xe9\n")
+        .file(".env", "SECRET=1\n")
+        .file("key.pem", "x\n")
+        .file("untracked", "x\n");
+    git(&project, &["init", "-q"]);
+    git(
+        &project,
+        &[
+            "add",
+            "-f",
+            ".gitignore",
+            "src",
+            "b.txt",
+            "empty",
+            "Cargo.lock",
+            "binary",
+            "latin",
+            ".env",
+            "key.pem",
+            "agent-config/query.txt",
+            "build.sh",
+        ],
+    );
+    let run = project.run(&["rollup"]).exits(0);
+    let expected = "--- .gitignore ---\n/agent-config\n/logs\n/target\n--- b.txt ---\nno line end\n\
+        --- build.sh ---\n#!/bin/sh\necho built\n--- empty ---\n--- src/main.rs ---\nfn main() {}\n";
+    assert_eq!(project.read("agent-config/codeRollup.txt"), expected);
+    assert!(run.stdout.contains("5 files, about "), "{}", run.stdout);
+    assert!(
+        run.stdout
+            .contains("2 binary, 1 lock file, 1 protected, 2 secret left out"),
+        "{}",
+        run.stdout
+    );
+    // It is fresh, and a run says nothing about it.
+    let server = ModelServer::gemini(&["Nothing."]);
+    let project = project.with(&server);
+    project.run(&["--require-fresh"]).exits(0);
+    assert_eq!(project.run(&["rollup"]).exits(0).stdout, run.stdout);
+    project
+        .run(&["rollup", "--all", "Cargo.lock", "src"])
+        .exits(0);
+    let expected = "--- Cargo.lock ---\nlock\n--- src/main.rs ---\nfn main() {}\n";
+    assert_eq!(project.read("agent-config/codeRollup.txt"), expected);
+    for wrong in ["nowhere", "../x", "untracked", "/etc"] {
+        project
+            .run(&["rollup", wrong])
+            .exits(2)
+            .says(&[&format!("`{wrong}` names nothing that git tracks")]);
+    }
+}
+
+#[test]
+fn over_the_budget_it_is_told_what_to_leave_out() {
+    let project = TestProject::new()
+        .file("big.txt", "word ".repeat(1000))
+        .file("medium.txt", "word ".repeat(300))
+        .file("small.txt", "word\n");
+    git(&project, &["init", "-q"]);
+    git(&project, &["add", "big.txt", "medium.txt", "small.txt"]);
+    let out = |budget: &str| {
+        let run = project
+            .run(&["rollup", "--budget", budget, "--output-format", "json"])
+            .exits(0);
+        let json: Value = serde_json::from_str(&run.stdout).unwrap();
+        json["over_budget"].clone()
+    };
+    assert_eq!(out("5000"), Value::Null);
+    assert_eq!(out("1200"), serde_json::json!(["medium.txt"]));
+    assert_eq!(out("500"), serde_json::json!(["big.txt"]));
+    assert_eq!(out("100"), serde_json::json!(["big.txt", "medium.txt"]));
+    let text = project.run(&["rollup", "--budget", "500"]).exits(0).stdout;
+    assert!(
+        text.contains("over the budget of 500; to meet it, leave out:"),
+        "{text}"
+    );
+}
+
+#[test]
+fn without_a_repository_nothing_is_rolled_up() {
+    let project = TestProject::new().variable("GIT_CEILING_DIRECTORIES", "/");
+    let before = project.tree();
+    project
+        .run(&["rollup"])
+        .exits(3)
+        .says(&["git does not list the project's files", "git init"]);
+    let project = project.variable("PATH", "");
+    project
+        .run(&["rollup"])
+        .exits(3)
+        .says(&["git does not list"]);
+    assert_eq!(project.tree(), before);
+}

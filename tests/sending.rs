@@ -1,0 +1,154 @@
+//! What is looked at before anything is sent: freshness, the model's window, the money.
+
+use serde_json::Value;
+
+use crate::support::{ModelServer, TestProject};
+
+const FRESH: &str = "--- src/main.rs ---\nfn main() {}\n";
+
+#[test]
+fn a_dry_run_tells_tokens_share_largest_files_and_cost_and_sends_nothing() {
+    let server = ModelServer::start([]);
+    let project = TestProject::new().with(&server);
+    let before = project.tree();
+    let run = project.run(&["--dry-run", "--model", "gpt-5"]).exits(0);
+    let prompt = regex::Regex::new(r"(?m)^prompt    [\d,]+ tokens, 0\.\d % of 272,000$").unwrap();
+    assert!(prompt.is_match(&run.stdout), "{}", run.stdout);
+    for part in [
+        "model     gpt-5",
+        "  codebase",
+        "largest   ",
+        "  src/main.rs",
+        "for the first call",
+        "with 3 repairs",
+    ] {
+        assert!(run.stdout.contains(part), "{part}\n{}", run.stdout);
+    }
+    let about = project.run(&["--dry-run"]).exits(0).stdout;
+    assert!(about.contains("prompt    about "), "{about}");
+    let report = project.run(&["--dry-run", "--cc"]).exits(0).stdout;
+    assert!(!report.contains("repairs"), "{report}");
+    assert!(project.runs().is_empty() && server.requests().is_empty());
+    assert_eq!(project.tree(), before);
+}
+
+#[test]
+fn a_dry_run_tells_programs_the_same_and_the_tokens_are_those_that_are_sent() {
+    let server = ModelServer::openai(&["Nothing."]);
+    let project = TestProject::new().with(&server);
+    let dry = project
+        .run(&["--dry-run", "--model", "gpt-5", "--output-format", "json"])
+        .exits(0);
+    let dry: Value = serde_json::from_str(&dry.stdout).unwrap();
+    assert_eq!(dry["prompt"]["exact"], true);
+    project.run(&["--model", "gpt-5"]).exits(0);
+    let messages = server.requests()[0].json()["messages"].clone();
+    let counted: u64 = messages
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|message| code_commit::tokens::count(message["content"].as_str().unwrap()) + 3)
+        .sum();
+    let told = dry["prompt"]["tokens"].as_u64().unwrap();
+    // The texts' borders may fall into a token.
+    assert!(told.abs_diff(counted + 3) <= 3, "{told} {counted}");
+}
+
+#[test]
+fn a_dry_run_without_a_key_estimates_all_the_same() {
+    let project = TestProject::new().without("agent-config/gemini-key.txt");
+    let run = project
+        .run(&["--dry-run"])
+        .exits(3)
+        .says(&["`agent-config/gemini-key.txt` is missing"]);
+    assert!(run.stdout.contains("for the first call"), "{}", run.stdout);
+}
+
+#[test]
+fn a_prompt_that_cannot_fit_is_not_sent_and_its_parts_are_told() {
+    let server = ModelServer::start([]);
+    let code = "let x = 1;\n".repeat(2000);
+    let rollup = format!("--- big.rs ---\n{code}--- small.rs ---\nx\n");
+    let project = TestProject::new()
+        .with(&server)
+        .file("big.rs", &code)
+        .file("small.rs", "x\n")
+        .file("agent-config/codeRollup.txt", rollup)
+        .file(
+            "agent-config/models.json",
+            r#"{"models": {"gemini-2.5-pro": {"contextWindow": 9000}}}"#,
+        );
+    let run = project.run(&[]).exits(3).says(&[
+        "the prompt does not fit into the window of `gemini-2.5-pro`: about 1",
+        "% of 9,000",
+        "  codebase",
+        "  big.rs",
+        "`code-commit rollup --budget TOKENS`",
+    ]);
+    assert!(server.requests().is_empty() && project.runs().is_empty());
+    assert!(run.stderr.find("big.rs") < run.stderr.find("small.rs"));
+}
+
+#[test]
+fn a_rollup_that_is_not_the_disks_is_told_and_not_sent_where_it_must_be_fresh() {
+    let server = ModelServer::gemini(&["Nothing.", "Nothing."]);
+    let project = TestProject::new().with(&server);
+    let fresh = project.run(&["--require-fresh"]).exits(0);
+    assert!(!fresh.stderr.contains("codeRollup"), "{}", fresh.stderr);
+    let project = project
+        .file("src/main.rs", "fn main() { changed() }\n")
+        .file(
+            "agent-config/codeRollup.txt",
+            format!("{FRESH}--- gone.rs ---\n"),
+        );
+    let said = "the code base in `agent-config/codeRollup.txt` is not that on the disk: `src/main.rs` has changed, `gone.rs` is not there";
+    let run = project.run(&[]).exits(0).says(&[said]);
+    assert!(run.result()["warnings"][0].as_str().unwrap().contains(said));
+    project
+        .run(&["--require-fresh"])
+        .exits(3)
+        .says(&[said, "code-commit rollup"]);
+    assert_eq!(server.requests().len(), 2);
+}
+
+#[test]
+fn a_call_that_would_pass_the_money_is_not_made() {
+    let server = ModelServer::start([]);
+    let project = TestProject::new().with(&server);
+    project.run(&["--max-cost", "0.01"]).exits(3).says(&[
+        "the first call would pass `--max-cost` $0.010",
+        "raise `--max-cost`",
+    ]);
+    project
+        .file(
+            "agent-config/models.json",
+            r#"{"models": {"free": {"provider": "openai"}}}"#,
+        )
+        .run(&["--max-cost", "5", "--model", "free"])
+        .exits(3)
+        .says(&["the price of `free` is not known"]);
+    assert!(server.requests().is_empty());
+}
+
+#[test]
+fn an_answer_may_be_as_long_as_the_money_allows_and_a_repair_that_it_does_not_allow_is_not_asked_for()
+ {
+    let broken = "^^^a\nb\n^^^end\n";
+    let mut answer = crate::support::gemini(broken);
+    // 6,000 tokens of answer: 6 cents.
+    answer["usageMetadata"] =
+        serde_json::json!({"promptTokenCount": 500, "candidatesTokenCount": 6000});
+    let server = ModelServer::start([crate::support::Answer::json(&answer)]);
+    let project = TestProject::new().with(&server).build("exit 1");
+    let run = project
+        .run(&["--max-cost", "0.10"])
+        .exits(1)
+        .says(&["the next call may cost more than is left: $0.061 of $0.10 is spent"]);
+    let allowed = server.requests()[0].json()["generationConfig"]["maxOutputTokens"]
+        .as_u64()
+        .unwrap();
+    assert!((8192..10_000).contains(&allowed), "{allowed}");
+    assert_eq!(server.requests().len(), 1);
+    assert_eq!(run.result()["exit"]["name"], "build-failed");
+    assert_eq!(project.read("a"), "b\n");
+}

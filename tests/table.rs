@@ -1,0 +1,170 @@
+//! The table of models: other models, other servers, and who is asked for what.
+
+use crate::support::{Answer, ModelServer, OPENAI_KEY, TestProject, openai};
+
+/// A model behind `server` that needs no key.
+fn local(server: &ModelServer) -> String {
+    format!(
+        r#"{{"models": {{"local": {{"provider": "openai", "id": "tiny:1b", "baseUrl": "{}/v1", "contextWindow": 100000,
+            "maxOutputTokens": 500, "reasoningEffort": "low", "price": {{"input": 0, "output": 0}}}}}},
+            "selectionRules": {{"default": "local"}}}}"#,
+        server.url()
+    )
+}
+
+#[test]
+fn a_local_server_is_asked_without_a_key_in_the_words_it_knows() {
+    let server = ModelServer::openai(&["^^^a\nb\n^^^end\n"]);
+    let project = TestProject::new()
+        .without("agent-config/gemini-key.txt")
+        .file("agent-config/models.json", local(&server));
+    let run = project.run(&[]).exits(0);
+    let asked = &server.requests()[0];
+    assert_eq!(asked.line, "POST /v1/chat/completions HTTP/1.1");
+    assert_eq!(asked.header("authorization"), None);
+    let body = asked.json();
+    assert_eq!(body["model"], "tiny:1b");
+    assert_eq!(body["messages"][0]["role"], "system");
+    assert_eq!(body["max_tokens"], 500);
+    assert_eq!(body["reasoning_effort"], "low");
+    assert!(body.get("max_completion_tokens").is_none() && body.get("stream").is_none());
+    let result = run.result();
+    assert_eq!(result["model"], "local");
+    assert_eq!(result["attempts"][0]["model"], "local");
+    assert_eq!(result["cost"].as_f64(), Some(0.0));
+}
+
+#[test]
+fn a_repair_may_be_another_models_work_and_is_replayed_with_it() {
+    let server = ModelServer::openai(&["^^^ok\nx\n^^^end\n", "^^^ok\nyes\n^^^end\n"]);
+    let json = format!(
+        r#"{{"models": {{"a": {{"provider": "openai", "baseUrl": "{0}/v1"}}, "b": {{"provider": "openai", "baseUrl": "{0}/v1"}}}},
+            "selectionRules": {{"byTaskType": {{"commit": "a", "repair": "b"}}}}}}"#,
+        server.url()
+    );
+    let project = TestProject::new()
+        .file("agent-config/models.json", json)
+        .build("grep yes ok");
+    let run = project.run(&[]).exits(0);
+    let asked: Vec<_> = server
+        .requests()
+        .iter()
+        .map(|asked| asked.json()["model"].clone())
+        .collect();
+    assert_eq!(asked, ["a", "b"]);
+    let attempts = &run.result()["attempts"];
+    assert_eq!(
+        (&attempts[0]["model"], &attempts[1]["model"]),
+        (&"a".into(), &"b".into())
+    );
+    // Prices that nobody told are not known.
+    assert_eq!(run.result()["cost"], serde_json::Value::Null);
+    std::fs::remove_file(project.path("ok")).unwrap();
+    project.run(&["--replay", &run.folder]).exits(0);
+    assert_eq!(server.requests().len(), 2);
+    // `--model` names the model of all queries.
+    let project = project.file("agent-config/openai-key.txt", OPENAI_KEY);
+    project
+        .run(&["--replay", &run.folder, "--model", "b"])
+        .exits(2)
+        .says(&["was made with `a`, not with `b`"]);
+}
+
+#[test]
+fn the_prices_make_the_cost() {
+    let server = ModelServer::openai(&["Nothing to do."]);
+    let project = TestProject::new().with(&server);
+    let run = project
+        .run(&["--model", "gpt-5"])
+        .exits(0)
+        .says(&["100 tokens in (10 cached), 20 out (30 thought), $0.00061"]);
+    // 90 x 1.25 + 10 x 0.125 + 50 x 10, for a million.
+    assert_eq!(
+        run.result()["attempts"][0]["cost"].as_f64(),
+        Some(0.000_614)
+    );
+    assert_eq!(run.result()["cost"].as_f64(), Some(0.000_614));
+}
+
+#[test]
+fn a_mistake_in_the_table_is_told_with_its_place_and_nothing_is_sent() {
+    let server = ModelServer::start([]);
+    let project = TestProject::new().with(&server).file(
+        "agent-config/models.json",
+        "{\"models\": {\n  \"x\": {\"provder\": \"openai\"}}}",
+    );
+    for arguments in [
+        &[][..],
+        &["--model", "x"],
+        &["--cc"],
+        &["--dry-run"],
+        &["models"],
+    ] {
+        project.run(arguments).exits(3).says(&[
+            "`agent-config/models.json` is not as it must be: line 2, column 17: unknown field `provder`",
+        ]);
+    }
+    assert!(server.requests().is_empty());
+    project.run(&["undo"]).exits(2);
+}
+
+#[test]
+fn models_lists_what_is_there_and_what_each_is_missing() {
+    let server = ModelServer::start([]);
+    let project = TestProject::new()
+        .without("agent-config/openai-key.txt")
+        .file("agent-config/models.json", local(&server));
+    let listed = project.run(&["models"]).exits(0).stdout;
+    let lines: Vec<&str> = listed.lines().collect();
+    assert_eq!(
+        lines,
+        [
+            "model           provider     window   answer  $/M in  $/M out",
+            "gemini-2.5-pro  gemini    1,048,576   65,536   $1.25   $10.00",
+            "gpt-5           openai      272,000  128,000   $1.25   $10.00",
+            "    `agent-config/openai-key.txt` is missing",
+            "local           openai      100,000      500      $0       $0  for commit, repair, consistency",
+        ]
+    );
+    let json: serde_json::Value = serde_json::from_str(
+        &project
+            .run(&["models", "--output-format", "json"])
+            .exits(0)
+            .stdout,
+    )
+    .unwrap();
+    assert_eq!(json["models"][2]["name"], "local");
+    assert_eq!(
+        json["models"][1]["missing"][0],
+        "`agent-config/openai-key.txt` is missing"
+    );
+}
+
+#[test]
+fn an_unknown_model_is_told_which_are_known() {
+    let server = ModelServer::start([]);
+    let project = TestProject::new().file("agent-config/models.json", local(&server));
+    project
+        .run(&["--model", "gpt-6"])
+        .exits(2)
+        .says(&["there is no model `gpt-6`: known are gemini-2.5-pro, gpt-5, local"]);
+}
+
+#[test]
+fn a_key_of_any_model_is_kept_out_of_the_log() {
+    let key = "local-Key-0123456789-abcdef";
+    let server = ModelServer::start([Answer::json(&openai(&format!("I saw {key}.")))]);
+    let json = local(&server).replace(
+        "\"contextWindow\"",
+        "\"keyFile\": \"local-key.txt\", \"contextWindow\"",
+    );
+    let project = TestProject::new()
+        .file("agent-config/models.json", json)
+        .file("agent-config/local-key.txt", key);
+    let run = project.run(&[]).exits(0);
+    let authorization = server.requests()[0]
+        .header("authorization")
+        .map(str::to_owned);
+    assert_eq!(authorization, Some(format!("Bearer {key}")));
+    assert!(!run.logged("initial-query-response.txt").contains(key));
+}
