@@ -167,6 +167,10 @@ fn memory(what: &str, body: &str, rollup: &str) {
     let project = TestProject::new().with(&server).build(RECORD_MEMORY);
     let project = project
         .file("agent-config/codeRollup.txt", rollup)
+        .file(
+            "agent-config/models.json",
+            r#"{"models": {"gemini-2.5-pro": {"contextWindow": 1000000000}}}"#,
+        )
         // What is replaced is as large as what replaces it.
         .file("big", body);
     let started = Instant::now();

@@ -6,6 +6,7 @@
 //! bounded however large the change is. Files that are not UTF-8, or beyond 4 MB, are passed over.
 
 mod manifest;
+mod pattern;
 mod source;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 use regex::Regex;
+
+use super::pattern::pattern;
 use serde_json::Value as Json;
 use toml::{Table, Value as Toml};
 
@@ -207,14 +209,6 @@ fn python_table(table: Option<&Toml>, to: &mut Dependencies) {
         to.add(&name, places.next());
         places.for_each(|place| to.add(&name, Some(place)));
     }
-}
-
-#[expect(
-    clippy::expect_used,
-    reason = "the patterns are constants, which the tests compile"
-)]
-fn pattern(pattern: &str) -> Regex {
-    Regex::new(pattern).expect("valid")
 }
 
 /// A name, perhaps extras, perhaps an address.

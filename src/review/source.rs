@@ -1,8 +1,11 @@
 //! The signs of tests, skipped tests and silenced lints in source code. Pure.
 
-use std::sync::LazyLock;
+use std::sync::{LazyLock, OnceLock};
 
+use memchr::memmem;
 use regex::Regex;
+
+use super::pattern::pattern;
 
 /// A family of languages whose tests look alike and may move among its files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -135,29 +138,36 @@ const SIGNS: [(Language, Concern, Within, &str); 33] = {
     ]
 };
 
-#[expect(
-    clippy::expect_used,
-    reason = "the patterns are constants, which the tests compile"
-)]
-fn pattern(pattern: &str) -> Regex {
-    Regex::new(pattern).expect("valid")
+/// Compiled where a file of their language is read.
+static SIGN_PATTERNS: [OnceLock<Regex>; SIGNS.len()] = [const { OnceLock::new() }; SIGNS.len()];
+
+/// Words of which a line has at least one where it has a sign, or begins a test. Most lines have none.
+fn triggers(language: Language) -> &'static [&'static str] {
+    match language {
+        Language::Rust => &["#[", "#![", "fn "],
+        Language::Python => &["test", "skip", "xfail", "Failure", "#"],
+        Language::JavaScript => &[
+            "it", "test", "spec", "suite", "describe", "context", "-disable", "@ts-", "-ignore",
+        ],
+        Language::Go => &["func ", ".Skip", "lint", "#nosec"],
+        Language::Jvm => &["@", "NOSONAR", "noinspection"],
+        Language::CSharp => &["[", "(", "#pragma"],
+        Language::Shell => &["skip", "test", "shellcheck"],
+    }
 }
 
-static SIGN_PATTERNS: LazyLock<Vec<Regex>> =
-    LazyLock::new(|| SIGNS.iter().map(|sign| pattern(sign.3)).collect());
-
 /// What begins a test, but for Rust's.
-static TEST: LazyLock<[(Language, Regex); 6]> = LazyLock::new(|| {
-    [
-        (Language::Python, r"^(?:async\s+)?def\s+test\w*\s*\("),
-        (Language::JavaScript, r"(?:^|[{;]\s*|=>\s*)(?:Deno\.test|[xf]?(?:it|test|specify))(?:\.\w+)*\s*[(`<]"),
-        (Language::Go, r"^func\s+(?:\([^)]*\)\s*)?(?:Test|Fuzz|Benchmark|Example)(?:[^a-z]\w*)?\s*\("),
-        (Language::Jvm, r"(?:^|\s)@(?:[\w.]+\.)?(?:Test|ParameterizedTest|RepeatedTest|TestFactory|TestTemplate|Property)\b"),
-        (Language::CSharp, r"^\[\s*(?:[^\]]*,\s*)?(?:Fact|Theory|Test|TestCase|TestCaseSource|TestMethod|DataTestMethod)\s*[\](,]"),
-        (Language::Shell, r"^(?:@test\s|(?:function\s+)?test_\w+\s*\(\))"),
-    ]
-    .map(|(language, text)| (language, pattern(text)))
-});
+#[rustfmt::skip]
+const TESTS: [(Language, &str); 6] = [
+    (Language::Python, r"^(?:async\s+)?def\s+test\w*\s*\("),
+    (Language::JavaScript, r"(?:^|[{;]\s*|=>\s*)(?:Deno\.test|[xf]?(?:it|test|specify))(?:\.\w+)*\s*[(`<]"),
+    (Language::Go, r"^func\s+(?:\([^)]*\)\s*)?(?:Test|Fuzz|Benchmark|Example)(?:[^a-z]\w*)?\s*\("),
+    (Language::Jvm, r"(?:^|\s)@(?:[\w.]+\.)?(?:Test|ParameterizedTest|RepeatedTest|TestFactory|TestTemplate|Property)\b"),
+    (Language::CSharp, r"^\[\s*(?:[^\]]*,\s*)?(?:Fact|Theory|Test|TestCase|TestCaseSource|TestMethod|DataTestMethod)\s*[\](,]"),
+    (Language::Shell, r"^(?:@test\s|(?:function\s+)?test_\w+\s*\(\))"),
+];
+
+static TEST_PATTERNS: [OnceLock<Regex>; TESTS.len()] = [const { OnceLock::new() }; TESTS.len()];
 
 /// An attribute that makes a test of the function behind it.
 static RUST_TEST: LazyLock<Regex> = LazyLock::new(|| {
@@ -173,17 +183,26 @@ static RUST_PROPERTY: LazyLock<Regex> = LazyLock::new(|| pattern(r"\bfn\s+\w+\s*
 
 /// Looks through a file, line by line.
 pub fn read(language: Language, text: &str) -> Reading<'_> {
+    let words: Vec<memmem::Finder<'_>> =
+        triggers(language).iter().map(memmem::Finder::new).collect();
+    let has_trigger = |text: &str| {
+        words
+            .iter()
+            .any(|word| word.find(text.as_bytes()).is_some())
+    };
+    if !has_trigger(text) {
+        return Reading::default();
+    }
     let mut tests = Tests::of(language);
-    let signs: Vec<(usize, &Regex)> = SIGN_PATTERNS
-        .iter()
-        .enumerate()
-        .filter(|(kind, _)| SIGNS[*kind].0 == language)
-        .collect();
+    let of_language = |kind: &usize| SIGNS[*kind].0 == language;
+    let compiled = |kind: usize| SIGN_PATTERNS[kind].get_or_init(|| pattern(SIGNS[kind].3));
+    let signs = (0..SIGNS.len()).filter(of_language);
+    let signs: Vec<(usize, &Regex)> = signs.map(|kind| (kind, compiled(kind))).collect();
     let mut reading = Reading::default();
     for (index, line) in text.lines().enumerate() {
         let line = line.trim_ascii();
         let is_comment = language.is_comment(line);
-        if line.is_empty() {
+        if !has_trigger(line) {
             continue;
         }
         if !is_comment {
@@ -254,12 +273,9 @@ impl Tests {
         if language == Language::Rust {
             return Self::Rust { announced: false };
         }
-        let mut patterns = TEST.iter();
-        Self::Other(
-            patterns
-                .find(|(of, _)| *of == language)
-                .map(|(_, text)| text),
-        )
+        let place = TESTS.iter().position(|(of, _)| *of == language);
+        let compiled = |place: usize| TEST_PATTERNS[place].get_or_init(|| pattern(TESTS[place].1));
+        Self::Other(place.map(compiled))
     }
 
     /// How many begin on this line.
