@@ -13,7 +13,7 @@ use crate::price::Usd;
 use crate::record::ExitRecord;
 use crate::run_log::LogError;
 use crate::sandbox::SandboxProblem;
-use crate::workflow::{DemoError, InitError, NotReady, ReportError, RollupError};
+use crate::workflow::{DemoError, InitError, NotReady, PageError, ReportError, RollupError};
 
 /// How the process ends: the contract's exit codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -154,6 +154,9 @@ pub enum Error {
     /// The report could not be written.
     #[error(transparent)]
     Report(#[from] ReportError),
+    /// The page could not be written.
+    #[error(transparent)]
+    Page(#[from] PageError),
     /// The run could not be logged.
     #[error(transparent)]
     Log(#[from] LogError),
@@ -190,6 +193,7 @@ impl Error {
             | Self::Undo(_)
             | Self::Build(_)
             | Self::Report(_)
+            | Self::Page(_)
             | Self::Init(_)
             | Self::Rollup(RollupError::Unreadable { .. } | RollupError::Unwritable(_))
             | Self::Log(_) => Exit::LocalIo,
@@ -230,6 +234,7 @@ impl Error {
             Self::Interrupted(_) | Self::Build(BuildError::Interrupted(_)) => "run again",
             Self::Demo(DemoError::Io { .. })
             | Self::Report(_)
+            | Self::Page(_)
             | Self::Init(_)
             | Self::Rollup(RollupError::Unwritable(_))
             | Self::Log(_) => "see that the disk has room and the directory is writable",

@@ -343,14 +343,20 @@ fn names(project: &Project) -> Result<Vec<String>, NoSuchRun> {
 }
 
 /// By the stamp in the name; runs of one second by when they ended, and by their numbers.
-fn order(logs: &Path, name: &str) -> (String, Option<SystemTime>, u32) {
+fn order(logs: &Path, name: &str) -> (String, bool, Option<SystemTime>, u32) {
     let stamp = name.get(..STAMP_LENGTH - 1).unwrap_or(name);
     let result = logs.join(name).join(RESULT).metadata();
     let ended = result.and_then(|found| found.modified()).ok();
     let number = name
         .rsplit_once('-')
         .and_then(|(_, number)| number.parse().ok());
-    (stamp.to_owned(), ended, number.unwrap_or(1))
+    // What has not ended is later than what has.
+    (
+        stamp.to_owned(),
+        ended.is_none(),
+        ended,
+        number.unwrap_or(1),
+    )
 }
 
 /// The name of the folder of the run that is meant by `run`: its name, or its path from the root.

@@ -20,7 +20,7 @@
 //! | [`prompt`], [`model`], [`edit`], [`build_script`], [`run_log`], [`report`] | the stages |
 //! | [`project`], [`secret`], [`environment`], [`interrupt`], [`gitignore`], [`atomic_file`], [`sandbox`], [`credentials`] | the ground |
 //! | [`rollup`], [`estimate`], [`tokens`], [`price`] | what is to be sent: how fresh, how large, how dear |
-//! | [`history`] | the runs that were |
+//! | [`history`], [`page`] | the runs that were, and how they are shown in a browser |
 //! | [`message`], [`record`], [`run_files`], [`excerpt`], [`columns`] | plain data that stages share |
 //! | [`cli`], [`error`] | the two ends: flags in, exit codes out |
 //!
@@ -46,6 +46,7 @@ pub mod history;
 pub mod interrupt;
 pub mod message;
 pub mod model;
+pub mod page;
 pub mod price;
 pub mod project;
 pub mod prompt;

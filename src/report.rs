@@ -82,7 +82,10 @@ pub enum Event<'a> {
         reason: &'a str,
     },
     /// build.sh is running.
-    Building,
+    Building {
+        /// What the run has cost so far.
+        spent: Usd,
+    },
     /// build.sh has ended.
     Built {
         /// How, in words.
@@ -409,7 +412,7 @@ impl Reporter for Console<'_> {
                     &format!("none: {reason}; builds can read the keys"),
                 );
             }
-            Event::Building => self.step("build", "build.sh", ""),
+            Event::Building { spent } => self.step("build", "build.sh", &dollars(spent)),
             Event::Built {
                 status,
                 passed,
@@ -586,16 +589,17 @@ fn tokens(usage: Usage) -> String {
         output_tokens,
     } = usage;
     let cached = if cached_tokens > 0 {
-        format!(" ({cached_tokens} cached)")
+        format!(" ({} cached)", grouped(cached_tokens))
     } else {
         String::new()
     };
     let thoughts = if thought_tokens > 0 {
-        format!(" ({thought_tokens} thought)")
+        format!(" ({} thought)", grouped(thought_tokens))
     } else {
         String::new()
     };
-    format!("{input_tokens} tokens in{cached}, {output_tokens} out{thoughts}")
+    let (input, output) = (grouped(input_tokens), grouped(output_tokens));
+    format!("{input} tokens in{cached}, {output} out{thoughts}")
 }
 
 /// What was spent, where it is anything.

@@ -19,6 +19,7 @@ mod examples;
 mod hostile;
 mod machine;
 mod models;
+mod page;
 mod past;
 mod preparing;
 mod readiness;

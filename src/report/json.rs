@@ -145,7 +145,7 @@ fn fields(event: Event<'_>) -> (&'static str, Value) {
         Event::Applied(edits) => ("applied", edits_fields(edits)),
         Event::PutBack(edits) => ("put-back", edits_fields(edits)),
         Event::Uncontained { reason } => ("uncontained", json!({ "reason": reason })),
-        Event::Building => ("building", json!({})),
+        Event::Building { spent } => ("building", json!({ "spent": spent })),
         Event::Built {
             status,
             passed,

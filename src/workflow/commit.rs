@@ -156,7 +156,8 @@ impl Commit<'_> {
         mut log: BuildLog<'_>,
     ) -> Result<Built, Error> {
         self.context.interrupt.check()?;
-        self.context.reporter.event(Event::Building);
+        let spent = run.spent();
+        self.context.reporter.event(Event::Building { spent });
         let report = match tree.flushing(run, || self.builds.run(&mut log)) {
             Ok(report) => report,
             Err(error) => {

@@ -51,7 +51,7 @@ pub use dry_run::dry_run;
 pub use init::{InitError, init};
 pub use log::log;
 pub use models::{ModelsProblem, models, table};
-pub use page::{ReportOptions, report};
+pub use page::{PageError, ReportOptions, report};
 pub use ready::{NotReady, Problem};
 pub use rollup::{RollupError, RollupOptions, rollup};
 pub use sending::SendingProblem;

@@ -1,8 +1,20 @@
-//! Writes a page about a run, or about all of them.
+//! Writes a page about a run, or about all of them. Reads their folders; changes nothing but the page.
 
-use std::path::PathBuf;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
 
 use super::{Context, Failure, Outcome};
+use crate::atomic_file;
+use crate::error::Error;
+use crate::history::{self, NoSuchRun, PastRun};
+use crate::page::{self, ListedRun, RunPage};
+use crate::record::Attempt;
+use crate::run_files::{Artifact, LOGS};
+
+/// The page's name, in a run's folder or beside all of them.
+const PAGE: &str = "report.html";
 
 /// What is to be written about, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,10 +27,97 @@ pub struct ReportOptions {
     pub output: Option<PathBuf>,
 }
 
+/// The page could not be written.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write `{}`: {source}", .path.display())]
+pub struct PageError {
+    /// The page.
+    pub path: PathBuf,
+    /// The system's word.
+    pub source: io::Error,
+}
+
 /// Writes the page.
 ///
 /// # Errors
 /// When there is no such run, or the page cannot be written.
-pub fn report(_context: &Context<'_>, _options: &ReportOptions) -> Result<Outcome, Failure> {
-    Ok(Outcome::said("stub"))
+pub fn report(context: &Context<'_>, options: &ReportOptions) -> Result<Outcome, Failure> {
+    let project = &context.project;
+    let (text, usual) = match &options.run {
+        _ if options.all => (of_all(context, options)?, format!("{LOGS}/{PAGE}")),
+        Some(run) => {
+            let name = history::find(project, run).map_err(Error::from)?;
+            of_run(context, &PastRun::read(project, &name))
+        }
+        None => of_run(context, &last(context)?),
+    };
+    let path = options.output.clone().unwrap_or_else(|| usual.into());
+    write(context, &path, &text)?;
+    let path = path.display().to_string();
+    Ok(Outcome {
+        data: Some(json!({"schema": 1, "page": path})),
+        ..Outcome::said(format!("done: the page is in {path}"))
+    })
+}
+
+/// The last run that asked anything; or else the last one.
+fn last(context: &Context<'_>) -> Result<PastRun, Error> {
+    let mut runs = history::runs(&context.project)?;
+    let asked = |run: &PastRun| match &run.record {
+        Some(record) => !record.attempts.is_empty(),
+        None => run.workflow() != "undo",
+    };
+    let at = runs.iter().rposition(asked);
+    let last = at.map(|at| runs.swap_remove(at)).or_else(|| runs.pop());
+    Ok(last.ok_or(NoSuchRun::NoRun("been recorded"))?)
+}
+
+/// The page about a run, and where it goes.
+fn of_run(context: &Context<'_>, run: &PastRun) -> (String, String) {
+    let project = &context.project;
+    let attempts = run.attempts(project);
+    let first = attempts.first();
+    let first = first.map_or(Attempt::Initial, |attempt| attempt.attempt);
+    let prompt = run.text(first, Artifact::Query);
+    let changes = if attempts.is_empty() {
+        // What cannot be read any more is not shown.
+        run.changes(project).unwrap_or_default()
+    } else {
+        Vec::new()
+    };
+    let text = page::run(&RunPage {
+        run,
+        query: prompt.as_deref().and_then(page::query_of),
+        attempts: &attempts,
+        changes: &changes,
+        redactor: context.redactor,
+        elapsed: &|| context.clock.elapsed(),
+    });
+    (text, format!("{}/{PAGE}", run.relative()))
+}
+
+fn of_all(context: &Context<'_>, options: &ReportOptions) -> Result<String, Error> {
+    let project = &context.project;
+    let runs = history::runs(project)?;
+    // Elsewhere, a link from the page would lead nowhere.
+    let beside = options.output.is_none();
+    let has_page = |run: &PastRun| beside && project.logs().join(&run.name).join(PAGE).is_file();
+    let linked = runs.len().saturating_sub(page::RUNS_LISTED);
+    let listed: Vec<_> = runs
+        .iter()
+        .enumerate()
+        .map(|(at, run)| ListedRun {
+            run,
+            has_page: at >= linked && has_page(run),
+        })
+        .collect();
+    Ok(page::overview(&listed, context.redactor))
+}
+
+fn write(context: &Context<'_>, path: &Path, text: &str) -> Result<(), PageError> {
+    // Each text on it has been looked through already; this is for what was put together.
+    let text = context.redactor.text(text);
+    let path = context.project.root().join(path);
+    atomic_file::replace(&path, |file| file.write_all(text.as_bytes()))
+        .map_err(|source| PageError { path, source })
 }

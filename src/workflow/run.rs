@@ -68,6 +68,11 @@ impl<'c> Run<'c> {
         self.record.warnings.push(text);
     }
 
+    /// What the calls have cost so far; where the vendor does not tell the tokens, about.
+    pub fn spent(&self) -> Usd {
+        self.spent
+    }
+
     /// Changes the record of the attempt that is under way.
     pub fn note(&mut self, change: impl FnOnce(&mut AttemptRecord)) {
         if let Some(attempt) = self.record.attempts.last_mut() {

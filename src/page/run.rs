@@ -1,0 +1,355 @@
+//! The page about one run. Pure.
+
+use std::time::Duration;
+
+use maud::{Markup, html};
+
+use super::attempt::{self, name_anchor};
+use super::changes::Changes;
+use super::text::{Ink, beginning};
+use super::words::{self, Sign, bytes, count, percent, seconds};
+use super::{RunPage, shell};
+use crate::diff::FileChange;
+use crate::history::{PastAttempt, PastRun};
+use crate::price::Usd;
+use crate::record::{AttemptRecord, RunRecord, TreeState, Usage};
+use crate::tokens::grouped;
+
+/// How much of the query is shown at once, in lines and bytes.
+const QUERY: (usize, usize) = (12, 1500);
+/// How much of it can be opened.
+const WHOLE_QUERY: (usize, usize) = (2000, 64 << 10);
+/// The fact that takes more room than others.
+const FOLDER: &str = "Log folder";
+/// How many warnings are shown.
+const WARNINGS: usize = 100;
+/// How many attempts are shown; a run has four at the most.
+const ATTEMPTS: usize = 12;
+
+/// The page.
+#[must_use]
+pub fn page(page: &RunPage<'_>) -> String {
+    let ink = Ink::new(page.redactor);
+    let run = page.run;
+    let mut changes = Changes::new(ink, page.elapsed);
+    let title = format!("{}: {}", words::headline(run), run.name);
+    let attempts = &page.attempts[..page.attempts.len().min(ATTEMPTS)];
+    let body = html! {
+        (head(ink, run))
+        main {
+            @if let Some(record) = &run.record { (problems(ink, record)) }
+            @if let Some(query) = page.query { (self::query(ink, query)) }
+            (facts(ink, run, attempts))
+            @if !attempts.is_empty() {
+                (timeline(attempts, run))
+                (usage(ink, attempts, run))
+            }
+            @for (number, attempt) in attempts.iter().enumerate() {
+                (attempt::show(ink, number, attempt, run.record.as_ref(), &mut changes))
+            }
+            @if attempts.is_empty() { (whole(run, page.changes, &mut changes)) }
+        }
+        footer {
+            p { "Written by code-commit " (env!("CARGO_PKG_VERSION")) " from "
+                code { (ink.name(&run.relative())) } ". This page loads nothing and runs no script." }
+        }
+    };
+    shell(&ink.name(&title), &body)
+}
+
+fn head(ink: Ink<'_>, run: &PastRun) -> Markup {
+    let sign = words::sign(run);
+    let began = run.started();
+    let began = began.map(|at| at.format("%A, %-d %B %Y, %H:%M:%S %:z").to_string());
+    let model = run.record.as_ref().and_then(|record| record.model.as_ref());
+    let took = run.record.as_ref().map(|record| seconds(record.seconds.0));
+    html! {
+        header {
+            p.kicker { "code-commit \u{b7} " (ink.name(words::workflow(run.workflow()))) }
+            h1 {
+                span class={ "sign " (sign.class()) } aria-hidden="true" { (sign.mark()) }
+                " " (ink.name(&words::headline(run)))
+            }
+            p.sub {
+                @for (at, part) in [began, model.map(|model| ink.name(model)), took].into_iter().flatten().enumerate() {
+                    @if at > 0 { " \u{b7} " }
+                    (part)
+                }
+            }
+        }
+    }
+}
+
+/// What went wrong, and what the supervisor should look at.
+fn problems(ink: Ink<'_>, record: &RunRecord) -> Markup {
+    let more = record.warnings.len().saturating_sub(WARNINGS);
+    html! {
+        @if let Some(error) = &record.error {
+            section.box.bad {
+                h2 { span aria-hidden="true" { "\u{2717} " } "Error" }
+                p.message { (ink.passage(&error.message)) }
+                @if let Some(hint) = &error.hint { p { b { "Hint: " } (ink.passage(hint)) } }
+            }
+        }
+        @if !record.warnings.is_empty() {
+            section.box.warn {
+                h2 { span aria-hidden="true" { "! " } (count(record.warnings.len(), "warning")) }
+                ul {
+                    @for warning in record.warnings.iter().take(WARNINGS) {
+                        li { (ink.passage(warning)) }
+                    }
+                    @if more > 0 { li { "and " (grouped(more as u64)) " more" } }
+                }
+            }
+        }
+    }
+}
+
+/// What was asked for.
+fn query(ink: Ink<'_>, query: &str) -> Markup {
+    let text = ink.text(query);
+    let text = text.trim_matches('\n');
+    let (first, is_all) = beginning(text, QUERY.0, QUERY.1);
+    let (whole, is_whole) = beginning(text, WHOLE_QUERY.0, WHOLE_QUERY.1);
+    html! {
+        section {
+            h2 { "The query" }
+            blockquote { pre.prose { (first.trim_end()) @if !is_all { "\n\u{2026}" } } }
+            @if !is_all {
+                details {
+                    summary { "The whole query, " (bytes(text.len() as u64)) }
+                    pre.prose { (whole) @if !is_whole { "\n\u{2026}" } }
+                }
+            }
+        }
+    }
+}
+
+fn facts(ink: Ink<'_>, run: &PastRun, attempts: &[PastAttempt]) -> Markup {
+    let folder = html! { code { (ink.name(&run.name)) } };
+    let Some(record) = &run.record else {
+        return html! {
+            section { dl.facts {
+                (fact(FOLDER, &folder, None))
+                (fact("Queries so far", &html! { (attempts.len()) }, None))
+            } }
+        };
+    };
+    let asked = !record.attempts.is_empty();
+    let version = record.model_version.as_deref();
+    let version = version.filter(|version| Some(*version) != record.model.as_deref());
+    let repairs = count(record.repairs(), "repair");
+    let changed = record.stat.map(|stat| {
+        html! {
+            (grouped(stat.files)) @if stat.files == 1 { " file" } @else { " files" }
+        }
+    });
+    let lines = record.stat.map(|stat| {
+        format!(
+            "+{} \u{2212}{} lines",
+            grouped(stat.added),
+            grouped(stat.removed)
+        )
+    });
+    html! {
+        section aria-label="Facts" { dl.facts {
+            @if let Some(model) = &record.model {
+                (fact("Model", &html! { (ink.name(model)) }, version.map(|version| ink.name(version))))
+            }
+            (fact("Took", &html! { (seconds(record.seconds.0)) }, asked.then_some(repairs)))
+            @if asked {
+                (fact("Cost", &html! { (cost(record.cost)) }, None))
+            }
+            @if let Some(usage) = record.usage() {
+                (fact("Tokens in", &html! { (grouped(usage.input_tokens)) },
+                    among(usage.cached_tokens, "cached")))
+                (fact("Tokens out", &html! { (grouped(usage.answered())) },
+                    among(usage.thought_tokens, "thoughts")))
+            }
+            @if let Some(changed) = changed { (fact("Changed", &changed, lines)) }
+            (fact("Project", &html! { (tree(record.tree)) }, None))
+            (fact("Ended as", &html! { (ink.name(&record.exit.name)) },
+                Some(format!("exit code {}", record.exit.code))))
+            (fact(FOLDER, &folder, Some(format!("code-commit {}", ink.name(&record.version)))))
+        } }
+    }
+}
+
+fn fact(name: &str, value: &Markup, more: Option<String>) -> Markup {
+    html! {
+        div.wide[name == FOLDER] {
+            dt { (name) }
+            dd { (value) @if let Some(more) = more { small { (more) } } }
+        }
+    }
+}
+
+fn among(tokens: u64, what: &str) -> Option<String> {
+    (tokens > 0).then(|| format!("{} {what}", grouped(tokens)))
+}
+
+fn tree(tree: TreeState) -> &'static str {
+    match tree {
+        TreeState::Unchanged => "as it was",
+        TreeState::Changed => "changed",
+        TreeState::PutBack => "put back",
+    }
+}
+
+fn cost(cost: Option<Usd>) -> String {
+    cost.map_or("not known".to_owned(), |cost| cost.to_string())
+}
+
+/// How long model and build took, one below the other, as they came.
+fn timeline(attempts: &[PastAttempt], run: &PastRun) -> Markup {
+    let took = |attempt: &PastAttempt| {
+        let record = attempt.record.as_ref();
+        let build = record.and_then(|record| record.build.as_ref());
+        let model = record.map(|record| record.seconds.0);
+        (
+            model.unwrap_or_default(),
+            build.map(|build| build.seconds.0),
+        )
+    };
+    let sum: Duration = attempts
+        .iter()
+        .map(|attempt| {
+            let (model, build) = took(attempt);
+            model.saturating_add(build.unwrap_or_default())
+        })
+        .fold(Duration::ZERO, Duration::saturating_add);
+    let whole = run.record.as_ref().map(|record| record.seconds.0);
+    let whole = whole.unwrap_or_default().max(sum);
+    let mut at = Duration::ZERO;
+    let mut rows = Vec::new();
+    for (number, attempt) in attempts.iter().enumerate() {
+        let (model, build) = took(attempt);
+        let bars = html! {
+            (bar("model", at, model, whole))
+            @if let Some(build) = build { (bar("build", at + model, build, whole)) }
+        };
+        at = at
+            .saturating_add(model)
+            .saturating_add(build.unwrap_or_default());
+        rows.push(row(number, attempt, model, build, &bars));
+    }
+    html! {
+        section {
+            h2 { "Timeline" }
+            figure {
+                ol.timeline { @for row in &rows { (row) } }
+                figcaption {
+                    span.key.model {} " the model  " span.key.build {} " the build  "
+                    span.quiet { "over " (seconds(whole)) " in all" }
+                }
+            }
+        }
+    }
+}
+
+fn row(
+    number: usize,
+    attempt: &PastAttempt,
+    model: Duration,
+    build: Option<Duration>,
+    bars: &Markup,
+) -> Markup {
+    let (sign, ended) = attempt::ended(attempt);
+    html! {
+        li {
+            div.who {
+                a href={ "#" (name_anchor(number)) } { (words::attempt(attempt.attempt)) }
+                span class={ "ended " (sign.class()) } { (sign.mark()) " " (ended) }
+            }
+            div.track aria-hidden="true" { (bars) }
+            div.took {
+                "model " (seconds(model))
+                @if let Some(build) = build { ", build " (seconds(build)) }
+            }
+        }
+    }
+}
+
+fn bar(class: &str, at: Duration, length: Duration, whole: Duration) -> Markup {
+    let micros = |duration: Duration| u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
+    let share = |part| percent(micros(part), micros(whole));
+    html! {
+        span class=(class) style={ "left:" (share(at)) "%;width:" (share(length)) "%" } {}
+    }
+}
+
+/// Tokens and cost, call by call.
+fn usage(ink: Ink<'_>, attempts: &[PastAttempt], run: &PastRun) -> Markup {
+    let records = attempts.iter();
+    let records: Vec<_> = records
+        .filter_map(|attempt| attempt.record.as_ref())
+        .collect();
+    let known = |record: &&AttemptRecord| record.usage.is_some() || record.cost.is_some();
+    if !records.iter().any(known) {
+        return html! {};
+    }
+    let cell = |usage: Option<Usage>, of: fn(Usage) -> u64| {
+        usage.map_or("\u{2013}".to_owned(), |usage| grouped(of(usage)))
+    };
+    let cells = |usage: Option<Usage>| {
+        html! {
+            td.n { (cell(usage, |usage| usage.input_tokens)) }
+            td.n { (cell(usage, |usage| usage.cached_tokens)) }
+            td.n { (cell(usage, |usage| usage.thought_tokens)) }
+            td.n { (cell(usage, |usage| usage.output_tokens)) }
+        }
+    };
+    let record = run.record.as_ref();
+    let total = record.filter(|_| records.len() > 1);
+    html! {
+        section {
+            h2 { "Tokens and cost" }
+            div.scroll { table {
+                thead { tr {
+                    th scope="col" { "call" }
+                    th.n scope="col" { "in" }
+                    th.n scope="col" { "cached" }
+                    th.n scope="col" { "thought" }
+                    th.n scope="col" { "out" }
+                    th.n scope="col" { "cost" }
+                    th scope="col" { "finish" }
+                    th scope="col" { "model" }
+                } }
+                tbody {
+                    @for record in &records {
+                        tr {
+                            th scope="row" { (words::attempt(record.attempt())) }
+                            (cells(record.usage))
+                            td.n { (cost(record.cost)) }
+                            td { (ink.name(record.finish.as_deref().unwrap_or("\u{2013}"))) }
+                            td { (ink.name(record.model.as_deref().unwrap_or("\u{2013}"))) }
+                        }
+                    }
+                }
+                @if let Some(total) = total {
+                    tfoot { tr {
+                        th scope="row" { "together" }
+                        (cells(total.usage()))
+                        td.n { (cost(total.cost)) }
+                        td {} td {}
+                    } }
+                }
+            } }
+        }
+    }
+}
+
+/// What a run without queries has changed: an undo.
+fn whole(run: &PastRun, changed: &[FileChange], changes: &mut Changes<'_>) -> Markup {
+    html! {
+        section {
+            h2 { "Changes" }
+            @if changed.is_empty() {
+                p.note {
+                    @if words::sign(run) == Sign::Open { "None are recorded." }
+                    @else { "The run changed no file." }
+                }
+            } @else { (changes.show("run", changed)) }
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! `code-commit report`: the pages that it writes, and what a browser makes of them.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::support::{Finished, GEMINI_KEY, ModelServer, TestProject, skipped};
+
+/// What would show that something on a page is more than text.
+const HOSTILE: &str = "<script>window.hostile=1</script>\"><img src=x onerror=window.hostile=1><x-hostile></pre></details>\
+    <style>body{display:none}</style><svg onload=window.hostile=1>&lt;b&gt;";
+
+/// What Chromium found on the page, in light, in dark, and on a phone; `None` where there is no browser.
+fn browser(page: &Path) -> Option<Value> {
+    let there = |program: &&str| {
+        let version = Command::new(program).arg("--version").output();
+        version.is_ok_and(|output| output.status.success())
+    };
+    let chromium = ["chromium-headless-shell", "chromium"]
+        .into_iter()
+        .find(there);
+    let (Some(chromium), true) = (chromium, there(&"python3")) else {
+        skipped("chromium or python3 is missing");
+        return None;
+    };
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/page/browser.py");
+    let output = Command::new("python3")
+        .args([script.as_path(), Path::new(chromium), page])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    Some(serde_json::from_slice(&output.stdout).unwrap())
+}
+
+/// The page loads nothing, runs nothing, fits a phone, and has a dark face.
+fn looks_right(page: &Path) {
+    let Some(found) = browser(page) else { return };
+    for view in ["light", "dark", "phone"] {
+        let found = &found[view];
+        assert_eq!(found["requests"], 1, "{view}: {found}");
+        assert_eq!(found["scripts"], 0, "{view}: {found}");
+        assert_eq!(found["aliens"], 0, "{view}: {found}");
+        assert_eq!(found["ran"], false, "{view}: {found}");
+        let wide = if view == "phone" { 390 } else { 1280 };
+        assert_eq!(found["width"], wide, "{view}: {found}");
+    }
+    assert_ne!(found["light"]["background"], found["dark"]["background"]);
+    assert_ne!(found["light"]["color"], found["dark"]["color"]);
+}
+
+fn report(project: &TestProject, arguments: &[&str]) -> Finished {
+    project.run(&[&["report"], arguments].concat())
+}
+
+/// The page about the project's last run.
+fn page_of(project: &TestProject, run: &Finished) -> String {
+    let page = format!("logs/{}/report.html", run.folder);
+    let told = report(project, &[]).exits(0);
+    assert_eq!(told.stdout, format!("done: the page is in {page}\n"));
+    project.read(&page)
+}
+
+#[test]
+fn whatever_a_run_wrote_is_text_on_its_page() {
+    let first = format!(
+        "I did {HOSTILE}.\n^^^src/main.rs\nfn main() {{ /* {HOSTILE} */ }}\n^^^end\n^^^src/a&lt;'b onerror=x.html\n{HOSTILE}\n\u{202e}\0\n^^^end\n"
+    );
+    let second = "Sorry.\n^^^fixed\n^^^end\n";
+    let server = ModelServer::gemini(&[&first, second]);
+    let project = TestProject::new()
+        .with(&server)
+        .file("agent-config/query.txt", format!("Do {HOSTILE}\n"))
+        .file("src/main.rs", format!("// {GEMINI_KEY}\nfn main() {{}}\n"))
+        .build(&format!(
+            "cat <<'END'\n\u{1b}[31merror[E0001]\u{1b}[0m: {HOSTILE}\n --> <x-hostile>:1:2\nEND\ntest -e fixed"
+        ));
+    let run = project.run(&[]).exits(0);
+    let page = page_of(&project, &run);
+    for hostile in [
+        "<script",
+        "<img",
+        "<x-hostile",
+        "<svg onload",
+        "</style><svg",
+        "\u{202e}",
+        "\0",
+        "\u{1b}",
+        GEMINI_KEY,
+    ] {
+        assert!(!page.contains(hostile), "{hostile:?}");
+    }
+    for part in [
+        "The build passed after 1 repair",
+        "Do &lt;script&gt;window.hostile=1&lt;/script&gt;&quot;&gt;&lt;img src=x",
+        "I did &lt;script&gt;",
+        "src/a&amp;lt;'b onerror=x.html",
+        "[REDACTED]Zz",
+        "\u{2717} failed, exit code 1",
+        ">error[E0001]: &lt;script&gt;",
+        "Found in the output: 1 error",
+        "&lt;x-hostile&gt;:1:2</span>",
+        "&amp;lt;b&amp;gt;",
+    ] {
+        assert!(page.contains(part), "{part:?} is missing");
+    }
+    looks_right(&project.path(&format!("logs/{}/report.html", run.folder)));
+}
+
+#[test]
+fn a_reply_that_was_rejected_is_text_too() {
+    let server = ModelServer::gemini(&[&format!("^^^a{HOSTILE}\n{HOSTILE}\n^^^end\n")]);
+    let project = TestProject::new().with(&server);
+    let run = project.run(&[]).exits(5);
+    let page = page_of(&project, &run);
+    assert!(page.contains("The reply was rejected") && page.contains("^^^a&lt;script&gt;"));
+    looks_right(&project.path(&format!("logs/{}/report.html", run.folder)));
+}
+
+#[test]
+fn every_kind_of_run_gets_a_page() {
+    let reply = format!("# User Specification Self Consistency\n{HOSTILE}\n");
+    let server = ModelServer::gemini(&[
+        &reply,
+        "^^^a.rs\nfn a() {}\n^^^end\n",
+        "^^^../a\nx\n^^^end\n",
+    ]);
+    let project = TestProject::new().with(&server);
+    let run = project.run(&["--cc"]).exits(0);
+    let page = page_of(&project, &run);
+    assert!(page.contains("href=\"#a1-s1\">User Specification Self Consistency</a>"));
+    assert!(
+        page.contains(
+            "Suggestions and Other Important Commentary <span class=\"quiet\">is missing"
+        )
+    );
+    looks_right(&project.path(&format!("logs/{}/report.html", run.folder)));
+
+    let run = project.run(&[]).exits(0);
+    assert!(page_of(&project, &run).contains("<i class=\"k\">fn</i>"));
+
+    let undo = project.run(&["undo"]).exits(0);
+    // The last run of a model is the one before, unless the undo is named.
+    assert!(page_of(&project, &run).contains("The build passed"));
+    report(&project, &[&undo.folder]).exits(0);
+    let page = project.read(&format!("logs/{}/report.html", undo.folder));
+    assert!(
+        page.contains("The project was put back") && page.contains("deleted</span>"),
+        "{page}"
+    );
+
+    let run = project.run(&[]).exits(5);
+    let page = page_of(&project, &run);
+    assert!(
+        page.contains("The reply was rejected")
+            && page.contains("Nothing of this reply was applied.")
+    );
+    assert!(page.contains("^^^../a"), "the reply tells why");
+
+    let result = format!("logs/{}/result.json", run.folder);
+    let project = project.without(&result);
+    assert!(page_of(&project, &run).contains("Not finished"));
+}
+
+#[test]
+fn a_page_about_all_runs_links_to_the_pages_there_are() {
+    let server = ModelServer::gemini(&["^^^a\nx\n^^^end\n"]);
+    let project = TestProject::new().with(&server);
+    let told = report(&project, &["--all", "--output", "none.html"]).exits(0);
+    assert_eq!(told.stdout, "done: the page is in none.html\n");
+    assert!(project.read("none.html").contains("There is no run yet"));
+
+    let run = project.run(&[]).exits(0);
+    let link = format!("<a href=\"./{}/report.html\">", run.folder);
+    let listed = || {
+        let told = report(&project, &["--all"]).exits(0);
+        assert_eq!(told.stdout, "done: the page is in logs/report.html\n");
+        project.read("logs/report.html")
+    };
+    assert!(!listed().contains(&link));
+    page_of(&project, &run);
+    assert!(listed().contains(&link));
+    assert!(listed().contains("1 of 1 runs succeeded"));
+    looks_right(&project.path("logs/report.html"));
+}
+
+#[test]
+fn what_cannot_be_written_about_or_to_is_said() {
+    let project = TestProject::new();
+    report(&project, &[])
+        .exits(2)
+        .says(&["no run in `logs`", "hint: "]);
+    report(&project, &["logs/x"])
+        .exits(2)
+        .says(&["there is no run at `logs/x`", "hint: "]);
+    report(&project, &["--all", "--output", "no/such/page.html"])
+        .exits(6)
+        .says(&["cannot write `", "no/such/page.html", "hint: "]);
+    let told = report(
+        &project,
+        &["--all", "--output", "page.html", "--output-format", "json"],
+    )
+    .exits(0);
+    let told: Value = serde_json::from_str(&told.stdout).unwrap();
+    assert_eq!(told, serde_json::json!({"schema": 1, "page": "page.html"}));
+}
+
+#[test]
+fn five_thousand_files_open_at_once() {
+    use std::fmt::Write as _;
+
+    let content =
+        "/// Adds.\npub fn add(one: u32, other: u32) -> u32 {\n    one + other // \"<b>\"\n}\n\n"
+            .repeat(24);
+    let mut reply = String::new();
+    for number in 0..5000 {
+        write!(
+            reply,
+            "^^^src/m{}/file_{number}.rs\n{content}^^^end\n",
+            number % 50
+        )
+        .unwrap();
+    }
+    let server = ModelServer::gemini(&[&reply]);
+    let project = TestProject::new().with(&server);
+    let run = project.run(&[]).exits(0);
+    let page = page_of(&project, &run);
+    assert!(page.contains("5,000 files changed") && page.contains("src/m49/file_4999.rs"));
+    assert!(page.contains("more files are left out: see <code>code-commit diff</code>"));
+    assert!(page.len() < 8_000_000, "{}", page.len());
+    let path = project.path(&format!("logs/{}/report.html", run.folder));
+    if let Some(found) = browser(&path) {
+        for view in ["light", "phone"] {
+            let seconds = found[view]["seconds"].as_f64().unwrap();
+            println!("{} bytes loaded in {seconds}s ({view})", page.len());
+            // It takes less than one; this is for machines that do other things besides.
+            assert!(seconds < 20.0, "{view}: {seconds}");
+        }
+    }
+}
