@@ -24,6 +24,9 @@ use quote::quoted_behind;
 /// The size beyond which a file is not compared.
 pub const MAX_BYTES: usize = 16 << 20;
 
+/// What a new file's mode is taken for: what almost every umask makes of it.
+pub const NEW_MODE: u32 = 0o644;
+
 /// The number of lines beyond which a file is not compared.
 pub const MAX_LINES: usize = 1 << 20;
 
@@ -49,6 +52,15 @@ pub struct State {
 }
 
 impl State {
+    /// An empty file.
+    #[must_use]
+    pub fn empty(mode: u32) -> Self {
+        Self {
+            content: Vec::new(),
+            mode,
+        }
+    }
+
     fn is_executable(&self) -> bool {
         self.mode & 0o100 != 0
     }
@@ -98,6 +110,15 @@ fn in_order(changes: &[FileChange]) -> Vec<&FileChange> {
     let mut shown: Vec<&FileChange> = changes.iter().filter(|change| change.is_shown()).collect();
     shown.sort_by(|one, other| one.path.cmp(&other.path));
     shown
+}
+
+/// The changes as a unified diff; what is not UTF-8 in them is replaced.
+#[must_use]
+pub fn text(changes: &[FileChange]) -> String {
+    let mut text = Vec::new();
+    // A vector takes all that is written.
+    let _ = unified(changes, &mut text);
+    String::from_utf8_lossy(&text).into_owned()
 }
 
 /// Writes what `git diff --no-renames` prints, but for the `index` lines; `git apply` takes it,

@@ -13,6 +13,7 @@ use crate::price::Usd;
 use crate::record::ExitRecord;
 use crate::run_log::LogError;
 use crate::sandbox::SandboxProblem;
+use crate::tokens;
 use crate::workflow::{DemoError, InitError, NotReady, PageError, ReportError, RollupError};
 
 /// How the process ends: the contract's exit codes.
@@ -104,6 +105,20 @@ pub enum Error {
         /// The prompt's size.
         prompt_tokens: u64,
     },
+    /// A repair's prompt does not fit into the model's window.
+    #[error(
+        "the next prompt does not fit into the window of `{model}`: about {} tokens, and the window has {}",
+        tokens::grouped(*.prompt_tokens),
+        tokens::grouped(*.window)
+    )]
+    DoesNotFit {
+        /// The model.
+        model: String,
+        /// The prompt's size.
+        prompt_tokens: u64,
+        /// The window, in tokens.
+        window: u64,
+    },
     /// The folder given to `--replay` cannot be replayed.
     #[error(transparent)]
     Recording(#[from] RecordingProblem),
@@ -170,7 +185,9 @@ impl Error {
     #[must_use]
     pub fn exit(&self) -> Exit {
         match self {
-            Self::NotReady(_) | Self::Rollup(RollupError::Git { .. }) => Exit::NotReady,
+            Self::NotReady(_) | Self::Rollup(RollupError::Git { .. } | RollupError::Nothing(_)) => {
+                Exit::NotReady
+            }
             Self::UnknownModel { .. }
             | Self::NoSuchCommand(_)
             | Self::Rollup(RollupError::NoSuchPath(_))
@@ -182,7 +199,9 @@ impl Error {
             | Self::Interrupted(interrupted) => Exit::Interrupted(interrupted.signal),
             Self::Model(error) if !error.is_local() => Exit::ModelFailed,
             Self::Verify(VerifyError::Rejected(_)) => Exit::ReplyRejected,
-            Self::BuildFailed { .. } | Self::OverBudget { .. } => Exit::BuildFailed,
+            Self::BuildFailed { .. } | Self::OverBudget { .. } | Self::DoesNotFit { .. } => {
+                Exit::BuildFailed
+            }
             Self::Demo(DemoError::Io { .. })
             | Self::Model(_)
             | Self::Verify(VerifyError::Io { .. })
@@ -211,8 +230,15 @@ impl Error {
             Self::Rollup(RollupError::Git { .. }) => {
                 "install git, and make the project a repository: `git init && git add --all`"
             }
+            Self::Rollup(RollupError::Nothing(_)) => {
+                "the rollup is as it was; name other paths, or `git add` files of text"
+            }
             Self::Rollup(RollupError::NoSuchPath(_)) => {
                 "name files that git tracks, or directories with such: `git add` adds new ones"
+            }
+            Self::DoesNotFit { .. } => {
+                "leave files out of the rollup, let build.sh print less, or name a model with a \
+                 larger window for repairs"
             }
             Self::OverBudget { .. } => "give it more with `--max-cost`, and run again",
             // Each of its problems has a hint of its own.

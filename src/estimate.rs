@@ -4,8 +4,8 @@ use crate::excerpt::Excerpt;
 use crate::model::ModelSpec;
 use crate::price::{Price, Usd};
 use crate::prompt::Prompt;
-use crate::record::Usage;
-use crate::tokens;
+use crate::record::{REPAIRS, Usage};
+use crate::tokens::{self, Size};
 
 /// How many files of the rollup are told.
 const LARGEST: usize = 10;
@@ -15,67 +15,33 @@ const FRAMING: u64 = 3 + 2 * 3;
 const BYTES_A_TOKEN: u64 = 3;
 /// How many tokens of answer a call must be able to afford: a model that thinks has said nothing before.
 const LEAST_ANSWER: u64 = 8192;
+/// No model answers with more tokens.
+const LONGEST_ANSWER: u64 = 128_000;
 
-/// A prompt's size.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Size {
-    /// Its parts in their order, and their tokens.
-    pub parts: Vec<(&'static str, u64)>,
-    /// The whole prompt's tokens.
-    pub tokens: u64,
-    /// Whether they were counted with the model's own tokenizer.
-    pub exact: bool,
+/// Counts the tokens of `prompt` as `spec` does, or about so.
+#[must_use]
+pub fn measure(prompt: &Prompt<'_>, spec: &ModelSpec) -> Size {
+    let parts = prompt.parts();
+    let pieces: Vec<&str> = parts.iter().flat_map(|part| part.pieces.clone()).collect();
+    let mut counts = tokens::count_each(&pieces).into_iter();
+    let parts: Vec<(&'static str, u64)> = parts
+        .iter()
+        .map(|part| (part.name, counts.by_ref().take(part.pieces.len()).sum()))
+        .collect();
+    Size {
+        tokens: parts.iter().map(|part| part.1).sum::<u64>() + FRAMING,
+        parts,
+        exact: spec.counts_exactly(),
+    }
 }
 
-impl Size {
-    /// Counts the tokens of `prompt` as `spec` does, or about so.
-    #[must_use]
-    pub fn of(prompt: &Prompt<'_>, spec: &ModelSpec) -> Self {
-        let parts = prompt.parts();
-        let pieces: Vec<&str> = parts.iter().flat_map(|part| part.pieces.clone()).collect();
-        let mut counts = tokens::count_each(&pieces).into_iter();
-        let parts: Vec<(&'static str, u64)> = parts
-            .iter()
-            .map(|part| (part.name, counts.by_ref().take(part.pieces.len()).sum()))
-            .collect();
-        Self {
-            tokens: parts.iter().map(|part| part.1).sum::<u64>() + FRAMING,
-            parts,
-            exact: spec.counts_exactly(),
-        }
-    }
-
-    /// The tokens that are to be reckoned with: where they are counted about, more.
-    #[must_use]
-    pub fn at_most(&self) -> u64 {
-        if self.exact {
-            return self.tokens;
-        }
-        #[expect(
-            clippy::cast_precision_loss,
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "a margin need not be exact"
-        )]
-        let more = (self.tokens as f64 * tokens::MARGIN) as u64;
-        more
-    }
-
-    /// How it compares to the model's window.
-    #[must_use]
-    pub fn fit(&self, spec: &ModelSpec) -> Fit {
-        match spec.context_window {
-            Some(window) if self.tokens > window => Fit::TooLarge { window },
-            Some(window) if self.at_most() > window => Fit::Doubtful { window },
-            _ => Fit::Fits,
-        }
-    }
-
-    /// The tokens as a text: with an honest `about`, where it is due.
-    #[must_use]
-    pub fn text(&self) -> String {
-        let about = if self.exact { "" } else { "about " };
-        format!("{about}{} tokens", tokens::grouped(self.tokens))
+/// How a prompt of that size compares to the model's window.
+#[must_use]
+pub fn fit(size: &Size, spec: &ModelSpec) -> Fit {
+    match spec.context_window {
+        Some(window) if size.tokens > window => Fit::TooLarge { window },
+        Some(window) if size.at_most() > window => Fit::Doubtful { window },
+        _ => Fit::Fits,
     }
 }
 
@@ -133,39 +99,53 @@ pub fn first_call(size: &Size, spec: &ModelSpec, price: &Price) -> CostRange {
             ..Usage::default()
         })
     };
+    let window = spec.context_window.unwrap_or(u64::MAX);
     CostRange {
-        least: cost(size.tokens, 0),
+        least: cost(size.tokens.min(window), 0),
         most: spec
             .max_output_tokens
-            .map(|output| cost(size.at_most(), output.into())),
+            .map(|output| cost(size.at_most().min(window), output.into())),
     }
 }
 
-/// What the first call and so many repairs may cost: each has the first prompt again, at most with a
-/// build's whole output as far as it is sent, and with all that was answered before.
+/// What a call costs at most: where nobody tells what it has cost.
 #[must_use]
-pub fn with_repairs(size: &Size, spec: &ModelSpec, price: &Price, repairs: u32) -> CostRange {
-    let first = first_call(size, spec, price);
-    let least = (0..=repairs).map(|_| first.least).sum();
-    let most = spec.max_output_tokens.map(|output| {
-        let output = u64::from(output);
+pub fn dearest(size: &Size, spec: &ModelSpec) -> Usd {
+    let range = spec.price.map(|price| first_call(size, spec, &price));
+    let range = range.map(|range| range.most.unwrap_or(range.least));
+    range.unwrap_or_default()
+}
+
+/// What the first call and all repairs may cost, each by its model's price: a repair has the first prompt
+/// again, at most with a build's whole output as far as it is sent, and with all that was answered before.
+#[must_use]
+pub fn with_repairs(
+    size: &Size,
+    (spec, price): (&ModelSpec, Price),
+    (repair, repair_price): (&ModelSpec, Price),
+) -> CostRange {
+    let first = first_call(size, spec, &price);
+    let again = first_call(size, repair, &repair_price);
+    let window = repair.context_window.unwrap_or(u64::MAX);
+    let outputs = spec.max_output_tokens.zip(repair.max_output_tokens);
+    let most = outputs.map(|(output, repair_output)| {
+        let (output, repair_output) = (u64::from(output), u64::from(repair_output));
         let build = Excerpt::LIMIT as u64 / BYTES_A_TOKEN;
         let call = |number: u64| {
-            let added = if number == 0 {
-                0
-            } else {
-                build + number * output
-            };
-            let input_tokens = size.at_most().saturating_add(added);
-            price.of(Usage {
-                input_tokens: input_tokens.min(spec.context_window.unwrap_or(u64::MAX)),
-                output_tokens: output,
+            let answered = output + (number - 1) * repair_output;
+            let input_tokens = size.at_most().saturating_add(build + answered);
+            repair_price.of(Usage {
+                input_tokens: input_tokens.min(window),
+                output_tokens: repair_output,
                 ..Usage::default()
             })
         };
-        (0..=u64::from(repairs)).map(call).sum()
+        first.most.unwrap_or_default() + (1..=u64::from(REPAIRS)).map(call).sum()
     });
-    CostRange { least, most }
+    CostRange {
+        least: first.least + (0..REPAIRS).map(|_| again.least).sum(),
+        most,
+    }
 }
 
 /// How many tokens the answer to a prompt may have, so that the call does not cost more than `money`;
@@ -183,7 +163,9 @@ pub fn affordable_answer(
         return None;
     }
     let allowed = wanted.map_or(affordable, |wanted| wanted.min(affordable));
-    Some(u32::try_from(allowed).ok())
+    // Where the table does not say how long an answer may be, no server takes a number beyond these.
+    let is_limit = wanted.is_some() || allowed < LONGEST_ANSWER;
+    Some(u32::try_from(allowed).ok().filter(|_| is_limit))
 }
 
 #[cfg(test)]
@@ -214,14 +196,14 @@ mod tests {
             query: "hello world".into(),
             rollup: "--- a ---\nhello world\n".into(),
         };
-        let size = Size::of(&Prompt::initial(&inputs), &spec("gpt-5"));
+        let size = measure(&Prompt::initial(&inputs), &spec("gpt-5"));
         assert!(size.exact);
         let names: Vec<&str> = size.parts.iter().map(|part| part.0).collect();
         assert_eq!(names, ["system", "query", "codebase"]);
         let sum: u64 = size.parts.iter().map(|part| part.1).sum();
         assert_eq!(size.tokens, sum + FRAMING);
         assert!(
-            Size::of(&Prompt::initial(&inputs), &spec("gemini-2.5-pro"))
+            measure(&Prompt::initial(&inputs), &spec("gemini-2.5-pro"))
                 .text()
                 .starts_with("about ")
         );
@@ -238,7 +220,11 @@ mod tests {
             (217_610, false, Fit::Doubtful { window }),
             (272_001, false, Fit::TooLarge { window }),
         ] {
-            assert_eq!(size(tokens, exact).fit(&gpt), expected, "{tokens} {exact}");
+            assert_eq!(
+                fit(&size(tokens, exact), &gpt),
+                expected,
+                "{tokens} {exact}"
+            );
         }
         assert!(fits_in_any_case(271_900, &gpt) && !fits_in_any_case(272_000, &gpt));
     }
@@ -250,7 +236,7 @@ mod tests {
         let first = first_call(&size(100_000, true), &gpt, &price);
         assert!((first.least.dollars() - 0.125).abs() < 1e-9);
         assert!((first.most.unwrap().dollars() - 1.405).abs() < 1e-9);
-        let all = with_repairs(&size(100_000, true), &gpt, &price, 3);
+        let all = with_repairs(&size(100_000, true), (&gpt, price), (&gpt, price));
         assert!((all.least.dollars() - 0.5).abs() < 1e-9);
         // Three more answers, behind prompts that fill the window.
         assert!((all.most.unwrap().dollars() - (1.405 + 3.0 * (0.34 + 1.28))).abs() < 1e-9);

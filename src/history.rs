@@ -14,19 +14,15 @@ use std::time::SystemTime;
 
 use chrono::{DateTime, FixedOffset};
 
-use crate::diff::{FileChange, State};
+use crate::diff::{FileChange, NEW_MODE, State};
 use crate::edit::undo_log::{self, Before, Changes};
 use crate::edit::{self, Action, Digest};
 use crate::project::Project;
-use crate::record::{Attempt, AttemptRecord, RunRecord};
+use crate::record::{Attempt, AttemptRecord, REPAIRS, RunRecord};
 use crate::run_files::{self, Artifact, LOGS, RESULT};
 
-/// How many repairs are looked for where a run has no record.
-const REPAIRS: u8 = 3;
 /// A file of a run's folder that is larger than this is not read as a text, in bytes.
 const LARGEST_TEXT: u64 = 64 << 20;
-/// What a new file's mode is taken for: what almost every umask makes of it.
-const NEW_MODE: u32 = 0o644;
 
 /// There is no such run.
 #[derive(Debug, thiserror::Error)]
@@ -72,6 +68,15 @@ pub struct PastAttempt {
     pub changes: Vec<FileChange>,
 }
 
+/// What a run has changed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RunChanges {
+    /// By path.
+    pub files: Vec<FileChange>,
+    /// What of it is not certain, in words.
+    pub doubts: Vec<String>,
+}
+
 impl PastRun {
     /// Reads the run whose folder has this name.
     #[must_use]
@@ -85,7 +90,16 @@ impl PastRun {
         }
     }
 
-    /// When it began; by its record, or by its folder's name.
+    /// The run of that name, without its record.
+    fn unread(project: &Project, name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            record: None,
+            folder: project.logs().join(name),
+        }
+    }
+
+    /// When it began, by its record.
     #[must_use]
     pub fn started(&self) -> Option<DateTime<FixedOffset>> {
         self.record.as_ref().map(|record| record.started)
@@ -150,46 +164,60 @@ impl PastRun {
     ///
     /// # Errors
     /// When its record of that cannot be read.
-    pub fn changes(&self, project: &Project) -> Result<Vec<FileChange>, undo_log::UndoLogError> {
+    pub fn changes(&self, project: &Project) -> Result<RunChanges, undo_log::UndoLogError> {
+        let mut changes = RunChanges::default();
         let Some(log) = undo_log::read(project.root(), &self.relative())? else {
-            return Ok(Vec::new());
+            return Ok(changes);
         };
         let attempts = self.attempts(project);
-        let mut replied: BTreeMap<&str, &Option<State>> = BTreeMap::new();
+        let mut sought = Sought::new(project, self);
         for attempt in &attempts {
-            let changes = attempt.changes.iter();
-            replied.extend(changes.map(|change| (change.path.as_str(), &change.after)));
-        }
-        let all = log.files.iter().map(|(path, change)| {
-            let before = change
-                .before
-                .as_ref()
-                .map(|before| self.kept(project, before));
-            let left = change.after.last().copied().flatten();
-            let after = left.map(|digest| {
-                let replied = replied.get(path.as_str()).and_then(|state| state.as_ref());
-                let mode = before.as_ref().map_or(NEW_MODE, |before| before.mode);
-                left_behind(project, self, path, digest, replied, mode)
-            });
-            FileChange {
-                path: path.clone(),
-                before,
-                after,
+            for change in &attempt.changes {
+                sought.replied.insert(&change.path, change.after.as_ref());
             }
-        });
-        Ok(all.filter(|change| change.before != change.after).collect())
+        }
+        for (path, change) in &log.files {
+            let before = change.before.as_ref().map(|before| {
+                let kept = self.kept(project, before);
+                if kept.is_none() {
+                    changes.doubts.push(format!(
+                        "what `{}` was before is not in the run's record any more: it is shown as empty",
+                        path.escape_debug()
+                    ));
+                }
+                kept.unwrap_or_else(|| State::empty(before.mode))
+            });
+            let mode = before.as_ref().map_or(NEW_MODE, |before| before.mode);
+            let after = change.after.last().copied().flatten().map(|digest| {
+                let left = sought.left_behind(path, digest);
+                let content = left.unwrap_or_else(|reply| {
+                    changes.doubts.push(format!(
+                        "what the build made of `{}` is not recorded: it is shown as the reply left it",
+                        path.escape_debug()
+                    ));
+                    reply
+                });
+                State { content, mode }
+            });
+            if before != after {
+                changes.files.push(FileChange {
+                    path: path.clone(),
+                    before,
+                    after,
+                });
+            }
+        }
+        Ok(changes)
     }
 
-    /// A file as it was before the run.
-    fn kept(&self, project: &Project, before: &Before) -> State {
-        let path = project
-            .root()
-            .join(undo_log::kept_path(&self.relative(), before));
-        let content = read_limited(&path).unwrap_or_default();
-        State {
+    /// A file as it was before the run; `None` where that is not kept any more.
+    fn kept(&self, project: &Project, before: &Before) -> Option<State> {
+        let path = undo_log::kept_path(&self.relative(), before);
+        let content = read_limited(&project.root().join(path))?;
+        (Digest::of(&content) == before.digest).then_some(State {
             content,
             mode: before.mode,
-        }
+        })
     }
 
     fn reply(&self, attempt: Attempt) -> Option<Result<String, String>> {
@@ -234,7 +262,7 @@ impl Replayed {
         let changes = undo_log::read(project.root(), &run.relative());
         let files = changes.ok().flatten().map(|changes: Changes| changes.files);
         let before = files.into_iter().flatten().map(|(path, change)| {
-            let before = change.before.map(|before| run.kept(project, &before));
+            let before = change.before.and_then(|before| run.kept(project, &before));
             (path, before)
         });
         Self {
@@ -272,40 +300,60 @@ impl Replayed {
     }
 }
 
-/// A file as a run has left it: the reply's, where the builds left that alone; the one on the disk, where
-/// it is still the same; one that a later run has kept; or else what the reply said.
-fn left_behind(
-    project: &Project,
-    run: &PastRun,
-    path: &str,
-    digest: Digest,
-    replied: Option<&State>,
-    mode: u32,
-) -> State {
-    let is_it = |content: &[u8]| Digest::of(content) == digest;
-    if let Some(state) = replied.filter(|state| is_it(&state.content)) {
-        return state.clone();
+/// Looks for files as a run has left them.
+struct Sought<'s> {
+    project: &'s Project,
+    run: &'s PastRun,
+    /// What the replies have made of files.
+    replied: BTreeMap<&'s str, Option<&'s State>>,
+    /// What other runs have changed, once that was asked for.
+    others: Option<Vec<(PastRun, Changes)>>,
+}
+
+impl<'s> Sought<'s> {
+    fn new(project: &'s Project, run: &'s PastRun) -> Self {
+        Self {
+            project,
+            run,
+            replied: BTreeMap::new(),
+            others: None,
+        }
     }
-    let on_disk = read_limited(&project.root().join(path)).filter(|content| is_it(content));
-    let kept = || {
-        let others = names(project)
-            .ok()?
-            .into_iter()
-            .filter(|name| *name != run.name);
-        others
-            .map(|name| PastRun::read(project, &name))
-            .find_map(|other| {
-                let changes = undo_log::read(project.root(), &other.relative()).ok()??;
-                let before = changes.files.get(path)?.before.clone()?;
-                let state = other.kept(project, &before);
-                is_it(&state.content).then(|| state.content.clone())
-            })
-    };
-    let content = on_disk.or_else(kept);
-    let content = content.or_else(|| replied.map(|state| state.content.clone()));
-    State {
-        content: content.unwrap_or_default(),
-        mode,
+
+    /// The content with this digest: the reply's, where the builds left that alone; the one on the disk,
+    /// where it is still the same; or one that another run has kept. Where it is none of these, what the
+    /// reply said, as an error.
+    fn left_behind(&mut self, path: &str, digest: Digest) -> Result<Vec<u8>, Vec<u8>> {
+        let is_it = |content: &Vec<u8>| Digest::of(content) == digest;
+        let replied = self.replied.get(path).copied().flatten();
+        let replied = replied
+            .map(|state| state.content.clone())
+            .unwrap_or_default();
+        if is_it(&replied) {
+            return Ok(replied);
+        }
+        let on_disk = read_limited(&self.project.root().join(path)).filter(is_it);
+        let found = on_disk.or_else(|| self.kept_by_others(path, digest));
+        found.ok_or(replied)
+    }
+
+    fn kept_by_others(&mut self, path: &str, digest: Digest) -> Option<Vec<u8>> {
+        let project = self.project;
+        let others = self.others.get_or_insert_with(|| {
+            let names = names(project).unwrap_or_default().into_iter();
+            let others = names.filter(|name| *name != self.run.name);
+            let read = others.filter_map(|name| {
+                let run = PastRun::unread(project, &name);
+                let changes = undo_log::read(project.root(), &run.relative()).ok()??;
+                Some((run, changes))
+            });
+            read.collect()
+        });
+        others.iter().find_map(|(run, changes)| {
+            let before = changes.files.get(path)?.before.as_ref()?;
+            let kept = (before.digest == digest).then(|| run.kept(project, before));
+            kept.flatten().map(|state| state.content)
+        })
     }
 }
 
@@ -334,12 +382,22 @@ fn names(project: &Project) -> Result<Vec<String>, NoSuchRun> {
     for entry in entries {
         let entry = entry.map_err(unreadable)?;
         let is_run = entry.file_type().is_ok_and(|kind| kind.is_dir());
-        if let (true, Ok(name)) = (is_run, entry.file_name().into_string()) {
-            names.push(name);
-        }
+        let name = entry.file_name().into_string();
+        names.extend(name.ok().filter(|name| is_run && has_stamp(name)));
     }
     names.sort_by_cached_key(|name| order(&logs, name));
     Ok(names)
+}
+
+/// Whether the name begins with a run's stamp: `2026-11-21-20-15-03-`.
+fn has_stamp(name: &str) -> bool {
+    let stamp = name.as_bytes().get(..STAMP_LENGTH);
+    let mut bytes = stamp.into_iter().flatten().enumerate();
+    stamp.is_some()
+        && bytes.all(|(at, byte)| match at {
+            4 | 7 | 10 | 13 | 16 | 19 => *byte == b'-',
+            _ => byte.is_ascii_digit(),
+        })
 }
 
 /// By the stamp in the name; runs of one second by when they ended, and by their numbers.
@@ -370,7 +428,8 @@ pub fn find(project: &Project, run: &Path) -> Result<String, NoSuchRun> {
         .and_then(|base| base.to_str())
         .ok_or_else(missing)?;
     let logs = project.logs();
-    let is_the_run = |path: PathBuf| path.is_dir() && path.parent() == Some(logs.as_path());
+    let is_dir = |path: &Path| path.symlink_metadata().is_ok_and(|found| found.is_dir());
+    let is_the_run = |path: PathBuf| is_dir(&path) && path.parent() == Some(logs.as_path());
     // Only what lies right below `logs` is a run: its kept files are looked for there.
     let named = [project.root().join(run), logs.join(run)];
     let found = named

@@ -41,6 +41,7 @@ pub mod environment;
 pub mod error;
 pub mod estimate;
 pub mod excerpt;
+pub mod git;
 pub mod gitignore;
 pub mod history;
 pub mod interrupt;
@@ -103,7 +104,14 @@ pub fn run(cli: &Cli, world: &World) -> Exit {
     let project = Project::new(world.root.clone());
     let models = workflow::table(&project);
     let built_in = ModelTable::built_in();
-    let key_files = models.as_ref().unwrap_or(&built_in).key_files();
+    let mut key_files = models.as_ref().unwrap_or(&built_in).key_files();
+    // Where the table cannot be used, its keys are kept out of sight all the same.
+    let broken = project
+        .models()
+        .ok()
+        .filter(|_| models.is_err())
+        .unwrap_or_default();
+    key_files.extend(ModelTable::named_key_files(&broken));
     let redactor = project.redactor(&world.environment, key_files);
     let shown = cli
         .command
@@ -136,13 +144,31 @@ pub fn run(cli: &Cli, world: &World) -> Exit {
             for warning in &outcome.warnings {
                 output.event(Event::Warning(warning));
             }
-            output.result(&result_text(&outcome), || document(outcome));
-            Exit::Done
+            let is_run = outcome.record.is_some();
+            let printed = output.result(&result_text(&outcome), || document(outcome));
+            match printed {
+                // What a run has done is done, and its record says so.
+                Err(error) if is_run => {
+                    output.event(Event::Warning(&format!("cannot write to stdout: {error}")));
+                    Exit::Done
+                }
+                Err(error) => {
+                    output.error(
+                        &format!("cannot write to stdout: {error}"),
+                        None,
+                        None,
+                        || Value::Null,
+                    );
+                    Exit::LocalIo
+                }
+                Ok(()) => Exit::Done,
+            }
         }
         Err(failure) => {
             let exit = failure.error.exit();
             if let (Some(text), Format::Text) = (&failure.text, format) {
-                output.result(&format!("{text}\n"), || Value::Null);
+                // The error that follows is the news.
+                let _ = output.result(&format!("{text}\n"), || Value::Null);
             }
             let Failure {
                 error, log, record, ..

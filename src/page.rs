@@ -1,7 +1,7 @@
 //! Pages about runs, for a browser: one file each, that loads nothing and runs no script. Pure.
 //!
 //! Guarantees that whatever was written by others is text on the page and nothing else: [`maud`] escapes
-//! it, after [`text::Ink`] has taken out the keys and what is not to be seen. A policy in the page keeps
+//! it, after `text::Ink` has taken out the keys and what is not to be seen. A policy in the page keeps
 //! browsers from running or loading anything all the same. Each page is bounded, however much there was
 //! to show.
 

@@ -13,6 +13,9 @@ use crate::record::Usage;
 /// Tokens that a price is for.
 const MILLION: f64 = 1e6;
 
+/// No call and no token costs more.
+const LARGEST: f64 = 1e9;
+
 /// An amount of US dollars; never negative, never infinite.
 #[derive(Debug, Clone, Copy, Default, PartialEq, PartialOrd, Deserialize)]
 #[serde(try_from = "f64")]
@@ -20,7 +23,7 @@ pub struct Usd(f64);
 
 /// A number is no amount of dollars.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("an amount of dollars is a number from 0 on")]
+#[error("an amount of dollars is a number from 0 to a billion")]
 pub struct NoAmount;
 
 impl Usd {
@@ -44,7 +47,7 @@ impl TryFrom<f64> for Usd {
     type Error = NoAmount;
 
     fn try_from(dollars: f64) -> Result<Self, NoAmount> {
-        if dollars.is_finite() && dollars >= 0.0 {
+        if (0.0..=LARGEST).contains(&dollars) && dollars.is_sign_positive() {
             Ok(Self(dollars))
         } else {
             Err(NoAmount)
@@ -76,6 +79,8 @@ impl Serialize for Usd {
 impl fmt::Display for Usd {
     /// To the cent; small amounts to two digits that are not 0.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Half a cent is rounded alike, whether the amount comes from a sum or from a record.
+        let dollars = (self.0 * MILLION).round() / MILLION + 1e-9;
         let digits = match self.0 {
             0.0 => 0,
             dollars if dollars >= 0.1 => 2,
@@ -84,7 +89,7 @@ impl fmt::Display for Usd {
             dollars if dollars >= 0.000_05 => 5,
             _ => return f.pad("<$0.0001"),
         };
-        f.pad(&format!("${:.digits$}", self.0))
+        f.pad(&format!("${dollars:.digits$}"))
     }
 }
 
@@ -243,6 +248,8 @@ mod tests {
         for (dollars, expected) in [
             (0.0, "$0"),
             (12.345, "$12.35"),
+            (0.002_25, "$0.0023"),
+            (0.002_250_000_1, "$0.0023"),
             (0.1, "$0.10"),
             (0.0712, "$0.071"),
             (0.005_12, "$0.0051"),

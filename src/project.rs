@@ -225,7 +225,10 @@ impl Project {
     ///
     /// # Errors
     /// When that is not so.
-    pub fn check_gitignore(&self) -> Result<(), ProjectProblem> {
+    pub fn check_gitignore<'k>(
+        &self,
+        key_files: impl IntoIterator<Item = &'k str>,
+    ) -> Result<(), ProjectProblem> {
         let path = self.root.join(GITIGNORE);
         let content = match path.symlink_metadata() {
             // git does not follow a link here.
@@ -236,7 +239,7 @@ impl Project {
             Err(error) => Err(error),
         };
         match content {
-            Ok(content) if ignores_config(&content) && self.hides_keys()? => Ok(()),
+            Ok(content) if ignores_config(&content) && self.hides(key_files)? => Ok(()),
             Ok(_) => Err(ProjectProblem::NotIgnored),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 Err(ProjectProblem::NoGitignore)
@@ -249,13 +252,16 @@ impl Project {
     }
 
     /// Whether git ignores the key files, ignore files in `agent-config` itself considered.
-    fn hides_keys(&self) -> Result<bool, ProjectProblem> {
+    fn hides<'k>(
+        &self,
+        key_files: impl IntoIterator<Item = &'k str>,
+    ) -> Result<bool, ProjectProblem> {
         let unreadable = |source| ProjectProblem::Unreadable {
             path: GITIGNORE.into(),
             source,
         };
         let rules = IgnoreRules::load(&self.root).map_err(unreadable)?;
-        for file in ["gemini-key.txt", "openai-key.txt"] {
+        for file in key_files {
             if !rules
                 .is_ignored(&format!("{CONFIG}/{file}"))
                 .map_err(unreadable)?

@@ -129,6 +129,13 @@ impl<'a> Prompt<'a> {
         self.section("codebase", inputs.rollup.as_str());
     }
 
+    /// Its length in bytes.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        let user: usize = self.user.pieces().map(str::len).sum();
+        (self.system.len() + user) as u64
+    }
+
     /// What the prompt is made of.
     #[must_use]
     pub fn parts(&self) -> Vec<Part<'_>> {

@@ -15,6 +15,9 @@ use crate::price::Usd;
 /// The version of the record's meaning.
 pub const SCHEMA: u32 = 1;
 
+/// How many repairs a commit may have.
+pub const REPAIRS: u8 = 3;
+
 /// Which query of a run something belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Attempt {

@@ -18,11 +18,10 @@ use self::json::JsonLines;
 
 use crate::diff::Stat;
 use crate::environment::Clock;
-use crate::estimate::Size;
 use crate::price::Usd;
 use crate::record::{Attempt, EditsRecord, Usage};
 use crate::secret::Redactor;
-use crate::tokens::grouped;
+use crate::tokens::{Size, grouped};
 
 /// Something that happened.
 #[derive(Debug, Clone, Copy)]
@@ -174,7 +173,10 @@ impl<'r> Output<'r> {
     }
 
     /// Prints the result: the text, or what stands for it.
-    pub fn result(&self, text: &str, document: impl FnOnce() -> Value) {
+    ///
+    /// # Errors
+    /// When it cannot be written, though somebody wants to read it.
+    pub fn result(&self, text: &str, document: impl FnOnce() -> Value) -> io::Result<()> {
         self.console.stop_spinner();
         match self.format {
             Format::Text => self.console.result(text),
@@ -193,7 +195,8 @@ impl<'r> Output<'r> {
     ) {
         self.console.error(message, hint, log);
         if self.format != Format::Text {
-            self.result("", document);
+            // The error is the news.
+            let _ = self.result("", document);
         }
     }
 }
@@ -489,14 +492,24 @@ impl Console<'_> {
     }
 
     /// Prints the run's result to stdout.
-    pub fn result(&self, text: &str) {
+    ///
+    /// # Errors
+    /// When it cannot be written, though somebody wants to read it.
+    pub fn result(&self, text: &str) -> io::Result<()> {
         self.stop_spinner();
         let mut text = self.redactor.text(text).into_owned();
-        if self.options.colors.stdout && text.starts_with("diff --git ") {
-            text = text.split_inclusive('\n').map(colored_diff_line).collect();
+        if text.starts_with("diff --git ") {
+            // As bytes: it may be applied.
+            if self.options.colors.stdout {
+                text = text.split_inclusive('\n').map(colored_diff_line).collect();
+            }
+        } else {
+            text = text.replace(
+                |c: char| c.is_control() && c != '\n' && c != '\t',
+                "\u{fffd}",
+            );
         }
-        // As with stderr: whoever closed it does not want to know.
-        let _ = write!(io::stdout(), "{text}");
+        to_stdout(&text)
     }
 
     /// Prints why the run failed, and the folder that tells more.
@@ -557,6 +570,18 @@ impl TermLike for Narrow {
 
     fn flush(&self) -> io::Result<()> {
         self.0.flush()
+    }
+}
+
+/// Writes to stdout. A reader who has gone, or closed it from the beginning, is no error.
+fn to_stdout(text: &str) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    match stdout
+        .write_all(text.as_bytes())
+        .and_then(|()| stdout.flush())
+    {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
+        _ => Ok(()),
     }
 }
 

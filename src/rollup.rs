@@ -129,11 +129,23 @@ fn same_bytes(rest: &[u8], root: &Path, path: &str) -> Option<usize> {
     }
 }
 
-/// Whether there is such a file below the root.
-fn is_file(root: &Path, path: &str) -> bool {
-    let is_name = |part| matches!(part, Component::Normal(_));
-    let found = fs::symlink_metadata(root.join(path));
-    Path::new(path).components().all(is_name) && found.is_ok_and(|found| found.is_file())
+/// Whether there is such a file below the root, with no link on the way.
+#[must_use]
+pub fn is_file(root: &Path, path: &str) -> bool {
+    let mut at = root.to_path_buf();
+    let mut found = None;
+    for part in Path::new(path).components() {
+        match part {
+            Component::CurDir => continue,
+            Component::Normal(name) => at.push(name),
+            _ => return false,
+        }
+        found = match fs::symlink_metadata(&at) {
+            Ok(metadata) if !metadata.is_symlink() => Some(metadata),
+            _ => return false,
+        };
+    }
+    found.is_some_and(|found| found.is_file())
 }
 
 #[cfg(test)]
@@ -178,6 +190,10 @@ mod tests {
             (
                 "--- changed ---\nnew\nmore\n",
                 &["changed Changed \"new\\nmore\\n\""],
+            ),
+            (
+                "--- ./same ---\na\n--- not a header ---\nb\n",
+                &["./same Same \"a\\n--- not a header ---\\nb\\n\""],
             ),
             ("--- gone ---\nx\n", &["gone Gone \"x\\n\""]),
             ("--- ../out ---\nx\n", &["../out Gone \"x\\n\""]),

@@ -58,6 +58,42 @@ pub fn count_each(texts: &[&str]) -> Vec<u64> {
     })
 }
 
+/// A prompt's size.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Size {
+    /// Its parts in their order, and their tokens.
+    pub parts: Vec<(&'static str, u64)>,
+    /// The whole prompt's tokens.
+    pub tokens: u64,
+    /// Whether they were counted with the model's own tokenizer.
+    pub exact: bool,
+}
+
+impl Size {
+    /// The tokens that are to be reckoned with: where they are counted about, more.
+    #[must_use]
+    pub fn at_most(&self) -> u64 {
+        if self.exact {
+            return self.tokens;
+        }
+        #[expect(
+            clippy::cast_precision_loss,
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a margin need not be exact"
+        )]
+        let more = (self.tokens as f64 * MARGIN) as u64;
+        more
+    }
+
+    /// The tokens as a text: with an honest `about`, where it is due.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let about = if self.exact { "" } else { "about " };
+        format!("{about}{} tokens", grouped(self.tokens))
+    }
+}
+
 /// A count with thousands set apart: `41,230`.
 #[must_use]
 pub fn grouped(count: u64) -> String {

@@ -77,7 +77,8 @@ mod octal {
 pub struct FileChange {
     /// The file before the run; `None`: there was none.
     pub before: Option<Before>,
-    /// What the run, its builds included, has put there in turn; `None`: nothing was there.
+    /// What the run, its builds included, has put there, each once and the latest last; `None`: nothing
+    /// was there.
     pub after: Vec<Option<Digest>>,
     /// When the latest of that was written.
     #[serde(skip)]
@@ -374,11 +375,22 @@ pub(super) fn reserved(root: &Path, folder: &str) -> PathBuf {
     root.join(folder).join(".reserved")
 }
 
+impl Changes {
+    /// Whether every file is as it was before.
+    #[must_use]
+    pub fn are_none(&self) -> bool {
+        self.files.values().all(|change| {
+            let before = change.before.as_ref().map(|before| before.digest);
+            change.after.last().copied().flatten() == before
+        })
+    }
+}
+
 impl FileChange {
     fn add(&mut self, state: Option<Digest>) {
-        if !self.after.contains(&state) {
-            self.after.push(state);
-        }
+        // A state that comes again is the latest again.
+        self.after.retain(|other| *other != state);
+        self.after.push(state);
     }
 
     /// Notes the file's present state, where it is another one than was written last.
@@ -393,7 +405,7 @@ impl FileChange {
         let stat = directory
             .at(root, parent)
             .and_then(|directory| statat(directory, name));
-        let known = self.after.len();
+        let known = self.after.last().copied();
         match stat {
             // No undoing finds its way there.
             Err(Errno::LOOP | Errno::XDEV) => {}
@@ -407,7 +419,7 @@ impl FileChange {
                 }
             }
         }
-        Ok(self.after.len() > known)
+        Ok(self.after.last().copied() != known)
     }
 }
 

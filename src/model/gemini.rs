@@ -280,8 +280,7 @@ struct ChunkCandidate {
     content: Option<ChunkContent>,
     finish_reason: Option<String>,
     finish_message: Option<String>,
-    #[serde(default)]
-    index: u64,
+    index: Option<u64>,
 }
 
 #[derive(Deserialize)]
@@ -297,6 +296,10 @@ struct ChunkPart {
 
 impl Assembler for Assembled {
     fn event(&mut self, data: &[u8], listener: &dyn Listener) -> Result<(), ModelError> {
+        // Some proxies end streams as OpenAI does.
+        if data.trim_ascii() == b"[DONE]" {
+            return Ok(());
+        }
         let chunk: Chunk = parse_answer(data)?;
         if let Some(status) = chunk.error {
             return Err(ModelError::ErrorInAnswer(status.into()));
@@ -308,7 +311,7 @@ impl Assembler for Assembled {
         let candidates = chunk.candidates.into_iter().flatten();
         let Some(candidate) = candidates
             .into_iter()
-            .find(|candidate| candidate.index == 0)
+            .find(|candidate| candidate.index.unwrap_or(0) == 0)
         else {
             return Ok(());
         };
@@ -325,6 +328,11 @@ impl Assembler for Assembled {
             }
         }
         Ok(())
+    }
+
+    fn is_over(&self) -> bool {
+        // Only the end of the stream tells.
+        false
     }
 
     fn finish(self: Box<Self>) -> Option<Vec<u8>> {
@@ -446,6 +454,7 @@ mod tests {
             attempt: Attempt::Initial,
             messages: messages.to_vec(),
             max_output_tokens: spec.max_output_tokens,
+            once: false,
         };
         let mut body = Vec::new();
         Gemini

@@ -242,11 +242,16 @@ impl<'a> HttpModel<'a> {
         // A server that does not stream answers as a whole all the same.
         let is_stream = header(headers, "content-type")
             .is_some_and(|kind| kind.trim_start().starts_with("text/event-stream"));
-        if response.status().is_success() && is_stream {
-            return self.read_stream(response, listener);
-        }
         if response.status().is_success() {
-            return self.read_body(response, ANSWER_LIMIT);
+            let answer = if is_stream {
+                self.read_stream(response, listener)
+            } else {
+                self.read_body(response, ANSWER_LIMIT)
+            };
+            return answer.map_err(|error| match error {
+                TryError::Broken(_) if request.once => TryError::Final(self.give_up(error, 1)),
+                error => error,
+            });
         }
         let advice = Advice::read(|name| header(headers, name), self.clock.now());
         // Whatever is wrong with the body of an error, the status is the news.
@@ -315,6 +320,8 @@ impl<'a> HttpModel<'a> {
         let mut reader = response.into_body().into_reader();
         let mut chunk = vec![0; STREAM_CHUNK];
         let mut total = 0;
+        // Where there are no events after all, what came instead.
+        let mut head = Vec::new();
         loop {
             let amount = match reader.read(&mut chunk) {
                 Ok(0) => break,
@@ -326,12 +333,23 @@ impl<'a> HttpModel<'a> {
                 let limit = ANSWER_LIMIT;
                 return Err(TryError::Final(ModelError::TooLarge { limit }));
             }
+            let room = FAILURE_HEAD.saturating_sub(head.len());
+            head.extend_from_slice(&chunk[..amount.min(room)]);
             events
                 .read(&chunk[..amount], |data| assembler.event(data, listener))
                 .map_err(TryError::Final)?;
+            if assembler.is_over() {
+                break;
+            }
         }
-        let cut = || TryError::Broken("the stream ended before the reply was whole".to_owned());
-        assembler.finish().ok_or_else(cut)
+        if let Some(answer) = assembler.finish() {
+            return Ok(answer);
+        }
+        if head.trim_ascii_start().starts_with(b"{") && total <= FAILURE_HEAD as u64 {
+            return Ok(head);
+        }
+        let reason = "the stream ended before the reply was whole";
+        Err(TryError::Broken(reason.to_owned()))
     }
 
     fn read_body(&self, response: Response<Body>, limit: u64) -> Result<Vec<u8>, TryError> {
@@ -419,6 +437,8 @@ impl std::fmt::Debug for HttpModel<'_> {
     }
 }
 
+/// How much of a stream without events is kept.
+const FAILURE_HEAD: usize = 64 << 10;
 /// How much of a stream is read at once.
 const STREAM_CHUNK: usize = 16 << 10;
 /// What a pipe holds by default on Linux; larger writes only wait longer.

@@ -81,11 +81,22 @@ impl ModelSpec {
     /// Whether tokens are counted with the model's own tokenizer, and not about.
     #[must_use]
     pub fn counts_exactly(&self) -> bool {
-        // OpenAI's models since GPT-4o; a model of that name elsewhere may be another.
-        let own = ["gpt-4o", "gpt-4.1", "gpt-5", "o1", "o3", "o4"];
-        self.provider == Provider::OpenAi
-            && self.base_url.is_none()
-            && own.iter().any(|family| self.id.starts_with(family))
+        // Before GPT-4o it was another one. A model of that name elsewhere may be another model.
+        let older = ["gpt-3", "gpt-4-", "gpt-4"].iter().any(|older| {
+            self.id == *older || older.ends_with(['3', '-']) && self.id.starts_with(older)
+        });
+        self.base_url.is_none() && self.is_openais_own() && !older
+    }
+
+    /// Whether it is one of OpenAI's own models, by its name: those take what is new in its API.
+    #[must_use]
+    pub fn is_openais_own(&self) -> bool {
+        let id = self.id.rsplit('/').next().unwrap_or_default();
+        let own = id.starts_with("gpt-") && !id.starts_with("gpt-oss")
+            || ["o1", "o3", "o4"]
+                .iter()
+                .any(|family| id.starts_with(family));
+        self.provider == Provider::OpenAi && own
     }
 }
 
@@ -142,6 +153,8 @@ pub struct Request<'a> {
     pub messages: Vec<Message<'a>>,
     /// How many tokens the answer may have, thoughts included; `None`: the server decides.
     pub max_output_tokens: Option<u32>,
+    /// Whether a call whose answer has begun and then broke off is not to be made again.
+    pub once: bool,
 }
 
 /// How a vendor is to send its answer.
@@ -232,6 +245,9 @@ trait Assembler {
     /// # Errors
     /// When the event reports an error, or is not of the vendor's form.
     fn event(&mut self, data: &[u8], listener: &dyn Listener) -> Result<(), ModelError>;
+
+    /// Whether nothing more is to come, though the connection may stay open.
+    fn is_over(&self) -> bool;
 
     /// The whole answer's JSON; `None` where the stream ended before it was whole.
     fn finish(self: Box<Self>) -> Option<Vec<u8>>;

@@ -189,12 +189,7 @@ enum Dialect {
 
 impl Dialect {
     fn of(spec: &ModelSpec) -> Self {
-        let id = spec.id.rsplit('/').next().unwrap_or_default();
-        let is_own = id.starts_with("gpt-") && !id.starts_with("gpt-oss")
-            || ["o1", "o3", "o4"]
-                .iter()
-                .any(|family| id.starts_with(family));
-        if is_own {
+        if spec.is_openais_own() {
             Self::OpenAi
         } else {
             Self::Compatible
@@ -223,7 +218,7 @@ fn role_name(role: Role, dialect: Dialect) -> &'static str {
 /// A streamed answer: chunks whose choice has a `delta` in the place of the message.
 #[derive(Default)]
 struct Assembled {
-    id: Option<String>,
+    id: Option<Value>,
     model: Option<String>,
     content: String,
     refusal: Option<String>,
@@ -234,7 +229,7 @@ struct Assembled {
 
 #[derive(Deserialize)]
 struct Chunk {
-    id: Option<String>,
+    id: Option<Value>,
     model: Option<String>,
     choices: Option<Vec<ChunkChoice>>,
     usage: Option<Value>,
@@ -243,8 +238,7 @@ struct Chunk {
 
 #[derive(Deserialize)]
 struct ChunkChoice {
-    #[serde(default)]
-    index: u64,
+    index: Option<u64>,
     delta: Option<Delta>,
     finish_reason: Option<String>,
 }
@@ -253,15 +247,16 @@ struct ChunkChoice {
 struct Delta {
     content: Option<String>,
     refusal: Option<String>,
-    /// What the model thinks, by the names that compatible servers give it.
-    #[serde(alias = "reasoning")]
-    reasoning_content: Option<String>,
+    /// What the model thinks, by the names that compatible servers give it; some give both, or no text.
+    reasoning_content: Option<Value>,
+    reasoning: Option<Value>,
 }
 
 impl Assembler for Assembled {
     fn event(&mut self, data: &[u8], listener: &dyn Listener) -> Result<(), ModelError> {
-        if data.trim_ascii() == b"[DONE]" {
-            self.done = true;
+        // What comes behind the end is no part of the answer.
+        self.done |= data.trim_ascii() == b"[DONE]";
+        if self.done {
             return Ok(());
         }
         let chunk: Chunk = parse_answer(data)?;
@@ -275,7 +270,7 @@ impl Assembler for Assembled {
             .choices
             .into_iter()
             .flatten()
-            .find(|choice| choice.index == 0);
+            .find(|choice| choice.index.unwrap_or(0) == 0);
         let Some(choice) = first else {
             return Ok(());
         };
@@ -287,13 +282,18 @@ impl Assembler for Assembled {
             listener.text(&text);
             self.content.push_str(&text);
         }
-        if let Some(thought) = delta.reasoning_content {
-            listener.thought(&thought);
+        let thought = delta.reasoning_content.or(delta.reasoning);
+        if let Some(thought) = thought.as_ref().and_then(Value::as_str) {
+            listener.thought(thought);
         }
         if let Some(refusal) = delta.refusal {
             self.refusal.get_or_insert_default().push_str(&refusal);
         }
         Ok(())
+    }
+
+    fn is_over(&self) -> bool {
+        self.done
     }
 
     fn finish(self: Box<Self>) -> Option<Vec<u8>> {
@@ -382,6 +382,7 @@ mod tests {
             attempt: Attempt::Initial,
             messages: messages.to_vec(),
             max_output_tokens: spec.max_output_tokens,
+            once: false,
         };
         let mut body = Vec::new();
         OpenAi

@@ -3,6 +3,8 @@
 //! After the HTML standard's event stream format, less what no vendor uses: event types, ids and
 //! retry times are passed over.
 
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
 /// Takes events out of a stream of bytes, however it is cut into pieces.
 #[derive(Debug, Default)]
 pub struct Events {
@@ -10,6 +12,8 @@ pub struct Events {
     line: Vec<u8>,
     /// The data of the event that has not ended yet.
     data: Option<Vec<u8>>,
+    /// Whether anything has come: a byte order mark at the very beginning is passed over.
+    begun: bool,
     /// Whether the last byte was a `\r`, which a `\n` may follow as part of the same line end.
     after_return: bool,
 }
@@ -30,7 +34,9 @@ impl Events {
                 b'\n' if after_return => {}
                 b'\n' | b'\r' => {
                     self.after_return = byte == b'\r';
-                    if let Some(data) = self.end_line() {
+                    // Some servers keep the connection alive by events of nothing.
+                    if let Some(data) = self.end_line().filter(|data| !data.trim_ascii().is_empty())
+                    {
                         event(&data)?;
                     }
                 }
@@ -42,7 +48,10 @@ impl Events {
 
     /// The event's data, where the line that has come to its end ends an event.
     fn end_line(&mut self) -> Option<Vec<u8>> {
-        let line = std::mem::take(&mut self.line);
+        let mut line = std::mem::take(&mut self.line);
+        if !std::mem::replace(&mut self.begun, true) && line.starts_with(BYTE_ORDER_MARK) {
+            line.drain(..BYTE_ORDER_MARK.len());
+        }
         if line.is_empty() {
             return self.data.take();
         }
@@ -91,7 +100,8 @@ mod tests {
                 ": ping\n\nevent: x\nid: 1\ndata:  a\ndata: b\n\n",
                 &[" a\nb"],
             ),
-            ("data\n\n", &[""]),
+            ("data\n\ndata:  \n\n", &[]),
+            ("\u{feff}data: a\n\n", &["a"]),
             ("data: cut", &[]),
             ("data: cut\n", &[]),
             ("database: no\n\n", &[]),

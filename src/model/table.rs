@@ -105,17 +105,18 @@ impl ModelTable {
     /// # Errors
     /// When there is a mistake in it.
     pub fn parse(json: &str) -> Result<Self, TableProblem> {
+        let json = json.strip_prefix('\u{feff}').unwrap_or(json);
         let at = Positions(json);
-        let file: File<'_> = at.parse(json)?;
+        let file: File<'_> = at.object(json)?;
         let mut table = Self::built_in();
         for (name, entry) in file.models.0 {
-            let read: Entry = at.parse(entry.get())?;
+            let read: Entry = at.object(entry.get())?;
             table
                 .add(&name, read)
                 .map_err(|reason| at.problem(entry.get(), reason))?;
         }
         if let Some(rules) = file.selection_rules {
-            let read: Rules<'_> = at.parse(rules.get())?;
+            let read: Rules<'_> = at.object(rules.get())?;
             let by_task = read.by_task_type;
             let named = |rule: Option<&RawValue>| table.rule(&at, rule);
             table.rules = SelectionRules {
@@ -164,6 +165,20 @@ impl ModelTable {
         files.sort_unstable();
         files.dedup();
         files
+    }
+
+    /// Whatever looks like the name of a key file in `json`, which may be no table at all.
+    pub fn named_key_files(json: &str) -> impl Iterator<Item = &str> {
+        let behind = json.split("\"keyFile\"").skip(1);
+        let values = behind.filter_map(|rest| rest.trim_start().strip_prefix(':'));
+        let strings =
+            values.filter_map(|rest| rest.trim_start().strip_prefix('"')?.split('"').next());
+        strings.filter_map(|file| {
+            let name = file.strip_prefix("agent-config/").unwrap_or(file);
+            is_name(name)
+                .then_some(name)
+                .filter(|name| !name.contains('/'))
+        })
     }
 
     /// The names of all models, for messages.
@@ -241,6 +256,18 @@ impl Positions<'_> {
                 .map_or(&*text, |(reason, _)| reason);
             self.problem_at(self.offset(part) + offset, reason.to_owned())
         })
+    }
+
+    /// Reads a part of the text that is an object; serde would take an array for one, too.
+    fn object<'p, T: Deserialize<'p>>(&self, part: &'p str) -> Result<T, TableProblem> {
+        let begin = part.trim_ascii_start();
+        if begin.is_empty() || begin.starts_with('{') {
+            return self.parse(part);
+        }
+        Err(self.problem(
+            begin,
+            "an object is expected here, in `{` and `}`".to_owned(),
+        ))
     }
 
     fn problem(&self, part: &str, reason: String) -> TableProblem {
@@ -345,6 +372,8 @@ struct Entry {
 impl Entry {
     fn write_to(self, spec: &mut ModelSpec) {
         if let Some(id) = self.id {
+            // Another model has another price.
+            spec.price = spec.price.filter(|_| spec.id == id.0);
             spec.id = id.0;
         }
         if let Some(url) = self.base_url {
@@ -429,8 +458,11 @@ impl TryFrom<String> for KeyFile {
     fn try_from(file: String) -> Result<Self, String> {
         let name = file.strip_prefix("agent-config/").unwrap_or(&file);
         // The value is not shown: it may be the key itself.
+        // A key has no dot and an ending; a file's name does.
         let plain = is_name(name) && !name.contains(['/', ':']) && !name.starts_with('.');
-        if plain && name.len() <= 64 && !name.starts_with("sk-") && !name.starts_with("AIza") {
+        let is_file = name.rsplit_once('.').is_some_and(|(_, end)| end.len() <= 8);
+        let is_own = name == "models.json" || name == "query.txt" || name == "codeRollup.txt";
+        if plain && is_file && !is_own && name.len() <= 64 {
             Ok(Self(name.to_owned()))
         } else {
             Err(
@@ -583,7 +615,7 @@ mod tests {
             ),
             (
                 "{\"models\": {\"x\": {\"provider\": \"openai\", \"price\": {\"input\": -1, \"output\": 1}}}}",
-                "an amount of dollars is a number from 0 on",
+                "an amount of dollars is a number from 0",
             ),
             (
                 "{\"models\": {\"x\": {\"provider\": \"openai\", \"baseUrl\": \"http://10.0.0.1/v1\"}}}",
@@ -633,9 +665,14 @@ mod tests {
 
     #[test]
     fn a_key_in_the_place_of_its_file_is_not_shown() {
-        let key = "sk-proj-0123456789";
-        let json =
-            format!(r#"{{"models": {{"x": {{"provider": "openai", "keyFile": "{key}"}}}}}}"#);
-        assert!(!problem(&json).contains(key));
+        for key in [
+            "sk-proj-0123456789",
+            "gsk_0123456789abcdef0123456789abcdef",
+            "AIza0123456789",
+        ] {
+            let json =
+                format!(r#"{{"models": {{"x": {{"provider": "openai", "keyFile": "{key}"}}}}}}"#);
+            assert!(!problem(&json).contains(key));
+        }
     }
 }

@@ -12,15 +12,13 @@ use super::{RunPage, shell};
 use crate::diff::FileChange;
 use crate::history::{PastAttempt, PastRun};
 use crate::price::Usd;
-use crate::record::{AttemptRecord, RunRecord, TreeState, Usage};
+use crate::record::{AttemptRecord, RunRecord, Usage};
 use crate::tokens::grouped;
 
 /// How much of the query is shown at once, in lines and bytes.
 const QUERY: (usize, usize) = (12, 1500);
 /// How much of it can be opened.
 const WHOLE_QUERY: (usize, usize) = (2000, 64 << 10);
-/// The fact that takes more room than others.
-const FOLDER: &str = "Log folder";
 /// How many warnings are shown.
 const WARNINGS: usize = 100;
 /// How many attempts are shown; a run has four at the most.
@@ -37,9 +35,8 @@ pub fn page(page: &RunPage<'_>) -> String {
     let body = html! {
         (head(ink, run))
         main {
-            @if let Some(record) = &run.record { (problems(ink, record)) }
+            @if let Some(record) = &run.record { (problems(ink, record)) (facts(ink, record)) }
             @if let Some(query) = page.query { (self::query(ink, query)) }
-            (facts(ink, run, attempts))
             @if !attempts.is_empty() {
                 (timeline(attempts, run))
                 (usage(ink, attempts, run))
@@ -50,11 +47,19 @@ pub fn page(page: &RunPage<'_>) -> String {
             @if attempts.is_empty() { (whole(run, page.changes, &mut changes)) }
         }
         footer {
-            p { "Written by code-commit " (env!("CARGO_PKG_VERSION")) " from "
-                code { (ink.name(&run.relative())) } ". This page loads nothing and runs no script." }
+            p { (ink.name(&written_by(run))) ". This page loads nothing and runs no script." }
         }
     };
     shell(&ink.name(&title), &body)
+}
+
+/// The page's program, and the run's, where that was another.
+fn written_by(run: &PastRun) -> String {
+    let own = env!("CARGO_PKG_VERSION");
+    let theirs = run.record.as_ref().map(|record| &*record.version);
+    let theirs = theirs.filter(|theirs| *theirs != own);
+    let theirs = theirs.map(|theirs| format!("; the run was made by {theirs}"));
+    format!("Written by code-commit {own}{}", theirs.unwrap_or_default())
 }
 
 fn head(ink: Ink<'_>, run: &PastRun) -> Markup {
@@ -62,7 +67,8 @@ fn head(ink: Ink<'_>, run: &PastRun) -> Markup {
     let began = run.started();
     let began = began.map(|at| at.format("%A, %-d %B %Y, %H:%M:%S %:z").to_string());
     let model = run.record.as_ref().and_then(|record| record.model.as_ref());
-    let took = run.record.as_ref().map(|record| seconds(record.seconds.0));
+    let code = run.record.as_ref().map(|record| record.exit.code);
+    let code = code.map(|code| format!("exit code {code}"));
     html! {
         header {
             p.kicker { "code-commit \u{b7} " (ink.name(words::workflow(run.workflow()))) }
@@ -71,10 +77,10 @@ fn head(ink: Ink<'_>, run: &PastRun) -> Markup {
                 " " (ink.name(&words::headline(run)))
             }
             p.sub {
-                @for (at, part) in [began, model.map(|model| ink.name(model)), took].into_iter().flatten().enumerate() {
-                    @if at > 0 { " \u{b7} " }
-                    (part)
+                @for part in [began, model.map(|model| ink.name(model)), code].into_iter().flatten() {
+                    (part) " \u{b7} "
                 }
+                code { (ink.name(&run.relative())) }
             }
         }
     }
@@ -125,59 +131,39 @@ fn query(ink: Ink<'_>, query: &str) -> Markup {
     }
 }
 
-fn facts(ink: Ink<'_>, run: &PastRun, attempts: &[PastAttempt]) -> Markup {
-    let folder = html! { code { (ink.name(&run.name)) } };
-    let Some(record) = &run.record else {
-        return html! {
-            section { dl.facts {
-                (fact(FOLDER, &folder, None))
-                (fact("Queries so far", &html! { (attempts.len()) }, None))
-            } }
-        };
-    };
+fn facts(ink: Ink<'_>, record: &RunRecord) -> Markup {
     let asked = !record.attempts.is_empty();
     let version = record.model_version.as_deref();
     let version = version.filter(|version| Some(*version) != record.model.as_deref());
     let repairs = count(record.repairs(), "repair");
-    let changed = record.stat.map(|stat| {
-        html! {
-            (grouped(stat.files)) @if stat.files == 1 { " file" } @else { " files" }
-        }
+    let files = record.stat.map_or("nothing".to_owned(), |stat| {
+        count(usize::try_from(stat.files).unwrap_or(usize::MAX), "file")
     });
     let lines = record.stat.map(|stat| {
-        format!(
-            "+{} \u{2212}{} lines",
-            grouped(stat.added),
-            grouped(stat.removed)
-        )
+        let (added, removed) = (grouped(stat.added), grouped(stat.removed));
+        format!("+{added} \u{2212}{removed} lines")
     });
     html! {
         section aria-label="Facts" { dl.facts {
             @if let Some(model) = &record.model {
-                (fact("Model", &html! { (ink.name(model)) }, version.map(|version| ink.name(version))))
+                (fact("Model", &ink.name(model), version.map(|version| ink.name(version))))
             }
-            (fact("Took", &html! { (seconds(record.seconds.0)) }, asked.then_some(repairs)))
+            (fact("Took", &seconds(record.seconds.0), asked.then_some(repairs)))
             @if asked {
-                (fact("Cost", &html! { (cost(record.cost)) }, None))
+                (fact("Cost", &cost(record.cost), None))
             }
             @if let Some(usage) = record.usage() {
-                (fact("Tokens in", &html! { (grouped(usage.input_tokens)) },
-                    among(usage.cached_tokens, "cached")))
-                (fact("Tokens out", &html! { (grouped(usage.answered())) },
-                    among(usage.thought_tokens, "thoughts")))
+                (fact("Tokens in", &grouped(usage.input_tokens), among(usage.cached_tokens, "cached")))
+                (fact("Tokens out", &grouped(usage.answered()), among(usage.thought_tokens, "thoughts")))
             }
-            @if let Some(changed) = changed { (fact("Changed", &changed, lines)) }
-            (fact("Project", &html! { (tree(record.tree)) }, None))
-            (fact("Ended as", &html! { (ink.name(&record.exit.name)) },
-                Some(format!("exit code {}", record.exit.code))))
-            (fact(FOLDER, &folder, Some(format!("code-commit {}", ink.name(&record.version)))))
+            (fact("Changed", &files, lines))
         } }
     }
 }
 
-fn fact(name: &str, value: &Markup, more: Option<String>) -> Markup {
+fn fact(name: &str, value: &str, more: Option<String>) -> Markup {
     html! {
-        div.wide[name == FOLDER] {
+        div {
             dt { (name) }
             dd { (value) @if let Some(more) = more { small { (more) } } }
         }
@@ -186,14 +172,6 @@ fn fact(name: &str, value: &Markup, more: Option<String>) -> Markup {
 
 fn among(tokens: u64, what: &str) -> Option<String> {
     (tokens > 0).then(|| format!("{} {what}", grouped(tokens)))
-}
-
-fn tree(tree: TreeState) -> &'static str {
-    match tree {
-        TreeState::Unchanged => "as it was",
-        TreeState::Changed => "changed",
-        TreeState::PutBack => "put back",
-    }
 }
 
 fn cost(cost: Option<Usd>) -> String {
@@ -304,7 +282,7 @@ fn usage(ink: Ink<'_>, attempts: &[PastAttempt], run: &PastRun) -> Markup {
     html! {
         section {
             h2 { "Tokens and cost" }
-            div.scroll { table {
+            div.scroll { table.usage {
                 thead { tr {
                     th scope="col" { "call" }
                     th.n scope="col" { "in" }

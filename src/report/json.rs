@@ -3,7 +3,7 @@
 //! The forms are documented by `fixtures/schema/result.schema.json` and `events.schema.json`, which
 //! tests hold them against. Fields and events may be added; a changed meaning raises [`SCHEMA`].
 
-use std::io::{self, Write as _};
+use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use chrono::SecondsFormat;
@@ -43,13 +43,17 @@ impl<'r> JsonLines<'r> {
     pub fn event(&self, event: Event<'_>) {
         if self.is_worth_telling(event) {
             let (name, fields) = fields(event);
-            self.line(name, fields);
+            // What comes at the end tells that nobody can read this.
+            let _ = self.line(name, fields);
         }
     }
 
     /// Writes how it all ended.
-    pub fn result(&self, result: &Value) {
-        self.line("result", json!({ "result": result }));
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn result(&self, result: &Value) -> io::Result<()> {
+        self.line("result", json!({ "result": result }))
     }
 
     /// Of a streamed reply, only so much at a time.
@@ -71,7 +75,7 @@ impl<'r> JsonLines<'r> {
         worth
     }
 
-    fn line(&self, name: &str, mut fields: Value) {
+    fn line(&self, name: &str, mut fields: Value) -> io::Result<()> {
         let time = self
             .clock
             .now()
@@ -80,13 +84,16 @@ impl<'r> JsonLines<'r> {
         if let (Some(line), Some(fields)) = (line.as_object_mut(), fields.as_object_mut()) {
             line.append(fields);
         }
-        print(self.redactor, &line.to_string());
+        print(self.redactor, &line.to_string())
     }
 }
 
 /// Writes one document to stdout: a run's record, or what a command was asked for.
-pub fn document(redactor: &Redactor, document: &Value) {
-    print(redactor, &format!("{document:#}"));
+///
+/// # Errors
+/// When it cannot be written.
+pub fn document(redactor: &Redactor, document: &Value) -> io::Result<()> {
+    print(redactor, &format!("{document:#}"))
 }
 
 /// A run's record as JSON.
@@ -96,9 +103,8 @@ pub fn record(record: &RunRecord) -> Value {
     serde_json::to_value(record).unwrap_or_default()
 }
 
-fn print(redactor: &Redactor, text: &str) {
-    // Whoever closed stdout does not want to know.
-    let _ = writeln!(io::stdout().lock(), "{}", redactor.text(text));
+fn print(redactor: &Redactor, text: &str) -> io::Result<()> {
+    super::to_stdout(&format!("{}\n", redactor.text(text)))
 }
 
 fn fields(event: Event<'_>) -> (&'static str, Value) {

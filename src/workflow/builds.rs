@@ -6,7 +6,6 @@ use std::time::Duration;
 use super::Context;
 use crate::build_script::{BuildError, BuildReport, BuildScript};
 use crate::environment::KEY_VARIABLES;
-use crate::model::ModelTable;
 use crate::record::SandboxRecord;
 use crate::report::Event;
 use crate::run_log::BuildLog;
@@ -134,9 +133,7 @@ fn key_variables(context: &Context<'_>) -> Vec<OsString> {
 
 fn find(context: &Context<'_>, strictness: Strictness) -> Result<Sandbox, SandboxProblem> {
     let project = &context.project;
-    let built_in = ModelTable::built_in();
-    let table = context.models.as_ref().unwrap_or(&built_in);
-    let key_files = table.key_files().into_iter();
+    let key_files = context.key_files().into_iter();
     let premises = Premises {
         root: project.root().to_path_buf(),
         keys: project.config(),

@@ -4,16 +4,13 @@ use std::fs;
 
 use super::run::Run;
 use super::tree::RunTree;
-use super::{Context, Failure, Outcome, diff as diffs};
-use crate::diff::{self, Content, FileChange, FileStat, MAX_BYTES, Stat, State};
+use super::{Context, Failure, Outcome};
+use crate::diff::{self, Content, FileChange, FileStat, MAX_BYTES, NEW_MODE, Stat, State};
 use crate::error::Error;
 use crate::history::PastRun;
 use crate::record::{StatRecord, TreeState};
 use crate::report::Event;
 use crate::review;
-
-/// What a new file's mode is taken for.
-const NEW_MODE: u32 = 0o644;
 
 /// Tells what the run has changed, and what in it should be looked at first. `files` are those that the
 /// replies have written, with their latest content, or removed.
@@ -40,16 +37,35 @@ pub fn review<'f>(
     });
 }
 
-/// The whole change of a run, as a unified diff.
+/// The same outcome with the whole change of the run, as a unified diff.
 ///
 /// # Errors
-/// When the run's record of it cannot be read.
-pub fn whole_diff(context: &Context<'_>, outcome: &Outcome) -> Result<String, Failure> {
-    let log = outcome.log.as_deref().unwrap_or_default();
-    let name = log.rsplit('/').next().unwrap_or_default();
-    let run = PastRun::read(&context.project, name);
-    let changes = run.changes(&context.project).map_err(Error::from)?;
-    Ok(diffs::unified(&changes))
+/// When the run failed, or its record of the change cannot be read.
+pub fn with_diff(
+    context: &Context<'_>,
+    outcome: Result<Outcome, Failure>,
+) -> Result<Outcome, Failure> {
+    let diff = |log: Option<&str>| -> Result<Option<String>, Error> {
+        let name = log
+            .and_then(|log| log.rsplit('/').next())
+            .unwrap_or_default();
+        let run = PastRun::read(&context.project, name);
+        let changes = run.changes(&context.project)?;
+        Ok(Some(diff::text(&changes.files)))
+    };
+    match outcome {
+        Ok(mut outcome) => {
+            outcome.text = diff(outcome.log.as_deref())?;
+            Ok(outcome)
+        }
+        Err(mut failure) => {
+            // Why it failed is the news.
+            if failure.tree == TreeState::Changed {
+                failure.text = diff(failure.log.as_deref()).unwrap_or_default();
+            }
+            Err(failure)
+        }
+    }
 }
 
 /// The changes that are compared line by line, and those that are too large for that.
@@ -59,10 +75,12 @@ fn changes<'f>(
 ) -> (Vec<FileChange>, Vec<FileStat>) {
     let (mut changes, mut too_large) = (Vec::new(), Vec::new());
     for (path, after) in files {
+        let built = tree.built(path, after);
+        let after = built.as_deref().or(after.map(str::as_bytes));
         let kept = tree.kept(path);
         let before_size = kept.as_ref().and_then(|(kept, _)| kept.metadata().ok());
         let before_size = before_size.map_or(0, |found| found.len());
-        let after_size = after.map_or(0, str::len);
+        let after_size = after.map_or(0, <[u8]>::len);
         if before_size > MAX_BYTES as u64 || after_size > MAX_BYTES {
             too_large.push(FileStat {
                 path: path.to_owned(),
@@ -82,7 +100,7 @@ fn changes<'f>(
         });
         let mode = before.as_ref().map_or(NEW_MODE, |before| before.mode);
         let after = after.map(|after| State {
-            content: after.as_bytes().to_vec(),
+            content: after.to_vec(),
             mode,
         });
         if before != after {
@@ -97,13 +115,9 @@ fn changes<'f>(
 }
 
 fn totals(stat: &Stat) -> StatRecord {
-    let mut totals = StatRecord {
+    StatRecord {
         files: stat.files.len() as u64,
-        ..StatRecord::default()
-    };
-    for file in &stat.files {
-        totals.added += file.added;
-        totals.removed += file.removed;
+        added: stat.added(),
+        removed: stat.removed(),
     }
-    totals
 }

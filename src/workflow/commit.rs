@@ -12,13 +12,10 @@ use crate::edit::{self, Content, Elision, PathPolicy, VerifiedEdits, VerifyError
 use crate::error::{Error, Exit};
 use crate::model::{Reply, Task};
 use crate::prompt::{Prompt, Replacement};
-use crate::record::{Attempt, BuildRecord, SandboxRecord, Seconds};
+use crate::record::{Attempt, BuildRecord, REPAIRS, SandboxRecord, Seconds};
 use crate::report::Event;
 use crate::run_log::BuildLog;
 use crate::sandbox::SandboxProblem;
-
-/// How many repairs are tried.
-const REPAIRS: u8 = 3;
 
 const NAMES: Names = Names {
     record: "commit",
@@ -86,11 +83,10 @@ pub fn commit(context: &Context<'_>, options: &CommitOptions) -> Result<Outcome,
     closing::review(context, &mut run, &tree, replacements.files());
     let outcome = run.finish(result, |run| tree.put_back(run));
     tree.end();
-    let mut outcome = outcome?;
     if options.show_diff {
-        outcome.text = Some(closing::whole_diff(context, &outcome)?);
+        return closing::with_diff(context, outcome);
     }
-    Ok(outcome)
+    outcome
 }
 
 struct Commit<'c> {

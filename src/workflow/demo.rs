@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
 use super::{
@@ -12,7 +12,8 @@ use super::{
     Secrets, commit,
 };
 use crate::edit::Elision;
-use crate::model::Delivery;
+use crate::git;
+use crate::model::{Delivery, ModelTable};
 use crate::project::Project;
 
 /// Where the demo goes when nothing else is said.
@@ -75,8 +76,11 @@ pub fn demo(context: &Context<'_>, directory: Option<&Path>) -> Result<Outcome, 
     let root = root
         .canonicalize()
         .map_err(|source| DemoError::Io { path: root, source })?;
+    // Whatever models the surrounding project has: the recording is of a built-in one.
+    let models = Ok(ModelTable::built_in());
     let context = Context {
         project: Project::new(root),
+        models: &models,
         ..context.clone()
     };
     let choice = ModelChoice {
@@ -198,22 +202,8 @@ fn write_file(path: &Path, content: &str) -> io::Result<()> {
 /// whether there is a git to do so.
 fn track(root: &Path) -> bool {
     let git = |arguments: &[&str]| {
-        let mut command = Command::new("git");
-        command.args(arguments).current_dir(root);
-        // Set in hooks and in `rebase --exec`: they would make git work on another repository.
-        for variable in [
-            "GIT_DIR",
-            "GIT_WORK_TREE",
-            "GIT_INDEX_FILE",
-            "GIT_COMMON_DIR",
-            "GIT_OBJECT_DIRECTORY",
-        ] {
-            command.env_remove(variable);
-        }
-        command
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
+        let mut command = git::command(root, arguments);
+        command.stdout(Stdio::null()).stderr(Stdio::null());
         command.status().is_ok_and(|status| status.success())
     };
     git(&["init", "--quiet"]) && git(&["add", "--all"])

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::json;
 
-use super::{Context, Failure, Outcome, undo};
+use super::{Context, Failure, Outcome, last};
 use crate::diff::{self, FileChange, Stat};
 use crate::error::Error;
 use crate::history::{self, PastRun};
@@ -21,7 +21,7 @@ pub fn diff(context: &Context<'_>, run: Option<&Path>, as_stat: bool) -> Result<
     let project = &context.project;
     let name = match run {
         Some(run) => history::find(project, run).map_err(Error::from)?,
-        None => undo::last(context)?
+        None => last::changed(context)?
             .rsplit('/')
             .next()
             .unwrap_or_default()
@@ -29,14 +29,16 @@ pub fn diff(context: &Context<'_>, run: Option<&Path>, as_stat: bool) -> Result<
     };
     let run = PastRun::read(project, &name);
     let changes = run.changes(project).map_err(Error::from)?;
-    let stat = diff::stat(&changes);
+    let files = &changes.files;
+    let stat = diff::stat(files);
     let text = if as_stat {
         stat.text(WIDTH)
     } else {
-        unified(&changes)
+        diff::text(files)
     };
-    let mut outcome = Outcome::shown(text, data(&run, &stat, &changes));
-    if changes.is_empty() {
+    let mut outcome = Outcome::shown(text, data(&run, &stat, files));
+    outcome.warnings = changes.doubts;
+    if files.is_empty() {
         outcome.summary = format!("{} changed nothing", run.relative());
     }
     let state = run.record.as_ref().map(|record| record.tree);
@@ -49,16 +51,8 @@ pub fn diff(context: &Context<'_>, run: Option<&Path>, as_stat: bool) -> Result<
     Ok(outcome)
 }
 
-/// The changes as a unified diff; what is not UTF-8 in them is replaced.
-pub fn unified(changes: &[FileChange]) -> String {
-    let mut text = Vec::new();
-    // A vector takes all that is written.
-    let _ = diff::unified(changes, &mut text);
-    String::from_utf8_lossy(&text).into_owned()
-}
-
 fn data(run: &PastRun, stat: &Stat, changes: &[FileChange]) -> serde_json::Value {
     let file = |file: &diff::FileStat| json!({"path": file.path, "added": file.added, "removed": file.removed});
     let files: Vec<_> = stat.files.iter().map(file).collect();
-    json!({"schema": 1, "run": run.relative(), "files": files, "diff": unified(changes)})
+    json!({"schema": 1, "run": run.relative(), "files": files, "diff": diff::text(changes)})
 }

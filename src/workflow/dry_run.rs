@@ -6,14 +6,12 @@ use super::builds::BuildOptions;
 use super::ready::{self, Needs};
 use super::sending::{self, share};
 use super::{Context, Failure, ModelChoice, Outcome};
-use crate::estimate::{self, CostRange, Size};
+use crate::estimate::{self, CostRange};
 use crate::model::{ModelSpec, Task};
 use crate::prompt::Inputs;
+use crate::record::REPAIRS;
 use crate::rollup;
-use crate::tokens::grouped;
-
-/// How many repairs a commit may have.
-const REPAIRS: u32 = 3;
+use crate::tokens::{Size, grouped};
 
 /// Looks whether a run could start, and tells what it would send and may cost. Without `build` it is
 /// about a consistency report.
@@ -34,7 +32,7 @@ pub fn dry_run(
     let warnings = survey.warnings.clone();
     let outcome = match (&survey.inputs, &survey.spec) {
         (Some(inputs), Some(spec)) => {
-            let estimate = Estimate::new(context, task, inputs, spec);
+            let estimate = Estimate::new(context, task, inputs, spec, survey.repair_spec.as_ref());
             Outcome::shown(estimate.text(), estimate.json(&warnings))
         }
         _ => Outcome::default(),
@@ -63,18 +61,28 @@ struct Estimate<'e> {
 }
 
 impl<'e> Estimate<'e> {
-    fn new(context: &Context<'_>, task: Task, inputs: &Inputs, spec: &'e ModelSpec) -> Self {
-        let size = Size::of(&sending::prompt(task, inputs), spec);
+    fn new(
+        context: &Context<'_>,
+        task: Task,
+        inputs: &Inputs,
+        spec: &'e ModelSpec,
+        repair: Option<&ModelSpec>,
+    ) -> Self {
+        let size = estimate::measure(&sending::prompt(task, inputs), spec);
         let sections = rollup::sections(&inputs.rollup, context.project.root());
         let price = spec.price.as_ref();
-        // A report has no repairs.
-        let with_repairs = price.filter(|_| task == Task::Commit);
+        // A report has no repairs. Where their model's price is not known, neither is the sum.
+        let known = repair.is_none_or(|repair| repair.price.is_some());
+        let with_repairs = price.filter(|_| task == Task::Commit && known);
         Self {
             spec,
             largest: sending::largest(&sections),
             files: sections.len(),
             first: price.map(|price| estimate::first_call(&size, spec, price)),
-            all: with_repairs.map(|price| estimate::with_repairs(&size, spec, price, REPAIRS)),
+            all: with_repairs.map(|price| {
+                let repair = repair.and_then(|repair| Some((repair, repair.price?)));
+                estimate::with_repairs(&size, (spec, *price), repair.unwrap_or((spec, *price)))
+            }),
             size,
         }
     }

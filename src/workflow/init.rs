@@ -86,8 +86,8 @@ pub fn init(context: &Context<'_>) -> Result<Outcome, Failure> {
 
 fn next_steps(context: &Context<'_>, tool: Option<&str>, root: &Path) -> Vec<String> {
     let mut steps = Vec::new();
-    let keys = ["gemini-key.txt", "openai-key.txt"];
-    let has_key = keys.iter().any(|file| context.project.key(file).is_ok());
+    let mut keys = context.key_files().into_iter();
+    let has_key = keys.any(|file| context.project.key(file).is_ok());
     if !has_key && !context.project.config().join("models.json").is_file() {
         steps.push("put an API key into agent-config/gemini-key.txt, or name a local model in agent-config/models.json".to_owned());
     }
@@ -126,6 +126,10 @@ fn ignore(context: &Context<'_>) -> Result<(&'static str, &'static str), InitErr
         path: GITIGNORE.into(),
         source,
     };
+    // What a link leads to may lie anywhere.
+    if path.is_symlink() {
+        return Err(failed(io::Error::other("it is a symbolic link")));
+    }
     let before = match fs::read(&path) {
         Ok(content) => Some(content),
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
@@ -137,7 +141,11 @@ fn ignore(context: &Context<'_>) -> Result<(&'static str, &'static str), InitErr
             .any(|line| line.trim().trim_matches('/') == folder)
     };
     let mut added = String::new();
-    if context.project.check_gitignore().is_err() {
+    if context
+        .project
+        .check_gitignore(context.key_files())
+        .is_err()
+    {
         added.push_str("/agent-config\n");
     }
     if !has("logs") {
@@ -169,7 +177,11 @@ fn ignore(context: &Context<'_>) -> Result<(&'static str, &'static str), InitErr
 /// Writes a file that is not there yet; says whether it was not.
 fn write_new(path: &Path, content: &str) -> Result<bool, InitError> {
     let write = || {
-        fs::create_dir_all(path.parent().unwrap_or(path))?;
+        let folder = path.parent().unwrap_or(path);
+        if folder.is_symlink() {
+            return Err(io::Error::other("its folder is a symbolic link"));
+        }
+        fs::create_dir_all(folder)?;
         let mut file = match File::create_new(path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),

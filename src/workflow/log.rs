@@ -205,8 +205,15 @@ impl Story {
             .as_ref()
             .and_then(|record| record.build.as_ref());
         let took = record.map(|build| format!(", {:.1}s", build.seconds.0.as_secs_f64()));
-        let passed = record.is_some_and(|build| build.code == Some(0));
-        let verb = if passed { "passed" } else { "failed" };
+        let passed = status == "exit code: 0";
+        let ended = status.starts_with("exit code: ")
+            || status.starts_with("signal: ")
+            || status.starts_with("ended after");
+        let verb = match (passed, ended) {
+            (true, _) => "passed",
+            (false, true) => "failed",
+            (false, false) => "did not end",
+        };
         self.line(&format!(
             "  build.sh {verb} ({status}){}",
             took.unwrap_or_default()

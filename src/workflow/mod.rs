@@ -12,6 +12,7 @@ mod demo;
 mod diff;
 mod dry_run;
 mod init;
+mod last;
 mod log;
 mod models;
 mod page;
@@ -80,6 +81,14 @@ pub struct Context<'a> {
 }
 
 impl Context<'_> {
+    /// The key files of all models, as far as their table can be used.
+    fn key_files(&self) -> Vec<&str> {
+        let built_in = || vec!["gemini-key.txt", "openai-key.txt"];
+        self.models
+            .as_ref()
+            .map_or_else(|_| built_in(), ModelTable::key_files)
+    }
+
     /// Where edits go, with this directory for the journal.
     fn tree<'t>(&'t self, journal: &'t Path) -> Tree<'t> {
         Tree {

@@ -81,7 +81,7 @@ fn of_run(context: &Context<'_>, run: &PastRun) -> (String, String) {
     let prompt = run.text(first, Artifact::Query);
     let changes = if attempts.is_empty() {
         // What cannot be read any more is not shown.
-        run.changes(project).unwrap_or_default()
+        run.changes(project).unwrap_or_default().files
     } else {
         Vec::new()
     };

@@ -126,6 +126,8 @@ pub struct Ready<'a> {
     pub warnings: Vec<String>,
     /// What the run may cost.
     pub max_cost: Option<Usd>,
+    /// Whether nothing is sent, because replies are replayed.
+    pub is_replay: bool,
     first: Chosen<'a>,
     /// Where that is another.
     repair: Option<Chosen<'a>>,
@@ -157,11 +159,14 @@ pub struct Survey<'a> {
     pub inputs: Option<Inputs>,
     /// The model of the first query.
     pub spec: Option<ModelSpec>,
+    /// The model of the repairs, where that is another.
+    pub repair_spec: Option<ModelSpec>,
     /// What the supervisor should know.
     pub warnings: Vec<String>,
     /// What is missing.
     pub problems: Vec<Problem>,
     max_cost: Option<Usd>,
+    is_replay: bool,
     first: Option<Chosen<'a>>,
     repair: Option<Chosen<'a>>,
     lock: Option<ProjectLock>,
@@ -178,6 +183,7 @@ impl<'a> Survey<'a> {
                 inputs,
                 warnings: self.warnings,
                 max_cost: self.max_cost,
+                is_replay: self.is_replay,
                 first,
                 repair: self.repair,
                 _lock: lock,
@@ -204,7 +210,7 @@ pub fn survey<'a>(
     let project = &context.project;
     let mut problems = Problems::default();
     problems.note(context.models.as_ref().map_err(Clone::clone));
-    problems.note(project.check_gitignore());
+    problems.note(project.check_gitignore(context.key_files()));
     let query = problems.note(query(context, needs));
     let rollup = problems.note(project.rollup());
     let findings = credentials(context, query.as_deref(), rollup.as_deref());
@@ -238,15 +244,20 @@ pub fn survey<'a>(
         if let (Some(inputs), Some(spec)) = (&inputs, specs.first()) {
             let (refused, noticed) = sending::examine(context, choice, needs.task, inputs, spec);
             problems.0.extend(refused.into_iter().map(Problem::from));
+            let others = specs.iter().skip(1);
+            let unpriced = others.filter_map(|spec| sending::without_price(choice, spec));
+            problems.0.extend(unpriced.map(Problem::from));
             warnings.extend(noticed);
         }
     }
     Ok(Survey {
         inputs,
+        repair_spec: specs.get(1).cloned(),
         spec: specs.into_iter().next(),
         warnings,
         problems: problems.0,
-        max_cost: choice.max_cost,
+        max_cost: choice.max_cost.filter(|_| sends),
+        is_replay: !sends,
         first,
         repair,
         lock,

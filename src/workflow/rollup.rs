@@ -5,7 +5,6 @@ use std::fs;
 use std::io::{self, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
-use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
@@ -13,11 +12,15 @@ use super::{Context, Failure, Outcome, ready};
 use crate::atomic_file;
 use crate::columns::{self, Align};
 use crate::credentials;
+use crate::error::Error;
+use crate::git;
 use crate::project::{CONFIG, ROLLUP};
-use crate::rollup::header;
+use crate::rollup::{header, is_file};
 use crate::run_files::LOGS;
 use crate::tokens::{self, grouped};
 
+/// A file of more bytes is never rolled up: no model takes that much.
+const LARGEST: u64 = 64 << 20;
 /// How many files the table names.
 const NAMED: usize = 30;
 /// The names of files that tools write to pin dependencies, and nobody reads.
@@ -66,6 +69,9 @@ pub enum RollupError {
     /// A path that was named leads out of the project, or git tracks nothing there.
     #[error("`{}` names nothing that git tracks", .0.display())]
     NoSuchPath(PathBuf),
+    /// No file is left to take.
+    #[error("there is nothing to roll up; {0} left out")]
+    Nothing(String),
     /// A file cannot be read.
     #[error("cannot read `{path}`: {source}")]
     Unreadable {
@@ -98,10 +104,20 @@ pub fn rollup(context: &Context<'_>, options: &RollupOptions) -> Result<Outcome,
     let root = context.project.root();
     let paths = chosen(tracked(context)?, &options.paths)?;
     let (mut files, left_out) = read(root, paths, options.all)?;
+    // The header is a part of what is sent.
+    let headers: Vec<String> = files.iter().map(|file| header(&file.path)).collect();
     let texts: Vec<&str> = files.iter().map(|file| file.content.as_str()).collect();
-    let counts = tokens::count_each(&texts);
+    let headers: Vec<&str> = headers.iter().map(String::as_str).collect();
+    let counts = tokens::count_each(&texts).into_iter();
+    let counts: Vec<u64> = counts
+        .zip(tokens::count_each(&headers))
+        .map(|(content, header)| content + header)
+        .collect();
     for (file, tokens) in files.iter_mut().zip(counts) {
         file.tokens = tokens;
+    }
+    if files.is_empty() {
+        return Err(Error::from(RollupError::Nothing(left_out_text(&left_out))).into());
     }
     write(context, &files).map_err(RollupError::Unwritable)?;
     let total = files.iter().map(|file| file.tokens).sum();
@@ -126,14 +142,7 @@ pub fn rollup(context: &Context<'_>, options: &RollupOptions) -> Result<Outcome,
 
 /// The paths that git tracks, sorted by their bytes.
 fn tracked(context: &Context<'_>) -> Result<Vec<String>, RollupError> {
-    let mut git = Command::new("git");
-    git.args(["ls-files", "-z", "--cached"])
-        .current_dir(context.project.root())
-        .stdin(Stdio::null());
-    // Set in hooks: they would make git list another repository.
-    for variable in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"] {
-        git.env_remove(variable);
-    }
+    let mut git = git::command(context.project.root(), &["ls-files", "-z", "--cached"]);
     let failed = |reason: String| RollupError::Git { reason };
     let output = git.output().map_err(|error| failed(error.to_string()))?;
     if !output.status.success() {
@@ -217,8 +226,9 @@ fn unwanted(root: &Path, path: &str, all: bool) -> Option<&'static str> {
         return Some("odd name");
     }
     match root.join(path).symlink_metadata() {
-        Ok(found) if found.is_symlink() => return Some("link"),
-        Ok(found) if !found.is_file() => return Some("no file"),
+        Ok(found) if found.is_symlink() || !is_file(root, path) => return Some("link"),
+        Ok(found) if !found.is_file() => return Some("directory"),
+        Ok(found) if found.len() > LARGEST => return Some("huge"),
         Err(_) => return Some("gone"),
         Ok(_) => {}
     }
@@ -288,10 +298,8 @@ fn leave_out(files: &[Rolled], excess: u64) -> Vec<&Rolled> {
     // The last one alone may be more than is needed: the smallest that is enough does.
     if let Some(last) = proposal.pop() {
         let needed = excess.saturating_sub(saved - last.tokens);
-        let enough = files.iter().filter(|file| {
-            file.tokens >= needed && !proposal.iter().any(|other| other.path == file.path)
-        });
-        proposal.push(enough.min_by_key(|file| file.tokens).unwrap_or(last));
+        let smaller = by_size(files).into_iter().skip(proposal.len());
+        proposal.extend(smaller.take_while(|file| file.tokens >= needed).last());
     }
     proposal
 }

@@ -8,14 +8,14 @@ use std::time::Duration;
 use super::ready::{Chosen, Ready};
 use super::{Context, Failure, Outcome};
 use crate::error::{Error, Exit};
-use crate::estimate::{self, Size};
+use crate::estimate::{self, Fit};
 use crate::model::{Listener, Model, ModelError, ModelSpec, Reply, Request};
 use crate::price::{Price, Usd};
 use crate::prompt::{Part, Prompt};
 use crate::record::{Attempt, AttemptRecord, PartRecord, RunRecord, Seconds, Usage};
 use crate::report::{Event, Reporter};
 use crate::run_log::{LogError, RunLog};
-use crate::tokens;
+use crate::tokens::{self, Size};
 
 /// A workflow's names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,8 +95,7 @@ impl<'c> Run<'c> {
         let prompt = prompt.map(|piece| self.context.redactor.piece(piece));
         let parts = prompt.parts().iter().map(part_record).collect();
         let reporter = self.context.reporter;
-        let counted = ready.max_cost.is_some() || reporter.is_live();
-        let size = counted.then(|| Size::of(&prompt, spec));
+        let size = self.size(ready, spec, &prompt)?;
         let max_output_tokens = self.allowed_answer(ready, spec, size.as_ref())?;
         self.record
             .attempts
@@ -113,6 +112,8 @@ impl<'c> Run<'c> {
             attempt,
             messages: prompt.messages(),
             max_output_tokens,
+            // What a call has cost that broke, nobody tells; another one comes on top.
+            once: ready.max_cost.is_some(),
         };
         let counting = CountingListener::new(reporter, spec, size.as_ref(), self.spent);
         let answer = model.ask(&request, &counting);
@@ -127,10 +128,7 @@ impl<'c> Run<'c> {
             Err(error) => return Err(self.without_reply(attempt, spec, error)),
         };
         let usage = reply.usage;
-        let cost = self.account(spec, usage);
-        if let (None, Some(size)) = (usage, &size) {
-            self.spent = self.spent + about(spec, size, &reply.text);
-        }
+        let cost = self.account(spec, usage, size.as_ref());
         reporter.event(Event::Answered {
             model: &spec.name,
             usage,
@@ -140,6 +138,29 @@ impl<'c> Run<'c> {
         self.note(|record| record.finish = Some(reply.finish.clone()));
         self.record.model_version.clone_from(&reply.model_version);
         Ok((reply, examined))
+    }
+
+    /// The prompt's size, where anybody wants to know it. One that does not fit is an error.
+    fn size(
+        &self,
+        ready: &Ready<'_>,
+        spec: &ModelSpec,
+        prompt: &Prompt<'_>,
+    ) -> Result<Option<Size>, Error> {
+        let bytes = prompt.bytes();
+        let fits = ready.is_replay || estimate::fits_in_any_case(bytes, spec);
+        if fits && ready.max_cost.is_none() && !self.context.reporter.is_live() {
+            return Ok(None);
+        }
+        let size = estimate::measure(prompt, spec);
+        match estimate::fit(&size, spec) {
+            Fit::TooLarge { window } if !ready.is_replay => Err(Error::DoesNotFit {
+                model: spec.name.clone(),
+                prompt_tokens: size.tokens,
+                window,
+            }),
+            _ => Ok(Some(size)),
+        }
     }
 
     /// How long the answer may be, so that the run does not cost more than it may.
@@ -161,10 +182,20 @@ impl<'c> Run<'c> {
     }
 
     /// Notes what a call took, and what that costs.
-    fn account(&mut self, spec: &ModelSpec, usage: Option<Usage>) -> Option<Usd> {
-        let price = spec.price.as_ref();
-        let cost = usage.and_then(|usage| price.map(|price| price.of(usage)));
-        self.spent = self.spent + cost.unwrap_or_default();
+    fn account(
+        &mut self,
+        spec: &ModelSpec,
+        usage: Option<Usage>,
+        size: Option<&Size>,
+    ) -> Option<Usd> {
+        // Some servers tell nothing but zeros.
+        let told = usage.filter(|usage| usage.input_tokens > 0);
+        let cost = told.zip(spec.price).map(|(usage, price)| price.of(usage));
+        let at_most = || {
+            size.map(|size| estimate::dearest(size, spec))
+                .unwrap_or_default()
+        };
+        self.spent = self.spent + cost.unwrap_or_else(at_most);
         self.note(|record| (record.usage, record.cost) = (usage, cost));
         cost
     }
@@ -205,7 +236,7 @@ impl<'c> Run<'c> {
     fn without_reply(&mut self, attempt: Attempt, spec: &ModelSpec, error: ModelError) -> Error {
         if let Some((finish, spent)) = error.spent() {
             self.note(|record| record.finish = Some(finish.to_owned()));
-            self.account(spec, spent.usage);
+            self.account(spec, spent.usage, None);
             self.record.model_version.clone_from(&spent.model_version);
         }
         let answered = error
@@ -282,16 +313,6 @@ fn part_record(part: &Part<'_>) -> PartRecord {
         part: part.name.into(),
         bytes: part.pieces.iter().map(|piece| piece.len() as u64).sum(),
     }
-}
-
-/// What a call costs whose tokens the vendor does not tell.
-fn about(spec: &ModelSpec, size: &Size, reply: &str) -> Usd {
-    let usage = Usage {
-        input_tokens: size.tokens,
-        output_tokens: tokens::count(reply),
-        ..Usage::default()
-    };
-    spec.price.map(|price| price.of(usage)).unwrap_or_default()
 }
 
 /// Passes on what happens during a call, and counts what comes.

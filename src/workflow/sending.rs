@@ -4,12 +4,12 @@
 use std::fmt;
 
 use super::{Context, ModelChoice};
-use crate::estimate::{self, Fit, Size};
+use crate::estimate::{self, Fit};
 use crate::model::{ModelSpec, Task};
 use crate::price::Usd;
 use crate::prompt::{Inputs, Prompt};
 use crate::rollup::{self, Section, State};
-use crate::tokens;
+use crate::tokens::{self, Size};
 
 /// How many files are named.
 const NAMED: usize = 10;
@@ -20,6 +20,11 @@ pub enum SendingProblem {
     /// The rollup is not what is on the disk.
     #[error("the code base in `agent-config/codeRollup.txt` is not that on the disk: {0}")]
     Stale(Stale),
+    /// Whether it is cannot be told.
+    #[error(
+        "there is no file in `agent-config/codeRollup.txt`, behind a line like `--- src/main.rs ---`"
+    )]
+    NoFiles,
     /// The prompt does not fit.
     #[error("the prompt does not fit into the window of `{model}`: {}{}", share(.size, *.window), breakdown(.size, .largest))]
     TooLarge {
@@ -58,7 +63,7 @@ impl SendingProblem {
     #[must_use]
     pub fn hint(&self) -> String {
         match self {
-            Self::Stale(_) => "roll up again, with `code-commit rollup` or `./codeRollup.sh`".into(),
+            Self::Stale(_) | Self::NoFiles => "roll up again, with `code-commit rollup` or `./codeRollup.sh`".into(),
             Self::TooLarge { .. } => "leave files out of the rollup: `code-commit rollup --budget TOKENS` says which; \
                 or use a model with a larger window"
                 .into(),
@@ -119,22 +124,19 @@ pub fn examine(
     let (mut problems, mut warnings) = (Vec::new(), Vec::new());
     let sections = rollup::sections(&inputs.rollup, context.project.root());
     match Stale::of(&sections) {
+        None if choice.require_fresh && sections.is_empty() => {
+            problems.push(SendingProblem::NoFiles);
+        }
         Some(stale) if choice.require_fresh => problems.push(SendingProblem::Stale(stale)),
         Some(stale) => warnings.push(format!("{}; roll up again", SendingProblem::Stale(stale))),
         None => {}
     }
     let prompt = prompt(task, inputs);
-    let bytes: usize = prompt
-        .parts()
-        .iter()
-        .flat_map(|part| &part.pieces)
-        .map(|piece| piece.len())
-        .sum();
-    if choice.max_cost.is_none() && estimate::fits_in_any_case(bytes as u64, spec) {
+    if choice.max_cost.is_none() && estimate::fits_in_any_case(prompt.bytes(), spec) {
         return (problems, warnings);
     }
-    let size = Size::of(&prompt, spec);
-    match size.fit(spec) {
+    let size = estimate::measure(&prompt, spec);
+    match estimate::fit(&size, spec) {
         Fit::Fits => {}
         Fit::Doubtful { window } => warnings.push(format!(
             "the prompt may not fit into the window of `{}`: {}",
@@ -148,6 +150,7 @@ pub fn examine(
             size: size.clone(),
         }),
     }
+    problems.extend(without_price(choice, spec));
     problems.extend(
         choice
             .max_cost
@@ -156,12 +159,16 @@ pub fn examine(
     (problems, warnings)
 }
 
+/// A limit in dollars for a model without a price.
+pub fn without_price(choice: &ModelChoice, spec: &ModelSpec) -> Option<SendingProblem> {
+    let unkept = choice.max_cost.is_some() && spec.price.is_none();
+    unkept.then(|| SendingProblem::NoPrice {
+        model: spec.name.clone(),
+    })
+}
+
 fn too_expensive(limit: Usd, spec: &ModelSpec, size: Size) -> Option<SendingProblem> {
-    let Some(price) = &spec.price else {
-        return Some(SendingProblem::NoPrice {
-            model: spec.name.clone(),
-        });
-    };
+    let price = &spec.price?;
     match estimate::affordable_answer(&size, spec, price, limit) {
         Some(_) => None,
         None => Some(SendingProblem::TooExpensive {

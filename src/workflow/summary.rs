@@ -1,10 +1,9 @@
 //! A run's summary as Markdown, for whoever reads a CI job's page. Written wherever the user wants it.
 
-use std::io::Write as _;
+use std::fs;
 use std::path::Path;
 
 use super::{Context, Failure, Outcome};
-use crate::atomic_file;
 use crate::diff::{self, FileChange};
 use crate::history::PastRun;
 use crate::record::{Attempt, AttemptRecord, RunRecord, TreeState, Usage};
@@ -13,29 +12,40 @@ use crate::tokens::grouped;
 
 /// How many files a table has.
 const FILES: usize = 50;
+/// How many characters of a quoted line are shown.
+const LONGEST_LINE: usize = 500;
 /// How many lines of a failed build are quoted.
 const QUOTED: usize = 40;
 
 /// Writes the summary of how the command has ended to `path`. Where that cannot be done, it is a warning:
 /// what was done is done.
 pub fn summarize(context: &Context<'_>, path: &Path, done: &Result<Outcome, Failure>) {
-    let text = match done {
-        Ok(outcome) => match &outcome.record {
-            Some(record) => of_run(context, record, outcome.log.as_deref()),
-            None => plain("done", &outcome.summary),
-        },
-        Err(failure) => match &failure.record {
-            Some(record) => of_run(context, record, failure.log.as_deref()),
-            None => plain(failure.error.exit().name(), &failure.error.to_string()),
-        },
+    let (record, log) = match done {
+        Ok(outcome) => (&outcome.record, &outcome.log),
+        Err(failure) => (&failure.record, &failure.log),
     };
-    let text = context.redactor.text(&text).into_owned();
+    // Keys are taken out before anything is escaped: a backslash in the middle would hide them.
+    let record = record.as_ref().and_then(|record| redacted(context, record));
+    let text = match (record, done) {
+        (Some(record), _) => of_run(context, &record, log.as_deref()),
+        (None, Ok(outcome)) => plain("done", &context.redactor.text(&outcome.summary)),
+        (None, Err(failure)) => {
+            let error = failure.error.to_string();
+            plain(failure.error.exit().name(), &context.redactor.text(&error))
+        }
+    };
     let path = context.project.root().join(path);
-    let written = atomic_file::replace(&path, |file| file.write_all(text.as_bytes()));
-    if let Err(error) = written {
+    // Not replaced by a rename: it may be a link, a pipe or a device.
+    if let Err(error) = fs::write(&path, text) {
         let warning = format!("cannot write the summary to `{}`: {error}", path.display());
         context.reporter.event(Event::Warning(&warning));
     }
+}
+
+/// The record without keys, as its file has it.
+fn redacted(context: &Context<'_>, record: &RunRecord) -> Option<RunRecord> {
+    let json = serde_json::to_string(record).ok()?;
+    serde_json::from_str(&context.redactor.text(&json)).ok()
 }
 
 fn plain(name: &str, text: &str) -> String {
@@ -61,9 +71,9 @@ fn of_run(context: &Context<'_>, record: &RunRecord, log: Option<&str>) -> Strin
             page.push_str(&format!("- {}\n", escaped(warning)));
         }
     }
-    let changes = run.changes(&context.project).unwrap_or_default();
+    let changes = run.changes(&context.project).unwrap_or_default().files;
     if !changes.is_empty() {
-        page.push_str(&changed(&changes, record.tree));
+        page.push_str(&changed(context, &changes, record.tree));
     }
     page.push_str(&attempts(record));
     if record.exit.code == 1 {
@@ -103,11 +113,9 @@ fn figures(record: &RunRecord) -> String {
     )
 }
 
-fn changed(changes: &[FileChange], tree: TreeState) -> String {
+fn changed(context: &Context<'_>, changes: &[FileChange], tree: TreeState) -> String {
     let stat = diff::stat(changes);
-    let (added, removed) = stat.files.iter().fold((0, 0), |(added, removed), file| {
-        (added + file.added, removed + file.removed)
-    });
+    let (added, removed) = (stat.added(), stat.removed());
     let taken_back = if tree == TreeState::PutBack {
         ", taken back"
     } else {
@@ -120,7 +128,7 @@ fn changed(changes: &[FileChange], tree: TreeState) -> String {
     for file in stat.files.iter().take(FILES) {
         text.push_str(&format!(
             "| {} | {} | {} |\n",
-            code(&file.path),
+            code(&context.redactor.text(&file.path)),
             file.added,
             file.removed
         ));
@@ -184,8 +192,19 @@ fn last_build(context: &Context<'_>, run: &PastRun) -> String {
     format!(
         "\n### The last build: {}\n\n{}\n",
         escaped(status),
-        fenced(&lines[from..].join("\n"))
+        fenced(&shortened(&lines[from..]))
     )
+}
+
+/// The lines, none of them endless.
+fn shortened(lines: &[&str]) -> String {
+    let short = lines
+        .iter()
+        .map(|line| match line.char_indices().nth(LONGEST_LINE) {
+            Some((end, _)) => format!("{}…", &line[..end]),
+            None => (*line).to_owned(),
+        });
+    short.collect::<Vec<_>>().join("\n")
 }
 
 /// Text that Markdown and HTML leave as it is, on one line.

@@ -1,6 +1,7 @@
 //! What a run makes of the project's files: applies replies, takes them back, and sees that they reach
 //! the disk.
 
+use std::fs;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -9,10 +10,10 @@ use std::time::Duration;
 
 use super::Context;
 use super::run::{Run, joined};
-use crate::edit::Stamp;
 use crate::edit::apply::{Applied, ApplyError, apply};
 use crate::edit::undo::{UndoError, Undone, undo, undo_unrecorded};
 use crate::edit::undo_log::{Changes, UndoLog};
+use crate::edit::{Digest, Stamp};
 use crate::edit::{VerifiedEdits, recovery::RecoverError};
 use crate::error::Error;
 use crate::record::{EditsRecord, TreeState};
@@ -56,6 +57,23 @@ impl<'c> RunTree<'c> {
         let before = self.undo_log.changes().files.get(path)?.before.as_ref()?;
         let kept = self.undo_log.kept_path(before);
         Some((self.context.project.root().join(kept), before.mode))
+    }
+
+    /// What a build has made of a file, where that is not what the reply made of it.
+    pub fn built(&self, path: &str, replied: Option<&str>) -> Option<Vec<u8>> {
+        let left = self
+            .undo_log
+            .changes()
+            .files
+            .get(path)?
+            .after
+            .last()?
+            .as_ref()?;
+        if replied.is_some_and(|replied| Digest::of(replied.as_bytes()) == *left) {
+            return None;
+        }
+        let content = fs::read(self.context.project.root().join(path)).ok()?;
+        (Digest::of(&content) == *left).then_some(content)
     }
 
     /// Applies a reply.
