@@ -90,3 +90,13 @@ fn it_leaves_other_repositories_alone() {
     assert!(command.output().unwrap().status.success());
     assert_eq!(git(&["ls-files"]), "src/main.rs\n");
 }
+
+#[test]
+fn it_does_not_ask_the_models_of_the_project_around_it() {
+    let json =
+        r#"{"models": {"local": {"provider": "openai"}}, "selectionRules": {"default": "local"}}"#;
+    for models in [json, "not JSON"] {
+        let project = TestProject::new().file("agent-config/models.json", models);
+        assert_eq!(output(&project, &["demo"]).0, 0, "{models}");
+    }
+}

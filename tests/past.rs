@@ -227,3 +227,104 @@ fn a_summary_is_written_on_every_way_out() {
     project.run(&["--summary-file", "summary.md"]).exits(3);
     assert!(project.read("summary.md").contains("not-ready"));
 }
+
+#[test]
+fn a_file_that_was_written_removed_and_written_again_is_in_the_diff() {
+    let write = "^^^a.txt\nsame\n^^^end\n";
+    let server = ModelServer::gemini(&[write, "^^^a.txt\n^^^delete\n^^^b\nx\n^^^end\n", write]);
+    let project = TestProject::new()
+        .with(&server)
+        .build("test -e a.txt && test -e b");
+    project.run(&[]).exits(0);
+    let diff = project.run(&["diff"]).exits(0).stdout;
+    assert!(diff.contains("+same\n"), "{diff}");
+    project.run(&["undo"]).exits(0);
+    assert!(!project.path("a.txt").exists() && !project.path("b").exists());
+}
+
+#[test]
+fn a_run_that_wrote_what_was_there_is_not_the_last_that_changed_anything() {
+    let server = ModelServer::gemini(&[REPAIR, REPAIR]);
+    let project = TestProject::new().with(&server);
+    let first = project.run(&[]).exits(0);
+    project.run(&[]).exits(0);
+    let diff = project.run(&["diff"]).exits(0).stdout;
+    assert!(diff.contains("mended"), "{diff}");
+    project.run(&["undo"]).exits(0);
+    assert_eq!(
+        project.read("src/main.rs"),
+        "fn main() {}\n",
+        "{}",
+        first.folder
+    );
+}
+
+#[test]
+fn the_diff_is_shown_too_where_the_build_fails() {
+    let server = ModelServer::gemini(&[REPAIR, "Sorry.", "Sorry.", "Sorry."]);
+    let project = TestProject::new().with(&server).build("exit 1");
+    let run = project.run(&["--diff"]).exits(1);
+    assert!(
+        run.stdout.contains("+fn main() { mended() }"),
+        "{}",
+        run.stdout
+    );
+}
+
+#[test]
+fn what_was_kept_and_is_gone_is_told() {
+    let (project, folder) = repaired();
+    std::fs::remove_dir_all(project.path(&format!("logs/{folder}/replaced"))).unwrap();
+    project
+        .run(&["diff"])
+        .exits(0)
+        .says(&["what `src/main.rs` was before is not in the run's record any more"]);
+}
+
+#[test]
+fn a_story_does_not_move_the_cursor() {
+    let server = ModelServer::gemini(&["Nothing."; 4]);
+    let project = TestProject::new()
+        .with(&server)
+        .build("printf '\\033]0;title\\007\\033[2J'; exit 1");
+    let run = project.run(&[]).exits(1);
+    let story = project.run(&["log", &run.folder]).exits(0).stdout;
+    assert!(
+        story.contains("]0;title") && !story.contains('\u{1b}'),
+        "{story:?}"
+    );
+}
+
+#[test]
+fn a_summary_goes_through_what_lies_at_its_path() {
+    let server = ModelServer::gemini(&["Nothing."]);
+    let project = TestProject::new().with(&server).file("elsewhere.md", "old");
+    std::os::unix::fs::symlink("elsewhere.md", project.path("link.md")).unwrap();
+    project.run(&["--summary-file", "link.md"]).exits(0);
+    assert!(project.read("elsewhere.md").contains("code-commit"));
+    assert!(project.path("link.md").is_symlink());
+}
+
+#[test]
+fn foreign_folders_are_no_runs() {
+    let (project, folder) = repaired();
+    let project = project.file("logs/notes/x.txt", "mine");
+    std::os::unix::fs::symlink("/", project.path("logs/2026-01-01-01-01-01-link")).unwrap();
+    let listed = project.run(&["log"]).exits(0).stdout;
+    assert!(
+        listed.contains(&folder) && !listed.contains("notes") && !listed.contains("link"),
+        "{listed}"
+    );
+    project.run(&["log", "2026-01-01-01-01-01-link"]).exits(2);
+}
+
+#[test]
+fn nobody_reads_stdout_and_that_is_told_where_something_was_asked_for() {
+    let (project, _) = repaired();
+    let full = std::fs::OpenOptions::new()
+        .write(true)
+        .open("/dev/full")
+        .unwrap();
+    let status = project.command(&["log"]).stdout(full).output().unwrap();
+    assert_eq!(status.status.code(), Some(6));
+}

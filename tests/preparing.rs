@@ -167,3 +167,40 @@ fn without_a_repository_nothing_is_rolled_up() {
         .says(&["git does not list"]);
     assert_eq!(project.tree(), before);
 }
+
+#[test]
+fn no_link_leads_out_of_the_project() {
+    let outside = tempfile::tempdir().unwrap();
+    std::fs::write(outside.path().join("in.txt"), "secret\n").unwrap();
+    let project = TestProject::new().file("real/in.txt", "mine\n");
+    git(&project, &["init", "-q"]);
+    git(&project, &["add", "real", "src"]);
+    std::fs::remove_dir_all(project.path("real")).unwrap();
+    std::os::unix::fs::symlink(outside.path(), project.path("real")).unwrap();
+    project.run(&["rollup"]).exits(0);
+    assert!(
+        !project
+            .read("agent-config/codeRollup.txt")
+            .contains("secret")
+    );
+    let project = project.without(".gitignore");
+    std::os::unix::fs::symlink(outside.path().join("gi"), project.path(".gitignore")).unwrap();
+    project
+        .run(&["init"])
+        .exits(6)
+        .says(&["it is a symbolic link"]);
+    assert!(!outside.path().join("gi").exists());
+}
+
+#[test]
+fn a_rollup_of_nothing_leaves_the_old_one() {
+    let project = TestProject::new().file("binary", b"a\0b");
+    git(&project, &["init", "-q"]);
+    git(&project, &["add", "binary"]);
+    let before = project.read("agent-config/codeRollup.txt");
+    project
+        .run(&["rollup"])
+        .exits(3)
+        .says(&["there is nothing to roll up; 1 binary left out"]);
+    assert_eq!(project.read("agent-config/codeRollup.txt"), before);
+}

@@ -152,3 +152,71 @@ fn an_answer_may_be_as_long_as_the_money_allows_and_a_repair_that_it_does_not_al
     assert_eq!(run.result()["exit"]["name"], "build-failed");
     assert_eq!(project.read("a"), "b\n");
 }
+
+#[test]
+fn the_money_is_kept_for_repairs_by_a_model_without_a_price() {
+    let server = ModelServer::start([]);
+    let json = r#"{"models": {"other": {"provider": "openai"}}, "selectionRules": {"byTaskType": {"repair": "other"}}}"#;
+    let project = TestProject::new()
+        .with(&server)
+        .file("agent-config/models.json", json);
+    project
+        .run(&["--max-cost", "5"])
+        .exits(3)
+        .says(&["the price of `other` is not known"]);
+}
+
+#[test]
+fn a_call_whose_tokens_nobody_tells_counts_as_the_dearest() {
+    let mut untold = crate::support::gemini("^^^a\nb\n^^^end\n");
+    for usage in [
+        serde_json::Value::Null,
+        serde_json::json!({"promptTokenCount": "x"}),
+    ] {
+        untold["usageMetadata"] = usage;
+        let server = ModelServer::start([crate::support::Answer::json(&untold)]);
+        let project = TestProject::new().with(&server).build("exit 1");
+        let run = project
+            .run(&["--max-cost", "0.70"])
+            .exits(1)
+            .says(&["the next call may cost more than is left: $0.66 of $0.70 is spent"]);
+        assert_eq!(run.result()["cost"], serde_json::Value::Null);
+        assert_eq!(server.requests().len(), 1);
+    }
+}
+
+#[test]
+fn a_repair_that_does_not_fit_is_not_sent() {
+    let server = ModelServer::gemini(&["^^^a\nb\n^^^end\n"]);
+    let project = TestProject::new()
+        .with(&server)
+        .file(
+            "agent-config/models.json",
+            r#"{"models": {"gemini-2.5-pro": {"contextWindow": 2000}}}"#,
+        )
+        .build("seq 5000; exit 1");
+    project.run(&[]).exits(1).says(&[
+        "the next prompt does not fit into the window of `gemini-2.5-pro`",
+        "and the window has 2,000",
+    ]);
+    assert_eq!(server.requests().len(), 1);
+}
+
+#[test]
+fn a_replay_costs_nothing_whatever_may_be_spent() {
+    let server = ModelServer::gemini(&["Nothing."]);
+    let project = TestProject::new().with(&server);
+    let run = project.run(&[]).exits(0);
+    project
+        .run(&["--replay", &run.folder, "--max-cost", "0.000001"])
+        .exits(0);
+}
+
+#[test]
+fn a_rollup_that_names_no_file_is_not_fresh() {
+    let project = TestProject::new().file("agent-config/codeRollup.txt", "just words\n");
+    project
+        .run(&["--require-fresh"])
+        .exits(3)
+        .says(&["there is no file in `agent-config/codeRollup.txt`"]);
+}

@@ -175,3 +175,68 @@ fn who_reads_events_hears_how_much_has_come() {
         .collect();
     assert!(received.len() >= 3 && received.is_sorted(), "{received:?}");
 }
+
+#[test]
+fn what_servers_add_to_their_streams_does_no_harm() {
+    let mut events = openai_events();
+    // Both names for thoughts, an id that is a number, an index that is null.
+    events[1]["choices"][0]["delta"]["reasoning"] = json!({"text": "hm"});
+    events[1]["id"] = json!(7);
+    events[2]["choices"][0]["index"] = Value::Null;
+    let text: String = events
+        .iter()
+        .map(|event| format!(": keep alive\r\ndata:{event}\r\n\r\ndata: \r\n\r\n"))
+        .collect();
+    let body = format!("\u{feff}{text}data: [DONE]\n\ndata: {{\"choices\": \"x\"}}\n\n");
+    let server = ModelServer::start([Answer::new(
+        200,
+        &[("content-type", "text/event-stream")],
+        body,
+    )]);
+    let project = TestProject::new().with(&server);
+    project.run(&["--stream", "--model", "gpt-5"]).exits(0);
+    assert_eq!(project.read("a"), "caf\u{e9}\n");
+}
+
+#[test]
+fn a_stream_is_over_with_its_last_event_though_the_connection_stays() {
+    let events: String = openai_events()
+        .iter()
+        .map(|event| format!("data: {event}\n\n"))
+        .collect();
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
+    let (told, _hears) = std::sync::mpsc::channel();
+    let answer = Answer::Hang(format!("{head}{events}data: [DONE]\n\n").into_bytes(), told);
+    let server = ModelServer::start([answer]);
+    let project = TestProject::new().with(&server);
+    project
+        .run(&["--stream", "--model", "gpt-5", "--timeout", "20s"])
+        .exits(0);
+    assert_eq!(project.read("a"), "caf\u{e9}\n");
+}
+
+#[test]
+fn an_error_in_the_place_of_a_stream_is_told() {
+    let body = json!({"error": {"message": "overloaded", "type": "server_error"}}).to_string();
+    let server = ModelServer::start([Answer::new(
+        200,
+        &[("content-type", "text/event-stream")],
+        body,
+    )]);
+    let project = TestProject::new().with(&server);
+    project
+        .run(&["--stream", "--model", "gpt-5"])
+        .exits(4)
+        .says(&["reports an error `server_error`: overloaded"]);
+}
+
+#[test]
+fn under_a_limit_of_cost_a_call_that_broke_off_is_not_made_again() {
+    let server = ModelServer::start((0..5).map(|_| sse(&openai_events()[..3], "")));
+    let project = TestProject::new().with(&server);
+    project
+        .run(&["--stream", "--model", "gpt-5", "--max-cost", "5"])
+        .exits(4)
+        .says(&["the stream ended before the reply was whole"]);
+    assert_eq!(server.requests().len(), 1);
+}

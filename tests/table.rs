@@ -168,3 +168,37 @@ fn a_key_of_any_model_is_kept_out_of_the_log() {
     assert_eq!(authorization, Some(format!("Bearer {key}")));
     assert!(!run.logged("initial-query-response.txt").contains(key));
 }
+
+#[test]
+fn a_key_file_that_git_does_not_ignore_is_noticed() {
+    let server = ModelServer::start([]);
+    let json = local(&server).replace(
+        "\"contextWindow\"",
+        "\"keyFile\": \"my.txt\", \"contextWindow\"",
+    );
+    let project = TestProject::new()
+        .file("agent-config/models.json", json)
+        .file("agent-config/my.txt", "local-Key-0123456789-abcdef")
+        .file(
+            ".gitignore",
+            "/agent-config/*\n!/agent-config/my.txt\n/logs\n",
+        );
+    project
+        .run(&[])
+        .exits(3)
+        .says(&["`.gitignore` does not ignore `/agent-config`"]);
+}
+
+#[test]
+fn a_table_that_is_broken_does_not_make_its_keys_known() {
+    let key = "local-Key-0123456789-abcdef";
+    let project = TestProject::new()
+        .file(
+            "agent-config/models.json",
+            r#"{"models": {"x": {"keyFile": "my.txt", "oops": 1}}}"#,
+        )
+        .file("agent-config/my.txt", key)
+        .file("agent-config/query.txt", format!("Use {key}.\n"));
+    let run = project.run(&[]).exits(3).says(&["unknown field `oops`"]);
+    assert!(!run.stderr.contains(key), "{}", run.stderr);
+}
