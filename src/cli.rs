@@ -22,8 +22,8 @@ Files:
 
 Exit codes:
   0  done             build.sh passed on the applied reply, or the report was written
-  1  build-failed     build.sh still fails after the last repair; the edits stay, unless reverted
-  2  usage            the command line is wrong; nothing was read or written
+  1  build-failed     build.sh fails after the last repair that can be made; the edits stay, unless reverted
+  2  usage            the command line is wrong; nothing was written
   3  not-ready        the project lacks something, or another run holds it; nothing was sent
   4  model-failed     no whole reply came; nothing of it was applied
   5  reply-rejected   the reply is malformed or names a disallowed path; nothing of it was applied
@@ -200,7 +200,7 @@ pub enum Command {
     Report(ReportArgs),
     /// Put the project back as it was before a run
     Undo(UndoArgs),
-    /// Put the project in order after a run that was cut short; every other command does so first
+    /// Put the project in order after a run that was cut short; every run does so first
     Recover(RecoverArgs),
     /// Write a small sample project and run the whole pipeline on it, with recorded replies
     Demo(DemoArgs),

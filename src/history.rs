@@ -1,7 +1,8 @@
 //! The runs that were: reads their folders below `logs`, and what they changed.
 //!
 //! Reads `logs`, the files that are kept beside the keys, and the project's files where they are what a
-//! run has left; changes nothing. What a run changed is told from its own record: the files that were
+//! run has left; changes nothing. Stands on top of `edit`, whose undo log and grammar it reads. What a run
+//! changed is told from its own record: the files that were
 //! replaced, and the replies. So it can be told without git, and long after. Folders are what anybody
 //! may have made of them: what is damaged or missing there is told as missing.
 

@@ -26,7 +26,8 @@
 //!
 //! # The dependency rule
 //!
-//! `main → lib → workflow → stages → ground`. A stage imports no workflow and no other stage; what
+//! `main → lib → workflow → stages → ground`. [`estimate`], [`history`] and [`page`] stand between the
+//! workflows and the stages: they read what several stages have made, and do nothing. A stage imports no workflow and no other stage; what
 //! two of them share is a plain data type. Only [`error`] knows every stage's error. Nothing below
 //! `main` asks for the time, the current directory or the environment: they arrive as arguments.
 

@@ -261,7 +261,7 @@ pub struct RunRecord {
     pub schema: u32,
     /// The program's version.
     pub version: Cow<'static, str>,
-    /// `commit`, `consistency` or `undo`.
+    /// `commit`, `consistency` or `undo`; in what is printed of a command without a run, its name.
     pub workflow: Cow<'static, str>,
     /// How the run ended.
     pub exit: ExitRecord,

@@ -94,8 +94,10 @@ fn the_readme_names_every_flag_and_every_exit_code() {
     let help = help + &commands.concat();
     let flags = regex::Regex::new(r"--[a-z][a-z-]+").unwrap();
     for flag in flags.find_iter(&help).map(|flag| flag.as_str()) {
+        // As a word of its own: `--all` is not in `--allow-secrets`.
+        let is_word = regex::Regex::new(&format!(r"[`\[ ]{flag}[`\] ]")).unwrap();
         assert!(
-            ["--help", "--version"].contains(&flag) || readme.contains(flag),
+            ["--help", "--version"].contains(&flag) || is_word.is_match(&readme),
             "{flag}"
         );
     }

@@ -16,9 +16,9 @@ pub struct Stat {
 pub struct FileStat {
     /// As in the [`FileChange`].
     pub path: String,
-    /// How many lines were added. None where it is binary.
+    /// How many lines were added; 0 where it is binary.
     pub added: u64,
-    /// How many lines were removed. None where it is binary.
+    /// How many lines were removed; 0 where it is binary.
     pub removed: u64,
     /// What kind of file it is.
     pub kind: Content,

@@ -94,7 +94,7 @@ fn changes<'f>(
             continue;
         }
         let before = kept.map(|(kept, mode)| State {
-            // What cannot be read shows as new; the record itself is elsewhere.
+            // What cannot be read shows as empty; the record itself is elsewhere.
             content: fs::read(kept).unwrap_or_default(),
             mode,
         });
