@@ -94,6 +94,13 @@ impl Size {
     }
 }
 
+/// A count of things: `1 file`, `1,230 files`.
+#[must_use]
+pub fn counted(count: u64, thing: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{} {thing}{plural}", grouped(count))
+}
+
 /// A count with thousands set apart: `41,230`.
 #[must_use]
 pub fn grouped(count: u64) -> String {
@@ -133,6 +140,13 @@ mod tests {
         let expected: Vec<u64> = texts.iter().map(|text| count(text)).collect();
         assert_eq!(count_each(&texts), expected);
         assert_eq!(count_each(&[]), Vec::<u64>::new());
+    }
+
+    #[test]
+    fn things_are_counted_in_english() {
+        assert_eq!(counted(1, "file"), "1 file");
+        assert_eq!(counted(0, "file"), "0 files");
+        assert_eq!(counted(2000, "file"), "2,000 files");
     }
 
     #[test]

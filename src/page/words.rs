@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::history::PastRun;
 use crate::record::{Attempt, BuildRecord, RunRecord, TreeState};
-use crate::tokens::grouped;
+use crate::tokens::{counted, grouped};
 
 /// How something ended, for the eye: a sign beside the words, since not everybody sees colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -144,8 +144,7 @@ pub fn bytes(bytes: u64) -> String {
 /// So many of something.
 #[must_use]
 pub fn count(count: usize, what: &str) -> String {
-    let plural = if count == 1 { "" } else { "s" };
-    format!("{} {what}{plural}", grouped(count as u64))
+    counted(count as u64, what)
 }
 
 /// A share in per cent, with one digit behind the point; 0 of nothing.

@@ -17,7 +17,7 @@ use crate::git;
 use crate::project::{CONFIG, ROLLUP};
 use crate::rollup::{header, is_file};
 use crate::run_files::LOGS;
-use crate::tokens::{self, grouped};
+use crate::tokens::{self, counted, grouped};
 
 /// A file of more bytes is never rolled up: no model takes that much.
 const LARGEST: u64 = 64 << 20;
@@ -129,9 +129,9 @@ pub fn rollup(context: &Context<'_>, options: &RollupOptions) -> Result<Outcome,
     }
     let data = data(&files, &left_out, total, proposal.as_deref());
     let summary = format!(
-        "done: {ROLLUP} has {} files, about {} tokens; {} left out",
-        files.len(),
-        grouped(total),
+        "done: {ROLLUP} has {}, about {}; {} left out",
+        counted(files.len() as u64, "file"),
+        counted(total, "token"),
         left_out_text(&left_out)
     );
     Ok(Outcome {

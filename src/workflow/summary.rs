@@ -8,7 +8,7 @@ use crate::diff::{self, FileChange};
 use crate::history::PastRun;
 use crate::record::{Attempt, AttemptRecord, RunRecord, TreeState, Usage};
 use crate::report::Event;
-use crate::tokens::grouped;
+use crate::tokens::{counted, grouped};
 
 /// How many files a table has.
 const FILES: usize = 50;
@@ -122,8 +122,8 @@ fn changed(context: &Context<'_>, changes: &[FileChange], tree: TreeState) -> St
         ""
     };
     let mut text = format!(
-        "\n### {} files changed, +{added} −{removed}{taken_back}\n\n| file | + | − |\n|---|---:|---:|\n",
-        stat.files.len()
+        "\n### {} changed, +{added} −{removed}{taken_back}\n\n| file | + | − |\n|---|---:|---:|\n",
+        counted(stat.files.len() as u64, "file")
     );
     for file in stat.files.iter().take(FILES) {
         text.push_str(&format!(
