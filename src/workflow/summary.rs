@@ -10,6 +10,8 @@ use crate::record::{Attempt, AttemptRecord, RunRecord, TreeState, Usage};
 use crate::report::Event;
 use crate::tokens::{counted, grouped};
 
+/// How many warnings are listed.
+const WARNINGS: usize = 50;
 /// How many files a table has.
 const FILES: usize = 50;
 /// How many characters of a quoted line are shown.
@@ -67,8 +69,15 @@ fn of_run(context: &Context<'_>, record: &RunRecord, log: Option<&str>) -> Strin
     }
     if !record.warnings.is_empty() {
         page.push_str("\n### Warnings\n\n");
-        for warning in &record.warnings {
-            page.push_str(&format!("- {}\n", escaped(warning)));
+        for warning in record.warnings.iter().take(WARNINGS) {
+            let warning = shortened(&warning.lines().take(QUOTED).collect::<Vec<_>>());
+            page.push_str(&format!("- {}\n", escaped(&warning)));
+        }
+        if record.warnings.len() > WARNINGS {
+            page.push_str(&format!(
+                "- and {} more\n",
+                record.warnings.len() - WARNINGS
+            ));
         }
     }
     let changes = run.changes(&context.project).unwrap_or_default().files;
