@@ -226,6 +226,10 @@ impl Error {
             Self::UnknownModel { .. } => {
                 "`code-commit models` shows them; `agent-config/models.json` adds others"
             }
+            Self::Page(_) => {
+                "name a page of before, or a file that is not there yet in a directory that is; and see \
+                 that the disk has room"
+            }
             Self::NoSuchCommand(_) => "`code-commit --help` lists them",
             Self::Rollup(RollupError::Git { .. }) => {
                 "install git, and make the project a repository: `git init && git add --all`"
@@ -260,7 +264,6 @@ impl Error {
             Self::Interrupted(_) | Self::Build(BuildError::Interrupted(_)) => "run again",
             Self::Demo(DemoError::Io { .. })
             | Self::Report(_)
-            | Self::Page(_)
             | Self::Init(_)
             | Self::Rollup(RollupError::Unwritable(_))
             | Self::Log(_) => "see that the disk has room and the directory is writable",

@@ -34,6 +34,9 @@ const STYLE: &str = include_str!("page/style.css");
 /// What a browser may do with a page: show it.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'";
 
+/// What every page begins with.
+pub const BEGINNING: &str = "<!DOCTYPE html>";
+
 /// The most runs that the overview lists.
 pub const RUNS_LISTED: usize = overview::ROWS;
 

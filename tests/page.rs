@@ -239,3 +239,36 @@ fn five_thousand_files_open_at_once() {
         }
     }
 }
+
+#[test]
+fn a_page_replaces_pages_alone() {
+    let server = ModelServer::gemini(&["^^^a\nx\n^^^end\n"]);
+    let project = TestProject::new().with(&server);
+    project.run(&[]).exits(0);
+    for file in ["build.sh", "agent-config/gemini-key.txt"] {
+        let before = project.read(file);
+        report(&project, &["--output", file])
+            .exits(6)
+            .says(&["there is a file that is no page"]);
+        assert_eq!(project.read(file), before);
+    }
+    report(&project, &["--output", "page.html"]).exits(0);
+    std::os::unix::fs::symlink("page.html", project.path("link.html")).unwrap();
+    report(&project, &["--output", "link.html"]).exits(0);
+    assert!(project.path("link.html").is_symlink());
+    assert!(project.read("page.html").starts_with("<!DOCTYPE html>"));
+}
+
+#[test]
+fn a_key_that_is_a_word_of_the_page_does_not_change_its_policy() {
+    let server = ModelServer::gemini(&["^^^a\nby default\n^^^end\n"]);
+    let project = TestProject::new()
+        .with(&server)
+        .file("agent-config/openai-key.txt", "default");
+    let run = project.run(&[]).exits(0);
+    let page = page_of(&project, &run);
+    assert!(
+        page.contains("content=\"default-src 'none'") && page.contains("[REDACTED]"),
+        "{page}"
+    );
+}

@@ -90,8 +90,24 @@ fn is_comparable(text: &[u8]) -> bool {
         && memchr_iter(b'\n', text).count() < MAX_LINES
 }
 
+/// How many lines a text has; `None` where it is binary or too large.
+pub fn line_count(text: &[u8]) -> Option<u64> {
+    let unended = !text.is_empty() && !text.ends_with(b"\n");
+    let ended = memchr_iter(b'\n', text).count() as u64;
+    is_comparable(text).then_some(ended + u64::from(unended))
+}
+
 fn lines(text: &[u8]) -> Vec<&[u8]> {
-    text.split_inclusive(|byte| *byte == b'\n').collect()
+    let mut lines = Vec::new();
+    let mut from = 0;
+    for end in memchr_iter(b'\n', text) {
+        lines.push(&text[from..=end]);
+        from = end + 1;
+    }
+    if from < text.len() {
+        lines.push(&text[from..]);
+    }
+    lines
 }
 
 /// What the searches in one file may cost: about a third of a second at worst.

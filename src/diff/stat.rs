@@ -1,6 +1,6 @@
 //! The summary of a change: `git diff --stat`. Pure.
 
-use super::compare::Comparison;
+use super::compare::{Comparison, line_count};
 use super::quote::quoted;
 use super::{FileChange, in_order};
 
@@ -51,7 +51,11 @@ impl FileStat {
     fn of(change: &FileChange) -> Self {
         let (before, after) = (change.before(), change.after());
         let (mut added, mut removed, mut kind) = (0, 0, Content::Text);
-        if let Some(comparison) = Comparison::of(before, after) {
+        let one_sided = before.is_empty() || after.is_empty();
+        let counts = line_count(before).zip(line_count(after));
+        if let Some(counts) = counts.filter(|_| one_sided) {
+            (removed, added) = counts;
+        } else if let Some(comparison) = Comparison::of(before, after) {
             added = sum(&comparison.added);
             removed = sum(&comparison.removed);
         } else if before == after {

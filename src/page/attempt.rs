@@ -40,7 +40,12 @@ pub fn ended(attempt: &PastAttempt) -> (Sign, String) {
         }
         (Some(Ok(_)), None) => match &attempt.record {
             Some(record) if record.edits.is_none() => (Sign::Bad, "not applied".to_owned()),
-            _ => (Sign::Open, "not built".to_owned()),
+            // Without a record, the build's own log tells how it ended.
+            _ => match &attempt.build {
+                Some((status, _)) if status == "exit code: 0" => (Sign::Good, "passed".to_owned()),
+                Some((status, _)) => (Sign::Bad, status.clone()),
+                None => (Sign::Open, "not built".to_owned()),
+            },
         },
     }
 }
@@ -160,10 +165,11 @@ fn reply(
     };
     let text = ink.text(&text);
     let (shown, is_all) = beginning(text.trim_matches('\n'), PROSE.0, PROSE.1);
+    let is_prose = !shown.trim().is_empty();
     html! {
-        h3 { "Reply" }
+        @if rejected || is_prose { h3 { "Reply" } }
         @if rejected { p.note { "Nothing of this reply was applied." } }
-        @if !shown.trim().is_empty() {
+        @if is_prose {
             pre.prose { (shown.trim_end()) @if !is_all { "\n\u{2026}" } }
         }
         @if !rejected {

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use regex::{Regex, RegexSet};
 
 /// How many lines of each kind are found at most.
-const MOST: usize = 200;
+pub const MOST: usize = 200;
 /// How far behind a compiler's message its place is looked for, in lines.
 const NEAR: usize = 3;
 

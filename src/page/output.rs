@@ -111,10 +111,12 @@ impl Output {
         let title: Vec<String> = title.map(|(found, what)| count(found, what)).collect();
         let listed = of(Severity::Error).chain(of(Severity::Warning));
         let more = self.findings.len().saturating_sub(LISTED);
+        let is_all = self.findings.len() < findings::MOST;
+        let at_least = if is_all { "" } else { "at least " };
         html! {
             @if !self.findings.is_empty() {
                 div.found {
-                    h4 { "Found in the output: " (title.join(", ")) }
+                    h4 { "Found in the output: " (at_least) (title.join(", ")) }
                     ul {
                         @for finding in listed.take(LISTED) {
                             (self.finding(id, finding, shown[finding.line]))

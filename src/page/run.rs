@@ -156,7 +156,7 @@ fn facts(ink: Ink<'_>, record: &RunRecord) -> Markup {
                 (fact("Tokens in", &grouped(usage.input_tokens), among(usage.cached_tokens, "cached")))
                 (fact("Tokens out", &grouped(usage.answered()), among(usage.thought_tokens, "thoughts")))
             }
-            (fact("Changed", &files, lines))
+            @if record.workflow == "commit" { (fact("Changed", &files, lines)) }
         } }
     }
 }

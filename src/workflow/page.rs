@@ -1,6 +1,7 @@
 //! Writes a page about a run, or about all of them. Reads their folders; changes nothing but the page.
 
-use std::io::{self, Write as _};
+use std::fs;
+use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
@@ -99,6 +100,9 @@ fn of_run(context: &Context<'_>, run: &PastRun) -> (String, String) {
 fn of_all(context: &Context<'_>, options: &ReportOptions) -> Result<String, Error> {
     let project = &context.project;
     let runs = history::runs(project)?;
+    if runs.is_empty() && options.output.is_none() {
+        return Err(NoSuchRun::NoRun("been recorded").into());
+    }
     // Elsewhere, a link from the page would lead nowhere.
     let beside = options.output.is_none();
     let has_page = |run: &PastRun| beside && project.logs().join(&run.name).join(PAGE).is_file();
@@ -114,10 +118,29 @@ fn of_all(context: &Context<'_>, options: &ReportOptions) -> Result<String, Erro
     Ok(page::overview(&listed, context.redactor))
 }
 
+/// Writes the page, over an earlier one or where nothing is; or into a pipe or a device. No other file
+/// is replaced: it is somebody's, and no page can be worth it.
 fn write(context: &Context<'_>, path: &Path, text: &str) -> Result<(), PageError> {
-    // Each text on it has been looked through already; this is for what was put together.
-    let text = context.redactor.text(text);
     let path = context.project.root().join(path);
-    atomic_file::replace(&path, |file| file.write_all(text.as_bytes()))
-        .map_err(|source| PageError { path, source })
+    let write = || match path.metadata() {
+        Ok(found) if !found.is_file() => fs::write(&path, text),
+        Ok(_) if !is_page(&path)? => Err(io::Error::other("there is a file that is no page")),
+        _ => atomic_file::replace(
+            &path.canonicalize().unwrap_or_else(|_| path.clone()),
+            |file| file.write_all(text.as_bytes()),
+        ),
+    };
+    write().map_err(|source| PageError {
+        path: path.clone(),
+        source,
+    })
+}
+
+fn is_page(path: &Path) -> io::Result<bool> {
+    let mut beginning = Vec::new();
+    let limit = page::BEGINNING.len() as u64;
+    fs::File::open(path)?
+        .take(limit)
+        .read_to_end(&mut beginning)?;
+    Ok(beginning.is_empty() || beginning == page::BEGINNING.as_bytes())
 }

@@ -1,6 +1,7 @@
 //! A run's summary as Markdown, for whoever reads a CI job's page. Written wherever the user wants it.
 
 use std::fs;
+use std::io;
 use std::path::Path;
 
 use super::{Context, Failure, Outcome};
@@ -37,8 +38,14 @@ pub fn summarize(context: &Context<'_>, path: &Path, done: &Result<Outcome, Fail
         }
     };
     let path = context.project.root().join(path);
-    // Not replaced by a rename: it may be a link, a pipe or a device.
-    if let Err(error) = fs::write(&path, text) {
+    let is_ours = path.starts_with(context.project.config());
+    let written = if is_ours {
+        Err(io::Error::other("that folder is for keys and inputs"))
+    } else {
+        // Not replaced by a rename: it may be a link, a pipe or a device.
+        fs::write(&path, text)
+    };
+    if let Err(error) = written {
         let warning = format!("cannot write the summary to `{}`: {error}", path.display());
         context.reporter.event(Event::Warning(&warning));
     }
