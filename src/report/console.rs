@@ -1,0 +1,452 @@
+//! What a person sees: progress, warnings and errors on stderr, the result on stdout.
+//!
+//! Guarantees that no key is printed, that nothing printed moves the cursor, and that a closed terminal
+//! is no reason to fail.
+
+use std::fmt::Display;
+use std::io::{self, Write as _};
+use std::sync::Mutex;
+use std::time::Duration;
+
+use console::{Style, Term};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle, TermLike};
+
+use super::{Event, Reporter, to_stdout};
+use crate::diff::Stat;
+use crate::price::Usd;
+use crate::record::{Attempt, EditsRecord, Usage};
+use crate::secret::Redactor;
+use crate::tokens::grouped;
+
+/// How a console is to be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ConsoleOptions {
+    /// Progress is not shown.
+    pub quiet: bool,
+    /// stderr is a terminal that can redraw a line.
+    pub terminal: bool,
+    /// Where colours may be used.
+    pub colors: Colors,
+}
+
+/// Where colours may be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Colors {
+    /// On stdout.
+    pub stdout: bool,
+    /// On stderr.
+    pub stderr: bool,
+}
+
+/// Shows a run on the standard streams.
+#[derive(Debug)]
+pub struct Console<'r> {
+    options: ConsoleOptions,
+    redactor: &'r Redactor,
+    /// The step that is going on, while it is shown.
+    spinner: Mutex<Option<Spinner>>,
+}
+
+/// A step that is going on, on a terminal.
+#[derive(Debug, Clone)]
+struct Spinner {
+    bar: ProgressBar,
+    /// What it is about, without the figures behind it.
+    text: String,
+}
+
+/// How many columns a stat takes, as in git's when nobody looks on.
+const WIDTH: usize = 80;
+/// How many files of a reply are listed by name.
+const LISTED: usize = 20;
+
+impl<'r> Console<'r> {
+    /// A console that prints nothing `redactor` knows as a key.
+    #[must_use]
+    pub fn new(options: ConsoleOptions, redactor: &'r Redactor) -> Self {
+        Self {
+            options,
+            redactor,
+            spinner: Mutex::new(None),
+        }
+    }
+
+    fn style(&self, style: Style) -> Style {
+        style.for_stderr().force_styling(self.options.colors.stderr)
+    }
+
+    /// A line of progress: what was done, and how it went.
+    fn line(&self, label: &str, style: Style, text: &str) {
+        self.stop_spinner();
+        if !self.options.quiet {
+            let label = self
+                .style(style)
+                .apply_to(format!("{label:>8}"))
+                .to_string();
+            self.print(&label, &format!("  {text}"));
+        }
+    }
+
+    /// A step that takes a while: a spinner on a terminal, else a line.
+    /// `figures` are shown by the spinner alone.
+    fn step(&self, label: &str, text: &str, figures: &str) {
+        self.stop_spinner();
+        if self.options.quiet {
+            return;
+        }
+        if !self.options.terminal {
+            self.line(label, Style::new(), text);
+            return;
+        }
+        let bar = ProgressBar::with_draw_target(
+            None,
+            ProgressDrawTarget::term_like_with_hz(Box::new(Narrow(Term::stderr())), 10),
+        );
+        // A template that indicatif does not take would only look plainer.
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {prefix:>6}  {msg}  {elapsed}") {
+            bar.set_style(style);
+        }
+        bar.set_prefix(label.to_owned());
+        let text = printable(&self.redactor.text(text));
+        bar.set_message(format!("{text}{figures}"));
+        bar.enable_steady_tick(Duration::from_millis(100));
+        if let Ok(mut spinner) = self.spinner.lock() {
+            *spinner = Some(Spinner { bar, text });
+        }
+    }
+
+    /// Shows other figures behind the step that is going on.
+    fn update(&self, figures: &str) {
+        if let Ok(spinner) = self.spinner.lock()
+            && let Some(Spinner { bar, text }) = &*spinner
+        {
+            bar.set_message(format!("{text}{figures}"));
+        }
+    }
+
+    pub(super) fn stop_spinner(&self) {
+        let going = self.spinner.lock().ok();
+        if let Some(Spinner { bar, .. }) = going.and_then(|mut going| going.take()) {
+            bar.finish_and_clear();
+        }
+    }
+
+    /// Prints a line to stderr, above the spinner where there is one. The label is ours, and may have
+    /// colours; the text may be anybody's.
+    fn print(&self, label: &str, text: &str) {
+        let text = printable(&self.redactor.text(text));
+        let write = || {
+            // A stderr that is closed is no reason to end the run.
+            let _ = writeln!(io::stderr(), "{label}{text}");
+        };
+        match self.spinner.lock().ok().and_then(|spinner| spinner.clone()) {
+            Some(Spinner { bar, .. }) => bar.suspend(write),
+            None => write(),
+        }
+    }
+
+    fn edits(&self, label: &str, verb: &str, edits: &EditsRecord) {
+        let (written, removed) = (edits.written.len(), edits.removed.len());
+        self.line(
+            label,
+            Style::new(),
+            &format!("{written} {verb}, {removed} removed"),
+        );
+        if self.options.quiet {
+            return;
+        }
+        let removed = edits.removed.iter().map(|path| format!("{path} (removed)"));
+        let paths: Vec<String> = edits.written.iter().cloned().chain(removed).collect();
+        for path in paths.iter().take(LISTED) {
+            self.print("            ", path);
+        }
+        if paths.len() > LISTED {
+            self.print(
+                "            ",
+                &format!("and {} more", paths.len() - LISTED),
+            );
+        }
+    }
+}
+
+impl Reporter for Console<'_> {
+    fn event(&self, event: Event<'_>) {
+        match event {
+            Event::Started { log } => self.line("log", Style::new(), log),
+            Event::Asking {
+                attempt,
+                model,
+                prompt,
+                spent,
+            } => {
+                let purpose = match attempt {
+                    Attempt::Initial => "the change".to_owned(),
+                    Attempt::Repair(number) => format!("repair {number}"),
+                    Attempt::Report => "the report".to_owned(),
+                };
+                let prompt = prompt.map(|size| format!("  {} in", size.text()));
+                let figures = format!("{}{}", prompt.unwrap_or_default(), dollars(spent));
+                self.step("asking", &format!("{model} for {purpose}"), &figures);
+            }
+            Event::Receiving {
+                output_tokens,
+                thought_tokens,
+                spent,
+            } => {
+                let thought = match thought_tokens {
+                    0 => String::new(),
+                    tokens => format!(" ({} thought)", grouped(tokens)),
+                };
+                let tokens = grouped(output_tokens);
+                self.update(&format!(
+                    "  about {tokens} tokens{thought}{}",
+                    dollars(spent)
+                ));
+            }
+            Event::Retrying {
+                next_try,
+                wait,
+                reason,
+            } => {
+                self.print(
+                    "   retry  ",
+                    &format!("{reason}; try {next_try} in {}", seconds(wait)),
+                );
+            }
+            Event::Answered {
+                model,
+                usage,
+                cost,
+                took,
+            } => {
+                let cost = cost.filter(|cost| *cost != Usd::ZERO);
+                let cost = cost.map(|cost| format!(", {cost}")).unwrap_or_default();
+                let usage = usage
+                    .map(|usage| format!(": {}", tokens(usage)))
+                    .unwrap_or_default();
+                self.line(
+                    "answered",
+                    Style::new(),
+                    &format!("{model}{usage}{cost}, {}", seconds(took)),
+                );
+            }
+            Event::Applied(edits) => self.edits("applied", "written", edits),
+            Event::PutBack(edits) => self.edits("undone", "put back", edits),
+            Event::Uncontained { reason } => {
+                self.line(
+                    "sandbox",
+                    Style::new(),
+                    &format!("none: {reason}; builds can read the keys"),
+                );
+            }
+            Event::Building { spent } => self.step("build", "build.sh", &dollars(spent)),
+            Event::Built {
+                status,
+                passed,
+                took,
+            } => {
+                let style = if passed {
+                    Style::new().green()
+                } else {
+                    Style::new().red()
+                };
+                let label = if passed { "passed" } else { "failed" };
+                self.line(
+                    label,
+                    style,
+                    &format!("build.sh, {} ({status})", seconds(took)),
+                );
+            }
+            Event::Warning(text) => self.warning(text),
+            Event::Reviewed {
+                warnings,
+                told,
+                stat,
+            } => self.review(warnings, told, stat),
+        }
+    }
+
+    fn is_live(&self) -> bool {
+        self.options.terminal && !self.options.quiet
+    }
+}
+
+impl Console<'_> {
+    fn warning(&self, text: &str) {
+        let style = self.style(Style::new().yellow());
+        let label = style.apply_to("warning:").to_string();
+        self.print(&label, &format!(" {text}"));
+    }
+
+    /// What a reviewer reads first: the warnings again, and the change as git shows it.
+    fn review(&self, warnings: &[String], told: usize, stat: &Stat) {
+        self.stop_spinner();
+        if self.options.quiet {
+            warnings
+                .iter()
+                .skip(told)
+                .for_each(|warning| self.warning(warning));
+            return;
+        }
+        for warning in warnings {
+            self.warning(warning);
+        }
+        let stat = printable(&self.redactor.text(&stat.text(WIDTH)));
+        // A stderr that is closed is no reason to end the run.
+        let _ = write!(io::stderr(), "{}", self.colored(&stat));
+    }
+
+    /// The signs of a stat in the colours that git gives them.
+    fn colored(&self, stat: &str) -> String {
+        let paint = |sign: &str, style: Style| self.style(style).apply_to(sign).to_string();
+        let line = |line: &str| match line.rsplit_once(['|', ' ']) {
+            Some((_, graph)) if !graph.is_empty() && graph.chars().all(|c| "+-".contains(c)) => {
+                let (text, graph) = line.split_at(line.len() - graph.len());
+                let plus = graph.trim_end_matches('-');
+                let minus = &graph[plus.len()..];
+                format!(
+                    "{text}{}{}\n",
+                    paint(plus, Style::new().green()),
+                    paint(minus, Style::new().red())
+                )
+            }
+            _ => format!("{line}\n"),
+        };
+        stat.lines().map(line).collect()
+    }
+
+    /// Prints the run's result to stdout.
+    ///
+    /// # Errors
+    /// When it cannot be written, though somebody wants to read it.
+    pub fn result(&self, text: &str) -> io::Result<()> {
+        self.stop_spinner();
+        let mut text = self.redactor.text(text).into_owned();
+        if text.starts_with("diff --git ") {
+            // As bytes: it may be applied.
+            if self.options.colors.stdout {
+                text = text.split_inclusive('\n').map(colored_diff_line).collect();
+            }
+        } else {
+            text = text.replace(
+                |c: char| c.is_control() && c != '\n' && c != '\t',
+                "\u{fffd}",
+            );
+        }
+        to_stdout(&text)
+    }
+
+    /// Prints why the run failed, and the folder that tells more.
+    pub fn error(&self, message: &dyn Display, hint: Option<&str>, log: Option<&str>) {
+        self.stop_spinner();
+        let label = self
+            .style(Style::new().red().bold())
+            .apply_to("error:")
+            .to_string();
+        self.print(&label, &format!(" {message}"));
+        if let Some(hint) = hint {
+            self.print("hint: ", hint);
+        }
+        if let Some(log) = log {
+            self.print("log: ", log);
+        }
+    }
+}
+
+/// A terminal that is a little narrower than it is. The spinner's line is filled up to the end, where
+/// the `^C` that the terminal echoes would begin a new line, and clearing would clear that one.
+#[derive(Debug)]
+struct Narrow(Term);
+
+impl TermLike for Narrow {
+    fn width(&self) -> u16 {
+        const ECHO: u16 = 4;
+        self.0.size().1.saturating_sub(ECHO)
+    }
+
+    fn move_cursor_up(&self, lines: usize) -> io::Result<()> {
+        self.0.move_cursor_up(lines)
+    }
+
+    fn move_cursor_down(&self, lines: usize) -> io::Result<()> {
+        self.0.move_cursor_down(lines)
+    }
+
+    fn move_cursor_right(&self, columns: usize) -> io::Result<()> {
+        self.0.move_cursor_right(columns)
+    }
+
+    fn move_cursor_left(&self, columns: usize) -> io::Result<()> {
+        self.0.move_cursor_left(columns)
+    }
+
+    fn write_line(&self, line: &str) -> io::Result<()> {
+        self.0.write_line(line)
+    }
+
+    fn write_str(&self, text: &str) -> io::Result<()> {
+        self.0.write_str(text)
+    }
+
+    fn clear_line(&self) -> io::Result<()> {
+        self.0.clear_line()
+    }
+
+    fn flush(&self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+/// A line of a diff in the colours that git gives it, and without anything that moves the cursor.
+fn colored_diff_line(line: &str) -> String {
+    let plain = line.trim_end_matches('\n');
+    let style = match plain.as_bytes() {
+        [b'd', b'i', b'f', b'f', ..]
+        | [b'-', b'-', b'-', b' ', ..]
+        | [b'+', b'+', b'+', b' ', ..] => Style::new().bold(),
+        [b'@', b'@', ..] => Style::new().cyan(),
+        [b'+', ..] => Style::new().green(),
+        [b'-', ..] => Style::new().red(),
+        _ => Style::new(),
+    };
+    let printable = plain.replace(|c: char| c.is_control() && c != '\t', "\u{fffd}");
+    format!("{}\n", style.force_styling(true).apply_to(printable))
+}
+
+/// A vendor's or a file's text must not move the cursor or change the colours.
+fn printable(text: &str) -> String {
+    text.replace(|c: char| c.is_control() && c != '\n', "\u{fffd}")
+}
+
+fn tokens(usage: Usage) -> String {
+    let Usage {
+        input_tokens,
+        cached_tokens,
+        thought_tokens,
+        output_tokens,
+    } = usage;
+    let cached = if cached_tokens > 0 {
+        format!(" ({} cached)", grouped(cached_tokens))
+    } else {
+        String::new()
+    };
+    let thoughts = if thought_tokens > 0 {
+        format!(" ({} thought)", grouped(thought_tokens))
+    } else {
+        String::new()
+    };
+    let (input, output) = (grouped(input_tokens), grouped(output_tokens));
+    format!("{input} tokens in{cached}, {output} out{thoughts}")
+}
+
+/// What was spent, where it is anything.
+fn dollars(spent: Usd) -> String {
+    if spent == Usd::ZERO {
+        return String::new();
+    }
+    format!("  {spent}")
+}
+
+fn seconds(duration: Duration) -> String {
+    format!("{:.1}s", duration.as_secs_f64())
+}
