@@ -73,7 +73,8 @@ pub fn init(context: &Context<'_>) -> Result<Outcome, Failure> {
         .iter()
         .map(|(path, done)| json!({"path": path, "done": done}))
         .collect();
-    let next = next_steps(context, tool, root);
+    let made_for = tool.filter(|_| lines.contains(&("build.sh", "written")));
+    let next = next_steps(context, made_for, root);
     Ok(Outcome {
         summary: "done: the project is prepared".to_owned(),
         next: Some(next.join("\n")),
@@ -84,14 +85,14 @@ pub fn init(context: &Context<'_>) -> Result<Outcome, Failure> {
     })
 }
 
-fn next_steps(context: &Context<'_>, tool: Option<&str>, root: &Path) -> Vec<String> {
+fn next_steps(context: &Context<'_>, made_for: Option<&str>, root: &Path) -> Vec<String> {
     let mut steps = Vec::new();
     let mut keys = context.key_files().into_iter();
     let has_key = keys.any(|file| context.project.key(file).is_ok());
     if !has_key && !context.project.config().join("models.json").is_file() {
         steps.push("put an API key into agent-config/gemini-key.txt, or name a local model in agent-config/models.json".to_owned());
     }
-    steps.push(match tool {
+    steps.push(match made_for {
         Some(tool) => {
             format!("look at build.sh: it was made for {tool}, and must pass as the project is now")
         }
