@@ -1,5 +1,7 @@
 //! The summary of a change: `git diff --stat`. Pure.
 
+use serde::Serialize;
+
 use super::compare::{Comparison, line_count};
 use super::quote::quoted;
 use super::{FileChange, in_order};
@@ -11,8 +13,8 @@ pub struct Stat {
     pub files: Vec<FileStat>,
 }
 
-/// How much of a file changed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// How much of a file changed. For programs, its path and the numbers of lines.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FileStat {
     /// As in the [`FileChange`].
     pub path: String,
@@ -21,6 +23,7 @@ pub struct FileStat {
     /// How many lines were removed; 0 where it is binary.
     pub removed: u64,
     /// What kind of file it is.
+    #[serde(skip)]
     pub kind: Content,
 }
 
@@ -232,7 +235,7 @@ impl Columns {
 }
 
 impl Content {
-    /// The width of "Bin XXX -> YYY bytes".
+    /// The width of "Bin 1 -> 2 bytes", with the sizes that there are.
     fn binary_width(self) -> Option<usize> {
         match self {
             Self::Text => None,

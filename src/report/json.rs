@@ -161,11 +161,10 @@ fn fields(event: Event<'_>) -> (&'static str, Value) {
             json!({"status": status, "passed": passed, "seconds": Seconds(took)}),
         ),
         Event::Warning(text) => ("warning", json!({ "message": text })),
-        Event::Reviewed { warnings, stat, .. } => {
-            let file = |file: &crate::diff::FileStat| json!({"path": file.path, "added": file.added, "removed": file.removed});
-            let files: Vec<Value> = stat.files.iter().map(file).collect();
-            ("reviewed", json!({"warnings": warnings, "files": files}))
-        }
+        Event::Reviewed { warnings, stat, .. } => (
+            "reviewed",
+            json!({"warnings": warnings, "files": stat.files}),
+        ),
     }
 }
 

@@ -52,7 +52,5 @@ pub fn diff(context: &Context<'_>, run: Option<&Path>, as_stat: bool) -> Result<
 }
 
 fn data(run: &PastRun, stat: &Stat, changes: &[FileChange]) -> serde_json::Value {
-    let file = |file: &diff::FileStat| json!({"path": file.path, "added": file.added, "removed": file.removed});
-    let files: Vec<_> = stat.files.iter().map(file).collect();
-    json!({"schema": 1, "run": run.relative(), "files": files, "diff": diff::text(changes)})
+    json!({"schema": 1, "run": run.relative(), "files": stat.files, "diff": diff::text(changes)})
 }
