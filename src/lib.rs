@@ -31,6 +31,7 @@
 //! two of them share is a plain data type. Only [`error`] knows every stage's error. Nothing below
 //! `main` asks for the time, the current directory or the environment: they arrive as arguments.
 
+pub mod agent;
 pub mod atomic_file;
 pub mod build_script;
 pub mod cli;
@@ -60,6 +61,7 @@ pub mod run_files;
 pub mod run_log;
 pub mod sandbox;
 pub mod secret;
+pub mod tasks;
 pub mod tokens;
 pub mod workflow;
 

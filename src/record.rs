@@ -16,7 +16,7 @@ use crate::price::Usd;
 pub const SCHEMA: u32 = 1;
 
 /// How many repairs a commit may have.
-pub const REPAIRS: u8 = 3;
+pub const REPAIRS: u16 = 3;
 
 /// Which query of a run something belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,9 +24,15 @@ pub enum Attempt {
     /// A commit's first query.
     Initial,
     /// A commit's n-th repair, from 1 on.
-    Repair(u8),
+    Repair(u16),
     /// The one query of a consistency report.
     Report,
+    /// A step of an agent: the n-th call of the run, from 1 on, as in the two below.
+    Step(u16),
+    /// A step of the agent that judges another's work.
+    Audit(u16),
+    /// The query for a summary of a conversation that has grown too long.
+    Compression(u16),
 }
 
 /// What kind of query an attempt is.
@@ -39,6 +45,12 @@ pub enum Kind {
     Repair,
     /// The one query of a consistency report.
     Report,
+    /// A step of an agent.
+    Step,
+    /// A step of the agent that judges another's work.
+    Audit,
+    /// The query for a summary of a conversation that has grown too long.
+    Compression,
 }
 
 impl Attempt {
@@ -49,14 +61,20 @@ impl Attempt {
             Self::Initial => Kind::Initial,
             Self::Repair(_) => Kind::Repair,
             Self::Report => Kind::Report,
+            Self::Step(_) => Kind::Step,
+            Self::Audit(_) => Kind::Audit,
+            Self::Compression(_) => Kind::Compression,
         }
     }
 
-    /// The number of the repair; 0 for what is none.
+    /// The number of the repair, or of the agent's call; 0 for what is neither.
     #[must_use]
-    pub fn number(self) -> u8 {
+    pub fn number(self) -> u16 {
         match self {
-            Self::Repair(number) => number,
+            Self::Repair(number)
+            | Self::Step(number)
+            | Self::Audit(number)
+            | Self::Compression(number) => number,
             Self::Initial | Self::Report => 0,
         }
     }
@@ -127,8 +145,8 @@ pub enum SandboxRecord {
 pub struct AttemptRecord {
     /// What kind of query it is.
     pub kind: Kind,
-    /// The number of the repair, 1 to 3; else 0.
-    pub number: u8,
+    /// The number of the repair, 1 to 3, or of an agent's call, from 1 on; else 0.
+    pub number: u16,
     /// The model that was asked.
     #[serde(default)]
     pub model: Option<String>,
@@ -175,6 +193,9 @@ impl AttemptRecord {
             Kind::Initial => Attempt::Initial,
             Kind::Repair => Attempt::Repair(self.number),
             Kind::Report => Attempt::Report,
+            Kind::Step => Attempt::Step(self.number),
+            Kind::Audit => Attempt::Audit(self.number),
+            Kind::Compression => Attempt::Compression(self.number),
         }
     }
 }

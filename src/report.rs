@@ -18,6 +18,7 @@ use crate::environment::Clock;
 use crate::price::Usd;
 use crate::record::{Attempt, EditsRecord, Usage};
 use crate::secret::Redactor;
+use crate::tasks::Task;
 use crate::tokens::Size;
 
 pub use self::console::{Colors, Console, ConsoleOptions};
@@ -103,6 +104,60 @@ pub enum Event<'a> {
         told: usize,
         /// The change in lines, file by file.
         stat: &'a Stat,
+    },
+    /// An agent works in a session.
+    Session {
+        /// Its id.
+        id: &'a str,
+        /// Whether it goes on with an earlier one.
+        resumed: bool,
+    },
+    /// An agent has said what it thinks.
+    Thoughts(&'a str),
+    /// An agent's task list has changed.
+    Tasks(&'a [Task]),
+    /// An agent uses a tool.
+    Tool {
+        /// The tool's name.
+        name: &'a str,
+        /// What it is given, as the model wrote it.
+        input: &'a str,
+    },
+    /// A tool has ended.
+    ToolResult {
+        /// The tool's name.
+        name: &'a str,
+        /// What the model is told.
+        text: &'a str,
+        /// Whether the tool failed.
+        failed: bool,
+        /// How long it took.
+        took: Duration,
+    },
+    /// A reply is not of the protocol's form; the model is told.
+    Malformed {
+        /// What is wrong, and where.
+        fault: &'a str,
+        /// How many failures in a row this is.
+        failures: u32,
+        /// How many there may be.
+        allowed: u32,
+    },
+    /// An independent agent begins to judge the work.
+    Auditing,
+    /// The work was judged.
+    Audited {
+        /// Whether it passed.
+        passed: bool,
+        /// What the auditor says.
+        text: &'a str,
+    },
+    /// A conversation that had grown too long was replaced by a summary.
+    Compressed {
+        /// Its tokens before.
+        tokens_before: u64,
+        /// Its tokens now.
+        tokens_after: u64,
     },
 }
 

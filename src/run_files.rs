@@ -22,7 +22,7 @@ pub enum Artifact {
     ResponseText,
     /// The vendor's whole answer.
     ResponseJson,
-    /// The build's exit code and output.
+    /// The build's exit code and output; of an agent's step, the tool's input and what came of it.
     Build,
 }
 
@@ -37,6 +37,13 @@ pub fn name(attempt: Attempt, artifact: Artifact) -> String {
         ),
         // A report has no build; the name is there so that the table is whole.
         Attempt::Report => ("query".to_owned(), "build".to_owned()),
+        // The number goes first, so that a folder that is sorted by name tells the story in its order.
+        Attempt::Step(n) => (format!("{n:04}-step"), format!("{n:04}-step-tool")),
+        Attempt::Audit(n) => (format!("{n:04}-audit"), format!("{n:04}-audit-tool")),
+        Attempt::Compression(n) => (
+            format!("{n:04}-compression"),
+            format!("{n:04}-compression-tool"),
+        ),
     };
     match artifact {
         Artifact::Query => format!("{query}.txt"),
@@ -77,6 +84,14 @@ mod tests {
             (Attempt::Report, Query, "query.txt"),
             (Attempt::Report, ResponseText, "query-response.txt"),
             (Attempt::Report, ResponseJson, "query-response.json"),
+            (Attempt::Step(1), Query, "0001-step.txt"),
+            (Attempt::Step(1), Build, "0001-step-tool.txt"),
+            (Attempt::Audit(12), ResponseText, "0012-audit-response.txt"),
+            (
+                Attempt::Compression(7),
+                ResponseJson,
+                "0007-compression-response.json",
+            ),
         ] {
             assert_eq!(name(attempt, artifact), expected);
         }

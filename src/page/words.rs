@@ -99,6 +99,9 @@ pub fn attempt(attempt: Attempt) -> String {
         Attempt::Initial => "First query".to_owned(),
         Attempt::Repair(number) => format!("Repair {number}"),
         Attempt::Report => "The query".to_owned(),
+        Attempt::Step(number) => format!("Step {number}"),
+        Attempt::Audit(number) => format!("Audit, call {number}"),
+        Attempt::Compression(number) => format!("Compression, call {number}"),
     }
 }
 

@@ -183,6 +183,9 @@ impl Reporter for Console<'_> {
                     Attempt::Initial => "the change".to_owned(),
                     Attempt::Repair(number) => format!("repair {number}"),
                     Attempt::Report => "the report".to_owned(),
+                    Attempt::Step(number) => format!("step {number}"),
+                    Attempt::Audit(_) => "the audit".to_owned(),
+                    Attempt::Compression(_) => "a summary".to_owned(),
                 };
                 let prompt = prompt.map(|size| format!("  {} in", size.text()));
                 let figures = format!("{}{}", prompt.unwrap_or_default(), dollars(spent));
@@ -263,6 +266,15 @@ impl Reporter for Console<'_> {
                 told,
                 stat,
             } => self.review(warnings, told, stat),
+            Event::Session { .. }
+            | Event::Thoughts(_)
+            | Event::Tasks(_)
+            | Event::Tool { .. }
+            | Event::ToolResult { .. }
+            | Event::Malformed { .. }
+            | Event::Auditing
+            | Event::Audited { .. }
+            | Event::Compressed { .. } => {}
         }
     }
 

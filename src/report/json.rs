@@ -165,6 +165,36 @@ fn fields(event: Event<'_>) -> (&'static str, Value) {
             "reviewed",
             json!({"warnings": warnings, "files": stat.files}),
         ),
+        Event::Session { id, resumed } => ("session", json!({"id": id, "resumed": resumed})),
+        Event::Thoughts(text) => ("thoughts", json!({ "text": text })),
+        Event::Tasks(tasks) => ("tasks", json!({ "tasks": tasks })),
+        Event::Tool { name, input } => ("tool", json!({"name": name, "input": input})),
+        Event::ToolResult {
+            name,
+            text,
+            failed,
+            took,
+        } => (
+            "tool-result",
+            json!({"name": name, "text": text, "failed": failed, "seconds": Seconds(took)}),
+        ),
+        Event::Malformed {
+            fault,
+            failures,
+            allowed,
+        } => (
+            "malformed",
+            json!({"fault": fault, "failures": failures, "allowed": allowed}),
+        ),
+        Event::Auditing => ("auditing", json!({})),
+        Event::Audited { passed, text } => ("audited", json!({"passed": passed, "text": text})),
+        Event::Compressed {
+            tokens_before,
+            tokens_after,
+        } => (
+            "compressed",
+            json!({"tokens_before": tokens_before, "tokens_after": tokens_after}),
+        ),
     }
 }
 

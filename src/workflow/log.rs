@@ -164,6 +164,9 @@ impl Story {
             Attempt::Initial => "The first query".to_owned(),
             Attempt::Repair(number) => format!("Repair {number}"),
             Attempt::Report => "The query".to_owned(),
+            Attempt::Step(number) => format!("Step {number}"),
+            Attempt::Audit(number) => format!("The audit, call {number}"),
+            Attempt::Compression(number) => format!("The compression, call {number}"),
         };
         self.line("");
         self.line(&format!("{name}{}", Self::figures(attempt)));

@@ -171,6 +171,9 @@ fn row(attempt: &AttemptRecord) -> String {
         Attempt::Initial => "first query".to_owned(),
         Attempt::Repair(number) => format!("repair {number}"),
         Attempt::Report => "report".to_owned(),
+        Attempt::Step(number) => format!("step {number}"),
+        Attempt::Audit(number) => format!("audit, call {number}"),
+        Attempt::Compression(number) => format!("compression, call {number}"),
     };
     let files = attempt.edits.as_ref();
     let files = files.map_or("–".to_owned(), |edits| {

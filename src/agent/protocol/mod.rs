@@ -1,0 +1,47 @@
+//! How a reply names a tool, and how tools are described to a model.
+//!
+//! Pure. One file a protocol: [`markdown`] is the one of `# Agent Response`.
+
+pub mod markdown;
+
+use crate::model::Reply;
+use crate::tasks::Task;
+
+use super::tool::{ToolCall, Toolbox};
+
+/// What a reply says.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Turn {
+    /// What the agent says of the state of things; may be blank.
+    pub thoughts: String,
+    /// The whole task list, where the reply has one.
+    pub tasks: Option<Vec<Task>>,
+    /// The tools to use, in this order.
+    pub calls: Vec<ToolCall>,
+    /// Words for whoever asked, in the place of a tool.
+    pub answer: Option<String>,
+    /// What of the reply goes into the history.
+    pub remembered: String,
+}
+
+/// A reply that is not of the protocol's form.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {problem}")]
+pub struct Fault {
+    /// The line of the reply, from 1 on.
+    pub line: usize,
+    /// What is wrong there, and what is expected: for the model.
+    pub problem: String,
+}
+
+/// A way to talk with a model about tools.
+pub trait Protocol {
+    /// The part of the system prompt that tells the model how to reply, and which tools it has.
+    fn instructions(&self, tools: &Toolbox<'_>) -> String;
+
+    /// Reads a reply.
+    ///
+    /// # Errors
+    /// What is wrong with it, and where.
+    fn read(&self, reply: &Reply, tools: &Toolbox<'_>) -> Result<Turn, Fault>;
+}

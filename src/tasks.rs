@@ -1,0 +1,36 @@
+//! An agent's task list. Plain data that stages share.
+
+use serde::{Deserialize, Serialize};
+
+/// How far a task has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TaskStatus {
+    /// `[ ]`
+    Pending,
+    /// `[~]`
+    InProgress,
+    /// `[x]`
+    Complete,
+}
+
+impl TaskStatus {
+    /// Its sign in a list.
+    #[must_use]
+    pub fn sign(self) -> &'static str {
+        match self {
+            Self::Pending => "[ ]",
+            Self::InProgress => "[~]",
+            Self::Complete => "[x]",
+        }
+    }
+}
+
+/// A task of the list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Task {
+    /// How far it has come.
+    pub status: TaskStatus,
+    /// What is to be done, in one line.
+    pub text: String,
+}
