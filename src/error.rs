@@ -162,7 +162,7 @@ pub enum Error {
     #[error("`build.sh` still fails after {repairs} repairs: {status}")]
     BuildFailed {
         /// How many repairs were tried.
-        repairs: u8,
+        repairs: u16,
         /// How the last build ended.
         status: String,
     },
