@@ -3,24 +3,120 @@
 //! Touches the file and its directory. Guarantees that a reader sees the old content or the new one
 //! whole, and that a link in the file's place is replaced rather than followed.
 
-use std::fs::{File, Permissions};
+use std::fs::{DirBuilder, File, Permissions};
 use std::io;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::Path;
+
+use tempfile::NamedTempFile;
+
+/// How the names of files begin that are not in their place yet. A process that is killed leaves them behind.
+pub const STAGED: &str = ".staged-";
 
 /// Replaces `path`, or makes it, with what `write` writes.
 ///
 /// # Errors
 /// When the file cannot be written; what was there is then still there.
 pub fn replace(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
-    let directory = path.parent().unwrap_or(Path::new("."));
     // The mode that a file commonly gets; the user's umask takes from it.
-    let mode = Permissions::from_mode(0o666);
-    let mut staged = tempfile::Builder::new()
-        .prefix(".staged-")
-        .permissions(mode)
-        .tempfile_in(directory)?;
+    let mut staged = stage(path, 0o666)?;
     write(staged.as_file_mut())?;
     staged.persist(path)?;
     Ok(())
+}
+
+/// The same for a file that nobody but its owner may read. It is on the disk before it stands in its place, so that
+/// not even a loss of power leaves half of it.
+///
+/// # Errors
+/// When the file cannot be written; what was there is then still there.
+pub fn replace_private(
+    path: &Path,
+    write: impl FnOnce(&mut File) -> io::Result<()>,
+) -> io::Result<()> {
+    stage_private(path, write)?.persist(path)?;
+    Ok(())
+}
+
+/// The same for a file that is not there yet.
+///
+/// # Errors
+/// When the file cannot be written; [`io::ErrorKind::AlreadyExists`] where there is one.
+pub fn create_private(
+    path: &Path,
+    write: impl FnOnce(&mut File) -> io::Result<()>,
+) -> io::Result<()> {
+    stage_private(path, write)?.persist_noclobber(path)?;
+    Ok(())
+}
+
+/// Makes a directory that nobody but its owner may look into, and those above it. One that is there stays as it is.
+///
+/// # Errors
+/// When it cannot be made.
+pub fn private_directory(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+fn stage_private(
+    path: &Path,
+    write: impl FnOnce(&mut File) -> io::Result<()>,
+) -> io::Result<NamedTempFile> {
+    let mut staged = stage(path, 0o600)?;
+    write(staged.as_file_mut())?;
+    staged.as_file().sync_all()?;
+    Ok(staged)
+}
+
+fn stage(path: &Path, mode: u32) -> io::Result<NamedTempFile> {
+    let directory = path.parent().unwrap_or(Path::new("."));
+    tempfile::Builder::new()
+        .prefix(STAGED)
+        .permissions(Permissions::from_mode(mode))
+        .tempfile_in(directory)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::io::Write as _;
+    use std::os::unix::fs::symlink;
+
+    fn mode(path: &Path) -> u32 {
+        path.metadata().unwrap().permissions().mode() & 0o777
+    }
+
+    #[test]
+    fn a_private_file_is_its_owners_and_takes_the_place_of_what_was_there() {
+        let dir = tempfile::tempdir().unwrap();
+        let directory = dir.path().join("a/b");
+        private_directory(&directory).unwrap();
+        assert_eq!(mode(&directory), 0o700);
+        assert_eq!(mode(&dir.path().join("a")), 0o700);
+        let (path, outside) = (directory.join("x"), dir.path().join("outside"));
+        fs::write(&outside, "mine").unwrap();
+        symlink(&outside, &path).unwrap();
+        replace_private(&path, |file| file.write_all(b"new")).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "new");
+        assert_eq!(fs::read_to_string(&outside).unwrap(), "mine");
+        assert_eq!(mode(&path), 0o600);
+        let refused = create_private(&path, |file| file.write_all(b"other")).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(fs::read_to_string(&path).unwrap(), "new");
+    }
+
+    #[test]
+    fn what_cannot_be_written_leaves_what_was_there() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x");
+        fs::write(&path, "old").unwrap();
+        let failed = replace_private(&path, |file| {
+            file.write_all(b"half")?;
+            Err(io::ErrorKind::Other.into())
+        });
+        assert!(failed.is_err());
+        assert_eq!(fs::read_to_string(&path).unwrap(), "old");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
 }

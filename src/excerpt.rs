@@ -21,30 +21,35 @@ impl Excerpt {
     /// The stream as text; where something was left out, a line in its place says how many bytes.
     /// What is not UTF-8 is replaced.
     #[must_use]
-    pub fn into_text(mut self) -> String {
+    pub fn into_text(self) -> String {
         let kept = self.head.len() + self.tail.len();
         let left_out = self.total - kept as u64;
-        if left_out == 0 {
-            self.head.extend(self.tail);
-            return lossy(self.head);
-        }
-        // The cuts go where a character ends, so that none is torn.
-        let torn = torn_end(&self.head);
-        self.head.truncate(self.head.len() - torn);
-        let tail = Vec::from(self.tail);
-        let started = tail
-            .iter()
-            .take(3)
-            .take_while(|byte| is_continuation(**byte))
-            .count();
-        let left_out = left_out + (torn + started) as u64;
-        let newline = if self.head.ends_with(b"\n") { "" } else { "\n" };
-        let tail = lossy(tail[started..].to_vec());
-        format!(
-            "{}{newline}[... {left_out} bytes left out ...]\n{tail}",
-            lossy(self.head)
-        )
+        lossy(joined(self.head, left_out, &Vec::from(self.tail)))
     }
+}
+
+/// The two ends of a stream; where something was left out between them, a line in its place says how many
+/// bytes. The cuts go where a character ends, so that none is torn.
+#[must_use]
+pub fn joined(mut head: Vec<u8>, left_out: u64, tail: &[u8]) -> Vec<u8> {
+    if left_out == 0 {
+        head.extend_from_slice(tail);
+        return head;
+    }
+    let torn = torn_end(&head);
+    head.truncate(head.len() - torn);
+    let started = tail
+        .iter()
+        .take(3)
+        .take_while(|byte| is_continuation(**byte))
+        .count();
+    let left_out = left_out + (torn + started) as u64;
+    if !head.ends_with(b"\n") {
+        head.push(b'\n');
+    }
+    head.extend_from_slice(format!("[... {left_out} bytes left out ...]\n").as_bytes());
+    head.extend_from_slice(&tail[started..]);
+    head
 }
 
 impl Write for Excerpt {
@@ -65,7 +70,9 @@ impl Write for Excerpt {
     }
 }
 
-fn lossy(bytes: Vec<u8>) -> String {
+/// `bytes` as text; what is not UTF-8 is replaced.
+#[must_use]
+pub fn lossy(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes)
         .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }

@@ -2,7 +2,8 @@
 //!
 //! Touches nothing but the process's signal handlers, and those only in [`Interrupt::install`], which `main` calls.
 //! Guarantees that whoever waits through [`Interrupt::poll`] or [`Interrupt::sleep`] wakes at once when a signal
-//! comes, and that a signal that came earlier is never missed.
+//! comes, and that a signal that came earlier is never missed. A SIGINT can be taken back, see
+//! [`Interrupt::take`]; SIGTERM and SIGHUP last.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -13,6 +14,7 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, recv, send};
 use signal_hook::consts::signal::{SIGHUP, SIGINT, SIGTERM};
 
 /// A signal that ends a run in an orderly way.
@@ -49,6 +51,11 @@ impl Signal {
         }
     }
 
+    /// Whether it cannot be taken back.
+    fn lasts(self) -> bool {
+        self != Self::Int
+    }
+
     fn raw(self) -> i32 {
         match self {
             Self::Int => SIGINT,
@@ -62,8 +69,17 @@ impl Signal {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("interrupted by {}", .signal.name())]
 pub struct Interrupted {
-    /// Which signal it was; the latest, where there were several.
+    /// Which signal it was. Of several one that lasts, and of those the latest.
     pub signal: Signal,
+}
+
+/// Signals that came and were forgotten again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Taken {
+    /// Which signal: SIGINT, as no other can be forgotten.
+    pub signal: Signal,
+    /// How often it came, at least 1.
+    pub times: u32,
 }
 
 /// The signals that were ignored when the process began, a bit each; none where that cannot be told.
@@ -93,10 +109,12 @@ pub enum Woken {
 /// Tells whether a signal has come. Cloning is cheap; all clones see the same signal.
 #[derive(Debug, Clone)]
 pub struct Interrupt {
-    signal: Arc<AtomicUsize>,
-    /// Readable from the first signal on; never drained, so that every later wait returns at once.
+    /// The number of the latest SIGTERM or SIGHUP, or 0. Never goes back to 0.
+    lasting: Arc<AtomicUsize>,
+    /// Holds a byte for each signal, so that every wait returns at once from the first on. That a SIGINT
+    /// came is known by its byte alone: so what is known and what wakes can never differ.
     wake: Arc<UnixStream>,
-    /// Kept open so that `wake` does not read as closed.
+    /// The other end, into which the handlers write.
     sender: Arc<UnixStream>,
 }
 
@@ -113,9 +131,12 @@ impl Interrupt {
             if ignored & (1 << (signal.number() - 1)) != 0 {
                 continue;
             }
-            // The flag first: whoever is woken must find it set.
-            let value = usize::from(signal.number());
-            signal_hook::flag::register_usize(signal.raw(), Arc::clone(&interrupt.signal), value)?;
+            if signal.lasts() {
+                // The flag first: whoever is woken must find it set.
+                let flag = Arc::clone(&interrupt.lasting);
+                let value = usize::from(signal.number());
+                signal_hook::flag::register_usize(signal.raw(), flag, value)?;
+            }
             let sender = interrupt.sender.try_clone()?;
             signal_hook::low_level::pipe::register(signal.raw(), sender)?;
         }
@@ -128,9 +149,8 @@ impl Interrupt {
     /// When no socket pair can be made.
     pub fn never() -> io::Result<Self> {
         let (wake, sender) = UnixStream::pair()?;
-        let signal = Arc::new(AtomicUsize::new(0));
         Ok(Self {
-            signal,
+            lasting: Arc::new(AtomicUsize::new(0)),
             wake: Arc::new(wake),
             sender: Arc::new(sender),
         })
@@ -141,13 +161,55 @@ impl Interrupt {
     /// # Errors
     /// [`Interrupted`] when one has.
     pub fn check(&self) -> Result<(), Interrupted> {
-        let number = self.signal.load(Ordering::SeqCst);
-        match Signal::ALL
+        // In this order: a byte that a lasting signal wrote is found with its flag set.
+        let came = is_readable_within(self.wake.as_fd(), Duration::ZERO);
+        match self.lasting() {
+            Some(signal) => Err(Interrupted { signal }),
+            None if came => Err(Interrupted {
+                signal: Signal::Int,
+            }),
+            None => Ok(()),
+        }
+    }
+
+    /// Forgets the SIGINTs that came, and says how many there were, so that an interactive program can
+    /// stop a step and go on. `None` where none came, or something came that lasts: then nothing is forgotten.
+    #[must_use]
+    pub fn take(&self) -> Option<Taken> {
+        if self.lasting().is_some() {
+            return None;
+        }
+        let times = self.drain();
+        if self.lasting().is_some() {
+            // It came in between, and its byte may be among those that are gone. Where that one stands
+            // no more, the socket is empty and takes another.
+            let _ = send(&*self.sender, b"x", SendFlags::DONTWAIT);
+            return None;
+        }
+        let signal = Signal::Int;
+        (times > 0).then_some(Taken { signal, times })
+    }
+
+    fn lasting(&self) -> Option<Signal> {
+        let number = self.lasting.load(Ordering::SeqCst);
+        Signal::ALL
             .into_iter()
             .find(|signal| usize::from(signal.number()) == number)
-        {
-            Some(signal) => Err(Interrupted { signal }),
-            None => Ok(()),
+    }
+
+    /// Reads what the handlers wrote, without waiting for more: how many bytes.
+    fn drain(&self) -> u32 {
+        let mut bytes = [0u8; 64];
+        let mut times = 0u32;
+        loop {
+            match recv(&*self.wake, &mut bytes, RecvFlags::DONTWAIT) {
+                Ok((0, _)) => return times,
+                Ok((read, _)) => {
+                    times = times.saturating_add(u32::try_from(read).unwrap_or(u32::MAX));
+                }
+                Err(Errno::INTR) => {}
+                Err(_) => return times,
+            }
         }
     }
 
@@ -189,6 +251,18 @@ impl Interrupt {
     }
 }
 
+#[cfg(test)]
+impl Interrupt {
+    /// Does what the handlers of a signal do.
+    pub(crate) fn simulate(&self, signal: Signal) {
+        if signal.lasts() {
+            let number = usize::from(signal.number());
+            self.lasting.store(number, Ordering::SeqCst);
+        }
+        send(&*self.sender, b"x", SendFlags::DONTWAIT).unwrap();
+    }
+}
+
 impl AsFd for Interrupt {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.wake.as_fd()
@@ -226,17 +300,90 @@ mod tests {
 
     #[test]
     fn a_signal_that_came_earlier_ends_every_later_wait() {
-        let interrupt = Interrupt::never().unwrap();
-        interrupt.signal.store(15, Ordering::SeqCst);
-        io::Write::write_all(&mut &*interrupt.sender, b"x").unwrap();
-        for _ in 0..2 {
-            let woken = interrupt.sleep(Duration::from_secs(3600));
-            assert_eq!(
-                woken,
-                Err(Interrupted {
-                    signal: Signal::Term
-                })
-            );
+        for came in Signal::ALL {
+            let interrupt = Interrupt::never().unwrap();
+            interrupt.simulate(came);
+            for _ in 0..2 {
+                let woken = interrupt.sleep(Duration::from_secs(3600));
+                assert_eq!(woken, Err(Interrupted { signal: came }));
+                assert_eq!(interrupt.check(), Err(Interrupted { signal: came }));
+            }
         }
+    }
+
+    #[test]
+    fn a_sigint_can_be_taken_and_the_next_one_wakes_again() {
+        let interrupt = Interrupt::never().unwrap();
+        assert_eq!(interrupt.take(), None);
+        for times in [1, 3, 100] {
+            for _ in 0..times {
+                interrupt.simulate(Signal::Int);
+            }
+            let woken = interrupt.clone().sleep(Duration::from_secs(3600));
+            let signal = Signal::Int;
+            assert_eq!(woken, Err(Interrupted { signal }));
+            assert_eq!(interrupt.take(), Some(Taken { signal, times }));
+            assert_eq!(interrupt.take(), None);
+            assert_eq!(interrupt.check(), Ok(()));
+            assert_eq!(interrupt.sleep(Duration::from_millis(1)), Ok(()));
+        }
+    }
+
+    #[test]
+    fn what_lasts_cannot_be_taken_whatever_comes_with_it() {
+        for came in [
+            &[Signal::Term][..],
+            &[Signal::Hup],
+            &[Signal::Term, Signal::Int],
+            &[Signal::Int, Signal::Term],
+            &[Signal::Int, Signal::Hup, Signal::Int],
+        ] {
+            let interrupt = Interrupt::never().unwrap();
+            for one in came {
+                interrupt.simulate(*one);
+            }
+            let lasting = came.iter().copied().find(|signal| signal.lasts()).unwrap();
+            for _ in 0..2 {
+                assert_eq!(interrupt.take(), None, "{came:?}");
+                let woken = interrupt.sleep(Duration::from_secs(3600));
+                assert_eq!(woken, Err(Interrupted { signal: lasting }), "{came:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_lasts_and_has_not_woken_anybody_yet_cannot_be_taken_either() {
+        // Its handler has set the flag and not yet written its byte.
+        let interrupt = Interrupt::never().unwrap();
+        interrupt.simulate(Signal::Int);
+        interrupt.lasting.store(15, Ordering::SeqCst);
+        assert_eq!(interrupt.take(), None);
+        let signal = Signal::Term;
+        assert_eq!(interrupt.check(), Err(Interrupted { signal }));
+    }
+
+    #[test]
+    fn signals_and_taking_race_without_a_loss() {
+        const SENT: u32 = 2000;
+        let interrupt = Interrupt::never().unwrap();
+        let taken = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for _ in 0..SENT {
+                    // A full socket would lose some; the kernel's holds fewer than are sent here.
+                    while send(&*interrupt.sender, b"x", SendFlags::DONTWAIT).is_err() {
+                        std::thread::yield_now();
+                    }
+                }
+            });
+            let mut taken = 0;
+            while taken < SENT {
+                if interrupt.sleep(Duration::from_secs(60)).is_err() {
+                    taken += interrupt.take().map_or(0, |taken| taken.times);
+                }
+            }
+            taken
+        });
+        assert_eq!(taken, SENT);
+        assert_eq!(interrupt.check(), Ok(()));
     }
 }

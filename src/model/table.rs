@@ -8,8 +8,9 @@ mod form;
 
 use serde_json::value::RawValue;
 
-use self::form::{Entry, File, Positions, Rules, is_name};
+use self::form::{Entry, File, Rules, is_name};
 use super::{ModelSpec, Origin, Provider};
+use crate::positions::{Misplaced, Positions};
 use crate::price::{LongPrompt, Price, Usd};
 
 /// What a model is asked for.
@@ -41,15 +42,8 @@ struct SelectionRules {
 
 /// What is wrong in `models.json`, and where.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("line {line}, column {column}: {reason}")]
-pub struct TableProblem {
-    /// The line, from 1 on.
-    pub line: usize,
-    /// The column in bytes, from 1 on.
-    pub column: usize,
-    /// What is wrong there.
-    pub reason: String,
-}
+#[error(transparent)]
+pub struct TableProblem(#[from] pub Misplaced);
 
 /// The specification's models, the default first. Limits and prices: `reference/llm-apis.md`, after the
 /// vendors' published descriptions.
@@ -219,7 +213,7 @@ impl ModelTable {
         &self,
         at: &Positions<'_>,
         rule: Option<&RawValue>,
-    ) -> Result<Option<String>, TableProblem> {
+    ) -> Result<Option<String>, Misplaced> {
         let Some(rule) = rule else {
             return Ok(None);
         };

@@ -1,70 +1,13 @@
-//! The form of `models.json`: what may stand in it, and where what is wrong stands. Pure.
+//! The form of `models.json`: what may stand in it. Pure.
 
-use std::collections::BTreeMap;
-use std::fmt;
-
-use serde::de::{DeserializeOwned, Error as _, MapAccess, Visitor};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use super::TableProblem;
 use crate::model::endpoint::Endpoint;
 use crate::model::{ModelSpec, Provider, ReasoningEffort};
+use crate::positions::Entries;
 use crate::price::{LongPrompt, Price, Usd};
-
-/// Where the parts of a text stand in it.
-pub struct Positions<'t>(pub &'t str);
-
-impl Positions<'_> {
-    /// Reads a part of the text. Errors are told with their place in the whole.
-    pub fn parse<'p, T: Deserialize<'p>>(&self, part: &'p str) -> Result<T, TableProblem> {
-        serde_json::from_str(part).map_err(|error| {
-            // The error's own place counts from the part's beginning.
-            let lines = error.line().saturating_sub(1);
-            let line_start: usize = part.split_inclusive('\n').take(lines).map(str::len).sum();
-            let offset = line_start + error.column().saturating_sub(1);
-            let text = error.to_string();
-            let reason = text
-                .rsplit_once(" at line ")
-                .map_or(&*text, |(reason, _)| reason);
-            self.problem_at(self.offset(part) + offset, reason.to_owned())
-        })
-    }
-
-    /// Reads a part of the text that is an object; serde would take an array for one, too.
-    pub fn object<'p, T: Deserialize<'p>>(&self, part: &'p str) -> Result<T, TableProblem> {
-        let begin = part.trim_ascii_start();
-        if begin.is_empty() || begin.starts_with('{') {
-            return self.parse(part);
-        }
-        Err(self.problem(
-            begin,
-            "an object is expected here, in `{` and `}`".to_owned(),
-        ))
-    }
-
-    pub fn problem(&self, part: &str, reason: String) -> TableProblem {
-        self.problem_at(self.offset(part), reason)
-    }
-
-    fn problem_at(&self, offset: usize, reason: String) -> TableProblem {
-        let before = &self.0.as_bytes()[..offset.min(self.0.len())];
-        let line_start = before
-            .iter()
-            .rposition(|byte| *byte == b'\n')
-            .map_or(0, |at| at + 1);
-        TableProblem {
-            line: memchr::memchr_iter(b'\n', before).count() + 1,
-            column: before.len() - line_start + 1,
-            reason,
-        }
-    }
-
-    /// Where `part` begins, which is a slice of the text.
-    fn offset(&self, part: &str) -> usize {
-        (part.as_ptr() as usize).saturating_sub(self.0.as_ptr() as usize)
-    }
-}
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -75,37 +18,6 @@ pub struct File<'a> {
     /// Which is asked for what.
     #[serde(borrow, default)]
     pub selection_rules: Option<&'a RawValue>,
-}
-
-/// The entries of an object, in their order, none of them twice.
-#[derive(Default)]
-pub struct Entries<'a>(pub Vec<(String, &'a RawValue)>);
-
-impl<'de: 'a, 'a> Deserialize<'de> for Entries<'a> {
-    fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
-        struct Object;
-        impl<'de> Visitor<'de> for Object {
-            type Value = Entries<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object with an entry for each model")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Entries<'de>, A::Error> {
-                let mut entries = BTreeMap::new();
-                let mut names = Vec::new();
-                while let Some((name, entry)) = map.next_entry::<String, &'de RawValue>()? {
-                    if entries.insert(name.clone(), entry).is_some() {
-                        let name = name.escape_debug();
-                        return Err(A::Error::custom(format!("`{name}` is there twice")));
-                    }
-                    names.push((name, entry));
-                }
-                Ok(Entries(names))
-            }
-        }
-        input.deserialize_map(Object)
-    }
 }
 
 #[derive(Deserialize)]

@@ -1,0 +1,231 @@
+//! Locks that processes hold on files, by `flock`. The system frees a lock when its process ends, however it ends.
+//!
+//! Touches lock files and the table of locks. Guarantees that a [`FileLock`] is on the file that stands at its path, so
+//! that a lock file can be removed while others wait for it.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::thread;
+
+/// How often a lock is tried for that nobody seems to hold.
+const TRIES: usize = 1000;
+
+/// Why a lock is not to be had.
+#[derive(Debug, thiserror::Error)]
+pub enum LockProblem {
+    /// Another has it.
+    #[error("it is locked{}", holder_words(*.process))]
+    Held {
+        /// The process that has it, where the system tells.
+        process: Option<u32>,
+    },
+    /// The file cannot be opened, or not be locked.
+    #[error(transparent)]
+    Unlockable(#[from] io::Error),
+}
+
+/// The process that holds a lock, behind a sentence that says that there is one.
+#[must_use]
+pub fn holder_words(process: Option<u32>) -> String {
+    process
+        .map(|process| format!(": process {process}"))
+        .unwrap_or_default()
+}
+
+/// A lock file that is locked, for as long as this lives.
+#[derive(Debug)]
+pub struct FileLock {
+    file: File,
+    path: PathBuf,
+}
+
+impl FileLock {
+    /// Locks the file at `path`, which is made where it is missing, for its owner alone.
+    ///
+    /// # Errors
+    /// When another holds it, or it cannot be locked at all.
+    pub fn take(path: &Path) -> Result<Self, LockProblem> {
+        for _ in 0..TRIES {
+            let file = open(path)?;
+            match file.try_lock() {
+                Ok(()) => {
+                    if let Some(lock) = Self::of(file, path)? {
+                        return Ok(lock);
+                    }
+                }
+                Err(TryLockError::WouldBlock) => match file.try_lock_shared() {
+                    // It was but looked at, see `is_held`.
+                    Ok(()) => file.unlock()?,
+                    Err(TryLockError::WouldBlock) => {
+                        let process = holder(&file);
+                        return Err(LockProblem::Held { process });
+                    }
+                    Err(TryLockError::Error(error)) => return Err(error.into()),
+                },
+                Err(TryLockError::Error(error)) => return Err(error.into()),
+            }
+            thread::yield_now();
+        }
+        Err(LockProblem::Held { process: None })
+    }
+
+    /// The same, but waits until it is free. For what is held for a moment.
+    ///
+    /// # Errors
+    /// When it cannot be locked at all.
+    pub fn wait(path: &Path) -> io::Result<Self> {
+        loop {
+            let file = open(path)?;
+            file.lock()?;
+            if let Some(lock) = Self::of(file, path)? {
+                return Ok(lock);
+            }
+        }
+    }
+
+    /// Removes the lock file. It is locked until it is gone; whoever opened it before will see that it is not the one at
+    /// its path, and make another.
+    ///
+    /// # Errors
+    /// When it cannot be removed.
+    pub fn remove(self) -> io::Result<()> {
+        fs::remove_file(&self.path)
+    }
+
+    /// A lock, unless the file was removed between its opening and its locking.
+    fn of(file: File, path: &Path) -> io::Result<Option<Self>> {
+        let locked = file.metadata()?;
+        let there = match path.metadata() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            there => there?,
+        };
+        let is_same = (locked.dev(), locked.ino()) == (there.dev(), there.ino());
+        Ok(is_same.then(|| Self {
+            file,
+            path: path.to_owned(),
+        }))
+    }
+
+    /// The process that holds it: this one, where the system tells.
+    #[must_use]
+    pub fn holder(&self) -> Option<u32> {
+        holder(&self.file)
+    }
+}
+
+impl Drop for FileLock {
+    fn drop(&mut self) {
+        // Closing it would do, but for a process that is just being started: it has the file open until it runs its
+        // program.
+        let _ = self.file.unlock();
+    }
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    let options = options.read(true).write(true).create(true).truncate(false);
+    options.mode(0o600).open(path)
+}
+
+/// Whether somebody holds the lock on the file at `path`. One that cannot be looked at is held by nobody.
+#[must_use]
+pub fn is_held(path: &Path) -> bool {
+    // Shared: those who look do not see each other, and whoever wants the lock can tell them from a holder.
+    let Ok(file) = File::open(path) else {
+        return false;
+    };
+    match file.try_lock_shared() {
+        Err(TryLockError::WouldBlock) => true,
+        Err(TryLockError::Error(_)) => false,
+        Ok(()) => {
+            let _ = file.unlock();
+            false
+        }
+    }
+}
+
+/// The process that holds the lock on `file`, by Linux' table of locks: a line like
+/// `1: FLOCK  ADVISORY  WRITE 713 00:1b:4071 0 EOF`.
+#[must_use]
+pub fn holder(file: &File) -> Option<u32> {
+    let inode = format!(":{}", file.metadata().ok()?.ino());
+    let locks = fs::read_to_string("/proc/locks").ok()?;
+    locks.lines().find_map(|line| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let held = words.get(1) == Some(&"FLOCK") && words.get(5)?.ends_with(&inode);
+        if held {
+            words.get(4)?.parse().ok()
+        } else {
+            None
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    #[test]
+    fn one_at_a_time_has_it_and_a_look_takes_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lock");
+        assert!(!is_held(&path));
+        let lock = FileLock::take(&path).unwrap();
+        assert!(is_held(&path));
+        let Err(LockProblem::Held { process }) = FileLock::take(&path) else {
+            panic!("it should be held");
+        };
+        if cfg!(target_os = "linux") {
+            assert_eq!(process, Some(std::process::id()));
+            assert_eq!(process, lock.holder());
+        }
+        drop(lock);
+        assert!(!is_held(&path));
+        let looking = File::open(&path).unwrap();
+        looking.try_lock_shared().unwrap();
+        assert!(!is_held(&path));
+        drop(looking);
+        FileLock::take(&path).unwrap().remove().unwrap();
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn who_only_looks_keeps_nobody_from_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lock");
+        thread::scope(|scope| {
+            let taker = scope.spawn(|| {
+                for _ in 0..200 {
+                    FileLock::take(&path).unwrap();
+                }
+            });
+            while !taker.is_finished() {
+                let _ = is_held(&path);
+            }
+        });
+    }
+
+    #[test]
+    fn those_who_wait_for_a_file_that_is_removed_still_exclude_each_other() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lock");
+        let (inside, rounds) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..200 {
+                        let lock = FileLock::wait(&path).unwrap();
+                        assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0);
+                        rounds.fetch_add(1, Ordering::SeqCst);
+                        assert_eq!(inside.fetch_sub(1, Ordering::SeqCst), 1);
+                        lock.remove().unwrap();
+                    }
+                });
+            }
+        });
+        assert_eq!(rounds.into_inner(), 800);
+    }
+}

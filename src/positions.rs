@@ -1,0 +1,177 @@
+//! Where what is wrong in a JSON file stands: its line and column. Pure.
+//!
+//! A file is read in parts, as slices of its text; a mistake in a part is told with its place in the whole.
+
+use std::fmt;
+
+use serde::de::{Error as _, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
+/// How many characters of serde's word on a mistake are told.
+const REASON_LIMIT: usize = 300;
+
+/// A mistake in a text, and its place.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}, column {column}: {reason}")]
+pub struct Misplaced {
+    /// The line, from 1 on.
+    pub line: usize,
+    /// The column in bytes, from 1 on.
+    pub column: usize,
+    /// What is wrong there.
+    pub reason: String,
+}
+
+/// Where the parts of a text stand in it.
+#[derive(Debug, Clone, Copy)]
+pub struct Positions<'t>(pub &'t str);
+
+impl Positions<'_> {
+    /// Reads a part of the text, which is a slice of it.
+    ///
+    /// # Errors
+    /// What is wrong, with its place in the whole.
+    pub fn parse<'p, T: Deserialize<'p>>(&self, part: &'p str) -> Result<T, Misplaced> {
+        serde_json::from_str(part).map_err(|error| {
+            // The error's own place counts from the part's beginning.
+            let lines = error.line().saturating_sub(1);
+            let line_start: usize = part.split_inclusive('\n').take(lines).map(str::len).sum();
+            let offset = line_start + error.column().saturating_sub(1);
+            let text = error.to_string();
+            let reason = text
+                .rsplit_once(" at line ")
+                .map_or(&*text, |(reason, _)| reason);
+            self.problem_at(self.offset(part) + offset, bounded(reason))
+        })
+    }
+
+    /// Reads a part of the text that is an object; serde would take an array for one, too.
+    ///
+    /// # Errors
+    /// What is wrong, with its place in the whole.
+    pub fn object<'p, T: Deserialize<'p>>(&self, part: &'p str) -> Result<T, Misplaced> {
+        let begin = part.trim_ascii_start();
+        if begin.is_empty() || begin.starts_with('{') {
+            return self.parse(part);
+        }
+        Err(self.problem(begin, "an object is expected here, in `{` and `}`"))
+    }
+
+    /// A mistake at the beginning of `part`, which is a slice of the text.
+    #[must_use]
+    pub fn problem(&self, part: &str, reason: impl Into<String>) -> Misplaced {
+        self.problem_at(self.offset(part), reason)
+    }
+
+    /// A mistake at a byte of the text, or at its end.
+    #[must_use]
+    pub fn problem_at(&self, offset: usize, reason: impl Into<String>) -> Misplaced {
+        let text = self.0.as_bytes();
+        let before = text.get(..offset).unwrap_or(text);
+        let line_start = before
+            .iter()
+            .rposition(|byte| *byte == b'\n')
+            .map_or(0, |at| at + 1);
+        Misplaced {
+            line: memchr::memchr_iter(b'\n', before).count() + 1,
+            column: before.len() - line_start + 1,
+            reason: reason.into(),
+        }
+    }
+
+    /// Where `part` begins, which is a slice of the text.
+    fn offset(&self, part: &str) -> usize {
+        (part.as_ptr() as usize).saturating_sub(self.0.as_ptr() as usize)
+    }
+}
+
+/// A reason may show a value, which may be of any length.
+fn bounded(reason: &str) -> String {
+    match reason.char_indices().nth(REASON_LIMIT) {
+        Some((end, _)) => format!("{}…", reason.get(..end).unwrap_or_default()),
+        None => reason.to_owned(),
+    }
+}
+
+/// The text of a JSON file, without the byte order mark that some editors write.
+///
+/// # Errors
+/// Where the first byte stands that is not UTF-8.
+pub fn text(content: &[u8]) -> Result<&str, Misplaced> {
+    let text = std::str::from_utf8(content).map_err(|error| {
+        let valid = content.get(..error.valid_up_to()).unwrap_or_default();
+        let before = String::from_utf8_lossy(valid);
+        Positions(&before).problem_at(before.len(), "this is not UTF-8")
+    })?;
+    Ok(text.strip_prefix('\u{feff}').unwrap_or(text))
+}
+
+/// The entries of an object, in their order, none of them twice.
+#[derive(Debug, Default)]
+pub struct Entries<'a>(pub Vec<(String, &'a RawValue)>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Entries<'a> {
+    fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
+        struct Object;
+        impl<'de> Visitor<'de> for Object {
+            type Value = Entries<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Entries<'de>, A::Error> {
+                let mut entries: Vec<(String, &'de RawValue)> = Vec::new();
+                let mut names = std::collections::BTreeSet::new();
+                while let Some((name, entry)) = map.next_entry::<String, &'de RawValue>()? {
+                    if !names.insert(name.clone()) {
+                        let name = name.escape_debug();
+                        return Err(A::Error::custom(format!("`{name}` is there twice")));
+                    }
+                    entries.push((name, entry));
+                }
+                Ok(Entries(entries))
+            }
+        }
+        input.deserialize_map(Object)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mistake_is_told_by_its_place_in_the_whole() {
+        let json = "{\n  \"a\": {\"b\":\n 1},\n \"c\": x}";
+        let at = Positions(json);
+        let whole = at.parse::<Entries<'_>>(json).unwrap_err();
+        assert_eq!((whole.line, whole.column), (4, 7));
+        let part = json.get(json.find("{\"b\"").unwrap()..json.rfind(',').unwrap());
+        let part = at.parse::<std::collections::BTreeMap<String, String>>(part.unwrap());
+        let part = part.unwrap_err();
+        assert_eq!((part.line, part.column), (3, 2));
+        assert!(part.reason.starts_with("invalid type"), "{part}");
+    }
+
+    #[test]
+    fn a_byte_that_is_no_text_is_told_by_its_place() {
+        let problem = text(b"{\n \xff").unwrap_err();
+        assert_eq!(problem.to_string(), "line 2, column 2: this is not UTF-8");
+        assert_eq!(text(b"\xef\xbb\xbf{}").unwrap(), "{}");
+    }
+
+    #[test]
+    fn a_value_of_any_length_makes_a_short_message() {
+        let json = format!("\"{}\"", "é".repeat(10_000));
+        let problem = Positions(&json).parse::<u64>(&json).unwrap_err();
+        assert_eq!(problem.reason.chars().count(), REASON_LIMIT + 1);
+    }
+
+    #[test]
+    fn no_place_is_beyond_the_text() {
+        let end = Positions("ab\nc").problem_at(99, "x");
+        assert_eq!((end.line, end.column), (2, 2));
+    }
+}
