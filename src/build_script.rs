@@ -23,7 +23,8 @@ use rustix::process::{
 
 use crate::environment::Clock;
 use crate::interrupt::{Interrupt, Interrupted, Woken, is_readable_within};
-use crate::sandbox::{Ended, Inside, Sandbox, SandboxProblem};
+use crate::sandbox::words::{Ended, Leftovers, Order};
+use crate::sandbox::{Kept, Sandbox, SandboxProblem};
 
 /// The script's name, below the project's root.
 pub const BUILD_SCRIPT: &str = "build.sh";
@@ -294,13 +295,15 @@ impl BuildScript<'_> {
         let (reader, writer) = io::pipe().map_err(|source| self.failed(source))?;
         let leader = match self.sandbox {
             Some(sandbox) => {
-                let inside = sandbox.enter(self.interrupt, self.hidden)?;
-                let started = inside.start(PROGRAM, &writer);
+                let kept = sandbox.enter(self.interrupt, self.hidden)?;
+                let order = Order {
+                    words: vec![PROGRAM.to_owned()],
+                    // What they print belongs to the build.
+                    leftovers: Leftovers::Stay,
+                };
+                let started = kept.start(&order, &writer);
                 started.map_err(|source| self.failed(source))?;
-                Leader::Contained {
-                    inside,
-                    ended: None,
-                }
+                Leader::Contained { kept, ended: None }
             }
             None => Leader::Direct(self.spawn(writer)?),
         };
@@ -381,10 +384,7 @@ enum Leader {
     /// The script itself.
     Direct(Child),
     /// The script, as it is told of from inside a sandbox.
-    Contained {
-        inside: Inside,
-        ended: Option<Ended>,
-    },
+    Contained { kept: Kept, ended: Option<Ended> },
 }
 
 impl Leader {
@@ -399,9 +399,9 @@ impl Leader {
                 let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
                 Ok(waitid(WaitId::Pid(pid), options)?.is_some())
             }
-            Self::Contained { inside, ended } => {
+            Self::Contained { kept, ended } => {
                 if ended.is_none() {
-                    *ended = inside.ended()?;
+                    *ended = kept.ended()?;
                 }
                 Ok(ended.is_some())
             }
@@ -422,7 +422,7 @@ impl Leader {
                     }
                 }
             }
-            Self::Contained { inside, .. } => inside.ask_to_end(),
+            Self::Contained { kept, .. } => kept.ask_to_end(),
         }
         Ok(())
     }
@@ -442,8 +442,8 @@ impl Leader {
                     (None, signal) => Ended::Signaled(signal.unwrap_or(0)),
                 })
             }
-            Self::Contained { inside, ended } => {
-                inside.end();
+            Self::Contained { kept, ended } => {
+                kept.end();
                 Ok(ended.take().unwrap_or(Ended::Lost))
             }
         }
@@ -474,7 +474,7 @@ impl Running<'_> {
         let output = (!self.closed).then(|| self.reader.as_fd());
         let line = match &self.leader {
             Leader::Direct(_) => None,
-            Leader::Contained { inside, .. } => Some(inside.as_fd()),
+            Leader::Contained { kept, .. } => Some(kept.as_fd()),
         };
         output.into_iter().chain(line).collect()
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
+use uuid::Uuid;
 
 use crate::price::Usd;
 
@@ -204,6 +205,8 @@ pub enum Command {
     Recover(RecoverArgs),
     /// Write a small sample project and run the whole pipeline on it, with recorded replies
     Demo(DemoArgs),
+    /// Let an agent work through tools until an independent audit passes its work
+    Dev(DevArgs),
     /// Print a script that completes commands and flags in a shell
     Completions(CompletionsArgs),
     /// Print the manual page of the program, or of one of its commands
@@ -223,6 +226,7 @@ impl Command {
             Self::Undo(arguments) => Some(&arguments.output),
             Self::Recover(arguments) => Some(&arguments.output),
             Self::Demo(arguments) => Some(&arguments.output),
+            Self::Dev(arguments) => Some(arguments.output()),
             Self::Completions(_) | Self::Man(_) => None,
         }
     }
@@ -345,6 +349,152 @@ pub struct DemoArgs {
     pub output: OutputArgs,
 }
 
+const DEV_ABOUT: &str = "\
+Lets an agent work in the current directory through tools, until an independent audit passes its work.
+
+Without -p it asks what is to be done, and goes on asking; with -p it works on that alone.";
+
+const DEV_AFTER_HELP: &str = "\
+Files, in ~/.dev-agent (macOS: ~/Library/Application Support/dev-agent; Windows: %APPDATA%\\dev-agent):
+  config.json                  server, model and limits; written at the first start
+  sessions/<uuid>.json         what was said, as of the latest step
+and in the current directory:
+  logs/<time>-dev/             every query, reply and tool of a run, and result.json
+
+Exit codes:
+  0  done            the audit has passed the work
+  1  audit-failed    the audit has not passed it
+     tools-failed, loop-limit, over-budget: it did not get that far
+  2  usage           the command line is wrong, or there is no such session
+  3  not-ready       the configuration is wrong, the first call is not affordable, or another process
+                     has the session or the project
+  4  model-failed    no whole reply came
+  5  reply-rejected  the replies could not be understood
+  6  local-io        a local read, write or log failed
+  129, 130, 143      interrupted by SIGHUP, SIGINT, SIGTERM; the session can be resumed
+
+Environment:
+  DEV_AGENT_API_URL, DEV_AGENT_API_KEY, DEV_AGENT_MODEL  in the place of what config.json says
+  DEV_AGENT_HOME, XDG_CONFIG_HOME                        where config.json and the sessions are
+  VISUAL, EDITOR                                         what `config` opens config.json with";
+
+/// What `dev` takes.
+#[derive(Debug, Clone, Args)]
+#[command(about = DEV_ABOUT, long_about = None, after_help = DEV_AFTER_HELP, args_conflicts_with_subcommands = true)]
+pub struct DevArgs {
+    /// A command besides working.
+    #[command(subcommand)]
+    pub command: Option<DevCommand>,
+
+    /// Work on this alone, without asking back; `-` reads it from standard input. With --resume or
+    /// --session, an empty one goes on with what was asked for before
+    #[arg(long, short, value_name = "TEXT", allow_hyphen_values = true)]
+    pub prompt: Option<String>,
+
+    /// Go on with the last session of the current directory
+    #[arg(long, conflicts_with = "session")]
+    pub resume: bool,
+
+    /// Use the session of this UUID: go on with it, or begin it
+    #[arg(long, value_name = "UUID")]
+    pub session: Option<Uuid>,
+
+    /// The language model to ask, by its name in the table of models [default: the one of config.json]
+    #[arg(long, value_name = "MODEL")]
+    pub model: Option<String>,
+
+    /// Stop before a call that could make the run cost more than so many US dollars
+    #[arg(long, value_name = "USD", value_parser = parse_dollars)]
+    pub max_cost: Option<Usd>,
+
+    /// Let the agent read and write files outside the current directory
+    #[arg(long)]
+    pub allow_outside: bool,
+
+    /// What is shown.
+    #[command(flatten)]
+    pub output: OutputArgs,
+
+    /// How long a call to the model may take, its retries included: 90s, 30m, 1h
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "30m", help_heading = SELDOM)]
+    pub timeout: Duration,
+
+    /// Take the replies from the folder of an earlier run instead of a model
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["prompt", "resume", "session"], help_heading = SELDOM)]
+    pub replay: Option<PathBuf>,
+
+    /// How far commands are shut in, by bubblewrap: away from keys and other processes where that is
+    /// possible (auto); from the network and the rest of the disk too, or not at all run (strict)
+    #[arg(long, value_name = "HOW", value_enum, default_value_t = SandboxArg::Auto, hide_possible_values = true, help_heading = SELDOM)]
+    pub sandbox: SandboxArg,
+}
+
+impl DevArgs {
+    /// Carries out what one flag says of another.
+    fn settle(&mut self) {
+        if let Some(DevCommand::Sessions(sessions)) = &mut self.command {
+            let SessionsCommand::List(list) = &mut sessions.command;
+            if list.json {
+                list.output.output_format = FormatArg::Json;
+            }
+        }
+    }
+
+    fn output(&self) -> &OutputArgs {
+        match &self.command {
+            None => &self.output,
+            Some(DevCommand::Config(arguments)) => &arguments.output,
+            Some(DevCommand::Sessions(arguments)) => match &arguments.command {
+                SessionsCommand::List(arguments) => &arguments.output,
+            },
+        }
+    }
+}
+
+/// A command of `dev` besides working.
+#[derive(Debug, Clone, Subcommand)]
+pub enum DevCommand {
+    /// Look at sessions
+    Sessions(SessionsArgs),
+    /// Open config.json in an editor
+    Config(PlainArgs),
+}
+
+/// What `dev sessions` takes.
+#[derive(Debug, Clone, Args)]
+pub struct SessionsArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: SessionsCommand,
+}
+
+/// What can be done with sessions.
+#[derive(Debug, Clone, Subcommand)]
+pub enum SessionsCommand {
+    /// List all sessions: id, when, directory, prompt, state
+    List(SessionsListArgs),
+}
+
+/// What `dev sessions list` takes.
+#[derive(Debug, Clone, Args)]
+pub struct SessionsListArgs {
+    /// Print them as JSON; the same as --output-format json
+    #[arg(long, conflicts_with = "output_format")]
+    pub json: bool,
+
+    /// What is shown.
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// The command line of the binary `dev`, which is that of `code-commit dev`.
+#[derive(Debug, Clone, Parser)]
+#[command(name = "dev", version, about = DEV_ABOUT, long_about = None, after_help = DEV_AFTER_HELP, args_conflicts_with_subcommands = true)]
+struct Dev {
+    #[command(flatten)]
+    arguments: DevArgs,
+}
+
 /// A command line that runs nothing: help, the version, or an error.
 #[derive(Debug)]
 pub struct Usage {
@@ -359,17 +509,40 @@ impl Cli {
     ///
     /// # Errors
     /// [`Usage`] where it asks for help, or is wrong.
-    pub fn read(arguments: impl IntoIterator<Item = OsString>) -> Result<Self, Usage> {
-        let arguments: Vec<OsString> = arguments.into_iter().collect();
-        Self::try_parse_from(&arguments).map_err(|error| Usage {
-            text: format!("{}{}", error.render(), hint(&error, &arguments)),
-            is_error: error.use_stderr(),
-        })
+    pub fn read(arguments: &[OsString]) -> Result<Self, Usage> {
+        let read = Self::try_parse_from(arguments);
+        let mut cli = read.map_err(|error| usage(&error, &Self::command(), arguments))?;
+        if let Some(Command::Dev(dev)) = &mut cli.command {
+            dev.settle();
+        }
+        Ok(cli)
+    }
+
+    /// Reads the command line of the binary `dev`.
+    ///
+    /// # Errors
+    /// [`Usage`] where it asks for help, or is wrong.
+    pub fn read_dev(arguments: &[OsString]) -> Result<Self, Usage> {
+        let read = Dev::try_parse_from(arguments);
+        let mut dev = read.map_err(|error| usage(&error, &Dev::command(), arguments))?;
+        dev.arguments.settle();
+        // The flags of the commit workflow are as nobody has given any.
+        let mut cli = Self::try_parse_from(["code-commit"])
+            .map_err(|error| usage(&error, &Self::command(), arguments))?;
+        cli.command = Some(Command::Dev(dev.arguments));
+        Ok(cli)
+    }
+}
+
+fn usage(error: &clap::Error, whole: &clap::Command, arguments: &[OsString]) -> Usage {
+    Usage {
+        text: format!("{}{}", error.render(), hint(error, whole, arguments)),
+        is_error: error.use_stderr(),
     }
 }
 
 /// What may stand in the place of what is wrong; clap itself names the values only.
-fn hint(error: &clap::Error, arguments: &[OsString]) -> String {
+fn hint(error: &clap::Error, whole: &clap::Command, arguments: &[OsString]) -> String {
     if !error.use_stderr() {
         return String::new();
     }
@@ -377,15 +550,19 @@ fn hint(error: &clap::Error, arguments: &[OsString]) -> String {
         error.kind(),
         ErrorKind::UnknownArgument | ErrorKind::InvalidSubcommand
     ) {
-        return "hint: `code-commit --help` shows what is allowed\n".to_owned();
+        let program = whole.get_name();
+        return format!("hint: `{program} --help` shows what is allowed\n");
     }
-    let whole = Cli::command();
     let is_named = |command: &&clap::Command| {
         arguments
             .iter()
             .any(|argument| argument.to_str() == Some(command.get_name()))
     };
-    let command = whole.get_subcommands().find(is_named).unwrap_or(&whole);
+    // The innermost command that is named.
+    let mut command = whole;
+    while let Some(named) = command.get_subcommands().find(is_named) {
+        command = named;
+    }
     let flags = command.get_arguments().filter_map(|argument| {
         let mut names = vec![argument.get_long()?];
         names.extend(argument.get_visible_aliases().into_iter().flatten());
@@ -476,11 +653,9 @@ mod tests {
     use super::*;
 
     fn read(arguments: &[&str]) -> Result<Cli, Usage> {
-        Cli::read(
-            std::iter::once("code-commit")
-                .chain(arguments.iter().copied())
-                .map(Into::into),
-        )
+        let all = std::iter::once("code-commit").chain(arguments.iter().copied());
+        let all: Vec<OsString> = all.map(Into::into).collect();
+        Cli::read(&all)
     }
 
     #[test]

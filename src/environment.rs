@@ -10,7 +10,12 @@ use chrono::{DateTime, FixedOffset, Local};
 
 /// The variables in which API keys are commonly kept. `build.sh` does not get to see them, and what
 /// they hold is redacted like the keys in `agent-config`.
-pub const KEY_VARIABLES: [&str; 3] = ["GEMINI_API_KEY", "GOOGLE_API_KEY", "OPENAI_API_KEY"];
+pub const KEY_VARIABLES: [&str; 4] = [
+    "GEMINI_API_KEY",
+    "GOOGLE_API_KEY",
+    "OPENAI_API_KEY",
+    "DEV_AGENT_API_KEY",
+];
 
 /// A snapshot of the environment variables.
 #[derive(Debug, Clone, Default)]

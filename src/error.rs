@@ -1,15 +1,21 @@
 //! Every stage's error under one roof: its exit code, and what to do about it.
 
+use crate::agent::AgentError;
+use crate::agent::session::SessionError;
 use crate::build_script::BuildError;
 use crate::edit::apply::ApplyError;
 use crate::edit::recovery::RecoverError;
 use crate::edit::undo::UndoError;
 use crate::edit::undo_log::UndoLogError;
 use crate::edit::{Rejection, VerifyError};
+use crate::editor::EditorProblem;
+use crate::estimate::OverBudget;
 use crate::history::NoSuchRun;
+use crate::input::InputError;
 use crate::interrupt::{Interrupted, Signal};
 use crate::model::{ModelError, RecordingProblem};
 use crate::price::Usd;
+use crate::process::ProcessError;
 use crate::record::ExitRecord;
 use crate::run_log::LogError;
 use crate::sandbox::SandboxProblem;
@@ -33,6 +39,14 @@ pub enum Exit {
     ReplyRejected,
     /// A local read, write or log failed.
     LocalIo,
+    /// The audit has not passed an agent's work.
+    AuditFailed,
+    /// An agent's tools failed too often.
+    ToolsFailed,
+    /// An agent has asked the model as often as it may.
+    LoopLimit,
+    /// An agent's next call may cost more than is left.
+    OverBudget,
     /// A signal came.
     Interrupted(Signal),
 }
@@ -43,7 +57,12 @@ impl Exit {
     pub fn code(self) -> u8 {
         match self {
             Self::Done => 0,
-            Self::BuildFailed => 1,
+            // What was asked for was not reached.
+            Self::BuildFailed
+            | Self::AuditFailed
+            | Self::ToolsFailed
+            | Self::LoopLimit
+            | Self::OverBudget => 1,
             Self::Usage => 2,
             Self::NotReady => 3,
             Self::ModelFailed => 4,
@@ -59,6 +78,10 @@ impl Exit {
         match self {
             Self::Done => "done",
             Self::BuildFailed => "build-failed",
+            Self::AuditFailed => "audit-failed",
+            Self::ToolsFailed => "tools-failed",
+            Self::LoopLimit => "loop-limit",
+            Self::OverBudget => "over-budget",
             Self::Usage => "usage",
             Self::NotReady => "not-ready",
             Self::ModelFailed => "model-failed",
@@ -93,18 +116,8 @@ pub enum Error {
         known: String,
     },
     /// The next call may cost more than is left.
-    #[error(
-        "the next call may cost more than is left: {spent} of {limit} is spent, and the prompt alone has \
-         about {prompt_tokens} tokens"
-    )]
-    OverBudget {
-        /// What the run has cost so far.
-        spent: Usd,
-        /// What it may cost.
-        limit: Usd,
-        /// The prompt's size.
-        prompt_tokens: u64,
-    },
+    #[error(transparent)]
+    OverBudget(#[from] OverBudget),
     /// A repair's prompt does not fit into the model's window.
     #[error(
         "the next prompt does not fit into the window of `{model}`: about {} tokens, and the window has {}",
@@ -158,6 +171,9 @@ pub enum Error {
     /// The build could not be run.
     #[error(transparent)]
     Build(#[from] BuildError),
+    /// A command could not be run.
+    #[error(transparent)]
+    Process(#[from] ProcessError),
     /// The build still fails after the last repair.
     #[error("`build.sh` still fails after {repairs} repairs: {status}")]
     BuildFailed {
@@ -166,6 +182,21 @@ pub enum Error {
         /// How the last build ended.
         status: String,
     },
+    /// An agent did not get to the end of its work.
+    #[error(transparent)]
+    Agent(#[from] AgentError),
+    /// Nothing was asked for, and there is nothing to go on with.
+    #[error("nothing is asked for")]
+    NothingAsked,
+    /// The session cannot be used, or kept.
+    #[error(transparent)]
+    Session(#[from] SessionError),
+    /// What the user has to say cannot be read.
+    #[error(transparent)]
+    Input(#[from] InputError),
+    /// A file could not be opened for the user.
+    #[error(transparent)]
+    Editor(#[from] EditorProblem),
     /// The report could not be written.
     #[error(transparent)]
     Report(#[from] ReportError),
@@ -193,15 +224,44 @@ impl Error {
             | Self::Rollup(RollupError::NoSuchPath(_))
             | Self::Recording(_)
             | Self::NoSuchRun(NoSuchRun::Missing(_) | NoSuchRun::NoRun(_))
-            | Self::Demo(DemoError::NotEmpty(_)) => Exit::Usage,
+            | Self::Demo(DemoError::NotEmpty(_))
+            | Self::NothingAsked => Exit::Usage,
             Self::Model(ModelError::Interrupted(interrupted))
             | Self::Build(BuildError::Interrupted(interrupted))
+            | Self::Process(ProcessError::Interrupted(interrupted))
+            | Self::Agent(AgentError::Interrupted(interrupted))
             | Self::Interrupted(interrupted) => Exit::Interrupted(interrupted.signal),
             Self::Model(error) if !error.is_local() => Exit::ModelFailed,
-            Self::Verify(VerifyError::Rejected(_)) => Exit::ReplyRejected,
-            Self::BuildFailed { .. } | Self::OverBudget { .. } | Self::DoesNotFit { .. } => {
+            Self::Verify(VerifyError::Rejected(_))
+            | Self::Agent(AgentError::NotUnderstood { .. }) => Exit::ReplyRejected,
+            Self::BuildFailed { .. } | Self::OverBudget(_) | Self::DoesNotFit { .. } => {
                 Exit::BuildFailed
             }
+            Self::Session(error) => match error {
+                SessionError::Missing { .. }
+                | SessionError::Exists { .. }
+                | SessionError::NoneIn { .. }
+                | SessionError::Elsewhere { .. } => Exit::Usage,
+                SessionError::InUse { .. }
+                | SessionError::Damaged { .. }
+                | SessionError::Unlockable { .. } => Exit::NotReady,
+                SessionError::Unreadable { .. } | SessionError::Unwritable { .. } => Exit::LocalIo,
+            },
+            Self::Input(error) => match error {
+                InputError::Interrupted(interrupted) => Exit::Interrupted(interrupted.signal),
+                InputError::Io(_) => Exit::LocalIo,
+                InputError::NotUtf8 { .. }
+                | InputError::LineTooLong { .. }
+                | InputError::TooLong { .. }
+                | InputError::Blank => Exit::Usage,
+            },
+            Self::Editor(_) => Exit::NotReady,
+            Self::Agent(AgentError::ToolsFailed { .. }) => Exit::ToolsFailed,
+            Self::Agent(AgentError::AuditFailed { .. }) => Exit::AuditFailed,
+            Self::Agent(AgentError::LoopLimit { .. }) => Exit::LoopLimit,
+            Self::Agent(AgentError::OverBudget(over)) if over.spent == Usd::ZERO => Exit::NotReady,
+            Self::Agent(AgentError::OverBudget(_)) => Exit::OverBudget,
+            Self::Agent(AgentError::NotCompressed { .. }) => Exit::ModelFailed,
             Self::Demo(DemoError::Io { .. })
             | Self::Model(_)
             | Self::Verify(VerifyError::Io { .. })
@@ -211,6 +271,7 @@ impl Error {
             | Self::UndoLog(_)
             | Self::Undo(_)
             | Self::Build(_)
+            | Self::Process(_)
             | Self::Report(_)
             | Self::Page(_)
             | Self::Init(_)
@@ -244,7 +305,7 @@ impl Error {
                 "leave files out of the rollup, let build.sh print less, or name a model with a \
                  larger window for repairs"
             }
-            Self::OverBudget { .. } => "give it more with `--max-cost`, and run again",
+            Self::OverBudget(_) => "give it more with `--max-cost`, and run again",
             // Each of its problems has a hint of its own.
             Self::NotReady(_) => return None,
             Self::Recording(problem) => return Some(problem.hint()),
@@ -260,22 +321,44 @@ impl Error {
             Self::Recover(error) | Self::Undo(UndoError::Recover(error)) => {
                 return recover_hint(error);
             }
+            Self::Agent(error) => error.hint(),
+            Self::NothingAsked => {
+                "say what is to be done: `-p \"…\"`, or without `-p` at the prompt; an empty one goes on \
+                 with a session that is not done, by `--resume` or `--session`"
+            }
+            Self::Session(error) => return Some(error.hint()),
+            Self::Editor(_) => "set `VISUAL` or `EDITOR` to the command of an editor",
             Self::BuildFailed { .. } => "see the build's log in the run's folder",
-            Self::Interrupted(_) | Self::Build(BuildError::Interrupted(_)) => "run again",
+            Self::Interrupted(_)
+            | Self::Build(BuildError::Interrupted(_))
+            | Self::Process(ProcessError::Interrupted(_))
+            | Self::Input(InputError::Interrupted(_)) => "run again",
+            Self::Input(InputError::Io(_)) => "see where standard input comes from",
+            Self::Input(_) => "say what is to be done as text, at the prompt or by `-p -`",
             Self::Demo(DemoError::Io { .. })
             | Self::Report(_)
             | Self::Init(_)
             | Self::Rollup(RollupError::Unwritable(_))
+            | Self::Process(ProcessError::Output { .. })
             | Self::Log(_) => "see that the disk has room and the directory is writable",
             Self::Build(BuildError::Log(_)) => "see that the disk has room",
+            Self::Process(ProcessError::Sandbox(SandboxProblem::Moved(_))) => {
+                "see who did that, a command perhaps, and put it back as it was"
+            }
             Self::Build(BuildError::Sandbox(SandboxProblem::Moved(_))) => {
                 "see who did that, build.sh perhaps, and put it back as it was"
             }
-            Self::Build(BuildError::Sandbox(_)) => "mend the cause, or use `--sandbox off`",
+            Self::Build(BuildError::Sandbox(_)) | Self::Process(ProcessError::Sandbox(_)) => {
+                "mend the cause, or use `--sandbox off`"
+            }
             Self::Verify(VerifyError::Io { .. })
             | Self::Rollup(RollupError::Unreadable { .. })
             | Self::NoSuchRun(NoSuchRun::Unreadable { .. }) => "make it readable",
-            Self::Build(BuildError::Io { .. }) => "see that the machine can start another process",
+            Self::Process(ProcessError::NotStarted { .. }) => "name a program that is there",
+            Self::Process(ProcessError::NoKeeper) => "start this program from its own file",
+            Self::Build(BuildError::Io { .. }) | Self::Process(ProcessError::Io(_)) => {
+                "see that the machine can start another process"
+            }
             Self::NoSuchRun(NoSuchRun::Missing(_)) => {
                 "name a folder below `logs`, by its path or its name"
             }

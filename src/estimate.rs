@@ -148,6 +148,21 @@ pub fn with_repairs(
     }
 }
 
+/// The next call may cost more than is left.
+#[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
+#[error(
+    "the next call may cost more than is left: {spent} of {limit} is spent, and the prompt alone has about \
+     {prompt_tokens} tokens"
+)]
+pub struct OverBudget {
+    /// What the run has cost so far.
+    pub spent: Usd,
+    /// What it may cost.
+    pub limit: Usd,
+    /// The prompt's size.
+    pub prompt_tokens: u64,
+}
+
 /// How many tokens the answer to a prompt may have, so that the call does not cost more than `money`;
 /// `None` where that is too little for an answer.
 #[must_use]

@@ -135,11 +135,23 @@ impl IgnoreRules {
     /// # Errors
     /// When an ignore file on the way is there but cannot be read.
     pub fn is_ignored(&self, path: &str) -> io::Result<bool> {
+        self.is_ignored_as(path, false)
+    }
+
+    /// The same of the directory `path`: then so is all that is below it.
+    ///
+    /// # Errors
+    /// When an ignore file on the way is there but cannot be read.
+    pub fn is_directory_ignored(&self, path: &str) -> io::Result<bool> {
+        self.is_ignored_as(path, true)
+    }
+
+    fn is_ignored_as(&self, path: &str, is_dir: bool) -> io::Result<bool> {
         let path = [&self.prefix, path.as_bytes()].concat();
         let ends = path
             .find_iter(b"/")
             .map(|slash| (slash, true))
-            .chain([(path.len(), false)]);
+            .chain([(path.len(), is_dir)]);
         for (end, is_dir) in ends {
             if self.is_excluded(&path[..end], is_dir)? {
                 return Ok(true);
@@ -371,6 +383,16 @@ mod tests {
         let rules = IgnoreRules::load(&dir.path().join("app")).unwrap();
         assert!(rules.is_ignored("private/key").unwrap());
         assert!(!rules.is_ignored("x").unwrap());
+    }
+
+    #[test]
+    fn a_pattern_for_directories_holds_for_a_directory_alone() {
+        let dir = work_tree(&[(".gitignore", "target/\nkept/*\n!kept/this\n")]);
+        let rules = IgnoreRules::load(dir.path()).unwrap();
+        assert!(rules.is_directory_ignored("target").unwrap());
+        assert!(!rules.is_ignored("target").unwrap());
+        assert!(!rules.is_directory_ignored("kept").unwrap());
+        assert!(rules.is_directory_ignored("kept/other").unwrap());
     }
 
     #[test]

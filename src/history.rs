@@ -113,6 +113,7 @@ impl PastRun {
             Some(name) if name.starts_with("committing-code") => "commit",
             Some(name) if name.starts_with("consistency-report") => "consistency",
             Some(name) if name.starts_with("undo") => "undo",
+            Some(name) if name.starts_with("dev") => "dev",
             _ => "?",
         };
         self.record
@@ -141,7 +142,10 @@ impl PastRun {
         let found = self.found_attempts();
         let read = found.into_iter().map(|(attempt, record)| {
             let reply = self.reply(attempt);
-            let applied = record.as_ref().is_none_or(|record| record.edits.is_some());
+            // What an agent writes stands in its tools' inputs.
+            let holds_edits = matches!(attempt, Attempt::Initial | Attempt::Repair(_));
+            let applied =
+                holds_edits && record.as_ref().is_none_or(|record| record.edits.is_some());
             let changes = match &reply {
                 Some(Ok(text)) if applied => states.apply(text),
                 _ => Vec::new(),
@@ -246,7 +250,18 @@ impl PastRun {
             let query = run_files::name(*attempt, Artifact::Query);
             self.folder.join(query).is_file()
         };
-        all.filter(was).map(|attempt| (attempt, None)).collect()
+        // An agent's calls are numbered from 1 on, whatever they are for.
+        let call = |number| {
+            let kinds = [
+                Attempt::Step(number),
+                Attempt::Audit(number),
+                Attempt::Compression(number),
+            ];
+            kinds.into_iter().find(was)
+        };
+        let calls = (1..=u16::MAX).map_while(call);
+        let found = all.filter(was).chain(calls);
+        found.map(|attempt| (attempt, None)).collect()
     }
 }
 

@@ -18,16 +18,18 @@
 //! |---|---|
 //! | [`workflow`] | what a user starts: commit, consistency, undo, rollup, log, report, … |
 //! | [`prompt`], [`model`], [`edit`], [`build_script`], [`run_log`], [`report`] | the stages |
-//! | [`project`], [`secret`], [`environment`], [`interrupt`], [`gitignore`], [`atomic_file`], [`sandbox`], [`credentials`] | the ground |
+//! | [`project`], [`secret`], [`environment`], [`interrupt`], [`input`], [`editor`], [`gitignore`], [`atomic_file`], [`file_lock`], [`positions`], [`sandbox`], [`process`], [`credentials`] | the ground |
+//! | [`agent`] | the engine of agents: loop, protocol, tools, memory, permissions, sessions |
 //! | [`rollup`], [`estimate`], [`tokens`], [`price`] | what is to be sent: how fresh, how large, how dear |
 //! | [`history`], [`page`] | the runs that were, and how they are shown in a browser |
-//! | [`message`], [`record`], [`run_files`], [`excerpt`], [`columns`] | plain data that stages share |
-//! | [`cli`], [`error`] | the two ends: flags in, exit codes out |
+//! | [`message`], [`record`], [`tasks`], [`run_files`], [`excerpt`], [`columns`] | plain data that stages share |
+//! | [`entry`], [`cli`], [`error`] | the two ends: the process and its flags in, exit codes out |
 //!
 //! # The dependency rule
 //!
 //! `main → lib → workflow → stages → ground`. [`estimate`], [`history`] and [`page`] stand between the
-//! workflows and the stages: they read what several stages have made, and do nothing. A stage imports no workflow and no other stage; what
+//! workflows and the stages: they read what several stages have made, and do nothing. So does [`agent`],
+//! which acts through what a workflow lends it. A stage imports no workflow and no other stage; what
 //! two of them share is a plain data type. Only [`error`] knows every stage's error. Nothing below
 //! `main` asks for the time, the current directory or the environment: they arrive as arguments.
 
@@ -40,6 +42,7 @@ pub mod credentials;
 pub mod diff;
 pub mod edit;
 pub mod editor;
+pub mod entry;
 pub mod environment;
 pub mod error;
 pub mod estimate;
@@ -55,6 +58,7 @@ pub mod model;
 pub mod page;
 pub mod positions;
 pub mod price;
+pub mod process;
 pub mod project;
 pub mod prompt;
 pub mod record;
@@ -73,18 +77,22 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use crate::cli::{Cli, Command, FormatArg, OnFailureArg, OutputArgs, SandboxArg};
+use crate::agent::tools::place::Outside;
+use crate::cli::{
+    Cli, Command, DevArgs, DevCommand, FormatArg, OnFailureArg, OutputArgs, SandboxArg,
+};
 use crate::edit::{Elision, Program};
 use crate::environment::{Clock, Environment};
-use crate::error::Exit;
+use crate::error::{Error, Exit};
+use crate::input::{Editor, Input, InputError, Lines};
 use crate::interrupt::Interrupt;
 use crate::model::{Delivery, ModelTable};
 use crate::project::Project;
 use crate::record::RunRecord;
 use crate::report::{Colors, ConsoleOptions, Event, Format, Output, Reporter as _, json};
 use crate::workflow::{
-    BuildOptions, CommitOptions, Containment, Context, Failure, ModelChoice, OnFailure, Outcome,
-    Secrets,
+    AgentOptions, BuildOptions, CommitOptions, Containment, Context, Failure, ModelChoice,
+    OnFailure, Outcome, Secrets, Which,
 };
 
 /// What the process was started in. `main` captures it; nothing below asks for it again.
@@ -103,6 +111,8 @@ pub struct World {
     pub terminal: bool,
     /// Whether stdout is a terminal.
     pub stdout_terminal: bool,
+    /// Whether stdin is a terminal.
+    pub stdin_terminal: bool,
 }
 
 /// Runs what the command line asks for, and says how the process ends.
@@ -119,7 +129,11 @@ pub fn run(cli: &Cli, world: &World) -> Exit {
         .filter(|_| models.is_err())
         .unwrap_or_default();
     key_files.extend(ModelTable::named_key_files(&broken));
-    let redactor = project.redactor(&world.environment, key_files);
+    // What an agent's user has set is theirs alone, and is read where an agent is asked for.
+    let agents_key = matches!(cli.command, Some(Command::Dev(_)))
+        .then(|| agent::settings::key_in_file(&world.environment))
+        .flatten();
+    let redactor = project.redactor(&world.environment, key_files, agents_key.as_ref());
     let shown = cli
         .command
         .as_ref()
@@ -142,7 +156,7 @@ pub fn run(cli: &Cli, world: &World) -> Exit {
         program: world.program.as_ref(),
         models: &models,
     };
-    let done = dispatch(cli, &context);
+    let done = dispatch(cli, &context, world);
     if let (Some(path), None) = (&cli.summary_file, &cli.command) {
         workflow::summarize(&context, path, &done);
     }
@@ -223,7 +237,7 @@ fn document(outcome: Outcome) -> Value {
     }
 }
 
-fn dispatch(cli: &Cli, context: &Context<'_>) -> Result<Outcome, Failure> {
+fn dispatch(cli: &Cli, context: &Context<'_>, world: &World) -> Result<Outcome, Failure> {
     match &cli.command {
         Some(Command::Init(_)) => workflow::init(context),
         Some(Command::Rollup(arguments)) => workflow::rollup(
@@ -250,6 +264,7 @@ fn dispatch(cli: &Cli, context: &Context<'_>) -> Result<Outcome, Failure> {
         Some(Command::Demo(arguments)) => workflow::demo(context, arguments.directory.as_deref()),
         Some(Command::Recover(_)) => workflow::recover(context),
         Some(Command::Undo(arguments)) => workflow::undo(context, arguments.run.as_deref()),
+        Some(Command::Dev(arguments)) => dev(arguments, context, world),
         Some(Command::Completions(arguments)) => {
             Ok(Outcome::verbatim(cli::completions(arguments.shell)))
         }
@@ -261,6 +276,69 @@ fn dispatch(cli: &Cli, context: &Context<'_>) -> Result<Outcome, Failure> {
         }
         None if cli.consistency_check => workflow::consistency(context, &choice(cli)),
         None => workflow::commit(context, &commit_options(cli)),
+    }
+}
+
+fn dev(arguments: &DevArgs, context: &Context<'_>, world: &World) -> Result<Outcome, Failure> {
+    match &arguments.command {
+        Some(DevCommand::Config(_)) => workflow::config(context),
+        Some(DevCommand::Sessions(_)) => workflow::sessions(context),
+        None => {
+            let request = match arguments.prompt.as_deref() {
+                Some("-") => {
+                    let stdin = input::stdin(world.interrupt.clone()).map_err(InputError::from);
+                    let read = stdin.and_then(input::prompt_from);
+                    Some(read.map_err(Error::from)?)
+                }
+                prompt => prompt.map(str::to_owned),
+            };
+            let options = agent_options(arguments, request);
+            workflow::dev(context, &options, &|| open_input(world))
+        }
+    }
+}
+
+fn agent_options(arguments: &DevArgs, request: Option<String>) -> AgentOptions {
+    AgentOptions {
+        request,
+        which: match (arguments.session, arguments.resume) {
+            (Some(id), _) => Which::Named(id),
+            (None, true) => Which::Last,
+            (None, false) => Which::New,
+        },
+        choice: ModelChoice {
+            model: arguments.model.clone(),
+            replay: arguments.replay.clone(),
+            timeout: arguments.timeout,
+            delivery: Delivery::Streamed,
+            secrets: Secrets::Allowed,
+            require_fresh: false,
+            max_cost: arguments.max_cost,
+        },
+        containment: containment(arguments.sandbox),
+        outside: if arguments.allow_outside {
+            Outside::Allowed
+        } else {
+            Outside::Refused
+        },
+    }
+}
+
+/// Who is asked: somebody at a terminal, or whatever standard input is.
+fn open_input(world: &World) -> Result<Box<dyn Input>, InputError> {
+    if world.stdin_terminal {
+        let editor = Editor::new(world.interrupt.clone(), world.stdout_terminal)?;
+        return Ok(Box::new(editor));
+    }
+    let stdin = input::stdin(world.interrupt.clone())?;
+    Ok(Box::new(Lines::new(stdin)))
+}
+
+fn containment(argument: SandboxArg) -> Containment {
+    match argument {
+        SandboxArg::Auto => Containment::WherePossible,
+        SandboxArg::Strict => Containment::Strict,
+        SandboxArg::Off => Containment::Off,
     }
 }
 
@@ -287,11 +365,7 @@ fn choice(cli: &Cli) -> ModelChoice {
 fn build(cli: &Cli) -> BuildOptions {
     BuildOptions {
         timeout: cli.build.build_timeout,
-        containment: match cli.build.sandbox {
-            SandboxArg::Auto => Containment::WherePossible,
-            SandboxArg::Strict => Containment::Strict,
-            SandboxArg::Off => Containment::Off,
-        },
+        containment: containment(cli.build.sandbox),
     }
 }
 
@@ -326,6 +400,7 @@ fn command_name(cli: &Cli) -> &'static str {
         Some(Command::Undo(_)) => "undo",
         Some(Command::Recover(_)) => "recover",
         Some(Command::Demo(_)) => "demo",
+        Some(Command::Dev(_)) => "dev",
         Some(Command::Completions(_)) => "completions",
         Some(Command::Man(_)) => "man",
     }

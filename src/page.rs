@@ -14,6 +14,8 @@ mod findings;
 mod output;
 mod overview;
 mod run;
+pub mod step;
+mod steps;
 mod text;
 mod words;
 
@@ -45,12 +47,14 @@ pub const RUNS_LISTED: usize = overview::ROWS;
 pub struct RunPage<'a> {
     /// The run.
     pub run: &'a PastRun,
-    /// What was asked for.
+    /// What was asked for; an agent's run has that in its record.
     pub query: Option<&'a str>,
     /// The queries in their order.
     pub attempts: &'a [PastAttempt],
-    /// What the run as a whole has changed; shown where there are no queries.
+    /// What the run as a whole has changed; shown where no reply tells of it.
     pub changes: &'a [FileChange],
+    /// Whether some of that is shown as empty, because nobody knows any more what was there.
+    pub has_lost: bool,
     /// Knows the keys.
     pub redactor: &'a Redactor,
     /// The time since some fixed point: colouring ends when it has taken too long.

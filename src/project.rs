@@ -5,12 +5,12 @@
 
 use std::fs::{self, File, TryLockError};
 use std::io;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, access};
 
 use crate::environment::{Environment, KEY_VARIABLES};
+use crate::file_lock;
 use crate::gitignore::{Case, GITIGNORE, IgnoreFile, IgnoreRules};
 use crate::run_files::LOGS;
 use crate::secret::{ApiKey, KeyProblem, Redactor};
@@ -87,7 +87,7 @@ pub enum ProjectProblem {
         problem: KeyProblem,
     },
     /// Another run is under way in the project.
-    #[error("another run holds the project{}", holder(*.process))]
+    #[error("another run holds the project{}", file_lock::holder_words(*.process))]
     Held {
         /// The process that holds it, where the system tells.
         process: Option<u32>,
@@ -95,12 +95,6 @@ pub enum ProjectProblem {
     /// Whether another run is under way cannot be told.
     #[error("cannot lock the project: {0}")]
     Unlockable(io::Error),
-}
-
-fn holder(process: Option<u32>) -> String {
-    process
-        .map(|process| format!(": process {process}"))
-        .unwrap_or_default()
 }
 
 impl ProjectProblem {
@@ -282,7 +276,7 @@ impl Project {
         match root.try_lock() {
             Ok(()) => Ok(ProjectLock { _root: root }),
             Err(TryLockError::WouldBlock) => Err(ProjectProblem::Held {
-                process: lock_holder(&root),
+                process: file_lock::holder(&root),
             }),
             Err(TryLockError::Error(error)) => Err(ProjectProblem::Unlockable(error)),
         }
@@ -295,6 +289,7 @@ impl Project {
         &self,
         environment: &Environment,
         key_files: impl IntoIterator<Item = &'f str>,
+        further: Option<&ApiKey>,
     ) -> Redactor {
         let files = key_files
             .into_iter()
@@ -310,6 +305,11 @@ impl Project {
                 .filter_map(|name| environment.get(name))
                 .filter(real)
                 .map(str::to_owned),
+        );
+        secrets.extend(
+            further
+                .map(|key| key.expose().to_owned())
+                .filter(|key| real(&key.as_str())),
         );
         // A malformed file may hold several keys, a line each.
         Redactor::new(
@@ -357,22 +357,6 @@ impl Project {
 #[derive(Debug)]
 pub struct ProjectLock {
     _root: File,
-}
-
-/// The process that holds the lock on `root`, by Linux' table of locks: a line like
-/// `1: FLOCK  ADVISORY  WRITE 713 00:1b:4071 0 EOF`.
-fn lock_holder(root: &File) -> Option<u32> {
-    let inode = format!(":{}", root.metadata().ok()?.ino());
-    let locks = fs::read_to_string("/proc/locks").ok()?;
-    locks.lines().find_map(|line| {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let held = words.get(1) == Some(&"FLOCK") && words.get(5)?.ends_with(&inode);
-        if held {
-            words.get(4)?.parse().ok()
-        } else {
-            None
-        }
-    })
 }
 
 /// Whether a `.gitignore` of this content keeps everything in `agent-config` out of git, by a line

@@ -32,13 +32,24 @@ pub enum Replacement<'a> {
     Removed,
 }
 
-/// A query: system prompt and user message. Its `Display` is what the run log keeps.
+/// A query: the system prompt, and the conversation that follows it; of the commit workflow one user
+/// message. Its `Display` is what the run log keeps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prompt<'a> {
-    system: &'static str,
-    user: Text<'a>,
-    /// The user message's sections: their names, and the pieces of the text that they begin with.
+    system: Cow<'a, str>,
+    conversation: Vec<Message<'a>>,
+    /// The conversation's sections: their names, and the pieces of the text that they begin with.
     sections: Vec<(&'static str, usize)>,
+    logged: Logged,
+}
+
+/// What of a prompt the run log keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Logged {
+    /// All of it, as it is sent.
+    Whole,
+    /// The conversation from this message on, with who says it: what is before is in the log already.
+    From(usize),
 }
 
 /// A part of a prompt, for whoever wants to know how large it is.
@@ -53,9 +64,29 @@ pub struct Part<'p> {
 impl<'a> Prompt<'a> {
     fn new(system: &'static str) -> Self {
         Self {
-            system,
-            user: Text::default(),
+            system: Cow::Borrowed(system),
+            conversation: vec![Message {
+                role: Role::User,
+                text: Text::default(),
+            }],
             sections: Vec::new(),
+            logged: Logged::Whole,
+        }
+    }
+
+    /// The query of an agent. The first `known` messages are in the run log already, and with them the
+    /// system prompt.
+    #[must_use]
+    pub fn of_agent(
+        system: impl Into<Cow<'a, str>>,
+        conversation: Vec<Message<'a>>,
+        known: usize,
+    ) -> Self {
+        Self {
+            system: system.into(),
+            conversation,
+            sections: vec![("conversation", 0)],
+            logged: Logged::From(known),
         }
     }
 
@@ -83,7 +114,7 @@ impl<'a> Prompt<'a> {
             match replacement {
                 Replacement::Written(content) => {
                     prompt.line(format!("--- FILE REPLACEMENT {path} ---"));
-                    prompt.user.push(content);
+                    prompt.push(content);
                 }
                 Replacement::Removed => prompt.line(format!("--- FILE REMOVED {path} ---")),
             }
@@ -100,11 +131,15 @@ impl<'a> Prompt<'a> {
         prompt
     }
 
-    /// The same prompt with what the user message is made of changed by `change`.
+    /// The same prompt with what the conversation is made of changed by `change`.
     #[must_use]
     pub fn map(self, change: impl Fn(Cow<'a, str>) -> Cow<'a, str>) -> Self {
+        let changed = self.conversation.into_iter().map(|message| Message {
+            text: message.text.map(&change),
+            ..message
+        });
         Self {
-            user: self.user.map(change),
+            conversation: changed.collect(),
             ..self
         }
     }
@@ -112,16 +147,13 @@ impl<'a> Prompt<'a> {
     /// The conversation to send.
     #[must_use]
     pub fn messages(self) -> Vec<Message<'a>> {
-        vec![
-            Message {
-                role: Role::System,
-                text: Text::from(self.system),
-            },
-            Message {
-                role: Role::User,
-                text: self.user,
-            },
-        ]
+        let mut system = Text::default();
+        system.push(self.system);
+        let system = Message {
+            role: Role::System,
+            text: system,
+        };
+        std::iter::once(system).chain(self.conversation).collect()
     }
 
     fn inputs(&mut self, inputs: &'a Inputs) {
@@ -132,17 +164,17 @@ impl<'a> Prompt<'a> {
     /// Its length in bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        let user: usize = self.user.pieces().map(str::len).sum();
-        (self.system.len() + user) as u64
+        let conversation: usize = self.pieces().map(str::len).sum();
+        (self.system.len() + conversation) as u64
     }
 
     /// What the prompt is made of.
     #[must_use]
     pub fn parts(&self) -> Vec<Part<'_>> {
-        let pieces: Vec<&str> = self.user.pieces().collect();
+        let pieces: Vec<&str> = self.pieces().collect();
         let mut parts = vec![Part {
             name: "system",
-            pieces: vec![self.system],
+            pieces: vec![&self.system],
         }];
         for (at, (name, from)) in self.sections.iter().enumerate() {
             let to = self
@@ -157,30 +189,60 @@ impl<'a> Prompt<'a> {
         parts
     }
 
+    fn pieces(&self) -> impl Iterator<Item = &str> {
+        self.conversation
+            .iter()
+            .flat_map(|message| message.text.pieces())
+    }
+
     fn section(&mut self, name: &'static str, content: impl Into<Cow<'a, str>>) {
         self.end_line();
-        self.sections.push((name, self.user.pieces().count()));
+        self.sections.push((name, self.pieces().count()));
         self.line(format!("[{name}]"));
-        self.user.push(content);
+        self.push(content);
+    }
+
+    fn push(&mut self, piece: impl Into<Cow<'a, str>>) {
+        if let Some(last) = self.conversation.last_mut() {
+            last.text.push(piece);
+        }
     }
 
     /// A line of its own, whatever stood before it.
     fn line(&mut self, line: String) {
         self.end_line();
-        self.user.push(line);
-        self.user.push("\n");
+        self.push(line);
+        self.push("\n");
     }
 
     fn end_line(&mut self) {
-        if !self.user.ends_line() {
-            self.user.push("\n");
+        let last = self.conversation.last();
+        if !last.is_none_or(|last| last.text.ends_line()) {
+            self.push("\n");
         }
     }
 }
 
 impl fmt::Display for Prompt<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{}", self.system, self.user)
+        match self.logged {
+            Logged::Whole => {
+                write!(f, "{}", self.system)?;
+                let mut messages = self.conversation.iter();
+                messages.try_for_each(|message| write!(f, "{}", message.text))
+            }
+            Logged::From(known) => {
+                match known {
+                    0 => write!(f, "[system]\n{}", self.system)?,
+                    known => writeln!(f, "[system prompt and {known} messages as before]")?,
+                }
+                let mut new = self.conversation.iter().skip(known);
+                new.try_for_each(|message| {
+                    let line_end = if message.text.ends_line() { "" } else { "\n" };
+                    write!(f, "[{}]\n{}{line_end}", message.role.name(), message.text)
+                })
+            }
+        }
     }
 }
 

@@ -166,6 +166,9 @@ pub struct AttemptRecord {
     pub edits: Option<EditsRecord>,
     /// The build that followed.
     pub build: Option<BuildRecord>,
+    /// The tools that an agent used, in their order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<ToolRecord>,
 }
 
 impl AttemptRecord {
@@ -183,6 +186,7 @@ impl AttemptRecord {
             cost: None,
             edits: None,
             build: None,
+            tools: Vec::new(),
         }
     }
 
@@ -198,6 +202,46 @@ impl AttemptRecord {
             Kind::Compression => Attempt::Compression(self.number),
         }
     }
+}
+
+/// A tool that an agent has used.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolRecord {
+    /// Its name.
+    pub name: Cow<'static, str>,
+    /// Whether it failed.
+    pub failed: bool,
+}
+
+/// What an agent's run was about.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AgentRecord {
+    /// The session's id.
+    pub session: String,
+    /// What the user asked for; null where the run went on with what was asked for before.
+    pub request: Option<String>,
+    /// Whether the user was there to answer.
+    pub interactive: bool,
+    /// What the user answered to the agent's questions, in their order; null where nothing was.
+    pub answers: Vec<Option<String>>,
+    /// How far it could go.
+    pub limits: LimitsRecord,
+}
+
+/// What stands for the answer to a question that was not answered.
+pub const NO_ANSWER: &str = "(nothing)";
+
+/// How far an agent can go. A replay keeps to the same.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct LimitsRecord {
+    /// A conversation that reaches this many tokens is compressed.
+    pub max_context_tokens: u64,
+    /// So many failures in a row end the work.
+    pub max_failures: u32,
+    /// How many calls to the model there may be.
+    pub max_loops: u16,
+    /// A command that takes longer goes on in the background.
+    pub command_timeout: Seconds,
 }
 
 /// A part of a prompt, and how large it is.
@@ -309,6 +353,9 @@ pub struct RunRecord {
     /// The report's sections; only in a consistency report.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sections: Option<Vec<SectionRecord>>,
+    /// What an agent worked on; only in an agent's run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentRecord>,
     /// What the supervisor should look at.
     pub warnings: Vec<String>,
     /// Why the run failed.
@@ -333,6 +380,7 @@ impl RunRecord {
             stat: None,
             attempts: Vec::new(),
             sections: None,
+            agent: None,
             warnings: Vec::new(),
             error: None,
         }

@@ -3,6 +3,8 @@
 //! Writes to the standard streams: progress, warnings and errors to stderr, the result alone to
 //! stdout. Guarantees that no key is printed, and that a closed terminal is no reason to fail.
 
+mod agent;
+mod boxes;
 mod console;
 pub mod json;
 
@@ -104,6 +106,24 @@ pub enum Event<'a> {
         told: usize,
         /// The change in lines, file by file.
         stat: &'a Stat,
+    },
+    /// The user should know of something.
+    Notice(&'a str),
+    /// What was asked for at the terminal is done.
+    Finished {
+        /// What was done.
+        summary: &'a str,
+        /// The run's folder, relative to the project's root.
+        log: Option<&'a str>,
+    },
+    /// What was asked for at the terminal is not done.
+    Failed {
+        /// Why.
+        error: &'a str,
+        /// What to do about it.
+        hint: Option<&'a str>,
+        /// The run's folder, relative to the project's root.
+        log: Option<&'a str>,
     },
     /// An agent works in a session.
     Session {

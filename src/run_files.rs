@@ -6,6 +6,8 @@ use crate::record::Attempt;
 pub const LOGS: &str = "logs";
 /// The record of the whole run.
 pub const RESULT: &str = "result.json";
+/// What was said before an agent's run began, where it goes on with a session.
+pub const CONVERSATION: &str = "conversation.json";
 /// What the run has done to the project's files.
 pub const CHANGES: &str = "changes.json";
 /// The folder with the files that the run has replaced or removed, as they were before.
@@ -24,6 +26,8 @@ pub enum Artifact {
     ResponseJson,
     /// The build's exit code and output; of an agent's step, the tool's input and what came of it.
     Build,
+    /// The output of the first, second … command that an agent's step ran: its beginning and its end.
+    Output(u32),
 }
 
 /// The file's name in the run's folder.
@@ -50,6 +54,8 @@ pub fn name(attempt: Attempt, artifact: Artifact) -> String {
         Artifact::ResponseText => format!("{query}-response.txt"),
         Artifact::ResponseJson => format!("{query}-response.json"),
         Artifact::Build => format!("{build}.txt"),
+        Artifact::Output(1) => format!("{query}-output.txt"),
+        Artifact::Output(nth) => format!("{query}-output-{nth}.txt"),
     }
 }
 
@@ -59,7 +65,7 @@ mod tests {
 
     #[test]
     fn the_names_are_the_contracts() {
-        use Artifact::{Build, Query, ResponseJson, ResponseText};
+        use Artifact::{Build, Output, Query, ResponseJson, ResponseText};
         for (attempt, artifact, expected) in [
             (Attempt::Initial, Query, "initial-query.txt"),
             (Attempt::Initial, ResponseText, "initial-query-response.txt"),
@@ -86,6 +92,7 @@ mod tests {
             (Attempt::Report, ResponseJson, "query-response.json"),
             (Attempt::Step(1), Query, "0001-step.txt"),
             (Attempt::Step(1), Build, "0001-step-tool.txt"),
+            (Attempt::Step(1), Output(1), "0001-step-output.txt"),
             (Attempt::Audit(12), ResponseText, "0012-audit-response.txt"),
             (
                 Attempt::Compression(7),

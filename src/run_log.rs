@@ -6,10 +6,12 @@
 use std::fmt::Display;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Seek as _, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::thread::{self, Scope, ScopedJoinHandle};
 
 use chrono::{DateTime, FixedOffset};
+use serde::Serialize;
 
 use crate::atomic_file;
 use crate::excerpt::Excerpt;
@@ -174,6 +176,81 @@ impl<'r> RunLog<'r> {
         }
     }
 
+    /// Logs a tool that an agent has used: what it was given, and what came of it. There may be several
+    /// in an attempt.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn tool(
+        &self,
+        attempt: Attempt,
+        name: &str,
+        input: &str,
+        result: &str,
+    ) -> Result<(), LogError> {
+        let path = self.folder.join(run_files::name(attempt, Artifact::Build));
+        let write = || {
+            // Never through a link that somebody planted.
+            let file = OpenOptions::new()
+                .append(true)
+                .create(true)
+                .custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed())
+                .open(&path)?;
+            let mut out = self.redactor.writer(BufWriter::new(file));
+            write!(out, "[{name}]\n{input}\n[result]\n{result}\n")?;
+            out.finish()?;
+            Ok(())
+        };
+        write().map_err(|source| LogError {
+            path: path.clone(),
+            source,
+        })
+    }
+
+    /// The file for the output of a command that an agent runs: the `nth` one of the attempt, from 1 on.
+    #[must_use]
+    pub fn command_output(&self, attempt: Attempt, nth: u32) -> PathBuf {
+        let artifact = Artifact::Output(nth);
+        self.folder.join(run_files::name(attempt, artifact))
+    }
+
+    /// Makes the folder again where it is gone; whether it was.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn restore(&self) -> Result<bool, LogError> {
+        if self.folder.symlink_metadata().is_ok() {
+            return Ok(false);
+        }
+        if let Some(logs) = self.folder.parent() {
+            make_ignored_directory(logs)?;
+        }
+        let made = fs::create_dir(&self.folder);
+        made.map(|()| true).map_err(|source| LogError {
+            path: self.folder.clone(),
+            source,
+        })
+    }
+
+    /// Keeps the conversation that an agent's run begins with.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn conversation(&self, conversation: &impl Serialize) -> Result<(), LogError> {
+        let path = self.folder.join(run_files::CONVERSATION);
+        let write = || {
+            let mut out = self.redactor.writer(BufWriter::new(create(&path)?));
+            serde_json::to_writer_pretty(&mut out, conversation)?;
+            out.write_all(b"\n")?;
+            out.finish()?;
+            Ok(())
+        };
+        write().map_err(|source| LogError {
+            path: path.clone(),
+            source,
+        })
+    }
+
     /// Writes the record of the run.
     ///
     /// # Errors
@@ -209,6 +286,21 @@ impl<'r> RunLog<'r> {
             source,
         })
     }
+}
+
+/// Makes a directory that git ignores, by a `.gitignore` of its own, unless it is there.
+///
+/// # Errors
+/// When it cannot be made.
+pub fn make_ignored_directory(path: &Path) -> Result<(), LogError> {
+    let make = || match fs::create_dir(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        made => made.and_then(|()| fs::write(path.join(".gitignore"), "*\n")),
+    };
+    make().map_err(|source| LogError {
+        path: path.to_path_buf(),
+        source,
+    })
 }
 
 /// Makes a directory, unless it is there. A link to one is refused: what is logged stays in the

@@ -4,39 +4,35 @@
 //! that a build which was started here sees neither the keys nor other processes; that all of it ends
 //! with the sandbox; and, where it is strict, that it has no network and writes to the project alone.
 
-pub mod inside;
+mod family;
+pub mod keeper;
+pub mod kept;
+pub mod orphans;
+pub mod words;
+
+pub use kept::Kept;
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Metadata};
-use std::io::{self, IoSlice, PipeReader, PipeWriter, Read as _};
-use std::mem::MaybeUninit;
-use std::net::Shutdown;
-use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
+use std::io::{self, PipeReader, Read as _};
+use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime};
 
-use rustix::event::PollFlags;
 use rustix::fs::{Access, access};
 use rustix::io::{FdFlags, fcntl_setfd};
-use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
-use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
-use crate::interrupt::{Interrupt, Interrupted, Woken, is_readable_within};
+use self::keeper::Place;
+use crate::interrupt::{Interrupt, Interrupted, is_readable_within};
 
 /// The program that shuts builds in.
 const BWRAP: &str = "bwrap";
 /// The sandbox's private directory for temporary files.
 const TEMPORARY: &str = "/tmp";
-/// How long a sandbox may take to stand.
-const SET_UP: Duration = Duration::from_secs(10);
-/// How long the kernel may take to end what is in it.
-const TEAR_DOWN: Duration = Duration::from_secs(2);
-/// More than any line has.
-const LONGEST_LINE: usize = 4096;
 /// What nothing in a lenient sandbox may do though it is root: look under what is put over the keys, get
 /// at files or memory past their names, change the kernel.
 const FORBIDDEN: [&str; 7] = [
@@ -102,6 +98,22 @@ pub struct Premises {
 /// again.
 type Identity = Option<(u64, u64, Option<SystemTime>)>;
 
+/// Where a key file leads, and the directory there.
+#[derive(Debug, PartialEq, Eq)]
+struct Whereabouts {
+    target: PathBuf,
+    directory: Identity,
+}
+
+/// What becomes of repositories that come up in the project while a run goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum NewRepositories {
+    /// Nothing is shut in any more.
+    Refused,
+    /// They cannot be written to from then on.
+    Kept,
+}
+
 /// A way to shut builds in.
 #[derive(Debug)]
 pub struct Sandbox {
@@ -112,6 +124,9 @@ pub struct Sandbox {
     strictness: Strictness,
     /// What the premises were at the beginning.
     identities: Vec<(PathBuf, Identity)>,
+    /// Of the key files, then.
+    whereabouts: Vec<Whereabouts>,
+    new_repositories: NewRepositories,
 }
 
 impl Sandbox {
@@ -142,9 +157,21 @@ impl Sandbox {
             bwrap,
             program,
             identities: identities(&premises, strictness),
+            whereabouts: premises.key_files.iter().map(whereabouts).collect(),
             premises,
             strictness,
+            new_repositories: NewRepositories::Refused,
         })
+    }
+
+    /// The same for commands that may make repositories below the project's root. What was made cannot be
+    /// written to by those that come later.
+    #[must_use]
+    pub fn with_new_repositories(self) -> Self {
+        Self {
+            new_repositories: NewRepositories::Kept,
+            ..self
+        }
     }
 
     /// Sees whether what is to be hidden or kept is still where it was.
@@ -153,17 +180,40 @@ impl Sandbox {
     /// When it is not.
     pub fn check_premises(&self) -> Result<(), SandboxProblem> {
         let now = identities(&self.premises, self.strictness);
-        let is_known = |(path, identity): &&(PathBuf, Identity)| {
-            let then = self.identities.iter().find(|(known, _)| known == path);
-            then.is_some_and(|(_, then)| then == identity)
+        let is_as_it_was = |(path, identity): &&(PathBuf, Identity)| match self.identity_of(path) {
+            Some(then) => then == identity,
+            // All else was looked at in the beginning, whether it was there or not.
+            None => self.new_repositories == NewRepositories::Kept,
         };
         let is_there =
             |(path, _): &&(PathBuf, Identity)| now.iter().any(|(known, _)| known == path);
-        let changed = now.iter().find(|found| !is_known(found));
+        let changed = now.iter().find(|found| !is_as_it_was(found));
         let gone = || self.identities.iter().find(|known| !is_there(known));
         match changed.or_else(gone) {
             Some((path, _)) => Err(SandboxProblem::Moved(path.clone())),
             None => Ok(()),
+        }
+    }
+
+    /// What this was at the beginning, if it was looked at.
+    fn identity_of(&self, path: &Path) -> Option<&Identity> {
+        let mut identities = self.identities.iter();
+        let known = identities.find(|(known, _)| known == path);
+        known.map(|(_, identity)| identity)
+    }
+
+    /// Takes the key files for what they are now, as far as they are where they were: their user has saved
+    /// them. To be called while nothing is shut in. Nothing that was shut in can have done that: it cannot
+    /// rename over what is mounted, and what it can do, to carry off a file's directory or lead a link to
+    /// somewhere else, is still noticed.
+    pub fn renew(&mut self) {
+        for (file, then) in self.premises.key_files.iter().zip(&self.whereabouts) {
+            let known = self.identities.iter_mut().find(|(path, _)| path == file);
+            if let Some((_, known)) = known
+                && whereabouts(file) == *then
+            {
+                *known = identity(file.metadata());
+            }
         }
     }
 
@@ -183,7 +233,7 @@ impl Sandbox {
         &self,
         interrupt: &Interrupt,
         hidden: &[OsString],
-    ) -> Result<Inside, SandboxProblem> {
+    ) -> Result<Kept, SandboxProblem> {
         self.check_premises()?;
         let (line, theirs) = UnixStream::pair()?;
         line.set_nonblocking(true)?;
@@ -193,7 +243,7 @@ impl Sandbox {
             .args(self.arguments())
             .arg("--")
             .arg(format!("/proc/self/fd/{}", self.program.as_raw_fd()))
-            .arg(inside::COMMAND)
+            .arg(Place::Sandbox.command())
             .current_dir(&self.premises.root)
             .stdin(OwnedFd::from(theirs))
             .stdout(Stdio::null())
@@ -205,17 +255,18 @@ impl Sandbox {
         let child = command.spawn()?;
         // It holds the pipe's other end.
         drop(command);
-        let mut inside = Inside {
-            child,
-            over: false,
-            line,
-            received: Vec::new(),
-        };
-        if inside.greeting(interrupt)? {
-            return Ok(inside);
+        let mut kept = Kept::new(child, line, Place::Sandbox);
+        match kept.greeting(interrupt) {
+            Ok(true) => Ok(kept),
+            Ok(false) => {
+                kept.end();
+                Err(SandboxProblem::Unusable(complaint(&mut errors)))
+            }
+            Err(error) => {
+                interrupt.check()?;
+                Err(error.into())
+            }
         }
-        inside.end();
-        Err(SandboxProblem::Unusable(complaint(&mut errors)))
     }
 
     /// bubblewrap's arguments, in the order in which they are carried out.
@@ -268,13 +319,22 @@ impl Sandbox {
             list.add("--ro-bind", &[NIX_SYSTEM, NIX_SYSTEM]);
         }
         list.add("--bind", &[root, root]);
-        let nested = nested_repositories(root);
-        let all_git = std::iter::once(&self.premises.git).chain(&nested);
-        let linked: Vec<PathBuf> = all_git.clone().filter_map(|git| linked_git(git)).collect();
-        for path in all_git.chain(&linked).chain(&self.premises.read_only) {
+        let nested = nested_repositories(root).into_iter();
+        let (old, new): (Vec<PathBuf>, Vec<PathBuf>) =
+            nested.partition(|git| self.identity_of(git).is_some());
+        let old = with_linked(std::iter::once(&self.premises.git).chain(&old));
+        for path in old.iter().chain(&self.premises.read_only) {
             let path = resolved(path);
             if path.exists() {
                 list.add("--ro-bind", &[&path, &path]);
+            }
+        }
+        for path in with_linked(&new) {
+            let path = resolved(&path);
+            // Whoever has made it is not to be shown anything by a link.
+            if path.starts_with(root) {
+                // What still runs may remove it meanwhile.
+                list.add("--ro-bind-try", &[&path, &path]);
             }
         }
         list.add("--tmpfs", &[&resolved(keys)]);
@@ -299,12 +359,22 @@ impl Arguments {
     }
 }
 
+fn identity(metadata: io::Result<Metadata>) -> Identity {
+    let metadata = metadata.ok()?;
+    Some((metadata.dev(), metadata.ino(), metadata.created().ok()))
+}
+
+fn whereabouts(key_file: impl AsRef<Path>) -> Whereabouts {
+    let target = resolved(key_file.as_ref());
+    let directory = target.parent().unwrap_or(&target);
+    Whereabouts {
+        directory: identity(directory.metadata()),
+        target,
+    }
+}
+
 /// What must stay what and where it is, for as long as a run goes on.
 fn identities(premises: &Premises, strictness: Strictness) -> Vec<(PathBuf, Identity)> {
-    let identity = |metadata: io::Result<Metadata>| {
-        let metadata = metadata.ok()?;
-        Some((metadata.dev(), metadata.ino(), metadata.created().ok()))
-    };
     let mut identities: Vec<(PathBuf, Identity)> = [&premises.root, &premises.keys]
         .into_iter()
         .chain(&premises.key_files)
@@ -345,6 +415,14 @@ fn nested_repositories(root: &Path) -> Vec<PathBuf> {
     found
 }
 
+/// These, and the folders that those of them name which are files.
+fn with_linked<'g>(all_git: impl IntoIterator<Item = &'g PathBuf>) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = all_git.into_iter().cloned().collect();
+    let linked: Vec<PathBuf> = found.iter().filter_map(|git| linked_git(git)).collect();
+    found.extend(linked);
+    found
+}
+
 /// The folder that a `.git` file names, if it is one.
 fn linked_git(git: &Path) -> Option<PathBuf> {
     if !git.is_file() {
@@ -377,162 +455,6 @@ fn complaint(errors: &mut PipeReader) -> String {
     }
 }
 
-/// How a build has ended, by the word of who started it inside.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Ended {
-    /// With this exit code.
-    Exited(i32),
-    /// By this signal.
-    Signaled(i32),
-    /// It could not be started: the system's error number.
-    NotStarted(i32),
-    /// The sandbox is gone, and the build with it.
-    Lost,
-}
-
-/// A sandbox that stands. When this is dropped, nothing of it is left.
-#[derive(Debug)]
-pub struct Inside {
-    child: Child,
-    /// Whether all of it has been ended.
-    over: bool,
-    /// To this program's part inside, and back.
-    line: UnixStream,
-    /// What came that is no whole line yet.
-    received: Vec<u8>,
-}
-
-impl Inside {
-    /// Starts `program`, a path without line ends, in the project's root. What it prints goes to `output`.
-    ///
-    /// # Errors
-    /// When the sandbox is gone.
-    pub fn start(&self, program: &str, output: &PipeWriter) -> io::Result<()> {
-        let fds = [output.as_fd()];
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-        let mut control = SendAncillaryBuffer::new(&mut space);
-        // The space is made for this.
-        let _ = control.push(SendAncillaryMessage::ScmRights(&fds));
-        let start = [IoSlice::new(program.as_bytes())];
-        sendmsg(&self.line, &start, &mut control, SendFlags::NOSIGNAL)?;
-        Ok(())
-    }
-
-    /// Waits for the word that the sandbox stands; `false` where it does not.
-    fn greeting(&mut self, interrupt: &Interrupt) -> Result<bool, SandboxProblem> {
-        loop {
-            match self.receive()? {
-                Received::Line(line) => return Ok(line == inside::READY),
-                Received::End => return Ok(false),
-                Received::NotYet => {}
-            }
-            match interrupt.poll(&[self.line.as_fd()], PollFlags::IN, Some(SET_UP)) {
-                Ok(Woken::Ready) => {}
-                Ok(Woken::TimedOut) => return Ok(false),
-                Err(error) => {
-                    interrupt.check()?;
-                    return Err(error.into());
-                }
-            }
-        }
-    }
-
-    /// How the build has ended, if it has.
-    ///
-    /// # Errors
-    /// When that cannot be told.
-    pub fn ended(&mut self) -> io::Result<Option<Ended>> {
-        Ok(match self.receive()? {
-            Received::NotYet => None,
-            Received::End => Some(Ended::Lost),
-            Received::Line(line) => Some(inside::from_line(&line).unwrap_or(Ended::Lost)),
-        })
-    }
-
-    /// Asks the build to end, by a SIGTERM to all of it.
-    pub fn ask_to_end(&self) {
-        // Fails where nobody is left to ask.
-        let _ = self.line.shutdown(Shutdown::Write);
-    }
-
-    /// Ends whatever is inside. When this returns, nothing of it is left.
-    pub fn end(&mut self) {
-        if std::mem::replace(&mut self.over, true) {
-            return;
-        }
-        // The kernel ends what is inside when the first process in there ends; then bwrap ends by itself,
-        // and leaves no orphan. All of them hold the line.
-        if let Some(first) = self.first_process() {
-            let _ = kill_process(first, Signal::KILL);
-        } else if let Some(group) = pid(self.child.id()) {
-            let _ = kill_process_group(group, Signal::KILL);
-        }
-        let mut rest = [0; 256];
-        while is_readable_within(self.line.as_fd(), TEAR_DOWN)
-            && matches!(self.line.read(&mut rest), Ok(1..))
-        {}
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-
-    /// The sandbox's first process, which is bwrap's only child.
-    fn first_process(&self) -> Option<Pid> {
-        let id = self.child.id();
-        let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).ok()?;
-        pid(children.split_whitespace().next()?.parse().ok()?)
-    }
-
-    /// The next line, if it is there.
-    fn receive(&mut self) -> io::Result<Received> {
-        loop {
-            if let Some(end) = self.received.iter().position(|byte| *byte == b'\n') {
-                let line = self.received.drain(..=end).collect::<Vec<_>>();
-                let line = String::from_utf8_lossy(&line).trim_end().to_owned();
-                return Ok(Received::Line(line));
-            }
-            let mut chunk = [0; 256];
-            match self.line.read(&mut chunk) {
-                // Nobody of ours says as much.
-                _ if self.received.len() > LONGEST_LINE => return Ok(Received::End),
-                Ok(0) => return Ok(Received::End),
-                Ok(amount) => self.received.extend_from_slice(&chunk[..amount]),
-                Err(error) => match error.kind() {
-                    io::ErrorKind::Interrupted => {}
-                    io::ErrorKind::WouldBlock => return Ok(Received::NotYet),
-                    io::ErrorKind::ConnectionReset => return Ok(Received::End),
-                    _ => return Err(error),
-                },
-            }
-        }
-    }
-}
-
-/// What came from inside.
-enum Received {
-    Line(String),
-    /// Nothing, or not all of a line.
-    NotYet,
-    /// Nothing will come any more.
-    End,
-}
-
-fn pid(number: u32) -> Option<Pid> {
-    i32::try_from(number).ok().and_then(Pid::from_raw)
-}
-
-impl AsFd for Inside {
-    /// Readable when the build has ended.
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.line.as_fd()
-    }
-}
-
-impl Drop for Inside {
-    fn drop(&mut self) {
-        self.end();
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -550,6 +472,8 @@ mod tests {
             },
             strictness,
             identities: Vec::new(),
+            whereabouts: Vec::new(),
+            new_repositories: NewRepositories::Refused,
         }
     }
 

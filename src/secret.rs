@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, Write};
 use std::ops::Range;
+use std::sync::Arc;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
@@ -84,10 +85,12 @@ const RESERVED_IN_PATHS: &AsciiSet = &RESERVED.remove(b'/');
 /// The same but for `+`.
 const RESERVED_BUT_PLUS: &AsciiSet = &RESERVED.remove(b'+');
 
-/// Replaces keys by `[REDACTED]` and their last two characters.
-#[derive(Debug, Default)]
+/// Replaces keys by `[REDACTED]` and their last two characters. Its `Debug` shows nothing of them.
+#[derive(Clone, Default)]
 pub struct Redactor {
     patterns: Option<AhoCorasick>,
+    /// The patterns themselves, sorted.
+    forms: Arc<[String]>,
     /// What stands in for the pattern of the same index.
     replacements: Vec<String>,
     /// Length of the longest pattern, in bytes.
@@ -114,9 +117,24 @@ impl Redactor {
         // Building fails only beyond 2^31 states; a few hundred bytes of patterns stay far below.
         Self {
             patterns: automaton.ok().filter(|_| longest > 0),
+            forms: forms.into(),
             replacements,
             longest,
         }
+    }
+
+    /// The length of the longest end of `bytes` that more may make a key of, or a longer one.
+    fn unsettled(&self, bytes: &[u8]) -> usize {
+        let longest = bytes.len().min(self.longest.saturating_sub(1));
+        let begins_a_form = |end: &[u8]| {
+            let at = self.forms.partition_point(|form| form.as_bytes() <= end);
+            let next = self.forms.get(at);
+            next.is_some_and(|form| form.as_bytes().starts_with(end))
+        };
+        let mut lengths = (1..=longest).rev();
+        lengths
+            .find(|length| begins_a_form(&bytes[bytes.len() - length..]))
+            .unwrap_or(0)
     }
 
     /// Where in `text` keys stand.
@@ -161,6 +179,12 @@ impl Redactor {
     }
 }
 
+impl fmt::Debug for Redactor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Redactor({} forms)", self.forms.len())
+    }
+}
+
 /// Redacts a stream, keys across the borders of its chunks included. [`finish`](Self::finish) must be called at the end:
 /// until then up to a pattern's length of bytes is held back.
 #[derive(Debug)]
@@ -192,6 +216,26 @@ impl<W: Write> RedactingWriter<'_, W> {
         self.emit_rest()?;
         self.inner.flush()?;
         Ok(self.found)
+    }
+
+    /// Writes as much of what is held back as can be told by now: all but the beginning of what may become
+    /// a key. For whoever reads along; the rest still needs [`finish`](Self::finish).
+    ///
+    /// # Errors
+    /// The inner writer's.
+    pub fn release(&mut self) -> io::Result<()> {
+        let mut held = std::mem::take(&mut self.held);
+        loop {
+            let settled = held.len() - self.redactor.unsettled(&held);
+            if settled == 0 {
+                break;
+            }
+            // A key may reach beyond; what is left then begins anew.
+            let done = self.emit(&held, settled)?;
+            held.drain(..done);
+        }
+        self.held = held;
+        self.inner.flush()
     }
 
     fn emit_rest(&mut self) -> io::Result<()> {
@@ -462,6 +506,35 @@ mod tests {
         assert_eq!(stream(&redactor, &[b"te", b"xt"]), b"text");
     }
 
+    #[test]
+    fn a_redactor_does_not_print_its_keys() {
+        let printed = format!("{:?}", Redactor::new([KEY]));
+        assert!(printed.starts_with("Redactor("), "{printed}");
+        assert!(!printed.contains(KEY));
+    }
+
+    #[test]
+    fn what_cannot_become_a_key_is_not_held_back_when_released() {
+        let redactor = Redactor::new(["secretkey1", "secretkey1longer"]);
+        for (written, shown) in [
+            ("a prompt> ", "a prompt> "),
+            ("half a secretke", "half a "),
+            // The longer one may still come.
+            ("secretkey1", ""),
+            ("secretkey1x", "[REDACTED]y1x"),
+            ("secretkey1longer", "[REDACTED]er"),
+            ("secretkeysecret", "secretkey"),
+        ] {
+            let mut writer = redactor.writer(Vec::new());
+            writer.write_all(written.as_bytes()).unwrap();
+            writer.release().unwrap();
+            let now = String::from_utf8_lossy(writer.inner_mut()).into_owned();
+            assert_eq!(now, shown, "{written}");
+            let all = writer.finish().unwrap();
+            assert_eq!(String::from_utf8(all).unwrap(), redactor.text(written));
+        }
+    }
+
     proptest! {
         #[test]
         fn a_stream_is_redacted_as_the_whole_text_is(
@@ -480,6 +553,13 @@ mod tests {
             let chunks: Vec<&[u8]> = cuts.iter().map(|&to| { let c = &text.as_bytes()[from..to]; from = to; c }).collect();
             let streamed = stream(&redactor, &chunks);
             prop_assert_eq!(String::from_utf8(streamed).unwrap(), redactor.text(&text));
+            // The same for one who reads along.
+            let mut writer = redactor.writer(Vec::new());
+            for chunk in &chunks {
+                writer.write_all(chunk).unwrap();
+                writer.release().unwrap();
+            }
+            prop_assert_eq!(String::from_utf8(writer.finish().unwrap()).unwrap(), redactor.text(&text));
         }
     }
 }

@@ -1,7 +1,8 @@
 //! What programs read: results and events, held against their schemas; completions and manual pages.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use crate::support::agent::{AgentProject, PASS, done, reply, write};
 use crate::support::{Answer, Finished, ModelServer, TestProject, gemini};
 
 fn schema(name: &str) -> jsonschema::Validator {
@@ -131,6 +132,49 @@ fn jsonl_is_an_event_a_line_and_the_result_last() {
 }
 
 #[test]
+fn the_record_and_the_events_of_agents_are_as_the_schemas_say() {
+    let (result, events) = (schema("result"), schema("events"));
+    let lost = "I have lost my way.".to_owned();
+    let failing = reply("READ_FILE", "\"no/such\"");
+    for (config, replies, name) in [
+        (
+            json!({}),
+            vec![write("a.txt", "a\n"), done(), PASS.to_owned()],
+            "done",
+        ),
+        (
+            json!({"maxRetriesAutomated": 1}),
+            vec![done(), "Overall: FAIL\nFeedback: no.".to_owned()],
+            "audit-failed",
+        ),
+        (
+            json!({"maxRetriesAutomated": 2}),
+            vec![failing.clone(), failing.clone()],
+            "tools-failed",
+        ),
+        (json!({"maxLoops": 1}), vec![failing], "loop-limit"),
+        (
+            json!({"maxRetriesAutomated": 2}),
+            vec![lost.clone(), lost],
+            "reply-rejected",
+        ),
+    ] {
+        let (agent, _server) = AgentProject::scripted(&replies);
+        let agent = agent.configured(&config);
+        let run = agent.run(&["-p", "go", "--output-format", "jsonl"]);
+        let lines = stdout_lines(&run);
+        for line in &lines {
+            fits(&events, line);
+        }
+        let printed = &lines.last().unwrap()["result"];
+        fits(&result, printed);
+        assert_eq!(*printed, run.result());
+        assert_eq!(printed["exit"]["name"], name);
+        assert_eq!(printed["workflow"], "dev");
+    }
+}
+
+#[test]
 fn the_schema_refuses_what_it_does_not_describe() {
     let result = schema("result");
     let events = schema("events");
@@ -140,21 +184,21 @@ fn the_schema_refuses_what_it_does_not_describe() {
         .exits(0);
     fits(&result, &run.result());
     for (field, value) in [
-        ("schema", serde_json::json!(2)),
-        ("exit", serde_json::json!({"code": 7, "name": "done"})),
-        ("cost", serde_json::json!(-1)),
-        ("started", serde_json::json!("yesterday")),
-        ("attempts", serde_json::json!([{"kind": "other"}])),
-        ("surprise", serde_json::json!(1)),
+        ("schema", json!(2)),
+        ("exit", json!({"code": 7, "name": "done"})),
+        ("cost", json!(-1)),
+        ("started", json!("yesterday")),
+        ("attempts", json!([{"kind": "other"}])),
+        ("surprise", json!(1)),
     ] {
         let mut wrong = run.result();
         wrong[field] = value;
         assert!(!result.is_valid(&wrong), "{field}");
     }
     for wrong in [
-        serde_json::json!({}),
-        serde_json::json!({"schema": 2}),
-        serde_json::json!({"schema": 1, "event": "surprise", "time": "2026-11-22T00:00:00.000+00:00"}),
+        json!({}),
+        json!({"schema": 2}),
+        json!({"schema": 1, "event": "surprise", "time": "2026-11-22T00:00:00.000+00:00"}),
     ] {
         assert!(
             !result.is_valid(&wrong) && !events.is_valid(&wrong),
@@ -165,7 +209,7 @@ fn the_schema_refuses_what_it_does_not_describe() {
 
 #[test]
 fn a_retry_is_an_event() {
-    let busy = Answer::error(503, &serde_json::json!({"error": {"message": "busy"}}));
+    let busy = Answer::error(503, &json!({"error": {"message": "busy"}}));
     let server = ModelServer::start([busy, Answer::json(&gemini("Nothing."))]);
     let run = TestProject::new()
         .with(&server)

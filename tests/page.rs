@@ -5,6 +5,8 @@ use std::process::Command;
 
 use serde_json::Value;
 
+use crate::past::agents_run;
+use crate::support::agent::{AgentProject, PASS, done, reply, write};
 use crate::support::{Finished, GEMINI_KEY, ModelServer, TestProject, skipped};
 
 /// What would show that something on a page is more than text.
@@ -270,5 +272,94 @@ fn a_key_that_is_a_word_of_the_page_does_not_change_its_policy() {
     assert!(
         page.contains("content=\"default-src 'none'") && page.contains("[REDACTED]"),
         "{page}"
+    );
+}
+
+#[test]
+fn the_page_about_an_agents_run_tells_each_step() {
+    let (agent, _server, folder) = agents_run();
+    report(&agent.project, &[]).exits(0);
+    let path = format!("logs/{folder}/report.html");
+    let page = agent.project.read(&path);
+    let mut from = 0;
+    for part in [
+        "an agent's work",
+        "The work is done, and the audit has passed it</h1>",
+        "<small>7 steps, 2 audit calls</small>",
+        "<dt>Changed</dt><dd>1 file<small>+2 ",
+        "<h2>The request</h2><blockquote><pre class=\"prose\">Write a greeting\nto the moon</pre>",
+        "Session <code>",
+        "<a href=\"#a2\">Step 2</a><span class=\"ended bad\">\u{2717} READ_FILE failed</span>",
+        "<h2>Changes</h2>",
+        "+moon\n",
+        "<h2>Step 1 <span class=\"ended good\">\u{2713} WRITE_FILE</span></h2>",
+        "## Thoughts\nOn we go.",
+        "<h3><code>WRITE_FILE</code> <span class=\"ended good\">\u{2713} done</span></h3>",
+        "Its input",
+        ">world\n</span>",
+        "Its result",
+        "wrote `greeting.txt`",
+        "<li>wrote <code>greeting.txt</code></li>",
+        "<h2>Step 2 <span class=\"ended bad\">\u{2717} READ_FILE failed</span></h2>",
+        "<h3><code>READ_FILE</code> <span class=\"ended bad\">\u{2717} failed</span></h3>",
+        "<details class=\"build\" open><summary>Its result",
+        "none.txt",
+        "<h2>Step 3 <span class=\"ended bad\">\u{2717} nothing done</span></h2>",
+        ">nonsense</pre>",
+        "<h2>Step 4 <span class=\"ended good\">\u{2713} COMMAND</span></h2>",
+        ">seq 1 100; echo the end\n</span>",
+        "the end\n",
+        "<h2>Step 5 <span class=\"ended good\">\u{2713} DONE</span></h2>",
+        "<h2>Audit, call 6 <span class=\"ended bad\">\u{2717} not passed</span></h2>",
+        "Feedback: Greet the moon.",
+        "<h2>Step 7 ",
+        "<h2>Audit, call 9 <span class=\"ended good\">\u{2713} passed</span></h2>",
+    ] {
+        let found = page[from..].find(part);
+        from += found.unwrap_or_else(|| panic!("{part:?} is missing from byte {from} on\n{page}"));
+    }
+    let body = page.split_once("<body>").unwrap().1;
+    for wrong in [
+        "build.sh",
+        "the build",
+        "repair",
+        "applied",
+        "changed no file",
+    ] {
+        assert!(!body.contains(wrong), "{wrong}: {body}");
+    }
+    looks_right(&agent.project.path(&path));
+
+    report(&agent.project, &["--all"]).exits(0);
+    let page = agent.project.read("logs/report.html");
+    for part in [
+        "1 of 1 runs succeeded",
+        "<dt>Tokens in</dt><dd>900",
+        "<td>test-model</td><td class=\"n\"></td><td class=\"n\">1</td>",
+    ] {
+        assert!(page.contains(part), "{part:?} is missing\n{page}");
+    }
+}
+
+#[test]
+fn whatever_an_agent_says_and_sees_is_text_on_its_page() {
+    let (agent, _server) = AgentProject::scripted(&[
+        write("x.html", &format!("{HOSTILE}\n")),
+        reply("READ_FILE", "\"x.html\""),
+        format!("{HOSTILE}\n"),
+        reply("COMMAND", "printf '\\033[31m'; cat x.html"),
+        done(),
+        format!("{HOSTILE}\n{PASS}"),
+    ]);
+    let run = agent.work(&format!("Do {HOSTILE}")).exits(0);
+    let page = page_of(&agent.project, &run);
+    for hostile in ["<script", "<img", "<x-hostile", "<svg onload", "\u{1b}"] {
+        assert!(!page.contains(hostile), "{hostile:?}");
+    }
+    assert!(page.contains("Do &lt;script&gt;window.hostile=1"));
+    looks_right(
+        &agent
+            .project
+            .path(&format!("logs/{}/report.html", run.folder)),
     );
 }

@@ -2,6 +2,7 @@
 
 use std::process::Command;
 
+use crate::support::agent::{self, AgentProject, Endless, PASS, done, reply, write};
 use crate::support::{ModelServer, TestProject};
 
 const FIRST: &str =
@@ -327,4 +328,161 @@ fn nobody_reads_stdout_and_that_is_told_where_something_was_asked_for() {
         .unwrap();
     let status = project.command(&["log"]).stdout(full).output().unwrap();
     assert_eq!(status.status.code(), Some(6));
+}
+
+/// A run of an agent: a file, a tool and a reply that fail, a command, an audit that does not pass, and
+/// one that does.
+pub fn agents_run() -> (AgentProject, ModelServer, String) {
+    let (agent, server) = AgentProject::scripted(&[
+        write("greeting.txt", "hello\nworld\n"),
+        reply("READ_FILE", "\"../none.txt\""),
+        "nonsense".to_owned(),
+        reply("COMMAND", "seq 1 100; echo the end"),
+        done(),
+        "The file is wrong.\n\nOverall: FAIL\nFeedback: Greet the moon.".to_owned(),
+        write("greeting.txt", "hello\nmoon\n"),
+        done(),
+        PASS.to_owned(),
+    ]);
+    let run = agent.work("Write a greeting\nto the moon").exits(0);
+    let folder = run.folder.clone();
+    (agent, server, folder)
+}
+
+#[test]
+fn a_story_tells_what_an_agent_did_step_by_step() {
+    let (agent, _server, folder) = agents_run();
+    let session = agent.session()["id"].as_str().unwrap().to_owned();
+    let story = agent.project.run(&["log", &folder]).exits(0).stdout;
+    in_order(
+        &story,
+        &[
+            "let test-model work as an agent.\n",
+            &format!("Session: {session}\n"),
+            "It was asked:\n  Write a greeting\n  to the moon\n",
+            "Step 1 to test-model, 100 tokens in, 50 out, ",
+            "  On we go.\n  WRITE_FILE \"greeting.txt\" …\n  wrote greeting.txt\n",
+            "Step 2 to test-model",
+            "  On we go.\n  READ_FILE \"../none.txt\" failed:\n    ",
+            "Step 3 to test-model",
+            "  Nothing came of it: the reply was not understood",
+            "Step 4 to test-model",
+            "  On we go.\n  COMMAND seq 1 100; echo the end\n\n",
+            "Step 5 to test-model",
+            "  On we go.\n  DONE:\n    It is done.\n",
+            "The audit, call 6 to test-model",
+            "  The audit did not pass the work:\n    The file is wrong.\n",
+            "    Feedback: Greet the moon.\n",
+            "Step 7 to test-model",
+            "The audit, call 9 to test-model",
+            "  The audit passed the work:\n",
+            "All in all, it changed:\n  greeting.txt | 2 ++\n  1 file changed, 2 insertions(+)\n",
+            "It ended as done after ",
+            "900 tokens in, 450 out.",
+        ],
+    );
+    for wrong in ["build.sh", "changed no file", "[result]", "repair"] {
+        assert!(!story.contains(wrong), "{wrong}: {story}");
+    }
+    let listed = agent.project.run(&["log"]).exits(0).stdout;
+    let words: Vec<&str> = listed.lines().nth(1).unwrap().split_whitespace().collect();
+    // There is no number of repairs before the tokens.
+    assert_eq!(
+        words[..6],
+        [&folder, "dev", "test-model", "done", "900", "450"]
+    );
+}
+
+#[test]
+fn a_story_tells_why_an_agent_did_not_get_to_its_end() {
+    let failing = reply("READ_FILE", "\"none.txt\"");
+    let (agent, server) = AgentProject::scripted(&vec![failing; 10]);
+    let run = agent.work("Read it").exits(1);
+    let story = agent.project.run(&["log", &run.folder]).exits(0).stdout;
+    in_order(
+        &story,
+        &[
+            "Step 10 to",
+            "READ_FILE \"none.txt\" failed:",
+            "error: the tools failed 10 times in a row",
+            "hint: ",
+            "It ended as tools-failed after ",
+        ],
+    );
+    assert!(!story.contains("All in all"), "{story}");
+    drop(server);
+    let server = agent::server(&[done(), PASS.to_owned()]);
+    let agent = agent.with_variable("DEV_AGENT_API_URL", &format!("{}/v1", server.url()));
+    let run = agent.run(&["--resume", "-p", ""]).exits(0);
+    let story = agent.project.run(&["log", &run.folder]).exits(0).stdout;
+    in_order(
+        &story,
+        &[
+            "It went on with what was asked for before.\n\n",
+            "Step 1 to",
+        ],
+    );
+}
+
+#[test]
+fn a_story_tells_of_summaries_and_of_what_is_not_known_any_more() {
+    let (agent, _server) = AgentProject::scripted(&[
+        reply("READ_FILE", "\"long.txt\""),
+        "SUMMARY OF IT ALL".to_owned(),
+        write("a.txt", "a\n"),
+        done(),
+        PASS.to_owned(),
+    ]);
+    let agent = agent
+        .with_file("long.txt", &"word ".repeat(4000))
+        .configured(&serde_json::json!({"maxContextTokens": 4000}));
+    let run = agent.work("read it").exits(0);
+    let tell = || agent.project.run(&["log", &run.folder]).exits(0).stdout;
+    in_order(
+        &tell(),
+        &[
+            "The compression, call 2 to test-model",
+            "  The reply sums up what was said before.\n",
+            "  a.txt | 1 +\n",
+        ],
+    );
+    let lost = "What was in some of these files is not known any more";
+    assert!(!tell().contains(lost));
+    std::fs::write(agent.project.path("a.txt"), "mine\n").unwrap();
+    assert!(tell().contains(lost));
+    agent.project.run(&["report"]).exits(0);
+    let page = agent
+        .project
+        .read(&format!("logs/{}/report.html", run.folder));
+    assert!(page.contains(lost) && page.contains("1 compression</small>"));
+}
+
+/// Each part stands in the text, behind the one before.
+fn in_order(text: &str, parts: &[&str]) {
+    let mut from = 0;
+    for part in parts {
+        let found = text[from..].find(part);
+        from += found.unwrap_or_else(|| panic!("`{part}` is missing from byte {from} on\n{text}"));
+    }
+}
+
+#[test]
+fn an_agents_run_that_was_killed_tells_how_far_it_came() {
+    let endless = Endless::new();
+    let (agent, _server) =
+        AgentProject::scripted(&[write("a.txt", "a\n"), reply("COMMAND", &endless.command())]);
+    let mut child = agent.spawn(&["-p", "go"]);
+    endless.begins(&agent);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(endless.ends());
+    let run = agent.project.runs().pop().unwrap();
+    let name = run.file_name().unwrap().to_str().unwrap();
+    let story = agent.project.run(&["log", name]).exits(0).stdout;
+    for part in ["has no record", "WRITE_FILE \"a.txt\"", "Step 2"] {
+        assert!(story.contains(part), "{part}: {story}");
+    }
+    agent.project.run(&["report", name]).exits(0);
+    agent.project.run(&["undo"]).exits(0);
+    assert!(!agent.project.path("a.txt").exists());
 }

@@ -320,10 +320,10 @@ fn without_bubblewrap_builds_run_as_they_are_unless_that_is_ruled_out() {
     ] {
         let server = ModelServer::gemini(&[NOTHING]);
         let project = TestProject::new().with(&server).variable("PATH", path);
-        let line = format!(" sandbox  none: {reason}; builds can read the keys\n");
+        let line = format!(" sandbox  none: {reason}; builds and commands can read the keys\n");
         let run = project.run(&[]).exits(0).says(&[&line]);
         assert_eq!(run.result()["attempts"][0]["build"]["sandbox"], "off");
-        let line = format!("builds cannot be shut in strictly: {reason}");
+        let line = format!("builds and commands cannot be shut in strictly: {reason}");
         project
             .run(&["--sandbox", "strict"])
             .exits(3)

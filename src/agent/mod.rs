@@ -4,17 +4,546 @@
 //! |---|---|
 //! | [`protocol`] | how a reply names tools, and how they are described to the model |
 //! | [`tool`], [`tools`] | what a tool is, and one implementation of each |
-//! | [`permissions`] | which calls may be carried out |
+//! | [`permissions`], [`restricted`] | which calls may be carried out, and which commands of an auditor |
 //! | [`memory`] | what becomes of a conversation that grows too long |
 //! | [`conversation`] | what was said so far |
 //! | [`audit`] | an agent that judges another's work |
-//! | [`session`] | conversations that outlive the process |
+//! | [`session`], [`settings`], [`home`] | conversations that outlive the process, and what the user has set |
 //!
 //! A workflow is a profile over these: it chooses the parts, and has none of its own. Stands above the
 //! stages and below the workflows.
 
+pub mod audit;
 pub mod conversation;
+pub mod home;
+pub mod memory;
+pub mod permissions;
 pub mod protocol;
+pub mod restricted;
+pub mod session;
+pub mod settings;
 pub mod tagged;
 pub mod tool;
 pub mod tools;
+
+use crate::environment::Clock;
+use crate::error::Error;
+use crate::estimate::OverBudget;
+use crate::interrupt::Interrupted;
+use crate::message::Message;
+use crate::model::{ModelError, Reply};
+use crate::prompt::Prompt;
+use crate::report::{Event, Reporter};
+use crate::secret::Redactor;
+
+use self::conversation::{Conversation, Remark};
+use self::memory::{Compressed, Memory};
+use self::permissions::Permissions;
+use self::protocol::{Decision, Fault, Protocol, Turn};
+use self::tool::{ToolCall, ToolError, ToolOutput, Toolbox};
+use self::tools::bounded;
+
+/// What a model is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// The next step of the work.
+    Step,
+    /// The next step of judging it.
+    Audit,
+    /// A summary of what was said.
+    Compression,
+}
+
+/// Why an agent did not get to the end of its work.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum AgentError {
+    /// It was told that its replies are not understood, again and again.
+    #[error("no reply could be understood {tries} times in a row; the last one: {fault}")]
+    NotUnderstood {
+        /// How often.
+        tries: u32,
+        /// What is wrong with the last one, and where.
+        fault: Fault,
+    },
+    /// Its tools failed again and again.
+    #[error("the tools failed {tries} times in a row; the last one: `{tool}`: {problem}")]
+    ToolsFailed {
+        /// How often.
+        tries: u32,
+        /// The tool that failed last.
+        tool: &'static str,
+        /// What the model was told.
+        problem: String,
+    },
+    /// The audit has not passed the work, again and again.
+    #[error("the audit has failed {audits} times; the last one says: {feedback}")]
+    AuditFailed {
+        /// How often.
+        audits: u32,
+        /// What it says.
+        feedback: String,
+    },
+    /// The model was asked as often as it may be.
+    #[error("the loop limit is reached: {loops} calls to the model")]
+    LoopLimit {
+        /// How often.
+        loops: u32,
+    },
+    /// A signal came.
+    #[error(transparent)]
+    Interrupted(#[from] Interrupted),
+    /// The next call may cost more than is left.
+    #[error(transparent)]
+    OverBudget(#[from] OverBudget),
+    /// The conversation is too long, and a summary of it is not shorter.
+    #[error(
+        "the conversation has {before} tokens, of {limit} that it may have, and the summary of it would \
+         make it {after}"
+    )]
+    NotCompressed {
+        /// Its tokens.
+        before: u64,
+        /// The tokens it would have.
+        after: u64,
+        /// The tokens it may have.
+        limit: u64,
+    },
+}
+
+impl AgentError {
+    /// What the user can do about it.
+    #[must_use]
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::NotUnderstood { .. } => {
+                "try another model: this one does not keep to the form; its replies are in the run's folder"
+            }
+            Self::ToolsFailed { .. } => {
+                "read the last steps in the run's folder; `--resume` goes on with the session"
+            }
+            Self::AuditFailed { .. } => {
+                "read the audit's findings; `--resume` with a further request goes on with the session"
+            }
+            Self::LoopLimit { .. } => {
+                "`--resume` goes on with the session; `maxLoops` in the configuration sets the limit"
+            }
+            Self::OverBudget(_) => {
+                "give it more with `--max-cost`; `--resume` goes on with the session"
+            }
+            Self::Interrupted(_) => "`--resume` goes on with the session",
+            Self::NotCompressed { .. } => {
+                "the session is kept as it is: give `maxContextTokens` in the configuration a larger \
+                 value, if the model takes that, or begin a new session"
+            }
+        }
+    }
+}
+
+/// What an agent needs of the run that it works in.
+pub trait Host {
+    /// Asks the model, and logs what is asked and answered.
+    ///
+    /// # Errors
+    /// When there is no whole reply, or no further call may be made.
+    fn ask(&self, purpose: Purpose, prompt: Prompt<'_>) -> Result<Reply, Error>;
+
+    /// Notes what came of a tool that the latest reply has named.
+    ///
+    /// # Errors
+    /// When it cannot be logged.
+    fn used(&self, use_: &Used<'_>) -> Result<(), Error>;
+
+    /// Keeps the conversation of an agent with this purpose, as it is after a step.
+    ///
+    /// # Errors
+    /// When it cannot be kept.
+    fn keep(&self, purpose: Purpose, conversation: &Conversation) -> Result<(), Error>;
+
+    /// Notes that the conversation of an agent with this purpose was compressed.
+    fn compressed(&self, purpose: Purpose, compressed: Compressed);
+
+    /// A signal may have come.
+    ///
+    /// # Errors
+    /// When one has.
+    fn check(&self) -> Result<(), Error>;
+}
+
+/// What came of a tool.
+#[derive(Debug, Clone, Copy)]
+pub struct Used<'u> {
+    /// The call.
+    pub call: &'u ToolCall,
+    /// What the model is told.
+    pub text: &'u str,
+    /// Whether the tool failed.
+    pub failed: bool,
+}
+
+/// What an agent does not have by itself.
+#[derive(Clone, Copy)]
+pub struct Surroundings<'a> {
+    /// The run.
+    pub host: &'a dyn Host,
+    /// Hears what happens.
+    pub reporter: &'a dyn Reporter,
+    /// The time.
+    pub clock: &'a dyn Clock,
+    /// Knows the keys.
+    pub redactor: &'a Redactor,
+}
+
+/// An agent: the parts that a workflow has chosen.
+pub struct Agent<'a> {
+    /// What it asks the model for.
+    pub purpose: Purpose,
+    /// Who it is and how it works, for the model; the protocol adds how to reply.
+    pub instructions: &'a str,
+    /// How it replies.
+    pub protocol: &'a dyn Protocol,
+    /// What it can use.
+    pub tools: Toolbox<'a>,
+    /// What of that it may.
+    pub permissions: &'a dyn Permissions,
+    /// What becomes of a conversation that grows too long.
+    pub memory: &'a dyn Memory,
+    /// Whether its last words are what they should be; else what is wrong with them.
+    pub ending: &'a dyn Fn(&str) -> Result<(), String>,
+    /// How many failures in a row end the work; 0 counts as 1.
+    pub tries: u32,
+    /// The rest.
+    pub surroundings: Surroundings<'a>,
+}
+
+/// How far an agent has come within a piece of work.
+#[derive(Default)]
+struct Progress {
+    /// Failures since the last thing that went well.
+    failures: u32,
+    /// What was sent last, and is in the run log.
+    sent: Vec<Message<'static>>,
+}
+
+impl Progress {
+    /// How many of these messages are in the run log already.
+    fn known(&self, messages: &[Message<'_>]) -> usize {
+        let pairs = self.sent.iter().zip(messages);
+        pairs.take_while(|(sent, message)| sent == message).count()
+    }
+}
+
+/// What a step has led to.
+enum Next {
+    /// There is more to do.
+    Step,
+    /// The agent says that it is done, in these words.
+    End(String),
+}
+
+impl Agent<'_> {
+    /// Works until the agent says that it is done, and gives its last words.
+    ///
+    /// # Errors
+    /// When it does not get there.
+    pub fn work(&self, conversation: &mut Conversation) -> Result<String, Error> {
+        let system = format!(
+            "{}\n{}",
+            self.instructions,
+            self.protocol.instructions(&self.tools)
+        );
+        let mut progress = Progress::default();
+        loop {
+            self.surroundings.host.check()?;
+            if let Some(compressed) =
+                self.memory
+                    .make_room(self.surroundings.host, &system, conversation)?
+            {
+                self.tell_compressed(compressed, conversation)?;
+            }
+            let next = self.step(&system, conversation, &mut progress);
+            // Whatever comes of it, what was said is kept.
+            self.keep(conversation)?;
+            if let Next::End(words) = next? {
+                return Ok(words);
+            }
+        }
+    }
+
+    fn step(
+        &self,
+        system: &str,
+        conversation: &mut Conversation,
+        progress: &mut Progress,
+    ) -> Result<Next, Error> {
+        let messages = conversation.messages();
+        let known = progress.known(&messages);
+        progress.sent.clone_from(&messages);
+        let prompt = Prompt::of_agent(system, messages, known);
+        let reply = match self.surroundings.host.ask(self.purpose, prompt) {
+            Err(Error::Model(error)) if error.is_no_whole_reply() => {
+                return self.ask_again(error, conversation, progress);
+            }
+            asked => asked?,
+        };
+        match self.protocol.read(&reply, &self.tools) {
+            Ok(turn) => self.take(turn, conversation, progress),
+            Err(fault) => {
+                let around = around(&reply.text, fault.line);
+                self.return_fault(fault, &around, conversation, progress)
+            }
+        }
+    }
+
+    /// Does what the agent has decided.
+    fn take(
+        &self,
+        turn: Turn,
+        conversation: &mut Conversation,
+        progress: &mut Progress,
+    ) -> Result<Next, Error> {
+        conversation.say(Remark::of_agent(turn.remembered));
+        if !turn.thoughts.trim().is_empty() {
+            self.tell(Event::Thoughts(turn.thoughts.trim()));
+        }
+        if let Some(tasks) = turn.tasks {
+            self.tell(Event::Tasks(&tasks));
+            conversation.tasks = tasks;
+        }
+        let calls = match turn.decision {
+            Decision::Answer(answer) => return self.end(answer, conversation, progress),
+            decision @ Decision::Use(..) => decision.calls(),
+        };
+        for call in &calls {
+            // A kill during the call must not lose that it was made.
+            self.keep(conversation)?;
+            if let Next::End(words) = self.call(call, conversation, progress)? {
+                return self.end(words, conversation, progress);
+            }
+        }
+        Ok(Next::Step)
+    }
+
+    /// Uses a tool, and tells the model what came of it.
+    fn call(
+        &self,
+        call: &ToolCall,
+        conversation: &mut Conversation,
+        progress: &mut Progress,
+    ) -> Result<Next, Error> {
+        let name = call.tool.name;
+        self.tell(Event::Tool {
+            name,
+            input: &call.shown,
+        });
+        let before = self.surroundings.clock.elapsed();
+        let done = self.carry_out(call);
+        let took = self.surroundings.clock.elapsed().saturating_sub(before);
+        let is_refused = matches!(done, Err(ToolError::Refused(_)));
+        let (output, failed) = match done {
+            Ok(output) => (output, false),
+            Err(ToolError::Failed(problem) | ToolError::Refused(problem)) => {
+                (ToolOutput::said(problem), true)
+            }
+            Err(ToolError::Fatal(error)) => return Err(error),
+        };
+        // In this order: a cut through a key would leave a part of it.
+        let text = bounded(&self.surroundings.redactor.text(&output.text));
+        self.surroundings.host.used(&Used {
+            call,
+            text: &text,
+            failed,
+        })?;
+        self.tell(Event::ToolResult {
+            name,
+            text: &text,
+            failed,
+            took,
+        });
+        if output.is_end {
+            return Ok(Next::End(text));
+        }
+        let said = if failed {
+            format!("ERROR: {text}")
+        } else {
+            text.clone()
+        };
+        conversation.say(Remark::of_tool(name, said));
+        if !failed {
+            progress.failures = 0;
+        }
+        if !failed || is_refused {
+            return Ok(Next::Step);
+        }
+        progress.failures += 1;
+        if progress.failures < self.tries {
+            return Ok(Next::Step);
+        }
+        Err(AgentError::ToolsFailed {
+            tries: progress.failures,
+            tool: name,
+            problem: text,
+        }
+        .into())
+    }
+
+    fn carry_out(&self, call: &ToolCall) -> Result<ToolOutput, ToolError> {
+        self.permissions.check(call)?;
+        // The protocol has taken the call from this toolbox.
+        let tool = self.tools.named(call.tool.name);
+        tool.map_or_else(
+            || {
+                Err(ToolError::Failed(format!(
+                    "there is no tool `{}`",
+                    call.tool.name
+                )))
+            },
+            |tool| tool.run(&call.arguments),
+        )
+    }
+
+    /// The agent's last words, unless they are not what they should be.
+    fn end(
+        &self,
+        words: String,
+        conversation: &mut Conversation,
+        progress: &mut Progress,
+    ) -> Result<Next, Error> {
+        match (self.ending)(&words) {
+            Ok(()) => Ok(Next::End(words)),
+            Err(problem) => {
+                let fault = Fault { line: 1, problem };
+                self.return_fault(fault, "", conversation, progress)
+            }
+        }
+    }
+
+    /// Tells the model that its reply has not come whole, and asks again.
+    fn ask_again(
+        &self,
+        error: ModelError,
+        conversation: &mut Conversation,
+        progress: &mut Progress,
+    ) -> Result<Next, Error> {
+        if progress.failures + 1 >= self.tries {
+            return Err(error.into());
+        }
+        let problem = error.to_string();
+        let fault = Fault { line: 1, problem };
+        self.return_fault(fault, "", conversation, progress)
+    }
+
+    /// Tells the model what is wrong with its reply.
+    fn return_fault(
+        &self,
+        fault: Fault,
+        around: &str,
+        conversation: &mut Conversation,
+        progress: &mut Progress,
+    ) -> Result<Next, Error> {
+        progress.failures += 1;
+        let told = self
+            .surroundings
+            .redactor
+            .text(&fault.to_string())
+            .into_owned();
+        self.tell(Event::Malformed {
+            fault: &told,
+            failures: progress.failures,
+            allowed: self.tries,
+        });
+        if progress.failures >= self.tries {
+            let tries = progress.failures;
+            return Err(AgentError::NotUnderstood { tries, fault }.into());
+        }
+        conversation.say(Remark::of_fault(format!(
+            "Your last reply was not understood: {told}\n{around}Nothing of it was done. Reply again, in the form \
+             that was described."
+        )));
+        Ok(Next::Step)
+    }
+
+    fn tell_compressed(
+        &self,
+        compressed: Compressed,
+        conversation: &Conversation,
+    ) -> Result<(), Error> {
+        self.tell(Event::Compressed {
+            tokens_before: compressed.tokens_before,
+            tokens_after: compressed.tokens_after,
+        });
+        self.surroundings.host.compressed(self.purpose, compressed);
+        self.keep(conversation)
+    }
+
+    fn keep(&self, conversation: &Conversation) -> Result<(), Error> {
+        self.surroundings.host.keep(self.purpose, conversation)
+    }
+
+    fn tell(&self, event: Event<'_>) {
+        self.surroundings.reporter.event(event);
+    }
+
+    /// Takes up a conversation, with a further request where there is one. It may have been cut short while
+    /// the agent used a tool: what changes nothing is done again, unless there is something else to do now;
+    /// of the rest the agent is told. Gives its last words, where it had come to them.
+    ///
+    /// # Errors
+    /// When it is not to be gone on with.
+    pub fn take_up(
+        &self,
+        conversation: &mut Conversation,
+        request: Option<&str>,
+    ) -> Result<Option<String>, Error> {
+        let mut progress = Progress::default();
+        for call in self.cut_short(conversation) {
+            if request.is_some() || !call.tool.effect.may_be_repeated() {
+                conversation.say(Remark::of_tool(call.tool.name, CUT_SHORT));
+            } else if let Next::End(words) = self.call(&call, conversation, &mut progress)? {
+                return Ok(Some(words));
+            }
+        }
+        if let Some(request) = request {
+            conversation.request(&self.surroundings.redactor.text(request));
+        } else if conversation.agents_last_words().is_some() {
+            // Of a call that can no longer be read, there is no result to tell.
+            conversation.say(Remark::note(CUT_SHORT));
+        }
+        self.keep(conversation)?;
+        Ok(None)
+    }
+
+    /// The calls that the agent has made last and never heard of again.
+    fn cut_short(&self, conversation: &Conversation) -> Vec<ToolCall> {
+        let Some(last) = conversation.agents_last_words() else {
+            return Vec::new();
+        };
+        let reply = Reply {
+            text: last.to_owned().into(),
+            finish: String::new(),
+            usage: None,
+            model_version: None,
+        };
+        let read = self.protocol.read(&reply, &self.tools);
+        read.map_or_else(|_| Vec::new(), |turn| turn.decision.calls())
+    }
+}
+
+/// What a model is told of a tool during whose use the session was cut short.
+const CUT_SHORT: &str = "The session was cut short while this was being done: it may have been done, in part \
+                         or not at all. Look before you do it again.";
+
+/// How many lines of a reply are shown around the one that is wrong.
+const AROUND: usize = 3;
+/// How long a line of a reply is shown.
+const LONGEST_LINE: usize = 200;
+
+/// The reply around a line of it, so that the model sees what is meant.
+fn around(reply: &str, line: usize) -> String {
+    let first = line.saturating_sub(AROUND + 1);
+    let lines = reply.lines().enumerate().skip(first).take(2 * AROUND + 1);
+    let shown = lines.map(|(at, text)| {
+        let cut: String = text.chars().take(LONGEST_LINE).collect();
+        format!("{:>6}  {cut}\n", at + 1)
+    });
+    format!("It says there:\n{}", shown.collect::<String>())
+}

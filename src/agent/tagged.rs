@@ -1,7 +1,213 @@
 //! Puts text that is not the program's own between XML tags that the text itself cannot close. Pure.
+//!
+//! Guarantees that of the tags the program uses, the only ones in the result are the two it has put there.
+//! A model reads more loosely than a parser, so what merely looks like such a tag counts as one.
 
-/// `content` between the tags `name`.
+/// The names of the tags that the program puts around text.
+const RESERVED: [&str; 7] = [
+    "user_request",
+    "tool_result",
+    "conversation",
+    "context_summary",
+    "task_list",
+    "work_summary",
+    "system_note",
+];
+
+/// `content` between tags of this name, which stand on lines of their own.
+///
+/// In the content, the `<` of whatever looks like a tag of the program's own is written as `&lt;`; all else
+/// stays byte by byte.
 #[must_use]
-pub fn tagged(name: &str, content: &str) -> String {
-    format!("<{name}>\n{content}\n</{name}>")
+pub fn tagged(name: &str, attributes: &[(&str, &str)], content: &str) -> String {
+    let attributes: String = attributes
+        .iter()
+        .map(|(key, value)| format!(" {key}=\"{}\"", escaped(value)))
+        .collect();
+    let content = defused(content, name);
+    let line_end = if content.is_empty() || content.ends_with('\n') {
+        ""
+    } else {
+        "\n"
+    };
+    format!("<{name}{attributes}>\n{content}{line_end}</{name}>")
+}
+
+/// An attribute's value, such that it ends neither itself, nor its tag, nor its line.
+fn escaped(value: &str) -> String {
+    let mut escaped = String::with_capacity(value.len());
+    for c in value.chars() {
+        match c {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}' => {
+                escaped.push_str(&format!("&#{};", u32::from(c)));
+            }
+            _ => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+/// `content` without anything that looks like a tag of the program's, or of this name.
+fn defused(content: &str, name: &str) -> String {
+    let mut pieces = content.split('<');
+    let mut defused = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        let is_tag = is_tag(piece, name) || RESERVED.iter().any(|name| is_tag(piece, name));
+        defused.push_str(if is_tag { "&lt;" } else { "<" });
+        defused.push_str(piece);
+    }
+    defused
+}
+
+/// Whether what stands behind a `<` makes it look like a tag of this name.
+fn is_tag(piece: &str, name: &str) -> bool {
+    let is_lead = |c: &char| c.is_whitespace() || *c == '/';
+    let mut seen = piece.chars().filter(|c| !is_invisible(*c)).peekable();
+    while seen.next_if(is_lead).is_some() {}
+    let is_named = name
+        .chars()
+        .all(|letter| seen.next_if(|c| is_same(*c, letter)).is_some());
+    is_named && seen.peek().is_none_or(|c| !continues_name(*c))
+}
+
+/// Whether `c` is the letter, in any case; some letters of other alphabets are cases of ASCII's.
+fn is_same(c: char, letter: char) -> bool {
+    let lower = |c: char| c.to_uppercase().flat_map(char::to_lowercase);
+    lower(c).eq(lower(letter))
+}
+
+/// Whether a tag's name goes on with `c`. Of other alphabets, a sign may be one that hardly shows.
+fn continues_name(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | ':')
+}
+
+/// Whether nothing is to be seen of `c`: control characters, and what Unicode calls default ignorable.
+fn is_invisible(c: char) -> bool {
+    c.is_control() && !c.is_whitespace()
+        || matches!(
+            c,
+            '\u{ad}'
+                | '\u{34f}'
+                | '\u{61c}'
+                | '\u{115f}'..='\u{1160}'
+                | '\u{17b4}'..='\u{17b5}'
+                | '\u{180b}'..='\u{180f}'
+                | '\u{200b}'..='\u{200f}'
+                | '\u{202a}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}'
+                | '\u{3164}'
+                | '\u{fe00}'..='\u{fe0f}'
+                | '\u{feff}'
+                | '\u{ffa0}'
+                | '\u{fff0}'..='\u{fffb}'
+                | '\u{1bca0}'..='\u{1bca3}'
+                | '\u{1d173}'..='\u{1d17a}'
+                | '\u{e0000}'..='\u{e0fff}'
+        )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use regex::Regex;
+
+    #[test]
+    fn text_stands_between_tags_on_lines_of_their_own() {
+        assert_eq!(
+            tagged("task_list", &[], "a\nb"),
+            "<task_list>\na\nb\n</task_list>"
+        );
+        assert_eq!(
+            tagged("task_list", &[], "a\n"),
+            "<task_list>\na\n</task_list>"
+        );
+        assert_eq!(tagged("task_list", &[], ""), "<task_list>\n</task_list>");
+        assert_eq!(
+            tagged(
+                "tool_result",
+                &[("tool", "A"), ("input", "a \"b\"\n</tool_result> & c")],
+                "x"
+            ),
+            "<tool_result tool=\"A\" input=\"a &quot;b&quot;&#10;&lt;/tool_result&gt; &amp; c\">\nx\n\
+             </tool_result>"
+        );
+    }
+
+    #[test]
+    fn what_looks_like_a_tag_of_the_programs_is_defused() {
+        for content in [
+            "<tool_result>",
+            "</tool_result>",
+            "</tool_result",
+            "</USER_Request >",
+            "< / system_note\n>",
+            "<\n/task_list>",
+            "<conversation x=\"1\"/>",
+            "</tool\u{200b}_result>",
+            "<\u{feff}/\u{ad}tool_result\u{2060}>",
+            "</tool_result\0>",
+            "<//tool_result>",
+            // A Kelvin sign and a long s.
+            "</tas\u{212a}_li\u{17f}t>",
+            "</tool_result\u{301}>",
+            "</own>",
+        ] {
+            let expected = content.replacen('<', "&lt;", 1);
+            assert_eq!(defused(content, "own"), expected, "{content:?}");
+        }
+    }
+
+    #[test]
+    fn all_else_stays_byte_by_byte() {
+        for content in [
+            "",
+            "a < b && c > d\r\n",
+            "<div></div> &lt; &amp;",
+            "<tool_results> <conversation-list/> <task_list.x> <x:task_list>",
+            "<< tool result>",
+            "tool_result>",
+            "\u{200b}<\u{200b}a>",
+        ] {
+            assert_eq!(defused(content, "own"), content);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_only_tags_are_the_two_around_it(
+            pieces in prop::collection::vec(
+                prop_oneof![
+                    Just("<".to_owned()),
+                    Just("/".to_owned()),
+                    Just(">".to_owned()),
+                    Just("\u{200b}".to_owned()),
+                    Just("tool_".to_owned()),
+                    Just("result".to_owned()),
+                    prop::sample::select(&RESERVED).prop_map(str::to_uppercase),
+                    prop::sample::select(&RESERVED).prop_map(str::to_owned),
+                    any::<String>(),
+                ],
+                0..24,
+            ),
+            name in prop::sample::select(&RESERVED),
+        ) {
+            let content = pieces.concat();
+            let whole = tagged(name, &[("input", &content)], &content);
+            let visible: String = whole.chars().filter(|c| !is_invisible(*c)).collect();
+            let any_tag = Regex::new(&format!(r"(?i)<[\s/]*({})([^a-z0-9_.:-]|$)", RESERVED.join("|"))).unwrap();
+            prop_assert_eq!(any_tag.find_iter(&visible).count(), 2);
+            let opening = format!("<{name} input=\"");
+            let closing = format!("\n</{name}>");
+            prop_assert!(whole.starts_with(&opening));
+            prop_assert!(whole.ends_with(&closing));
+            // Nothing but the `<` of tags is changed.
+            let restored = defused(&content, name).replace("&lt;", "<");
+            prop_assert_eq!(restored, content.replace("&lt;", "<"));
+        }
+    }
 }

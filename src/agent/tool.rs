@@ -4,7 +4,6 @@
 //! implementation serves every protocol: markdown sections, JSON objects, a vendor's own tool calls.
 
 use crate::error::Error;
-use crate::record::EditsRecord;
 
 /// What kind of text a parameter is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,6 +46,17 @@ pub enum Effect {
     Ends,
 }
 
+impl Effect {
+    /// Whether doing it twice is the same as doing it once.
+    #[must_use]
+    pub fn may_be_repeated(self) -> bool {
+        match self {
+            Self::Reads | Self::Asks | Self::Notes | Self::Ends => true,
+            Self::Writes | Self::Runs => false,
+        }
+    }
+}
+
 /// A tool, as it is described to a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ToolSpec {
@@ -80,6 +90,7 @@ impl Arguments {
     }
 
     /// All of them, in the order in which they were set.
+    #[cfg(test)]
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, &str)> {
         self.0.iter().map(|(name, value)| (*name, value.as_str()))
     }
@@ -99,12 +110,11 @@ pub struct ToolCall {
 /// What came of a tool.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ToolOutput {
-    /// For the model; bounded, see [`bounded`](super::tools::bounded).
+    /// For the model, of any length: the agent takes the keys out of it, and leaves out the middle of what is
+    /// long.
     pub text: String,
     /// Whether the agent says that it is done: the text is then its summary.
     pub is_end: bool,
-    /// The files that were changed.
-    pub edits: Option<EditsRecord>,
 }
 
 impl ToolOutput {
@@ -123,6 +133,8 @@ impl ToolOutput {
 pub enum ToolError {
     /// The model is told, and can do better: a sentence that names what is wrong and the way out.
     Failed(String),
+    /// This agent may not do that, as the model is told by a sentence. It is no failure of the work.
+    Refused(String),
     /// The run is over: a signal came, or something of the program's own failed.
     Fatal(Error),
 }

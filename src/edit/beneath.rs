@@ -1,9 +1,9 @@
 //! Directory handles that cannot lead out of the root, even while the tree is being changed.
 //!
-//! Opens and makes directories below a root, opens files in them for reading, and nothing else. Guarantees that no symbolic link is
-//! followed on the way to a handle, and where the kernel has `openat2` no mount point crossed either;
-//! without it one `O_NOFOLLOW` step is made a name. What is done through a handle stays in that directory,
-//! whatever its path has become since.
+//! Opens and makes directories below a root, opens files in them for reading, and nothing else. Guarantees
+//! that no symbolic link is followed on the way to a handle, and where the kernel has `openat2` no mount
+//! point crossed either; without it one `O_NOFOLLOW` step is made a name. What is done through a handle
+//! stays in that directory, whatever its path has become since.
 
 use std::fs::File;
 use std::io;
@@ -62,7 +62,12 @@ impl Root {
         self.walk(path)
     }
 
-    /// The same, but makes what is missing, for nobody else to read.
+    /// A handle on a directory to read from: a mount point may be on the way there, a link may not.
+    pub fn directory_to_read(&self, path: &str) -> Result<OwnedFd, Errno> {
+        self.walk(path)
+    }
+
+    /// As [`directory_of_ours`](Self::directory_of_ours), but makes what is missing, for nobody else to read.
     pub fn ensure_directory_of_ours(&self, path: &str) -> Result<OwnedFd, Errno> {
         self.ensure(path, Self::directory_of_ours, 0o700)
     }
@@ -168,7 +173,7 @@ mod tests {
         symlink("a", root.join("in")).unwrap();
         fs::write(root.join("file"), "").unwrap();
         let handle = Root::open(&root).unwrap();
-        for open in [Root::directory, Root::walk] {
+        for open in [Root::directory, Root::directory_to_read] {
             assert!(open(&handle, "a/b").is_ok());
             for barred in ["out", "out/x", "in/b", "file", "missing"] {
                 assert!(open(&handle, barred).is_err(), "{barred}");

@@ -13,7 +13,7 @@
 //! against the spelling of paths again, and goes through the same handles.
 
 pub mod apply;
-mod beneath;
+pub(crate) mod beneath;
 mod comparison;
 mod digest;
 mod disk;
@@ -115,6 +115,16 @@ pub enum Fault {
         /// The file.
         path: String,
     },
+}
+
+impl Fault {
+    /// The same without the line, for what has no lines.
+    #[must_use]
+    pub fn unplaced(&self) -> String {
+        let text = self.to_string();
+        let unplaced = text.split_once(": ").map(|(_, fault)| fault.to_owned());
+        unplaced.unwrap_or(text)
+    }
 }
 
 /// A way to break the reply's grammar.

@@ -25,6 +25,24 @@ pub struct ParsedReply {
     pub repeated: Vec<String>,
 }
 
+impl ParsedReply {
+    /// What a reply of one block would ask for: that the file at `path`, untrusted text, gets `content`.
+    #[must_use]
+    pub fn of_file(path: &str, content: String) -> Self {
+        let range = 0..content.len();
+        let reply = Arc::new(content);
+        let edit = FileEdit {
+            path: path.to_owned(),
+            line: 1,
+            action: Action::Write(Content { reply, range }),
+        };
+        Self {
+            edits: vec![edit],
+            ..Self::default()
+        }
+    }
+}
+
 /// Parses a reply.
 ///
 /// ```
@@ -317,6 +335,20 @@ mod tests {
                 Action::Remove => format!("{}!", edit.path),
             })
             .collect())
+    }
+
+    #[test]
+    fn one_file_is_what_a_reply_of_one_block_asks_for() {
+        let content = "x\r\n^^^end\n";
+        let parsed = ParsedReply::of_file("a/b", content.to_owned());
+        let Action::Write(written) = &parsed.edits[0].action else {
+            panic!("a file is written");
+        };
+        assert_eq!(&**written, content);
+        let reply = parse(&Arc::new("^^^a/b\nx\n^^^end\n".to_owned()));
+        assert_eq!(ParsedReply::of_file("a/b", "x\n".to_owned()).edits.len(), 1);
+        assert_eq!(parsed.edits[0].path, reply.edits[0].path);
+        assert_eq!((parsed.edits[0].line, parsed.faults.len()), (1, 0));
     }
 
     #[test]

@@ -85,7 +85,7 @@ impl Endpoint {
     }
 
     /// Checks a base URL; `variable` says where it was named.
-    pub(super) fn parse(variable: &str, value: &str) -> Result<Self, EndpointProblem> {
+    pub(crate) fn parse(variable: &str, value: &str) -> Result<Self, EndpointProblem> {
         let base = value.trim().trim_end_matches('/');
         let not_a_url = || EndpointProblem::NotAUrl {
             variable: variable.into(),

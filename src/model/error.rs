@@ -195,13 +195,14 @@ impl ModelError {
             }
             Self::Status { status: 404, .. } => {
                 "the vendor does not know the model or the address: has the model been retired, or \
-                 is the base URL in the environment wrong?"
+                 is the base URL wrong?"
             }
             Self::Status {
                 status: 400 | 413, ..
             } => {
-                "the vendor did not accept the request: often the code base is too large for the \
-                 model; `agent-config/codeRollup.txt` may leave files out"
+                "the vendor did not accept the request: often it is too large for the model; \
+                 `agent-config/codeRollup.txt` may leave files out, and `maxContextTokens` of an agent \
+                 may be less"
             }
             Self::Status { status: 429, .. } => "wait a while, or use another model with `--model`",
             Self::Status { .. } | Self::ErrorInAnswer(_) => {
@@ -277,6 +278,16 @@ impl ModelError {
         matches!(self, Self::Unreadable { .. })
     }
 
+    /// Whether the model has answered with less than a whole reply; it may do better when asked again.
+    #[must_use]
+    pub fn is_no_whole_reply(&self) -> bool {
+        match self {
+            Self::NoBody | Self::Empty { .. } | Self::Unfinished => true,
+            Self::CutShort { finish, .. } => matches!(finish.as_str(), "MAX_TOKENS" | "length"),
+            _ => false,
+        }
+    }
+
     /// The beginning of an answer, on one line.
     pub(super) fn snippet(bytes: &[u8]) -> String {
         const LENGTH: usize = 200;
@@ -288,7 +299,7 @@ impl ModelError {
 
 fn wrong_key() -> String {
     "the vendor does not accept the key: put a valid one into the model's key file in \
-     `agent-config`"
+     `agent-config`, or, for an agent's own server, into `apiKey` of its `config.json`"
         .to_owned()
 }
 

@@ -86,6 +86,18 @@ impl Recording {
         })
     }
 
+    /// The model of the first query, where it is recorded.
+    #[must_use]
+    pub fn first_model(&self) -> Option<&str> {
+        self.first.as_deref()
+    }
+
+    /// The folder.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// The model to replay `task` with: the recorded one, which is also the only one that may be asked
     /// for; `None` where none is recorded.
     ///

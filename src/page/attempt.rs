@@ -6,6 +6,7 @@ use super::changes::Changes;
 use super::output;
 use super::text::{Ink, beginning};
 use super::words::{self, Sign, bytes, percent};
+use super::{step, steps};
 use crate::history::PastAttempt;
 use crate::record::{Attempt, AttemptRecord, PartRecord, RunRecord, SectionRecord};
 use crate::tokens::grouped;
@@ -35,6 +36,7 @@ pub fn ended(attempt: &PastAttempt) -> (Sign, String) {
         (_, Some(build)) => words::build(build),
         (None, None) => (Sign::Open, "no answer".to_owned()),
         (Some(Err(_)), None) => (Sign::Bad, "no reply".to_owned()),
+        (Some(Ok(reply)), None) if step::is_agents(attempt.attempt) => steps::ended(attempt, reply),
         (Some(Ok(_)), None) if attempt.attempt == Attempt::Report => {
             (Sign::Good, "answered".to_owned())
         }
@@ -139,7 +141,9 @@ fn row(ink: Ink<'_>, number: usize, part: &PartRecord, total: u64, tokens: Optio
     }
 }
 
-fn failure(ink: Ink<'_>, error: &str) -> Markup {
+/// The error in place of a reply.
+#[must_use]
+pub fn failure(ink: Ink<'_>, error: &str) -> Markup {
     let error = ink.text(error);
     let (shown, is_all) = beginning(&error, PROSE.0, PROSE.1);
     html! {

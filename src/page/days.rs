@@ -61,7 +61,7 @@ impl Days {
 
 /// Whether the run is of a kind that asks a model.
 fn asks(run: &PastRun) -> bool {
-    matches!(run.workflow(), "commit" | "consistency")
+    matches!(run.workflow(), "commit" | "consistency" | "dev")
 }
 
 /// The run's day, by its record, or its folder's name.

@@ -45,7 +45,24 @@ pub fn show(ink: Ink<'_>, id: &str, output: &str) -> Markup {
     let lines = output.markup(id, &shown);
     html! {
         (output.list(id, &shown))
-        pre.out tabindex="0" style=[later(lines.len())] { code { @for line in &lines { (line) } } }
+        (pre(&lines))
+    }
+}
+
+/// Shows a text like an output, without a word on errors in it.
+#[must_use]
+pub fn text(ink: Ink<'_>, text: &str) -> Markup {
+    let output = Output {
+        findings: Vec::new(),
+        ..Output::of(ink, text)
+    };
+    let lines = output.markup("", &output.shown());
+    pre(&lines)
+}
+
+fn pre(lines: &[Markup]) -> Markup {
+    html! {
+        pre.out tabindex="0" style=[later(lines.len())] { code { @for line in lines { (line) } } }
     }
 }
 

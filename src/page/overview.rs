@@ -349,6 +349,8 @@ fn row(ink: Ink<'_>, listed: &ListedRun<'_>) -> Markup {
 fn cells(ink: Ink<'_>, record: &RunRecord) -> Markup {
     // An undo asks nobody.
     let asked = !record.attempts.is_empty();
+    // An agent does not repair: it goes on.
+    let repairs = record.agent.is_none().then(|| record.repairs().to_string());
     let only = |text: String| if asked { text } else { String::new() };
     let cost = record.cost.map_or("?".to_owned(), |cost| cost.to_string());
     let tokens = |of: fn(Usage) -> u64| {
@@ -361,7 +363,7 @@ fn cells(ink: Ink<'_>, record: &RunRecord) -> Markup {
     let files = record.stat.map(|stat| grouped(stat.files));
     html! {
         td { (ink.name(record.model.as_deref().unwrap_or_default())) }
-        td.n { (only(record.repairs().to_string())) }
+        td.n { (only(repairs.unwrap_or_default())) }
         td.n { (files.unwrap_or_default()) }
         td.n { (only(cost)) }
         td.n { (tokens(|usage| usage.input_tokens)) }

@@ -6,10 +6,10 @@ use maud::{Markup, html};
 
 use super::attempt::{self, name_anchor};
 use super::changes::Changes;
+use super::steps;
 use super::text::{Ink, beginning};
 use super::words::{self, Sign, bytes, count, percent, seconds};
 use super::{RunPage, shell};
-use crate::diff::FileChange;
 use crate::history::{PastAttempt, PastRun};
 use crate::price::Usd;
 use crate::record::{AttemptRecord, RunRecord, Usage};
@@ -31,26 +31,62 @@ pub fn page(page: &RunPage<'_>) -> String {
     let run = page.run;
     let mut changes = Changes::new(ink, page.elapsed);
     let title = format!("{}: {}", words::headline(run), run.name);
-    let attempts = &page.attempts[..page.attempts.len().min(ATTEMPTS)];
+    let is_agents = run
+        .record
+        .as_ref()
+        .is_some_and(|record| record.agent.is_some());
+    let (attempts, shown) = if is_agents {
+        let attempts = first(page.attempts, steps::CALLS);
+        (attempts, steps::show(ink, attempts))
+    } else {
+        let attempts = first(page.attempts, ATTEMPTS);
+        (attempts, replies(ink, attempts, run, &mut changes))
+    };
     let body = html! {
         (head(ink, run))
         main {
             @if let Some(record) = &run.record { (problems(ink, record)) (facts(ink, record)) }
-            @if let Some(query) = page.query { (self::query(ink, query)) }
+            (asked(ink, page))
             @if !attempts.is_empty() {
-                (timeline(attempts, run))
+                (timeline(ink, attempts, run, shown.len()))
                 (usage(ink, attempts, run))
             }
-            @for (number, attempt) in attempts.iter().enumerate() {
-                (attempt::show(ink, number, attempt, run.record.as_ref(), &mut changes))
-            }
-            @if attempts.is_empty() { (whole(run, page.changes, &mut changes)) }
+            @if is_agents || attempts.is_empty() { (whole(page, &mut changes)) }
+            @for markup in &shown { (markup) }
+            (left_out(page.attempts.len() - shown.len()))
         }
         footer {
             p { (ink.name(&written_by(run))) ". This page loads nothing and runs no script." }
         }
     };
     shell(&ink.name(&title), &body)
+}
+
+/// The queries, each with its reply and what came of it.
+fn replies(
+    ink: Ink<'_>,
+    attempts: &[PastAttempt],
+    run: &PastRun,
+    changes: &mut Changes<'_>,
+) -> Vec<Markup> {
+    let record = run.record.as_ref();
+    let attempts = attempts.iter().enumerate();
+    attempts
+        .map(|(number, attempt)| attempt::show(ink, number, attempt, record, changes))
+        .collect()
+}
+
+/// How many calls are not on the page.
+fn left_out(calls: usize) -> Markup {
+    html! {
+        @if calls > 0 {
+            p.left-out { (count(calls, "later call")) " left out: see the run's folder." }
+        }
+    }
+}
+
+fn first(attempts: &[PastAttempt], most: usize) -> &[PastAttempt] {
+    &attempts[..attempts.len().min(most)]
 }
 
 /// The page's program, and the run's, where that was another.
@@ -112,20 +148,31 @@ fn problems(ink: Ink<'_>, record: &RunRecord) -> Markup {
 }
 
 /// What was asked for.
-fn query(ink: Ink<'_>, query: &str) -> Markup {
-    let text = ink.text(query);
+fn asked(ink: Ink<'_>, page: &RunPage<'_>) -> Markup {
+    let record = page.run.record.as_ref();
+    if let Some(agent) = record.and_then(|record| record.agent.as_ref()) {
+        let request = agent.request.as_deref();
+        let request = request.map(|request| quoted(ink, "request", request));
+        return steps::about(ink, agent, request.as_ref());
+    }
+    html! {
+        @if let Some(query) = page.query {
+            section { h2 { "The query" } (quoted(ink, "query", query)) }
+        }
+    }
+}
+
+fn quoted(ink: Ink<'_>, what: &str, text: &str) -> Markup {
+    let text = ink.text(text);
     let text = text.trim_matches('\n');
     let (first, is_all) = beginning(text, QUERY.0, QUERY.1);
     let (whole, is_whole) = beginning(text, WHOLE_QUERY.0, WHOLE_QUERY.1);
     html! {
-        section {
-            h2 { "The query" }
-            blockquote { pre.prose { (first.trim_end()) @if !is_all { "\n\u{2026}" } } }
-            @if !is_all {
-                details {
-                    summary { "The whole query, " (bytes(text.len() as u64)) }
-                    pre.prose { (whole) @if !is_whole { "\n\u{2026}" } }
-                }
+        blockquote { pre.prose { (first.trim_end()) @if !is_all { "\n\u{2026}" } } }
+        @if !is_all {
+            details {
+                summary { "The whole " (what) ", " (bytes(text.len() as u64)) }
+                pre.prose { (whole) @if !is_whole { "\n\u{2026}" } }
             }
         }
     }
@@ -135,7 +182,11 @@ fn facts(ink: Ink<'_>, record: &RunRecord) -> Markup {
     let asked = !record.attempts.is_empty();
     let version = record.model_version.as_deref();
     let version = version.filter(|version| Some(*version) != record.model.as_deref());
-    let repairs = count(record.repairs(), "repair");
+    let calls = match &record.agent {
+        Some(_) => words::calls(record),
+        None => count(record.repairs(), "repair"),
+    };
+    let changes_files = record.workflow == "commit" || record.agent.is_some();
     let files = record.stat.map_or("nothing".to_owned(), |stat| {
         count(usize::try_from(stat.files).unwrap_or(usize::MAX), "file")
     });
@@ -148,7 +199,7 @@ fn facts(ink: Ink<'_>, record: &RunRecord) -> Markup {
             @if let Some(model) = &record.model {
                 (fact("Model", &ink.name(model), version.map(|version| ink.name(version))))
             }
-            (fact("Took", &seconds(record.seconds.0), asked.then_some(repairs)))
+            (fact("Took", &seconds(record.seconds.0), asked.then_some(calls)))
             @if asked {
                 (fact("Cost", &cost(record.cost), None))
             }
@@ -156,7 +207,7 @@ fn facts(ink: Ink<'_>, record: &RunRecord) -> Markup {
                 (fact("Tokens in", &grouped(usage.input_tokens), among(usage.cached_tokens, "cached")))
                 (fact("Tokens out", &grouped(usage.answered()), among(usage.thought_tokens, "thoughts")))
             }
-            @if record.workflow == "commit" { (fact("Changed", &files, lines)) }
+            @if changes_files { (fact("Changed", &files, lines)) }
         } }
     }
 }
@@ -178,8 +229,9 @@ fn cost(cost: Option<Usd>) -> String {
     cost.map_or("not known".to_owned(), |cost| cost.to_string())
 }
 
-/// How long model and build took, one below the other, as they came.
-fn timeline(attempts: &[PastAttempt], run: &PastRun) -> Markup {
+/// How long model and build took, one below the other, as they came. The first `linked` of them are on the
+/// page.
+fn timeline(ink: Ink<'_>, attempts: &[PastAttempt], run: &PastRun, linked: usize) -> Markup {
     let took = |attempt: &PastAttempt| {
         let record = attempt.record.as_ref();
         let build = record.and_then(|record| record.build.as_ref());
@@ -198,6 +250,10 @@ fn timeline(attempts: &[PastAttempt], run: &PastRun) -> Markup {
         .fold(Duration::ZERO, Duration::saturating_add);
     let whole = run.record.as_ref().map(|record| record.seconds.0);
     let whole = whole.unwrap_or_default().max(sum);
+    let has_builds = run
+        .record
+        .as_ref()
+        .is_none_or(|record| record.agent.is_none());
     let mut at = Duration::ZERO;
     let mut rows = Vec::new();
     for (number, attempt) in attempts.iter().enumerate() {
@@ -209,7 +265,8 @@ fn timeline(attempts: &[PastAttempt], run: &PastRun) -> Markup {
         at = at
             .saturating_add(model)
             .saturating_add(build.unwrap_or_default());
-        rows.push(row(number, attempt, model, build, &bars));
+        let anchor = (number < linked).then(|| name_anchor(number));
+        rows.push(row(ink, anchor, attempt, (model, build), &bars));
     }
     html! {
         section {
@@ -217,7 +274,8 @@ fn timeline(attempts: &[PastAttempt], run: &PastRun) -> Markup {
             figure {
                 ol.timeline { @for row in &rows { (row) } }
                 figcaption {
-                    span.key.model {} " the model  " span.key.build {} " the build  "
+                    span.key.model {} " the model  "
+                    @if has_builds { span.key.build {} " the build  " }
                     span.quiet { "over " (seconds(whole)) " in all" }
                 }
             }
@@ -226,18 +284,20 @@ fn timeline(attempts: &[PastAttempt], run: &PastRun) -> Markup {
 }
 
 fn row(
-    number: usize,
+    ink: Ink<'_>,
+    anchor: Option<String>,
     attempt: &PastAttempt,
-    model: Duration,
-    build: Option<Duration>,
+    (model, build): (Duration, Option<Duration>),
     bars: &Markup,
 ) -> Markup {
     let (sign, ended) = attempt::ended(attempt);
+    let name = words::attempt(attempt.attempt);
     html! {
         li {
             div.who {
-                a href={ "#" (name_anchor(number)) } { (words::attempt(attempt.attempt)) }
-                span class={ "ended " (sign.class()) } { (sign.mark()) " " (ended) }
+                @if let Some(anchor) = anchor { a href={ "#" (anchor) } { (name) } }
+                @else { span { (name) } }
+                span class={ "ended " (sign.class()) } { (sign.mark()) " " (ink.name(&ended)) }
             }
             div.track aria-hidden="true" { (bars) }
             div.took {
@@ -317,17 +377,22 @@ fn usage(ink: Ink<'_>, attempts: &[PastAttempt], run: &PastRun) -> Markup {
     }
 }
 
-/// What a run without queries has changed: an undo.
-fn whole(run: &PastRun, changed: &[FileChange], changes: &mut Changes<'_>) -> Markup {
+/// What a run as a whole has changed: an undo's, or an agent's.
+fn whole(page: &RunPage<'_>, changes: &mut Changes<'_>) -> Markup {
     html! {
         section {
             h2 { "Changes" }
-            @if changed.is_empty() {
+            @if page.changes.is_empty() {
                 p.note {
-                    @if words::sign(run) == Sign::Open { "None are recorded." }
+                    @if words::sign(page.run) == Sign::Open { "None are recorded." }
                     @else { "The run changed no file." }
                 }
-            } @else { (changes.show("run", changed)) }
+            } @else { (changes.show("run", page.changes)) }
+            @if page.has_lost {
+                p.note {
+                    "What was in some of these files is not known any more: it is shown as nothing."
+                }
+            }
         }
     }
 }

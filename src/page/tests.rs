@@ -10,7 +10,7 @@ use serde_json::json;
 use super::*;
 use crate::diff::State;
 use crate::project::Project;
-use crate::record::{Attempt, RunRecord};
+use crate::record::{AgentRecord, Attempt, Kind, LimitsRecord, RunRecord, Seconds, ToolRecord};
 
 const NAME: &str = "2026-11-21-20-15-03-committing-code";
 
@@ -66,6 +66,34 @@ fn record(text: &str, workflow: &str) -> RunRecord {
     serde_json::from_value(record).unwrap()
 }
 
+/// The record of an agent's run, with this text wherever there can be one.
+fn agents_record(text: &str) -> RunRecord {
+    let mut record = record(text, "dev");
+    let kinds = [Kind::Step, Kind::Step, Kind::Audit];
+    for (attempt, kind) in record.attempts.iter_mut().zip(kinds) {
+        attempt.kind = kind;
+        attempt.build = None;
+        let tool = |failed| ToolRecord {
+            name: text.to_owned().into(),
+            failed,
+        };
+        attempt.tools = vec![tool(false), tool(true)];
+    }
+    record.agent = Some(AgentRecord {
+        session: text.to_owned(),
+        request: Some(text.to_owned()),
+        interactive: true,
+        answers: vec![Some(text.to_owned()), None],
+        limits: LimitsRecord {
+            max_context_tokens: 131_072,
+            max_failures: 10,
+            max_loops: 1000,
+            command_timeout: Seconds::default(),
+        },
+    });
+    record
+}
+
 fn past_run(name: &str, record: Option<RunRecord>) -> PastRun {
     let mut run = PastRun::read(&Project::new("/nowhere".into()), name);
     run.record = record;
@@ -115,6 +143,7 @@ fn page(run: &PastRun, text: &str, attempts: &[PastAttempt]) -> String {
         query: Some(text),
         attempts,
         changes: &changes(text),
+        has_lost: true,
         redactor: &Redactor::default(),
         elapsed: &|| Duration::ZERO,
     })
@@ -124,6 +153,7 @@ fn page(run: &PastRun, text: &str, attempts: &[PastAttempt]) -> String {
 fn pages(text: &str) -> Vec<String> {
     let commit = record(text, "commit");
     let report = record(text, "consistency");
+    let agents = agents_record(text);
     let mut undo = record(text, text);
     undo.attempts.clear();
     let unfinished = PastAttempt {
@@ -138,6 +168,7 @@ fn pages(text: &str) -> Vec<String> {
         past_run(&format!("r{text}"), Some(report.clone())),
         past_run(NAME, Some(undo)),
         past_run(&format!("r{text}"), None),
+        past_run(NAME, Some(agents.clone())),
     ];
     let listed = runs.each_ref().map(|run| ListedRun {
         run,
@@ -148,6 +179,7 @@ fn pages(text: &str) -> Vec<String> {
         page(&runs[1], text, &attempts(text, &report)),
         page(&runs[2], text, &[]),
         page(&runs[3], text, &[unfinished]),
+        page(&runs[4], text, &attempts(text, &agents)),
         overview(&listed, &Redactor::default()),
     ]
 }
@@ -270,6 +302,7 @@ fn keys_are_on_no_page() {
             query: Some(&text),
             attempts: &attempts,
             changes: &[],
+            has_lost: false,
             redactor: &redactor,
             elapsed: &|| Duration::ZERO,
         });
@@ -306,6 +339,30 @@ fn a_page_about_very_much_is_small_and_says_what_it_leaves_out() {
     let text = texts(&page);
     assert!(text.contains("more files are left out: see code-commit diff."));
     assert!(text.contains("src/file_4999.rs"));
+}
+
+#[test]
+fn a_page_about_a_long_run_of_an_agent_is_small_and_says_what_it_leaves_out() {
+    let mut record = agents_record("x");
+    let one = record.attempts[0].clone();
+    record.attempts = vec![one; 3000];
+    let mut attempts = attempts("x", &record);
+    for attempt in &mut attempts {
+        attempt.reply = Some(Ok("prose \"\n".repeat(1 << 8)));
+        let text = format!(
+            "x\n[result]\n{}\n[x]\ny\n[result]\nz\n",
+            "\"<\"\n".repeat(1 << 12)
+        );
+        attempt.build = Some(("[x]".to_owned(), text));
+    }
+    let run = past_run(NAME, Some(record));
+    let page = page(&run, "", &attempts);
+    assert!(page.len() < 8_000_000, "{}", page.len());
+    let text = texts(&page);
+    assert!(
+        text.contains("later calls left out: see the run's folder."),
+        "{text}"
+    );
 }
 
 #[test]

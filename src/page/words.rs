@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::history::PastRun;
-use crate::record::{Attempt, BuildRecord, RunRecord, TreeState};
+use crate::record::{Attempt, BuildRecord, Kind, RunRecord, TreeState};
 use crate::tokens::{counted, grouped};
 
 /// How something ended, for the eye: a sign beside the words, since not everybody sees colours.
@@ -59,10 +59,15 @@ pub fn headline(run: &PastRun) -> String {
         ("done", "commit") => format!("The build passed{}", after_repairs(record)),
         ("done", "consistency") => "The report is written".to_owned(),
         ("done", "undo") => "The project was put back".to_owned(),
+        ("done", "dev") => "The work is done, and the audit has passed it".to_owned(),
         ("done", _) => "Done".to_owned(),
         ("build-failed", _) => format!("The build still fails{}", after_repairs(record)),
+        ("audit-failed", _) => "The audit did not pass the work".to_owned(),
+        ("tools-failed", _) => "The tools failed again and again".to_owned(),
+        ("loop-limit", _) => "The agent asked the model as often as it may".to_owned(),
         ("not-ready", _) => "The project was not ready".to_owned(),
         ("model-failed", _) => "There is no whole reply".to_owned(),
+        ("reply-rejected", "dev") => "No reply could be understood".to_owned(),
         ("reply-rejected", _) => "The reply was rejected".to_owned(),
         ("local-io", _) => "A local file or program failed".to_owned(),
         ("interrupted", _) => "The run was interrupted".to_owned(),
@@ -88,6 +93,7 @@ pub fn workflow(name: &str) -> &str {
         "commit" => "a change",
         "consistency" => "a consistency report",
         "undo" => "an undo",
+        "dev" => "an agent's work",
         other => other,
     }
 }
@@ -103,6 +109,26 @@ pub fn attempt(attempt: Attempt) -> String {
         Attempt::Audit(number) => format!("Audit, call {number}"),
         Attempt::Compression(number) => format!("Compression, call {number}"),
     }
+}
+
+/// How many calls of which kind an agent has made.
+#[must_use]
+pub fn calls(record: &RunRecord) -> String {
+    let kinds = [
+        (Kind::Step, "step"),
+        (Kind::Audit, "audit call"),
+        (Kind::Compression, "compression"),
+    ];
+    let counts = kinds.map(|(kind, what)| {
+        let of_kind = record
+            .attempts
+            .iter()
+            .filter(|attempt| attempt.kind == kind);
+        (of_kind.count(), what)
+    });
+    let counts = counts.into_iter().filter(|(calls, _)| *calls > 0);
+    let counts: Vec<_> = counts.map(|(calls, what)| count(calls, what)).collect();
+    counts.join(", ")
 }
 
 /// How a build ended.

@@ -6,17 +6,20 @@
 use std::fmt::Display;
 use std::io::{self, Write as _};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use console::{Style, Term};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle, TermLike};
 
+use super::agent::{self, Look};
+use super::boxes::{self, Painted};
 use super::{Event, Reporter, to_stdout};
 use crate::diff::Stat;
 use crate::price::Usd;
 use crate::record::{Attempt, EditsRecord, Usage};
 use crate::secret::Redactor;
-use crate::tokens::grouped;
+use crate::tokens::{counted, grouped};
 
 /// How a console is to be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,6 +48,8 @@ pub struct Console<'r> {
     redactor: &'r Redactor,
     /// The step that is going on, while it is shown.
     spinner: Mutex<Option<Spinner>>,
+    /// An agent uses a tool, whose result tells what it has written.
+    in_tool: AtomicBool,
 }
 
 /// A step that is going on, on a terminal.
@@ -53,10 +58,30 @@ struct Spinner {
     bar: ProgressBar,
     /// What it is about, without the figures behind it.
     text: String,
+    kind: Kind,
+}
+
+/// What kind of step is going on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// One of a pipeline: it has a line before and after it.
+    Stage,
+    /// An agent's call: all that is seen of it is how it counts along.
+    Call,
+    /// A tool, or whatever else takes a while.
+    Work,
 }
 
 /// How many columns a stat takes, as in git's when nobody looks on.
 const WIDTH: usize = 80;
+/// How a stage that is going on looks.
+const STAGE: &str = "{spinner} {prefix:>6}  {msg}  {elapsed}";
+/// How an agent's call looks; what does not fit on the line is cut off.
+const CALL: &str = "{spinner} {wide_msg}";
+/// How anything else looks that takes a while.
+const WORK: &str = "{spinner} {msg}  {elapsed}";
+/// What turns meanwhile; the last one is seen when it is over.
+const TURNING: &str = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏ ";
 /// How many files of a reply are listed by name.
 const LISTED: usize = 20;
 
@@ -68,6 +93,7 @@ impl<'r> Console<'r> {
             options,
             redactor,
             spinner: Mutex::new(None),
+            in_tool: AtomicBool::new(false),
         }
     }
 
@@ -98,30 +124,65 @@ impl<'r> Console<'r> {
             self.line(label, Style::new(), text);
             return;
         }
-        let bar = ProgressBar::with_draw_target(
-            None,
-            ProgressDrawTarget::term_like_with_hz(Box::new(Narrow(Term::stderr())), 10),
-        );
-        // A template that indicatif does not take would only look plainer.
-        if let Ok(style) = ProgressStyle::with_template("{spinner} {prefix:>6}  {msg}  {elapsed}") {
-            bar.set_style(style);
-        }
-        bar.set_prefix(label.to_owned());
         let text = printable(&self.redactor.text(text));
+        let bar = bar(STAGE);
+        bar.set_prefix(label.to_owned());
         bar.set_message(format!("{text}{figures}"));
-        bar.enable_steady_tick(Duration::from_millis(100));
-        if let Ok(mut spinner) = self.spinner.lock() {
-            *spinner = Some(Spinner { bar, text });
+        self.start(bar, text, Kind::Stage);
+    }
+
+    /// An agent's call, on a terminal.
+    fn call(&self, doing: &str) {
+        self.stop_spinner();
+        if self.is_live() {
+            let bar = bar(CALL);
+            bar.set_message(call_text(doing, 0));
+            self.start(bar, doing.to_owned(), Kind::Call);
         }
     }
 
-    /// Shows other figures behind the step that is going on.
-    fn update(&self, figures: &str) {
-        if let Ok(spinner) = self.spinner.lock()
-            && let Some(Spinner { bar, text }) = &*spinner
-        {
-            bar.set_message(format!("{text}{figures}"));
+    /// Something else of an agent's that takes a while, on a terminal.
+    fn work(&self, text: &str) {
+        self.stop_spinner();
+        if self.is_live() {
+            let text = printable(&self.redactor.text(text));
+            let bar = bar(WORK);
+            bar.set_message(text.clone());
+            self.start(bar, text, Kind::Work);
         }
+    }
+
+    fn start(&self, bar: ProgressBar, text: String, kind: Kind) {
+        bar.enable_steady_tick(Duration::from_millis(100));
+        if let Ok(mut spinner) = self.spinner.lock() {
+            *spinner = Some(Spinner { bar, text, kind });
+        }
+    }
+
+    /// Shows how far the reply has come, behind the step that is going on.
+    fn update(&self, output_tokens: u64, thought_tokens: u64, spent: Usd) {
+        if let Ok(spinner) = self.spinner.lock()
+            && let Some(Spinner { bar, text, kind }) = &*spinner
+        {
+            bar.set_message(match kind {
+                Kind::Call => call_text(text, output_tokens.saturating_add(thought_tokens)),
+                Kind::Stage | Kind::Work => {
+                    let thought = match thought_tokens {
+                        0 => String::new(),
+                        tokens => format!(" ({} thought)", grouped(tokens)),
+                    };
+                    let tokens = grouped(output_tokens);
+                    let spent = dollars(spent);
+                    format!("{text}  about {tokens} tokens{thought}{spent}")
+                }
+            });
+        }
+    }
+
+    /// Whether an agent's call is what is shown.
+    fn shows_call(&self) -> bool {
+        let going = self.spinner.lock().ok();
+        going.is_some_and(|going| matches!(&*going, Some(step) if step.kind == Kind::Call))
     }
 
     pub(super) fn stop_spinner(&self) {
@@ -178,34 +239,20 @@ impl Reporter for Console<'_> {
                 model,
                 prompt,
                 spent,
-            } => {
-                let purpose = match attempt {
-                    Attempt::Initial => "the change".to_owned(),
-                    Attempt::Repair(number) => format!("repair {number}"),
-                    Attempt::Report => "the report".to_owned(),
-                    Attempt::Step(number) => format!("step {number}"),
-                    Attempt::Audit(_) => "the audit".to_owned(),
-                    Attempt::Compression(_) => "a summary".to_owned(),
-                };
-                let prompt = prompt.map(|size| format!("  {} in", size.text()));
-                let figures = format!("{}{}", prompt.unwrap_or_default(), dollars(spent));
-                self.step("asking", &format!("{model} for {purpose}"), &figures);
-            }
+            } => match agent::doing(attempt) {
+                Some(doing) if self.options.terminal => self.call(doing),
+                _ => {
+                    let prompt = prompt.map(|size| format!("  {} in", size.text()));
+                    let figures = format!("{}{}", prompt.unwrap_or_default(), dollars(spent));
+                    let purpose = purpose(attempt);
+                    self.step("asking", &format!("{model} for {purpose}"), &figures);
+                }
+            },
             Event::Receiving {
                 output_tokens,
                 thought_tokens,
                 spent,
-            } => {
-                let thought = match thought_tokens {
-                    0 => String::new(),
-                    tokens => format!(" ({} thought)", grouped(tokens)),
-                };
-                let tokens = grouped(output_tokens);
-                self.update(&format!(
-                    "  about {tokens} tokens{thought}{}",
-                    dollars(spent)
-                ));
-            }
+            } => self.update(output_tokens, thought_tokens, spent),
             Event::Retrying {
                 next_try,
                 wait,
@@ -216,30 +263,22 @@ impl Reporter for Console<'_> {
                     &format!("{reason}; try {next_try} in {}", seconds(wait)),
                 );
             }
+            // The boxes that follow tell of it.
+            Event::Answered { .. } if self.shows_call() => self.stop_spinner(),
             Event::Answered {
                 model,
                 usage,
                 cost,
                 took,
-            } => {
-                let cost = cost.filter(|cost| *cost != Usd::ZERO);
-                let cost = cost.map(|cost| format!(", {cost}")).unwrap_or_default();
-                let usage = usage
-                    .map(|usage| format!(": {}", tokens(usage)))
-                    .unwrap_or_default();
-                self.line(
-                    "answered",
-                    Style::new(),
-                    &format!("{model}{usage}{cost}, {}", seconds(took)),
-                );
-            }
+            } => self.answered(model, usage, cost, took),
+            Event::Applied(_) if self.in_tool.load(Ordering::Relaxed) => {}
             Event::Applied(edits) => self.edits("applied", "written", edits),
             Event::PutBack(edits) => self.edits("undone", "put back", edits),
             Event::Uncontained { reason } => {
                 self.line(
                     "sandbox",
                     Style::new(),
-                    &format!("none: {reason}; builds can read the keys"),
+                    &format!("none: {reason}; builds and commands can read the keys"),
                 );
             }
             Event::Building { spent } => self.step("build", "build.sh", &dollars(spent)),
@@ -266,15 +305,27 @@ impl Reporter for Console<'_> {
                 told,
                 stat,
             } => self.review(warnings, told, stat),
-            Event::Session { .. }
+            Event::Tool { name, .. } => {
+                self.in_tool.store(true, Ordering::Relaxed);
+                self.show(event);
+                if agent::can_be_watched(name) {
+                    self.work(name);
+                }
+            }
+            Event::ToolResult { .. } => {
+                self.in_tool.store(false, Ordering::Relaxed);
+                self.show(event);
+            }
+            Event::Notice(_)
+            | Event::Finished { .. }
+            | Event::Failed { .. }
+            | Event::Session { .. }
             | Event::Thoughts(_)
             | Event::Tasks(_)
-            | Event::Tool { .. }
-            | Event::ToolResult { .. }
-            | Event::Malformed { .. }
             | Event::Auditing
+            | Event::Malformed { .. }
             | Event::Audited { .. }
-            | Event::Compressed { .. } => {}
+            | Event::Compressed { .. } => self.show(event),
         }
     }
 
@@ -283,7 +334,78 @@ impl Reporter for Console<'_> {
     }
 }
 
+/// What a model is asked for.
+fn purpose(attempt: Attempt) -> String {
+    match attempt {
+        Attempt::Initial => "the change".to_owned(),
+        Attempt::Repair(number) => format!("repair {number}"),
+        Attempt::Report => "the report".to_owned(),
+        Attempt::Step(number) => format!("step {number}"),
+        Attempt::Audit(_) => "the audit".to_owned(),
+        Attempt::Compression(_) => "a summary".to_owned(),
+    }
+}
+
 impl Console<'_> {
+    fn answered(&self, model: &str, usage: Option<Usage>, cost: Option<Usd>, took: Duration) {
+        let cost = cost.filter(|cost| *cost != Usd::ZERO);
+        let cost = cost.map(|cost| format!(", {cost}")).unwrap_or_default();
+        let usage = usage
+            .map(|usage| format!(": {}", tokens(usage)))
+            .unwrap_or_default();
+        self.line(
+            "answered",
+            Style::new(),
+            &format!("{model}{usage}{cost}, {}", seconds(took)),
+        );
+    }
+
+    /// Shows what an agent did. Whoever wants it quiet is asked all the same.
+    fn show(&self, event: Event<'_>) {
+        let is_question = matches!(event, Event::Tool { name, .. } if !agent::can_be_watched(name));
+        match agent::look(event) {
+            Some(Look::Boxed { .. }) if self.options.quiet && !is_question => self.stop_spinner(),
+            Some(Look::Boxed { title, body }) => self.boxed(title, body),
+            Some(Look::Line { label: "", text }) => self.plain_line(&text.text, text.style),
+            Some(Look::Line { label, text }) => self.line(label, text.style, &text.text),
+            None => {}
+        }
+    }
+
+    /// A line without a label, all of it in a style.
+    fn plain_line(&self, text: &str, style: Style) {
+        self.stop_spinner();
+        if !self.options.quiet {
+            let text = printable(&self.redactor.text(text)).replace('\n', " ");
+            let styled = self.style(style).apply_to(text).to_string();
+            self.print(&styled, "");
+        }
+    }
+
+    /// Text under a title: in a box as wide as the terminal is now, where there is one.
+    fn boxed(&self, title: Painted, body: Vec<Painted>) {
+        self.stop_spinner();
+        // Before the text is broken into lines, which would break a key as well.
+        let ready = |part: Painted| {
+            let text = self.redactor.text(&part.text).into_owned();
+            Painted::new(text, self.style(part.style))
+        };
+        let title = ready(title);
+        let body: Vec<Painted> = body.into_iter().map(ready).collect();
+        // Whoever wants no colours wants plain text.
+        let lines = if self.options.colors.stderr {
+            let columns = Term::stderr().size().1;
+            let mut lines = boxes::drawn(&title, &body, columns.into());
+            lines.push(String::new());
+            lines
+        } else {
+            boxes::plain(&title, &body)
+        };
+        let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+        // A stderr that is closed is no reason to end the run.
+        let _ = io::stderr().write_all(text.as_bytes());
+    }
+
     fn warning(&self, text: &str) {
         let style = self.style(Style::new().yellow());
         let label = style.apply_to("warning:").to_string();
@@ -409,6 +531,24 @@ impl TermLike for Narrow {
     }
 }
 
+/// A spinner on stderr.
+fn bar(template: &str) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(
+        None,
+        ProgressDrawTarget::term_like_with_hz(Box::new(Narrow(Term::stderr())), 10),
+    );
+    // A template that indicatif does not take would only look plainer.
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style.tick_chars(TURNING));
+    }
+    bar
+}
+
+/// `Thinking... [1,247 tokens]`
+fn call_text(doing: &str, tokens: u64) -> String {
+    format!("{doing} [{}]", counted(tokens, "token"))
+}
+
 /// A line of a diff in the colours that git gives it, and without anything that moves the cursor.
 fn colored_diff_line(line: &str) -> String {
     let plain = line.trim_end_matches('\n');
@@ -461,4 +601,27 @@ fn dollars(spent: Usd) -> String {
 
 fn seconds(duration: Duration) -> String {
     format!("{:.1}s", duration.as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_counts_along_as_specified() {
+        for (tokens, expected) in [
+            (0, "Thinking... [0 tokens]"),
+            (1, "Thinking... [1 token]"),
+            (1247, "Thinking... [1,247 tokens]"),
+        ] {
+            assert_eq!(call_text("Thinking...", tokens), expected);
+        }
+    }
+
+    #[test]
+    fn every_template_is_one_that_indicatif_takes() {
+        for template in [STAGE, CALL, WORK] {
+            assert!(ProgressStyle::with_template(template).is_ok(), "{template}");
+        }
+    }
 }

@@ -165,6 +165,12 @@ fn fields(event: Event<'_>) -> (&'static str, Value) {
             "reviewed",
             json!({"warnings": warnings, "files": stat.files}),
         ),
+        Event::Notice(text) => ("notice", json!({ "message": text })),
+        Event::Finished { summary, log } => ("finished", json!({"summary": summary, "log": log})),
+        Event::Failed { error, hint, log } => (
+            "failed",
+            json!({"error": {"message": error, "hint": hint}, "log": log}),
+        ),
         Event::Session { id, resumed } => ("session", json!({"id": id, "resumed": resumed})),
         Event::Thoughts(text) => ("thoughts", json!({ "text": text })),
         Event::Tasks(tasks) => ("tasks", json!({ "tasks": tasks })),
@@ -204,4 +210,95 @@ fn attempt_fields(attempt: Attempt) -> Value {
 
 fn edits_fields(edits: &EditsRecord) -> Value {
     json!({"written": edits.written, "removed": edits.removed})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::price::Usd;
+    use crate::tasks::{Task, TaskStatus};
+    use std::time::Duration;
+
+    /// The schema, with nothing allowed that it does not describe.
+    fn schema() -> jsonschema::Validator {
+        let text = include_str!("../../fixtures/schema/events.schema.json");
+        let mut schema: Value = serde_json::from_str(text).unwrap();
+        for event in schema["oneOf"].as_array_mut().unwrap() {
+            event["additionalProperties"] = false.into();
+        }
+        jsonschema::validator_for(&schema).unwrap()
+    }
+
+    #[test]
+    fn the_events_of_an_agent_are_as_the_schema_says() {
+        let task = |status| Task {
+            status,
+            text: "x".to_owned(),
+        };
+        let tasks = [
+            TaskStatus::Pending,
+            TaskStatus::InProgress,
+            TaskStatus::Complete,
+        ]
+        .map(task);
+        let asking = |attempt| Event::Asking {
+            attempt,
+            model: "m",
+            prompt: None,
+            spent: Usd::ZERO,
+        };
+        let schema = schema();
+        for event in [
+            asking(Attempt::Step(1)),
+            asking(Attempt::Audit(2)),
+            asking(Attempt::Compression(3)),
+            Event::Session {
+                id: "550e8400-e29b-41d4-a716-446655440000",
+                resumed: true,
+            },
+            Event::Thoughts("x"),
+            Event::Tasks(&tasks),
+            Event::Tasks(&[]),
+            Event::Tool {
+                name: "COMMAND",
+                input: "ls",
+            },
+            Event::ToolResult {
+                name: "COMMAND",
+                text: "a\nb",
+                failed: false,
+                took: Duration::from_millis(1500),
+            },
+            Event::Malformed {
+                fault: "line 4: no tool",
+                failures: 2,
+                allowed: 3,
+            },
+            Event::Notice("x"),
+            Event::Finished {
+                summary: "x",
+                log: Some("logs/x"),
+            },
+            Event::Failed {
+                error: "x",
+                hint: None,
+                log: None,
+            },
+            Event::Auditing,
+            Event::Audited {
+                passed: false,
+                text: "x",
+            },
+            Event::Compressed {
+                tokens_before: 128_000,
+                tokens_after: 8500,
+            },
+        ] {
+            let (name, mut line) = fields(event);
+            line["schema"] = SCHEMA.into();
+            line["event"] = name.into();
+            line["time"] = "2026-01-15T10:30:00.000+01:00".into();
+            assert!(schema.is_valid(&line), "{line:#}");
+        }
+    }
 }

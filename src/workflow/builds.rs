@@ -1,11 +1,14 @@
 //! The builds of a run: each is run by `build.sh`, shut in as far as was asked for.
 
 use std::ffi::OsString;
+use std::path::Path;
 use std::time::Duration;
 
 use super::Context;
+use super::ready::NotReady;
 use crate::build_script::{BuildError, BuildReport, BuildScript};
 use crate::environment::KEY_VARIABLES;
+use crate::error::Error;
 use crate::record::SandboxRecord;
 use crate::report::Event;
 use crate::run_log::BuildLog;
@@ -123,8 +126,40 @@ pub fn check_strict(context: &Context<'_>) -> Result<(), SandboxProblem> {
     find(context, Strictness::Strict)?.try_out(context.interrupt)
 }
 
+/// What an agent's commands are shut in, with `key_file` hidden from them besides the project's own keys.
+///
+/// # Errors
+/// When they are to be shut in strictly, and cannot be.
+pub fn shut_in(
+    context: &Context<'_>,
+    containment: Containment,
+    key_file: &Path,
+) -> Result<Option<Sandbox>, Error> {
+    let strictness = match containment {
+        Containment::Off => return Ok(None),
+        Containment::WherePossible => Strictness::Lenient,
+        Containment::Strict => Strictness::Strict,
+    };
+    let found = find_with(context, strictness, &[key_file]).and_then(|sandbox| {
+        sandbox.try_out(context.interrupt)?;
+        Ok(sandbox)
+    });
+    match (found, containment) {
+        (Ok(sandbox), _) => Ok(Some(sandbox)),
+        (Err(SandboxProblem::Interrupted(interrupted)), _) => Err(interrupted.into()),
+        (Err(problem), Containment::Strict) => Err(NotReady::from(problem).into()),
+        (Err(problem), _) => {
+            let reason = problem.to_string();
+            context
+                .reporter
+                .event(Event::Uncontained { reason: &reason });
+            Ok(None)
+        }
+    }
+}
+
 /// The variables that commonly hold keys, and those that hold one of this project's.
-fn key_variables(context: &Context<'_>) -> Vec<OsString> {
+pub fn key_variables(context: &Context<'_>) -> Vec<OsString> {
     let holds_key = |value: &str| context.redactor.find(value).next().is_some();
     let mut names = context.environment.names_where(holds_key);
     names.extend(KEY_VARIABLES.map(OsString::from));
@@ -132,12 +167,23 @@ fn key_variables(context: &Context<'_>) -> Vec<OsString> {
 }
 
 fn find(context: &Context<'_>, strictness: Strictness) -> Result<Sandbox, SandboxProblem> {
+    find_with(context, strictness, &[])
+}
+
+/// The same with further key files.
+fn find_with(
+    context: &Context<'_>,
+    strictness: Strictness,
+    further: &[&Path],
+) -> Result<Sandbox, SandboxProblem> {
     let project = &context.project;
     let key_files = context.key_files().into_iter();
+    let key_files = key_files.map(|file| project.config().join(file));
+    let further = further.iter().map(|file| file.to_path_buf());
     let premises = Premises {
         root: project.root().to_path_buf(),
         keys: project.config(),
-        key_files: key_files.map(|file| project.config().join(file)).collect(),
+        key_files: key_files.chain(further).collect(),
         git: project.root().join(".git"),
         read_only: vec![project.logs()],
     };

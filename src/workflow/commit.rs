@@ -113,7 +113,7 @@ impl Commit<'_> {
         let mut attempt = Attempt::Initial;
         let mut prompt = Prompt::initial(inputs);
         loop {
-            let (_, edits) = run.ask(ready, attempt, prompt, |reply| self.verify(reply))?;
+            let (_, edits) = run.ask(&ready.models, attempt, prompt, |reply| self.verify(reply))?;
             let edits = edits?;
             warn_of(run, &edits);
             // Opened before anything changes, so that a log that cannot be written changes nothing.

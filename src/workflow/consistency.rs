@@ -46,7 +46,7 @@ pub fn consistency(context: &Context<'_>, choice: &ModelChoice) -> Result<Outcom
 
 fn report(context: &Context<'_>, run: &mut Run<'_>, ready: &Ready<'_>) -> Result<String, Error> {
     let prompt = Prompt::consistency(&ready.inputs);
-    let (reply, ()) = run.ask(ready, Attempt::Report, prompt, |_| ())?;
+    let (reply, ()) = run.ask(&ready.models, Attempt::Report, prompt, |_| ())?;
     context.interrupt.check()?;
     let text = context.redactor.text(&reply.text);
     let path = context.project.consistency_report();

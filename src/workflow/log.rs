@@ -5,14 +5,16 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::{Context, Failure, Outcome};
+use crate::agent::tools::notes::DONE;
 use crate::columns::{
     self,
     Align::{Left, Right},
 };
 use crate::diff;
 use crate::error::Error;
-use crate::history::{self, PastAttempt, PastRun};
-use crate::record::{Attempt, RunRecord, TreeState, Usage};
+use crate::history::{self, PastAttempt, PastRun, RunChanges};
+use crate::page::step::{self, Came, UsedTool};
+use crate::record::{self, AgentRecord, Attempt, RunRecord, TreeState, Usage};
 use crate::report::json::record;
 use crate::tokens::grouped;
 
@@ -96,12 +98,20 @@ fn row(run: &PastRun) -> Vec<String> {
         run.workflow().to_owned(),
         record.model.clone().unwrap_or_default(),
         result(record),
-        only(record.repairs().to_string()),
+        only(repairs(record)),
         tokens(|usage| usage.input_tokens),
         tokens(|usage| usage.answered()),
         only(record.cost.map_or("?".to_owned(), |cost| cost.to_string())),
         format!("{:.1}", record.seconds.0.as_secs_f64()),
     ]
+}
+
+/// An agent does not repair: it goes on.
+fn repairs(record: &RunRecord) -> String {
+    match record.agent {
+        Some(_) => String::new(),
+        None => record.repairs().to_string(),
+    }
 }
 
 fn tokens_text(usage: Usage) -> String {
@@ -125,8 +135,29 @@ fn story(context: &Context<'_>, run: &PastRun) -> String {
     for attempt in &attempts {
         told.attempt(attempt);
     }
+    if run
+        .record
+        .as_ref()
+        .is_some_and(|record| record.agent.is_some())
+    {
+        let changes = run.changes(&context.project).unwrap_or_default();
+        told.changed(&changes);
+    }
     told.end(run);
     told.0
+}
+
+/// The first line of a tool's input, not too long.
+fn first_of(input: &str) -> String {
+    let input = input.trim();
+    let line = input.lines().next().unwrap_or_default();
+    let shown: String = line.chars().take(WIDTH).collect();
+    let more = if shown.len() < input.len() {
+        " …"
+    } else {
+        ""
+    };
+    format!("{shown}{more}")
 }
 
 /// A run in words, as it is being told.
@@ -151,12 +182,55 @@ impl Story {
             "commit" => format!("asked {model} for a change"),
             "consistency" => format!("asked {model} for a consistency report"),
             "undo" => "put the project back".to_owned(),
+            "dev" => format!("let {model} work as an agent"),
             other => other.to_owned(),
         };
         self.line(&format!(
             "On {began}, code-commit {} {what}.",
             record.version
         ));
+        if let Some(agent) = &record.agent {
+            self.request(agent);
+        }
+    }
+
+    fn request(&mut self, agent: &AgentRecord) {
+        self.line(&format!("Session: {}", agent.session));
+        match &agent.request {
+            None => self.line("It went on with what was asked for before."),
+            Some(request) => {
+                self.line("It was asked:");
+                self.beginning_of(request, "  ");
+            }
+        }
+        for answer in &agent.answers {
+            self.line("The user answered:");
+            self.beginning_of(answer.as_deref().unwrap_or(record::NO_ANSWER), "  ");
+        }
+    }
+
+    /// The first lines of a text.
+    fn beginning_of(&mut self, text: &str, indent: &str) {
+        let mut lines = text.trim().lines();
+        for line in lines.by_ref().take(QUOTED) {
+            self.line(&format!("{indent}{line}"));
+        }
+        let left = lines.count();
+        if left > 0 {
+            self.line(&format!("{indent}… {left} lines more"));
+        }
+    }
+
+    /// The last lines of a text.
+    fn end_of(&mut self, text: &str) {
+        let lines: Vec<&str> = text.lines().collect();
+        let from = lines.len().saturating_sub(QUOTED);
+        if from > 0 {
+            self.line(&format!("    … {from} lines before"));
+        }
+        for line in &lines[from..] {
+            self.line(&format!("    {line}"));
+        }
     }
 
     fn attempt(&mut self, attempt: &PastAttempt) {
@@ -177,6 +251,7 @@ impl Story {
                     self.line(&format!("  {line}"));
                 }
             }
+            Some(Ok(reply)) if step::is_agents(attempt.attempt) => self.agents(attempt, reply),
             Some(Ok(_)) if attempt.changes.is_empty() => self.line("  The answer changed no file."),
             Some(Ok(_)) => {
                 let stat = diff::stat(&attempt.changes).text(WIDTH);
@@ -185,7 +260,8 @@ impl Story {
                 }
             }
         }
-        if let Some((status, output)) = &attempt.build {
+        let build = attempt.build.as_ref();
+        if let Some((status, output)) = build.filter(|_| !step::is_agents(attempt.attempt)) {
             self.build(attempt, status, output);
         }
     }
@@ -224,13 +300,59 @@ impl Story {
         if passed {
             return;
         }
-        let lines: Vec<&str> = output.lines().collect();
-        let from = lines.len().saturating_sub(QUOTED);
-        if from > 0 {
-            self.line(&format!("    … {from} lines before"));
+        self.end_of(output);
+    }
+
+    /// What an agent did in a call.
+    fn agents(&mut self, attempt: &PastAttempt, reply: &str) {
+        self.beginning_of(&step::thoughts(reply), "  ");
+        match step::came_of(attempt, reply) {
+            Came::Tools(tools) => tools.iter().for_each(|used| self.tool(used)),
+            Came::Verdict { passed } => {
+                let verdict = if passed { "passed" } else { "did not pass" };
+                self.line(&format!("  The audit {verdict} the work:"));
+                self.end_of(reply.trim_end());
+            }
+            Came::Summary => self.line("  The reply sums up what was said before."),
+            Came::Nothing => {
+                self.line(
+                    "  Nothing came of it: the reply was not understood, or the run ended before.",
+                );
+            }
         }
-        for line in &lines[from..] {
-            self.line(&format!("    {line}"));
+        for (did, path) in step::edits(attempt.record.as_ref()) {
+            self.line(&format!("  {did} {path}"));
+        }
+    }
+
+    fn tool(&mut self, used: &UsedTool<'_>) {
+        let failed = if used.failed { " failed:" } else { "" };
+        if used.name == DONE.name && !used.failed {
+            self.line("  DONE:");
+            self.beginning_of(used.result, "    ");
+        } else {
+            let call = format!("{} {}", used.name, first_of(used.input));
+            self.line(&format!("  {}{failed}", call.trim_end()));
+        }
+        if used.failed {
+            self.end_of(used.result);
+        }
+    }
+
+    /// What a run as a whole has changed.
+    fn changed(&mut self, changes: &RunChanges) {
+        if changes.files.is_empty() {
+            return;
+        }
+        self.line("");
+        self.line("All in all, it changed:");
+        for line in diff::stat(&changes.files).text(WIDTH).lines() {
+            self.line(&format!(" {line}"));
+        }
+        if !changes.doubts.is_empty() {
+            self.line(
+                "  What was in some of these files is not known any more: it counts as nothing.",
+            );
         }
     }
 

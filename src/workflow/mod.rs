@@ -4,11 +4,13 @@
 //! of a stage's work itself. Workflows never import each other, but for the demo, which writes a project
 //! and then is the commit workflow.
 
+mod agent_run;
 mod builds;
 mod closing;
 mod commit;
 mod consistency;
 mod demo;
+mod dev;
 mod diff;
 mod dry_run;
 mod init;
@@ -21,9 +23,12 @@ mod rollup;
 mod run;
 mod sections;
 mod sending;
+mod sessions;
 mod summary;
+mod talk;
 mod tree;
 mod undo;
+mod workplace;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -47,6 +52,7 @@ pub use builds::{BuildOptions, Containment};
 pub use commit::{CommitOptions, OnFailure, commit};
 pub use consistency::{ReportError, consistency};
 pub use demo::{DemoError, demo};
+pub use dev::dev;
 pub use diff::diff;
 pub use dry_run::dry_run;
 pub use init::{InitError, init};
@@ -56,8 +62,10 @@ pub use page::{PageError, ReportOptions, report};
 pub use ready::{NotReady, Problem};
 pub use rollup::{RollupError, RollupOptions, rollup};
 pub use sending::SendingProblem;
+pub use sessions::{config, sessions};
 pub use summary::summarize;
 pub use undo::undo;
+pub use workplace::{AgentOptions, Which};
 
 /// What every workflow works with.
 #[derive(Clone)]

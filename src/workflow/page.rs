@@ -9,7 +9,7 @@ use serde_json::json;
 use super::{Context, Failure, Outcome};
 use crate::atomic_file;
 use crate::error::Error;
-use crate::history::{self, NoSuchRun, PastRun};
+use crate::history::{self, NoSuchRun, PastRun, RunChanges};
 use crate::page::{self, ListedRun, RunPage};
 use crate::record::Attempt;
 use crate::run_files::{Artifact, LOGS};
@@ -80,17 +80,22 @@ fn of_run(context: &Context<'_>, run: &PastRun) -> (String, String) {
     let first = attempts.first();
     let first = first.map_or(Attempt::Initial, |attempt| attempt.attempt);
     let prompt = run.text(first, Artifact::Query);
-    let changes = if attempts.is_empty() {
+    let is_agents = run
+        .record
+        .as_ref()
+        .is_some_and(|record| record.agent.is_some());
+    let changes = if attempts.is_empty() || is_agents {
         // What cannot be read any more is not shown.
-        run.changes(project).unwrap_or_default().files
+        run.changes(project).unwrap_or_default()
     } else {
-        Vec::new()
+        RunChanges::default()
     };
     let text = page::run(&RunPage {
         run,
         query: prompt.as_deref().and_then(page::query_of),
         attempts: &attempts,
-        changes: &changes,
+        changes: &changes.files,
+        has_lost: is_agents && !changes.doubts.is_empty(),
         redactor: context.redactor,
         elapsed: &|| context.clock.elapsed(),
     });

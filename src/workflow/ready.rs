@@ -6,14 +6,16 @@ use super::builds::{self, BuildOptions, Containment};
 use super::models::ModelsProblem;
 use super::sending::{self, SendingProblem};
 use super::{Context, ModelChoice, Secrets};
+use crate::agent::home::NoHome;
+use crate::agent::settings::SettingsProblem;
 use crate::build_script::{self, ScriptProblem};
 use crate::credentials::{self, Finding};
 use crate::edit;
 use crate::edit::recovery::Recovered;
 use crate::error::Error;
 use crate::model::{
-    Endpoint, EndpointProblem, HttpModel, Model, ModelSpec, Proxies, Recording, ReplayModel, Route,
-    Task,
+    Endpoint, EndpointProblem, HttpModel, Model, ModelSpec, Origin, Provider, Proxies, Recording,
+    ReplayModel, Route, Task,
 };
 use crate::price::Usd;
 use crate::project::{EXAMPLE_QUERY, ProjectLock, ProjectProblem, QUERY, ROLLUP};
@@ -21,6 +23,7 @@ use crate::prompt::Inputs;
 use crate::record::Attempt;
 use crate::report::Event;
 use crate::sandbox::SandboxProblem;
+use crate::secret::ApiKey;
 
 /// Something that a run needs and the project does not have.
 #[derive(Debug, thiserror::Error)]
@@ -32,7 +35,7 @@ pub enum Problem {
     #[error(transparent)]
     Script(#[from] ScriptProblem),
     /// The sandbox that was asked for.
-    #[error("builds cannot be shut in strictly: {0}")]
+    #[error("builds and commands cannot be shut in strictly: {0}")]
     Sandbox(#[from] SandboxProblem),
     /// What is not to travel would.
     #[error("what looks like credentials would be sent:{}", listed(.0))]
@@ -46,6 +49,12 @@ pub enum Problem {
     /// What is to be sent.
     #[error(transparent)]
     Sending(#[from] SendingProblem),
+    /// Where agents keep what is theirs.
+    #[error(transparent)]
+    Home(#[from] NoHome),
+    /// What the user has set for agents.
+    #[error(transparent)]
+    Settings(#[from] SettingsProblem),
 }
 
 impl Problem {
@@ -65,6 +74,8 @@ impl Problem {
             Self::Endpoint(problem) => problem.hint(),
             Self::Models(problem) => problem.hint(),
             Self::Sending(problem) => problem.hint(),
+            Self::Home(problem) => problem.hint(),
+            Self::Settings(problem) => problem.hint(),
         }
     }
 }
@@ -102,8 +113,8 @@ impl fmt::Display for NotReady {
 
 impl std::error::Error for NotReady {}
 
-impl From<ProjectProblem> for NotReady {
-    fn from(problem: ProjectProblem) -> Self {
+impl<P: Into<Problem>> From<P> for NotReady {
+    fn from(problem: P) -> Self {
         let problems = vec![problem.into()];
         Self { problems }
     }
@@ -124,18 +135,25 @@ pub struct Ready<'a> {
     pub inputs: Inputs,
     /// What the supervisor should know of them.
     pub warnings: Vec<String>,
-    /// What the run may cost.
-    pub max_cost: Option<Usd>,
-    /// Whether nothing is sent, because replies are replayed.
-    pub is_replay: bool,
-    first: Chosen<'a>,
-    /// Where that is another.
-    repair: Option<Chosen<'a>>,
+    /// Whom to ask.
+    pub models: Models<'a>,
     /// Keeps other runs out of the project.
     _lock: ProjectLock,
 }
 
-impl Ready<'_> {
+/// The models that a run asks, and what that may cost.
+pub struct Models<'a> {
+    /// What the run may cost.
+    pub max_cost: Option<Usd>,
+    /// Whether nothing is sent, because replies are replayed.
+    pub is_replay: bool,
+    /// The one for every query, unless `repair` is set.
+    pub first: Chosen<'a>,
+    /// The one for repairs, where that is another.
+    pub repair: Option<Chosen<'a>>,
+}
+
+impl Models<'_> {
     /// The model for a query.
     pub fn model(&self, attempt: Attempt) -> &Chosen<'_> {
         match (&self.repair, attempt) {
@@ -182,10 +200,12 @@ impl<'a> Survey<'a> {
             (Some(inputs), Some(first), Some(lock)) if self.problems.is_empty() => Ok(Ready {
                 inputs,
                 warnings: self.warnings,
-                max_cost: self.max_cost,
-                is_replay: self.is_replay,
-                first,
-                repair: self.repair,
+                models: Models {
+                    max_cost: self.max_cost,
+                    is_replay: self.is_replay,
+                    first,
+                    repair: self.repair,
+                },
                 _lock: lock,
             }),
             _ => Err(NotReady {
@@ -391,7 +411,11 @@ pub fn recover(context: &Context<'_>) -> Result<String, Error> {
     Ok(format!("done: {done}"))
 }
 
-fn find_recording(context: &Context<'_>, choice: &ModelChoice) -> Result<Option<Recording>, Error> {
+/// The run that is to be replayed, if any.
+pub fn find_recording(
+    context: &Context<'_>,
+    choice: &ModelChoice,
+) -> Result<Option<Recording>, Error> {
     let project = &context.project;
     let find = |run| Recording::find(project.root(), &project.logs(), run);
     Ok(choice.replay.as_deref().map(find).transpose()?)
@@ -461,24 +485,116 @@ impl Problems {
             None => Some(None),
         };
         let route = self.note(route(context, spec));
-        let (endpoint, proxies) = route?;
-        let route = Route {
-            endpoint,
-            proxies,
-            key: key?,
+        Some(vendor_model(context, spec, route?, key?, choice))
+    }
+}
+
+/// A model behind its server.
+fn vendor_model<'a>(
+    context: &Context<'a>,
+    spec: &ModelSpec,
+    (endpoint, proxies): (Endpoint, Proxies),
+    key: Option<ApiKey>,
+    choice: &ModelChoice,
+) -> Chosen<'a> {
+    let route = Route {
+        endpoint,
+        proxies,
+        key,
+    };
+    let model = HttpModel::new(
+        spec.clone(),
+        route,
+        choice.delivery,
+        choice.timeout,
+        context.clock,
+        context.interrupt.clone(),
+    );
+    Chosen {
+        spec: spec.clone(),
+        model: Box::new(model),
+    }
+}
+
+/// The model that an agent asks: the one that `--model` names, or the recorded one, or else `own`, which
+/// is the user's own server with its key; where the user has none, the table's entry of that name.
+///
+/// # Errors
+/// When there is no such model, or it lacks something.
+pub fn agent_model<'a>(
+    context: &Context<'a>,
+    choice: &ModelChoice,
+    own: OwnModel<'_>,
+) -> Result<Models<'a>, Error> {
+    let recording = find_recording(context, choice)?;
+    let recorded = recording.as_ref().and_then(Recording::first_model);
+    let asked = choice.model.as_deref();
+    let table = match context.models {
+        Ok(table) => table,
+        Err(problem) => return Err(NotReady::from(problem.clone()).into()),
+    };
+    let named = |name: &str| {
+        let unknown = || Error::UnknownModel {
+            name: name.to_owned(),
+            known: table.names(),
         };
-        let model = HttpModel::new(
-            spec.clone(),
-            route,
-            choice.delivery,
-            choice.timeout,
-            context.clock,
-            context.interrupt.clone(),
-        );
-        Some(Chosen {
-            spec: spec.clone(),
-            model: Box::new(model),
-        })
+        table.named(name).cloned().ok_or_else(unknown)
+    };
+    let (spec, key) = match (asked, own.url, recorded) {
+        (Some(name), _, _) => (named(name)?, None),
+        (None, _, Some(name)) if table.named(name).is_some() => (named(name)?, None),
+        (None, Some(url), _) => (own_spec(own.name, url), own.key.cloned()),
+        (None, None, _) => (named(own.name)?, None),
+    };
+    let first = if let Some(recording) = &recording {
+        Chosen {
+            model: Box::new(ReplayModel::new(recording, spec.clone())) as Box<dyn Model>,
+            spec,
+        }
+    } else {
+        let mut problems = Problems::default();
+        let unpriced = sending::without_price(choice, &spec).map(Problem::from);
+        problems.0.extend(unpriced);
+        let key = match (&spec.key_file, key) {
+            (Some(file), None) => problems.note(context.project.key(file)),
+            (_, key) => key,
+        };
+        match problems.note(route(context, &spec)) {
+            Some(route) if problems.0.is_empty() => {
+                vendor_model(context, &spec, route, key, choice)
+            }
+            _ => {
+                let problems = problems.0;
+                return Err(NotReady { problems }.into());
+            }
+        }
+    };
+    let is_replay = recording.is_some();
+    Ok(Models {
+        max_cost: choice.max_cost.filter(|_| !is_replay),
+        is_replay,
+        first,
+        repair: None,
+    })
+}
+
+/// The model of the user's own configuration.
+#[derive(Debug, Clone, Copy)]
+pub struct OwnModel<'o> {
+    /// The base URL of its server; `None`: the model is one of the table's.
+    pub url: Option<&'o str>,
+    /// The key for that server.
+    pub key: Option<&'o ApiKey>,
+    /// The model's name.
+    pub name: &'o str,
+}
+
+/// A model behind a server that is compatible with OpenAI's.
+fn own_spec(name: &str, url: &str) -> ModelSpec {
+    ModelSpec {
+        base_url: Some(url.to_owned()),
+        origin: Origin::Added,
+        ..ModelSpec::new(name, Provider::OpenAi)
     }
 }
 

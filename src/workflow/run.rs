@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::thread::{self, ScopedJoinHandle};
 use std::time::Duration;
 
-use super::ready::{Chosen, Ready};
+use super::ready::{Chosen, Models, Ready};
 use super::{Context, Failure, Outcome};
 use crate::error::{Error, Exit};
-use crate::estimate::{self, Fit};
+use crate::estimate::{self, Fit, OverBudget};
 use crate::model::{Listener, Model, ModelError, ModelSpec, Reply, Request};
 use crate::price::{Price, Usd};
 use crate::prompt::{Part, Prompt};
@@ -56,7 +56,7 @@ impl<'c> Run<'c> {
 
     /// Tells the supervisor what was noticed before the run had its folder.
     pub fn begin(&mut self, ready: &Ready<'_>) {
-        self.record.model = Some(ready.model(Attempt::Initial).spec.name.clone());
+        self.record.model = Some(ready.models.model(Attempt::Initial).spec.name.clone());
         for warning in &ready.warnings {
             self.warn(warning.clone());
         }
@@ -84,19 +84,19 @@ impl<'c> Run<'c> {
     /// `examine` looks at the reply while it is being logged.
     pub fn ask<T>(
         &mut self,
-        ready: &Ready<'_>,
+        models: &Models<'_>,
         attempt: Attempt,
         prompt: Prompt<'_>,
         examine: impl FnOnce(&Reply) -> T,
     ) -> Result<(Reply, T), Error> {
         self.context.interrupt.check()?;
-        let Chosen { spec, model } = ready.model(attempt);
+        let Chosen { spec, model } = models.model(attempt);
         // What the log shows is what is sent.
         let prompt = prompt.map(|piece| self.context.redactor.piece(piece));
         let parts = prompt.parts().iter().map(part_record).collect();
         let reporter = self.context.reporter;
-        let size = self.size(ready, spec, &prompt)?;
-        let max_output_tokens = self.allowed_answer(ready, spec, size.as_ref())?;
+        let size = self.size(models, spec, &prompt)?;
+        let max_output_tokens = self.allowed_answer(models, spec, size.as_ref())?;
         self.record
             .attempts
             .push(AttemptRecord::new(attempt, &spec.name, parts));
@@ -113,7 +113,7 @@ impl<'c> Run<'c> {
             messages: prompt.messages(),
             max_output_tokens,
             // What a call has cost that broke, nobody tells; another one comes on top.
-            once: ready.max_cost.is_some(),
+            once: models.max_cost.is_some(),
         };
         let counting = CountingListener::new(reporter, spec, size.as_ref(), self.spent);
         let answer = model.ask(&request, &counting);
@@ -143,18 +143,18 @@ impl<'c> Run<'c> {
     /// The prompt's size, where anybody wants to know it. One that does not fit is an error.
     fn size(
         &self,
-        ready: &Ready<'_>,
+        models: &Models<'_>,
         spec: &ModelSpec,
         prompt: &Prompt<'_>,
     ) -> Result<Option<Size>, Error> {
         let bytes = prompt.bytes();
-        let fits = ready.is_replay || estimate::fits_in_any_case(bytes, spec);
-        if fits && ready.max_cost.is_none() && !self.context.reporter.is_live() {
+        let fits = models.is_replay || estimate::fits_in_any_case(bytes, spec);
+        if fits && models.max_cost.is_none() && !self.context.reporter.is_live() {
             return Ok(None);
         }
         let size = estimate::measure(prompt, spec);
         match estimate::fit(&size, spec) {
-            Fit::TooLarge { window } if !ready.is_replay => Err(Error::DoesNotFit {
+            Fit::TooLarge { window } if !models.is_replay => Err(Error::DoesNotFit {
                 model: spec.name.clone(),
                 prompt_tokens: size.tokens,
                 window,
@@ -166,18 +166,21 @@ impl<'c> Run<'c> {
     /// How long the answer may be, so that the run does not cost more than it may.
     fn allowed_answer(
         &self,
-        ready: &Ready<'_>,
+        models: &Models<'_>,
         spec: &ModelSpec,
         size: Option<&Size>,
     ) -> Result<Option<u32>, Error> {
-        let (Some(limit), Some(size), Some(price)) = (ready.max_cost, size, &spec.price) else {
+        let (Some(limit), Some(size), Some(price)) = (models.max_cost, size, &spec.price) else {
             return Ok(spec.max_output_tokens);
         };
         let left = limit.less(self.spent);
-        estimate::affordable_answer(size, spec, price, left).ok_or(Error::OverBudget {
-            spent: self.spent,
-            limit,
-            prompt_tokens: size.tokens,
+        estimate::affordable_answer(size, spec, price, left).ok_or_else(|| {
+            let over = OverBudget {
+                spent: self.spent,
+                limit,
+                prompt_tokens: size.tokens,
+            };
+            over.into()
         })
     }
 

@@ -1,7 +1,8 @@
 //! What a run makes of the project's files: applies replies, takes them back, and sees that they reach
 //! the disk.
 
-use std::fs;
+use std::io::{self, Read as _};
+use std::os::fd::AsFd as _;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -11,6 +12,7 @@ use std::time::Duration;
 use super::Context;
 use super::run::{Run, joined};
 use crate::edit::apply::{Applied, ApplyError, apply};
+use crate::edit::beneath::{Root, open_regular, split};
 use crate::edit::undo::{UndoError, Undone, undo, undo_unrecorded};
 use crate::edit::undo_log::{Changes, UndoLog};
 use crate::edit::{Digest, Stamp};
@@ -52,6 +54,12 @@ impl<'c> RunTree<'c> {
         }
     }
 
+    /// The files that the run has changed.
+    pub fn changed(&self) -> impl Iterator<Item = &str> {
+        let files = &self.undo_log.changes().files;
+        files.keys().map(String::as_str)
+    }
+
     /// Where the file is kept that was at `path` before the run, and its mode; `None`: there was none.
     pub fn kept(&self, path: &str) -> Option<(PathBuf, u32)> {
         let before = self.undo_log.changes().files.get(path)?.before.as_ref()?;
@@ -72,8 +80,20 @@ impl<'c> RunTree<'c> {
         if replied.is_some_and(|replied| Digest::of(replied.as_bytes()) == *left) {
             return None;
         }
-        let content = fs::read(self.context.project.root().join(path)).ok()?;
+        let content = self.read(path).ok()??;
         (Digest::of(&content) == *left).then_some(content)
+    }
+
+    /// What is in a file; `None` where it is none: whatever has run since may have made a pipe of it.
+    fn read(&self, path: &str) -> io::Result<Option<Vec<u8>>> {
+        let (directory, name) = split(path);
+        let directory = Root::open(self.context.project.root())?.directory(directory)?;
+        let Some(mut file) = open_regular(directory.as_fd(), name)? else {
+            return Ok(None);
+        };
+        let mut content = Vec::new();
+        file.read_to_end(&mut content)?;
+        Ok(Some(content))
     }
 
     /// Applies a reply.

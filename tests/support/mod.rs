@@ -1,5 +1,6 @@
 //! What the tests share: a project to run in, and a server that plays the vendors.
 
+pub mod agent;
 mod project;
 mod server;
 

@@ -1,19 +1,210 @@
-//! The protocol of `# Agent Response`. Pure.
+//! The protocol of `# Agent Response`: replies in Markdown sections that name one tool. Pure.
+//!
+//! Models write drafts, leave things out and adorn what they write, so much is tolerated. What is not is
+//! guessing: where a reply can be read in two ways, or lacks the end of a file's content, it is a [`Fault`]
+//! that tells the model the way out.
+//!
+//! | part | what it is for |
+//! |---|---|
+//! | `lines` | headings, fences, and where a fenced block ends |
+//! | `response` | which part of the reply counts |
+//! | `sections` | thoughts, task list, the tool's name |
+//! | `input` | the tool's input, by its parameters |
+//! | `blocks` | fenced blocks in that input |
+//! | `instructions` | what the model is told of all this |
 
-use super::{Fault, Protocol, Turn};
-use crate::agent::tool::Toolbox;
+mod blocks;
+mod input;
+mod instructions;
+mod lines;
+mod response;
+mod sections;
+#[cfg(test)]
+mod tests;
+
+use self::lines::{Line, joined};
+use self::response::Response;
+use self::sections::Sections;
+use super::{Decision, Fault, Protocol, Turn};
+use crate::agent::tool::{ParameterKind, ToolCall, ToolSpec, Toolbox};
 use crate::model::Reply;
+use crate::tasks::Task;
+
+/// The form of a reply, in the specification's words.
+const TEMPLATE: &str = "\
+# Agent Response
+
+## Thoughts
+[Agent's observations and reasoning about the current state]
+
+## Task List
+[~] In-progress task
+[x] Completed task
+[ ] Pending task
+
+## Tool Choice
+TOOL_NAME
+
+## Tool Input
+[Tool-specific parameters - format varies by tool]
+";
+
+/// What is made of a reply that has no `# Agent Response`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum PlainReplies {
+    /// It is the agent's answer.
+    Taken,
+    /// It is a fault: the agent is to use a tool in every reply.
+    #[default]
+    Refused,
+}
 
 /// Replies in Markdown sections.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Markdown;
+pub struct Markdown {
+    /// Whether the agent may answer in words rather than use a tool.
+    pub plain_replies: PlainReplies,
+}
 
 impl Protocol for Markdown {
-    fn instructions(&self, _tools: &Toolbox<'_>) -> String {
-        String::new()
+    fn instructions(&self, tools: &Toolbox<'_>) -> String {
+        instructions::instructions(tools, self.plain_replies)
     }
 
-    fn read(&self, _reply: &Reply, _tools: &Toolbox<'_>) -> Result<Turn, Fault> {
-        Ok(Turn::default())
+    fn read(&self, reply: &Reply, tools: &Toolbox<'_>) -> Result<Turn, Fault> {
+        let lines = response::spoken(&lines::lines(&reply.text));
+        match Response::of(&lines, &|draft| used(draft, tools))? {
+            Some(response) => read(&response, tools),
+            None => self.answer(&lines),
+        }
     }
+}
+
+impl Markdown {
+    /// What a reply without a header is.
+    fn answer(self, lines: &[Line<'_>]) -> Result<Turn, Fault> {
+        let text = joined(lines).trim().to_owned();
+        if self.plain_replies == PlainReplies::Taken && !text.is_empty() {
+            return Ok(Turn {
+                thoughts: String::new(),
+                tasks: None,
+                decision: Decision::Answer(text.clone()),
+                remembered: text,
+            });
+        }
+        Err(Fault {
+            line: 1,
+            problem: "there is no `# Agent Response` header: reply in the form of the template, \
+                and use a tool"
+                .to_owned(),
+        })
+    }
+}
+
+/// Reads the response in the way that makes sense; where none does, the fault is that of the last.
+fn read(response: &Response<'_, '_>, tools: &Toolbox<'_>) -> Result<Turn, Fault> {
+    let unwrapped = response.unwrapped().map(|lines| turn(lines, tools));
+    match unwrapped {
+        Some(Ok(turn)) => Ok(turn),
+        _ => turn(response.lines(), tools),
+    }
+}
+
+/// The tool that a draft uses, where it waits for no further block: it takes none, or has all that it takes.
+fn used(draft: &[Line<'_>], tools: &Toolbox<'_>) -> Option<&'static ToolSpec> {
+    let choices = Sections::of(draft).choices().ok()?;
+    let (tool, _) = tool(&choices, tools).ok()?;
+    let takes_blocks = tool
+        .parameters
+        .iter()
+        .any(|known| known.kind == ParameterKind::Block);
+    (!takes_blocks || turn(draft, tools).is_ok()).then_some(tool)
+}
+
+/// Reads the lines of a response, its header first.
+fn turn(lines: &[Line<'_>], tools: &Toolbox<'_>) -> Result<Turn, Fault> {
+    let sections = Sections::of(lines);
+    let (tool, named_at) = tool(&sections.choices()?, tools)?;
+    let (input, heading) = match sections.input() {
+        Some(input) => input,
+        None if needs_input(tool) => return Err(no_input(tool, named_at)),
+        None => (&[][..], named_at),
+    };
+    let call = ToolCall {
+        tool,
+        arguments: input::arguments(tool, input, heading)?,
+        shown: joined(input).trim().to_owned(),
+    };
+    let (thoughts, tasks) = (sections.thoughts(), sections.tasks());
+    Ok(Turn {
+        remembered: rendered(&thoughts, tasks.as_deref(), &call),
+        thoughts,
+        tasks,
+        decision: Decision::Use(call, Vec::new()),
+    })
+}
+
+/// The tool that is chosen, and the line that names it.
+fn tool(named: &[(&str, usize)], tools: &Toolbox<'_>) -> Result<(&'static ToolSpec, usize), Fault> {
+    let known = |name: &str| {
+        tools
+            .specs()
+            .find(|tool| tool.name.eq_ignore_ascii_case(name))
+    };
+    let (name, line) = named.first().copied().unwrap_or_default();
+    let Some(tool) = known(name) else {
+        let names: Vec<String> = tools
+            .specs()
+            .map(|tool| format!("`{}`", tool.name))
+            .collect();
+        let problem = format!("there is no tool `{name}`; there are {}", names.join(", "));
+        return Err(Fault { line, problem });
+    };
+    for (name, line) in named {
+        if let Some(other) = known(name).filter(|other| other.name != tool.name) {
+            let problem = format!(
+                "`{}` besides `{}`: a reply uses one tool",
+                other.name, tool.name
+            );
+            return Err(Fault {
+                line: *line,
+                problem,
+            });
+        }
+    }
+    Ok((tool, line))
+}
+
+/// Whether a tool can do nothing without input.
+fn needs_input(tool: &ToolSpec) -> bool {
+    let is_needed = |kind| kind != ParameterKind::OptionalText;
+    tool.parameters.iter().any(|known| is_needed(known.kind))
+}
+
+fn no_input(tool: &ToolSpec, line: usize) -> Fault {
+    Fault {
+        line,
+        problem: format!(
+            "there is no `## Tool Input` section behind it, which `{}` needs",
+            tool.name
+        ),
+    }
+}
+
+/// A turn as the template has it.
+fn rendered(thoughts: &str, tasks: Option<&[Task]>, call: &ToolCall) -> String {
+    let mut sections = vec!["# Agent Response".to_owned()];
+    if !thoughts.is_empty() {
+        sections.push(format!("## Thoughts\n{thoughts}"));
+    }
+    if let Some(tasks) = tasks {
+        let tasks: Vec<String> = tasks
+            .iter()
+            .map(|task| format!("{} {}", task.status.sign(), task.text))
+            .collect();
+        sections.push(format!("## Task List\n{}", tasks.join("\n")));
+    }
+    sections.push(format!("## Tool Choice\n{}", call.tool.name));
+    sections.push(format!("## Tool Input\n{}", call.shown));
+    sections.join("\n\n").trim_end().to_owned()
 }

@@ -10,18 +10,36 @@ use crate::tasks::Task;
 use super::tool::{ToolCall, Toolbox};
 
 /// What a reply says.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Turn {
     /// What the agent says of the state of things; may be blank.
     pub thoughts: String,
     /// The whole task list, where the reply has one.
     pub tasks: Option<Vec<Task>>,
-    /// The tools to use, in this order.
-    pub calls: Vec<ToolCall>,
-    /// Words for whoever asked, in the place of a tool.
-    pub answer: Option<String>,
+    /// What the agent does next.
+    pub decision: Decision,
     /// What of the reply goes into the history.
     pub remembered: String,
+}
+
+/// What an agent does next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Decision {
+    /// It uses a tool, and then these others, in this order.
+    Use(ToolCall, Vec<ToolCall>),
+    /// It has words for whoever asked, in the place of a tool.
+    Answer(String),
+}
+
+impl Decision {
+    /// The tools to use, in this order; none for an answer.
+    #[must_use]
+    pub fn calls(self) -> Vec<ToolCall> {
+        match self {
+            Self::Use(first, others) => [vec![first], others].concat(),
+            Self::Answer(_) => Vec::new(),
+        }
+    }
 }
 
 /// A reply that is not of the protocol's form.

@@ -1,11 +1,207 @@
 //! The tools, one implementation each, and what they share.
 
+pub mod background;
+pub mod command;
+pub mod list;
+pub mod notes;
+pub mod place;
+pub mod read;
+pub mod replace;
+pub mod write;
+
+use crate::agent::tool::ToolError;
+use crate::error::Error;
+use crate::tokens::{counted, grouped};
+
 /// How many bytes of a tool's output a model is shown.
 pub const OUTPUT_LIMIT: usize = 32 << 10;
+
+/// Room for the line that says what was left out.
+const MARKER: usize = 96;
 
 /// `text` as a model is shown it: whole up to [`OUTPUT_LIMIT`], else its head and its tail, with a line in
 /// between that counts what was left out.
 #[must_use]
 pub fn bounded(text: &str) -> String {
-    text.to_owned()
+    bounded_to(text, OUTPUT_LIMIT)
+}
+
+/// The same with another limit, in bytes. The cuts go to a line's border where one is near, and never
+/// through a character.
+pub(crate) fn bounded_to(text: &str, limit: usize) -> String {
+    if text.len() <= limit {
+        return text.to_owned();
+    }
+    let half = limit.saturating_sub(MARKER) / 2;
+    let head = head_of(text, half);
+    let tail = tail_of(text, half);
+    let middle = text
+        .get(head.len()..text.len() - tail.len())
+        .unwrap_or_default();
+    let newline = if head.is_empty() || head.ends_with('\n') {
+        ""
+    } else {
+        "\n"
+    };
+    format!(
+        "{head}{newline}[... {}, {} left out ...]\n{tail}",
+        counted(middle.lines().count() as u64, "line"),
+        counted(middle.len() as u64, "byte"),
+    )
+}
+
+/// At most `budget` bytes of the beginning.
+fn head_of(text: &str, budget: usize) -> &str {
+    let end = (0..=budget).rev().find(|at| text.is_char_boundary(*at));
+    let head = end.and_then(|end| text.get(..end)).unwrap_or_default();
+    let whole_lines = head.rfind('\n').map_or(0, |newline| newline + 1);
+    // A border that costs most of the budget is none worth having.
+    if whole_lines > budget / 2 {
+        head.get(..whole_lines).unwrap_or(head)
+    } else {
+        head
+    }
+}
+
+/// At most `budget` bytes of the end.
+fn tail_of(text: &str, budget: usize) -> &str {
+    let earliest = text.len().saturating_sub(budget);
+    let start = (earliest..text.len()).find(|at| text.is_char_boundary(*at));
+    let (before, tail) = text.split_at(start.unwrap_or(text.len()));
+    if before.ends_with('\n') {
+        return tail;
+    }
+    let skipped = tail.find('\n').map_or(tail.len(), |newline| newline + 1);
+    if tail.len() - skipped > budget / 2 {
+        tail.get(skipped..).unwrap_or(tail)
+    } else {
+        tail
+    }
+}
+
+/// Why a file was not written; nothing was changed then.
+#[derive(Debug)]
+pub enum WriteError {
+    /// It may not be: the rule that it breaks, for the model.
+    Refused(String),
+    /// The run is over.
+    Fatal(Error),
+}
+
+impl WriteError {
+    /// The same, as a tool's error.
+    fn of_tool(self) -> ToolError {
+        match self {
+            Self::Refused(reason) => ToolError::Failed(reason),
+            Self::Fatal(error) => ToolError::Fatal(error),
+        }
+    }
+}
+
+/// Puts files where they belong: verified and undoable inside the project.
+pub trait Files {
+    /// Gives the file at `path`, plain names joined by `/` and relative to the project's root, this
+    /// content, and makes it where it is not there. What the model should know about that: sentences.
+    ///
+    /// # Errors
+    /// When the file may not be written, or could not be.
+    fn write(&self, path: &str, content: String) -> Result<Vec<String>, WriteError>;
+}
+
+/// How many lines a text has; one that does not end counts.
+fn line_count(content: &[u8]) -> usize {
+    let newlines = memchr::memchr_iter(b'\n', content).count();
+    newlines + usize::from(content.last().is_some_and(|last| *last != b'\n'))
+}
+
+/// `lines 4, 17 and 90`; no more than ten are named.
+fn at_lines(lines: &[usize]) -> String {
+    const NAMED: usize = 10;
+    let named: Vec<String> = lines
+        .iter()
+        .take(NAMED)
+        .map(|line| grouped(*line as u64))
+        .collect();
+    match named.as_slice() {
+        [line] if lines.len() == 1 => format!("line {line}"),
+        [first @ .., last] if lines.len() <= NAMED => {
+            format!("lines {} and {last}", first.join(", "))
+        }
+        all => format!("lines {} and more", all.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn what_fits_is_shown_whole() {
+        for text in ["", "a", &"x".repeat(OUTPUT_LIMIT)] {
+            assert_eq!(bounded(text), text);
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_loses_whole_lines_in_the_middle() {
+        let text: String = (1..=9000).map(|line| format!("line {line}\n")).collect();
+        let shown = bounded(&text);
+        let lines: Vec<&str> = shown.lines().collect();
+        assert_eq!((lines[0], lines[lines.len() - 1]), ("line 1", "line 9000"));
+        let marker = lines
+            .iter()
+            .position(|line| line.starts_with("[..."))
+            .unwrap();
+        let kept = lines.len() - 1;
+        let left_out = grouped((9000 - kept) as u64);
+        assert!(
+            lines[marker].starts_with(&format!("[... {left_out} lines, ")),
+            "{}",
+            lines[marker]
+        );
+        assert_eq!(lines[marker - 1], format!("line {marker}"));
+    }
+
+    #[test]
+    fn lines_are_named_as_people_do() {
+        for (lines, expected) in [
+            (&[4][..], "line 4"),
+            (&[4, 17], "lines 4 and 17"),
+            (&[4, 17, 1090], "lines 4, 17 and 1,090"),
+        ] {
+            assert_eq!(at_lines(lines), expected);
+        }
+        let many: Vec<usize> = (1..=11).collect();
+        assert_eq!(
+            at_lines(&many),
+            "lines 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and more"
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn head_and_tail_are_the_texts_own_and_the_rest_is_counted(
+            text in "[aä€😀\r\n]{0,400}", limit in 100_usize..400,
+        ) {
+            let shown = bounded_to(&text, limit);
+            prop_assert!(shown.len() <= limit);
+            if text.len() <= limit {
+                prop_assert_eq!(shown, text);
+                return Ok(());
+            }
+            let at = shown.find("[... ").unwrap();
+            let (before, behind) = shown.split_at(at);
+            let (marker, tail) = behind.split_once('\n').unwrap();
+            // The newline before the marker is the text's own, or was set there.
+            let heads = [before, before.strip_suffix('\n').unwrap_or(before)];
+            prop_assert!(text.ends_with(tail));
+            let is_right = heads.into_iter().filter(|head| text.starts_with(head)).any(|head| {
+                let left_out = text.len() - head.len() - tail.len();
+                marker.ends_with(&format!(", {} left out ...]", counted(left_out as u64, "byte")))
+            });
+            prop_assert!(is_right, "{}", shown);
+        }
+    }
 }

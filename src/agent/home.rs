@@ -1,0 +1,224 @@
+//! Where an agent keeps its settings and its sessions. Pure.
+
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+
+use crate::environment::Environment;
+
+/// The variable that names the directory itself.
+pub const HOME_VARIABLE: &str = "DEV_AGENT_HOME";
+
+/// A system, by where its users expect settings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum System {
+    /// Linux, and what is like it.
+    Linux,
+    /// macOS.
+    MacOs,
+    /// Windows.
+    Windows,
+}
+
+impl System {
+    /// The one that the program was built for.
+    #[must_use]
+    pub const fn current() -> Self {
+        if cfg!(target_os = "macos") {
+            Self::MacOs
+        } else if cfg!(windows) {
+            Self::Windows
+        } else {
+            Self::Linux
+        }
+    }
+
+    /// The variable that says below which directory settings are kept.
+    const fn base_variable(self) -> &'static str {
+        match self {
+            Self::Linux | Self::MacOs => "HOME",
+            Self::Windows => "APPDATA",
+        }
+    }
+
+    /// Whether `path` is absolute there; [`std::path::Path`] knows only the system that it was built for.
+    fn is_absolute(self, path: &OsStr) -> bool {
+        let path = path.as_encoded_bytes();
+        match self {
+            Self::Linux | Self::MacOs => path.starts_with(b"/"),
+            Self::Windows => match path {
+                [b'\\', b'\\', ..] => true,
+                [drive, b':', b'\\' | b'/', ..] => drive.is_ascii_alphabetic(),
+                _ => false,
+            },
+        }
+    }
+
+    /// `name` below `base`.
+    fn below(self, base: &OsStr, name: &str) -> PathBuf {
+        let separator = match self {
+            Self::Linux | Self::MacOs => "/",
+            Self::Windows => "\\",
+        };
+        let mut path = OsString::from(base);
+        if !base.as_encoded_bytes().ends_with(separator.as_bytes()) {
+            path.push(separator);
+        }
+        path.push(name);
+        path.into()
+    }
+}
+
+/// Why there is no such place.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NoHome {
+    /// A variable that is needed is not there.
+    #[error("there is no place for settings and sessions: `{variable}` is not set")]
+    Unset {
+        /// The variable.
+        variable: &'static str,
+    },
+    /// A variable holds no absolute path.
+    #[error("`{variable}` is `{}`, which is not an absolute path", .value.escape_debug())]
+    NotAbsolute {
+        /// The variable.
+        variable: &'static str,
+        /// Its value.
+        value: String,
+    },
+}
+
+impl NoHome {
+    /// What the user can do about it.
+    #[must_use]
+    pub fn hint(&self) -> String {
+        format!(
+            "set `{HOME_VARIABLE}` to the absolute path of a directory for settings and sessions"
+        )
+    }
+}
+
+/// The directory of an agent's settings and sessions: what `DEV_AGENT_HOME` says; else, on Linux,
+/// `$XDG_CONFIG_HOME/dev-agent` where that variable is an absolute path; else the system's own place, which is
+/// `~/.dev-agent`, `~/Library/Application Support/dev-agent` or `%APPDATA%\dev-agent`.
+///
+/// # Errors
+/// When the variable that decides is missing, or is not an absolute path.
+pub fn directory(environment: &Environment, system: System) -> Result<PathBuf, NoHome> {
+    if let Some(home) = absolute(environment, system, HOME_VARIABLE)? {
+        return Ok(home.into());
+    }
+    // The standard has a relative path there passed over.
+    let config = environment.os("XDG_CONFIG_HOME");
+    let config = config.filter(|path| system == System::Linux && system.is_absolute(path));
+    if let Some(config) = config {
+        return Ok(system.below(config, "dev-agent"));
+    }
+    let variable = system.base_variable();
+    let base = absolute(environment, system, variable)?.ok_or(NoHome::Unset { variable })?;
+    let name = match system {
+        System::Linux => ".dev-agent",
+        System::MacOs => "Library/Application Support/dev-agent",
+        System::Windows => "dev-agent",
+    };
+    Ok(system.below(base, name))
+}
+
+fn absolute<'e>(
+    environment: &'e Environment,
+    system: System,
+    variable: &'static str,
+) -> Result<Option<&'e OsStr>, NoHome> {
+    match environment.os(variable) {
+        Some(value) if !system.is_absolute(value) => Err(NoHome::NotAbsolute {
+            variable,
+            value: value.to_string_lossy().into_owned(),
+        }),
+        value => Ok(value),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use System::{Linux, MacOs, Windows};
+
+    fn directory_of(system: System, variables: &[(&str, &str)]) -> Result<String, NoHome> {
+        let variables = variables.iter();
+        let environment = variables
+            .map(|(name, value)| ((*name).into(), (*value).into()))
+            .collect();
+        directory(&environment, system).map(|path| path.to_str().unwrap().to_owned())
+    }
+
+    #[test]
+    fn every_system_has_its_place() {
+        let appdata = ("APPDATA", r"C:\Users\Ann\AppData\Roaming");
+        let (home, mac) = (("HOME", "/home/ann"), ("HOME", "/Users/ann"));
+        let (xdg, own) = (("XDG_CONFIG_HOME", "/cfg"), (HOME_VARIABLE, "/my/own"));
+        for (system, variables, expected) in [
+            (Linux, &[home][..], "/home/ann/.dev-agent"),
+            (Linux, &[("HOME", "/")], "/.dev-agent"),
+            (Linux, &[home, appdata], "/home/ann/.dev-agent"),
+            (Linux, &[home, xdg], "/cfg/dev-agent"),
+            (Linux, &[xdg], "/cfg/dev-agent"),
+            (Linux, &[home, xdg, own], "/my/own"),
+            (Linux, &[own], "/my/own"),
+            (
+                Linux,
+                &[home, ("XDG_CONFIG_HOME", "cfg")],
+                "/home/ann/.dev-agent",
+            ),
+            (
+                MacOs,
+                &[mac, xdg],
+                "/Users/ann/Library/Application Support/dev-agent",
+            ),
+            (MacOs, &[mac, own], "/my/own"),
+            (
+                Windows,
+                &[appdata, xdg, home],
+                r"C:\Users\Ann\AppData\Roaming\dev-agent",
+            ),
+            (Windows, &[("APPDATA", r"D:\")], r"D:\dev-agent"),
+            (
+                Windows,
+                &[("APPDATA", r"\\server\ann")],
+                r"\\server\ann\dev-agent",
+            ),
+            (Windows, &[appdata, (HOME_VARIABLE, "E:/own")], "E:/own"),
+        ] {
+            let found = directory_of(system, variables);
+            assert_eq!(found.as_deref(), Ok(expected), "{system:?} {variables:?}");
+        }
+    }
+
+    #[test]
+    fn without_a_place_the_variable_is_named() {
+        let relative = |variable| NoHome::NotAbsolute {
+            variable,
+            value: "here".to_owned(),
+        };
+        for (system, variables, expected) in [
+            (Linux, &[][..], NoHome::Unset { variable: "HOME" }),
+            (MacOs, &[("HOME", "")], NoHome::Unset { variable: "HOME" }),
+            (
+                Windows,
+                &[("HOME", "/home/ann")],
+                NoHome::Unset {
+                    variable: "APPDATA",
+                },
+            ),
+            (Linux, &[("HOME", "here")], relative("HOME")),
+            (Windows, &[("APPDATA", "here")], relative("APPDATA")),
+            (
+                Linux,
+                &[("HOME", "/home/ann"), (HOME_VARIABLE, "here")],
+                relative(HOME_VARIABLE),
+            ),
+        ] {
+            let problem = directory_of(system, variables).unwrap_err();
+            assert_eq!(problem, expected);
+            assert!(problem.hint().contains(HOME_VARIABLE));
+        }
+    }
+}

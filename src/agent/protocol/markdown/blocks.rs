@@ -1,0 +1,144 @@
+//! The fenced blocks of a tool's input, alone or labelled with parameters' names. Pure.
+
+use super::super::Fault;
+use super::lines::{Block, BlockProblem, Fence, Line, joined};
+use super::sections::Name;
+use crate::agent::tool::Parameter;
+
+/// The parameters whose names label the blocks.
+pub struct Labels<'a>(pub &'a [&'static Parameter]);
+
+impl Labels<'_> {
+    fn named(&self, fence: &Fence<'_>) -> Option<&'static Parameter> {
+        let label = fence.label();
+        let mut known = self.0.iter().copied();
+        known.find(|known| known.name.eq_ignore_ascii_case(label))
+    }
+
+    /// `lines`, parted before each block: a fence with a known label begins one where the block before it
+    /// may have ended.
+    pub fn parts<'a, 'r>(&self, lines: &'a [Line<'r>]) -> Vec<&'a [Line<'r>]> {
+        let mut parts = Vec::new();
+        let mut rest = lines;
+        while let Some(first) = rest.first() {
+            let mut is_closed = false;
+            let opening = first.fence();
+            let begins = |line: &Line<'r>| {
+                let (Some(fence), Some(opening)) = (line.fence(), opening) else {
+                    return false;
+                };
+                let begins = is_closed && self.named(&fence).is_some();
+                is_closed |= fence.closes(&opening);
+                begins
+            };
+            let next = rest.iter().skip(1).position(begins);
+            let (part, behind) = rest.split_at(next.map_or(rest.len(), |next| next + 1));
+            parts.push(part);
+            rest = behind;
+        }
+        parts
+    }
+
+    /// What the block at the beginning of `part` says.
+    pub fn argument(&self, part: &[Line<'_>]) -> Result<(&'static Parameter, String), Fault> {
+        let first = part.first().map_or(0, |line| line.number);
+        let Some(fence) = part.first().and_then(Line::fence) else {
+            return Err(fault(
+                first,
+                format!("expected code blocks labelled {}", self.names()),
+            ));
+        };
+        let parameter = self.named(&fence).ok_or_else(|| self.unknown(&fence))?;
+        let block = block(part, &fence).and_then(|block| {
+            nothing_else(&block)?;
+            Ok(block)
+        });
+        let block = block.map_err(|fault| self.stray(part, &fence).unwrap_or(fault))?;
+        Ok((parameter, without_last_line_end(joined(block.content))))
+    }
+
+    /// That a block with another label seems to follow the one that `opening` opens.
+    fn stray(&self, part: &[Line<'_>], opening: &Fence<'_>) -> Option<Fault> {
+        let fences = part.iter().skip(1).filter_map(Line::fence);
+        let mut behind = fences.skip_while(|fence| !fence.closes(opening));
+        let stray = behind.find(|fence| !fence.info.is_empty())?;
+        Some(self.unknown(&stray))
+    }
+
+    fn unknown(&self, fence: &Fence<'_>) -> Fault {
+        let problem = match fence.label() {
+            "" => format!(
+                "a code block without a label; expected are {}",
+                self.names()
+            ),
+            label => format!(
+                "a code block labelled `{label}`, where those that are expected are {}; content that has \
+                 fences goes between longer ones",
+                self.names()
+            ),
+        };
+        fault(fence.line, problem)
+    }
+
+    fn names(&self) -> String {
+        let names: Vec<String> = self
+            .0
+            .iter()
+            .map(|known| format!("`{}`", known.name))
+            .collect();
+        names.join(" and ")
+    }
+}
+
+/// The block that `fence`, the first of `lines`, opens.
+pub fn block<'a, 'r>(lines: &'a [Line<'r>], fence: &Fence<'r>) -> Result<Block<'a, 'r>, Fault> {
+    Block::of(lines, fence).map_err(|problem| match problem {
+        BlockProblem::Open => open(fence),
+        BlockProblem::Unclear(line) => {
+            let problem = format!(
+                "it cannot be told where the code block that begins here ends: the fences from line \
+                 {line} on do not pair up; put content that has fences between longer ones, and nothing \
+                 behind the last"
+            );
+            fault(fence.line, problem)
+        }
+    })
+}
+
+/// That nothing closes what `fence` opens.
+pub fn open(fence: &Fence<'_>) -> Fault {
+    let problem = "the code block that begins here is never closed: it ends with a line that has nothing \
+        but the same fence";
+    fault(fence.line, problem)
+}
+
+/// Words behind a block are passed over; what could be meant as more input is not.
+pub fn nothing_else(block: &Block<'_, '_>) -> Result<(), Fault> {
+    let is_more = |line: &&Line<'_>| line.fence().is_some() || Name::of(line).is_some();
+    match block.behind.iter().find(is_more) {
+        None => Ok(()),
+        Some(line) => {
+            let problem = "nothing is expected behind the code block: a reply uses one tool";
+            Err(fault(line.number, problem))
+        }
+    }
+}
+
+/// `text` less its last line end.
+pub fn without_last_line_end(mut text: String) -> String {
+    if text.ends_with('\n') {
+        text.pop();
+        if text.ends_with('\r') {
+            text.pop();
+        }
+    }
+    text
+}
+
+/// A fault.
+pub fn fault(line: usize, problem: impl Into<String>) -> Fault {
+    Fault {
+        line,
+        problem: problem.into(),
+    }
+}

@@ -1,0 +1,209 @@
+//! A tool's input, read by what parameters the tool takes. Pure.
+//!
+//! Paths come first, a line each. What else there is follows: one parameter as it is, more of them as
+//! fenced blocks that are labelled with the parameters' names. Guarantees that a block is taken byte by
+//! byte, and that none whose end cannot be told is taken at all.
+
+use super::super::Fault;
+use super::blocks::{Labels, block, fault, nothing_else, open, without_last_line_end};
+use super::lines::{Block, BlockProblem, Fence, Line, joined, trimmed};
+use crate::agent::tool::{Arguments, Parameter, ParameterKind, ToolSpec};
+
+/// The arguments of `tool` that `input` tells; `heading` is the line of the section's heading.
+///
+/// # Errors
+/// What is wrong with the input, and what is expected.
+pub fn arguments(
+    tool: &'static ToolSpec,
+    input: &[Line<'_>],
+    heading: usize,
+) -> Result<Arguments, Fault> {
+    let mut arguments = Arguments::default();
+    let (paths, others) = shape(tool);
+    if paths.is_empty() && others.is_empty() {
+        return Ok(arguments);
+    }
+    let mut rest = Input {
+        lines: trimmed(input),
+        line: input.first().map_or(heading, |line| line.number),
+    };
+    for parameter in paths {
+        arguments.set(parameter.name, rest.path(parameter)?);
+    }
+    match others.as_slice() {
+        [] => rest.end()?,
+        [only] => {
+            if let Some(value) = rest.only(only)? {
+                arguments.set(only.name, value);
+            }
+        }
+        several => rest.labelled(several, &mut arguments)?,
+    }
+    Ok(arguments)
+}
+
+/// The parameters of a tool as they stand in its input: paths, and what else there is.
+pub fn shape(tool: &ToolSpec) -> (Vec<&'static Parameter>, Vec<&'static Parameter>) {
+    let is_path = |parameter: &&Parameter| parameter.kind == ParameterKind::Path;
+    tool.parameters.iter().partition(is_path)
+}
+
+/// What is still to be read.
+struct Input<'a, 'r> {
+    /// Less the blank lines around it.
+    lines: &'a [Line<'r>],
+    /// The line up to which it was read, for faults at the end.
+    line: usize,
+}
+
+impl<'r> Input<'_, 'r> {
+    /// Takes `count` lines, and the blank ones behind.
+    fn skip(&mut self, count: usize) {
+        let (taken, rest) = self.lines.split_at(count.min(self.lines.len()));
+        self.line = taken.last().map_or(self.line, |line| line.number);
+        self.lines = trimmed(rest);
+    }
+
+    /// Takes a path.
+    fn path(&mut self, parameter: &Parameter) -> Result<String, Fault> {
+        let expected = || {
+            let Parameter { name, meaning, .. } = parameter;
+            format!("expected `{name}` ({meaning}) on a line of its own, in double quotes")
+        };
+        let Some(first) = self.lines.first() else {
+            return Err(fault(self.line, expected()));
+        };
+        let (line, taken) = match first.fence() {
+            Some(fence) => self
+                .path_in_block(&fence)
+                .ok_or_else(|| fault(first.number, expected()))?,
+            None => (*first, 1),
+        };
+        self.skip(taken);
+        let text = line.text().trim();
+        unquoted(text).map(str::to_owned).ok_or_else(|| {
+            let problem = format!("{}, but found `{text}`", expected());
+            fault(line.number, problem)
+        })
+    }
+
+    /// The one line of the block that `fence` opens, and how many lines the block has.
+    fn path_in_block(&self, fence: &Fence<'_>) -> Option<(Line<'r>, usize)> {
+        let rest = self.lines.get(1..)?;
+        let end = rest
+            .iter()
+            .position(|line| line.fence().is_some_and(|end| end.closes(fence)))?;
+        match trimmed(rest.get(..end)?) {
+            [line] => Some((*line, end + 2)),
+            _ => None,
+        }
+    }
+
+    /// Takes the end.
+    fn end(&self) -> Result<(), Fault> {
+        match self.lines.first() {
+            None => Ok(()),
+            Some(line) => Err(fault(
+                line.number,
+                "nothing is expected here: this tool takes one line of input, and a reply uses one tool",
+            )),
+        }
+    }
+
+    /// Takes all that is left as the argument for `parameter`; `None` where that is left out.
+    fn only(&self, parameter: &Parameter) -> Result<Option<String>, Fault> {
+        match parameter.kind {
+            ParameterKind::Path | ParameterKind::Block => {
+                Ok(Some(joined(self.block(parameter)?.content)))
+            }
+            ParameterKind::Text | ParameterKind::OptionalText => {
+                let text = self.text()?;
+                if !text.trim().is_empty() {
+                    return Ok(Some(text));
+                }
+                let Parameter {
+                    name,
+                    meaning,
+                    kind,
+                } = parameter;
+                if *kind == ParameterKind::OptionalText {
+                    return Ok(None);
+                }
+                Err(fault(
+                    self.line,
+                    format!("expected `{name}` ({meaning}) under `## Tool Input`"),
+                ))
+            }
+        }
+    }
+
+    fn block(&self, parameter: &Parameter) -> Result<Block<'_, 'r>, Fault> {
+        let Parameter { name, meaning, .. } = parameter;
+        let expected = || format!("expected a fenced code block with `{name}` ({meaning})");
+        let Some(first) = self.lines.first() else {
+            return Err(fault(self.line, expected()));
+        };
+        let Some(fence) = first.fence() else {
+            return Err(fault(first.number, expected()));
+        };
+        let block = block(self.lines, &fence)?;
+        nothing_else(&block)?;
+        Ok(block)
+    }
+
+    /// All of it; of what is one fenced block, the content.
+    fn text(&self) -> Result<String, Fault> {
+        let Some(fence) = self.lines.first().and_then(Line::fence) else {
+            return Ok(joined(self.lines).trim().to_owned());
+        };
+        match Block::of(self.lines, &fence) {
+            Ok(block) if block.behind.is_empty() => {
+                Ok(without_last_line_end(joined(block.content)))
+            }
+            Err(BlockProblem::Open) => Err(open(&fence)),
+            Ok(_) | Err(BlockProblem::Unclear(_)) => Ok(joined(self.lines).trim().to_owned()),
+        }
+    }
+
+    /// Takes a block for each of `parameters`, in any order.
+    fn labelled(
+        &self,
+        parameters: &[&'static Parameter],
+        arguments: &mut Arguments,
+    ) -> Result<(), Fault> {
+        let labels = Labels(parameters);
+        let mut seen: Vec<&str> = Vec::new();
+        for part in labels.parts(self.lines) {
+            let (parameter, value) = labels.argument(part)?;
+            if seen.contains(&parameter.name) {
+                let problem = format!("there is another code block labelled `{}`", parameter.name);
+                return Err(fault(
+                    part.first().map_or(self.line, |line| line.number),
+                    problem,
+                ));
+            }
+            seen.push(parameter.name);
+            arguments.set(parameter.name, value);
+        }
+        let is_missing = |known: &&&Parameter| {
+            known.kind != ParameterKind::OptionalText && !seen.contains(&known.name)
+        };
+        let Some(missing) = parameters.iter().find(is_missing) else {
+            return Ok(());
+        };
+        let Parameter { name, meaning, .. } = missing;
+        let line = self.lines.first().map_or(self.line, |line| line.number);
+        let problem = format!("there is no code block labelled `{name}` ({meaning})");
+        Err(fault(line, problem))
+    }
+}
+
+/// A path less the quotes around it; `None` where it is empty, or a quote is open.
+fn unquoted(text: &str) -> Option<&str> {
+    let quote = text.chars().next()?;
+    if !matches!(quote, '"' | '\'' | '`') {
+        return Some(text);
+    }
+    let inner = text.strip_prefix(quote)?.strip_suffix(quote)?;
+    (!inner.trim().is_empty()).then_some(inner)
+}

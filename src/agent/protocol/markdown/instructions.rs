@@ -1,0 +1,71 @@
+//! How a model is told of the protocol, and of the tools it has. Pure.
+
+use super::input::shape;
+use super::{PlainReplies, TEMPLATE};
+use crate::agent::tool::{Parameter, ParameterKind, ToolSpec, Toolbox};
+
+/// The rules of the format, behind the template.
+const RULES: &str = "\
+Rules:
+- A reply uses exactly one tool. You get its result, and then reply again.
+- `## Tool Input` comes last. Write nothing behind it.
+- Whatever is between the fences of a code block is taken byte by byte. Where it has ``` lines itself, put a \
+longer fence (````) around it.
+- Give the whole task list each time, or leave the section out where nothing has changed.
+";
+
+/// What one who may answer is told besides.
+const ANSWER: &str = "\
+- When you need no more tools, reply in plain words, without `# Agent Response`.
+";
+
+/// The part of the system prompt that tells of the format and of `tools`.
+pub fn instructions(tools: &Toolbox<'_>, plain_replies: PlainReplies) -> String {
+    let answer = match plain_replies {
+        PlainReplies::Taken => ANSWER,
+        PlainReplies::Refused => "",
+    };
+    let described: Vec<String> = tools.specs().map(described).collect();
+    format!(
+        "## Response Format\n\nReply in this form:\n\n````markdown\n{TEMPLATE}````\n\n{RULES}{answer}\n\
+         ## Tools\n\n{}",
+        described.join("\n")
+    )
+}
+
+/// A tool, with an example.
+fn described(tool: &'static ToolSpec) -> String {
+    let ToolSpec { name, summary, .. } = tool;
+    let input = example(tool);
+    let separator = if input.is_empty() { "" } else { "\n" };
+    format!(
+        "### {name}\n\n{summary}\n\n````markdown\n## Tool Choice\n{name}\n\n## Tool Input\n\
+         {input}{separator}````\n"
+    )
+}
+
+/// An example of a tool's input: what is to be put in stands in brackets, as it does in the template.
+fn example(tool: &'static ToolSpec) -> String {
+    let (paths, others) = shape(tool);
+    let mut parts: Vec<String> = paths
+        .iter()
+        .map(|path| format!("\"[{}]\"", path.meaning))
+        .collect();
+    match others.as_slice() {
+        [only] => parts.push(alone(only)),
+        several => parts.extend(several.iter().map(|known| block(known.name, known))),
+    }
+    parts.join("\n\n")
+}
+
+fn alone(parameter: &Parameter) -> String {
+    match parameter.kind {
+        ParameterKind::Path | ParameterKind::Block => block("", parameter),
+        ParameterKind::Text => format!("[{}]", parameter.meaning),
+        ParameterKind::OptionalText => format!("[{}; may be left out]", parameter.meaning),
+    }
+}
+
+fn block(label: &str, parameter: &Parameter) -> String {
+    format!("```{label}\n[{}]\n```", parameter.meaning)
+}

@@ -1,0 +1,412 @@
+//! Which of a reply's lines are the response: less what was thought, from the `# Agent Response` header
+//! that counts on. Pure.
+//!
+//! Models write drafts, so it is the last header. But a header inside a fenced block of the response is a
+//! file's content, or a quotation; unless the block stands behind all that the tool takes, and holds the
+//! last response. Guarantees that none is taken for the other: where that cannot be told, it is a
+//! [`Fault`].
+
+use super::super::Fault;
+use super::lines::{Block, Fence, Line, Nesting};
+use super::sections::{Name, Sections};
+use crate::agent::tool::{Effect, ParameterKind, ToolSpec};
+
+/// What thoughts stand between, where a server does not tell them apart itself.
+const THINKING: [(&str, &str); 2] = [("<think>", "</think>"), ("<thinking>", "</thinking>")];
+
+/// So many drafts are looked at one by one; of more, the last header counts. It bounds the work.
+const DRAFTS: usize = 16;
+
+/// So many blocks of a draft that begin with a header are looked at: no tool takes as many.
+const BLOCKS: usize = 4;
+
+/// `lines` less the parts that were thought.
+///
+/// Such a part begins with a line and stands outside of any fence: a file may hold the same words. One
+/// whose beginning the server has swallowed is known by its end.
+pub fn spoken<'r>(lines: &[Line<'r>]) -> Vec<Line<'r>> {
+    let mut kept = Kept::default();
+    let mut tags = THINKING.to_vec();
+    let mut rest = lines;
+    let mut remainder = None;
+    while let Some(line) = remainder.take().or_else(|| first(&mut rest)) {
+        let opens =
+            |open: &str| kept.nesting.is_closed() && line.raw.trim_start().starts_with(open);
+        if let Some((open, close)) = tags.iter().copied().find(|(open, _)| opens(open)) {
+            if let Some((end, behind)) = end_of_thought(line, rest, close) {
+                remainder = Some(end);
+                rest = behind;
+                continue;
+            }
+            // Nor is there an end for any later one.
+            tags.retain(|(known, _)| *known != open);
+        }
+        if let Some(end) = kept.end_of_swallowed(&line) {
+            kept = Kept::default();
+            remainder = Some(end);
+        } else {
+            kept.push(line);
+        }
+    }
+    kept.lines
+}
+
+/// Takes the first line.
+fn first<'r>(lines: &mut &[Line<'r>]) -> Option<Line<'r>> {
+    let (first, rest) = lines.split_first()?;
+    *lines = rest;
+    Some(*first)
+}
+
+/// What stands behind the first `close` from `line` on: the rest of that line, and the lines behind it.
+fn end_of_thought<'a, 'r>(
+    line: Line<'r>,
+    rest: &'a [Line<'r>],
+    close: &str,
+) -> Option<(Line<'r>, &'a [Line<'r>])> {
+    if let Some(end) = behind(&line, close) {
+        return Some((end, rest));
+    }
+    let mut ends = rest.iter().enumerate();
+    let (at, end) = ends.find_map(|(at, line)| Some((at, behind(line, close)?)))?;
+    Some((end, rest.get(at + 1..).unwrap_or_default()))
+}
+
+/// The rest of the line behind the first `close`.
+fn behind<'r>(line: &Line<'r>, close: &str) -> Option<Line<'r>> {
+    let (_, raw) = line.raw.split_once(close)?;
+    Some(Line { raw, ..*line })
+}
+
+/// What was kept so far.
+#[derive(Default)]
+struct Kept<'r> {
+    lines: Vec<Line<'r>>,
+    nesting: Nesting<'r>,
+    has_header: bool,
+}
+
+impl<'r> Kept<'r> {
+    fn push(&mut self, line: Line<'r>) {
+        self.nesting.step(&line);
+        self.has_header |= line.is_header();
+        self.lines.push(line);
+    }
+
+    /// The rest of a line that ends a thought whose beginning is not there.
+    fn end_of_swallowed(&self, line: &Line<'r>) -> Option<Line<'r>> {
+        let text = line.raw.trim();
+        let ends =
+            |close: &str| text.starts_with(close) || !self.has_header && text.ends_with(close);
+        let mut tags = THINKING.iter().filter(|_| self.nesting.is_closed());
+        let (_, close) = tags.find(|(_, close)| ends(close))?;
+        behind(line, close)
+    }
+}
+
+/// The tool that a draft uses, where it waits for no further block.
+pub type Used<'t> = &'t dyn Fn(&[Line<'_>]) -> Option<&'static ToolSpec>;
+
+/// A response's lines, from its header on.
+#[derive(Debug, Clone, Copy)]
+pub struct Response<'a, 'r> {
+    lines: &'a [Line<'r>],
+    /// The fence right above it: some models put the whole response into a block.
+    above: Option<Above<'r>>,
+}
+
+/// A fence right above a response.
+#[derive(Debug, Clone, Copy)]
+struct Above<'r> {
+    fence: Fence<'r>,
+    /// Whether it opens a block, as far as can be told from what stands before.
+    is_opening: bool,
+}
+
+impl<'a, 'r> Response<'a, 'r> {
+    /// The response among `lines`; `None` where there is no header.
+    ///
+    /// # Errors
+    /// Where it cannot be told whether a header is part of a file's content.
+    pub fn of(lines: &'a [Line<'r>], used: Used<'_>) -> Result<Option<Self>, Fault> {
+        let candidates = candidates(lines);
+        let Some((last, drafts)) = candidates.split_last() else {
+            return Ok(None);
+        };
+        for candidate in drafts.iter().take(DRAFTS) {
+            if candidate.holds_all_headers(used)? {
+                return Ok(Some(*candidate));
+            }
+        }
+        Ok(Some(*last))
+    }
+
+    /// Its lines up to the end of the block that it may be in: the likelier way to read it.
+    pub fn unwrapped(&self) -> Option<&'a [Line<'r>]> {
+        self.above.and_then(|above| above.unwrapped(self.lines))
+    }
+
+    /// Its lines as they are.
+    pub fn lines(&self) -> &'a [Line<'r>] {
+        self.lines
+    }
+
+    /// Whether all headers behind its own stand in fenced blocks of it.
+    fn holds_all_headers(&self, used: Used<'_>) -> Result<bool, Fault> {
+        for lines in self.unwrapped().into_iter().chain([self.lines]) {
+            if is_whole(lines, used)? {
+                return Ok(!self.has_ended(lines, used)?);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Whether the block that it stands in ends before one of the headers in `lines`.
+    fn has_ended(&self, lines: &[Line<'_>], used: Used<'_>) -> Result<bool, Fault> {
+        let ends = self.possible_ends(lines);
+        let is_end = |at: &&usize| used(lines.get(..**at).unwrap_or_default()).is_some();
+        let Some(end) = ends.iter().take(BLOCKS).find(is_end) else {
+            return Ok(false);
+        };
+        let behind = lines.get(*end..).unwrap_or_default();
+        let Some(header) = behind.iter().position(Line::is_header) else {
+            return Ok(false);
+        };
+        let mut above = behind.iter().take(header).skip(1);
+        let above = above.rfind(|line| !line.is_blank());
+        if above.is_some_and(|line| line.fence().is_some()) {
+            return Ok(true);
+        }
+        let header = behind.get(header).map_or(0, |line| line.number);
+        Err(unclear(header))
+    }
+
+    /// Where in its input the block that it stands in may end, rather than another begin.
+    fn possible_ends(&self, lines: &[Line<'_>]) -> Vec<usize> {
+        let input = Sections::outside_of_fences(lines).and_then(|sections| sections.input_at());
+        let (Some(above), Some(input)) = (self.above, input) else {
+            return Vec::new();
+        };
+        let openings = openings(lines, input).into_iter();
+        let ends = openings.filter(|(_, fence)| fence.closes(&above.fence));
+        ends.map(|(at, _)| at).collect()
+    }
+}
+
+/// The fences behind `from` that open a block, but for blocks in other blocks.
+fn openings<'r>(lines: &[Line<'r>], from: usize) -> Vec<(usize, Fence<'r>)> {
+    let mut nesting = Nesting::default();
+    let mut openings = Vec::new();
+    for (at, line) in lines.iter().enumerate().skip(from) {
+        if let Some(fence) = line.fence().filter(|_| nesting.is_closed()) {
+            openings.push((at, fence));
+        }
+        nesting.step(line);
+    }
+    openings
+}
+
+impl<'r> Above<'r> {
+    /// `lines` up to the end of the block that the fence opens; `None` where it seems to open none.
+    fn unwrapped<'a>(&self, lines: &'a [Line<'r>]) -> Option<&'a [Line<'r>]> {
+        let (inner, behind) = lines.split_at(last_end(lines, &self.fence)?);
+        let behind = behind.get(1..).unwrap_or_default();
+        let is_last = behind.iter().all(Line::is_blank);
+        let is_sure = self.is_opening && is_last || are_paired(inner, &self.fence);
+        (is_sure && !behind.iter().any(Line::is_header)).then_some(inner)
+    }
+}
+
+/// Where the last fence is that closes what `opening` opened.
+fn last_end(lines: &[Line<'_>], opening: &Fence<'_>) -> Option<usize> {
+    let closes = |line: &Line<'_>| line.fence().is_some_and(|fence| fence.closes(opening));
+    lines.iter().rposition(closes)
+}
+
+/// Whether the fences that could close what `opening` opened belong together in pairs.
+fn are_paired(lines: &[Line<'_>], opening: &Fence<'_>) -> bool {
+    let mut nesting = Nesting::default();
+    let is_within = |line: &&Line<'_>| line.fence().is_some_and(|fence| fence.is_within(opening));
+    lines
+        .iter()
+        .filter(is_within)
+        .for_each(|line| nesting.step(line));
+    nesting.is_closed()
+}
+
+/// What begins with each of the headers.
+fn candidates<'a, 'r>(lines: &'a [Line<'r>]) -> Vec<Response<'a, 'r>> {
+    let mut candidates = Vec::new();
+    let mut nesting = Nesting::default();
+    let mut above: Option<&Line<'r>> = None;
+    for (at, line) in lines.iter().enumerate() {
+        if line.is_header() {
+            let above = above.and_then(Line::fence).map(|fence| Above {
+                fence,
+                is_opening: nesting.innermost() == Some(&fence),
+            });
+            candidates.push(Response {
+                lines: lines.get(at..).unwrap_or_default(),
+                above,
+            });
+        }
+        nesting.step(line);
+        if !line.is_blank() {
+            above = Some(line);
+        }
+    }
+    candidates
+}
+
+/// Whether the fences of `lines` belong together, and all headers but the first stand between them and
+/// are content.
+fn is_whole(lines: &[Line<'_>], used: Used<'_>) -> Result<bool, Fault> {
+    let mut nesting = Nesting::default();
+    let mut above = 0;
+    let mut wrapped = Vec::new();
+    for (at, line) in lines.iter().enumerate().skip(1) {
+        if line.is_header() {
+            if nesting.is_closed() {
+                return if is_unclear(lines, at) {
+                    Err(unclear(line.number))
+                } else {
+                    Ok(false)
+                };
+            }
+            let fence = lines.get(above).and_then(Line::fence);
+            if fence.is_some() && fence.as_ref() == nesting.only() {
+                wrapped.push(Wrapped {
+                    lines,
+                    fence: above,
+                    header: at,
+                });
+            }
+        }
+        nesting.step(line);
+        if !line.is_blank() {
+            above = at;
+        }
+    }
+    Ok(nesting.is_closed() && holds(lines, &wrapped, used)?)
+}
+
+/// Whether a draft has sections of its own, and holds all of `wrapped` as content, or as quotations in
+/// front of its input.
+fn holds(lines: &[Line<'_>], wrapped: &[Wrapped<'_, '_>], used: Used<'_>) -> Result<bool, Fault> {
+    let Some(input) = Sections::outside_of_fences(lines).and_then(|sections| sections.input_at())
+    else {
+        return Ok(false);
+    };
+    let inputs: Vec<_> = wrapped.iter().filter(|block| block.fence > input).collect();
+    for block in inputs.iter().take(BLOCKS) {
+        if !block.is_content(input, used)? {
+            return Ok(false);
+        }
+    }
+    inputs
+        .get(BLOCKS)
+        .map_or(Ok(true), |block| Err(unclear(block.number())))
+}
+
+/// A header right inside a block of a draft that no other block is around.
+#[derive(Debug, Clone, Copy)]
+struct Wrapped<'a, 'r> {
+    /// The draft.
+    lines: &'a [Line<'r>],
+    /// Where in it the block's fence is.
+    fence: usize,
+    /// Where in it the header is.
+    header: usize,
+}
+
+impl<'a, 'r> Wrapped<'a, 'r> {
+    /// Whether it is content of the tool's input, which is headed at `input`, rather than a response that
+    /// stands behind.
+    fn is_content(&self, input: usize, used: Used<'_>) -> Result<bool, Fault> {
+        if self.is_covered(input) {
+            return Err(unclear(self.number()));
+        }
+        match used(self.draft()) {
+            // It may wait for this block.
+            None => Ok(true),
+            Some(tool) if self.may_be_quoted(tool) => Err(unclear(self.number())),
+            Some(_) => Ok(false),
+        }
+    }
+
+    /// The header's line.
+    fn number(&self) -> usize {
+        self.lines.get(self.header).map_or(0, |line| line.number)
+    }
+
+    /// The draft in front of the block.
+    fn draft(&self) -> &'a [Line<'r>] {
+        self.lines.get(..self.fence).unwrap_or_default()
+    }
+
+    /// Whether a block of the input that seems to have ended may go on beyond the header.
+    fn is_covered(&self, input: usize) -> bool {
+        let openings = openings(self.draft(), input);
+        let mut ends = openings.first().into_iter().chain(openings.last());
+        ends.any(|(at, opening)| covers(self.lines, *at, opening, self.header))
+    }
+
+    /// Whether the draft may quote the block: it says more behind it, or announces it. A shell command
+    /// announces nothing.
+    fn may_be_quoted(&self, tool: &ToolSpec) -> bool {
+        let above = self.draft().iter().rfind(|line| !line.is_blank());
+        let is_first = above.is_some_and(|line| Name::of(line).is_some());
+        let is_announced = !is_first && above.is_some_and(is_announcement);
+        let is_input = is_first
+            && tool
+                .parameters
+                .iter()
+                .any(|known| known.kind == ParameterKind::Text);
+        self.has_more_behind() || is_input || is_announced && tool.effect != Effect::Runs
+    }
+
+    fn has_more_behind(&self) -> bool {
+        let lines = self.lines.get(self.fence..).unwrap_or_default();
+        let fence = lines.first().and_then(Line::fence);
+        let end = fence.and_then(|fence| last_end(lines.get(1..)?, &fence));
+        let behind = end.and_then(|end| lines.get(end + 2..));
+        behind.is_some_and(|behind| !behind.iter().all(Line::is_blank))
+    }
+}
+
+/// Whether a line says that something follows.
+fn is_announcement(line: &Line<'_>) -> bool {
+    let text = line.text().trim_end();
+    text.trim_end_matches(['*', '_']).ends_with(':')
+}
+
+/// Whether the block that is opened at `first` may go beyond `at`.
+fn covers(lines: &[Line<'_>], first: usize, opening: &Fence<'_>, at: usize) -> bool {
+    let block = Block::of(lines.get(first..).unwrap_or_default(), opening);
+    block.is_ok_and(|block| at <= first + block.content.len())
+}
+
+/// Whether the header at `at` may be either: the fence right above it closes a draft's block, or opens a
+/// block in that block.
+fn is_unclear(lines: &[Line<'_>], at: usize) -> bool {
+    let above = at
+        .checked_sub(1)
+        .and_then(|above| lines.get(above)?.fence());
+    let opening = lines.iter().enumerate();
+    let mut opening = opening.filter_map(|(at, line)| Some((at, line.fence()?)));
+    let (Some(above), Some((first, opening))) = (above, opening.next()) else {
+        return false;
+    };
+    let block = Block::of(lines.get(first..).unwrap_or_default(), &opening);
+    let holds = |block: Block<'_, '_>| block.is_paired && at <= first + block.content.len();
+    above.info.is_empty() && block.is_ok_and(holds)
+}
+
+fn unclear(line: usize) -> Fault {
+    Fault {
+        line,
+        problem: "it cannot be told whether this `# Agent Response` is another response or part of the \
+            code block above: write one response alone, and put content that has fences between longer ones"
+            .to_owned(),
+    }
+}

@@ -1,0 +1,1063 @@
+use std::sync::Arc;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::agent::tool::{Arguments, Effect, Parameter, Tool, ToolError, ToolOutput};
+use crate::tasks::{Task, TaskStatus};
+
+const fn parameter(name: &'static str, kind: ParameterKind, meaning: &'static str) -> Parameter {
+    Parameter {
+        name,
+        kind,
+        meaning,
+    }
+}
+
+const fn spec(name: &'static str, parameters: &'static [Parameter]) -> ToolSpec {
+    ToolSpec {
+        name,
+        summary: "Does something.",
+        parameters,
+        effect: Effect::Reads,
+    }
+}
+
+const PATH: Parameter = parameter("path", ParameterKind::Path, "the file");
+
+static READ: ToolSpec = spec("READ_FILE", &[PATH]);
+static WRITE: ToolSpec = spec(
+    "WRITE_FILE",
+    &[
+        PATH,
+        parameter("content", ParameterKind::Block, "the whole content"),
+    ],
+);
+static REPLACE: ToolSpec = spec(
+    "FIND_AND_REPLACE_IN_FILE",
+    &[
+        PATH,
+        parameter("find", ParameterKind::Block, "what is there"),
+        parameter("replace", ParameterKind::Block, "what is to be there"),
+    ],
+);
+static COMMAND: ToolSpec = ToolSpec {
+    effect: Effect::Runs,
+    ..spec(
+        "COMMAND",
+        &[parameter("command", ParameterKind::Text, "a shell command")],
+    )
+};
+static ASK: ToolSpec = spec(
+    "ASK_USER",
+    &[parameter("question", ParameterKind::Text, "a question")],
+);
+static DONE: ToolSpec = spec(
+    "DONE",
+    &[parameter("summary", ParameterKind::Text, "a summary")],
+);
+static NOTE: ToolSpec = spec(
+    "NOTE",
+    &[parameter("words", ParameterKind::OptionalText, "words")],
+);
+static LIST: ToolSpec = spec("LIST_PROCESSES", &[]);
+/// Shapes that no tool has yet.
+static MOVE: ToolSpec = spec(
+    "MOVE",
+    &[PATH, parameter("to", ParameterKind::Path, "where to")],
+);
+static RUN_IN: ToolSpec = spec(
+    "RUN_IN",
+    &[PATH, parameter("command", ParameterKind::Text, "a command")],
+);
+
+const ALL: [&ToolSpec; 10] = [
+    &READ, &WRITE, &REPLACE, &COMMAND, &NOTE, &LIST, &MOVE, &RUN_IN, &ASK, &DONE,
+];
+
+struct Fake(&'static ToolSpec);
+
+impl Tool for Fake {
+    fn spec(&self) -> &'static ToolSpec {
+        self.0
+    }
+
+    fn run(&self, _arguments: &Arguments) -> Result<ToolOutput, ToolError> {
+        Ok(ToolOutput::default())
+    }
+}
+
+fn toolbox() -> Toolbox<'static> {
+    ALL.into_iter()
+        .fold(Toolbox::new(), |tools, spec| tools.with(Fake(spec)))
+}
+
+fn reply(text: &str) -> Reply {
+    Reply {
+        text: Arc::new(text.to_owned()),
+        finish: "stop".to_owned(),
+        usage: None,
+        model_version: None,
+    }
+}
+
+fn read_turn(text: &str) -> Result<Turn, Fault> {
+    Markdown::default().read(&reply(text), &toolbox())
+}
+
+/// The one tool that a reply uses.
+fn only_call(turn: &Turn) -> &ToolCall {
+    match &turn.decision {
+        Decision::Use(call, others) if others.is_empty() => call,
+        other => panic!("a reply uses one tool: {other:?}"),
+    }
+}
+
+/// The tool of a reply with its arguments: `NAME a=x b=y`; or the fault.
+fn call(text: &str) -> Result<String, String> {
+    let turn = read_turn(text).map_err(|fault| fault.to_string())?;
+    let call = only_call(&turn);
+    let arguments = call.arguments.iter();
+    let arguments: String = arguments
+        .map(|(name, value)| format!(" {name}={value}"))
+        .collect();
+    Ok(format!("{}{arguments}", call.tool.name))
+}
+
+/// The same of a reply that has nothing but a tool and its input, which begins on line 5.
+fn input(tool: &str, input: &str) -> Result<String, String> {
+    call(&format!(
+        "# Agent Response\n## Tool Choice\n{tool}\n## Tool Input\n{input}"
+    ))
+}
+
+fn task(status: TaskStatus, text: &str) -> Task {
+    Task {
+        status,
+        text: text.to_owned(),
+    }
+}
+
+const WHOLE: &str = "\
+Let me see.
+
+# Agent Response
+
+## Thoughts
+The tests fail.
+
+I look at them.
+
+## Task List
+[~] Look at the tests
+[x] Run them
+[ ] Repair them
+
+## Tool Choice
+READ_FILE
+
+## Tool Input
+\"src/a b.rs\"
+";
+
+#[test]
+fn a_reply_in_the_form_of_the_template_is_read() {
+    let turn = read_turn(WHOLE).unwrap();
+    assert_eq!(turn.thoughts, "The tests fail.\n\nI look at them.");
+    let tasks = vec![
+        task(TaskStatus::InProgress, "Look at the tests"),
+        task(TaskStatus::Complete, "Run them"),
+        task(TaskStatus::Pending, "Repair them"),
+    ];
+    assert_eq!(turn.tasks, Some(tasks));
+    let call = only_call(&turn);
+    assert_eq!(call.tool, &READ);
+    assert_eq!(call.arguments.get("path"), "src/a b.rs");
+    assert_eq!(call.shown, "\"src/a b.rs\"");
+    let template = WHOLE.trim_start_matches("Let me see.\n\n").trim_end();
+    assert_eq!(turn.remembered, template);
+}
+
+#[test]
+fn sections_may_be_adorned_left_out_and_in_another_order() {
+    for text in [
+        "# Agent Response\n## Tool Choice\nREAD_FILE\n## Tool Input\na",
+        "# agent response #\r\n\r\n### TOOL CHOICE:\r\n\r\n`read_file`\r\n\r\n\r\n### Tool Input:\r\n\r\na\r\n",
+        "# **Agent Response**\n## **Tool Choice**\n**READ_FILE**\nto see it\n## Thoughts\nx\n## Tool Input\na",
+        "# Agent Response\n# Tool Choice\n```\nREAD_FILE\n```\n# Tool Input\n\n\"a\"\n\n",
+        "# Agent Response\n## Plan\nx\n## Tool Choice\n\"READ_FILE\"\n## Tool Input\n```\na\n```",
+        "# Agent Response\n## Thoughts\n```\n## Tool Choice\nCOMMAND\n## Tool Input\nrm x\n```\n\
+         ## Tool Choice\nREAD_FILE\n## Tool Input\na",
+        "# Agent Response\n## Thoughts\n```sh\nnever closed\n## Tool Choice\nREAD_FILE\n## Tool Input\na",
+        "\u{feff}# Agent Response\n## Tool Choice\nREAD_FILE\n## Tool Input\na",
+        "So:\n\u{feff}# Agent Response\n## Tool Choice\nREAD_FILE\n## Tool Input\na",
+        "\u{a0}# Agent Response\n\u{a0}## Tool Choice\nREAD_FILE\n## Tool Input\na",
+        "\u{feff}```markdown\n# Agent Response\n## Tool Choice\nREAD_FILE\n## Tool Input\na\n```",
+    ] {
+        assert_eq!(call(text).as_deref(), Ok("READ_FILE path=a"), "{text}");
+    }
+}
+
+#[test]
+fn a_task_list_is_read_with_and_without_bullets() {
+    let tasks = |list: &str| {
+        let text = format!(
+            "# Agent Response\n## Task List\n{list}\n## Tool Choice\nLIST_PROCESSES\n## Tool Input\n"
+        );
+        read_turn(&text).unwrap().tasks
+    };
+    assert_eq!(
+        tasks(
+            "- [x] a\n* [X]  b \n1. [~] c\n\n  12) [ ] d\n[ ]e\r\nwords\n+ [ ] f [x]\n   goes on\n[ ]\n"
+        ),
+        Some(vec![
+            task(TaskStatus::Complete, "a"),
+            task(TaskStatus::Complete, "b"),
+            task(TaskStatus::InProgress, "c"),
+            task(TaskStatus::Pending, "d"),
+            task(TaskStatus::Pending, "e"),
+            task(TaskStatus::Pending, "f [x] goes on"),
+        ])
+    );
+    assert_eq!(tasks("unchanged"), None);
+    assert_eq!(tasks(""), None);
+    assert_eq!(
+        read_turn("# Agent Response\n## Tool Choice\nNOTE")
+            .unwrap()
+            .tasks,
+        None
+    );
+}
+
+#[test]
+fn a_tool_must_be_one_that_is_there() {
+    for (text, expected) in [
+        (
+            "# Agent Response\n## Tool Choice\nDELETE\n## Tool Input\n",
+            "line 3: there is no tool `DELETE`; there are `READ_FILE`, `WRITE_FILE`, \
+             `FIND_AND_REPLACE_IN_FILE`, `COMMAND`, `NOTE`, `LIST_PROCESSES`, `MOVE`, `RUN_IN`, \
+             `ASK_USER`, `DONE`",
+        ),
+        (
+            "x\n# Agent Response\n## Thoughts\nI am done.",
+            "line 2: there is no `## Tool Choice` section",
+        ),
+        (
+            "# Agent Response\n## Tool Input\na\n## Tool Choice\nREAD_FILE",
+            "line 1: there is no `## Tool Choice` section before `## Tool Input`, which comes last",
+        ),
+        (
+            "# Agent Response\n## Tool Choice\n\n## Tool Input\na",
+            "line 2: no tool is named under `## Tool Choice`",
+        ),
+        (
+            "# Agent Response\n## Tool Choice\nREAD_FILE\nCOMMAND\n## Tool Input\na",
+            "line 4: `COMMAND` besides `READ_FILE`: a reply uses one tool",
+        ),
+        (
+            "# Agent Response\n## Tool Choice\nREAD_FILE\n",
+            "line 3: there is no `## Tool Input` section behind it, which `READ_FILE` needs",
+        ),
+        (
+            "I am done.",
+            "line 1: there is no `# Agent Response` header: reply in the form of the template, and use a \
+             tool",
+        ),
+    ] {
+        assert_eq!(call(text), Err(expected.to_owned()), "{text}");
+    }
+}
+
+#[test]
+fn a_path_stands_in_quotes_or_bare_or_in_a_block() {
+    for (text, path) in [
+        ("\"a b\"", "a b"),
+        ("\n\n  'a'  \n\n", "a"),
+        ("`a`", "a"),
+        ("src/**/*.ts", "src/**/*.ts"),
+        ("\"C:\\path\\to\\file.ts\"\r\n", "C:\\path\\to\\file.ts"),
+        ("\"it's \"so\"\"", "it's \"so\""),
+        ("```\n\"a\"\n```", "a"),
+        ("~~~text\n\na\n~~~\n", "a"),
+        ("proc_abc123", "proc_abc123"),
+    ] {
+        assert_eq!(
+            input("READ_FILE", text),
+            Ok(format!("READ_FILE path={path}")),
+            "{text}"
+        );
+    }
+    let expected = "expected `path` (the file) on a line of its own, in double quotes";
+    for (text, fault) in [
+        ("", format!("line 4: {expected}")),
+        ("\"\"", format!("line 5: {expected}, but found `\"\"`")),
+        ("\"a", format!("line 5: {expected}, but found `\"a`")),
+        ("\"", format!("line 5: {expected}, but found `\"`")),
+        ("\n```\na\nb\n```", format!("line 6: {expected}")),
+        (
+            "a\n\nb",
+            "line 7: nothing is expected here: this tool takes one line of input, and a reply uses one tool"
+                .to_owned(),
+        ),
+    ] {
+        assert_eq!(input("READ_FILE", text), Err(fault), "{text}");
+    }
+    assert_eq!(
+        input("MOVE", "\"a\"\n\n'b'"),
+        Ok("MOVE path=a to=b".to_owned())
+    );
+    assert_eq!(
+        input("RUN_IN", "\"a\"\nls\n-l"),
+        Ok("RUN_IN path=a command=ls\n-l".to_owned())
+    );
+}
+
+#[test]
+fn a_files_content_is_taken_byte_by_byte() {
+    for (text, content) in [
+        ("\"a\"\n```ts\nx\n```\n", "x\n"),
+        ("\"a\"\n\n```\n\n  x\t \n\n```", "\n  x\t \n\n"),
+        ("\"a\"\r\n\r\n```\r\nx\r\ny\n```\r\n", "x\r\ny\n"),
+        ("\"a\"\n~~~~\n```\n~~~\n~~~~", "```\n~~~\n"),
+        ("\"a\"\n```\n```", ""),
+        ("\"a\"\n```\nx\n```\nThat is all.\n", "x\n"),
+        ("\"a\"\n```md\n```sh\nls\n```\n```", "```sh\nls\n```\n"),
+        ("\"a\"\n```md\n```\nls\n```\nx\n```", "```\nls\n```\nx\n"),
+        ("\"a\"\n````md\n```sh\nopen\n````", "```sh\nopen\n"),
+        (
+            "\"a\"\n```\n## Tool Choice\n# Agent Responses\n```",
+            "## Tool Choice\n# Agent Responses\n",
+        ),
+        ("\"a\"\n```\n<think>\n</think>\n```", "<think>\n</think>\n"),
+    ] {
+        let expected = format!("WRITE_FILE path=a content={content}");
+        assert_eq!(input("WRITE_FILE", text), Ok(expected), "{text}");
+    }
+}
+
+#[test]
+fn content_whose_end_cannot_be_told_is_a_fault() {
+    let expected = "expected a fenced code block with `content` (the whole content)";
+    let open = "the code block that begins here is never closed: it ends with a line that has nothing but \
+        the same fence";
+    let unclear = |from| {
+        format!(
+            "it cannot be told where the code block that begins here ends: the fences from line {from} on \
+             do not pair up; put content that has fences between longer ones, and nothing behind the last"
+        )
+    };
+    let more = "nothing is expected behind the code block: a reply uses one tool";
+    for (text, fault) in [
+        ("\"a\"", format!("line 5: {expected}")),
+        ("\"a\"\nx", format!("line 6: {expected}")),
+        ("\"a\"\n\n```ts\nx\n", format!("line 7: {open}")),
+        ("\"a\"\n````ts\nx\n```", format!("line 6: {open}")),
+        ("\"a\"\n```ts\nx\n``` x", format!("line 6: {open}")),
+        (
+            "\"a\"\n```md\n```sh\nls\n```\nx\n",
+            format!("line 6: {}", unclear(7)),
+        ),
+        (
+            "\"a\"\n```md\n```\nls\n```\nx\n",
+            format!("line 6: {}", unclear(7)),
+        ),
+        (
+            "\"a\"\n```ts\nx\n```\nThen:\n```sh\nls\n```",
+            format!("line 6: {}", unclear(10)),
+        ),
+        (
+            "\"a\"\n````ts\nx\n````\n```sh\nls\n```",
+            format!("line 9: {more}"),
+        ),
+        (
+            "\"a\"\n```ts\nx\n```\n## Tool Choice\nREAD_FILE",
+            format!("line 9: {more}"),
+        ),
+    ] {
+        assert_eq!(input("WRITE_FILE", text), Err(fault), "{text}");
+    }
+}
+
+#[test]
+fn labelled_blocks_come_in_any_order() {
+    for (text, find, replace) in [
+        ("\"a\"\n\n```find\nx\n```\n\n```replace\ny\n```\n", "x", "y"),
+        ("\"a\"\n```replace\ny\n```\n```find\nx\n```", "x", "y"),
+        (
+            "\"a\"\n```Find\nx\n\n```\nwith\n~~~replace ts\n~~~",
+            "x\n",
+            "",
+        ),
+        (
+            "\"a\"\r\n```find\r\nx\r\ny\r\n```\r\n```replace\r\n\r\n```",
+            "x\r\ny",
+            "",
+        ),
+        (
+            "\"a\"\n````find\n```replace\n```\n````\n```replace\ny\n```",
+            "```replace\n```",
+            "y",
+        ),
+        (
+            "\"a\"\n```find\n```sh\nls\n```\n```\n```replace\ny\n```",
+            "```sh\nls\n```",
+            "y",
+        ),
+    ] {
+        let expected = Ok((find.to_owned(), replace.to_owned()));
+        let text = format!(
+            "# Agent Response\n## Tool Choice\nFIND_AND_REPLACE_IN_FILE\n## Tool Input\n{text}"
+        );
+        let turn = read_turn(&text).map_err(|fault| fault.to_string());
+        let read = turn.map(|turn| {
+            let arguments = &only_call(&turn).arguments;
+            assert_eq!(arguments.get("path"), "a");
+            (
+                arguments.get("find").to_owned(),
+                arguments.get("replace").to_owned(),
+            )
+        });
+        assert_eq!(read, expected, "{text}");
+    }
+}
+
+#[test]
+fn labelled_blocks_must_be_those_that_are_expected() {
+    for (text, expected) in [
+        (
+            "\"a\"",
+            "line 5: there is no code block labelled `find` (what is there)",
+        ),
+        (
+            "\"a\"\nx",
+            "line 6: expected code blocks labelled `find` and `replace`",
+        ),
+        (
+            "\"a\"\n```find\nx\n```",
+            "line 6: there is no code block labelled `replace` (what is to be there)",
+        ),
+        (
+            "\"a\"\n```find\nx\n```\n```find\ny\n```\n",
+            "line 9: there is another code block labelled `find`",
+        ),
+        (
+            "\"a\"\n```\nx\n```\n```replace\ny\n```\n",
+            "line 6: a code block without a label; expected are `find` and `replace`",
+        ),
+        (
+            "\"a\"\n```find\nx\n```\n```with\ny\n```\n",
+            "line 9: a code block labelled `with`, where those that are expected are `find` and `replace`; \
+             content that has fences goes between longer ones",
+        ),
+        (
+            "\"a\"\n```find\nx\n```replace\ny\n```\n",
+            "line 6: it cannot be told where the code block that begins here ends: the fences from line 8 \
+             on do not pair up; put content that has fences between longer ones, and nothing behind the \
+             last",
+        ),
+        (
+            "\"a\"\n```find\nx\n```\n```replace\ny\n",
+            "line 9: the code block that begins here is never closed: it ends with a line that has nothing \
+             but the same fence",
+        ),
+    ] {
+        let read = input("FIND_AND_REPLACE_IN_FILE", text);
+        assert_eq!(read, Err(expected.to_owned()), "{text}");
+    }
+}
+
+#[test]
+fn words_are_taken_raw_or_from_one_block() {
+    for (text, words) in [
+        ("npm i\n", "npm i"),
+        ("\n  a\n\n  b\n\n", "a\n\n  b"),
+        (
+            "```bash\nnpm i && \\\n  npm t\n```\n",
+            "npm i && \\\n  npm t",
+        ),
+        ("~~~\n  a\n\n~~~", "  a\n"),
+        (
+            "```sh\ncat > a.md <<'E'\n```\nx\n```\nE\n```",
+            "cat > a.md <<'E'\n```\nx\n```\nE",
+        ),
+        ("Done:\n```\nx\n```", "Done:\n```\nx\n```"),
+        ("```\nx\n```\nDone.", "```\nx\n```\nDone."),
+        (
+            "a\n## Tool Choice\nb\n## Tool Input\nc",
+            "a\n## Tool Choice\nb\n## Tool Input\nc",
+        ),
+    ] {
+        assert_eq!(
+            input("COMMAND", text),
+            Ok(format!("COMMAND command={words}")),
+            "{text}"
+        );
+        assert_eq!(
+            input("NOTE", text),
+            Ok(format!("NOTE words={words}")),
+            "{text}"
+        );
+    }
+    let blank = "line 4: expected `command` (a shell command) under `## Tool Input`";
+    assert_eq!(input("COMMAND", "\n \n"), Err(blank.to_owned()));
+    let blank = "line 5: expected `command` (a shell command) under `## Tool Input`";
+    assert_eq!(input("COMMAND", "```\n\n```"), Err(blank.to_owned()));
+    assert_eq!(input("NOTE", ""), Ok("NOTE".to_owned()));
+    assert_eq!(input("NOTE", "```\n```"), Ok("NOTE".to_owned()));
+    let open = "line 5: the code block that begins here is never closed: it ends with a line that has \
+        nothing but the same fence";
+    assert_eq!(input("COMMAND", "```sh\nls"), Err(open.to_owned()));
+    // A tool that takes nothing takes no offence.
+    assert_eq!(
+        input("LIST_PROCESSES", "none\n```"),
+        Ok("LIST_PROCESSES".to_owned())
+    );
+}
+
+/// A response that reads `path`, as a draft or the real one.
+fn reads(path: &str) -> String {
+    format!("# Agent Response\n\n## Tool Choice\nREAD_FILE\n\n## Tool Input\n\"{path}\"\n")
+}
+
+/// A response that uses `tool` with this input.
+fn uses(tool: &str, input: &str) -> String {
+    format!("# Agent Response\n\n## Tool Choice\n{tool}\n\n## Tool Input\n{input}")
+}
+
+/// A response that writes `content` to `a` between these fences.
+fn writes(opening: &str, content: &str, closing: &str) -> String {
+    format!(
+        "# Agent Response\n\n## Tool Choice\nWRITE_FILE\n\n## Tool Input\n\"a\"\n\n{opening}\n{content}{closing}\n"
+    )
+}
+
+#[test]
+fn the_last_response_counts() {
+    let last = reads("last");
+    for draft in [
+        reads("draft"),
+        "# Agent Response\n".to_owned(),
+        "# Agent Response\n## Thoughts\nhm, no\n".to_owned(),
+        writes("```ts", "x\n", "```"),
+        writes("```ts", "never closed\n", ""),
+        writes("```", "never closed\n", ""),
+        format!("{}{}", reads("one"), writes("```", "x\n", "```")),
+        "```ts\nnever closed\n".to_owned(),
+        format!("```markdown\n{}```\n", reads("draft")),
+        format!("<think>\n{}```sh\n</think>\n", reads("draft")),
+        format!("{}so be it.\n</think>", reads("draft")),
+        format!("<think>{}</think>", reads("draft")),
+    ] {
+        let text = format!("{draft}\n{last}");
+        assert_eq!(call(&text).as_deref(), Ok("READ_FILE path=last"), "{text}");
+    }
+    let last = writes("```", "last\n", "```");
+    for draft in [
+        writes("```", "draft\n", "```"),
+        writes("```ts", "draft\n", "```"),
+        writes("```", "never closed\n", ""),
+        writes("```ts", "never closed\n", ""),
+        writes("```md", "```sh\nx\n```\nnever closed\n", ""),
+        format!(
+            "{}\n{}",
+            writes("```", "1\n", "```"),
+            writes("```", "2\n", "```")
+        ),
+    ] {
+        let text = format!("{draft}\n{last}");
+        let expected = Ok("WRITE_FILE path=a content=last\n");
+        assert_eq!(call(&text).as_deref(), expected, "{text}");
+    }
+}
+
+#[test]
+fn a_header_in_a_files_content_is_content() {
+    let example = reads("example");
+    let nested = format!("# Protocol\n```markdown\n{example}```\n");
+    for (opening, content, closing) in [
+        ("```md", &example, "```"),
+        ("````md", &example, "````"),
+        ("```md", &nested, "```"),
+        ("````md", &nested, "````"),
+        ("~~~", &nested, "~~~"),
+        ("````md", &format!("```\n{example}```\n"), "````"),
+        ("````md", &format!("```sh\n{example}"), "````"),
+        (
+            "```md",
+            &format!("```\nx\n```\n```\n{example}```\n```sh\nx\n```\n"),
+            "```",
+        ),
+    ] {
+        for draft in [
+            String::new(),
+            reads("draft\n"),
+            writes("```", "draft\n", "```"),
+        ] {
+            let text = format!("{draft}\n{}", writes(opening, content, closing));
+            let read = call(&text);
+            // Where blocks of one length stand in each other, it may be refused, but not mistaken.
+            if opening == "```md" && content.contains("```\n```\n") {
+                assert!(
+                    read.is_err() || read == Ok(format!("WRITE_FILE path=a content={content}")),
+                    "{text}"
+                );
+                continue;
+            }
+            assert_eq!(
+                read,
+                Ok(format!("WRITE_FILE path=a content={content}")),
+                "{text}"
+            );
+        }
+    }
+    let quoted = format!("It is\n````\nan example:\n```\n{example}```\n````");
+    let text = format!("# Agent Response\n## Tool Choice\nNOTE\n## Tool Input\n{quoted}");
+    assert_eq!(call(&text), Ok(format!("NOTE words={quoted}")));
+    let script = format!("cat > a.md <<'E'\n```markdown\n{example}```\nE");
+    let text = uses("COMMAND", &format!("```sh\n{script}\n```\n"));
+    assert_eq!(call(&text), Ok(format!("COMMAND command={script}")));
+}
+
+const UNCLEAR: &str = "it cannot be told whether this `# Agent Response` is another response or part of the \
+    code block above: write one response alone, and put content that has fences between longer ones";
+
+#[test]
+fn a_documented_example_is_never_carried_out() {
+    let example = uses("COMMAND", "rm -rf x\n");
+    let content = format!("# Protocol\n```\n{example}```\nThat is all.\n");
+    let fault = call(&writes("```md", &content, "```")).unwrap_err();
+    assert_eq!(fault, format!("line 12: {UNCLEAR}"));
+    for content in [
+        format!("# Protocol\n```sh\nls\n```\n\n```\n{example}```\n"),
+        format!("# Protocol\n```\nls\n```\n\n```\n{example}```\n"),
+        format!("# Protocol\n```\nls\n```\n\n```markdown\n{example}```\n"),
+        format!("# Protocol\n```\n\n```\n{example}"),
+        format!("{example}```\n\n```\n{example}"),
+    ] {
+        for (opening, closing) in [
+            ("```md", "```"),
+            ("```", "```"),
+            ("````md", "````"),
+            ("````", "````"),
+            ("~~~", "~~~"),
+        ] {
+            let text = writes(opening, &content, closing);
+            let read = call(&text);
+            let file = Ok(format!("WRITE_FILE path=a content={content}"));
+            let is_sure = opening.len() > 5 || !opening.starts_with("```");
+            assert!(
+                read == file || !is_sure && read.is_err(),
+                "{text}\n{read:?}"
+            );
+            let text = text.replace("WRITE_FILE", "WRITE");
+            assert!(call(&text).is_err(), "{text}");
+            let many = format!("```markdown\n{example}```\n").repeat(6);
+            let text = uses("WRITE", &many);
+            assert!(call(&text).is_err(), "{text}");
+        }
+    }
+}
+
+#[test]
+fn an_example_that_words_quote_is_never_carried_out() {
+    let example = uses("COMMAND", "rm -rf x\n");
+    for (tool, input) in [
+        (
+            "DONE",
+            format!("The form is now:\n\n```markdown\n{example}```\n"),
+        ),
+        ("DONE", format!("**The form:**\n```\n{example}```\n")),
+        (
+            "DONE",
+            format!("It is so\n```\n{example}```\nas you said.\n"),
+        ),
+        ("DONE", format!("```\n{example}```\n")),
+        (
+            "ASK_USER",
+            format!("Is\n~~~\n{example}~~~\nwhat you mean?\n"),
+        ),
+        (
+            "COMMAND",
+            format!("cat > a.md <<'E'\n```markdown\n{example}```\nE\n"),
+        ),
+        (
+            "COMMAND",
+            format!("echo '\n````\n{example}````\n' > a.md\n"),
+        ),
+    ] {
+        let text = uses(tool, &input);
+        let fault = call(&text).unwrap_err();
+        assert!(fault.ends_with(UNCLEAR), "{text}\n{fault}");
+    }
+}
+
+/// Drafts, and whether the fences in them may leave it unclear where they end.
+fn drafts() -> Vec<(String, bool)> {
+    let mut drafts = vec![
+        ("# Agent Response\n".to_owned(), false),
+        ("# Agent Response\n\n## Thoughts\nHm.\n".to_owned(), false),
+        (
+            "# Agent Response\n\n## Tool Choice\nCOMMAND\n".to_owned(),
+            false,
+        ),
+        (uses("COMMAND", "echo draft > draft.txt\n"), false),
+        (uses("COMMAND", "cat > d <<'E'\n```\nx\n```\nE\n"), true),
+        (uses("READ_FILE", "\"draft.txt\"\n"), false),
+        (uses("READ_FILE", "```\n\"draft.txt\"\n```\n"), true),
+        (uses("LIST_PROCESSES", ""), false),
+        (uses("NOTE", "draft\n"), false),
+        (uses("DONE", "all done\n"), false),
+        (uses("ASK_USER", "Is this a draft?\n"), false),
+        (
+            format!("{}\n{}", uses("DONE", "one\n"), uses("DONE", "two\n")),
+            false,
+        ),
+        (
+            format!(
+                "{}\n```\n{}```\n",
+                uses("DONE", "one\n"),
+                uses("DONE", "two\n")
+            ),
+            true,
+        ),
+    ];
+    for (opening, closing) in [
+        ("```", "```"),
+        ("```ts", "```"),
+        ("````", "````"),
+        ("````ts", "````"),
+        ("~~~", "~~~"),
+        ("```", ""),
+        ("```ts", ""),
+    ] {
+        drafts.extend([
+            (
+                uses("COMMAND", &format!("{opening}\ndraft\n{closing}\n")),
+                true,
+            ),
+            (writes(opening, "draft\n", closing), true),
+            (
+                uses(
+                    "FIND_AND_REPLACE_IN_FILE",
+                    &format!("\"a\"\n```find\ndraft\n```\n\n{opening}replace\ndraft\n{closing}\n")
+                        .replace("tsreplace", "replace"),
+                ),
+                true,
+            ),
+        ]);
+    }
+    let wrapped = ["```", "```markdown", "~~~"].map(|fence| {
+        let close = fence.trim_end_matches(char::is_alphabetic);
+        let wrap = |(draft, _): &(String, bool)| (format!("{fence}\n{draft}{close}\n"), true);
+        drafts.iter().map(wrap).collect::<Vec<_>>()
+    });
+    drafts.extend(wrapped.concat());
+    drafts
+}
+
+/// Responses, and what is read of each where it stands alone.
+fn finals() -> Vec<(String, &'static str)> {
+    vec![
+        (
+            uses("COMMAND", "echo final > final.txt\n"),
+            "COMMAND command=echo final > final.txt",
+        ),
+        (uses("COMMAND", "```sh\nls\n```\n"), "COMMAND command=ls"),
+        (uses("COMMAND", "```\nls\n```\n"), "COMMAND command=ls"),
+        (reads("final"), "READ_FILE path=final"),
+        (uses("DONE", "It is done.\n"), "DONE summary=It is done."),
+        (
+            writes("```", "final\n", "```"),
+            "WRITE_FILE path=a content=final\n",
+        ),
+        (
+            writes("```ts", "final\n", "```"),
+            "WRITE_FILE path=a content=final\n",
+        ),
+        (
+            writes("````", "final\n", "````"),
+            "WRITE_FILE path=a content=final\n",
+        ),
+    ]
+}
+
+#[test]
+fn a_last_response_in_a_block_is_never_mixed_with_a_draft() {
+    for (draft, has_fences) in drafts() {
+        for ((last, expected), fence) in finals().iter().flat_map(|last| {
+            ["```", "```markdown", "````", "````md", "~~~"].map(|fence| (last, fence))
+        }) {
+            let close = fence.trim_end_matches(char::is_alphabetic);
+            for between in ["", "\n", "\nNo, better so.\n\n", "\nWait, better:\n\n"] {
+                for behind in ["\n", "\nThat does it.\n"] {
+                    let text = format!("{draft}{between}{fence}\n{last}{close}\n{behind}");
+                    let read = call(&text);
+                    let is_quotable = between.contains(':') || behind.contains("does");
+                    let may_fail = has_fences || is_quotable;
+                    assert!(
+                        read.as_deref() == Ok(expected) || may_fail && read.is_err(),
+                        "{text}\n{read:?}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_last_response_in_a_block_counts_where_a_draft_has_ended() {
+    let last = uses("COMMAND", "echo final > final.txt\n");
+    let expected = "COMMAND command=echo final > final.txt";
+    for draft in [
+        uses("COMMAND", "```bash\ndraft\n```\n"),
+        writes("```", "draft\n", "```"),
+        writes("```ts", "draft\n", "```"),
+        writes("```", "never closed\n", ""),
+        uses(
+            "FIND_AND_REPLACE_IN_FILE",
+            "\"a\"\n```find\nx\n```\n```replace\ny\n```\n",
+        ),
+    ] {
+        for (fence, close) in [("```markdown", "```"), ("~~~", "~~~"), ("~~~md", "~~~")] {
+            let text = format!("{draft}\nNo, better so.\n\n{fence}\n{last}{close}\n");
+            assert_eq!(call(&text).as_deref(), Ok(expected), "{text}");
+        }
+    }
+    // It may be part of the file's content.
+    let text = format!("{}\n```\n{last}```\n", writes("```", "A\n", "```"));
+    assert_eq!(call(&text), Err(format!("line 14: {UNCLEAR}")));
+}
+
+#[test]
+fn of_many_drafts_the_last_counts_and_none_costs_much() {
+    let drafts = "```a\n# Agent Response\n".repeat(2_000);
+    let text = format!("{drafts}{}", reads("last"));
+    assert_eq!(call(&text).as_deref(), Ok("READ_FILE path=last"));
+    for tool in ["COMMAND", "WRITE_FILE", "DELETE"] {
+        let draft = uses(tool, "x\n").repeat(20);
+        let blocks = format!("```\n{}```\n", reads("last")).repeat(2_000);
+        let read = call(&format!("{draft}{blocks}"));
+        assert!(read.is_err() || read.as_deref() == Ok("READ_FILE path=last"));
+    }
+}
+
+#[test]
+fn a_response_may_stand_in_a_block_of_its_own() {
+    for fence in ["```markdown", "```", "~~~"] {
+        let close = fence.trim_end_matches("markdown");
+        let wrapped = |response: &str| call(&format!("So:\n\n{fence}\n{response}{close}\n"));
+        assert_eq!(wrapped(&reads("a")).as_deref(), Ok("READ_FILE path=a"));
+        let written = wrapped(&writes("```ts", "x\n", "```"));
+        assert_eq!(written.as_deref(), Ok("WRITE_FILE path=a content=x\n"));
+        let documented = wrapped(&writes("````md", &reads("b"), "````"));
+        assert_eq!(
+            documented,
+            Ok(format!("WRITE_FILE path=a content={}", reads("b")))
+        );
+        let open = call(&format!("{fence}\n{}", writes("```ts", "x\n", "```")));
+        assert_eq!(open.as_deref(), Ok("WRITE_FILE path=a content=x\n"));
+    }
+}
+
+#[test]
+fn what_was_thought_is_passed_over() {
+    for (thought, is_draft) in [
+        ("<think>\nhm\n</think>\n", false),
+        ("<think></think>\n", false),
+        ("<think>\n```sh\n</think>", false),
+        ("hm\n</think>\n", false),
+        ("hm</think>\n", false),
+        ("<thinking>x</thinking> <think>y</think>\n\n", false),
+        ("<think>never ended\n", false),
+        ("<think>", true),
+    ] {
+        let close = if is_draft { "</think>" } else { "" };
+        let text = format!("{thought}{}{close}", reads("a"));
+        if is_draft {
+            assert!(
+                call(&text).unwrap_err().contains("no `# Agent Response`"),
+                "{text}"
+            );
+        } else {
+            assert_eq!(call(&text).as_deref(), Ok("READ_FILE path=a"), "{text}");
+        }
+    }
+    let turn = read_turn(&format!("<think>x</think>\n{}\n{}", reads("b"), reads("a"))).unwrap();
+    assert_eq!(turn.remembered, reads("a").trim_end());
+    // Lines are those of the whole reply.
+    let fault = read_turn("<think>\nx\n</think>\n# Agent Response\n").unwrap_err();
+    assert_eq!(fault.line, 4);
+}
+
+#[test]
+fn one_who_may_answer_answers_in_words() {
+    let auditor = Markdown {
+        plain_replies: PlainReplies::Taken,
+    };
+    let read = |text: &str| auditor.read(&reply(text), &toolbox());
+    let turn = read("<think>\n# Agent Response\n</think>\n\nOverall: PASS\n").unwrap();
+    assert_eq!(turn.decision, Decision::Answer("Overall: PASS".to_owned()));
+    assert_eq!(turn.remembered, "Overall: PASS");
+    assert!(matches!(
+        read(&reads("a")).unwrap().decision,
+        Decision::Use(..)
+    ));
+    // A response that is broken is no answer.
+    assert!(read("# Agent Response\nOverall: PASS").is_err());
+    assert!(read("<think>\nx\n</think>").is_err());
+}
+
+#[test]
+fn what_the_instructions_show_is_read_back() {
+    let tools = toolbox();
+    let told = Markdown::default().instructions(&tools);
+    assert!(told.contains(&format!("````markdown\n{TEMPLATE}````\n")));
+    assert!(!told.contains("in plain words"));
+    let auditor = Markdown {
+        plain_replies: PlainReplies::Taken,
+    };
+    assert!(auditor.instructions(&tools).contains("in plain words"));
+    let expected = [
+        "READ_FILE path=[the file]",
+        "WRITE_FILE path=[the file] content=[the whole content]\n",
+        "FIND_AND_REPLACE_IN_FILE path=[the file] find=[what is there] replace=[what is to be there]",
+        "COMMAND command=[a shell command]",
+        "NOTE words=[words; may be left out]",
+        "LIST_PROCESSES",
+        "MOVE path=[the file] to=[where to]",
+        "RUN_IN path=[the file] command=[a command]",
+        "ASK_USER question=[a question]",
+        "DONE summary=[a summary]",
+    ];
+    let examples = told.split("````markdown\n").skip(2);
+    let examples: Vec<&str> = examples
+        .filter_map(|rest| rest.split("````\n").next())
+        .collect();
+    assert_eq!(examples.len(), expected.len());
+    for (example, expected) in examples.into_iter().zip(expected) {
+        assert_eq!(
+            call(&format!("# Agent Response\n\n{example}")).as_deref(),
+            Ok(expected)
+        );
+    }
+    for tool in tools.specs() {
+        assert!(told.contains(&format!("### {}\n\nDoes something.\n", tool.name)));
+    }
+}
+
+/// A line that is something to the parser, or nothing.
+fn line() -> impl Strategy<Value = String> {
+    prop_oneof![
+        prop::sample::select(
+            &[
+                "# Agent Response",
+                "## Thoughts",
+                "## Task List",
+                "[x] done",
+                "## Tool Choice",
+                "## Tool Input",
+                "```",
+                "````",
+                "```md",
+                "```find",
+                "```replace",
+                "~~~",
+                "\"a\"",
+                "",
+                "<think>",
+                "</think>",
+                "x</think>",
+                "\r",
+                "text",
+            ][..]
+        )
+        .prop_map(str::to_owned),
+        prop::sample::select(&ALL[..]).prop_map(|tool| tool.name.to_owned()),
+        "[ -~]{0,12}",
+    ]
+}
+
+fn text(lines: impl Into<prop::collection::SizeRange>) -> impl Strategy<Value = String> {
+    prop::collection::vec(line(), lines)
+        .prop_map(|lines| lines.iter().map(|line| format!("{line}\n")).collect())
+}
+
+/// A fence of this mark that is longer than any in `content`.
+fn longer(mark: char, content: &str) -> String {
+    let longest = content
+        .split(|c| c != mark)
+        .map(str::len)
+        .max()
+        .unwrap_or(0);
+    mark.to_string().repeat(longest.max(2) + 1)
+}
+
+proptest! {
+    #[test]
+    fn no_reply_makes_it_panic(text in prop_oneof![text(0..40), any::<String>()], count in 0..ALL.len()) {
+        let tools = ALL.into_iter().take(count).fold(Toolbox::new(), |tools, spec| tools.with(Fake(spec)));
+        for plain_replies in [PlainReplies::Taken, PlainReplies::Refused] {
+            let lines = text.split('\n').count();
+            match (Markdown { plain_replies }).read(&reply(&text), &tools) {
+                Ok(turn) => prop_assert!(turn.decision.calls().len() <= 1),
+                Err(fault) => prop_assert!((1..=lines).contains(&fault.line), "{}", fault),
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_is_read_as_it_was_written(
+        thoughts in "[ -~&&[^#`~<]]{0,40}",
+        draft in prop::option::of("[a-z \n]{0,20}"),
+        path in "[a-zA-Z0-9/._ \\\\-]{0,20}[a-z]",
+        content in text(0..20),
+        mark in prop::sample::select(&['`', '~'][..]),
+        label in prop::sample::select(&["", "md", "rust ignore"][..]),
+    ) {
+        let fence = longer(mark, &content);
+        let draft = draft.map(|path| reads(&path)).unwrap_or_default();
+        let text = format!(
+            "{draft}# Agent Response\n\n## Thoughts\n{thoughts}\n\n## Task List\n[ ] x\n\n## Tool Choice\nWRITE_FILE\n\n\
+             ## Tool Input\n\"{path}\"\n\n{fence}{label}\n{content}{fence}\n"
+        );
+        let turn = read_turn(&text).unwrap();
+        prop_assert_eq!(&turn.thoughts, thoughts.trim());
+        prop_assert_eq!(only_call(&turn).arguments.get("path"), path);
+        prop_assert_eq!(only_call(&turn).arguments.get("content"), content);
+        // What goes into the history says the same.
+        prop_assert_eq!(read_turn(&turn.remembered).unwrap(), turn);
+    }
+
+    #[test]
+    fn a_replacement_is_read_as_it_was_written(
+        find in text(0..8),
+        replace in text(0..8),
+        is_swapped in any::<bool>(),
+    ) {
+        let block = |label: &str, content: &str| {
+            let fence = longer('`', content);
+            format!("{fence}{label}\n{content}\n{fence}\n")
+        };
+        let mut blocks = [block("find", &find), block("replace", &replace)];
+        if is_swapped {
+            blocks.reverse();
+        }
+        let text = format!(
+            "# Agent Response\n## Tool Choice\nFIND_AND_REPLACE_IN_FILE\n## Tool Input\n\"a\"\n{}",
+            blocks.concat()
+        );
+        let turn = read_turn(&text).unwrap();
+        prop_assert_eq!(only_call(&turn).arguments.get("find"), find);
+        prop_assert_eq!(only_call(&turn).arguments.get("replace"), replace);
+    }
+
+    #[test]
+    fn what_is_remembered_is_read_the_same(text in text(0..40)) {
+        // What ends a thought outside of any fence is taken for that, wherever it stands.
+        let text = text.replace("</think>", "");
+        if let Ok(turn) = read_turn(&format!("# Agent Response\n{text}")) {
+            let again = read_turn(&turn.remembered).map_err(|fault| fault.to_string());
+            prop_assert_eq!(again, Ok(turn));
+        }
+    }
+}

@@ -1,0 +1,583 @@
+//! Conversations that outlive the process: one JSON file each, below `sessions` in an agent's home.
+//!
+//! Writes there and nowhere else. Guarantees that a session is used by one process at a time, that a reader sees a file
+//! whole, whatever becomes of the process that writes it, that nobody but the user may read it, and that no known key
+//! is in it.
+
+mod directory_map;
+mod form;
+mod summary;
+
+use std::fs;
+use std::io::{self, BufWriter, Write as _};
+use std::path::{Path, PathBuf};
+
+use chrono::{DateTime, SubsecRound as _, TimeDelta, Utc};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+use self::form::{Dated, Form, Outlined};
+pub use self::summary::{Outline, SessionSummary, text, to_json};
+use super::conversation::Conversation;
+use crate::atomic_file;
+use crate::file_lock::{self, FileLock, LockProblem, holder_words};
+use crate::positions::{self, Misplaced, Positions};
+use crate::secret::Redactor;
+
+/// The folder with the sessions, in an agent's home.
+pub const SESSIONS: &str = "sessions";
+
+/// How far a session has come.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SessionState {
+    /// It is under way; or its process was killed, where nobody holds it.
+    #[default]
+    Active,
+    /// The work is done, and passed the audit.
+    Complete,
+    /// It ended with an error.
+    Failed,
+    /// It was ended by a signal.
+    Interrupted,
+}
+
+impl SessionState {
+    /// Its name in the file.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Complete => "complete",
+            Self::Failed => "failed",
+            Self::Interrupted => "interrupted",
+        }
+    }
+}
+
+/// A compression of the history.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Compression {
+    /// When.
+    pub timestamp: DateTime<Utc>,
+    /// About how many tokens the history had.
+    pub tokens_before: u64,
+    /// About how many it has had since.
+    pub tokens_after: u64,
+}
+
+/// A session, held by this process for as long as this lives.
+#[derive(Debug)]
+pub struct Session {
+    /// What was said, and where the work stands.
+    pub conversation: Conversation,
+    /// How far it has come.
+    pub state: SessionState,
+    /// The model that was asked last; blank where a file of another program's does not say.
+    pub model: String,
+    /// How many tokens were sent and received so far.
+    pub total_tokens: u64,
+    id: Uuid,
+    created_at: DateTime<Utc>,
+    updated_at: DateTime<Utc>,
+    directory: String,
+    compression_count: u64,
+    compressions: Vec<Compression>,
+    /// What the file holds besides, of a later version or of another program.
+    other: Map<String, Value>,
+    _hold: Hold,
+    /// Whether the map has it as its directory's last.
+    is_noted: bool,
+}
+
+/// A session's lock. The lock file goes with it where there is no session: it was never saved, or is removed.
+#[derive(Debug)]
+struct Hold {
+    lock: Option<FileLock>,
+    session: PathBuf,
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        if is_missing(&self.session)
+            && let Some(lock) = self.lock.take()
+        {
+            // What is left behind all the same is removed by `clean`.
+            let _ = lock.remove();
+        }
+    }
+}
+
+impl Session {
+    /// Its name among all sessions.
+    #[must_use]
+    pub fn id(&self) -> Uuid {
+        self.id
+    }
+
+    /// Keeps it from becoming the last one of its directory: a replay is nobody's to go on with.
+    pub fn stay_aside(&mut self) {
+        self.is_noted = true;
+    }
+
+    /// Notes that its history was compressed.
+    pub fn compressed(&mut self, compression: Compression) {
+        self.compression_count = self.compression_count.saturating_add(1);
+        self.compressions.push(compression);
+    }
+}
+
+/// Why a session cannot be used, or kept.
+#[derive(Debug, thiserror::Error)]
+pub enum SessionError {
+    /// There is no such session.
+    #[error("there is no session `{id}`")]
+    Missing {
+        /// What was asked for.
+        id: Uuid,
+    },
+    /// There is one already.
+    #[error("there is a session `{id}` already")]
+    Exists {
+        /// What was to be made.
+        id: Uuid,
+    },
+    /// No session was used in the directory.
+    #[error("there is no session to resume in `{}`", .directory.escape_debug())]
+    NoneIn {
+        /// The directory.
+        directory: String,
+    },
+    /// The session is another directory's.
+    #[error(
+        "the session `{id}` works in `{}`, and this is `{}`",
+        .directory.escape_debug(),
+        .here.escape_debug()
+    )]
+    Elsewhere {
+        /// The session.
+        id: Uuid,
+        /// Its directory.
+        directory: String,
+        /// The one that it was to be used in.
+        here: String,
+    },
+    /// Another process uses the session.
+    #[error("the session `{id}` is in use{}", holder_words(*.process))]
+    InUse {
+        /// The session.
+        id: Uuid,
+        /// The process, where the system tells.
+        process: Option<u32>,
+    },
+    /// The session's file is not as it must be.
+    #[error("`{}` is damaged: {mistake}", .path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, and where.
+        mistake: Misplaced,
+    },
+    /// Whether another process uses the session cannot be told.
+    #[error("cannot lock `{}`: {source}", .path.display())]
+    Unlockable {
+        /// The lock file.
+        path: PathBuf,
+        /// The system's word.
+        source: io::Error,
+    },
+    /// Something cannot be read.
+    #[error("`{}` cannot be read: {source}", .path.display())]
+    Unreadable {
+        /// The file or the directory.
+        path: PathBuf,
+        /// The system's word.
+        source: io::Error,
+    },
+    /// Something cannot be written or removed.
+    #[error("`{}` cannot be written: {source}", .path.display())]
+    Unwritable {
+        /// The file or the directory.
+        path: PathBuf,
+        /// The system's word.
+        source: io::Error,
+    },
+}
+
+impl SessionError {
+    /// What the user can do about it.
+    #[must_use]
+    pub fn hint(&self) -> String {
+        match self {
+            Self::Missing { .. } => "`dev sessions list` shows those that there are".to_owned(),
+            Self::Exists { .. } => "open it, or choose another id".to_owned(),
+            Self::NoneIn { .. } => {
+                "start one without `--resume`; `dev sessions list` shows those of other directories"
+                    .to_owned()
+            }
+            Self::Elsewhere { directory, .. } => {
+                format!(
+                    "go to `{}`, or start a session here",
+                    directory.escape_debug()
+                )
+            }
+            Self::InUse { .. } => {
+                "wait until it has ended, or end it; or start another session".to_owned()
+            }
+            Self::Damaged { path, .. } => {
+                format!(
+                    "mend it there, or remove `{}` and start anew",
+                    path.display()
+                )
+            }
+            Self::Unlockable { .. } => {
+                "set `DEV_AGENT_HOME` to a directory on a file system that can lock".to_owned()
+            }
+            Self::Unreadable { path, .. } => format!("make `{}` a readable file", path.display()),
+            Self::Unwritable { path, .. } => format!(
+                "make `{}` writable, or set `DEV_AGENT_HOME` to a directory that is",
+                path.display()
+            ),
+        }
+    }
+}
+
+/// All sessions of an agent's home.
+#[derive(Debug)]
+pub struct SessionStore<'r> {
+    directory: PathBuf,
+    redactor: &'r Redactor,
+}
+
+impl<'r> SessionStore<'r> {
+    /// The sessions below `home`; the folder is made where it is missing. What is written passes through `redactor`.
+    ///
+    /// # Errors
+    /// When the folder cannot be made.
+    pub fn at(home: &Path, redactor: &'r Redactor) -> Result<Self, SessionError> {
+        let directory = home.join(SESSIONS);
+        match atomic_file::private_directory(&directory) {
+            Ok(()) => Ok(Self {
+                directory,
+                redactor,
+            }),
+            Err(source) => Err(SessionError::Unwritable {
+                path: directory,
+                source,
+            }),
+        }
+    }
+
+    /// A new session in `directory`, an absolute path with links resolved. It is there for others when it is first
+    /// saved; one that never is leaves nothing behind.
+    ///
+    /// # Errors
+    /// When there is one of that id, or it cannot be locked.
+    pub fn create(
+        &self,
+        id: Uuid,
+        now: DateTime<Utc>,
+        directory: &Path,
+        model: &str,
+    ) -> Result<Session, SessionError> {
+        let hold = self.hold(id)?;
+        if !is_missing(&self.file(id)) {
+            return Err(SessionError::Exists { id });
+        }
+        let now = now.trunc_subsecs(3);
+        Ok(Session {
+            conversation: Conversation::default(),
+            state: SessionState::Active,
+            model: model.to_owned(),
+            total_tokens: 0,
+            id,
+            created_at: now,
+            updated_at: now,
+            directory: self.written(directory),
+            compression_count: 0,
+            compressions: Vec::new(),
+            other: Map::new(),
+            _hold: hold,
+            is_noted: false,
+        })
+    }
+
+    /// Whether there is a session of that id.
+    #[must_use]
+    pub fn has(&self, id: Uuid) -> bool {
+        !is_missing(&self.file(id))
+    }
+
+    /// Opens a session.
+    ///
+    /// # Errors
+    /// When there is none of that id, when another process uses it, or when its file is damaged.
+    pub fn open(&self, id: Uuid) -> Result<Session, SessionError> {
+        let path = self.file(id);
+        let missing = || SessionError::Missing { id };
+        // No lock file is made for what is not there.
+        if is_missing(&path) {
+            return Err(missing());
+        }
+        let hold = self.hold(id)?;
+        let content = read(&path)?.ok_or_else(missing)?;
+        match parse::<Form>(&content) {
+            Ok(form) => Ok(form.into_session(id, hold)),
+            Err(mistake) => Err(SessionError::Damaged { path, mistake }),
+        }
+    }
+
+    /// The session that was used last in `directory`, which is as for [`create`](Self::create).
+    ///
+    /// # Errors
+    /// [`SessionError::NoneIn`] where there is none.
+    pub fn last_in(&self, directory: &Path) -> Result<Uuid, SessionError> {
+        let directory = self.written(directory);
+        let last = self.directory_map()?.get(&directory).copied();
+        let last = last.filter(|id| !is_missing(&self.file(*id)));
+        last.ok_or(SessionError::NoneIn { directory })
+    }
+
+    /// Looks whether a session is one of `directory`, which is as for [`create`](Self::create).
+    ///
+    /// # Errors
+    /// [`SessionError::Elsewhere`] where it is not.
+    pub fn check_directory(&self, session: &Session, directory: &Path) -> Result<(), SessionError> {
+        let here = self.written(directory);
+        if session.directory == here {
+            return Ok(());
+        }
+        Err(SessionError::Elsewhere {
+            id: session.id,
+            directory: session.directory.clone(),
+            here,
+        })
+    }
+
+    /// Writes a session; the first time, it becomes the last that was used in its directory.
+    ///
+    /// # Errors
+    /// When something cannot be written. What was there of the session is then still there.
+    pub fn save(&self, session: &mut Session, now: DateTime<Utc>) -> Result<(), SessionError> {
+        session.updated_at = now.trunc_subsecs(3);
+        write(&self.file(session.id), &Form::of(session, self.redactor))?;
+        if !session.is_noted {
+            self.note(&session.directory, session.id)?;
+            session.is_noted = true;
+        }
+        Ok(())
+    }
+
+    /// All sessions, the newest first. Damaged ones are among them. Of a session's history no more is looked at than
+    /// that it is JSON.
+    ///
+    /// # Errors
+    /// When the folder cannot be read.
+    pub fn list(&self) -> Result<Vec<SessionSummary>, SessionError> {
+        let ids = self.named(".json")?;
+        let mut found: Vec<_> = ids.iter().filter_map(|id| self.summary(*id)).collect();
+        found.sort_by_key(|summary| (std::cmp::Reverse(summary.updated_at), summary.id));
+        Ok(found)
+    }
+
+    /// Removes the sessions that were not changed for more than `days` days, and gives their number; 0 days: none.
+    /// A session that is in use stays. What killed processes left behind is removed, too, and nothing else is.
+    ///
+    /// # Errors
+    /// The first that came up. What can be removed is removed all the same.
+    pub fn clean(&self, now: DateTime<Utc>, days: u32) -> Result<usize, SessionError> {
+        let mut problem = None;
+        let oldest = now.checked_sub_signed(TimeDelta::days(days.into()));
+        let mut removed = 0;
+        if let Some(oldest) = oldest.filter(|_| days > 0) {
+            for id in self.named(".json")? {
+                match self.remove_older(id, oldest) {
+                    Ok(is_removed) => removed += usize::from(is_removed),
+                    Err(error) => problem = problem.or(Some(error)),
+                }
+            }
+            let swept = self.remove_staged(oldest);
+            problem = problem.or(swept.err());
+        }
+        for id in self.named(".lock")? {
+            if is_missing(&self.file(id)) {
+                // It goes with its hold, unless a session is just being made.
+                let _ = self.hold(id);
+            }
+        }
+        if removed > 0 {
+            problem = problem.or(self.forget_removed().err());
+        }
+        problem.map_or(Ok(removed), Err)
+    }
+
+    /// Removes a session that was last changed before `oldest`, unless it is in use.
+    fn remove_older(&self, id: Uuid, oldest: DateTime<Utc>) -> Result<bool, SessionError> {
+        let path = self.file(id);
+        let is_old = || updated_at(&path).is_some_and(|at| at < oldest);
+        if !is_old() {
+            return Ok(false);
+        }
+        let _hold = match self.hold(id) {
+            Err(SessionError::InUse { .. }) => return Ok(false),
+            held => held?,
+        };
+        // It may have been used until just now.
+        if !is_old() {
+            return Ok(false);
+        }
+        let removed = fs::remove_file(&path);
+        removed.map_err(|source| SessionError::Unwritable { path, source })?;
+        Ok(true)
+    }
+
+    /// Removes the files that processes were killed over, of before `oldest`.
+    fn remove_staged(&self, oldest: DateTime<Utc>) -> Result<(), SessionError> {
+        for name in self.names()? {
+            let path = self.directory.join(&name);
+            if name.starts_with(atomic_file::STAGED)
+                && modified_at(&path).is_some_and(|at| at < oldest)
+            {
+                let removed = fs::remove_file(&path);
+                removed.map_err(|source| SessionError::Unwritable { path, source })?;
+            }
+        }
+        Ok(())
+    }
+
+    fn summary(&self, id: Uuid) -> Option<SessionSummary> {
+        let path = self.file(id);
+        let outlined = match read(&path) {
+            // It was removed just now.
+            Ok(None) => return None,
+            Ok(Some(content)) => parse::<Outlined>(&content).map_err(|mistake| mistake.to_string()),
+            Err(error) => Err(error.to_string()),
+        };
+        let (updated_at, outline) = match outlined {
+            Ok(outlined) => {
+                let is_held = || file_lock::is_held(&self.lock_file(id));
+                (outlined.updated_at, Ok(outlined.into_outline(is_held)))
+            }
+            Err(problem) => (modified_at(&path)?, Err(problem)),
+        };
+        Some(SessionSummary {
+            id,
+            updated_at,
+            outline,
+        })
+    }
+
+    /// Takes a session for this process.
+    fn hold(&self, id: Uuid) -> Result<Hold, SessionError> {
+        let path = self.lock_file(id);
+        match FileLock::take(&path) {
+            Ok(lock) => Ok(Hold {
+                lock: Some(lock),
+                session: self.file(id),
+            }),
+            Err(LockProblem::Held { process }) => Err(SessionError::InUse { id, process }),
+            Err(LockProblem::Unlockable(source)) => Err(SessionError::Unlockable { path, source }),
+        }
+    }
+
+    /// A directory as it stands in files.
+    fn written(&self, directory: &Path) -> String {
+        let directory = directory.to_string_lossy();
+        self.redactor.piece(directory).into_owned()
+    }
+
+    fn file(&self, id: Uuid) -> PathBuf {
+        self.directory.join(format!("{id}.json"))
+    }
+
+    fn lock_file(&self, id: Uuid) -> PathBuf {
+        self.directory.join(format!("{id}.lock"))
+    }
+
+    /// The ids for which there is a file whose name ends so.
+    fn named(&self, end: &str) -> Result<Vec<Uuid>, SessionError> {
+        let names = self.names()?;
+        let stems = names.iter().filter_map(|name| name.strip_suffix(end));
+        let ids = stems.filter_map(|stem| {
+            let id = Uuid::try_parse(stem).ok()?;
+            // An id can be written in several ways; our files' names are one of them.
+            (id.to_string() == stem).then_some(id)
+        });
+        Ok(ids.collect())
+    }
+
+    /// The names of the folder's files, as far as they are UTF-8.
+    fn names(&self) -> Result<Vec<String>, SessionError> {
+        let read = || -> io::Result<Vec<String>> {
+            let mut names = Vec::new();
+            for entry in fs::read_dir(&self.directory)? {
+                names.extend(entry?.file_name().into_string());
+            }
+            Ok(names)
+        };
+        read().map_err(|source| SessionError::Unreadable {
+            path: self.directory.clone(),
+            source,
+        })
+    }
+}
+
+fn parse<'t, T: Deserialize<'t>>(content: &'t [u8]) -> Result<T, Misplaced> {
+    let json = positions::text(content)?;
+    Positions(json).object(json)
+}
+
+/// A file's content; `None` where it is missing.
+fn read(path: &Path) -> Result<Option<Vec<u8>>, SessionError> {
+    let read = || {
+        // A pipe would never end.
+        if path.metadata()?.is_file() {
+            fs::read(path)
+        } else {
+            Err(io::Error::other("it is not a file"))
+        }
+    };
+    match read() {
+        Ok(content) => Ok(Some(content)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(SessionError::Unreadable {
+            path: path.to_owned(),
+            source,
+        }),
+    }
+}
+
+fn write(path: &Path, content: &impl Serialize) -> Result<(), SessionError> {
+    let written = atomic_file::replace_private(path, |file| {
+        let mut out = BufWriter::new(file);
+        serde_json::to_writer_pretty(&mut out, content)?;
+        out.write_all(b"\n")?;
+        out.flush()
+    });
+    written.map_err(|source| SessionError::Unwritable {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+/// When a session was changed last, by its own word, or else by its file's.
+fn updated_at(path: &Path) -> Option<DateTime<Utc>> {
+    let content = read(path).ok()??;
+    let dated = parse::<Dated>(&content).ok();
+    dated.map_or_else(|| modified_at(path), |dated| Some(dated.updated_at))
+}
+
+fn is_missing(path: &Path) -> bool {
+    let there = path.symlink_metadata();
+    there.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+}
+
+fn modified_at(path: &Path) -> Option<DateTime<Utc>> {
+    let modified = path.symlink_metadata().ok()?.modified().ok()?;
+    Some(modified.into())
+}
+
+#[cfg(test)]
+mod tests;

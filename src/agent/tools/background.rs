@@ -1,0 +1,164 @@
+//! `READ_BACKGROUND_PROCESS`, `LIST_BACKGROUND_PROCESSES` and `KILL_BACKGROUND_PROCESS`: what became of
+//! commands that took long.
+
+use std::cell::RefCell;
+use std::time::Duration;
+
+use super::command::{no_such_process, printed};
+use crate::agent::tool::{
+    Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
+};
+use crate::process::{Listed, Processes, Report, Standing};
+
+const PROCESS: &[Parameter] = &[Parameter {
+    name: "process",
+    kind: ParameterKind::Text,
+    meaning: "the process's name, such as proc_abc123",
+}];
+
+/// How the model knows the tool that reads.
+pub static READ_BACKGROUND_PROCESS: ToolSpec = ToolSpec {
+    name: "READ_BACKGROUND_PROCESS",
+    summary: "Shows how a background process stands, and what it has printed so far.",
+    parameters: PROCESS,
+    effect: Effect::Reads,
+};
+
+/// How the model knows the tool that lists.
+pub static LIST_BACKGROUND_PROCESSES: ToolSpec = ToolSpec {
+    name: "LIST_BACKGROUND_PROCESSES",
+    summary: "Lists all background processes, those that have ended too.",
+    parameters: &[],
+    effect: Effect::Reads,
+};
+
+/// How the model knows the tool that kills.
+pub static KILL_BACKGROUND_PROCESS: ToolSpec = ToolSpec {
+    name: "KILL_BACKGROUND_PROCESS",
+    summary: "Ends a background process and all that it has started.",
+    parameters: PROCESS,
+    effect: Effect::Runs,
+};
+
+/// Shows how a background process stands.
+pub struct ReadBackgroundProcess<'p, 'a> {
+    /// Where commands run.
+    pub processes: &'p RefCell<Processes<'a>>,
+}
+
+impl Tool for ReadBackgroundProcess<'_, '_> {
+    fn spec(&self) -> &'static ToolSpec {
+        &READ_BACKGROUND_PROCESS
+    }
+
+    fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
+        let id = name(arguments);
+        let read = self.processes.borrow_mut().read(id);
+        let report = read.map_err(|error| no_such_process(&error))?;
+        Ok(ToolOutput::said(described(id, &report)))
+    }
+}
+
+/// Lists the background processes.
+pub struct ListBackgroundProcesses<'p, 'a> {
+    /// Where commands run.
+    pub processes: &'p RefCell<Processes<'a>>,
+}
+
+impl Tool for ListBackgroundProcesses<'_, '_> {
+    fn spec(&self) -> &'static ToolSpec {
+        &LIST_BACKGROUND_PROCESSES
+    }
+
+    fn run(&self, _arguments: &Arguments) -> Result<ToolOutput, ToolError> {
+        let list = self.processes.borrow_mut().list();
+        Ok(ToolOutput::said(table(&list)))
+    }
+}
+
+/// Ends a background process.
+pub struct KillBackgroundProcess<'p, 'a> {
+    /// Where commands run.
+    pub processes: &'p RefCell<Processes<'a>>,
+}
+
+impl Tool for KillBackgroundProcess<'_, '_> {
+    fn spec(&self) -> &'static ToolSpec {
+        &KILL_BACKGROUND_PROCESS
+    }
+
+    fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
+        let id = name(arguments);
+        let killed = self.processes.borrow_mut().kill(id);
+        let report = killed.map_err(|error| no_such_process(&error))?;
+        Ok(ToolOutput::said(described(id, &report)))
+    }
+}
+
+/// Models like to put names in quotes.
+fn name(arguments: &Arguments) -> &str {
+    let quotes = ['"', '\'', '`'];
+    arguments.get("process").trim().trim_matches(quotes)
+}
+
+fn described(id: &str, report: &Report) -> String {
+    let standing = standing(report.standing, report.took);
+    let (command, printed) = (&report.command, printed(&report.output));
+    format!("{id}: {standing}\ncommand: {command}\n{printed}")
+}
+
+fn table(list: &[Listed]) -> String {
+    if list.is_empty() {
+        return "There are no background processes.\n".to_owned();
+    }
+    let line = |one: &Listed| {
+        let standing = standing(one.standing, one.took);
+        format!("{}: {standing}: {}\n", one.id, one.command)
+    };
+    list.iter().map(line).collect()
+}
+
+fn standing(standing: Standing, took: Duration) -> String {
+    let seconds = took.as_secs_f64();
+    match standing {
+        Standing::Running => format!("running for {seconds:.1} s"),
+        Standing::Ended(status) => format!("{status}, after {seconds:.1} s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::Status;
+
+    #[test]
+    fn a_list_has_a_line_for_each() {
+        let listed = |id: &str, standing, command: &str| Listed {
+            id: id.to_owned(),
+            standing,
+            took: Duration::from_millis(1250),
+            command: command.to_owned(),
+        };
+        let list = [
+            listed("proc_aaaaaa", Standing::Running, "npm start"),
+            listed("proc_bbbbbb", Standing::Ended(Status::Exited(2)), "make"),
+            listed("proc_cccccc", Standing::Ended(Status::Signaled(15)), "top"),
+        ];
+        assert_eq!(
+            table(&list),
+            "proc_aaaaaa: running for 1.2 s: npm start\n\
+             proc_bbbbbb: exit code: 2, after 1.2 s: make\n\
+             proc_cccccc: signal: 15 (SIGTERM), after 1.2 s: top\n"
+        );
+        assert_eq!(table(&[]), "There are no background processes.\n");
+    }
+
+    #[test]
+    fn a_name_is_taken_out_of_its_quotes() {
+        for written in ["proc_abc123", " `proc_abc123`\n", "\"proc_abc123\""] {
+            let mut arguments = Arguments::default();
+            arguments.set("process", written.to_owned());
+            assert_eq!(name(&arguments), "proc_abc123");
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! `COMMAND`: runs a command in the project's root, and puts it in the background when it takes long.
+
+use std::cell::RefCell;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::agent::tool::{
+    Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
+};
+use crate::process::{Invocation, NoSuchProcess, OnTimeout, ProcessError, Processes, Ran, Status};
+
+/// How the model knows the tool.
+pub static COMMAND: ToolSpec = ToolSpec {
+    name: "COMMAND",
+    summary: "Runs a shell command in the project's root, without input, and gives its exit code and \
+              what it prints. One that takes long goes on in the background: start servers and \
+              watchers as they are, without `&`.",
+    parameters: &[Parameter {
+        name: "command",
+        kind: ParameterKind::Text,
+        meaning: "the command",
+    }],
+    effect: Effect::Runs,
+};
+
+/// The same where only some commands are allowed.
+pub static RESTRICTED_COMMAND: ToolSpec = ToolSpec {
+    name: "COMMAND",
+    summary: "Runs one of a few commands in the project's root, without a shell and without input, and \
+              gives its exit code and what it prints. One that takes long is ended.",
+    parameters: COMMAND.parameters,
+    effect: Effect::Runs,
+};
+
+/// What a command is given to.
+#[derive(Clone, Copy)]
+pub enum Shell<'r> {
+    /// The shell: anything goes.
+    Full,
+    /// None: a command that this function allows is run as the words it gives; it says why it does not allow
+    /// one. Nothing goes on in the background.
+    Restricted(&'r dyn Fn(&str) -> Result<Vec<String>, String>),
+}
+
+/// The tool.
+pub struct RunCommand<'p, 'a> {
+    /// Where commands run.
+    pub processes: &'p RefCell<Processes<'a>>,
+    /// How long one may take before it goes on in the background.
+    pub patience: Duration,
+    /// What it is given to.
+    pub shell: Shell<'p>,
+    /// Names a file for a command's output: another each time, in a directory that is there.
+    pub output_files: &'p dyn Fn() -> PathBuf,
+}
+
+impl RunCommand<'_, '_> {
+    fn invoke(
+        &self,
+        invocation: Invocation<'_>,
+        on_timeout: OnTimeout,
+    ) -> Result<String, ToolError> {
+        let output_file = (self.output_files)();
+        let mut processes = self.processes.borrow_mut();
+        let ran = processes.run(invocation, self.patience, on_timeout, &output_file);
+        let ran = ran.map_err(|error| match error {
+            ProcessError::NotStarted { .. } => ToolError::Failed(error.to_string()),
+            error => ToolError::Fatal(error.into()),
+        })?;
+        Ok(match ran {
+            Ran::Ended { status, output, .. } => ended(status, &output),
+            Ran::InBackground { id, output } => backgrounded(&id, &output),
+            Ran::TimedOut { output } => timed_out(self.patience, &output),
+        })
+    }
+}
+
+impl Tool for RunCommand<'_, '_> {
+    fn spec(&self) -> &'static ToolSpec {
+        match self.shell {
+            Shell::Full => &COMMAND,
+            Shell::Restricted(_) => &RESTRICTED_COMMAND,
+        }
+    }
+
+    fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
+        let command = arguments.get("command");
+        let text = match self.shell {
+            Shell::Full if command.trim().is_empty() => {
+                return Err(ToolError::Failed("the command is empty".to_owned()));
+            }
+            Shell::Full => self.invoke(Invocation::Shell(command), OnTimeout::Background),
+            Shell::Restricted(words) => {
+                let words = words(command).map_err(ToolError::Failed)?;
+                self.invoke(Invocation::Words(&words), OnTimeout::End)
+            }
+        }?;
+        Ok(ToolOutput::said(text))
+    }
+}
+
+/// How a command ended, and what it printed.
+pub(super) fn ended(status: Status, output: &str) -> String {
+    format!("{status}\n{}", printed(output))
+}
+
+fn backgrounded(id: &str, output: &str) -> String {
+    format!(
+        "Command backgrounded as {id}\n\
+         It still runs. READ_BACKGROUND_PROCESS with {id} shows how it stands and what it has printed; \
+         KILL_BACKGROUND_PROCESS with {id} ends it. So far it has printed:\n{}",
+        printed(output)
+    )
+}
+
+fn timed_out(patience: Duration, output: &str) -> String {
+    let (patience, printed) = (patience.as_secs_f64(), printed(output));
+    format!("The command did not end within {patience} s, and was ended.\n{printed}")
+}
+
+/// What was printed, as a model is shown it.
+pub(super) fn printed(output: &str) -> String {
+    if output.is_empty() {
+        "(nothing was printed)\n".to_owned()
+    } else {
+        output.to_owned()
+    }
+}
+
+pub(super) fn no_such_process(error: &NoSuchProcess) -> ToolError {
+    ToolError::Failed(error.to_string())
+}

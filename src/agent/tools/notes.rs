@@ -1,0 +1,161 @@
+//! The tools that touch nothing of the project: the task list, a question to the user, and the end.
+
+use crate::agent::tool::{
+    Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
+};
+use crate::error::Error;
+
+/// The description of UPDATE_TASK_LIST.
+pub static UPDATE_TASK_LIST: ToolSpec = ToolSpec {
+    name: "UPDATE_TASK_LIST",
+    summary: "Does nothing but note the task list of this response.",
+    parameters: &[],
+    effect: Effect::Notes,
+};
+
+/// The description of DONE.
+pub static DONE: ToolSpec = ToolSpec {
+    name: "DONE",
+    summary: "Says that all that was asked for is done. Somebody else then judges the work.",
+    parameters: &[Parameter {
+        name: "summary",
+        kind: ParameterKind::Text,
+        meaning: "what was done",
+    }],
+    effect: Effect::Ends,
+};
+
+/// The description of ASK_USER.
+pub static ASK_USER: ToolSpec = ToolSpec {
+    name: "ASK_USER",
+    summary: "Asks the user a question, and waits for the answer.",
+    parameters: &[Parameter {
+        name: "question",
+        kind: ParameterKind::Text,
+        meaning: "the question",
+    }],
+    effect: Effect::Asks,
+};
+
+/// Notes the task list, which the protocol has read already.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct UpdateTaskList;
+
+impl Tool for UpdateTaskList {
+    fn spec(&self) -> &'static ToolSpec {
+        &UPDATE_TASK_LIST
+    }
+
+    fn run(&self, _arguments: &Arguments) -> Result<ToolOutput, ToolError> {
+        Ok(ToolOutput::said("task list updated"))
+    }
+}
+
+/// Ends the work.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Done;
+
+impl Tool for Done {
+    fn spec(&self) -> &'static ToolSpec {
+        &DONE
+    }
+
+    fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
+        Ok(ToolOutput {
+            text: arguments.get("summary").to_owned(),
+            is_end: true,
+        })
+    }
+}
+
+/// Whoever answers an agent's questions.
+pub trait User {
+    /// The answer; `None` where nobody is there to give one.
+    ///
+    /// # Errors
+    /// When the run is over: a signal came, or the terminal is gone.
+    fn ask(&self, question: &str) -> Result<Option<String>, Error>;
+}
+
+/// Asks the user.
+#[derive(Clone, Copy)]
+pub struct AskUser<'a> {
+    /// Who is asked.
+    pub user: &'a dyn User,
+}
+
+impl Tool for AskUser<'_> {
+    fn spec(&self) -> &'static ToolSpec {
+        &ASK_USER
+    }
+
+    fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
+        match self.user.ask(arguments.get("question"))? {
+            Some(answer) if answer.trim().is_empty() => Ok(ToolOutput::said("(no answer)")),
+            Some(answer) => Ok(ToolOutput::said(answer)),
+            None => Err(ToolError::Failed(
+                "nobody answers; go on by your own judgement".to_owned(),
+            )),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::interrupt::{Interrupted, Signal};
+
+    struct Answers(Option<&'static str>);
+
+    impl User for Answers {
+        fn ask(&self, question: &str) -> Result<Option<String>, Error> {
+            assert_eq!(question, "JWT or sessions?");
+            Ok(self.0.map(str::to_owned))
+        }
+    }
+
+    fn ask(answer: Option<&'static str>) -> Result<ToolOutput, ToolError> {
+        let mut arguments = Arguments::default();
+        arguments.set("question", "JWT or sessions?".to_owned());
+        let user = Answers(answer);
+        AskUser { user: &user }.run(&arguments)
+    }
+
+    #[test]
+    fn an_answer_is_passed_on_and_no_answer_is_said_to_be_none() {
+        for (answer, expected) in [("JWT", "JWT"), ("", "(no answer)"), (" \n", "(no answer)")] {
+            assert_eq!(ask(Some(answer)).unwrap().text, expected);
+        }
+        let Err(ToolError::Failed(reason)) = ask(None) else {
+            panic!("nobody is there");
+        };
+        assert!(reason.contains("your own judgement"));
+    }
+
+    #[test]
+    fn a_signal_at_the_question_ends_the_run() {
+        struct Interrupts;
+        impl User for Interrupts {
+            fn ask(&self, _question: &str) -> Result<Option<String>, Error> {
+                Err(Error::from(Interrupted {
+                    signal: Signal::Int,
+                }))
+            }
+        }
+        let asked = AskUser { user: &Interrupts }.run(&Arguments::default());
+        assert!(matches!(asked, Err(ToolError::Fatal(_))));
+    }
+
+    #[test]
+    fn done_ends_with_its_summary_and_the_task_list_does_not() {
+        let mut arguments = Arguments::default();
+        arguments.set("summary", "All of it.".to_owned());
+        let output = Done.run(&arguments).unwrap();
+        assert_eq!((output.text.as_str(), output.is_end), ("All of it.", true));
+        let output = UpdateTaskList.run(&Arguments::default()).unwrap();
+        assert_eq!(
+            (output.text.as_str(), output.is_end),
+            ("task list updated", false)
+        );
+    }
+}

@@ -1,0 +1,593 @@
+//! Where a path that a model names leads, and what is there.
+//!
+//! Looks at the disk and changes nothing. Guarantees that a place that is said to be inside the project
+//! is reached through handles that cannot leave it, even while the tree is being changed.
+
+use std::fs::{File, Metadata};
+use std::io::{self, Read as _};
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags};
+
+use crate::agent::tool::ToolError;
+use crate::credentials::is_secret_file;
+use crate::edit::beneath::{Root, open_regular, split};
+use crate::project::CONFIG;
+use crate::tokens::counted;
+
+/// The longest path that a system takes, less the root's own part.
+const LONGEST: usize = 4000;
+/// How many names of a directory are told where the one that was meant is not there.
+const NAMED: usize = 20;
+/// So many are looked at.
+const LOOKED_AT: usize = 10_000;
+/// What of `agent-config` holds no key.
+const WITHOUT_KEYS: [&str; 5] = [
+    ".gitignore",
+    "codeRollup.txt",
+    "consistency-report.txt",
+    "models.json",
+    "query.txt",
+];
+
+/// Whether a path may lead out of the project.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outside {
+    /// It may not.
+    Refused,
+    /// The user has said that it may: `--allow-outside`.
+    Allowed,
+}
+
+/// Where a path leads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// Into the project: plain names joined by `/`, relative to the root, which is "" itself. Links are
+    /// as they were named.
+    Inside(String),
+    /// Elsewhere: an absolute path, links resolved as far as it is there.
+    Outside(PathBuf),
+}
+
+/// What is at a place.
+#[derive(Debug)]
+pub enum Found {
+    /// A file, opened for reading.
+    File(File),
+    /// A directory.
+    Directory,
+    /// A pipe, a device or the like.
+    Special,
+    /// Nothing.
+    Missing,
+}
+
+impl Place {
+    /// Where `path`, untrusted text, leads from `root`, the project's root with links resolved. `.` and
+    /// `..` are taken by their letters; `~` is a name like any other.
+    ///
+    /// # Errors
+    /// A sentence for the model: the path is none, or leads out where that is refused.
+    pub fn of(root: &Path, path: &str, outside: Outside) -> Result<Self, String> {
+        check_form(path)?;
+        let clean = path_clean::clean(root.join(path));
+        // What links make of it, and what their letters make of it where the root was named by a link.
+        let resolved = resolved(&clean);
+        let place = match (resolved.strip_prefix(root), clean.strip_prefix(root)) {
+            (Ok(_), Ok(named)) | (Ok(named), Err(_)) => Self::Inside(plain(named, path)?),
+            (Err(_), _) => Self::Outside(resolved),
+        };
+        match (&place, outside) {
+            (Self::Outside(resolved), Outside::Refused) => Err(format!(
+                "{} leads out of the project{}; stay inside it, or let the user start the program with \
+                 `--allow-outside`",
+                quoted(path),
+                if resolved == &clean {
+                    String::new()
+                } else {
+                    format!(", to {}", quoted(&resolved.to_string_lossy()))
+                }
+            )),
+            _ => Ok(place),
+        }
+    }
+
+    /// The place as the model is told of it.
+    #[must_use]
+    pub fn shown(&self) -> String {
+        match self {
+            Self::Inside(path) if path.is_empty() => "`.`".to_owned(),
+            Self::Inside(path) => quoted(path),
+            Self::Outside(path) => quoted(&path.to_string_lossy()),
+        }
+    }
+
+    /// The absolute path.
+    #[must_use]
+    pub fn path(&self, root: &Path) -> PathBuf {
+        match self {
+            Self::Inside(path) => root.join(path),
+            Self::Outside(path) => path.clone(),
+        }
+    }
+
+    /// What is there. Links inside the project are followed where they stay in it.
+    ///
+    /// # Errors
+    /// When the system does not let it be seen, or a link leads out meanwhile.
+    pub fn look(&self, root: &Path) -> io::Result<Found> {
+        let path = self.path(root);
+        let resolved = match path.canonicalize() {
+            Ok(resolved) => resolved,
+            Err(error) if is_missing(&error) => return Ok(Found::Missing),
+            Err(error) => return Err(error),
+        };
+        let opened = match self {
+            Self::Inside(_) => {
+                let inside = below(root, &resolved)?;
+                let (parent, name) = split(&inside);
+                if name.is_empty() {
+                    return Ok(Found::Directory);
+                }
+                let parent = Root::open(root)?.directory_to_read(parent)?;
+                open_regular(parent.as_fd(), name)?
+            }
+            Self::Outside(_) => open_outside(&resolved)?,
+        };
+        Ok(match opened {
+            Some(file) => Found::File(file),
+            None => kind(resolved.symlink_metadata()),
+        })
+    }
+
+    /// The file that is there, where it may be read and is no longer than `limit` bytes.
+    ///
+    /// # Errors
+    /// [`ToolError::Failed`] with the way out where there is no such file.
+    pub fn read(&self, root: &Path, limit: u64) -> Result<Vec<u8>, ToolError> {
+        self.check_secrets(root).map_err(ToolError::Failed)?;
+        let shown = self.shown();
+        let failed = |problem: String| Err(ToolError::Failed(problem));
+        let file = match self.look(root) {
+            Ok(Found::File(file)) => file,
+            Ok(Found::Missing) => return failed(missing(root, self)),
+            Ok(Found::Directory) => {
+                return failed(format!(
+                    "{shown} is a directory; LIST_DIRECTORY shows what is in it"
+                ));
+            }
+            Ok(Found::Special) => {
+                return failed(format!(
+                    "{shown} is a pipe, a device or the like, not a file; there is nothing to read"
+                ));
+            }
+            Err(error) => return failed(unreadable(&shown, &error)),
+        };
+        let mut content = Vec::new();
+        match file.take(limit + 1).read_to_end(&mut content) {
+            Ok(_) if content.len() as u64 > limit => failed(format!(
+                "{shown} is larger than {} MiB; look at parts of it with COMMAND",
+                limit >> 20
+            )),
+            Ok(_) => Ok(content),
+            Err(error) => failed(unreadable(&shown, &error)),
+        }
+    }
+
+    /// Whether the place commonly holds credentials, by its name or by that of what it links to.
+    ///
+    /// # Errors
+    /// A sentence that says so.
+    pub fn check_secrets(&self, root: &Path) -> Result<(), String> {
+        let named = self.path(root);
+        let resolved = resolved(&named);
+        let is_secret = [&named, &resolved].into_iter().any(|path| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            is_secret_file(&name) || holds_keys(path.strip_prefix(root).unwrap_or(path))
+        });
+        if is_secret {
+            return Err(format!(
+                "{} commonly holds credentials, and is not read; ask the user for what is needed from it",
+                self.shown()
+            ));
+        }
+        Ok(())
+    }
+
+    /// A handle below which the directory lies, and its path from there on; "" is the handle itself.
+    pub(super) fn directory(&self, root: &Path) -> io::Result<(Root, String)> {
+        match self {
+            Self::Inside(_) => {
+                let resolved = self.path(root).canonicalize()?;
+                Ok((Root::open(root)?, below(root, &resolved)?))
+            }
+            Self::Outside(path) => Ok((Root::open(path)?, String::new())),
+        }
+    }
+}
+
+/// Whether a path, relative to the root, is that of a key in `agent-config`.
+fn holds_keys(path: &Path) -> bool {
+    let mut names = path.components().map(Component::as_os_str);
+    let in_config = names.next().is_some_and(|name| name == CONFIG);
+    let name = names.next();
+    in_config && name.is_some_and(|name| !WITHOUT_KEYS.iter().any(|known| name == *known))
+}
+
+/// Text of a model or the disk, as it stands in a sentence.
+pub(crate) fn quoted(text: &str) -> String {
+    format!("`{}`", escaped(text))
+}
+
+/// The same with nothing in it that moves a cursor or ends a line.
+pub(super) fn escaped(text: &str) -> String {
+    let is_odd =
+        |c: char| c.is_control() || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    if !text.contains(is_odd) {
+        return text.to_owned();
+    }
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        if is_odd(c) {
+            escaped.extend(c.escape_default());
+        } else {
+            escaped.push(c);
+        }
+    }
+    escaped
+}
+
+fn check_form(path: &str) -> Result<(), String> {
+    if path.trim().is_empty() {
+        return Err("the path is empty; `.` is the project's root".to_owned());
+    }
+    if path.contains('\0') {
+        return Err(format!(
+            "{} has a NUL in it, which no path has",
+            quoted(path)
+        ));
+    }
+    if path.len() > LONGEST {
+        return Err(format!(
+            "the path has {}; no more than {LONGEST} make a path",
+            counted(path.len() as u64, "byte")
+        ));
+    }
+    let drive =
+        matches!(path.as_bytes(), [letter, b':', b'\\' | b'/', ..] if letter.is_ascii_alphabetic());
+    if drive || path.starts_with("\\\\") {
+        return Err(format!(
+            "{} is a Windows path, and there is none here; name it from the project's root, with `/` \
+             between names: `src/main.rs`",
+            quoted(path)
+        ));
+    }
+    Ok(())
+}
+
+/// The absolute `path` with links resolved, as far as it is there.
+fn resolved(path: &Path) -> PathBuf {
+    for ancestor in path.ancestors() {
+        // One that cannot be resolved is not there, or nobody gets through it.
+        if let Ok(resolved) = ancestor.canonicalize() {
+            let rest = path.strip_prefix(ancestor).unwrap_or(Path::new(""));
+            // Joined to "", a path would end in a slash.
+            return if rest.as_os_str().is_empty() {
+                resolved
+            } else {
+                resolved.join(rest)
+            };
+        }
+    }
+    path.to_path_buf()
+}
+
+fn plain(relative: &Path, path: &str) -> Result<String, String> {
+    let text = relative.to_str();
+    text.map(str::to_owned).ok_or_else(|| {
+        format!(
+            "{} leads to a name that is not UTF-8; only a COMMAND can get at it",
+            quoted(path)
+        )
+    })
+}
+
+/// `resolved` from the root on.
+fn below(root: &Path, resolved: &Path) -> io::Result<String> {
+    let inside = resolved.strip_prefix(root).ok().and_then(Path::to_str);
+    inside.map(str::to_owned).ok_or_else(|| {
+        io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            "it leads out of the project",
+        )
+    })
+}
+
+fn open_outside(path: &Path) -> io::Result<Option<File>> {
+    // A pipe that nobody writes to must not be waited for.
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let opened: OwnedFd = match rustix::fs::open(path, flags, Mode::empty()) {
+        Ok(opened) => opened,
+        Err(rustix::io::Errno::NXIO) => return Ok(None),
+        Err(errno) => return Err(errno.into()),
+    };
+    let file = File::from(opened);
+    Ok(file.metadata()?.is_file().then_some(file))
+}
+
+fn kind(metadata: io::Result<Metadata>) -> Found {
+    match metadata {
+        Ok(metadata) if metadata.is_dir() => Found::Directory,
+        Ok(_) => Found::Special,
+        Err(_) => Found::Missing,
+    }
+}
+
+fn is_missing(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+    )
+}
+
+/// Says that the system does not let a place be read.
+pub(super) fn unreadable(shown: &str, error: &io::Error) -> String {
+    format!("{shown} cannot be read: {error}")
+}
+
+/// Says that nothing is at a place, and what is near it.
+pub(super) fn missing(root: &Path, place: &Place) -> String {
+    let shown = place.shown();
+    let path = place.path(root);
+    let Some(parent) = path.ancestors().skip(1).find(|parent| parent.is_dir()) else {
+        return format!("{shown} does not exist");
+    };
+    let near = Place::Inside(
+        parent
+            .strip_prefix(root)
+            .map(|inside| inside.to_string_lossy().into_owned())
+            .unwrap_or_default(),
+    );
+    let directory = if parent.starts_with(root) {
+        near.shown()
+    } else {
+        quoted(&parent.to_string_lossy())
+    };
+    let names = names_in(parent);
+    let wanted = path.strip_prefix(parent).ok().and_then(|rest| {
+        let name = rest.components().next()?;
+        Some(name.as_os_str().to_string_lossy().into_owned())
+    });
+    let close = close_names(&wanted.unwrap_or_default(), &names);
+    if !close.is_empty() {
+        return format!(
+            "{shown} does not exist; {directory} has names like it: {}",
+            close.join(", ")
+        );
+    }
+    if names.is_empty() {
+        return format!("{shown} does not exist; {directory} is empty");
+    }
+    let told: Vec<String> = names.iter().take(NAMED).map(|name| quoted(name)).collect();
+    let more = if names.len() > NAMED { " and more" } else { "" };
+    format!(
+        "{shown} does not exist; {directory} holds {}{more}",
+        told.join(", ")
+    )
+}
+
+fn names_in(directory: &Path) -> Vec<String> {
+    let Ok(entries) = directory.read_dir() else {
+        return Vec::new();
+    };
+    let mut names: Vec<String> = entries
+        .filter_map(Result::ok)
+        .take(LOOKED_AT)
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .filter(|name| name != ".git")
+        .collect();
+    names.sort();
+    names
+}
+
+/// Those of the names that are nearly the one that was meant.
+fn close_names(wanted: &str, names: &[String]) -> Vec<String> {
+    const CLOSE: f32 = 0.75;
+    let folded: Vec<String> = names.iter().map(|name| name.to_lowercase()).collect();
+    let lower = wanted.to_lowercase();
+    let candidates: Vec<&str> = folded.iter().map(String::as_str).collect();
+    let close = similar::get_close_matches(lower.as_str(), &candidates, 3, CLOSE);
+    let is_close = |folded: &str| close.contains(&folded);
+    let pairs = names.iter().zip(&folded);
+    pairs
+        .filter(|(_, folded)| is_close(folded))
+        .map(|(name, _)| quoted(name))
+        .take(3)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use tempfile::TempDir;
+
+    use super::*;
+
+    /// A directory with a project in `root` and a neighbour in `beside`.
+    fn tree() -> (TempDir, PathBuf) {
+        let dir = tempfile::tempdir().unwrap();
+        let top = dir.path().canonicalize().unwrap();
+        let root = top.join("root");
+        fs::create_dir_all(root.join("a/b")).unwrap();
+        fs::create_dir(top.join("beside")).unwrap();
+        fs::write(top.join("beside/secret"), "s").unwrap();
+        fs::write(root.join("a/b/c.rs"), "c").unwrap();
+        symlink("../beside", root.join("out")).unwrap();
+        symlink("a/b", root.join("in")).unwrap();
+        symlink("../beside/nothing", root.join("dangling")).unwrap();
+        symlink("root", top.join("alias")).unwrap();
+        (dir, root)
+    }
+
+    fn inside(path: &str) -> Place {
+        Place::Inside(path.to_owned())
+    }
+
+    #[test]
+    fn what_stays_in_the_project_becomes_a_plain_relative_path() {
+        let (_dir, root) = tree();
+        for (path, expected) in [
+            (".", ""),
+            ("./", ""),
+            ("./a/b/c.rs", "a/b/c.rs"),
+            ("a/../a//b/", "a/b"),
+            ("new/deeper/file", "new/deeper/file"),
+            ("../root/a", "a"),
+            ("in/c.rs", "in/c.rs"),
+            ("~/x", "~/x"),
+            ("a\\b", "a\\b"),
+            ("dangling", "dangling"),
+        ] {
+            let place = Place::of(&root, path, Outside::Refused);
+            assert_eq!(place, Ok(inside(expected)), "{path}");
+            if !path.contains('~') {
+                let absolute = format!("{}/{path}", root.display());
+                let place = Place::of(&root, &absolute, Outside::Refused);
+                assert_eq!(place, Ok(inside(expected)), "{absolute}");
+            }
+        }
+        let by_alias = root.with_file_name("alias").join("a/new");
+        let place = Place::of(&root, by_alias.to_str().unwrap(), Outside::Refused);
+        assert_eq!(place, Ok(inside("a/new")));
+    }
+
+    #[test]
+    fn what_leads_out_is_refused_unless_the_user_allows_it() {
+        let (_dir, root) = tree();
+        let beside = root.with_file_name("beside");
+        for path in [
+            "..",
+            "../beside",
+            "a/../../beside",
+            "/",
+            "/etc/passwd",
+            "out",
+            "out/secret",
+            "out/new/file",
+            "../root2",
+        ] {
+            let refused = Place::of(&root, path, Outside::Refused).unwrap_err();
+            assert!(refused.starts_with(&format!("`{path}` ")), "{refused}");
+            assert!(refused.contains("--allow-outside"), "{refused}");
+            let allowed = Place::of(&root, path, Outside::Allowed);
+            assert!(matches!(allowed, Ok(Place::Outside(_))), "{path}");
+        }
+        let place = Place::of(&root, "out/secret", Outside::Allowed);
+        assert_eq!(place, Ok(Place::Outside(beside.join("secret"))));
+    }
+
+    #[test]
+    fn what_is_no_path_is_refused_by_name() {
+        let (_dir, root) = tree();
+        let long = "a/".repeat(LONGEST);
+        for (path, said) in [
+            ("", "empty"),
+            ("  ", "empty"),
+            ("a\0b", "NUL"),
+            (long.as_str(), "bytes"),
+            ("C:\\a\\b.ts", "Windows"),
+            ("c:/a", "Windows"),
+            ("\\\\server\\share", "Windows"),
+        ] {
+            for outside in [Outside::Refused, Outside::Allowed] {
+                let refused = Place::of(&root, path, outside).unwrap_err();
+                assert!(refused.contains(said), "{refused}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_there_is_told_without_waiting_for_it() {
+        let (_dir, root) = tree();
+        let fifo = root.join("fifo");
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            &fifo,
+            rustix::fs::FileType::Fifo,
+            Mode::from_raw_mode(0o600),
+            0,
+        )
+        .unwrap();
+        let look = |place: &Place| format!("{:?}", place.look(&root).unwrap());
+        for (path, expected) in [
+            ("in/c.rs", "File"),
+            ("a/b/c.rs", "File"),
+            ("", "Directory"),
+            ("in", "Directory"),
+            ("fifo", "Special"),
+            ("none", "Missing"),
+            ("dangling", "Missing"),
+            ("a/b/c.rs/x", "Missing"),
+        ] {
+            let found = look(&inside(path));
+            assert!(found.starts_with(expected), "{path}: {found}");
+        }
+        assert_eq!(look(&Place::Outside(fifo)), "Special");
+        // A link that leads out has slipped in after the check.
+        assert!(inside("out/secret").look(&root).is_err());
+    }
+
+    #[test]
+    fn credentials_are_known_by_name_whatever_links_to_them() {
+        let (_dir, root) = tree();
+        fs::create_dir(root.join("agent-config")).unwrap();
+        for name in [".env", "agent-config/my-key.txt", "agent-config/query.txt"] {
+            fs::write(root.join(name), "").unwrap();
+        }
+        symlink("../.env", root.join("a/notes.txt")).unwrap();
+        for (path, is_secret) in [
+            (".env", true),
+            ("a/notes.txt", true),
+            ("agent-config/my-key.txt", true),
+            ("agent-config/query.txt", false),
+            ("agent-config", false),
+            ("a/b/c.rs", false),
+            ("not-there/id_rsa", true),
+        ] {
+            let checked = inside(path).check_secrets(&root);
+            assert_eq!(checked.is_err(), is_secret, "{path}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_there_is_told_with_what_is() {
+        let (_dir, root) = tree();
+        for (path, expected) in [
+            (
+                "a/b/C.rs",
+                "`a/b/C.rs` does not exist; `a/b` has names like it: `c.rs`",
+            ),
+            ("a/x/y.rs", "`a/x/y.rs` does not exist; `a` holds `b`"),
+            (
+                "zzz",
+                "`zzz` does not exist; `.` holds `a`, `dangling`, `in`, `out`",
+            ),
+        ] {
+            assert_eq!(missing(&root, &inside(path)), expected);
+        }
+    }
+
+    #[test]
+    fn odd_characters_are_escaped() {
+        for (text, expected) in [
+            ("a b", "a b"),
+            ("ä\n\u{1b}[2J", "ä\\n\\u{1b}[2J"),
+            ("a\u{202e}b", "a\\u{202e}b"),
+        ] {
+            assert_eq!(escaped(text), expected);
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! What both binaries do: capture the world, run, and exit. All else is in the rest of the library.
+//!
+//! The only place that asks for the environment, the clock, the current directory and the terminal.
+
+use std::ffi::OsString;
+use std::io::{self, IsTerminal as _, Write as _};
+use std::process::ExitCode;
+
+use crate::World;
+use crate::cli::{Cli, Usage};
+use crate::edit::Program;
+use crate::environment::{Environment, KEY_VARIABLES, SystemClock};
+use crate::error::Exit;
+use crate::interrupt::Interrupt;
+use crate::sandbox::keeper::{self, Place};
+use crate::secret::Redactor;
+
+/// Runs the process: `read` makes sense of its arguments.
+pub fn main(read: fn(&[OsString]) -> Result<Cli, Usage>) -> ExitCode {
+    let clock = SystemClock::start();
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    // Nothing that a user asks for, and so no part of the command line that is described to them.
+    let place = match arguments.as_slice() {
+        [_, command] => Place::of_command(command),
+        _ => None,
+    };
+    let exit = match place {
+        Some(place) => keep(place, clock),
+        None => run(read(&arguments), clock),
+    };
+    ExitCode::from(exit.code())
+}
+
+fn run(read: Result<Cli, Usage>, clock: SystemClock) -> Exit {
+    match read {
+        Ok(cli) => match capture(clock) {
+            Ok(world) => crate::run(&cli, &world),
+            Err(error) => say(
+                &format!("error: cannot start: {error}\n"),
+                true,
+                Exit::LocalIo,
+            ),
+        },
+        Err(Usage {
+            text,
+            is_error: true,
+        }) => say(&without_keys(&text), true, Exit::Usage),
+        Err(Usage {
+            text,
+            is_error: false,
+        }) => say(&text, false, Exit::Done),
+    }
+}
+
+/// Started by this program itself, where nobody is left to read an error.
+fn keep(place: Place, clock: SystemClock) -> Exit {
+    let interrupt = match place {
+        // No signal from inside is to reach the first process there.
+        Place::Sandbox => Interrupt::never(),
+        Place::Outside => Interrupt::install(),
+    };
+    match interrupt.and_then(|interrupt| keeper::run(place, &clock, &interrupt)) {
+        Ok(()) => Exit::Done,
+        Err(_) => Exit::LocalIo,
+    }
+}
+
+fn capture(clock: SystemClock) -> io::Result<World> {
+    Ok(World {
+        root: std::env::current_dir()?.canonicalize()?,
+        environment: std::env::vars_os().collect(),
+        clock: Box::new(clock),
+        interrupt: Interrupt::install()?,
+        program: std::env::current_exe()
+            .and_then(|path| path.canonicalize())
+            .ok()
+            .map(|path| Program { path }),
+        terminal: io::stderr().is_terminal(),
+        stdout_terminal: io::stdout().is_terminal(),
+        stdin_terminal: io::stdin().is_terminal(),
+    })
+}
+
+/// Somebody may have pasted a key into the command line. Files are not read for that: a wrong command
+/// line touches nothing.
+fn without_keys(text: &str) -> String {
+    let environment: Environment = std::env::vars_os().collect();
+    let keys = KEY_VARIABLES
+        .iter()
+        .filter_map(|name| environment.get(name));
+    Redactor::new(keys).text(text).into_owned()
+}
+
+fn say(text: &str, is_error: bool, exit: Exit) -> Exit {
+    // Whoever closed the stream does not want to know.
+    let _ = if is_error {
+        io::stderr().write_all(text.as_bytes())
+    } else {
+        io::stdout().write_all(text.as_bytes())
+    };
+    exit
+}

@@ -1,0 +1,235 @@
+//! What is left of a command that is not in a sandbox and whose keeper was lost: by a SIGKILL of the command's,
+//! say.
+//!
+//! Touches `/proc`, and the processes that it finds there. They are known by their session, which is their
+//! keeper's. Those that have made one of their own are found by their parents; where these have ended, by having
+//! become children of this process, if it [takes in](take_in) orphans. Guarantees that no other process is
+//! taken for one of them. Where there is no Linux, nothing is looked for: what has ended its keeper goes on
+//! there. And nobody finds what ends its keeper and this program both.
+
+use std::io;
+use std::process::{Child, Command};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rustix::process::Pid;
+
+/// The keepers that this process has started and that are still its children: no orphans, though they have
+/// made sessions too.
+static KEEPERS: Mutex<Vec<Pid>> = Mutex::new(Vec::new());
+
+/// Whoever panicked while it held this, has left it whole.
+fn keepers() -> MutexGuard<'static, Vec<Pid>> {
+    KEEPERS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Has this process take in those of its descendants whose parents have ended. For a process that starts no
+/// daemons of its own: they would be taken for a command's.
+///
+/// # Errors
+/// The system's.
+#[cfg(target_os = "linux")]
+pub fn take_in() -> io::Result<()> {
+    use rustix::process::{getpid, set_child_subreaper};
+    Ok(set_child_subreaper(Some(getpid()))?)
+}
+
+/// Does nothing: only Linux can.
+///
+/// # Errors
+/// Never.
+#[cfg(not(target_os = "linux"))]
+pub fn take_in() -> io::Result<()> {
+    Ok(())
+}
+
+/// Starts a keeper.
+pub(super) fn spawn(command: &mut Command) -> io::Result<Child> {
+    // Held until it is known: nobody is to see it before.
+    let mut keepers = keepers();
+    let child = command.spawn()?;
+    keepers.extend(pid(&child));
+    Ok(child)
+}
+
+/// Ends a keeper, and what is left of its command if it did not end by itself.
+pub(super) fn end(keeper: &mut Child) {
+    let _ = keeper.kill();
+    if let Some(number) = pid(keeper) {
+        // It is not buried yet, so that its number, which is the session's, is not given away.
+        end_family(number);
+        keepers().retain(|known| *known != number);
+    }
+    let _ = keeper.wait();
+}
+
+fn pid(child: &Child) -> Option<Pid> {
+    i32::try_from(child.id()).ok().and_then(Pid::from_raw)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn end_family(_keeper: Pid) {}
+
+#[cfg(target_os = "linux")]
+use self::linux::end_family;
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use std::fs;
+    use std::thread;
+    use std::time::Duration;
+
+    use rustix::io::retry_on_intr;
+    use rustix::process::{
+        Pid, Signal, WaitId, WaitIdOptions, WaitOptions, child_subreaper, getpid, getsid,
+        kill_process, waitid, waitpid,
+    };
+
+    use super::keepers;
+
+    /// How often processes that are to end are looked at, and how many times: for two seconds.
+    const TICK: Duration = Duration::from_millis(10);
+    const TURNS: u32 = 200;
+
+    /// Ends what is left of a command if its keeper, which has ended or is about to, did not do that.
+    pub fn end_family(keeper: Pid) {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        let ended = retry_on_intr(|| waitid(WaitId::Pid(keeper), options));
+        let is_lost = !matches!(ended, Ok(Some(status)) if status.exited());
+        for _ in 0..TURNS {
+            let family = Family::look(keeper);
+            family.bury();
+            if !is_lost || !family.kill() {
+                return;
+            }
+            thread::sleep(TICK);
+        }
+    }
+
+    /// A process, as `/proc` shows it.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub struct Process {
+        pub number: Pid,
+        pub parent: Option<Pid>,
+        pub session: Option<Pid>,
+        pub has_ended: bool,
+    }
+
+    impl Process {
+        /// Reads what the file `stat` of a process says.
+        pub fn parse(stat: &str) -> Option<Self> {
+            let parse = |word: &str| word.parse().ok().and_then(Pid::from_raw);
+            let number = parse(stat.split(' ').next()?)?;
+            // Between the two stands its name, which may hold anything.
+            let mut rest = stat.get(stat.rfind(") ")? + 2..)?.split(' ');
+            let state = rest.next()?;
+            let parent = parse(rest.next()?);
+            // The group stands in between.
+            let session = parse(rest.nth(1)?);
+            Some(Self {
+                number,
+                parent,
+                session,
+                has_ended: matches!(state, "Z" | "X"),
+            })
+        }
+
+        /// All that there are.
+        fn all() -> Vec<Self> {
+            let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+            let stats = entries.filter_map(|entry| fs::read(entry.path().join("stat")).ok());
+            stats
+                .filter_map(|stat| Self::parse(&String::from_utf8_lossy(&stat)))
+                .collect()
+        }
+    }
+
+    /// What is left of a command, and of others whose keepers are gone.
+    struct Family(Vec<Process>);
+
+    impl Family {
+        fn look(keeper: Pid) -> Self {
+            // Nobody is to become one, or to be buried, meanwhile.
+            let keepers = keepers();
+            let (own, own_session) = (getpid(), getsid(None).ok());
+            let takes_in = matches!(child_subreaper(), Ok(Some(_)));
+            let is_orphan = |process: &Process| {
+                // What this program has started for itself is in its session.
+                takes_in && process.parent == Some(own) && process.session != own_session
+            };
+            let all = Process::all();
+            let is_left = |process: &&Process| {
+                let is_of_session = process.session == Some(keeper);
+                !keepers.contains(&process.number) && (is_of_session || is_orphan(process))
+            };
+            let mut found: Vec<Process> = all.iter().filter(is_left).copied().collect();
+            let mut next = 0;
+            while let Some(parent) = found.get(next).map(|process| process.number) {
+                let children = all.iter().filter(|child| child.parent == Some(parent));
+                let new: Vec<Process> = children
+                    .filter(|child| !found.contains(child))
+                    .copied()
+                    .collect();
+                found.extend(new);
+                next += 1;
+            }
+            Self(found)
+        }
+
+        /// Buries those that have ended and that nobody else can bury.
+        fn bury(&self) {
+            let own = Some(getpid());
+            for process in &self.0 {
+                if process.has_ended && process.parent == own {
+                    let _ = waitpid(Some(process.number), WaitOptions::NOHANG);
+                }
+            }
+        }
+
+        /// Ends the others; `false` where there are none. They have no time to end by themselves: one of them
+        /// has most likely ended its keeper.
+        fn kill(&self) -> bool {
+            let mut living = self
+                .0
+                .iter()
+                .filter(|process| !process.has_ended)
+                .peekable();
+            let are_there = living.peek().is_some();
+            for process in living {
+                let _ = kill_process(process.number, Signal::KILL);
+            }
+            are_there
+        }
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::linux::Process;
+    use rustix::process::Pid;
+
+    #[test]
+    fn a_process_is_read_whatever_its_name() {
+        for (stat, expected) in [
+            (
+                "12 (sh) S 10 11 9 0 -1",
+                Some((12, Some(10), Some(9), false)),
+            ),
+            (
+                "12 (a) Z 1 (b) Z 10 11 9 0",
+                Some((12, Some(10), Some(9), true)),
+            ),
+            ("2 (kthreadd) S 0 0 0 0 -1", Some((2, None, None, false))),
+            ("12 (sh", None),
+            ("", None),
+        ] {
+            let pid = |number: i32| Pid::from_raw(number);
+            let expected = expected.map(|(number, parent, session, has_ended)| Process {
+                number: pid(number).unwrap(),
+                parent: parent.and_then(pid),
+                session: session.and_then(pid),
+                has_ended,
+            });
+            assert_eq!(Process::parse(stat), expected, "{stat}");
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! The agent `dev`: a developer at the terminal whose work an independent audit must pass.
+//!
+//! A profile: which parts of the engine it is made of. How they work together is [`crate::agent`]'s, and
+//! what surrounds them is shared by all workflows with agents.
+
+use super::agent_run::{AgentRun, Answers};
+use super::run::Names;
+use super::talk::{self, OpenInput};
+use super::workplace::{AgentOptions, Workplace};
+use super::{Context, Failure, Outcome};
+use crate::agent::audit::{is_verdict, work_until_passed};
+use crate::agent::permissions::{Everything, ReadOnly};
+use crate::agent::protocol::markdown::{Markdown, PlainReplies};
+use crate::agent::tool::Toolbox;
+use crate::agent::tools::background::{
+    KillBackgroundProcess, ListBackgroundProcesses, ReadBackgroundProcess,
+};
+use crate::agent::tools::command::{RunCommand, Shell};
+use crate::agent::tools::list::ListDirectory;
+use crate::agent::tools::notes::{AskUser, Done, UpdateTaskList};
+use crate::agent::tools::read::ReadFile;
+use crate::agent::tools::replace::FindAndReplace;
+use crate::agent::tools::write::WriteFile;
+use crate::agent::{Agent, Purpose, restricted};
+
+const NAMES: Names = Names {
+    record: "dev",
+    folder: "dev",
+};
+
+/// Who the developer is and how it works.
+const DEVELOPER: &str = include_str!("../../prompts/dev_worker.txt");
+/// The same of the auditor.
+const AUDITOR: &str = include_str!("../../prompts/dev_audit.txt");
+
+/// Works on one request, or on what is asked for at the terminal.
+///
+/// # Errors
+/// When the last request was not done.
+pub fn dev(
+    context: &Context<'_>,
+    options: &AgentOptions,
+    input: OpenInput<'_>,
+) -> Result<Outcome, Failure> {
+    talk::serve(context, NAMES.record, options, input, work)
+}
+
+/// Works on one request until the audit passes it.
+fn work(
+    context: &Context<'_>,
+    place: &Workplace<'_>,
+    answers: Answers<'_>,
+    request: Option<&str>,
+) -> Result<Outcome, Failure> {
+    let (root, outside) = (context.project.root(), place.outside);
+    let run = AgentRun::start(context, NAMES, place, answers, request)?;
+    let result = run.work(|conversation| {
+        let output_files = || run.command_output();
+        let memory = place.memory();
+        let restricted = |command: &str| restricted::words(command, root);
+        let command = |shell| RunCommand {
+            processes: &place.processes,
+            patience: place.settings.command_timeout,
+            shell,
+            output_files: &output_files,
+        };
+        let worker = Agent {
+            purpose: Purpose::Step,
+            instructions: DEVELOPER,
+            protocol: &Markdown::default(),
+            tools: developers_tools(context, place, &run).with(command(Shell::Full)),
+            permissions: &Everything,
+            memory: &memory,
+            ending: &|_| Ok(()),
+            tries: run.tries(),
+            surroundings: run.surroundings(),
+        };
+        let auditor = Agent {
+            purpose: Purpose::Audit,
+            instructions: AUDITOR,
+            protocol: &Markdown {
+                plain_replies: PlainReplies::Taken,
+            },
+            tools: Toolbox::new()
+                .with(ReadFile { root, outside })
+                .with(ListDirectory { root, outside })
+                .with(command(Shell::Restricted(&restricted))),
+            permissions: &ReadOnly { root },
+            ending: &is_verdict,
+            ..worker
+        };
+        work_until_passed(&worker, &auditor, conversation, request)
+    });
+    run.finish(result)
+}
+
+/// What the developer can use, besides commands.
+fn developers_tools<'w>(
+    context: &'w Context<'_>,
+    place: &'w Workplace<'_>,
+    run: &'w AgentRun<'_, '_>,
+) -> Toolbox<'w> {
+    let (root, outside) = (context.project.root(), place.outside);
+    let processes = &place.processes;
+    let tools = Toolbox::new()
+        .with(ListDirectory { root, outside })
+        .with(ReadFile { root, outside })
+        .with(WriteFile {
+            root,
+            outside,
+            files: run,
+        })
+        .with(FindAndReplace {
+            root,
+            outside,
+            files: run,
+        })
+        .with(UpdateTaskList)
+        .with(Done)
+        .with(ReadBackgroundProcess { processes })
+        .with(ListBackgroundProcesses { processes })
+        .with(KillBackgroundProcess { processes });
+    if run.is_interactive() {
+        tools.with(AskUser { user: run })
+    } else {
+        tools
+    }
+}

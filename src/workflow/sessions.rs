@@ -1,0 +1,41 @@
+//! What there is to see and to set of agents, besides their work: the sessions, and `config.json`.
+
+use super::workplace::{self, home, settings};
+use super::{Context, Failure, Outcome};
+use crate::agent::session;
+use crate::agent::settings::FILE;
+use crate::editor;
+use crate::error::Error;
+
+/// Lists the sessions.
+///
+/// # Errors
+/// When they cannot be read.
+pub fn sessions(context: &Context<'_>) -> Result<Outcome, Failure> {
+    let (home, settings) = settings(context)?;
+    let store = workplace::sessions(context, &home, &settings)?;
+    let sessions = store.list().map_err(Error::from)?;
+    let zone = *context.clock.now().offset();
+    Ok(Outcome::shown(
+        session::text(&sessions, zone),
+        session::to_json(&sessions),
+    ))
+}
+
+/// Opens `config.json` in the user's editor, and sees whether what they made of it can be used.
+///
+/// # Errors
+/// When there is no editor, or the configuration cannot be used.
+pub fn config(context: &Context<'_>) -> Result<Outcome, Failure> {
+    let home = home(context)?;
+    // What is wrong with it now is what the editor is for.
+    let _ = settings(context);
+    let path = home.join(FILE);
+    let command = editor::command(context.environment);
+    editor::open(command, &path).map_err(Error::from)?;
+    settings(context)?;
+    Ok(Outcome::said(format!(
+        "done: `{}` can be used",
+        path.display()
+    )))
+}

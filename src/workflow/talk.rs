@@ -1,0 +1,189 @@
+//! How a request gets to an agent: from the command line, from a recorded run, or from whoever sits at the
+//! terminal and is asked again and again.
+//!
+//! At the terminal, Ctrl-C stops what is being done and returns to the prompt; a second one, there or before
+//! what is being done has stopped, ends.
+
+use std::cell::RefCell;
+
+use super::agent_run::Answers;
+use super::workplace::{AgentOptions, Recorded, Workplace};
+use super::{Context, Failure, Outcome, ready};
+use crate::agent::AgentError;
+use crate::error::Error;
+use crate::input::{Input, InputError, Typed};
+use crate::interrupt::{Interrupted, Signal};
+use crate::record;
+use crate::report::Event;
+
+/// Makes the input when somebody is to be asked.
+pub type OpenInput<'i> = &'i dyn Fn() -> Result<Box<dyn Input>, InputError>;
+
+/// Works on one request: gets where answers come from, and the request, unless it is to go on with what was
+/// asked for before.
+pub type WorkOn =
+    fn(&Context<'_>, &Workplace<'_>, Answers<'_>, Option<&str>) -> Result<Outcome, Failure>;
+
+/// Has the agent of this name work on what the options say, or on what is asked for at the terminal.
+///
+/// # Errors
+/// When it is not done; at the terminal, when the user has ended by Ctrl-C or nobody can be asked.
+pub fn serve(
+    context: &Context<'_>,
+    name: &str,
+    options: &AgentOptions,
+    input: OpenInput<'_>,
+    work: WorkOn,
+) -> Result<Outcome, Failure> {
+    let mut place = Workplace::open(context, options)?;
+    let recorded = Recorded::find(context, options)?;
+    let recorded = recorded.map(|recorded| {
+        place.set_back(recorded.conversation, recorded.limits);
+        (recorded.request, recorded.answers)
+    });
+    let on = |answers: Answers<'_>, request: Option<&str>| {
+        // Between requests, others may have the project.
+        let _lock = ready::take(context)?;
+        place.processes.borrow_mut().renew_premises();
+        work(context, &place, answers, request)
+    };
+    if let Some((request, answers)) = recorded {
+        return on(answers, request.as_deref());
+    }
+    if let Some(request) = &options.request {
+        let request = Some(request.as_str()).filter(|request| !request.trim().is_empty());
+        if request.is_none() && !place.has_more_to_do() {
+            return Err(Error::NothingAsked.into());
+        }
+        return on(Answers::Nowhere, request);
+    }
+    let input = RefCell::new(input().map_err(Error::from)?);
+    let prompt = format!("{name}> ");
+    talk(
+        context,
+        &prompt,
+        &input,
+        place.has_more_to_do(),
+        |request| on(Answers::Typed(&input), request),
+    )?;
+    if !place.is_begun() {
+        return Ok(Outcome::said("nothing was asked for"));
+    }
+    let id = place.session.borrow().id();
+    Ok(Outcome::said(format!(
+        "session {id}: `--resume` goes on with it"
+    )))
+}
+
+/// What is said to whoever does not know what to type.
+const HELP: &str =
+    "say what is to be done; `/exit` or Ctrl-D ends, Ctrl-C stops what is being done";
+
+/// What the user wants.
+enum Wish {
+    /// Something is to be done.
+    Request(String),
+    /// Nothing more.
+    End,
+    /// To be told what can be said.
+    Help,
+    /// Nothing yet.
+    Nothing,
+    /// To stop, by Ctrl-C.
+    Stop,
+}
+
+/// Talks until the user ends it. `prompt` stands before what they type; `begin` is whether something is to be done before anything is asked;
+/// `work` does it, with a request where there is one.
+fn talk(
+    context: &Context<'_>,
+    prompt: &str,
+    input: &RefCell<Box<dyn Input>>,
+    begin: bool,
+    mut work: impl FnMut(Option<&str>) -> Result<Outcome, Failure>,
+) -> Result<(), Failure> {
+    // How often the user has asked to stop, without anything else in between.
+    let mut stops = 0;
+    if begin {
+        stops = attend(context, work(None))?;
+    }
+    loop {
+        match next_wish(context, prompt, input)? {
+            Wish::Request(request) => stops = attend(context, work(Some(&request)))?,
+            Wish::End => return Ok(()),
+            Wish::Help => context.reporter.event(Event::Notice(HELP)),
+            Wish::Nothing => {}
+            Wish::Stop if stops > 0 => return Err(Error::Agent(INTERRUPTED).into()),
+            Wish::Stop => {
+                stops += 1;
+                context.reporter.event(Event::Notice("Ctrl-C again ends"));
+            }
+        }
+    }
+}
+
+/// What a Ctrl-C that was typed at the prompt comes to.
+const INTERRUPTED: AgentError = AgentError::Interrupted(Interrupted {
+    signal: Signal::Int,
+});
+
+fn next_wish(
+    context: &Context<'_>,
+    prompt: &str,
+    input: &RefCell<Box<dyn Input>>,
+) -> Result<Wish, Error> {
+    Ok(match input.borrow_mut().line(prompt)? {
+        Typed::Line(line) => match line.trim() {
+            "" => Wish::Nothing,
+            "/exit" | "/quit" => Wish::End,
+            "/help" | "/?" => Wish::Help,
+            request => Wish::Request(request.to_owned()),
+        },
+        Typed::End => Wish::End,
+        Typed::Interrupted => {
+            // Whether it came as a key or as a signal.
+            let _ = context.interrupt.take();
+            Wish::Stop
+        }
+    })
+}
+
+/// What whoever has stopped the work can do.
+const INSTEAD: &str = "say what is to be done instead; Ctrl-C again ends";
+
+/// Tells how a piece of work has ended, and how often the user has asked to stop it.
+fn attend(context: &Context<'_>, done: Result<Outcome, Failure>) -> Result<u32, Failure> {
+    let failure = match done {
+        Ok(outcome) => {
+            context.reporter.event(Event::Finished {
+                summary: &outcome.summary,
+                log: outcome.log.as_deref(),
+            });
+            return Ok(0);
+        }
+        Err(failure) => failure,
+    };
+    let taken = context.interrupt.take();
+    match taken {
+        // Whoever asks twice wants to leave; and a SIGTERM is not taken back.
+        Some(taken) if taken.times > 1 => return Err(failure),
+        None if context.interrupt.check().is_err() => return Err(failure),
+        _ => {}
+    }
+    let log = failure.log.as_deref();
+    if taken.is_some() {
+        let hint = record::hint(Some(INSTEAD.to_owned()), failure.tree);
+        context.reporter.event(Event::Failed {
+            error: "stopped",
+            hint: hint.as_deref(),
+            log,
+        });
+        return Ok(1);
+    }
+    context.reporter.event(Event::Failed {
+        error: &failure.error.to_string(),
+        hint: failure.hint().as_deref(),
+        log,
+    });
+    Ok(0)
+}

@@ -1,0 +1,279 @@
+//! What an agent's workflow needs before the agent begins: settings, session, model, and a place where
+//! its commands run.
+
+use std::cell::RefCell;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use chrono::Utc;
+use serde::de::DeserializeOwned;
+use uuid::Uuid;
+
+use super::agent_run::Answers;
+use super::builds::{self, Containment};
+use super::ready::{self, Models, NotReady, OwnModel};
+use super::{Context, ModelChoice};
+use crate::agent::conversation::Conversation;
+use crate::agent::home::{self, System};
+use crate::agent::memory::Compress;
+use crate::agent::session::{Session, SessionState, SessionStore};
+use crate::agent::settings::{self, Settings};
+use crate::agent::tools::place::Outside;
+use crate::error::Error;
+use crate::process::{Circumstances, Processes};
+use crate::record::{LimitsRecord, RunRecord, Seconds};
+use crate::report::Event;
+use crate::run_files::{CONVERSATION, RESULT};
+use crate::run_log::make_ignored_directory;
+use crate::sandbox::orphans;
+
+/// Which session is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Which {
+    /// A new one.
+    New,
+    /// The last one of the current directory.
+    Last,
+    /// The one of this id; a new one where there is none.
+    Named(Uuid),
+}
+
+/// How an agent is to work.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AgentOptions {
+    /// What is to be done, where nobody is asked for it; the empty text goes on with what was asked for.
+    pub request: Option<String>,
+    /// In which session.
+    pub which: Which,
+    /// Whom to ask.
+    pub choice: ModelChoice,
+    /// How far commands are shut in.
+    pub containment: Containment,
+    /// Whether it may leave the current directory.
+    pub outside: Outside,
+}
+
+/// What an agent has before it begins.
+pub struct Workplace<'c> {
+    /// What the user has set.
+    pub settings: Settings,
+    /// Whom to ask.
+    pub models: Models<'c>,
+    /// Where sessions are kept.
+    pub store: SessionStore<'c>,
+    /// What was said so far.
+    pub session: RefCell<Session>,
+    /// What the agent has started. Ended with the workplace.
+    pub processes: RefCell<Processes<'c>>,
+    /// Whether it may leave the current directory.
+    pub outside: Outside,
+}
+
+impl<'c> Workplace<'c> {
+    /// Sets it up.
+    pub fn open(context: &'c Context<'c>, options: &AgentOptions) -> Result<Self, Error> {
+        let (home, settings) = settings(context)?;
+        let own = OwnModel {
+            url: settings.api_url.as_deref(),
+            key: settings.api_key.as_ref(),
+            name: &settings.model,
+        };
+        let models = ready::agent_model(context, &options.choice, own)?;
+        // Many a project is not set up for this program, and an agent commits what git does not ignore.
+        for directory in [context.project.config(), context.project.logs()] {
+            make_ignored_directory(&directory)?;
+        }
+        let sandbox = builds::shut_in(context, options.containment, &home.join(settings::FILE))?;
+        // Where that is refused, fewer are found of those that hide.
+        let _ = orphans::take_in();
+        let processes = Processes::new(Circumstances {
+            root: context.project.root(),
+            program: context.program.map(|program| program.path.as_path()),
+            hidden: builds::key_variables(context),
+            clock: context.clock,
+            interrupt: context.interrupt,
+            redactor: context.redactor,
+            sandbox,
+        });
+        let store = sessions(context, &home, &settings)?;
+        let model = &models.first.spec.name;
+        let mut session = open_session(context, &store, options.which, model)?;
+        if options.choice.replay.is_some() {
+            session.stay_aside();
+        }
+        Ok(Self {
+            settings,
+            models,
+            store,
+            session: RefCell::new(session),
+            processes: RefCell::new(processes),
+            outside: options.outside,
+        })
+    }
+
+    /// How long the conversation may become.
+    pub fn memory(&self) -> Compress {
+        Compress {
+            limit: self.context_limit(),
+        }
+    }
+
+    /// What the user has set, and no more than the model takes.
+    fn context_limit(&self) -> u64 {
+        let set = self.settings.max_context_tokens;
+        let window = self.models.first.spec.context_window;
+        window.map_or(set, |window| window.min(set))
+    }
+}
+
+impl Workplace<'_> {
+    /// How far an agent can go that gets answers from there.
+    pub fn limits(&self, answers: &Answers<'_>) -> LimitsRecord {
+        let settings = &self.settings;
+        LimitsRecord {
+            max_context_tokens: self.context_limit(),
+            max_failures: if answers.are_there() {
+                settings.max_retries
+            } else {
+                settings.max_retries_automated
+            },
+            max_loops: settings.max_loops,
+            command_timeout: Seconds(settings.command_timeout),
+        }
+    }
+
+    /// Begins where a recorded run began, and can go as far as that.
+    pub fn set_back(&mut self, conversation: Conversation, limits: Option<LimitsRecord>) {
+        self.session.get_mut().conversation = conversation;
+        if let Some(limits) = limits {
+            let settings = &mut self.settings;
+            settings.max_context_tokens = limits.max_context_tokens;
+            settings.max_retries = limits.max_failures;
+            settings.max_retries_automated = limits.max_failures;
+            settings.max_loops = limits.max_loops;
+            settings.command_timeout = limits.command_timeout.0;
+        }
+    }
+
+    /// Whether anything was ever asked for in the session.
+    pub fn is_begun(&self) -> bool {
+        !self.session.borrow().conversation.history.is_empty()
+    }
+
+    /// Whether the session has something that was asked for and is not done.
+    pub fn has_more_to_do(&self) -> bool {
+        self.is_begun() && self.session.borrow().state != SessionState::Complete
+    }
+}
+
+/// What a recorded run of an agent began with.
+pub struct Recorded {
+    /// What was asked for.
+    pub request: Option<String>,
+    /// What the user answered.
+    pub answers: Answers<'static>,
+    /// What was said before.
+    pub conversation: Conversation,
+    /// How far it could go; a run that was cut short does not tell.
+    pub limits: Option<LimitsRecord>,
+}
+
+impl Recorded {
+    /// Reads it, where a run is to be replayed.
+    pub fn find(context: &Context<'_>, options: &AgentOptions) -> Result<Option<Self>, Error> {
+        let Some(recording) = ready::find_recording(context, &options.choice)? else {
+            return Ok(None);
+        };
+        let record: Option<RunRecord> = read(recording.folder(), RESULT);
+        let record = record.and_then(|record| record.agent);
+        let limits = record.as_ref().map(|record| record.limits);
+        let (request, answers) = match record {
+            Some(record) if record.interactive => {
+                let answers = Answers::Recorded(RefCell::new(record.answers.into()));
+                (record.request, answers)
+            }
+            Some(record) => (record.request, Answers::Nowhere),
+            None => (None, Answers::Nowhere),
+        };
+        let conversation: Conversation = read(recording.folder(), CONVERSATION).unwrap_or_default();
+        if request.is_none() && conversation.history.is_empty() {
+            return Err(Error::NothingAsked);
+        }
+        Ok(Some(Self {
+            request,
+            answers,
+            conversation,
+            limits,
+        }))
+    }
+}
+
+/// What a file of a run's folder holds, where it can be read: a run that was cut short has no record.
+fn read<T: DeserializeOwned>(folder: &Path, file: &str) -> Option<T> {
+    serde_json::from_slice(&fs::read(folder.join(file)).ok()?).ok()
+}
+
+/// Where agents keep what outlives them.
+pub fn home(context: &Context<'_>) -> Result<PathBuf, Error> {
+    let home = home::directory(context.environment, System::current());
+    Ok(home.map_err(NotReady::from)?)
+}
+
+/// The same, and what the user has set there.
+pub fn settings(context: &Context<'_>) -> Result<(PathBuf, Settings), Error> {
+    let home = home(context)?;
+    let (settings, created) = Settings::load(&home, context.environment).map_err(NotReady::from)?;
+    if let Some(created) = created {
+        let made = format!("`{}` was made, with the defaults", created.display());
+        context.reporter.event(Event::Notice(&made));
+    }
+    Ok((home, settings))
+}
+
+/// Where sessions are kept, less those that are too old.
+pub fn sessions<'c>(
+    context: &'c Context<'_>,
+    home: &Path,
+    settings: &Settings,
+) -> Result<SessionStore<'c>, Error> {
+    let store = SessionStore::at(home, context.redactor)?;
+    let now = context.clock.now().to_utc();
+    if let Err(problem) = store.clean(now, settings.session_retention_days) {
+        // Old sessions are no reason to refuse a new one.
+        context.reporter.event(Event::Warning(&problem.to_string()));
+    }
+    Ok(store)
+}
+
+/// The session that is meant, or a new one.
+fn open_session(
+    context: &Context<'_>,
+    store: &SessionStore<'_>,
+    which: Which,
+    model: &str,
+) -> Result<Session, Error> {
+    let directory = context.project.root();
+    let found = match which {
+        Which::New => None,
+        Which::Last => Some(store.last_in(directory)?),
+        Which::Named(id) => store.has(id).then_some(id),
+    };
+    let session = if let Some(id) = found {
+        let mut session = store.open(id)?;
+        store.check_directory(&session, directory)?;
+        model.clone_into(&mut session.model);
+        session
+    } else {
+        let id = match which {
+            Which::Named(id) => id,
+            Which::New | Which::Last => Uuid::new_v4(),
+        };
+        let now = context.clock.now().with_timezone(&Utc);
+        store.create(id, now, directory, model)?
+    };
+    context.reporter.event(Event::Session {
+        id: &session.id().to_string(),
+        resumed: found.is_some(),
+    });
+    Ok(session)
+}

@@ -1,0 +1,124 @@
+//! The audit: independent, read-only, and final.
+
+use serde_json::{Value, json};
+
+use crate::support::agent::{AgentProject, PASS, done, last_told, reply, told, write};
+
+const FAIL: &str = "| Check | Status | Notes |\n|---|---|---|\n| File created | PASS | yes |\n\
+                    | Tests passing | FAIL | 2 fail |\n\nOverall: FAIL\nFeedback: Mend the tests.";
+
+#[test]
+fn a_failed_audit_goes_back_to_the_worker_and_a_passed_one_ends_the_session() {
+    let (agent, server) =
+        AgentProject::scripted(&[done(), FAIL.to_owned(), done(), PASS.to_owned()]);
+    let run = agent.work("Make the tests pass").exits(0);
+    // The auditor knows the request, the task list and the summary, and nothing of the work's history.
+    let audit = told(&server, 1);
+    assert!(
+        audit.contains("<user_request>\nMake the tests pass\n</user_request>"),
+        "{audit}"
+    );
+    assert!(
+        audit.contains("[~] The work") && audit.contains("It is done."),
+        "{audit}"
+    );
+    assert!(!audit.contains("On we go."), "{audit}");
+    assert!(
+        !audit.contains("WRITE_FILE"),
+        "an auditor has no such tool: {audit}"
+    );
+    let back = last_told(&server, 2);
+    assert!(
+        back.contains("tool=\"DONE\"") && back.contains("Mend the tests."),
+        "{back}"
+    );
+    let kinds: Vec<Value> = run.result()["attempts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|attempt| attempt["kind"].clone())
+        .collect();
+    assert_eq!(kinds, ["step", "audit", "step", "audit"]);
+}
+
+#[test]
+fn an_audit_that_never_passes_ends_the_run_with_1() {
+    let replies: Vec<String> = (0..10).flat_map(|_| [done(), FAIL.to_owned()]).collect();
+    let (agent, server) = AgentProject::scripted(&replies);
+    let run = agent.work("go").exits(1).says(&["Mend the tests."]);
+    assert_eq!(run.result()["exit"]["name"], "audit-failed");
+    assert_eq!(server.requests().len(), 20);
+    assert_eq!(agent.session()["state"], "failed");
+}
+
+#[test]
+fn a_row_that_fails_fails_the_whole_and_words_without_a_verdict_are_none() {
+    let contradictory = FAIL.replace("Overall: FAIL", "Overall: PASS");
+    let (agent, server) = AgentProject::scripted(&[
+        done(),
+        contradictory,
+        done(),
+        "Looks good to me!".to_owned(),
+        PASS.to_owned(),
+    ]);
+    agent.work("go").exits(0);
+    assert!(
+        last_told(&server, 2).contains("FAIL"),
+        "{}",
+        last_told(&server, 2)
+    );
+    assert!(
+        last_told(&server, 4).contains("Overall:"),
+        "{}",
+        last_told(&server, 4)
+    );
+}
+
+#[test]
+fn an_auditor_can_look_and_nothing_else() {
+    let refused = [
+        reply("COMMAND", "git status; touch pwned"),
+        reply("COMMAND", "cat src/main.rs > pwned"),
+        reply("COMMAND", "ls $(touch pwned)"),
+        reply("COMMAND", "git diff --output=pwned"),
+        reply("COMMAND", "cat /etc/passwd"),
+        reply("COMMAND", "tail -f src/main.rs"),
+        write("pwned", "x\n"),
+    ];
+    let mut replies = vec![done()];
+    replies.extend(refused.iter().cloned());
+    replies.push(reply("COMMAND", "cat src/main.rs"));
+    replies.push(reply("READ_FILE", "\"src/main.rs\""));
+    replies.push(reply("LIST_DIRECTORY", "\"src\""));
+    replies.push(PASS.to_owned());
+    let (agent, server) = AgentProject::scripted(&replies);
+    agent.work("go").exits(0);
+    assert!(!agent.project.path("pwned").exists());
+    for nth in 2..2 + refused.len() {
+        let told = last_told(&server, nth);
+        assert!(
+            told.contains("ERROR: ") || told.contains("not understood"),
+            "{nth}: {told}"
+        );
+    }
+    let after = 2 + refused.len();
+    assert!(last_told(&server, after).contains("fn main() {}"));
+    assert!(last_told(&server, after + 1).contains("fn main() {}"));
+    assert!(last_told(&server, after + 2).contains("main.rs"));
+}
+
+#[test]
+fn what_an_auditor_may_not_do_is_no_failure_and_what_it_says_is_logged() {
+    let (agent, _server) = AgentProject::scripted(&[
+        done(),
+        reply("COMMAND", "cargo test"),
+        reply("COMMAND", "cargo test --quiet"),
+        "Looks good.".to_owned(),
+        reply("READ_FILE", "\"src/main.rs\""),
+        PASS.to_owned(),
+    ]);
+    let agent = agent.configured(&json!({"maxRetriesAutomated": 2}));
+    let run = agent.work("go").exits(0);
+    let last = run.logged("0006-audit.txt");
+    assert!(last.contains("fn main() {}"), "{last}");
+}

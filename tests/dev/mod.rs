@@ -1,0 +1,10 @@
+//! The agent that works through tools, against a scripted model over the real wire.
+
+mod audit;
+mod limits;
+mod protocol;
+mod safety;
+mod sessions;
+mod settings;
+mod terminal;
+mod tools;

@@ -1,0 +1,165 @@
+//! How replies are read, and what the model is told of those that cannot be.
+
+use serde_json::json;
+
+use crate::support::agent::{AgentProject, PASS, done, last_told, reply, told, write};
+
+#[test]
+fn a_request_is_worked_on_until_the_audit_passes() {
+    let (agent, server) = AgentProject::scripted(&[
+        write("hello.txt", "hello\n"),
+        reply("COMMAND", "```bash\ncat hello.txt\n```"),
+        done(),
+        PASS.to_owned(),
+    ]);
+    let run = agent.work("Write hello.txt").exits(0);
+    assert_eq!(agent.project.read("hello.txt"), "hello\n");
+    assert!(run.stdout.contains("It is done."), "{}", run.stdout);
+    let first = server.requests()[0].json();
+    assert_eq!(first["model"], "test-model");
+    assert_eq!(first["stream"], true);
+    assert_eq!(first["messages"][0]["role"], "system");
+    assert!(told(&server, 0).contains("<user_request>\nWrite hello.txt\n</user_request>"));
+    // The command's result has come back.
+    assert!(
+        last_told(&server, 2).contains("exit code: 0\nhello\n"),
+        "{}",
+        last_told(&server, 2)
+    );
+    let session = agent.session();
+    assert_eq!(session["state"], "complete");
+    assert_eq!(session["originalPrompt"], "Write hello.txt");
+    assert_eq!(
+        session["taskList"][0],
+        json!({"status": "in-progress", "text": "The work"})
+    );
+    assert_eq!(
+        session["history"][0],
+        json!({"role": "user", "content": "Write hello.txt"})
+    );
+    assert!(session["totalTokens"].as_u64().unwrap() >= 600);
+}
+
+#[test]
+fn the_last_response_counts_and_nothing_else_is_remembered() {
+    let drafts = format!(
+        "<think>\n{}\n</think>\n{}\nWait, better:\n\n{}",
+        write("think.txt", "x\n"),
+        write("draft.txt", "x\n"),
+        write("final.txt", "x\n"),
+    );
+    let (agent, server) = AgentProject::scripted(&[drafts, done(), PASS.to_owned()]);
+    agent.work("go").exits(0);
+    assert!(agent.project.path("final.txt").exists());
+    assert!(!agent.project.path("draft.txt").exists());
+    assert!(!agent.project.path("think.txt").exists());
+    let second = told(&server, 1);
+    assert!(second.contains("final.txt"));
+    assert!(
+        !second.contains("draft.txt") && !second.contains("Wait, better"),
+        "{second}"
+    );
+    let kept = std::fs::read_to_string(agent.session_path()).unwrap();
+    assert!(
+        !kept.contains("draft.txt") && !kept.contains("secret thoughts"),
+        "{kept}"
+    );
+    // Nor do streamed thoughts stand in the run's folder.
+    for run in agent.project.runs() {
+        for entry in std::fs::read_dir(run).unwrap() {
+            let text = std::fs::read_to_string(entry.unwrap().path()).unwrap_or_default();
+            assert!(!text.contains("secret thoughts"));
+        }
+    }
+}
+
+#[test]
+fn a_last_response_in_a_block_is_not_mixed_with_a_draft() {
+    let command = |name: &str| reply("COMMAND", &format!("echo {name} > {name}.txt"));
+    let wrapped = |name: &str| format!("```markdown\n{}\n```\n", command(name));
+    let (agent, server) = AgentProject::scripted(&[
+        format!("{}\n\n{}", command("draft"), wrapped("first")),
+        format!("{}\n\n{}", done(), wrapped("second")),
+        format!(
+            "{}\n\n```\n{}\n```\n",
+            write("draft.txt", "A\n"),
+            command("third")
+        ),
+        done(),
+        PASS.to_owned(),
+    ]);
+    agent.work("go").exits(0);
+    assert_eq!(agent.project.read("first.txt"), "first\n");
+    assert_eq!(agent.project.read("second.txt"), "second\n");
+    let unclear = last_told(&server, 3);
+    assert!(unclear.contains("it cannot be told"), "{unclear}");
+    assert!(!agent.project.path("third.txt").exists());
+    assert!(!agent.project.path("draft.txt").exists());
+}
+
+#[test]
+fn fences_in_a_file_are_a_part_of_it() {
+    let content = "# Doc\n\n```sh\necho hi\n```\n\n# Agent Response\n\n## Tool Choice\nDONE\n";
+    let input = format!("\"doc.md\"\n\n````md\n{content}````");
+    let same_length = format!("\"same.md\"\n\n```md\n{content}```");
+    let (agent, _server) = AgentProject::scripted(&[
+        reply("WRITE_FILE", &input),
+        reply("WRITE_FILE", &same_length),
+        done(),
+        PASS.to_owned(),
+    ]);
+    agent.work("go").exits(0);
+    assert_eq!(agent.project.read("doc.md"), content);
+    assert_eq!(agent.project.read("same.md"), content);
+}
+
+#[test]
+fn what_is_wrong_with_a_reply_goes_back_with_its_line_and_is_forgotten_later() {
+    let (agent, server) = AgentProject::scripted(&[
+        "I will just chat.".to_owned(),
+        reply("DELETE_EVERYTHING", "now"),
+        "# Agent Response\n\n## Thoughts\nx\n\n## Tool Choice\nWRITE_FILE\n\n## Tool Input\n\"a\"\n\n```\ncut off".to_owned(),
+        done(),
+        PASS.to_owned(),
+    ]);
+    agent.work("go").exits(0);
+    assert!(
+        last_told(&server, 1).contains("# Agent Response"),
+        "{}",
+        last_told(&server, 1)
+    );
+    let second = last_told(&server, 2);
+    assert!(
+        second.contains("DELETE_EVERYTHING") && second.contains("WRITE_FILE"),
+        "{second}"
+    );
+    let third = last_told(&server, 3);
+    assert!(third.contains("line 12"), "{third}");
+    assert!(!agent.project.path("a").exists());
+    let kept = std::fs::read_to_string(agent.session_path()).unwrap();
+    assert!(!kept.contains("DELETE_EVERYTHING"), "{kept}");
+}
+
+#[test]
+fn ten_replies_in_a_row_that_are_not_understood_end_an_automated_run_and_three_an_interactive_one()
+{
+    let (agent, server) = AgentProject::scripted(&["no"; 20]);
+    let run = agent
+        .work("go")
+        .exits(5)
+        .says(&["10 times in a row", "hint:"]);
+    assert_eq!(run.result()["exit"]["name"], "reply-rejected");
+    assert_eq!(server.requests().len(), 10);
+
+    let (agent, server) = AgentProject::scripted(&["no"; 20]);
+    agent.typed(&[], "go\n").says(&["3 times in a row"]);
+    assert_eq!(server.requests().len(), 3);
+}
+
+#[test]
+fn tools_that_fail_again_and_again_end_the_run() {
+    let (agent, server) = AgentProject::scripted(&vec![reply("READ_FILE", "\"missing.txt\""); 20]);
+    let run = agent.work("go").exits(1).says(&["missing.txt", "10 times"]);
+    assert_eq!(run.result()["exit"]["name"], "tools-failed");
+    assert_eq!(server.requests().len(), 10);
+}

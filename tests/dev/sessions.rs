@@ -1,0 +1,323 @@
+//! Sessions: kept after each step, resumed, listed, exclusive.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+
+use serde_json::{Value, json};
+
+use crate::support::agent::{AgentProject, Endless, PASS, done, last_told, reply, told, write};
+
+const ID: &str = "550e8400-e29b-41d4-a716-446655440000";
+
+#[test]
+fn a_session_is_kept_for_its_user_alone_and_can_be_resumed() {
+    let (agent, server) = AgentProject::scripted(&[
+        write("a.txt", "a\n"),
+        done(),
+        PASS.to_owned(),
+        done(),
+        PASS.to_owned(),
+    ]);
+    agent.work("first").exits(0);
+    let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&agent.session_path()), 0o600);
+    assert_eq!(mode(&agent.home("config.json")), 0o600);
+    let id = agent.session()["id"].as_str().unwrap().to_owned();
+    let map: Value =
+        serde_json::from_slice(&fs::read(agent.home("sessions/directory-map.json")).unwrap())
+            .unwrap();
+    let root = agent.project.path("").canonicalize().unwrap();
+    assert_eq!(map[root.to_str().unwrap()], id.as_str());
+
+    agent.run(&["--resume", "-p", "second"]).exits(0);
+    let resumed = told(&server, 3);
+    assert!(
+        resumed.contains("<user_request>\nfirst\n") && resumed.contains("a.txt"),
+        "{resumed}"
+    );
+    assert!(resumed.contains("<user_request>\nsecond\n"), "{resumed}");
+    assert_eq!(agent.session()["id"], id.as_str());
+    assert_eq!(agent.session()["originalPrompt"], "first");
+}
+
+#[test]
+fn a_named_session_is_begun_and_gone_on_with() {
+    let (agent, server) =
+        AgentProject::scripted(&[done(), PASS.to_owned(), done(), PASS.to_owned()]);
+    agent.run(&["--session", ID, "-p", "one"]).exits(0);
+    agent.run(&["--session", ID, "-p", "two"]).exits(0);
+    assert_eq!(agent.session()["id"], ID);
+    assert!(told(&server, 2).contains("<user_request>\none\n"));
+    agent
+        .run(&["--session", "../../etc/passwd", "-p", "x"])
+        .exits(2);
+    let (other, _server) = AgentProject::scripted(&[done()]);
+    other
+        .run(&["--resume", "-p", "x"])
+        .exits(2)
+        .says(&["no session", "hint:"]);
+}
+
+#[test]
+fn a_session_that_is_killed_in_a_command_goes_on_at_its_last_step() {
+    let endless = Endless::new();
+    let (agent, server) = AgentProject::scripted(&[
+        write("a.txt", "a\n"),
+        reply("COMMAND", &endless.command()),
+        done(),
+        PASS.to_owned(),
+    ]);
+    let mut child = agent.spawn(&["-p", "go"]);
+    endless.begins(&agent);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(endless.ends(), "the command outlives the agent");
+    let listed = agent.run(&["sessions", "list", "--json"]).exits(0);
+    let listed: Value = serde_json::from_str(&listed.stdout).unwrap();
+    assert_eq!(listed["sessions"][0]["state"], "interrupted");
+
+    agent.run(&["--resume", "-p", ""]).exits(0);
+    let resumed = told(&server, 2);
+    assert!(
+        resumed.contains("a.txt") && resumed.contains("sleep 1000"),
+        "{resumed}"
+    );
+    assert!(
+        last_told(&server, 2).contains("cut short"),
+        "{}",
+        last_told(&server, 2)
+    );
+    assert_eq!(server.requests().len(), 4);
+    assert_eq!(agent.session()["state"], "complete");
+}
+
+#[test]
+fn a_session_that_is_killed_while_the_model_thinks_asks_it_again() {
+    let (silence, waiting) = crate::support::Answer::silence();
+    let texts = [done(), PASS.to_owned()];
+    let answers = [
+        crate::support::agent::streamed(&reply("READ_FILE", "\"src/main.rs\"")),
+        silence,
+    ]
+    .into_iter()
+    .chain(
+        texts
+            .iter()
+            .map(|text| crate::support::agent::streamed(text)),
+    );
+    let server = crate::support::ModelServer::start(answers);
+    let agent = AgentProject::new(&server);
+    let mut child = agent.spawn(&["-p", "go"]);
+    waiting.recv().unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    agent.run(&["--resume", "-p", ""]).exits(0);
+    assert_eq!(last_told(&server, 1), last_told(&server, 2));
+}
+
+#[test]
+fn two_processes_on_one_session_exclude_each_other() {
+    let (silence, waiting) = crate::support::Answer::silence();
+    let server = crate::support::ModelServer::start([silence]);
+    let agent = AgentProject::new(&server);
+    let mut child = agent.spawn(&["--session", ID, "-p", "go"]);
+    waiting.recv().unwrap();
+    agent
+        .run(&["--session", ID, "-p", "me too"])
+        .exits(3)
+        .says(&[ID, "in use", &child.id().to_string()]);
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
+fn sessions_are_listed_newest_first() {
+    let replies: Vec<String> = (0..2).flat_map(|_| [done(), PASS.to_owned()]).collect();
+    let (agent, _server) = AgentProject::scripted(&replies);
+    agent.run(&["sessions", "list"]).exits(0);
+    assert!(
+        agent.home("config.json").exists(),
+        "made at the first start"
+    );
+    agent.work("the first one\nwith a second line").exits(0);
+    agent.work("the second one").exits(0);
+    let list = agent.run(&["sessions", "list"]).exits(0).stdout.clone();
+    let second = list.find("the second one").unwrap();
+    assert!(second < list.find("the first one").unwrap(), "{list}");
+    assert!(
+        list.contains("complete") && !list.contains("with a second line"),
+        "{list}"
+    );
+    for flags in [&["--json"][..], &["--output-format", "json"]] {
+        let arguments: Vec<&str> = ["sessions", "list"].iter().chain(flags).copied().collect();
+        let json: Value = serde_json::from_str(&agent.run(&arguments).exits(0).stdout).unwrap();
+        assert_eq!(json["sessions"].as_array().unwrap().len(), 2, "{json}");
+    }
+}
+
+#[test]
+fn sessions_that_nobody_has_used_for_long_are_removed() {
+    let (agent, _server) = AgentProject::scripted(&[done(), PASS.to_owned()]);
+    agent.run(&["--session", ID, "-p", "old"]).exits(0);
+    let path = agent.home(&format!("sessions/{ID}.json"));
+    let mut old: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    old["updatedAt"] = json!("2020-01-01T00:00:00Z");
+    fs::write(&path, old.to_string()).unwrap();
+    fs::write(agent.home("sessions/notes.txt"), "mine").unwrap();
+    agent.run(&["sessions", "list"]).exits(0);
+    assert!(!path.exists());
+    assert!(agent.home("sessions/notes.txt").exists());
+}
+
+#[test]
+fn a_damaged_session_is_told_with_its_place() {
+    let (agent, _server) = AgentProject::scripted(&[done(), PASS.to_owned()]);
+    agent.run(&["--session", ID, "-p", "go"]).exits(0);
+    fs::write(agent.home(&format!("sessions/{ID}.json")), "{\"id\": 3}").unwrap();
+    agent
+        .run(&["--session", ID, "-p", "go"])
+        .exits(3)
+        .says(&[ID, "line 1", "hint:"]);
+    let list = agent.run(&["sessions", "list"]).exits(0);
+    assert!(list.stdout.contains("damaged"), "{}", list.stdout);
+}
+
+#[test]
+fn a_recorded_session_replays_without_a_server() {
+    let (agent, server) = AgentProject::scripted(&[
+        write("a.txt", "a\n"),
+        reply("ASK_USER", "Which?"),
+        reply("COMMAND", "cat a.txt"),
+        done(),
+        PASS.to_owned(),
+    ]);
+    agent.typed(&[], "go\nthe second\n").exits(0);
+    drop(server);
+    let run = agent.project.runs().pop().unwrap();
+    let name = run.file_name().unwrap().to_str().unwrap().to_owned();
+    agent.project.run(&["undo"]).exits(0);
+    assert!(!agent.project.path("a.txt").exists());
+    let replayed = agent.run(&["--replay", &name]).exits(0);
+    assert_eq!(agent.project.read("a.txt"), "a\n");
+    let answers = &replayed.result()["agent"]["answers"];
+    assert_eq!(*answers, json!(["the second"]));
+}
+
+#[test]
+fn a_conversation_that_grows_too_long_is_compressed() {
+    let long = "word ".repeat(4000);
+    let (agent, server) = AgentProject::scripted(&[
+        reply("READ_FILE", "\"long.txt\""),
+        "SUMMARY OF IT ALL".to_owned(),
+        done(),
+        PASS.to_owned(),
+    ]);
+    let agent = agent
+        .with_file("long.txt", &long)
+        .configured(&json!({"maxContextTokens": 4000}));
+    agent.work("read it").exits(0);
+    let asked = told(&server, 1);
+    assert!(
+        asked.contains("You are a context compression assistant."),
+        "{asked}"
+    );
+    assert!(
+        asked.contains("<conversation>") && asked.contains("READ_FILE"),
+        "{asked}"
+    );
+    let after = last_told(&server, 2);
+    assert!(
+        after.starts_with("[CONTEXT SUMMARY]\n\n") && after.contains("SUMMARY OF IT ALL"),
+        "{after}"
+    );
+    assert!(
+        after.contains("[ORIGINAL REQUEST]\n\n") && after.contains("read it"),
+        "{after}"
+    );
+    let session = agent.session();
+    assert_eq!(session["compressionCount"], 1);
+    let event = &session["compressions"][0];
+    assert!(
+        event["tokensBefore"].as_u64() > event["tokensAfter"].as_u64(),
+        "{event}"
+    );
+}
+
+#[test]
+fn a_compression_that_does_not_shrink_is_an_error_and_keeps_the_history() {
+    let long = "word ".repeat(4000);
+    let (agent, _server) =
+        AgentProject::scripted(&[reply("READ_FILE", "\"long.txt\""), "much ".repeat(5000)]);
+    let agent = agent
+        .with_file("long.txt", &long)
+        .configured(&json!({"maxContextTokens": 4000}));
+    agent.work("read it").exits(4).says(&["tokens", "hint:"]);
+    let session = agent.session();
+    assert_eq!(session["compressionCount"], 0);
+    assert!(session["history"].to_string().contains("word word"));
+}
+
+#[test]
+fn a_question_that_was_never_answered_is_told_when_nobody_can_be_asked_any_more() {
+    let (agent, server) = AgentProject::scripted(&[
+        reply("ASK_USER", "Which?"),
+        reply("COMMAND", "true"),
+        done(),
+        PASS.to_owned(),
+    ]);
+    let mut child = agent.spawn(&[]);
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(b"go\n").unwrap();
+    let mut said = BufReader::new(child.stderr.take().unwrap()).lines();
+    assert!(said.any(|line| line.unwrap().contains("Which?")));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    agent.run(&["--resume", "-p", ""]).exits(0);
+    let request = server.requests()[1].json();
+    let last = request["messages"]
+        .as_array()
+        .unwrap()
+        .last()
+        .unwrap()
+        .clone();
+    assert_eq!(last["role"], "user", "{last}");
+    assert!(
+        last["content"].as_str().unwrap().contains("cut short"),
+        "{last}"
+    );
+}
+
+#[test]
+fn a_replay_is_as_the_run_was_and_nobodys_to_go_on_with() {
+    let long = "word ".repeat(4000);
+    let replies = [
+        reply("READ_FILE", "\"long.txt\""),
+        "SUMMARY".to_owned(),
+        done(),
+        PASS.to_owned(),
+    ];
+    let (agent, server) = AgentProject::scripted(&replies);
+    let agent = agent
+        .with_file("long.txt", &long)
+        .configured(&json!({"maxContextTokens": 4000}));
+    agent.work("read it").exits(0);
+    drop(server);
+    let map = || fs::read_to_string(agent.home("sessions/directory-map.json")).unwrap();
+    let before = map();
+    fs::remove_file(agent.home("config.json")).unwrap();
+    let run = agent.project.runs().pop().unwrap();
+    let name = run.file_name().unwrap().to_str().unwrap();
+    let replayed = agent.run(&["--replay", name]).exits(0);
+    assert_eq!(replayed.result()["attempts"][1]["kind"], "compression");
+    assert_eq!(map(), before);
+    agent.run(&["--replay", name, "-p", "x"]).exits(2);
+}
+
+#[test]
+fn a_session_in_which_nothing_was_asked_for_is_none() {
+    let (agent, _server) = AgentProject::scripted(&[done()]);
+    let run = agent.typed(&[], "").exits(0);
+    assert_eq!(run.stdout, "nothing was asked for\n");
+    agent.run(&["--resume", "-p", "x"]).exits(2);
+}

@@ -1,0 +1,175 @@
+//! What a person sees in a terminal, which `script` of util-linux makes.
+
+use std::io::{Read, Write as _};
+use std::process::{Command, Stdio};
+
+use bstr::ByteSlice as _;
+use console::{measure_text_width, strip_ansi_codes};
+
+use crate::support::agent::{AgentProject, PASS, done, reply};
+use crate::support::skipped;
+
+/// `dev` in a terminal of so many columns. Of each pair, the second is typed when the first is seen: what
+/// is typed before the prompt is there would be lost. All that is shown, until it ends.
+fn in_terminal(
+    agent: &AgentProject,
+    columns: usize,
+    variables: &[(&str, &str)],
+    typed: &[(&str, &str)],
+) -> Option<String> {
+    let program = agent.command(&[]);
+    let run = format!(
+        "stty cols {columns} rows 50; exec {} dev",
+        program.get_program().to_str().unwrap()
+    );
+    // A prompt that never comes is a failure, not a wait.
+    let mut command = Command::new("timeout");
+    command
+        .args([
+            "60",
+            "script",
+            "--quiet",
+            "--return",
+            "--command",
+            &run,
+            "/dev/null",
+        ])
+        .current_dir(program.get_current_dir().unwrap())
+        .env_clear()
+        .envs(
+            program
+                .get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        )
+        .envs([("TERM", "xterm-256color"), ("SHELL", "/bin/sh")])
+        .envs(variables.iter().copied())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped());
+    let Ok(mut child) = command.spawn() else {
+        skipped("there is no `script`");
+        return None;
+    };
+    let mut keyboard = child.stdin.take().unwrap();
+    let mut screen = child.stdout.take().unwrap();
+    let mut shown = Vec::new();
+    let mut seen = 0;
+    for (awaited, keys) in typed {
+        seen += loop {
+            if let Some(at) = shown[seen..].find(awaited) {
+                break at + awaited.len();
+            }
+            assert!(read(&mut screen, &mut shown), "no {awaited:?} in {shown:?}");
+        };
+        keyboard.write_all(keys.as_bytes()).unwrap();
+    }
+    while read(&mut screen, &mut shown) {}
+    child.wait().unwrap();
+    Some(String::from_utf8_lossy(&shown).into_owned())
+}
+
+/// Reads a piece, until there is nothing more.
+fn read(screen: &mut impl Read, shown: &mut Vec<u8>) -> bool {
+    let mut piece = [0; 4096];
+    let length = screen.read(&mut piece).unwrap();
+    shown.extend(&piece[..length]);
+    length > 0
+}
+
+/// A request, and the end.
+const WORK: &[(&str, &str)] = &[("dev> ", "go\r"), ("log: logs/", ""), ("dev> ", "\u{4}")];
+
+fn agent() -> (AgentProject, crate::support::ModelServer) {
+    let wide = reply("READ_FILE", "\"wide.txt\"").replace("On we go.", "我先看看这个项目 🙂 ");
+    let (agent, server) = AgentProject::scripted(&[
+        wide,
+        reply("READ_FILE", "\"no/such\""),
+        done(),
+        PASS.to_owned(),
+    ]);
+    let long = "漢字 and words ".repeat(40);
+    (agent.with_file("wide.txt", &long), server)
+}
+
+#[test]
+fn boxes_are_as_wide_as_the_terminal_whatever_they_hold() {
+    for columns in [60, 200] {
+        let (agent, _server) = agent();
+        let Some(shown) = in_terminal(&agent, columns, &[], WORK) else {
+            return;
+        };
+        let plain = strip_ansi_codes(&shown).into_owned();
+        let framed: Vec<&str> = plain
+            .lines()
+            .map(|line| line.trim_end_matches('\r'))
+            .filter(|line| line.starts_with(['┌', '│', '└']))
+            .collect();
+        assert!(framed.len() > 20, "{plain}");
+        for line in framed {
+            assert_eq!(measure_text_width(line), columns, "{line:?}");
+        }
+        for title in [
+            "Thoughts",
+            "Task List",
+            "Tool: READ_FILE",
+            "Result",
+            "Result (failed)",
+            "Tool: DONE",
+            "Audit (passed)",
+            "Done",
+        ] {
+            assert!(plain.contains(&format!("┌─ {title} ─")), "{title}: {plain}");
+        }
+    }
+}
+
+#[test]
+fn a_spinner_counts_tokens_and_boxes_have_the_specifications_colors() {
+    let (agent, _server) = agent();
+    let Some(shown) = in_terminal(&agent, 80, &[], WORK) else {
+        return;
+    };
+    let counting = regex::Regex::new(r"[⠁-⣿] Thinking\.\.\. \[[\d,]+ tokens?\]").unwrap();
+    assert!(counting.is_match(&strip_ansi_codes(&shown)), "{shown:?}");
+    for painted in [
+        "\u{1b}[2m我先看看",
+        "\u{1b}[36mTask List",
+        "\u{1b}[33m[~] The work",
+        "\u{1b}[33m\u{1b}[1mTool: READ_FILE",
+        "\u{1b}[31m`no/such`",
+        "\u{1b}[32mAudit (passed)",
+    ] {
+        assert!(shown.contains(painted), "{painted:?}: {shown:?}");
+    }
+}
+
+#[test]
+fn whoever_wants_no_colors_gets_plain_text() {
+    let (agent, _server) = agent();
+    let Some(shown) = in_terminal(&agent, 80, &[("NO_COLOR", "1")], WORK) else {
+        return;
+    };
+    assert!(
+        shown.contains("Task List\r\n  [~] The work\r\n"),
+        "{shown:?}"
+    );
+    let colors = regex::Regex::new("\u{1b}\\[[\\d;]*m|[┌│└]").unwrap();
+    assert!(!colors.is_match(&shown), "{shown:?}");
+}
+
+#[test]
+fn the_first_interrupt_at_the_prompt_warns_and_the_second_ends() {
+    let (agent, _server) = agent();
+    let Some(shown) = in_terminal(
+        &agent,
+        80,
+        &[],
+        &[("dev> ", "\u{3}"), ("again ends", ""), ("dev> ", "\u{3}")],
+    ) else {
+        return;
+    };
+    assert!(shown.contains("Ctrl-C again ends"), "{shown:?}");
+    assert!(
+        shown.contains("`--resume` goes on with the session"),
+        "{shown:?}"
+    );
+}

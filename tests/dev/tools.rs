@@ -1,0 +1,244 @@
+//! The tools, as a model uses them.
+
+use std::fs;
+
+use serde_json::json;
+
+use crate::support::agent::{AgentProject, Endless, PASS, done, last_told, reply, told, write};
+
+/// Runs these replies to a passed end, and gives what the model was told after each.
+fn results(
+    agent: AgentProject,
+    server: &crate::support::ModelServer,
+    count: usize,
+) -> (AgentProject, Vec<String>) {
+    agent.work("go").exits(0);
+    let results = (1..=count).map(|nth| last_told(server, nth)).collect();
+    (agent, results)
+}
+
+fn script(steps: &[String]) -> (AgentProject, crate::support::ModelServer) {
+    let mut all = steps.to_vec();
+    all.extend([done(), PASS.to_owned()]);
+    AgentProject::scripted(&all)
+}
+
+#[test]
+fn directories_are_listed_as_trees_and_by_globs() {
+    let steps = [
+        reply("LIST_DIRECTORY", "\".\""),
+        reply("LIST_DIRECTORY", "\"src/**/*.ts\""),
+        reply("LIST_DIRECTORY", "\"nothing/here\""),
+    ];
+    let (agent, server) = script(&steps);
+    let agent = agent
+        .with_file("src/routes/users.ts", "x")
+        .with_file("src/index.ts", "x")
+        .with_file("target/debug/huge", "x");
+    let (_agent, told) = results(agent, &server, 3);
+    assert!(
+        told[0].contains("├── ") && told[0].contains("main.rs"),
+        "{}",
+        told[0]
+    );
+    assert!(
+        !told[0].contains("huge") && !told[0].contains("gemini-key"),
+        "{}",
+        told[0]
+    );
+    assert!(
+        told[1].contains("users.ts") && !told[1].contains("main.rs"),
+        "{}",
+        told[1]
+    );
+    assert!(
+        told[2].contains("ERROR: ") && told[2].contains("nothing/here"),
+        "{}",
+        told[2]
+    );
+}
+
+#[test]
+fn a_replacement_needs_exactly_one_match() {
+    let replace = |find: &str, replace: &str| {
+        let input = format!("\"a.txt\"\n\n```find\n{find}\n```\n\n```replace\n{replace}\n```");
+        reply("FIND_AND_REPLACE_IN_FILE", &input)
+    };
+    let steps = [
+        replace("one", "1"),
+        replace("absent", "2"),
+        replace("two", "2"),
+    ];
+    let (agent, server) = script(&steps);
+    let agent = agent.with_file("a.txt", "one\ntwo\none\n");
+    let (agent, told) = results(agent, &server, 3);
+    assert!(
+        told[0].contains("lines 1") && told[0].contains('3'),
+        "{}",
+        told[0]
+    );
+    assert!(told[1].contains("ERROR: "), "{}", told[1]);
+    assert_eq!(agent.project.read("a.txt"), "one\n2\none\n");
+}
+
+#[test]
+fn writes_are_held_against_the_path_policy_and_can_be_undone() {
+    let steps = [
+        write("../outside.txt", "x\n"),
+        write("/etc/outside.txt", "x\n"),
+        write("build.sh", "x\n"),
+        write(".git/hooks/pre-commit", "x\n"),
+        write("logs/x", "x\n"),
+        write("src/main.rs", "fn main() { work() }\n"),
+        write("new/deep/file.rs", "x\n"),
+    ];
+    let (agent, server) = script(&steps);
+    let (agent, told) = results(agent, &server, 7);
+    for refused in &told[..5] {
+        assert!(refused.contains("ERROR: "), "{refused}");
+    }
+    assert!(told[0].contains("--allow-outside"), "{}", told[0]);
+    assert_eq!(agent.project.read("src/main.rs"), "fn main() { work() }\n");
+    assert_eq!(agent.project.read("new/deep/file.rs"), "x\n");
+    let run = agent.project.runs().pop().unwrap();
+    let result: serde_json::Value =
+        serde_json::from_slice(&fs::read(run.join("result.json")).unwrap()).unwrap();
+    assert_eq!(result["tree"], "changed");
+    assert_eq!(result["stat"]["files"], 2);
+    agent.project.run(&["diff"]).exits(0);
+    agent.project.run(&["undo"]).exits(0);
+    assert_eq!(agent.project.read("src/main.rs"), "fn main() {}\n");
+    assert!(!agent.project.path("new").exists());
+}
+
+#[test]
+fn outside_is_reached_where_that_is_allowed() {
+    let outside = tempfile::tempdir().unwrap();
+    let path = outside.path().join("o.txt");
+    let shown = path.to_str().unwrap();
+    let replies = [
+        write(shown, "out\n"),
+        reply("READ_FILE", &format!("\"{shown}\"")),
+        done(),
+        PASS.to_owned(),
+    ];
+    let (agent, server) = AgentProject::scripted(&replies);
+    agent.run(&["-p", "go", "--allow-outside"]).exits(0);
+    assert_eq!(fs::read_to_string(&path).unwrap(), "out\n");
+    assert!(last_told(&server, 2).contains("out"));
+}
+
+#[test]
+fn a_command_that_takes_long_goes_on_in_the_background_and_ends_with_the_session() {
+    let endless = Endless::new();
+    let replies = [
+        reply("COMMAND", &format!("echo early; {}", endless.command())),
+        reply("LIST_BACKGROUND_PROCESSES", ""),
+        reply("READ_BACKGROUND_PROCESS", "proc_nosuch"),
+        done(),
+        PASS.to_owned(),
+    ];
+    let (agent, server) = AgentProject::scripted(&replies);
+    let agent = agent.configured(&json!({"commandTimeout": 1}));
+    agent.work("go").exits(0);
+    let first = last_told(&server, 1);
+    assert!(first.contains("Command backgrounded as proc_"), "{first}");
+    assert!(first.contains("early"), "{first}");
+    let id = &first[first.find("proc_").unwrap()..][.."proc_abc123".len()];
+    assert!(
+        last_told(&server, 2).contains(id),
+        "{}",
+        last_told(&server, 2)
+    );
+    let unknown = last_told(&server, 3);
+    assert!(
+        unknown.contains("ERROR: ") && unknown.contains(id),
+        "{unknown}"
+    );
+    assert!(endless.ends(), "the command goes on after the session");
+}
+
+#[test]
+fn output_is_bounded_and_the_middle_is_counted() {
+    let steps = [reply("COMMAND", "seq 1 200000")];
+    let (agent, server) = script(&steps);
+    let (_agent, told) = results(agent, &server, 1);
+    assert!(told[0].len() < 40_000, "{}", told[0].len());
+    assert!(told[0].contains("\n1\n2\n") && told[0].contains("\n200000\n"));
+    assert!(told[0].contains("left out"), "{}", &told[0][..300]);
+}
+
+#[test]
+fn a_question_is_for_interactive_sessions() {
+    let question = reply("ASK_USER", "JWT or sessions?");
+    let (agent, server) = script(std::slice::from_ref(&question));
+    agent.work("go").exits(0);
+    assert!(!told(&server, 0).contains("ASK_USER"));
+    assert!(
+        last_told(&server, 1).contains("ASK_USER"),
+        "{}",
+        last_told(&server, 1)
+    );
+
+    let (agent, server) = script(&[question]);
+    agent.typed(&[], "go\nJWT, please\n").exits(0);
+    assert!(
+        last_told(&server, 1).contains("JWT, please"),
+        "{}",
+        last_told(&server, 1)
+    );
+}
+
+#[test]
+fn what_a_command_makes_of_files_and_folders_does_not_end_the_run() {
+    let steps = [
+        write("a.txt", "a\n"),
+        reply("COMMAND", "rm a.txt; mkfifo a.txt"),
+        reply("COMMAND", "rm -rf logs; echo gone"),
+        write("b.txt", "b\n"),
+    ];
+    let (agent, server) = script(&steps);
+    let run = agent
+        .work("go")
+        .exits(0)
+        .says(&["a command has removed the run's folder"]);
+    assert!(
+        last_told(&server, 3).contains("gone"),
+        "{}",
+        last_told(&server, 3)
+    );
+    assert!(run.files().contains(&"0004-step-tool.txt".to_owned()));
+    assert_eq!(agent.project.read("b.txt"), "b\n");
+}
+
+#[test]
+fn a_project_needs_no_set_up_and_none_of_the_programs_own_files_get_into_git() {
+    let steps = [
+        reply("COMMAND", "git add --all && git status --short"),
+        reply("COMMAND", "echo still here"),
+        reply("LIST_DIRECTORY", "\".\""),
+    ];
+    let (agent, server) = script(&steps);
+    for path in [".gitignore", "agent-config", "logs", "target"] {
+        let path = agent.project.path(path);
+        let _ = fs::remove_file(&path).or_else(|_| fs::remove_dir_all(&path));
+    }
+    let (_agent, results) = results(agent, &server, 3);
+    for told in [&results[0], &results[2]] {
+        assert!(
+            !told.contains("agent-config") && !told.contains("logs"),
+            "{told}"
+        );
+    }
+    assert!(results[1].contains("still here"), "{}", results[1]);
+}
+
+#[test]
+fn a_question_is_shown_however_quiet_the_rest_is() {
+    let question = reply("ASK_USER", "JWT or sessions?");
+    let (agent, _server) = script(&[question]);
+    agent
+        .typed(&["--quiet"], "go\nJWT\n")
+        .exits(0)
+        .says(&["JWT or sessions?"]);
+}
