@@ -2,6 +2,7 @@
 
 mod audit;
 mod limits;
+mod model;
 mod protocol;
 mod safety;
 mod sessions;
