@@ -5,6 +5,30 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::support::TestProject;
+use crate::support::agent::{AgentProject, PASS, done, told};
+
+/// The page about the agent describes every setting, with its default, and every tool.
+#[test]
+fn the_agents_page_names_every_setting_and_every_tool() {
+    let page = document("docs/dev.md");
+    let (agent, server) = AgentProject::scripted(&[done(), PASS.to_owned()]);
+    agent.typed(&[], "go\n").exits(0);
+    let config = fs::read_to_string(agent.home("config.json")).unwrap();
+    let config: serde_json::Value = serde_json::from_str(&config).unwrap();
+    for (field, default) in config.as_object().unwrap() {
+        assert!(page.contains(&format!("`{field}`")), "{field}");
+        let default = default.to_string().replace('"', "");
+        assert!(page.contains(&default), "{field}: {default}");
+    }
+    let tools = regex::Regex::new(r"(?m)^### ([A-Z_]+)").unwrap();
+    let told = told(&server, 0);
+    let mut named = 0;
+    for tool in tools.captures_iter(&told) {
+        assert!(page.contains(&format!("`{}`", &tool[1])), "{}", &tool[1]);
+        named += 1;
+    }
+    assert_eq!(named, 11, "{told}");
+}
 
 fn document(name: &str) -> String {
     fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(name)).unwrap()
@@ -91,7 +115,13 @@ fn the_readme_names_every_flag_and_every_exit_code() {
     let help = TestProject::new().run(&["--help"]).stdout;
     let commands =
         ["rollup", "diff", "report"].map(|name| TestProject::new().run(&[name, "--help"]).stdout);
-    let help = help + &commands.concat();
+    let agent = [
+        &["dev", "--help"][..],
+        &["dev", "sessions", "list", "--help"],
+    ]
+    .map(|arguments| TestProject::new().run(arguments).stdout);
+    let readme = readme + &document("docs/dev.md");
+    let help = help + &commands.concat() + &agent.concat();
     let flags = regex::Regex::new(r"--[a-z][a-z-]+").unwrap();
     for flag in flags.find_iter(&help).map(|flag| flag.as_str()) {
         // As a word of its own: `--all` is not in `--allow-secrets`.
@@ -113,6 +143,9 @@ fn the_readme_names_every_flag_and_every_exit_code() {
     ] {
         assert!(readme.contains(&format!("| {name} |")), "{name}");
         assert!(help.contains(name), "{name}");
+    }
+    for name in ["audit-failed", "tools-failed", "loop-limit", "over-budget"] {
+        assert!(readme.contains(name) && help.contains(name), "{name}");
     }
 }
 
