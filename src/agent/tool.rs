@@ -12,8 +12,10 @@ pub enum ParameterKind {
     Path,
     /// Text of any length that is taken byte by byte, as a file's content is.
     Block,
-    /// Words: a command, a question, a summary.
+    /// Words: a question, a summary.
     Text,
+    /// A command for a shell. Words beside it are not: they would be run.
+    Command,
     /// The same, but may be left out.
     OptionalText,
 }

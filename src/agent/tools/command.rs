@@ -17,7 +17,7 @@ pub static COMMAND: ToolSpec = ToolSpec {
               watchers as they are, without `&`.",
     parameters: &[Parameter {
         name: "command",
-        kind: ParameterKind::Text,
+        kind: ParameterKind::Command,
         meaning: "the command",
     }],
     effect: Effect::Runs,

@@ -61,7 +61,7 @@ fn example(tool: &'static ToolSpec) -> String {
 fn alone(parameter: &Parameter) -> String {
     match parameter.kind {
         ParameterKind::Path | ParameterKind::Block => block("", parameter),
-        ParameterKind::Text => format!("[{}]", parameter.meaning),
+        ParameterKind::Text | ParameterKind::Command => format!("[{}]", parameter.meaning),
         ParameterKind::OptionalText => format!("[{}; may be left out]", parameter.meaning),
     }
 }

@@ -361,7 +361,7 @@ impl<'a, 'r> Wrapped<'a, 'r> {
             && tool
                 .parameters
                 .iter()
-                .any(|known| known.kind == ParameterKind::Text);
+                .any(|known| matches!(known.kind, ParameterKind::Text | ParameterKind::Command));
         self.has_more_behind() || is_input || is_announced && tool.effect != Effect::Runs
     }
 

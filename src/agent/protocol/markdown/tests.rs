@@ -45,7 +45,11 @@ static COMMAND: ToolSpec = ToolSpec {
     effect: Effect::Runs,
     ..spec(
         "COMMAND",
-        &[parameter("command", ParameterKind::Text, "a shell command")],
+        &[parameter(
+            "command",
+            ParameterKind::Command,
+            "a shell command",
+        )],
     )
 };
 static ASK: ToolSpec = spec(
@@ -68,7 +72,10 @@ static MOVE: ToolSpec = spec(
 );
 static RUN_IN: ToolSpec = spec(
     "RUN_IN",
-    &[PATH, parameter("command", ParameterKind::Text, "a command")],
+    &[
+        PATH,
+        parameter("command", ParameterKind::Command, "a command"),
+    ],
 );
 
 const ALL: [&ToolSpec; 10] = [
@@ -480,12 +487,7 @@ fn words_are_taken_raw_or_from_one_block() {
             "```sh\ncat > a.md <<'E'\n```\nx\n```\nE\n```",
             "cat > a.md <<'E'\n```\nx\n```\nE",
         ),
-        ("Done:\n```\nx\n```", "Done:\n```\nx\n```"),
-        ("```\nx\n```\nDone.", "```\nx\n```\nDone."),
-        (
-            "a\n## Tool Choice\nb\n## Tool Input\nc",
-            "a\n## Tool Choice\nb\n## Tool Input\nc",
-        ),
+        ("cd a\r\nls\r\n", "cd a\nls"),
     ] {
         assert_eq!(
             input("COMMAND", text),
@@ -507,10 +509,47 @@ fn words_are_taken_raw_or_from_one_block() {
     let open = "line 5: the code block that begins here is never closed: it ends with a line that has \
         nothing but the same fence";
     assert_eq!(input("COMMAND", "```sh\nls"), Err(open.to_owned()));
+    for text in [
+        "Done:\n```\nx\n```",
+        "```\nx\n```\nDone.",
+        "a\n## Tool Choice\nb\n## Tool Input\nc",
+    ] {
+        assert_eq!(
+            input("NOTE", text),
+            Ok(format!("NOTE words={text}")),
+            "{text}"
+        );
+    }
     // A tool that takes nothing takes no offence.
     assert_eq!(
         input("LIST_PROCESSES", "none\n```"),
         Ok("LIST_PROCESSES".to_owned())
+    );
+}
+
+#[test]
+fn nothing_beside_a_command_is_run() {
+    let block = "```bash\ncat notes.txt\n```\n";
+    for behind in ["", "This shows the notes.\n", "\n---\n", "<|im_end|>\n"] {
+        assert_eq!(
+            input("COMMAND", &format!("{block}{behind}")),
+            Ok("COMMAND command=cat notes.txt".to_owned()),
+            "{behind}"
+        );
+    }
+    for text in [
+        format!("Let me look:\n{block}"),
+        format!("{block}{block}"),
+        format!("{block}Or:\n{block}"),
+        "ls\n## Tool Choice\nCOMMAND\n## Tool Input\nrm x".to_owned(),
+    ] {
+        let fault = input("COMMAND", &text).unwrap_err();
+        assert!(fault.starts_with("line "), "{text}: {fault}");
+    }
+    let document = "cat > a.md <<'E'\n```\n## Tool Input\n```\nE";
+    assert_eq!(
+        input("COMMAND", document),
+        Ok(format!("COMMAND command={document}"))
     );
 }
 
