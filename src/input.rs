@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use rustix::event::PollFlags;
 use rustix::process::{Signal as Number, getpid, kill_process};
+use rustix::termios::{QueueSelector, tcflush};
 use rustyline::error::ReadlineError;
 use rustyline::history::MemHistory;
 use rustyline::{Behavior, Config};
@@ -91,6 +92,9 @@ pub trait Input {
     /// # Errors
     /// When nothing can be read, or a signal asked the program to end.
     fn line(&mut self, prompt: &str) -> Result<Typed, InputError>;
+
+    /// Forgets what somebody has typed ahead: it cannot be meant for a question that they have not seen.
+    fn forget_typed_ahead(&mut self) {}
 }
 
 /// A person at a terminal that can move its cursor; for anything else there is [`Lines`]. What is typed can
@@ -149,6 +153,11 @@ impl Editor {
 }
 
 impl Input for Editor {
+    fn forget_typed_ahead(&mut self) {
+        // Where standard input is no terminal there is nothing to forget.
+        let _ = tcflush(io::stdin(), QueueSelector::IFlush);
+    }
+
     fn line(&mut self, prompt: &str) -> Result<Typed, InputError> {
         let prompt = prompt.replace(char::is_control, "\u{fffd}");
         let mut text = String::new();

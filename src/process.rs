@@ -278,6 +278,7 @@ impl<'a> Processes<'a> {
         on_timeout: OnTimeout,
         output_file: &Path,
     ) -> Result<Ran, ProcessError> {
+        self.renew_premises();
         let clock = self.circumstances.clock;
         let mut process = self.start(invocation, output_file)?;
         if let Err(error) = process.wait(patience, &self.circumstances) {
@@ -316,7 +317,7 @@ impl<'a> Processes<'a> {
 
     /// Lets the user have saved key files anew. Where a command still runs, all stays as it is: what it sees
     /// was set up with the old ones.
-    pub fn renew_premises(&mut self) {
+    fn renew_premises(&mut self) {
         for process in &mut self.background {
             process.hear(self.circumstances.clock);
         }

@@ -236,8 +236,10 @@ pub const NO_ANSWER: &str = "(nothing)";
 pub struct LimitsRecord {
     /// A conversation that reaches this many tokens is compressed.
     pub max_context_tokens: u64,
-    /// So many failures in a row end the work.
-    pub max_failures: u32,
+    /// So many failures in a row end the work, with a user at hand.
+    pub max_retries: u32,
+    /// The same without one, and in audits.
+    pub max_retries_automated: u32,
     /// How many calls to the model there may be.
     pub max_loops: u16,
     /// A command that takes longer goes on in the background.

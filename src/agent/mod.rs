@@ -338,12 +338,9 @@ impl Agent<'_> {
         let before = self.surroundings.clock.elapsed();
         let done = self.carry_out(call);
         let took = self.surroundings.clock.elapsed().saturating_sub(before);
-        let is_refused = matches!(done, Err(ToolError::Refused(_)));
         let (output, failed) = match done {
             Ok(output) => (output, false),
-            Err(ToolError::Failed(problem) | ToolError::Refused(problem)) => {
-                (ToolOutput::said(problem), true)
-            }
+            Err(ToolError::Failed(problem)) => (ToolOutput::said(problem), true),
             Err(ToolError::Fatal(error)) => return Err(error),
         };
         // In this order: a cut through a key would leave a part of it.
@@ -370,8 +367,6 @@ impl Agent<'_> {
         conversation.say(Remark::of_tool(name, said));
         if !failed {
             progress.failures = 0;
-        }
-        if !failed || is_refused {
             return Ok(Next::Step);
         }
         progress.failures += 1;

@@ -9,8 +9,9 @@
 use std::path::Path;
 
 use super::restricted;
-use super::tool::{Effect, ToolCall, ToolError};
+use super::tool::{Effect, ParameterKind, ToolCall, ToolError};
 use super::tools::command;
+use super::tools::place::{leads_into, quoted};
 
 /// The tool that runs a command, by its name and its parameter.
 const COMMAND: (&str, &str) = (command::COMMAND.name, "command");
@@ -20,7 +21,7 @@ pub trait Permissions {
     /// Whether this one may.
     ///
     /// # Errors
-    /// [`ToolError::Refused`] with what may not be done, and what may; [`ToolError::Fatal`] where somebody was
+    /// [`ToolError::Failed`] with what may not be done, and what may; [`ToolError::Fatal`] where somebody was
     /// to be asked and the run is over.
     fn check(&self, call: &ToolCall) -> Result<(), ToolError>;
 }
@@ -32,6 +33,34 @@ pub struct Everything;
 impl Permissions for Everything {
     fn check(&self, _call: &ToolCall) -> Result<(), ToolError> {
         Ok(())
+    }
+}
+
+/// What another allows, but for what lies in a directory: the agent's own settings and sessions.
+#[derive(Clone, Copy)]
+pub struct KeepingOut<'a> {
+    /// What is allowed elsewhere.
+    pub permissions: &'a dyn Permissions,
+    /// The project's root, links resolved.
+    pub root: &'a Path,
+    /// The directory, links resolved.
+    pub directory: &'a Path,
+}
+
+impl Permissions for KeepingOut<'_> {
+    fn check(&self, call: &ToolCall) -> Result<(), ToolError> {
+        let mut parameters = call.tool.parameters.iter();
+        let path = parameters.find(|parameter| parameter.kind == ParameterKind::Path);
+        let path = path.map(|parameter| call.arguments.get(parameter.name));
+        match path {
+            Some(path) if leads_into(self.root, path, self.directory) => {
+                Err(ToolError::Failed(format!(
+                    "{} is where the settings and the sessions of this agent are, which are not for it",
+                    quoted(path)
+                )))
+            }
+            _ => self.permissions.check(call),
+        }
     }
 }
 
@@ -62,7 +91,7 @@ impl Permissions for ReadOnly<'_> {
                 "{name} is not for you: nobody answers an auditor; judge by what you can see"
             )),
         };
-        checked.map_err(ToolError::Refused)
+        checked.map_err(ToolError::Failed)
     }
 }
 
@@ -94,6 +123,38 @@ mod tests {
     }
 
     #[test]
+    fn nothing_in_the_directory_is_reached_however_it_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let top = dir.path().canonicalize().unwrap();
+        let (root, home) = (top.join("root"), top.join("root/.agent"));
+        std::fs::create_dir_all(home.join("sessions")).unwrap();
+        std::os::unix::fs::symlink(&home, root.join("link")).unwrap();
+        let permissions = KeepingOut {
+            permissions: &Everything,
+            root: &root,
+            directory: &home,
+        };
+        let absolute = home.join("config.json");
+        for (path, may) in [
+            (".agent/config.json", false),
+            (".agent", false),
+            ("./x/../.agent/sessions/new.json", false),
+            (".agent/sessions/*", false),
+            ("link/config.json", false),
+            (absolute.to_str().unwrap(), false),
+            (".agents/config.json", true),
+            ("src/main.rs", true),
+            (".", true),
+        ] {
+            for tool in [&read::READ_FILE, &write::WRITE_FILE, &list::LIST_DIRECTORY] {
+                let mut call = call(tool, "");
+                call.arguments.set("path", path.to_owned());
+                assert_eq!(permissions.check(&call).is_ok(), may, "{path}");
+            }
+        }
+    }
+
+    #[test]
     fn an_auditor_looks_and_changes_nothing() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
@@ -113,7 +174,7 @@ mod tests {
         ] {
             let call = call(tool, command);
             let checked = ReadOnly { root: &root }.check(&call);
-            let is_refused = matches!(checked, Err(ToolError::Refused(_)));
+            let is_refused = matches!(checked, Err(ToolError::Failed(_)));
             assert_eq!(is_refused, !may, "{} {command}", tool.name);
             assert!(Everything.check(&call).is_ok());
         }

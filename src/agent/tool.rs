@@ -135,8 +135,6 @@ impl ToolOutput {
 pub enum ToolError {
     /// The model is told, and can do better: a sentence that names what is wrong and the way out.
     Failed(String),
-    /// This agent may not do that, as the model is told by a sentence. It is no failure of the work.
-    Refused(String),
     /// The run is over: a signal came, or something of the program's own failed.
     Fatal(Error),
 }

@@ -86,7 +86,8 @@ fn agents_record(text: &str) -> RunRecord {
         answers: vec![Some(text.to_owned()), None],
         limits: LimitsRecord {
             max_context_tokens: 131_072,
-            max_failures: 10,
+            max_retries: 3,
+            max_retries_automated: 10,
             max_loops: 1000,
             command_timeout: Seconds::default(),
         },

@@ -131,6 +131,11 @@ impl<'r> Console<'r> {
         self.start(bar, text, Kind::Stage);
     }
 
+    /// Whether an agent's work may have boxes and things that move.
+    fn is_decorated(&self) -> bool {
+        self.options.colors.stderr
+    }
+
     /// An agent's call, on a terminal.
     fn call(&self, doing: &str) {
         self.stop_spinner();
@@ -144,7 +149,7 @@ impl<'r> Console<'r> {
     /// Something else of an agent's that takes a while, on a terminal.
     fn work(&self, text: &str) {
         self.stop_spinner();
-        if self.is_live() {
+        if self.is_live() && self.is_decorated() {
             let text = printable(&self.redactor.text(text));
             let bar = bar(WORK);
             bar.set_message(text.clone());
@@ -239,15 +244,16 @@ impl Reporter for Console<'_> {
                 model,
                 prompt,
                 spent,
-            } => match agent::doing(attempt) {
-                Some(doing) if self.options.terminal => self.call(doing),
-                _ => {
-                    let prompt = prompt.map(|size| format!("  {} in", size.text()));
-                    let figures = format!("{}{}", prompt.unwrap_or_default(), dollars(spent));
-                    let purpose = purpose(attempt);
-                    self.step("asking", &format!("{model} for {purpose}"), &figures);
+            } => {
+                let prompt = prompt.map(|size| format!("  {} in", size.text()));
+                let figures = format!("{}{}", prompt.unwrap_or_default(), dollars(spent));
+                let asked = format!("{model} for {}", purpose(attempt));
+                match agent::doing(attempt) {
+                    Some(doing) if self.is_decorated() => self.call(doing),
+                    Some(_) => self.line("asking", Style::new(), &asked),
+                    None => self.step("asking", &asked, &figures),
                 }
-            },
+            }
             Event::Receiving {
                 output_tokens,
                 thought_tokens,
@@ -360,11 +366,15 @@ impl Console<'_> {
         );
     }
 
-    /// Shows what an agent did. Whoever wants it quiet is asked all the same.
+    /// Shows what an agent did. Whoever wants it quiet is asked, and told how it ended, all the same.
     fn show(&self, event: Event<'_>) {
-        let is_question = matches!(event, Event::Tool { name, .. } if !agent::can_be_watched(name));
+        let is_wanted = match event {
+            Event::Finished { .. } | Event::Failed { .. } => true,
+            Event::Tool { name, .. } => !agent::can_be_watched(name),
+            _ => false,
+        };
         match agent::look(event) {
-            Some(Look::Boxed { .. }) if self.options.quiet && !is_question => self.stop_spinner(),
+            Some(Look::Boxed { .. }) if self.options.quiet && !is_wanted => self.stop_spinner(),
             Some(Look::Boxed { title, body }) => self.boxed(title, body),
             Some(Look::Line { label: "", text }) => self.plain_line(&text.text, text.style),
             Some(Look::Line { label, text }) => self.line(label, text.style, &text.text),

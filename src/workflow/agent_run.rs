@@ -18,9 +18,10 @@ use crate::agent::tool::Effect;
 use crate::agent::tools::notes::User;
 use crate::agent::tools::{Files, WriteError};
 use crate::agent::{AgentError, Host, Purpose, Surroundings, Used};
+use crate::edit::apply::ApplyError;
 use crate::edit::{Fault, ParsedReply, PathPolicy, VerifyError};
 use crate::error::{Error, Exit};
-use crate::input::{Input, Typed};
+use crate::input::{Input, InputError, Typed};
 use crate::interrupt::{Interrupted, Signal};
 use crate::model::Reply;
 use crate::prompt::Prompt;
@@ -73,7 +74,7 @@ impl<'c, 'w> AgentRun<'c, 'w> {
             request: request.map(str::to_owned),
             interactive: answers.are_there(),
             answers: Vec::new(),
-            limits: place.limits(&answers),
+            limits: place.limits(),
         });
         let earlier = &place.session.borrow().conversation;
         if !earlier.history.is_empty() {
@@ -107,7 +108,16 @@ impl<'c, 'w> AgentRun<'c, 'w> {
 
     /// How many failures in a row end the work.
     pub fn tries(&self) -> u32 {
-        self.place.limits(&self.answers).max_failures
+        if self.is_interactive() {
+            self.place.settings.max_retries
+        } else {
+            self.unattended_tries()
+        }
+    }
+
+    /// The same of an agent that nobody can help.
+    pub fn unattended_tries(&self) -> u32 {
+        self.place.settings.max_retries_automated
     }
 
     /// Where the output of the next command goes.
@@ -237,7 +247,12 @@ impl Files for AgentRun<'_, '_> {
         let edits = self.verified(path, content)?;
         let mut run = self.run.borrow_mut();
         let applied = self.tree.borrow_mut().apply(&mut run, &edits);
-        applied.map_err(WriteError::Fatal)?;
+        applied.map_err(|error| match error {
+            Error::Apply(error @ ApplyError::RolledBack { .. }) => {
+                WriteError::Refused(error.to_string())
+            }
+            error => WriteError::Fatal(error),
+        })?;
         Ok(edits.warnings().to_vec())
     }
 }
@@ -266,7 +281,7 @@ impl AgentRun<'_, '_> {
                 let faults: Vec<String> = faults.map(Fault::unplaced).collect();
                 WriteError::Refused(faults.join("; "))
             }
-            error @ VerifyError::Io { .. } => WriteError::Fatal(error.into()),
+            error @ VerifyError::Io { .. } => WriteError::Refused(error.to_string()),
         })
     }
 }
@@ -279,12 +294,17 @@ fn in_agents_words(error: Error) -> Error {
     }
 }
 
+fn ask(user: &mut dyn Input) -> Result<Typed, InputError> {
+    user.forget_typed_ahead();
+    user.line("answer> ")
+}
+
 impl User for AgentRun<'_, '_> {
     fn ask(&self, _question: &str) -> Result<Option<String>, Error> {
         let answer = match &self.answers {
             Answers::Nowhere => None,
             Answers::Recorded(answers) => answers.borrow_mut().pop_front().flatten(),
-            Answers::Typed(input) => match input.borrow_mut().line("answer> ")? {
+            Answers::Typed(input) => match ask(&mut **input.borrow_mut())? {
                 Typed::Line(answer) => Some(answer),
                 Typed::End => None,
                 Typed::Interrupted => {

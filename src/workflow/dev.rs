@@ -9,7 +9,7 @@ use super::talk::{self, OpenInput};
 use super::workplace::{AgentOptions, Workplace};
 use super::{Context, Failure, Outcome};
 use crate::agent::audit::{is_verdict, work_until_passed};
-use crate::agent::permissions::{Everything, ReadOnly};
+use crate::agent::permissions::{Everything, KeepingOut, ReadOnly};
 use crate::agent::protocol::markdown::{Markdown, PlainReplies};
 use crate::agent::tool::Toolbox;
 use crate::agent::tools::background::{
@@ -69,7 +69,11 @@ fn work(
             instructions: DEVELOPER,
             protocol: &Markdown::default(),
             tools: developers_tools(context, place, &run).with(command(Shell::Full)),
-            permissions: &Everything,
+            permissions: &KeepingOut {
+                permissions: &Everything,
+                root,
+                directory: &place.home,
+            },
             memory: &memory,
             ending: &|_| Ok(()),
             tries: run.tries(),
@@ -85,8 +89,13 @@ fn work(
                 .with(ReadFile { root, outside })
                 .with(ListDirectory { root, outside })
                 .with(command(Shell::Restricted(&restricted))),
-            permissions: &ReadOnly { root },
+            permissions: &KeepingOut {
+                permissions: &ReadOnly { root },
+                root,
+                directory: &place.home,
+            },
             ending: &is_verdict,
+            tries: run.unattended_tries(),
             ..worker
         };
         work_until_passed(&worker, &auditor, conversation, request)

@@ -14,8 +14,8 @@ use crate::edit;
 use crate::edit::recovery::Recovered;
 use crate::error::Error;
 use crate::model::{
-    Endpoint, EndpointProblem, HttpModel, Model, ModelSpec, Origin, Provider, Proxies, Recording,
-    ReplayModel, Route, Task,
+    Endpoint, EndpointProblem, HttpModel, Model, ModelSpec, ModelTable, Origin, Provider, Proxies,
+    Recording, ReplayModel, Route, Task,
 };
 use crate::price::Usd;
 use crate::project::{EXAMPLE_QUERY, ProjectLock, ProjectProblem, QUERY, ROLLUP};
@@ -543,7 +543,7 @@ pub fn agent_model<'a>(
     let (spec, key) = match (asked, own.url, recorded) {
         (Some(name), _, _) => (named(name)?, None),
         (None, _, Some(name)) if table.named(name).is_some() => (named(name)?, None),
-        (None, Some(url), _) => (own_spec(own.name, url), own.key.cloned()),
+        (None, Some(url), _) => (own_spec(own.name, url, table), own.key.cloned()),
         (None, None, _) => (named(own.name)?, None),
     };
     let first = if let Some(recording) = &recording {
@@ -589,12 +589,17 @@ pub struct OwnModel<'o> {
     pub name: &'o str,
 }
 
-/// A model behind a server that is compatible with OpenAI's.
-fn own_spec(name: &str, url: &str) -> ModelSpec {
+/// A model behind the user's own server, which is compatible with OpenAI's. The table may have more to say of
+/// it, like its price.
+fn own_spec(name: &str, url: &str, table: &ModelTable) -> ModelSpec {
+    let known = table.named(name);
+    let known = known.filter(|spec| spec.provider == Provider::OpenAi);
+    let new = || ModelSpec::new(name, Provider::OpenAi);
     ModelSpec {
         base_url: Some(url.to_owned()),
+        key_file: None,
         origin: Origin::Added,
-        ..ModelSpec::new(name, Provider::OpenAi)
+        ..known.cloned().unwrap_or_else(new)
     }
 }
 

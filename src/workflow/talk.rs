@@ -7,10 +7,10 @@
 use std::cell::RefCell;
 
 use super::agent_run::Answers;
-use super::workplace::{AgentOptions, Recorded, Workplace};
+use super::workplace::{AgentOptions, Recorded, Which, Workplace};
 use super::{Context, Failure, Outcome, ready};
 use crate::agent::AgentError;
-use crate::error::Error;
+use crate::error::{Error, Exit};
 use crate::input::{Input, InputError, Typed};
 use crate::interrupt::{Interrupted, Signal};
 use crate::record;
@@ -35,6 +35,10 @@ pub fn serve(
     input: OpenInput<'_>,
     work: WorkOn,
 ) -> Result<Outcome, Failure> {
+    let is_blank = |request: &String| request.trim().is_empty();
+    if options.which == Which::New && options.request.as_ref().is_some_and(is_blank) {
+        return Err(Error::NothingAsked.into());
+    }
     let mut place = Workplace::open(context, options)?;
     let recorded = Recorded::find(context, options)?;
     let recorded = recorded.map(|recorded| {
@@ -44,7 +48,6 @@ pub fn serve(
     let on = |answers: Answers<'_>, request: Option<&str>| {
         // Between requests, others may have the project.
         let _lock = ready::take(context)?;
-        place.processes.borrow_mut().renew_premises();
         work(context, &place, answers, request)
     };
     if let Some((request, answers)) = recorded {
@@ -171,7 +174,9 @@ fn attend(context: &Context<'_>, done: Result<Outcome, Failure>) -> Result<u32, 
         _ => {}
     }
     let log = failure.log.as_deref();
-    if taken.is_some() {
+    // At a question of the agent's, it comes as a key.
+    let is_stopped = taken.is_some() || matches!(failure.error.exit(), Exit::Interrupted(_));
+    if is_stopped {
         let hint = record::hint(Some(INSTEAD.to_owned()), failure.tree);
         context.reporter.event(Event::Failed {
             error: "stopped",

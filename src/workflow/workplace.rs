@@ -67,6 +67,8 @@ pub struct Workplace<'c> {
     pub processes: RefCell<Processes<'c>>,
     /// Whether it may leave the current directory.
     pub outside: Outside,
+    /// Where the settings and the sessions are.
+    pub home: PathBuf,
 }
 
 impl<'c> Workplace<'c> {
@@ -79,6 +81,12 @@ impl<'c> Workplace<'c> {
             name: &settings.model,
         };
         let models = ready::agent_model(context, &options.choice, own)?;
+        let store = sessions(context, &home, &settings)?;
+        let model = &models.first.spec.name;
+        let mut session = open_session(context, &store, options.which, model)?;
+        if options.choice.replay.is_some() {
+            session.stay_aside();
+        }
         // Many a project is not set up for this program, and an agent commits what git does not ignore.
         for directory in [context.project.config(), context.project.logs()] {
             make_ignored_directory(&directory)?;
@@ -95,12 +103,6 @@ impl<'c> Workplace<'c> {
             redactor: context.redactor,
             sandbox,
         });
-        let store = sessions(context, &home, &settings)?;
-        let model = &models.first.spec.name;
-        let mut session = open_session(context, &store, options.which, model)?;
-        if options.choice.replay.is_some() {
-            session.stay_aside();
-        }
         Ok(Self {
             settings,
             models,
@@ -108,6 +110,7 @@ impl<'c> Workplace<'c> {
             session: RefCell::new(session),
             processes: RefCell::new(processes),
             outside: options.outside,
+            home: home.canonicalize().unwrap_or(home),
         })
     }
 
@@ -127,16 +130,13 @@ impl<'c> Workplace<'c> {
 }
 
 impl Workplace<'_> {
-    /// How far an agent can go that gets answers from there.
-    pub fn limits(&self, answers: &Answers<'_>) -> LimitsRecord {
+    /// How far an agent can go.
+    pub fn limits(&self) -> LimitsRecord {
         let settings = &self.settings;
         LimitsRecord {
             max_context_tokens: self.context_limit(),
-            max_failures: if answers.are_there() {
-                settings.max_retries
-            } else {
-                settings.max_retries_automated
-            },
+            max_retries: settings.max_retries,
+            max_retries_automated: settings.max_retries_automated,
             max_loops: settings.max_loops,
             command_timeout: Seconds(settings.command_timeout),
         }
@@ -148,8 +148,8 @@ impl Workplace<'_> {
         if let Some(limits) = limits {
             let settings = &mut self.settings;
             settings.max_context_tokens = limits.max_context_tokens;
-            settings.max_retries = limits.max_failures;
-            settings.max_retries_automated = limits.max_failures;
+            settings.max_retries = limits.max_retries;
+            settings.max_retries_automated = limits.max_retries_automated;
             settings.max_loops = limits.max_loops;
             settings.command_timeout = limits.command_timeout.0;
         }

@@ -108,7 +108,7 @@ fn an_auditor_can_look_and_nothing_else() {
 }
 
 #[test]
-fn what_an_auditor_may_not_do_is_no_failure_and_what_it_says_is_logged() {
+fn an_auditor_has_the_tries_of_those_that_nobody_helps_and_what_it_hears_is_logged() {
     let (agent, _server) = AgentProject::scripted(&[
         done(),
         reply("COMMAND", "cargo test"),
@@ -117,8 +117,19 @@ fn what_an_auditor_may_not_do_is_no_failure_and_what_it_says_is_logged() {
         reply("READ_FILE", "\"src/main.rs\""),
         PASS.to_owned(),
     ]);
-    let agent = agent.configured(&json!({"maxRetriesAutomated": 2}));
-    let run = agent.work("go").exits(0);
+    let agent = agent.configured(&json!({"maxRetries": 1, "maxRetriesAutomated": 4}));
+    let run = agent.typed(&[], "go\n").exits(0);
+    assert_eq!(run.result()["exit"]["name"], "done");
     let last = run.logged("0006-audit.txt");
     assert!(last.contains("fn main() {}"), "{last}");
+}
+
+#[test]
+fn an_auditor_that_never_judges_ends_the_run() {
+    let mut replies = vec![done()];
+    replies.extend(vec![reply("COMMAND", "rm -rf src"); 12]);
+    let (agent, server) = AgentProject::scripted(&replies);
+    let run = agent.work("go").exits(1);
+    assert_eq!(run.result()["exit"]["name"], "tools-failed");
+    assert_eq!(server.requests().len(), 11);
 }

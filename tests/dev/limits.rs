@@ -1,6 +1,7 @@
 //! What ends a run before it is done.
 
 use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
 use serde_json::json;
@@ -8,7 +9,7 @@ use serde_json::json;
 use crate::support::agent::{
     AgentProject, Endless, PASS, done, reply, server, streamed, told, write,
 };
-use crate::support::{Answer, ModelServer};
+use crate::support::{Answer, ModelServer, skipped};
 
 fn signal(pid: u32, name: &str) {
     let sent = Command::new("kill").args([name, &pid.to_string()]).status();
@@ -156,4 +157,45 @@ fn what_a_run_may_cost_ends_it_by_its_own_name() {
     let later = later.exits(1).says(&["--resume"]);
     assert_eq!(later.result()["exit"]["name"], "over-budget");
     assert!(!server.requests().is_empty());
+}
+
+#[test]
+fn the_table_of_models_may_know_the_price_of_the_users_own_server() {
+    let (agent, server) = AgentProject::scripted(&[done(), PASS.to_owned()]);
+    let entry = json!({"models": {"test-model": {"provider": "openai", "price": {"input": 1, "output": 2}}}});
+    let agent = agent.with_file("agent-config/models.json", &entry.to_string());
+    let run = agent.run(&["-p", "go", "--max-cost", "1"]).exits(0);
+    assert!(
+        run.result()["cost"].as_f64() > Some(0.0),
+        "{}",
+        run.result()
+    );
+    assert_eq!(server.requests().len(), 2);
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_told_to_the_model() {
+    let (agent, server) =
+        AgentProject::scripted(&[write("closed/a.txt", "a\n"), done(), PASS.to_owned()]);
+    let closed = agent.project.path("closed");
+    std::fs::create_dir(&closed).unwrap();
+    std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o555)).unwrap();
+    if std::fs::write(closed.join("x"), "").is_ok() {
+        return skipped("this user may write anywhere");
+    }
+    agent.work("go").exits(0);
+    assert!(
+        told(&server, 1).contains("Permission denied"),
+        "{}",
+        told(&server, 1)
+    );
+}
+
+#[test]
+fn however_quiet_it_is_a_person_hears_how_their_request_has_ended() {
+    let (agent, _server) = AgentProject::scripted(&vec!["Hm.".to_owned(); 3]);
+    agent
+        .typed(&["--quiet"], "go\n")
+        .exits(0)
+        .says(&["no reply could be understood", "hint:"]);
 }

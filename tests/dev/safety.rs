@@ -184,3 +184,46 @@ fn no_part_of_a_key_is_left_where_an_output_is_cut() {
         );
     }
 }
+
+#[test]
+fn an_agents_own_settings_and_sessions_are_not_for_it() {
+    let (agent, server) = AgentProject::scripted(&[
+        write(".dev-agent/config.json", "{}\n"),
+        reply("READ_FILE", "\".dev-agent/sessions/directory-map.json\""),
+        done(),
+        PASS.to_owned(),
+    ]);
+    let home = agent
+        .project
+        .path("")
+        .canonicalize()
+        .unwrap()
+        .join(".dev-agent");
+    let agent = agent.with_variable("DEV_AGENT_HOME", home.to_str().unwrap());
+    agent.run(&["-p", "go", "--allow-outside"]).exits(0);
+    for nth in [1, 2] {
+        let told = last_told(&server, nth);
+        assert!(
+            told.contains("ERROR: ") && told.contains("not for it"),
+            "{told}"
+        );
+    }
+    let config = std::fs::read_to_string(home.join("config.json")).unwrap();
+    assert!(config.contains("apiUrl"), "{config}");
+}
+
+#[test]
+fn nothing_beside_a_command_is_run() {
+    let (agent, _server) = AgentProject::scripted(&[
+        reply(
+            "COMMAND",
+            "```bash\ncat notes.txt\n```\nThis shows the notes.",
+        ),
+        reply("COMMAND", "Let me look:\n```bash\ncat notes.txt\n```"),
+        done(),
+        PASS.to_owned(),
+    ]);
+    let agent = agent.with_file("notes.txt", "touch PWNED\n");
+    agent.work("go").exits(0).says(&["reply not understood"]);
+    assert!(!agent.project.path("PWNED").exists());
+}

@@ -152,7 +152,7 @@ fn whoever_wants_no_colors_gets_plain_text() {
         shown.contains("Task List\r\n  [~] The work\r\n"),
         "{shown:?}"
     );
-    let colors = regex::Regex::new("\u{1b}\\[[\\d;]*m|[┌│└]").unwrap();
+    let colors = regex::Regex::new("\u{1b}\\[[\\d;]*m|[┌│└⠁-⣿]").unwrap();
     assert!(!colors.is_match(&shown), "{shown:?}");
 }
 
@@ -168,6 +168,24 @@ fn the_first_interrupt_at_the_prompt_warns_and_the_second_ends() {
         return;
     };
     assert!(shown.contains("Ctrl-C again ends"), "{shown:?}");
+    assert!(
+        shown.contains("`--resume` goes on with the session"),
+        "{shown:?}"
+    );
+}
+
+#[test]
+fn an_interrupt_at_a_question_stops_the_request_and_the_next_one_ends() {
+    let (agent, _server) = AgentProject::scripted(&[reply("ASK_USER", "Which?")]);
+    let typed = &[
+        ("dev> ", "go\r"),
+        ("answer> ", "\u{3}"),
+        ("say what is to be done instead", ""),
+        ("dev> ", "\u{3}"),
+    ];
+    let Some(shown) = in_terminal(&agent, 80, &[], typed) else {
+        return;
+    };
     assert!(
         shown.contains("`--resume` goes on with the session"),
         "{shown:?}"

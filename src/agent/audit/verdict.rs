@@ -233,8 +233,13 @@ impl Marks {
 fn status(cell: &str) -> Status {
     let marks = Marks::of(cell);
     let words = words(cell);
-    let has = |start: &str| words.iter().any(|word| word.starts_with(start));
     let is_pass = |word: &String| matches!(word.as_str(), "PASS" | "PASSED");
+    // `0 failures` is none.
+    let words = match words.as_slice() {
+        [rest @ .., count, what] if count == "0" && what.starts_with("FAIL") => rest,
+        words => words,
+    };
+    let has = |start: &str| words.iter().any(|word| word.starts_with(start));
     if has("FAIL") || marks.bad || (has("NOT") && has("PASS")) {
         Status::Fail
     } else if words.iter().all(is_pass) && (!words.is_empty() || marks.good) {
@@ -513,6 +518,8 @@ Feedback: Tests are failing. Please fix the failing tests in auth.spec.ts before
             ("✅ PASS", Status::Pass),
             ("✅", Status::Pass),
             ("Passed", Status::Pass),
+            ("PASS (0 failures)", Status::Pass),
+            ("PASS (10 failures)", Status::Fail),
             ("FAIL", Status::Fail),
             ("❌ **Fail**", Status::Fail),
             ("❌", Status::Fail),

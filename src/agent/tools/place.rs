@@ -207,6 +207,13 @@ impl Place {
     }
 }
 
+/// Whether `path`, untrusted text, leads from `root` into `directory`; both with links resolved.
+#[must_use]
+pub fn leads_into(root: &Path, path: &str, directory: &Path) -> bool {
+    let clean = path_clean::clean(root.join(path));
+    clean.starts_with(directory) || resolved(&clean).starts_with(directory)
+}
+
 /// Whether a path, relative to the root, is that of a key in `agent-config`.
 fn holds_keys(path: &Path) -> bool {
     let mut names = path.components().map(Component::as_os_str);

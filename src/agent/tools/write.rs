@@ -199,7 +199,7 @@ pub(super) mod tests {
         };
         tool.run(&arguments).map_err(|error| match error {
             ToolError::Failed(reason) => reason,
-            other => panic!("{other:?}"),
+            ToolError::Fatal(error) => panic!("{error}"),
         })
     }
 
