@@ -5,7 +5,8 @@
 //! redirected. Looks at where its file arguments lead, and changes nothing. Guarantees that every word is
 //! on a list: a name, a flag that is known to do no harm, or an argument that stays in the project. Git is
 //! told to run none of the programs that a repository's configuration names for hooks, pagers, differences
-//! and signatures. `npm` runs what the project's `package.json` says, as the specification wants it.
+//! and signatures. The filters of a repository's files are run, or git could not tell what has changed.
+//! `npm` runs what the project's `package.json` says, as the specification wants it.
 
 use std::path::Path;
 
