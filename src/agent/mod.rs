@@ -26,6 +26,8 @@ pub mod tagged;
 pub mod tool;
 pub mod tools;
 
+use std::time::Duration;
+
 use crate::environment::Clock;
 use crate::error::Error;
 use crate::estimate::OverBudget;
@@ -180,6 +182,14 @@ pub struct Used<'u> {
     pub failed: bool,
 }
 
+impl Used<'_> {
+    /// What the conversation has of it.
+    fn remark(&self) -> Remark {
+        let mark = if self.failed { "ERROR: " } else { "" };
+        Remark::of_tool(self.call.tool.name, format!("{mark}{}", self.text))
+    }
+}
+
 /// What an agent does not have by itself.
 #[derive(Clone, Copy)]
 pub struct Surroundings<'a> {
@@ -330,55 +340,59 @@ impl Agent<'_> {
         conversation: &mut Conversation,
         progress: &mut Progress,
     ) -> Result<Next, Error> {
-        let name = call.tool.name;
         self.tell(Event::Tool {
-            name,
+            name: call.tool.name,
             input: &call.shown,
         });
         let before = self.surroundings.clock.elapsed();
-        let done = self.carry_out(call);
-        let took = self.surroundings.clock.elapsed().saturating_sub(before);
-        let (output, failed) = match done {
+        let (output, failed) = match self.carry_out(call) {
             Ok(output) => (output, false),
             Err(ToolError::Failed(problem)) => (ToolOutput::said(problem), true),
             Err(ToolError::Fatal(error)) => return Err(error),
         };
+        let took = self.surroundings.clock.elapsed().saturating_sub(before);
         // In this order: a cut through a key would leave a part of it.
         let text = bounded(&self.surroundings.redactor.text(&output.text));
-        self.surroundings.host.used(&Used {
+        let used = Used {
             call,
             text: &text,
             failed,
-        })?;
-        self.tell(Event::ToolResult {
-            name,
-            text: &text,
-            failed,
-            took,
-        });
+        };
+        self.report(&used, took)?;
         if output.is_end {
             return Ok(Next::End(text));
         }
-        let said = if failed {
-            format!("ERROR: {text}")
-        } else {
-            text.clone()
-        };
-        conversation.say(Remark::of_tool(name, said));
-        if !failed {
-            progress.failures = 0;
-            return Ok(Next::Step);
+        conversation.say(used.remark());
+        if failed {
+            return self.after_failure(&used, progress);
         }
+        progress.failures = 0;
+        Ok(Next::Step)
+    }
+
+    /// Has it logged and shown.
+    fn report(&self, used: &Used<'_>, took: Duration) -> Result<(), Error> {
+        self.surroundings.host.used(used)?;
+        self.tell(Event::ToolResult {
+            name: used.call.tool.name,
+            text: used.text,
+            failed: used.failed,
+            took,
+        });
+        Ok(())
+    }
+
+    fn after_failure(&self, used: &Used<'_>, progress: &mut Progress) -> Result<Next, Error> {
         progress.failures += 1;
         if progress.failures < self.tries {
             return Ok(Next::Step);
         }
-        Err(AgentError::ToolsFailed {
+        let error = AgentError::ToolsFailed {
             tries: progress.failures,
-            tool: name,
-            problem: text,
-        }
-        .into())
+            tool: used.call.tool.name,
+            problem: used.text.to_owned(),
+        };
+        Err(error.into())
     }
 
     fn carry_out(&self, call: &ToolCall) -> Result<ToolOutput, ToolError> {
