@@ -99,10 +99,10 @@ pub trait Input {
 
 /// A person at a terminal that can move its cursor; for anything else there is [`Lines`]. What is typed can
 /// be edited and, within the process, be had again. A text that is pasted is one input, whatever lines it
-/// has; so is what ends with `\` and the line after it. Of several lines that were typed ahead of the prompt only
-/// the first is sure to be read: rustyline forgets what it has read beyond a line.
+/// has; so is what ends with `\` and the line after it.
 pub struct Editor {
     editor: rustyline::Editor<(), MemHistory>,
+    config: Config,
     interrupt: Interrupt,
 }
 
@@ -122,11 +122,12 @@ impl Editor {
             .behavior(behavior)
             .bracketed_paste(true)
             .build();
-        let history = MemHistory::with_config(&config);
-        let mut editor = rustyline::Editor::with_history(config, history).map_err(failed)?;
-        // Nothing is printed through it. With one, rustyline waits for signals as well as for keys.
-        let _ = editor.create_external_printer();
-        Ok(Self { editor, interrupt })
+        let editor = editor(&config)?;
+        Ok(Self {
+            editor,
+            config,
+            interrupt,
+        })
     }
 
     /// A line as rustyline gives it.
@@ -152,10 +153,25 @@ impl Editor {
     }
 }
 
+fn editor(config: &Config) -> Result<rustyline::Editor<(), MemHistory>, InputError> {
+    let history = MemHistory::with_config(config);
+    let mut editor = rustyline::Editor::with_history(config.clone(), history).map_err(failed)?;
+    // Nothing is printed through it. With one, rustyline waits for signals as well as for keys.
+    let _ = editor.create_external_printer();
+    Ok(editor)
+}
+
 impl Input for Editor {
     fn forget_typed_ahead(&mut self) {
         // Where standard input is no terminal there is nothing to forget.
         let _ = tcflush(io::stdin(), QueueSelector::IFlush);
+        // What rustyline has read beyond a line is forgotten with it; what was entered before is not.
+        if let Ok(mut fresh) = editor(&self.config) {
+            for entry in self.editor.history() {
+                let _ = fresh.add_history_entry(entry);
+            }
+            self.editor = fresh;
+        }
     }
 
     fn line(&mut self, prompt: &str) -> Result<Typed, InputError> {

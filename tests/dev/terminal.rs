@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use bstr::ByteSlice as _;
 use console::{measure_text_width, strip_ansi_codes};
 
-use crate::support::agent::{AgentProject, PASS, done, reply};
+use crate::support::agent::{AgentProject, PASS, done, last_told, reply};
 use crate::support::skipped;
 
 /// `dev` in a terminal of so many columns. Of each pair, the second is typed when the first is seen: what
@@ -190,4 +190,31 @@ fn an_interrupt_at_a_question_stops_the_request_and_the_next_one_ends() {
         shown.contains("`--resume` goes on with the session"),
         "{shown:?}"
     );
+}
+
+#[test]
+fn what_is_typed_ahead_is_kept_for_the_prompt_and_answers_no_question() {
+    let (agent, server) = AgentProject::scripted(&[
+        done(),
+        PASS.to_owned(),
+        reply("ASK_USER", "Delete all?"),
+        done(),
+        PASS.to_owned(),
+    ]);
+    let typed = &[
+        ("dev> ", "one\rtwo\ryes\r"),
+        ("answer> ", "no\r"),
+        ("log: logs/", ""),
+        ("dev> ", "\u{4}"),
+    ];
+    if in_terminal(&agent, 80, &[], typed).is_none() {
+        return;
+    }
+    assert!(
+        last_told(&server, 2).contains("two"),
+        "{}",
+        last_told(&server, 2)
+    );
+    let answer = last_told(&server, 3);
+    assert!(answer.contains("no") && !answer.contains("yes"), "{answer}");
 }
