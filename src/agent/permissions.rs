@@ -6,7 +6,7 @@
 //! [`User`](super::tools::notes::User) and the answers that were remembered, asks where no answer is, and
 //! refuses with a sentence where the user does. The loop knows nothing of that.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::restricted;
 use super::tool::{Effect, ParameterKind, ToolCall, ToolError};
@@ -36,15 +36,15 @@ impl Permissions for Everything {
     }
 }
 
-/// What another allows, but for what lies in a directory: the agent's own settings and sessions.
+/// What another allows, but for some paths and what lies below them: the agent's own settings and sessions.
 #[derive(Clone, Copy)]
 pub struct KeepingOut<'a> {
     /// What is allowed elsewhere.
     pub permissions: &'a dyn Permissions,
     /// The project's root, links resolved.
     pub root: &'a Path,
-    /// The directory, links resolved.
-    pub directory: &'a Path,
+    /// The paths, links resolved.
+    pub paths: &'a [PathBuf],
 }
 
 impl Permissions for KeepingOut<'_> {
@@ -53,9 +53,14 @@ impl Permissions for KeepingOut<'_> {
         let path = parameters.find(|parameter| parameter.kind == ParameterKind::Path);
         let path = path.map(|parameter| call.arguments.get(parameter.name));
         match path {
-            Some(path) if leads_into(self.root, path, self.directory) => {
+            Some(path)
+                if self
+                    .paths
+                    .iter()
+                    .any(|closed| leads_into(self.root, path, closed)) =>
+            {
                 Err(ToolError::Failed(format!(
-                    "{} is where the settings and the sessions of this agent are, which are not for it",
+                    "{} is of the settings and the sessions of this agent, which are not for it",
                     quoted(path)
                 )))
             }
@@ -123,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_in_the_directory_is_reached_however_it_is_named() {
+    fn what_is_closed_is_not_reached_however_it_is_named() {
         let dir = tempfile::tempdir().unwrap();
         let top = dir.path().canonicalize().unwrap();
         let (root, home) = (top.join("root"), top.join("root/.agent"));
@@ -132,12 +137,12 @@ mod tests {
         let permissions = KeepingOut {
             permissions: &Everything,
             root: &root,
-            directory: &home,
+            paths: &[home.join("config.json"), home.join("sessions")],
         };
         let absolute = home.join("config.json");
         for (path, may) in [
             (".agent/config.json", false),
-            (".agent", false),
+            (".agent", true),
             ("./x/../.agent/sessions/new.json", false),
             (".agent/sessions/*", false),
             ("link/config.json", false),

@@ -72,7 +72,7 @@ fn work(
             permissions: &KeepingOut {
                 permissions: &Everything,
                 root,
-                directory: &place.home,
+                paths: &place.closed,
             },
             memory: &memory,
             ending: &|_| Ok(()),
@@ -92,7 +92,7 @@ fn work(
             permissions: &KeepingOut {
                 permissions: &ReadOnly { root },
                 root,
-                directory: &place.home,
+                paths: &place.closed,
             },
             ending: &is_verdict,
             tries: run.unattended_tries(),

@@ -112,7 +112,13 @@ fn talk(
     }
     loop {
         match next_wish(context, prompt, input)? {
-            Wish::Request(request) => stops = attend(context, work(Some(&request)))?,
+            Wish::Request(request) => {
+                stops = attend(context, work(Some(&request)))?;
+                if stops > 0 {
+                    // Whoever stops it does not want the next one to begin.
+                    input.borrow_mut().forget_typed_ahead();
+                }
+            }
             Wish::End => return Ok(()),
             Wish::Help => context.reporter.event(Event::Notice(HELP)),
             Wish::Nothing => {}

@@ -16,7 +16,7 @@ use super::{Context, ModelChoice};
 use crate::agent::conversation::Conversation;
 use crate::agent::home::{self, System};
 use crate::agent::memory::Compress;
-use crate::agent::session::{Session, SessionState, SessionStore};
+use crate::agent::session::{SESSIONS, Session, SessionState, SessionStore};
 use crate::agent::settings::{self, Settings};
 use crate::agent::tools::place::Outside;
 use crate::error::Error;
@@ -67,8 +67,8 @@ pub struct Workplace<'c> {
     pub processes: RefCell<Processes<'c>>,
     /// Whether it may leave the current directory.
     pub outside: Outside,
-    /// Where the settings and the sessions are.
-    pub home: PathBuf,
+    /// Where the settings and the sessions are, which are not for agents.
+    pub closed: Vec<PathBuf>,
 }
 
 impl<'c> Workplace<'c> {
@@ -110,7 +110,7 @@ impl<'c> Workplace<'c> {
             session: RefCell::new(session),
             processes: RefCell::new(processes),
             outside: options.outside,
-            home: home.canonicalize().unwrap_or(home),
+            closed: own_paths(&home),
         })
     }
 
@@ -228,6 +228,15 @@ pub fn settings(context: &Context<'_>) -> Result<(PathBuf, Settings), Error> {
         context.reporter.event(Event::Notice(&made));
     }
     Ok((home, settings))
+}
+
+/// The paths of the settings and the sessions, and what they lead to where they are links.
+fn own_paths(home: &Path) -> Vec<PathBuf> {
+    let resolved = |path: PathBuf| path.canonicalize().unwrap_or(path);
+    let home = resolved(home.to_path_buf());
+    let own = [settings::FILE, SESSIONS].map(|name| home.join(name));
+    let targets = own.clone().map(resolved);
+    own.into_iter().chain(targets).collect()
 }
 
 /// Where sessions are kept, less those that are too old.

@@ -11,9 +11,11 @@
 //! | `sections` | thoughts, task list, the tool's name |
 //! | `input` | the tool's input, by its parameters |
 //! | `blocks` | fenced blocks in that input |
+//! | `command` | a command in it |
 //! | `instructions` | what the model is told of all this |
 
 mod blocks;
+mod command;
 mod input;
 mod instructions;
 mod lines;

@@ -207,11 +207,11 @@ impl Place {
     }
 }
 
-/// Whether `path`, untrusted text, leads from `root` into `directory`; both with links resolved.
+/// Whether `path`, untrusted text, leads from `root` to `closed` or below it; both with links resolved.
 #[must_use]
-pub fn leads_into(root: &Path, path: &str, directory: &Path) -> bool {
+pub fn leads_into(root: &Path, path: &str, closed: &Path) -> bool {
     let clean = path_clean::clean(root.join(path));
-    clean.starts_with(directory) || resolved(&clean).starts_with(directory)
+    clean.starts_with(closed) || resolved(&clean).starts_with(closed)
 }
 
 /// Whether a path, relative to the root, is that of a key in `agent-config`.

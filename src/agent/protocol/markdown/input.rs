@@ -6,8 +6,8 @@
 
 use super::super::Fault;
 use super::blocks::{Labels, block, fault, nothing_else, open, without_last_line_end};
+use super::command::command;
 use super::lines::{Block, BlockProblem, Fence, Line, joined, trimmed};
-use super::sections::Name;
 use crate::agent::tool::{Arguments, Parameter, ParameterKind, ToolSpec};
 
 /// The arguments of `tool` that `input` tells; `heading` is the line of the section's heading.
@@ -119,7 +119,7 @@ impl<'r> Input<'_, 'r> {
             }
             ParameterKind::Text | ParameterKind::Command | ParameterKind::OptionalText => {
                 let text = if parameter.kind == ParameterKind::Command {
-                    self.command()?
+                    command(self.lines)?
                 } else {
                     self.text()?
                 };
@@ -169,32 +169,6 @@ impl<'r> Input<'_, 'r> {
             }
             Err(BlockProblem::Open) => Err(open(&fence)),
             Ok(_) | Err(BlockProblem::Unclear(_)) => Ok(joined(self.lines).trim().to_owned()),
-        }
-    }
-
-    /// All of it, or the one block in it. Where there is more than a block, nobody can tell a command from
-    /// what is said of it; and to a shell, a fence is a command whose output is run.
-    fn command(&self) -> Result<String, Fault> {
-        let Some(fence) = self.lines.first().and_then(Line::fence) else {
-            return self.raw_command();
-        };
-        let block = block(self.lines, &fence)?;
-        nothing_else(&block)?;
-        Ok(without_last_line_end(joined(block.content)))
-    }
-
-    fn raw_command(&self) -> Result<String, Fault> {
-        // What a command is given on its input may hold anything.
-        let opens_document = |line: &&Line<'_>| line.raw.contains("<<");
-        let before = self.lines.iter().take_while(|line| !opens_document(line));
-        let is_odd = |line: &&Line<'_>| line.fence().is_some() || Name::of(line).is_some();
-        match before.into_iter().find(is_odd) {
-            None => Ok(joined(self.lines).trim().to_owned()),
-            Some(line) => {
-                let problem = "a command is given as it is, or alone in one code block: nothing else may stand \
-                    beside it";
-                Err(fault(line.number, problem))
-            }
         }
     }
 

@@ -541,16 +541,57 @@ fn nothing_beside_a_command_is_run() {
         format!("Let me look:\n{block}"),
         format!("{block}{block}"),
         format!("{block}Or:\n{block}"),
+        format!("{block}It should print:\n```\ntouch x\n```\n"),
+        "```\ntouch a\n```\n```\ntouch b\n```".to_owned(),
+        "```\ntouch a\n```\n\n```\ntouch b\n```".to_owned(),
+        format!("{block}```"),
+        "```bash\ncat <<'E'\nx\nE\n```\nOutput:\n```\ntouch x\n```".to_owned(),
         "ls\n## Tool Choice\nCOMMAND\n## Tool Input\nrm x".to_owned(),
+        "ls\n**Tool Choice**\nCOMMAND\n**Tool Input:**\nrm x".to_owned(),
+        format!("Use << to feed it.\n{block}"),
+        format!("echo $((1<<2))\n{block}"),
+        format!("grep \"<<\" a.txt\n{block}"),
+        format!("cat <<'E'\nhello\nE\n{block}"),
+        "cat <<'E'\nhello\nE\n## Tool Choice\nCOMMAND\n## Tool Input\nrm x".to_owned(),
+        "```echo one```".to_owned(),
+        "Run this: ```touch x```".to_owned(),
+        "Look:\n      ```bash\n      touch x\n      ```".to_owned(),
+        "> ```bash\n> ls\n> ```".to_owned(),
+        "ls\n<|im_end|>".to_owned(),
     ] {
         let fault = input("COMMAND", &text).unwrap_err();
         assert!(fault.starts_with("line "), "{text}: {fault}");
     }
-    let document = "cat > a.md <<'E'\n```\n## Tool Input\n```\nE";
-    assert_eq!(
-        input("COMMAND", document),
-        Ok(format!("COMMAND command={document}"))
-    );
+}
+
+#[test]
+fn a_command_may_hold_what_a_here_document_or_longer_fences_hold() {
+    for (text, command) in [
+        ("cat > a.md <<'E'\n```\n## Tool Input\n```\nE", None),
+        (
+            "cat > a <<-E; cat > b <<\"F.1\"\n```\n\tE\n```\nF.1\necho x",
+            None,
+        ),
+        (
+            "````sh\nprintf '%s' '\n```\nx\n```\n'\n````",
+            Some("printf '%s' '\n```\nx\n```\n'"),
+        ),
+        (
+            "```sh\ncat > a.md <<'E'\n```js\nx\n```\nE\nls\n```",
+            Some("cat > a.md <<'E'\n```js\nx\n```\nE\nls"),
+        ),
+        ("`git status`", Some("git status")),
+        ("echo `date` `id`", None),
+        ("# list them\nls", None),
+        ("cat <<< x", None),
+    ] {
+        let expected = command.unwrap_or(text);
+        assert_eq!(
+            input("COMMAND", text),
+            Ok(format!("COMMAND command={expected}")),
+            "{text}"
+        );
+    }
 }
 
 /// A response that reads `path`, as a draft or the real one.

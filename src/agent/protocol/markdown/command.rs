@@ -1,0 +1,98 @@
+//! A shell command as a tool's input: as it is, or alone in one fenced block. Pure.
+//!
+//! To a shell, a code fence is a command whose output is run, and words that stand beside a command are
+//! commands too. Guarantees that nothing but the command is taken for one: what may be more is a [`Fault`].
+//! Here-documents may hold anything.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::super::Fault;
+use super::blocks::{block, fault, nothing_else, without_last_line_end};
+use super::lines::{Line, joined};
+use super::sections::Name;
+
+/// The command that `lines` are, the blank ones around it left out.
+///
+/// # Errors
+/// Where there is more than a command.
+pub fn command(lines: &[Line<'_>]) -> Result<String, Fault> {
+    let Some(fence) = lines.first().and_then(Line::fence) else {
+        return raw(lines);
+    };
+    let block = block(lines, &fence)?;
+    nothing_else(&block)?;
+    let may_end = |line: &&Line<'_>| line.fence().is_some_and(|inner| inner.closes(&fence));
+    match outside_of_documents(block.content).find(may_end) {
+        None => Ok(without_last_line_end(joined(block.content))),
+        Some(line) => Err(beside(line)),
+    }
+}
+
+fn raw(lines: &[Line<'_>]) -> Result<String, Fault> {
+    if let [line] = lines
+        && let Some(quoted) = quoted(line.text().trim())
+    {
+        return Ok(quoted.to_owned());
+    }
+    let is_odd = |line: &&Line<'_>| {
+        let text = line.raw.trim();
+        line.raw.contains("```")
+            || line.fence().is_some()
+            || Name::of(line).is_some()
+            || is_bold_heading(text)
+            || text.starts_with("<|") && text.ends_with("|>")
+    };
+    match outside_of_documents(lines).find(is_odd) {
+        None => Ok(joined(lines).trim().to_owned()),
+        Some(line) => Err(beside(line)),
+    }
+}
+
+/// What stands between two backticks, as models write a short piece of code.
+fn quoted(text: &str) -> Option<&str> {
+    let inner = text.strip_prefix('`')?.strip_suffix('`')?;
+    (!inner.contains('`') && !inner.trim().is_empty()).then_some(inner)
+}
+
+fn is_bold_heading(text: &str) -> bool {
+    let title = text
+        .trim_end_matches(':')
+        .trim_matches('*')
+        .trim_end_matches(':');
+    text.starts_with("**")
+        && matches!(
+            title,
+            "Tool Choice" | "Tool Input" | "Task List" | "Thoughts"
+        )
+}
+
+fn beside(line: &Line<'_>) -> Fault {
+    let problem = "a command is given as it is, or alone in one code block: nothing else may stand beside it; \
+        one that has ``` in it goes between longer fences";
+    fault(line.number, problem)
+}
+
+/// Where a here-document is announced, and by which word it ends.
+static DOCUMENT: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r#"(^|[^<])<<-?[ \t]*\\?['"]?([\w.-]+)['"]?"#).ok());
+
+/// The lines that are in no here-document. One that never ends is none.
+fn outside_of_documents<'a, 'r>(lines: &'a [Line<'r>]) -> impl Iterator<Item = &'a Line<'r>> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let line = lines.get(at)?;
+        at += 1;
+        let found = DOCUMENT
+            .as_ref()
+            .map(|document| document.captures_iter(line.raw));
+        for words in found.into_iter().flatten() {
+            let word = words.get(2).map_or("", |word| word.as_str());
+            let ends = |line: &Line<'_>| line.text().trim_start_matches('\t') == word;
+            let rest = lines.get(at..).unwrap_or_default();
+            at += rest.iter().position(ends).map_or(0, |end| end + 1);
+        }
+        Some(line)
+    })
+}
