@@ -1,3 +1,5 @@
+//! That sessions are kept, found, listed and removed as they are described, and nobody else reads them.
+
 use super::*;
 use crate::agent::conversation::{Remark, Speaker};
 use crate::tasks::{Task, TaskStatus};

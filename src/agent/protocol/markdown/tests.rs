@@ -1,3 +1,5 @@
+//! Which part of a reply counts, what its sections say, and that nothing else is ever carried out.
+
 use std::sync::Arc;
 
 use proptest::prelude::*;

@@ -1,0 +1,187 @@
+//! What is shown of directories and globs, and that it is bounded.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use tempfile::TempDir;
+
+use super::*;
+
+fn project(files: &[&str]) -> (TempDir, PathBuf) {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().canonicalize().unwrap();
+    for file in files {
+        let path = root.join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "").unwrap();
+    }
+    (dir, root)
+}
+
+fn list(root: &Path, path: &str) -> String {
+    let outside = Outside::Refused;
+    ListDirectory { root, outside }.list(path).unwrap()
+}
+
+#[test]
+fn a_tree_looks_like_the_specifications() {
+    let (_dir, root) = project(&[
+        "src/index.ts",
+        "src/routes/users.ts",
+        "src/routes/posts.ts",
+        "src/middleware/logger.ts",
+        "src/middleware/notes.md",
+    ]);
+    let expected = "\
+src/
+├── index.ts
+├── middleware/
+│   └── logger.ts
+└── routes/
+    ├── posts.ts
+    └── users.ts
+";
+    assert_eq!(list(&root, "src/**/*.ts"), expected);
+    assert_eq!(list(&root, "./src/**/*.ts"), expected);
+    let absolute = format!("{}/src/**/*.ts", root.display());
+    assert_eq!(list(&root, &absolute), expected);
+    let whole = expected.replace("└── logger.ts\n", "├── logger.ts\n│   └── notes.md\n");
+    assert_eq!(list(&root, "src"), whole);
+    assert_eq!(list(&root, "src/"), whole);
+}
+
+#[test]
+fn a_glob_matches_whole_paths_below_its_directory() {
+    let (_dir, root) = project(&["a.rs", "b/c.rs", "b/d/e.rs", "b/d/f.txt", "b/[x].rs"]);
+    for (glob, expected) in [
+        ("*.rs", "./\n└── a.rs\n"),
+        ("*/c.rs", "./\n└── b/\n    └── c.rs\n"),
+        ("b/*", "b/\n├── [x].rs\n├── c.rs\n└── d/\n"),
+        ("b/{c,d/e}.rs", "b/\n├── c.rs\n└── d/\n    └── e.rs\n"),
+        ("**/f.*", "./\n└── b/\n    └── d/\n        └── f.txt\n"),
+        (
+            "b/**/",
+            "b/\n├── [x].rs\n├── c.rs\n└── d/\n    ├── e.rs\n    └── f.txt\n",
+        ),
+        ("*.py", "no files in `.` match `*.py`\n"),
+    ] {
+        assert_eq!(list(&root, glob), expected, "{glob}");
+    }
+    assert!(list(&root, "b/[x].rs").contains("is a file of 0 bytes"));
+}
+
+#[test]
+fn what_git_ignores_is_left_out_unless_it_is_named() {
+    let (_dir, root) = project(&[
+        ".git/config",
+        "kept.rs",
+        "target/debug/x",
+        "agent-config/key.txt",
+        "half/left.out",
+        "half/stays",
+    ]);
+    fs::write(
+        root.join(".gitignore"),
+        "target/\n/agent-config\nhalf/*.out\n",
+    )
+    .unwrap();
+    let expected = "./\n├── .gitignore\n├── kept.rs\n└── half/\n    └── stays\n";
+    assert_eq!(list(&root, "."), expected);
+    assert_eq!(list(&root, "**/x"), "no files in `.` match `**/x`\n");
+    assert_eq!(list(&root, "target"), "target/\n└── debug/\n    └── x\n");
+}
+
+#[test]
+fn links_are_shown_and_not_entered_and_odd_names_are_escaped() {
+    let (_dir, root) = project(&["a/b", "we\nird", "esc\u{1b}[2J"]);
+    symlink("a", root.join("link")).unwrap();
+    symlink(".", root.join("a/loop")).unwrap();
+    let expected = "./\n├── esc\\u{1b}[2J\n├── link -> a\n├── we\\nird\n└── a/\n    ├── b\n    └── loop -> .\n";
+    assert_eq!(list(&root, "."), expected);
+    assert_eq!(list(&root, "link"), "link/\n├── b\n└── loop -> .\n");
+}
+
+#[test]
+fn nothing_a_file_and_what_is_missing_are_told_apart() {
+    let (_dir, root) = project(&["src/main.rs"]);
+    fs::create_dir(root.join("empty")).unwrap();
+    assert_eq!(
+        list(&root, "empty"),
+        "`empty` is empty, or all in it is ignored by git\n"
+    );
+    assert!(list(&root, "src/main.rs").contains("READ_FILE"));
+    let outside = Outside::Refused;
+    let tool = ListDirectory {
+        root: &root,
+        outside,
+    };
+    for (path, said) in [
+        (
+            "source",
+            "`source` does not exist; `.` holds `empty`, `src`",
+        ),
+        ("none/*.rs", "`none` does not exist"),
+        ("src/main.rs/*", "is not a directory"),
+        ("a[", "is no glob"),
+        ("*/../x", "`..` behind a wildcard"),
+        ("..", "--allow-outside"),
+        ("../**", "--allow-outside"),
+        ("", "empty"),
+    ] {
+        let error = tool.list(path).unwrap_err();
+        assert!(error.contains(said), "{path}: {error}");
+    }
+}
+
+#[test]
+fn a_directory_in_which_git_ignores_everything_is_left_out() {
+    let (_dir, root) = project(&["logs/run/x", "logs/.gitignore", "kept"]);
+    fs::write(root.join("logs/.gitignore"), "*\n").unwrap();
+    fs::create_dir(root.join("empty")).unwrap();
+    assert_eq!(list(&root, "."), "./\n├── kept\n└── empty/\n");
+    assert!(list(&root, "logs").contains("ignored by git"));
+}
+
+#[test]
+fn a_large_tree_shows_what_is_near_and_counts_the_rest() {
+    let (_dir, root) = project(&["near/file"]);
+    fs::create_dir_all(root.join("many/deep/er")).unwrap();
+    for n in 0..1500 {
+        fs::write(root.join(format!("many/{n:04}")), "").unwrap();
+    }
+    let text = list(&root, ".");
+    assert!(text.contains("└── near/\n    └── file\n"), "{text}");
+    assert!(text.contains("[... 1,002 entries more ...]"), "{text}");
+    assert!(text.lines().count() < SHOWN + 10);
+    assert!(!text.contains("er/"), "{text}");
+    let matched = list(&root, "many/*");
+    assert!(matched.contains("[... 501 entries more ...]"), "{matched}");
+}
+
+#[test]
+fn nothing_is_looked_at_beyond_a_depth() {
+    let (_dir, root) = project(&[]);
+    let deep = "d/".repeat(300);
+    fs::create_dir_all(root.join(&deep)).unwrap();
+    fs::write(root.join(deep).join("leaf"), "").unwrap();
+    let tree = list(&root, ".");
+    assert_eq!(tree.matches("d/").count(), DEEPEST, "{tree}");
+    assert!(tree.contains("not looked into"), "{tree}");
+    assert!(list(&root, "**/leaf").contains("too large to be searched whole"));
+}
+
+#[test]
+fn outside_no_rules_of_git_hold_but_a_repositorys() {
+    let (_dir, root) = project(&["x"]);
+    let (_other, elsewhere) = project(&["ignored", "kept"]);
+    fs::write(elsewhere.join(".gitignore"), "ignored\n").unwrap();
+    let outside = Outside::Allowed;
+    let tool = ListDirectory {
+        root: &root,
+        outside,
+    };
+    let listed = || tool.list(elsewhere.to_str().unwrap()).unwrap();
+    assert!(listed().contains("── ignored\n"), "{}", listed());
+    fs::create_dir(elsewhere.join(".git")).unwrap();
+    assert!(!listed().contains("── ignored\n"), "{}", listed());
+}
