@@ -394,11 +394,13 @@ mod tests {
         fn a_passage_that_is_there_once_is_the_only_thing_that_changes(
             before in "[ab\r\n ]{0,30}", find in "[abä\n]{1,8}", behind in "[ab\r\n ]{0,30}", replace in "[xy\n]{0,8}",
         ) {
+            prop_assume!(find != replace);
             let text = format!("{before}{find}{behind}");
             match replaced(&text, &find, &replace) {
                 Ok(change) => {
-                    let same = change.text.replace("\r\n", "\n");
-                    prop_assert_eq!(same, format!("{before}{replace}{behind}").replace("\r\n", "\n"));
+                    // New lines may end as the file's do.
+                    let expected = format!("{before}{replace}{behind}");
+                    prop_assert_eq!(change.text.replace('\r', ""), expected.replace('\r', ""));
                 }
                 Err(_) => prop_assert!(matches(&text, &find).len() > 1),
             }
