@@ -83,13 +83,6 @@ pub fn open(command: &str, path: &Path) -> Result<(), EditorProblem> {
 mod tests {
     use super::*;
 
-    fn environment(variables: &[(&str, &str)]) -> Environment {
-        variables
-            .iter()
-            .map(|(name, value)| ((*name).into(), (*value).into()))
-            .collect()
-    }
-
     #[test]
     fn visual_goes_before_editor_and_both_before_the_systems() {
         for (variables, expected) in [
@@ -100,7 +93,7 @@ mod tests {
             (&[("VISUAL", ""), ("EDITOR", "vi")], "vi"),
             (&[], SYSTEM),
         ] {
-            assert_eq!(command(&environment(variables)), expected);
+            assert_eq!(command(&Environment::of(variables)), expected);
         }
     }
 

@@ -53,6 +53,18 @@ impl Environment {
     }
 }
 
+#[cfg(test)]
+impl Environment {
+    /// One of these variables, for tests.
+    #[must_use]
+    pub fn of(variables: &[(&str, &str)]) -> Self {
+        let variables = variables.iter();
+        variables
+            .map(|(name, value)| ((*name).into(), (*value).into()))
+            .collect()
+    }
+}
+
 impl FromIterator<(OsString, OsString)> for Environment {
     fn from_iter<I: IntoIterator<Item = (OsString, OsString)>>(variables: I) -> Self {
         Self(variables.into_iter().collect())

@@ -341,13 +341,6 @@ mod tests {
     use super::*;
     use std::os::unix::fs::{PermissionsExt as _, symlink};
 
-    fn environment(variables: &[(&str, &str)]) -> Environment {
-        let variables = variables.iter();
-        variables
-            .map(|(name, value)| ((*name).into(), (*value).into()))
-            .collect()
-    }
-
     fn mistake(json: &str) -> String {
         Settings::parse(json.as_bytes()).unwrap_err().to_string()
     }
@@ -470,7 +463,8 @@ mod tests {
     #[test]
     fn variables_win_over_the_file_and_their_mistakes_name_them() {
         let dir = tempfile::tempdir().unwrap();
-        let load = |variables: &[(&str, &str)]| Settings::load(dir.path(), &environment(variables));
+        let load =
+            |variables: &[(&str, &str)]| Settings::load(dir.path(), &Environment::of(variables));
         let (settings, _) = load(&[
             (API_URL_VARIABLE, "https://host.test"),
             (API_KEY_VARIABLE, "sekret-key"),

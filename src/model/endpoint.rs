@@ -218,13 +218,6 @@ fn proxy(value: &str, excepted: &str) -> Option<Proxy> {
 mod tests {
     use super::*;
 
-    fn environment(variables: &[(&str, &str)]) -> Environment {
-        variables
-            .iter()
-            .map(|(name, value)| ((*name).into(), (*value).into()))
-            .collect()
-    }
-
     #[test]
     fn https_and_loopback_http_are_taken_and_nothing_else() {
         for (url, expected) in [
@@ -264,7 +257,7 @@ mod tests {
 
     #[test]
     fn a_proxy_is_for_https_only_and_knows_its_exceptions() {
-        let environment = environment(&[
+        let environment = Environment::of(&[
             ("https_proxy", "http://user:pw@proxy.test:3128"),
             ("NO_PROXY", "internal.test, other.test"),
         ]);
@@ -285,7 +278,7 @@ mod tests {
     fn a_proxy_that_cannot_be_used_is_named_without_its_value() {
         for value in ["socks5://user:secret@p", "::", "ftp://p"] {
             let problem =
-                Proxies::from_environment(&environment(&[("ALL_PROXY", value)])).unwrap_err();
+                Proxies::from_environment(&Environment::of(&[("ALL_PROXY", value)])).unwrap_err();
             assert!(problem.to_string().contains("ALL_PROXY"));
             assert!(!problem.to_string().contains("secret"));
         }
