@@ -24,7 +24,7 @@ use code_commit::sandbox::{Premises, Sandbox, Strictness, orphans};
 use code_commit::secret::Redactor;
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::support::{GEMINI_KEY, skipped};
+use crate::support::{BUBBLEWRAP, GEMINI_KEY, bubblewrap_works, skipped};
 
 const LONG: Duration = Duration::from_secs(60);
 
@@ -568,7 +568,7 @@ fn plays_a_session_whose_command_hides() {
 fn a_command_that_hides_and_ends_its_keeper_is_ended_too() {
     let place = Place::new();
     let mut life = place.life_line();
-    let mut holder = holder_of(&place, "plays_a_session_whose_command_hides", "");
+    let mut holder = holder_whose_command_hides(&place, &[]).spawn().unwrap();
     eventually("it has run", || {
         place.has("seen") || holder.try_wait().unwrap().is_some()
     });
@@ -576,19 +576,43 @@ fn a_command_that_hides_and_ends_its_keeper_is_ended_too() {
     assert!(holder.wait().unwrap().success());
 }
 
-/// Another process that holds commands, in the directory of a test of this one.
-fn holder(place: &Place, role: &str) -> Child {
-    holder_of(place, "plays_a_session", role)
+/// As containers often start it.
+#[test]
+fn it_is_ended_where_the_program_cannot_see_its_own_session() {
+    if !bubblewrap_works() {
+        return;
+    }
+    let place = Place::new();
+    let mut life = place.life_line();
+    let mut holder = holder_whose_command_hides(&place, &BUBBLEWRAP);
+    let output = holder.stdout(Stdio::piped()).output().unwrap();
+    let output = String::from_utf8_lossy(&output.stdout);
+    assert!(output.contains("1 passed"), "{output}");
+    assert!(is_over(&mut life), "something is left");
 }
 
-fn holder_of(place: &Place, session: &str, role: &str) -> Child {
-    Command::new(std::env::current_exe().unwrap())
+fn holder_whose_command_hides(place: &Place, beneath: &[&str]) -> Command {
+    holder_of(place, beneath, "plays_a_session_whose_command_hides", "")
+}
+
+/// Another process that holds commands, in the directory of a test of this one.
+fn holder(place: &Place, role: &str) -> Child {
+    let mut holder = holder_of(place, &[], "plays_a_session", role);
+    holder.spawn().unwrap()
+}
+
+fn holder_of(place: &Place, beneath: &[&str], session: &str, role: &str) -> Command {
+    let program = std::env::current_exe().unwrap();
+    let mut words: Vec<OsString> = beneath.iter().map(OsString::from).collect();
+    words.push(program.into());
+    let mut command = Command::new(&words[0]);
+    command
+        .args(&words[1..])
         .args(["--exact", &format!("processes::{session}"), "--ignored"])
         .env("PLACE", &place.dir)
         .env("ROLE", role)
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap()
+        .stdout(Stdio::null());
+    command
 }
 
 /// Not a test of its own: what `holder` starts.

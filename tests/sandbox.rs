@@ -5,23 +5,9 @@ use std::io::Read as _;
 use std::os::unix::fs::{OpenOptionsExt as _, symlink};
 use std::process::Command;
 
-use crate::support::{Finished, GEMINI_KEY, ModelServer, TestProject, skipped};
+use crate::support::{Finished, GEMINI_KEY, ModelServer, TestProject, bubblewrap_works};
 
 const NOTHING: &str = "Nothing to do.";
-
-/// Whether bubblewrap works on this machine.
-fn works() -> bool {
-    let arguments = ["--dev-bind", "/", "/", "--unshare-pid", "--unshare-net"];
-    let tried = Command::new("bwrap")
-        .args(arguments)
-        .args(["--proc", "/proc", "true"])
-        .output();
-    let works = tried.is_ok_and(|output| output.status.success());
-    if !works {
-        skipped("bubblewrap does not work on this machine");
-    }
-    works
-}
 
 /// What a build has printed.
 fn output(run: &Finished) -> String {
@@ -55,7 +41,7 @@ const NOTHING_FOUND: &str = "file: 0\nhard-link: 0\nsymlink: 0\nrename: 0\nroot:
 
 #[test]
 fn a_hostile_build_does_not_get_at_the_key() {
-    if !works() {
+    if !bubblewrap_works() {
         return;
     }
     for mode in ["auto", "strict"] {
@@ -83,7 +69,7 @@ fn a_hostile_build_does_not_get_at_the_key() {
 
 #[test]
 fn a_build_that_moves_what_is_hidden_ends_the_run() {
-    if !works() {
+    if !bubblewrap_works() {
         return;
     }
     // The second build would find the key in the folder that was moved away.
@@ -103,7 +89,7 @@ fn a_build_that_moves_what_is_hidden_ends_the_run() {
 
 #[test]
 fn in_a_strict_sandbox_git_hooks_cannot_be_made_anywhere() {
-    if !works() {
+    if !bubblewrap_works() {
         return;
     }
     let run = |project: TestProject, build: &str, code: i32| {
@@ -130,7 +116,7 @@ fn in_a_strict_sandbox_git_hooks_cannot_be_made_anywhere() {
 
 #[test]
 fn a_key_file_that_is_a_link_is_hidden_where_it_leads() {
-    if !works() {
+    if !bubblewrap_works() {
         return;
     }
     let server = ModelServer::gemini(&[NOTHING]);
@@ -149,7 +135,7 @@ fn a_key_file_that_is_a_link_is_hidden_where_it_leads() {
 
 #[test]
 fn in_a_strict_sandbox_there_is_no_network_and_little_to_write_to() {
-    if !works() {
+    if !bubblewrap_works() {
         return;
     }
     let elsewhere = tempfile::tempdir().unwrap();
@@ -216,7 +202,7 @@ fn life_line(project: &TestProject) -> File {
 
 #[test]
 fn nothing_that_a_build_starts_outlives_the_run() {
-    if !works() {
+    if !bubblewrap_works() {
         return;
     }
     for mode in ["auto", "strict"] {
@@ -236,7 +222,7 @@ fn nothing_that_a_build_starts_outlives_the_run() {
 
 #[test]
 fn a_build_in_a_sandbox_ends_as_it_would_outside() {
-    if !works() {
+    if !bubblewrap_works() {
         return;
     }
     for (build, first_line) in [
@@ -260,7 +246,7 @@ fn a_build_in_a_sandbox_ends_as_it_would_outside() {
 
 #[test]
 fn a_build_in_a_sandbox_is_asked_to_end_first_when_its_time_is_over() {
-    if !works() {
+    if !bubblewrap_works() {
         return;
     }
     let server = ModelServer::gemini(&[NOTHING; 4]);
@@ -278,7 +264,7 @@ fn a_build_in_a_sandbox_is_asked_to_end_first_when_its_time_is_over() {
 #[test]
 fn without_bubblewrap_builds_run_as_they_are_unless_that_is_ruled_out() {
     // Once a build was shut in, though, there is no doing without.
-    if works() {
+    if bubblewrap_works() {
         let tools = tempfile::tempdir().unwrap();
         let bwrap = tools.path().join("bwrap");
         let script = format!(

@@ -93,6 +93,7 @@ impl Family {
     fn signal_strays(self, signal: Signal) {
         use rustix::process::{getpgid, kill_process};
         for process in self.descendants() {
+            // A group of number 0 would be one outside of this process's container. A child has none such.
             if getpgid(Some(process)) != Ok(self.leader) {
                 let _ = kill_process(process, signal);
             }

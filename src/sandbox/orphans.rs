@@ -80,8 +80,8 @@ mod linux {
 
     use rustix::io::retry_on_intr;
     use rustix::process::{
-        Pid, Signal, WaitId, WaitIdOptions, WaitOptions, child_subreaper, getpid, getsid,
-        kill_process, waitid, waitpid,
+        Pid, Signal, WaitId, WaitIdOptions, WaitOptions, child_subreaper, getpid, kill_process,
+        waitid, waitpid,
     };
 
     use super::keepers;
@@ -110,6 +110,7 @@ mod linux {
     pub struct Process {
         pub number: Pid,
         pub parent: Option<Pid>,
+        /// `None` where it is led by a process that this one cannot see, outside of its container, say.
         pub session: Option<Pid>,
         pub has_ended: bool,
     }
@@ -150,13 +151,18 @@ mod linux {
         fn look(keeper: Pid) -> Self {
             // Nobody is to become one, or to be buried, meanwhile.
             let keepers = keepers();
-            let (own, own_session) = (getpid(), getsid(None).ok());
+            let all = Process::all();
+            let own = getpid();
+            // Not by `getsid`: rustix takes its number for one above 0.
+            let own_session = all
+                .iter()
+                .find(|process| process.number == own)
+                .and_then(|process| process.session);
             let takes_in = matches!(child_subreaper(), Ok(Some(_)));
             let is_orphan = |process: &Process| {
                 // What this program has started for itself is in its session.
                 takes_in && process.parent == Some(own) && process.session != own_session
             };
-            let all = Process::all();
             let is_left = |process: &&Process| {
                 let is_of_session = process.session == Some(keeper);
                 !keepers.contains(&process.number) && (is_of_session || is_orphan(process))

@@ -15,6 +15,32 @@ pub fn skipped(why: &str) {
     let _ = writeln!(std::io::stderr(), "skipped {name}: {why}");
 }
 
+/// What starts a program beneath another process, in a space of process numbers of its own. Its session is that
+/// of a process that it cannot see.
+pub const BUBBLEWRAP: [&str; 8] = [
+    "bwrap",
+    "--die-with-parent",
+    "--dev-bind",
+    "/",
+    "/",
+    "--unshare-pid",
+    "--proc",
+    "/proc",
+];
+
+/// Whether bubblewrap works on this machine.
+pub fn bubblewrap_works() -> bool {
+    let tried = std::process::Command::new(BUBBLEWRAP[0])
+        .args(&BUBBLEWRAP[1..])
+        .args(["--unshare-net", "true"])
+        .output();
+    let works = tried.is_ok_and(|output| output.status.success());
+    if !works {
+        skipped("bubblewrap does not work on this machine");
+    }
+    works
+}
+
 /// Whether a process that was sent a SIGKILL has ended; the system takes a moment for that.
 pub fn ends(process: &str) -> bool {
     let began = std::time::Instant::now();
