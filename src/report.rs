@@ -7,6 +7,7 @@ mod agent;
 mod boxes;
 mod console;
 pub mod json;
+mod spinner;
 
 use std::fmt::Display;
 use std::io::{self, Write as _};

@@ -12,7 +12,11 @@ const ID_LENGTH: u32 = 6;
 /// count. Each turn gives another.
 pub(super) fn nth_id(command: &str, output_file: &Path, turn: u64) -> String {
     let file = output_file.file_name().unwrap_or_default();
-    let words = [command.as_bytes(), file.as_encoded_bytes(), &turn.to_be_bytes()];
+    let words = [
+        command.as_bytes(),
+        file.as_encoded_bytes(),
+        &turn.to_be_bytes(),
+    ];
     let mut rest = xxh3_64(&words.join(&0));
     let base = DIGITS.len() as u64;
     let digits = (0..ID_LENGTH).map(|_| {

@@ -5,21 +5,20 @@
 
 use std::fmt::Display;
 use std::io::{self, Write as _};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use console::{Style, Term};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle, TermLike};
 
 use super::agent::{self, Look};
 use super::boxes::{self, Painted};
+use super::spinner::{Spinner, dollars};
 use super::{Event, Reporter, to_stdout};
 use crate::diff::Stat;
 use crate::price::Usd;
 use crate::record::{Attempt, EditsRecord, Usage};
 use crate::secret::Redactor;
-use crate::tokens::{counted, grouped};
+use crate::tokens::grouped;
 
 /// How a console is to be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,41 +46,13 @@ pub struct Console<'r> {
     options: ConsoleOptions,
     redactor: &'r Redactor,
     /// The step that is going on, while it is shown.
-    spinner: Mutex<Option<Spinner>>,
+    spinner: Spinner,
     /// An agent uses a tool, whose result tells what it has written.
     in_tool: AtomicBool,
 }
 
-/// A step that is going on, on a terminal.
-#[derive(Debug, Clone)]
-struct Spinner {
-    bar: ProgressBar,
-    /// What it is about, without the figures behind it.
-    text: String,
-    kind: Kind,
-}
-
-/// What kind of step is going on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    /// One of a pipeline: it has a line before and after it.
-    Stage,
-    /// An agent's call: all that is seen of it is how it counts along.
-    Call,
-    /// A tool, or whatever else takes a while.
-    Work,
-}
-
 /// How many columns a stat takes, as in git's when nobody looks on.
 const WIDTH: usize = 80;
-/// How a stage that is going on looks.
-const STAGE: &str = "{spinner} {prefix:>6}  {msg}  {elapsed}";
-/// How an agent's call looks; what does not fit on the line is cut off.
-const CALL: &str = "{spinner} {wide_msg}";
-/// How anything else looks that takes a while.
-const WORK: &str = "{spinner} {msg}  {elapsed}";
-/// What turns meanwhile; the last one is seen when it is over.
-const TURNING: &str = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏ ";
 /// How many files of a reply are listed by name.
 const LISTED: usize = 20;
 
@@ -92,7 +63,7 @@ impl<'r> Console<'r> {
         Self {
             options,
             redactor,
-            spinner: Mutex::new(None),
+            spinner: Spinner::default(),
             in_tool: AtomicBool::new(false),
         }
     }
@@ -103,7 +74,7 @@ impl<'r> Console<'r> {
 
     /// A line of progress: what was done, and how it went.
     fn line(&self, label: &str, style: Style, text: &str) {
-        self.stop_spinner();
+        self.spinner.stop();
         if !self.options.quiet {
             let label = self
                 .style(style)
@@ -116,7 +87,7 @@ impl<'r> Console<'r> {
     /// A step that takes a while: a spinner on a terminal, else a line.
     /// `figures` are shown by the spinner alone.
     fn step(&self, label: &str, text: &str, figures: &str) {
-        self.stop_spinner();
+        self.spinner.stop();
         if self.options.quiet {
             return;
         }
@@ -125,10 +96,12 @@ impl<'r> Console<'r> {
             return;
         }
         let text = printable(&self.redactor.text(text));
-        let bar = bar(STAGE);
-        bar.set_prefix(label.to_owned());
-        bar.set_message(format!("{text}{figures}"));
-        self.start(bar, text, Kind::Stage);
+        self.spinner.stage(label, text, figures);
+    }
+
+    /// Nothing turns any more.
+    pub(super) fn stop_spinner(&self) {
+        self.spinner.stop();
     }
 
     /// Whether an agent's work may have boxes and things that move.
@@ -138,62 +111,17 @@ impl<'r> Console<'r> {
 
     /// An agent's call, on a terminal.
     fn call(&self, doing: &str) {
-        self.stop_spinner();
+        self.spinner.stop();
         if self.is_live() {
-            let bar = bar(CALL);
-            bar.set_message(call_text(doing, 0));
-            self.start(bar, doing.to_owned(), Kind::Call);
+            self.spinner.call(doing);
         }
     }
 
     /// Something else of an agent's that takes a while, on a terminal.
     fn work(&self, text: &str) {
-        self.stop_spinner();
+        self.spinner.stop();
         if self.is_live() && self.is_decorated() {
-            let text = printable(&self.redactor.text(text));
-            let bar = bar(WORK);
-            bar.set_message(text.clone());
-            self.start(bar, text, Kind::Work);
-        }
-    }
-
-    fn start(&self, bar: ProgressBar, text: String, kind: Kind) {
-        bar.enable_steady_tick(Duration::from_millis(100));
-        if let Ok(mut spinner) = self.spinner.lock() {
-            *spinner = Some(Spinner { bar, text, kind });
-        }
-    }
-
-    /// Shows how far the reply has come, behind the step that is going on.
-    fn update(&self, output_tokens: u64, thought_tokens: u64, spent: Usd) {
-        if let Ok(spinner) = self.spinner.lock()
-            && let Some(Spinner { bar, text, kind }) = &*spinner
-        {
-            bar.set_message(match kind {
-                Kind::Call => call_text(text, output_tokens.saturating_add(thought_tokens)),
-                Kind::Stage | Kind::Work => {
-                    let thought = match thought_tokens {
-                        0 => String::new(),
-                        tokens => format!(" ({} thought)", grouped(tokens)),
-                    };
-                    let tokens = grouped(output_tokens);
-                    let spent = dollars(spent);
-                    format!("{text}  about {tokens} tokens{thought}{spent}")
-                }
-            });
-        }
-    }
-
-    /// Whether an agent's call is what is shown.
-    fn shows_call(&self) -> bool {
-        let going = self.spinner.lock().ok();
-        going.is_some_and(|going| matches!(&*going, Some(step) if step.kind == Kind::Call))
-    }
-
-    pub(super) fn stop_spinner(&self) {
-        let going = self.spinner.lock().ok();
-        if let Some(Spinner { bar, .. }) = going.and_then(|mut going| going.take()) {
-            bar.finish_and_clear();
+            self.spinner.work(printable(&self.redactor.text(text)));
         }
     }
 
@@ -205,10 +133,7 @@ impl<'r> Console<'r> {
             // A stderr that is closed is no reason to end the run.
             let _ = writeln!(io::stderr(), "{label}{text}");
         };
-        match self.spinner.lock().ok().and_then(|spinner| spinner.clone()) {
-            Some(Spinner { bar, .. }) => bar.suspend(write),
-            None => write(),
-        }
+        self.spinner.suspend(write);
     }
 
     fn edits(&self, label: &str, verb: &str, edits: &EditsRecord) {
@@ -258,7 +183,7 @@ impl Reporter for Console<'_> {
                 output_tokens,
                 thought_tokens,
                 spent,
-            } => self.update(output_tokens, thought_tokens, spent),
+            } => self.spinner.update(output_tokens, thought_tokens, spent),
             Event::Retrying {
                 next_try,
                 wait,
@@ -270,7 +195,7 @@ impl Reporter for Console<'_> {
                 );
             }
             // The boxes that follow tell of it.
-            Event::Answered { .. } if self.shows_call() => self.stop_spinner(),
+            Event::Answered { .. } if self.spinner.shows_call() => self.spinner.stop(),
             Event::Answered {
                 model,
                 usage,
@@ -374,7 +299,7 @@ impl Console<'_> {
             _ => false,
         };
         match agent::look(event) {
-            Some(Look::Boxed { .. }) if self.options.quiet && !is_wanted => self.stop_spinner(),
+            Some(Look::Boxed { .. }) if self.options.quiet && !is_wanted => self.spinner.stop(),
             Some(Look::Boxed { title, body }) => self.boxed(title, body),
             Some(Look::Line { label: "", text }) => self.plain_line(&text.text, text.style),
             Some(Look::Line { label, text }) => self.line(label, text.style, &text.text),
@@ -384,7 +309,7 @@ impl Console<'_> {
 
     /// A line without a label, all of it in a style.
     fn plain_line(&self, text: &str, style: Style) {
-        self.stop_spinner();
+        self.spinner.stop();
         if !self.options.quiet {
             let text = printable(&self.redactor.text(text)).replace('\n', " ");
             let styled = self.style(style).apply_to(text).to_string();
@@ -394,7 +319,7 @@ impl Console<'_> {
 
     /// Text under a title: in a box as wide as the terminal is now, where there is one.
     fn boxed(&self, title: Painted, body: Vec<Painted>) {
-        self.stop_spinner();
+        self.spinner.stop();
         // Before the text is broken into lines, which would break a key as well.
         let ready = |part: Painted| {
             let text = self.redactor.text(&part.text).into_owned();
@@ -424,7 +349,7 @@ impl Console<'_> {
 
     /// What a reviewer reads first: the warnings again, and the change as git shows it.
     fn review(&self, warnings: &[String], told: usize, stat: &Stat) {
-        self.stop_spinner();
+        self.spinner.stop();
         if self.options.quiet {
             warnings
                 .iter()
@@ -464,7 +389,7 @@ impl Console<'_> {
     /// # Errors
     /// When it cannot be written, though somebody wants to read it.
     pub fn result(&self, text: &str) -> io::Result<()> {
-        self.stop_spinner();
+        self.spinner.stop();
         let mut text = self.redactor.text(text).into_owned();
         if text.starts_with("diff --git ") {
             // As bytes: it may be applied.
@@ -482,7 +407,7 @@ impl Console<'_> {
 
     /// Prints why the run failed, and the folder that tells more.
     pub fn error(&self, message: &dyn Display, hint: Option<&str>, log: Option<&str>) {
-        self.stop_spinner();
+        self.spinner.stop();
         let label = self
             .style(Style::new().red().bold())
             .apply_to("error:")
@@ -495,68 +420,6 @@ impl Console<'_> {
             self.print("log: ", log);
         }
     }
-}
-
-/// A terminal that is a little narrower than it is. The spinner's line is filled up to the end, where
-/// the `^C` that the terminal echoes would begin a new line, and clearing would clear that one.
-#[derive(Debug)]
-struct Narrow(Term);
-
-impl TermLike for Narrow {
-    fn width(&self) -> u16 {
-        const ECHO: u16 = 4;
-        self.0.size().1.saturating_sub(ECHO)
-    }
-
-    fn move_cursor_up(&self, lines: usize) -> io::Result<()> {
-        self.0.move_cursor_up(lines)
-    }
-
-    fn move_cursor_down(&self, lines: usize) -> io::Result<()> {
-        self.0.move_cursor_down(lines)
-    }
-
-    fn move_cursor_right(&self, columns: usize) -> io::Result<()> {
-        self.0.move_cursor_right(columns)
-    }
-
-    fn move_cursor_left(&self, columns: usize) -> io::Result<()> {
-        self.0.move_cursor_left(columns)
-    }
-
-    fn write_line(&self, line: &str) -> io::Result<()> {
-        self.0.write_line(line)
-    }
-
-    fn write_str(&self, text: &str) -> io::Result<()> {
-        self.0.write_str(text)
-    }
-
-    fn clear_line(&self) -> io::Result<()> {
-        self.0.clear_line()
-    }
-
-    fn flush(&self) -> io::Result<()> {
-        self.0.flush()
-    }
-}
-
-/// A spinner on stderr.
-fn bar(template: &str) -> ProgressBar {
-    let bar = ProgressBar::with_draw_target(
-        None,
-        ProgressDrawTarget::term_like_with_hz(Box::new(Narrow(Term::stderr())), 10),
-    );
-    // A template that indicatif does not take would only look plainer.
-    if let Ok(style) = ProgressStyle::with_template(template) {
-        bar.set_style(style.tick_chars(TURNING));
-    }
-    bar
-}
-
-/// `Thinking... [1,247 tokens]`
-fn call_text(doing: &str, tokens: u64) -> String {
-    format!("{doing} [{}]", counted(tokens, "token"))
 }
 
 /// A line of a diff in the colours that git gives it, and without anything that moves the cursor.
@@ -601,37 +464,6 @@ fn tokens(usage: Usage) -> String {
     format!("{input} tokens in{cached}, {output} out{thoughts}")
 }
 
-/// What was spent, where it is anything.
-fn dollars(spent: Usd) -> String {
-    if spent == Usd::ZERO {
-        return String::new();
-    }
-    format!("  {spent}")
-}
-
 fn seconds(duration: Duration) -> String {
     format!("{:.1}s", duration.as_secs_f64())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_call_counts_along_as_specified() {
-        for (tokens, expected) in [
-            (0, "Thinking... [0 tokens]"),
-            (1, "Thinking... [1 token]"),
-            (1247, "Thinking... [1,247 tokens]"),
-        ] {
-            assert_eq!(call_text("Thinking...", tokens), expected);
-        }
-    }
-
-    #[test]
-    fn every_template_is_one_that_indicatif_takes() {
-        for template in [STAGE, CALL, WORK] {
-            assert!(ProgressStyle::with_template(template).is_ok(), "{template}");
-        }
-    }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::Context;
-use super::ready::NotReady;
+use super::not_ready::NotReady;
 use crate::build_script::{BuildError, BuildReport, BuildScript};
 use crate::environment::KEY_VARIABLES;
 use crate::error::Error;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-use super::{Context, Failure, Outcome, ready};
+use super::{Context, Failure, Outcome, recovery};
 use crate::gitignore::GITIGNORE;
 use crate::project::{EXAMPLE_QUERY, QUERY};
 
@@ -52,7 +52,7 @@ exit 1";
 /// # Errors
 /// When another run has it, or a file cannot be written.
 pub fn init(context: &Context<'_>) -> Result<Outcome, Failure> {
-    let _lock = ready::take(context)?;
+    let _lock = recovery::take(context)?;
     let root = context.project.root();
     let (tool, build) = build_script(root);
     let files = [

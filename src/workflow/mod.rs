@@ -6,6 +6,7 @@
 
 mod agent_run;
 mod builds;
+mod chosen;
 mod closing;
 mod commit;
 mod consistency;
@@ -17,8 +18,10 @@ mod init;
 mod last;
 mod log;
 mod models;
+mod not_ready;
 mod page;
 mod ready;
+mod recovery;
 mod rollup;
 mod run;
 mod sections;
@@ -58,8 +61,8 @@ pub use dry_run::dry_run;
 pub use init::{InitError, init};
 pub use log::log;
 pub use models::{ModelsProblem, models, table};
+pub use not_ready::{NotReady, Problem};
 pub use page::{PageError, ReportOptions, report};
-pub use ready::{NotReady, Problem};
 pub use rollup::{RollupError, RollupOptions, rollup};
 pub use sending::SendingProblem;
 pub use sessions::{config, sessions};
@@ -215,7 +218,7 @@ pub fn manual(command: Option<&str>) -> Result<Outcome, Failure> {
 /// # Errors
 /// When another run has the project, or the tree cannot be put in order.
 pub fn recover(context: &Context<'_>) -> Result<Outcome, Failure> {
-    Ok(Outcome::said(ready::recover(context)?))
+    Ok(Outcome::said(recovery::recover(context)?))
 }
 
 impl Failure {

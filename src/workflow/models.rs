@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::ready::NotReady;
-use super::{Context, Failure, Outcome, ready};
+use super::not_ready::NotReady;
+use super::{Context, Failure, Outcome, chosen};
 use crate::columns::{
     self,
     Align::{Left, Right},
@@ -90,7 +90,7 @@ impl<'m> Row<'m> {
             .as_deref()
             .map(|file| context.project.key(file));
         let key = key.and_then(Result::err).map(|problem| problem.to_string());
-        let route = ready::route(context, spec)
+        let route = chosen::route(context, spec)
             .err()
             .map(|problem| problem.to_string());
         Self {

@@ -8,7 +8,7 @@ use std::path::{Component, Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::{Context, Failure, Outcome, ready};
+use super::{Context, Failure, Outcome, recovery};
 use crate::atomic_file;
 use crate::columns::{self, Align};
 use crate::credentials;
@@ -100,7 +100,7 @@ type LeftOut = (String, &'static str);
 /// # Errors
 /// When git does not list its files, or one cannot be read, or the rollup not be written.
 pub fn rollup(context: &Context<'_>, options: &RollupOptions) -> Result<Outcome, Failure> {
-    let _lock = ready::take(context)?;
+    let _lock = recovery::take(context)?;
     let root = context.project.root();
     let paths = chosen(tracked(context)?, &options.paths)?;
     let (mut files, left_out) = read(root, paths, options.all)?;

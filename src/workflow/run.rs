@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::thread::{self, ScopedJoinHandle};
 use std::time::Duration;
 
-use super::ready::{Chosen, Models, Ready};
+use super::chosen::{Chosen, Models};
+use super::ready::Ready;
 use super::{Context, Failure, Outcome};
 use crate::error::{Error, Exit};
 use crate::estimate::{self, Fit, OverBudget};

@@ -8,7 +8,7 @@ use std::cell::RefCell;
 
 use super::agent_run::Answers;
 use super::workplace::{AgentOptions, Recorded, Which, Workplace};
-use super::{Context, Failure, Outcome, ready};
+use super::{Context, Failure, Outcome, recovery};
 use crate::agent::AgentError;
 use crate::error::{Error, Exit};
 use crate::input::{Input, InputError, Typed};
@@ -47,7 +47,7 @@ pub fn serve(
     });
     let on = |answers: Answers<'_>, request: Option<&str>| {
         // Between requests, others may have the project.
-        let _lock = ready::take(context)?;
+        let _lock = recovery::take(context)?;
         work(context, &place, answers, request)
     };
     if let Some((request, answers)) = recorded {

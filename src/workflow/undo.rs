@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::run::{Names, Run};
 use super::tree::RunTree;
-use super::{Context, Failure, Outcome, last, ready};
+use super::{Context, Failure, Outcome, last, recovery};
 use crate::edit::undo_log::{self, Changes};
 use crate::error::Error;
 use crate::history;
@@ -23,7 +23,7 @@ const NAMES: Names = Names {
 /// # Errors
 /// When there is no such run, a file has changed since, or anything fails; the tree is then as it was.
 pub fn undo(context: &Context<'_>, run: Option<&Path>) -> Result<Outcome, Failure> {
-    let _lock = ready::take(context)?;
+    let _lock = recovery::take(context)?;
     let folder = match run {
         Some(name) => format!(
             "{LOGS}/{}",

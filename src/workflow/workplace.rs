@@ -11,7 +11,8 @@ use uuid::Uuid;
 
 use super::agent_run::Answers;
 use super::builds::{self, Containment};
-use super::ready::{self, Models, NotReady, OwnModel};
+use super::chosen::{self, Models, OwnModel};
+use super::not_ready::NotReady;
 use super::{Context, ModelChoice};
 use crate::agent::conversation::Conversation;
 use crate::agent::home::{self, System};
@@ -80,7 +81,7 @@ impl<'c> Workplace<'c> {
             key: settings.api_key.as_ref(),
             name: &settings.model,
         };
-        let models = ready::agent_model(context, &options.choice, own)?;
+        let models = chosen::agent_model(context, &options.choice, own)?;
         let store = sessions(context, &home, &settings)?;
         let model = &models.first.spec.name;
         let mut session = open_session(context, &store, options.which, model)?;
@@ -181,7 +182,7 @@ pub struct Recorded {
 impl Recorded {
     /// Reads it, where a run is to be replayed.
     pub fn find(context: &Context<'_>, options: &AgentOptions) -> Result<Option<Self>, Error> {
-        let Some(recording) = ready::find_recording(context, &options.choice)? else {
+        let Some(recording) = chosen::find_recording(context, &options.choice)? else {
             return Ok(None);
         };
         let record: Option<RunRecord> = read(recording.folder(), RESULT);

@@ -1,0 +1,235 @@
+//! Which models a run asks, and the way to them.
+//!
+//! Reads the table of models, the run that is to be replayed, and key files. Sends nothing.
+
+use super::not_ready::{NotReady, Problems};
+use super::{Context, ModelChoice, sending};
+use crate::error::Error;
+use crate::model::{
+    Endpoint, EndpointProblem, HttpModel, Model, ModelSpec, ModelTable, Origin, Provider, Proxies,
+    Recording, ReplayModel, Route, Task,
+};
+use crate::price::Usd;
+use crate::record::Attempt;
+use crate::secret::ApiKey;
+
+/// The models that a run asks, and what that may cost.
+pub struct Models<'a> {
+    /// What the run may cost.
+    pub max_cost: Option<Usd>,
+    /// Whether nothing is sent, because replies are replayed.
+    pub is_replay: bool,
+    /// The one for every query, unless `repair` is set.
+    pub first: Chosen<'a>,
+    /// The one for repairs, where that is another.
+    pub repair: Option<Chosen<'a>>,
+}
+
+impl Models<'_> {
+    /// The model for a query.
+    pub fn model(&self, attempt: Attempt) -> &Chosen<'_> {
+        match (&self.repair, attempt) {
+            (Some(repair), Attempt::Repair(_)) => repair,
+            _ => &self.first,
+        }
+    }
+}
+
+/// A model that is to be asked.
+pub struct Chosen<'a> {
+    /// Its entry in the table.
+    pub spec: ModelSpec,
+    /// The model.
+    pub model: Box<dyn Model + 'a>,
+}
+
+impl<'a> Chosen<'a> {
+    /// One whose replies were recorded.
+    pub fn replayed(spec: ModelSpec, recording: &Recording) -> Self {
+        Self {
+            model: Box::new(ReplayModel::new(recording, spec.clone())),
+            spec,
+        }
+    }
+
+    /// One behind its server. Without `own_key`, the key is read from the project's file, if it needs one.
+    /// What is missing is noted.
+    pub fn vendors(
+        context: &Context<'a>,
+        choice: &ModelChoice,
+        spec: ModelSpec,
+        own_key: Option<ApiKey>,
+        problems: &mut Problems,
+    ) -> Option<Self> {
+        let key = match (&spec.key_file, own_key) {
+            (Some(file), None) => problems.note(context.project.key(file)).map(Some),
+            (_, own_key) => Some(own_key),
+        };
+        let (endpoint, proxies) = problems.note(route(context, &spec))?;
+        let route = Route {
+            endpoint,
+            proxies,
+            key: key?,
+        };
+        let model = HttpModel::new(
+            spec.clone(),
+            route,
+            choice.delivery,
+            choice.timeout,
+            context.clock,
+            context.interrupt.clone(),
+        );
+        Some(Self {
+            spec,
+            model: Box::new(model),
+        })
+    }
+}
+
+/// The models of the first query and, where that is another, of the repairs. None, where the table of
+/// models cannot be read and what is asked for may be in it.
+///
+/// # Errors
+/// When there is no such model, or the replies of another were recorded.
+pub(super) fn choose(
+    context: &Context<'_>,
+    choice: &ModelChoice,
+    task: Task,
+    recording: Option<&Recording>,
+) -> Result<Vec<ModelSpec>, Error> {
+    let Ok(table) = &context.models else {
+        return Ok(Vec::new());
+    };
+    let choose = |task| -> Result<ModelSpec, Error> {
+        let asked = choice.model.as_deref();
+        if let Some(recording) = recording
+            && let Some(recorded) = recording.model(task, asked, table)?
+        {
+            return Ok(recorded.clone());
+        }
+        let Some(asked) = asked else {
+            return Ok(table.chosen(task).clone());
+        };
+        named(table, asked)
+    };
+    let mut specs = vec![choose(task)?];
+    if task == Task::Commit {
+        let repair = choose(Task::Repair)?;
+        if repair != specs[0] {
+            specs.push(repair);
+        }
+    }
+    Ok(specs)
+}
+
+/// The table's entry of that name.
+fn named(table: &ModelTable, name: &str) -> Result<ModelSpec, Error> {
+    let unknown = || Error::UnknownModel {
+        name: name.to_owned(),
+        known: table.names(),
+    };
+    table.named(name).cloned().ok_or_else(unknown)
+}
+
+/// The run that is to be replayed, if any.
+pub fn find_recording(
+    context: &Context<'_>,
+    choice: &ModelChoice,
+) -> Result<Option<Recording>, Error> {
+    let project = &context.project;
+    let find = |run| Recording::find(project.root(), &project.logs(), run);
+    Ok(choice.replay.as_deref().map(find).transpose()?)
+}
+
+/// The model that an agent asks: the one that `--model` names, or the recorded one, or else `own`, which
+/// is the user's own server with its key; where the user has none, the table's entry of that name.
+///
+/// # Errors
+/// When there is no such model, or it lacks something.
+pub fn agent_model<'a>(
+    context: &Context<'a>,
+    choice: &ModelChoice,
+    own: OwnModel<'_>,
+) -> Result<Models<'a>, Error> {
+    let recording = find_recording(context, choice)?;
+    let recorded = recording.as_ref().and_then(Recording::first_model);
+    let asked = choice.model.as_deref();
+    let table = match context.models {
+        Ok(table) => table,
+        Err(problem) => return Err(NotReady::from(problem.clone()).into()),
+    };
+    let (spec, key) = match (asked, own.url, recorded) {
+        (Some(name), _, _) => (named(table, name)?, None),
+        (None, _, Some(name)) if table.named(name).is_some() => (named(table, name)?, None),
+        (None, Some(url), _) => (own_spec(own.name, url, table), own.key.cloned()),
+        (None, None, _) => (named(table, own.name)?, None),
+    };
+    let first = match &recording {
+        Some(recording) => Chosen::replayed(spec, recording),
+        None => priced(context, choice, spec, key)?,
+    };
+    let is_replay = recording.is_some();
+    Ok(Models {
+        max_cost: choice.max_cost.filter(|_| !is_replay),
+        is_replay,
+        first,
+        repair: None,
+    })
+}
+
+/// A model behind its server, with a price where that is needed.
+fn priced<'a>(
+    context: &Context<'a>,
+    choice: &ModelChoice,
+    spec: ModelSpec,
+    key: Option<ApiKey>,
+) -> Result<Chosen<'a>, NotReady> {
+    let mut problems = Problems::default();
+    problems.extend(sending::without_price(choice, &spec));
+    match Chosen::vendors(context, choice, spec, key, &mut problems) {
+        Some(chosen) if problems.are_none() => Ok(chosen),
+        _ => Err(NotReady {
+            problems: problems.into_vec(),
+        }),
+    }
+}
+
+/// The model of the user's own configuration.
+#[derive(Debug, Clone, Copy)]
+pub struct OwnModel<'o> {
+    /// The base URL of its server; `None`: the model is one of the table's.
+    pub url: Option<&'o str>,
+    /// The key for that server.
+    pub key: Option<&'o ApiKey>,
+    /// The model's name.
+    pub name: &'o str,
+}
+
+/// A model behind the user's own server, which is compatible with OpenAI's. The table may have more to say of
+/// it, like its price.
+fn own_spec(name: &str, url: &str, table: &ModelTable) -> ModelSpec {
+    let known = table.named(name);
+    let known = known.filter(|spec| spec.provider == Provider::OpenAi);
+    let new = || ModelSpec::new(name, Provider::OpenAi);
+    ModelSpec {
+        base_url: Some(url.to_owned()),
+        key_file: None,
+        origin: Origin::Added,
+        ..known.cloned().unwrap_or_else(new)
+    }
+}
+
+/// The model's server, and the proxies on the way there.
+pub fn route(
+    context: &Context<'_>,
+    spec: &ModelSpec,
+) -> Result<(Endpoint, Proxies), EndpointProblem> {
+    let endpoint = Endpoint::of(spec, context.environment)?;
+    // Calls to this machine go straight there, whatever proxy is named.
+    let proxies = if endpoint.is_secure() {
+        Proxies::from_environment(context.environment)?
+    } else {
+        Proxies::default()
+    };
+    Ok((endpoint, proxies))
+}

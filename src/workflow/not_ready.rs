@@ -1,0 +1,134 @@
+//! What a run needs and does not have, in words.
+//!
+//! Pure. Guarantees that each thing comes with what the user can do about it.
+
+use std::fmt;
+
+use super::models::ModelsProblem;
+use super::sending::SendingProblem;
+use crate::agent::home::NoHome;
+use crate::agent::settings::SettingsProblem;
+use crate::build_script::ScriptProblem;
+use crate::credentials::Finding;
+use crate::model::EndpointProblem;
+use crate::project::ProjectProblem;
+use crate::sandbox::SandboxProblem;
+
+/// Something that a run needs and the project does not have.
+#[derive(Debug, thiserror::Error)]
+pub enum Problem {
+    /// A file of the supervisor's.
+    #[error(transparent)]
+    Project(#[from] ProjectProblem),
+    /// The build script.
+    #[error(transparent)]
+    Script(#[from] ScriptProblem),
+    /// The sandbox that was asked for.
+    #[error("builds and commands cannot be shut in strictly: {0}")]
+    Sandbox(#[from] SandboxProblem),
+    /// What is not to travel would.
+    #[error("what looks like credentials would be sent:{}", listed(.0))]
+    Secrets(Vec<Finding>),
+    /// The way to the model.
+    #[error(transparent)]
+    Endpoint(#[from] EndpointProblem),
+    /// The table of models.
+    #[error(transparent)]
+    Models(#[from] ModelsProblem),
+    /// What is to be sent.
+    #[error(transparent)]
+    Sending(#[from] SendingProblem),
+    /// Where agents keep what is theirs.
+    #[error(transparent)]
+    Home(#[from] NoHome),
+    /// What the user has set for agents.
+    #[error(transparent)]
+    Settings(#[from] SettingsProblem),
+}
+
+impl Problem {
+    /// What the user can do about it.
+    #[must_use]
+    pub fn hint(&self) -> String {
+        match self {
+            Self::Project(problem) => problem.hint(),
+            Self::Script(problem) => problem.hint().to_owned(),
+            Self::Secrets(_) => "take them out, or send them all the same by `--allow-secrets` \
+                (which leaves this project's own keys out)"
+                .to_owned(),
+            Self::Sandbox(_) => {
+                "install bubblewrap and let it make user namespaces, or use `--sandbox auto`"
+                    .to_owned()
+            }
+            Self::Endpoint(problem) => problem.hint(),
+            Self::Models(problem) => problem.hint(),
+            Self::Sending(problem) => problem.hint(),
+            Self::Home(problem) => problem.hint(),
+            Self::Settings(problem) => problem.hint(),
+        }
+    }
+}
+
+/// How many findings are told one by one.
+const LISTED: usize = 20;
+
+/// Findings in a list; of many, the first.
+pub(super) fn listed(findings: &[Finding]) -> String {
+    let told = findings.iter().take(LISTED);
+    let mut list: String = told.map(|finding| format!("\n    {finding}")).collect();
+    if findings.len() > LISTED {
+        list.push_str(&format!("\n    and {} more", findings.len() - LISTED));
+    }
+    list
+}
+
+/// The project is not ready; nothing was sent or written.
+#[derive(Debug)]
+pub struct NotReady {
+    /// All that is missing; at least one.
+    pub problems: Vec<Problem>,
+}
+
+impl fmt::Display for NotReady {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the project is not ready")?;
+        self.problems
+            .iter()
+            .try_for_each(|problem| write!(f, "\n  {problem}\n    hint: {}", problem.hint()))
+    }
+}
+
+impl std::error::Error for NotReady {}
+
+impl<P: Into<Problem>> From<P> for NotReady {
+    fn from(problem: P) -> Self {
+        let problems = vec![problem.into()];
+        Self { problems }
+    }
+}
+
+/// What has been found missing so far.
+#[derive(Default)]
+pub(super) struct Problems(Vec<Problem>);
+
+impl Problems {
+    /// What is there; what is not is noted.
+    pub fn note<T, E: Into<Problem>>(&mut self, result: Result<T, E>) -> Option<T> {
+        result.map_err(|problem| self.0.push(problem.into())).ok()
+    }
+
+    /// Notes more.
+    pub fn extend<P: Into<Problem>>(&mut self, problems: impl IntoIterator<Item = P>) {
+        self.0.extend(problems.into_iter().map(P::into));
+    }
+
+    /// Whether nothing is missing.
+    pub fn are_none(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// All of them.
+    pub fn into_vec(self) -> Vec<Problem> {
+        self.0
+    }
+}
