@@ -4,53 +4,44 @@ pub mod verdict;
 
 use super::conversation::{Conversation, Remark};
 use super::tagged::tagged;
-use super::tools::notes::DONE;
-use super::{Agent, AgentError};
+use super::{Agent, AgentError, Purpose};
 use crate::error::Error;
 use crate::report::Event;
 use crate::tasks::Task;
 
 use self::verdict::Verdict;
 
-/// Whether an auditor's last words are a verdict.
-///
-/// # Errors
-/// What is missing, for the auditor.
-pub fn is_verdict(words: &str) -> Result<(), String> {
-    verdict::read(words).map(drop)
-}
-
 /// Takes up `conversation`, with a further request where there is one, and lets `worker` work until `auditor`
-/// passes what it has done; gives the worker's summary.
+/// passes what it has done; gives the worker's summary. The auditor's last words are to be a verdict.
 ///
 /// # Errors
 /// When the worker does not get to its end, or the audit fails as often as the worker may fail.
 pub fn work_until_passed(
     worker: &Agent<'_>,
-    auditor: &Agent<'_>,
+    auditor: Agent<'_>,
     conversation: &mut Conversation,
-    request: Option<&str>,
+    mut request: Option<&str>,
 ) -> Result<String, Error> {
-    let mut done = worker.take_up(conversation, request)?;
+    let auditor = Agent {
+        purpose: Purpose::Audit,
+        ending: &|words| verdict::read(words).map(drop),
+        ..auditor
+    };
     let mut audits = 0;
     loop {
-        let summary = match done.take() {
-            Some(summary) => summary,
-            None => worker.work(conversation)?,
-        };
+        let ended = worker.work_on(conversation, request.take())?;
         worker.tell(Event::Auditing);
-        let verdict = judge(auditor, conversation, &summary)?;
+        let verdict = judge(&auditor, conversation, &ended.words)?;
         audits += 1;
         worker.tell(Event::Audited {
             passed: verdict.passed,
             text: &verdict.feedback,
         });
         let result = if verdict.passed { "PASS" } else { "FAIL" };
-        let told = format!("Audit: {result}\n\n{}", verdict.feedback);
-        conversation.say(Remark::of_tool(DONE.name, told));
+        conversation.say(ended.remark(format!("Audit: {result}\n\n{}", verdict.feedback)));
         worker.keep(conversation)?;
         if verdict.passed {
-            return Ok(summary);
+            return Ok(ended.words);
         }
         if audits >= worker.tries {
             return Err(AgentError::AuditFailed {
@@ -75,9 +66,9 @@ fn judge(
         is_summary: true,
         ..Remark::of_user(brief)
     });
-    let words = auditor.work(&mut audit)?;
+    let ended = auditor.work_on(&mut audit, None)?;
     // The auditor's ending has seen to it that this is a verdict.
-    Ok(verdict::read(&words).unwrap_or_else(Verdict::unclear))
+    Ok(verdict::read(&ended.words).unwrap_or_else(Verdict::unclear))
 }
 
 /// What the auditor is told.

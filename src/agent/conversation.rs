@@ -144,12 +144,15 @@ impl Conversation {
         self.history.push(remark);
     }
 
-    /// What the agent has said, where nothing was said since.
+    /// What the agent has said last, and how many results of tools it was told since; `None` where it was told
+    /// anything else.
     #[must_use]
-    pub fn agents_last_words(&self) -> Option<&str> {
-        let last = self.history.last();
-        let last = last.filter(|last| last.role == Speaker::Assistant);
-        last.map(|last| last.content.as_str())
+    pub fn last_turn(&self) -> Option<(&str, usize)> {
+        let is_result = |remark: &&Remark| remark.role == Speaker::Tool && remark.tool.is_some();
+        let results = self.history.iter().rev().take_while(is_result).count();
+        let before = &self.history[..self.history.len() - results];
+        let last = before.last().filter(|last| last.role == Speaker::Assistant);
+        last.map(|last| (last.content.as_str(), results))
     }
 
     /// The messages to send. Remarks of users and tools that follow each other are one message: many

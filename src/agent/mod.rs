@@ -42,7 +42,7 @@ use self::conversation::{Conversation, Remark};
 use self::memory::{Compressed, Memory};
 use self::permissions::Permissions;
 use self::protocol::{Decision, Fault, Protocol, Turn};
-use self::tool::{ToolCall, ToolError, ToolOutput, Toolbox};
+use self::tool::{Effect, ToolCall, ToolError, ToolOutput, ToolSpec, Toolbox};
 use self::tools::bounded;
 
 /// What a model is asked for.
@@ -242,27 +242,59 @@ impl Progress {
     }
 }
 
+/// How an agent has come to its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ended {
+    /// Its last words.
+    pub words: String,
+    /// The tool by which it has said them; `None`: in the place of a tool.
+    pub by: Option<&'static ToolSpec>,
+}
+
+impl Ended {
+    /// What others make of it, for the agent: the result of its tool, or a note where there was none.
+    fn remark(&self, told: String) -> Remark {
+        match self.by {
+            Some(tool) => Remark::of_tool(tool.name, told),
+            None => Remark::note(told),
+        }
+    }
+}
+
 /// What a step has led to.
 enum Next {
     /// There is more to do.
     Step,
-    /// The agent says that it is done, in these words.
-    End(String),
+    /// The agent says that it is done.
+    End(Ended),
 }
 
 impl Agent<'_> {
-    /// Works until the agent says that it is done, and gives its last words.
+    /// Takes up a conversation, with a further request where there is one, and works until the agent says that
+    /// it is done.
+    ///
+    /// The session may have been cut short while the agent used tools. What changes nothing is done again,
+    /// unless there is something else to do now; of the rest the agent is told.
     ///
     /// # Errors
     /// When it does not get there.
-    pub fn work(&self, conversation: &mut Conversation) -> Result<String, Error> {
+    pub fn work_on(
+        &self,
+        conversation: &mut Conversation,
+        request: Option<&str>,
+    ) -> Result<Ended, Error> {
         let system = format!(
             "{}\n{}",
             self.instructions,
             self.protocol.instructions(&self.tools)
         );
         let mut progress = Progress::default();
+        let mut next = self.take_up(conversation, request, &mut progress)?;
+        self.keep(conversation)?;
         loop {
+            if let Next::End(ended) = next {
+                return Ok(ended);
+            }
             self.surroundings.host.check()?;
             if let Some(compressed) =
                 self.memory
@@ -270,12 +302,10 @@ impl Agent<'_> {
             {
                 self.tell_compressed(compressed, conversation)?;
             }
-            let next = self.step(&system, conversation, &mut progress);
+            let stepped = self.step(&system, conversation, &mut progress);
             // Whatever comes of it, what was said is kept.
             self.keep(conversation)?;
-            if let Next::End(words) = next? {
-                return Ok(words);
-            }
+            next = stepped?;
         }
     }
 
@@ -320,14 +350,17 @@ impl Agent<'_> {
             conversation.tasks = tasks;
         }
         let calls = match turn.decision {
-            Decision::Answer(answer) => return self.end(answer, conversation, progress),
+            Decision::Answer(words) => {
+                let ended = Ended { words, by: None };
+                return self.end(ended, conversation, progress);
+            }
             decision @ Decision::Use(..) => decision.calls(),
         };
         for call in &calls {
             // A kill during the call must not lose that it was made.
             self.keep(conversation)?;
-            if let Next::End(words) = self.call(call, conversation, progress)? {
-                return self.end(words, conversation, progress);
+            if let end @ Next::End(_) = self.call(call, conversation, progress)? {
+                return Ok(end);
             }
         }
         Ok(Next::Step)
@@ -360,7 +393,8 @@ impl Agent<'_> {
         };
         self.report(&used, took)?;
         if output.is_end {
-            return Ok(Next::End(text));
+            let by = Some(call.tool);
+            return self.end(Ended { words: text, by }, conversation, progress);
         }
         conversation.say(used.remark());
         if failed {
@@ -413,12 +447,12 @@ impl Agent<'_> {
     /// The agent's last words, unless they are not what they should be.
     fn end(
         &self,
-        words: String,
+        ended: Ended,
         conversation: &mut Conversation,
         progress: &mut Progress,
     ) -> Result<Next, Error> {
-        match (self.ending)(&words) {
-            Ok(()) => Ok(Next::End(words)),
+        match (self.ending)(&ended.words) {
+            Ok(()) => Ok(Next::End(ended)),
             Err(problem) => {
                 let fault = Fault { line: 1, problem };
                 self.return_fault(fault, "", conversation, progress)
@@ -492,38 +526,37 @@ impl Agent<'_> {
         self.surroundings.reporter.event(event);
     }
 
-    /// Takes up a conversation, with a further request where there is one. It may have been cut short while
-    /// the agent used a tool: what changes nothing is done again, unless there is something else to do now;
-    /// of the rest the agent is told. Gives its last words, where it had come to them.
-    ///
-    /// # Errors
-    /// When it is not to be gone on with.
-    pub fn take_up(
+    /// Does or tells what was cut short, and notes the request.
+    fn take_up(
         &self,
         conversation: &mut Conversation,
         request: Option<&str>,
-    ) -> Result<Option<String>, Error> {
-        let mut progress = Progress::default();
+        progress: &mut Progress,
+    ) -> Result<Next, Error> {
         for call in self.cut_short(conversation) {
-            if request.is_some() || !call.tool.effect.may_be_repeated() {
-                conversation.say(Remark::of_tool(call.tool.name, CUT_SHORT));
-            } else if let Next::End(words) = self.call(&call, conversation, &mut progress)? {
-                return Ok(Some(words));
+            match (request, call.tool.effect) {
+                (None, effect) if effect.may_be_repeated() => {
+                    if let end @ Next::End(_) = self.call(&call, conversation, progress)? {
+                        return Ok(end);
+                    }
+                }
+                // Who was done goes on with something else.
+                (Some(_), Effect::Ends) => {}
+                _ => conversation.say(Remark::of_tool(call.tool.name, CUT_SHORT)),
             }
         }
         if let Some(request) = request {
             conversation.request(&self.surroundings.redactor.text(request));
-        } else if conversation.agents_last_words().is_some() {
+        } else if matches!(conversation.last_turn(), Some((_, 0))) {
             // Of a call that can no longer be read, there is no result to tell.
             conversation.say(Remark::note(CUT_SHORT));
         }
-        self.keep(conversation)?;
-        Ok(None)
+        Ok(Next::Step)
     }
 
     /// The calls that the agent has made last and never heard of again.
     fn cut_short(&self, conversation: &Conversation) -> Vec<ToolCall> {
-        let Some(last) = conversation.agents_last_words() else {
+        let Some((last, results)) = conversation.last_turn() else {
             return Vec::new();
         };
         let reply = Reply {
@@ -532,8 +565,11 @@ impl Agent<'_> {
             usage: None,
             model_version: None,
         };
-        let read = self.protocol.read(&reply, &self.tools);
-        read.map_or_else(|_| Vec::new(), |turn| turn.decision.calls())
+        let calls = match self.protocol.read(&reply, &self.tools) {
+            Ok(turn) => turn.decision.calls(),
+            Err(_) => Vec::new(),
+        };
+        calls.into_iter().skip(results).collect()
     }
 }
 
@@ -556,3 +592,6 @@ fn around(reply: &str, line: usize) -> String {
     });
     format!("It says there:\n{}", shown.collect::<String>())
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,7 +8,7 @@ use super::run::Names;
 use super::talk::{self, OpenInput};
 use super::workplace::{AgentOptions, Workplace};
 use super::{Context, Failure, Outcome};
-use crate::agent::audit::{is_verdict, work_until_passed};
+use crate::agent::audit::work_until_passed;
 use crate::agent::permissions::{Everything, KeepingOut, ReadOnly};
 use crate::agent::protocol::markdown::{Markdown, PlainReplies};
 use crate::agent::tool::Toolbox;
@@ -80,7 +80,6 @@ fn work(
             surroundings: run.surroundings(),
         };
         let auditor = Agent {
-            purpose: Purpose::Audit,
             instructions: AUDITOR,
             protocol: &Markdown {
                 plain_replies: PlainReplies::Taken,
@@ -94,11 +93,10 @@ fn work(
                 root,
                 paths: &place.closed,
             },
-            ending: &is_verdict,
             tries: run.unattended_tries(),
             ..worker
         };
-        work_until_passed(&worker, &auditor, conversation, request)
+        work_until_passed(&worker, auditor, conversation, request)
     });
     run.finish(result)
 }

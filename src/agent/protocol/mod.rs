@@ -18,14 +18,16 @@ pub struct Turn {
     pub tasks: Option<Vec<Task>>,
     /// What the agent does next.
     pub decision: Decision,
-    /// What of the reply goes into the history.
+    /// What of the reply goes into the history. Read once more, it names the same tools, so that a session that
+    /// was cut short can be taken up.
     pub remembered: String,
 }
 
 /// What an agent does next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
-    /// It uses a tool, and then these others, in this order.
+    /// It uses a tool, and then these others, in this order, whether the earlier ones fail or not; but none after
+    /// one that ends the work.
     Use(ToolCall, Vec<ToolCall>),
     /// It has words for whoever asked, in the place of a tool.
     Answer(String),
