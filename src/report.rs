@@ -143,6 +143,8 @@ pub enum Event<'a> {
         name: &'a str,
         /// What it is given, as the model wrote it.
         input: &'a str,
+        /// Whether it talks with the user: what moves on the screen would disturb their typing.
+        asks: bool,
     },
     /// A tool has ended.
     ToolResult {
@@ -152,6 +154,8 @@ pub enum Event<'a> {
         text: &'a str,
         /// Whether the tool failed.
         failed: bool,
+        /// Whether the agent says by it that it is done.
+        is_end: bool,
         /// How long it took.
         took: Duration,
     },

@@ -26,8 +26,6 @@ pub mod tagged;
 pub mod tool;
 pub mod tools;
 
-use std::time::Duration;
-
 use crate::environment::Clock;
 use crate::error::Error;
 use crate::estimate::OverBudget;
@@ -376,6 +374,7 @@ impl Agent<'_> {
         self.tell(Event::Tool {
             name: call.tool.name,
             input: &call.shown,
+            asks: call.tool.effect == Effect::Asks,
         });
         let before = self.surroundings.clock.elapsed();
         let (output, failed) = match self.carry_out(call) {
@@ -391,7 +390,14 @@ impl Agent<'_> {
             text: &text,
             failed,
         };
-        self.report(&used, took)?;
+        self.surroundings.host.used(&used)?;
+        self.tell(Event::ToolResult {
+            name: call.tool.name,
+            text: &text,
+            failed,
+            is_end: output.is_end,
+            took,
+        });
         if output.is_end {
             let by = Some(call.tool);
             return self.end(Ended { words: text, by }, conversation, progress);
@@ -402,18 +408,6 @@ impl Agent<'_> {
         }
         progress.failures = 0;
         Ok(Next::Step)
-    }
-
-    /// Has it logged and shown.
-    fn report(&self, used: &Used<'_>, took: Duration) -> Result<(), Error> {
-        self.surroundings.host.used(used)?;
-        self.tell(Event::ToolResult {
-            name: used.call.tool.name,
-            text: used.text,
-            failed: used.failed,
-            took,
-        });
-        Ok(())
     }
 
     fn after_failure(&self, used: &Used<'_>, progress: &mut Progress) -> Result<Next, Error> {

@@ -2,19 +2,13 @@
 //!
 //! Asked before every call, by what the tool does to the world rather than by its name.
 //!
-//! A profile that asks the user (cli-agent.md) joins as another implementation: it holds a
-//! [`User`](super::tools::notes::User) and the answers that were remembered, asks where no answer is, and
-//! refuses with a sentence where the user does. The loop knows nothing of that.
+//! A profile that asks the user first joins as another implementation, which refuses with a sentence where the
+//! user does. The loop knows nothing of that.
 
 use std::path::{Path, PathBuf};
 
-use super::restricted;
 use super::tool::{Effect, ParameterKind, ToolCall, ToolError};
-use super::tools::command;
 use super::tools::place::{leads_into, quoted};
-
-/// The tool that runs a command, by its name and its parameter.
-const COMMAND: (&str, &str) = (command::COMMAND.name, "command");
 
 /// Says which calls may be carried out.
 pub trait Permissions {
@@ -37,6 +31,7 @@ impl Permissions for Everything {
 }
 
 /// What another allows, but for some paths and what lies below them: the agent's own settings and sessions.
+/// Commands are not held against it.
 #[derive(Clone, Copy)]
 pub struct KeepingOut<'a> {
     /// What is allowed elsewhere.
@@ -49,45 +44,37 @@ pub struct KeepingOut<'a> {
 
 impl Permissions for KeepingOut<'_> {
     fn check(&self, call: &ToolCall) -> Result<(), ToolError> {
-        let mut parameters = call.tool.parameters.iter();
-        let path = parameters.find(|parameter| parameter.kind == ParameterKind::Path);
-        let path = path.map(|parameter| call.arguments.get(parameter.name));
-        match path {
-            Some(path)
-                if self
-                    .paths
-                    .iter()
-                    .any(|closed| leads_into(self.root, path, closed)) =>
-            {
-                Err(ToolError::Failed(format!(
-                    "{} is of the settings and the sessions of this agent, which are not for it",
-                    quoted(path)
-                )))
-            }
-            _ => self.permissions.check(call),
+        let is_closed = |path: &&str| {
+            let mut paths = self.paths.iter();
+            paths.any(|closed| leads_into(self.root, path, closed))
+        };
+        match call.of_kind(ParameterKind::Path).find(is_closed) {
+            Some(path) => Err(ToolError::Failed(format!(
+                "{} is of the settings and the sessions of this agent, which are not for it",
+                quoted(path)
+            ))),
+            None => self.permissions.check(call),
         }
     }
 }
 
-/// An agent that may look and change nothing: an auditor. Of commands it may run the restricted ones.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// An agent that may look and change nothing: an auditor.
+#[derive(Clone, Copy)]
 pub struct ReadOnly<'a> {
-    /// The project's root, links resolved.
-    pub root: &'a Path,
+    /// The commands that it may run, as words; else why it may not, in a sentence for the model.
+    pub commands: &'a dyn Fn(&str) -> Result<Vec<String>, String>,
 }
 
 impl Permissions for ReadOnly<'_> {
     fn check(&self, call: &ToolCall) -> Result<(), ToolError> {
         let name = call.tool.name;
+        let mut commands = call.of_kind(ParameterKind::Command).peekable();
         let checked = match call.tool.effect {
             Effect::Reads | Effect::Notes | Effect::Ends => Ok(()),
-            Effect::Runs if name == COMMAND.0 => {
-                let command = call.arguments.get(COMMAND.1);
-                restricted::words(command, self.root).map(drop)
-            }
-            Effect::Runs => Err(format!(
+            Effect::Runs if commands.peek().is_none() => Err(format!(
                 "{name} is not for you: you run plain commands that look, and end none"
             )),
+            Effect::Runs => commands.try_for_each(|command| (self.commands)(command).map(drop)),
             Effect::Writes => Err(format!(
                 "{name} is not for you: you judge the work and change nothing; say in your feedback what is \
                  to be changed"
@@ -103,23 +90,27 @@ impl Permissions for ReadOnly<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::agent::tool::{Arguments, ToolSpec};
-    use crate::agent::tools::{list, notes, read, replace, write};
+    use crate::agent::restricted;
+    use crate::agent::tool::{Arguments, Parameter, ToolSpec};
+    use crate::agent::tools::{background, command, list, notes, read, replace, write};
 
-    static COMMAND_SPEC: ToolSpec = ToolSpec {
-        name: "COMMAND",
-        summary: "Runs a command.",
-        parameters: &[],
-        effect: Effect::Runs,
-    };
-    static KILL: ToolSpec = ToolSpec {
-        name: "KILL_BACKGROUND_PROCESS",
-        ..COMMAND_SPEC
+    /// Takes two paths, as no tool does yet.
+    static COPY: ToolSpec = ToolSpec {
+        parameters: &[path("path"), path("to")],
+        ..write::WRITE_FILE
     };
 
-    fn call(tool: &'static ToolSpec, command: &str) -> ToolCall {
+    const fn path(name: &'static str) -> Parameter {
+        Parameter {
+            name,
+            kind: ParameterKind::Path,
+            meaning: "",
+        }
+    }
+
+    fn call(tool: &'static ToolSpec, argument: (&'static str, &str)) -> ToolCall {
         let mut arguments = Arguments::default();
-        arguments.set("command", command.to_owned());
+        arguments.set(argument.0, argument.1.to_owned());
         ToolCall {
             tool,
             arguments,
@@ -152,10 +143,12 @@ mod tests {
             (".", true),
         ] {
             for tool in [&read::READ_FILE, &write::WRITE_FILE, &list::LIST_DIRECTORY] {
-                let mut call = call(tool, "");
-                call.arguments.set("path", path.to_owned());
+                let call = call(tool, ("path", path));
                 assert_eq!(permissions.check(&call).is_ok(), may, "{path}");
             }
+            let mut call = call(&COPY, ("path", "src/main.rs"));
+            call.arguments.set("to", path.to_owned());
+            assert_eq!(permissions.check(&call).is_ok(), may, "to {path}");
         }
     }
 
@@ -171,14 +164,19 @@ mod tests {
             (&notes::ASK_USER, "", false),
             (&write::WRITE_FILE, "", false),
             (&replace::FIND_AND_REPLACE_IN_FILE, "", false),
-            (&COMMAND_SPEC, "git status", true),
-            (&COMMAND_SPEC, "git status; rm -rf .", false),
-            (&COMMAND_SPEC, "rm x", false),
-            (&COMMAND_SPEC, "", false),
-            (&KILL, "git status", false),
+            (&command::COMMAND, "git status", true),
+            (&command::RESTRICTED_COMMAND, "git status", true),
+            (&command::COMMAND, "git status; rm -rf .", false),
+            (&command::COMMAND, "rm x", false),
+            (&command::COMMAND, "", false),
+            (&background::KILL_BACKGROUND_PROCESS, "git status", false),
         ] {
-            let call = call(tool, command);
-            let checked = ReadOnly { root: &root }.check(&call);
+            let call = call(tool, ("command", command));
+            let commands = |command: &str| restricted::words(command, &root);
+            let checked = ReadOnly {
+                commands: &commands,
+            }
+            .check(&call);
             let is_refused = matches!(checked, Err(ToolError::Failed(_)));
             assert_eq!(is_refused, !may, "{} {command}", tool.name);
             assert!(Everything.check(&call).is_ok());

@@ -16,8 +16,6 @@ pub enum ParameterKind {
     Text,
     /// A command for a shell. Words beside it are not: they would be run.
     Command,
-    /// The same, but may be left out.
-    OptionalText,
 }
 
 /// A parameter of a tool.
@@ -77,8 +75,7 @@ pub struct ToolSpec {
 pub struct Arguments(Vec<(&'static str, String)>);
 
 impl Arguments {
-    /// The argument of this name; "" where it was left out, which a protocol allows for
-    /// [`ParameterKind::OptionalText`] alone.
+    /// The argument of this name; "" where the tool has none such: a protocol leaves none out.
     #[must_use]
     pub fn get(&self, name: &str) -> &str {
         let found = self.0.iter().find(|(known, _)| *known == name);
@@ -107,6 +104,15 @@ pub struct ToolCall {
     pub arguments: Arguments,
     /// The input as the model wrote it, for whoever looks on.
     pub shown: String,
+}
+
+impl ToolCall {
+    /// The arguments of this kind.
+    pub fn of_kind(&self, kind: ParameterKind) -> impl Iterator<Item = &str> {
+        let parameters = self.tool.parameters.iter();
+        let of_kind = parameters.filter(move |parameter| parameter.kind == kind);
+        of_kind.map(|parameter| self.arguments.get(parameter.name))
+    }
 }
 
 /// What came of a tool.

@@ -8,12 +8,6 @@ use crate::record::Attempt;
 use crate::tasks::{Task, TaskStatus};
 use crate::tokens::grouped;
 
-/// The tool whose work is to talk with the person: what moves on the screen would disturb their typing.
-const ASKING: &str = "ASK_USER";
-
-/// The tool whose result is what it was given.
-const ENDING: &str = "DONE";
-
 /// What an event looks like.
 #[derive(Debug)]
 pub(super) enum Look {
@@ -67,17 +61,12 @@ pub(super) fn look(event: Event<'_>) -> Option<Look> {
         Event::Thoughts(text) if text.trim().is_empty() => None,
         Event::Thoughts(text) => Some(boxed("Thoughts", Style::new(), text, Style::new().dim())),
         // The end is told by the audit.
-        Event::Tasks([])
-        | Event::ToolResult {
-            name: ENDING,
-            failed: false,
-            ..
-        } => None,
+        Event::Tasks([]) | Event::ToolResult { is_end: true, .. } => None,
         Event::Tasks(tasks) => Some(Look::Boxed {
             title: Painted::new("Task List", Style::new().cyan()),
             body: tasks.iter().map(task).collect(),
         }),
-        Event::Tool { name, input } => {
+        Event::Tool { name, input, .. } => {
             let title = format!("Tool: {name}");
             let style = Style::new().yellow().bold();
             Some(boxed(&title, style, input, Style::new()))
@@ -139,11 +128,6 @@ pub(super) fn doing(attempt: Attempt) -> Option<&'static str> {
     }
 }
 
-/// Whether it may be shown that a tool is still at work.
-pub(super) fn can_be_watched(tool: &str) -> bool {
-    tool != ASKING
-}
-
 fn task(task: &Task) -> Painted {
     let style = match task.status {
         TaskStatus::Pending => Style::new(),
@@ -199,6 +183,7 @@ mod tests {
             name: "COMMAND",
             text,
             failed,
+            is_end: false,
             took: Duration::ZERO,
         }
     }
@@ -213,6 +198,7 @@ mod tests {
         let tool = Event::Tool {
             name: "READ_FILE",
             input: "\"a.rs\"",
+            asks: false,
         };
         let audited = |passed| Event::Audited { passed, text: "x" };
         for (event, expected) in [

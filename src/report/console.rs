@@ -236,10 +236,10 @@ impl Reporter for Console<'_> {
                 told,
                 stat,
             } => self.review(warnings, told, stat),
-            Event::Tool { name, .. } => {
+            Event::Tool { name, asks, .. } => {
                 self.in_tool.store(true, Ordering::Relaxed);
                 self.show(event);
-                if agent::can_be_watched(name) {
+                if !asks {
                     self.work(name);
                 }
             }
@@ -295,7 +295,7 @@ impl Console<'_> {
     fn show(&self, event: Event<'_>) {
         let is_wanted = match event {
             Event::Finished { .. } | Event::Failed { .. } => true,
-            Event::Tool { name, .. } => !agent::can_be_watched(name),
+            Event::Tool { asks, .. } => asks,
             _ => false,
         };
         match agent::look(event) {

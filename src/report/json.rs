@@ -174,12 +174,13 @@ fn fields(event: Event<'_>) -> (&'static str, Value) {
         Event::Session { id, resumed } => ("session", json!({"id": id, "resumed": resumed})),
         Event::Thoughts(text) => ("thoughts", json!({ "text": text })),
         Event::Tasks(tasks) => ("tasks", json!({ "tasks": tasks })),
-        Event::Tool { name, input } => ("tool", json!({"name": name, "input": input})),
+        Event::Tool { name, input, .. } => ("tool", json!({"name": name, "input": input})),
         Event::ToolResult {
             name,
             text,
             failed,
             took,
+            ..
         } => (
             "tool-result",
             json!({"name": name, "text": text, "failed": failed, "seconds": Seconds(took)}),
@@ -262,11 +263,13 @@ mod tests {
             Event::Tool {
                 name: "COMMAND",
                 input: "ls",
+                asks: false,
             },
             Event::ToolResult {
                 name: "COMMAND",
                 text: "a\nb",
                 failed: false,
+                is_end: false,
                 took: Duration::from_millis(1500),
             },
             Event::Malformed {

@@ -89,7 +89,9 @@ fn work(
                 .with(ListDirectory { root, outside })
                 .with(command(Shell::Restricted(&restricted))),
             permissions: &KeepingOut {
-                permissions: &ReadOnly { root },
+                permissions: &ReadOnly {
+                    commands: &restricted,
+                },
                 root,
                 paths: &place.closed,
             },

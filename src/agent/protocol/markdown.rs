@@ -129,7 +129,7 @@ fn turn(lines: &[Line<'_>], tools: &Toolbox<'_>) -> Result<Turn, Fault> {
     let (tool, named_at) = tool(&sections.choices()?, tools)?;
     let (input, heading) = match sections.input() {
         Some(input) => input,
-        None if needs_input(tool) => return Err(no_input(tool, named_at)),
+        None if !tool.parameters.is_empty() => return Err(no_input(tool, named_at)),
         None => (&[][..], named_at),
     };
     let call = ToolCall {
@@ -175,12 +175,6 @@ fn tool(named: &[(&str, usize)], tools: &Toolbox<'_>) -> Result<(&'static ToolSp
         }
     }
     Ok((tool, line))
-}
-
-/// Whether a tool can do nothing without input.
-fn needs_input(tool: &ToolSpec) -> bool {
-    let is_needed = |kind| kind != ParameterKind::OptionalText;
-    tool.parameters.iter().any(|known| is_needed(known.kind))
 }
 
 fn no_input(tool: &ToolSpec, line: usize) -> Fault {

@@ -107,8 +107,8 @@ pub(super) fn ended(status: Status, output: &str) -> String {
 fn backgrounded(id: &str, output: &str) -> String {
     format!(
         "Command backgrounded as {id}\n\
-         It still runs. READ_BACKGROUND_PROCESS with {id} shows how it stands and what it has printed; \
-         KILL_BACKGROUND_PROCESS with {id} ends it. So far it has printed:\n{}",
+         It still runs: read the background process {id} to see how it stands and what it has printed, kill \
+         it to end it. So far it has printed:\n{}",
         printed(output)
     )
 }

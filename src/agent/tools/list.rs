@@ -69,7 +69,7 @@ impl ListDirectory<'_> {
             Ok(Found::File(file)) => {
                 let size = file.metadata().map_or(0, |metadata| metadata.len());
                 return Ok(format!(
-                    "{shown} is a file of {}; READ_FILE shows it",
+                    "{shown} is a file of {}; read it to see what is in it",
                     counted(size, "byte")
                 ));
             }

@@ -16,7 +16,7 @@ pub static UPDATE_TASK_LIST: ToolSpec = ToolSpec {
 /// The description of DONE.
 pub static DONE: ToolSpec = ToolSpec {
     name: "DONE",
-    summary: "Says that all that was asked for is done. Somebody else then judges the work.",
+    summary: "Says that all that was asked for is done.",
     parameters: &[Parameter {
         name: "summary",
         kind: ParameterKind::Text,

@@ -154,7 +154,7 @@ impl Place {
             Ok(Found::Missing) => return failed(missing(root, self)),
             Ok(Found::Directory) => {
                 return failed(format!(
-                    "{shown} is a directory; LIST_DIRECTORY shows what is in it"
+                    "{shown} is a directory; list it to see what is in it"
                 ));
             }
             Ok(Found::Special) => {
@@ -167,7 +167,7 @@ impl Place {
         let mut content = Vec::new();
         match file.take(limit + 1).read_to_end(&mut content) {
             Ok(_) if content.len() as u64 > limit => failed(format!(
-                "{shown} is larger than {} MiB; look at parts of it with COMMAND",
+                "{shown} is larger than {} MiB; look at parts of it with a command",
                 limit >> 20
             )),
             Ok(_) => Ok(content),
@@ -294,7 +294,7 @@ fn plain(relative: &Path, path: &str) -> Result<String, String> {
     let text = relative.to_str();
     text.map(str::to_owned).ok_or_else(|| {
         format!(
-            "{} leads to a name that is not UTF-8; only a COMMAND can get at it",
+            "{} leads to a name that is not UTF-8; only a command can get at it",
             quoted(path)
         )
     })

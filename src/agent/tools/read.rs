@@ -63,7 +63,7 @@ fn shown(name: &str, content: Vec<u8>) -> String {
         Err(_) => return format!("{name} is a binary file, {bytes}"),
     };
     let cut = (text.len() > OUTPUT_LIMIT)
-        .then_some("the middle is left out; COMMAND can show parts of it");
+        .then_some("the middle is left out; a command can show parts of it");
     let notes: Vec<&str> = note.into_iter().chain(cut).collect();
     if notes.is_empty() {
         return text;
@@ -147,7 +147,7 @@ mod tests {
         let kind = rustix::fs::FileType::Fifo;
         rustix::fs::mknodat(rustix::fs::CWD, &fifo, kind, 0o600.into(), 0).unwrap();
         for (path, said) in [
-            ("src", "is a directory; LIST_DIRECTORY"),
+            ("src", "is a directory; list it"),
             ("src/mian.rs", "`src` has names like it: `main.rs`"),
             ("fifo", "is a pipe"),
             (".env", "holds credentials"),

@@ -74,7 +74,7 @@ impl Tool for FindAndReplace<'_> {
         let text = String::from_utf8(content).map_err(|error| {
             let line = line_of(error.as_bytes(), error.utf8_error().valid_up_to());
             failed(format!(
-                "it is not UTF-8, see line {line}; only a COMMAND can change it"
+                "it is not UTF-8, see line {line}; only a command can change it"
             ))
         })?;
         let change = replaced(&text, arguments.get("find"), arguments.get("replace"));
@@ -97,7 +97,8 @@ struct Change {
 fn replaced(text: &str, find: &str, replace: &str) -> Result<Change, String> {
     if find.is_empty() {
         return Err(
-            "nothing is to be found: `find` is empty; WRITE_FILE writes a file as a whole".into(),
+            "nothing is to be found: `find` is empty; to change all of a file, write it as a whole"
+                .into(),
         );
     }
     if find == replace {
@@ -205,7 +206,8 @@ fn not_found(text: &str, find: &str) -> String {
         holding.map(|(_, number)| number).take(11).collect()
     });
     if lines.is_empty() {
-        return "`find` is not found, nor is its first line; READ_FILE shows what is there".into();
+        return "`find` is not found, nor is its first line; read the file to see what is there"
+            .into();
     }
     let is_one_line = find.trim_end().lines().count() <= 1;
     let difference = if is_one_line {
@@ -214,7 +216,7 @@ fn not_found(text: &str, find: &str) -> String {
         "what is around it differs, often in blanks or line ends"
     };
     format!(
-        "`find` is not found; its first line is at {}, but {difference}; READ_FILE shows what is there",
+        "`find` is not found; its first line is at {}, but {difference}; read the file to see what is there",
         at_lines(&lines)
     )
 }

@@ -33,11 +33,7 @@ pub fn arguments(
     }
     match others.as_slice() {
         [] => rest.end()?,
-        [only] => {
-            if let Some(value) = rest.only(only)? {
-                arguments.set(only.name, value);
-            }
-        }
+        [only] => arguments.set(only.name, rest.only(only)?),
         several => rest.labelled(several, &mut arguments)?,
     }
     Ok(arguments)
@@ -111,37 +107,24 @@ impl<'r> Input<'_, 'r> {
         }
     }
 
-    /// Takes all that is left as the argument for `parameter`; `None` where that is left out.
-    fn only(&self, parameter: &Parameter) -> Result<Option<String>, Fault> {
-        match parameter.kind {
+    /// Takes all that is left as the argument for `parameter`.
+    fn only(&self, parameter: &Parameter) -> Result<String, Fault> {
+        let text = match parameter.kind {
             ParameterKind::Path | ParameterKind::Block => {
-                Ok(Some(joined(self.block(parameter)?.content)))
+                return Ok(joined(self.block(parameter)?.content));
             }
-            ParameterKind::Text | ParameterKind::Command | ParameterKind::OptionalText => {
-                let text = if parameter.kind == ParameterKind::Command {
-                    command(self.lines)?
-                } else {
-                    self.text()?
-                };
-                // The line ends of words are the reply's own.
-                let text = text.replace("\r\n", "\n");
-                if !text.trim().is_empty() {
-                    return Ok(Some(text));
-                }
-                let Parameter {
-                    name,
-                    meaning,
-                    kind,
-                } = parameter;
-                if *kind == ParameterKind::OptionalText {
-                    return Ok(None);
-                }
-                Err(fault(
-                    self.line,
-                    format!("expected `{name}` ({meaning}) under `## Tool Input`"),
-                ))
-            }
+            ParameterKind::Text => self.text()?,
+            ParameterKind::Command => command(self.lines)?,
+        };
+        if text.trim().is_empty() {
+            let Parameter { name, meaning, .. } = parameter;
+            return Err(fault(
+                self.line,
+                format!("expected `{name}` ({meaning}) under `## Tool Input`"),
+            ));
         }
+        // The line ends of words are the reply's own.
+        Ok(text.replace("\r\n", "\n"))
     }
 
     fn block(&self, parameter: &Parameter) -> Result<Block<'_, 'r>, Fault> {
@@ -192,9 +175,7 @@ impl<'r> Input<'_, 'r> {
             seen.push(parameter.name);
             arguments.set(parameter.name, value);
         }
-        let is_missing = |known: &&&Parameter| {
-            known.kind != ParameterKind::OptionalText && !seen.contains(&known.name)
-        };
+        let is_missing = |known: &&&Parameter| !seen.contains(&known.name);
         let Some(missing) = parameters.iter().find(is_missing) else {
             return Ok(());
         };

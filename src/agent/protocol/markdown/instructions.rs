@@ -62,7 +62,6 @@ fn alone(parameter: &Parameter) -> String {
     match parameter.kind {
         ParameterKind::Path | ParameterKind::Block => block("", parameter),
         ParameterKind::Text | ParameterKind::Command => format!("[{}]", parameter.meaning),
-        ParameterKind::OptionalText => format!("[{}; may be left out]", parameter.meaning),
     }
 }
 

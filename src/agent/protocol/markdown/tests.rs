@@ -62,10 +62,7 @@ static DONE: ToolSpec = spec(
     "DONE",
     &[parameter("summary", ParameterKind::Text, "a summary")],
 );
-static NOTE: ToolSpec = spec(
-    "NOTE",
-    &[parameter("words", ParameterKind::OptionalText, "words")],
-);
+static NOTE: ToolSpec = spec("NOTE", &[parameter("words", ParameterKind::Text, "words")]);
 static LIST: ToolSpec = spec("LIST_PROCESSES", &[]);
 /// Shapes that no tool has yet.
 static MOVE: ToolSpec = spec(
@@ -231,7 +228,7 @@ fn a_task_list_is_read_with_and_without_bullets() {
     assert_eq!(tasks("unchanged"), None);
     assert_eq!(tasks(""), None);
     assert_eq!(
-        read_turn("# Agent Response\n## Tool Choice\nNOTE")
+        read_turn("# Agent Response\n## Tool Choice\nLIST_PROCESSES")
             .unwrap()
             .tasks,
         None
@@ -506,8 +503,10 @@ fn words_are_taken_raw_or_from_one_block() {
     assert_eq!(input("COMMAND", "\n \n"), Err(blank.to_owned()));
     let blank = "line 5: expected `command` (a shell command) under `## Tool Input`";
     assert_eq!(input("COMMAND", "```\n\n```"), Err(blank.to_owned()));
-    assert_eq!(input("NOTE", ""), Ok("NOTE".to_owned()));
-    assert_eq!(input("NOTE", "```\n```"), Ok("NOTE".to_owned()));
+    let blank = "line 4: expected `words` (words) under `## Tool Input`";
+    assert_eq!(input("NOTE", ""), Err(blank.to_owned()));
+    let blank = "line 5: expected `words` (words) under `## Tool Input`";
+    assert_eq!(input("NOTE", "```\n```"), Err(blank.to_owned()));
     let open = "line 5: the code block that begins here is never closed: it ends with a line that has \
         nothing but the same fence";
     assert_eq!(input("COMMAND", "```sh\nls"), Err(open.to_owned()));
@@ -1004,7 +1003,7 @@ fn what_the_instructions_show_is_read_back() {
         "WRITE_FILE path=[the file] content=[the whole content]\n",
         "FIND_AND_REPLACE_IN_FILE path=[the file] find=[what is there] replace=[what is to be there]",
         "COMMAND command=[a shell command]",
-        "NOTE words=[words; may be left out]",
+        "NOTE words=[words]",
         "LIST_PROCESSES",
         "MOVE path=[the file] to=[where to]",
         "RUN_IN path=[the file] command=[a command]",

@@ -109,7 +109,7 @@ fn nothing_a_file_and_what_is_missing_are_told_apart() {
         list(&root, "empty"),
         "`empty` is empty, or all in it is ignored by git\n"
     );
-    assert!(list(&root, "src/main.rs").contains("READ_FILE"));
+    assert!(list(&root, "src/main.rs").contains("read it"));
     let outside = Outside::Refused;
     let tool = ListDirectory {
         root: &root,
