@@ -109,11 +109,11 @@ impl PastRun {
     /// The workflow, by its record or its folder's name.
     #[must_use]
     pub fn workflow(&self) -> &str {
-        let by_name = || match self.name.get(STAMP_LENGTH..) {
-            Some(name) if name.starts_with("committing-code") => "commit",
-            Some(name) if name.starts_with("consistency-report") => "consistency",
-            Some(name) if name.starts_with("undo") => "undo",
-            Some(name) if name.starts_with("dev") => "dev",
+        let by_name = || match self.name.get(STAMP_LENGTH..).map(without_number) {
+            Some("committing-code") => "commit",
+            Some("consistency-report") => "consistency",
+            Some("undo") => "undo",
+            Some("dev") => "dev",
             _ => "?",
         };
         self.record
@@ -414,6 +414,14 @@ fn has_stamp(name: &str) -> bool {
             4 | 7 | 10 | 13 | 16 | 19 => *byte == b'-',
             _ => byte.is_ascii_digit(),
         })
+}
+
+/// The name of a run's folder, its stamp taken off, without the number that runs of one second have.
+fn without_number(name: &str) -> &str {
+    match name.rsplit_once('-') {
+        Some((name, number)) if number.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => name,
+    }
 }
 
 /// By the stamp in the name; runs of one second by when they ended, and by their numbers.

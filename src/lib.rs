@@ -92,7 +92,7 @@ use crate::record::RunRecord;
 use crate::report::{Colors, ConsoleOptions, Event, Format, Output, Reporter as _, json};
 use crate::workflow::{
     AgentOptions, BuildOptions, CommitOptions, Containment, Context, Failure, ModelChoice,
-    OnFailure, Outcome, Secrets, Which,
+    OnFailure, Outcome, Secrets, Wanted, Which,
 };
 
 /// What the process was started in. `main` captures it; nothing below asks for it again.
@@ -300,7 +300,7 @@ fn dev(arguments: &DevArgs, context: &Context<'_>, world: &World) -> Result<Outc
 
 fn agent_options(arguments: &DevArgs, request: Option<String>) -> AgentOptions {
     AgentOptions {
-        request,
+        wanted: Wanted::of(request),
         which: match (arguments.session, arguments.resume) {
             (Some(id), _) => Which::Named(id),
             (None, true) => Which::Last,

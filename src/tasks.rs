@@ -1,5 +1,7 @@
 //! An agent's task list. Plain data that stages share.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 /// How far a task has come.
@@ -16,8 +18,7 @@ pub enum TaskStatus {
 
 impl TaskStatus {
     /// Its sign in a list.
-    #[must_use]
-    pub fn sign(self) -> &'static str {
+    fn sign(self) -> &'static str {
         match self {
             Self::Pending => "[ ]",
             Self::InProgress => "[~]",
@@ -26,11 +27,17 @@ impl TaskStatus {
     }
 }
 
-/// A task of the list.
+/// A task of the list. Shown as in a list: `[x] Install it`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Task {
     /// How far it has come.
     pub status: TaskStatus,
     /// What is to be done, in one line.
     pub text: String,
+}
+
+impl fmt::Display for Task {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.status.sign(), self.text)
+    }
 }

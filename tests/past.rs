@@ -404,7 +404,7 @@ fn a_story_tells_why_an_agent_did_not_get_to_its_end() {
         &[
             "Step 10 to",
             "READ_FILE \"none.txt\" failed:",
-            "error: the tools failed 10 times in a row",
+            "error: nothing went well 10 times in a row",
             "hint: ",
             "It ended as tools-failed after ",
         ],

@@ -3,7 +3,7 @@
 pub mod verdict;
 
 use super::conversation::{Conversation, Remark};
-use super::tagged::tagged;
+use super::tagged::{Tag, tagged, tagged_requests};
 use super::{Agent, AgentError, Purpose};
 use crate::error::Error;
 use crate::report::Event;
@@ -61,11 +61,7 @@ fn judge(
     let mut audit = Conversation::default();
     audit.requests.clone_from(&conversation.requests);
     let brief = brief(&conversation.requests, &conversation.tasks, summary);
-    audit.history.push(Remark {
-        // It consists of tagged parts.
-        is_summary: true,
-        ..Remark::of_user(brief)
-    });
+    audit.history.push(Remark::tagged(brief));
     let ended = auditor.work_on(&mut audit, None)?;
     // The auditor's ending has seen to it that this is a verdict.
     Ok(verdict::read(&ended.words).unwrap_or_else(Verdict::unclear))
@@ -73,14 +69,9 @@ fn judge(
 
 /// What the auditor is told.
 fn brief(requests: &[String], tasks: &[Task], summary: &str) -> String {
-    let requests = requests
-        .iter()
-        .map(|text| tagged("user_request", &[], text));
-    let requests = requests.collect::<Vec<_>>().join("\n\n");
-    let tasks = tasks
-        .iter()
-        .map(|task| format!("{} {}", task.status.sign(), task.text));
-    let tasks = tagged("task_list", &[], &tasks.collect::<Vec<_>>().join("\n"));
-    let summary = tagged("work_summary", &[], summary);
+    let requests = tagged_requests(requests);
+    let tasks: Vec<String> = tasks.iter().map(Task::to_string).collect();
+    let tasks = tagged(Tag::TaskList, &[], &tasks.join("\n"));
+    let summary = tagged(Tag::WorkSummary, &[], summary);
     format!("{requests}\n\n{tasks}\n\n{summary}")
 }

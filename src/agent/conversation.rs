@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::tagged::tagged;
+use super::tagged::{Tag, tagged, tagged_requests};
 use crate::message::{Message, Role, Text};
 use crate::tasks::Task;
 
@@ -31,7 +31,7 @@ pub struct Remark {
     /// The tool whose result it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
-    /// Whether it stands for all that was said before, and is sent as it is.
+    /// Whether it consists of tagged parts, and is sent as it is: a summary does.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_summary: bool,
     /// Whether it tells the model that its reply was not understood; such remarks are forgotten as soon
@@ -90,17 +90,19 @@ impl Remark {
     /// What takes the place of a conversation: what was in it, and what the user has asked for.
     #[must_use]
     pub fn summary(summary: &str, requests: &[String]) -> Self {
-        let summary = tagged("context_summary", &[], summary);
-        let requests = requests
-            .iter()
-            .map(|text| tagged("user_request", &[], text));
-        let requests: Vec<String> = requests.collect();
+        let summary = tagged(Tag::ContextSummary, &[], summary);
+        let requests = tagged_requests(requests);
+        Self::tagged(format!(
+            "[CONTEXT SUMMARY]\n\n{summary}\n\n[ORIGINAL REQUEST]\n\n{requests}"
+        ))
+    }
+
+    /// What consists of tagged parts, and is sent as it is.
+    #[must_use]
+    pub fn tagged(content: String) -> Self {
         Self {
             is_summary: true,
-            ..Self::of_user(format!(
-                "[CONTEXT SUMMARY]\n\n{summary}\n\n[ORIGINAL REQUEST]\n\n{}",
-                requests.join("\n\n")
-            ))
+            ..Self::of_user(content)
         }
     }
 
@@ -109,11 +111,11 @@ impl Remark {
         match (self.role, &self.tool) {
             (Speaker::Assistant, _) => self.content.clone(),
             (Speaker::User, _) if self.is_summary => self.content.clone(),
-            (Speaker::User, _) => tagged("user_request", &[], &self.content),
+            (Speaker::User, _) => tagged(Tag::UserRequest, &[], &self.content),
             (Speaker::Tool, Some(tool)) => {
-                tagged("tool_result", &[("tool", tool.as_str())], &self.content)
+                tagged(Tag::ToolResult, &[("tool", tool.as_str())], &self.content)
             }
-            (Speaker::Tool, None) => tagged("system_note", &[], &self.content),
+            (Speaker::Tool, None) => tagged(Tag::SystemNote, &[], &self.content),
         }
     }
 }

@@ -4,7 +4,7 @@
 //! one that keeps a plan instead, are further implementations of [`Memory`].
 
 use super::conversation::{Conversation, Remark};
-use super::tagged::tagged;
+use super::tagged::{Tag, tagged};
 use super::tools::bounded_to;
 use super::{AgentError, Host, Purpose};
 use crate::error::Error;
@@ -36,22 +36,19 @@ pub trait Memory {
     ) -> Result<Option<Compressed>, Error>;
 }
 
-/// The specification's prompt, which ends with the conversation between tags.
-const PROMPT: &str = include_str!("../../prompts/dev_compress.txt");
-/// Where the prompt's instructions end.
-const CONVERSATION: &str = "## Conversation to Summarize";
-
 /// How many bytes of a single remark go into the request for a summary; less where that is still too long.
 const SHARES: [usize; 4] = [usize::MAX, 8 << 10, 2 << 10, 512];
 
 /// Replaces the conversation by a summary that the model writes, and the user's requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Compress {
+pub struct Compress<'a> {
     /// From so many tokens on, the system prompt included.
     pub limit: u64,
+    /// How the model is to summarize; the conversation follows.
+    pub instructions: &'a str,
 }
 
-impl Memory for Compress {
+impl Memory for Compress<'_> {
     fn make_room(
         &self,
         host: &dyn Host,
@@ -63,8 +60,7 @@ impl Memory for Compress {
             return Ok(None);
         }
         let request = self.request(conversation);
-        let (instructions, _) = PROMPT.split_once(CONVERSATION).unwrap_or((PROMPT, ""));
-        let prompt = Prompt::of_agent(instructions, vec![request], 0);
+        let prompt = Prompt::of_agent(self.instructions, vec![request], 0);
         let reply = host.ask(Purpose::Compression, prompt)?;
         let mut shorter = conversation.clone();
         shorter.history = vec![Remark::summary(reply.text.trim(), &conversation.requests)];
@@ -85,34 +81,39 @@ impl Memory for Compress {
     }
 }
 
-impl Compress {
+impl Compress<'_> {
     /// The request for a summary. It must fit where the conversation itself did not: the middle of long
     /// results is left out, as far as that is needed.
     fn request(self, conversation: &Conversation) -> Message<'static> {
+        // The heading and the tags have some, too.
+        let around = tokens::count(&framed("")) + tokens::count(self.instructions);
+        let left = self.limit.saturating_sub(around);
         let mut told = String::new();
         for share in SHARES {
             told = conversation.told(share);
-            if tokens::count(&told) + tokens::count(PROMPT) < self.limit {
+            if tokens::count(&told) < left {
                 break;
             }
         }
         // Of very many remarks, even the shares may be too much.
-        let left = self.limit.saturating_sub(tokens::count(PROMPT));
         let tokens = tokens::count(&told);
         if tokens > left {
             let bytes = told.len() as u64 * left / tokens;
             told = bounded_to(&told, usize::try_from(bytes).unwrap_or(usize::MAX));
         }
         let mut text = Text::default();
-        text.push(format!(
-            "{CONVERSATION}\n\n{}\n",
-            tagged("conversation", &[], &told)
-        ));
+        text.push(framed(&told));
         Message {
             role: Role::User,
             text,
         }
     }
+}
+
+/// The end of the specification's prompt for a summary.
+fn framed(conversation: &str) -> String {
+    let conversation = tagged(Tag::Conversation, &[], conversation);
+    format!("## Conversation to Summarize\n\n{conversation}\n")
 }
 
 /// The tokens of a prompt.

@@ -57,16 +57,16 @@ pub enum Purpose {
 /// Why an agent did not get to the end of its work.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum AgentError {
-    /// It was told that its replies are not understood, again and again.
-    #[error("no reply could be understood {tries} times in a row; the last one: {fault}")]
+    /// Its replies were not understood, or its tools failed, again and again; at last a reply.
+    #[error("nothing went well {tries} times in a row; the last reply was not understood: {fault}")]
     NotUnderstood {
         /// How often.
         tries: u32,
         /// What is wrong with the last one, and where.
         fault: Fault,
     },
-    /// Its tools failed again and again.
-    #[error("the tools failed {tries} times in a row; the last one: `{tool}`: {problem}")]
+    /// The same; at last a tool.
+    #[error("nothing went well {tries} times in a row; at last `{tool}` failed: {problem}")]
     ToolsFailed {
         /// How often.
         tries: u32,
@@ -326,7 +326,8 @@ impl Agent<'_> {
         match self.protocol.read(&reply, &self.tools) {
             Ok(turn) => self.take(turn, conversation, progress),
             Err(fault) => {
-                let around = around(&reply.text, fault.line);
+                let around = fault.line.map(|line| around(&reply.text, line));
+                let around = around.unwrap_or_default();
                 self.return_fault(fault, &around, conversation, progress)
             }
         }
@@ -447,10 +448,7 @@ impl Agent<'_> {
     ) -> Result<Next, Error> {
         match (self.ending)(&ended.words) {
             Ok(()) => Ok(Next::End(ended)),
-            Err(problem) => {
-                let fault = Fault { line: 1, problem };
-                self.return_fault(fault, "", conversation, progress)
-            }
+            Err(problem) => self.return_fault(Fault::of_all(problem), "", conversation, progress),
         }
     }
 
@@ -464,9 +462,7 @@ impl Agent<'_> {
         if progress.failures + 1 >= self.tries {
             return Err(error.into());
         }
-        let problem = error.to_string();
-        let fault = Fault { line: 1, problem };
-        self.return_fault(fault, "", conversation, progress)
+        self.return_fault(Fault::of_all(error.to_string()), "", conversation, progress)
     }
 
     /// Tells the model what is wrong with its reply.

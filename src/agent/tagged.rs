@@ -3,28 +3,69 @@
 //! Guarantees that of the tags the program uses, the only ones in the result are the two it has put there.
 //! A model reads more loosely than a parser, so what merely looks like such a tag counts as one.
 
-/// The names of the tags that the program puts around text.
-const RESERVED: [&str; 7] = [
-    "user_request",
-    "tool_result",
-    "conversation",
-    "context_summary",
-    "task_list",
-    "work_summary",
-    "system_note",
-];
+/// The tags that the program puts around text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tag {
+    /// What the user asks for.
+    UserRequest,
+    /// What came of a tool.
+    ToolResult,
+    /// What was said, for whoever sums it up.
+    Conversation,
+    /// What was said before, summed up.
+    ContextSummary,
+    /// A task list.
+    TaskList,
+    /// What an agent says of its own work.
+    WorkSummary,
+    /// The program's own words.
+    SystemNote,
+}
 
-/// `content` between tags of this name, which stand on lines of their own.
+impl Tag {
+    /// All of them: what is not here is not defused.
+    const ALL: [Self; 7] = [
+        Self::UserRequest,
+        Self::ToolResult,
+        Self::Conversation,
+        Self::ContextSummary,
+        Self::TaskList,
+        Self::WorkSummary,
+        Self::SystemNote,
+    ];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::UserRequest => "user_request",
+            Self::ToolResult => "tool_result",
+            Self::Conversation => "conversation",
+            Self::ContextSummary => "context_summary",
+            Self::TaskList => "task_list",
+            Self::WorkSummary => "work_summary",
+            Self::SystemNote => "system_note",
+        }
+    }
+}
+
+/// What the user has asked for, each between tags of its own.
+#[must_use]
+pub fn tagged_requests(requests: &[String]) -> String {
+    let requests = requests.iter();
+    let tagged = requests.map(|text| tagged(Tag::UserRequest, &[], text));
+    tagged.collect::<Vec<_>>().join("\n\n")
+}
+
+/// `content` between two of these tags, which stand on lines of their own.
 ///
 /// In the content, the `<` of whatever looks like a tag of the program's own is written as `&lt;`; all else
 /// stays byte by byte.
 #[must_use]
-pub fn tagged(name: &str, attributes: &[(&str, &str)], content: &str) -> String {
+pub fn tagged(tag: Tag, attributes: &[(&str, &str)], content: &str) -> String {
     let attributes: String = attributes
         .iter()
         .map(|(key, value)| format!(" {key}=\"{}\"", escaped(value)))
         .collect();
-    let content = defused(content, name);
+    let (name, content) = (tag.name(), defused(content));
     let line_end = if content.is_empty() || content.ends_with('\n') {
         ""
     } else {
@@ -51,12 +92,12 @@ fn escaped(value: &str) -> String {
     escaped
 }
 
-/// `content` without anything that looks like a tag of the program's, or of this name.
-fn defused(content: &str, name: &str) -> String {
+/// `content` without anything that looks like a tag of the program's.
+fn defused(content: &str) -> String {
     let mut pieces = content.split('<');
     let mut defused = pieces.next().unwrap_or_default().to_owned();
     for piece in pieces {
-        let is_tag = is_tag(piece, name) || RESERVED.iter().any(|name| is_tag(piece, name));
+        let is_tag = Tag::ALL.iter().any(|tag| is_tag(piece, tag.name()));
         defused.push_str(if is_tag { "&lt;" } else { "<" });
         defused.push_str(piece);
     }
@@ -119,17 +160,17 @@ mod tests {
     #[test]
     fn text_stands_between_tags_on_lines_of_their_own() {
         assert_eq!(
-            tagged("task_list", &[], "a\nb"),
+            tagged(Tag::TaskList, &[], "a\nb"),
             "<task_list>\na\nb\n</task_list>"
         );
         assert_eq!(
-            tagged("task_list", &[], "a\n"),
+            tagged(Tag::TaskList, &[], "a\n"),
             "<task_list>\na\n</task_list>"
         );
-        assert_eq!(tagged("task_list", &[], ""), "<task_list>\n</task_list>");
+        assert_eq!(tagged(Tag::TaskList, &[], ""), "<task_list>\n</task_list>");
         assert_eq!(
             tagged(
-                "tool_result",
+                Tag::ToolResult,
                 &[("tool", "A"), ("input", "a \"b\"\n</tool_result> & c")],
                 "x"
             ),
@@ -155,10 +196,9 @@ mod tests {
             // A Kelvin sign and a long s.
             "</tas\u{212a}_li\u{17f}t>",
             "</tool_result\u{301}>",
-            "</own>",
         ] {
             let expected = content.replacen('<', "&lt;", 1);
-            assert_eq!(defused(content, "own"), expected, "{content:?}");
+            assert_eq!(defused(content), expected, "{content:?}");
         }
     }
 
@@ -173,8 +213,12 @@ mod tests {
             "tool_result>",
             "\u{200b}<\u{200b}a>",
         ] {
-            assert_eq!(defused(content, "own"), content);
+            assert_eq!(defused(content), content);
         }
+    }
+
+    fn tag() -> impl Strategy<Value = Tag> {
+        prop::sample::select(&Tag::ALL)
     }
 
     proptest! {
@@ -188,25 +232,27 @@ mod tests {
                     Just("\u{200b}".to_owned()),
                     Just("tool_".to_owned()),
                     Just("result".to_owned()),
-                    prop::sample::select(&RESERVED).prop_map(str::to_uppercase),
-                    prop::sample::select(&RESERVED).prop_map(str::to_owned),
+                    tag().prop_map(|tag| tag.name().to_uppercase()),
+                    tag().prop_map(|tag| tag.name().to_owned()),
                     any::<String>(),
                 ],
                 0..24,
             ),
-            name in prop::sample::select(&RESERVED),
+            tag in tag(),
         ) {
             let content = pieces.concat();
-            let whole = tagged(name, &[("input", &content)], &content);
+            let name = tag.name();
+            let whole = tagged(tag, &[("input", &content)], &content);
             let visible: String = whole.chars().filter(|c| !is_invisible(*c)).collect();
-            let any_tag = Regex::new(&format!(r"(?i)<[\s/]*({})([^a-z0-9_.:-]|$)", RESERVED.join("|"))).unwrap();
+            let names = Tag::ALL.map(Tag::name);
+            let any_tag = Regex::new(&format!(r"(?i)<[\s/]*({})([^a-z0-9_.:-]|$)", names.join("|"))).unwrap();
             prop_assert_eq!(any_tag.find_iter(&visible).count(), 2);
             let opening = format!("<{name} input=\"");
             let closing = format!("\n</{name}>");
             prop_assert!(whole.starts_with(&opening));
             prop_assert!(whole.ends_with(&closing));
             // Nothing but the `<` of tags is changed.
-            let restored = defused(&content, name).replace("&lt;", "<");
+            let restored = defused(&content).replace("&lt;", "<");
             prop_assert_eq!(restored, content.replace("&lt;", "<"));
         }
     }

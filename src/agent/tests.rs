@@ -73,7 +73,7 @@ impl Protocol for Words {
             (None, Some(mut calls)) => Decision::Use(calls.pop_front().unwrap(), calls.into()),
             (None, None) => {
                 let problem = format!("`{said}` names no tools");
-                return Err(Fault { line: 1, problem });
+                return Err(Fault::at(1, problem));
             }
         };
         Ok(Turn {
@@ -166,7 +166,10 @@ fn agent<'a>(host: &'a Script, clock: &'a SystemClock, redactor: &'a Redactor) -
             .iter()
             .fold(Toolbox::new(), |tools, name| tools.with(Named(spec(name)))),
         permissions: &Everything,
-        memory: &Compress { limit: u64::MAX },
+        memory: &Compress {
+            limit: u64::MAX,
+            instructions: "",
+        },
         ending: &|_| Ok(()),
         tries: 3,
         surroundings: Surroundings {

@@ -134,7 +134,7 @@ fn task(task: &Task) -> Painted {
         TaskStatus::InProgress => Style::new().yellow(),
         TaskStatus::Complete => Style::new().green(),
     };
-    Painted::new(format!("{} {}", task.status.sign(), task.text), style)
+    Painted::new(task.to_string(), style)
 }
 
 fn boxed(title: &str, title_style: Style, text: &str, style: Style) -> Look {

@@ -9,6 +9,7 @@ use super::talk::{self, OpenInput};
 use super::workplace::{AgentOptions, Workplace};
 use super::{Context, Failure, Outcome};
 use crate::agent::audit::work_until_passed;
+use crate::agent::memory::Compress;
 use crate::agent::permissions::{Everything, KeepingOut, ReadOnly};
 use crate::agent::protocol::markdown::{Markdown, PlainReplies};
 use crate::agent::tool::Toolbox;
@@ -32,6 +33,8 @@ const NAMES: Names = Names {
 const DEVELOPER: &str = include_str!("../../prompts/dev_worker.txt");
 /// The same of the auditor.
 const AUDITOR: &str = include_str!("../../prompts/dev_audit.txt");
+/// The same of whoever sums up what was said.
+const SUMMARIZER: &str = include_str!("../../prompts/dev_compress.txt");
 
 /// Works on one request, or on what is asked for at the terminal.
 ///
@@ -42,7 +45,7 @@ pub fn dev(
     options: &AgentOptions,
     input: OpenInput<'_>,
 ) -> Result<Outcome, Failure> {
-    talk::serve(context, NAMES.record, options, input, work)
+    talk::serve(context, NAMES.record, options, input, &work)
 }
 
 /// Works on one request until the audit passes it.
@@ -56,7 +59,10 @@ fn work(
     let run = AgentRun::start(context, NAMES, place, answers, request)?;
     let result = run.work(|conversation| {
         let output_files = || run.command_output();
-        let memory = place.memory();
+        let memory = Compress {
+            limit: place.context_limit(),
+            instructions: SUMMARIZER,
+        };
         let restricted = |command: &str| restricted::words(command, root);
         let command = |shell| RunCommand {
             processes: &place.processes,

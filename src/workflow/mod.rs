@@ -68,7 +68,7 @@ pub use sending::SendingProblem;
 pub use sessions::{config, sessions};
 pub use summary::summarize;
 pub use undo::undo;
-pub use workplace::{AgentOptions, Which};
+pub use workplace::{AgentOptions, Wanted, Which};
 
 /// What every workflow works with.
 #[derive(Clone)]

@@ -7,7 +7,7 @@
 use std::cell::RefCell;
 
 use super::agent_run::Answers;
-use super::workplace::{AgentOptions, Recorded, Which, Workplace};
+use super::workplace::{AgentOptions, Recorded, Wanted, Which, Workplace};
 use super::{Context, Failure, Outcome, recovery};
 use crate::agent::AgentError;
 use crate::error::{Error, Exit};
@@ -21,8 +21,8 @@ pub type OpenInput<'i> = &'i dyn Fn() -> Result<Box<dyn Input>, InputError>;
 
 /// Works on one request: gets where answers come from, and the request, unless it is to go on with what was
 /// asked for before.
-pub type WorkOn =
-    fn(&Context<'_>, &Workplace<'_>, Answers<'_>, Option<&str>) -> Result<Outcome, Failure>;
+pub type WorkOn<'w> =
+    &'w dyn Fn(&Context<'_>, &Workplace<'_>, Answers<'_>, Option<&str>) -> Result<Outcome, Failure>;
 
 /// Has the agent of this name work on what the options say, or on what is asked for at the terminal.
 ///
@@ -33,10 +33,9 @@ pub fn serve(
     name: &str,
     options: &AgentOptions,
     input: OpenInput<'_>,
-    work: WorkOn,
+    work: WorkOn<'_>,
 ) -> Result<Outcome, Failure> {
-    let is_blank = |request: &String| request.trim().is_empty();
-    if options.which == Which::New && options.request.as_ref().is_some_and(is_blank) {
+    if options.which == Which::New && options.wanted == Wanted::GoOn {
         return Err(Error::NothingAsked.into());
     }
     let mut place = Workplace::open(context, options)?;
@@ -53,12 +52,11 @@ pub fn serve(
     if let Some((request, answers)) = recorded {
         return on(answers, request.as_deref());
     }
-    if let Some(request) = &options.request {
-        let request = Some(request.as_str()).filter(|request| !request.trim().is_empty());
-        if request.is_none() && !place.has_more_to_do() {
-            return Err(Error::NothingAsked.into());
-        }
-        return on(Answers::Nowhere, request);
+    match &options.wanted {
+        Wanted::Request(request) => return on(Answers::Nowhere, Some(request)),
+        Wanted::GoOn if place.has_more_to_do() => return on(Answers::Nowhere, None),
+        Wanted::GoOn => return Err(Error::NothingAsked.into()),
+        Wanted::AskUser => {}
     }
     let input = RefCell::new(input().map_err(Error::from)?);
     let prompt = format!("{name}> ");
@@ -96,8 +94,8 @@ enum Wish {
     Stop,
 }
 
-/// Talks until the user ends it. `prompt` stands before what they type; `begin` is whether something is to be done before anything is asked;
-/// `work` does it, with a request where there is one.
+/// Talks until the user ends it. `prompt` stands before what they type; `begin` is whether something is to be
+/// done before anything is asked; `work` does it, with a request where there is one.
 fn talk(
     context: &Context<'_>,
     prompt: &str,

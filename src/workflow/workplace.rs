@@ -16,7 +16,6 @@ use super::not_ready::NotReady;
 use super::{Context, ModelChoice};
 use crate::agent::conversation::Conversation;
 use crate::agent::home::{self, System};
-use crate::agent::memory::Compress;
 use crate::agent::session::{SESSIONS, Session, SessionState, SessionStore};
 use crate::agent::settings::{self, Settings};
 use crate::agent::tools::place::Outside;
@@ -39,11 +38,34 @@ pub enum Which {
     Named(Uuid),
 }
 
+/// What is to be done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Wanted {
+    /// What the user says at the terminal.
+    AskUser,
+    /// What was asked for before.
+    GoOn,
+    /// This.
+    Request(String),
+}
+
+impl Wanted {
+    /// By what the command line says; the blank request goes on.
+    #[must_use]
+    pub fn of(request: Option<String>) -> Self {
+        match request {
+            None => Self::AskUser,
+            Some(request) if request.trim().is_empty() => Self::GoOn,
+            Some(request) => Self::Request(request),
+        }
+    }
+}
+
 /// How an agent is to work.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentOptions {
-    /// What is to be done, where nobody is asked for it; the empty text goes on with what was asked for.
-    pub request: Option<String>,
+    /// What is to be done.
+    pub wanted: Wanted,
     /// In which session.
     pub which: Which,
     /// Whom to ask.
@@ -115,22 +137,13 @@ impl<'c> Workplace<'c> {
         })
     }
 
-    /// How long the conversation may become.
-    pub fn memory(&self) -> Compress {
-        Compress {
-            limit: self.context_limit(),
-        }
-    }
-
-    /// What the user has set, and no more than the model takes.
-    fn context_limit(&self) -> u64 {
+    /// How long the conversation may become: what the user has set, and no more than the model takes.
+    pub fn context_limit(&self) -> u64 {
         let set = self.settings.max_context_tokens;
         let window = self.models.first.spec.context_window;
         window.map_or(set, |window| window.min(set))
     }
-}
 
-impl Workplace<'_> {
     /// How far an agent can go.
     pub fn limits(&self) -> LimitsRecord {
         let settings = &self.settings;

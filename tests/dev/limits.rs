@@ -198,5 +198,5 @@ fn however_quiet_it_is_a_person_hears_how_their_request_has_ended() {
     agent
         .typed(&["--quiet"], "go\n")
         .exits(0)
-        .says(&["no reply could be understood", "hint:"]);
+        .says(&["was not understood", "hint:"]);
 }

@@ -94,12 +94,11 @@ impl Markdown {
                 remembered: text,
             });
         }
-        Err(Fault {
-            line: 1,
-            problem: "there is no `# Agent Response` header: reply in the form of the template, \
-                and use a tool"
-                .to_owned(),
-        })
+        Err(Fault::at(
+            1,
+            "there is no `# Agent Response` header: reply in the form of the template, \
+                and use a tool",
+        ))
     }
 }
 
@@ -160,7 +159,7 @@ fn tool(named: &[(&str, usize)], tools: &Toolbox<'_>) -> Result<(&'static ToolSp
             .map(|tool| format!("`{}`", tool.name))
             .collect();
         let problem = format!("there is no tool `{name}`; there are {}", names.join(", "));
-        return Err(Fault { line, problem });
+        return Err(Fault::at(line, problem));
     };
     for (name, line) in named {
         if let Some(other) = known(name).filter(|other| other.name != tool.name) {
@@ -168,23 +167,20 @@ fn tool(named: &[(&str, usize)], tools: &Toolbox<'_>) -> Result<(&'static ToolSp
                 "`{}` besides `{}`: a reply uses one tool",
                 other.name, tool.name
             );
-            return Err(Fault {
-                line: *line,
-                problem,
-            });
+            return Err(Fault::at(*line, problem));
         }
     }
     Ok((tool, line))
 }
 
 fn no_input(tool: &ToolSpec, line: usize) -> Fault {
-    Fault {
+    Fault::at(
         line,
-        problem: format!(
+        format!(
             "there is no `## Tool Input` section behind it, which `{}` needs",
             tool.name
         ),
-    }
+    )
 }
 
 /// A turn as the template has it.
@@ -194,10 +190,7 @@ fn rendered(thoughts: &str, tasks: Option<&[Task]>, call: &ToolCall) -> String {
         sections.push(format!("## Thoughts\n{thoughts}"));
     }
     if let Some(tasks) = tasks {
-        let tasks: Vec<String> = tasks
-            .iter()
-            .map(|task| format!("{} {}", task.status.sign(), task.text))
-            .collect();
+        let tasks: Vec<String> = tasks.iter().map(ToString::to_string).collect();
         sections.push(format!("## Task List\n{}", tasks.join("\n")));
     }
     sections.push(format!("## Tool Choice\n{}", call.tool.name));

@@ -46,12 +46,32 @@ impl Decision {
 
 /// A reply that is not of the protocol's form.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("line {line}: {problem}")]
+#[error("{}{problem}", .line.map(|line| format!("line {line}: ")).unwrap_or_default())]
 pub struct Fault {
-    /// The line of the reply, from 1 on.
-    pub line: usize,
+    /// The line of the reply, from 1 on; `None` where it is no line's.
+    pub line: Option<usize>,
     /// What is wrong there, and what is expected: for the model.
     pub problem: String,
+}
+
+impl Fault {
+    /// One of a line of the reply, from 1 on.
+    #[must_use]
+    pub fn at(line: usize, problem: impl Into<String>) -> Self {
+        Self {
+            line: Some(line),
+            problem: problem.into(),
+        }
+    }
+
+    /// One of the reply as a whole.
+    #[must_use]
+    pub fn of_all(problem: impl Into<String>) -> Self {
+        Self {
+            line: None,
+            problem: problem.into(),
+        }
+    }
 }
 
 /// A way to talk with a model about tools.

@@ -43,7 +43,7 @@ impl Labels<'_> {
     pub fn argument(&self, part: &[Line<'_>]) -> Result<(&'static Parameter, String), Fault> {
         let first = part.first().map_or(0, |line| line.number);
         let Some(fence) = part.first().and_then(Line::fence) else {
-            return Err(fault(
+            return Err(Fault::at(
                 first,
                 format!("expected code blocks labelled {}", self.names()),
             ));
@@ -77,7 +77,7 @@ impl Labels<'_> {
                 self.names()
             ),
         };
-        fault(fence.line, problem)
+        Fault::at(fence.line, problem)
     }
 
     fn names(&self) -> String {
@@ -100,7 +100,7 @@ pub fn block<'a, 'r>(lines: &'a [Line<'r>], fence: &Fence<'r>) -> Result<Block<'
                  {line} on do not pair up; put content that has fences between longer ones, and nothing \
                  behind the last"
             );
-            fault(fence.line, problem)
+            Fault::at(fence.line, problem)
         }
     })
 }
@@ -109,7 +109,7 @@ pub fn block<'a, 'r>(lines: &'a [Line<'r>], fence: &Fence<'r>) -> Result<Block<'
 pub fn open(fence: &Fence<'_>) -> Fault {
     let problem = "the code block that begins here is never closed: it ends with a line that has nothing \
         but the same fence";
-    fault(fence.line, problem)
+    Fault::at(fence.line, problem)
 }
 
 /// Words behind a block are passed over; what could be meant as more input is not.
@@ -119,7 +119,7 @@ pub fn nothing_else(block: &Block<'_, '_>) -> Result<(), Fault> {
         None => Ok(()),
         Some(line) => {
             let problem = "nothing is expected behind the code block: a reply uses one tool";
-            Err(fault(line.number, problem))
+            Err(Fault::at(line.number, problem))
         }
     }
 }
@@ -133,12 +133,4 @@ pub fn without_last_line_end(mut text: String) -> String {
         }
     }
     text
-}
-
-/// A fault.
-pub fn fault(line: usize, problem: impl Into<String>) -> Fault {
-    Fault {
-        line,
-        problem: problem.into(),
-    }
 }

@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::super::Fault;
-use super::blocks::{block, fault, nothing_else, without_last_line_end};
+use super::blocks::{block, nothing_else, without_last_line_end};
 use super::lines::{Line, joined};
 use super::sections::Name;
 
@@ -71,7 +71,7 @@ fn is_bold_heading(text: &str) -> bool {
 fn beside(line: &Line<'_>) -> Fault {
     let problem = "a command is given as it is, or alone in one code block: nothing else may stand beside it; \
         one that has ``` in it goes between longer fences";
-    fault(line.number, problem)
+    Fault::at(line.number, problem)
 }
 
 /// Where a here-document is announced, and by which word it ends.

@@ -5,7 +5,7 @@
 //! byte, and that none whose end cannot be told is taken at all.
 
 use super::super::Fault;
-use super::blocks::{Labels, block, fault, nothing_else, open, without_last_line_end};
+use super::blocks::{Labels, block, nothing_else, open, without_last_line_end};
 use super::command::command;
 use super::lines::{Block, BlockProblem, Fence, Line, joined, trimmed};
 use crate::agent::tool::{Arguments, Parameter, ParameterKind, ToolSpec};
@@ -68,19 +68,19 @@ impl<'r> Input<'_, 'r> {
             format!("expected `{name}` ({meaning}) on a line of its own, in double quotes")
         };
         let Some(first) = self.lines.first() else {
-            return Err(fault(self.line, expected()));
+            return Err(Fault::at(self.line, expected()));
         };
         let (line, taken) = match first.fence() {
             Some(fence) => self
                 .path_in_block(&fence)
-                .ok_or_else(|| fault(first.number, expected()))?,
+                .ok_or_else(|| Fault::at(first.number, expected()))?,
             None => (*first, 1),
         };
         self.skip(taken);
         let text = line.text().trim();
         unquoted(text).map(str::to_owned).ok_or_else(|| {
             let problem = format!("{}, but found `{text}`", expected());
-            fault(line.number, problem)
+            Fault::at(line.number, problem)
         })
     }
 
@@ -100,7 +100,7 @@ impl<'r> Input<'_, 'r> {
     fn end(&self) -> Result<(), Fault> {
         match self.lines.first() {
             None => Ok(()),
-            Some(line) => Err(fault(
+            Some(line) => Err(Fault::at(
                 line.number,
                 "nothing is expected here: this tool takes one line of input, and a reply uses one tool",
             )),
@@ -118,7 +118,7 @@ impl<'r> Input<'_, 'r> {
         };
         if text.trim().is_empty() {
             let Parameter { name, meaning, .. } = parameter;
-            return Err(fault(
+            return Err(Fault::at(
                 self.line,
                 format!("expected `{name}` ({meaning}) under `## Tool Input`"),
             ));
@@ -131,10 +131,10 @@ impl<'r> Input<'_, 'r> {
         let Parameter { name, meaning, .. } = parameter;
         let expected = || format!("expected a fenced code block with `{name}` ({meaning})");
         let Some(first) = self.lines.first() else {
-            return Err(fault(self.line, expected()));
+            return Err(Fault::at(self.line, expected()));
         };
         let Some(fence) = first.fence() else {
-            return Err(fault(first.number, expected()));
+            return Err(Fault::at(first.number, expected()));
         };
         let block = block(self.lines, &fence)?;
         nothing_else(&block)?;
@@ -167,7 +167,7 @@ impl<'r> Input<'_, 'r> {
             let (parameter, value) = labels.argument(part)?;
             if seen.contains(&parameter.name) {
                 let problem = format!("there is another code block labelled `{}`", parameter.name);
-                return Err(fault(
+                return Err(Fault::at(
                     part.first().map_or(self.line, |line| line.number),
                     problem,
                 ));
@@ -182,7 +182,7 @@ impl<'r> Input<'_, 'r> {
         let Parameter { name, meaning, .. } = missing;
         let line = self.lines.first().map_or(self.line, |line| line.number);
         let problem = format!("there is no code block labelled `{name}` ({meaning})");
-        Err(fault(line, problem))
+        Err(Fault::at(line, problem))
     }
 }
 

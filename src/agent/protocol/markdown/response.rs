@@ -403,10 +403,7 @@ fn is_unclear(lines: &[Line<'_>], at: usize) -> bool {
 }
 
 fn unclear(line: usize) -> Fault {
-    Fault {
-        line,
-        problem: "it cannot be told whether this `# Agent Response` is another response or part of the \
-            code block above: write one response alone, and put content that has fences between longer ones"
-            .to_owned(),
-    }
+    let problem = "it cannot be told whether this `# Agent Response` is another response or part of the code \
+        block above: write one response alone, and put content that has fences between longer ones";
+    Fault::at(line, problem)
 }

@@ -138,10 +138,7 @@ impl<'a, 'r> Sections<'a, 'r> {
                 ""
             };
             let problem = format!("there is no `## Tool Choice` section{behind}");
-            return Err(Fault {
-                line: self.header,
-                problem,
-            });
+            return Err(Fault::at(self.header, problem));
         };
         let lines = sections.flat_map(|section| section.body);
         let named: Vec<_> = lines
@@ -151,10 +148,7 @@ impl<'a, 'r> Sections<'a, 'r> {
             .collect();
         if named.is_empty() {
             let problem = "no tool is named under `## Tool Choice`".to_owned();
-            return Err(Fault {
-                line: first,
-                problem,
-            });
+            return Err(Fault::at(first, problem));
         }
         Ok(named)
     }

@@ -967,7 +967,7 @@ fn what_was_thought_is_passed_over() {
     assert_eq!(turn.remembered, reads("a").trim_end());
     // Lines are those of the whole reply.
     let fault = read_turn("<think>\nx\n</think>\n# Agent Response\n").unwrap_err();
-    assert_eq!(fault.line, 4);
+    assert_eq!(fault.line, Some(4));
 }
 
 #[test]
@@ -1081,7 +1081,7 @@ proptest! {
             let lines = text.split('\n').count();
             match (Markdown { plain_replies }).read(&reply(&text), &tools) {
                 Ok(turn) => prop_assert!(turn.decision.calls().len() <= 1),
-                Err(fault) => prop_assert!((1..=lines).contains(&fault.line), "{}", fault),
+                Err(fault) => prop_assert!(fault.line.is_some_and(|line| (1..=lines).contains(&line)), "{}", fault),
             }
         }
     }
