@@ -16,6 +16,7 @@
 
 mod blocks;
 mod command;
+mod documents;
 mod input;
 mod instructions;
 mod lines;
@@ -74,7 +75,7 @@ impl Protocol for Markdown {
     }
 
     fn read(&self, reply: &Reply, tools: &Toolbox<'_>) -> Result<Turn, Fault> {
-        let lines = response::spoken(&lines::lines(&reply.text));
+        let lines = response::spoken(&lines::lines(&reply.text))?;
         match Response::of(&lines, &|draft| used(draft, tools))? {
             Some(response) => read(&response, tools),
             None => self.answer(&lines),

@@ -4,12 +4,9 @@
 //! commands too. Guarantees that nothing but the command is taken for one: what may be more is a [`Fault`].
 //! Here-documents may hold anything.
 
-use std::sync::LazyLock;
-
-use regex::Regex;
-
 use super::super::Fault;
 use super::blocks::{block, nothing_else, without_last_line_end};
+use super::documents::outside_of_documents;
 use super::lines::{Line, joined};
 use super::sections::Name;
 
@@ -72,27 +69,4 @@ fn beside(line: &Line<'_>) -> Fault {
     let problem = "a command is given as it is, or alone in one code block: nothing else may stand beside it; \
         one that has ``` in it goes between longer fences";
     Fault::at(line.number, problem)
-}
-
-/// Where a here-document is announced, and by which word it ends.
-static DOCUMENT: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r#"(^|[^<])<<-?[ \t]*\\?['"]?([\w.-]+)['"]?"#).ok());
-
-/// The lines that are in no here-document. One that never ends is none.
-fn outside_of_documents<'a, 'r>(lines: &'a [Line<'r>]) -> impl Iterator<Item = &'a Line<'r>> {
-    let mut at = 0;
-    std::iter::from_fn(move || {
-        let line = lines.get(at)?;
-        at += 1;
-        let found = DOCUMENT
-            .as_ref()
-            .map(|document| document.captures_iter(line.raw));
-        for words in found.into_iter().flatten() {
-            let word = words.get(2).map_or("", |word| word.as_str());
-            let ends = |line: &Line<'_>| line.text().trim_start_matches('\t') == word;
-            let rest = lines.get(at..).unwrap_or_default();
-            at += rest.iter().position(ends).map_or(0, |end| end + 1);
-        }
-        Some(line)
-    })
 }

@@ -156,6 +156,11 @@ impl<'r> Nesting<'r> {
         self.0.is_empty()
     }
 
+    /// How many fences are open.
+    pub fn depth(&self) -> usize {
+        self.0.len()
+    }
+
     /// The innermost open fence.
     pub fn innermost(&self) -> Option<&Fence<'r>> {
         self.0.last()

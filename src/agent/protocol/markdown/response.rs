@@ -6,6 +6,8 @@
 //! last response. Guarantees that none is taken for the other: where that cannot be told, it is a
 //! [`Fault`].
 
+use std::cmp::Ordering;
+
 use super::super::Fault;
 use super::lines::{Block, Fence, Line, Nesting};
 use super::sections::{Name, Sections};
@@ -22,33 +24,82 @@ const BLOCKS: usize = 4;
 
 /// `lines` less the parts that were thought.
 ///
-/// Such a part begins with a line and stands outside of any fence: a file may hold the same words. One
-/// whose beginning the server has swallowed is known by its end.
-pub fn spoken<'r>(lines: &[Line<'r>]) -> Vec<Line<'r>> {
+/// Such a part begins with a line and stands outside of any fence: a file may hold the same words. Behind a
+/// header there must be no fence either up to the next header, which could be the end of a block of
+/// content that is around it. A part whose beginning the server has swallowed is known by its end.
+///
+/// # Errors
+/// Where all is thought: a part in front of any header never ends.
+pub fn spoken<'r>(lines: &[Line<'r>]) -> Result<Vec<Line<'r>>, Fault> {
     let mut kept = Kept::default();
     let mut tags = THINKING.to_vec();
+    let ahead = Ahead::of(lines);
     let mut rest = lines;
     let mut remainder = None;
+    // Up to here, what is thought is content.
+    let mut content = 0;
     while let Some(line) = remainder.take().or_else(|| first(&mut rest)) {
-        let opens =
-            |open: &str| kept.nesting.is_closed() && line.raw.trim_start().starts_with(open);
+        let may_open = kept.nesting.is_closed() && line.number > content;
+        let opens = |open: &str| may_open && line.raw.trim_start().starts_with(open);
         if let Some((open, close)) = tags.iter().copied().find(|(open, _)| opens(open)) {
-            if let Some((end, behind)) = end_of_thought(line, rest, close) {
-                remainder = Some(end);
-                rest = behind;
-                continue;
+            match end_of_thought(line, rest, close) {
+                Some((end, _)) if kept.has_header && ahead.is_fence(end) => content = end.number,
+                Some((end, behind)) => {
+                    remainder = Some(end);
+                    rest = behind;
+                    continue;
+                }
+                None if !kept.has_header => return Err(endless(line.number, open, close)),
+                // Nor is there an end for any later one.
+                None => tags.retain(|(known, _)| *known != open),
             }
-            // Nor is there an end for any later one.
-            tags.retain(|(known, _)| *known != open);
         }
-        if let Some(end) = kept.end_of_swallowed(&line) {
+        if let Some(end) = kept.end_of_swallowed(&line, &ahead) {
             kept = Kept::default();
             remainder = Some(end);
         } else {
             kept.push(line);
         }
     }
-    kept.lines
+    Ok(kept.lines)
+}
+
+/// Of each line, whether the next that is a header or a fence is a fence.
+struct Ahead {
+    /// The first line's number.
+    first: usize,
+    fences: Vec<bool>,
+}
+
+impl Ahead {
+    fn of(lines: &[Line<'_>]) -> Self {
+        let mut next = false;
+        let behind = |line: &Line<'_>| {
+            let is_fence = next;
+            next = !line.is_header() && (line.fence().is_some() || next);
+            is_fence
+        };
+        let mut fences: Vec<bool> = lines.iter().rev().map(behind).collect();
+        fences.reverse();
+        let first = lines.first().map_or(1, |line| line.number);
+        Self { first, fences }
+    }
+
+    /// Whether a fence follows, so that this line may be in a block that ends there.
+    fn is_fence(&self, line: Line<'_>) -> bool {
+        let at = line.number.checked_sub(self.first);
+        at.and_then(|at| self.fences.get(at).copied())
+            .unwrap_or_default()
+    }
+}
+
+fn endless(line: usize, open: &str, close: &str) -> Fault {
+    Fault::at(
+        line,
+        format!(
+            "all from `{open}` on is thought, since no `{close}` follows: end your thoughts, and reply"
+        ),
+    )
 }
 
 /// Takes the first line.
@@ -94,7 +145,10 @@ impl<'r> Kept<'r> {
     }
 
     /// The rest of a line that ends a thought whose beginning is not there.
-    fn end_of_swallowed(&self, line: &Line<'r>) -> Option<Line<'r>> {
+    fn end_of_swallowed(&self, line: &Line<'r>, ahead: &Ahead) -> Option<Line<'r>> {
+        if self.has_header && ahead.is_fence(*line) {
+            return None;
+        }
         let text = line.raw.trim();
         let ends =
             |close: &str| text.starts_with(close) || !self.has_header && text.ends_with(close);
@@ -119,8 +173,19 @@ pub struct Response<'a, 'r> {
 #[derive(Debug, Clone, Copy)]
 struct Above<'r> {
     fence: Fence<'r>,
-    /// Whether it opens a block, as far as can be told from what stands before.
-    is_opening: bool,
+    /// What it does, as far as can be told from what stands before.
+    role: Role,
+}
+
+/// What a fence does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Role {
+    /// It opens a block.
+    Opens,
+    /// It closes one.
+    Closes,
+    /// It is content of one.
+    Content,
 }
 
 impl<'a, 'r> Response<'a, 'r> {
@@ -138,7 +203,22 @@ impl<'a, 'r> Response<'a, 'r> {
                 return Ok(Some(*candidate));
             }
         }
-        Ok(Some(*last))
+        if drafts.is_empty() || are_closed(lines) || last.stands_alone() {
+            Ok(Some(*last))
+        } else {
+            Err(unclear(last.lines.first().map_or(0, |line| line.number)))
+        }
+    }
+
+    /// Whether its fences belong together, and no other fence stands behind the block that it may be in.
+    fn stands_alone(&self) -> bool {
+        // What closes a block of a draft opens none.
+        let above = self.above.filter(|above| above.role != Role::Closes);
+        let Some(inner) = above.and_then(|above| above.unwrapped(self.lines)) else {
+            return are_closed(self.lines);
+        };
+        let mut behind = self.lines.iter().skip(inner.len() + 1);
+        are_closed(inner) && behind.all(|line| line.fence().is_none())
     }
 
     /// Its lines up to the end of the block that it may be in: the likelier way to read it.
@@ -212,9 +292,18 @@ impl<'r> Above<'r> {
         let (inner, behind) = lines.split_at(last_end(lines, &self.fence)?);
         let behind = behind.get(1..).unwrap_or_default();
         let is_last = behind.iter().all(Line::is_blank);
-        let is_sure = self.is_opening && is_last || are_paired(inner, &self.fence);
+        let is_sure = self.role == Role::Opens && is_last || are_paired(inner, &self.fence);
         (is_sure && !behind.iter().any(Line::is_header)).then_some(inner)
     }
+}
+
+/// Whether the fences of these lines belong together.
+fn are_closed(lines: &[Line<'_>]) -> bool {
+    let mut nesting = Nesting::default();
+    for line in lines {
+        nesting.step(line);
+    }
+    nesting.is_closed()
 }
 
 /// Where the last fence is that closes what `opening` opened.
@@ -238,21 +327,25 @@ fn are_paired(lines: &[Line<'_>], opening: &Fence<'_>) -> bool {
 fn candidates<'a, 'r>(lines: &'a [Line<'r>]) -> Vec<Response<'a, 'r>> {
     let mut candidates = Vec::new();
     let mut nesting = Nesting::default();
-    let mut above: Option<&Line<'r>> = None;
+    let mut above = None;
     for (at, line) in lines.iter().enumerate() {
         if line.is_header() {
-            let above = above.and_then(Line::fence).map(|fence| Above {
-                fence,
-                is_opening: nesting.innermost() == Some(&fence),
-            });
             candidates.push(Response {
                 lines: lines.get(at..).unwrap_or_default(),
                 above,
             });
         }
+        let open = nesting.depth();
         nesting.step(line);
         if !line.is_blank() {
-            above = Some(line);
+            above = line.fence().map(|fence| Above {
+                fence,
+                role: match nesting.depth().cmp(&open) {
+                    Ordering::Greater => Role::Opens,
+                    Ordering::Less => Role::Closes,
+                    Ordering::Equal => Role::Content,
+                },
+            });
         }
     }
     candidates

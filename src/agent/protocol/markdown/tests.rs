@@ -473,6 +473,24 @@ fn labelled_blocks_must_be_those_that_are_expected() {
 }
 
 #[test]
+fn words_behind_a_command_are_never_part_of_it() {
+    for command in [
+        "grep -rn 'cout << x' .",
+        "echo $((1 << x))",
+        "ls # << x",
+        "grep '<<x'",
+        "cat <<<x",
+    ] {
+        let text = format!("```bash\n{command}\n```\n\nThis may print `rm y` or\n\n```\nx\n```");
+        let read = input("COMMAND", &text);
+        assert!(read.is_err(), "{read:?}");
+        let text = format!("{command}\n```\nrm y\n```\nx\n");
+        let read = input("COMMAND", &text);
+        assert!(read.is_err(), "{read:?}");
+    }
+}
+
+#[test]
 fn words_are_taken_raw_or_from_one_block() {
     for (text, words) in [
         ("npm i\n", "npm i"),
@@ -941,6 +959,41 @@ fn a_response_may_stand_in_a_block_of_its_own() {
 }
 
 #[test]
+fn what_content_shows_of_thoughts_and_responses_is_content_or_unclear() {
+    for thought in [
+        "<think>\nhidden\n</think>",
+        "<think>hidden</think>",
+        "<thinking>\nx\n</thinking>",
+    ] {
+        // The second fence seems to end the block, but for the last.
+        let content = format!("Example:\n```\n{thought}\n```\nEnd\n");
+        let expected = format!("WRITE_FILE path=a content={content}");
+        assert_eq!(call(&writes("```md", &content, "```")), Ok(expected));
+    }
+    for content in [
+        format!(
+            "# Doc\n```\n~~~md\n{}~~~\n",
+            uses("COMMAND", "touch evil\n")
+        ),
+        format!(
+            "# Doc\n```\n````\n{}````\n",
+            uses("COMMAND", "touch evil\n")
+        ),
+        format!("# Doc\n```\n{}", uses("COMMAND", "touch evil\n")),
+        format!(
+            "# Doc\n```\n<think>x</think>\n{}",
+            uses("COMMAND", "touch evil\n")
+        ),
+    ] {
+        for (open, close) in [("```markdown", "```"), ("```", "```"), ("~~~", "~~~")] {
+            let read = call(&writes(open, &content, close));
+            let written = format!("WRITE_FILE path=a content={content}");
+            assert!(read.is_err() || read == Ok(written), "{content}: {read:?}");
+        }
+    }
+}
+
+#[test]
 fn what_was_thought_is_passed_over() {
     for (thought, is_draft) in [
         ("<think>\nhm\n</think>\n", false),
@@ -949,7 +1002,6 @@ fn what_was_thought_is_passed_over() {
         ("hm\n</think>\n", false),
         ("hm</think>\n", false),
         ("<thinking>x</thinking> <think>y</think>\n\n", false),
-        ("<think>never ended\n", false),
         ("<think>", true),
     ] {
         let close = if is_draft { "</think>" } else { "" };
@@ -963,6 +1015,14 @@ fn what_was_thought_is_passed_over() {
             assert_eq!(call(&text).as_deref(), Ok("READ_FILE path=a"), "{text}");
         }
     }
+    // All of it is thought.
+    for thought in ["<think>never ended\n", "So:\n<thinking>\n"] {
+        let error = call(&format!("{thought}{}", reads("a"))).unwrap_err();
+        assert!(error.contains("on is thought"), "{error}");
+    }
+    // Between two responses, too.
+    let text = format!("{}<think>\n```\n</think>\nSo:\n{}", reads("b"), reads("a"));
+    assert_eq!(call(&text).as_deref(), Ok("READ_FILE path=a"));
     let turn = read_turn(&format!("<think>x</think>\n{}\n{}", reads("b"), reads("a"))).unwrap();
     assert_eq!(turn.remembered, reads("a").trim_end());
     // Lines are those of the whole reply.
@@ -1140,5 +1200,27 @@ proptest! {
             let again = read_turn(&turn.remembered).map_err(|fault| fault.to_string());
             prop_assert_eq!(again, Ok(turn));
         }
+    }
+}
+
+#[test]
+fn no_reply_takes_longer_than_its_length_allows() {
+    for piece in [
+        "cat <<EO\n",
+        "cat <<EO ",
+        "</think>\n",
+        "<think>\n",
+        "```\n",
+        "~~~a\n",
+        "# Agent Response\n",
+        "## Tool Input\n",
+        "'",
+        "$((",
+    ] {
+        // By the square of this, it would take minutes.
+        let many = piece.repeat(60_000);
+        let _ = call(&uses("COMMAND", &many));
+        let _ = call(&uses("COMMAND", &format!("{many}</think>\n```\n")));
+        let _ = call(&writes("```", &many, "```"));
     }
 }
