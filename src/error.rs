@@ -356,6 +356,9 @@ impl Error {
             | Self::NoSuchRun(NoSuchRun::Unreadable { .. }) => "make it readable",
             Self::Process(ProcessError::NotStarted { .. }) => "name a program that is there",
             Self::Process(ProcessError::NoKeeper) => "start this program from its own file",
+            Self::Process(ProcessError::ForeignProc) => {
+                "mount `/proc` in the container, as `unshare --mount-proc` does, or let bubblewrap work"
+            }
             Self::Build(BuildError::Io { .. }) | Self::Process(ProcessError::Io(_)) => {
                 "see that the machine can start another process"
             }

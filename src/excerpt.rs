@@ -47,9 +47,20 @@ pub fn joined(mut head: Vec<u8>, left_out: u64, tail: &[u8]) -> Vec<u8> {
     if !head.ends_with(b"\n") {
         head.push(b'\n');
     }
-    head.extend_from_slice(format!("[... {left_out} bytes left out ...]\n").as_bytes());
+    head.extend_from_slice(format!("{BEFORE}{left_out}{BEHIND}\n").as_bytes());
     head.extend_from_slice(&tail[started..]);
     head
+}
+
+/// What stands around the figure in the line that says how much was left out.
+const BEFORE: &str = "[... ";
+const BEHIND: &str = " bytes left out ...]";
+
+/// How many bytes this line says were left out, if it is such a line.
+#[must_use]
+pub fn left_out(line: &str) -> Option<u64> {
+    let figure = line.strip_prefix(BEFORE)?.strip_suffix(BEHIND)?;
+    figure.parse().ok()
 }
 
 impl Write for Excerpt {

@@ -9,13 +9,13 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
-use signal_hook::consts::signal::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::signal::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 
 /// A signal that ends a run in an orderly way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -125,6 +125,8 @@ impl Interrupt {
     /// When the system refuses the handlers or the socket pair behind them.
     pub fn install() -> io::Result<Self> {
         let interrupt = Self::never()?;
+        // A file that would grow too large for the user's limit is an error to report, not the end.
+        signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)))?;
         let ignored = ignored_signals();
         for signal in Signal::ALL {
             // Whoever started the program with a signal ignored, as `nohup` does, wants it so.

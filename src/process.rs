@@ -30,7 +30,7 @@ pub use self::standing::{Listed, Report, Standing, Status};
 use crate::environment::Clock;
 use crate::interrupt::Interrupt;
 use crate::sandbox::words::{Ended, Leftovers, Order};
-use crate::sandbox::{Kept, Sandbox};
+use crate::sandbox::{Kept, Sandbox, orphans};
 use crate::secret::Redactor;
 
 /// What a command line is given to.
@@ -329,6 +329,9 @@ impl<'a> Processes<'a> {
         let Some(path) = path else {
             return Err(ProcessError::NoKeeper);
         };
+        if !orphans::can_look() {
+            return Err(ProcessError::ForeignProc);
+        }
         Kept::outside(&path, root, hidden, interrupt).map_err(|error| match interrupt.check() {
             Err(interrupted) => interrupted.into(),
             Ok(()) => ProcessError::Io(error),

@@ -245,6 +245,29 @@ impl Project {
         }
     }
 
+    /// Looks whether git ignores the key files that are there, by whatever ignore file.
+    ///
+    /// # Errors
+    /// When it does not, so that they could be committed.
+    pub fn check_keys_ignored<'k>(
+        &self,
+        key_files: impl IntoIterator<Item = &'k str>,
+    ) -> Result<(), ProjectProblem> {
+        let is_there = |file: &&str| self.config().join(file).symlink_metadata().is_ok();
+        if self.hides(key_files.into_iter().filter(is_there))? {
+            Ok(())
+        } else {
+            Err(ProjectProblem::NotIgnored)
+        }
+    }
+
+    /// Whether git ignores what runs leave in `logs`. Where that cannot be told, it does not.
+    #[must_use]
+    pub fn ignores_logs(&self) -> bool {
+        let rules = IgnoreRules::load(&self.root);
+        rules.is_ok_and(|rules| rules.is_directory_ignored(LOGS).unwrap_or_default())
+    }
+
     /// Whether git ignores the key files, ignore files in `agent-config` itself considered.
     fn hides<'k>(
         &self,

@@ -8,6 +8,9 @@ pub const LOGS: &str = "logs";
 pub const RESULT: &str = "result.json";
 /// What was said before an agent's run began, where it goes on with a session.
 pub const CONVERSATION: &str = "conversation.json";
+/// What an agent's run is about, and what the user has answered so far: the record has it as well, but a run
+/// that was killed has none.
+pub const AGENT: &str = "agent.json";
 /// What the run has done to the project's files.
 pub const CHANGES: &str = "changes.json";
 /// The folder with the files that the run has replaced or removed, as they were before.

@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use crate::atomic_file;
 use crate::excerpt::Excerpt;
-use crate::record::{Attempt, RunRecord};
+use crate::record::{AgentRecord, Attempt, RunRecord};
 use crate::run_files::{self, Artifact, LOGS};
 use crate::secret::{RedactingWriter, Redactor};
 
@@ -256,7 +256,28 @@ impl<'r> RunLog<'r> {
     /// # Errors
     /// When the file cannot be written.
     pub fn result(&self, record: &RunRecord) -> Result<(), LogError> {
-        let path = self.folder.join(run_files::RESULT);
+        self.json(run_files::RESULT, record)
+    }
+
+    /// Notes what an agent's run is about, and what was answered so far.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn agent(&self, record: &AgentRecord) -> Result<(), LogError> {
+        self.json(run_files::AGENT, record)
+    }
+
+    /// Has git pass the folder over, where it does not do so by itself.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn keep_from_git(&self) -> Result<(), LogError> {
+        let path = self.folder.join(".gitignore");
+        fs::write(&path, "*\n").map_err(|source| LogError { path, source })
+    }
+
+    fn json(&self, name: &str, record: &impl Serialize) -> Result<(), LogError> {
+        let path = self.folder.join(name);
         // Renamed over whatever stands there: a build may have tried to be faster.
         let written = atomic_file::replace(&path, |file| {
             let mut out = self.redactor.writer(BufWriter::new(file));

@@ -32,11 +32,21 @@ pub struct Remark {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
     /// Whether it consists of tagged parts, and is sent as it is: a summary does.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(
+        rename = "isSummary",
+        alias = "is_summary",
+        default,
+        skip_serializing_if = "std::ops::Not::not"
+    )]
     pub is_summary: bool,
     /// Whether it tells the model that its reply was not understood; such remarks are forgotten as soon
     /// as one is.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(
+        rename = "isFault",
+        alias = "is_fault",
+        default,
+        skip_serializing_if = "std::ops::Not::not"
+    )]
     pub is_fault: bool,
 }
 

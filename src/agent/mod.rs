@@ -35,6 +35,7 @@ use crate::model::{ModelError, Reply};
 use crate::prompt::Prompt;
 use crate::report::{Event, Reporter};
 use crate::secret::Redactor;
+use crate::tokens::counted;
 
 use self::conversation::{Conversation, Remark};
 use self::memory::{Compressed, Memory};
@@ -58,7 +59,7 @@ pub enum Purpose {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum AgentError {
     /// Its replies were not understood, or its tools failed, again and again; at last a reply.
-    #[error("nothing went well {tries} times in a row; the last reply was not understood: {fault}")]
+    #[error("nothing went well {} in a row; the last reply was not understood: {fault}", counted((*.tries).into(), "time"))]
     NotUnderstood {
         /// How often.
         tries: u32,
@@ -66,7 +67,7 @@ pub enum AgentError {
         fault: Fault,
     },
     /// The same; at last a tool.
-    #[error("nothing went well {tries} times in a row; at last `{tool}` failed: {problem}")]
+    #[error("nothing went well {} in a row; at last `{tool}` failed: {problem}", counted((*.tries).into(), "time"))]
     ToolsFailed {
         /// How often.
         tries: u32,
@@ -76,7 +77,7 @@ pub enum AgentError {
         problem: String,
     },
     /// The audit has not passed the work, again and again.
-    #[error("the audit has failed {audits} times; the last one says: {feedback}")]
+    #[error("the audit has failed {}; the last one says: {feedback}", counted((*.audits).into(), "time"))]
     AuditFailed {
         /// How often.
         audits: u32,
@@ -84,7 +85,7 @@ pub enum AgentError {
         feedback: String,
     },
     /// The model was asked as often as it may be.
-    #[error("the loop limit is reached: {loops} calls to the model")]
+    #[error("the loop limit is reached: {} to the model", counted((*.loops).into(), "call"))]
     LoopLimit {
         /// How often.
         loops: u32,

@@ -8,6 +8,7 @@ mod directory_map;
 mod form;
 mod summary;
 
+use std::borrow::Cow;
 use std::fs;
 use std::io::{self, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
@@ -482,9 +483,19 @@ impl<'r> SessionStore<'r> {
         }
     }
 
-    /// A directory as it stands in files.
+    /// A directory as it stands in files. The bytes of one that is not UTF-8 are written out, so that another
+    /// is not taken for it.
     fn written(&self, directory: &Path) -> String {
-        let directory = directory.to_string_lossy();
+        let directory = match directory.to_str() {
+            Some(directory) => directory.into(),
+            None => directory
+                .as_os_str()
+                .as_encoded_bytes()
+                .escape_ascii()
+                .to_string()
+                .into(),
+        };
+        let directory: Cow<'_, str> = directory;
         self.redactor.piece(directory).into_owned()
     }
 

@@ -212,7 +212,10 @@ impl ModelError {
                 "redirects are not followed, since the key would travel along: set the base URL to \
                  the final address"
             }
-            Self::Connection { .. } => "check the network, the proxy and the base URL",
+            Self::Connection { .. } => {
+                "check the network, the proxy and the base URL; an agent's own server is `apiUrl` in its \
+                 `config.json`, which `dev config` opens"
+            }
             Self::Tls { .. } => {
                 "check the system's certificates (`ca-certificates`, `SSL_CERT_FILE`) and the clock"
             }

@@ -145,8 +145,16 @@ struct RecordedAttempt {
 
 /// The models that `result.json` names; an aborted run has none.
 fn recorded_models(folder: &Path) -> Option<RecordedModels> {
-    let json = fs::read(folder.join(run_files::RESULT)).ok()?;
-    serde_json::from_slice(&json).ok()
+    serde_json::from_slice(&read_file(&folder.join(run_files::RESULT)).ok()?).ok()
+}
+
+fn read_file(path: &Path) -> io::Result<Vec<u8>> {
+    // A pipe would never end.
+    if path.metadata()?.is_file() {
+        fs::read(path)
+    } else {
+        Err(io::Error::other("it is not a file"))
+    }
 }
 
 /// Gives the recorded replies.
@@ -172,7 +180,7 @@ impl ReplayModel {
         artifact: Artifact,
     ) -> Result<Option<Vec<u8>>, ModelError> {
         let path = self.path(attempt, artifact);
-        match fs::read(&path) {
+        match read_file(&path) {
             Ok(bytes) => Ok(Some(bytes)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(source) => Err(ModelError::Unreadable { path, source }),

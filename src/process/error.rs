@@ -20,6 +20,9 @@ pub enum ProcessError {
     /// Nobody can keep it.
     #[error("no command can be run: the path of this program is not known")]
     NoKeeper,
+    /// What it leaves running could not be found.
+    #[error("no command can be run: `/proc` does not show this container's processes")]
+    ForeignProc,
     /// The system did not start its keeper.
     #[error("cannot run a command: {0}")]
     Io(#[source] io::Error),
@@ -60,7 +63,7 @@ pub struct NoSuchProcess {
 
 fn listed(ids: &[String]) -> String {
     if ids.is_empty() {
-        "there is none so far".to_owned()
+        "there is none; those of a session that was cut short have ended with it".to_owned()
     } else {
         format!("known are {}", ids.join(", "))
     }
@@ -83,7 +86,7 @@ mod tests {
         );
         assert_eq!(
             error(&[]),
-            "there is no background process `proc_x`: there is none so far"
+            "there is no background process `proc_x`: there is none; those of a session that was cut short have ended with it"
         );
     }
 }

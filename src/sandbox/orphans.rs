@@ -3,9 +3,9 @@
 //!
 //! Touches `/proc`, and the processes that it finds there. They are known by their session, which is their
 //! keeper's. Those that have made one of their own are found by their parents; where these have ended, by having
-//! become children of this process, if it [takes in](take_in) orphans. Guarantees that no other process is
-//! taken for one of them. Where there is no Linux, nothing is looked for: what has ended its keeper goes on
-//! there. And nobody finds what ends its keeper and this program both.
+//! become children of this process, if it [takes in](take_in) orphans, in sessions that are new since. Guarantees
+//! that no other process is taken for one of them. Where there is no Linux, nothing is looked for: what has
+//! ended its keeper goes on there. And nobody finds what ends its keeper and this program both.
 
 use std::io;
 use std::process::{Child, Command};
@@ -23,14 +23,32 @@ fn keepers() -> MutexGuard<'static, Vec<Pid>> {
 }
 
 /// Has this process take in those of its descendants whose parents have ended. For a process that starts no
-/// daemons of its own: they would be taken for a command's.
+/// daemons of its own afterwards: they would be taken for a command's. Those that were there before, as
+/// whoever started the program in a container may have left, are not.
 ///
 /// # Errors
 /// The system's.
 #[cfg(target_os = "linux")]
 pub fn take_in() -> io::Result<()> {
     use rustix::process::{getpid, set_child_subreaper};
+    linux::note_sessions();
     Ok(set_child_subreaper(Some(getpid()))?)
+}
+
+/// Whether `/proc` tells of this process's container. It may show another's, whose processes have the same
+/// numbers.
+#[cfg(target_os = "linux")]
+#[must_use]
+pub fn can_look() -> bool {
+    let own = rustix::process::getpid().to_string();
+    std::fs::read_link("/proc/self").is_ok_and(|shown| shown.as_os_str() == own.as_str())
+}
+
+/// Whether there is anything to look for: only Linux knows.
+#[cfg(not(target_os = "linux"))]
+#[must_use]
+pub fn can_look() -> bool {
+    true
 }
 
 /// Does nothing: only Linux can.
@@ -74,14 +92,15 @@ use self::linux::end_family;
 
 #[cfg(target_os = "linux")]
 mod linux {
+    use std::collections::HashSet;
     use std::fs;
+    use std::sync::OnceLock;
     use std::thread;
     use std::time::Duration;
 
     use rustix::io::retry_on_intr;
     use rustix::process::{
-        Pid, Signal, WaitId, WaitIdOptions, WaitOptions, child_subreaper, getpid, kill_process,
-        waitid, waitpid,
+        Pid, Signal, WaitId, WaitIdOptions, WaitOptions, getpid, kill_process, waitid, waitpid,
     };
 
     use super::keepers;
@@ -89,6 +108,18 @@ mod linux {
     /// How often processes that are to end are looked at, and how many times: for two seconds.
     const TICK: Duration = Duration::from_millis(10);
     const TURNS: u32 = 200;
+
+    /// The sessions that were there before orphans were taken in.
+    static EARLIER: OnceLock<HashSet<Option<Pid>>> = OnceLock::new();
+
+    pub fn note_sessions() {
+        EARLIER.get_or_init(|| {
+            Process::all()
+                .iter()
+                .map(|process| process.session)
+                .collect()
+        });
+    }
 
     /// Ends what is left of a command if its keeper, which has ended or is about to, did not do that.
     pub fn end_family(keeper: Pid) {
@@ -152,16 +183,11 @@ mod linux {
             // Nobody is to become one, or to be buried, meanwhile.
             let keepers = keepers();
             let all = Process::all();
-            let own = getpid();
-            // Not by `getsid`: rustix takes its number for one above 0.
-            let own_session = all
-                .iter()
-                .find(|process| process.number == own)
-                .and_then(|process| process.session);
-            let takes_in = matches!(child_subreaper(), Ok(Some(_)));
+            let own = Some(getpid());
+            // What this program has started for itself is in its own session, which was there before.
             let is_orphan = |process: &Process| {
-                // What this program has started for itself is in its session.
-                takes_in && process.parent == Some(own) && process.session != own_session
+                let is_new = |earlier: &HashSet<_>| !earlier.contains(&process.session);
+                process.parent == own && EARLIER.get().is_some_and(is_new)
             };
             let is_left = |process: &&Process| {
                 let is_of_session = process.session == Some(keeper);

@@ -7,6 +7,8 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::path::PathBuf;
 
+use chrono::SubsecRound as _;
+
 use super::run::{Names, Run};
 use super::tree::RunTree;
 use super::workplace::Workplace;
@@ -26,6 +28,7 @@ use crate::interrupt::{Interrupted, Signal};
 use crate::model::Reply;
 use crate::prompt::Prompt;
 use crate::record::{AgentRecord, Attempt, ToolRecord};
+use crate::tokens;
 
 /// Where answers to an agent's questions come from.
 pub enum Answers<'i> {
@@ -69,13 +72,18 @@ impl<'c, 'w> AgentRun<'c, 'w> {
     ) -> Result<Self, Error> {
         let mut run = Run::start(context, names)?;
         run.record.model = Some(place.models.first.spec.name.clone());
-        run.record.agent = Some(AgentRecord {
+        let about = AgentRecord {
             session: place.session.borrow().id().to_string(),
             request: request.map(str::to_owned),
             interactive: answers.are_there(),
             answers: Vec::new(),
             limits: place.limits(),
-        });
+        };
+        if !context.project.ignores_logs() {
+            run.log.keep_from_git()?;
+        }
+        run.log.agent(&about)?;
+        run.record.agent = Some(about);
         let earlier = &place.session.borrow().conversation;
         if !earlier.history.is_empty() {
             run.log.conversation(earlier)?;
@@ -183,14 +191,21 @@ impl Host for AgentRun<'_, '_> {
         self.latest.set(attempt);
         self.commands.set(0);
         let mut run = self.run.borrow_mut();
+        let sent = prompt.to_string();
         let asked = run.ask(&self.place.models, attempt, prompt, |_| ());
-        let (reply, ()) = asked.map_err(in_agents_words)?;
         let used = run.record.attempts.last().and_then(|attempt| attempt.usage);
-        if let Some(used) = used {
-            let tokens = used.input_tokens.saturating_add(used.answered());
-            let mut session = self.place.session.borrow_mut();
-            session.total_tokens = session.total_tokens.saturating_add(tokens);
-        }
+        let tokens = match (used, &asked) {
+            (Some(used), _) => used.input_tokens.saturating_add(used.answered()),
+            // Not every server tells; this is what the spinner counts by.
+            (None, Ok((reply, ()))) => {
+                let counted = tokens::count_each(&[&sent, &reply.text]);
+                counted.into_iter().sum()
+            }
+            (None, Err(_)) => 0,
+        };
+        let mut session = self.place.session.borrow_mut();
+        session.total_tokens = session.total_tokens.saturating_add(tokens);
+        let (reply, ()) = asked.map_err(in_agents_words)?;
         Ok(reply)
     }
 
@@ -230,7 +245,7 @@ impl Host for AgentRun<'_, '_> {
     fn compressed(&self, purpose: Purpose, compressed: Compressed) {
         if purpose != Purpose::Audit {
             self.place.session.borrow_mut().compressed(Compression {
-                timestamp: self.context.clock.now().to_utc(),
+                timestamp: self.context.clock.now().to_utc().trunc_subsecs(3),
                 tokens_before: compressed.tokens_before,
                 tokens_after: compressed.tokens_after,
             });
@@ -313,10 +328,12 @@ impl User for AgentRun<'_, '_> {
                 }
             },
         };
-        if let Some(agent) = &mut self.run.borrow_mut().record.agent {
+        let run = &mut *self.run.borrow_mut();
+        if let Some(agent) = &mut run.record.agent {
             let answer = answer.as_deref();
             let answer = answer.map(|answer| self.context.redactor.text(answer).into_owned());
             agent.answers.push(answer);
+            run.log.agent(agent)?;
         }
         Ok(answer)
     }

@@ -3,6 +3,8 @@
 //! A profile: which parts of the engine it is made of. How they work together is [`crate::agent`]'s, and
 //! what surrounds them is shared by all workflows with agents.
 
+use std::time::Duration;
+
 use super::agent_run::{AgentRun, Answers};
 use super::run::Names;
 use super::talk::{self, OpenInput};
@@ -36,6 +38,10 @@ const AUDITOR: &str = include_str!("../../prompts/dev_audit.txt");
 /// The same of whoever sums up what was said.
 const SUMMARIZER: &str = include_str!("../../prompts/dev_compress.txt");
 
+/// How long an auditor's commands may take at the least: the project's tests are among them, and nothing of its
+/// goes on in the background.
+const CHECKS: Duration = Duration::from_secs(600);
+
 /// Works on one request, or on what is asked for at the terminal.
 ///
 /// # Errors
@@ -64,9 +70,10 @@ fn work(
             instructions: SUMMARIZER,
         };
         let restricted = |command: &str| restricted::words(command, root);
-        let command = |shell| RunCommand {
+        let patience = place.settings.command_timeout;
+        let command = |shell, patience| RunCommand {
             processes: &place.processes,
-            patience: place.settings.command_timeout,
+            patience,
             shell,
             output_files: &output_files,
         };
@@ -74,7 +81,7 @@ fn work(
             purpose: Purpose::Step,
             instructions: DEVELOPER,
             protocol: &Markdown::default(),
-            tools: developers_tools(context, place, &run).with(command(Shell::Full)),
+            tools: developers_tools(context, place, &run).with(command(Shell::Full, patience)),
             permissions: &KeepingOut {
                 permissions: &Everything,
                 root,
@@ -93,7 +100,10 @@ fn work(
             tools: Toolbox::new()
                 .with(ReadFile { root, outside })
                 .with(ListDirectory { root, outside })
-                .with(command(Shell::Restricted(&restricted))),
+                .with(command(
+                    Shell::Restricted(&restricted),
+                    patience.max(CHECKS),
+                )),
             permissions: &KeepingOut {
                 permissions: &ReadOnly {
                     commands: &restricted,

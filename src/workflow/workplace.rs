@@ -23,7 +23,7 @@ use crate::error::Error;
 use crate::process::{Circumstances, Processes};
 use crate::record::{LimitsRecord, RunRecord, Seconds};
 use crate::report::Event;
-use crate::run_files::{CONVERSATION, RESULT};
+use crate::run_files::{AGENT, CONVERSATION, RESULT};
 use crate::run_log::make_ignored_directory;
 use crate::sandbox::orphans;
 
@@ -114,6 +114,8 @@ impl<'c> Workplace<'c> {
         for directory in [context.project.config(), context.project.logs()] {
             make_ignored_directory(&directory)?;
         }
+        let ignored = context.project.check_keys_ignored(context.key_files());
+        ignored.map_err(NotReady::from)?;
         let sandbox = builds::shut_in(context, options.containment, &home.join(settings::FILE))?;
         // Where that is refused, fewer are found of those that hide.
         let _ = orphans::take_in();
@@ -200,6 +202,8 @@ impl Recorded {
         };
         let record: Option<RunRecord> = read(recording.folder(), RESULT);
         let record = record.and_then(|record| record.agent);
+        // A run that was killed has no result.
+        let record = record.or_else(|| read(recording.folder(), AGENT));
         let limits = record.as_ref().map(|record| record.limits);
         let (request, answers) = match record {
             Some(record) if record.interactive => {
@@ -224,7 +228,12 @@ impl Recorded {
 
 /// What a file of a run's folder holds, where it can be read: a run that was cut short has no record.
 fn read<T: DeserializeOwned>(folder: &Path, file: &str) -> Option<T> {
-    serde_json::from_slice(&fs::read(folder.join(file)).ok()?).ok()
+    let path = folder.join(file);
+    // A pipe would never end.
+    if !path.metadata().ok()?.is_file() {
+        return None;
+    }
+    serde_json::from_slice(&fs::read(path).ok()?).ok()
 }
 
 /// Where agents keep what outlives them.

@@ -1,11 +1,15 @@
 //! Sessions: kept after each step, resumed, listed, exclusive.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 
 use serde_json::{Value, json};
 
+use crate::support::Finished;
 use crate::support::agent::{AgentProject, Endless, PASS, done, last_told, reply, told, write};
 
 const ID: &str = "550e8400-e29b-41d4-a716-446655440000";
@@ -76,8 +80,22 @@ fn a_session_that_is_killed_in_a_command_goes_on_at_its_last_step() {
     let listed = agent.run(&["sessions", "list", "--json"]).exits(0);
     let listed: Value = serde_json::from_str(&listed.stdout).unwrap();
     assert_eq!(listed["sessions"][0]["state"], "interrupted");
+    let id = &listed["sessions"][0]["id"];
 
-    agent.run(&["--resume", "-p", ""]).exits(0);
+    // What there is of it can be replayed.
+    let name = agent.project.runs().pop().unwrap();
+    let name = name.file_name().unwrap().to_str().unwrap().to_owned();
+    let replayed = agent
+        .command(&["--replay", &name])
+        .env("PATH", "/nowhere")
+        .output();
+    let replayed = Finished::new(&agent.project, &[], replayed.unwrap());
+    replayed.exits(4).says(&["0003-step-response.json"]);
+    assert_eq!(server.requests().len(), 2);
+
+    agent
+        .run(&["--session", id.as_str().unwrap(), "-p", ""])
+        .exits(0);
     let resumed = told(&server, 2);
     assert!(
         resumed.contains("a.txt") && resumed.contains("sleep 1000"),
@@ -114,6 +132,37 @@ fn a_session_that_is_killed_while_the_model_thinks_asks_it_again() {
     child.wait().unwrap();
     agent.run(&["--resume", "-p", ""]).exits(0);
     assert_eq!(last_told(&server, 1), last_told(&server, 2));
+}
+
+#[test]
+fn directories_whose_names_are_not_text_have_sessions_of_their_own() {
+    let (agent, _server) = AgentProject::scripted(&[done(), PASS.to_owned()]);
+    let directory = |name: &[u8]| {
+        let directory = agent.project.path("").join(OsStr::from_bytes(name));
+        fs::create_dir(&directory).unwrap();
+        directory
+    };
+    let run = |directory: &Path, arguments: &[&str]| {
+        let output = agent.command(arguments).current_dir(directory).output();
+        Finished::new(&agent.project, arguments, output.unwrap())
+    };
+    run(&directory(b"x\xff"), &["-p", "one"]).exits(0);
+    run(&directory(b"x\xfe"), &["--resume", "-p", "two"])
+        .exits(2)
+        .says(&["no session"]);
+}
+
+#[test]
+fn tokens_that_a_server_does_not_tell_are_counted() {
+    let answer = |text: &str| {
+        let message = json!({"choices": [{"message": {"content": text}, "finish_reason": "stop"}]});
+        crate::support::Answer::new(200, &[], message.to_string())
+    };
+    let server = crate::support::ModelServer::start([answer(&done()), answer(PASS)]);
+    let agent = AgentProject::new(&server);
+    agent.work("go").exits(0);
+    let tokens = agent.session()["totalTokens"].as_u64().unwrap();
+    assert!((500..5000).contains(&tokens), "{tokens}");
 }
 
 #[test]

@@ -64,7 +64,7 @@ fn fields_that_nobody_knows_are_kept_and_variables_override() {
 }
 
 #[test]
-fn every_model_of_the_table_can_be_asked() {
+fn a_model_of_the_table_is_asked_by_its_name() {
     let (agent, _unused) = AgentProject::scripted::<String>(&[]);
     let gemini = crate::support::ModelServer::gemini(&[&done(), PASS]);
     let agent = AgentProject {

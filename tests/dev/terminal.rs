@@ -22,6 +22,10 @@ fn in_terminal(
         "stty cols {columns} rows 50; exec {} dev",
         program.get_program().to_str().unwrap()
     );
+    if Command::new("script").arg("--version").output().is_err() {
+        skipped("there is no `script`");
+        return None;
+    }
     // A prompt that never comes is a failure, not a wait.
     let mut command = Command::new("timeout");
     command
@@ -45,10 +49,7 @@ fn in_terminal(
         .envs(variables.iter().copied())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped());
-    let Ok(mut child) = command.spawn() else {
-        skipped("there is no `script`");
-        return None;
-    };
+    let mut child = command.spawn().unwrap();
     let mut keyboard = child.stdin.take().unwrap();
     let mut screen = child.stdout.take().unwrap();
     let mut shown = Vec::new();

@@ -125,7 +125,31 @@ fn outside_is_reached_where_that_is_allowed() {
     let (agent, server) = AgentProject::scripted(&replies);
     agent.run(&["-p", "go", "--allow-outside"]).exits(0);
     assert_eq!(fs::read_to_string(&path).unwrap(), "out\n");
-    assert!(last_told(&server, 2).contains("out"));
+    let told = last_told(&server, 2);
+    assert!(told.contains(">\nout\n<"), "{told}");
+    let told = last_told(&server, 1);
+    assert!(
+        told.contains("\nwarning: it is outside the project"),
+        "{told}"
+    );
+}
+
+#[test]
+fn what_may_hold_credentials_is_neither_read_nor_replaced() {
+    let steps = [
+        reply("READ_FILE", "\".env\""),
+        write(".env", "A=2\n"),
+        write("new/.env", "A=3\n"),
+    ];
+    let (agent, server) = script(&steps);
+    let agent = agent.with_file(".env", "A=1\n");
+    let (agent, results) = results(agent, &server, 3);
+    for told in &results[..2] {
+        assert!(told.contains("commonly holds credentials"), "{told}");
+    }
+    assert_eq!(agent.project.read(".env"), "A=1\n");
+    // What the agent makes itself is its own.
+    assert_eq!(agent.project.read("new/.env"), "A=3\n");
 }
 
 #[test]
@@ -211,10 +235,13 @@ fn what_a_command_makes_of_files_and_folders_does_not_end_the_run() {
     assert_eq!(agent.project.read("b.txt"), "b\n");
 }
 
+/// What many an agent does.
+const ADD_ALL: &str = "git init --quiet && git add --all && git status --short";
+
 #[test]
 fn a_project_needs_no_set_up_and_none_of_the_programs_own_files_get_into_git() {
     let steps = [
-        reply("COMMAND", "git add --all && git status --short"),
+        reply("COMMAND", ADD_ALL),
         reply("COMMAND", "echo still here"),
         reply("LIST_DIRECTORY", "\".\""),
     ];
@@ -224,6 +251,7 @@ fn a_project_needs_no_set_up_and_none_of_the_programs_own_files_get_into_git() {
         let _ = fs::remove_file(&path).or_else(|_| fs::remove_dir_all(&path));
     }
     let (_agent, results) = results(agent, &server, 3);
+    assert!(results[0].contains("A  src/main.rs"), "{}", results[0]);
     for told in [&results[0], &results[2]] {
         assert!(
             !told.contains("agent-config") && !told.contains("logs"),
@@ -231,6 +259,31 @@ fn a_project_needs_no_set_up_and_none_of_the_programs_own_files_get_into_git() {
         );
     }
     assert!(results[1].contains("still here"), "{}", results[1]);
+}
+
+#[test]
+fn logs_among_files_of_the_projects_own_stay_out_of_git() {
+    let (agent, server) = script(&[reply("COMMAND", ADD_ALL)]);
+    let agent = agent.with_file("logs/app.log", "mine\n");
+    fs::remove_file(agent.project.path(".gitignore")).unwrap();
+    fs::remove_dir_all(agent.project.path("agent-config")).unwrap();
+    let (_agent, results) = results(agent, &server, 1);
+    let told = &results[0];
+    assert!(
+        told.contains("logs/app.log") && !told.contains("-dev"),
+        "{told}"
+    );
+}
+
+#[test]
+fn an_agent_does_not_begin_where_a_key_could_be_committed() {
+    let (agent, server) = script(&[]);
+    fs::remove_file(agent.project.path(".gitignore")).unwrap();
+    agent
+        .work("go")
+        .exits(3)
+        .says(&["does not ignore `/agent-config`", "hint:"]);
+    assert!(server.requests().is_empty());
 }
 
 #[test]

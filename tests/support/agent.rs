@@ -3,14 +3,13 @@
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use uuid::Uuid;
 
 use super::project::Finished;
-use super::{Answer, ModelServer, TestProject};
+use super::{Answer, ModelServer, TestProject, within_a_minute};
 
 /// A verdict that passes.
 pub const PASS: &str = "All is as it should be.\n\nOverall: PASS\nFeedback: none";
@@ -224,15 +223,4 @@ impl Endless {
             words.any(|word| word == self.0.as_bytes())
         })
     }
-}
-
-fn within_a_minute(mut is_so: impl FnMut() -> bool) -> bool {
-    let began = Instant::now();
-    while !is_so() {
-        if began.elapsed() > Duration::from_secs(60) {
-            return false;
-        }
-        std::thread::yield_now();
-    }
-    true
 }

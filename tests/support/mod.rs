@@ -4,6 +4,8 @@ pub mod agent;
 mod project;
 mod server;
 
+use std::time::{Duration, Instant};
+
 pub use project::{Finished, GEMINI_KEY, OPENAI_KEY, TestProject};
 pub use server::{Answer, ModelServer, gemini, openai};
 
@@ -43,15 +45,21 @@ pub fn bubblewrap_works() -> bool {
 
 /// Whether a process that was sent a SIGKILL has ended; the system takes a moment for that.
 pub fn ends(process: &str) -> bool {
-    let began = std::time::Instant::now();
-    loop {
+    within_a_minute(|| {
         let state = std::fs::read_to_string(format!("/proc/{process}/stat"));
-        if state.is_err() || state.unwrap().contains(") Z ") {
-            return true;
-        }
-        if began.elapsed() > std::time::Duration::from_secs(10) {
+        state.map_or(true, |state| state.contains(") Z "))
+    })
+}
+
+/// Looks again and again, until it is so. What it waits for is on the machine's own time, and has no event.
+pub fn within_a_minute(mut is_so: impl FnMut() -> bool) -> bool {
+    let began = Instant::now();
+    while !is_so() {
+        if began.elapsed() > Duration::from_secs(60) {
             return false;
         }
-        std::thread::yield_now();
+        // The cores are for what is waited for.
+        std::thread::sleep(Duration::from_millis(5));
     }
+    true
 }

@@ -92,6 +92,8 @@ pub fn read(text: &str) -> Result<Verdict, String> {
         // Whoever reads a praise must learn why the work comes back.
         feedback.insert_str(0, &format!("{}\n", failures(&failed)));
         feedback.truncate(feedback.trim_end().len());
+    } else if !feedback.is_empty() && !failed.is_empty() {
+        feedback.push_str(&format!("\n\n{}", failures(&failed)));
     }
     if !passed && feedback.is_empty() {
         feedback = if failed.is_empty() {
@@ -414,7 +416,8 @@ Feedback: Tests are failing. Please fix the failing tests in auth.spec.ts before
             }
         );
         assert!(verdict.feedback.starts_with("Tests are failing."));
-        assert!(verdict.feedback.ends_with("before completing."));
+        let rows = "before completing.\n\nThese checks failed: Tests passing (2 tests failing in auth.spec.ts).";
+        assert!(verdict.feedback.ends_with(rows), "{}", verdict.feedback);
     }
 
     #[test]

@@ -11,6 +11,7 @@ pub mod write;
 
 use crate::agent::tool::ToolError;
 use crate::error::Error;
+use crate::excerpt;
 use crate::tokens::{counted, grouped};
 
 /// How many bytes of a tool's output a model is shown.
@@ -43,11 +44,29 @@ pub(crate) fn bounded_to(text: &str, limit: usize) -> String {
     } else {
         "\n"
     };
-    format!(
-        "{head}{newline}[... {}, {} left out ...]\n{tail}",
-        counted(middle.lines().count() as u64, "line"),
-        counted(middle.len() as u64, "byte"),
-    )
+    format!("{head}{newline}[... {} left out ...]\n{tail}", size(middle))
+}
+
+/// How much is left out with this. Something may have been left out of it before: how many lines those were,
+/// nobody knows.
+fn size(middle: &str) -> String {
+    let before = middle
+        .lines()
+        .filter_map(|line| Some((line, excerpt::left_out(line)?)));
+    let (mut bytes, mut is_known) = (middle.len() as u64, true);
+    for (line, left_out) in before {
+        bytes = bytes
+            .saturating_sub(line.len() as u64 + 1)
+            .saturating_add(left_out);
+        is_known = false;
+    }
+    let bytes = counted(bytes, "byte");
+    if is_known {
+        let lines = counted(middle.lines().count() as u64, "line");
+        format!("{lines}, {bytes}")
+    } else {
+        bytes
+    }
 }
 
 /// At most `budget` bytes of the beginning.
@@ -162,6 +181,18 @@ mod tests {
             lines[marker]
         );
         assert_eq!(lines[marker - 1], format!("line {marker}"));
+    }
+
+    #[test]
+    fn what_was_left_out_before_is_counted_too() {
+        let (head, tail) = ("h\n".repeat(20_000), "t\n".repeat(20_000));
+        let text = format!("{head}[... 5840320 bytes left out ...]\n{tail}");
+        let shown = bounded(&text);
+        let (kept_head, behind) = shown.split_once("[... ").unwrap();
+        let (counted, kept_tail) = behind.split_once(" bytes left out ...]\n").unwrap();
+        let kept = kept_head.len() + kept_tail.len();
+        let left_out = head.len() + tail.len() + 5_840_320 - kept;
+        assert_eq!(counted, grouped(left_out as u64));
     }
 
     #[test]

@@ -188,7 +188,7 @@ impl Place {
         });
         if is_secret {
             return Err(format!(
-                "{} commonly holds credentials, and is not read; ask the user for what is needed from it",
+                "{} commonly holds credentials, and is neither read nor replaced; ask the user for what is needed",
                 self.shown()
             ));
         }

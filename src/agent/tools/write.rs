@@ -59,6 +59,10 @@ impl Tool for WriteFile<'_> {
         let content = arguments.get("content").to_owned();
         let place = Place::of(self.root, path, self.outside).map_err(ToolError::Failed)?;
         let before = lines_before(&place, self.root).map_err(ToolError::Failed)?;
+        if !matches!(before, Before::Missing) {
+            // What was never seen is not replaced.
+            place.check_secrets(self.root).map_err(ToolError::Failed)?;
+        }
         let lines = counted(line_count(content.as_bytes()) as u64, "line");
         let change = match before {
             Before::Missing => format!("(new, {lines})"),
@@ -87,7 +91,7 @@ pub(super) fn put(
                 ToolError::Failed(format!("{} cannot be written: {error}", place.shown()))
             })?;
             let warned = "it is outside the project: `undo` does not take this back";
-            return Ok(ToolOutput::said(format!("{said}; {warned}")));
+            return Ok(ToolOutput::said(format!("{said}\nwarning: {warned}")));
         }
     };
     let warnings = files.write(path, content).map_err(WriteError::of_tool)?;
