@@ -65,12 +65,21 @@ fn keep(place: Place, clock: SystemClock) -> Exit {
     }
 }
 
-fn capture(clock: SystemClock) -> io::Result<World> {
+fn capture(clock: SystemClock) -> Result<World, String> {
+    let here = std::env::current_dir().and_then(|path| path.canonicalize());
+    let nowhere = |error| {
+        format!(
+            "the current directory: {error}\nhint: go to a directory that is there and can be read"
+        )
+    };
+    let limited = |error| {
+        format!("no signals can be heard: {error}\nhint: allow for more open files, by `ulimit -n`")
+    };
     Ok(World {
-        root: std::env::current_dir()?.canonicalize()?,
+        root: here.map_err(nowhere)?,
         environment: std::env::vars_os().collect(),
         clock: Box::new(clock),
-        interrupt: Interrupt::install()?,
+        interrupt: Interrupt::install().map_err(limited)?,
         program: std::env::current_exe()
             .and_then(|path| path.canonicalize())
             .ok()

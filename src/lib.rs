@@ -18,16 +18,17 @@
 //! |---|---|
 //! | [`workflow`] | what a user starts: commit, consistency, undo, rollup, log, report, … |
 //! | [`prompt`], [`model`], [`edit`], [`build_script`], [`run_log`], [`report`] | the stages |
-//! | [`project`], [`secret`], [`environment`], [`interrupt`], [`input`], [`editor`], [`gitignore`], [`atomic_file`], [`file_lock`], [`positions`], [`sandbox`], [`process`], [`credentials`] | the ground |
+//! | [`project`], [`secret`], [`environment`], [`interrupt`], [`input`], [`editor`], [`gitignore`], [`atomic_file`], [`file_lock`], [`positions`], [`sandbox`], [`process`], [`credentials`], [`git`] | the ground |
 //! | [`agent`] | the engine of agents: loop, protocol, tools, memory, permissions, sessions |
 //! | [`rollup`], [`estimate`], [`tokens`], [`price`] | what is to be sent: how fresh, how large, how dear |
+//! | [`diff`], [`review`] | what has changed, and what a reviewer should look at |
 //! | [`history`], [`page`] | the runs that were, and how they are shown in a browser |
 //! | [`message`], [`record`], [`tasks`], [`run_files`], [`excerpt`], [`columns`] | plain data that stages share |
 //! | [`entry`], [`cli`], [`error`] | the two ends: the process and its flags in, exit codes out |
 //!
 //! # The dependency rule
 //!
-//! `main → lib → workflow → stages → ground`. [`estimate`], [`history`] and [`page`] stand between the
+//! `main → lib → workflow → stages → ground`. [`estimate`], [`review`], [`history`] and [`page`] stand between the
 //! workflows and the stages: they read what several stages have made, and do nothing. So does [`agent`],
 //! which acts through what a workflow lends it. A stage imports no workflow and no other stage; what
 //! two of them share is a plain data type. Only [`error`] knows every stage's error. Nothing below

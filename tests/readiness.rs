@@ -2,6 +2,8 @@
 
 use std::os::unix::fs::symlink;
 
+use std::process::Command;
+
 use crate::support::{Finished, ModelServer, TestProject};
 
 /// Runs a project that is not ready, and shows that nothing was sent or written.
@@ -15,6 +17,27 @@ fn not_ready(change: impl FnOnce(TestProject) -> TestProject, arguments: &[&str]
     assert!(project.runs().is_empty() && !project.path("logs").exists());
     assert!(server.requests().is_empty());
     run
+}
+
+#[test]
+fn a_directory_that_is_gone_is_told_with_the_way_out() {
+    let project = TestProject::new();
+    let program = project.command(&[]);
+    let output = Command::new("sh")
+        .args([
+            "-c",
+            "mkdir gone; cd gone; rmdir ../gone; exec \"$0\" models",
+        ])
+        .arg(program.get_program())
+        .current_dir(project.path(""))
+        .output()
+        .unwrap();
+    Finished::new(&project, &["models"], output)
+        .exits(6)
+        .says(&[
+            "cannot start: the current directory",
+            "hint: go to a directory",
+        ]);
 }
 
 #[test]

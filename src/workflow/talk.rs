@@ -144,6 +144,8 @@ fn next_wish(
             "" => Wish::Nothing,
             "/exit" | "/quit" => Wish::End,
             "/help" | "/?" => Wish::Help,
+            // No path: what was meant as a command is no request.
+            command if is_command(command) => Wish::Help,
             request => Wish::Request(request.to_owned()),
         },
         Typed::End => Wish::End,
@@ -153,6 +155,12 @@ fn next_wish(
             Wish::Stop
         }
     })
+}
+
+/// Whether it looks like a command: a slash and letters, and nothing else.
+fn is_command(line: &str) -> bool {
+    let name = line.strip_prefix('/');
+    name.is_some_and(|name| !name.is_empty() && name.chars().all(char::is_alphabetic))
 }
 
 /// What whoever has stopped the work can do.

@@ -366,7 +366,10 @@ fn a_replay_is_as_the_run_was_and_nobodys_to_go_on_with() {
 #[test]
 fn a_session_in_which_nothing_was_asked_for_is_none() {
     let (agent, _server) = AgentProject::scripted(&[done()]);
-    let run = agent.typed(&[], "").exits(0);
-    assert_eq!(run.stdout, "nothing was asked for\n");
+    // Nor is what was meant as a command.
+    for (typed, told) in [("", ""), ("/nope\n", "`/exit` or Ctrl-D ends")] {
+        let run = agent.typed(&[], typed).exits(0).says(&[told]);
+        assert_eq!(run.stdout, "nothing was asked for\n");
+    }
     agent.run(&["--resume", "-p", "x"]).exits(2);
 }
