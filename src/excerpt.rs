@@ -2,6 +2,8 @@
 //!
 //! Guarantees that at most [`Excerpt::LIMIT`] bytes are held, and that what was left out is counted.
 
+pub mod text;
+
 use std::collections::VecDeque;
 use std::io::{self, Write};
 
@@ -58,7 +60,7 @@ const BEHIND: &str = " bytes left out ...]";
 
 /// How many bytes this line says were left out, if it is such a line.
 #[must_use]
-pub fn left_out(line: &str) -> Option<u64> {
+fn left_out(line: &str) -> Option<u64> {
     let figure = line.strip_prefix(BEFORE)?.strip_suffix(BEHIND)?;
     figure.parse().ok()
 }

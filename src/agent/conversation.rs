@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::tagged::{Tag, tagged, tagged_requests};
+use crate::excerpt::text::bounded;
 use crate::message::{Message, Role, Text};
 use crate::tasks::Task;
 
@@ -202,7 +203,7 @@ impl Conversation {
                 (Speaker::Tool, Some(tool)) => format!("Result of {tool}"),
                 (Speaker::Tool, None) => "Note".to_owned(),
             };
-            let content = super::tools::bounded_to(&remark.content, most);
+            let content = bounded(&remark.content, most);
             format!("### {speaker}\n\n{content}\n")
         });
         told.collect::<Vec<_>>().join("\n")

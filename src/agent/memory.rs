@@ -5,9 +5,9 @@
 
 use super::conversation::{Conversation, Remark};
 use super::tagged::{Tag, tagged};
-use super::tools::bounded_to;
 use super::{AgentError, Host, Purpose};
 use crate::error::Error;
+use crate::excerpt::text::bounded;
 use crate::message::{Message, Role, Text};
 use crate::prompt::Prompt;
 use crate::tokens;
@@ -99,7 +99,7 @@ impl Compress<'_> {
         let tokens = tokens::count(&told);
         if tokens > left {
             let bytes = told.len() as u64 * left / tokens;
-            told = bounded_to(&told, usize::try_from(bytes).unwrap_or(usize::MAX));
+            told = bounded(&told, usize::try_from(bytes).unwrap_or(usize::MAX));
         }
         let mut text = Text::default();
         text.push(framed(&told));

@@ -29,6 +29,7 @@ pub mod tools;
 use crate::environment::Clock;
 use crate::error::Error;
 use crate::estimate::OverBudget;
+use crate::excerpt::text::bounded;
 use crate::interrupt::Interrupted;
 use crate::message::Message;
 use crate::model::{ModelError, Reply};
@@ -42,7 +43,7 @@ use self::memory::{Compressed, Memory};
 use self::permissions::Permissions;
 use self::protocol::{Decision, Fault, Protocol, Turn};
 use self::tool::{Effect, ToolCall, ToolError, ToolOutput, ToolSpec, Toolbox};
-use self::tools::bounded;
+use self::tools::OUTPUT_LIMIT;
 
 /// What a model is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -386,7 +387,7 @@ impl Agent<'_> {
         };
         let took = self.surroundings.clock.elapsed().saturating_sub(before);
         // In this order: a cut through a key would leave a part of it.
-        let text = bounded(&self.surroundings.redactor.text(&output.text));
+        let text = bounded(&self.surroundings.redactor.text(&output.text), OUTPUT_LIMIT);
         let used = Used {
             call,
             text: &text,

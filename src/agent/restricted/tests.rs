@@ -34,6 +34,14 @@ fn run(root: &Path, command: &str) -> Result<String, String> {
 }
 
 #[test]
+fn an_auditor_is_told_what_is_allowed() {
+    let told = include_str!("../../../prompts/dev_audit.txt");
+    for command in ALLOWED.split(", ") {
+        assert!(told.contains(&format!("`{command}`")), "{command}");
+    }
+}
+
+#[test]
 fn plain_commands_are_run_as_they_are() {
     let (_dir, root) = project();
     let diff = "git diff --no-ext-diff --no-textconv --ignore-submodules=dirty";
