@@ -251,7 +251,7 @@ impl<'a> Processes<'a> {
     }
 
     /// Ends all background processes. What they have printed can still be read.
-    pub fn end_all(&mut self) {
+    fn end_all(&mut self) {
         // All at once, so that their seconds do not add up.
         for Background { process, .. } in &self.background {
             process.ask_to_end();

@@ -17,15 +17,15 @@ use crate::secret::ApiKey;
 /// The settings' file, in an agent's home.
 pub const FILE: &str = "config.json";
 /// Overrides `apiUrl`.
-pub const API_URL_VARIABLE: &str = "DEV_AGENT_API_URL";
+const API_URL_VARIABLE: &str = "DEV_AGENT_API_URL";
 /// Overrides `apiKey`.
-pub const API_KEY_VARIABLE: &str = "DEV_AGENT_API_KEY";
+const API_KEY_VARIABLE: &str = "DEV_AGENT_API_KEY";
 /// Overrides `model`.
-pub const MODEL_VARIABLE: &str = "DEV_AGENT_MODEL";
+const MODEL_VARIABLE: &str = "DEV_AGENT_MODEL";
 
 /// The specification's default configuration. The file is made with these bytes, and what a file leaves out is as it
 /// stands here: see [`Settings::default`].
-pub const DEFAULT: &str = r#"{
+const DEFAULT: &str = r#"{
   "apiUrl": "http://localhost:8005/v1",
   "apiKey": "",
   "model": "devstral-small-2507",
