@@ -21,9 +21,9 @@ use rustyline::{Behavior, Config};
 use crate::interrupt::{Interrupt, Interrupted, Woken, is_readable_within};
 
 /// How many bytes a line may have.
-const LINE_LIMIT: usize = 1 << 20;
+pub const LINE_LIMIT: usize = 1 << 20;
 /// How many bytes a whole prompt may have.
-const PROMPT_LIMIT: usize = 10 << 20;
+pub const PROMPT_LIMIT: usize = 10 << 20;
 
 /// What stands before a line that goes on with the last one.
 const CONTINUED: &str = "... ";

@@ -2,7 +2,7 @@
 //!
 //! Starts each with a keeper of its own (see [`keeper`](crate::sandbox::keeper)), in a sandbox where there is
 //! one, and keeps what it prints in a file. Guarantees that none outlives the session, however that ends (but
-//! see [`orphans`](crate::sandbox::orphans) for one that ends its keeper); that a command that prints without
+//! see [`orphans`] for one that ends its keeper); that a command that prints without
 //! end costs little of disk and memory; that no key reaches the disk; and that nobody waits for longer than
 //! was said, give or take the seconds that a command has to end.
 
