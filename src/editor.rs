@@ -24,13 +24,13 @@ const SYSTEM: &str = if cfg!(target_os = "macos") {
 #[derive(Debug, thiserror::Error)]
 pub enum EditorProblem {
     /// The command is not one that can be taken apart into words.
-    #[error("`{}` is no command: it is empty, or a quote is not closed", .command.escape_debug())]
+    #[error("`{}` is no command: it is empty, or a quote is not closed", .command.replace(char::is_control, "\u{fffd}"))]
     NoCommand {
         /// The command.
         command: String,
     },
     /// It cannot be started.
-    #[error("cannot start the editor `{}`: {source}", .command.escape_debug())]
+    #[error("cannot start the editor `{}`: {source}", .command.replace(char::is_control, "\u{fffd}"))]
     NotStarted {
         /// The command.
         command: String,
@@ -38,7 +38,7 @@ pub enum EditorProblem {
         source: io::Error,
     },
     /// It failed.
-    #[error("the editor `{}` failed: {status}", .command.escape_debug())]
+    #[error("the editor `{}` failed: {status}", .command.replace(char::is_control, "\u{fffd}"))]
     Failed {
         /// The command.
         command: String,

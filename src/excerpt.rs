@@ -58,11 +58,15 @@ pub fn joined(mut head: Vec<u8>, left_out: u64, tail: &[u8]) -> Vec<u8> {
 const BEFORE: &str = "[... ";
 const BEHIND: &str = " bytes left out ...]";
 
-/// How many bytes this line says were left out, if it is such a line.
-#[must_use]
+/// How many bytes this line says were left out, if it is such a line, with or without a count of lines. Whoever
+/// writes such a line is believed.
 fn left_out(line: &str) -> Option<u64> {
-    let figure = line.strip_prefix(BEFORE)?.strip_suffix(BEHIND)?;
-    figure.parse().ok()
+    let told = line.strip_prefix(BEFORE)?.strip_suffix(BEHIND)?;
+    let figure = told
+        .rsplit_once(", ")
+        .filter(|(lines, _)| lines.contains("line"));
+    let figure = figure.map_or(told, |(_, bytes)| bytes);
+    figure.replace(',', "").parse().ok()
 }
 
 impl Write for Excerpt {

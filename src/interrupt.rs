@@ -119,15 +119,17 @@ pub struct Interrupt {
 }
 
 impl Interrupt {
-    /// Takes over SIGINT, SIGTERM and SIGHUP. To be called once, by `main`.
+    /// Takes over SIGINT, SIGTERM and SIGHUP, and has SIGXFSZ end nothing. To be called once, by `main`.
     ///
     /// # Errors
     /// When the system refuses the handlers or the socket pair behind them.
     pub fn install() -> io::Result<Self> {
         let interrupt = Self::never()?;
-        // A file that would grow too large for the user's limit is an error to report, not the end.
-        signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)))?;
         let ignored = ignored_signals();
+        if ignored & (1 << (SIGXFSZ - 1)) == 0 {
+            // A file that would grow too large for the user's limit is an error to report, not the end.
+            signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)))?;
+        }
         for signal in Signal::ALL {
             // Whoever started the program with a signal ignored, as `nohup` does, wants it so.
             if ignored & (1 << (signal.number() - 1)) != 0 {

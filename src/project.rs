@@ -256,16 +256,18 @@ impl Project {
         let is_there = |file: &&str| self.config().join(file).symlink_metadata().is_ok();
         if self.hides(key_files.into_iter().filter(is_there))? {
             Ok(())
-        } else {
+        } else if self.root.join(GITIGNORE).symlink_metadata().is_ok() {
             Err(ProjectProblem::NotIgnored)
+        } else {
+            Err(ProjectProblem::NoGitignore)
         }
     }
 
-    /// Whether git ignores what runs leave in `logs`. Where that cannot be told, it does not.
+    /// Whether git ignores a directory of the project's. Where that cannot be told, it does not.
     #[must_use]
-    pub fn ignores_logs(&self) -> bool {
+    pub fn ignores(&self, directory: &str) -> bool {
         let rules = IgnoreRules::load(&self.root);
-        rules.is_ok_and(|rules| rules.is_directory_ignored(LOGS).unwrap_or_default())
+        rules.is_ok_and(|rules| rules.is_directory_ignored(directory).unwrap_or_default())
     }
 
     /// Whether git ignores the key files, ignore files in `agent-config` itself considered.

@@ -35,6 +35,8 @@ pub struct RunLog<'r> {
     folder: PathBuf,
     name: String,
     redactor: &'r Redactor,
+    /// Whether the folder has an ignore file of its own.
+    is_kept_from_git: bool,
 }
 
 impl<'r> RunLog<'r> {
@@ -68,6 +70,7 @@ impl<'r> RunLog<'r> {
                         folder,
                         name: format!("{LOGS}/{name}"),
                         redactor,
+                        is_kept_from_git: false,
                     });
                 }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -225,11 +228,14 @@ impl<'r> RunLog<'r> {
         if let Some(logs) = self.folder.parent() {
             make_ignored_directory(logs)?;
         }
-        let made = fs::create_dir(&self.folder);
-        made.map(|()| true).map_err(|source| LogError {
+        fs::create_dir(&self.folder).map_err(|source| LogError {
             path: self.folder.clone(),
             source,
-        })
+        })?;
+        if self.is_kept_from_git {
+            self.ignore()?;
+        }
+        Ok(true)
     }
 
     /// Keeps the conversation that an agent's run begins with.
@@ -271,7 +277,12 @@ impl<'r> RunLog<'r> {
     ///
     /// # Errors
     /// When the file cannot be written.
-    pub fn keep_from_git(&self) -> Result<(), LogError> {
+    pub fn keep_from_git(&mut self) -> Result<(), LogError> {
+        self.is_kept_from_git = true;
+        self.ignore()
+    }
+
+    fn ignore(&self) -> Result<(), LogError> {
         let path = self.folder.join(".gitignore");
         fs::write(&path, "*\n").map_err(|source| LogError { path, source })
     }

@@ -6,7 +6,7 @@
 //! | [`tool`], [`tools`] | what a tool is, and one implementation of each |
 //! | [`permissions`], [`restricted`] | which calls may be carried out, and which commands of an auditor |
 //! | [`memory`] | what becomes of a conversation that grows too long |
-//! | [`conversation`] | what was said so far |
+//! | [`conversation`], [`tagged`] | what was said so far, and how it is told from the program's own words |
 //! | [`audit`] | an agent that judges another's work |
 //! | [`session`], [`settings`], [`home`] | conversations that outlive the process, and what the user has set |
 //!
@@ -67,7 +67,7 @@ pub enum AgentError {
         /// What is wrong with the last one, and where.
         fault: Fault,
     },
-    /// The same; at last a tool.
+    /// Its replies were not understood, or its tools failed, again and again; at last a tool.
     #[error("nothing went well {} in a row; at last `{tool}` failed: {problem}", counted((*.tries).into(), "time"))]
     ToolsFailed {
         /// How often.
@@ -118,7 +118,7 @@ impl AgentError {
     pub fn hint(&self) -> &'static str {
         match self {
             Self::NotUnderstood { .. } => {
-                "try another model: this one does not keep to the form; its replies are in the run's folder"
+                "another model may keep to the form better; the replies are in the run's folder"
             }
             Self::ToolsFailed { .. } => {
                 "read the last steps in the run's folder; `--resume` goes on with the session"

@@ -22,6 +22,7 @@ use self::form::{Dated, Form, Outlined};
 pub use self::summary::{Outline, SessionSummary, text, to_json};
 use super::conversation::Conversation;
 use crate::atomic_file;
+use crate::atomic_file::read_regular;
 use crate::file_lock::{self, FileLock, LockProblem, holder_words};
 use crate::positions::{self, Misplaced, Positions};
 use crate::secret::Redactor;
@@ -488,12 +489,12 @@ impl<'r> SessionStore<'r> {
     fn written(&self, directory: &Path) -> String {
         let directory = match directory.to_str() {
             Some(directory) => directory.into(),
-            None => directory
-                .as_os_str()
-                .as_encoded_bytes()
-                .escape_ascii()
-                .to_string()
-                .into(),
+            // No path begins like this.
+            None => format!(
+                "b\"{}\"",
+                directory.as_os_str().as_encoded_bytes().escape_ascii()
+            )
+            .into(),
         };
         let directory: Cow<'_, str> = directory;
         self.redactor.piece(directory).into_owned()
@@ -542,15 +543,7 @@ fn parse<'t, T: Deserialize<'t>>(content: &'t [u8]) -> Result<T, Misplaced> {
 
 /// A file's content; `None` where it is missing.
 fn read(path: &Path) -> Result<Option<Vec<u8>>, SessionError> {
-    let read = || {
-        // A pipe would never end.
-        if path.metadata()?.is_file() {
-            fs::read(path)
-        } else {
-            Err(io::Error::other("it is not a file"))
-        }
-    };
-    match read() {
+    match read_regular(path) {
         Ok(content) => Ok(Some(content)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(source) => Err(SessionError::Unreadable {

@@ -213,8 +213,7 @@ impl ModelError {
                  the final address"
             }
             Self::Connection { .. } => {
-                "check the network, the proxy and the base URL; an agent's own server is `apiUrl` in its \
-                 `config.json`, which `dev config` opens"
+                "check the network, the proxy and the base URL (an agent's own: `apiUrl` in its `config.json`)"
             }
             Self::Tls { .. } => {
                 "check the system's certificates (`ca-certificates`, `SSL_CERT_FILE`) and the clock"

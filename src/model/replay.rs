@@ -2,13 +2,13 @@
 //!
 //! Reads that folder and nothing else; needs neither network nor key.
 
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
 use super::{Listener, Model, ModelError, ModelSpec, ModelTable, Reply, Request, Task};
+use crate::atomic_file::read_regular;
 use crate::record::{Attempt, Kind};
 use crate::run_files::{self, Artifact};
 
@@ -145,16 +145,7 @@ struct RecordedAttempt {
 
 /// The models that `result.json` names; an aborted run has none.
 fn recorded_models(folder: &Path) -> Option<RecordedModels> {
-    serde_json::from_slice(&read_file(&folder.join(run_files::RESULT)).ok()?).ok()
-}
-
-fn read_file(path: &Path) -> io::Result<Vec<u8>> {
-    // A pipe would never end.
-    if path.metadata()?.is_file() {
-        fs::read(path)
-    } else {
-        Err(io::Error::other("it is not a file"))
-    }
+    serde_json::from_slice(&read_regular(&folder.join(run_files::RESULT)).ok()?).ok()
 }
 
 /// Gives the recorded replies.
@@ -180,7 +171,7 @@ impl ReplayModel {
         artifact: Artifact,
     ) -> Result<Option<Vec<u8>>, ModelError> {
         let path = self.path(attempt, artifact);
-        match read_file(&path) {
+        match read_regular(&path) {
             Ok(bytes) => Ok(Some(bytes)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(source) => Err(ModelError::Unreadable { path, source }),

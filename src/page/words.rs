@@ -63,11 +63,13 @@ pub fn headline(run: &PastRun) -> String {
         ("done", _) => "Done".to_owned(),
         ("build-failed", _) => format!("The build still fails{}", after_repairs(record)),
         ("audit-failed", _) => "The audit did not pass the work".to_owned(),
-        ("tools-failed", _) => "The tools failed again and again".to_owned(),
+        ("tools-failed", _) => "Failures in a row, the last of them a tool's".to_owned(),
         ("loop-limit", _) => "The agent asked the model as often as it may".to_owned(),
         ("not-ready", _) => "The project was not ready".to_owned(),
         ("model-failed", _) => "There is no whole reply".to_owned(),
-        ("reply-rejected", "dev") => "No reply could be understood".to_owned(),
+        ("reply-rejected", "dev") => {
+            "Failures in a row, the last of them a reply that was not understood".to_owned()
+        }
         ("reply-rejected", _) => "The reply was rejected".to_owned(),
         ("local-io", _) => "A local file or program failed".to_owned(),
         ("interrupted", _) => "The run was interrupted".to_owned(),

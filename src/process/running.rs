@@ -1,4 +1,7 @@
 //! A command that was started: what its keeper says of it, waiting for its end, and ending it.
+//!
+//! Touches the line to the keeper, and the output's file. Guarantees that whoever waits does so no longer than was
+//! said, and that nothing of a command is left that has been ended.
 
 use std::os::fd::AsFd as _;
 use std::sync::mpsc::Receiver;

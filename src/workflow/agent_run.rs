@@ -79,7 +79,7 @@ impl<'c, 'w> AgentRun<'c, 'w> {
             answers: Vec::new(),
             limits: place.limits(),
         };
-        if !context.project.ignores_logs() {
+        if !context.project.ignores(run.log.name()) {
             run.log.keep_from_git()?;
         }
         run.log.agent(&about)?;
@@ -191,14 +191,16 @@ impl Host for AgentRun<'_, '_> {
         self.latest.set(attempt);
         self.commands.set(0);
         let mut run = self.run.borrow_mut();
-        let sent = prompt.to_string();
+        let text = prompt.to_string();
+        let before = run.record.attempts.len();
         let asked = run.ask(&self.place.models, attempt, prompt, |_| ());
-        let used = run.record.attempts.last().and_then(|attempt| attempt.usage);
-        let tokens = match (used, &asked) {
+        // A call that was not made has none.
+        let made = run.record.attempts.get(before);
+        let tokens = match (made.and_then(|made| made.usage), &asked) {
             (Some(used), _) => used.input_tokens.saturating_add(used.answered()),
             // Not every server tells; this is what the spinner counts by.
             (None, Ok((reply, ()))) => {
-                let counted = tokens::count_each(&[&sent, &reply.text]);
+                let counted = tokens::count_each(&[&text, &reply.text]);
                 counted.into_iter().sum()
             }
             (None, Err(_)) => 0,
@@ -212,6 +214,9 @@ impl Host for AgentRun<'_, '_> {
     fn used(&self, used: &Used<'_>) -> Result<(), Error> {
         let mut run = self.run.borrow_mut();
         if used.call.tool.effect == Effect::Runs && run.log.restore()? {
+            if let Some(about) = &run.record.agent {
+                run.log.agent(about)?;
+            }
             run.warn(
                 "a command has removed the run's folder: what was logged before is gone".to_owned(),
             );

@@ -2,7 +2,6 @@
 //! its commands run.
 
 use std::cell::RefCell;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use chrono::Utc;
@@ -19,6 +18,7 @@ use crate::agent::home::{self, System};
 use crate::agent::session::{SESSIONS, Session, SessionState, SessionStore};
 use crate::agent::settings::{self, Settings};
 use crate::agent::tools::place::Outside;
+use crate::atomic_file::read_regular;
 use crate::error::Error;
 use crate::process::{Circumstances, Processes};
 use crate::record::{LimitsRecord, RunRecord, Seconds};
@@ -97,6 +97,8 @@ pub struct Workplace<'c> {
 impl<'c> Workplace<'c> {
     /// Sets it up.
     pub fn open(context: &'c Context<'c>, options: &AgentOptions) -> Result<Self, Error> {
+        let ignored = context.project.check_keys_ignored(context.key_files());
+        ignored.map_err(NotReady::from)?;
         let (home, settings) = settings(context)?;
         let own = OwnModel {
             url: settings.api_url.as_deref(),
@@ -114,8 +116,6 @@ impl<'c> Workplace<'c> {
         for directory in [context.project.config(), context.project.logs()] {
             make_ignored_directory(&directory)?;
         }
-        let ignored = context.project.check_keys_ignored(context.key_files());
-        ignored.map_err(NotReady::from)?;
         let sandbox = builds::shut_in(context, options.containment, &home.join(settings::FILE))?;
         // Where that is refused, fewer are found of those that hide.
         let _ = orphans::take_in();
@@ -228,12 +228,7 @@ impl Recorded {
 
 /// What a file of a run's folder holds, where it can be read: a run that was cut short has no record.
 fn read<T: DeserializeOwned>(folder: &Path, file: &str) -> Option<T> {
-    let path = folder.join(file);
-    // A pipe would never end.
-    if !path.metadata().ok()?.is_file() {
-        return None;
-    }
-    serde_json::from_slice(&fs::read(path).ok()?).ok()
+    serde_json::from_slice(&read_regular(&folder.join(file)).ok()?).ok()
 }
 
 /// Where agents keep what outlives them.

@@ -279,6 +279,11 @@ fn logs_among_files_of_the_projects_own_stay_out_of_git() {
 fn an_agent_does_not_begin_where_a_key_could_be_committed() {
     let (agent, server) = script(&[]);
     fs::remove_file(agent.project.path(".gitignore")).unwrap();
+    agent.work("go").exits(3).says(&[
+        "`.gitignore` is missing",
+        "so that keys are never committed",
+    ]);
+    let agent = agent.with_file(".gitignore", "/target\n");
     agent
         .work("go")
         .exits(3)

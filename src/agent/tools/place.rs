@@ -188,7 +188,7 @@ impl Place {
         });
         if is_secret {
             return Err(format!(
-                "{} commonly holds credentials, and is neither read nor replaced; ask the user for what is needed",
+                "{} commonly holds credentials, and is neither read nor replaced; go on without it, or ask for what is needed from it",
                 self.shown()
             ));
         }

@@ -2,11 +2,11 @@
 //!
 //! To a shell, a code fence is a command whose output is run, and words that stand beside a command are
 //! commands too. Guarantees that nothing but the command is taken for one: what may be more is a [`Fault`].
-//! Here-documents may hold anything.
+//! Here-documents may hold anything, if their words are quoted: else a fence in them is run too.
 
 use super::super::Fault;
 use super::blocks::{block, nothing_else, without_last_line_end};
-use super::documents::outside_of_documents;
+use super::documents::{Place, places};
 use super::lines::{Line, joined};
 use super::sections::Name;
 
@@ -20,11 +20,23 @@ pub fn command(lines: &[Line<'_>]) -> Result<String, Fault> {
     };
     let block = block(lines, &fence)?;
     nothing_else(&block)?;
-    let may_end = |line: &&Line<'_>| line.fence().is_some_and(|inner| inner.closes(&fence));
-    match outside_of_documents(block.content).find(may_end) {
-        None => Ok(without_last_line_end(joined(block.content))),
-        Some(line) => Err(beside(line)),
+    check(block.content, |line, place| {
+        let inner = line.fence();
+        inner.is_some_and(|inner| place == Place::Command || inner.closes(&fence))
+    })?;
+    Ok(without_last_line_end(joined(block.content)))
+}
+
+/// Looks whether each line is of the command: what is not text must not be odd.
+fn check(lines: &[Line<'_>], is_odd: impl Fn(&Line<'_>, Place) -> bool) -> Result<(), Fault> {
+    for (line, place) in lines.iter().zip(places(lines)) {
+        match place {
+            Place::Expanded if line.raw.contains("```") => return Err(run(line)),
+            Place::Command | Place::Quoted if is_odd(line, place) => return Err(beside(line)),
+            Place::Command | Place::Quoted | Place::Document | Place::Expanded => {}
+        }
     }
+    Ok(())
 }
 
 fn raw(lines: &[Line<'_>]) -> Result<String, Fault> {
@@ -33,18 +45,15 @@ fn raw(lines: &[Line<'_>]) -> Result<String, Fault> {
     {
         return Ok(quoted.to_owned());
     }
-    let is_odd = |line: &&Line<'_>| {
+    check(lines, |line, _| {
         let text = line.raw.trim();
         line.raw.contains("```")
             || line.fence().is_some()
             || Name::of(line).is_some()
             || is_bold_heading(text)
             || text.starts_with("<|") && text.ends_with("|>")
-    };
-    match outside_of_documents(lines).find(is_odd) {
-        None => Ok(joined(lines).trim().to_owned()),
-        Some(line) => Err(beside(line)),
-    }
+    })?;
+    Ok(joined(lines).trim().to_owned())
 }
 
 /// What stands between two backticks, as models write a short piece of code.
@@ -68,5 +77,11 @@ fn is_bold_heading(text: &str) -> bool {
 fn beside(line: &Line<'_>) -> Fault {
     let problem = "a command is given as it is, or alone in one code block: nothing else may stand beside it; \
         one that has ``` in it goes between longer fences";
+    Fault::at(line.number, problem)
+}
+
+fn run(line: &Line<'_>) -> Fault {
+    let problem = "the shell would run what stands between these backticks: quote the word of the \
+        here-document, as in <<'EOF'";
     Fault::at(line.number, problem)
 }

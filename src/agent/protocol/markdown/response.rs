@@ -11,7 +11,7 @@ use std::cmp::Ordering;
 use super::super::Fault;
 use super::lines::{Block, Fence, Line, Nesting};
 use super::sections::{Name, Sections};
-use crate::agent::tool::{Effect, ParameterKind, ToolSpec};
+use crate::agent::tool::{Effect, Parameter, ParameterKind, ToolSpec};
 
 /// What thoughts stand between, where a server does not tell them apart itself.
 const THINKING: [(&str, &str); 2] = [("<think>", "</think>"), ("<thinking>", "</thinking>")];
@@ -25,8 +25,9 @@ const BLOCKS: usize = 4;
 /// `lines` less the parts that were thought.
 ///
 /// Such a part begins with a line and stands outside of any fence: a file may hold the same words. Behind a
-/// header there must be no fence either up to the next header, which could be the end of a block of
-/// content that is around it. A part whose beginning the server has swallowed is known by its end.
+/// header, it must be outside of those since the header alone, and no fence may follow up to the next header,
+/// which could be the end of a block of content that is around it. A part whose beginning the server has
+/// swallowed is known by its end.
 ///
 /// # Errors
 /// Where all is thought: a part in front of any header never ends.
@@ -39,7 +40,7 @@ pub fn spoken<'r>(lines: &[Line<'r>]) -> Result<Vec<Line<'r>>, Fault> {
     // Up to here, what is thought is content.
     let mut content = 0;
     while let Some(line) = remainder.take().or_else(|| first(&mut rest)) {
-        let may_open = kept.nesting.is_closed() && line.number > content;
+        let may_open = kept.is_outside() && line.number > content;
         let opens = |open: &str| may_open && line.raw.trim_start().starts_with(open);
         if let Some((open, close)) = tags.iter().copied().find(|(open, _)| opens(open)) {
             match end_of_thought(line, rest, close) {
@@ -134,14 +135,25 @@ fn behind<'r>(line: &Line<'r>, close: &str) -> Option<Line<'r>> {
 struct Kept<'r> {
     lines: Vec<Line<'r>>,
     nesting: Nesting<'r>,
+    /// The same since the last header.
+    since_header: Nesting<'r>,
     has_header: bool,
 }
 
 impl<'r> Kept<'r> {
     fn push(&mut self, line: Line<'r>) {
         self.nesting.step(&line);
-        self.has_header |= line.is_header();
+        if line.is_header() {
+            self.has_header = true;
+            self.since_header = Nesting::default();
+        }
+        self.since_header.step(&line);
         self.lines.push(line);
+    }
+
+    /// Whether no fence is open, however the fences are counted.
+    fn is_outside(&self) -> bool {
+        self.nesting.is_closed() && self.since_header.is_closed()
     }
 
     /// The rest of a line that ends a thought whose beginning is not there.
@@ -152,7 +164,7 @@ impl<'r> Kept<'r> {
         let text = line.raw.trim();
         let ends =
             |close: &str| text.starts_with(close) || !self.has_header && text.ends_with(close);
-        let mut tags = THINKING.iter().filter(|_| self.nesting.is_closed());
+        let mut tags = THINKING.iter().filter(|_| self.is_outside());
         let (_, close) = tags.find(|(_, close)| ends(close))?;
         behind(line, close)
     }
@@ -244,17 +256,20 @@ impl<'a, 'r> Response<'a, 'r> {
     /// Whether the block that it stands in ends before one of the headers in `lines`.
     fn has_ended(&self, lines: &[Line<'_>], used: Used<'_>) -> Result<bool, Fault> {
         let ends = self.possible_ends(lines);
-        let is_end = |at: &&usize| used(lines.get(..**at).unwrap_or_default()).is_some();
-        let Some(end) = ends.iter().take(BLOCKS).find(is_end) else {
+        let ends = ends.into_iter().take(BLOCKS);
+        let mut ends = ends.filter_map(|at| Some((at, used(lines.get(..at).unwrap_or_default())?)));
+        let Some((end, tool)) = ends.next() else {
             return Ok(false);
         };
-        let behind = lines.get(*end..).unwrap_or_default();
+        let behind = lines.get(end..).unwrap_or_default();
         let Some(header) = behind.iter().position(Line::is_header) else {
             return Ok(false);
         };
         let mut above = behind.iter().take(header).skip(1);
         let above = above.rfind(|line| !line.is_blank());
-        if above.is_some_and(|line| line.fence().is_some()) {
+        let takes_lines = |known: &Parameter| known.kind != ParameterKind::Path;
+        let has_content = tool.parameters.iter().any(takes_lines);
+        if !has_content || above.is_some_and(|line| line.fence().is_some()) {
             return Ok(true);
         }
         let header = behind.get(header).map_or(0, |line| line.number);

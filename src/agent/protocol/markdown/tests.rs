@@ -473,6 +473,24 @@ fn labelled_blocks_must_be_those_that_are_expected() {
 }
 
 #[test]
+fn a_fence_that_the_shell_would_run_is_a_fault() {
+    let text = "cat > a.md <<EOF\n```sh\ntouch ran\n```\nEOF\nls";
+    for (text, line) in [
+        (text.to_owned(), 6),
+        (format!("````bash\n{text}\n````"), 7),
+        (format!("```bash\n{text}\n```"), 7),
+    ] {
+        let fault = input("COMMAND", &text).unwrap_err();
+        assert!(
+            fault.starts_with(&format!("line {line}: the shell would run")),
+            "{fault}"
+        );
+    }
+    let quoted = "````sh\ngit commit -m \"\n```\nrm x\n```\n\"\n````";
+    assert!(input("COMMAND", quoted).is_err());
+}
+
+#[test]
 fn words_behind_a_command_are_never_part_of_it() {
     for command in [
         "grep -rn 'cout << x' .",
@@ -588,7 +606,7 @@ fn a_command_may_hold_what_a_here_document_or_longer_fences_hold() {
     for (text, command) in [
         ("cat > a.md <<'E'\n```\n## Tool Input\n```\nE", None),
         (
-            "cat > a <<-E; cat > b <<\"F.1\"\n```\n\tE\n```\nF.1\necho x",
+            "cat > a <<-'E'; cat > b <<\"F.1\"\n```\n\tE\n```\nF.1\necho x",
             None,
         ),
         (
@@ -969,6 +987,21 @@ fn what_content_shows_of_thoughts_and_responses_is_content_or_unclear() {
         let content = format!("Example:\n```\n{thought}\n```\nEnd\n");
         let expected = format!("WRITE_FILE path=a content={content}");
         assert_eq!(call(&writes("```md", &content, "```")), Ok(expected));
+    }
+    for wrapping in ["```", "~~~"] {
+        for thought in ["line 1\n</think>\n", "<think>\nhm\n</think>\n"] {
+            for quoted in [
+                uses("DONE", "All is done.\n"),
+                "# Agent Response\nline 9\n".to_owned(),
+            ] {
+                let content = format!("{thought}{quoted}");
+                let reply = writes("````", &content, "````");
+                let written = Ok(format!("WRITE_FILE path=a content={content}"));
+                let read = call(&format!("{wrapping}\n{reply}{wrapping}\n"));
+                assert!(read.is_err() || read == written, "{content}: {read:?}");
+                assert_eq!(call(&reply), written);
+            }
+        }
     }
     for content in [
         format!(
