@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::support::agent::{
     AgentProject, Endless, PASS, done, last_told, reply, server, streamed, told, write,
 };
-use crate::support::{Answer, ModelServer};
+use crate::support::{Answer, Finished, ModelServer};
 
 fn signal(pid: u32, name: &str) {
     let sent = Command::new("kill").args([name, &pid.to_string()]).status();
@@ -190,6 +190,25 @@ fn a_file_that_cannot_be_written_is_told_to_the_model() {
             "{told}"
         );
     }
+}
+
+#[test]
+fn a_limit_on_the_size_of_files_is_an_error_and_no_end() {
+    let (agent, _server) = AgentProject::scripted(&[reply("COMMAND", "seq 1 100000")]);
+    let program = agent.command(&["-p", "go"]);
+    let variables = program.get_envs();
+    let output = Command::new("sh")
+        .args(["-c", "ulimit -f 20; exec \"$0\" \"$@\""])
+        .arg(program.get_program())
+        .args(program.get_args())
+        .current_dir(program.get_current_dir().unwrap())
+        .env_clear()
+        .envs(variables.filter_map(|(name, value)| Some((name, value?))))
+        .output()
+        .unwrap();
+    Finished::new(&agent.project, &[], output)
+        .exits(6)
+        .says(&["File too large", "hint:"]);
 }
 
 #[test]
