@@ -39,7 +39,7 @@ pub struct Remark {
         default,
         skip_serializing_if = "std::ops::Not::not"
     )]
-    pub is_summary: bool,
+    pub is_tagged: bool,
     /// Whether it tells the model that its reply was not understood; such remarks are forgotten as soon
     /// as one is.
     #[serde(
@@ -57,7 +57,7 @@ impl Remark {
             role,
             content: content.into(),
             tool: None,
-            is_summary: false,
+            is_tagged: false,
             is_fault: false,
         }
     }
@@ -112,7 +112,7 @@ impl Remark {
     #[must_use]
     pub fn tagged(content: String) -> Self {
         Self {
-            is_summary: true,
+            is_tagged: true,
             ..Self::of_user(content)
         }
     }
@@ -121,7 +121,7 @@ impl Remark {
     fn sent(&self) -> String {
         match (self.role, &self.tool) {
             (Speaker::Assistant, _) => self.content.clone(),
-            (Speaker::User, _) if self.is_summary => self.content.clone(),
+            (Speaker::User, _) if self.is_tagged => self.content.clone(),
             (Speaker::User, _) => tagged(Tag::UserRequest, &[], &self.content),
             (Speaker::Tool, Some(tool)) => {
                 tagged(Tag::ToolResult, &[("tool", tool.as_str())], &self.content)

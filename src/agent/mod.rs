@@ -525,7 +525,15 @@ impl Agent<'_> {
         request: Option<&str>,
         progress: &mut Progress,
     ) -> Result<Next, Error> {
-        for call in self.cut_short(conversation) {
+        let (decision, results) = self.last_decision(conversation);
+        let calls = match (decision, request) {
+            (Some(Decision::Answer(words)), None) => {
+                return self.end(Ended { words, by: None }, conversation, progress);
+            }
+            (decision, _) => decision.map(Decision::calls).unwrap_or_default(),
+        };
+        // Of the others, nothing was ever heard.
+        for call in calls.into_iter().skip(results) {
             match (request, call.tool.effect) {
                 (None, effect) if effect.may_be_repeated() => {
                     if let end @ Next::End(_) = self.call(&call, conversation, progress)? {
@@ -546,10 +554,11 @@ impl Agent<'_> {
         Ok(Next::Step)
     }
 
-    /// The calls that the agent has made last and never heard of again.
-    fn cut_short(&self, conversation: &Conversation) -> Vec<ToolCall> {
+    /// What the agent has decided last, and how many of its calls came to a result, where nothing else was said
+    /// since.
+    fn last_decision(&self, conversation: &Conversation) -> (Option<Decision>, usize) {
         let Some((last, results)) = conversation.last_turn() else {
-            return Vec::new();
+            return (None, 0);
         };
         let reply = Reply {
             text: last.to_owned().into(),
@@ -557,11 +566,8 @@ impl Agent<'_> {
             usage: None,
             model_version: None,
         };
-        let calls = match self.protocol.read(&reply, &self.tools) {
-            Ok(turn) => turn.decision.calls(),
-            Err(_) => Vec::new(),
-        };
-        calls.into_iter().skip(results).collect()
+        let read = self.protocol.read(&reply, &self.tools);
+        (read.ok().map(|turn| turn.decision), results)
     }
 }
 

@@ -277,12 +277,18 @@ fn what_was_cut_short_is_done_again_only_where_that_does_no_harm() {
 
 #[test]
 fn an_end_that_was_cut_short_is_an_end() {
-    let host = Script::new(&[]);
-    let mut conversation = Conversation::default();
-    conversation.request("go");
-    conversation.say(Remark::of_agent("stop"));
-    let ended = work(&host, &mut conversation, None).unwrap();
-    assert_eq!(ended.by, Some(spec("stop")));
+    for (said, words, by) in [
+        ("stop", "stop done", Some(spec("stop"))),
+        ("\"all of it\"", "all of it", None),
+    ] {
+        let mut conversation = Conversation::default();
+        conversation.request("go");
+        conversation.say(Remark::of_agent(said));
+        let ended = work(&Script::new(&[]), &mut conversation, None).unwrap();
+        let words = words.to_owned();
+        assert_eq!(ended, Ended { words, by });
+        assert_eq!(told(&conversation), ["go", said]);
+    }
 }
 
 #[test]

@@ -132,6 +132,9 @@ fn named(table: &ModelTable, name: &str) -> Result<ModelSpec, Error> {
 }
 
 /// The run that is to be replayed, if any.
+///
+/// # Errors
+/// When there is no such run.
 pub fn find_recording(
     context: &Context<'_>,
     choice: &ModelChoice,
@@ -220,6 +223,9 @@ fn own_spec(name: &str, url: &str, table: &ModelTable) -> ModelSpec {
 }
 
 /// The model's server, and the proxies on the way there.
+///
+/// # Errors
+/// When an address is none, or one that keys do not go to.
 pub fn route(
     context: &Context<'_>,
     spec: &ModelSpec,

@@ -96,6 +96,9 @@ pub struct Workplace<'c> {
 
 impl<'c> Workplace<'c> {
     /// Sets it up.
+    ///
+    /// # Errors
+    /// When something is missing or wrong: a key that git does not ignore, settings, model, session, sandbox.
     pub fn open(context: &'c Context<'c>, options: &AgentOptions) -> Result<Self, Error> {
         let ignored = context.project.check_keys_ignored(context.key_files());
         ignored.map_err(NotReady::from)?;
@@ -196,6 +199,9 @@ pub struct Recorded {
 
 impl Recorded {
     /// Reads it, where a run is to be replayed.
+    ///
+    /// # Errors
+    /// When there is no such run, or nothing was asked for in it.
     pub fn find(context: &Context<'_>, options: &AgentOptions) -> Result<Option<Self>, Error> {
         let Some(recording) = chosen::find_recording(context, &options.choice)? else {
             return Ok(None);
@@ -232,12 +238,18 @@ fn read<T: DeserializeOwned>(folder: &Path, file: &str) -> Option<T> {
 }
 
 /// Where agents keep what outlives them.
+///
+/// # Errors
+/// When no variable says so.
 pub fn home(context: &Context<'_>) -> Result<PathBuf, Error> {
     let home = home::directory(context.environment, System::current());
     Ok(home.map_err(NotReady::from)?)
 }
 
 /// The same, and what the user has set there.
+///
+/// # Errors
+/// When the settings are wrong, or cannot be read or made.
 pub fn settings(context: &Context<'_>) -> Result<(PathBuf, Settings), Error> {
     let home = home(context)?;
     let (settings, created) = Settings::load(&home, context.environment).map_err(NotReady::from)?;
@@ -258,6 +270,9 @@ fn own_paths(home: &Path) -> Vec<PathBuf> {
 }
 
 /// Where sessions are kept, less those that are too old.
+///
+/// # Errors
+/// When the directory cannot be made.
 pub fn sessions<'c>(
     context: &'c Context<'_>,
     home: &Path,

@@ -55,7 +55,7 @@ impl Form {
             role: remark.role,
             content: text(&remark.content),
             tool: remark.tool.as_deref().map(text),
-            is_summary: remark.is_summary,
+            is_tagged: remark.is_tagged,
             is_fault: remark.is_fault,
         });
         let requests: Vec<String> = requests.iter().map(|request| text(request)).collect();

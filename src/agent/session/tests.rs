@@ -158,7 +158,7 @@ fn everything_of_a_session_outlives_the_process() {
             role: Speaker::Tool,
             content: "out\u{0}\n".to_owned(),
             tool: Some("COMMAND".to_owned()),
-            is_summary: false,
+            is_tagged: false,
             is_fault: false,
         }],
     };
@@ -230,7 +230,7 @@ fn no_key_is_written_and_the_file_stays_json_whatever_a_key_looks_like() {
             role: Speaker::Tool,
             content: text(),
             tool: Some(text()),
-            is_summary: false,
+            is_tagged: false,
             is_fault: false,
         }],
     };
