@@ -3,7 +3,9 @@
 mod commands;
 mod drafts;
 
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::Duration;
 
 use proptest::prelude::*;
 
@@ -667,22 +669,27 @@ proptest! {
 
 #[test]
 fn no_reply_takes_longer_than_its_length_allows() {
-    for piece in [
-        "cat <<EO\n",
-        "cat <<EO ",
-        "</think>\n",
-        "<think>\n",
-        "```\n",
-        "~~~a\n",
-        "# Agent Response\n",
-        "## Tool Input\n",
-        "'",
-        "$((",
-    ] {
-        // By the square of this, it would take minutes.
-        let many = piece.repeat(60_000);
-        let _ = call(&uses("COMMAND", &many));
-        let _ = call(&uses("COMMAND", &format!("{many}</think>\n```\n")));
-        let _ = call(&writes("```", &many, "```"));
-    }
+    let (sender, over) = mpsc::channel();
+    thread::spawn(move || {
+        for piece in [
+            "cat <<EO\n",
+            "cat <<EO ",
+            "</think>\n",
+            "<think>\n",
+            "```\n",
+            "~~~a\n",
+            "# Agent Response\n",
+            "## Tool Input\n",
+            "'",
+            "$((",
+        ] {
+            let many = piece.repeat(60_000);
+            let _ = call(&uses("COMMAND", &many));
+            let _ = call(&uses("COMMAND", &format!("{many}</think>\n```\n")));
+            let _ = call(&writes("```", &many, "```"));
+        }
+        sender.send(())
+    });
+    // It takes seconds; by the square of the length, it would take hours.
+    assert!(over.recv_timeout(Duration::from_secs(300)).is_ok());
 }
