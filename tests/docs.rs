@@ -154,8 +154,7 @@ fn the_rollup_script_takes_every_text_file_that_git_tracks() {
     let script = fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("codeRollup.sh")).unwrap();
     let sneaky = "x\nagent-config/gemini-key.txt";
     let project = TestProject::new()
-        .file("codeRollup.sh", script)
-        .mode("codeRollup.sh", 0o755)
+        .program("codeRollup.sh", script)
         .file("binary", b"a\0b")
         .file("late", [b"x".repeat(100_000), b"\0".to_vec()].concat())
         .file("latin", b"caf\xe9\n")

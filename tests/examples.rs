@@ -9,7 +9,7 @@ use std::process::{Command, Output, Stdio};
 
 use tempfile::TempDir;
 
-use crate::support::{GEMINI_KEY, OPENAI_KEY, skipped};
+use crate::support::{GEMINI_KEY, OPENAI_KEY, skipped, write_program};
 
 /// What a hostile query may hold: quotes, substitutions, commands to the runner, the format of outputs.
 const HOSTILE: &str = "it's \"quoted\" $(touch pwned) `touch pwned` ${IFS} \\n %0A; touch pwned\n\
@@ -25,8 +25,8 @@ fn write(path: &Path, content: &str) {
 }
 
 fn write_script(path: &Path, body: &str) {
-    write(path, &format!("#!/bin/sh\n{body}\n"));
-    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    write_program(path, format!("#!/bin/sh\n{body}\n"));
 }
 
 fn read(path: impl AsRef<Path>) -> String {
@@ -497,7 +497,7 @@ fn the_action_runs_the_program() {
     std::os::unix::fs::symlink(program, &installed).unwrap();
     let demo = source("fixtures/demo");
     for name in ["build.sh", "slug.sh", "test.sh"] {
-        fs::copy(demo.join(name), workspace.join(name)).unwrap();
+        write_program(&workspace.join(name), fs::read(demo.join(name)).unwrap());
     }
     git(&workspace, &["add", "-A"]);
     git(&workspace, &["commit", "-qm", "b"]);

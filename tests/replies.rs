@@ -156,15 +156,15 @@ fn the_program_itself_is_protected_where_it_lies_in_the_project() {
     let server = ModelServer::gemini(&["^^^bin/tool\nx\n^^^end\n"]);
     let project = TestProject::new().with(&server);
     fs::create_dir(project.path("bin")).unwrap();
-    let program = project.path("bin/tool");
-    fs::copy(assert_cmd::cargo::cargo_bin!("code-commit"), &program).unwrap();
-    let mut command = project.command(&[]);
-    let mut own = std::process::Command::new(&program);
-    own.current_dir(project.path(""))
+    let program = fs::read(assert_cmd::cargo::cargo_bin!("code-commit")).unwrap();
+    let project = project.program("bin/tool", program);
+    let command = project.command(&[]);
+    let output = std::process::Command::new(project.path("bin/tool"))
+        .current_dir(project.path(""))
         .env_clear()
-        .envs(command.get_envs().filter_map(|(k, v)| Some((k, v?))));
-    command = own;
-    let output = command.output().unwrap();
+        .envs(command.get_envs().filter_map(|(k, v)| Some((k, v?))))
+        .output()
+        .unwrap();
     assert_eq!(output.status.code(), Some(5));
     assert!(String::from_utf8_lossy(&output.stderr).contains("[ProtectedProgram]"));
 }

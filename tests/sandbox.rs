@@ -5,7 +5,9 @@ use std::io::Read as _;
 use std::os::unix::fs::{OpenOptionsExt as _, symlink};
 use std::process::Command;
 
-use crate::support::{Finished, GEMINI_KEY, ModelServer, TestProject, bubblewrap_works};
+use crate::support::{
+    Finished, GEMINI_KEY, ModelServer, TestProject, bubblewrap_works, write_program,
+};
 
 const NOTHING: &str = "Nothing to do.";
 
@@ -271,8 +273,7 @@ fn without_bubblewrap_builds_run_as_they_are_unless_that_is_ruled_out() {
             "#!/bin/sh\nexec $(PATH={} command -v bwrap) \"$@\"\n",
             env!("PATH")
         );
-        fs::write(&bwrap, script).unwrap();
-        fs::set_permissions(&bwrap, fs::metadata("/bin/sh").unwrap().permissions()).unwrap();
+        write_program(&bwrap, script);
         let server = ModelServer::gemini(&[NOTHING; 2]);
         let project = TestProject::new()
             .with(&server)
@@ -288,12 +289,10 @@ fn without_bubblewrap_builds_run_as_they_are_unless_that_is_ruled_out() {
     }
     let broken = tempfile::tempdir().unwrap();
     let bwrap = broken.path().join("bwrap");
-    fs::write(
+    write_program(
         &bwrap,
         "#!/bin/sh\necho 'bwrap: No permission to do so' >&2\nexit 1\n",
-    )
-    .unwrap();
-    fs::set_permissions(&bwrap, fs::metadata("/bin/sh").unwrap().permissions()).unwrap();
+    );
     for (path, reason) in [
         (
             "/no/such/directory",

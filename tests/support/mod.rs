@@ -4,6 +4,9 @@ pub mod agent;
 mod project;
 mod server;
 
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 pub use project::{Finished, GEMINI_KEY, OPENAI_KEY, TestProject};
@@ -11,10 +14,25 @@ pub use server::{Answer, ModelServer, gemini, openai};
 
 /// Says that a test did not take place; past libtest, which shows nothing of a test that passes.
 pub fn skipped(why: &str) {
-    use std::io::Write as _;
     let name = std::thread::current().name().unwrap_or_default().to_owned();
     // Whoever closed the stream does not want to know.
     let _ = writeln!(std::io::stderr(), "skipped {name}: {why}");
+}
+
+/// Writes a program that a test runs, with the hands of a process of its own. Were it written by the tests' own
+/// process, a child that another test starts meanwhile would hold it open for writing up to its own `exec`, and
+/// for so long the system does not run it (ETXTBSY).
+pub fn write_program(path: &Path, content: impl AsRef<[u8]>) {
+    let mut writer = Command::new("sh")
+        .args(["-c", r#"cat > "$1" && chmod 755 "$1""#, "sh"])
+        .arg(path)
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = writer.stdin.take().unwrap();
+    input.write_all(content.as_ref()).unwrap();
+    drop(input);
+    assert!(writer.wait().unwrap().success(), "{}", path.display());
 }
 
 /// What starts a program beneath another process, in a space of process numbers of its own. Its session is that
@@ -32,7 +50,7 @@ pub const BUBBLEWRAP: [&str; 8] = [
 
 /// Whether bubblewrap works on this machine.
 pub fn bubblewrap_works() -> bool {
-    let tried = std::process::Command::new(BUBBLEWRAP[0])
+    let tried = Command::new(BUBBLEWRAP[0])
         .args(&BUBBLEWRAP[1..])
         .args(["--unshare-net", "true"])
         .output();

@@ -9,7 +9,7 @@ use std::process::{Child, Command, Output, Stdio};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::ModelServer;
+use super::{ModelServer, write_program};
 
 /// The keys that every test project holds.
 pub const GEMINI_KEY: &str = "AIzaSyGeminiTestKey_0123456789-Zz";
@@ -82,8 +82,13 @@ impl TestProject {
 
     /// A build.sh with this body.
     pub fn build(self, body: &str) -> Self {
-        self.file("build.sh", format!("#!/bin/sh\n{body}\n"))
-            .mode("build.sh", 0o755)
+        self.program("build.sh", format!("#!/bin/sh\n{body}\n"))
+    }
+
+    /// A file that is run.
+    pub fn program(self, path: &str, content: impl AsRef<[u8]>) -> Self {
+        write_program(&self.path(path), content);
+        self
     }
 
     pub fn mode(self, path: &str, mode: u32) -> Self {
