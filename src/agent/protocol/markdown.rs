@@ -26,7 +26,7 @@ mod sections;
 mod tests;
 
 use self::lines::{Line, joined};
-use self::response::Response;
+use self::response::{Reads, Response};
 use self::sections::Sections;
 use super::{Decision, Fault, Protocol, Turn};
 use crate::agent::tool::{ParameterKind, ToolCall, ToolSpec, Toolbox};
@@ -75,8 +75,8 @@ impl Protocol for Markdown {
     }
 
     fn read(&self, reply: &Reply, tools: &Toolbox<'_>) -> Result<Turn, Fault> {
-        let lines = response::spoken(&lines::lines(&reply.text))?;
-        match Response::of(&lines, &|draft| used(draft, tools))? {
+        let lines = response::spoken(&lines::lines(less_end(&reply.text)))?;
+        match Response::of(&lines, tools)? {
             Some(response) => read(&response, tools),
             None => self.answer(&lines),
         }
@@ -103,6 +103,25 @@ impl Markdown {
     }
 }
 
+/// What ends a reply in the templates of models, where a server lets it through.
+const ENDS: [&str; 6] = [
+    "<|im_end|>",
+    "<|eot_id|>",
+    "<|endoftext|>",
+    "<|end|>",
+    "<end_of_turn>",
+    "</s>",
+];
+
+/// `text` less what only says that it ends there.
+fn less_end(mut text: &str) -> &str {
+    let end = |text: &str| ENDS.into_iter().find(|end| text.trim_end().ends_with(end));
+    while let Some(end) = end(text) {
+        text = text.trim_end().strip_suffix(end).unwrap_or_default();
+    }
+    text
+}
+
 /// Reads the response in the way that makes sense; where none does, the fault is that of the last.
 fn read(response: &Response<'_, '_>, tools: &Toolbox<'_>) -> Result<Turn, Fault> {
     let unwrapped = response.unwrapped().map(|lines| turn(lines, tools));
@@ -112,15 +131,21 @@ fn read(response: &Response<'_, '_>, tools: &Toolbox<'_>) -> Result<Turn, Fault>
     }
 }
 
-/// The tool that a draft uses, where it waits for no further block: it takes none, or has all that it takes.
-fn used(draft: &[Line<'_>], tools: &Toolbox<'_>) -> Option<&'static ToolSpec> {
-    let choices = Sections::of(draft).choices().ok()?;
-    let (tool, _) = tool(&choices, tools).ok()?;
-    let takes_blocks = tool
-        .parameters
-        .iter()
-        .any(|known| known.kind == ParameterKind::Block);
-    (!takes_blocks || turn(draft, tools).is_ok()).then_some(tool)
+impl Reads for Toolbox<'_> {
+    /// It waits for none where it takes none, or has all that it takes.
+    fn used(&self, draft: &[Line<'_>]) -> Option<&'static ToolSpec> {
+        let choices = Sections::of(draft).choices().ok()?;
+        let (tool, _) = tool(&choices, self).ok()?;
+        let takes_blocks = tool
+            .parameters
+            .iter()
+            .any(|known| known.kind == ParameterKind::Block);
+        (!takes_blocks || turn(draft, self).is_ok()).then_some(tool)
+    }
+
+    fn is_response(&self, lines: &[Line<'_>]) -> bool {
+        turn(lines, self).is_ok()
+    }
 }
 
 /// Reads the lines of a response, its header first.
@@ -149,9 +174,10 @@ fn turn(lines: &[Line<'_>], tools: &Toolbox<'_>) -> Result<Turn, Fault> {
 /// The tool that is chosen, and the line that names it.
 fn tool(named: &[(&str, usize)], tools: &Toolbox<'_>) -> Result<(&'static ToolSpec, usize), Fault> {
     let known = |name: &str| {
-        tools
-            .specs()
-            .find(|tool| tool.name.eq_ignore_ascii_case(name))
+        // Markdown has it so, where no emphasis is meant.
+        let name = name.replace("\\_", "_");
+        let mut specs = tools.specs();
+        specs.find(|tool| tool.name.eq_ignore_ascii_case(&name))
     };
     let (name, line) = named.first().copied().unwrap_or_default();
     let Some(tool) = known(name) else {

@@ -6,12 +6,39 @@ use super::sections::Name;
 use crate::agent::tool::Parameter;
 
 /// The parameters whose names label the blocks.
-pub struct Labels<'a>(pub &'a [&'static Parameter]);
+pub struct Labels<'a> {
+    /// The parameters.
+    pub parameters: &'a [&'static Parameter],
+    /// What is in the blocks.
+    pub form: Form,
+}
+
+/// What a file's content is, as far as it matters to where it ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// Markdown, where a bare fence may open a block.
+    Markdown,
+    /// Something else, where a bare fence is more likely the end of it.
+    Other,
+}
+
+impl Form {
+    /// The form of what has this name: a file's, or that which stands behind a fence.
+    pub fn of(name: &str) -> Self {
+        let kind = name.rsplit(['.', '/']).next().unwrap_or_default();
+        let known = ["md", "markdown", "mdx", "mdc", "mdown", "qmd", "rmd"];
+        if known.iter().any(|known| kind.eq_ignore_ascii_case(known)) {
+            Self::Markdown
+        } else {
+            Self::Other
+        }
+    }
+}
 
 impl Labels<'_> {
     fn named(&self, fence: &Fence<'_>) -> Option<&'static Parameter> {
         let label = fence.label();
-        let mut known = self.0.iter().copied();
+        let mut known = self.parameters.iter().copied();
         known.find(|known| known.name.eq_ignore_ascii_case(label))
     }
 
@@ -49,12 +76,9 @@ impl Labels<'_> {
             ));
         };
         let parameter = self.named(&fence).ok_or_else(|| self.unknown(&fence))?;
-        let block = block(part, &fence).and_then(|block| {
-            nothing_else(&block)?;
-            Ok(block)
-        });
-        let block = block.map_err(|fault| self.stray(part, &fence).unwrap_or(fault))?;
-        Ok((parameter, without_last_line_end(joined(block.content))))
+        let content = content(part, &fence, self.form);
+        let content = content.map_err(|fault| self.stray(part, &fence).unwrap_or(fault))?;
+        Ok((parameter, without_last_line_end(joined(content))))
     }
 
     /// That a block with another label seems to follow the one that `opening` opens.
@@ -82,7 +106,7 @@ impl Labels<'_> {
 
     fn names(&self) -> String {
         let names: Vec<String> = self
-            .0
+            .parameters
             .iter()
             .map(|known| format!("`{}`", known.name))
             .collect();
@@ -90,19 +114,38 @@ impl Labels<'_> {
     }
 }
 
+/// The content of the block that `fence`, the first of `lines`, opens, where nothing else is meant to be
+/// behind it.
+pub fn content<'a, 'r>(
+    lines: &'a [Line<'r>],
+    fence: &Fence<'r>,
+    form: Form,
+) -> Result<&'a [Line<'r>], Fault> {
+    let block = block(lines, fence)?;
+    nothing_else(&block)?;
+    // The block may have ended there, and words and another block have followed.
+    let end = block.bare.filter(|_| form == Form::Other);
+    match block.odd.or(end) {
+        None => Ok(block.content),
+        Some(line) => Err(unclear(fence, line)),
+    }
+}
+
 /// The block that `fence`, the first of `lines`, opens.
 pub fn block<'a, 'r>(lines: &'a [Line<'r>], fence: &Fence<'r>) -> Result<Block<'a, 'r>, Fault> {
     Block::of(lines, fence).map_err(|problem| match problem {
         BlockProblem::Open => open(fence),
-        BlockProblem::Unclear(line) => {
-            let problem = format!(
-                "it cannot be told where the code block that begins here ends: the fences from line \
-                 {line} on do not pair up; put content that has fences between longer ones, and nothing \
-                 behind the last"
-            );
-            Fault::at(fence.line, problem)
-        }
+        BlockProblem::Unclear(line) => unclear(fence, line),
     })
+}
+
+fn unclear(fence: &Fence<'_>, line: usize) -> Fault {
+    let problem = format!(
+        "it cannot be told where the code block that begins here ends: the fences from line {line} \
+         on can be read in more ways than one; put content that has fences between longer ones, and nothing \
+         behind the last"
+    );
+    Fault::at(fence.line, problem)
 }
 
 /// That nothing closes what `fence` opens.

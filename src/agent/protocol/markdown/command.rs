@@ -2,13 +2,32 @@
 //!
 //! To a shell, a code fence is a command whose output is run, and words that stand beside a command are
 //! commands too. Guarantees that nothing but the command is taken for one: what may be more is a [`Fault`].
-//! Here-documents may hold anything, if their words are quoted: else a fence in them is run too.
+//! Here-documents may hold anything, if their words are quoted: else code between backticks in them is run too.
 
 use super::super::Fault;
 use super::blocks::{block, nothing_else, without_last_line_end};
 use super::documents::{Place, places};
-use super::lines::{Line, joined};
+use super::lines::{Fence, Line, joined};
 use super::sections::Name;
+
+/// What may stand behind a command's fence. Code in another language, and transcripts with their outputs, are
+/// no commands.
+const SHELLS: [&str; 14] = [
+    "",
+    "sh",
+    "bash",
+    "shell",
+    "zsh",
+    "ksh",
+    "dash",
+    "ash",
+    "command",
+    "cmd",
+    "terminal",
+    "text",
+    "txt",
+    "plaintext",
+];
 
 /// The command that `lines` are, the blank ones around it left out.
 ///
@@ -18,6 +37,12 @@ pub fn command(lines: &[Line<'_>]) -> Result<String, Fault> {
     let Some(fence) = lines.first().and_then(Line::fence) else {
         return raw(lines);
     };
+    if !SHELLS
+        .iter()
+        .any(|known| known.eq_ignore_ascii_case(fence.info))
+    {
+        return Err(no_shell(&fence));
+    }
     let block = block(lines, &fence)?;
     nothing_else(&block)?;
     check(block.content, |line, place| {
@@ -31,7 +56,7 @@ pub fn command(lines: &[Line<'_>]) -> Result<String, Fault> {
 fn check(lines: &[Line<'_>], is_odd: impl Fn(&Line<'_>, Place) -> bool) -> Result<(), Fault> {
     for (line, place) in lines.iter().zip(places(lines)) {
         match place {
-            Place::Expanded if line.raw.contains("```") => return Err(run(line)),
+            Place::Expanded if line.raw.replace("\\`", "").contains('`') => return Err(run(line)),
             Place::Command | Place::Quoted if is_odd(line, place) => return Err(beside(line)),
             Place::Command | Place::Quoted | Place::Document | Place::Expanded => {}
         }
@@ -51,7 +76,9 @@ fn raw(lines: &[Line<'_>]) -> Result<String, Fault> {
             || line.fence().is_some()
             || Name::of(line).is_some()
             || is_bold_heading(text)
-            || text.starts_with("<|") && text.ends_with("|>")
+            || is_result(line)
+            // A tag of a template's: to a shell, it would be a file to read from, and one to write to.
+            || text.starts_with('<') && text.ends_with('>')
     })?;
     Ok(joined(lines).trim().to_owned())
 }
@@ -72,6 +99,25 @@ fn is_bold_heading(text: &str) -> bool {
             title,
             "Tool Choice" | "Tool Input" | "Task List" | "Thoughts"
         )
+}
+
+/// Whether it is a heading of what models make up behind a command. Comments have one `#`, as a rule.
+fn is_result(line: &Line<'_>) -> bool {
+    let heading = line.heading();
+    heading.is_some_and(|(level, title)| {
+        let tool = title.get(..5);
+        !title.is_empty()
+            && (level > 1 || tool.is_some_and(|tool| tool.eq_ignore_ascii_case("tool ")))
+    })
+}
+
+fn no_shell(fence: &Fence<'_>) -> Fault {
+    let problem = format!(
+        "a command stands alone between ```sh and ```, but this code block is labelled `{}`: the shell `sh` \
+         runs it, line by line",
+        fence.info
+    );
+    Fault::at(fence.line, problem)
 }
 
 fn beside(line: &Line<'_>) -> Fault {

@@ -108,7 +108,7 @@ impl Within {
     }
 }
 
-/// A document that is announced deeper than this is none. It bounds the work.
+/// What is announced deeper than this is no document. It bounds the work.
 const DEEPEST: usize = 16;
 
 /// How far a shell has read.
@@ -132,6 +132,7 @@ impl Shell {
         while let Some(c) = rest.next().filter(|_| !self.is_lost) {
             let within = self.within.last().copied();
             let depth = self.within.len();
+            self.is_lost |= depth > DEEPEST;
             match (within, c) {
                 (Some(within), c) if within.ends_with(c) => {
                     self.within.pop();
@@ -157,7 +158,6 @@ impl Shell {
                 (_, '<') if rest.next_if_eq(&'<').is_some() => {
                     documents.extend(self.document(&mut rest));
                     let here = self.commands();
-                    self.is_lost |= here.len() > DEEPEST;
                     self.is_lost |= *announced.get_or_insert(here.clone()) != here;
                 }
                 _ => {}

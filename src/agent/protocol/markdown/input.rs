@@ -5,9 +5,10 @@
 //! byte, and that none whose end cannot be told is taken at all.
 
 use super::super::Fault;
-use super::blocks::{Labels, block, nothing_else, open, without_last_line_end};
+use super::blocks::{Form, Labels, content, open, without_last_line_end};
 use super::command::command;
 use super::lines::{Block, BlockProblem, Fence, Line, joined, trimmed};
+use super::sections::Name;
 use crate::agent::tool::{Arguments, Parameter, ParameterKind, ToolSpec};
 
 /// The arguments of `tool` that `input` tells; `heading` is the line of the section's heading.
@@ -22,19 +23,25 @@ pub fn arguments(
     let mut arguments = Arguments::default();
     let (paths, others) = shape(tool);
     if paths.is_empty() && others.is_empty() {
-        return Ok(arguments);
+        return one_tool(input).map(|()| arguments);
     }
     let mut rest = Input {
         lines: trimmed(input),
         line: input.first().map_or(heading, |line| line.number),
     };
+    let mut form = Form::Other;
     for parameter in paths {
-        arguments.set(parameter.name, rest.path(parameter)?);
+        let path = rest.path(parameter)?;
+        form = Form::of(&path);
+        arguments.set(parameter.name, path);
     }
     match others.as_slice() {
         [] => rest.end()?,
-        [only] => arguments.set(only.name, rest.only(only)?),
-        several => rest.labelled(several, &mut arguments)?,
+        [only] => arguments.set(only.name, rest.only(only, form)?),
+        parameters => {
+            let labels = Labels { parameters, form };
+            rest.labelled(&labels, &mut arguments)?;
+        }
     }
     Ok(arguments)
 }
@@ -43,6 +50,16 @@ pub fn arguments(
 pub fn shape(tool: &ToolSpec) -> (Vec<&'static Parameter>, Vec<&'static Parameter>) {
     let is_path = |parameter: &&Parameter| parameter.kind == ParameterKind::Path;
     tool.parameters.iter().partition(is_path)
+}
+
+/// That nothing is meant to be another call. Words are passed over by a tool that takes none.
+fn one_tool(input: &[Line<'_>]) -> Result<(), Fault> {
+    let is_another =
+        |line: &&Line<'_>| matches!(Name::of(line), Some(Name::ToolChoice | Name::ToolInput));
+    match input.iter().find(is_another) {
+        None => Ok(()),
+        Some(line) => Err(Fault::at(line.number, "a reply uses one tool")),
+    }
 }
 
 /// What is still to be read.
@@ -78,7 +95,7 @@ impl<'r> Input<'_, 'r> {
         };
         self.skip(taken);
         let text = line.text().trim();
-        unquoted(text).map(str::to_owned).ok_or_else(|| {
+        path(text).map(str::to_owned).ok_or_else(|| {
             let problem = format!("{}, but found `{text}`", expected());
             Fault::at(line.number, problem)
         })
@@ -108,10 +125,10 @@ impl<'r> Input<'_, 'r> {
     }
 
     /// Takes all that is left as the argument for `parameter`.
-    fn only(&self, parameter: &Parameter) -> Result<String, Fault> {
+    fn only(&self, parameter: &Parameter, form: Form) -> Result<String, Fault> {
         let text = match parameter.kind {
             ParameterKind::Path | ParameterKind::Block => {
-                return Ok(joined(self.block(parameter)?.content));
+                return Ok(joined(self.block(parameter, form)?));
             }
             ParameterKind::Text => self.text()?,
             ParameterKind::Command => command(self.lines)?,
@@ -127,7 +144,7 @@ impl<'r> Input<'_, 'r> {
         Ok(text.replace("\r\n", "\n"))
     }
 
-    fn block(&self, parameter: &Parameter) -> Result<Block<'_, 'r>, Fault> {
+    fn block(&self, parameter: &Parameter, form: Form) -> Result<&[Line<'r>], Fault> {
         let Parameter { name, meaning, .. } = parameter;
         let expected = || format!("expected a fenced code block with `{name}` ({meaning})");
         let Some(first) = self.lines.first() else {
@@ -136,9 +153,12 @@ impl<'r> Input<'_, 'r> {
         let Some(fence) = first.fence() else {
             return Err(Fault::at(first.number, expected()));
         };
-        let block = block(self.lines, &fence)?;
-        nothing_else(&block)?;
-        Ok(block)
+        // Either says so, the file's name or what stands behind the fence.
+        let form = match form {
+            Form::Other => Form::of(fence.label()),
+            Form::Markdown => form,
+        };
+        content(self.lines, &fence, form)
     }
 
     /// All of it; of what is one fenced block, the content.
@@ -155,13 +175,8 @@ impl<'r> Input<'_, 'r> {
         }
     }
 
-    /// Takes a block for each of `parameters`, in any order.
-    fn labelled(
-        &self,
-        parameters: &[&'static Parameter],
-        arguments: &mut Arguments,
-    ) -> Result<(), Fault> {
-        let labels = Labels(parameters);
+    /// Takes a block for each of the parameters, in any order.
+    fn labelled(&self, labels: &Labels<'_>, arguments: &mut Arguments) -> Result<(), Fault> {
         let mut seen: Vec<&str> = Vec::new();
         for part in labels.parts(self.lines) {
             let (parameter, value) = labels.argument(part)?;
@@ -176,7 +191,7 @@ impl<'r> Input<'_, 'r> {
             arguments.set(parameter.name, value);
         }
         let is_missing = |known: &&&Parameter| !seen.contains(&known.name);
-        let Some(missing) = parameters.iter().find(is_missing) else {
+        let Some(missing) = labels.parameters.iter().find(is_missing) else {
             return Ok(());
         };
         let Parameter { name, meaning, .. } = missing;
@@ -186,12 +201,23 @@ impl<'r> Input<'_, 'r> {
     }
 }
 
-/// A path less the quotes around it; `None` where it is empty, or a quote is open.
-fn unquoted(text: &str) -> Option<&str> {
+/// A path less the quotes around it; `None` where it is empty, a quote is open, or it is more than a path.
+fn path(text: &str) -> Option<&str> {
     let quote = text.chars().next()?;
     if !matches!(quote, '"' | '\'' | '`') {
-        return Some(text);
+        return is_bare_path(text).then_some(text);
     }
     let inner = text.strip_prefix(quote)?.strip_suffix(quote)?;
     (!inner.trim().is_empty()).then_some(inner)
+}
+
+/// Whether it has none of what models write around a path. A path that really has it goes between quotes.
+fn is_bare_path(text: &str) -> bool {
+    let is_quote = |c: char| "\"'`\u{201c}\u{201d}\u{2018}\u{2019}".contains(c);
+    let is_adorned = ["#", "<", ">", "[", "- ", "* "]
+        .iter()
+        .any(|sign| text.starts_with(sign));
+    let is_bold = text.starts_with("**") && !text.starts_with("**/");
+    let has_words = text.ends_with(':') || text.contains(": ") || text.contains(" (");
+    !(text.contains(is_quote) || is_adorned || is_bold || has_words)
 }

@@ -10,7 +10,7 @@ pub struct Line<'r> {
 }
 
 /// What no reader sees in front of a line, as some models write it.
-const INVISIBLE: [char; 2] = ['\u{feff}', '\u{a0}'];
+const INVISIBLE: [char; 4] = ['\u{feff}', '\u{a0}', '\u{200b}', '\u{2060}'];
 
 /// The lines of `text`, less a byte order mark.
 pub fn lines(text: &str) -> Vec<Line<'_>> {
@@ -166,6 +166,11 @@ impl<'r> Nesting<'r> {
         self.0.last()
     }
 
+    /// The outermost open fence.
+    pub fn outermost(&self) -> Option<&Fence<'r>> {
+        self.0.first()
+    }
+
     /// The open fence, where it is the only one.
     pub fn only(&self) -> Option<&Fence<'r>> {
         self.innermost().filter(|_| self.0.len() == 1)
@@ -184,8 +189,10 @@ pub struct Block<'a, 'r> {
     pub content: &'a [Line<'r>],
     /// The lines behind it.
     pub behind: &'a [Line<'r>],
-    /// Whether the fences in its content that could have closed it belong together in pairs.
-    pub is_paired: bool,
+    /// The line of a fence in its content that could have closed it, and belongs to no other.
+    pub odd: Option<usize>,
+    /// The line of the first fence in its content that could have closed it, and seems to open a block.
+    pub bare: Option<usize>,
 }
 
 /// Why no block can be told from the rest.
@@ -207,8 +214,12 @@ impl<'a, 'r> Block<'a, 'r> {
         let (content, behind) = rest.split_at(end);
         let behind = behind.get(1..).unwrap_or_default();
         let mut nesting = Nesting::default();
+        let mut bare = None;
         let inner = content.iter().filter_map(Line::fence);
         for fence in inner.filter(|fence| fence.is_within(opening)) {
+            if nesting.is_closed() && fence.info.is_empty() {
+                bare = bare.or(Some(fence.line));
+            }
             nesting.fence(fence);
         }
         // Either the last fence closes an inner block and the outer one is cut short, or the block ended
@@ -216,14 +227,15 @@ impl<'a, 'r> Block<'a, 'r> {
         if let Some(labelled) = nesting.labelled() {
             return Err(BlockProblem::Unclear(labelled.line));
         }
-        let odd = nesting.innermost().filter(|_| !trimmed(behind).is_empty());
-        if let Some(odd) = odd {
-            return Err(BlockProblem::Unclear(odd.line));
+        let odd = nesting.innermost().map(|fence| fence.line);
+        if let Some(odd) = odd.filter(|_| !trimmed(behind).is_empty()) {
+            return Err(BlockProblem::Unclear(odd));
         }
         Ok(Self {
             content,
             behind,
-            is_paired: nesting.is_closed(),
+            odd,
+            bare,
         })
     }
 }

@@ -9,6 +9,7 @@
 use std::cmp::Ordering;
 
 use super::super::Fault;
+use super::documents::{Place, places};
 use super::lines::{Block, Fence, Line, Nesting};
 use super::sections::{Name, Sections};
 use crate::agent::tool::{Effect, Parameter, ParameterKind, ToolSpec};
@@ -26,8 +27,9 @@ const BLOCKS: usize = 4;
 ///
 /// Such a part begins with a line and stands outside of any fence: a file may hold the same words. Behind a
 /// header, it must be outside of those since the header alone, and no fence may follow up to the next header,
-/// which could be the end of a block of content that is around it. A part whose beginning the server has
-/// swallowed is known by its end.
+/// which could be the end of a block of content that is around it. Nor may it stand in the middle of a tool's
+/// input: a command may write the same words. A part whose beginning the server has swallowed is known by its
+/// end.
 ///
 /// # Errors
 /// Where all is thought: a part in front of any header never ends.
@@ -45,6 +47,9 @@ pub fn spoken<'r>(lines: &[Line<'r>]) -> Result<Vec<Line<'r>>, Fault> {
         if let Some((open, close)) = tags.iter().copied().find(|(open, _)| opens(open)) {
             match end_of_thought(line, rest, close) {
                 Some((end, _)) if kept.has_header && ahead.is_fence(end) => content = end.number,
+                Some((end, behind)) if kept.input == Begun::Words && goes_on(end, behind) => {
+                    content = end.number;
+                }
                 Some((end, behind)) => {
                     remainder = Some(end);
                     rest = behind;
@@ -55,7 +60,9 @@ pub fn spoken<'r>(lines: &[Line<'r>]) -> Result<Vec<Line<'r>>, Fault> {
                 None => tags.retain(|(known, _)| *known != open),
             }
         }
-        if let Some(end) = kept.end_of_swallowed(&line, &ahead) {
+        if line.number > content
+            && let Some(end) = kept.end_of_swallowed(&line, &ahead)
+        {
             kept = Kept::default();
             remainder = Some(end);
         } else {
@@ -92,6 +99,13 @@ impl Ahead {
         at.and_then(|at| self.fences.get(at).copied())
             .unwrap_or_default()
     }
+}
+
+/// Whether what stands behind a thought is neither the end nor another part of a response.
+fn goes_on(end: Line<'_>, behind: &[Line<'_>]) -> bool {
+    let mut next = std::iter::once(&end).chain(behind);
+    let next = next.find(|line| !line.is_blank());
+    next.is_some_and(|line| !line.is_header() && Name::of(line).is_none())
 }
 
 fn endless(line: usize, open: &str, close: &str) -> Fault {
@@ -138,6 +152,17 @@ struct Kept<'r> {
     /// The same since the last header.
     since_header: Nesting<'r>,
     has_header: bool,
+    /// The same of a tool's input.
+    input: Begun,
+}
+
+/// How far a tool's input has come.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Begun {
+    #[default]
+    No,
+    Heading,
+    Words,
 }
 
 impl<'r> Kept<'r> {
@@ -146,7 +171,13 @@ impl<'r> Kept<'r> {
         if line.is_header() {
             self.has_header = true;
             self.since_header = Nesting::default();
+            self.input = Begun::No;
         }
+        self.input = match self.input {
+            Begun::No if Name::of(&line) == Some(Name::ToolInput) => Begun::Heading,
+            Begun::Heading if !line.is_blank() => Begun::Words,
+            input => input,
+        };
         self.since_header.step(&line);
         self.lines.push(line);
     }
@@ -170,8 +201,14 @@ impl<'r> Kept<'r> {
     }
 }
 
-/// The tool that a draft uses, where it waits for no further block.
-pub type Used<'t> = &'t dyn Fn(&[Line<'_>]) -> Option<&'static ToolSpec>;
+/// How responses are read, as far as it matters to which of them counts.
+pub trait Reads {
+    /// The tool that a draft uses, where it waits for no further block.
+    fn used(&self, draft: &[Line<'_>]) -> Option<&'static ToolSpec>;
+
+    /// Whether these lines are a response by themselves.
+    fn is_response(&self, lines: &[Line<'_>]) -> bool;
+}
 
 /// A response's lines, from its header on.
 #[derive(Debug, Clone, Copy)]
@@ -205,21 +242,88 @@ impl<'a, 'r> Response<'a, 'r> {
     ///
     /// # Errors
     /// Where it cannot be told whether a header is part of a file's content.
-    pub fn of(lines: &'a [Line<'r>], used: Used<'_>) -> Result<Option<Self>, Fault> {
+    pub fn of(lines: &'a [Line<'r>], reads: &dyn Reads) -> Result<Option<Self>, Fault> {
         let candidates = candidates(lines);
         let Some((last, drafts)) = candidates.split_last() else {
             return Ok(None);
         };
-        for candidate in drafts.iter().take(DRAFTS) {
-            if candidate.holds_all_headers(used)? {
-                return Ok(Some(*candidate));
+        for draft in drafts.iter().take(DRAFTS).map(Self::draft) {
+            if draft.is_document(last, reads) {
+                return Err(unclear(last.number()));
+            }
+            if draft.holds_all_headers(reads)? {
+                return if draft.may_be_open(last, reads) {
+                    Err(unclear(last.number()))
+                } else {
+                    Ok(Some(draft))
+                };
             }
         }
         if drafts.is_empty() || are_closed(lines) || last.stands_alone() {
             Ok(Some(*last))
         } else {
-            Err(unclear(last.lines.first().map_or(0, |line| line.number)))
+            Err(unclear(last.number()))
         }
+    }
+
+    /// What a candidate is that others follow: a fence that closes the block of one before opens none around it.
+    fn draft(candidate: &Self) -> Self {
+        Self {
+            lines: candidate.lines,
+            above: candidate.above.filter(|above| above.role != Role::Closes),
+        }
+    }
+
+    /// The header's line.
+    fn number(&self) -> usize {
+        self.lines.first().map_or(0, |line| line.number)
+    }
+
+    /// Where in its lines another one's header is.
+    fn place_of(&self, other: &Self) -> usize {
+        self.lines.len() - other.lines.len()
+    }
+
+    /// Whether its tool is a command as it is, and `last` stands in a here-document of that.
+    fn is_document(&self, last: &Self, reads: &dyn Reads) -> bool {
+        let at = self.place_of(last);
+        let ahead = self.lines.get(..at).unwrap_or_default();
+        let Some(input) =
+            Sections::outside_of_fences(ahead).and_then(|sections| sections.input_at())
+        else {
+            return false;
+        };
+        let input = input + 1;
+        let command = self.lines.get(input..).unwrap_or_default();
+        let first = command.iter().find(|line| !line.is_blank());
+        let takes_command = |tool: &ToolSpec| {
+            let mut kinds = tool.parameters.iter().map(|known| known.kind);
+            kinds.any(|kind| kind == ParameterKind::Command)
+        };
+        first.is_some_and(|line| line.fence().is_none())
+            && reads.used(ahead).is_some_and(takes_command)
+            && matches!(
+                places(command).get(at - input),
+                Some(Place::Document | Place::Expanded)
+            )
+    }
+
+    /// Whether `last`, which seems to be content of its, would be a response as well if a block of this draft was
+    /// never closed.
+    fn may_be_open(&self, last: &Self, reads: &dyn Reads) -> bool {
+        let ahead = self.lines.get(..self.place_of(last)).unwrap_or_default();
+        let mut nesting = Nesting::default();
+        for line in ahead {
+            nesting.step(line);
+        }
+        let Some(around) = nesting.outermost() else {
+            return false;
+        };
+        let inner = ahead.iter().filter_map(Line::fence);
+        let mut inner = inner.filter(|fence| fence.line > around.line);
+        inner.any(|fence| fence.is_within(around))
+            && are_closed(last.lines)
+            && reads.is_response(last.lines)
     }
 
     /// Whether its fences belong together, and no other fence stands behind the block that it may be in.
@@ -244,20 +348,21 @@ impl<'a, 'r> Response<'a, 'r> {
     }
 
     /// Whether all headers behind its own stand in fenced blocks of it.
-    fn holds_all_headers(&self, used: Used<'_>) -> Result<bool, Fault> {
+    fn holds_all_headers(&self, reads: &dyn Reads) -> Result<bool, Fault> {
         for lines in self.unwrapped().into_iter().chain([self.lines]) {
-            if is_whole(lines, used)? {
-                return Ok(!self.has_ended(lines, used)?);
+            if is_whole(lines, reads)? {
+                return Ok(!self.has_ended(lines, reads)?);
             }
         }
         Ok(false)
     }
 
     /// Whether the block that it stands in ends before one of the headers in `lines`.
-    fn has_ended(&self, lines: &[Line<'_>], used: Used<'_>) -> Result<bool, Fault> {
+    fn has_ended(&self, lines: &[Line<'_>], reads: &dyn Reads) -> Result<bool, Fault> {
         let ends = self.possible_ends(lines);
         let ends = ends.into_iter().take(BLOCKS);
-        let mut ends = ends.filter_map(|at| Some((at, used(lines.get(..at).unwrap_or_default())?)));
+        let used = |at: usize| reads.used(lines.get(..at).unwrap_or_default());
+        let mut ends = ends.filter_map(|at| Some((at, used(at)?)));
         let Some((end, tool)) = ends.next() else {
             return Ok(false);
         };
@@ -368,7 +473,7 @@ fn candidates<'a, 'r>(lines: &'a [Line<'r>]) -> Vec<Response<'a, 'r>> {
 
 /// Whether the fences of `lines` belong together, and all headers but the first stand between them and
 /// are content.
-fn is_whole(lines: &[Line<'_>], used: Used<'_>) -> Result<bool, Fault> {
+fn is_whole(lines: &[Line<'_>], reads: &dyn Reads) -> Result<bool, Fault> {
     let mut nesting = Nesting::default();
     let mut above = 0;
     let mut wrapped = Vec::new();
@@ -395,19 +500,23 @@ fn is_whole(lines: &[Line<'_>], used: Used<'_>) -> Result<bool, Fault> {
             above = at;
         }
     }
-    Ok(nesting.is_closed() && holds(lines, &wrapped, used)?)
+    Ok(nesting.is_closed() && holds(lines, &wrapped, reads)?)
 }
 
 /// Whether a draft has sections of its own, and holds all of `wrapped` as content, or as quotations in
 /// front of its input.
-fn holds(lines: &[Line<'_>], wrapped: &[Wrapped<'_, '_>], used: Used<'_>) -> Result<bool, Fault> {
+fn holds(
+    lines: &[Line<'_>],
+    wrapped: &[Wrapped<'_, '_>],
+    reads: &dyn Reads,
+) -> Result<bool, Fault> {
     let Some(input) = Sections::outside_of_fences(lines).and_then(|sections| sections.input_at())
     else {
         return Ok(false);
     };
     let inputs: Vec<_> = wrapped.iter().filter(|block| block.fence > input).collect();
     for block in inputs.iter().take(BLOCKS) {
-        if !block.is_content(input, used)? {
+        if !block.is_content(input, reads)? {
             return Ok(false);
         }
     }
@@ -430,11 +539,11 @@ struct Wrapped<'a, 'r> {
 impl<'a, 'r> Wrapped<'a, 'r> {
     /// Whether it is content of the tool's input, which is headed at `input`, rather than a response that
     /// stands behind.
-    fn is_content(&self, input: usize, used: Used<'_>) -> Result<bool, Fault> {
+    fn is_content(&self, input: usize, reads: &dyn Reads) -> Result<bool, Fault> {
         if self.is_covered(input) {
             return Err(unclear(self.number()));
         }
-        match used(self.draft()) {
+        match reads.used(self.draft()) {
             // It may wait for this block.
             None => Ok(true),
             Some(tool) if self.may_be_quoted(tool) => Err(unclear(self.number())),
@@ -506,12 +615,13 @@ fn is_unclear(lines: &[Line<'_>], at: usize) -> bool {
         return false;
     };
     let block = Block::of(lines.get(first..).unwrap_or_default(), &opening);
-    let holds = |block: Block<'_, '_>| block.is_paired && at <= first + block.content.len();
+    let holds = |block: Block<'_, '_>| block.odd.is_none() && at <= first + block.content.len();
     above.info.is_empty() && block.is_ok_and(holds)
 }
 
 fn unclear(line: usize) -> Fault {
-    let problem = "it cannot be told whether this `# Agent Response` is another response or part of the code \
-        block above: write one response alone, and put content that has fences between longer ones";
+    let problem = "it cannot be told whether this `# Agent Response` is another response or part of what is \
+        written above: write one response alone, and put a file or a command that has such lines or fences \
+        between longer fences";
     Fault::at(line, problem)
 }

@@ -190,21 +190,29 @@ fn tasks(lines: &[Line<'_>]) -> Vec<Task> {
 
 /// The task that a line names.
 fn task(line: &str) -> Option<Task> {
-    let text = without_bullet(line.trim_start());
-    let signs = [
-        ("[ ]", TaskStatus::Pending),
-        ("[~]", TaskStatus::InProgress),
-        ("[x]", TaskStatus::Complete),
-        ("[X]", TaskStatus::Complete),
-    ];
-    let (text, status) = signs
-        .into_iter()
-        .find_map(|(sign, status)| Some((text.strip_prefix(sign)?.trim(), status)))?;
-    let task = || Task {
+    let text = without_bullet(line.trim_start()).strip_prefix('[')?;
+    let (sign, text) = text.split_once(']')?;
+    let status = status(sign.trim())?;
+    // A link has an address behind it.
+    let text = Some(text.trim()).filter(|text| !text.is_empty() && !text.starts_with('('))?;
+    Some(Task {
         status,
         text: text.to_owned(),
-    };
-    (!text.is_empty()).then(task)
+    })
+}
+
+/// The state that stands in a task's brackets. Some models have signs of their own; the task must not be lost.
+fn status(sign: &str) -> Option<TaskStatus> {
+    let mut chars = sign.chars().filter(|c| *c != '\u{fe0f}');
+    let sign = chars.next();
+    if chars.next().is_some() {
+        return None;
+    }
+    Some(match sign {
+        Some('x' | 'X' | '\u{2713}' | '\u{2714}' | '\u{2705}' | '\u{2611}') => TaskStatus::Complete,
+        Some('~' | '-' | '/' | '>' | '.') => TaskStatus::InProgress,
+        _ => TaskStatus::Pending,
+    })
 }
 
 /// `text` less the bullet or the number of a list's item.

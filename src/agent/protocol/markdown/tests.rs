@@ -204,6 +204,9 @@ fn sections_may_be_adorned_left_out_and_in_another_order() {
         "So:\n\u{feff}# Agent Response\n## Tool Choice\nREAD_FILE\n## Tool Input\na",
         "\u{a0}# Agent Response\n\u{a0}## Tool Choice\nREAD_FILE\n## Tool Input\na",
         "\u{feff}```markdown\n# Agent Response\n## Tool Choice\nREAD_FILE\n## Tool Input\na\n```",
+        "\u{200b}# Agent Response\n## Tool Choice\nREAD\\_FILE\n## Tool Input\na",
+        "# Agent Response\n## Tool Choice\nREAD_FILE\n## Tool Input\na<|im_end|>",
+        "# Agent Response\n## Tool Choice\nREAD_FILE\n## Tool Input\n```\na\n```</s>\n<|im_end|>\n",
     ] {
         assert_eq!(call(text).as_deref(), Ok("READ_FILE path=a"), "{text}");
     }
@@ -219,7 +222,8 @@ fn a_task_list_is_read_with_and_without_bullets() {
     };
     assert_eq!(
         tasks(
-            "- [x] a\n* [X]  b \n1. [~] c\n\n  12) [ ] d\n[ ]e\r\nwords\n+ [ ] f [x]\n   goes on\n[ ]\n"
+            "- [x] a\n* [X]  b \n1. [~] c\n\n  12) [ ] d\n[ ]e\r\nwords\n+ [ ] f [x]\n   goes on\n[ ]\n\
+             - [\u{2713}] g\n[\u{2714}\u{fe0f}] h\n[ x ] i\n[-] j\n[!] k\n[l](m)\n[x](n)\n[no] o"
         ),
         Some(vec![
             task(TaskStatus::Complete, "a"),
@@ -228,6 +232,11 @@ fn a_task_list_is_read_with_and_without_bullets() {
             task(TaskStatus::Pending, "d"),
             task(TaskStatus::Pending, "e"),
             task(TaskStatus::Pending, "f [x] goes on"),
+            task(TaskStatus::Complete, "g"),
+            task(TaskStatus::Complete, "h"),
+            task(TaskStatus::Complete, "i"),
+            task(TaskStatus::InProgress, "j"),
+            task(TaskStatus::Pending, "k"),
         ])
     );
     assert_eq!(tasks("unchanged"), None);
@@ -291,6 +300,11 @@ fn a_path_stands_in_quotes_or_bare_or_in_a_block() {
         ("```\n\"a\"\n```", "a"),
         ("~~~text\n\na\n~~~\n", "a"),
         ("proc_abc123", "proc_abc123"),
+        ("**/*.rs", "**/*.rs"),
+        ("*.rs", "*.rs"),
+        (".", "."),
+        ("app/[id]/a b.ts", "app/[id]/a b.ts"),
+        ("\"[id]: (1).ts\"", "[id]: (1).ts"),
     ] {
         assert_eq!(
             input("READ_FILE", text),
@@ -305,6 +319,7 @@ fn a_path_stands_in_quotes_or_bare_or_in_a_block() {
         ("\"a", format!("line 5: {expected}, but found `\"a`")),
         ("\"", format!("line 5: {expected}, but found `\"`")),
         ("\n```\na\nb\n```", format!("line 6: {expected}")),
+        ("a.py:", format!("line 5: {expected}, but found `a.py:`")),
         (
             "a\n\nb",
             "line 7: nothing is expected here: this tool takes one line of input, and a reply uses one tool"
@@ -312,6 +327,26 @@ fn a_path_stands_in_quotes_or_bare_or_in_a_block() {
         ),
     ] {
         assert_eq!(input("READ_FILE", text), Err(fault), "{text}");
+    }
+    for adorned in [
+        "Path: a.py",
+        "File: `a.py`",
+        "**a.py**",
+        "**File:** `a.py`",
+        "\u{201c}a.py\u{201d}",
+        "- a.py",
+        "* a.py",
+        "### a.py",
+        "> a.py",
+        "path = \"a.py\"",
+        "<path>a.py</path>",
+        "[a.py](a.py)",
+        "a.py (new file)",
+        "</think>",
+    ] {
+        let text = format!("{adorned}\n```\nx\n```");
+        let fault = Err(format!("line 5: {expected}, but found `{adorned}`"));
+        assert_eq!(input("WRITE_FILE", &text), fault);
     }
     assert_eq!(
         input("MOVE", "\"a\"\n\n'b'"),
@@ -354,7 +389,8 @@ fn content_whose_end_cannot_be_told_is_a_fault() {
     let unclear = |from| {
         format!(
             "it cannot be told where the code block that begins here ends: the fences from line {from} on \
-             do not pair up; put content that has fences between longer ones, and nothing behind the last"
+             can be read in more ways than one; put content that has fences between longer ones, and nothing \
+             behind the last"
         )
     };
     let more = "nothing is expected behind the code block: a reply uses one tool";
@@ -375,6 +411,20 @@ fn content_whose_end_cannot_be_told_is_a_fault() {
         (
             "\"a\"\n```ts\nx\n```\nThen:\n```sh\nls\n```",
             format!("line 6: {}", unclear(10)),
+        ),
+        // A fence too many, or one too few.
+        (
+            "\"a\"\n```py\nx\n```\n```",
+            format!("line 6: {}", unclear(8)),
+        ),
+        (
+            "\"a.md\"\n```markdown\n# T\n\n```\nnpm i\n```",
+            format!("line 6: {}", unclear(9)),
+        ),
+        // Words and what is to be seen, behind the file.
+        (
+            "\"a.py\"\n```python\nx\n```\n\nIt prints:\n\n```\nhi\n```",
+            format!("line 6: {}", unclear(8)),
         ),
         (
             "\"a\"\n````ts\nx\n````\n```sh\nls\n```",
@@ -463,8 +513,14 @@ fn labelled_blocks_must_be_those_that_are_expected() {
         (
             "\"a\"\n```find\nx\n```replace\ny\n```\n",
             "line 6: it cannot be told where the code block that begins here ends: the fences from line 8 \
-             on do not pair up; put content that has fences between longer ones, and nothing behind the \
-             last",
+             on can be read in more ways than one; put content that has fences between longer ones, and \
+             nothing behind the last",
+        ),
+        (
+            "\"a\"\n```find\nx\n```\n```replace\ny\n```\n\nSo:\n```\ny\n```",
+            "line 9: it cannot be told where the code block that begins here ends: the fences from line 11 \
+             on can be read in more ways than one; put content that has fences between longer ones, and \
+             nothing behind the last",
         ),
         (
             "\"a\"\n```find\nx\n```\n```replace\ny\n",
@@ -682,6 +738,8 @@ fn no_reply_takes_longer_than_its_length_allows() {
             "## Tool Input\n",
             "'",
             "$((",
+            "(\n",
+            "( ",
         ] {
             let many = piece.repeat(60_000);
             let _ = call(&uses("COMMAND", &many));

@@ -21,6 +21,47 @@ fn a_fence_that_the_shell_would_run_is_a_fault() {
 }
 
 #[test]
+fn code_in_a_here_document_whose_word_is_bare_is_a_fault() {
+    let fault = input(
+        "COMMAND",
+        "cat > a <<EOF\nRun `rm -rf build` to clean.\nEOF",
+    )
+    .unwrap_err();
+    assert!(fault.starts_with("line 6: the shell would run"), "{fault}");
+    for text in [
+        "cat > a <<'EOF'\nRun `rm -rf build` to clean.\nEOF",
+        "cat > a <<EOF\nRun \\`rm -rf build\\` to clean, $(date).\nEOF",
+    ] {
+        assert_eq!(
+            input("COMMAND", text),
+            Ok(format!("COMMAND command={text}"))
+        );
+    }
+}
+
+#[test]
+fn code_that_is_no_shells_is_a_fault() {
+    for label in [
+        "python",
+        "json",
+        "console",
+        "cargo test",
+        "bash -c ls",
+        "fish",
+    ] {
+        let fault = input("COMMAND", &format!("```{label}\nls\n```")).unwrap_err();
+        let expected = format!(
+            "line 5: a command stands alone between ```sh and ```, but this code block is labelled `{label}`"
+        );
+        assert!(fault.starts_with(&expected), "{fault}");
+    }
+    for label in ["sh", "BASH", "shell", "zsh", "text", "command", " sh "] {
+        let read = input("COMMAND", &format!("```{label}\nls\n```"));
+        assert_eq!(read.as_deref(), Ok("COMMAND command=ls"));
+    }
+}
+
+#[test]
 fn words_behind_a_command_are_never_part_of_it() {
     for command in [
         "grep -rn 'cout << x' .",
@@ -92,6 +133,11 @@ fn words_are_taken_raw_or_from_one_block() {
         input("LIST_PROCESSES", "none\n```"),
         Ok("LIST_PROCESSES".to_owned())
     );
+    // But what it is asked for besides would be lost.
+    assert_eq!(
+        input("LIST_PROCESSES", "\n## Tool Choice\nDONE\n## Tool Input\nx"),
+        Err("line 6: a reply uses one tool".to_owned())
+    );
 }
 
 #[test]
@@ -124,7 +170,11 @@ fn nothing_beside_a_command_is_run() {
         "Run this: ```touch x```".to_owned(),
         "Look:\n      ```bash\n      touch x\n      ```".to_owned(),
         "> ```bash\n> ls\n> ```".to_owned(),
-        "ls\n<|im_end|>".to_owned(),
+        "ls\n## Tool Result\nmain.rs".to_owned(),
+        "ls\n### Output\nmain.rs".to_owned(),
+        "ls\n# Tool result\nmain.rs".to_owned(),
+        "ls\n<tool_result>\nmain.rs\n</tool_result>".to_owned(),
+        "ls\n<|im_end|>\nls".to_owned(),
     ] {
         let fault = input("COMMAND", &text).unwrap_err();
         assert!(fault.starts_with("line "), "{text}: {fault}");

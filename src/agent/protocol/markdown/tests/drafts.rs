@@ -89,8 +89,9 @@ fn a_header_in_a_files_content_is_content() {
     assert_eq!(call(&text), Ok(format!("COMMAND command={script}")));
 }
 
-const UNCLEAR: &str = "it cannot be told whether this `# Agent Response` is another response or part of the \
-    code block above: write one response alone, and put content that has fences between longer ones";
+const UNCLEAR: &str = "it cannot be told whether this `# Agent Response` is another response or part of what is \
+    written above: write one response alone, and put a file or a command that has such lines or fences between \
+    longer fences";
 
 #[test]
 fn a_documented_example_is_never_carried_out() {
@@ -159,6 +160,58 @@ fn an_example_that_words_quote_is_never_carried_out() {
         let text = uses(tool, &input);
         let fault = call(&text).unwrap_err();
         assert!(fault.ends_with(UNCLEAR), "{text}\n{fault}");
+    }
+}
+
+#[test]
+fn an_example_in_a_here_document_is_never_carried_out() {
+    for example in [
+        uses("COMMAND", "rm -rf x\n"),
+        uses("DONE", "All is done.\n"),
+    ] {
+        for word in ["EOF", "'EOF'"] {
+            let command = format!("cat > docs/protocol.md <<{word}\nExample:\n\n{example}EOF");
+            let fault = call(&uses("COMMAND", &command)).unwrap_err();
+            assert!(fault.ends_with(UNCLEAR), "{fault}");
+            let text = uses("COMMAND", &format!("```bash\n{command}\n```\n"));
+            assert_eq!(call(&text), Ok(format!("COMMAND command={command}")));
+        }
+    }
+    // It has ended.
+    let text = format!("{}{}", uses("COMMAND", "cat <<'E'\nx\nE\n"), reads("last"));
+    assert_eq!(call(&text).as_deref(), Ok("READ_FILE path=last"));
+}
+
+#[test]
+fn a_draft_that_breaks_off_does_not_swallow_the_last_response() {
+    let python = writes("```python", "x = 1\n", "");
+    let last = uses("COMMAND", "```\nls\n```\n");
+    for drafts in [
+        writes("```markdown", "# T\n```bash\n...\n", ""),
+        uses("COMMAND", "```sh\ncat > a.md <<'E'\n# T\n```bash\n...\n"),
+        format!("{python}Hm.\n{python}"),
+        format!("{}{python}", writes("```python", "x = 2\n", "```")),
+    ] {
+        for end in ["", "But first look.\n", "But first look.\n</think>\n\n"] {
+            let read = call(&format!("So:\n{drafts}{end}{last}"));
+            assert!(
+                read.is_err() || read.as_deref() == Ok("COMMAND command=ls"),
+                "{drafts}{end}: {read:?}"
+            );
+        }
+    }
+    // A path that nobody would write is a draft's, too.
+    for draft in ["</think>\n\n", "Actually, I should look first:\n"] {
+        let text = format!(
+            "{}{draft}```markdown\n{}```\n",
+            uses("WRITE_FILE", ""),
+            reads("last")
+        );
+        let read = call(&text);
+        assert!(
+            read.is_err() || read.as_deref() == Ok("READ_FILE path=last"),
+            "{text}: {read:?}"
+        );
     }
 }
 
@@ -357,6 +410,15 @@ fn what_content_shows_of_thoughts_and_responses_is_content_or_unclear() {
             }
         }
     }
+    for command in [
+        "cat > a <<'EOF'\nStart.\n<think>\nhm\n</think>\nAnswer.\nEOF",
+        "cat > a <<'EOF'\n<think>hm</think>\nAnswer.\nEOF\nls",
+    ] {
+        let written = Ok(format!("COMMAND command={command}"));
+        assert_eq!(call(&uses("COMMAND", command)), written);
+    }
+    let run = uses("COMMAND", "ls\n<think>\nhm\n</think>\nls a");
+    assert!(call(&run).is_err());
     for content in [
         format!(
             "# Doc\n```\n~~~md\n{}~~~\n",
