@@ -321,9 +321,9 @@ impl<'a, 'r> Response<'a, 'r> {
         };
         let inner = ahead.iter().filter_map(Line::fence);
         let mut inner = inner.filter(|fence| fence.line > around.line);
+        let mut responses = last.unwrapped().into_iter().chain([last.lines]);
         inner.any(|fence| fence.is_within(around))
-            && are_closed(last.lines)
-            && reads.is_response(last.lines)
+            && responses.any(|lines| are_closed(lines) && reads.is_response(lines))
     }
 
     /// Whether its fences belong together, and no other fence stands behind the block that it may be in.

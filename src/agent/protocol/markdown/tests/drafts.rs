@@ -193,11 +193,13 @@ fn a_draft_that_breaks_off_does_not_swallow_the_last_response() {
         format!("{}{python}", writes("```python", "x = 2\n", "```")),
     ] {
         for end in ["", "But first look.\n", "But first look.\n</think>\n\n"] {
-            let read = call(&format!("So:\n{drafts}{end}{last}"));
-            assert!(
-                read.is_err() || read.as_deref() == Ok("COMMAND command=ls"),
-                "{drafts}{end}: {read:?}"
-            );
+            for last in [last.clone(), format!("```markdown\n{last}```\n")] {
+                let read = call(&format!("So:\n{drafts}{end}{last}"));
+                assert!(
+                    read.is_err() || read.as_deref() == Ok("COMMAND command=ls"),
+                    "{drafts}{end}{last}: {read:?}"
+                );
+            }
         }
     }
     // A path that nobody would write is a draft's, too.
