@@ -106,6 +106,14 @@ pub struct ToolCall {
     pub shown: String,
 }
 
+impl ToolSpec {
+    /// Whether it takes a parameter of this kind.
+    #[must_use]
+    pub fn takes(&self, kind: ParameterKind) -> bool {
+        self.parameters.iter().any(|known| known.kind == kind)
+    }
+}
+
 impl ToolCall {
     /// The arguments of this kind.
     pub fn of_kind(&self, kind: ParameterKind) -> impl Iterator<Item = &str> {

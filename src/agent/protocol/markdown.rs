@@ -7,11 +7,12 @@
 //! | part | what it is for |
 //! |---|---|
 //! | `lines` | headings, fences, and where a fenced block ends |
+//! | `thoughts` | what was only thought |
 //! | `response` | which part of the reply counts |
 //! | `sections` | thoughts, task list, the tool's name |
 //! | `input` | the tool's input, by its parameters |
 //! | `blocks` | fenced blocks in that input |
-//! | `command` | a command in it |
+//! | `command`, `documents` | a command in it, and the here-documents of that |
 //! | `instructions` | what the model is told of all this |
 
 mod blocks;
@@ -24,6 +25,7 @@ mod response;
 mod sections;
 #[cfg(test)]
 mod tests;
+mod thoughts;
 
 use self::lines::{Line, joined};
 use self::response::{Reads, Response};
@@ -75,7 +77,7 @@ impl Protocol for Markdown {
     }
 
     fn read(&self, reply: &Reply, tools: &Toolbox<'_>) -> Result<Turn, Fault> {
-        let lines = response::spoken(&lines::lines(less_end(&reply.text)))?;
+        let lines = thoughts::spoken(&lines::lines(less_end(&reply.text)))?;
         match Response::of(&lines, tools)? {
             Some(response) => read(&response, tools),
             None => self.answer(&lines),
@@ -136,11 +138,7 @@ impl Reads for Toolbox<'_> {
     fn used(&self, draft: &[Line<'_>]) -> Option<&'static ToolSpec> {
         let choices = Sections::of(draft).choices().ok()?;
         let (tool, _) = tool(&choices, self).ok()?;
-        let takes_blocks = tool
-            .parameters
-            .iter()
-            .any(|known| known.kind == ParameterKind::Block);
-        (!takes_blocks || turn(draft, self).is_ok()).then_some(tool)
+        (!tool.takes(ParameterKind::Block) || turn(draft, self).is_ok()).then_some(tool)
     }
 
     fn is_response(&self, lines: &[Line<'_>]) -> bool {

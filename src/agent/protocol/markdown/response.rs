@@ -1,5 +1,4 @@
-//! Which of a reply's lines are the response: less what was thought, from the `# Agent Response` header
-//! that counts on. Pure.
+//! Which of a reply's lines are the response: those from the `# Agent Response` header on that counts. Pure.
 //!
 //! Models write drafts, so it is the last header. But a header inside a fenced block of the response is a
 //! file's content, or a quotation; unless the block stands behind all that the tool takes, and holds the
@@ -14,192 +13,11 @@ use super::lines::{Block, Fence, Line, Nesting};
 use super::sections::{Name, Sections};
 use crate::agent::tool::{Effect, Parameter, ParameterKind, ToolSpec};
 
-/// What thoughts stand between, where a server does not tell them apart itself.
-const THINKING: [(&str, &str); 2] = [("<think>", "</think>"), ("<thinking>", "</thinking>")];
-
 /// So many drafts are looked at one by one; of more, the last header counts. It bounds the work.
 const DRAFTS: usize = 16;
 
 /// So many blocks of a draft that begin with a header are looked at: no tool takes as many.
 const BLOCKS: usize = 4;
-
-/// `lines` less the parts that were thought.
-///
-/// Such a part begins with a line and stands outside of any fence: a file may hold the same words. Behind a
-/// header, it must be outside of those since the header alone, and no fence may follow up to the next header,
-/// which could be the end of a block of content that is around it. Nor may it stand in the middle of a tool's
-/// input: a command may write the same words. A part whose beginning the server has swallowed is known by its
-/// end.
-///
-/// # Errors
-/// Where all is thought: a part in front of any header never ends.
-pub fn spoken<'r>(lines: &[Line<'r>]) -> Result<Vec<Line<'r>>, Fault> {
-    let mut kept = Kept::default();
-    let mut tags = THINKING.to_vec();
-    let ahead = Ahead::of(lines);
-    let mut rest = lines;
-    let mut remainder = None;
-    // Up to here, what is thought is content.
-    let mut content = 0;
-    while let Some(line) = remainder.take().or_else(|| first(&mut rest)) {
-        let may_open = kept.is_outside() && line.number > content;
-        let opens = |open: &str| may_open && line.raw.trim_start().starts_with(open);
-        if let Some((open, close)) = tags.iter().copied().find(|(open, _)| opens(open)) {
-            match end_of_thought(line, rest, close) {
-                Some((end, _)) if kept.has_header && ahead.is_fence(end) => content = end.number,
-                Some((end, behind)) if kept.input == Begun::Words && goes_on(end, behind) => {
-                    content = end.number;
-                }
-                Some((end, behind)) => {
-                    remainder = Some(end);
-                    rest = behind;
-                    continue;
-                }
-                None if !kept.has_header => return Err(endless(line.number, open, close)),
-                // Nor is there an end for any later one.
-                None => tags.retain(|(known, _)| *known != open),
-            }
-        }
-        if line.number > content
-            && let Some(end) = kept.end_of_swallowed(&line, &ahead)
-        {
-            kept = Kept::default();
-            remainder = Some(end);
-        } else {
-            kept.push(line);
-        }
-    }
-    Ok(kept.lines)
-}
-
-/// Of each line, whether the next that is a header or a fence is a fence.
-struct Ahead {
-    /// The first line's number.
-    first: usize,
-    fences: Vec<bool>,
-}
-
-impl Ahead {
-    fn of(lines: &[Line<'_>]) -> Self {
-        let mut next = false;
-        let behind = |line: &Line<'_>| {
-            let is_fence = next;
-            next = !line.is_header() && (line.fence().is_some() || next);
-            is_fence
-        };
-        let mut fences: Vec<bool> = lines.iter().rev().map(behind).collect();
-        fences.reverse();
-        let first = lines.first().map_or(1, |line| line.number);
-        Self { first, fences }
-    }
-
-    /// Whether a fence follows, so that this line may be in a block that ends there.
-    fn is_fence(&self, line: Line<'_>) -> bool {
-        let at = line.number.checked_sub(self.first);
-        at.and_then(|at| self.fences.get(at).copied())
-            .unwrap_or_default()
-    }
-}
-
-/// Whether what stands behind a thought is neither the end nor another part of a response.
-fn goes_on(end: Line<'_>, behind: &[Line<'_>]) -> bool {
-    let mut next = std::iter::once(&end).chain(behind);
-    let next = next.find(|line| !line.is_blank());
-    next.is_some_and(|line| !line.is_header() && Name::of(line).is_none())
-}
-
-fn endless(line: usize, open: &str, close: &str) -> Fault {
-    Fault::at(
-        line,
-        format!(
-            "all from `{open}` on is thought, since no `{close}` follows: end your thoughts, and reply"
-        ),
-    )
-}
-
-/// Takes the first line.
-fn first<'r>(lines: &mut &[Line<'r>]) -> Option<Line<'r>> {
-    let (first, rest) = lines.split_first()?;
-    *lines = rest;
-    Some(*first)
-}
-
-/// What stands behind the first `close` from `line` on: the rest of that line, and the lines behind it.
-fn end_of_thought<'a, 'r>(
-    line: Line<'r>,
-    rest: &'a [Line<'r>],
-    close: &str,
-) -> Option<(Line<'r>, &'a [Line<'r>])> {
-    if let Some(end) = behind(&line, close) {
-        return Some((end, rest));
-    }
-    let mut ends = rest.iter().enumerate();
-    let (at, end) = ends.find_map(|(at, line)| Some((at, behind(line, close)?)))?;
-    Some((end, rest.get(at + 1..).unwrap_or_default()))
-}
-
-/// The rest of the line behind the first `close`.
-fn behind<'r>(line: &Line<'r>, close: &str) -> Option<Line<'r>> {
-    let (_, raw) = line.raw.split_once(close)?;
-    Some(Line { raw, ..*line })
-}
-
-/// What was kept so far.
-#[derive(Default)]
-struct Kept<'r> {
-    lines: Vec<Line<'r>>,
-    nesting: Nesting<'r>,
-    /// The same since the last header.
-    since_header: Nesting<'r>,
-    has_header: bool,
-    /// The same of a tool's input.
-    input: Begun,
-}
-
-/// How far a tool's input has come.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum Begun {
-    #[default]
-    No,
-    Heading,
-    Words,
-}
-
-impl<'r> Kept<'r> {
-    fn push(&mut self, line: Line<'r>) {
-        self.nesting.step(&line);
-        if line.is_header() {
-            self.has_header = true;
-            self.since_header = Nesting::default();
-            self.input = Begun::No;
-        }
-        self.input = match self.input {
-            Begun::No if Name::of(&line) == Some(Name::ToolInput) => Begun::Heading,
-            Begun::Heading if !line.is_blank() => Begun::Words,
-            input => input,
-        };
-        self.since_header.step(&line);
-        self.lines.push(line);
-    }
-
-    /// Whether no fence is open, however the fences are counted.
-    fn is_outside(&self) -> bool {
-        self.nesting.is_closed() && self.since_header.is_closed()
-    }
-
-    /// The rest of a line that ends a thought whose beginning is not there.
-    fn end_of_swallowed(&self, line: &Line<'r>, ahead: &Ahead) -> Option<Line<'r>> {
-        if self.has_header && ahead.is_fence(*line) {
-            return None;
-        }
-        let text = line.raw.trim();
-        let ends =
-            |close: &str| text.starts_with(close) || !self.has_header && text.ends_with(close);
-        let mut tags = THINKING.iter().filter(|_| self.is_outside());
-        let (_, close) = tags.find(|(_, close)| ends(close))?;
-        behind(line, close)
-    }
-}
 
 /// How responses are read, as far as it matters to which of them counts.
 pub trait Reads {
@@ -296,12 +114,9 @@ impl<'a, 'r> Response<'a, 'r> {
         let input = input + 1;
         let command = self.lines.get(input..).unwrap_or_default();
         let first = command.iter().find(|line| !line.is_blank());
-        let takes_command = |tool: &ToolSpec| {
-            let mut kinds = tool.parameters.iter().map(|known| known.kind);
-            kinds.any(|kind| kind == ParameterKind::Command)
-        };
+        let used = reads.used(ahead);
         first.is_some_and(|line| line.fence().is_none())
-            && reads.used(ahead).is_some_and(takes_command)
+            && used.is_some_and(|tool| tool.takes(ParameterKind::Command))
             && matches!(
                 places(command).get(at - input),
                 Some(Place::Document | Place::Expanded)
@@ -574,11 +389,8 @@ impl<'a, 'r> Wrapped<'a, 'r> {
         let above = self.draft().iter().rfind(|line| !line.is_blank());
         let is_first = above.is_some_and(|line| Name::of(line).is_some());
         let is_announced = !is_first && above.is_some_and(is_announcement);
-        let is_input = is_first
-            && tool
-                .parameters
-                .iter()
-                .any(|known| matches!(known.kind, ParameterKind::Text | ParameterKind::Command));
+        let is_input =
+            is_first && (tool.takes(ParameterKind::Text) || tool.takes(ParameterKind::Command));
         self.has_more_behind() || is_input || is_announced && tool.effect != Effect::Runs
     }
 
