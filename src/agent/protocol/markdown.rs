@@ -106,22 +106,33 @@ impl Markdown {
 }
 
 /// What ends a reply in the templates of models, where a server lets it through.
-const ENDS: [&str; 6] = [
+const ENDS: [&str; 9] = [
     "<|im_end|>",
     "<|eot_id|>",
+    "<|eom_id|>",
     "<|endoftext|>",
     "<|end|>",
+    "<\u{ff5c}end\u{2581}of\u{2581}sentence\u{ff5c}>",
     "<end_of_turn>",
+    "<eos>",
     "</s>",
 ];
 
 /// `text` less what only says that it ends there.
 fn less_end(mut text: &str) -> &str {
-    let end = |text: &str| ENDS.into_iter().find(|end| text.trim_end().ends_with(end));
-    while let Some(end) = end(text) {
-        text = text.trim_end().strip_suffix(end).unwrap_or_default();
+    while let Some(rest) = ENDS.into_iter().find_map(|end| before(text, end)) {
+        text = rest;
     }
     text
+}
+
+/// What stands before `end`, which ends the text; `None` where it seems to be a word of the last line.
+fn before<'t>(text: &'t str, end: &str) -> Option<&'t str> {
+    let before = text.trim_end().strip_suffix(end)?;
+    let line = before.rsplit('\n').next().unwrap_or_default();
+    let is_closing = end == "</s>" && line.contains("<s>");
+    let is_word = line.ends_with([' ', '\t', '\\']) || is_closing;
+    (!is_word).then_some(before)
 }
 
 /// Reads the response in the way that makes sense; where none does, the fault is that of the last.

@@ -16,18 +16,23 @@ pub struct Labels<'a> {
 /// What a file's content is, as far as it matters to where it ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// Markdown, where a bare fence may open a block.
+    /// Markdown, or text that may have some in it: a bare fence may open a block.
     Markdown,
     /// Something else, where a bare fence is more likely the end of it.
     Other,
 }
 
+/// What names of texts have between their dots.
+const TEXTS: [&str; 12] = [
+    "md", "markdown", "mdx", "mdc", "mdown", "mkd", "qmd", "rmd", "rst", "adoc", "txt", "readme",
+];
+
 impl Form {
     /// The form of what has this name: a file's, or that which stands behind a fence.
     pub fn of(name: &str) -> Self {
-        let kind = name.rsplit(['.', '/']).next().unwrap_or_default();
-        let known = ["md", "markdown", "mdx", "mdc", "mdown", "qmd", "rmd"];
-        if known.iter().any(|known| kind.eq_ignore_ascii_case(known)) {
+        let file = name.rsplit(['/', '\\']).next().unwrap_or_default();
+        let is_text = |part: &str| TEXTS.iter().any(|text| part.eq_ignore_ascii_case(text));
+        if file.split('.').any(is_text) {
             Self::Markdown
         } else {
             Self::Other
@@ -76,8 +81,12 @@ impl Labels<'_> {
             ));
         };
         let parameter = self.named(&fence).ok_or_else(|| self.unknown(&fence))?;
-        let content = content(part, &fence, self.form);
-        let content = content.map_err(|fault| self.stray(part, &fence).unwrap_or(fault))?;
+        let block = block(part, &fence).and_then(|block| {
+            nothing_else(&block)?;
+            Ok(block)
+        });
+        let block = block.map_err(|fault| self.stray(part, &fence).unwrap_or(fault))?;
+        let content = content(&block, &fence, self.form)?;
         Ok((parameter, without_last_line_end(joined(content))))
     }
 
@@ -114,15 +123,12 @@ impl Labels<'_> {
     }
 }
 
-/// The content of the block that `fence`, the first of `lines`, opens, where nothing else is meant to be
-/// behind it.
+/// The content of the block that `fence` opens, where it is sure that it goes to the block's end.
 pub fn content<'a, 'r>(
-    lines: &'a [Line<'r>],
-    fence: &Fence<'r>,
+    block: &Block<'a, 'r>,
+    fence: &Fence<'_>,
     form: Form,
 ) -> Result<&'a [Line<'r>], Fault> {
-    let block = block(lines, fence)?;
-    nothing_else(&block)?;
     // The block may have ended there, and words and another block have followed.
     let end = block.bare.filter(|_| form == Form::Other);
     match block.odd.or(end) {

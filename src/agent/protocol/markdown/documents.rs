@@ -4,6 +4,7 @@
 //! announces it outside of quotes, comments and sums. Where that cannot be told for sure, as behind backticks,
 //! there are none from there on.
 
+use std::collections::HashSet;
 use std::iter::Peekable;
 use std::str::Chars;
 
@@ -16,6 +17,8 @@ pub enum Place {
     Command,
     /// It begins between single quotes.
     Quoted,
+    /// It begins between double quotes: what stands between backticks is run.
+    DoublyQuoted,
     /// Text as it is: a document whose word is quoted.
     Document,
     /// A document whose word is not quoted: what stands between backticks in it is run.
@@ -27,12 +30,7 @@ pub fn places(lines: &[Line<'_>]) -> Vec<Place> {
     let mut shell = Shell::default();
     let mut places = Vec::with_capacity(lines.len());
     while let Some(line) = lines.get(places.len()) {
-        let is_quoted = !shell.is_lost && shell.within.last() == Some(&Within::Single);
-        places.push(if is_quoted {
-            Place::Quoted
-        } else {
-            Place::Command
-        });
+        places.push(shell.place());
         for document in shell.read(line.text()) {
             let rest = lines.get(places.len()..).unwrap_or_default();
             let Some(length) = document.length(rest) else {
@@ -50,6 +48,32 @@ pub fn places(lines: &[Line<'_>]) -> Vec<Place> {
         }
     }
     places
+}
+
+/// Whether a here-document that seems to be announced in these lines seems not to have ended in them. It may be no
+/// document: this asks less than [`places`] does.
+pub fn may_be_within(lines: &[Line<'_>]) -> bool {
+    let mut behind = HashSet::new();
+    lines.iter().rev().any(|line| {
+        let mut words = line.text().split("<<").skip(1).filter_map(word);
+        let never_ends = words.any(|word| !behind.contains(word));
+        behind.insert(line.text().trim_start_matches('\t'));
+        never_ends
+    })
+}
+
+/// The word right behind a `<<`.
+fn word(behind: &str) -> Option<&str> {
+    let text = behind.strip_prefix('-').unwrap_or(behind);
+    let text = text.trim_start_matches([' ', '\t']);
+    let quote = text.chars().next().filter(|c| matches!(c, '\'' | '"'));
+    let text = text.strip_prefix(['\'', '"', '\\']).unwrap_or(text);
+    let is_over = |c: char| match quote {
+        Some(quote) => c == quote,
+        None => !(c.is_alphanumeric() || "_.-!".contains(c)),
+    };
+    let end = text.find(is_over).unwrap_or(text.len());
+    text.get(..end).filter(|word| !word.is_empty())
 }
 
 /// A here-document that a line announces.
@@ -123,6 +147,15 @@ struct Shell {
 }
 
 impl Shell {
+    /// What the next line is, unless it is a document's.
+    fn place(&self) -> Place {
+        match self.within.last() {
+            Some(Within::Single) if !self.is_lost => Place::Quoted,
+            Some(Within::Double) if !self.is_lost => Place::DoublyQuoted,
+            _ => Place::Command,
+        }
+    }
+
     /// Reads a line that is in no document, and gives those that it announces.
     fn read(&mut self, line: &str) -> Vec<Document> {
         let mut documents = Vec::new();
@@ -281,7 +314,7 @@ mod tests {
         let lines = lines(text);
         let places = places(&lines);
         assert_eq!(lines.len(), places.len());
-        let is_outside = |place: &Place| matches!(place, Place::Command | Place::Quoted);
+        let is_outside = |place: &Place| !matches!(place, Place::Document | Place::Expanded);
         let lines = lines.iter().zip(places);
         lines
             .filter(|(_, place)| is_outside(place))

@@ -5,7 +5,7 @@
 //! byte, and that none whose end cannot be told is taken at all.
 
 use super::super::Fault;
-use super::blocks::{Form, Labels, content, open, without_last_line_end};
+use super::blocks::{Form, Labels, block, content, nothing_else, open, without_last_line_end};
 use super::command::command;
 use super::lines::{Block, BlockProblem, Fence, Line, joined, trimmed};
 use super::sections::Name;
@@ -54,9 +54,8 @@ pub fn shape(tool: &ToolSpec) -> (Vec<&'static Parameter>, Vec<&'static Paramete
 
 /// That nothing is meant to be another call. Words are passed over by a tool that takes none.
 fn one_tool(input: &[Line<'_>]) -> Result<(), Fault> {
-    let is_another =
-        |line: &&Line<'_>| matches!(Name::of(line), Some(Name::ToolChoice | Name::ToolInput));
-    match input.iter().find(is_another) {
+    let mut lines = input.iter();
+    match lines.find(|line| Name::of(line) == Some(Name::ToolChoice)) {
         None => Ok(()),
         Some(line) => Err(Fault::at(line.number, "a reply uses one tool")),
     }
@@ -158,7 +157,9 @@ impl<'r> Input<'_, 'r> {
             Form::Other => Form::of(fence.label()),
             Form::Markdown => form,
         };
-        content(self.lines, &fence, form)
+        let block = block(self.lines, &fence)?;
+        nothing_else(&block)?;
+        content(&block, &fence, form)
     }
 
     /// All of it; of what is one fenced block, the content.
@@ -213,11 +214,22 @@ fn path(text: &str) -> Option<&str> {
 
 /// Whether it has none of what models write around a path. A path that really has it goes between quotes.
 fn is_bare_path(text: &str) -> bool {
-    let is_quote = |c: char| "\"'`\u{201c}\u{201d}\u{2018}\u{2019}".contains(c);
-    let is_adorned = ["#", "<", ">", "[", "- ", "* "]
-        .iter()
-        .any(|sign| text.starts_with(sign));
-    let is_bold = text.starts_with("**") && !text.starts_with("**/");
-    let has_words = text.ends_with(':') || text.contains(": ") || text.contains(" (");
-    !(text.contains(is_quote) || is_adorned || is_bold || has_words)
+    let is_foreign = |c: char| {
+        c.is_whitespace()
+            || "\"'`\u{201c}\u{201d}\u{2018}\u{2019}\u{ab}\u{bb}\u{200b}\u{feff}".contains(c)
+    };
+    let is_within = |open: &str, close: &str| text.starts_with(open) && text.ends_with(close);
+    let is_adorned = text.starts_with(['#', '<', '>'])
+        || text.ends_with([':', ',', ';'])
+        || is_within("(", ")")
+        || is_within("[", ")")
+        || is_within("**", "**") && text.len() > "****".len();
+    // A sentence's end.
+    let before_dot = text.strip_suffix('.').and_then(|text| text.chars().last());
+    let is_sentence = before_dot.is_some_and(char::is_alphanumeric);
+    // `path=…`; one letter is a drive's.
+    let name = text.find([':', '=']).and_then(|at| text.get(..at));
+    let is_labelled =
+        name.is_some_and(|name| name.len() > 1 && name.chars().all(|c| c.is_ascii_alphabetic()));
+    !(text.contains(is_foreign) || is_adorned || is_sentence || is_labelled)
 }

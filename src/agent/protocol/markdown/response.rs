@@ -8,7 +8,7 @@
 use std::cmp::Ordering;
 
 use super::super::Fault;
-use super::documents::{Place, places};
+use super::documents::{Place, may_be_within, places};
 use super::lines::{Block, Fence, Line, Nesting};
 use super::sections::{Name, Sections};
 use crate::agent::tool::{Effect, Parameter, ParameterKind, ToolSpec};
@@ -66,7 +66,7 @@ impl<'a, 'r> Response<'a, 'r> {
             return Ok(None);
         };
         for draft in drafts.iter().take(DRAFTS).map(Self::draft) {
-            if draft.is_document(last, reads) {
+            if draft.may_write(last, reads) {
                 return Err(unclear(last.number()));
             }
             if draft.holds_all_headers(reads)? {
@@ -102,25 +102,30 @@ impl<'a, 'r> Response<'a, 'r> {
         self.lines.len() - other.lines.len()
     }
 
-    /// Whether its tool is a command as it is, and `last` stands in a here-document of that.
-    fn is_document(&self, last: &Self, reads: &dyn Reads) -> bool {
+    /// Whether its tool is a command as it is, and `last` may stand in a here-document of that, or in quotes.
+    fn may_write(&self, last: &Self, reads: &dyn Reads) -> bool {
         let at = self.place_of(last);
         let ahead = self.lines.get(..at).unwrap_or_default();
-        let Some(input) =
-            Sections::outside_of_fences(ahead).and_then(|sections| sections.input_at())
-        else {
+        let Some(input) = Sections::of(ahead).input_at().map(|heading| heading + 1) else {
             return false;
         };
-        let input = input + 1;
-        let command = self.lines.get(input..).unwrap_or_default();
-        let first = command.iter().find(|line| !line.is_blank());
         let used = reads.used(ahead);
-        first.is_some_and(|line| line.fence().is_none())
-            && used.is_some_and(|tool| tool.takes(ParameterKind::Command))
-            && matches!(
-                places(command).get(at - input),
-                Some(Place::Document | Place::Expanded)
-            )
+        let command = ahead.get(input..).unwrap_or_default();
+        let first = command.iter().find(|line| !line.is_blank());
+        used.is_some_and(|tool| tool.takes(ParameterKind::Command))
+            && first.is_some_and(|line| line.fence().is_none())
+            && (may_be_within(command) || last.ends_quotes(self.lines.get(input..), at - input))
+    }
+
+    /// Whether its header stands in quotes of a command, which the last line may close.
+    fn ends_quotes(&self, command: Option<&[Line<'_>]>, at: usize) -> bool {
+        let quote = match places(command.unwrap_or_default()).get(at) {
+            Some(Place::Quoted) => '\'',
+            Some(Place::DoublyQuoted) => '"',
+            _ => return false,
+        };
+        let last = self.lines.iter().rfind(|line| !line.is_blank());
+        last.is_some_and(|line| line.text().contains(quote))
     }
 
     /// Whether `last`, which seems to be content of its, would be a response as well if a block of this draft was

@@ -193,25 +193,24 @@ fn task(line: &str) -> Option<Task> {
     let text = without_bullet(line.trim_start()).strip_prefix('[')?;
     let (sign, text) = text.split_once(']')?;
     let status = status(sign.trim())?;
-    // A link has an address behind it.
-    let text = Some(text.trim()).filter(|text| !text.is_empty() && !text.starts_with('('))?;
-    Some(Task {
+    // A link has its address right behind it.
+    let text = Some(text).filter(|text| !text.starts_with('('))?.trim();
+    (!text.is_empty()).then(|| Task {
         status,
         text: text.to_owned(),
     })
 }
 
-/// The state that stands in a task's brackets. Some models have signs of their own; the task must not be lost.
+/// The state that stands in a task's brackets. Some models have signs of their own; their tasks must not be lost.
 fn status(sign: &str) -> Option<TaskStatus> {
-    let mut chars = sign.chars().filter(|c| *c != '\u{fe0f}');
-    let sign = chars.next();
-    if chars.next().is_some() {
-        return None;
-    }
-    Some(match sign {
-        Some('x' | 'X' | '\u{2713}' | '\u{2714}' | '\u{2705}' | '\u{2611}') => TaskStatus::Complete,
-        Some('~' | '-' | '/' | '>' | '.') => TaskStatus::InProgress,
-        _ => TaskStatus::Pending,
+    Some(match sign.trim_end_matches('\u{fe0f}') {
+        "" | "!" | "?" | "\u{2717}" | "\u{2718}" | "\u{274c}" => TaskStatus::Pending,
+        "~" | "-" | "/" | ">" | "*" | "\u{23f3}" | "\u{1f504}" | "\u{1f6a7}" => {
+            TaskStatus::InProgress
+        }
+        "x" | "X" | "v" | "V" | "+" | "\u{d7}" | "\u{221a}" | "\u{2611}" | "\u{2705}"
+        | "\u{2713}" | "\u{2714}" => TaskStatus::Complete,
+        _ => return None,
     })
 }
 

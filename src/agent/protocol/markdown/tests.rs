@@ -223,7 +223,8 @@ fn a_task_list_is_read_with_and_without_bullets() {
     assert_eq!(
         tasks(
             "- [x] a\n* [X]  b \n1. [~] c\n\n  12) [ ] d\n[ ]e\r\nwords\n+ [ ] f [x]\n   goes on\n[ ]\n\
-             - [\u{2713}] g\n[\u{2714}\u{fe0f}] h\n[ x ] i\n[-] j\n[!] k\n[l](m)\n[x](n)\n[no] o"
+             - [\u{2713}] g\n[\u{2714}\u{fe0f}] h\n[ x ] i\n[-] j\n[!] k\n[l](m)\n[x](n)\n[no] o\n[1] p\n\
+             [\u{2026}] q\n- [ ] (backend) r"
         ),
         Some(vec![
             task(TaskStatus::Complete, "a"),
@@ -237,6 +238,7 @@ fn a_task_list_is_read_with_and_without_bullets() {
             task(TaskStatus::Complete, "i"),
             task(TaskStatus::InProgress, "j"),
             task(TaskStatus::Pending, "k"),
+            task(TaskStatus::Pending, "(backend) r"),
         ])
     );
     assert_eq!(tasks("unchanged"), None);
@@ -303,8 +305,11 @@ fn a_path_stands_in_quotes_or_bare_or_in_a_block() {
         ("**/*.rs", "**/*.rs"),
         ("*.rs", "*.rs"),
         (".", "."),
-        ("app/[id]/a b.ts", "app/[id]/a b.ts"),
-        ("\"[id]: (1).ts\"", "[id]: (1).ts"),
+        ("**", "**"),
+        ("..", ".."),
+        ("[a-z]*/(group)/[id].ts", "[a-z]*/(group)/[id].ts"),
+        ("c:\\a.ts", "c:\\a.ts"),
+        ("\"- (a): b.ts,\"", "- (a): b.ts,"),
     ] {
         assert_eq!(
             input("READ_FILE", text),
@@ -342,6 +347,15 @@ fn a_path_stands_in_quotes_or_bare_or_in_a_block() {
         "<path>a.py</path>",
         "[a.py](a.py)",
         "a.py (new file)",
+        "(a.py)",
+        "a.py,",
+        "a.py.",
+        "Create a.py",
+        "No, wait.",
+        "path=a.py",
+        "Path:a.py",
+        "\u{ab}a.py\u{bb}",
+        "a.py\u{200b}",
         "</think>",
     ] {
         let text = format!("{adorned}\n```\nx\n```");
@@ -378,6 +392,22 @@ fn a_files_content_is_taken_byte_by_byte() {
     ] {
         let expected = format!("WRITE_FILE path=a content={content}");
         assert_eq!(input("WRITE_FILE", text), Ok(expected), "{text}");
+    }
+}
+
+#[test]
+fn texts_may_have_bare_fences_in_them() {
+    for name in [
+        "docs/a.md",
+        "README",
+        "readme.txt",
+        "A.MDX",
+        "a.md.j2",
+        "C:\\a\\b.rst",
+    ] {
+        let text = format!("\"{name}\"\n```\nA:\n```\nls\n```\n```");
+        let expected = format!("WRITE_FILE path={name} content=A:\n```\nls\n```\n");
+        assert_eq!(input("WRITE_FILE", &text), Ok(expected));
     }
 }
 
@@ -420,6 +450,11 @@ fn content_whose_end_cannot_be_told_is_a_fault() {
         (
             "\"a.md\"\n```markdown\n# T\n\n```\nnpm i\n```",
             format!("line 6: {}", unclear(9)),
+        ),
+        // It is no text that may have such blocks.
+        (
+            "\"a.py\"\n```\nx\n```\ny\n```\nz\n```",
+            format!("line 6: {}", unclear(8)),
         ),
         // Words and what is to be seen, behind the file.
         (

@@ -15,7 +15,7 @@ const THINKING: [(&str, &str); 2] = [("<think>", "</think>"), ("<thinking>", "</
 /// Such a part begins with a line and stands outside of any fence: a file may hold the same words. Behind a
 /// header, it must be outside of those since the header alone, and no fence may follow up to the next header,
 /// which could be the end of a block of content that is around it. Nor may it stand in the middle of a tool's
-/// input: a command may write the same words. A part whose beginning the server has swallowed is known by its
+/// input that has no fences: a command may write the same words. A part whose beginning the server has swallowed is known by its
 /// end.
 ///
 /// # Errors
@@ -34,7 +34,7 @@ pub fn spoken<'r>(lines: &[Line<'r>]) -> Result<Vec<Line<'r>>, Fault> {
         if let Some((open, close)) = tags.iter().copied().find(|(open, _)| opens(open)) {
             match end_of_thought(line, rest, close) {
                 Some((end, _)) if kept.has_header && ahead.is_fence(end) => content = end.number,
-                Some((end, behind)) if kept.input == Begun::Words && goes_on(end, behind) => {
+                Some((end, behind)) if kept.input == Begun::Words && goes_on(end, rest, behind) => {
                     content = end.number;
                 }
                 Some((end, behind)) => {
@@ -88,11 +88,14 @@ impl Ahead {
     }
 }
 
-/// Whether what stands behind a thought is neither the end nor another part of a response.
-fn goes_on(end: Line<'_>, behind: &[Line<'_>]) -> bool {
+/// Whether the thought is about no response, and what stands behind it is neither the end nor another part of
+/// one.
+fn goes_on(end: Line<'_>, rest: &[Line<'_>], behind: &[Line<'_>]) -> bool {
+    let thought = rest.len() - behind.len();
+    let has_header = rest.iter().take(thought).any(Line::is_header);
     let mut next = std::iter::once(&end).chain(behind);
     let next = next.find(|line| !line.is_blank());
-    next.is_some_and(|line| !line.is_header() && Name::of(line).is_none())
+    !has_header && next.is_some_and(|line| !line.is_header() && Name::of(line).is_none())
 }
 
 fn endless(line: usize, open: &str, close: &str) -> Fault {
@@ -150,6 +153,7 @@ enum Begun {
     No,
     Heading,
     Words,
+    Fences,
 }
 
 impl<'r> Kept<'r> {
@@ -162,6 +166,7 @@ impl<'r> Kept<'r> {
         }
         self.input = match self.input {
             Begun::No if Name::of(&line) == Some(Name::ToolInput) => Begun::Heading,
+            Begun::Heading | Begun::Words if line.fence().is_some() => Begun::Fences,
             Begun::Heading if !line.is_blank() => Begun::Words,
             input => input,
         };

@@ -47,6 +47,7 @@ fn code_that_is_no_shells_is_a_fault() {
         "console",
         "cargo test",
         "bash -c ls",
+        "bash # x",
         "fish",
     ] {
         let fault = input("COMMAND", &format!("```{label}\nls\n```")).unwrap_err();
@@ -55,7 +56,17 @@ fn code_that_is_no_shells_is_a_fault() {
         );
         assert!(fault.starts_with(&expected), "{fault}");
     }
-    for label in ["sh", "BASH", "shell", "zsh", "text", "command", " sh "] {
+    for label in [
+        "sh",
+        "BASH",
+        "shell",
+        "zsh",
+        "text",
+        "command",
+        " sh ",
+        "{.bash}",
+        "bash a=\"x\"",
+    ] {
         let read = input("COMMAND", &format!("```{label}\nls\n```"));
         assert_eq!(read.as_deref(), Ok("COMMAND command=ls"));
     }
@@ -76,6 +87,19 @@ fn words_behind_a_command_are_never_part_of_it() {
         let text = format!("{command}\n```\nrm y\n```\nx\n");
         let read = input("COMMAND", &text);
         assert!(read.is_err(), "{read:?}");
+    }
+}
+
+#[test]
+fn words_are_taken_as_they_are() {
+    for words in [
+        "It stops at <|endoftext|>",
+        "It is <|im_end|> or </s>",
+        "It is written <s>so</s>",
+    ] {
+        assert_eq!(input("NOTE", words), Ok(format!("NOTE words={words}")));
+        let ended = format!("{words}.<|im_end|>\n</s>\n");
+        assert_eq!(input("NOTE", &ended), Ok(format!("NOTE words={words}.")));
     }
 }
 
@@ -200,6 +224,13 @@ fn a_command_may_hold_what_a_here_document_or_longer_fences_hold() {
         ("`git status`", Some("git status")),
         ("echo `date` `id`", None),
         ("# list them\nls", None),
+        ("## Build\n### Step 1 ###\n# Output\nls", None),
+        (
+            "gh pr create -b \"## Summary\n- a\n\n## Output\n- b\"",
+            None,
+        ),
+        ("echo '<html>\n<output>\n</html>' > a", None),
+        ("<input.txt sort > output.txt", None),
         ("cat <<< x", None),
     ] {
         let expected = command.unwrap_or(text);

@@ -169,12 +169,28 @@ fn an_example_in_a_here_document_is_never_carried_out() {
         uses("COMMAND", "rm -rf x\n"),
         uses("DONE", "All is done.\n"),
     ] {
-        for word in ["EOF", "'EOF'"] {
-            let command = format!("cat > docs/protocol.md <<{word}\nExample:\n\n{example}EOF");
+        for (begin, end) in [
+            ("cat > a.md <<EOF", "EOF"),
+            ("cat > a.md << 'EOF'", "EOF"),
+            ("cat > a.md <<-\"E F\"", "\tE F"),
+            // Where the shell is not followed, too; and where it never ends.
+            ("mkdir -p `dirname a/b`\ncat > a.md <<'EOF'", "EOF"),
+            ("cat > a.md <<EOF\ndocker run \\", "EOF"),
+            ("git commit -m \"$(cat <<'EOF'", "EOF)\""),
+            ("ssh host 'cat <<EOF", "EOF'"),
+            ("cat > a.md <<'EOF'", ""),
+            ("echo '", "' > a.md"),
+            ("python3 -c \"", "\""),
+        ] {
+            let command = format!("{begin}\nExample:\n\n{example}{end}");
             let fault = call(&uses("COMMAND", &command)).unwrap_err();
             assert!(fault.ends_with(UNCLEAR), "{fault}");
             let text = uses("COMMAND", &format!("```bash\n{command}\n```\n"));
-            assert_eq!(call(&text), Ok(format!("COMMAND command={command}")));
+            let command = command.trim_end_matches('\n');
+            assert_eq!(
+                call(&text).map(|read| read.trim_end().to_owned()),
+                Ok(format!("COMMAND command={command}"))
+            );
         }
     }
     // It has ended.
@@ -419,6 +435,16 @@ fn what_content_shows_of_thoughts_and_responses_is_content_or_unclear() {
         let written = Ok(format!("COMMAND command={command}"));
         assert_eq!(call(&uses("COMMAND", command)), written);
     }
+    // But what was thought of another response is none, and words of a reply's end stay.
+    let behind = format!(
+        "{}<think>\nThen:\n{}</think>\nThis",
+        writes("```", "x\n", "```"),
+        reads("b")
+    );
+    assert_eq!(
+        call(&behind).as_deref(),
+        Ok("WRITE_FILE path=a content=x\n")
+    );
     let run = uses("COMMAND", "ls\n<think>\nhm\n</think>\nls a");
     assert!(call(&run).is_err());
     for content in [
