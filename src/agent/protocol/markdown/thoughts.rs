@@ -15,8 +15,8 @@ const THINKING: [(&str, &str); 2] = [("<think>", "</think>"), ("<thinking>", "</
 /// Such a part begins with a line and stands outside of any fence: a file may hold the same words. Behind a
 /// header, it must be outside of those since the header alone, and no fence may follow up to the next header,
 /// which could be the end of a block of content that is around it. Nor may it stand in the middle of a tool's
-/// input that has no fences: a command may write the same words. A part whose beginning the server has swallowed is known by its
-/// end.
+/// input that has no fences: a command may write the same words. A part whose beginning the server has
+/// swallowed is known by its end.
 ///
 /// # Errors
 /// Where all is thought: a part in front of any header never ends.
