@@ -133,6 +133,15 @@ impl<'r> Fence<'r> {
 pub struct Nesting<'r>(Vec<Fence<'r>>);
 
 impl<'r> Nesting<'r> {
+    /// What is open behind `lines`.
+    pub fn behind(lines: &[Line<'r>]) -> Self {
+        let mut nesting = Self::default();
+        for line in lines {
+            nesting.step(line);
+        }
+        nesting
+    }
+
     /// Takes the next line.
     pub fn step(&mut self, line: &Line<'r>) {
         if let Some(fence) = line.fence() {

@@ -65,12 +65,12 @@ impl<'a, 'r> Response<'a, 'r> {
         let Some((last, drafts)) = candidates.split_last() else {
             return Ok(None);
         };
-        for draft in drafts.iter().take(DRAFTS).map(Self::draft) {
-            if draft.may_write(last, reads) {
+        for draft in drafts.iter().take(DRAFTS).map(Self::outside) {
+            if draft.is_command_around(last, reads) {
                 return Err(unclear(last.number()));
             }
             if draft.holds_all_headers(reads)? {
-                return if draft.may_be_open(last, reads) {
+                return if draft.may_break_off(last, reads) {
                     Err(unclear(last.number()))
                 } else {
                     Ok(Some(draft))
@@ -84,11 +84,11 @@ impl<'a, 'r> Response<'a, 'r> {
         }
     }
 
-    /// What a candidate is that others follow: a fence that closes the block of one before opens none around it.
-    fn draft(candidate: &Self) -> Self {
+    /// The same, where what closes the block of a draft before opens none around it.
+    fn outside(&self) -> Self {
         Self {
-            lines: candidate.lines,
-            above: candidate.above.filter(|above| above.role != Role::Closes),
+            lines: self.lines,
+            above: self.above.filter(|above| above.role != Role::Closes),
         }
     }
 
@@ -102,8 +102,8 @@ impl<'a, 'r> Response<'a, 'r> {
         self.lines.len() - other.lines.len()
     }
 
-    /// Whether its tool is a command as it is, and `last` may stand in a here-document of that, or in quotes.
-    fn may_write(&self, last: &Self, reads: &dyn Reads) -> bool {
+    /// Whether it uses a command that stands in no fences, and `last` may stand in a here-document of that, or in quotes.
+    fn is_command_around(&self, last: &Self, reads: &dyn Reads) -> bool {
         let at = self.place_of(last);
         let ahead = self.lines.get(..at).unwrap_or_default();
         let Some(input) = Sections::of(ahead).input_at().map(|heading| heading + 1) else {
@@ -114,12 +114,13 @@ impl<'a, 'r> Response<'a, 'r> {
         let first = command.iter().find(|line| !line.is_blank());
         used.is_some_and(|tool| tool.takes(ParameterKind::Command))
             && first.is_some_and(|line| line.fence().is_none())
-            && (may_be_within(command) || last.ends_quotes(self.lines.get(input..), at - input))
+            && (may_be_within(command)
+                || last.ends_quotes(at - input, self.lines.get(input..).unwrap_or_default()))
     }
 
-    /// Whether its header stands in quotes of a command, which the last line may close.
-    fn ends_quotes(&self, command: Option<&[Line<'_>]>, at: usize) -> bool {
-        let quote = match places(command.unwrap_or_default()).get(at) {
+    /// Whether its header, at `at` of a command, stands in quotes, which the last line may close.
+    fn ends_quotes(&self, at: usize, command: &[Line<'_>]) -> bool {
+        let quote = match places(command).get(at) {
             Some(Place::Quoted) => '\'',
             Some(Place::DoublyQuoted) => '"',
             _ => return false,
@@ -130,12 +131,9 @@ impl<'a, 'r> Response<'a, 'r> {
 
     /// Whether `last`, which seems to be content of its, would be a response as well if a block of this draft was
     /// never closed.
-    fn may_be_open(&self, last: &Self, reads: &dyn Reads) -> bool {
+    fn may_break_off(&self, last: &Self, reads: &dyn Reads) -> bool {
         let ahead = self.lines.get(..self.place_of(last)).unwrap_or_default();
-        let mut nesting = Nesting::default();
-        for line in ahead {
-            nesting.step(line);
-        }
+        let nesting = Nesting::behind(ahead);
         let Some(around) = nesting.outermost() else {
             return false;
         };
@@ -148,9 +146,7 @@ impl<'a, 'r> Response<'a, 'r> {
 
     /// Whether its fences belong together, and no other fence stands behind the block that it may be in.
     fn stands_alone(&self) -> bool {
-        // What closes a block of a draft opens none.
-        let above = self.above.filter(|above| above.role != Role::Closes);
-        let Some(inner) = above.and_then(|above| above.unwrapped(self.lines)) else {
+        let Some(inner) = self.outside().unwrapped() else {
             return are_closed(self.lines);
         };
         let mut behind = self.lines.iter().skip(inner.len() + 1);
@@ -239,11 +235,7 @@ impl<'r> Above<'r> {
 
 /// Whether the fences of these lines belong together.
 fn are_closed(lines: &[Line<'_>]) -> bool {
-    let mut nesting = Nesting::default();
-    for line in lines {
-        nesting.step(line);
-    }
-    nesting.is_closed()
+    Nesting::behind(lines).is_closed()
 }
 
 /// Where the last fence is that closes what `opening` opened.
