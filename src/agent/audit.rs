@@ -35,7 +35,7 @@ pub fn work_until_passed(
         audits += 1;
         worker.tell(Event::Audited {
             passed: verdict.passed,
-            text: &verdict.feedback,
+            text: &verdict.told(),
         });
         let result = if verdict.passed { "PASS" } else { "FAIL" };
         conversation.say(ended.remark(format!("Audit: {result}\n\n{}", verdict.feedback)));

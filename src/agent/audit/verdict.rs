@@ -32,6 +32,18 @@ impl Verdict {
             feedback,
         }
     }
+
+    /// What is told of it to a reader: of work that is accepted, what was looked at, too.
+    #[must_use]
+    pub fn told(&self) -> String {
+        let checks = self.checks.iter().filter(|_| self.passed);
+        let mut parts: Vec<String> = checks.map(Check::told).collect();
+        parts.extend(Some(self.feedback.clone()).filter(|feedback| !feedback.is_empty()));
+        if parts.is_empty() {
+            parts.push("The work is accepted.".to_owned());
+        }
+        parts.join("\n")
+    }
 }
 
 /// One row of the table.
@@ -43,6 +55,25 @@ pub struct Check {
     pub status: Status,
     /// What was seen.
     pub notes: String,
+}
+
+impl Check {
+    /// Its name, with what was seen.
+    fn named(&self) -> String {
+        match self.notes.as_str() {
+            "" => self.name.clone(),
+            notes => format!("{} ({notes})", self.name),
+        }
+    }
+
+    fn told(&self) -> String {
+        let status = match self.status {
+            Status::Pass => "PASS",
+            Status::Fail => "FAIL",
+            Status::Other => "----",
+        };
+        format!("{status} {}", self.named())
+    }
 }
 
 /// How a check came out.
@@ -267,13 +298,7 @@ fn joined(lines: &[Line<'_>]) -> String {
 
 /// `These checks failed: …`.
 fn failures(failed: &[&Check]) -> String {
-    let named: Vec<String> = failed
-        .iter()
-        .map(|check| match check.notes.as_str() {
-            "" => check.name.clone(),
-            notes => format!("{} ({notes})", check.name),
-        })
-        .collect();
+    let named: Vec<String> = failed.iter().map(|check| check.named()).collect();
     format!("These checks failed: {}.", named.join("; "))
 }
 
@@ -310,6 +335,22 @@ Feedback: Tests are failing. Please fix the failing tests in auth.spec.ts before
         assert!(verdict.feedback.starts_with("Tests are failing."));
         let rows = "before completing.\n\nThese checks failed: Tests passing (2 tests failing in auth.spec.ts).";
         assert!(verdict.feedback.ends_with(rows), "{}", verdict.feedback);
+    }
+
+    #[test]
+    fn a_reader_is_told_what_was_looked_at_and_never_nothing() {
+        for (text, told) in [
+            ("Overall: PASS", "The work is accepted."),
+            ("Overall: PASS\nFeedback: Well done.", "Well done."),
+            (
+                "| Check | Status | Notes |\n|---|---|---|\n| It builds | PASS | build.sh |\n| Docs | SKIPPED | |\n\n\
+                 Overall: PASS\nFeedback: Well done.",
+                "PASS It builds (build.sh)\n---- Docs\nWell done.",
+            ),
+            ("Overall: FAIL\nFeedback: Mend it.", "Mend it."),
+        ] {
+            assert_eq!(read(text).unwrap().told(), told, "{text}");
+        }
     }
 
     #[test]
