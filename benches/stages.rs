@@ -9,7 +9,7 @@ use std::io::Write as _;
 use std::sync::Arc;
 
 use code_commit::edit;
-use code_commit::message::Text;
+use code_commit::model::message::Text;
 use code_commit::secret::Redactor;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
@@ -95,7 +95,9 @@ fn credentials(criterion: &mut Criterion) {
         .throughput(Throughput::Bytes(text.len() as u64))
         .sample_size(20);
     group.bench_function("credentials", |bench| {
-        bench.iter(|| code_commit::credentials::find("query.txt", black_box(&text), &redactor));
+        bench.iter(|| {
+            code_commit::secret::credentials::find("query.txt", black_box(&text), &redactor)
+        });
     });
 }
 

@@ -9,11 +9,11 @@ use std::process::ExitCode;
 use crate::World;
 use crate::cli::{Cli, Usage};
 use crate::edit::Program;
-use crate::environment::{Environment, KEY_VARIABLES, SystemClock};
-use crate::error::Exit;
-use crate::interrupt::Interrupt;
-use crate::sandbox::keeper::{self, Place};
+use crate::exec::sandbox::keeper::{self, Place};
 use crate::secret::Redactor;
+use crate::sys::environment::{Environment, KEY_VARIABLES, SystemClock};
+use crate::sys::interrupt::Interrupt;
+use crate::workflow::error::Exit;
 
 /// Runs the process: `read` makes sense of its arguments.
 pub fn main(read: fn(&[OsString]) -> Result<Cli, Usage>) -> ExitCode {

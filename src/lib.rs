@@ -35,43 +35,17 @@
 //! `main` asks for the time, the current directory or the environment: they arrive as arguments.
 
 pub mod agent;
-pub mod atomic_file;
-pub mod build_script;
 pub mod cli;
-pub mod columns;
-pub mod credentials;
-pub mod diff;
 pub mod edit;
-pub mod editor;
 pub mod entry;
-pub mod environment;
-pub mod error;
-pub mod estimate;
-pub mod excerpt;
-pub mod file_lock;
-pub mod git;
-pub mod gitignore;
-pub mod history;
-pub mod input;
-pub mod interrupt;
-pub mod message;
+pub mod exec;
 pub mod model;
-pub mod page;
-pub mod positions;
-pub mod price;
-pub mod process;
 pub mod project;
-pub mod prompt;
 pub mod record;
-pub mod report;
 pub mod review;
-pub mod rollup;
-pub mod run_files;
-pub mod run_log;
-pub mod sandbox;
 pub mod secret;
-pub mod tasks;
-pub mod tokens;
+pub mod sys;
+pub mod ui;
 pub mod workflow;
 
 use std::path::PathBuf;
@@ -83,14 +57,14 @@ use crate::cli::{
     Cli, Command, DevArgs, DevCommand, FormatArg, OnFailureArg, OutputArgs, SandboxArg,
 };
 use crate::edit::{Elision, Program};
-use crate::environment::{Clock, Environment};
-use crate::error::{Error, Exit};
-use crate::input::{Editor, Input, InputError, Lines};
-use crate::interrupt::Interrupt;
 use crate::model::{Delivery, ModelTable};
 use crate::project::Project;
 use crate::record::RunRecord;
-use crate::report::{Colors, ConsoleOptions, Event, Format, Output, Reporter as _, json};
+use crate::sys::environment::{Clock, Environment};
+use crate::sys::interrupt::Interrupt;
+use crate::ui::input::{self, Editor, Input, InputError, Lines};
+use crate::ui::{Colors, ConsoleOptions, Event, Format, Output, Reporter as _, json};
+use crate::workflow::error::{Error, Exit};
 use crate::workflow::{
     AgentOptions, BuildOptions, CommitOptions, Containment, Context, Failure, ModelChoice,
     OnFailure, Outcome, Secrets, Wanted, Which,

@@ -15,13 +15,13 @@ use code_commit::agent::tools::background::{
     KillBackgroundProcess, ListBackgroundProcesses, ReadBackgroundProcess,
 };
 use code_commit::agent::tools::command::{RunCommand, Shell};
-use code_commit::environment::SystemClock;
-use code_commit::interrupt::Interrupt;
-use code_commit::process::{
+use code_commit::exec::process::{
     Circumstances, Invocation, OnTimeout, ProcessError, Processes, Ran, Report, Standing, Status,
 };
-use code_commit::sandbox::{Premises, Sandbox, Strictness, orphans};
+use code_commit::exec::sandbox::{Premises, Sandbox, Strictness, orphans};
 use code_commit::secret::Redactor;
+use code_commit::sys::environment::SystemClock;
+use code_commit::sys::interrupt::Interrupt;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::support::{BUBBLEWRAP, GEMINI_KEY, bubblewrap_works, skipped, within_a_minute};

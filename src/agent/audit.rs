@@ -5,9 +5,9 @@ pub mod verdict;
 use super::conversation::{Conversation, Remark};
 use super::tagged::{Tag, tagged, tagged_requests};
 use super::{Agent, AgentError, Purpose};
-use crate::error::Error;
-use crate::report::Event;
-use crate::tasks::Task;
+use crate::record::tasks::Task;
+use crate::ui::Event;
+use crate::workflow::error::Error;
 
 use self::verdict::Verdict;
 

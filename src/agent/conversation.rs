@@ -6,9 +6,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::tagged::{Tag, tagged, tagged_requests};
-use crate::excerpt::text::bounded;
-use crate::message::{Message, Role, Text};
-use crate::tasks::Task;
+use crate::model::message::{Message, Role, Text};
+use crate::record::tasks::Task;
+use crate::sys::excerpt::text::bounded;
 
 /// Who says something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

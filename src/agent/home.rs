@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
-use crate::environment::Environment;
+use crate::sys::environment::Environment;
 
 /// The variable that names the directory itself.
 pub const HOME_VARIABLE: &str = "DEV_AGENT_HOME";

@@ -6,11 +6,11 @@
 use super::conversation::{Conversation, Remark};
 use super::tagged::{Tag, tagged};
 use super::{AgentError, Host, Purpose};
-use crate::error::Error;
-use crate::excerpt::text::bounded;
-use crate::message::{Message, Role, Text};
-use crate::prompt::Prompt;
-use crate::tokens;
+use crate::model::message::{Message, Role, Text};
+use crate::model::prompt::Prompt;
+use crate::model::tokens;
+use crate::sys::excerpt::text::bounded;
+use crate::workflow::error::Error;
 
 /// How a conversation was made shorter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -26,17 +26,17 @@ pub mod tagged;
 pub mod tool;
 pub mod tools;
 
-use crate::environment::Clock;
-use crate::error::Error;
-use crate::estimate::OverBudget;
-use crate::excerpt::text::bounded;
-use crate::interrupt::Interrupted;
-use crate::message::Message;
+use crate::model::estimate::OverBudget;
+use crate::model::message::Message;
+use crate::model::prompt::Prompt;
+use crate::model::tokens::counted;
 use crate::model::{ModelError, Reply};
-use crate::prompt::Prompt;
-use crate::report::{Event, Reporter};
 use crate::secret::Redactor;
-use crate::tokens::counted;
+use crate::sys::environment::Clock;
+use crate::sys::excerpt::text::bounded;
+use crate::sys::interrupt::Interrupted;
+use crate::ui::{Event, Reporter};
+use crate::workflow::error::Error;
 
 use self::conversation::{Conversation, Remark};
 use self::memory::{Compressed, Memory};

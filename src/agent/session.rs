@@ -21,11 +21,11 @@ use uuid::Uuid;
 use self::form::{Dated, Form, Outlined};
 pub use self::summary::{Outline, SessionSummary, text, to_json};
 use super::conversation::Conversation;
-use crate::atomic_file;
-use crate::atomic_file::read_regular;
-use crate::file_lock::{self, FileLock, LockProblem, holder_words};
-use crate::positions::{self, Misplaced, Positions};
 use crate::secret::Redactor;
+use crate::sys::atomic_file;
+use crate::sys::atomic_file::read_regular;
+use crate::sys::file_lock::{self, FileLock, LockProblem, holder_words};
+use crate::sys::positions::{self, Misplaced, Positions};
 
 /// The folder with the sessions, in an agent's home.
 pub const SESSIONS: &str = "sessions";

@@ -8,11 +8,11 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::atomic_file;
-use crate::environment::Environment;
 use crate::model::endpoint::{Endpoint, EndpointProblem};
-use crate::positions::{self, Entries, Misplaced, Positions};
 use crate::secret::ApiKey;
+use crate::sys::atomic_file;
+use crate::sys::environment::Environment;
+use crate::sys::positions::{self, Entries, Misplaced, Positions};
 
 /// The settings' file, in an agent's home.
 pub const FILE: &str = "config.json";

@@ -7,7 +7,7 @@ use super::audit::work_until_passed;
 use super::memory::Compress;
 use super::permissions::Everything;
 use super::*;
-use crate::environment::SystemClock;
+use crate::sys::environment::SystemClock;
 
 /// A tool of each effect. `breaks` fails.
 fn tools() -> [ToolSpec; 4] {
@@ -107,7 +107,7 @@ impl Script {
 }
 
 fn interrupted() -> Error {
-    let signal = crate::interrupt::Signal::Term;
+    let signal = crate::sys::interrupt::Signal::Term;
     Interrupted { signal }.into()
 }
 

@@ -3,7 +3,7 @@
 //! A tool says what parameters it takes; how they stand in a reply is the protocol's concern. So one
 //! implementation serves every protocol: markdown sections, JSON objects, a vendor's own tool calls.
 
-use crate::error::Error;
+use crate::workflow::error::Error;
 
 /// What kind of text a parameter is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

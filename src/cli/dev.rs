@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand};
 use uuid::Uuid;
 
 use super::{FormatArg, OutputArgs, PlainArgs, SELDOM, SandboxArg, parse_dollars, parse_duration};
-use crate::price::Usd;
+use crate::model::price::Usd;
 
 const DEV_ABOUT: &str = "\
 Lets an agent work in the current directory through tools, until an independent audit passes its work.

@@ -159,10 +159,10 @@ pub fn remove_file(path: &Path) -> io::Result<()> {
     fs::remove_file(path)
 }
 
-/// As [`crate::atomic_file::replace`].
+/// As [`crate::sys::atomic_file::replace`].
 pub fn replace(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
     point()?;
-    crate::atomic_file::replace(path, |file| {
+    crate::sys::atomic_file::replace(path, |file| {
         write(file)?;
         point()?;
         Ok(())

@@ -211,7 +211,10 @@ mod tests {
 
     #[test]
     fn what_the_prompts_protect_is_protected() {
-        for prompt in [crate::prompt::COMMIT_INITIAL, crate::prompt::COMMIT_REPAIR] {
+        for prompt in [
+            crate::model::prompt::COMMIT_INITIAL,
+            crate::model::prompt::COMMIT_REPAIR,
+        ] {
             let listed: Vec<&str> = prompt
                 .lines()
                 .filter_map(|line| line.strip_prefix("+ "))

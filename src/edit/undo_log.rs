@@ -25,7 +25,7 @@ use super::disk::{self, linkat, openat, statat};
 use super::parallel::in_parallel;
 use super::plan::Step;
 use crate::project::CONFIG;
-use crate::run_files::{CHANGES, REPLACED};
+use crate::record::run_files::{CHANGES, REPLACED};
 use crate::secret::Redactor;
 
 /// The version of the form of `changes.json`.

@@ -14,7 +14,7 @@ use std::rc::Rc;
 use super::beneath::{ancestors, split};
 use super::digest::Fingerprint;
 use super::{Action, Content, Fault, FileEdit, ParsedReply, Rejection, Rule, comparison, spelling};
-use crate::gitignore::IgnoreRules;
+use crate::project::gitignore::IgnoreRules;
 
 /// The file identity that a system gives: device and inode.
 type Identity = (u64, u64);

@@ -10,7 +10,7 @@ use ureq::http::Uri;
 use ureq::http::uri::Scheme;
 
 use super::{ModelSpec, Provider};
-use crate::environment::Environment;
+use crate::sys::environment::Environment;
 
 /// The base URL of a vendor's API, checked.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::VendorError;
-use crate::interrupt::Interrupted;
 use crate::record::Usage;
+use crate::sys::interrupt::Interrupted;
 
 /// What a call took that gave no whole reply.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

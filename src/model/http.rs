@@ -14,16 +14,16 @@ use ureq::unversioned::transport::{ConnectProxyConnector, Connector, RustlsConne
 use ureq::{Agent, Body, SendBody};
 
 use super::retry::{self, Advice};
-use super::sse::Events;
-use super::transport::{InterruptibleResolver, TcpConnector};
 use super::{
     Delivery, Endpoint, Listener, Model, ModelError, ModelSpec, Proxies, Reply, Request,
     VendorError, Wire,
 };
-use crate::environment::Clock;
-use crate::interrupt::{Interrupt, Interrupted};
 use crate::record::Attempt;
 use crate::secret::ApiKey;
+use crate::sys::environment::Clock;
+use crate::sys::interrupt::{Interrupt, Interrupted};
+use crate::sys::sse::Events;
+use crate::sys::transport::{InterruptibleResolver, TcpConnector};
 
 /// How large an answer may be, in bytes.
 pub const ANSWER_LIMIT: u64 = 256 << 20;

@@ -6,15 +6,17 @@
 
 pub mod endpoint;
 mod error;
+pub mod estimate;
 mod gemini;
 mod http;
 mod json_text;
+pub mod message;
 mod openai;
-mod replay;
+pub mod price;
+pub mod prompt;
 mod retry;
-mod sse;
 pub mod table;
-mod transport;
+pub mod tokens;
 
 use std::io::Write;
 use std::sync::Arc;
@@ -23,16 +25,15 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::interrupt::Interrupted;
-use crate::message::Message;
-use crate::price::Price;
+use crate::model::message::Message;
+use crate::model::price::Price;
 use crate::record::{Attempt, Usage};
+use crate::sys::interrupt::Interrupted;
 
 pub use endpoint::{Endpoint, EndpointProblem, Proxies};
 pub(crate) use error::human_duration;
 pub use error::{ModelError, Spent};
 pub use http::{HttpModel, Route};
-pub use replay::{Recording, RecordingProblem, ReplayModel};
 pub use table::{ModelTable, TableProblem, Task};
 
 /// A model of the table.
@@ -136,6 +137,14 @@ pub enum Provider {
 }
 
 impl Provider {
+    /// Reads the JSON of an answer with status 200.
+    ///
+    /// # Errors
+    /// When it is not a whole reply.
+    pub fn read_reply(self, answer: &[u8]) -> Result<Reply, ModelError> {
+        self.wire().read_reply(answer)
+    }
+
     fn wire(self) -> &'static dyn Wire {
         match self {
             Self::Gemini => &gemini::Gemini,

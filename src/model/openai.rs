@@ -13,7 +13,7 @@ use super::{
     Assembler, Delivery, Ending, Listener, ModelError, ModelSpec, ReasoningEffort, Reply, Request,
     Spent, VendorError, Wire, lenient_count, parse_answer, parse_failure, parse_sentence,
 };
-use crate::message::{Message, Role, Text};
+use crate::model::message::{Message, Role, Text};
 use crate::record::Usage;
 
 /// The only finish reason of a whole answer.

@@ -10,8 +10,8 @@ use serde_json::value::RawValue;
 
 use self::form::{Entry, File, Rules, is_name};
 use super::{ModelSpec, Origin, Provider};
-use crate::positions::{Misplaced, Positions};
-use crate::price::{LongPrompt, Price, Usd};
+use crate::model::price::{LongPrompt, Price, Usd};
+use crate::sys::positions::{Misplaced, Positions};
 
 /// What a model is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

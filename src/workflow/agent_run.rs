@@ -22,13 +22,13 @@ use crate::agent::tools::{Files, WriteError};
 use crate::agent::{AgentError, Host, Purpose, Surroundings, Used};
 use crate::edit::apply::ApplyError;
 use crate::edit::{Fault, ParsedReply, PathPolicy, VerifyError};
-use crate::error::{Error, Exit};
-use crate::input::{Input, InputError, Typed};
-use crate::interrupt::{Interrupted, Signal};
 use crate::model::Reply;
-use crate::prompt::Prompt;
+use crate::model::prompt::Prompt;
+use crate::model::tokens;
 use crate::record::{AgentRecord, Attempt, ToolRecord};
-use crate::tokens;
+use crate::sys::interrupt::{Interrupted, Signal};
+use crate::ui::input::{Input, InputError, Typed};
+use crate::workflow::error::{Error, Exit};
 
 /// Where answers to an agent's questions come from.
 pub enum Answers<'i> {

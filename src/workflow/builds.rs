@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use super::Context;
 use super::not_ready::NotReady;
-use crate::build_script::{BuildError, BuildReport, BuildScript};
-use crate::environment::KEY_VARIABLES;
-use crate::error::Error;
+use crate::exec::build_script::{BuildError, BuildReport, BuildScript};
+use crate::exec::sandbox::{Premises, Sandbox, SandboxProblem, Strictness};
 use crate::record::SandboxRecord;
-use crate::report::Event;
-use crate::run_log::BuildLog;
-use crate::sandbox::{Premises, Sandbox, SandboxProblem, Strictness};
+use crate::record::run_log::BuildLog;
+use crate::sys::environment::KEY_VARIABLES;
+use crate::ui::Event;
+use crate::workflow::error::Error;
 
 /// How builds are to be run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

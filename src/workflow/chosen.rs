@@ -4,14 +4,15 @@
 
 use super::not_ready::{NotReady, Problems};
 use super::{Context, ModelChoice, sending};
-use crate::error::Error;
+use crate::model::price::Usd;
 use crate::model::{
     Endpoint, EndpointProblem, HttpModel, Model, ModelSpec, ModelTable, Origin, Provider, Proxies,
-    Recording, ReplayModel, Route, Task,
+    Route, Task,
 };
-use crate::price::Usd;
 use crate::record::Attempt;
+use crate::record::replay::{Recording, ReplayModel};
 use crate::secret::ApiKey;
+use crate::workflow::error::Error;
 
 /// The models that a run asks, and what that may cost.
 pub struct Models<'a> {

@@ -5,12 +5,12 @@ use std::fs;
 use super::run::Run;
 use super::tree::RunTree;
 use super::{Context, Failure, Outcome};
-use crate::diff::{self, Content, FileChange, FileStat, MAX_BYTES, NEW_MODE, Stat, State};
-use crate::error::Error;
-use crate::history::PastRun;
+use crate::record::diff::{self, Content, FileChange, FileStat, MAX_BYTES, NEW_MODE, Stat, State};
 use crate::record::{StatRecord, TreeState};
-use crate::report::Event;
-use crate::review;
+use crate::review::history::PastRun;
+use crate::review::warnings;
+use crate::ui::Event;
+use crate::workflow::error::Error;
 
 /// Tells what the run has changed, and what in it should be looked at first. `files` are those that the
 /// replies have written, with their latest content, or removed.
@@ -25,7 +25,7 @@ pub fn review<'f>(
     }
     let (changes, too_large) = changes(tree, files);
     let told = run.record.warnings.len();
-    run.record.warnings.extend(review::warnings(&changes));
+    run.record.warnings.extend(warnings::warnings(&changes));
     let mut stat = diff::stat(&changes);
     stat.files.extend(too_large);
     stat.files.sort_by(|a, b| a.path.cmp(&b.path));

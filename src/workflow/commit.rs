@@ -7,15 +7,15 @@ use super::ready::{self, Needs, Ready};
 use super::run::{Names, Run};
 use super::tree::RunTree;
 use super::{Context, Failure, ModelChoice, Outcome, closing};
-use crate::build_script::{BuildError, BuildReport, BuildStatus};
 use crate::edit::{self, Content, Elision, PathPolicy, VerifiedEdits, VerifyError};
-use crate::error::{Error, Exit};
+use crate::exec::build_script::{BuildError, BuildReport, BuildStatus};
+use crate::exec::sandbox::SandboxProblem;
+use crate::model::prompt::{Prompt, Replacement};
 use crate::model::{Reply, Task};
-use crate::prompt::{Prompt, Replacement};
+use crate::record::run_log::BuildLog;
 use crate::record::{Attempt, BuildRecord, REPAIRS, SandboxRecord, Seconds};
-use crate::report::Event;
-use crate::run_log::BuildLog;
-use crate::sandbox::SandboxProblem;
+use crate::ui::Event;
+use crate::workflow::error::{Error, Exit};
 
 const NAMES: Names = Names {
     record: "commit",

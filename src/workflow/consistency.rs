@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use super::ready::{self, Needs, Ready};
 use super::run::{Names, Run};
 use super::{Context, Failure, ModelChoice, Outcome, sections};
-use crate::atomic_file;
-use crate::error::Error;
 use crate::model::Task;
-use crate::prompt::Prompt;
+use crate::model::prompt::Prompt;
 use crate::record::Attempt;
+use crate::sys::atomic_file;
+use crate::workflow::error::Error;
 
 const NAMES: Names = Names {
     record: "consistency",

@@ -12,9 +12,9 @@ use super::{
     Secrets, commit,
 };
 use crate::edit::Elision;
-use crate::git;
 use crate::model::{Delivery, ModelTable};
 use crate::project::Project;
+use crate::sys::git;
 
 /// Where the demo goes when nothing else is said.
 const DIRECTORY: &str = "code-commit-demo";

@@ -5,10 +5,10 @@ use std::path::Path;
 use serde_json::json;
 
 use super::{Context, Failure, Outcome, last};
-use crate::diff::{self, FileChange, Stat};
-use crate::error::Error;
-use crate::history::{self, PastRun};
 use crate::record::TreeState;
+use crate::record::diff::{self, FileChange, Stat};
+use crate::review::history::{self, PastRun};
+use crate::workflow::error::Error;
 
 /// How many columns a stat takes.
 const WIDTH: usize = 80;

@@ -6,12 +6,12 @@ use super::builds::BuildOptions;
 use super::ready::{self, Needs};
 use super::sending::{self, share};
 use super::{Context, Failure, ModelChoice, Outcome};
-use crate::estimate::{self, CostRange};
+use crate::model::estimate::{self, CostRange};
+use crate::model::prompt::Inputs;
+use crate::model::tokens::{Size, grouped};
 use crate::model::{ModelSpec, Task};
-use crate::prompt::Inputs;
+use crate::project::rollup;
 use crate::record::REPAIRS;
-use crate::rollup;
-use crate::tokens::{Size, grouped};
 
 /// Looks whether a run could start, and tells what it would send and may cost. Without `build` it is
 /// about a consistency report.

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 
 use super::{Context, Failure, Outcome, recovery};
-use crate::gitignore::GITIGNORE;
+use crate::project::gitignore::GITIGNORE;
 use crate::project::{EXAMPLE_QUERY, QUERY};
 
 /// The project could not be prepared.

@@ -8,9 +8,9 @@ use std::time::SystemTime;
 use super::Context;
 use crate::edit::undo::is_undone;
 use crate::edit::undo_log;
-use crate::error::Error;
-use crate::history::NoSuchRun;
-use crate::run_files::{LOGS, RESULT};
+use crate::record::run_files::{LOGS, RESULT};
+use crate::review::history::NoSuchRun;
+use crate::workflow::error::Error;
 
 /// The last run that changed anything, undoing left out. One that was rolled back, or has taken its edits
 /// back itself, has not.

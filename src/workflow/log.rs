@@ -6,17 +6,17 @@ use serde_json::{Value, json};
 
 use super::{Context, Failure, Outcome};
 use crate::agent::tools::notes::DONE;
-use crate::columns::{
+use crate::model::tokens::grouped;
+use crate::record::diff;
+use crate::record::{self, AgentRecord, Attempt, RunRecord, TreeState, Usage};
+use crate::review::history::{self, PastAttempt, PastRun, RunChanges};
+use crate::review::page::step::{self, Came, UsedTool};
+use crate::ui::columns::{
     self,
     Align::{Left, Right},
 };
-use crate::diff;
-use crate::error::Error;
-use crate::history::{self, PastAttempt, PastRun, RunChanges};
-use crate::page::step::{self, Came, UsedTool};
-use crate::record::{self, AgentRecord, Attempt, RunRecord, TreeState, Usage};
-use crate::report::json::record;
-use crate::tokens::grouped;
+use crate::ui::json::record;
+use crate::workflow::error::Error;
 
 /// How many lines of a build's output a story quotes.
 const QUOTED: usize = 12;

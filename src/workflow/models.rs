@@ -4,14 +4,14 @@ use serde_json::{Value, json};
 
 use super::not_ready::NotReady;
 use super::{Context, Failure, Outcome, chosen};
-use crate::columns::{
+use crate::model::price::{Price, Usd};
+use crate::model::tokens::grouped;
+use crate::model::{ModelSpec, ModelTable, Origin, Provider, TableProblem, Task};
+use crate::project::{Project, ProjectProblem};
+use crate::ui::columns::{
     self,
     Align::{Left, Right},
 };
-use crate::model::{ModelSpec, ModelTable, Origin, Provider, TableProblem, Task};
-use crate::price::{Price, Usd};
-use crate::project::{Project, ProjectProblem};
-use crate::tokens::grouped;
 
 /// The table of models in `agent-config/models.json` cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

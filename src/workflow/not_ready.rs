@@ -8,11 +8,11 @@ use super::models::ModelsProblem;
 use super::sending::SendingProblem;
 use crate::agent::home::NoHome;
 use crate::agent::settings::SettingsProblem;
-use crate::build_script::ScriptProblem;
-use crate::credentials::Finding;
+use crate::exec::build_script::ScriptProblem;
+use crate::exec::sandbox::SandboxProblem;
 use crate::model::EndpointProblem;
 use crate::project::ProjectProblem;
-use crate::sandbox::SandboxProblem;
+use crate::secret::credentials::Finding;
 
 /// Something that a run needs and the project does not have.
 #[derive(Debug, thiserror::Error)]

@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 
 use super::{Context, Failure, Outcome};
-use crate::atomic_file;
-use crate::error::Error;
-use crate::history::{self, NoSuchRun, PastRun, RunChanges};
-use crate::page::{self, ListedRun, RunPage};
 use crate::record::Attempt;
-use crate::run_files::{Artifact, LOGS};
+use crate::record::run_files::{Artifact, LOGS};
+use crate::review::history::{self, NoSuchRun, PastRun, RunChanges};
+use crate::review::page::{self, ListedRun, RunPage};
+use crate::sys::atomic_file;
+use crate::workflow::error::Error;
 
 /// The page's name, in a run's folder or beside all of them.
 const PAGE: &str = "report.html";

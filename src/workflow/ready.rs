@@ -6,14 +6,14 @@ use super::not_ready::{NotReady, Problem, Problems, listed};
 use super::recovery;
 use super::sending;
 use super::{Context, ModelChoice, Secrets};
-use crate::build_script;
-use crate::credentials::{self, Finding};
-use crate::error::Error;
+use crate::exec::build_script;
+use crate::exec::sandbox::SandboxProblem;
+use crate::model::price::Usd;
+use crate::model::prompt::Inputs;
 use crate::model::{ModelSpec, Task};
-use crate::price::Usd;
 use crate::project::{EXAMPLE_QUERY, ProjectLock, ProjectProblem, QUERY, ROLLUP};
-use crate::prompt::Inputs;
-use crate::sandbox::SandboxProblem;
+use crate::secret::credentials::{self, Finding};
+use crate::workflow::error::Error;
 
 const KEY_IN_INPUTS: &str =
     "an API key stands in the query or the code base; it was left out of the prompt";

@@ -5,9 +5,9 @@
 use super::{Context, NotReady};
 use crate::edit;
 use crate::edit::recovery::Recovered;
-use crate::error::Error;
 use crate::project::{ProjectLock, ProjectProblem};
-use crate::report::Event;
+use crate::ui::Event;
+use crate::workflow::error::Error;
 
 /// Takes the project, and puts its tree in order, for a workflow that needs nothing else.
 ///

@@ -9,15 +9,15 @@ use std::path::{Component, Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::{Context, Failure, Outcome, recovery};
-use crate::atomic_file;
-use crate::columns::{self, Align};
-use crate::credentials;
-use crate::error::Error;
-use crate::git;
+use crate::model::tokens::{self, counted, grouped};
+use crate::project::rollup::{header, is_file};
 use crate::project::{CONFIG, ROLLUP};
-use crate::rollup::{header, is_file};
-use crate::run_files::LOGS;
-use crate::tokens::{self, counted, grouped};
+use crate::record::run_files::LOGS;
+use crate::secret::credentials;
+use crate::sys::atomic_file;
+use crate::sys::git;
+use crate::ui::columns::{self, Align};
+use crate::workflow::error::Error;
 
 /// A file of more bytes is never rolled up: no model takes that much.
 const LARGEST: u64 = 64 << 20;

@@ -8,15 +8,15 @@ use std::time::Duration;
 use super::chosen::{Chosen, Models};
 use super::ready::Ready;
 use super::{Context, Failure, Outcome};
-use crate::error::{Error, Exit};
-use crate::estimate::{self, Fit, OverBudget};
+use crate::model::estimate::{self, Fit, OverBudget};
+use crate::model::price::{Price, Usd};
+use crate::model::prompt::{Part, Prompt};
+use crate::model::tokens::{self, Size};
 use crate::model::{Listener, Model, ModelError, ModelSpec, Reply, Request};
-use crate::price::{Price, Usd};
-use crate::prompt::{Part, Prompt};
+use crate::record::run_log::{LogError, RunLog};
 use crate::record::{Attempt, AttemptRecord, PartRecord, RunRecord, Seconds, Usage};
-use crate::report::{Event, Reporter};
-use crate::run_log::{LogError, RunLog};
-use crate::tokens::{self, Size};
+use crate::ui::{Event, Reporter};
+use crate::workflow::error::{Error, Exit};
 
 /// A workflow's names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

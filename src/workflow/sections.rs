@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn the_titles_are_those_of_the_prompt() {
-        let listed: Vec<&str> = crate::prompt::CONSISTENCY
+        let listed: Vec<&str> = crate::model::prompt::CONSISTENCY
             .lines()
             .filter_map(|line| line.strip_prefix("+ "))
             .collect();

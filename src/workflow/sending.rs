@@ -4,12 +4,12 @@
 use std::fmt;
 
 use super::{Context, ModelChoice};
-use crate::estimate::{self, Fit};
+use crate::model::estimate::{self, Fit};
+use crate::model::price::Usd;
+use crate::model::prompt::{Inputs, Prompt};
+use crate::model::tokens::{self, Size};
 use crate::model::{ModelSpec, Task};
-use crate::price::Usd;
-use crate::prompt::{Inputs, Prompt};
-use crate::rollup::{self, Section, State};
-use crate::tokens::{self, Size};
+use crate::project::rollup::{self, Section, State};
 
 /// How many files are named.
 const NAMED: usize = 10;

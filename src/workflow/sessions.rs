@@ -4,8 +4,8 @@ use super::workplace::{self, home, settings};
 use super::{Context, Failure, Outcome};
 use crate::agent::session;
 use crate::agent::settings::FILE;
-use crate::editor;
-use crate::error::Error;
+use crate::ui::editor;
+use crate::workflow::error::Error;
 
 /// Lists the sessions.
 ///

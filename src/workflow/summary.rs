@@ -5,11 +5,11 @@ use std::io;
 use std::path::Path;
 
 use super::{Context, Failure, Outcome};
-use crate::diff::{self, FileChange};
-use crate::history::PastRun;
+use crate::model::tokens::{counted, grouped};
+use crate::record::diff::{self, FileChange};
 use crate::record::{Attempt, AttemptRecord, RunRecord, TreeState, Usage};
-use crate::report::Event;
-use crate::tokens::{counted, grouped};
+use crate::review::history::PastRun;
+use crate::ui::Event;
 
 /// How many warnings are listed.
 const WARNINGS: usize = 50;

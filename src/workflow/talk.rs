@@ -10,11 +10,11 @@ use super::agent_run::Answers;
 use super::workplace::{AgentOptions, Recorded, Wanted, Which, Workplace};
 use super::{Context, Failure, Outcome, recovery};
 use crate::agent::AgentError;
-use crate::error::{Error, Exit};
-use crate::input::{Input, InputError, Typed};
-use crate::interrupt::{Interrupted, Signal};
 use crate::record;
-use crate::report::Event;
+use crate::sys::interrupt::{Interrupted, Signal};
+use crate::ui::Event;
+use crate::ui::input::{Input, InputError, Typed};
+use crate::workflow::error::{Error, Exit};
 
 /// Makes the input when somebody is to be asked.
 pub type OpenInput<'i> = &'i dyn Fn() -> Result<Box<dyn Input>, InputError>;

@@ -17,9 +17,9 @@ use crate::edit::undo::{UndoError, Undone, undo, undo_unrecorded};
 use crate::edit::undo_log::{Changes, UndoLog};
 use crate::edit::{Digest, Stamp};
 use crate::edit::{VerifiedEdits, recovery::RecoverError};
-use crate::error::Error;
 use crate::record::{EditsRecord, TreeState};
-use crate::report::Event;
+use crate::ui::Event;
+use crate::workflow::error::Error;
 
 /// So many files are seen onto the disk whatever the build does;
 const FEW_FILES: usize = 8;

@@ -6,11 +6,11 @@ use super::run::{Names, Run};
 use super::tree::RunTree;
 use super::{Context, Failure, Outcome, last, recovery};
 use crate::edit::undo_log::{self, Changes};
-use crate::error::Error;
-use crate::history;
+use crate::record::run_files::LOGS;
 use crate::record::{EditsRecord, TreeState};
-use crate::report::Event;
-use crate::run_files::LOGS;
+use crate::review::history;
+use crate::ui::Event;
+use crate::workflow::error::Error;
 
 const NAMES: Names = Names {
     record: "undo",

@@ -18,14 +18,14 @@ use crate::agent::home::{self, System};
 use crate::agent::session::{SESSIONS, Session, SessionState, SessionStore};
 use crate::agent::settings::{self, Settings};
 use crate::agent::tools::place::Outside;
-use crate::atomic_file::read_regular;
-use crate::error::Error;
-use crate::process::{Circumstances, Processes};
+use crate::exec::process::{Circumstances, Processes};
+use crate::exec::sandbox::orphans;
+use crate::record::run_files::{AGENT, CONVERSATION, RESULT};
+use crate::record::run_log::make_ignored_directory;
 use crate::record::{LimitsRecord, RunRecord, Seconds};
-use crate::report::Event;
-use crate::run_files::{AGENT, CONVERSATION, RESULT};
-use crate::run_log::make_ignored_directory;
-use crate::sandbox::orphans;
+use crate::sys::atomic_file::read_regular;
+use crate::ui::Event;
+use crate::workflow::error::Error;
 
 /// Which session is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -33,7 +33,7 @@ use self::sections::Sections;
 use super::{Decision, Fault, Protocol, Turn};
 use crate::agent::tool::{ParameterKind, ToolCall, ToolSpec, Toolbox};
 use crate::model::Reply;
-use crate::tasks::Task;
+use crate::record::tasks::Task;
 
 /// The form of a reply, in the specification's words.
 const TEMPLATE: &str = "\

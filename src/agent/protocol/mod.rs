@@ -5,7 +5,7 @@
 pub mod markdown;
 
 use crate::model::Reply;
-use crate::tasks::Task;
+use crate::record::tasks::Task;
 
 use super::tool::{ToolCall, Toolbox};
 

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use uuid::Uuid;
 
 use super::{SessionError, SessionStore, is_missing, parse, read, write};
-use crate::file_lock::FileLock;
+use crate::sys::file_lock::FileLock;
 
 const FILE: &str = "directory-map.json";
 const LOCK: &str = "directory-map.lock";

@@ -7,8 +7,8 @@ use uuid::Uuid;
 
 use super::{Compression, Hold, Outline, Session, SessionState};
 use crate::agent::conversation::{Conversation, Remark};
+use crate::record::tasks::Task;
 use crate::secret::Redactor;
-use crate::tasks::Task;
 
 /// A whole file. It lives for a moment, on the way from a session to the disk or back.
 #[derive(Serialize, Deserialize)]

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::SessionState;
-use crate::columns::{self, Align::Left};
+use crate::ui::columns::{self, Align::Left};
 
 /// How many columns of a prompt are shown.
 const PROMPT_WIDTH: usize = 60;

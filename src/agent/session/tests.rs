@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::agent::conversation::{Remark, Speaker};
-use crate::tasks::{Task, TaskStatus};
+use crate::record::tasks::{Task, TaskStatus};
 use std::os::unix::fs::PermissionsExt as _;
 use std::thread;
 use std::time::SystemTime;

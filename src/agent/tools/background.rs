@@ -8,7 +8,7 @@ use super::command::{no_such_process, printed};
 use crate::agent::tool::{
     Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
 };
-use crate::process::{Listed, Processes, Report, Standing};
+use crate::exec::process::{Listed, Processes, Report, Standing};
 
 const PROCESS: &[Parameter] = &[Parameter {
     name: "process",
@@ -129,7 +129,7 @@ fn standing(standing: Standing, took: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::process::Status;
+    use crate::exec::process::Status;
 
     #[test]
     fn a_list_has_a_line_for_each() {

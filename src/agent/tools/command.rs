@@ -7,7 +7,9 @@ use std::time::Duration;
 use crate::agent::tool::{
     Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
 };
-use crate::process::{Invocation, NoSuchProcess, OnTimeout, ProcessError, Processes, Ran, Status};
+use crate::exec::process::{
+    Invocation, NoSuchProcess, OnTimeout, ProcessError, Processes, Ran, Status,
+};
 
 /// How the model knows the tool.
 pub static COMMAND: ToolSpec = ToolSpec {

@@ -10,8 +10,8 @@ pub mod replace;
 pub mod write;
 
 use crate::agent::tool::ToolError;
-use crate::error::Error;
-use crate::tokens::grouped;
+use crate::model::tokens::grouped;
+use crate::workflow::error::Error;
 
 /// How many bytes of a tool's output a model is shown.
 pub const OUTPUT_LIMIT: usize = 32 << 10;

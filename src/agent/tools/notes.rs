@@ -3,7 +3,7 @@
 use crate::agent::tool::{
     Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
 };
-use crate::error::Error;
+use crate::workflow::error::Error;
 
 /// The description of UPDATE_TASK_LIST.
 pub static UPDATE_TASK_LIST: ToolSpec = ToolSpec {
@@ -103,7 +103,7 @@ impl Tool for AskUser<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::interrupt::{Interrupted, Signal};
+    use crate::sys::interrupt::{Interrupted, Signal};
 
     struct Answers(Option<&'static str>);
 

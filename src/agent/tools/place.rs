@@ -11,10 +11,10 @@ use std::path::{Component, Path, PathBuf};
 use rustix::fs::{Mode, OFlags};
 
 use crate::agent::tool::ToolError;
-use crate::credentials::is_secret_file;
 use crate::edit::beneath::{Root, open_regular, split};
+use crate::model::tokens::counted;
 use crate::project::CONFIG;
-use crate::tokens::counted;
+use crate::secret::credentials::is_secret_file;
 
 /// The longest path that a system takes, less the root's own part.
 const LONGEST: usize = 4000;

@@ -5,9 +5,9 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use crate::model::endpoint::Endpoint;
+use crate::model::price::{LongPrompt, Price, Usd};
 use crate::model::{ModelSpec, Provider, ReasoningEffort};
-use crate::positions::Entries;
-use crate::price::{LongPrompt, Price, Usd};
+use crate::sys::positions::Entries;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

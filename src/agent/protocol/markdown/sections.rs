@@ -2,7 +2,7 @@
 
 use super::super::Fault;
 use super::lines::{Line, Nesting, is_title, joined, trimmed};
-use crate::tasks::{Task, TaskStatus};
+use crate::record::tasks::{Task, TaskStatus};
 
 /// The sections that a response can have, under these headings of any level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -12,7 +12,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::agent::tool::{Arguments, Effect, Parameter, Tool, ToolError, ToolOutput};
-use crate::tasks::{Task, TaskStatus};
+use crate::record::tasks::{Task, TaskStatus};
 
 const fn parameter(name: &'static str, kind: ParameterKind, meaning: &'static str) -> Parameter {
     Parameter {

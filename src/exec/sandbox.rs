@@ -1,0 +1,521 @@
+//! Shuts a build in, by bubblewrap: `bwrap`, which Linux distributions have.
+//!
+//! Starts `bwrap` with this program inside it, which starts the build and tells how it ends. Guarantees
+//! that a build which was started here sees neither the keys nor other processes; that all of it ends
+//! with the sandbox; and, where it is strict, that it has no network and writes to the project alone.
+
+mod family;
+pub mod keeper;
+pub mod kept;
+pub mod orphans;
+pub mod words;
+
+pub use kept::Kept;
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File, Metadata};
+use std::io::{self, PipeReader, Read as _};
+use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
+use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, SystemTime};
+
+use rustix::fs::{Access, access};
+use rustix::io::{FdFlags, fcntl_setfd};
+
+use self::keeper::Place;
+use crate::sys::interrupt::{Interrupt, Interrupted, is_readable_within};
+
+/// The program that shuts builds in.
+const BWRAP: &str = "bwrap";
+/// The sandbox's private directory for temporary files.
+const TEMPORARY: &str = "/tmp";
+/// What nothing in a lenient sandbox may do though it is root: look under what is put over the keys, get
+/// at files or memory past their names, change the kernel.
+const FORBIDDEN: [&str; 7] = [
+    "CAP_SYS_ADMIN",
+    "CAP_SYS_PTRACE",
+    "CAP_DAC_READ_SEARCH",
+    "CAP_MKNOD",
+    "CAP_SYS_RAWIO",
+    "CAP_SYS_MODULE",
+    "CAP_SYS_BOOT",
+];
+/// Directories that are empty, and the build's own, in a strict sandbox. Through the sockets in some of
+/// them a process could have others do what it may not.
+const PRIVATE: [&str; 4] = [TEMPORARY, "/var/tmp", "/dev/shm", "/run"];
+/// What of that programs are run from on NixOS.
+const NIX_SYSTEM: &str = "/run/current-system";
+
+/// How far a build is shut in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Strictness {
+    /// It sees and does what it always does, but for the keys and other processes.
+    Lenient,
+    /// Besides, it has no network, and writes to the project and to temporary files alone.
+    Strict,
+}
+
+/// Why a build cannot be shut in.
+#[derive(Debug, thiserror::Error)]
+pub enum SandboxProblem {
+    /// There is no `bwrap`.
+    #[error("bubblewrap (`bwrap`) is not installed")]
+    NotInstalled,
+    /// It is there, and does not work here.
+    #[error("bubblewrap does not work here: {0}")]
+    Unusable(String),
+    /// Something is not where it was: what was to be hidden or kept may be somewhere else.
+    #[error("`{}` was made, moved or replaced while the run went on", .0.display())]
+    Moved(PathBuf),
+    /// The system refused something else.
+    #[error("bubblewrap cannot be started: {0}")]
+    Io(#[from] io::Error),
+    /// A signal came.
+    #[error(transparent)]
+    Interrupted(#[from] Interrupted),
+}
+
+/// What is to be shut in, and away from what.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Premises {
+    /// The project's root.
+    pub root: PathBuf,
+    /// The folder with the keys, which is empty inside.
+    pub keys: PathBuf,
+    /// Key files, which may be links to somewhere else.
+    pub key_files: Vec<PathBuf>,
+    /// git's folder, which may be missing.
+    pub git: PathBuf,
+    /// What else nothing inside a strict sandbox may write to.
+    pub read_only: Vec<PathBuf>,
+}
+
+/// Which file something is: device, inode, and when it was made, since numbers of inodes are given out
+/// again.
+type Identity = Option<(u64, u64, Option<SystemTime>)>;
+
+/// Where a key file leads, and the directory there.
+#[derive(Debug, PartialEq, Eq)]
+struct Whereabouts {
+    target: PathBuf,
+    directory: Identity,
+}
+
+/// What becomes of repositories that come up in the project while a run goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum NewRepositories {
+    /// Nothing is shut in any more.
+    Refused,
+    /// They cannot be written to from then on.
+    Kept,
+}
+
+/// A way to shut builds in.
+#[derive(Debug)]
+pub struct Sandbox {
+    bwrap: PathBuf,
+    /// This program, to be started inside. Open, so that it is the same whatever becomes of its path.
+    program: File,
+    premises: Premises,
+    strictness: Strictness,
+    /// What the premises were at the beginning.
+    identities: Vec<(PathBuf, Identity)>,
+    /// Of the key files, then.
+    whereabouts: Vec<Whereabouts>,
+    new_repositories: NewRepositories,
+}
+
+impl Sandbox {
+    /// Looks for `bwrap` in the directories of `path`; relative ones, and those in the project, are
+    /// passed over.
+    ///
+    /// # Errors
+    /// When it is not there.
+    pub fn find(
+        path: Option<&OsStr>,
+        program: &Path,
+        premises: Premises,
+        strictness: Strictness,
+    ) -> Result<Self, SandboxProblem> {
+        let trusted =
+            |directory: &PathBuf| directory.is_absolute() && !directory.starts_with(&premises.root);
+        let bwrap = std::env::split_paths(path.unwrap_or_default())
+            .filter(trusted)
+            .map(|directory| directory.join(BWRAP))
+            .find(|file| file.is_file() && access(file, Access::EXEC_OK).is_ok());
+        let Some(bwrap) = bwrap else {
+            return Err(SandboxProblem::NotInstalled);
+        };
+        let program = File::open(program)?;
+        // It is to be inherited by bwrap, which starts it by its number.
+        fcntl_setfd(&program, FdFlags::empty()).map_err(io::Error::from)?;
+        Ok(Self {
+            bwrap,
+            program,
+            identities: identities(&premises, strictness),
+            whereabouts: premises.key_files.iter().map(whereabouts).collect(),
+            premises,
+            strictness,
+            new_repositories: NewRepositories::Refused,
+        })
+    }
+
+    /// The same for commands that may make repositories below the project's root. What was made cannot be
+    /// written to by those that come later.
+    #[must_use]
+    pub fn with_new_repositories(self) -> Self {
+        Self {
+            new_repositories: NewRepositories::Kept,
+            ..self
+        }
+    }
+
+    /// Sees whether what is to be hidden or kept is still where it was.
+    ///
+    /// # Errors
+    /// When it is not.
+    pub fn check_premises(&self) -> Result<(), SandboxProblem> {
+        let now = identities(&self.premises, self.strictness);
+        let is_as_it_was = |(path, identity): &&(PathBuf, Identity)| match self.identity_of(path) {
+            Some(then) => then == identity,
+            // All else was looked at in the beginning, whether it was there or not.
+            None => self.new_repositories == NewRepositories::Kept,
+        };
+        let is_there =
+            |(path, _): &&(PathBuf, Identity)| now.iter().any(|(known, _)| known == path);
+        let changed = now.iter().find(|found| !is_as_it_was(found));
+        let gone = || self.identities.iter().find(|known| !is_there(known));
+        match changed.or_else(gone) {
+            Some((path, _)) => Err(SandboxProblem::Moved(path.clone())),
+            None => Ok(()),
+        }
+    }
+
+    /// What this was at the beginning, if it was looked at.
+    fn identity_of(&self, path: &Path) -> Option<&Identity> {
+        let mut identities = self.identities.iter();
+        let known = identities.find(|(known, _)| known == path);
+        known.map(|(_, identity)| identity)
+    }
+
+    /// Takes the key files for what they are now, as far as they are where they were: their user has saved
+    /// them. To be called while nothing is shut in. Nothing that was shut in can have done that: it cannot
+    /// rename over what is mounted, and what it can do, to carry off a file's directory or lead a link to
+    /// somewhere else, is still noticed.
+    pub fn renew(&mut self) {
+        for (file, then) in self.premises.key_files.iter().zip(&self.whereabouts) {
+            let known = self.identities.iter_mut().find(|(path, _)| path == file);
+            if let Some((_, known)) = known
+                && whereabouts(file) == *then
+            {
+                *known = identity(file.metadata());
+            }
+        }
+    }
+
+    /// Sees whether it works.
+    ///
+    /// # Errors
+    /// When it does not.
+    pub fn try_out(&self, interrupt: &Interrupt) -> Result<(), SandboxProblem> {
+        self.enter(interrupt, &[]).map(drop)
+    }
+
+    /// Starts the sandbox, with nothing in it yet. The variables in `hidden` are not in its environment.
+    ///
+    /// # Errors
+    /// When it does not work here.
+    pub fn enter(
+        &self,
+        interrupt: &Interrupt,
+        hidden: &[OsString],
+    ) -> Result<Kept, SandboxProblem> {
+        self.check_premises()?;
+        let (line, theirs) = UnixStream::pair()?;
+        line.set_nonblocking(true)?;
+        let (mut errors, complaints) = io::pipe()?;
+        let mut command = Command::new(&self.bwrap);
+        command
+            .args(self.arguments())
+            .arg("--")
+            .arg(format!("/proc/self/fd/{}", self.program.as_raw_fd()))
+            .arg(Place::Sandbox.command())
+            .current_dir(&self.premises.root)
+            .stdin(OwnedFd::from(theirs))
+            .stdout(Stdio::null())
+            .stderr(complaints)
+            .process_group(0);
+        for variable in hidden {
+            command.env_remove(variable);
+        }
+        let child = command.spawn()?;
+        // It holds the pipe's other end.
+        drop(command);
+        let mut kept = Kept::new(child, line, Place::Sandbox);
+        match kept.greeting(interrupt) {
+            Ok(true) => Ok(kept),
+            Ok(false) => {
+                kept.end();
+                Err(SandboxProblem::Unusable(complaint(&mut errors)))
+            }
+            Err(error) => {
+                interrupt.check()?;
+                Err(error.into())
+            }
+        }
+    }
+
+    /// bubblewrap's arguments, in the order in which they are carried out.
+    fn arguments(&self) -> Vec<OsString> {
+        let mut list = Arguments::default();
+        match self.strictness {
+            Strictness::Lenient => {
+                list.add("--dev-bind", &["/", "/"]);
+                // What is mounted cannot be renamed.
+                let root = &self.premises.root;
+                list.add("--dev-bind", &[root, root]);
+                list.add("--tmpfs", &[&resolved(&self.premises.keys)]);
+                list.add("--proc", &["/proc"]);
+                for capability in FORBIDDEN {
+                    list.add("--cap-drop", &[capability]);
+                }
+            }
+            Strictness::Strict => self.add_strict(&mut list),
+        }
+        // A link among the key files leads out of the folder that is hidden.
+        for key in &self.premises.key_files {
+            let target = resolved(key);
+            if target.exists() && !target.starts_with(resolved(&self.premises.keys)) {
+                list.add("--ro-bind", &[Path::new("/dev/null"), &target]);
+            }
+        }
+        // The kernel's settings are the whole machine's.
+        list.add("--ro-bind", &["/proc/sys", "/proc/sys"]);
+        list.add("--unshare-pid", NOTHING);
+        // This program's part inside is the first process in there: what it holds, nobody else holds, and
+        // no signal from inside ends it.
+        list.add("--as-pid-1", NOTHING);
+        // Who shares a terminal with others can type for them.
+        list.add("--new-session", NOTHING);
+        list.add("--die-with-parent", NOTHING);
+        list.add("--chdir", &[&self.premises.root]);
+        list.0
+    }
+
+    fn add_strict(&self, list: &mut Arguments) {
+        let Premises { root, keys, .. } = &self.premises;
+        list.add("--ro-bind", &["/", "/"]);
+        list.add("--dev", &["/dev"]);
+        list.add("--remount-ro", &["/dev"]);
+        list.add("--proc", &["/proc"]);
+        for directory in PRIVATE.iter().filter(|path| Path::new(path).is_dir()) {
+            list.add("--tmpfs", &[directory]);
+        }
+        if Path::new(NIX_SYSTEM).exists() {
+            list.add("--ro-bind", &[NIX_SYSTEM, NIX_SYSTEM]);
+        }
+        list.add("--bind", &[root, root]);
+        let nested = nested_repositories(root).into_iter();
+        let (old, new): (Vec<PathBuf>, Vec<PathBuf>) =
+            nested.partition(|git| self.identity_of(git).is_some());
+        let old = with_linked(std::iter::once(&self.premises.git).chain(&old));
+        for path in old.iter().chain(&self.premises.read_only) {
+            let path = resolved(path);
+            if path.exists() {
+                list.add("--ro-bind", &[&path, &path]);
+            }
+        }
+        for path in with_linked(&new) {
+            let path = resolved(&path);
+            // Whoever has made it is not to be shown anything by a link.
+            if path.starts_with(root) {
+                // What still runs may remove it meanwhile.
+                list.add("--ro-bind-try", &[&path, &path]);
+            }
+        }
+        list.add("--tmpfs", &[&resolved(keys)]);
+        list.add("--remount-ro", &[&resolved(keys)]);
+        list.add("--setenv", &["TMPDIR", TEMPORARY]);
+        list.add("--unshare-net", NOTHING);
+        list.add("--unshare-ipc", NOTHING);
+        list.add("--cap-drop", &["ALL"]);
+    }
+}
+
+const NOTHING: &[&str] = &[];
+
+#[derive(Default)]
+struct Arguments(Vec<OsString>);
+
+impl Arguments {
+    fn add(&mut self, option: &str, values: &[impl AsRef<OsStr>]) {
+        self.0.push(option.into());
+        self.0
+            .extend(values.iter().map(|value| value.as_ref().to_owned()));
+    }
+}
+
+fn identity(metadata: io::Result<Metadata>) -> Identity {
+    let metadata = metadata.ok()?;
+    Some((metadata.dev(), metadata.ino(), metadata.created().ok()))
+}
+
+fn whereabouts(key_file: impl AsRef<Path>) -> Whereabouts {
+    let target = resolved(key_file.as_ref());
+    let directory = target.parent().unwrap_or(&target);
+    Whereabouts {
+        directory: identity(directory.metadata()),
+        target,
+    }
+}
+
+/// What must stay what and where it is, for as long as a run goes on.
+fn identities(premises: &Premises, strictness: Strictness) -> Vec<(PathBuf, Identity)> {
+    let mut identities: Vec<(PathBuf, Identity)> = [&premises.root, &premises.keys]
+        .into_iter()
+        .chain(&premises.key_files)
+        .map(|path| (path.clone(), identity(path.metadata())))
+        .collect();
+    if strictness == Strictness::Strict {
+        let git = &premises.git;
+        identities.push((git.clone(), identity(git.symlink_metadata())));
+        for git in nested_repositories(&premises.root) {
+            let found = identity(git.symlink_metadata());
+            identities.push((git, found));
+        }
+    }
+    identities
+}
+
+/// git's folders and links to such in other places of the project, sorted: their hooks and settings are
+/// run like its own. What builds make in `target` is theirs.
+fn nested_repositories(root: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut pending = vec![root.to_path_buf()];
+    while let Some(directory) = pending.pop() {
+        let is_root = directory == root;
+        // What cannot be read now, cannot be looked into by the build either.
+        for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+            let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            let name = entry.file_name();
+            if name == ".git" {
+                if !is_root {
+                    found.push(entry.path());
+                }
+            } else if is_directory && !(is_root && name == "target") {
+                pending.push(entry.path());
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// These, and the folders that those of them name which are files.
+fn with_linked<'g>(all_git: impl IntoIterator<Item = &'g PathBuf>) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = all_git.into_iter().cloned().collect();
+    let linked: Vec<PathBuf> = found.iter().filter_map(|git| linked_git(git)).collect();
+    found.extend(linked);
+    found
+}
+
+/// The folder that a `.git` file names, if it is one.
+fn linked_git(git: &Path) -> Option<PathBuf> {
+    if !git.is_file() {
+        return None;
+    }
+    let content = fs::read_to_string(git).ok()?;
+    let folder = content.strip_prefix("gitdir:")?.trim();
+    Some(git.parent()?.join(folder))
+}
+
+fn resolved(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_path_buf())
+}
+
+/// What bubblewrap has to say about why it did not work.
+fn complaint(errors: &mut PipeReader) -> String {
+    let mut text = vec![0; 2048];
+    let mut length = 0;
+    // One read: should something else still hold the other end, it is not waited for.
+    if is_readable_within(errors.as_fd(), Duration::ZERO) {
+        length = errors.read(&mut text).unwrap_or_default();
+    }
+    let text = String::from_utf8_lossy(&text[..length]);
+    let first = text.lines().next().unwrap_or_default();
+    let reason = first.strip_prefix("bwrap: ").unwrap_or(first).trim();
+    if reason.is_empty() {
+        "it does not say why".to_owned()
+    } else {
+        reason.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sandbox(strictness: Strictness) -> Sandbox {
+        Sandbox {
+            bwrap: "/usr/bin/bwrap".into(),
+            program: tempfile::tempfile().unwrap(),
+            premises: Premises {
+                root: "/no/such/project".into(),
+                keys: "/no/such/project/agent-config".into(),
+                key_files: Vec::new(),
+                git: "/no/such/project/.git".into(),
+                read_only: Vec::new(),
+            },
+            strictness,
+            identities: Vec::new(),
+            whereabouts: Vec::new(),
+            new_repositories: NewRepositories::Refused,
+        }
+    }
+
+    fn arguments(strictness: Strictness) -> String {
+        let list = sandbox(strictness).arguments();
+        let list: Vec<_> = list.iter().map(|word| word.to_string_lossy()).collect();
+        list.join(" ")
+    }
+
+    #[test]
+    fn the_keys_are_put_away_last() {
+        let lenient = arguments(Strictness::Lenient);
+        assert!(lenient.starts_with(
+            "--dev-bind / / --dev-bind /no/such/project /no/such/project --tmpfs /no/such/project/agent-config "
+        ));
+        let strict = arguments(Strictness::Strict);
+        let place = |part: &str| strict.find(part).unwrap();
+        let writable = place("--bind /no/such/project /no/such/project");
+        assert!(place("--ro-bind / /") < place("--tmpfs /tmp"));
+        assert!(place("--tmpfs /tmp") < writable);
+        assert!(writable < place("--tmpfs /no/such/project/agent-config"));
+        assert!(strict.contains("--unshare-net"));
+    }
+
+    #[test]
+    fn bwrap_is_not_looked_for_in_the_project() {
+        let dir = tempfile::tempdir().unwrap();
+        let planted = dir.path().join(BWRAP);
+        std::fs::write(&planted, "#!/bin/sh\n").unwrap();
+        let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        fs::set_permissions(&planted, permissions).unwrap();
+        let premises = Premises {
+            root: dir.path().to_path_buf(),
+            ..sandbox(Strictness::Lenient).premises
+        };
+        let path = std::env::join_paths([Path::new("."), dir.path()]).unwrap();
+        let found = Sandbox::find(
+            Some(&path),
+            Path::new("/program"),
+            premises,
+            Strictness::Lenient,
+        );
+        assert!(matches!(found, Err(SandboxProblem::NotInstalled)));
+    }
+}

@@ -1,0 +1,270 @@
+//! What a prompt comes to before it is sent: tokens, share of the model's window, dollars. Pure.
+
+use crate::model::ModelSpec;
+use crate::model::price::{Price, Usd};
+use crate::model::prompt::Prompt;
+use crate::model::tokens::{self, Size};
+use crate::record::{REPAIRS, Usage};
+use crate::sys::excerpt::Excerpt;
+
+/// How many files of the rollup are told.
+const LARGEST: usize = 10;
+/// What a conversation of two messages takes besides their texts, by OpenAI's account of its format.
+const FRAMING: u64 = 3 + 2 * 3;
+/// A vendor's tokenizer makes about so few bytes of program text a token.
+const BYTES_A_TOKEN: u64 = 3;
+/// How many tokens of answer a call must be able to afford: a model that thinks has said nothing before.
+const LEAST_ANSWER: u64 = 8192;
+/// No model answers with more tokens.
+const LONGEST_ANSWER: u64 = 128_000;
+
+/// Counts the tokens of `prompt` as `spec` does, or about so.
+#[must_use]
+pub fn measure(prompt: &Prompt<'_>, spec: &ModelSpec) -> Size {
+    let parts = prompt.parts();
+    let pieces: Vec<&str> = parts.iter().flat_map(|part| part.pieces.clone()).collect();
+    let mut counts = tokens::count_each(&pieces).into_iter();
+    let parts: Vec<(&'static str, u64)> = parts
+        .iter()
+        .map(|part| (part.name, counts.by_ref().take(part.pieces.len()).sum()))
+        .collect();
+    Size {
+        tokens: parts.iter().map(|part| part.1).sum::<u64>() + FRAMING,
+        parts,
+        exact: spec.counts_exactly(),
+    }
+}
+
+/// How a prompt of that size compares to the model's window.
+#[must_use]
+pub fn fit(size: &Size, spec: &ModelSpec) -> Fit {
+    match spec.context_window {
+        Some(window) if size.tokens > window => Fit::TooLarge { window },
+        Some(window) if size.at_most() > window => Fit::Doubtful { window },
+        _ => Fit::Fits,
+    }
+}
+
+/// Whether a prompt fits into a model's window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fit {
+    /// It does, as far as is known.
+    Fits,
+    /// It does by a count that is about right.
+    Doubtful {
+        /// The window, in tokens.
+        window: u64,
+    },
+    /// It does not.
+    TooLarge {
+        /// The window, in tokens.
+        window: u64,
+    },
+}
+
+/// Whether a text of so many bytes fits in any case: no token is shorter than a byte.
+#[must_use]
+pub fn fits_in_any_case(bytes: u64, spec: &ModelSpec) -> bool {
+    spec.context_window
+        .is_none_or(|window| bytes.saturating_add(FRAMING) <= window)
+}
+
+/// The largest files, and how many tokens they have.
+#[must_use]
+pub fn largest<'t>(files: impl IntoIterator<Item = (&'t str, &'t str)>) -> Vec<(&'t str, u64)> {
+    let (paths, contents): (Vec<&str>, Vec<&str>) = files.into_iter().unzip();
+    let counts = tokens::count_each(&contents);
+    let mut files: Vec<(&str, u64)> = paths.into_iter().zip(counts).collect();
+    files.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(b.0)));
+    files.truncate(LARGEST);
+    files
+}
+
+/// From what to what a run may cost.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CostRange {
+    /// With an answer of nothing.
+    pub least: Usd,
+    /// With answers as long as they may be; `None` where the model's table does not say how long.
+    pub most: Option<Usd>,
+}
+
+/// What the first call may cost.
+#[must_use]
+pub fn first_call(size: &Size, spec: &ModelSpec, price: &Price) -> CostRange {
+    let cost = |input_tokens, output_tokens| {
+        price.of(Usage {
+            input_tokens,
+            output_tokens,
+            ..Usage::default()
+        })
+    };
+    let window = spec.context_window.unwrap_or(u64::MAX);
+    CostRange {
+        least: cost(size.tokens.min(window), 0),
+        most: spec
+            .max_output_tokens
+            .map(|output| cost(size.at_most().min(window), output.into())),
+    }
+}
+
+/// What a call costs at most: where nobody tells what it has cost.
+#[must_use]
+pub fn dearest(size: &Size, spec: &ModelSpec) -> Usd {
+    let range = spec.price.map(|price| first_call(size, spec, &price));
+    let range = range.map(|range| range.most.unwrap_or(range.least));
+    range.unwrap_or_default()
+}
+
+/// What the first call and all repairs may cost, each by its model's price: a repair has the first prompt
+/// again, at most with a build's whole output as far as it is sent, and with all that was answered before.
+#[must_use]
+pub fn with_repairs(
+    size: &Size,
+    (spec, price): (&ModelSpec, Price),
+    (repair, repair_price): (&ModelSpec, Price),
+) -> CostRange {
+    let first = first_call(size, spec, &price);
+    let again = first_call(size, repair, &repair_price);
+    let window = repair.context_window.unwrap_or(u64::MAX);
+    let outputs = spec.max_output_tokens.zip(repair.max_output_tokens);
+    let most = outputs.map(|(output, repair_output)| {
+        let (output, repair_output) = (u64::from(output), u64::from(repair_output));
+        let build = Excerpt::LIMIT as u64 / BYTES_A_TOKEN;
+        let call = |number: u64| {
+            let answered = output + (number - 1) * repair_output;
+            let input_tokens = size.at_most().saturating_add(build + answered);
+            repair_price.of(Usage {
+                input_tokens: input_tokens.min(window),
+                output_tokens: repair_output,
+                ..Usage::default()
+            })
+        };
+        first.most.unwrap_or_default() + (1..=u64::from(REPAIRS)).map(call).sum()
+    });
+    CostRange {
+        least: first.least + (0..REPAIRS).map(|_| again.least).sum(),
+        most,
+    }
+}
+
+/// The next call may cost more than is left.
+#[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
+#[error(
+    "the next call may cost more than is left: {spent} of {limit} is spent, and the prompt alone has about \
+     {prompt_tokens} tokens"
+)]
+pub struct OverBudget {
+    /// What the run has cost so far.
+    pub spent: Usd,
+    /// What it may cost.
+    pub limit: Usd,
+    /// The prompt's size.
+    pub prompt_tokens: u64,
+}
+
+/// How many tokens the answer to a prompt may have, so that the call does not cost more than `money`;
+/// `None` where that is too little for an answer.
+#[must_use]
+pub fn affordable_answer(
+    size: &Size,
+    spec: &ModelSpec,
+    price: &Price,
+    money: Usd,
+) -> Option<Option<u32>> {
+    let affordable = price.affordable_output(money, size.at_most());
+    let wanted = spec.max_output_tokens.map(u64::from);
+    if affordable < wanted.unwrap_or(LEAST_ANSWER).min(LEAST_ANSWER) {
+        return None;
+    }
+    let allowed = wanted.map_or(affordable, |wanted| wanted.min(affordable));
+    // Where the table does not say how long an answer may be, no server takes a number beyond these.
+    let is_limit = wanted.is_some() || allowed < LONGEST_ANSWER;
+    Some(u32::try_from(allowed).ok().filter(|_| is_limit))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::ModelTable;
+    use crate::model::prompt::Inputs;
+
+    fn spec(name: &str) -> ModelSpec {
+        ModelTable::built_in().named(name).unwrap().clone()
+    }
+
+    fn size(tokens: u64, exact: bool) -> Size {
+        Size {
+            parts: Vec::new(),
+            tokens,
+            exact,
+        }
+    }
+
+    fn usd(dollars: f64) -> Usd {
+        Usd::try_from(dollars).unwrap()
+    }
+
+    #[test]
+    fn a_prompt_is_counted_part_by_part() {
+        let inputs = Inputs {
+            query: "hello world".into(),
+            rollup: "--- a ---\nhello world\n".into(),
+        };
+        let size = measure(&Prompt::initial(&inputs), &spec("gpt-5"));
+        assert!(size.exact);
+        let names: Vec<&str> = size.parts.iter().map(|part| part.0).collect();
+        assert_eq!(names, ["system", "query", "codebase"]);
+        let sum: u64 = size.parts.iter().map(|part| part.1).sum();
+        assert_eq!(size.tokens, sum + FRAMING);
+        assert!(
+            measure(&Prompt::initial(&inputs), &spec("gemini-2.5-pro"))
+                .text()
+                .starts_with("about ")
+        );
+    }
+
+    #[test]
+    fn a_prompt_fits_by_its_tokens_and_doubtfully_within_the_margin() {
+        let gpt = spec("gpt-5");
+        let window = 272_000;
+        for (tokens, exact, expected) in [
+            (272_000, true, Fit::Fits),
+            (272_001, true, Fit::TooLarge { window }),
+            (217_600, false, Fit::Fits),
+            (217_610, false, Fit::Doubtful { window }),
+            (272_001, false, Fit::TooLarge { window }),
+        ] {
+            assert_eq!(
+                fit(&size(tokens, exact), &gpt),
+                expected,
+                "{tokens} {exact}"
+            );
+        }
+        assert!(fits_in_any_case(271_900, &gpt) && !fits_in_any_case(272_000, &gpt));
+    }
+
+    #[test]
+    fn costs_run_from_no_answer_to_the_longest() {
+        let gpt = spec("gpt-5");
+        let price = gpt.price.unwrap();
+        let first = first_call(&size(100_000, true), &gpt, &price);
+        assert!((first.least.dollars() - 0.125).abs() < 1e-9);
+        assert!((first.most.unwrap().dollars() - 1.405).abs() < 1e-9);
+        let all = with_repairs(&size(100_000, true), (&gpt, price), (&gpt, price));
+        assert!((all.least.dollars() - 0.5).abs() < 1e-9);
+        // Three more answers, behind prompts that fill the window.
+        assert!((all.most.unwrap().dollars() - (1.405 + 3.0 * (0.34 + 1.28))).abs() < 1e-9);
+    }
+
+    #[test]
+    fn an_answer_is_cut_to_what_is_affordable_and_not_below_what_makes_sense() {
+        let gpt = spec("gpt-5");
+        let price = gpt.price.unwrap();
+        let answer = |money| affordable_answer(&size(100_000, true), &gpt, &price, usd(money));
+        assert_eq!(answer(0.1), None);
+        assert_eq!(answer(0.125), None);
+        assert_eq!(answer(0.325_005), Some(Some(20_000)));
+        assert_eq!(answer(50.0), Some(Some(128_000)));
+    }
+}

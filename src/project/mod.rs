@@ -1,0 +1,483 @@
+//! The project that the program runs in: its well-known paths, and the inputs that must be there.
+//!
+//! Reads the supervisor's files and changes nothing. Guarantees that an input which is read is
+//! whole UTF-8 text, and that a key's content is in no error.
+
+pub mod gitignore;
+pub mod rollup;
+
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Access, access};
+
+use crate::project::gitignore::{Case, GITIGNORE, IgnoreFile, IgnoreRules};
+use crate::record::run_files::LOGS;
+use crate::secret::{ApiKey, KeyProblem, Redactor};
+use crate::sys::environment::{Environment, KEY_VARIABLES};
+use crate::sys::file_lock;
+
+/// The folder with the supervisor's files.
+pub const CONFIG: &str = "agent-config";
+
+/// A variable's value shorter than this many bytes is not taken for a key.
+const SHORTEST_IN_ENVIRONMENT: usize = 8;
+
+/// A project, by its root.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Project {
+    root: PathBuf,
+}
+
+/// The query, relative to the root.
+pub const QUERY: &str = "agent-config/query.txt";
+/// The rolled-up code base, relative to the root.
+pub const ROLLUP: &str = "agent-config/codeRollup.txt";
+
+/// The query that `init` writes; nobody means it.
+pub const EXAMPLE_QUERY: &str = "\
+Replace this text with what is to be done. Say what the result should do, how you would see that it
+does, and what must stay as it is. For example:
+
+Add a flag --verbose that prints each file as it is read. Without the flag, nothing changes. Add a
+test that runs the program with and without it.
+";
+
+/// Why an input of the project cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ProjectProblem {
+    /// There is no `.gitignore`.
+    #[error("`.gitignore` is missing")]
+    NoGitignore,
+    /// `.gitignore` does not ignore the folder with the keys.
+    #[error("`.gitignore` does not ignore `/agent-config`")]
+    NotIgnored,
+    /// A file is missing.
+    #[error("`{0}` is missing")]
+    Missing(String),
+    /// A file cannot be read.
+    #[error("`{path}` cannot be read: {source}")]
+    Unreadable {
+        /// The file, relative to the root.
+        path: String,
+        /// The system's word.
+        source: io::Error,
+    },
+    /// A file is a directory, a pipe or the like.
+    #[error("`{0}` is not a file")]
+    NotAFile(String),
+    /// A file is not UTF-8.
+    #[error("`{path}` is not UTF-8: see byte {offset}")]
+    NotUtf8 {
+        /// The file, relative to the root.
+        path: String,
+        /// The first bad byte, from 0 on.
+        offset: usize,
+    },
+    /// The query has no words.
+    #[error("`agent-config/query.txt` is empty")]
+    EmptyQuery,
+    /// The query is the example.
+    #[error("`agent-config/query.txt` is still the example that `code-commit init` wrote")]
+    ExampleQuery,
+    /// A key file does not hold a key.
+    #[error("the key in `{path}` {problem}")]
+    Key {
+        /// The file, relative to the root.
+        path: String,
+        /// What is wrong with it.
+        problem: KeyProblem,
+    },
+    /// Another run is under way in the project.
+    #[error("another run holds the project{}", file_lock::holder_words(*.process))]
+    Held {
+        /// The process that holds it, where the system tells.
+        process: Option<u32>,
+    },
+    /// Whether another run is under way cannot be told.
+    #[error("cannot lock the project: {0}")]
+    Unlockable(io::Error),
+}
+
+impl ProjectProblem {
+    /// What the user can do about it.
+    #[must_use]
+    pub fn hint(&self) -> String {
+        match self {
+            Self::NoGitignore => {
+                "write one with the line `/agent-config`, so that keys are never committed".into()
+            }
+            Self::NotIgnored => {
+                "add the line `/agent-config` at its end, so that keys are never committed".into()
+            }
+            Self::Missing(path) if path.ends_with("query.txt") => {
+                format!("write what is to be done into `{path}`")
+            }
+            Self::Missing(path) if path.ends_with("codeRollup.txt") => {
+                format!("run `./codeRollup.sh` or `code-commit rollup`, which write `{path}`")
+            }
+            Self::Missing(path) => format!("put the API key into `{path}`"),
+            Self::Unreadable { path, .. } => format!("make `{path}` readable"),
+            Self::NotAFile(path) => format!("make `{path}` a file"),
+            Self::NotUtf8 { path, .. } => {
+                format!("save `{path}` as UTF-8, and leave binary files out of it")
+            }
+            Self::EmptyQuery | Self::ExampleQuery => "write what is to be done into it".into(),
+            Self::Key { path, .. } => format!("put the API key alone on one line of `{path}`"),
+            Self::Held { .. } => "wait until it has ended, or end it".into(),
+            Self::Unlockable(_) => "put the project on a file system that can lock".into(),
+        }
+    }
+}
+
+impl Project {
+    /// The project at `root`, an absolute path with links resolved.
+    #[must_use]
+    pub fn new(root: PathBuf) -> Self {
+        Self { root }
+    }
+
+    /// The root.
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The folder with the supervisor's files.
+    #[must_use]
+    pub fn config(&self) -> PathBuf {
+        self.root.join(CONFIG)
+    }
+
+    /// The folder with a folder for each run.
+    #[must_use]
+    pub fn logs(&self) -> PathBuf {
+        self.root.join(LOGS)
+    }
+
+    /// Where the journal of an application may lie: beside the keys, where no build is to write; or,
+    /// where that folder is mounted read-only, in `logs`.
+    #[must_use]
+    pub fn journal_directories(&self) -> [PathBuf; 2] {
+        [self.config(), self.logs()]
+    }
+
+    /// The first of those that can be written to; the first of all, where none can.
+    #[must_use]
+    pub fn journal_directory(&self) -> PathBuf {
+        let [beside_keys, in_logs] = self.journal_directories();
+        let writable = |directory: &Path| access(directory, Access::WRITE_OK).is_ok();
+        if !writable(&beside_keys) && writable(&in_logs) {
+            in_logs
+        } else {
+            beside_keys
+        }
+    }
+
+    /// The consistency report.
+    #[must_use]
+    pub fn consistency_report(&self) -> PathBuf {
+        self.config().join("consistency-report.txt")
+    }
+
+    /// Reads the query.
+    ///
+    /// # Errors
+    /// When it is not there, or not text.
+    pub fn query(&self) -> Result<String, ProjectProblem> {
+        self.read_text("query.txt")
+    }
+
+    /// Reads the rolled-up code base. The file's bytes become the text's: nothing is copied.
+    ///
+    /// # Errors
+    /// When it is not there, or not text.
+    pub fn rollup(&self) -> Result<String, ProjectProblem> {
+        self.read_text("codeRollup.txt")
+    }
+
+    /// Reads the table of models.
+    ///
+    /// # Errors
+    /// When it is not there, or not text.
+    pub fn models(&self) -> Result<String, ProjectProblem> {
+        self.read_text("models.json")
+    }
+
+    /// Reads a key file of `agent-config`.
+    ///
+    /// # Errors
+    /// When it is not there, or holds no key.
+    pub fn key(&self, file: &str) -> Result<ApiKey, ProjectProblem> {
+        let content = self.read(file)?;
+        ApiKey::parse(&content).map_err(|problem| ProjectProblem::Key {
+            path: format!("{CONFIG}/{file}"),
+            problem,
+        })
+    }
+
+    /// Looks whether git really ignores the folder with the keys: `.gitignore` has a line for it,
+    /// and no later line takes that back.
+    ///
+    /// # Errors
+    /// When that is not so.
+    pub fn check_gitignore<'k>(
+        &self,
+        key_files: impl IntoIterator<Item = &'k str>,
+    ) -> Result<(), ProjectProblem> {
+        let path = self.root.join(GITIGNORE);
+        let content = match path.symlink_metadata() {
+            // git does not follow a link here.
+            Ok(metadata) if !metadata.is_file() => {
+                return Err(ProjectProblem::NotAFile(GITIGNORE.into()));
+            }
+            Ok(_) => fs::read(&path),
+            Err(error) => Err(error),
+        };
+        match content {
+            Ok(content) if ignores_config(&content) && self.hides(key_files)? => Ok(()),
+            Ok(_) => Err(ProjectProblem::NotIgnored),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Err(ProjectProblem::NoGitignore)
+            }
+            Err(source) => Err(ProjectProblem::Unreadable {
+                path: GITIGNORE.into(),
+                source,
+            }),
+        }
+    }
+
+    /// Looks whether git ignores the key files that are there, by whatever ignore file.
+    ///
+    /// # Errors
+    /// When it does not, so that they could be committed.
+    pub fn check_keys_ignored<'k>(
+        &self,
+        key_files: impl IntoIterator<Item = &'k str>,
+    ) -> Result<(), ProjectProblem> {
+        let is_there = |file: &&str| self.config().join(file).symlink_metadata().is_ok();
+        if self.hides(key_files.into_iter().filter(is_there))? {
+            Ok(())
+        } else if self.root.join(GITIGNORE).symlink_metadata().is_ok() {
+            Err(ProjectProblem::NotIgnored)
+        } else {
+            Err(ProjectProblem::NoGitignore)
+        }
+    }
+
+    /// Whether git ignores a directory of the project's. Where that cannot be told, it does not.
+    #[must_use]
+    pub fn ignores(&self, directory: &str) -> bool {
+        let rules = IgnoreRules::load(&self.root);
+        rules.is_ok_and(|rules| rules.is_directory_ignored(directory).unwrap_or_default())
+    }
+
+    /// Whether git ignores the key files, ignore files in `agent-config` itself considered.
+    fn hides<'k>(
+        &self,
+        key_files: impl IntoIterator<Item = &'k str>,
+    ) -> Result<bool, ProjectProblem> {
+        let unreadable = |source| ProjectProblem::Unreadable {
+            path: GITIGNORE.into(),
+            source,
+        };
+        let rules = IgnoreRules::load(&self.root).map_err(unreadable)?;
+        for file in key_files {
+            if !rules
+                .is_ignored(&format!("{CONFIG}/{file}"))
+                .map_err(unreadable)?
+            {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Takes the project for one run. The system gives it free when the run's process ends, however
+    /// it ends; there is no file that could be left behind.
+    ///
+    /// # Errors
+    /// When another run has it.
+    pub fn lock(&self) -> Result<ProjectLock, ProjectProblem> {
+        let root = File::open(&self.root).map_err(ProjectProblem::Unlockable)?;
+        match root.try_lock() {
+            Ok(()) => Ok(ProjectLock { _root: root }),
+            Err(TryLockError::WouldBlock) => Err(ProjectProblem::Held {
+                process: file_lock::holder(&root),
+            }),
+            Err(TryLockError::Error(error)) => Err(ProjectProblem::Unlockable(error)),
+        }
+    }
+
+    /// A redactor for every key that is known: those in the key files, which need not be of the
+    /// model in use, and those in the environment.
+    #[must_use]
+    pub fn redactor<'f>(
+        &self,
+        environment: &Environment,
+        key_files: impl IntoIterator<Item = &'f str>,
+        further: Option<&ApiKey>,
+    ) -> Redactor {
+        let files = key_files
+            .into_iter()
+            .filter_map(|file| self.read(file).ok());
+        let mut secrets: Vec<String> = files
+            .map(|content| String::from_utf8_lossy(&content).into_owned())
+            .collect();
+        // Placeholders like `none` or `ollama` are common there.
+        let real = |key: &&str| key.len() >= SHORTEST_IN_ENVIRONMENT;
+        secrets.extend(
+            KEY_VARIABLES
+                .iter()
+                .filter_map(|name| environment.get(name))
+                .filter(real)
+                .map(str::to_owned),
+        );
+        secrets.extend(
+            further
+                .map(|key| key.expose().to_owned())
+                .filter(|key| real(&key.as_str())),
+        );
+        // A malformed file may hold several keys, a line each.
+        Redactor::new(
+            secrets
+                .iter()
+                .flat_map(|secret| secret.lines())
+                .map(str::trim),
+        )
+    }
+
+    fn read_text(&self, file: &str) -> Result<String, ProjectProblem> {
+        String::from_utf8(self.read(file)?).map_err(|error| ProjectProblem::NotUtf8 {
+            path: format!("{CONFIG}/{file}"),
+            offset: error.utf8_error().valid_up_to(),
+        })
+    }
+
+    fn read(&self, file: &str) -> Result<Vec<u8>, ProjectProblem> {
+        let absolute = self.config().join(file);
+        let path = format!("{CONFIG}/{file}");
+        let is_file = absolute.metadata().map(|metadata| metadata.is_file());
+        match is_file.and_then(|is_file| {
+            if is_file {
+                fs::read(&absolute).map(Some)
+            } else {
+                Ok(None)
+            }
+        }) {
+            Ok(Some(content)) => Ok(content),
+            Ok(None) => Err(ProjectProblem::NotAFile(path)),
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+                ) =>
+            {
+                Err(ProjectProblem::Missing(path))
+            }
+            Err(source) => Err(ProjectProblem::Unreadable { path, source }),
+        }
+    }
+}
+
+/// A project that is taken for one run, for as long as this lives.
+#[derive(Debug)]
+pub struct ProjectLock {
+    _root: File,
+}
+
+/// Whether a `.gitignore` of this content keeps everything in `agent-config` out of git, by a line
+/// for that folder.
+fn ignores_config(content: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(content);
+    let has_line = text.trim_start_matches('\u{feff}').lines().any(|line| {
+        let bare = line
+            .trim_end()
+            .trim_start_matches("**/")
+            .trim_start_matches('/');
+        let bare = bare
+            .strip_suffix("/**")
+            .or_else(|| bare.strip_suffix("/*"))
+            .unwrap_or(bare);
+        bare.trim_end_matches('/') == CONFIG
+    });
+    let rules = IgnoreFile::parse(content);
+    let ignored =
+        |path: &str, is_dir| rules.verdict(path.as_bytes(), is_dir, Case::Sensitive) == Some(true);
+    // Where the folder itself is not ignored, a later line may have taken back any file in it:
+    // then each of ours must be ignored by itself, and so must one with any other name.
+    let files = [
+        "gemini-key.txt",
+        "openai-key.txt",
+        "query.txt",
+        "codeRollup.txt",
+        "any.other",
+    ];
+    let all_files = || {
+        files
+            .iter()
+            .all(|file| ignored(&format!("{CONFIG}/{file}"), false))
+    };
+    has_line
+        && (ignored(CONFIG, true)
+            || rules
+                .verdict(CONFIG.as_bytes(), true, Case::Sensitive)
+                .is_none()
+                && all_files())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_project_is_held_by_one_run_at_a_time_and_free_when_it_ends() {
+        let dir = tempfile::tempdir().unwrap();
+        let project = Project::new(dir.path().to_path_buf());
+        let lock = project.lock().unwrap();
+        let Err(ProjectProblem::Held { process }) = project.lock() else {
+            panic!("the project should be held");
+        };
+        if cfg!(target_os = "linux") {
+            assert_eq!(process, Some(std::process::id()));
+        }
+        drop(lock);
+        project.lock().unwrap();
+    }
+
+    #[test]
+    fn a_gitignore_must_really_ignore_the_config_folder() {
+        for (content, expected) in [
+            ("/agent-config\n", true),
+            ("agent-config", true),
+            ("agent-config/", true),
+            ("/agent-config/\r\n", true),
+            ("target\r\n/agent-config\r\n", true),
+            ("\u{feff}/agent-config\n", true),
+            ("**/agent-config\n", true),
+            ("/agent-config/*\n", true),
+            ("/agent-config/**\n", true),
+            ("/agent-config   \n", true),
+            ("/agent-config\n!/agent-config/query.txt\n", true), // git: no way back below a folder
+            ("!/agent-config\n/agent-config\n", true),
+            ("", false),
+            ("# /agent-config\n", false),
+            ("#/agent-config\n", false),
+            ("/agent-configs\n", false),
+            ("/agent-config.bak\n", false),
+            ("/sub/agent-config\n", false),
+            ("\\/agent-config\n", false),
+            ("/Agent-Config\n", false),
+            (" /agent-config\n", false),
+            ("/agent-config\n!/agent-config\n", false),
+            ("/agent-config\n!agent-config/\n", false),
+            ("/agent-config/*\n!/agent-config/gemini-key.txt\n", false),
+            ("/agent-config/*.txt\n", false),
+            ("*\n", false),
+            ("!/agent-config\n", false),
+        ] {
+            assert_eq!(ignores_config(content.as_bytes()), expected, "{content:?}");
+        }
+    }
+}

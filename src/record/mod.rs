@@ -1,0 +1,455 @@
+//! The record of a run: what `result.json` holds, as the contract lays it down.
+//!
+//! Plain data that every stage may fill in and nothing here acts on. Fields may be added; a changed
+//! meaning raises [`SCHEMA`].
+
+pub mod diff;
+pub mod replay;
+pub mod run_files;
+pub mod run_log;
+pub mod tasks;
+
+use std::borrow::Cow;
+use std::fmt::Display;
+use std::time::Duration;
+
+use chrono::{DateTime, FixedOffset, SecondsFormat};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+use crate::model::price::Usd;
+
+/// The version of the record's meaning.
+pub const SCHEMA: u32 = 1;
+
+/// How many repairs a commit may have.
+pub const REPAIRS: u16 = 3;
+
+/// Which query of a run something belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Attempt {
+    /// A commit's first query.
+    Initial,
+    /// A commit's n-th repair, from 1 on.
+    Repair(u16),
+    /// The one query of a consistency report.
+    Report,
+    /// A step of an agent: the n-th call of the run, from 1 on, as in the two below.
+    Step(u16),
+    /// A step of the agent that judges another's work.
+    Audit(u16),
+    /// The query for a summary of a conversation that has grown too long.
+    Compression(u16),
+}
+
+/// What kind of query an attempt is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// A commit's first query.
+    Initial,
+    /// A commit's repair.
+    Repair,
+    /// The one query of a consistency report.
+    Report,
+    /// A step of an agent.
+    Step,
+    /// A step of the agent that judges another's work.
+    Audit,
+    /// The query for a summary of a conversation that has grown too long.
+    Compression,
+}
+
+impl Attempt {
+    /// Its kind.
+    #[must_use]
+    pub fn kind(self) -> Kind {
+        match self {
+            Self::Initial => Kind::Initial,
+            Self::Repair(_) => Kind::Repair,
+            Self::Report => Kind::Report,
+            Self::Step(_) => Kind::Step,
+            Self::Audit(_) => Kind::Audit,
+            Self::Compression(_) => Kind::Compression,
+        }
+    }
+
+    /// The number of the repair, or of the agent's call; 0 for what is neither.
+    #[must_use]
+    pub fn number(self) -> u16 {
+        match self {
+            Self::Repair(number)
+            | Self::Step(number)
+            | Self::Audit(number)
+            | Self::Compression(number) => number,
+            Self::Initial | Self::Report => 0,
+        }
+    }
+}
+
+/// How many tokens a call took. What a vendor does not tell counts as 0.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    /// The prompt's tokens, cached ones included.
+    pub input_tokens: u64,
+    /// Those of the prompt's tokens that came from the vendor's cache.
+    pub cached_tokens: u64,
+    /// Tokens that the model thought with; billed like output.
+    pub thought_tokens: u64,
+    /// The answer's tokens, without the thoughts.
+    pub output_tokens: u64,
+}
+
+impl Usage {
+    /// What is billed as output: the answer and the thoughts.
+    #[must_use]
+    pub fn answered(&self) -> u64 {
+        self.output_tokens.saturating_add(self.thought_tokens)
+    }
+}
+
+/// Which files a reply changed; paths relative to the project's root, sorted.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EditsRecord {
+    /// Written or created.
+    pub written: Vec<String>,
+    /// Removed.
+    pub removed: Vec<String>,
+}
+
+/// How build.sh ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BuildRecord {
+    /// Its exit code; null where a signal ended it.
+    pub code: Option<i32>,
+    /// The signal that ended it.
+    pub signal: Option<i32>,
+    /// Whether it was ended because its time was over.
+    #[serde(default)]
+    pub timed_out: bool,
+    /// How long it ran.
+    pub seconds: Seconds,
+    /// How far it was shut in.
+    #[serde(default)]
+    pub sandbox: SandboxRecord,
+}
+
+/// How far a build was shut in.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SandboxRecord {
+    /// Not at all.
+    #[default]
+    Off,
+    /// Away from keys and other processes.
+    Auto,
+    /// Away from the network and the rest of the disk too.
+    Strict,
+}
+
+/// One query and what came of it. What did not happen is null.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AttemptRecord {
+    /// What kind of query it is.
+    pub kind: Kind,
+    /// The number of the repair, 1 to 3, or of an agent's call, from 1 on; else 0.
+    pub number: u16,
+    /// The model that was asked.
+    #[serde(default)]
+    pub model: Option<String>,
+    /// What the prompt is made of, in its order.
+    #[serde(default)]
+    pub prompt: Vec<PartRecord>,
+    /// How long the model took, retries included.
+    pub seconds: Seconds,
+    /// The vendor's finish reason.
+    pub finish: Option<String>,
+    /// Tokens.
+    pub usage: Option<Usage>,
+    /// What the call cost, by the model's price; null where the price or the tokens are not known.
+    #[serde(default)]
+    pub cost: Option<Usd>,
+    /// Files changed.
+    pub edits: Option<EditsRecord>,
+    /// The build that followed.
+    pub build: Option<BuildRecord>,
+    /// The tools that an agent used, in their order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<ToolRecord>,
+}
+
+impl AttemptRecord {
+    /// An attempt of which no more is known yet.
+    #[must_use]
+    pub fn new(attempt: Attempt, model: &str, prompt: Vec<PartRecord>) -> Self {
+        Self {
+            kind: attempt.kind(),
+            number: attempt.number(),
+            model: Some(model.to_owned()),
+            prompt,
+            seconds: Seconds::default(),
+            finish: None,
+            usage: None,
+            cost: None,
+            edits: None,
+            build: None,
+            tools: Vec::new(),
+        }
+    }
+
+    /// Which query of the run it is.
+    #[must_use]
+    pub fn attempt(&self) -> Attempt {
+        match self.kind {
+            Kind::Initial => Attempt::Initial,
+            Kind::Repair => Attempt::Repair(self.number),
+            Kind::Report => Attempt::Report,
+            Kind::Step => Attempt::Step(self.number),
+            Kind::Audit => Attempt::Audit(self.number),
+            Kind::Compression => Attempt::Compression(self.number),
+        }
+    }
+}
+
+/// A tool that an agent has used.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolRecord {
+    /// Its name.
+    pub name: Cow<'static, str>,
+    /// Whether it failed.
+    pub failed: bool,
+}
+
+/// What an agent's run was about.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AgentRecord {
+    /// The session's id.
+    pub session: String,
+    /// What the user asked for; null where the run went on with what was asked for before.
+    pub request: Option<String>,
+    /// Whether the user was there to answer.
+    pub interactive: bool,
+    /// What the user answered to the agent's questions, in their order; null where nothing was.
+    pub answers: Vec<Option<String>>,
+    /// How far it could go.
+    pub limits: LimitsRecord,
+}
+
+/// What stands for the answer to a question that was not answered.
+pub const NO_ANSWER: &str = "(nothing)";
+
+/// How far an agent can go. A replay keeps to the same.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct LimitsRecord {
+    /// A conversation that reaches this many tokens is compressed.
+    pub max_context_tokens: u64,
+    /// So many failures in a row end the work, with a user at hand.
+    pub max_retries: u32,
+    /// The same without one, and in audits.
+    pub max_retries_automated: u32,
+    /// How many calls to the model there may be.
+    pub max_loops: u16,
+    /// A command that takes longer goes on in the background.
+    pub command_timeout: Seconds,
+}
+
+/// A part of a prompt, and how large it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PartRecord {
+    /// `system`, `build.sh output`, `query`, `codebase` or `file replacements`.
+    pub part: Cow<'static, str>,
+    /// Its length in bytes, as UTF-8.
+    pub bytes: u64,
+}
+
+/// How much a run has changed, as `git diff --shortstat` counts it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StatRecord {
+    /// Files.
+    pub files: u64,
+    /// Lines that are new.
+    pub added: u64,
+    /// Lines that are gone.
+    pub removed: u64,
+}
+
+/// A section of the consistency report.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SectionRecord {
+    /// The title that the prompt asks for.
+    pub title: Cow<'static, str>,
+    /// The heading's line, counted from 1; null where the section is missing.
+    pub first_line: Option<usize>,
+    /// The section's last line.
+    pub last_line: Option<usize>,
+}
+
+/// How the process ends.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExitRecord {
+    /// The exit code.
+    pub code: u8,
+    /// Its name in the contract.
+    pub name: Cow<'static, str>,
+}
+
+/// What a run has made of the project's files.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TreeState {
+    /// They are as they were.
+    #[default]
+    Unchanged,
+    /// At least one reply was applied.
+    Changed,
+    /// What was applied was taken back.
+    PutBack,
+}
+
+/// A hint, with what has become of the project's files behind it, where that is news.
+#[must_use]
+pub fn hint(hint: Option<String>, tree: TreeState) -> Option<String> {
+    let tree = match tree {
+        TreeState::Unchanged => return hint,
+        TreeState::Changed => {
+            "what was applied is still there: see `git diff`; `code-commit undo` takes it back"
+        }
+        TreeState::PutBack => "the project is as it was before the run",
+    };
+    Some(hint.map_or(tree.to_owned(), |hint| format!("{hint}; {tree}")))
+}
+
+/// An error, as it was printed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ErrorRecord {
+    /// The sentence.
+    pub message: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+}
+
+/// The whole of `result.json`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunRecord {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// The program's version.
+    pub version: Cow<'static, str>,
+    /// `commit`, `consistency` or `undo`; in what is printed of a command without a run, its name.
+    pub workflow: Cow<'static, str>,
+    /// How the run ended.
+    pub exit: ExitRecord,
+    /// What has become of the project's files.
+    #[serde(default)]
+    pub tree: TreeState,
+    /// The model that was asked for.
+    pub model: Option<String>,
+    /// The version that answered, by the vendor's word.
+    pub model_version: Option<String>,
+    /// When the run began.
+    #[serde(serialize_with = "local_time")]
+    pub started: DateTime<FixedOffset>,
+    /// How long it took.
+    pub seconds: Seconds,
+    /// What the calls cost together; null where the cost of one is not known.
+    #[serde(default)]
+    pub cost: Option<Usd>,
+    /// What was changed, in lines; null where nothing was.
+    #[serde(default)]
+    pub stat: Option<StatRecord>,
+    /// The queries in their order.
+    pub attempts: Vec<AttemptRecord>,
+    /// The report's sections; only in a consistency report.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sections: Option<Vec<SectionRecord>>,
+    /// What an agent worked on; only in an agent's run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentRecord>,
+    /// What the supervisor should look at.
+    pub warnings: Vec<String>,
+    /// Why the run failed.
+    pub error: Option<ErrorRecord>,
+}
+
+impl RunRecord {
+    /// The record of a run of which nothing else is known yet.
+    #[must_use]
+    pub fn new(workflow: &'static str, exit: ExitRecord, started: DateTime<FixedOffset>) -> Self {
+        Self {
+            schema: SCHEMA,
+            version: env!("CARGO_PKG_VERSION").into(),
+            workflow: workflow.into(),
+            exit,
+            tree: TreeState::Unchanged,
+            model: None,
+            model_version: None,
+            started,
+            seconds: Seconds::default(),
+            cost: None,
+            stat: None,
+            attempts: Vec::new(),
+            sections: None,
+            agent: None,
+            warnings: Vec::new(),
+            error: None,
+        }
+    }
+
+    /// Notes why the run failed.
+    pub fn end_with(&mut self, exit: ExitRecord, message: &impl Display, advice: Option<String>) {
+        self.exit = exit;
+        self.error = Some(ErrorRecord {
+            message: message.to_string(),
+            hint: hint(advice, self.tree),
+        });
+    }
+
+    /// The tokens of all calls together; `None` where no vendor tells.
+    #[must_use]
+    pub fn usage(&self) -> Option<Usage> {
+        let used = self.attempts.iter().filter_map(|attempt| attempt.usage);
+        used.reduce(|sum, usage| Usage {
+            input_tokens: sum.input_tokens.saturating_add(usage.input_tokens),
+            cached_tokens: sum.cached_tokens.saturating_add(usage.cached_tokens),
+            thought_tokens: sum.thought_tokens.saturating_add(usage.thought_tokens),
+            output_tokens: sum.output_tokens.saturating_add(usage.output_tokens),
+        })
+    }
+
+    /// What the calls cost together; `None` where the cost of one is not known.
+    #[must_use]
+    pub fn total_cost(&self) -> Option<Usd> {
+        self.attempts.iter().map(|attempt| attempt.cost).sum()
+    }
+
+    /// How many repairs were tried.
+    #[must_use]
+    pub fn repairs(&self) -> usize {
+        let repairs = self
+            .attempts
+            .iter()
+            .filter(|attempt| attempt.kind == Kind::Repair);
+        repairs.count()
+    }
+}
+
+/// A duration that is written as seconds, to the millisecond.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Seconds(pub Duration);
+
+impl Serialize for Seconds {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_f64((self.0.as_secs_f64() * 1000.0).round() / 1000.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for Seconds {
+    fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
+        let seconds = f64::deserialize(input)?;
+        let duration = Duration::try_from_secs_f64(seconds);
+        duration.map(Self).map_err(de::Error::custom)
+    }
+}
+
+fn local_time<S: Serializer>(at: &DateTime<FixedOffset>, out: S) -> Result<S::Ok, S::Error> {
+    out.serialize_str(&at.to_rfc3339_opts(SecondsFormat::Secs, false))
+}

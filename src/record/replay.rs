@@ -1,0 +1,254 @@
+//! Replies from the folder of an earlier run, in place of a vendor.
+//!
+//! Reads that folder and nothing else; needs neither network nor key.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use crate::model::{Listener, Model, ModelError, ModelSpec, ModelTable, Reply, Request, Task};
+use crate::record::run_files::{self, Artifact};
+use crate::record::{Attempt, Kind};
+use crate::sys::atomic_file::read_regular;
+
+/// A recorded run: where it lies, and which models it was made with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recording {
+    folder: PathBuf,
+    /// The model of the first query.
+    first: Option<String>,
+    /// The model of the repairs.
+    repair: Option<String>,
+}
+
+/// Why a folder cannot be replayed.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordingProblem {
+    /// There is no such folder.
+    #[error("there is no recorded run at `{}`", .0.display())]
+    Missing(PathBuf),
+    /// The run was made with another model than the one asked for.
+    #[error("the recorded run `{}` was made with `{recorded}`, not with `{asked}`", .folder.display())]
+    OtherModel {
+        /// The run's folder.
+        folder: PathBuf,
+        /// The model that it was made with.
+        recorded: String,
+        /// The model that was asked for.
+        asked: String,
+    },
+    /// The run was made with a model that is not in the table.
+    #[error("the recorded run `{}` was made with `{recorded}`, which is not known", .folder.display())]
+    UnknownModel {
+        /// The run's folder.
+        folder: PathBuf,
+        /// The model that it was made with.
+        recorded: String,
+    },
+}
+
+impl RecordingProblem {
+    /// What the user can do about it.
+    #[must_use]
+    pub fn hint(&self) -> String {
+        match self {
+            Self::Missing(_) => "name a folder below `logs`, by its path or its name".to_owned(),
+            Self::OtherModel { recorded, .. } => {
+                format!("leave `--model` out, or use `--model {recorded}`")
+            }
+            Self::UnknownModel { recorded, .. } => {
+                format!("give `{recorded}` an entry in `agent-config/models.json`, as it had then")
+            }
+        }
+    }
+}
+
+impl Recording {
+    /// Finds the run `name`, as a path relative to `root` or as a folder's name below `logs`.
+    ///
+    /// # Errors
+    /// When there is no such folder.
+    pub fn find(root: &Path, logs: &Path, name: &Path) -> Result<Self, RecordingProblem> {
+        let folder = [root.join(name), logs.join(name)]
+            .into_iter()
+            .find(|folder| folder.is_dir())
+            .ok_or_else(|| RecordingProblem::Missing(name.to_path_buf()))?;
+        let recorded = recorded_models(&folder).unwrap_or_default();
+        let repair = recorded
+            .attempts
+            .into_iter()
+            .find(|attempt| attempt.kind == Some(Kind::Repair));
+        Ok(Self {
+            folder,
+            repair: repair.and_then(|attempt| attempt.model),
+            first: recorded.model,
+        })
+    }
+
+    /// The model of the first query, where it is recorded.
+    #[must_use]
+    pub fn first_model(&self) -> Option<&str> {
+        self.first.as_deref()
+    }
+
+    /// The folder.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The model to replay `task` with: the recorded one, which is also the only one that may be asked
+    /// for; `None` where none is recorded.
+    ///
+    /// # Errors
+    /// When another one is asked for, or the recorded one is not known.
+    pub fn model<'t>(
+        &self,
+        task: Task,
+        asked: Option<&str>,
+        table: &'t ModelTable,
+    ) -> Result<Option<&'t ModelSpec>, RecordingProblem> {
+        let recorded = match task {
+            Task::Repair => self.repair.as_ref().or(self.first.as_ref()),
+            Task::Commit | Task::Consistency => self.first.as_ref(),
+        };
+        let Some(recorded) = recorded.cloned() else {
+            return Ok(None);
+        };
+        let folder = self.folder.clone();
+        match (asked, table.named(&recorded)) {
+            (Some(asked), _) if asked != recorded => Err(RecordingProblem::OtherModel {
+                folder,
+                recorded,
+                asked: asked.to_owned(),
+            }),
+            (_, None) => Err(RecordingProblem::UnknownModel { folder, recorded }),
+            (_, known) => Ok(known),
+        }
+    }
+}
+
+/// What `result.json` says of models.
+#[derive(Deserialize, Default)]
+struct RecordedModels {
+    model: Option<String>,
+    #[serde(default)]
+    attempts: Vec<RecordedAttempt>,
+}
+
+#[derive(Deserialize)]
+struct RecordedAttempt {
+    kind: Option<Kind>,
+    model: Option<String>,
+}
+
+/// The models that `result.json` names; an aborted run has none.
+fn recorded_models(folder: &Path) -> Option<RecordedModels> {
+    serde_json::from_slice(&read_regular(&folder.join(run_files::RESULT)).ok()?).ok()
+}
+
+/// Gives the recorded replies.
+#[derive(Debug)]
+pub struct ReplayModel {
+    folder: PathBuf,
+    spec: ModelSpec,
+}
+
+impl ReplayModel {
+    /// Replays `recording`, read as answers of `spec`.
+    #[must_use]
+    pub fn new(recording: &Recording, spec: ModelSpec) -> Self {
+        Self {
+            folder: recording.folder.clone(),
+            spec,
+        }
+    }
+
+    fn read_file(
+        &self,
+        attempt: Attempt,
+        artifact: Artifact,
+    ) -> Result<Option<Vec<u8>>, ModelError> {
+        let path = self.path(attempt, artifact);
+        match read_regular(&path) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(ModelError::Unreadable { path, source }),
+        }
+    }
+
+    /// The response file's text, and the error that it holds in place of a reply.
+    fn recorded(&self, attempt: Attempt) -> Result<(String, Option<ModelError>), ModelError> {
+        let text = self
+            .read_file(attempt, Artifact::ResponseText)?
+            .unwrap_or_default();
+        let text = String::from_utf8_lossy(&text).into_owned();
+        let error = text.strip_prefix(run_files::ERROR_LINE).map(|error| {
+            let (message, rest) = error.split_once('\n').unwrap_or((error, ""));
+            let hint = rest
+                .trim_end()
+                .strip_prefix("hint: ")
+                .unwrap_or("this error was recorded");
+            ModelError::Recorded {
+                message: message.to_owned(),
+                hint: hint.to_owned(),
+            }
+        });
+        Ok((text, error))
+    }
+
+    fn path(&self, attempt: Attempt, artifact: Artifact) -> PathBuf {
+        self.folder.join(run_files::name(attempt, artifact))
+    }
+}
+
+impl Model for ReplayModel {
+    fn ask(&self, request: &Request<'_>, _listener: &dyn Listener) -> Result<Vec<u8>, ModelError> {
+        if let Some(answer) = self.read_file(request.attempt, Artifact::ResponseJson)? {
+            return Ok(answer);
+        }
+        let path = run_files::name(request.attempt, Artifact::ResponseJson).into();
+        Err(self
+            .recorded(request.attempt)?
+            .1
+            .unwrap_or(ModelError::NotRecorded { path }))
+    }
+
+    fn read(&self, attempt: Attempt, answer: &[u8]) -> Result<Reply, ModelError> {
+        let reply = self.spec.provider.read_reply(answer);
+        match (reply, self.recorded(attempt)?) {
+            // A reply whose own words begin like an error.
+            (Ok(reply), (text, Some(_))) if *reply.text == text => Ok(reply),
+            // The error that is read again knows its details; a status only the recorded words know.
+            (Err(error), (_, Some(recorded))) if error.to_string() == recorded.to_string() => {
+                Err(error)
+            }
+            (_, (_, Some(recorded))) => Err(recorded),
+            (reply, _) => reply,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Provider;
+
+    #[test]
+    fn the_reply_is_the_whole_text_and_none_where_it_is_not_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let model = ReplayModel {
+            folder: folder.path().to_owned(),
+            spec: ModelSpec::new("gemini", Provider::Gemini),
+        };
+        for (finish, expected) in [("STOP", Some("a\nb")), ("MAX_TOKENS", None)] {
+            let answer = serde_json::json!({"candidates": [{
+                "content": {"parts": [{"text": "a\n"}, {"text": "b"}]}, "finishReason": finish,
+            }]});
+            let reply = model.read(Attempt::Initial, answer.to_string().as_bytes());
+            let text = reply.ok().map(|reply| reply.text.to_string());
+            assert_eq!(text.as_deref(), expected, "{finish}");
+        }
+    }
+}

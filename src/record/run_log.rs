@@ -1,0 +1,524 @@
+//! The folder of a run: every step's file, written when the step happens, and the record at the end.
+//!
+//! Writes below `logs/` and nowhere else. Guarantees that no key is in any of its files, that no run
+//! writes into another's folder, and that no link that somebody planted is followed.
+
+use std::fmt::Display;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, Seek as _, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::thread::{self, Scope, ScopedJoinHandle};
+
+use chrono::{DateTime, FixedOffset};
+use serde::Serialize;
+
+use crate::record::run_files::{self, Artifact, LOGS};
+use crate::record::{AgentRecord, Attempt, RunRecord};
+use crate::secret::{RedactingWriter, Redactor};
+use crate::sys::atomic_file;
+use crate::sys::excerpt::Excerpt;
+
+/// A file of the run could not be written.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write `{}`: {source}", .path.display())]
+pub struct LogError {
+    /// Which file, or folder.
+    pub path: PathBuf,
+    /// The system's word.
+    pub source: io::Error,
+}
+
+/// A run's folder.
+#[derive(Debug)]
+pub struct RunLog<'r> {
+    folder: PathBuf,
+    name: String,
+    redactor: &'r Redactor,
+    /// Whether the folder has an ignore file of its own.
+    is_kept_from_git: bool,
+}
+
+impl<'r> RunLog<'r> {
+    /// Makes the folder of a run of `workflow` that starts at `now`, and `logs` where it is missing.
+    ///
+    /// # Errors
+    /// When it cannot be made, or `logs` is no directory.
+    pub fn create(
+        root: &Path,
+        now: DateTime<FixedOffset>,
+        workflow: &str,
+        redactor: &'r Redactor,
+    ) -> Result<Self, LogError> {
+        let logs = root.join(LOGS);
+        make_directory(&logs).map_err(|source| LogError {
+            path: logs.clone(),
+            source,
+        })?;
+        let stamp = now.format("%Y-%m-%d-%H-%M-%S");
+        for nth in 1u32.. {
+            let suffix = if nth == 1 {
+                String::new()
+            } else {
+                format!("-{nth}")
+            };
+            let name = format!("{stamp}-{workflow}{suffix}");
+            let folder = logs.join(&name);
+            match fs::create_dir(&folder) {
+                Ok(()) => {
+                    return Ok(Self {
+                        folder,
+                        name: format!("{LOGS}/{name}"),
+                        redactor,
+                        is_kept_from_git: false,
+                    });
+                }
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(source) => {
+                    return Err(LogError {
+                        path: folder,
+                        source,
+                    });
+                }
+            }
+        }
+        Err(LogError {
+            path: logs,
+            source: io::ErrorKind::AlreadyExists.into(),
+        })
+    }
+
+    /// The folder's path, relative to the project's root.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Logs a query.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn query(&self, attempt: Attempt, prompt: &impl Display) -> Result<(), LogError> {
+        self.write(attempt, Artifact::Query, |out| write!(out, "{prompt}"))
+    }
+
+    /// Logs the vendor's answer as it came.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn answer(&self, attempt: Attempt, json: &[u8]) -> Result<(), LogError> {
+        self.write(attempt, Artifact::ResponseJson, |out| out.write_all(json))
+    }
+
+    /// Logs the reply's text.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn reply(&self, attempt: Attempt, text: &str) -> Result<(), LogError> {
+        self.write(attempt, Artifact::ResponseText, |out| {
+            out.write_all(text.as_bytes())
+        })
+    }
+
+    /// Logs an error in the place of the reply.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn reply_error(
+        &self,
+        attempt: Attempt,
+        error: &impl Display,
+        hint: &str,
+    ) -> Result<(), LogError> {
+        let error_line = run_files::ERROR_LINE;
+        self.write(attempt, Artifact::ResponseText, |out| {
+            write!(out, "{error_line}{error}\nhint: {hint}\n")
+        })
+    }
+
+    /// Logs something while something else is done.
+    ///
+    /// # Errors
+    /// When no thread is to be had for it.
+    pub fn in_background<'s>(
+        &'s self,
+        scope: &'s Scope<'s, '_>,
+        log: impl FnOnce(&Self) -> Result<(), LogError> + Send + 's,
+    ) -> Result<ScopedJoinHandle<'s, Result<(), LogError>>, LogError> {
+        let started = thread::Builder::new().spawn_scoped(scope, move || log(self));
+        started.map_err(|source| LogError {
+            path: self.folder.clone(),
+            source,
+        })
+    }
+
+    /// Opens the log of a build.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn build(&self, attempt: Attempt) -> Result<BuildLog<'r>, LogError> {
+        let path = self.folder.join(run_files::name(attempt, Artifact::Build));
+        let open = || {
+            let mut file = create(&path)?;
+            file.write_all(&first_line(UNFINISHED))?;
+            Ok(file)
+        };
+        match open() {
+            Ok(file) => {
+                let output = Copies {
+                    file,
+                    excerpt: Excerpt::default(),
+                };
+                Ok(BuildLog {
+                    redactor: self.redactor,
+                    path,
+                    output: self.redactor.writer(output),
+                })
+            }
+            Err(source) => Err(LogError { path, source }),
+        }
+    }
+
+    /// Logs a tool that an agent has used: what it was given, and what came of it. There may be several
+    /// in an attempt.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn tool(
+        &self,
+        attempt: Attempt,
+        name: &str,
+        input: &str,
+        result: &str,
+    ) -> Result<(), LogError> {
+        let path = self.folder.join(run_files::name(attempt, Artifact::Build));
+        let write = || {
+            // Never through a link that somebody planted.
+            let file = OpenOptions::new()
+                .append(true)
+                .create(true)
+                .custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed())
+                .open(&path)?;
+            let mut out = self.redactor.writer(BufWriter::new(file));
+            write!(out, "[{name}]\n{input}\n[result]\n{result}\n")?;
+            out.finish()?;
+            Ok(())
+        };
+        write().map_err(|source| LogError {
+            path: path.clone(),
+            source,
+        })
+    }
+
+    /// The file for the output of a command that an agent runs: the `nth` one of the attempt, from 1 on.
+    #[must_use]
+    pub fn command_output(&self, attempt: Attempt, nth: u32) -> PathBuf {
+        let artifact = Artifact::Output(nth);
+        self.folder.join(run_files::name(attempt, artifact))
+    }
+
+    /// Makes the folder again where it is gone; whether it was.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn restore(&self) -> Result<bool, LogError> {
+        if self.folder.symlink_metadata().is_ok() {
+            return Ok(false);
+        }
+        if let Some(logs) = self.folder.parent() {
+            make_ignored_directory(logs)?;
+        }
+        fs::create_dir(&self.folder).map_err(|source| LogError {
+            path: self.folder.clone(),
+            source,
+        })?;
+        if self.is_kept_from_git {
+            self.ignore()?;
+        }
+        Ok(true)
+    }
+
+    /// Keeps the conversation that an agent's run begins with.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn conversation(&self, conversation: &impl Serialize) -> Result<(), LogError> {
+        let path = self.folder.join(run_files::CONVERSATION);
+        let write = || {
+            let mut out = self.redactor.writer(BufWriter::new(create(&path)?));
+            serde_json::to_writer_pretty(&mut out, conversation)?;
+            out.write_all(b"\n")?;
+            out.finish()?;
+            Ok(())
+        };
+        write().map_err(|source| LogError {
+            path: path.clone(),
+            source,
+        })
+    }
+
+    /// Writes the record of the run.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn result(&self, record: &RunRecord) -> Result<(), LogError> {
+        self.json(run_files::RESULT, record)
+    }
+
+    /// Notes what an agent's run is about, and what was answered so far.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn agent(&self, record: &AgentRecord) -> Result<(), LogError> {
+        self.json(run_files::AGENT, record)
+    }
+
+    /// Has git pass the folder over, where it does not do so by itself.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn keep_from_git(&mut self) -> Result<(), LogError> {
+        self.is_kept_from_git = true;
+        self.ignore()
+    }
+
+    fn ignore(&self) -> Result<(), LogError> {
+        let path = self.folder.join(".gitignore");
+        fs::write(&path, "*\n").map_err(|source| LogError { path, source })
+    }
+
+    fn json(&self, name: &str, record: &impl Serialize) -> Result<(), LogError> {
+        let path = self.folder.join(name);
+        // Renamed over whatever stands there: a build may have tried to be faster.
+        let written = atomic_file::replace(&path, |file| {
+            let mut out = self.redactor.writer(BufWriter::new(file));
+            serde_json::to_writer_pretty(&mut out, record)?;
+            out.write_all(b"\n")?;
+            out.finish()?;
+            Ok(())
+        });
+        written.map_err(|source| LogError { path, source })
+    }
+
+    fn write(
+        &self,
+        attempt: Attempt,
+        artifact: Artifact,
+        content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<(), LogError> {
+        let path = self.folder.join(run_files::name(attempt, artifact));
+        let write = || {
+            let mut out = self.redactor.writer(BufWriter::new(create(&path)?));
+            content(&mut out)?;
+            out.finish()?;
+            Ok(())
+        };
+        write().map_err(|source| LogError {
+            path: path.clone(),
+            source,
+        })
+    }
+}
+
+/// Makes a directory that git ignores, by a `.gitignore` of its own, unless it is there.
+///
+/// # Errors
+/// When it cannot be made.
+pub fn make_ignored_directory(path: &Path) -> Result<(), LogError> {
+    let make = || match fs::create_dir(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        made => made.and_then(|()| fs::write(path.join(".gitignore"), "*\n")),
+    };
+    make().map_err(|source| LogError {
+        path: path.to_path_buf(),
+        source,
+    })
+}
+
+/// Makes a directory, unless it is there. A link to one is refused: what is logged stays in the
+/// project.
+fn make_directory(path: &Path) -> io::Result<()> {
+    match fs::create_dir(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            if path.symlink_metadata()?.is_dir() {
+                Ok(())
+            } else {
+                Err(io::ErrorKind::NotADirectory.into())
+            }
+        }
+        made => made,
+    }
+}
+
+/// Makes a file that must not exist: neither a link nor another run's file is written to.
+fn create(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).create_new(true).open(path)
+}
+
+/// What the first line of a build's log says until the build has ended.
+const UNFINISHED: &str = "unfinished: the build was still running when this was written";
+/// The first line's length, with its newline. It is written before the output and overwritten after
+/// it, so that output of any length need not be moved; hence the blanks at its end.
+const FIRST_LINE: usize = 80;
+
+fn first_line(status: &str) -> Vec<u8> {
+    // Bytes count, not characters; and one line is one line.
+    let mut line: Vec<u8> = status
+        .bytes()
+        .map(|byte| if byte.is_ascii_control() { b' ' } else { byte })
+        .collect();
+    line.truncate(FIRST_LINE - 1);
+    line.resize(FIRST_LINE - 1, b' ');
+    line.push(b'\n');
+    line
+}
+
+/// The log of a build that is running: the output as it comes, less the keys.
+#[derive(Debug)]
+pub struct BuildLog<'r> {
+    redactor: &'r Redactor,
+    path: PathBuf,
+    output: RedactingWriter<'r, Copies>,
+}
+
+/// The output on its two ways: whole to the disk, its two ends to the next prompt.
+#[derive(Debug)]
+struct Copies {
+    file: File,
+    excerpt: Excerpt,
+}
+
+impl Write for Copies {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.file.write(bytes)?;
+        self.excerpt.write_all(&bytes[..written])?;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl BuildLog<'_> {
+    /// Writes how the build ended into the first line, and gives the output for the next prompt.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn finish(self, status: &str) -> Result<String, LogError> {
+        let Self {
+            path,
+            output,
+            redactor,
+        } = self;
+        let status = redactor.text(status);
+        let finish = || {
+            let Copies { mut file, excerpt } = output.finish()?;
+            file.seek(SeekFrom::Start(0))?;
+            file.write_all(&first_line(&status))?;
+            Ok(excerpt.into_text())
+        };
+        finish().map_err(|source| LogError { path, source })
+    }
+}
+
+impl Write for BuildLog<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.output.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.output.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use chrono::TimeZone as _;
+
+    fn now() -> DateTime<FixedOffset> {
+        FixedOffset::east_opt(3600)
+            .unwrap()
+            .with_ymd_and_hms(2026, 1, 2, 3, 4, 5)
+            .unwrap()
+    }
+
+    #[test]
+    fn runs_of_the_same_second_get_folders_of_their_own() {
+        let dir = tempfile::tempdir().unwrap();
+        let redactor = Redactor::default();
+        let create = |workflow| {
+            RunLog::create(dir.path(), now(), workflow, &redactor)
+                .unwrap()
+                .name()
+                .to_owned()
+        };
+        assert_eq!(
+            create("committing-code"),
+            "logs/2026-01-02-03-04-05-committing-code"
+        );
+        assert_eq!(
+            create("committing-code"),
+            "logs/2026-01-02-03-04-05-committing-code-2"
+        );
+        assert_eq!(
+            create("committing-code"),
+            "logs/2026-01-02-03-04-05-committing-code-3"
+        );
+        assert_eq!(
+            create("consistency-report"),
+            "logs/2026-01-02-03-04-05-consistency-report"
+        );
+    }
+
+    #[test]
+    fn a_build_log_has_the_status_first_and_the_output_byte_by_byte() {
+        let dir = tempfile::tempdir().unwrap();
+        let redactor = Redactor::new(["sekret-key-1"]);
+        let log = RunLog::create(dir.path(), now(), "committing-code", &redactor).unwrap();
+        let mut build = log.build(Attempt::Repair(1)).unwrap();
+        let path = dir.path().join(log.name()).join("repair-query-1-build.txt");
+        build.write_all(b"out \xff sekret-").unwrap();
+        assert!(fs::read(&path).unwrap().starts_with(b"unfinished"));
+        build.write_all(b"key-1\nend").unwrap();
+        let text = build.finish("exit code: 101").unwrap();
+        assert_eq!(text, "out \u{fffd} [REDACTED]-1\nend");
+        let logged = fs::read(&path).unwrap();
+        let newline = logged.iter().position(|byte| *byte == b'\n').unwrap();
+        assert_eq!(logged[..newline].trim_ascii_end(), b"exit code: 101");
+        assert_eq!(&logged[newline + 1..], b"out \xff [REDACTED]-1\nend");
+    }
+
+    #[test]
+    fn no_status_reaches_into_the_output() {
+        for status in ["ü".repeat(100), "two\nlines".to_owned(), String::new()] {
+            let line = first_line(&status);
+            assert_eq!(line.len(), FIRST_LINE);
+            assert_eq!(
+                line.iter().position(|byte| *byte == b'\n'),
+                Some(FIRST_LINE - 1)
+            );
+        }
+    }
+
+    #[test]
+    fn nothing_planted_is_written_through() {
+        let dir = tempfile::tempdir().unwrap();
+        let redactor = Redactor::default();
+        let outside = dir.path().join("outside");
+        fs::write(&outside, "mine").unwrap();
+        let root = dir.path().join("root");
+        fs::create_dir(&root).unwrap();
+        let log = RunLog::create(&root, now(), "committing-code", &redactor).unwrap();
+        let planted = root.join(log.name()).join("initial-query.txt");
+        std::os::unix::fs::symlink(&outside, &planted).unwrap();
+        assert!(log.query(Attempt::Initial, &"x").is_err());
+        assert_eq!(fs::read_to_string(&outside).unwrap(), "mine");
+
+        let linked = dir.path().join("linked");
+        fs::create_dir(&linked).unwrap();
+        std::os::unix::fs::symlink(&root, linked.join("logs")).unwrap();
+        assert!(RunLog::create(&linked, now(), "committing-code", &redactor).is_err());
+    }
+}

@@ -1,0 +1,111 @@
+//! Pages about runs, for a browser: one file each, that loads nothing and runs no script. Pure.
+//!
+//! Guarantees that whatever was written by others is text on the page and nothing else: [`maud`] escapes
+//! it, after `text::Ink` has taken out the keys and what is not to be seen. A policy in the page keeps
+//! browsers from running or loading anything all the same. Each page is bounded, however much there was
+//! to show.
+
+mod attempt;
+mod changes;
+mod chart;
+mod color;
+mod days;
+mod findings;
+mod output;
+mod overview;
+mod run;
+pub mod step;
+mod steps;
+mod text;
+mod words;
+
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+use crate::record::diff::FileChange;
+use crate::review::history::{PastAttempt, PastRun};
+use crate::secret::Redactor;
+
+/// How the pages look; a constant, and the only thing that is not escaped.
+const STYLE: &str = include_str!("page/style.css");
+
+/// What a browser may do with a page: show it.
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'";
+
+/// What every page begins with.
+pub const BEGINNING: &str = "<!DOCTYPE html>";
+
+/// The most runs that the overview lists.
+pub const RUNS_LISTED: usize = overview::ROWS;
+
+/// What a page about a run is made from.
+#[derive(Clone, Copy)]
+pub struct RunPage<'a> {
+    /// The run.
+    pub run: &'a PastRun,
+    /// What was asked for; an agent's run has that in its record.
+    pub query: Option<&'a str>,
+    /// The queries in their order.
+    pub attempts: &'a [PastAttempt],
+    /// What the run as a whole has changed; shown where no reply tells of it.
+    pub changes: &'a [FileChange],
+    /// Whether some of that is shown as empty, because nobody knows any more what was there.
+    pub has_lost: bool,
+    /// Knows the keys.
+    pub redactor: &'a Redactor,
+    /// The time since some fixed point: colouring ends when it has taken too long.
+    pub elapsed: &'a dyn Fn() -> Duration,
+}
+
+/// A run in the overview.
+#[derive(Debug, Clone, Copy)]
+pub struct ListedRun<'a> {
+    /// The run.
+    pub run: &'a PastRun,
+    /// Whether there is a page about it, `report.html` in its folder beside the overview.
+    pub has_page: bool,
+}
+
+/// The page about one run.
+#[must_use]
+pub fn run(page: &RunPage<'_>) -> String {
+    run::page(page)
+}
+
+/// The page about all runs, which come in their order, the oldest first.
+#[must_use]
+pub fn overview(runs: &[ListedRun<'_>], redactor: &Redactor) -> String {
+    overview::page(runs, redactor)
+}
+
+/// The section `[query]` of a prompt, as the run log keeps it.
+#[must_use]
+pub fn query_of(prompt: &str) -> Option<&str> {
+    let (_, behind) = prompt.split_once("\n[query]\n")?;
+    let end = behind.find("\n[codebase]\n");
+    Some(&behind[..end.unwrap_or(behind.len())])
+}
+
+/// A whole page around its content.
+fn shell(title: &str, body: &Markup) -> String {
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta http-equiv="Content-Security-Policy" content=(POLICY);
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                meta name="referrer" content="no-referrer";
+                title { (title) }
+                style { (PreEscaped(STYLE)) }
+            }
+            body { (body) }
+        }
+    };
+    page.into_string()
+}

@@ -1,0 +1,347 @@
+//! Changes as a page shows them: which files, and what in them, in the colours of their syntax. Pure.
+//!
+//! Guarantees that what it adds to a page is bounded, however much was changed. What is beyond is counted,
+//! and the page says where it is to be seen.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use maud::{Markup, html};
+
+use super::color::{self, Colors, Pieces};
+use super::text::{Cut, Ink};
+use super::words::{bytes, count};
+use crate::model::tokens::grouped;
+use crate::record::diff::{self, FileChange, FileStat, Hunk, Kind, Line, State};
+
+/// How much markup the diffs of a page may take, in bytes.
+const MARKUP: usize = 4 << 20;
+/// The same for one file.
+const FILE_MARKUP: usize = 400 << 10;
+/// How many rows the lists of files of a page may have together.
+const ROWS: usize = 20_000;
+/// Up to so many files of an attempt are shown opened.
+const OPENED: usize = 6;
+/// Up to so many files, the list is shown opened, and with bars.
+const LISTED: usize = 40;
+/// A diff of more lines than this is not laid out before it is scrolled to.
+const LAZY: usize = 200;
+/// How wide a bar is, in pixels.
+const BAR: u64 = 80;
+
+/// What is to be seen where a page leaves something out.
+const ELSEWHERE: &str = "code-commit diff";
+
+/// Shows the changes of a page, until what it may add is spent.
+pub struct Changes<'a> {
+    ink: Ink<'a>,
+    colors: Colors<'a>,
+    markup: usize,
+    rows: usize,
+}
+
+/// A version of a file, line by line.
+#[derive(Default)]
+struct Version {
+    lines: Vec<String>,
+    pieces: Vec<Pieces>,
+}
+
+impl<'a> Changes<'a> {
+    /// `elapsed` tells the time since some fixed point: colouring ends when it took too long.
+    #[must_use]
+    pub fn new(ink: Ink<'a>, elapsed: &'a dyn Fn() -> Duration) -> Self {
+        Self {
+            ink,
+            colors: Colors::new(elapsed),
+            markup: MARKUP,
+            rows: ROWS,
+        }
+    }
+
+    /// The list of the changed files, and each one's diff. `id` begins the names of the anchors.
+    #[must_use]
+    pub fn show(&mut self, id: &str, changes: &[FileChange]) -> Markup {
+        let stat = diff::stat(changes);
+        let files = &stat.files;
+        let by_path: HashMap<&str, &FileChange> = changes
+            .iter()
+            .map(|change| (change.path.as_str(), change))
+            .collect();
+        let opened = files.len() <= OPENED;
+        let mut shown = Vec::new();
+        for (number, file) in files.iter().enumerate() {
+            if self.markup == 0 {
+                break;
+            }
+            if let Some(change) = by_path.get(file.path.as_str()) {
+                shown.push(self.file(&anchor(id, number), file, change, opened));
+            }
+        }
+        html! {
+            p.stat {
+                (count(files.len(), "file")) " changed, "
+                (numbers(sum(files, |file| file.added), sum(files, |file| file.removed)))
+            }
+            @if files.len() > 1 { (self.list(id, files, shown.len())) }
+            @for file in &shown { (file) }
+            @if shown.len() < files.len() {
+                p.left-out {
+                    "The diffs of " (grouped((files.len() - shown.len()) as u64))
+                    " more files are left out: see " code { (ELSEWHERE) } "."
+                }
+            }
+        }
+    }
+
+    /// The files with their numbers; the first `linked` of them are on the page.
+    fn list(&mut self, id: &str, files: &[FileStat], linked: usize) -> Markup {
+        let rows = files.len().min(self.rows);
+        self.rows -= rows;
+        let most = files.iter().map(|file| file.added + file.removed).max();
+        let most = most.filter(|_| files.len() <= LISTED);
+        html! {
+            details.list open[files.len() <= LISTED] {
+                summary { "The files, by name" }
+                div.scroll { table.files {
+                    thead { tr {
+                        th scope="col" { "file" }
+                        th.n scope="col" { "added" }
+                        th.n scope="col" { "removed" }
+                        @if most.is_some() { th scope="col" { span.unseen { "in proportion" } } }
+                    } }
+                    tbody {
+                        @for (number, file) in files.iter().take(rows).enumerate() {
+                            (self.row(&anchor(id, number), file, number < linked, most))
+                        }
+                    }
+                } }
+                @if rows < files.len() {
+                    p.left-out {
+                        (grouped((files.len() - rows) as u64)) " more files are left out: see "
+                        code { (ELSEWHERE) " --stat" } "."
+                    }
+                }
+            }
+        }
+    }
+
+    fn row(&self, anchor: &str, file: &FileStat, linked: bool, most: Option<u64>) -> Markup {
+        let name = self.ink.name(&file.path);
+        html! {
+            tr {
+                th scope="row" {
+                    @if linked { a href={ "#" (anchor) } { code { (name) } } }
+                    @else { code { (name) } }
+                }
+                td.n { span.plus { "+" (grouped(file.added)) } }
+                td.n { span.minus { "\u{2212}" (grouped(file.removed)) } }
+                @if let Some(most) = most { td { (bar(file, most)) } }
+            }
+        }
+    }
+
+    fn file(&mut self, anchor: &str, file: &FileStat, change: &FileChange, opened: bool) -> Markup {
+        let body = self.body(change);
+        let markup = html! {
+            details.file id=(anchor) open[opened] {
+                summary {
+                    code.path { (self.ink.name(&file.path)) } " "
+                    @for word in kind(change) { span.tag { (word) } " " }
+                    (numbers(file.added, file.removed))
+                }
+                (body)
+            }
+        };
+        self.markup = self.markup.saturating_sub(markup.0.len());
+        markup
+    }
+
+    fn body(&mut self, change: &FileChange) -> Markup {
+        let (before, after) = (
+            content(change.before.as_ref()),
+            content(change.after.as_ref()),
+        );
+        let Some(hunks) = diff::hunks(before, after) else {
+            let (before, after) = (bytes(before.len() as u64), bytes(after.len() as u64));
+            return html! { p.note { "Not shown as text: " (before) " before, " (after) " after." } };
+        };
+        if hunks.is_empty() {
+            return html! { p.note { "No line is different." } };
+        }
+        let [before, after] = self.versions(&change.path, before, after);
+        let width = digits(&hunks);
+        let mut lines = Vec::new();
+        let mut left = FILE_MARKUP.min(self.markup);
+        'hunks: for hunk in &hunks {
+            let heading = self.heading(hunk, width);
+            let body = hunk.lines.iter();
+            let body = body.map(|line| self.line(line, &before, &after, width));
+            for line in std::iter::once(heading).chain(body) {
+                if line.0.len() > left {
+                    left = 0;
+                    break 'hunks;
+                }
+                left -= line.0.len();
+                lines.push(line);
+            }
+        }
+        html! {
+            pre.d tabindex="0" style=[later(lines.len())] { code { @for line in &lines { (line) } } }
+            @if left == 0 {
+                p.left-out { "The rest of this file is left out: see " code { (ELSEWHERE) } "." }
+            }
+        }
+    }
+
+    /// Both versions, coloured; nothing, where they are too large for that.
+    fn versions(&mut self, path: &str, before: &[u8], after: &[u8]) -> [Version; 2] {
+        if before.len() + after.len() > color::FILE {
+            return [Version::default(), Version::default()];
+        }
+        let cut = [before, after].map(|content| self.lines(content));
+        // A line that was cut is kept from the patterns.
+        let whole = cut.each_ref().map(|lines| {
+            let text = |line: &Cut| match line.left_out {
+                0 => line.text.clone(),
+                _ => String::new(),
+            };
+            lines.iter().map(text).collect::<Vec<_>>()
+        });
+        let pieces = self.colors.of(path, [&whole[0], &whole[1]]);
+        let [pieces_before, pieces_after] = pieces.unwrap_or_default();
+        let [before, after] = whole;
+        [(before, pieces_before), (after, pieces_after)]
+            .map(|(lines, pieces)| Version { lines, pieces })
+    }
+
+    fn lines(&self, content: &[u8]) -> Vec<Cut> {
+        let lines = content.split(|byte| *byte == b'\n');
+        lines.map(|line| self.cut(line).0).collect()
+    }
+
+    /// A line as it is shown, and whether it ends like those of Windows.
+    fn cut(&self, line: &[u8]) -> (Cut, bool) {
+        let without = line.strip_suffix(b"\r");
+        let cut = self.ink.cut_line(without.unwrap_or(line));
+        (cut, without.is_some())
+    }
+
+    fn heading(&self, hunk: &Hunk<'_>, width: usize) -> Markup {
+        let heading = hunk.heading.unwrap_or_default();
+        let heading = self.ink.cut_line(heading).text;
+        html! {
+            span.at data-n=(" ".repeat(2 * width + 1)) {
+                "@@ \u{2212}" (hunk.before_start) "," (hunk.before_count())
+                " +" (hunk.after_start) "," (hunk.after_count()) " @@ " (heading) "\n"
+            }
+        }
+    }
+
+    fn line(&self, line: &Line<'_>, before: &Version, after: &Version, width: usize) -> Markup {
+        let (class, sign, version, number) = match line.kind {
+            Kind::Context => ("x", " ", after, line.after_line),
+            Kind::Added => ("a", "+", after, line.after_line),
+            Kind::Removed => ("r", "-", before, line.before_line),
+        };
+        let (cut, returns) = self.cut(line.text);
+        let index = number.unwrap_or_default().saturating_sub(1);
+        let same = version.lines.get(index) == Some(&cut.text);
+        let pieces = version.pieces.get(index).filter(|_| same);
+        let number = |line: Option<usize>| line.map_or(String::new(), |line| line.to_string());
+        let numbers = format!(
+            "{:>width$} {:>width$}",
+            number(line.before_line),
+            number(line.after_line)
+        );
+        html! {
+            span class=(class) data-n=(numbers) {
+                (sign) (colored(&cut.text, pieces))
+                @if let Some(note) = cut.note() { em { (note) } }
+                @if returns && line.kind != Kind::Context { em { "\u{240d}" } }
+                "\n"
+            }
+            @if !line.newline {
+                span.at data-n=(" ".repeat(2 * width + 1)) { "\\ No newline at end of file\n" }
+            }
+        }
+    }
+}
+
+/// Lets a browser do a long diff when it is scrolled to, and says how high it will be, about.
+pub fn later(lines: usize) -> Option<String> {
+    let height = lines + lines / 4;
+    (lines > LAZY)
+        .then(|| format!("content-visibility:auto;contain-intrinsic-size:auto {height}rem"))
+}
+
+/// A line in its colours.
+fn colored(text: &str, pieces: Option<&Pieces>) -> Markup {
+    let mut from = 0;
+    let pieces = pieces.into_iter().flatten().filter_map(|(to, class)| {
+        let piece = text.get(from..*to)?;
+        from = *to;
+        Some((piece, *class))
+    });
+    let pieces: Vec<_> = pieces.collect();
+    html! {
+        @for (piece, class) in pieces {
+            @if let Some(class) = class { i class=(class) { (piece) } } @else { (piece) }
+        }
+        (text.get(from..).unwrap_or_default())
+    }
+}
+
+/// What became of the file, beside its lines.
+fn kind(change: &FileChange) -> Vec<String> {
+    let (before, after) = match (&change.before, &change.after) {
+        (None, _) => return vec!["new".to_owned()],
+        (_, None) => return vec!["deleted".to_owned()],
+        (Some(before), Some(after)) => (before.mode & 0o777, after.mode & 0o777),
+    };
+    let changed = (before != after).then(|| format!("mode {before:o} \u{2192} {after:o}"));
+    changed.into_iter().collect()
+}
+
+fn numbers(added: u64, removed: u64) -> Markup {
+    let added = (added > 0 || removed == 0).then(|| format!("+{}", grouped(added)));
+    let removed = (removed > 0).then(|| format!("\u{2212}{}", grouped(removed)));
+    html! {
+        @if let Some(added) = added { span.plus { (added) } " " }
+        @if let Some(removed) = removed { span.minus { (removed) } }
+    }
+}
+
+/// How many lines, in proportion to the file with the most.
+fn bar(file: &FileStat, most: u64) -> Markup {
+    let width = |lines: u64| match lines {
+        0 => 0,
+        _ => (lines * BAR / most.max(1)).max(2),
+    };
+    html! {
+        span.bar aria-hidden="true" {
+            b style={ "width:" (width(file.added)) "px" } {}
+            s style={ "width:" (width(file.removed)) "px" } {}
+        }
+    }
+}
+
+fn anchor(id: &str, number: usize) -> String {
+    format!("{id}-f{}", number + 1)
+}
+
+fn content(state: Option<&State>) -> &[u8] {
+    state.map_or(&[], |state| &state.content)
+}
+
+fn sum(files: &[FileStat], lines: impl Fn(&FileStat) -> u64) -> u64 {
+    files.iter().map(lines).fold(0, u64::saturating_add)
+}
+
+/// How many digits the largest line number has.
+fn digits(hunks: &[Hunk<'_>]) -> usize {
+    let lines = hunks.iter().flat_map(|hunk| &hunk.lines);
+    let numbers = lines.flat_map(|line| [line.before_line, line.after_line]);
+    let largest = numbers.flatten().max().unwrap_or(0);
+    largest.checked_ilog10().map_or(1, |log| log as usize + 1)
+}

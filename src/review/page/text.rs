@@ -1,0 +1,203 @@
+//! Makes text fit to be shown: without keys, escape sequences, or characters that are not to be seen. Pure.
+//!
+//! Whatever was written by others goes through [`Ink`] before it goes into markup, which then escapes it.
+//! Keys are taken out of a whole text, before it is cut or coloured: half a key would not be known any more.
+
+use std::borrow::Cow;
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use crate::model::tokens::grouped;
+use crate::secret::Redactor;
+
+/// A longer line is cut, in characters.
+pub const LINE: usize = 1000;
+
+/// How much of a message is shown, in lines and bytes.
+const PASSAGE: (usize, usize) = (200, 16 << 10);
+
+/// What terminals take for commands: colours, titles, links.
+const ESCAPES: &str = concat!(
+    r"(?:\x1b\[|\u{9b})[0-?]*[ -/]*[@-~]",
+    r"|(?:\x1b\]|\u{9d})[^\x07\x1b\u{9c}\n]*(?:\x07|\x1b\\|\u{9c})?",
+    r"|(?:\x1b[PX^_])[^\x1b\n]*(?:\x1b\\)?",
+    r"|\x1b[ -/]*[0-~]",
+);
+
+#[expect(
+    clippy::expect_used,
+    reason = "the pattern is a constant, which the tests compile"
+)]
+static ESCAPE: LazyLock<Regex> = LazyLock::new(|| Regex::new(ESCAPES).expect("valid"));
+
+/// What all text of a page is written with.
+#[derive(Debug, Clone, Copy)]
+pub struct Ink<'r> {
+    redactor: &'r Redactor,
+}
+
+impl<'r> Ink<'r> {
+    /// Leaves out what `redactor` knows.
+    #[must_use]
+    pub fn new(redactor: &'r Redactor) -> Self {
+        Self { redactor }
+    }
+
+    /// A text that may have several lines, fit to be shown.
+    #[must_use]
+    pub fn text(self, text: &str) -> String {
+        // Escape sequences first: they may stand in the middle of a key.
+        let text = without_escapes(text);
+        self.redactor.text(&text).chars().map(visible).collect()
+    }
+
+    /// The same for a single line: a line break in it is shown as a character.
+    #[must_use]
+    pub fn line(self, line: &str) -> String {
+        self.text(line).replace('\n', "\u{fffd}")
+    }
+
+    /// A text that is to be short, like a message; one that is not is cut.
+    #[must_use]
+    pub fn passage(self, text: &str) -> String {
+        let text = self.text(text);
+        let (shown, is_all) = beginning(&text, PASSAGE.0, PASSAGE.1);
+        format!("{shown}{}", if is_all { "" } else { "\u{2026}" })
+    }
+
+    /// A line of a file or of an output; one that is too long is cut, and says so.
+    #[must_use]
+    pub fn cut_line(self, line: &[u8]) -> Cut {
+        let line = self.line(&String::from_utf8_lossy(line));
+        cut(line, LINE)
+    }
+
+    /// A name that may be long, cut.
+    #[must_use]
+    pub fn name(self, name: &str) -> String {
+        let Cut { text, left_out } = cut(self.line(name), LINE / 4);
+        if left_out > 0 {
+            format!("{text}\u{2026}")
+        } else {
+            text
+        }
+    }
+}
+
+/// A line, or its beginning.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cut {
+    /// What is shown.
+    pub text: String,
+    /// How many characters are not.
+    pub left_out: usize,
+}
+
+impl Cut {
+    /// What stands behind a line that was cut.
+    #[must_use]
+    pub fn note(&self) -> Option<String> {
+        let count = grouped(self.left_out as u64);
+        (self.left_out > 0).then(|| format!(" \u{2026} {count} more characters"))
+    }
+}
+
+fn cut(mut text: String, length: usize) -> Cut {
+    let end = text.char_indices().nth(length).map(|(end, _)| end);
+    let left_out = end.map_or(0, |end| text[end..].chars().count());
+    text.truncate(end.unwrap_or(text.len()));
+    Cut { text, left_out }
+}
+
+/// The first `lines` lines of a text, of at most `bytes` bytes; and whether that is all.
+#[must_use]
+pub fn beginning(text: &str, lines: usize, bytes: usize) -> (&str, bool) {
+    let mut end = 0;
+    for line in text.split_inclusive('\n').take(lines) {
+        if end + line.len() > bytes {
+            end = boundary(text, if end == 0 { bytes } else { end });
+            break;
+        }
+        end += line.len();
+    }
+    (&text[..end], end == text.len())
+}
+
+/// The last place up to `at` where a text may be cut.
+#[must_use]
+pub fn boundary(text: &str, at: usize) -> usize {
+    let at = at.min(text.len());
+    let back = (0..=at).rev();
+    back.take(4)
+        .find(|at| text.is_char_boundary(*at))
+        .unwrap_or(0)
+}
+
+fn without_escapes(text: &str) -> Cow<'_, str> {
+    ESCAPE.replace_all(text, "")
+}
+
+/// The character, or one that is seen in its place. Beside controls these are characters that turn the
+/// direction of text around: with them, code reads otherwise than it runs.
+fn visible(c: char) -> char {
+    match c {
+        '\n' | '\t' => c,
+        '\u{61c}'
+        | '\u{200e}'
+        | '\u{200f}'
+        | '\u{2028}'..='\u{202e}'
+        | '\u{2066}'..='\u{2069}'
+        | '\u{feff}' => '\u{fffd}',
+        c if c.is_control() => '\u{fffd}',
+        c => c,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_to_be_seen_is_taken_out_or_shown() {
+        let redactor = Redactor::new(["sk-key-1234567890"]);
+        let ink = Ink::new(&redactor);
+        for (text, expected) in [
+            ("a\n\tb", "a\n\tb"),
+            ("\u{1b}[1;31merror\u{1b}[0m: x", "error: x"),
+            ("\u{1b}]8;;http://x\u{7}link\u{1b}]8;;\u{7}", "link"),
+            ("\u{1b}]0;title\u{1b}\\x", "x"),
+            ("\u{1b}(Bx\u{9b}2Ky", "xy"),
+            ("\u{1b}Pdata\u{1b}\\x", "x"),
+            ("a\0b\u{7f}\u{85}\r", "a\u{fffd}b\u{fffd}\u{fffd}\u{fffd}"),
+            ("x\u{202e}y\u{2066}z", "x\u{fffd}y\u{fffd}z"),
+            ("key: sk-key-\u{1b}[0m1234567890", "key: [REDACTED]90"),
+        ] {
+            assert_eq!(ink.text(text), expected, "{text:?}");
+        }
+        assert_eq!(ink.line("a\nb"), "a\u{fffd}b");
+    }
+
+    #[test]
+    fn keys_are_taken_out_before_a_line_is_cut() {
+        let redactor = Redactor::new(["sk-key-1234567890"]);
+        let line = format!("{}sk-key-1234567890", "x".repeat(LINE - 5));
+        let cut = Ink::new(&redactor).cut_line(line.as_bytes());
+        assert!(cut.text.ends_with("x[REDA"), "{}", cut.text);
+        assert_eq!(cut.left_out, "CTED]90".len());
+        assert_eq!(cut.note().unwrap(), " \u{2026} 7 more characters");
+    }
+
+    #[test]
+    fn a_beginning_is_whole_lines_where_there_are_any() {
+        for (text, lines, bytes, expected) in [
+            ("", 2, 9, ("", true)),
+            ("a\nb\n", 2, 9, ("a\nb\n", true)),
+            ("a\nb\nc", 2, 9, ("a\nb\n", false)),
+            ("aaa\nbbb\n", 9, 6, ("aaa\n", false)),
+            ("\u{e4}\u{e4}\u{e4}", 9, 3, ("\u{e4}", false)),
+        ] {
+            assert_eq!(beginning(text, lines, bytes), expected, "{text:?}");
+        }
+    }
+}

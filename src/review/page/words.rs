@@ -1,0 +1,218 @@
+//! How a page puts results, times and amounts into words. Pure.
+
+use std::time::Duration;
+
+use crate::model::tokens::{counted, grouped};
+use crate::record::{Attempt, BuildRecord, Kind, RunRecord, TreeState};
+use crate::review::history::PastRun;
+
+/// How something ended, for the eye: a sign beside the words, since not everybody sees colours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sign {
+    /// As it was to.
+    Good,
+    /// Not as it was to.
+    Bad,
+    /// It is not known.
+    Open,
+}
+
+impl Sign {
+    /// The character.
+    #[must_use]
+    pub fn mark(self) -> &'static str {
+        match self {
+            Self::Good => "\u{2713}",
+            Self::Bad => "\u{2717}",
+            Self::Open => "\u{2026}",
+        }
+    }
+
+    /// The CSS class.
+    #[must_use]
+    pub fn class(self) -> &'static str {
+        match self {
+            Self::Good => "good",
+            Self::Bad => "bad",
+            Self::Open => "open",
+        }
+    }
+}
+
+/// How a run ended, by a sign.
+#[must_use]
+pub fn sign(run: &PastRun) -> Sign {
+    match &run.record {
+        None => Sign::Open,
+        Some(record) if record.exit.code == 0 => Sign::Good,
+        Some(_) => Sign::Bad,
+    }
+}
+
+/// How a run ended, as a sentence without its full stop.
+#[must_use]
+pub fn headline(run: &PastRun) -> String {
+    let Some(record) = &run.record else {
+        return "Not finished: it goes on, or it was killed".to_owned();
+    };
+    let said = match (&*record.exit.name, &*record.workflow) {
+        ("done", "commit") => format!("The build passed{}", after_repairs(record)),
+        ("done", "consistency") => "The report is written".to_owned(),
+        ("done", "undo") => "The project was put back".to_owned(),
+        ("done", "dev") => "The work is done, and the audit has passed it".to_owned(),
+        ("done", _) => "Done".to_owned(),
+        ("build-failed", _) => format!("The build still fails{}", after_repairs(record)),
+        ("audit-failed", _) => "The audit did not pass the work".to_owned(),
+        ("tools-failed", _) => "Failures in a row, the last of them a tool's".to_owned(),
+        ("loop-limit", _) => "The agent asked the model as often as it may".to_owned(),
+        ("not-ready", _) => "The project was not ready".to_owned(),
+        ("model-failed", _) => "There is no whole reply".to_owned(),
+        ("reply-rejected", "dev") => {
+            "Failures in a row, the last of them a reply that was not understood".to_owned()
+        }
+        ("reply-rejected", _) => "The reply was rejected".to_owned(),
+        ("local-io", _) => "A local file or program failed".to_owned(),
+        ("interrupted", _) => "The run was interrupted".to_owned(),
+        (other, _) => format!("Ended as {other}"),
+    };
+    match record.tree {
+        TreeState::PutBack => format!("{said}; the edits were taken back"),
+        TreeState::Changed | TreeState::Unchanged => said,
+    }
+}
+
+fn after_repairs(record: &RunRecord) -> String {
+    match record.repairs() {
+        0 => String::new(),
+        repairs => format!(" after {}", count(repairs, "repair")),
+    }
+}
+
+/// What a run was to do.
+#[must_use]
+pub fn workflow(name: &str) -> &str {
+    match name {
+        "commit" => "a change",
+        "consistency" => "a consistency report",
+        "undo" => "an undo",
+        "dev" => "an agent's work",
+        other => other,
+    }
+}
+
+/// What a query of a run is called.
+#[must_use]
+pub fn attempt(attempt: Attempt) -> String {
+    match attempt {
+        Attempt::Initial => "First query".to_owned(),
+        Attempt::Repair(number) => format!("Repair {number}"),
+        Attempt::Report => "The query".to_owned(),
+        Attempt::Step(number) => format!("Step {number}"),
+        Attempt::Audit(number) => format!("Audit, call {number}"),
+        Attempt::Compression(number) => format!("Compression, call {number}"),
+    }
+}
+
+/// How many calls of which kind an agent has made.
+#[must_use]
+pub fn calls(record: &RunRecord) -> String {
+    let kinds = [
+        (Kind::Step, "step"),
+        (Kind::Audit, "audit call"),
+        (Kind::Compression, "compression"),
+    ];
+    let counts = kinds.map(|(kind, what)| {
+        let of_kind = record
+            .attempts
+            .iter()
+            .filter(|attempt| attempt.kind == kind);
+        (of_kind.count(), what)
+    });
+    let counts = counts.into_iter().filter(|(calls, _)| *calls > 0);
+    let counts: Vec<_> = counts.map(|(calls, what)| count(calls, what)).collect();
+    counts.join(", ")
+}
+
+/// How a build ended.
+#[must_use]
+pub fn build(record: &BuildRecord) -> (Sign, String) {
+    match (record.code, record.signal) {
+        (Some(0), _) => (Sign::Good, "passed".to_owned()),
+        _ if record.timed_out => (Sign::Bad, "out of time".to_owned()),
+        (Some(code), _) => (Sign::Bad, format!("failed, exit code {code}")),
+        (None, Some(signal)) => (Sign::Bad, format!("ended by signal {signal}")),
+        (None, None) => (Sign::Bad, "failed".to_owned()),
+    }
+}
+
+/// A duration.
+#[must_use]
+pub fn seconds(duration: Duration) -> String {
+    let whole = duration.as_secs();
+    match whole {
+        0 => format!("{}\u{a0}ms", duration.as_millis()),
+        1..60 => format!("{:.1}\u{a0}s", duration.as_secs_f64()),
+        60..3600 => format!("{}\u{a0}min {:02}\u{a0}s", whole / 60, whole % 60),
+        _ => format!("{}\u{a0}h {:02}\u{a0}min", whole / 3600, whole % 3600 / 60),
+    }
+}
+
+/// A size.
+#[must_use]
+pub fn bytes(bytes: u64) -> String {
+    let tenths = |unit: u64| {
+        let tenths = bytes.saturating_mul(10) / unit;
+        format!("{}.{}", grouped(tenths / 10), tenths % 10)
+    };
+    match bytes {
+        1 => "1\u{a0}byte".to_owned(),
+        0..1000 => format!("{bytes}\u{a0}bytes"),
+        1000..1_000_000 => format!("{}\u{a0}KB", tenths(1000)),
+        _ => format!("{}\u{a0}MB", tenths(1_000_000)),
+    }
+}
+
+/// So many of something.
+#[must_use]
+pub fn count(count: usize, what: &str) -> String {
+    counted(count as u64, what)
+}
+
+/// A share in per cent, with one digit behind the point; 0 of nothing.
+#[must_use]
+pub fn percent(part: u64, whole: u64) -> String {
+    let tenths = u128::from(part) * 1000 / u128::from(whole.max(1));
+    format!("{}.{}", tenths / 10, tenths % 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_are_put_into_words() {
+        for (millis, expected) in [
+            (0, "0\u{a0}ms"),
+            (41, "41\u{a0}ms"),
+            (41_830, "41.8\u{a0}s"),
+            (65_000, "1\u{a0}min 05\u{a0}s"),
+            (3_700_000, "1\u{a0}h 01\u{a0}min"),
+        ] {
+            assert_eq!(seconds(Duration::from_millis(millis)), expected);
+        }
+        for (size, expected) in [
+            (0, "0\u{a0}bytes"),
+            (1, "1\u{a0}byte"),
+            (2853, "2.8\u{a0}KB"),
+            (1_250_000, "1.2\u{a0}MB"),
+            (u64::MAX, "1,844,674,407,370.9\u{a0}MB"),
+        ] {
+            assert_eq!(bytes(size), expected);
+        }
+        assert_eq!(count(1, "file"), "1 file");
+        assert_eq!(count(5000, "file"), "5,000 files");
+        assert_eq!(percent(1, 3), "33.3");
+        assert_eq!(percent(0, 0), "0.0");
+        assert_eq!(percent(u64::MAX, u64::MAX), "100.0");
+    }
+}

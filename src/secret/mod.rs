@@ -1,0 +1,567 @@
+//! API keys, and the redactor that everything leaving the process passes through.
+//!
+//! Touches nothing: keys come in as bytes, texts go out as text. Guarantees that an [`ApiKey`] never prints, and that a
+//! [`Redactor`] finds each of its keys in every form that `forms` lists, however a text is cut into chunks.
+
+pub mod credentials;
+
+use std::borrow::Cow;
+use std::fmt;
+use std::io::{self, Write};
+use std::ops::Range;
+use std::sync::Arc;
+
+use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
+use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
+/// A vendor's API key: one line of visible ASCII. Its `Debug` and `Display` show the last two characters at the most.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ApiKey(String);
+
+/// Why a key file's content is not a key. Never holds the content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum KeyProblem {
+    /// Nothing but blanks.
+    #[error("is empty")]
+    Empty,
+    /// More than one line.
+    #[error("has more than one line")]
+    MultiLine,
+    /// A byte that cannot stand in an HTTP header's value.
+    #[error("has a blank, a control character or a character that is not ASCII")]
+    NotVisibleAscii,
+}
+
+impl ApiKey {
+    /// Reads a key file's content; blanks and line ends around the key are passed over.
+    ///
+    /// # Errors
+    /// When what is left is not one line of visible ASCII.
+    pub fn parse(content: &[u8]) -> Result<Self, KeyProblem> {
+        let key = content.trim_ascii();
+        if key.is_empty() {
+            return Err(KeyProblem::Empty);
+        }
+        if key.iter().any(|byte| matches!(byte, b'\n' | b'\r')) {
+            return Err(KeyProblem::MultiLine);
+        }
+        match std::str::from_utf8(key) {
+            Ok(text) if key.iter().all(u8::is_ascii_graphic) => Ok(Self(text.to_owned())),
+            _ => Err(KeyProblem::NotVisibleAscii),
+        }
+    }
+
+    /// The key itself, for the one header that carries it.
+    #[must_use]
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for ApiKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&replacement(&self.0))
+    }
+}
+
+impl fmt::Debug for ApiKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ApiKey({self})")
+    }
+}
+
+/// A key shorter than this many bytes is not looked for: it would match everywhere.
+pub const SHORTEST_KEY: usize = 6;
+
+/// What RFC 3986 calls unreserved, and so leaves as it is.
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
+
+/// The same but for `/`, which many encoders leave alone.
+const RESERVED_IN_PATHS: &AsciiSet = &RESERVED.remove(b'/');
+
+/// The same but for `+`.
+const RESERVED_BUT_PLUS: &AsciiSet = &RESERVED.remove(b'+');
+
+/// Replaces keys by `[REDACTED]` and their last two characters. Its `Debug` shows nothing of them.
+#[derive(Clone, Default)]
+pub struct Redactor {
+    patterns: Option<AhoCorasick>,
+    /// The patterns themselves, sorted.
+    forms: Arc<[String]>,
+    /// What stands in for the pattern of the same index.
+    replacements: Vec<String>,
+    /// Length of the longest pattern, in bytes.
+    longest: usize,
+}
+
+impl Redactor {
+    /// A redactor for these keys. The same key twice is no harm; one of fewer than [`SHORTEST_KEY`] bytes is passed over.
+    #[must_use]
+    pub fn new<'a>(keys: impl IntoIterator<Item = &'a str>) -> Self {
+        let mut patterns: Vec<(String, String)> = Vec::new();
+        for key in keys.into_iter().filter(|key| key.len() >= SHORTEST_KEY) {
+            patterns.extend(forms(key).into_iter().map(|form| (form, replacement(key))));
+        }
+        patterns.sort();
+        patterns.dedup_by(|a, b| a.0 == b.0);
+        let (forms, replacements): (Vec<_>, Vec<_>) = patterns.into_iter().unzip();
+        let longest = forms.iter().map(String::len).max().unwrap_or(0);
+        // The longest of several matches at one place: with one key a prefix of another, the rest must not show.
+        let automaton = AhoCorasick::builder()
+            .match_kind(MatchKind::LeftmostLongest)
+            .kind(Some(AhoCorasickKind::ContiguousNFA))
+            .build(&forms);
+        // Building fails only beyond 2^31 states; a few hundred bytes of patterns stay far below.
+        Self {
+            patterns: automaton.ok().filter(|_| longest > 0),
+            forms: forms.into(),
+            replacements,
+            longest,
+        }
+    }
+
+    /// The length of the longest end of `bytes` that more may make a key of, or a longer one.
+    fn unsettled(&self, bytes: &[u8]) -> usize {
+        let longest = bytes.len().min(self.longest.saturating_sub(1));
+        let begins_a_form = |end: &[u8]| {
+            let at = self.forms.partition_point(|form| form.as_bytes() <= end);
+            let next = self.forms.get(at);
+            next.is_some_and(|form| form.as_bytes().starts_with(end))
+        };
+        let mut lengths = (1..=longest).rev();
+        lengths
+            .find(|length| begins_a_form(&bytes[bytes.len() - length..]))
+            .unwrap_or(0)
+    }
+
+    /// Where in `text` keys stand.
+    pub fn find<'t>(&'t self, text: &'t str) -> impl Iterator<Item = Range<usize>> + 't {
+        let patterns = self.patterns.iter();
+        patterns.flat_map(move |patterns| patterns.find_iter(text).map(|found| found.range()))
+    }
+
+    /// `text` without the keys; borrowed where there was none.
+    #[must_use]
+    pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        let Some(patterns) = self
+            .patterns
+            .as_ref()
+            .filter(|patterns| patterns.is_match(text))
+        else {
+            return Cow::Borrowed(text);
+        };
+        Cow::Owned(patterns.replace_all(text, &self.replacements))
+    }
+
+    /// The same for a piece that may be borrowed for longer.
+    #[must_use]
+    pub fn piece<'a>(&self, piece: Cow<'a, str>) -> Cow<'a, str> {
+        match piece {
+            Cow::Borrowed(text) => self.text(text),
+            Cow::Owned(text) => match self.text(&text) {
+                Cow::Borrowed(_) => Cow::Owned(text),
+                Cow::Owned(redacted) => Cow::Owned(redacted),
+            },
+        }
+    }
+
+    /// A writer that passes on what it is given, less the keys.
+    pub fn writer<W: Write>(&self, inner: W) -> RedactingWriter<'_, W> {
+        RedactingWriter {
+            redactor: self,
+            held: Vec::new(),
+            found: false,
+            inner,
+        }
+    }
+}
+
+impl fmt::Debug for Redactor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Redactor({} forms)", self.forms.len())
+    }
+}
+
+/// Redacts a stream, keys across the borders of its chunks included. [`finish`](Self::finish) must be called at the end:
+/// until then up to a pattern's length of bytes is held back.
+#[derive(Debug)]
+pub struct RedactingWriter<'a, W: Write> {
+    redactor: &'a Redactor,
+    /// The end of what was written, that may be the beginning of a key.
+    held: Vec<u8>,
+    /// Whether there was a key so far.
+    found: bool,
+    inner: W,
+}
+
+impl<W: Write> RedactingWriter<'_, W> {
+    /// Writes what was held back, flushes, and gives the inner writer back.
+    ///
+    /// # Errors
+    /// The inner writer's.
+    pub fn finish(mut self) -> io::Result<W> {
+        self.emit_rest()?;
+        self.inner.flush()?;
+        Ok(self.inner)
+    }
+
+    /// The same, but tells whether there was a key in all that was written.
+    ///
+    /// # Errors
+    /// The inner writer's.
+    pub fn finish_found(mut self) -> io::Result<bool> {
+        self.emit_rest()?;
+        self.inner.flush()?;
+        Ok(self.found)
+    }
+
+    /// Writes as much of what is held back as can be told by now: all but the beginning of what may become
+    /// a key. For whoever reads along; the rest still needs [`finish`](Self::finish).
+    ///
+    /// # Errors
+    /// The inner writer's.
+    pub fn release(&mut self) -> io::Result<()> {
+        let mut held = std::mem::take(&mut self.held);
+        loop {
+            let settled = held.len() - self.redactor.unsettled(&held);
+            if settled == 0 {
+                break;
+            }
+            // A key may reach beyond; what is left then begins anew.
+            let done = self.emit(&held, settled)?;
+            held.drain(..done);
+        }
+        self.held = held;
+        self.inner.flush()
+    }
+
+    fn emit_rest(&mut self) -> io::Result<()> {
+        let held = std::mem::take(&mut self.held);
+        self.emit(&held, held.len())?;
+        Ok(())
+    }
+
+    /// The inner writer; what is held back has not reached it yet.
+    pub fn inner_mut(&mut self) -> &mut W {
+        &mut self.inner
+    }
+
+    /// Writes `bytes` up to about `settled`, redacted, and returns how many bytes are done. A match that begins before
+    /// `settled` is written whole; whether one begins after it cannot be told yet.
+    fn emit(&mut self, bytes: &[u8], settled: usize) -> io::Result<usize> {
+        let mut done = 0;
+        if let Some(patterns) = &self.redactor.patterns {
+            for found in patterns
+                .find_iter(bytes)
+                .take_while(|found| found.start() < settled)
+            {
+                self.found = true;
+                self.inner.write_all(&bytes[done..found.start()])?;
+                self.inner
+                    .write_all(self.redactor.replacements[found.pattern()].as_bytes())?;
+                done = found.end();
+            }
+        }
+        if done < settled {
+            self.inner.write_all(&bytes[done..settled])?;
+            done = settled;
+        }
+        Ok(done)
+    }
+}
+
+impl<W: Write> Write for RedactingWriter<'_, W> {
+    fn write(&mut self, chunk: &[u8]) -> io::Result<usize> {
+        let longest = self.redactor.longest;
+        if longest == 0 {
+            self.inner.write_all(chunk)?;
+            return Ok(chunk.len());
+        }
+        // Only the border is put together in memory; the rest of a large chunk is searched where it lies.
+        let border = chunk.len().min(longest.saturating_mul(2));
+        let mut joined = std::mem::take(&mut self.held);
+        let before = joined.len();
+        joined.extend_from_slice(&chunk[..border]);
+        let done = self.emit(&joined, (joined.len() + 1).saturating_sub(longest))?;
+        if border == chunk.len() {
+            joined.drain(..done);
+            self.held = joined;
+            return Ok(chunk.len());
+        }
+        // At least `longest` bytes of the chunk are behind us, so `done` lies in the chunk.
+        let rest = &chunk[done - before..];
+        let done = self.emit(rest, (rest.len() + 1).saturating_sub(longest))?;
+        self.held.extend_from_slice(&rest[done..]);
+        Ok(chunk.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+fn replacement(key: &str) -> String {
+    let tail: String = key
+        .chars()
+        .skip(key.chars().count().saturating_sub(2))
+        .collect();
+    format!("[REDACTED]{tail}")
+}
+
+/// The ways a key is commonly written: raw, JSON-escaped, percent-encoded, base64 and base64url at
+/// all three shifts, hex.
+fn forms(key: &str) -> Vec<String> {
+    let hex = key
+        .bytes()
+        .fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"));
+    let mut forms = vec![key.to_owned(), hex.to_uppercase(), hex];
+    forms.extend(json_forms(key));
+    forms.extend(percent_forms(key));
+    for shift in 0..3 {
+        forms.push(base64_inner(&STANDARD_NO_PAD, key, shift));
+        forms.push(base64_inner(&URL_SAFE_NO_PAD, key, shift));
+    }
+    // An escaped key in a text that is JSON itself is escaped once more.
+    let twice = forms
+        .iter()
+        .filter(|form| form.contains('\\'))
+        .map(|form| form.replace('\\', "\\\\"));
+    forms.extend(twice.collect::<Vec<_>>());
+    forms
+}
+
+/// What JSON writers escape besides what they must: nothing; `/`; what HTML gives a meaning to, in
+/// several tastes; all but letters and digits; everything.
+fn json_forms(key: &str) -> Vec<String> {
+    const HTML: [&str; 5] = ["/", "<>&", "<>&'", "<>&='", "<>&'+`\""];
+    let plain = key.replace('\\', "\\\\").replace('"', "\\\"");
+    let mut forms = vec![plain.replace('/', "\\/"), plain];
+    let mut escape = |which: &dyn Fn(char) -> bool| {
+        let lower: String = key.chars().map(|c| json_char(c, which(c))).collect();
+        forms.push(upper_digits(&lower, "\\u", 4));
+        forms.push(lower);
+    };
+    for characters in HTML {
+        escape(&|c| characters.contains(c));
+    }
+    escape(&|c| !c.is_ascii_alphanumeric());
+    escape(&|_| true);
+    forms
+}
+
+fn json_char(c: char, as_number: bool) -> String {
+    match c {
+        _ if as_number => format!("\\u{:04x}", u32::from(c)),
+        '"' | '\\' => format!("\\{c}"),
+        _ => c.to_string(),
+    }
+}
+
+/// Percent-encoded as RFC 3986 has it; with `/` or `+` left alone, as is common; and everything.
+fn percent_forms(key: &str) -> Vec<String> {
+    let all = key
+        .bytes()
+        .fold(String::new(), |all, byte| all + &format!("%{byte:02X}"));
+    let full = utf8_percent_encode(key, RESERVED).to_string();
+    let path = utf8_percent_encode(key, RESERVED_IN_PATHS).to_string();
+    let plus = utf8_percent_encode(key, RESERVED_BUT_PLUS).to_string();
+    let upper = [all, full, path, plus];
+    upper
+        .iter()
+        .map(|form| lower_digits(form))
+        .chain(upper.clone())
+        .collect()
+}
+
+/// `%2F` as `%2f`: both cases are in use.
+fn lower_digits(encoded: &str) -> String {
+    change_digits(encoded, "%", 2, str::to_ascii_lowercase)
+}
+
+fn upper_digits(encoded: &str, mark: &str, count: usize) -> String {
+    change_digits(encoded, mark, count, str::to_ascii_uppercase)
+}
+
+/// Changes the case of the `count` hex digits behind each `mark`.
+fn change_digits(encoded: &str, mark: &str, count: usize, change: fn(&str) -> String) -> String {
+    let mut pieces = encoded.split(mark);
+    let mut out = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        let (digits, rest) = piece.split_at_checked(count).unwrap_or((piece, ""));
+        out.push_str(mark);
+        out.push_str(&change(digits));
+        out.push_str(rest);
+    }
+    out
+}
+
+/// The characters of `key`'s base64 that depend on the key alone when it stands `shift` bytes into a group of three.
+fn base64_inner(engine: &impl base64::Engine, key: &str, shift: usize) -> String {
+    let mut bytes = vec![0; shift];
+    bytes.extend_from_slice(key.as_bytes());
+    let encoded = engine.encode(&bytes);
+    // A character holds six bits: those that hold a bit of a byte before or behind the key are left out.
+    let first = (shift * 8).div_ceil(6);
+    let last = bytes.len() * 8 / 6;
+    encoded[first..last].to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base64::Engine as _;
+    use proptest::prelude::*;
+
+    const KEY: &str = "sk-proj/Ab+9_\"x\\Z=Qw";
+
+    fn stream(redactor: &Redactor, chunks: &[&[u8]]) -> Vec<u8> {
+        let mut writer = redactor.writer(Vec::new());
+        for chunk in chunks {
+            writer.write_all(chunk).unwrap();
+        }
+        writer.finish().unwrap()
+    }
+
+    #[test]
+    fn a_key_file_holds_one_line_of_visible_ascii() {
+        for (content, expected) in [
+            (&b" abc-1 \r\n"[..], Ok("abc-1")),
+            (b"", Err(KeyProblem::Empty)),
+            (b" \n\t", Err(KeyProblem::Empty)),
+            (b"a\nb", Err(KeyProblem::MultiLine)),
+            (b"a\rb", Err(KeyProblem::MultiLine)),
+            (b"a b", Err(KeyProblem::NotVisibleAscii)),
+            (b"a\0b", Err(KeyProblem::NotVisibleAscii)),
+            ("schlüssel".as_bytes(), Err(KeyProblem::NotVisibleAscii)),
+            (b"\xff\xfe", Err(KeyProblem::NotVisibleAscii)),
+        ] {
+            let parsed = ApiKey::parse(content);
+            assert_eq!(
+                parsed.as_ref().map(ApiKey::expose).map_err(|e| *e),
+                expected,
+                "{content:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_key_does_not_print() {
+        let key = ApiKey::parse(KEY.as_bytes()).unwrap();
+        assert_eq!(
+            format!("{key} {key:?}"),
+            "[REDACTED]Qw ApiKey([REDACTED]Qw)"
+        );
+    }
+
+    #[test]
+    fn every_form_of_a_key_is_found() {
+        let redactor = Redactor::new([KEY]);
+        let in_base64 = |prefix: &str| STANDARD_NO_PAD.encode(format!("{prefix}{KEY}tail"));
+        let in_base64url = |prefix: &str| URL_SAFE_NO_PAD.encode(format!("{prefix}{KEY}tail"));
+        let each = |form: fn(u8) -> String| KEY.bytes().map(form).collect::<String>();
+        for text in [
+            KEY.to_owned(),
+            serde_json::to_string(KEY).unwrap(),
+            serde_json::to_string(KEY).unwrap().replace('/', "\\/"),
+            r"sk-proj/Ab\u002b9_\u0022x\\Z=Qw".to_owned(),
+            r#"sk-proj/Ab+9_\"x\\Z\u003DQw"#.to_owned(),
+            each(|byte| format!("\\u{byte:04x}")),
+            each(|byte| format!("\\u{byte:04X}")),
+            "sk-proj%2FAb%2B9_%22x%5CZ%3DQw".to_owned(),
+            "sk-proj%2fAb%2b9_%22x%5cZ%3dQw".to_owned(),
+            "sk-proj/Ab%2B9_%22x%5CZ%3DQw".to_owned(),
+            "sk-proj%2FAb+9_%22x%5CZ%3DQw".to_owned(),
+            r#"sk-proj\u002fAb+9_\"x\\Z=Qw"#.to_owned(),
+            serde_json::to_string(&each(|byte| format!("\\u{byte:04x}"))).unwrap(),
+            each(|byte| format!("%{byte:02x}")),
+            in_base64(""),
+            in_base64("a"),
+            in_base64("ab"),
+            in_base64url(""),
+            in_base64url("a"),
+            in_base64url("ab"),
+            each(|byte| format!("{byte:02x}")),
+            each(|byte| format!("{byte:02X}")),
+        ] {
+            assert!(redactor.text(&text).contains("[REDACTED]Qw"), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_longer_of_two_keys_wins_and_short_keys_are_passed_over() {
+        let redactor = Redactor::new(["abcdefgh", "abcdefghIJKL", "", "xy", "dummy"]);
+        assert_eq!(
+            redactor.text("abcdefghIJKL xy dummy abcdefgh"),
+            "[REDACTED]KL xy dummy [REDACTED]gh"
+        );
+    }
+
+    #[test]
+    fn without_keys_nothing_changes() {
+        let redactor = Redactor::new([]);
+        assert_eq!(redactor.text("text"), "text");
+        assert_eq!(stream(&redactor, &[b"te", b"xt"]), b"text");
+    }
+
+    #[test]
+    fn a_redactor_does_not_print_its_keys() {
+        let printed = format!("{:?}", Redactor::new([KEY]));
+        assert!(printed.starts_with("Redactor("), "{printed}");
+        assert!(!printed.contains(KEY));
+    }
+
+    #[test]
+    fn what_cannot_become_a_key_is_not_held_back_when_released() {
+        let redactor = Redactor::new(["secretkey1", "secretkey1longer"]);
+        for (written, shown) in [
+            ("a prompt> ", "a prompt> "),
+            ("half a secretke", "half a "),
+            // The longer one may still come.
+            ("secretkey1", ""),
+            ("secretkey1x", "[REDACTED]y1x"),
+            ("secretkey1longer", "[REDACTED]er"),
+            ("secretkeysecret", "secretkey"),
+        ] {
+            let mut writer = redactor.writer(Vec::new());
+            writer.write_all(written.as_bytes()).unwrap();
+            writer.release().unwrap();
+            let now = String::from_utf8_lossy(writer.inner_mut()).into_owned();
+            assert_eq!(now, shown, "{written}");
+            let all = writer.finish().unwrap();
+            assert_eq!(String::from_utf8(all).unwrap(), redactor.text(written));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_stream_is_redacted_as_the_whole_text_is(
+            parts in prop::collection::vec(prop_oneof![
+                Just("secretkey1".to_owned()), Just("secretkey1longer".to_owned()), "[a-z1 ]{0,60}",
+                Just(STANDARD_NO_PAD.encode("..secretkey1..")),
+            ], 0..12),
+            cuts in prop::collection::vec(0usize..300, 0..6),
+        ) {
+            let redactor = Redactor::new(["secretkey1", "secretkey1longer"]);
+            let text = parts.concat();
+            let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(text.len())).collect();
+            cuts.sort_unstable();
+            cuts.push(text.len());
+            let mut from = 0;
+            let chunks: Vec<&[u8]> = cuts.iter().map(|&to| { let c = &text.as_bytes()[from..to]; from = to; c }).collect();
+            let streamed = stream(&redactor, &chunks);
+            prop_assert_eq!(String::from_utf8(streamed).unwrap(), redactor.text(&text));
+            // The same for one who reads along.
+            let mut writer = redactor.writer(Vec::new());
+            for chunk in &chunks {
+                writer.write_all(chunk).unwrap();
+                writer.release().unwrap();
+            }
+            prop_assert_eq!(String::from_utf8(writer.finish().unwrap()).unwrap(), redactor.text(&text));
+        }
+    }
+}

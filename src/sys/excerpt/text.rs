@@ -1,0 +1,155 @@
+//! The head and the tail of a text too long to show. Pure.
+//!
+//! Guarantees that what was left out is counted, now and before.
+
+use super::left_out;
+use crate::model::tokens::counted;
+
+/// Room for the line that says what was left out.
+const MARKER: usize = 96;
+
+/// `text` whole up to `limit` bytes, else its head and its tail, with a line in between that counts what was left
+/// out. The cuts go to a line's border where one is near, and never through a character.
+#[must_use]
+pub fn bounded(text: &str, limit: usize) -> String {
+    if text.len() <= limit {
+        return text.to_owned();
+    }
+    let half = limit.saturating_sub(MARKER) / 2;
+    let head = head_of(text, half);
+    let tail = tail_of(text, half);
+    let middle = text
+        .get(head.len()..text.len() - tail.len())
+        .unwrap_or_default();
+    let newline = if head.is_empty() || head.ends_with('\n') {
+        ""
+    } else {
+        "\n"
+    };
+    format!("{head}{newline}[... {} left out ...]\n{tail}", size(middle))
+}
+
+/// How much is left out with this. Something may have been left out of it before: how many lines those were,
+/// nobody knows.
+fn size(middle: &str) -> String {
+    let before = middle
+        .lines()
+        .filter_map(|line| Some((line, left_out(line)?)));
+    let (mut bytes, mut is_known) = (middle.len() as u64, true);
+    for (line, left_out) in before {
+        bytes = bytes
+            .saturating_sub(line.len() as u64 + 1)
+            .saturating_add(left_out);
+        is_known = false;
+    }
+    let bytes = counted(bytes, "byte");
+    if is_known {
+        let lines = counted(middle.lines().count() as u64, "line");
+        format!("{lines}, {bytes}")
+    } else {
+        bytes
+    }
+}
+
+/// At most `budget` bytes of the beginning.
+fn head_of(text: &str, budget: usize) -> &str {
+    let end = (0..=budget).rev().find(|at| text.is_char_boundary(*at));
+    let head = end.and_then(|end| text.get(..end)).unwrap_or_default();
+    let whole_lines = head.rfind('\n').map_or(0, |newline| newline + 1);
+    // A border that costs most of the budget is none worth having.
+    if whole_lines > budget / 2 {
+        head.get(..whole_lines).unwrap_or(head)
+    } else {
+        head
+    }
+}
+
+/// At most `budget` bytes of the end.
+fn tail_of(text: &str, budget: usize) -> &str {
+    let earliest = text.len().saturating_sub(budget);
+    let start = (earliest..text.len()).find(|at| text.is_char_boundary(*at));
+    let (before, tail) = text.split_at(start.unwrap_or(text.len()));
+    if before.ends_with('\n') {
+        return tail;
+    }
+    let skipped = tail.find('\n').map_or(tail.len(), |newline| newline + 1);
+    if tail.len() - skipped > budget / 2 {
+        tail.get(skipped..).unwrap_or(tail)
+    } else {
+        tail
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::model::tokens::grouped;
+
+    const LIMIT: usize = 32 << 10;
+
+    #[test]
+    fn what_fits_is_shown_whole() {
+        for text in ["", "a", &"x".repeat(LIMIT)] {
+            assert_eq!(bounded(text, LIMIT), text);
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_loses_whole_lines_in_the_middle() {
+        let text: String = (1..=9000).map(|line| format!("line {line}\n")).collect();
+        let shown = bounded(&text, LIMIT);
+        let lines: Vec<&str> = shown.lines().collect();
+        assert_eq!((lines[0], lines[lines.len() - 1]), ("line 1", "line 9000"));
+        let marker = lines
+            .iter()
+            .position(|line| line.starts_with("[..."))
+            .unwrap();
+        let kept = lines.len() - 1;
+        let left_out = grouped((9000 - kept) as u64);
+        assert!(
+            lines[marker].starts_with(&format!("[... {left_out} lines, ")),
+            "{}",
+            lines[marker]
+        );
+        assert_eq!(lines[marker - 1], format!("line {marker}"));
+    }
+
+    #[test]
+    fn what_was_left_out_before_is_counted_too() {
+        let (head, tail) = ("h\n".repeat(20_000), "t\n".repeat(20_000));
+        let text = format!("{head}[... 5840320 bytes left out ...]\n{tail}");
+        let shown = bounded(&text, LIMIT);
+        let (kept_head, behind) = shown.split_once("[... ").unwrap();
+        let (counted, kept_tail) = behind.split_once(" bytes left out ...]\n").unwrap();
+        let kept = kept_head.len() + kept_tail.len();
+        let left_out = head.len() + tail.len() + 5_840_320 - kept;
+        assert_eq!(counted, grouped(left_out as u64));
+    }
+
+    proptest! {
+        #[test]
+        fn head_and_tail_are_the_texts_own_and_the_rest_is_counted(
+            text in "[aä€😀\r\n]{0,400}", limit in 100_usize..400,
+        ) {
+            let shown = bounded(&text, limit);
+            prop_assert!(shown.len() <= limit);
+            if text.len() <= limit {
+                prop_assert_eq!(shown, text);
+                return Ok(());
+            }
+            let at = shown.find("[... ").unwrap();
+            let (before, behind) = shown.split_at(at);
+            let (marker, tail) = behind.split_once('\n').unwrap();
+            // The newline before the marker is the text's own, or was set there.
+            let heads = [before, before.strip_suffix('\n').unwrap_or(before)];
+            prop_assert!(text.ends_with(tail));
+            let is_right = heads.into_iter().filter(|head| text.starts_with(head)).any(|head| {
+                let left_out = text.len() - head.len() - tail.len();
+                marker.ends_with(&format!(", {} left out ...]", counted(left_out as u64, "byte")))
+            });
+            prop_assert!(is_right, "{}", shown);
+        }
+    }
+}

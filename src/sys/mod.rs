@@ -1,0 +1,13 @@
+//! The ground: what the operating system gives, and texts and numbers that every room needs.
+//!
+//! Knows nothing of projects, models or runs.
+
+pub mod atomic_file;
+pub mod environment;
+pub mod excerpt;
+pub mod file_lock;
+pub mod git;
+pub mod interrupt;
+pub mod positions;
+pub(crate) mod sse;
+pub(crate) mod transport;

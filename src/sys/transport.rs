@@ -1,0 +1,360 @@
+//! The TCP transport under ureq: it keeps connections alive, and wakes when a signal comes.
+//!
+//! ureq has a transport of its own, but that one sets no keepalive (a model can think for ten
+//! minutes in silence, while NATs drop connections that idle for one), and cannot be woken by a
+//! signal. Guarantees besides that plain http reaches loopback addresses only, whatever a name
+//! resolves to.
+
+use std::io::{self, Read as _, Write as _};
+use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs as _};
+use std::os::fd::AsFd as _;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use rustix::event::PollFlags;
+use rustix::io::Errno;
+use socket2::{Domain, Protocol, Socket, TcpKeepalive, Type};
+use ureq::config::Config;
+use ureq::http::Uri;
+use ureq::http::uri::Scheme;
+use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
+use ureq::unversioned::transport::{
+    Buffers, ConnectionDetails, Connector, Either, LazyBuffers, NextTimeout, Transport,
+};
+use ureq::{Error, Timeout};
+
+use crate::sys::interrupt::{Interrupt, Woken};
+
+/// The first probe on an idle connection goes out after this long, well below the 60 seconds after
+/// which the least patient NATs forget it.
+const KEEPALIVE_IDLE: Duration = Duration::from_secs(45);
+/// Time between further probes.
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);
+/// How often a wait for the resolver's thread looks for a signal.
+const RESOLVER_TICK: Duration = Duration::from_millis(50);
+
+/// Opens TCP connections, unless an earlier connector of the chain (a proxy) has done so.
+#[derive(Debug)]
+pub struct TcpConnector {
+    interrupt: Interrupt,
+    /// Connections go to this machine only, whatever a name resolves to: what they carry is not
+    /// encrypted.
+    loopback_only: bool,
+}
+
+impl TcpConnector {
+    pub fn new(interrupt: Interrupt, loopback_only: bool) -> Self {
+        Self {
+            interrupt,
+            loopback_only,
+        }
+    }
+
+    fn connect_any(&self, details: &ConnectionDetails<'_>) -> Result<TcpStream, Error> {
+        let deadline = Deadline::from(details.timeout);
+        let mut last = Error::HostNotFound;
+        let mut untried = details.addrs.len();
+        for address in &details.addrs {
+            // Each address gets an equal share of the time that is left.
+            let share = deadline
+                .left()?
+                .map(|left| left / u32::try_from(untried).unwrap_or(1));
+            untried -= 1;
+            match self.connect_one(*address, share) {
+                Ok(stream) => return Ok(stream),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+                    return Err(error.into());
+                }
+                Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+                    last = Error::Timeout(details.timeout.reason);
+                }
+                Err(error) => last = error.into(),
+            }
+        }
+        Err(last)
+    }
+
+    fn connect_one(&self, address: SocketAddr, limit: Option<Duration>) -> io::Result<TcpStream> {
+        let domain = Domain::for_address(address);
+        let socket = Socket::new(domain, Type::STREAM, Some(Protocol::TCP))?;
+        socket.set_nonblocking(true)?;
+        socket.set_tcp_nodelay(true)?;
+        let keepalive = TcpKeepalive::new()
+            .with_time(KEEPALIVE_IDLE)
+            .with_interval(KEEPALIVE_INTERVAL);
+        socket.set_tcp_keepalive(&keepalive)?;
+        match socket.connect(&address.into()) {
+            Err(error) if error.raw_os_error() == Some(Errno::INPROGRESS.raw_os_error()) => {
+                match self
+                    .interrupt
+                    .poll(&[socket.as_fd()], PollFlags::OUT, limit)?
+                {
+                    Woken::TimedOut => return Err(io::ErrorKind::TimedOut.into()),
+                    Woken::Ready => socket.take_error()?.map_or(Ok(()), Err)?,
+                }
+            }
+            other => other?,
+        }
+        Ok(socket.into())
+    }
+}
+
+impl<In: Transport> Connector<In> for TcpConnector {
+    type Out = Either<In, TcpTransport>;
+
+    fn connect(
+        &self,
+        details: &ConnectionDetails<'_>,
+        chained: Option<In>,
+    ) -> Result<Option<Self::Out>, Error> {
+        if let Some(transport) = chained {
+            return Ok(Some(Either::A(transport)));
+        }
+        if self.loopback_only {
+            require_loopback(&details.addrs)?;
+        }
+        let stream = self.connect_any(details)?;
+        let config = details.config;
+        let buffers = LazyBuffers::new(config.input_buffer_size(), config.output_buffer_size());
+        let interrupt = self.interrupt.clone();
+        let transport = TcpTransport {
+            stream,
+            buffers,
+            interrupt,
+            answered_early: false,
+        };
+        Ok(Some(Either::B(transport)))
+    }
+}
+
+fn require_loopback(addresses: &[SocketAddr]) -> io::Result<()> {
+    if addresses.iter().all(|address| address.ip().is_loopback()) {
+        return Ok(());
+    }
+    let refusal = "the name of a loopback host resolves to another machine";
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, refusal))
+}
+
+/// A connection whose reads and writes wait for the socket and for signals at once.
+#[derive(Debug)]
+pub struct TcpTransport {
+    stream: TcpStream,
+    buffers: LazyBuffers,
+    interrupt: Interrupt,
+    /// The server has answered and closed before it had read the whole request: the rest of the
+    /// request is dropped, so that the answer is read.
+    answered_early: bool,
+}
+
+impl TcpTransport {
+    /// Whether the server, which takes nothing more, has sent something before.
+    fn has_answer(&self) -> bool {
+        let mut byte = [0];
+        self.stream.peek(&mut byte).is_ok_and(|amount| amount > 0)
+    }
+}
+
+impl Transport for TcpTransport {
+    fn buffers(&mut self) -> &mut dyn Buffers {
+        &mut self.buffers
+    }
+
+    fn transmit_output(&mut self, amount: usize, timeout: NextTimeout) -> Result<(), Error> {
+        let deadline = Deadline::from(timeout.for_write());
+        if self.answered_early {
+            return Ok(());
+        }
+        let mut sent = 0;
+        while sent < amount {
+            deadline.left()?;
+            match self.stream.write(&self.buffers.output()[sent..amount]) {
+                Ok(0) => return Err(io::Error::from(io::ErrorKind::WriteZero).into()),
+                Ok(more) => sent += more,
+                Err(error) if is_closed(&error) && self.has_answer() => {
+                    self.answered_early = true;
+                    return Ok(());
+                }
+                Err(error) => {
+                    deadline.wait_after(error, &self.interrupt, &self.stream, PollFlags::OUT)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn await_input(&mut self, timeout: NextTimeout) -> Result<bool, Error> {
+        let deadline = Deadline::from(timeout.for_read());
+        let buffer = self.buffers.input_append_buf();
+        loop {
+            // Checked on every read, so that a server which never pauses is cut off too.
+            deadline.left()?;
+            match self.stream.read(buffer) {
+                Ok(amount) => {
+                    self.buffers.input_appended(amount);
+                    return Ok(amount > 0);
+                }
+                Err(error) => {
+                    deadline.wait_after(error, &self.interrupt, &self.stream, PollFlags::IN)?;
+                }
+            }
+        }
+    }
+
+    fn is_open(&mut self) -> bool {
+        // Every call makes its own connection.
+        false
+    }
+}
+
+fn is_closed(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset
+    )
+}
+
+/// When ureq wants an operation to be over.
+#[derive(Debug)]
+struct Deadline {
+    at: Option<Instant>,
+    reason: Timeout,
+}
+
+impl From<NextTimeout> for Deadline {
+    fn from(timeout: NextTimeout) -> Self {
+        let after = timeout.not_zero().map(|after| *after);
+        // A time beyond what the clock can hold is none.
+        let at = after.and_then(|after| Instant::now().checked_add(after));
+        Self {
+            at,
+            reason: timeout.reason,
+        }
+    }
+}
+
+impl Deadline {
+    /// The time that is left; `None` where there is no limit.
+    fn left(&self) -> Result<Option<Duration>, Error> {
+        match self
+            .at
+            .map(|at| at.saturating_duration_since(Instant::now()))
+        {
+            Some(left) if left.is_zero() => Err(Error::Timeout(self.reason)),
+            left => Ok(left),
+        }
+    }
+
+    /// Where `error` says that the socket is not ready, waits until it is.
+    fn wait_after(
+        &self,
+        error: io::Error,
+        interrupt: &Interrupt,
+        stream: &TcpStream,
+        events: PollFlags,
+    ) -> Result<(), Error> {
+        match error.kind() {
+            io::ErrorKind::WouldBlock => {
+                // Whether the time is over, the caller's loop asks.
+                interrupt.poll(&[stream.as_fd()], events, self.left()?)?;
+                Ok(())
+            }
+            // A signal that is not ours to heed.
+            io::ErrorKind::Interrupted => Ok(()),
+            _ => Err(error.into()),
+        }
+    }
+}
+
+/// Resolves names in a thread, which a signal need not wait for; addresses without one.
+#[derive(Debug)]
+pub struct InterruptibleResolver {
+    interrupt: Interrupt,
+}
+
+impl InterruptibleResolver {
+    pub fn new(interrupt: Interrupt) -> Self {
+        Self { interrupt }
+    }
+
+    fn look_up(&self, host: String, timeout: NextTimeout) -> Result<Vec<SocketAddr>, Error> {
+        let deadline = Deadline::from(timeout);
+        let (sender, receiver) = mpsc::sync_channel(1);
+        std::thread::spawn(move || {
+            let addresses = host.to_socket_addrs().map(Iterator::collect);
+            // Nobody listens any more after a time-out or a signal.
+            let _ = sender.send(addresses);
+        });
+        loop {
+            let tick = deadline
+                .left()?
+                .map_or(RESOLVER_TICK, |left| left.min(RESOLVER_TICK));
+            match receiver.recv_timeout(tick) {
+                Ok(addresses) => return Ok(addresses?),
+                Err(RecvTimeoutError::Timeout) => {
+                    self.interrupt.check().map_err(io::Error::from)?;
+                }
+                Err(RecvTimeoutError::Disconnected) => return Err(Error::HostNotFound),
+            }
+        }
+    }
+}
+
+impl Resolver for InterruptibleResolver {
+    fn resolve(
+        &self,
+        uri: &Uri,
+        _config: &Config,
+        timeout: NextTimeout,
+    ) -> Result<ResolvedSocketAddrs, Error> {
+        let missing = || Error::BadUri(uri.to_string());
+        let authority = uri.authority().ok_or_else(missing)?;
+        let scheme = uri.scheme().unwrap_or(&Scheme::HTTPS);
+        let host = DefaultResolver::host_and_port(scheme, authority).ok_or_else(missing)?;
+        let bare = authority
+            .host()
+            .trim_start_matches('[')
+            .trim_end_matches(']');
+        let found = if bare.parse::<IpAddr>().is_ok() {
+            host.to_socket_addrs()?.collect()
+        } else {
+            self.look_up(host, timeout)?
+        };
+        let mut addresses = self.empty();
+        for address in found.into_iter().take(MAX_ADDRESSES) {
+            addresses.push(address);
+        }
+        if addresses.is_empty() {
+            Err(Error::HostNotFound)
+        } else {
+            Ok(addresses)
+        }
+    }
+}
+
+/// What ureq's list of addresses holds.
+const MAX_ADDRESSES: usize = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loopback_name_must_resolve_to_this_machine_alone() {
+        let address = |text: &str| text.parse::<SocketAddr>().unwrap();
+        let here = [
+            address("127.0.0.1:1"),
+            address("127.9.9.9:1"),
+            address("[::1]:1"),
+        ];
+        assert!(require_loopback(&here).is_ok());
+        for elsewhere in [
+            "10.0.0.1:1",
+            "192.0.2.7:443",
+            "[2001:db8::1]:1",
+            "0.0.0.0:1",
+        ] {
+            let addresses = [here[0], address(elsewhere)];
+            assert!(require_loopback(&addresses).is_err(), "{elsewhere}");
+        }
+    }
+}

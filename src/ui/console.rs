@@ -1,0 +1,469 @@
+//! What a person sees: progress, warnings and errors on stderr, the result on stdout.
+//!
+//! Guarantees that no key is printed, that nothing printed moves the cursor, and that a closed terminal
+//! is no reason to fail.
+
+use std::fmt::Display;
+use std::io::{self, Write as _};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use console::{Style, Term};
+
+use super::agent::{self, Look};
+use super::boxes::{self, Painted};
+use super::spinner::{Spinner, dollars};
+use super::{Event, Reporter, to_stdout};
+use crate::model::price::Usd;
+use crate::model::tokens::grouped;
+use crate::record::diff::Stat;
+use crate::record::{Attempt, EditsRecord, Usage};
+use crate::secret::Redactor;
+
+/// How a console is to be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ConsoleOptions {
+    /// Progress is not shown.
+    pub quiet: bool,
+    /// stderr is a terminal that can redraw a line.
+    pub terminal: bool,
+    /// Where colours may be used.
+    pub colors: Colors,
+}
+
+/// Where colours may be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Colors {
+    /// On stdout.
+    pub stdout: bool,
+    /// On stderr.
+    pub stderr: bool,
+}
+
+/// Shows a run on the standard streams.
+#[derive(Debug)]
+pub struct Console<'r> {
+    options: ConsoleOptions,
+    redactor: &'r Redactor,
+    /// The step that is going on, while it is shown.
+    spinner: Spinner,
+    /// An agent uses a tool, whose result tells what it has written.
+    in_tool: AtomicBool,
+}
+
+/// How many columns a stat takes, as in git's when nobody looks on.
+const WIDTH: usize = 80;
+/// How many files of a reply are listed by name.
+const LISTED: usize = 20;
+
+impl<'r> Console<'r> {
+    /// A console that prints nothing `redactor` knows as a key.
+    #[must_use]
+    pub fn new(options: ConsoleOptions, redactor: &'r Redactor) -> Self {
+        Self {
+            options,
+            redactor,
+            spinner: Spinner::default(),
+            in_tool: AtomicBool::new(false),
+        }
+    }
+
+    fn style(&self, style: Style) -> Style {
+        style.for_stderr().force_styling(self.options.colors.stderr)
+    }
+
+    /// A line of progress: what was done, and how it went.
+    fn line(&self, label: &str, style: Style, text: &str) {
+        self.spinner.stop();
+        if !self.options.quiet {
+            let label = self
+                .style(style)
+                .apply_to(format!("{label:>8}"))
+                .to_string();
+            self.print(&label, &format!("  {text}"));
+        }
+    }
+
+    /// A step that takes a while: a spinner on a terminal, else a line.
+    /// `figures` are shown by the spinner alone.
+    fn step(&self, label: &str, text: &str, figures: &str) {
+        self.spinner.stop();
+        if self.options.quiet {
+            return;
+        }
+        if !self.options.terminal {
+            self.line(label, Style::new(), text);
+            return;
+        }
+        let text = printable(&self.redactor.text(text));
+        self.spinner.stage(label, text, figures);
+    }
+
+    /// Nothing turns any more.
+    pub(super) fn stop_spinner(&self) {
+        self.spinner.stop();
+    }
+
+    /// Whether an agent's work may have boxes and things that move.
+    fn is_decorated(&self) -> bool {
+        self.options.colors.stderr
+    }
+
+    /// An agent's call, on a terminal.
+    fn call(&self, doing: &str) {
+        self.spinner.stop();
+        if self.is_live() {
+            self.spinner.call(doing);
+        }
+    }
+
+    /// Something else of an agent's that takes a while, on a terminal.
+    fn work(&self, text: &str) {
+        self.spinner.stop();
+        if self.is_live() && self.is_decorated() {
+            self.spinner.work(printable(&self.redactor.text(text)));
+        }
+    }
+
+    /// Prints a line to stderr, above the spinner where there is one. The label is ours, and may have
+    /// colours; the text may be anybody's.
+    fn print(&self, label: &str, text: &str) {
+        let text = printable(&self.redactor.text(text));
+        let write = || {
+            // A stderr that is closed is no reason to end the run.
+            let _ = writeln!(io::stderr(), "{label}{text}");
+        };
+        self.spinner.suspend(write);
+    }
+
+    fn edits(&self, label: &str, verb: &str, edits: &EditsRecord) {
+        let (written, removed) = (edits.written.len(), edits.removed.len());
+        self.line(
+            label,
+            Style::new(),
+            &format!("{written} {verb}, {removed} removed"),
+        );
+        if self.options.quiet {
+            return;
+        }
+        let removed = edits.removed.iter().map(|path| format!("{path} (removed)"));
+        let paths: Vec<String> = edits.written.iter().cloned().chain(removed).collect();
+        for path in paths.iter().take(LISTED) {
+            self.print("            ", path);
+        }
+        if paths.len() > LISTED {
+            self.print(
+                "            ",
+                &format!("and {} more", paths.len() - LISTED),
+            );
+        }
+    }
+}
+
+impl Reporter for Console<'_> {
+    fn event(&self, event: Event<'_>) {
+        match event {
+            Event::Started { log } => self.line("log", Style::new(), log),
+            Event::Asking {
+                attempt,
+                model,
+                prompt,
+                spent,
+            } => {
+                let prompt = prompt.map(|size| format!("  {} in", size.text()));
+                let figures = format!("{}{}", prompt.unwrap_or_default(), dollars(spent));
+                let asked = format!("{model} for {}", purpose(attempt));
+                match agent::doing(attempt) {
+                    Some(doing) if self.is_decorated() => self.call(doing),
+                    Some(_) => self.line("asking", Style::new(), &asked),
+                    None => self.step("asking", &asked, &figures),
+                }
+            }
+            Event::Receiving {
+                output_tokens,
+                thought_tokens,
+                spent,
+            } => self.spinner.update(output_tokens, thought_tokens, spent),
+            Event::Retrying {
+                next_try,
+                wait,
+                reason,
+            } => {
+                self.print(
+                    "   retry  ",
+                    &format!("{reason}; try {next_try} in {}", seconds(wait)),
+                );
+            }
+            // The boxes that follow tell of it.
+            Event::Answered { .. } if self.spinner.shows_call() => self.spinner.stop(),
+            Event::Answered {
+                model,
+                usage,
+                cost,
+                took,
+            } => self.answered(model, usage, cost, took),
+            Event::Applied(_) if self.in_tool.load(Ordering::Relaxed) => {}
+            Event::Applied(edits) => self.edits("applied", "written", edits),
+            Event::PutBack(edits) => self.edits("undone", "put back", edits),
+            Event::Uncontained { reason } => {
+                self.line(
+                    "sandbox",
+                    Style::new(),
+                    &format!("none: {reason}; builds and commands can read the keys"),
+                );
+            }
+            Event::Building { spent } => self.step("build", "build.sh", &dollars(spent)),
+            Event::Built {
+                status,
+                passed,
+                took,
+            } => {
+                let style = if passed {
+                    Style::new().green()
+                } else {
+                    Style::new().red()
+                };
+                let label = if passed { "passed" } else { "failed" };
+                self.line(
+                    label,
+                    style,
+                    &format!("build.sh, {} ({status})", seconds(took)),
+                );
+            }
+            Event::Warning(text) => self.warning(text),
+            Event::Reviewed {
+                warnings,
+                told,
+                stat,
+            } => self.review(warnings, told, stat),
+            Event::Tool { name, asks, .. } => {
+                self.in_tool.store(true, Ordering::Relaxed);
+                self.show(event);
+                if !asks {
+                    self.work(name);
+                }
+            }
+            Event::ToolResult { .. } => {
+                self.in_tool.store(false, Ordering::Relaxed);
+                self.show(event);
+            }
+            Event::Notice(_)
+            | Event::Finished { .. }
+            | Event::Failed { .. }
+            | Event::Session { .. }
+            | Event::Thoughts(_)
+            | Event::Tasks(_)
+            | Event::Auditing
+            | Event::Malformed { .. }
+            | Event::Audited { .. }
+            | Event::Compressed { .. } => self.show(event),
+        }
+    }
+
+    fn is_live(&self) -> bool {
+        self.options.terminal && !self.options.quiet
+    }
+}
+
+/// What a model is asked for.
+fn purpose(attempt: Attempt) -> String {
+    match attempt {
+        Attempt::Initial => "the change".to_owned(),
+        Attempt::Repair(number) => format!("repair {number}"),
+        Attempt::Report => "the report".to_owned(),
+        Attempt::Step(number) => format!("step {number}"),
+        Attempt::Audit(_) => "the audit".to_owned(),
+        Attempt::Compression(_) => "a summary".to_owned(),
+    }
+}
+
+impl Console<'_> {
+    fn answered(&self, model: &str, usage: Option<Usage>, cost: Option<Usd>, took: Duration) {
+        let cost = cost.filter(|cost| *cost != Usd::ZERO);
+        let cost = cost.map(|cost| format!(", {cost}")).unwrap_or_default();
+        let usage = usage
+            .map(|usage| format!(": {}", tokens(usage)))
+            .unwrap_or_default();
+        self.line(
+            "answered",
+            Style::new(),
+            &format!("{model}{usage}{cost}, {}", seconds(took)),
+        );
+    }
+
+    /// Shows what an agent did. Whoever wants it quiet is asked, and told how it ended, all the same.
+    fn show(&self, event: Event<'_>) {
+        let is_wanted = match event {
+            Event::Finished { .. } | Event::Failed { .. } => true,
+            Event::Tool { asks, .. } => asks,
+            _ => false,
+        };
+        match agent::look(event) {
+            Some(Look::Boxed { .. }) if self.options.quiet && !is_wanted => self.spinner.stop(),
+            Some(Look::Boxed { title, body }) => self.boxed(title, body),
+            Some(Look::Line { label: "", text }) => self.plain_line(&text.text, text.style),
+            Some(Look::Line { label, text }) => self.line(label, text.style, &text.text),
+            None => {}
+        }
+    }
+
+    /// A line without a label, all of it in a style.
+    fn plain_line(&self, text: &str, style: Style) {
+        self.spinner.stop();
+        if !self.options.quiet {
+            let text = printable(&self.redactor.text(text)).replace('\n', " ");
+            let styled = self.style(style).apply_to(text).to_string();
+            self.print(&styled, "");
+        }
+    }
+
+    /// Text under a title: in a box as wide as the terminal is now, where there is one.
+    fn boxed(&self, title: Painted, body: Vec<Painted>) {
+        self.spinner.stop();
+        // Before the text is broken into lines, which would break a key as well.
+        let ready = |part: Painted| {
+            let text = self.redactor.text(&part.text).into_owned();
+            Painted::new(text, self.style(part.style))
+        };
+        let title = ready(title);
+        let body: Vec<Painted> = body.into_iter().map(ready).collect();
+        // Whoever wants no colours wants plain text.
+        let lines = if self.options.colors.stderr {
+            let columns = Term::stderr().size().1;
+            let mut lines = boxes::drawn(&title, &body, columns.into());
+            lines.push(String::new());
+            lines
+        } else {
+            boxes::plain(&title, &body)
+        };
+        let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+        // A stderr that is closed is no reason to end the run.
+        let _ = io::stderr().write_all(text.as_bytes());
+    }
+
+    fn warning(&self, text: &str) {
+        let style = self.style(Style::new().yellow());
+        let label = style.apply_to("warning:").to_string();
+        self.print(&label, &format!(" {text}"));
+    }
+
+    /// What a reviewer reads first: the warnings again, and the change as git shows it.
+    fn review(&self, warnings: &[String], told: usize, stat: &Stat) {
+        self.spinner.stop();
+        if self.options.quiet {
+            warnings
+                .iter()
+                .skip(told)
+                .for_each(|warning| self.warning(warning));
+            return;
+        }
+        for warning in warnings {
+            self.warning(warning);
+        }
+        let stat = printable(&self.redactor.text(&stat.text(WIDTH)));
+        // A stderr that is closed is no reason to end the run.
+        let _ = write!(io::stderr(), "{}", self.colored(&stat));
+    }
+
+    /// The signs of a stat in the colours that git gives them.
+    fn colored(&self, stat: &str) -> String {
+        let paint = |sign: &str, style: Style| self.style(style).apply_to(sign).to_string();
+        let line = |line: &str| match line.rsplit_once(['|', ' ']) {
+            Some((_, graph)) if !graph.is_empty() && graph.chars().all(|c| "+-".contains(c)) => {
+                let (text, graph) = line.split_at(line.len() - graph.len());
+                let plus = graph.trim_end_matches('-');
+                let minus = &graph[plus.len()..];
+                format!(
+                    "{text}{}{}\n",
+                    paint(plus, Style::new().green()),
+                    paint(minus, Style::new().red())
+                )
+            }
+            _ => format!("{line}\n"),
+        };
+        stat.lines().map(line).collect()
+    }
+
+    /// Prints the run's result to stdout.
+    ///
+    /// # Errors
+    /// When it cannot be written, though somebody wants to read it.
+    pub fn result(&self, text: &str) -> io::Result<()> {
+        self.spinner.stop();
+        let mut text = self.redactor.text(text).into_owned();
+        if text.starts_with("diff --git ") {
+            // As bytes: it may be applied.
+            if self.options.colors.stdout {
+                text = text.split_inclusive('\n').map(colored_diff_line).collect();
+            }
+        } else {
+            text = text.replace(
+                |c: char| c.is_control() && c != '\n' && c != '\t',
+                "\u{fffd}",
+            );
+        }
+        to_stdout(&text)
+    }
+
+    /// Prints why the run failed, and the folder that tells more.
+    pub fn error(&self, message: &dyn Display, hint: Option<&str>, log: Option<&str>) {
+        self.spinner.stop();
+        let label = self
+            .style(Style::new().red().bold())
+            .apply_to("error:")
+            .to_string();
+        self.print(&label, &format!(" {message}"));
+        if let Some(hint) = hint {
+            self.print("hint: ", hint);
+        }
+        if let Some(log) = log {
+            self.print("log: ", log);
+        }
+    }
+}
+
+/// A line of a diff in the colours that git gives it, and without anything that moves the cursor.
+fn colored_diff_line(line: &str) -> String {
+    let plain = line.trim_end_matches('\n');
+    let style = match plain.as_bytes() {
+        [b'd', b'i', b'f', b'f', ..]
+        | [b'-', b'-', b'-', b' ', ..]
+        | [b'+', b'+', b'+', b' ', ..] => Style::new().bold(),
+        [b'@', b'@', ..] => Style::new().cyan(),
+        [b'+', ..] => Style::new().green(),
+        [b'-', ..] => Style::new().red(),
+        _ => Style::new(),
+    };
+    let printable = plain.replace(|c: char| c.is_control() && c != '\t', "\u{fffd}");
+    format!("{}\n", style.force_styling(true).apply_to(printable))
+}
+
+/// A vendor's or a file's text must not move the cursor or change the colours.
+fn printable(text: &str) -> String {
+    text.replace(|c: char| c.is_control() && c != '\n', "\u{fffd}")
+}
+
+fn tokens(usage: Usage) -> String {
+    let Usage {
+        input_tokens,
+        cached_tokens,
+        thought_tokens,
+        output_tokens,
+    } = usage;
+    let cached = if cached_tokens > 0 {
+        format!(" ({} cached)", grouped(cached_tokens))
+    } else {
+        String::new()
+    };
+    let thoughts = if thought_tokens > 0 {
+        format!(" ({} thought)", grouped(thought_tokens))
+    } else {
+        String::new()
+    };
+    let (input, output) = (grouped(input_tokens), grouped(output_tokens));
+    format!("{input} tokens in{cached}, {output} out{thoughts}")
+}
+
+fn seconds(duration: Duration) -> String {
+    format!("{:.1}s", duration.as_secs_f64())
+}

@@ -1,0 +1,111 @@
+//! Opens a file in the user's editor, and waits until that has ended.
+//!
+//! Starts the program that the user has named, with the process's own standard streams.
+
+use std::io;
+use std::path::Path;
+use std::process::{Command, ExitStatus};
+
+use crate::sys::environment::Environment;
+
+/// The variables that name the editor; the first that is set counts.
+const VARIABLES: [&str; 2] = ["VISUAL", "EDITOR"];
+
+/// What opens a file where nothing is set, on this system.
+const SYSTEM: &str = if cfg!(target_os = "macos") {
+    "open -t"
+} else if cfg!(windows) {
+    "notepad"
+} else {
+    "xdg-open"
+};
+
+/// Why a file was not opened.
+#[derive(Debug, thiserror::Error)]
+pub enum EditorProblem {
+    /// The command is not one that can be taken apart into words.
+    #[error("`{}` is no command: it is empty, or a quote is not closed", .command.replace(char::is_control, "\u{fffd}"))]
+    NoCommand {
+        /// The command.
+        command: String,
+    },
+    /// It cannot be started.
+    #[error("cannot start the editor `{}`: {source}", .command.replace(char::is_control, "\u{fffd}"))]
+    NotStarted {
+        /// The command.
+        command: String,
+        /// The system's word.
+        source: io::Error,
+    },
+    /// It failed.
+    #[error("the editor `{}` failed: {status}", .command.replace(char::is_control, "\u{fffd}"))]
+    Failed {
+        /// The command.
+        command: String,
+        /// How it ended.
+        status: ExitStatus,
+    },
+}
+
+/// The command that opens a file: `$VISUAL`, `$EDITOR`, or the system's.
+#[must_use]
+pub fn command(environment: &Environment) -> &str {
+    environment
+        .first(&VARIABLES)
+        .map_or(SYSTEM, |(_, command)| command)
+}
+
+/// Opens `path` with `command`, which may have arguments of its own.
+///
+/// # Errors
+/// When it cannot be started, or fails.
+pub fn open(command: &str, path: &Path) -> Result<(), EditorProblem> {
+    let no_command = || EditorProblem::NoCommand {
+        command: command.to_owned(),
+    };
+    let words = shlex::split(command).ok_or_else(no_command)?;
+    let (program, arguments) = words.split_first().ok_or_else(no_command)?;
+    let status = Command::new(program).args(arguments).arg(path).status();
+    match status {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(EditorProblem::Failed {
+            command: command.to_owned(),
+            status,
+        }),
+        Err(source) => Err(EditorProblem::NotStarted {
+            command: command.to_owned(),
+            source,
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn visual_goes_before_editor_and_both_before_the_systems() {
+        for (variables, expected) in [
+            (
+                &[("VISUAL", "code --wait"), ("EDITOR", "vi")][..],
+                "code --wait",
+            ),
+            (&[("VISUAL", ""), ("EDITOR", "vi")], "vi"),
+            (&[], SYSTEM),
+        ] {
+            assert_eq!(command(&Environment::of(variables)), expected);
+        }
+    }
+
+    #[test]
+    fn a_command_is_words_and_no_shell() {
+        let path = Path::new("file");
+        assert!(open("test x =", Path::new("x")).is_ok());
+        let failed = open("false && true", path);
+        assert!(matches!(failed, Err(EditorProblem::Failed { .. })));
+        let broken = open("'vi", path);
+        assert!(matches!(broken, Err(EditorProblem::NoCommand { .. })));
+        let missing = open("no-such-editor-here", path);
+        assert!(matches!(missing, Err(EditorProblem::NotStarted { .. })));
+    }
+}

@@ -1,0 +1,586 @@
+//! What a person types: a line at a time on a terminal, or from wherever stdin comes.
+//!
+//! Touches stdin and, through rustyline, the terminal: it prints the prompt and what is typed, looks at
+//! `TERM` and `TERM_PROGRAM`, and handles SIGINT and SIGWINCH while a line is edited. That, and
+//! [`report`](crate::ui), is all that prints. Guarantees that a signal ends every wait, and that no
+//! input grows without limit.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use rustix::event::PollFlags;
+use rustix::process::{Signal as Number, getpid, kill_process};
+use rustix::termios::{QueueSelector, tcflush};
+use rustyline::error::ReadlineError;
+use rustyline::history::MemHistory;
+use rustyline::{Behavior, Config};
+
+use crate::sys::interrupt::{Interrupt, Interrupted, Woken, is_readable_within};
+
+/// How many bytes a line may have.
+pub const LINE_LIMIT: usize = 1 << 20;
+/// How many bytes a whole prompt may have.
+pub const PROMPT_LIMIT: usize = 10 << 20;
+
+/// What stands before a line that goes on with the last one.
+const CONTINUED: &str = "... ";
+
+/// What came of asking for a line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Typed {
+    /// The line, without its end. What was pasted, or continued by a `\`, may have newlines in it.
+    Line(String),
+    /// There is no more: Ctrl-D, or the end of the input.
+    End,
+    /// Ctrl-C.
+    Interrupted,
+}
+
+/// Why nothing could be read.
+#[derive(Debug, thiserror::Error)]
+pub enum InputError {
+    /// A signal asked the program to end.
+    #[error(transparent)]
+    Interrupted(#[from] Interrupted),
+    /// The system refused.
+    #[error("cannot read the input: {0}")]
+    Io(#[source] io::Error),
+    /// The input is not text.
+    #[error("line {line} of the input is not UTF-8: convert it, for instance with `iconv`")]
+    NotUtf8 {
+        /// Which line, from 1 on.
+        line: usize,
+    },
+    /// A line is too long.
+    #[error(
+        "line {line} of the input has more than {limit} bytes: break it, or put it into a file"
+    )]
+    LineTooLong {
+        /// Which line, from 1 on.
+        line: usize,
+        /// How many bytes there may be.
+        limit: usize,
+    },
+    /// The prompt is too long.
+    #[error("the prompt has more than {limit} bytes: put what it holds into files and name them")]
+    TooLong {
+        /// How many bytes there may be.
+        limit: usize,
+    },
+    /// The prompt says nothing.
+    #[error("the prompt is blank: say what is to be done")]
+    Blank,
+}
+
+impl From<io::Error> for InputError {
+    fn from(error: io::Error) -> Self {
+        let inner = error.get_ref().and_then(|inner| inner.downcast_ref());
+        match inner {
+            Some(interrupted) => Self::Interrupted(*interrupted),
+            None => Self::Io(error),
+        }
+    }
+}
+
+/// Somebody who can be asked.
+pub trait Input {
+    /// Asks for a line. The prompt is shown where somebody looks on.
+    ///
+    /// # Errors
+    /// When nothing can be read, or a signal asked the program to end.
+    fn line(&mut self, prompt: &str) -> Result<Typed, InputError>;
+
+    /// Forgets what somebody has typed ahead: it cannot be meant for a question that they have not seen.
+    fn forget_typed_ahead(&mut self) {}
+}
+
+/// A person at a terminal that can move its cursor; for anything else there is [`Lines`]. What is typed can
+/// be edited and, within the process, be had again. A text that is pasted is one input, whatever lines it
+/// has; so is what ends with `\` and the line after it.
+pub struct Editor {
+    editor: rustyline::Editor<(), MemHistory>,
+    config: Config,
+    interrupt: Interrupt,
+}
+
+impl Editor {
+    /// An editor that any lasting signal ends. Where stdout is no terminal, it is left alone, and the
+    /// terminal is opened by its own name.
+    ///
+    /// # Errors
+    /// When rustyline cannot set itself up.
+    pub fn new(interrupt: Interrupt, stdout_is_terminal: bool) -> Result<Self, InputError> {
+        let behavior = if stdout_is_terminal {
+            Behavior::Stdio
+        } else {
+            Behavior::PreferTerm
+        };
+        let config = Config::builder()
+            .behavior(behavior)
+            .bracketed_paste(true)
+            .build();
+        let editor = editor(&config)?;
+        Ok(Self {
+            editor,
+            config,
+            interrupt,
+        })
+    }
+
+    /// A line as rustyline gives it.
+    fn piece(&mut self, prompt: &str) -> Result<Typed, InputError> {
+        if self.interrupt.take().is_some() {
+            return Ok(Typed::Interrupted);
+        }
+        self.interrupt.check()?;
+        let read = {
+            let _watch = Watch::start(self.interrupt.clone())?;
+            self.editor.readline(prompt)
+        };
+        // What lasts is more than the Ctrl-C that it looks like.
+        if self.interrupt.take().is_none() {
+            self.interrupt.check()?;
+        }
+        match read {
+            Ok(line) => Ok(Typed::Line(line)),
+            Err(ReadlineError::Eof) => Ok(Typed::End),
+            Err(ReadlineError::Interrupted | ReadlineError::Signal(_)) => Ok(Typed::Interrupted),
+            Err(error) => Err(failed(error)),
+        }
+    }
+}
+
+fn editor(config: &Config) -> Result<rustyline::Editor<(), MemHistory>, InputError> {
+    let history = MemHistory::with_config(config);
+    let mut editor = rustyline::Editor::with_history(config.clone(), history).map_err(failed)?;
+    // Nothing is printed through it. With one, rustyline waits for signals as well as for keys.
+    let _ = editor.create_external_printer();
+    Ok(editor)
+}
+
+impl Input for Editor {
+    fn forget_typed_ahead(&mut self) {
+        // Where standard input is no terminal there is nothing to forget.
+        let _ = tcflush(io::stdin(), QueueSelector::IFlush);
+        // What rustyline has read beyond a line is forgotten with it; what was entered before is not.
+        if let Ok(mut fresh) = editor(&self.config) {
+            for entry in self.editor.history() {
+                let _ = fresh.add_history_entry(entry);
+            }
+            self.editor = fresh;
+        }
+    }
+
+    fn line(&mut self, prompt: &str) -> Result<Typed, InputError> {
+        let prompt = prompt.replace(char::is_control, "\u{fffd}");
+        let mut text = String::new();
+        let mut prompt = prompt.as_str();
+        loop {
+            match self.piece(prompt)? {
+                Typed::Line(line) => {
+                    text.push_str(&line);
+                    if text.len() > LINE_LIMIT {
+                        let limit = LINE_LIMIT;
+                        return Err(InputError::LineTooLong { line: 1, limit });
+                    }
+                    if !is_continued(&line) {
+                        break;
+                    }
+                    text.pop();
+                    text.push('\n');
+                    prompt = CONTINUED;
+                }
+                // The line that was to follow does not.
+                Typed::End if !text.is_empty() => break,
+                other => return Ok(other),
+            }
+        }
+        // A line that cannot be had again has been typed all the same.
+        let _ = self.editor.add_history_entry(text.as_str());
+        Ok(Typed::Line(text))
+    }
+}
+
+/// Whether a line ends with a `\` that is not itself behind one.
+fn is_continued(line: &str) -> bool {
+    let backslashes = line.len() - line.trim_end_matches('\\').len();
+    backslashes % 2 == 1
+}
+
+fn failed(error: ReadlineError) -> InputError {
+    match error {
+        ReadlineError::Io(error) => error.into(),
+        error => InputError::Io(io::Error::other(error)),
+    }
+}
+
+/// Ends rustyline's wait when a signal comes that lasts, until it is dropped. rustyline knows no signal but
+/// SIGINT, and so gets one.
+struct Watch {
+    /// Tells the thread to end, by being closed.
+    open: Option<UnixStream>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Watch {
+    /// How long until rustyline is told again, where it was not yet waiting.
+    const AGAIN: Duration = Duration::from_millis(100);
+
+    fn start(interrupt: Interrupt) -> io::Result<Self> {
+        let (open, closed) = UnixStream::pair()?;
+        let thread = std::thread::Builder::new().spawn(move || {
+            loop {
+                match interrupt.poll(&[closed.as_fd()], PollFlags::IN, None) {
+                    Ok(Woken::TimedOut) => {}
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+                        // Where rustyline is not there yet, this is one more for `interrupt`.
+                        let _ = kill_process(getpid(), Number::INT);
+                        if is_readable_within(closed.as_fd(), Self::AGAIN) {
+                            return;
+                        }
+                    }
+                    Ok(Woken::Ready) | Err(_) => return,
+                }
+            }
+        })?;
+        Ok(Self {
+            open: Some(open),
+            thread: Some(thread),
+        })
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        drop(self.open.take());
+        if let Some(thread) = self.thread.take() {
+            // It cannot panic; and there would be nothing to do about it.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Lines from a pipe or a file, or from a terminal that cannot move its cursor. Prompts are not shown. The
+/// first error is the last: what comes after it is not read.
+pub struct Lines<R> {
+    reader: R,
+    /// What was read and not yet asked for.
+    buffer: Vec<u8>,
+    /// How many bytes of the buffer are known to have no newline.
+    searched: usize,
+    /// The number of the line that comes next.
+    number: usize,
+    has_ended: bool,
+}
+
+impl<R: Read> Lines<R> {
+    /// The lines of `reader`, for which see [`stdin`].
+    pub fn new(reader: R) -> Self {
+        Self {
+            reader,
+            buffer: Vec::new(),
+            searched: 0,
+            number: 1,
+            has_ended: false,
+        }
+    }
+
+    /// Reads until there is a whole line, or no more: the line's bytes, without its end.
+    fn next(&mut self) -> Result<Option<Vec<u8>>, InputError> {
+        loop {
+            let unsearched = self.buffer.get(self.searched..).unwrap_or_default();
+            if let Some(at) = memchr::memchr(b'\n', unsearched) {
+                let end = self.searched + at;
+                let rest = self.buffer.split_off(end + 1);
+                let mut line = std::mem::replace(&mut self.buffer, rest);
+                line.truncate(end);
+                self.searched = 0;
+                return self.bounded(line).map(Some);
+            }
+            self.searched = self.buffer.len();
+            if self.has_ended {
+                let line = std::mem::take(&mut self.buffer);
+                self.searched = 0;
+                return if line.is_empty() {
+                    Ok(None)
+                } else {
+                    self.bounded(line).map(Some)
+                };
+            }
+            // With room for what may be the first half of a line's end.
+            if self.buffer.len() > LINE_LIMIT + 1 {
+                return Err(self.too_long());
+            }
+            self.has_ended = read_some(&mut self.reader, &mut self.buffer)? == 0;
+        }
+    }
+
+    fn bounded(&self, mut line: Vec<u8>) -> Result<Vec<u8>, InputError> {
+        if line.ends_with(b"\r") {
+            line.pop();
+        }
+        if line.len() > LINE_LIMIT {
+            return Err(self.too_long());
+        }
+        Ok(line)
+    }
+
+    fn too_long(&self) -> InputError {
+        InputError::LineTooLong {
+            line: self.number,
+            limit: LINE_LIMIT,
+        }
+    }
+}
+
+impl<R: Read> Input for Lines<R> {
+    fn line(&mut self, _prompt: &str) -> Result<Typed, InputError> {
+        let Some(line) = self.next()? else {
+            return Ok(Typed::End);
+        };
+        let line =
+            String::from_utf8(line).map_err(|_| InputError::NotUtf8 { line: self.number })?;
+        self.number += 1;
+        Ok(Typed::Line(line))
+    }
+}
+
+/// The whole of `reader` as a prompt, without its last newline.
+///
+/// # Errors
+/// When it cannot be read, is not UTF-8, says nothing, or has more than [`PROMPT_LIMIT`] bytes.
+pub fn prompt_from(mut reader: impl Read) -> Result<String, InputError> {
+    let mut bytes = Vec::new();
+    while read_some(&mut reader, &mut bytes)? > 0 {
+        if bytes.len() > PROMPT_LIMIT {
+            let limit = PROMPT_LIMIT;
+            return Err(InputError::TooLong { limit });
+        }
+    }
+    let mut text = String::from_utf8(bytes).map_err(|error| {
+        let valid = error
+            .as_bytes()
+            .iter()
+            .take(error.utf8_error().valid_up_to());
+        let line = 1 + valid.filter(|byte| **byte == b'\n').count();
+        InputError::NotUtf8 { line }
+    })?;
+    if text.trim().is_empty() {
+        return Err(InputError::Blank);
+    }
+    let kept = text.strip_suffix('\n').map_or(text.len(), |text| {
+        text.strip_suffix('\r').unwrap_or(text).len()
+    });
+    text.truncate(kept);
+    Ok(text)
+}
+
+/// Reads what is there, at least a byte, to the end of `bytes`; 0 at the end of the input.
+fn read_some(reader: &mut impl Read, bytes: &mut Vec<u8>) -> Result<usize, InputError> {
+    const PIECE: usize = 64 << 10;
+    let before = bytes.len();
+    bytes.resize(before + PIECE, 0);
+    let read = loop {
+        match reader.read(bytes.split_at_mut(before).1) {
+            Err(error)
+                if error.kind() == io::ErrorKind::Interrupted && error.get_ref().is_none() => {}
+            read => break read,
+        }
+    };
+    bytes.truncate(before + *read.as_ref().unwrap_or(&0));
+    Ok(read?)
+}
+
+/// A reader whose reads end when a signal comes.
+#[derive(Debug)]
+pub struct Watched<R> {
+    source: R,
+    interrupt: Interrupt,
+}
+
+impl<R: Read + AsFd> Watched<R> {
+    /// `source` must not read ahead: its descriptor tells whether there is something to read.
+    pub fn new(source: R, interrupt: Interrupt) -> Self {
+        Self { source, interrupt }
+    }
+}
+
+impl<R: Read + AsFd> Read for Watched<R> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let source = [self.source.as_fd()];
+            // A SIGINT that somebody has taken meanwhile ends no wait.
+            if self.interrupt.poll(&source, PollFlags::IN, None)? == Woken::Ready {
+                return self.source.read(bytes);
+            }
+        }
+    }
+}
+
+/// The process's stdin, without the standard library's buffer. A signal ends a wait for it as an error.
+///
+/// # Errors
+/// When the process has no stdin.
+pub fn stdin(interrupt: Interrupt) -> io::Result<Watched<File>> {
+    let stdin = io::stdin().as_fd().try_clone_to_owned()?;
+    Ok(Watched::new(File::from(stdin), interrupt))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::interrupt::Signal;
+    use std::io::Write as _;
+
+    fn all(input: &[u8]) -> Vec<Typed> {
+        let mut lines = Lines::new(input);
+        let mut typed = Vec::new();
+        loop {
+            typed.push(lines.line("> ").unwrap());
+            if typed.last() == Some(&Typed::End) {
+                return typed;
+            }
+        }
+    }
+
+    #[test]
+    fn lines_come_without_their_ends() {
+        for (input, expected) in [
+            (&b""[..], &[][..]),
+            (b"a\nb\n", &["a", "b"]),
+            (b"a\r\nb", &["a", "b"]),
+            (b"\n\n", &["", ""]),
+            (b"a\rb\r", &["a\rb"]),
+            ("caf\u{e9}\n".as_bytes(), &["caf\u{e9}"]),
+        ] {
+            let line = |text: &&str| Typed::Line((*text).to_owned());
+            let expected: Vec<_> = expected.iter().map(line).chain([Typed::End]).collect();
+            assert_eq!(all(input), expected, "{input:?}");
+        }
+    }
+
+    #[test]
+    fn a_line_may_come_in_pieces_and_have_the_limit() {
+        /// A byte at a time, as from a slow pipe.
+        struct Slow<'a>(&'a [u8]);
+        impl Read for Slow<'_> {
+            fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+                let count = 1.min(bytes.len());
+                self.0.read(bytes.split_at_mut(count).0)
+            }
+        }
+        let mut lines = Lines::new(Slow(b"ab\r\ncd"));
+        assert_eq!(lines.line("").unwrap(), Typed::Line("ab".to_owned()));
+        assert_eq!(lines.line("").unwrap(), Typed::Line("cd".to_owned()));
+        for end in ["", "\n", "\r\n"] {
+            let longest = format!("{}{end}", "x".repeat(LINE_LIMIT));
+            let typed = Lines::new(longest.as_bytes()).line("").unwrap();
+            assert!(matches!(typed, Typed::Line(line) if line.len() == LINE_LIMIT));
+        }
+    }
+
+    #[test]
+    fn a_line_beyond_the_limit_is_an_error_however_much_follows() {
+        let longer = format!("a\n{}\n", "x".repeat(LINE_LIMIT + 1));
+        let mut lines = Lines::new(longer.as_bytes());
+        assert_eq!(lines.line("").unwrap(), Typed::Line("a".to_owned()));
+        let error = lines.line("").unwrap_err();
+        assert!(matches!(error, InputError::LineTooLong { line: 2, .. }));
+        let error = Lines::new(io::repeat(b'x')).line("").unwrap_err();
+        assert!(matches!(error, InputError::LineTooLong { line: 1, .. }));
+    }
+
+    #[test]
+    fn what_is_no_text_is_told_with_its_line() {
+        let mut lines = Lines::new(&b"a\n\xff\n"[..]);
+        assert_eq!(lines.line("").unwrap(), Typed::Line("a".to_owned()));
+        let error = lines.line("").unwrap_err().to_string();
+        assert!(
+            error.starts_with("line 2 of the input is not UTF-8"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_signal_ends_the_wait_for_a_line() {
+        let interrupt = Interrupt::never().unwrap();
+        let (reader, writer) = UnixStream::pair().unwrap();
+        let mut lines = Lines::new(Watched::new(reader, interrupt.clone()));
+        (&writer).write_all(b"a\nb\n").unwrap();
+        assert_eq!(lines.line("").unwrap(), Typed::Line("a".to_owned()));
+        interrupt.simulate(Signal::Term);
+        // What was read before is there; what is to be waited for is not.
+        assert_eq!(lines.line("").unwrap(), Typed::Line("b".to_owned()));
+        let error = lines.line("").unwrap_err();
+        assert!(matches!(
+            error,
+            InputError::Interrupted(Interrupted {
+                signal: Signal::Term
+            })
+        ));
+    }
+
+    #[test]
+    fn a_signal_ends_the_wait_for_a_prompt() {
+        let interrupt = Interrupt::never().unwrap();
+        let (reader, _writer) = UnixStream::pair().unwrap();
+        let error = std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| prompt_from(Watched::new(reader, interrupt.clone())));
+            interrupt.simulate(Signal::Int);
+            waiting.join().unwrap().unwrap_err()
+        });
+        assert_eq!(error.to_string(), "interrupted by SIGINT");
+    }
+
+    #[test]
+    fn a_prompt_is_all_there_is_less_its_last_newline() {
+        for (input, expected) in [
+            ("do it", "do it"),
+            ("do it\n", "do it"),
+            ("do it\r\n", "do it"),
+            ("a\n\nb\n\n", "a\n\nb\n"),
+            ("  x", "  x"),
+        ] {
+            assert_eq!(
+                prompt_from(input.as_bytes()).unwrap(),
+                expected,
+                "{input:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_prompt_that_is_none_is_an_error() {
+        for blank in ["", "\n", " \t\r\n"] {
+            let error = prompt_from(blank.as_bytes()).unwrap_err();
+            assert!(matches!(error, InputError::Blank), "{blank:?}");
+        }
+        let error = prompt_from(&b"a\nb\xff"[..]).unwrap_err();
+        assert!(matches!(error, InputError::NotUtf8 { line: 2 }));
+        let error = prompt_from(io::repeat(b'x')).unwrap_err();
+        assert!(matches!(
+            error,
+            InputError::TooLong {
+                limit: PROMPT_LIMIT
+            }
+        ));
+    }
+
+    #[test]
+    fn a_backslash_continues_a_line_unless_it_is_behind_another() {
+        for (line, expected) in [
+            ("", false),
+            ("a", false),
+            ("a\\", true),
+            ("\\", true),
+            ("a\\\\", false),
+            ("a\\\\\\", true),
+            ("a\\ ", false),
+        ] {
+            assert_eq!(is_continued(line), expected, "{line:?}");
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! What a person sees while a run goes on, and what a program reads. The only code that prints.
+//!
+//! Writes to the standard streams: progress, warnings and errors to stderr, the result alone to
+//! stdout. Guarantees that no key is printed, and that a closed terminal is no reason to fail.
+
+pub mod columns;
+pub mod editor;
+pub mod input;
+
+mod agent;
+mod boxes;
+mod console;
+pub mod json;
+mod spinner;
+
+use std::fmt::Display;
+use std::io::{self, Write as _};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use self::json::JsonLines;
+use crate::model::price::Usd;
+use crate::model::tokens::Size;
+use crate::record::diff::Stat;
+use crate::record::tasks::Task;
+use crate::record::{Attempt, EditsRecord, Usage};
+use crate::secret::Redactor;
+use crate::sys::environment::Clock;
+
+pub use self::console::{Colors, Console, ConsoleOptions};
+
+/// Something that happened.
+#[derive(Debug, Clone, Copy)]
+pub enum Event<'a> {
+    /// The run has its folder.
+    Started {
+        /// The folder, relative to the project's root.
+        log: &'a str,
+    },
+    /// The model is being asked.
+    Asking {
+        /// For what.
+        attempt: Attempt,
+        /// Which model.
+        model: &'a str,
+        /// How large the prompt is, where that was counted.
+        prompt: Option<&'a Size>,
+        /// What the run has cost so far.
+        spent: Usd,
+    },
+    /// A piece of a streamed reply has come.
+    Receiving {
+        /// How many tokens of answer there are, about.
+        output_tokens: u64,
+        /// How many tokens the model has thought with, as far as it shows that.
+        thought_tokens: u64,
+        /// What the run has cost so far, this call included, about.
+        spent: Usd,
+    },
+    /// A try failed; the next one follows.
+    Retrying {
+        /// The number of the next try.
+        next_try: u32,
+        /// How long until then.
+        wait: Duration,
+        /// Why the last one failed.
+        reason: &'a str,
+    },
+    /// The reply is there.
+    Answered {
+        /// Which model.
+        model: &'a str,
+        /// What it took, where the vendor tells.
+        usage: Option<Usage>,
+        /// What that costs, where the price is known.
+        cost: Option<Usd>,
+        /// How long it took.
+        took: Duration,
+    },
+    /// The reply's edits are on the disk.
+    Applied(&'a EditsRecord),
+    /// What a run had applied was taken back.
+    PutBack(&'a EditsRecord),
+    /// Builds are not shut in.
+    Uncontained {
+        /// Why not.
+        reason: &'a str,
+    },
+    /// build.sh is running.
+    Building {
+        /// What the run has cost so far.
+        spent: Usd,
+    },
+    /// build.sh has ended.
+    Built {
+        /// How, in words.
+        status: &'a str,
+        /// Whether it passed.
+        passed: bool,
+        /// How long it took.
+        took: Duration,
+    },
+    /// The supervisor should look at something.
+    Warning(&'a str),
+    /// The run is over and has changed something: what a reviewer reads first.
+    Reviewed {
+        /// All warnings of the run.
+        warnings: &'a [String],
+        /// How many of them were told before.
+        told: usize,
+        /// The change in lines, file by file.
+        stat: &'a Stat,
+    },
+    /// The user should know of something.
+    Notice(&'a str),
+    /// What was asked for at the terminal is done.
+    Finished {
+        /// What was done.
+        summary: &'a str,
+        /// The run's folder, relative to the project's root.
+        log: Option<&'a str>,
+    },
+    /// What was asked for at the terminal is not done.
+    Failed {
+        /// Why.
+        error: &'a str,
+        /// What to do about it.
+        hint: Option<&'a str>,
+        /// The run's folder, relative to the project's root.
+        log: Option<&'a str>,
+    },
+    /// An agent works in a session.
+    Session {
+        /// Its id.
+        id: &'a str,
+        /// Whether it goes on with an earlier one.
+        resumed: bool,
+    },
+    /// An agent has said what it thinks.
+    Thoughts(&'a str),
+    /// An agent's task list has changed.
+    Tasks(&'a [Task]),
+    /// An agent uses a tool.
+    Tool {
+        /// The tool's name.
+        name: &'a str,
+        /// What it is given, as the model wrote it.
+        input: &'a str,
+        /// Whether it talks with the user: what moves on the screen would disturb their typing.
+        asks: bool,
+    },
+    /// A tool has ended.
+    ToolResult {
+        /// The tool's name.
+        name: &'a str,
+        /// What the model is told.
+        text: &'a str,
+        /// Whether the tool failed.
+        failed: bool,
+        /// Whether the agent says by it that it is done.
+        is_end: bool,
+        /// How long it took.
+        took: Duration,
+    },
+    /// A reply is not of the protocol's form; the model is told.
+    Malformed {
+        /// What is wrong, and where.
+        fault: &'a str,
+        /// How many failures in a row this is.
+        failures: u32,
+        /// How many there may be.
+        allowed: u32,
+    },
+    /// An independent agent begins to judge the work.
+    Auditing,
+    /// The work was judged.
+    Audited {
+        /// Whether it passed.
+        passed: bool,
+        /// What the auditor says.
+        text: &'a str,
+    },
+    /// A conversation that had grown too long was replaced by a summary.
+    Compressed {
+        /// Its tokens before.
+        tokens_before: u64,
+        /// Its tokens now.
+        tokens_after: u64,
+    },
+}
+
+/// Hears what happens.
+pub trait Reporter {
+    /// Something happened.
+    fn event(&self, event: Event<'_>);
+
+    /// Whether somebody looks on while things happen, so that counting along is worth the while.
+    fn is_live(&self) -> bool;
+}
+
+/// What stdout gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// The result as text.
+    Text,
+    /// One document at the end.
+    Json,
+    /// A line for each event.
+    JsonLines,
+}
+
+/// Tells what happens to the person at the terminal, and to the program that reads stdout.
+pub struct Output<'r> {
+    console: Console<'r>,
+    lines: JsonLines<'r>,
+    format: Format,
+    redactor: &'r Redactor,
+}
+
+impl<'r> Output<'r> {
+    /// Prints nothing that `redactor` knows as a key.
+    #[must_use]
+    pub fn new(
+        options: ConsoleOptions,
+        format: Format,
+        clock: &'r dyn Clock,
+        redactor: &'r Redactor,
+    ) -> Self {
+        Self {
+            console: Console::new(options, redactor),
+            lines: JsonLines::new(clock, redactor),
+            format,
+            redactor,
+        }
+    }
+
+    /// Prints the result: the text, or what stands for it.
+    ///
+    /// # Errors
+    /// When it cannot be written, though somebody wants to read it.
+    pub fn result(&self, text: &str, document: impl FnOnce() -> Value) -> io::Result<()> {
+        self.console.stop_spinner();
+        match self.format {
+            Format::Text => self.console.result(text),
+            Format::Json => json::document(self.redactor, &document()),
+            Format::JsonLines => self.lines.result(&document()),
+        }
+    }
+
+    /// Prints why it failed: for the person, and for the program.
+    pub fn error(
+        &self,
+        message: &dyn Display,
+        hint: Option<&str>,
+        log: Option<&str>,
+        document: impl FnOnce() -> Value,
+    ) {
+        self.console.error(message, hint, log);
+        if self.format != Format::Text {
+            // The error is the news.
+            let _ = self.result("", document);
+        }
+    }
+}
+
+impl Reporter for Output<'_> {
+    fn event(&self, event: Event<'_>) {
+        self.console.event(event);
+        if self.format == Format::JsonLines {
+            self.lines.event(event);
+        }
+    }
+
+    fn is_live(&self) -> bool {
+        self.format == Format::JsonLines || self.console.is_live()
+    }
+}
+
+/// Writes to stdout. A reader who has gone, or closed it from the beginning, is no error.
+fn to_stdout(text: &str) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    match stdout
+        .write_all(text.as_bytes())
+        .and_then(|()| stdout.flush())
+    {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,213 @@
+//! What turns on a terminal while something takes a while, and counts along.
+//!
+//! Touches stderr, which must be a terminal. Takes texts as they are: they are to be without keys and without
+//! anything that moves the cursor.
+
+use std::io;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use console::Term;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle, TermLike};
+
+use crate::model::price::Usd;
+use crate::model::tokens::{counted, grouped};
+
+/// How a stage that is going on looks.
+const STAGE: &str = "{spinner} {prefix:>6}  {msg}  {elapsed}";
+/// How an agent's call looks; what does not fit on the line is cut off.
+const CALL: &str = "{spinner} {wide_msg}";
+/// How anything else looks that takes a while.
+const WORK: &str = "{spinner} {msg}  {elapsed}";
+/// What turns meanwhile; the last one is seen when it is over.
+const TURNING: &str = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏ ";
+
+/// The step that is going on, while it is shown.
+#[derive(Debug, Default)]
+pub(super) struct Spinner(Mutex<Option<Step>>);
+
+/// A step that is going on.
+#[derive(Debug, Clone)]
+struct Step {
+    bar: ProgressBar,
+    /// What it is about, without the figures behind it.
+    text: String,
+    kind: Kind,
+}
+
+/// What kind of step is going on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// One of a pipeline: it has a line before and after it.
+    Stage,
+    /// An agent's call: all that is seen of it is how it counts along.
+    Call,
+    /// A tool, or whatever else takes a while.
+    Work,
+}
+
+impl Spinner {
+    /// Shows a step of a pipeline. The figures go when they are updated.
+    pub fn stage(&self, label: &str, text: String, figures: &str) {
+        let bar = bar(STAGE);
+        bar.set_prefix(label.to_owned());
+        bar.set_message(format!("{text}{figures}"));
+        self.start(bar, text, Kind::Stage);
+    }
+
+    /// Shows an agent's call.
+    pub fn call(&self, doing: &str) {
+        let bar = bar(CALL);
+        bar.set_message(call_text(doing, 0));
+        self.start(bar, doing.to_owned(), Kind::Call);
+    }
+
+    /// Shows something else that takes a while.
+    pub fn work(&self, text: String) {
+        let bar = bar(WORK);
+        bar.set_message(text.clone());
+        self.start(bar, text, Kind::Work);
+    }
+
+    fn start(&self, bar: ProgressBar, text: String, kind: Kind) {
+        bar.enable_steady_tick(Duration::from_millis(100));
+        if let Ok(mut going) = self.0.lock() {
+            *going = Some(Step { bar, text, kind });
+        }
+    }
+
+    /// Shows how far the reply has come, behind the step that is going on.
+    pub fn update(&self, output_tokens: u64, thought_tokens: u64, spent: Usd) {
+        if let Ok(going) = self.0.lock()
+            && let Some(Step { bar, text, kind }) = &*going
+        {
+            bar.set_message(match kind {
+                Kind::Call => call_text(text, output_tokens.saturating_add(thought_tokens)),
+                Kind::Stage | Kind::Work => {
+                    let thought = match thought_tokens {
+                        0 => String::new(),
+                        tokens => format!(" ({} thought)", grouped(tokens)),
+                    };
+                    let tokens = grouped(output_tokens);
+                    let spent = dollars(spent);
+                    format!("{text}  about {tokens} tokens{thought}{spent}")
+                }
+            });
+        }
+    }
+
+    /// Whether an agent's call is what is shown.
+    pub fn shows_call(&self) -> bool {
+        let going = self.0.lock().ok();
+        going.is_some_and(|going| matches!(&*going, Some(step) if step.kind == Kind::Call))
+    }
+
+    /// Does something to the terminal while nothing turns there.
+    pub fn suspend(&self, write: impl FnOnce()) {
+        match self.0.lock().ok().and_then(|going| going.clone()) {
+            Some(Step { bar, .. }) => bar.suspend(write),
+            None => write(),
+        }
+    }
+
+    /// Nothing turns any more, and nothing is left of it.
+    pub fn stop(&self) {
+        let going = self.0.lock().ok();
+        if let Some(Step { bar, .. }) = going.and_then(|mut going| going.take()) {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// A terminal that is a little narrower than it is. The spinner's line is filled up to the end, where
+/// the `^C` that the terminal echoes would begin a new line, and clearing would clear that one.
+#[derive(Debug)]
+struct Narrow(Term);
+
+impl TermLike for Narrow {
+    fn width(&self) -> u16 {
+        const ECHO: u16 = 4;
+        self.0.size().1.saturating_sub(ECHO)
+    }
+
+    fn move_cursor_up(&self, lines: usize) -> io::Result<()> {
+        self.0.move_cursor_up(lines)
+    }
+
+    fn move_cursor_down(&self, lines: usize) -> io::Result<()> {
+        self.0.move_cursor_down(lines)
+    }
+
+    fn move_cursor_right(&self, columns: usize) -> io::Result<()> {
+        self.0.move_cursor_right(columns)
+    }
+
+    fn move_cursor_left(&self, columns: usize) -> io::Result<()> {
+        self.0.move_cursor_left(columns)
+    }
+
+    fn write_line(&self, line: &str) -> io::Result<()> {
+        self.0.write_line(line)
+    }
+
+    fn write_str(&self, text: &str) -> io::Result<()> {
+        self.0.write_str(text)
+    }
+
+    fn clear_line(&self) -> io::Result<()> {
+        self.0.clear_line()
+    }
+
+    fn flush(&self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+/// A spinner on stderr.
+fn bar(template: &str) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(
+        None,
+        ProgressDrawTarget::term_like_with_hz(Box::new(Narrow(Term::stderr())), 10),
+    );
+    // A template that indicatif does not take would only look plainer.
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style.tick_chars(TURNING));
+    }
+    bar
+}
+
+/// `Thinking... [1,247 tokens]`
+fn call_text(doing: &str, tokens: u64) -> String {
+    format!("{doing} [{}]", counted(tokens, "token"))
+}
+
+/// What was spent, where it is anything.
+pub(super) fn dollars(spent: Usd) -> String {
+    if spent == Usd::ZERO {
+        return String::new();
+    }
+    format!("  {spent}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_counts_along_as_specified() {
+        for (tokens, expected) in [
+            (0, "Thinking... [0 tokens]"),
+            (1, "Thinking... [1 token]"),
+            (1247, "Thinking... [1,247 tokens]"),
+        ] {
+            assert_eq!(call_text("Thinking...", tokens), expected);
+        }
+    }
+
+    #[test]
+    fn every_template_is_one_that_indicatif_takes() {
+        for template in [STAGE, CALL, WORK] {
+            assert!(ProgressStyle::with_template(template).is_ok(), "{template}");
+        }
+    }
+}
