@@ -29,12 +29,12 @@ pub mod tools;
 use crate::model::estimate::OverBudget;
 use crate::model::message::Message;
 use crate::model::prompt::Prompt;
-use crate::model::tokens::counted;
 use crate::model::{ModelError, Reply};
 use crate::secret::Redactor;
 use crate::sys::environment::Clock;
 use crate::sys::excerpt::text::bounded;
 use crate::sys::interrupt::Interrupted;
+use crate::sys::numbers::counted;
 use crate::ui::{Event, Reporter};
 use crate::workflow::error::Error;
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::VendorError;
-use crate::record::Usage;
+use crate::model::usage::Usage;
 use crate::sys::interrupt::Interrupted;
 
 /// What a call took that gave no whole reply.

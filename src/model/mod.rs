@@ -17,6 +17,7 @@ pub mod prompt;
 mod retry;
 pub mod table;
 pub mod tokens;
+pub mod usage;
 
 use std::io::Write;
 use std::sync::Arc;
@@ -27,7 +28,8 @@ use serde_json::value::RawValue;
 
 use crate::model::message::Message;
 use crate::model::price::Price;
-use crate::record::{Attempt, Usage};
+use crate::model::usage::Usage;
+use crate::record::Attempt;
 use crate::sys::interrupt::Interrupted;
 
 pub use endpoint::{Endpoint, EndpointProblem, Proxies};

@@ -14,7 +14,7 @@ use super::{
     Spent, VendorError, Wire, lenient_count, parse_answer, parse_failure, parse_sentence,
 };
 use crate::model::message::{Message, Role, Text};
-use crate::record::Usage;
+use crate::model::usage::Usage;
 
 /// The only finish reason of a whole answer.
 const STOP: &str = "stop";

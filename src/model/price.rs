@@ -8,7 +8,7 @@ use std::ops::Add;
 
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::record::Usage;
+use crate::model::usage::Usage;
 
 /// Tokens that a price is for.
 const MILLION: f64 = 1e6;

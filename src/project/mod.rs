@@ -13,11 +13,12 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Access, access};
 
 use crate::project::gitignore::{Case, GITIGNORE, IgnoreFile, IgnoreRules};
-use crate::record::run_files::LOGS;
 use crate::secret::{ApiKey, KeyProblem, Redactor};
 use crate::sys::environment::{Environment, KEY_VARIABLES};
 use crate::sys::file_lock;
 
+/// The folder, below the project's root, that holds a folder for each run.
+pub const LOGS: &str = "logs";
 /// The folder with the supervisor's files.
 pub const CONFIG: &str = "agent-config";
 

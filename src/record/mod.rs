@@ -17,6 +17,7 @@ use chrono::{DateTime, FixedOffset, SecondsFormat};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::model::price::Usd;
+use crate::model::usage::Usage;
 
 /// The version of the record's meaning.
 pub const SCHEMA: u32 = 1;
@@ -83,27 +84,6 @@ impl Attempt {
             | Self::Compression(number) => number,
             Self::Initial | Self::Report => 0,
         }
-    }
-}
-
-/// How many tokens a call took. What a vendor does not tell counts as 0.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Usage {
-    /// The prompt's tokens, cached ones included.
-    pub input_tokens: u64,
-    /// Those of the prompt's tokens that came from the vendor's cache.
-    pub cached_tokens: u64,
-    /// Tokens that the model thought with; billed like output.
-    pub thought_tokens: u64,
-    /// The answer's tokens, without the thoughts.
-    pub output_tokens: u64,
-}
-
-impl Usage {
-    /// What is billed as output: the answer and the thoughts.
-    #[must_use]
-    pub fn answered(&self) -> u64 {
-        self.output_tokens.saturating_add(self.thought_tokens)
     }
 }
 

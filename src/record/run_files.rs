@@ -2,8 +2,6 @@
 
 use crate::record::Attempt;
 
-/// The folder, below the project's root, that holds a folder for each run.
-pub const LOGS: &str = "logs";
 /// The record of the whole run.
 pub const RESULT: &str = "result.json";
 /// What was said before an agent's run began, where it goes on with a session.

@@ -13,7 +13,8 @@ use std::thread::{self, Scope, ScopedJoinHandle};
 use chrono::{DateTime, FixedOffset};
 use serde::Serialize;
 
-use crate::record::run_files::{self, Artifact, LOGS};
+use crate::project::LOGS;
+use crate::record::run_files::{self, Artifact};
 use crate::record::{AgentRecord, Attempt, RunRecord};
 use crate::secret::{RedactingWriter, Redactor};
 use crate::sys::atomic_file;

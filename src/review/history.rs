@@ -17,9 +17,10 @@ use chrono::{DateTime, FixedOffset};
 
 use crate::edit::undo_log::{self, Before, Changes};
 use crate::edit::{self, Action, Digest};
+use crate::project::LOGS;
 use crate::project::Project;
 use crate::record::diff::{FileChange, NEW_MODE, State};
-use crate::record::run_files::{self, Artifact, LOGS, RESULT};
+use crate::record::run_files::{self, Artifact, RESULT};
 use crate::record::{Attempt, AttemptRecord, REPAIRS, RunRecord};
 
 /// A file of a run's folder that is larger than this is not read as a text, in bytes.

@@ -8,6 +8,7 @@ pub mod excerpt;
 pub mod file_lock;
 pub mod git;
 pub mod interrupt;
+pub(crate) mod numbers;
 pub mod positions;
 pub(crate) mod sse;
 pub(crate) mod transport;

@@ -4,9 +4,9 @@ use console::Style;
 
 use super::Event;
 use super::boxes::Painted;
-use crate::model::tokens::grouped;
 use crate::record::Attempt;
 use crate::record::tasks::{Task, TaskStatus};
+use crate::sys::numbers::grouped;
 
 /// What an event looks like.
 #[derive(Debug)]

@@ -5,7 +5,7 @@
 
 use console::{Style, measure_text_width};
 
-use crate::model::tokens::counted;
+use crate::sys::numbers::counted;
 
 /// Below so many columns there is no room for a box.
 const NARROWEST: usize = 20;

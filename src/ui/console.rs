@@ -15,10 +15,11 @@ use super::boxes::{self, Painted};
 use super::spinner::{Spinner, dollars};
 use super::{Event, Reporter, to_stdout};
 use crate::model::price::Usd;
-use crate::model::tokens::grouped;
+use crate::model::usage::Usage;
 use crate::record::diff::Stat;
-use crate::record::{Attempt, EditsRecord, Usage};
+use crate::record::{Attempt, EditsRecord};
 use crate::secret::Redactor;
+use crate::sys::numbers::grouped;
 
 /// How a console is to be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

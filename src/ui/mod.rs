@@ -22,9 +22,10 @@ use serde_json::Value;
 use self::json::JsonLines;
 use crate::model::price::Usd;
 use crate::model::tokens::Size;
+use crate::model::usage::Usage;
 use crate::record::diff::Stat;
 use crate::record::tasks::Task;
-use crate::record::{Attempt, EditsRecord, Usage};
+use crate::record::{Attempt, EditsRecord};
 use crate::secret::Redactor;
 use crate::sys::environment::Clock;
 

@@ -11,7 +11,7 @@ use console::Term;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle, TermLike};
 
 use crate::model::price::Usd;
-use crate::model::tokens::{counted, grouped};
+use crate::sys::numbers::{counted, grouped};
 
 /// How a stage that is going on looks.
 const STAGE: &str = "{spinner} {prefix:>6}  {msg}  {elapsed}";

@@ -8,10 +8,11 @@ use super::sending::{self, share};
 use super::{Context, Failure, ModelChoice, Outcome};
 use crate::model::estimate::{self, CostRange};
 use crate::model::prompt::Inputs;
-use crate::model::tokens::{Size, grouped};
+use crate::model::tokens::Size;
 use crate::model::{ModelSpec, Task};
 use crate::project::rollup;
 use crate::record::REPAIRS;
+use crate::sys::numbers::grouped;
 
 /// Looks whether a run could start, and tells what it would send and may cost. Without `build` it is
 /// about a consistency report.

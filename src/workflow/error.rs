@@ -13,12 +13,12 @@ use crate::exec::sandbox::SandboxProblem;
 use crate::model::ModelError;
 use crate::model::estimate::OverBudget;
 use crate::model::price::Usd;
-use crate::model::tokens;
 use crate::record::ExitRecord;
 use crate::record::replay::RecordingProblem;
 use crate::record::run_log::LogError;
 use crate::review::history::NoSuchRun;
 use crate::sys::interrupt::{Interrupted, Signal};
+use crate::sys::numbers;
 use crate::ui::editor::EditorProblem;
 use crate::ui::input::InputError;
 use crate::workflow::{DemoError, InitError, NotReady, PageError, ReportError, RollupError};
@@ -122,8 +122,8 @@ pub enum Error {
     /// A repair's prompt does not fit into the model's window.
     #[error(
         "the next prompt does not fit into the window of `{model}`: about {} tokens, and the window has {}",
-        tokens::grouped(*.prompt_tokens),
-        tokens::grouped(*.window)
+        numbers::grouped(*.prompt_tokens),
+        numbers::grouped(*.window)
     )]
     DoesNotFit {
         /// The model.

@@ -8,7 +8,8 @@ use std::time::SystemTime;
 use super::Context;
 use crate::edit::undo::is_undone;
 use crate::edit::undo_log;
-use crate::record::run_files::{LOGS, RESULT};
+use crate::project::LOGS;
+use crate::record::run_files::RESULT;
 use crate::review::history::NoSuchRun;
 use crate::workflow::error::Error;
 

@@ -6,11 +6,12 @@ use serde_json::{Value, json};
 
 use super::{Context, Failure, Outcome};
 use crate::agent::tools::notes::DONE;
-use crate::model::tokens::grouped;
+use crate::model::usage::Usage;
 use crate::record::diff;
-use crate::record::{self, AgentRecord, Attempt, RunRecord, TreeState, Usage};
+use crate::record::{self, AgentRecord, Attempt, RunRecord, TreeState};
 use crate::review::history::{self, PastAttempt, PastRun, RunChanges};
 use crate::review::page::step::{self, Came, UsedTool};
+use crate::sys::numbers::grouped;
 use crate::ui::columns::{
     self,
     Align::{Left, Right},

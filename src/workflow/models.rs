@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 use super::not_ready::NotReady;
 use super::{Context, Failure, Outcome, chosen};
 use crate::model::price::{Price, Usd};
-use crate::model::tokens::grouped;
 use crate::model::{ModelSpec, ModelTable, Origin, Provider, TableProblem, Task};
 use crate::project::{Project, ProjectProblem};
+use crate::sys::numbers::grouped;
 use crate::ui::columns::{
     self,
     Align::{Left, Right},

@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 
 use super::{Context, Failure, Outcome};
+use crate::project::LOGS;
 use crate::record::Attempt;
-use crate::record::run_files::{Artifact, LOGS};
+use crate::record::run_files::Artifact;
 use crate::review::history::{self, NoSuchRun, PastRun, RunChanges};
 use crate::review::page::{self, ListedRun, RunPage};
 use crate::sys::atomic_file;

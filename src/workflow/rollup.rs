@@ -9,13 +9,14 @@ use std::path::{Component, Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::{Context, Failure, Outcome, recovery};
-use crate::model::tokens::{self, counted, grouped};
+use crate::model::tokens;
+use crate::project::LOGS;
 use crate::project::rollup::{header, is_file};
 use crate::project::{CONFIG, ROLLUP};
-use crate::record::run_files::LOGS;
 use crate::secret::credentials;
 use crate::sys::atomic_file;
 use crate::sys::git;
+use crate::sys::numbers::{counted, grouped};
 use crate::ui::columns::{self, Align};
 use crate::workflow::error::Error;
 

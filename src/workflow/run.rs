@@ -12,9 +12,10 @@ use crate::model::estimate::{self, Fit, OverBudget};
 use crate::model::price::{Price, Usd};
 use crate::model::prompt::{Part, Prompt};
 use crate::model::tokens::{self, Size};
+use crate::model::usage::Usage;
 use crate::model::{Listener, Model, ModelError, ModelSpec, Reply, Request};
 use crate::record::run_log::{LogError, RunLog};
-use crate::record::{Attempt, AttemptRecord, PartRecord, RunRecord, Seconds, Usage};
+use crate::record::{Attempt, AttemptRecord, PartRecord, RunRecord, Seconds};
 use crate::ui::{Event, Reporter};
 use crate::workflow::error::{Error, Exit};
 

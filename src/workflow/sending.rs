@@ -7,9 +7,10 @@ use super::{Context, ModelChoice};
 use crate::model::estimate::{self, Fit};
 use crate::model::price::Usd;
 use crate::model::prompt::{Inputs, Prompt};
-use crate::model::tokens::{self, Size};
+use crate::model::tokens::Size;
 use crate::model::{ModelSpec, Task};
 use crate::project::rollup::{self, Section, State};
+use crate::sys::numbers;
 
 /// How many files are named.
 const NAMED: usize = 10;
@@ -206,13 +207,13 @@ pub fn share(size: &Size, window: u64) -> String {
     format!(
         "{}, {share:.1} % of {}",
         size.text(),
-        tokens::grouped(window)
+        numbers::grouped(window)
     )
 }
 
 fn breakdown(size: &Size, largest: &[(String, u64)]) -> String {
     let line =
-        |(name, tokens): (&str, u64)| format!("\n    {:>11}  {name}", tokens::grouped(tokens));
+        |(name, tokens): (&str, u64)| format!("\n    {:>11}  {name}", numbers::grouped(tokens));
     let parts: String = size.parts.iter().copied().map(line).collect();
     let files: String = largest
         .iter()

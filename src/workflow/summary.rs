@@ -5,10 +5,11 @@ use std::io;
 use std::path::Path;
 
 use super::{Context, Failure, Outcome};
-use crate::model::tokens::{counted, grouped};
+use crate::model::usage::Usage;
 use crate::record::diff::{self, FileChange};
-use crate::record::{Attempt, AttemptRecord, RunRecord, TreeState, Usage};
+use crate::record::{Attempt, AttemptRecord, RunRecord, TreeState};
 use crate::review::history::PastRun;
+use crate::sys::numbers::{counted, grouped};
 use crate::ui::Event;
 
 /// How many warnings are listed.

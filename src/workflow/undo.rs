@@ -6,7 +6,7 @@ use super::run::{Names, Run};
 use super::tree::RunTree;
 use super::{Context, Failure, Outcome, last, recovery};
 use crate::edit::undo_log::{self, Changes};
-use crate::record::run_files::LOGS;
+use crate::project::LOGS;
 use crate::record::{EditsRecord, TreeState};
 use crate::review::history;
 use crate::ui::Event;

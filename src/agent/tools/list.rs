@@ -15,8 +15,8 @@ use crate::agent::tool::{
     Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
 };
 use crate::edit::beneath::{Root, split};
-use crate::model::tokens::{counted, grouped};
 use crate::project::gitignore::IgnoreRules;
+use crate::sys::numbers::{counted, grouped};
 
 /// How many entries are shown.
 const SHOWN: usize = 1000;

@@ -10,7 +10,7 @@ pub mod replace;
 pub mod write;
 
 use crate::agent::tool::ToolError;
-use crate::model::tokens::grouped;
+use crate::sys::numbers::grouped;
 use crate::workflow::error::Error;
 
 /// How many bytes of a tool's output a model is shown.

@@ -12,9 +12,9 @@ use rustix::fs::{Mode, OFlags};
 
 use crate::agent::tool::ToolError;
 use crate::edit::beneath::{Root, open_regular, split};
-use crate::model::tokens::counted;
 use crate::project::CONFIG;
 use crate::secret::credentials::is_secret_file;
+use crate::sys::numbers::counted;
 
 /// The longest path that a system takes, less the root's own part.
 const LONGEST: usize = 4000;

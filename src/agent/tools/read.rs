@@ -10,7 +10,7 @@ use super::{OUTPUT_LIMIT, line_count};
 use crate::agent::tool::{
     Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
 };
-use crate::model::tokens::counted;
+use crate::sys::numbers::counted;
 
 /// The largest file that is read, in bytes.
 const LARGEST: u64 = 64 << 20;

@@ -13,8 +13,8 @@ use super::{Files, WriteError, line_count};
 use crate::agent::tool::{
     Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
 };
-use crate::model::tokens::counted;
 use crate::sys::atomic_file;
+use crate::sys::numbers::counted;
 
 /// The largest file whose lines are counted before it is replaced, in bytes.
 const LARGEST: u64 = 64 << 20;

@@ -7,9 +7,9 @@ use super::output;
 use super::text::{Ink, beginning};
 use super::words::{self, Sign, bytes, percent};
 use super::{step, steps};
-use crate::model::tokens::grouped;
 use crate::record::{Attempt, AttemptRecord, PartRecord, RunRecord, SectionRecord};
 use crate::review::history::PastAttempt;
+use crate::sys::numbers::grouped;
 
 /// How much of a reply is shown beside its changes, in lines and bytes.
 const PROSE: (usize, usize) = (1000, 32 << 10);

@@ -11,8 +11,8 @@ use maud::{Markup, html};
 use super::color::{self, Colors, Pieces};
 use super::text::{Cut, Ink};
 use super::words::{bytes, count};
-use crate::model::tokens::grouped;
 use crate::record::diff::{self, FileChange, FileStat, Hunk, Kind, Line, State};
+use crate::sys::numbers::grouped;
 
 /// How much markup the diffs of a page may take, in bytes.
 const MARKUP: usize = 4 << 20;

@@ -9,7 +9,7 @@ use super::changes::later;
 use super::findings::{self, Finding, Severity};
 use super::text::{Ink, boundary};
 use super::words::count;
-use crate::model::tokens::grouped;
+use crate::sys::numbers::grouped;
 
 /// So many bytes are looked at, at the beginning and at the end.
 const LOOKED_AT: usize = 1 << 20;

@@ -9,10 +9,11 @@ use super::days::{Days, REPAIRS, Sum};
 use super::text::Ink;
 use super::words::{self, count, percent, seconds};
 use super::{ListedRun, shell};
-use crate::model::tokens::grouped;
-use crate::record::run_files::LOGS;
-use crate::record::{RunRecord, Usage};
+use crate::model::usage::Usage;
+use crate::project::LOGS;
+use crate::record::RunRecord;
 use crate::secret::Redactor;
+use crate::sys::numbers::grouped;
 
 /// How many runs are listed; the latest.
 pub const ROWS: usize = 2000;

@@ -11,9 +11,10 @@ use super::text::{Ink, beginning};
 use super::words::{self, Sign, bytes, count, percent, seconds};
 use super::{RunPage, shell};
 use crate::model::price::Usd;
-use crate::model::tokens::grouped;
-use crate::record::{AttemptRecord, RunRecord, Usage};
+use crate::model::usage::Usage;
+use crate::record::{AttemptRecord, RunRecord};
 use crate::review::history::{PastAttempt, PastRun};
+use crate::sys::numbers::grouped;
 
 /// How much of the query is shown at once, in lines and bytes.
 const QUERY: (usize, usize) = (12, 1500);

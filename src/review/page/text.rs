@@ -8,8 +8,8 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use crate::model::tokens::grouped;
 use crate::secret::Redactor;
+use crate::sys::numbers::grouped;
 
 /// A longer line is cut, in characters.
 pub const LINE: usize = 1000;

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use crate::model::tokens::{counted, grouped};
 use crate::record::{Attempt, BuildRecord, Kind, RunRecord, TreeState};
 use crate::review::history::PastRun;
+use crate::sys::numbers::{counted, grouped};
 
 /// How something ended, for the eye: a sign beside the words, since not everybody sees colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

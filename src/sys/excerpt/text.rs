@@ -3,7 +3,7 @@
 //! Guarantees that what was left out is counted, now and before.
 
 use super::left_out;
-use crate::model::tokens::counted;
+use crate::sys::numbers::counted;
 
 /// Room for the line that says what was left out.
 const MARKER: usize = 96;
@@ -85,7 +85,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::model::tokens::grouped;
+    use crate::sys::numbers::grouped;
 
     const LIMIT: usize = 32 << 10;
 

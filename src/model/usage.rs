@@ -1,0 +1,24 @@
+//! The tokens that a call took, as a vendor tells them. Plain data.
+
+use serde::{Deserialize, Serialize};
+
+/// How many tokens a call took. What a vendor does not tell counts as 0.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    /// The prompt's tokens, cached ones included.
+    pub input_tokens: u64,
+    /// Those of the prompt's tokens that came from the vendor's cache.
+    pub cached_tokens: u64,
+    /// Tokens that the model thought with; billed like output.
+    pub thought_tokens: u64,
+    /// The answer's tokens, without the thoughts.
+    pub output_tokens: u64,
+}
+
+impl Usage {
+    /// What is billed as output: the answer and the thoughts.
+    #[must_use]
+    pub fn answered(&self) -> u64 {
+        self.output_tokens.saturating_add(self.thought_tokens)
+    }
+}
