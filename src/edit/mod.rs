@@ -3,10 +3,12 @@
 //! | module | what it is for |
 //! |---|---|
 //! | `parse`, `spelling`, `rule`, `comparison`, [`verify`](PathPolicy) | from a reply to edits that may be applied; only looks |
-//! | [`apply`], `plan`, `stage`, `place`, `parallel` | from edits to the disk |
-//! | `journal`, `record`, [`recovery`], `torn` | what is under way, and what was cut short |
-//! | [`undo_log`], [`undo`] | what was replaced, and the way back to it |
+//! | [`apply`], `step`, `plan`, `stage`, `place`, `parallel` | from edits to the disk |
+//! | `journal`, `record` | what is under way |
+//! | [`recovery`], `rollback`, `torn`, `mend` | what becomes of an application that was cut short |
+//! | [`undo_log`], [`changes`], [`undo`] | what was replaced, and the way back to it |
 //! | `beneath`, `disk`, `digest` | handles that stay below the root, the system's calls, and what tells files apart |
+//! | [`error`] | what can go wrong between verified edits and a tree in order |
 //!
 //! Guarantees that nothing of a reply is written that [`PathPolicy::verify`] has not passed: only it makes
 //! a [`VerifiedEdits`], and [`apply::apply`] takes nothing else. What is undone or recovered is held
@@ -14,19 +16,24 @@
 
 pub mod apply;
 pub(crate) mod beneath;
+pub mod changes;
 mod comparison;
 mod digest;
 mod disk;
+pub mod error;
 mod journal;
+mod mend;
 mod parallel;
 mod parse;
 mod place;
 mod plan;
 mod record;
 pub mod recovery;
+mod rollback;
 mod rule;
 mod spelling;
 mod stage;
+mod step;
 mod torn;
 pub mod undo;
 pub mod undo_log;

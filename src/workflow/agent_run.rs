@@ -20,7 +20,7 @@ use crate::agent::tool::Effect;
 use crate::agent::tools::notes::User;
 use crate::agent::tools::{Files, WriteError};
 use crate::agent::{AgentError, Host, Purpose, Surroundings, Used};
-use crate::edit::apply::ApplyError;
+use crate::edit::error::ApplyError;
 use crate::edit::{Fault, ParsedReply, PathPolicy, VerifyError};
 use crate::model::Reply;
 use crate::model::prompt::Prompt;

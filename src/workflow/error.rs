@@ -2,8 +2,7 @@
 
 use crate::agent::AgentError;
 use crate::agent::session::SessionError;
-use crate::edit::apply::ApplyError;
-use crate::edit::recovery::RecoverError;
+use crate::edit::error::{ApplyError, RecoverError};
 use crate::edit::undo::UndoError;
 use crate::edit::undo_log::UndoLogError;
 use crate::edit::{Rejection, VerifyError};

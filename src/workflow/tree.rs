@@ -11,12 +11,13 @@ use std::time::Duration;
 
 use super::Context;
 use super::run::{Run, joined};
-use crate::edit::apply::{Applied, ApplyError, apply};
+use crate::edit::apply::{Applied, apply};
 use crate::edit::beneath::{Root, open_regular, split};
+use crate::edit::changes::Changes;
+use crate::edit::error::{ApplyError, RecoverError};
 use crate::edit::undo::{UndoError, Undone, undo, undo_unrecorded};
-use crate::edit::undo_log::{Changes, UndoLog};
-use crate::edit::{Digest, Stamp};
-use crate::edit::{VerifiedEdits, recovery::RecoverError};
+use crate::edit::undo_log::UndoLog;
+use crate::edit::{Digest, Stamp, VerifiedEdits};
 use crate::record::{EditsRecord, TreeState};
 use crate::ui::Event;
 use crate::workflow::error::Error;
