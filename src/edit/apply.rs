@@ -1,12 +1,12 @@
-//! Puts verified edits on the disk, all or nothing, even if the program is killed part-way.
+//! Puts steps on the disk, all or nothing, even if the program is killed part-way.
 //!
 //! Writes below the root, the journal, and the undo log. Each file is first written beside its target,
 //! under a name of its own, and renamed into place when all of them are written; so nobody ever sees
 //! half a file, and a full disk is noticed before anything has changed. A new directory is made as a
 //! whole and gets into place by one rename. A file that is replaced takes the staged name until the end.
 //! The journal says what is under way from before the first change until after the last, so that an
-//! error or a kill part-way is undone: see `recovery`. All of it goes through directory handles that
-//! cannot lead out of the root.
+//! error or a kill part-way is undone: see `rollback`, and `recovery`, which is for callers to call first.
+//! All of it goes through directory handles that cannot lead out of the root.
 //!
 //! For power cuts, only the journal and the undo log are flushed to the disk before anything changes,
 //! which costs next to nothing; they, and the file system's keeping of the order of renames (ext4, XFS,
@@ -32,10 +32,10 @@ use super::parallel::in_parallel;
 use super::place::{Failed, Place};
 use super::plan::Plan;
 use super::record::Record;
+use super::rollback;
 use super::stage::{make_directories, stage};
-use super::step::{Durability, New, Step, Whole};
+use super::step::{New, Whole};
 use super::undo_log::UndoLog;
-use super::{Action, VerifiedEdits, recovery, rollback};
 
 /// Where edits go.
 #[derive(Debug, Clone, Copy)]
@@ -95,41 +95,6 @@ impl Applied {
     pub fn end(mut self) -> Result<(), JournalError> {
         self.journal.end()
     }
-}
-
-/// Applies `edits`. What they replace is kept in `undo_log` first.
-///
-/// # Errors
-/// When anything fails; the tree is then as it was before, unless the error says otherwise.
-pub fn apply(
-    tree: Tree<'_>,
-    edits: &VerifiedEdits,
-    undo_log: &mut UndoLog<'_>,
-) -> Result<Option<Applied>, ApplyError> {
-    if edits.edits().is_empty() {
-        return Ok(None);
-    }
-    // An earlier reply of this run must be on the disk for good: there is no way back behind it.
-    recovery::settle(tree)?;
-    let steps = steps_of(edits);
-    let whole = Whole {
-        steps: &steps,
-        directories: Vec::new(),
-        durability: Durability::Later,
-    };
-    take(tree, &whole, Some(undo_log), Journalling::On).map(Some)
-}
-
-fn steps_of(edits: &VerifiedEdits) -> Vec<Step<'_>> {
-    let steps = edits.edits().iter().map(|edit| Step {
-        path: edit.path(),
-        new: match edit.action() {
-            Action::Write(content) => New::Text(content),
-            Action::Remove => New::Nothing,
-        },
-        present: edit.present(),
-    });
-    steps.collect()
 }
 
 /// Whether there is a journal of what is done.

@@ -11,8 +11,8 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::edit::recovery::{Recovered, recover};
-use crate::edit::undo_log;
-use crate::edit::{PathPolicy, parse};
+use crate::edit::step::Durability;
+use crate::edit::{PathPolicy, VerifiedEdits, apply, parse, steps_of, undo_log};
 use crate::secret::Redactor;
 
 const RUN: &str = "logs/run";
