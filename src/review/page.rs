@@ -10,6 +10,7 @@ mod changes;
 mod chart;
 mod color;
 mod days;
+mod ending;
 mod findings;
 mod output;
 mod overview;

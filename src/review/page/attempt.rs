@@ -3,10 +3,10 @@
 use maud::{Markup, html};
 
 use super::changes::Changes;
+use super::ending::ended;
 use super::output;
 use super::text::{Ink, beginning};
 use super::words::{self, Sign, bytes, percent};
-use super::{step, steps};
 use crate::model::Purpose;
 use crate::record::{PartRecord, RunRecord, SectionRecord, Step};
 use crate::review::history::PastAttempt;
@@ -26,31 +26,6 @@ const SECTIONS: usize = 50;
 #[must_use]
 pub fn name_anchor(number: usize) -> String {
     format!("a{}", number + 1)
-}
-
-/// How the attempt ended, in a word or two.
-#[must_use]
-pub fn ended(attempt: &PastAttempt) -> (Sign, String) {
-    let build = attempt.record.as_ref();
-    let build = build.and_then(|record| record.build.as_ref());
-    match (&attempt.reply, build) {
-        (_, Some(build)) => words::build(build),
-        (None, None) => (Sign::Open, "no answer".to_owned()),
-        (Some(Err(_)), None) => (Sign::Bad, "no reply".to_owned()),
-        (Some(Ok(reply)), None) if step::is_agents(&attempt.step) => steps::ended(attempt, reply),
-        (Some(Ok(_)), None) if attempt.step.purpose == Purpose::REPORT => {
-            (Sign::Good, "answered".to_owned())
-        }
-        (Some(Ok(_)), None) => match &attempt.record {
-            Some(record) if record.edits.is_none() => (Sign::Bad, "not applied".to_owned()),
-            // Without a record, the build's own log tells how it ended.
-            _ => match &attempt.build {
-                Some((status, _)) if status == "exit code: 0" => (Sign::Good, "passed".to_owned()),
-                Some((status, _)) => (Sign::Bad, status.clone()),
-                None => (Sign::Open, "not built".to_owned()),
-            },
-        },
-    }
 }
 
 /// The attempt of this number, from 0 on.

@@ -6,6 +6,7 @@ use maud::{Markup, html};
 
 use super::attempt::{self, name_anchor};
 use super::changes::Changes;
+use super::ending;
 use super::steps;
 use super::text::{Ink, beginning};
 use super::words::{self, Sign, bytes, count, percent, seconds};
@@ -291,7 +292,7 @@ fn row(
     (model, build): (Duration, Option<Duration>),
     bars: &Markup,
 ) -> Markup {
-    let (sign, ended) = attempt::ended(attempt);
+    let (sign, ended) = ending::ended(attempt);
     let name = attempt.step.title();
     html! {
         li {

@@ -5,11 +5,11 @@
 use maud::{Markup, html};
 
 use super::attempt::{self, name_anchor};
+use super::ending;
 use super::output;
 use super::step::{self, Came, UsedTool};
 use super::text::{Ink, beginning};
 use super::words::{Sign, count};
-use crate::model::Purpose;
 use crate::record::{self, AgentRecord};
 use crate::review::history::PastAttempt;
 
@@ -63,37 +63,9 @@ pub fn show(ink: Ink<'_>, attempts: &[PastAttempt]) -> Vec<Markup> {
     shown
 }
 
-/// How a call ended that was answered with `reply`, in a word or two.
-#[must_use]
-pub fn ended(attempt: &PastAttempt, reply: &str) -> (Sign, String) {
-    match step::came_of(attempt, reply) {
-        Came::Tools(tools) => tools_ended(&tools),
-        Came::Verdict { passed: true } => (Sign::Good, "passed".to_owned()),
-        Came::Verdict { passed: false } => (Sign::Bad, "not passed".to_owned()),
-        // Whether it was short enough is the run's error.
-        Came::Summary => (Sign::Open, "a summary".to_owned()),
-        Came::Nothing if attempt.step.purpose == Purpose::AUDIT => {
-            (Sign::Bad, "no verdict".to_owned())
-        }
-        Came::Nothing => (Sign::Bad, "nothing done".to_owned()),
-    }
-}
-
-fn tools_ended(tools: &[UsedTool<'_>]) -> (Sign, String) {
-    let failed = tools.iter().filter(|tool| tool.failed).count();
-    let sign = if failed == 0 { Sign::Good } else { Sign::Bad };
-    let said = match (tools, failed) {
-        ([tool], 0) => tool.name.to_owned(),
-        ([tool], _) => format!("{} failed", tool.name),
-        (tools, 0) => count(tools.len(), "tool"),
-        (tools, failed) => format!("{failed} of {} failed", count(tools.len(), "tool")),
-    };
-    (sign, said)
-}
-
 fn call(ink: Ink<'_>, number: usize, attempt: &PastAttempt, left: usize) -> Markup {
     let id = name_anchor(number);
-    let (sign, ended) = attempt::ended(attempt);
+    let (sign, ended) = ending::ended(attempt);
     html! {
         section.attempt id=(id) {
             h2 {
