@@ -2,40 +2,16 @@
 
 use serde_json::{Value, json};
 
-use super::not_ready::NotReady;
+use super::not_ready::{ModelsProblem, NotReady};
 use super::{Context, Failure, Outcome, chosen};
 use crate::model::price::{Price, Usd};
-use crate::model::{ModelSpec, ModelTable, Origin, Provider, Purpose, TableProblem};
+use crate::model::{ModelSpec, ModelTable, Origin, Provider, Purpose};
 use crate::project::{Project, ProjectProblem};
 use crate::sys::numbers::grouped;
 use crate::ui::columns::{
     self,
     Align::{Left, Right},
 };
-
-/// The table of models in `agent-config/models.json` cannot be used.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ModelsProblem {
-    /// It cannot be read.
-    #[error("{0}")]
-    Unreadable(String),
-    /// There is a mistake in it.
-    #[error("`agent-config/models.json` is not as it must be: {0}")]
-    Mistake(#[from] TableProblem),
-}
-
-impl ModelsProblem {
-    /// What the user can do about it.
-    #[must_use]
-    pub fn hint(&self) -> String {
-        match self {
-            Self::Unreadable(_) => "make it a readable file of UTF-8, or remove it".to_owned(),
-            Self::Mistake(_) => {
-                "mend it there, or remove the file; README shows what it looks like".to_owned()
-            }
-        }
-    }
-}
 
 /// The table of models of a project.
 ///

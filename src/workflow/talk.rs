@@ -6,8 +6,7 @@
 
 use std::cell::RefCell;
 
-use super::agent_run::Answers;
-use super::workplace::{AgentOptions, Recorded, Wanted, Which, Workplace};
+use super::workplace::{AgentOptions, Answers, Recorded, Wanted, Which, Workplace};
 use super::{Context, Failure, Outcome, recovery};
 use crate::agent::AgentError;
 use crate::record;
