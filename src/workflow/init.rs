@@ -4,23 +4,14 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::json;
 
 use super::{Context, Failure, Outcome, recovery};
 use crate::project::gitignore::GITIGNORE;
 use crate::project::{EXAMPLE_QUERY, QUERY};
-
-/// The project could not be prepared.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot write `{}`: {source}", .path.display())]
-pub struct InitError {
-    /// The file.
-    path: PathBuf,
-    /// The system's word.
-    source: io::Error,
-}
+use crate::workflow::error::Error;
 
 const ROLLUP_SCRIPT: &str = "\
 #!/bin/sh
@@ -121,9 +112,9 @@ fn build_script(root: &Path) -> (Option<&'static str>, String) {
 }
 
 /// Sees that git ignores the folders with keys and logs, by lines at the end of `.gitignore`.
-fn ignore(context: &Context<'_>) -> Result<(&'static str, &'static str), InitError> {
+fn ignore(context: &Context<'_>) -> Result<(&'static str, &'static str), Error> {
     let path = context.project.root().join(GITIGNORE);
-    let failed = |source| InitError {
+    let failed = |source| Error::Unwritable {
         path: GITIGNORE.into(),
         source,
     };
@@ -176,7 +167,7 @@ fn ignore(context: &Context<'_>) -> Result<(&'static str, &'static str), InitErr
 }
 
 /// Writes a file that is not there yet; says whether it was not.
-fn write_new(path: &Path, content: &str) -> Result<bool, InitError> {
+fn write_new(path: &Path, content: &str) -> Result<bool, Error> {
     let write = || {
         let folder = path.parent().unwrap_or(path);
         if folder.is_symlink() {
@@ -194,7 +185,7 @@ fn write_new(path: &Path, content: &str) -> Result<bool, InitError> {
         }
         Ok(true)
     };
-    write().map_err(|source| InitError {
+    write().map_err(|source| Error::Unwritable {
         path: path.to_owned(),
         source,
     })
