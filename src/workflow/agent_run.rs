@@ -8,10 +8,11 @@ use std::path::PathBuf;
 
 use chrono::SubsecRound as _;
 
+use super::run::closing;
+use super::run::tree::RunTree;
 use super::run::{Names, Run};
-use super::tree::RunTree;
 use super::workplace::{Answers, Workplace};
-use super::{Context, Failure, Outcome, closing};
+use super::{Context, Failure, Outcome};
 use crate::agent::conversation::Conversation;
 use crate::agent::memory::Compressed;
 use crate::agent::session::{Compression, Session, SessionState};

@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use super::ready::{self, Needs, Ready};
+use super::run::ready::{self, Needs, Ready};
 use super::run::{Names, Run};
 use super::{Context, Failure, ModelChoice, Outcome, sections};
 use crate::model::prompt::Prompt;

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::builds::BuildOptions;
-use super::ready::{self, Needs};
-use super::sending::{self, share};
+use super::run::builds::BuildOptions;
+use super::run::ready::{self, Needs};
+use super::run::sending::{self, share};
 use super::{Context, Failure, ModelChoice, Outcome};
 use crate::model::estimate::{self, CostRange};
 use crate::model::prompt::Inputs;

@@ -8,7 +8,8 @@ use std::path::Path;
 
 use serde_json::json;
 
-use super::{Context, Failure, Outcome, recovery};
+use super::run::recovery;
+use super::{Context, Failure, Outcome};
 use crate::project::gitignore::GITIGNORE;
 use crate::project::{EXAMPLE_QUERY, QUERY};
 use crate::workflow::error::Error;

@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::not_ready::{ModelsProblem, NotReady};
-use super::{Context, Failure, Outcome, chosen};
+use super::run::chosen;
+use super::run::not_ready::{ModelsProblem, NotReady};
+use super::{Context, Failure, Outcome};
 use crate::model::price::{Price, Usd};
 use crate::model::{ModelSpec, ModelTable, Origin, Provider, Purpose};
 use crate::project::{Project, ProjectProblem};

@@ -8,7 +8,8 @@ use std::path::{Component, Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::{Context, Failure, Outcome, recovery};
+use super::run::recovery;
+use super::{Context, Failure, Outcome};
 use crate::model::tokens;
 use crate::project::LOGS;
 use crate::project::rollup::{header, is_file};

@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
+use super::run::recovery;
+use super::run::tree::RunTree;
 use super::run::{Names, Run};
-use super::tree::RunTree;
-use super::{Context, Failure, Outcome, last, recovery};
+use super::{Context, Failure, Outcome, last};
 use crate::edit::changes::Changes;
 use crate::edit::undo_log;
 use crate::project::LOGS;

@@ -9,9 +9,9 @@ use chrono::Utc;
 use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
-use super::builds::{self, Containment};
-use super::chosen::{self, Models, OwnModel};
-use super::not_ready::NotReady;
+use super::run::builds::{self, Containment};
+use super::run::chosen::{self, Models, OwnModel};
+use super::run::not_ready::NotReady;
 use super::{Context, ModelChoice};
 use crate::agent::conversation::Conversation;
 use crate::agent::home::{self, System};

@@ -2,10 +2,10 @@
 
 use super::builds::{self, BuildOptions, Containment};
 use super::chosen::{Chosen, Models, choose, find_recording};
+use super::context::{Context, ModelChoice, Secrets};
 use super::not_ready::{NotReady, Problem, Problems, listed};
 use super::recovery;
 use super::sending;
-use super::{Context, ModelChoice, Secrets};
 use crate::exec::build_script;
 use crate::exec::sandbox::SandboxProblem;
 use crate::model::price::Usd;

@@ -9,8 +9,8 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-use super::Context;
-use super::run::{Run, joined};
+use super::context::Context;
+use super::{Run, joined};
 use crate::edit::apply::Applied;
 use crate::edit::beneath::{Root, open_regular, split};
 use crate::edit::changes::Changes;

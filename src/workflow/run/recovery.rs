@@ -2,7 +2,8 @@
 //!
 //! Touches the lock, the journals and what they speak of.
 
-use super::{Context, NotReady};
+use super::context::Context;
+use super::not_ready::NotReady;
 use crate::edit;
 use crate::edit::recovery::Recovered;
 use crate::project::{ProjectLock, ProjectProblem};
@@ -19,7 +20,7 @@ pub fn take(context: &Context<'_>) -> Result<ProjectLock, Error> {
 }
 
 /// A project that no other run has, and whose tree is in order.
-pub(super) struct Taken {
+pub(in crate::workflow) struct Taken {
     lock: ProjectLock,
     /// What there was to do about the tree, in words.
     recovered: Option<&'static str>,
@@ -39,7 +40,9 @@ impl Taken {
 ///
 /// # Errors
 /// When the tree cannot be put in order; inside, when another run has the project.
-pub(super) fn put_in_order(context: &Context<'_>) -> Result<Result<Taken, ProjectProblem>, Error> {
+pub(in crate::workflow) fn put_in_order(
+    context: &Context<'_>,
+) -> Result<Result<Taken, ProjectProblem>, Error> {
     let lock = match context.project.lock() {
         Ok(lock) => lock,
         Err(problem) => return Ok(Err(problem)),
