@@ -32,7 +32,7 @@ pub fn dry_run(
     let survey = ready::survey(
         context,
         choice,
-        Needs {
+        &Needs {
             purpose: purpose.clone(),
             build,
         },

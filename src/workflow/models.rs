@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use super::run::chosen;
-use super::run::not_ready::{ModelsProblem, NotReady};
+use super::run::context::ModelsProblem;
+use super::run::not_ready::NotReady;
 use super::{Context, Failure, Outcome};
 use crate::model::price::{Price, Usd};
 use crate::model::{ModelSpec, ModelTable, Origin, Provider, Purpose};

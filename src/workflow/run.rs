@@ -4,7 +4,7 @@
 //!
 //! | module | what it is for |
 //! |---|---|
-//! | `context` | what every workflow is given, and how it ends |
+//! | `context`, `outcome` | what every workflow is given, and how it ends |
 //! | `recovery`, `ready`, `sending`, `chosen`, `not_ready` | what has to be there before a run begins |
 //! | `builds`, `tree` | what a run does to the project |
 //! | `closing` | what there is to say of it in the end |
@@ -14,6 +14,7 @@ pub mod chosen;
 pub mod closing;
 pub mod context;
 pub mod not_ready;
+pub mod outcome;
 pub mod ready;
 pub mod recovery;
 pub mod sending;
@@ -35,7 +36,8 @@ use crate::record::{PartRecord, RunRecord, Seconds, Step};
 use crate::ui::{Event, Reporter};
 use crate::workflow::error::{Error, Exit};
 use chosen::{Chosen, Models};
-use context::{Context, Failure, Outcome};
+use context::Context;
+use outcome::{Failure, Outcome};
 use ready::Ready;
 
 /// A workflow's names.

@@ -3,7 +3,8 @@
 use std::fs;
 
 use super::Run;
-use super::context::{Context, Failure, Outcome};
+use super::context::Context;
+use super::outcome::{Failure, Outcome};
 use super::tree::RunTree;
 use crate::record::diff::{self, Content, FileChange, FileStat, MAX_BYTES, NEW_MODE, Stat, State};
 use crate::record::{StatRecord, TreeState};

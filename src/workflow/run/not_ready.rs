@@ -4,12 +4,13 @@
 
 use std::fmt;
 
+use super::context::ModelsProblem;
 use super::sending::SendingProblem;
 use crate::agent::home::NoHome;
 use crate::agent::settings::SettingsProblem;
 use crate::exec::build_script::ScriptProblem;
 use crate::exec::sandbox::SandboxProblem;
-use crate::model::{EndpointProblem, TableProblem};
+use crate::model::EndpointProblem;
 use crate::project::ProjectProblem;
 use crate::secret::credentials::Finding;
 
@@ -64,30 +65,6 @@ impl Problem {
             Self::Sending(problem) => problem.hint(),
             Self::Home(problem) => problem.hint(),
             Self::Settings(problem) => problem.hint(),
-        }
-    }
-}
-
-/// The table of models in `agent-config/models.json` cannot be used.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ModelsProblem {
-    /// It cannot be read.
-    #[error("{0}")]
-    Unreadable(String),
-    /// There is a mistake in it.
-    #[error("`agent-config/models.json` is not as it must be: {0}")]
-    Mistake(#[from] TableProblem),
-}
-
-impl ModelsProblem {
-    /// What the user can do about it.
-    #[must_use]
-    pub fn hint(&self) -> String {
-        match self {
-            Self::Unreadable(_) => "make it a readable file of UTF-8, or remove it".to_owned(),
-            Self::Mistake(_) => {
-                "mend it there, or remove the file; README shows what it looks like".to_owned()
-            }
         }
     }
 }

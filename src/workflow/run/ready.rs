@@ -90,7 +90,7 @@ impl<'a> Survey<'a> {
 pub fn survey<'a>(
     context: &Context<'a>,
     choice: &ModelChoice,
-    needs: Needs,
+    needs: &Needs,
 ) -> Result<Survey<'a>, Error> {
     let recording = find_recording(context, choice)?;
     let specs = choose(context, choice, &needs.purpose, recording.as_ref())?;
@@ -99,7 +99,7 @@ pub fn survey<'a>(
     let mut problems = Problems::default();
     problems.note(context.models.as_ref().map_err(Clone::clone));
     problems.note(project.check_gitignore(context.key_files()));
-    let query = problems.note(query(context, &needs));
+    let query = problems.note(query(context, needs));
     let rollup = problems.note(project.rollup());
     let findings = credentials(context, query.as_deref(), rollup.as_deref());
     // Nothing is sent where replies are replayed.
@@ -158,7 +158,7 @@ pub fn check<'a>(
     choice: &ModelChoice,
     needs: Needs,
 ) -> Result<Ready<'a>, Error> {
-    Ok(survey(context, choice, needs)?.ready()?)
+    Ok(survey(context, choice, &needs)?.ready()?)
 }
 
 /// What is sent though it looks like a credential.
