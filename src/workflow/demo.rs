@@ -51,7 +51,7 @@ const OTHERS: [(&str, &str); 4] = [
 #[derive(Debug, thiserror::Error)]
 pub enum DemoError {
     /// Something is there already.
-    #[error("`{}` is there already, and not empty", .0.display())]
+    #[error("`{}` already exists and is not empty", .0.display())]
     NotEmpty(PathBuf),
     /// A file could not be written.
     #[error("cannot write `{}`: {source}", .path.display())]
