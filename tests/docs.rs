@@ -172,6 +172,17 @@ fn the_readme_shows_what_its_first_command_prints() {
 }
 
 #[test]
+fn the_documents_name_the_oldest_toolchain_that_will_do() {
+    let needed = format!("Rust {} or later", env!("CARGO_PKG_RUST_VERSION"));
+    assert!(document("README.md").contains(&needed), "{needed}");
+    let needed = format!(
+        "Rust toolchain ({} or later)",
+        env!("CARGO_PKG_RUST_VERSION")
+    );
+    assert!(document("action.yml").contains(&needed), "{needed}");
+}
+
+#[test]
 fn the_readmes_test_command_is_the_one_that_ci_runs() {
     assert_eq!(commands(&document("README.md"))[1], "./build.sh");
     let script = document(".ci/run");
