@@ -155,6 +155,36 @@ fn every_file_of_this_repository_that_is_named_is_there() {
     }
 }
 
+/// All sources in one text; strings that go on in a next line are in one line.
+fn sources(folder: &Path) -> String {
+    let mut text = String::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            text.push_str(&sources(&path));
+        } else {
+            text.push_str(&fs::read_to_string(path).unwrap());
+        }
+    }
+    Regex::new(r"\\\n\s*")
+        .unwrap()
+        .replace_all(&text, "")
+        .into_owned()
+}
+
+#[test]
+fn the_messages_that_need_help_are_those_of_the_program() {
+    let sources = sources(&root().join("src"));
+    let mut quoted = 0;
+    for row in table(&document("docs/troubleshooting.md"), "you see") {
+        for message in spans(&row[0]) {
+            assert!(sources.contains(&message), "{message}");
+            quoted += 1;
+        }
+    }
+    assert!(quoted > 5, "{quoted}");
+}
+
 #[test]
 fn the_readme_shows_what_its_first_command_prints() {
     let readme = document("README.md");
@@ -405,10 +435,18 @@ fn exits() -> BTreeSet<(u8, String)> {
     for exit in all {
         // A new one does not compile here: it belongs into the list, and into the documents.
         match exit {
-            Exit::Done | Exit::BuildFailed | Exit::Usage | Exit::NotReady | Exit::ModelFailed => {}
-            Exit::ReplyRejected | Exit::LocalIo | Exit::AuditFailed | Exit::ToolsFailed => {}
-            Exit::LoopLimit | Exit::OverBudget => {}
-            Exit::Interrupted(Signal::Hup | Signal::Int | Signal::Term) => {}
+            Exit::Done
+            | Exit::BuildFailed
+            | Exit::Usage
+            | Exit::NotReady
+            | Exit::ModelFailed
+            | Exit::ReplyRejected
+            | Exit::LocalIo
+            | Exit::AuditFailed
+            | Exit::ToolsFailed
+            | Exit::LoopLimit
+            | Exit::OverBudget
+            | Exit::Interrupted(Signal::Hup | Signal::Int | Signal::Term) => {}
         }
     }
     all.iter()
