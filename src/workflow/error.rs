@@ -140,7 +140,7 @@ pub enum Error {
     #[error(transparent)]
     Recording(#[from] RecordingProblem),
     /// The directory for the demo has something in it.
-    #[error("`{}` is there already, and not empty", .0.display())]
+    #[error("`{}` already exists and is not empty", .0.display())]
     DemoNotEmpty(PathBuf),
     /// A file could not be written that is no part of a reply.
     #[error("cannot write `{}`: {source}", .path.display())]

@@ -60,7 +60,7 @@ fn list(runs: &[PastRun]) -> Outcome {
     let data = json!({"schema": 1, "runs": runs.iter().map(data).collect::<Vec<_>>()});
     if runs.is_empty() {
         return Outcome {
-            summary: "there is no run in `logs` yet".to_owned(),
+            summary: "no runs in `logs` yet".to_owned(),
             data: Some(data),
             ..Outcome::default()
         };
@@ -122,7 +122,7 @@ fn tokens_text(usage: Usage) -> String {
 
 fn result(record: &RunRecord) -> String {
     let taken_back = if record.tree == TreeState::PutBack {
-        ", taken back"
+        ", reverted"
     } else {
         ""
     };
@@ -174,7 +174,7 @@ impl Story {
     fn beginning(&mut self, run: &PastRun) {
         self.line(&run.relative());
         let Some(record) = &run.record else {
-            self.line("This run has no record: it goes on, or it was killed.");
+            self.line("This run has no record: it is still running, or it was killed.");
             return;
         };
         let began = record.started.format("%Y-%m-%d %H:%M:%S %:z");
@@ -182,8 +182,8 @@ impl Story {
         let what = match &*record.workflow {
             "commit" => format!("asked {model} for a change"),
             "consistency" => format!("asked {model} for a consistency report"),
-            "undo" => "put the project back".to_owned(),
-            "dev" => format!("let {model} work as an agent"),
+            "undo" => "restored the project".to_owned(),
+            "dev" => format!("ran {model} as an agent"),
             other => other.to_owned(),
         };
         self.line(&format!(
@@ -198,9 +198,9 @@ impl Story {
     fn request(&mut self, agent: &AgentRecord) {
         self.line(&format!("Session: {}", agent.session));
         match &agent.request {
-            None => self.line("It went on with what was asked for before."),
+            None => self.line("It continued the previous task."),
             Some(request) => {
-                self.line("It was asked:");
+                self.line("The task:");
                 self.beginning_of(request, "  ");
             }
         }
@@ -218,7 +218,7 @@ impl Story {
         }
         let left = lines.count();
         if left > 0 {
-            self.line(&format!("{indent}… {left} lines more"));
+            self.line(&format!("{indent}… {left} more lines"));
         }
     }
 
@@ -227,7 +227,7 @@ impl Story {
         let lines: Vec<&str> = text.lines().collect();
         let from = lines.len().saturating_sub(QUOTED);
         if from > 0 {
-            self.line(&format!("    … {from} lines before"));
+            self.line(&format!("    … {from} earlier lines"));
         }
         for line in &lines[from..] {
             self.line(&format!("    {line}"));
@@ -239,14 +239,14 @@ impl Story {
         self.line("");
         self.line(&format!("{name}{}", Self::figures(attempt)));
         match &attempt.reply {
-            None => self.line("  There is no answer."),
+            None => self.line("  There is no reply."),
             Some(Err(error)) => {
                 for line in error.lines() {
                     self.line(&format!("  {line}"));
                 }
             }
             Some(Ok(reply)) if step::is_agents(&attempt.step) => self.agents(attempt, reply),
-            Some(Ok(_)) if attempt.changes.is_empty() => self.line("  The answer changed no file."),
+            Some(Ok(_)) if attempt.changes.is_empty() => self.line("  The reply changed no files."),
             Some(Ok(_)) => {
                 let stat = diff::stat(&attempt.changes).text(WIDTH);
                 for line in stat.lines() {
@@ -285,7 +285,7 @@ impl Story {
         let verb = match (passed, ended) {
             (true, _) => "passed",
             (false, true) => "failed",
-            (false, false) => "did not end",
+            (false, false) => "did not finish",
         };
         self.line(&format!(
             "  build.sh {verb} ({status}){}",
@@ -307,10 +307,10 @@ impl Story {
                 self.line(&format!("  The audit {verdict} the work:"));
                 self.end_of(reply.trim_end());
             }
-            Came::Summary => self.line("  The reply sums up what was said before."),
+            Came::Summary => self.line("  The reply summarizes the conversation so far."),
             Came::Nothing => {
                 self.line(
-                    "  Nothing came of it: the reply was not understood, or the run ended before.",
+                    "  Nothing was done: the reply was not understood, or the run ended first.",
                 );
             }
         }
@@ -339,7 +339,7 @@ impl Story {
             return;
         }
         self.line("");
-        self.line("All in all, it changed:");
+        self.line("In total, it changed:");
         for line in diff::stat(&changes.files).text(WIDTH).lines() {
             self.line(&format!(" {line}"));
         }

@@ -122,7 +122,7 @@ impl<'m> Row<'m> {
     }
 }
 
-const HEAD: [&str; 6] = ["model", "provider", "window", "answer", "$/M in", "$/M out"];
+const HEAD: [&str; 6] = ["model", "provider", "window", "output", "$/M in", "$/M out"];
 
 fn text(rows: &[Row<'_>], table: &ModelTable) -> String {
     let mut lines = vec![HEAD.map(str::to_owned).to_vec()];

@@ -294,7 +294,7 @@ fn advice(budget: u64, total: u64, proposal: &[&Rolled]) -> String {
     if proposal.len() > NAMED {
         text.push_str(&format!("\n  and {} more", proposal.len() - NAMED));
     }
-    text.push_str("\nname the paths to take: `code-commit rollup PATH…`");
+    text.push_str("\nto include only some paths, run `code-commit rollup PATH…`");
     text
 }
 

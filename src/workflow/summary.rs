@@ -96,7 +96,7 @@ fn of_run(context: &Context<'_>, record: &RunRecord, log: Option<&str>) -> Strin
     if record.exit.code == 1 {
         page.push_str(&last_build(context, &run));
     }
-    page.push_str(&format!("\nThe whole record: `{}`\n", run.relative()));
+    page.push_str(&format!("\nFull record: `{}`\n", run.relative()));
     page
 }
 
@@ -116,7 +116,7 @@ fn figures(record: &RunRecord) -> String {
     };
     let cost = record
         .cost
-        .map_or("not known".to_owned(), |cost| cost.to_string());
+        .map_or("unknown".to_owned(), |cost| cost.to_string());
     let model = record.model.as_deref().unwrap_or("none");
     format!(
         "| model | repairs | tokens in | tokens out | cost | seconds |\n|---|---|---|---|---|---|\n\
@@ -134,7 +134,7 @@ fn changed(context: &Context<'_>, changes: &[FileChange], tree: TreeState) -> St
     let stat = diff::stat(changes);
     let (added, removed) = (stat.added(), stat.removed());
     let taken_back = if tree == TreeState::PutBack {
-        ", taken back"
+        ", reverted"
     } else {
         ""
     };
@@ -181,7 +181,7 @@ fn row(attempt: &Step) -> String {
                 (Some(0), _) => "passed".to_owned(),
                 (Some(code), _) => format!("exit code {code}"),
                 (None, Some(signal)) => format!("signal {signal}"),
-                (None, None) => "out of time".to_owned(),
+                (None, None) => "timed out".to_owned(),
             });
     format!(
         "| {name} | {} | {:.1} | {} | {files} | {build} |\n",
@@ -203,7 +203,7 @@ fn last_build(context: &Context<'_>, run: &PastRun) -> String {
     let lines: Vec<&str> = output.lines().collect();
     let from = lines.len().saturating_sub(QUOTED);
     format!(
-        "\n### The last build: {}\n\n{}\n",
+        "\n### Last build: {}\n\n{}\n",
         escaped(status),
         fenced(&shortened(&lines[from..]))
     )

@@ -36,7 +36,7 @@ pub fn undo(context: &Context<'_>, run: Option<&Path>) -> Result<Outcome, Failur
     let root = context.project.root();
     let changes = undo_log::read(root, &folder).map_err(Error::from)?;
     let Some(changes) = changes else {
-        return Ok(Outcome::said(format!("done: {folder} has changed nothing")));
+        return Ok(Outcome::said(format!("done: {folder} changed nothing")));
     };
     let mut run = Run::start(context, NAMES)?;
     let mut tree = RunTree::new(context, &run);
@@ -56,7 +56,7 @@ fn put_back(
     let edits = tree.undo(run, folder, changes)?;
     if edits == EditsRecord::default() {
         return Ok(format!(
-            "done: the project is as it was before {folder} already"
+            "done: the project is already as it was before {folder}"
         ));
     }
     run.record.tree = TreeState::Changed;

@@ -88,7 +88,7 @@ pub enum ModelsProblem {
     #[error("{0}")]
     Unreadable(String),
     /// There is a mistake in it.
-    #[error("`agent-config/models.json` is not as it must be: {0}")]
+    #[error("`agent-config/models.json` is invalid: {0}")]
     Mistake(#[from] TableProblem),
 }
 
@@ -97,9 +97,9 @@ impl ModelsProblem {
     #[must_use]
     pub fn hint(&self) -> String {
         match self {
-            Self::Unreadable(_) => "make it a readable file of UTF-8, or remove it".to_owned(),
+            Self::Unreadable(_) => "make it a readable UTF-8 file, or remove it".to_owned(),
             Self::Mistake(_) => {
-                "mend it there, or remove the file; README shows what it looks like".to_owned()
+                "fix it, or remove the file; docs/models.md describes the format".to_owned()
             }
         }
     }
