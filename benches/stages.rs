@@ -9,7 +9,7 @@ use std::io::Write as _;
 use std::sync::Arc;
 
 use code_commit::edit;
-use code_commit::model::message::Text;
+use code_commit::model::message::{Message, Role};
 use code_commit::secret::Redactor;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
@@ -75,19 +75,19 @@ fn redaction(criterion: &mut Criterion) {
 
 fn escaping(criterion: &mut Criterion) {
     let source = source(SIZE);
-    let text = Text::from(source.as_str());
+    let message = Message::text(Role::User, source.as_str());
     let mut group = criterion.benchmark_group("send");
     group
         .throughput(Throughput::Bytes(source.len() as u64))
         .sample_size(20);
     group.bench_function("escape", |bench| {
-        bench.iter(|| serde_json::to_writer(std::io::sink(), black_box(&text)).unwrap());
+        bench.iter(|| serde_json::to_writer(std::io::sink(), black_box(&message.words())).unwrap());
     });
 }
 
 fn credentials(criterion: &mut Criterion) {
     let text =
-        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/src/secret.rs")).unwrap();
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/src/secret/mod.rs")).unwrap();
     let text = text.repeat(SIZE / text.len());
     let redactor = Redactor::new(["AIzaSyGeminiBenchKey_0123456789-Zz"]);
     let mut group = criterion.benchmark_group("search");

@@ -2,13 +2,12 @@
 
 pub mod verdict;
 
-use super::conversation::{Conversation, Remark};
+use super::conversation::{Conversation, HistoryMessage};
 use super::tagged::{Tag, tagged, tagged_requests};
-use super::{Agent, AgentError};
+use super::{Agent, AgentError, Note};
 use crate::model::Purpose;
 use crate::record::tasks::Task;
 use crate::ui::Event;
-use crate::workflow::error::Error;
 
 use self::verdict::Verdict;
 
@@ -22,7 +21,7 @@ pub fn work_until_passed(
     auditor: Agent<'_>,
     conversation: &mut Conversation,
     mut request: Option<&str>,
-) -> Result<String, Error> {
+) -> Result<String, AgentError> {
     let auditor = Agent {
         purpose: Purpose::AUDIT,
         ending: &|words| verdict::read(words).map(drop),
@@ -34,12 +33,13 @@ pub fn work_until_passed(
         worker.tell(Event::Auditing);
         let verdict = judge(&auditor, conversation, &ended.words)?;
         audits += 1;
+        worker.env.host.note(Note::Judged(verdict.passed))?;
         worker.tell(Event::Audited {
             passed: verdict.passed,
             text: &verdict.told(),
         });
         let result = if verdict.passed { "PASS" } else { "FAIL" };
-        conversation.say(ended.remark(format!("Audit: {result}\n\n{}", verdict.feedback)));
+        conversation.say(ended.message(format!("Audit: {result}\n\n{}", verdict.feedback)));
         worker.keep(conversation)?;
         if verdict.passed {
             return Ok(ended.words);
@@ -48,8 +48,7 @@ pub fn work_until_passed(
             return Err(AgentError::AuditFailed {
                 audits,
                 feedback: verdict.feedback,
-            }
-            .into());
+            });
         }
     }
 }
@@ -58,11 +57,11 @@ fn judge(
     auditor: &Agent<'_>,
     conversation: &Conversation,
     summary: &str,
-) -> Result<Verdict, Error> {
+) -> Result<Verdict, AgentError> {
     let mut audit = Conversation::default();
     audit.requests.clone_from(&conversation.requests);
     let brief = brief(&conversation.requests, &conversation.tasks, summary);
-    audit.history.push(Remark::tagged(brief));
+    audit.history.push(HistoryMessage::tagged(brief));
     let ended = auditor.work_on(&mut audit, None)?;
     // The auditor's ending has seen to it that this is a verdict.
     Ok(verdict::read(&ended.words).unwrap_or_else(Verdict::unclear))

@@ -1,37 +1,31 @@
 //! What an agent and those it works for have said so far.
 //!
-//! Plain data. What is sent of it is made by [`Conversation::messages`], which puts everything that is not
+//! Plain data. What is sent of it as text is made by [`as_text`], which puts everything that is not
 //! the program's own between tags.
 
 use serde::{Deserialize, Serialize};
 
 use super::tagged::{Tag, tagged, tagged_requests};
-use crate::model::message::{Message, Role, Text};
+use crate::model::message::{Call, Message, Role, Text};
 use crate::record::tasks::Task;
 use crate::sys::excerpt::text::bounded;
 
-/// Who says something.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Speaker {
-    /// The user, or what stands for one.
-    User,
-    /// The agent.
-    Assistant,
-    /// A tool, or the program itself.
-    Tool,
-}
-
 /// Something that was said.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Remark {
-    /// By whom.
-    pub role: Speaker,
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct HistoryMessage {
+    /// By whom: anybody but the system.
+    pub role: Role,
     /// What.
     pub content: String,
     /// The tool whose result it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
+    /// The id of the call whose result it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<String>,
+    /// The tools that the agent has called beside its words, where the protocol is the vendor's own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<Call>,
     /// Whether it consists of tagged parts, and is sent as it is: a summary does.
     #[serde(
         rename = "isSummary",
@@ -40,7 +34,7 @@ pub struct Remark {
         skip_serializing_if = "std::ops::Not::not"
     )]
     pub is_tagged: bool,
-    /// Whether it tells the model that its reply was not understood; such remarks are forgotten as soon
+    /// Whether it tells the model that its reply was not understood; such messages are forgotten as soon
     /// as one is.
     #[serde(
         rename = "isFault",
@@ -51,12 +45,14 @@ pub struct Remark {
     pub is_fault: bool,
 }
 
-impl Remark {
-    fn new(role: Speaker, content: impl Into<String>) -> Self {
+impl HistoryMessage {
+    fn new(role: Role, content: impl Into<String>) -> Self {
         Self {
             role,
             content: content.into(),
             tool: None,
+            call: None,
+            calls: Vec::new(),
             is_tagged: false,
             is_fault: false,
         }
@@ -65,28 +61,29 @@ impl Remark {
     /// The user's words.
     #[must_use]
     pub fn of_user(content: impl Into<String>) -> Self {
-        Self::new(Speaker::User, content)
+        Self::new(Role::User, content)
     }
 
     /// The agent's words, as the protocol remembers them.
     #[must_use]
     pub fn of_agent(content: impl Into<String>) -> Self {
-        Self::new(Speaker::Assistant, content)
+        Self::new(Role::Assistant, content)
     }
 
-    /// A tool's result.
+    /// What came of the call of this id.
     #[must_use]
-    pub fn of_tool(tool: &str, content: impl Into<String>) -> Self {
+    pub fn of_tool(tool: &str, id: &str, content: impl Into<String>) -> Self {
         Self {
             tool: Some(tool.to_owned()),
-            ..Self::new(Speaker::Tool, content)
+            call: Some(id.to_owned()),
+            ..Self::new(Role::Tool, content)
         }
     }
 
     /// The program's own words to the agent.
     #[must_use]
     pub fn note(content: impl Into<String>) -> Self {
-        Self::new(Speaker::Tool, content)
+        Self::new(Role::Tool, content)
     }
 
     /// What is wrong with the agent's last reply.
@@ -120,94 +117,103 @@ impl Remark {
     /// The text that is sent. Only the agent's own words stand without tags around them.
     fn sent(&self) -> String {
         match (self.role, &self.tool) {
-            (Speaker::Assistant, _) => self.content.clone(),
-            (Speaker::User, _) if self.is_tagged => self.content.clone(),
-            (Speaker::User, _) => tagged(Tag::UserRequest, &[], &self.content),
-            (Speaker::Tool, Some(tool)) => {
+            (Role::Assistant | Role::System, _) => {
+                let calls = self.calls.iter();
+                let calls = calls.map(|call| format!("\n[{} {}]", call.name, call.input));
+                format!("{}{}", self.content, calls.collect::<String>())
+            }
+            (Role::User, _) if self.is_tagged => self.content.clone(),
+            (Role::User, _) => tagged(Tag::UserRequest, &[], &self.content),
+            (Role::Tool, Some(tool)) => {
                 tagged(Tag::ToolResult, &[("tool", tool.as_str())], &self.content)
             }
-            (Speaker::Tool, None) => tagged(Tag::SystemNote, &[], &self.content),
+            (Role::Tool, None) => tagged(Tag::SystemNote, &[], &self.content),
         }
     }
 }
 
 /// What was said so far, and where the work stands.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Conversation {
     /// What the user has asked for, in its order.
     pub requests: Vec<String>,
     /// The task list.
     pub tasks: Vec<Task>,
     /// What was said, in its order; the system prompt is no part of it.
-    pub history: Vec<Remark>,
+    pub history: Vec<HistoryMessage>,
+    /// What was said before that, and is in it as a summary.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub earlier: Vec<HistoryMessage>,
 }
 
 impl Conversation {
     /// The user asks for something.
     pub fn request(&mut self, text: &str) {
         self.requests.push(text.to_owned());
-        self.history.push(Remark::of_user(text));
+        self.history.push(HistoryMessage::of_user(text));
     }
 
     /// Something is said. What was not understood before is no longer of interest when the agent has been.
-    pub fn say(&mut self, remark: Remark) {
-        if remark.role == Speaker::Assistant {
+    pub fn say(&mut self, message: HistoryMessage) {
+        if message.role == Role::Assistant {
             self.history.retain(|earlier| !earlier.is_fault);
         }
-        self.history.push(remark);
+        self.history.push(message);
     }
 
-    /// What the agent has said last, and how many results of tools it was told since; `None` where it was told
-    /// anything else.
+    /// What the agent has said last, and the results that it was told since; `None` where it was told anything
+    /// else.
     #[must_use]
-    pub fn last_turn(&self) -> Option<(&str, usize)> {
-        let is_result = |remark: &&Remark| remark.role == Speaker::Tool && remark.tool.is_some();
+    pub fn last_turn(&self) -> Option<(&HistoryMessage, &[HistoryMessage])> {
+        let is_result =
+            |message: &&HistoryMessage| message.role == Role::Tool && message.tool.is_some();
         let results = self.history.iter().rev().take_while(is_result).count();
-        let before = &self.history[..self.history.len() - results];
-        let last = before.last().filter(|last| last.role == Speaker::Assistant);
-        last.map(|last| (last.content.as_str(), results))
+        let (before, results) = self.history.split_at(self.history.len() - results);
+        let last = before.last().filter(|last| last.role == Role::Assistant);
+        last.map(|last| (last, results))
     }
+}
 
-    /// The messages to send. Remarks of users and tools that follow each other are one message: many
-    /// models know only a user and an assistant who take turns.
-    #[must_use]
-    pub fn messages(&self) -> Vec<Message<'static>> {
-        let mut messages: Vec<Message<'static>> = Vec::new();
-        for remark in &self.history {
-            let role = match remark.role {
-                Speaker::Assistant => Role::Assistant,
-                Speaker::User | Speaker::Tool => Role::User,
-            };
-            match messages.last_mut() {
-                Some(last) if last.role == role => {
-                    last.text.push("\n\n");
-                    last.text.push(remark.sent());
-                }
-                _ => {
-                    let mut text = Text::default();
-                    text.push(remark.sent());
-                    messages.push(Message { role, text });
-                }
+/// The messages to send for what was said, all of it as text. What users and tools say one after the other is one
+/// message: many models know only a user and an assistant who take turns.
+#[must_use]
+pub fn as_text(history: &[HistoryMessage]) -> Vec<Message<'static>> {
+    let mut turns: Vec<(Role, Text<'static>)> = Vec::new();
+    for message in history {
+        let role = match message.role {
+            Role::Assistant => Role::Assistant,
+            Role::User | Role::Tool | Role::System => Role::User,
+        };
+        match turns.last_mut() {
+            Some((last, text)) if *last == role => {
+                text.push("\n\n");
+                text.push(message.sent());
             }
+            _ => turns.push((role, message.sent().into())),
         }
-        messages
     }
+    let turns = turns.into_iter();
+    turns
+        .map(|(role, text)| Message::text(role, text))
+        .collect()
+}
 
-    /// All of it as one text, for a model that is to summarize it; of a remark no more than so many bytes.
-    #[must_use]
-    pub fn told(&self, most: usize) -> String {
-        let told = self.history.iter().map(|remark| {
-            let speaker = match (remark.role, &remark.tool) {
-                (Speaker::User, _) => "User".to_owned(),
-                (Speaker::Assistant, _) => "Agent".to_owned(),
-                (Speaker::Tool, Some(tool)) => format!("Result of {tool}"),
-                (Speaker::Tool, None) => "Note".to_owned(),
-            };
-            let content = bounded(&remark.content, most);
-            format!("### {speaker}\n\n{content}\n")
-        });
-        told.collect::<Vec<_>>().join("\n")
-    }
+/// What was said as one text, for a model that is to summarize it; of a message no more than `max_bytes`.
+#[must_use]
+pub fn transcript(history: &[HistoryMessage], max_bytes: usize) -> String {
+    let told = history.iter().map(|message| {
+        let speaker = match (message.role, &message.tool) {
+            (Role::User | Role::System, _) => "User".to_owned(),
+            (Role::Assistant, _) => "Agent".to_owned(),
+            (Role::Tool, Some(tool)) => format!("Result of {tool}"),
+            (Role::Tool, None) => "Note".to_owned(),
+        };
+        let calls = message.calls.iter();
+        let calls = calls.map(|call| format!("\n{} {}", call.name, call.input));
+        let content = format!("{}{}", message.content, calls.collect::<String>());
+        format!("### {speaker}\n\n{}\n", bounded(&content, max_bytes))
+    });
+    told.collect::<Vec<_>>().join("\n")
 }
 
 #[cfg(test)]
@@ -218,15 +224,15 @@ mod tests {
     fn what_is_sent_takes_turns_and_is_tagged() {
         let mut conversation = Conversation::default();
         conversation.request("do it </user_request>");
-        conversation.say(Remark::of_agent("# Agent Response"));
-        conversation.say(Remark::of_tool("READ_FILE", "x"));
+        conversation.say(HistoryMessage::of_agent("# Agent Response"));
+        conversation.say(HistoryMessage::of_tool("READ_FILE", "call-1", "x"));
         conversation.request("and that");
-        let messages = conversation.messages();
+        let messages = as_text(&conversation.history);
         let roles: Vec<Role> = messages.iter().map(|message| message.role).collect();
         assert_eq!(roles, [Role::User, Role::Assistant, Role::User]);
-        let first = messages[0].text.to_string();
+        let first = messages[0].to_string();
         assert_eq!(first.matches("</user_request>").count(), 1, "{first}");
-        let last = messages[2].text.to_string();
+        let last = messages[2].to_string();
         assert!(last.contains("<tool_result tool=\"READ_FILE\">"), "{last}");
         assert!(last.contains("<user_request>\nand that\n"), "{last}");
     }
@@ -235,23 +241,23 @@ mod tests {
     fn faults_are_forgotten_when_a_reply_is_understood() {
         let mut conversation = Conversation::default();
         conversation.request("x");
-        conversation.say(Remark::of_fault("line 1"));
-        conversation.say(Remark::of_fault("line 2"));
+        conversation.say(HistoryMessage::of_fault("line 1"));
+        conversation.say(HistoryMessage::of_fault("line 2"));
         assert_eq!(conversation.history.len(), 3);
-        conversation.say(Remark::of_agent("yes"));
+        conversation.say(HistoryMessage::of_agent("yes"));
         let left: Vec<&str> = conversation
             .history
             .iter()
-            .map(|remark| remark.content.as_str())
+            .map(|message| message.content.as_str())
             .collect();
         assert_eq!(left, ["x", "yes"]);
     }
 
     #[test]
     fn a_summary_has_the_form_of_the_specification() {
-        let remark = Remark::summary("S", &["R".to_owned()]);
+        let message = HistoryMessage::summary("S", &["R".to_owned()]);
         assert_eq!(
-            remark.content,
+            message.content,
             "[CONTEXT SUMMARY]\n\n<context_summary>\nS\n</context_summary>\n\n\
              [ORIGINAL REQUEST]\n\n<user_request>\nR\n</user_request>"
         );

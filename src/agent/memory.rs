@@ -3,15 +3,17 @@
 //! One type a way: [`Compress`] asks the model for a summary. Others, like one that forgets the middle or
 //! one that keeps a plan instead, are further implementations of [`Memory`].
 
-use super::conversation::{Conversation, Remark};
+use std::borrow::Cow;
+
+use super::conversation::{Conversation, HistoryMessage, transcript};
+use super::protocol::Protocol;
 use super::tagged::{Tag, tagged};
 use super::{AgentError, Host};
 use crate::model::Purpose;
-use crate::model::message::{Message, Role, Text};
+use crate::model::message::{Message, Role};
 use crate::model::prompt::Prompt;
 use crate::model::tokens;
 use crate::sys::excerpt::text::bounded;
-use crate::workflow::error::Error;
 
 /// How a conversation was made shorter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,22 +24,49 @@ pub struct Compressed {
     pub tokens_after: u64,
 }
 
-/// Keeps a conversation short enough.
+/// What of a conversation is sent.
+pub struct View<'c> {
+    /// What was said, as far as it is sent.
+    pub history: Cow<'c, [HistoryMessage]>,
+    /// How it was made shorter for this call, if it was.
+    pub compressed: Option<Compressed>,
+}
+
+/// Keeps what is sent of a conversation short enough. What was said stays in the conversation.
 pub trait Memory {
-    /// Looks at the conversation before it is sent behind `system`, and makes it shorter where it is too
-    /// long.
+    /// What is to be sent of the conversation behind `system`, in the form that `protocol` gives it.
     ///
     /// # Errors
-    /// When it cannot be made shorter; it is then as it was.
-    fn make_room(
+    /// When it cannot be made short enough; the conversation is then as it was.
+    fn view<'c>(
         &self,
         host: &dyn Host,
         system: &str,
-        conversation: &mut Conversation,
-    ) -> Result<Option<Compressed>, Error>;
+        protocol: &dyn Protocol,
+        conversation: &'c mut Conversation,
+    ) -> Result<View<'c>, AgentError>;
 }
 
-/// How many bytes of a single remark go into the request for a summary; less where that is still too long.
+/// Sends all of it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct All;
+
+impl Memory for All {
+    fn view<'c>(
+        &self,
+        _host: &dyn Host,
+        _system: &str,
+        _protocol: &dyn Protocol,
+        conversation: &'c mut Conversation,
+    ) -> Result<View<'c>, AgentError> {
+        Ok(View {
+            history: Cow::Borrowed(&conversation.history),
+            compressed: None,
+        })
+    }
+}
+
+/// How many bytes of a single message go into the request for a summary; less where that is still too long.
 const SHARES: [usize; 4] = [usize::MAX, 8 << 10, 2 << 10, 512];
 
 /// Replaces the conversation by a summary that the model writes, and the user's requests.
@@ -50,35 +79,40 @@ pub struct Compress<'a> {
 }
 
 impl Memory for Compress<'_> {
-    fn make_room(
+    fn view<'c>(
         &self,
         host: &dyn Host,
         system: &str,
-        conversation: &mut Conversation,
-    ) -> Result<Option<Compressed>, Error> {
-        let tokens_before = size(system, conversation);
-        if tokens_before < self.limit {
-            return Ok(None);
-        }
-        let request = self.request(conversation);
-        let prompt = Prompt::of_agent(self.instructions, vec![request], 0);
-        let reply = host.ask(&Purpose::COMPRESSION, prompt)?;
-        let mut shorter = conversation.clone();
-        shorter.history = vec![Remark::summary(reply.text.trim(), &conversation.requests)];
-        let tokens_after = size(system, &shorter);
-        if tokens_after >= tokens_before || tokens_after >= self.limit {
-            return Err(AgentError::NotCompressed {
-                before: tokens_before,
-                after: tokens_after,
-                limit: self.limit,
+        protocol: &dyn Protocol,
+        conversation: &'c mut Conversation,
+    ) -> Result<View<'c>, AgentError> {
+        let size = |history: &[HistoryMessage]| size(system, &protocol.render(history));
+        let tokens_before = size(&conversation.history);
+        let mut compressed = None;
+        if tokens_before >= self.limit {
+            let request = self.request(conversation);
+            let prompt = Prompt::of_agent(self.instructions, vec![request], 0);
+            let reply = host.ask(&Purpose::COMPRESSION, prompt)?;
+            let summary = HistoryMessage::summary(reply.text.trim(), &conversation.requests);
+            let tokens_after = size(std::slice::from_ref(&summary));
+            if tokens_after >= tokens_before || tokens_after >= self.limit {
+                return Err(AgentError::NotCompressed {
+                    before: tokens_before,
+                    after: tokens_after,
+                    limit: self.limit,
+                });
             }
-            .into());
+            conversation.earlier.append(&mut conversation.history);
+            conversation.history.push(summary);
+            compressed = Some(Compressed {
+                tokens_before,
+                tokens_after,
+            });
         }
-        *conversation = shorter;
-        Ok(Some(Compressed {
-            tokens_before,
-            tokens_after,
-        }))
+        Ok(View {
+            history: Cow::Borrowed(&conversation.history),
+            compressed,
+        })
     }
 }
 
@@ -91,23 +125,18 @@ impl Compress<'_> {
         let left = self.limit.saturating_sub(around);
         let mut told = String::new();
         for share in SHARES {
-            told = conversation.told(share);
+            told = transcript(&conversation.history, share);
             if tokens::count(&told) < left {
                 break;
             }
         }
-        // Of very many remarks, even the shares may be too much.
+        // Of very many messages, even the shares may be too much.
         let tokens = tokens::count(&told);
         if tokens > left {
             let bytes = told.len() as u64 * left / tokens;
             told = bounded(&told, usize::try_from(bytes).unwrap_or(usize::MAX));
         }
-        let mut text = Text::default();
-        text.push(framed(&told));
-        Message {
-            role: Role::User,
-            text,
-        }
+        Message::text(Role::User, framed(&told))
     }
 }
 
@@ -118,9 +147,10 @@ fn framed(conversation: &str) -> String {
 }
 
 /// The tokens of a prompt.
-fn size(system: &str, conversation: &Conversation) -> u64 {
-    let messages = conversation.messages();
-    let pieces = messages.iter().flat_map(|message| message.text.pieces());
-    let texts: Vec<&str> = std::iter::once(system).chain(pieces).collect();
+fn size(system: &str, messages: &[Message<'_>]) -> u64 {
+    let pieces: Vec<Cow<'_, str>> = messages.iter().flat_map(Message::pieces).collect();
+    let texts: Vec<&str> = std::iter::once(system)
+        .chain(pieces.iter().map(AsRef::as_ref))
+        .collect();
     tokens::count_each(&texts).into_iter().sum()
 }

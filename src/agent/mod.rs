@@ -15,6 +15,7 @@
 
 pub mod audit;
 pub mod conversation;
+mod error;
 pub mod home;
 pub mod memory;
 pub mod permissions;
@@ -26,162 +27,82 @@ pub mod tagged;
 pub mod tool;
 pub mod tools;
 
-use crate::model::estimate::OverBudget;
-use crate::model::message::Message;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::model::message::{Call, Message};
 use crate::model::prompt::Prompt;
 use crate::model::{ModelError, Purpose, Reply};
+use crate::record::{Action, Seconds, input_text};
 use crate::secret::Redactor;
 use crate::sys::environment::Clock;
 use crate::sys::excerpt::text::bounded;
-use crate::sys::interrupt::Interrupted;
-use crate::sys::numbers::counted;
 use crate::ui::{Event, Reporter};
-use crate::workflow::error::Error;
 
-use self::conversation::{Conversation, Remark};
+pub use self::error::AgentError;
+
+use self::conversation::{Conversation, HistoryMessage};
 use self::memory::{Compressed, Memory};
-use self::permissions::Permissions;
-use self::protocol::{Decision, Fault, Protocol, Turn};
-use self::tool::{Effect, ToolCall, ToolError, ToolOutput, ToolSpec, Toolbox};
+use self::permissions::{Permission, Permissions};
+use self::protocol::{Decision, Fault, Offer, Protocol, Turn};
+use self::tool::{Effect, Tool, ToolCall, ToolError, ToolOutput, Toolbox};
 use self::tools::OUTPUT_LIMIT;
 
-/// Why an agent did not get to the end of its work.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum AgentError {
-    /// Its replies were not understood, or its tools failed, again and again; at last a reply.
-    #[error("nothing went well {} in a row; the last reply was not understood: {fault}", counted((*.tries).into(), "time"))]
-    NotUnderstood {
-        /// How often.
-        tries: u32,
-        /// What is wrong with the last one, and where.
-        fault: Fault,
-    },
-    /// Its replies were not understood, or its tools failed, again and again; at last a tool.
-    #[error("nothing went well {} in a row; at last `{tool}` failed: {problem}", counted((*.tries).into(), "time"))]
-    ToolsFailed {
-        /// How often.
-        tries: u32,
-        /// The tool that failed last.
-        tool: &'static str,
-        /// What the model was told.
-        problem: String,
-    },
-    /// The audit has not passed the work, again and again.
-    #[error("the audit has failed {}; the last one says: {feedback}", counted((*.audits).into(), "time"))]
-    AuditFailed {
-        /// How often.
-        audits: u32,
-        /// What it says.
-        feedback: String,
-    },
-    /// The model was asked as often as it may be.
-    #[error("the loop limit is reached: {} to the model", counted((*.loops).into(), "call"))]
-    LoopLimit {
-        /// How often.
-        loops: u32,
-    },
-    /// A signal came.
-    #[error(transparent)]
-    Interrupted(#[from] Interrupted),
-    /// The next call may cost more than is left.
-    #[error(transparent)]
-    OverBudget(#[from] OverBudget),
-    /// The conversation is too long, and a summary of it is not shorter.
-    #[error(
-        "the conversation has {before} tokens, of {limit} that it may have, and the summary of it would \
-         make it {after}"
-    )]
-    NotCompressed {
-        /// Its tokens.
-        before: u64,
-        /// The tokens it would have.
-        after: u64,
-        /// The tokens it may have.
-        limit: u64,
-    },
-}
-
-impl AgentError {
-    /// What the user can do about it.
-    #[must_use]
-    pub fn hint(&self) -> &'static str {
-        match self {
-            Self::NotUnderstood { .. } => {
-                "another model may keep to the form better; the replies are in the run's folder"
-            }
-            Self::ToolsFailed { .. } => {
-                "read the last steps in the run's folder; `--resume` goes on with the session"
-            }
-            Self::AuditFailed { .. } => {
-                "read the audit's findings; `--resume` with a further request goes on with the session"
-            }
-            Self::LoopLimit { .. } => {
-                "`--resume` goes on with the session; `maxLoops` in the configuration sets the limit"
-            }
-            Self::OverBudget(_) => {
-                "give it more with `--max-cost`; `--resume` goes on with the session"
-            }
-            Self::Interrupted(_) => "`--resume` goes on with the session",
-            Self::NotCompressed { .. } => {
-                "the session is kept as it is: give `maxContextTokens` in the configuration a larger \
-                 value, if the model takes that, or begin a new session"
-            }
-        }
-    }
+/// What an agent notes of the step that is under way.
+#[derive(Debug, Clone)]
+pub enum Note<'n> {
+    /// What it thinks of its work.
+    Thoughts(&'n str),
+    /// A tool was used, or was to be; the effect is that of the tool, where there is such a tool.
+    Acted(Action, Option<Effect>),
+    /// The work was judged: whether it passed.
+    Judged(bool),
 }
 
 /// What an agent needs of the run that it works in.
 pub trait Host {
-    /// Asks the model, and logs what is asked and answered.
+    /// Asks the model for this purpose, and logs what is asked and answered.
     ///
     /// # Errors
     /// When there is no whole reply, or no further call may be made.
-    fn ask(&self, purpose: &Purpose, prompt: Prompt<'_>) -> Result<Reply, Error>;
+    fn ask(&self, purpose: &Purpose, prompt: Prompt<'_>) -> Result<Reply, AgentError>;
 
-    /// Notes what came of a tool that the latest reply has named.
+    /// Notes something of the latest step.
     ///
     /// # Errors
     /// When it cannot be logged.
-    fn used(&self, use_: &Used<'_>) -> Result<(), Error>;
+    fn note(&self, note: Note<'_>) -> Result<(), AgentError>;
 
     /// Keeps the conversation of an agent with this purpose, as it is after a step.
     ///
     /// # Errors
     /// When it cannot be kept.
-    fn keep(&self, purpose: &Purpose, conversation: &Conversation) -> Result<(), Error>;
+    fn keep(&self, _purpose: &Purpose, _conversation: &Conversation) -> Result<(), AgentError> {
+        Ok(())
+    }
 
     /// Notes that the conversation of an agent with this purpose was compressed.
-    fn compressed(&self, purpose: &Purpose, compressed: Compressed);
+    fn compressed(&self, _purpose: &Purpose, _compressed: Compressed) {}
 
-    /// A signal may have come.
+    /// Whether the user allows what is asked for; nobody is there to ask, unless a host says otherwise.
     ///
     /// # Errors
-    /// When one has.
-    fn check(&self) -> Result<(), Error>;
-}
-
-/// What came of a tool.
-#[derive(Debug, Clone, Copy)]
-pub struct Used<'u> {
-    /// The call.
-    pub call: &'u ToolCall,
-    /// What the model is told.
-    pub text: &'u str,
-    /// Whether the tool failed.
-    pub failed: bool,
-}
-
-impl Used<'_> {
-    /// What the conversation has of it.
-    fn remark(&self) -> Remark {
-        let mark = if self.failed { "ERROR: " } else { "" };
-        Remark::of_tool(self.call.tool.name, format!("{mark}{}", self.text))
+    /// When the run is over.
+    fn confirm(&self, _question: &str, _preview: Option<&str>) -> Result<bool, AgentError> {
+        Ok(false)
     }
+
+    /// Somebody may have asked for a stop.
+    ///
+    /// # Errors
+    /// When somebody has.
+    fn check(&self) -> Result<(), AgentError>;
 }
 
-/// What an agent does not have by itself.
+/// What an agent is given from outside.
 #[derive(Clone, Copy)]
-pub struct Surroundings<'a> {
+pub struct Env<'a> {
     /// The run.
     pub host: &'a dyn Host,
     /// Hears what happens.
@@ -192,26 +113,33 @@ pub struct Surroundings<'a> {
     pub redactor: &'a Redactor,
 }
 
-/// An agent: the parts that a workflow has chosen.
+/// What an agent is told and has for its next step.
+pub struct Brief<'a> {
+    /// Who it is and how it works, for the model; the protocol adds how to reply.
+    pub instructions: String,
+    /// What it can use.
+    pub tools: Toolbox<'a>,
+}
+
+/// An agent: the parts that a profile has chosen.
+#[derive(Clone)]
 pub struct Agent<'a> {
     /// What it asks the model for.
     pub purpose: Purpose,
-    /// Who it is and how it works, for the model; the protocol adds how to reply.
-    pub instructions: &'a str,
+    /// What it is told and has; asked for before each step.
+    pub brief: &'a dyn Fn() -> Brief<'a>,
     /// How it replies.
     pub protocol: &'a dyn Protocol,
-    /// What it can use.
-    pub tools: Toolbox<'a>,
-    /// What of that it may.
+    /// What of its tools it may use.
     pub permissions: &'a dyn Permissions,
-    /// What becomes of a conversation that grows too long.
+    /// What of a conversation is sent.
     pub memory: &'a dyn Memory,
     /// Whether its last words are what they should be; else what is wrong with them.
     pub ending: &'a dyn Fn(&str) -> Result<(), String>,
     /// How many failures in a row end the work; 0 counts as 1.
     pub tries: u32,
     /// The rest.
-    pub surroundings: Surroundings<'a>,
+    pub env: Env<'a>,
 }
 
 /// How far an agent has come within a piece of work.
@@ -236,16 +164,16 @@ impl Progress {
 pub struct Ended {
     /// Its last words.
     pub words: String,
-    /// The tool by which it has said them; `None`: in the place of a tool.
-    pub by: Option<&'static ToolSpec>,
+    /// The tool by which it has said them, and the call's id; `None`: in the place of a tool.
+    pub by: Option<(String, String)>,
 }
 
 impl Ended {
     /// What others make of it, for the agent: the result of its tool, or a note where there was none.
-    fn remark(&self, told: String) -> Remark {
-        match self.by {
-            Some(tool) => Remark::of_tool(tool.name, told),
-            None => Remark::note(told),
+    fn message(&self, told: String) -> HistoryMessage {
+        match &self.by {
+            Some((tool, id)) => HistoryMessage::of_tool(tool, id, told),
+            None => HistoryMessage::note(told),
         }
     }
 }
@@ -271,12 +199,7 @@ impl Agent<'_> {
         &self,
         conversation: &mut Conversation,
         request: Option<&str>,
-    ) -> Result<Ended, Error> {
-        let system = format!(
-            "{}\n{}",
-            self.instructions,
-            self.protocol.instructions(&self.tools)
-        );
+    ) -> Result<Ended, AgentError> {
         let mut progress = Progress::default();
         let mut next = self.take_up(conversation, request, &mut progress)?;
         self.keep(conversation)?;
@@ -284,14 +207,8 @@ impl Agent<'_> {
             if let Next::End(ended) = next {
                 return Ok(ended);
             }
-            self.surroundings.host.check()?;
-            if let Some(compressed) =
-                self.memory
-                    .make_room(self.surroundings.host, &system, conversation)?
-            {
-                self.tell_compressed(compressed, conversation)?;
-            }
-            let stepped = self.step(&system, conversation, &mut progress);
+            self.env.host.check()?;
+            let stepped = self.step(conversation, &mut progress);
             // Whatever comes of it, what was said is kept.
             self.keep(conversation)?;
             next = stepped?;
@@ -300,22 +217,24 @@ impl Agent<'_> {
 
     fn step(
         &self,
-        system: &str,
         conversation: &mut Conversation,
         progress: &mut Progress,
-    ) -> Result<Next, Error> {
-        let messages = conversation.messages();
+    ) -> Result<Next, AgentError> {
+        let brief = (self.brief)();
+        let Offer { instructions, form } = self.protocol.offer(&brief.tools);
+        let system = format!("{}\n{instructions}", brief.instructions);
+        let messages = self.messages(&system, conversation)?;
         let known = progress.known(&messages);
         progress.sent.clone_from(&messages);
-        let prompt = Prompt::of_agent(system, messages, known);
-        let reply = match self.surroundings.host.ask(&self.purpose, prompt) {
-            Err(Error::Model(error)) if error.is_no_whole_reply() => {
+        let prompt = Prompt::of_agent(system, messages, known).with_form(form);
+        let reply = match self.env.host.ask(&self.purpose, prompt) {
+            Err(AgentError::Model(error)) if error.is_no_whole_reply() => {
                 return self.ask_again(error, conversation, progress);
             }
             asked => asked?,
         };
-        match self.protocol.read(&reply, &self.tools) {
-            Ok(turn) => self.take(turn, conversation, progress),
+        match self.protocol.read(&reply, &brief.tools) {
+            Ok(turn) => self.take(turn, &brief.tools, conversation, progress),
             Err(fault) => {
                 let around = fault.line.map(|line| around(&reply.text, line));
                 let around = around.unwrap_or_default();
@@ -324,16 +243,43 @@ impl Agent<'_> {
         }
     }
 
+    /// What is to be sent of the conversation.
+    fn messages(
+        &self,
+        system: &str,
+        conversation: &mut Conversation,
+    ) -> Result<Vec<Message<'static>>, AgentError> {
+        let view = self
+            .memory
+            .view(self.env.host, system, self.protocol, conversation)?;
+        let messages = self.protocol.render(&view.history);
+        if let Some(compressed) = view.compressed {
+            self.tell(Event::Compressed {
+                tokens_before: compressed.tokens_before,
+                tokens_after: compressed.tokens_after,
+            });
+            self.env.host.compressed(&self.purpose, compressed);
+            self.keep(conversation)?;
+        }
+        Ok(messages)
+    }
+
     /// Does what the agent has decided.
     fn take(
         &self,
         turn: Turn,
+        tools: &Toolbox<'_>,
         conversation: &mut Conversation,
         progress: &mut Progress,
-    ) -> Result<Next, Error> {
-        conversation.say(Remark::of_agent(turn.remembered));
+    ) -> Result<Next, AgentError> {
+        let mut said = HistoryMessage::of_agent(turn.remembered);
+        if let (Decision::Use(calls), true) = (&turn.decision, self.protocol.remembers_calls()) {
+            said.calls.clone_from(calls);
+        }
+        conversation.say(said);
         if !turn.thoughts.trim().is_empty() {
             self.tell(Event::Thoughts(turn.thoughts.trim()));
+            self.env.host.note(Note::Thoughts(turn.thoughts.trim()))?;
         }
         if let Some(tasks) = turn.tasks {
             self.tell(Event::Tasks(&tasks));
@@ -344,95 +290,112 @@ impl Agent<'_> {
                 let ended = Ended { words, by: None };
                 return self.end(ended, conversation, progress);
             }
-            decision @ Decision::Use(..) => decision.calls(),
+            Decision::Use(calls) => calls,
         };
-        let mut next = Next::Step;
-        for call in &calls {
-            // A kill during the call must not lose that it was made.
-            self.keep(conversation)?;
-            next = self.call(call, conversation, progress)?;
-            if matches!(next, Next::End(_)) {
-                break;
-            }
-        }
-        if let Some(note) = turn.note {
-            conversation.say(Remark::note(note));
+        let next = self.carry_out_all(&calls, tools, conversation, progress)?;
+        if let (Next::Step, Some(note)) = (&next, turn.note) {
+            conversation.say(HistoryMessage::note(note));
         }
         Ok(next)
+    }
+
+    /// Carries out calls in their order, until one ends the work; those behind it are told that they were not.
+    fn carry_out_all(
+        &self,
+        calls: &[Call],
+        tools: &Toolbox<'_>,
+        conversation: &mut Conversation,
+        progress: &mut Progress,
+    ) -> Result<Next, AgentError> {
+        for (at, call) in calls.iter().enumerate() {
+            // A kill during the call must not lose that it was made.
+            self.keep(conversation)?;
+            if let end @ Next::End(_) = self.call(call, tools, conversation, progress)? {
+                for call in &calls[at + 1..] {
+                    conversation.say(HistoryMessage::of_tool(&call.name, &call.id, NOT_DONE));
+                }
+                return Ok(end);
+            }
+        }
+        Ok(Next::Step)
     }
 
     /// Uses a tool, and tells the model what came of it.
     fn call(
         &self,
-        call: &ToolCall,
+        call: &Call,
+        tools: &Toolbox<'_>,
         conversation: &mut Conversation,
         progress: &mut Progress,
-    ) -> Result<Next, Error> {
+    ) -> Result<Next, AgentError> {
+        let resolved = tools.resolve(call);
+        let effect = resolved.as_ref().ok().map(|(_, call)| call.tool.effect);
         self.tell(Event::Tool {
-            name: call.tool.name,
-            input: &call.shown,
-            asks: call.tool.effect == Effect::Asks,
+            name: &call.name,
+            input: &input_text(&call.input),
+            asks: effect == Some(Effect::Asks),
         });
-        let before = self.surroundings.clock.elapsed();
-        let (output, failed) = match self.carry_out(call) {
+        let before = self.env.clock.elapsed();
+        let done = match resolved {
+            Ok((tool, call)) => self.use_tool(tool, &call),
+            Err(problem) => Err(ToolError::Failed(problem)),
+        };
+        let (output, failed) = match done {
             Ok(output) => (output, false),
             Err(ToolError::Failed(problem)) => (ToolOutput::said(problem), true),
             Err(ToolError::Fatal(error)) => return Err(error),
         };
-        let took = self.surroundings.clock.elapsed().saturating_sub(before);
+        let took = self.env.clock.elapsed().saturating_sub(before);
         // In this order: a cut through a key would leave a part of it.
-        let text = bounded(&self.surroundings.redactor.text(&output.text), OUTPUT_LIMIT);
-        let used = Used {
-            call,
-            text: &text,
-            failed,
-        };
-        self.surroundings.host.used(&used)?;
+        let text = bounded(&self.env.redactor.text(&output.text), OUTPUT_LIMIT);
+        let action = acted(call, &text, failed, output.exit_code, took);
+        self.env.host.note(Note::Acted(action, effect))?;
         self.tell(Event::ToolResult {
-            name: call.tool.name,
+            name: &call.name,
             text: &text,
             failed,
             is_end: output.is_end,
             took,
         });
         if output.is_end {
-            let by = Some(call.tool);
+            let by = Some((call.name.clone(), call.id.clone()));
             return self.end(Ended { words: text, by }, conversation, progress);
         }
-        conversation.say(used.remark());
-        if failed {
-            return self.after_failure(&used, progress);
+        let mark = if failed { "ERROR: " } else { "" };
+        conversation.say(HistoryMessage::of_tool(
+            &call.name,
+            &call.id,
+            format!("{mark}{text}"),
+        ));
+        if !failed {
+            progress.failures = 0;
+            return Ok(Next::Step);
         }
-        progress.failures = 0;
-        Ok(Next::Step)
-    }
-
-    fn after_failure(&self, used: &Used<'_>, progress: &mut Progress) -> Result<Next, Error> {
         progress.failures += 1;
         if progress.failures < self.tries {
             return Ok(Next::Step);
         }
-        let error = AgentError::ToolsFailed {
+        Err(AgentError::ToolsFailed {
             tries: progress.failures,
-            tool: used.call.tool.name,
-            problem: used.text.to_owned(),
-        };
-        Err(error.into())
+            tool: call.name.clone(),
+            problem: text,
+        })
     }
 
-    fn carry_out(&self, call: &ToolCall) -> Result<ToolOutput, ToolError> {
-        self.permissions.check(call)?;
-        // The protocol has taken the call from this toolbox.
-        let tool = self.tools.named(call.tool.name);
-        tool.map_or_else(
-            || {
-                Err(ToolError::Failed(format!(
-                    "there is no tool `{}`",
-                    call.tool.name
-                )))
-            },
-            |tool| tool.run(&call.arguments),
-        )
+    /// Uses a tool, if it may be used.
+    fn use_tool(&self, tool: &dyn Tool, call: &ToolCall) -> Result<ToolOutput, ToolError> {
+        match self.permissions.decide(call) {
+            Permission::Allowed => tool.run(&call.arguments),
+            Permission::Refused(reason) => Err(ToolError::Failed(reason)),
+            Permission::Ask(question) => {
+                let preview = tool.preview(&call.arguments);
+                if self.env.host.confirm(&question, preview.as_deref())? {
+                    return tool.run(&call.arguments);
+                }
+                let reason = "the user does not allow this; ask, or do it another way";
+                Err(ToolError::Failed(reason.to_owned()))
+            }
+        }
     }
 
     /// The agent's last words, unless they are not what they should be.
@@ -441,10 +404,15 @@ impl Agent<'_> {
         ended: Ended,
         conversation: &mut Conversation,
         progress: &mut Progress,
-    ) -> Result<Next, Error> {
+    ) -> Result<Next, AgentError> {
         match (self.ending)(&ended.words) {
             Ok(()) => Ok(Next::End(ended)),
-            Err(problem) => self.return_fault(Fault::of_all(problem), "", conversation, progress),
+            Err(problem) => {
+                if ended.by.is_some() && self.protocol.remembers_calls() {
+                    conversation.say(ended.message(format!("ERROR: {problem}")));
+                }
+                self.return_fault(Fault::of_all(problem), "", conversation, progress)
+            }
         }
     }
 
@@ -454,7 +422,7 @@ impl Agent<'_> {
         error: ModelError,
         conversation: &mut Conversation,
         progress: &mut Progress,
-    ) -> Result<Next, Error> {
+    ) -> Result<Next, AgentError> {
         if progress.failures + 1 >= self.tries {
             return Err(error.into());
         }
@@ -468,13 +436,9 @@ impl Agent<'_> {
         around: &str,
         conversation: &mut Conversation,
         progress: &mut Progress,
-    ) -> Result<Next, Error> {
+    ) -> Result<Next, AgentError> {
         progress.failures += 1;
-        let told = self
-            .surroundings
-            .redactor
-            .text(&fault.to_string())
-            .into_owned();
+        let told = self.env.redactor.text(&fault.to_string()).into_owned();
         self.tell(Event::Malformed {
             fault: &told,
             failures: progress.failures,
@@ -482,34 +446,21 @@ impl Agent<'_> {
         });
         if progress.failures >= self.tries {
             let tries = progress.failures;
-            return Err(AgentError::NotUnderstood { tries, fault }.into());
+            return Err(AgentError::NotUnderstood { tries, fault });
         }
-        conversation.say(Remark::of_fault(format!(
+        conversation.say(HistoryMessage::of_fault(format!(
             "Your last reply was not understood: {told}\n{around}Nothing of it was done. Reply again, in the form \
              that was described."
         )));
         Ok(Next::Step)
     }
 
-    fn tell_compressed(
-        &self,
-        compressed: Compressed,
-        conversation: &Conversation,
-    ) -> Result<(), Error> {
-        self.tell(Event::Compressed {
-            tokens_before: compressed.tokens_before,
-            tokens_after: compressed.tokens_after,
-        });
-        self.surroundings.host.compressed(&self.purpose, compressed);
-        self.keep(conversation)
-    }
-
-    fn keep(&self, conversation: &Conversation) -> Result<(), Error> {
-        self.surroundings.host.keep(&self.purpose, conversation)
+    fn keep(&self, conversation: &Conversation) -> Result<(), AgentError> {
+        self.env.host.keep(&self.purpose, conversation)
     }
 
     fn tell(&self, event: Event<'_>) {
-        self.surroundings.reporter.event(event);
+        self.env.reporter.event(event);
     }
 
     /// Does or tells what was cut short, and notes the request.
@@ -518,52 +469,91 @@ impl Agent<'_> {
         conversation: &mut Conversation,
         request: Option<&str>,
         progress: &mut Progress,
-    ) -> Result<Next, Error> {
-        let (decision, results) = self.last_decision(conversation);
-        let calls = match (decision, request) {
+    ) -> Result<Next, AgentError> {
+        let tools = (self.brief)().tools;
+        let calls = match (self.last_decision(conversation, &tools), request) {
             (Some(Decision::Answer(words)), None) => {
                 return self.end(Ended { words, by: None }, conversation, progress);
             }
-            (decision, _) => decision.map(Decision::calls).unwrap_or_default(),
+            (Some(Decision::Use(calls)), _) => unanswered(calls, conversation),
+            (Some(Decision::Answer(_)) | None, _) => Vec::new(),
         };
-        // Of the others, nothing was ever heard.
-        for call in calls.into_iter().skip(results) {
-            match (request, call.tool.effect) {
-                (None, effect) if effect.may_be_repeated() => {
-                    if let end @ Next::End(_) = self.call(&call, conversation, progress)? {
+        for (at, call) in calls.iter().enumerate() {
+            let effect = tools.named(&call.name).map(|tool| tool.spec().effect);
+            match (request, effect) {
+                (None, Some(effect)) if effect.may_be_repeated() => {
+                    let rest = &calls[at..=at];
+                    if let end @ Next::End(_) =
+                        self.carry_out_all(rest, &tools, conversation, progress)?
+                    {
                         return Ok(end);
                     }
                 }
                 // Who was done goes on with something else.
-                (Some(_), Effect::Ends) => {}
-                _ => conversation.say(Remark::of_tool(call.tool.name, CUT_SHORT)),
+                (Some(_), Some(Effect::Ends)) if !self.protocol.remembers_calls() => {}
+                _ => conversation.say(HistoryMessage::of_tool(&call.name, &call.id, CUT_SHORT)),
             }
         }
         if let Some(request) = request {
-            conversation.request(&self.surroundings.redactor.text(request));
-        } else if matches!(conversation.last_turn(), Some((_, 0))) {
+            conversation.request(&self.env.redactor.text(request));
+        } else if matches!(conversation.last_turn(), Some((_, []))) {
             // Of a call that can no longer be read, there is no result to tell.
-            conversation.say(Remark::note(CUT_SHORT));
+            conversation.say(HistoryMessage::note(CUT_SHORT));
         }
         Ok(Next::Step)
     }
 
-    /// What the agent has decided last, and how many of its calls came to a result, where nothing else was said
-    /// since.
-    fn last_decision(&self, conversation: &Conversation) -> (Option<Decision>, usize) {
-        let Some((last, results)) = conversation.last_turn() else {
-            return (None, 0);
-        };
-        let reply = Reply {
-            text: last.to_owned().into(),
-            finish: String::new(),
-            usage: None,
-            model_version: None,
-        };
-        let read = self.protocol.read(&reply, &self.tools);
-        (read.ok().map(|turn| turn.decision), results)
+    /// What the agent has decided last, where nothing but results was said since.
+    fn last_decision(&self, conversation: &Conversation, tools: &Toolbox<'_>) -> Option<Decision> {
+        let (last, _) = conversation.last_turn()?;
+        if !last.calls.is_empty() {
+            return Some(Decision::Use(last.calls.clone()));
+        }
+        let reply = Reply::said(last.content.clone());
+        let read = self.protocol.read(&reply, tools);
+        read.ok().map(|turn| turn.decision)
     }
 }
+
+/// The calls of which nothing was heard.
+fn unanswered(mut calls: Vec<Call>, conversation: &Conversation) -> Vec<Call> {
+    let results = conversation
+        .last_turn()
+        .map_or(&[][..], |(_, results)| results);
+    if results.iter().any(|result| result.call.is_none()) {
+        // Sessions of before have no ids, and results in the order of the calls.
+        return calls.split_off(results.len().min(calls.len()));
+    }
+    let heard = |call: &Call| {
+        results
+            .iter()
+            .any(|result| result.call.as_ref() == Some(&call.id))
+    };
+    calls.retain(|call| !heard(call));
+    calls
+}
+
+/// What came of a call, as the run keeps it.
+fn acted(
+    call: &Call,
+    result: &str,
+    failed: bool,
+    exit_code: Option<i32>,
+    took: Duration,
+) -> Action {
+    Action {
+        tool: call.name.clone().into(),
+        failed,
+        id: Some(call.id.clone()),
+        input: Some(call.input.clone()).filter(|input| *input != Value::Null),
+        result: Some(result.to_owned()),
+        exit_code,
+        seconds: Some(Seconds(took)),
+    }
+}
+
+/// What a model is told of calls behind one that ends the work.
+const NOT_DONE: &str = "This was not done: the work had ended before.";
 
 /// What a model is told of a tool during whose use the session was cut short.
 const CUT_SHORT: &str = "The session was cut short while this was being done: it may have been done, in part \

@@ -2,22 +2,28 @@
 //!
 //! Asked before every call, by what the tool does to the world rather than by its name.
 //!
-//! A profile that asks the user first joins as another implementation, which refuses with a sentence where the
-//! user does. The loop knows nothing of that.
+//! A profile that asks the user first joins as another implementation, which answers with a question.
 
 use std::path::{Path, PathBuf};
 
-use super::tool::{Effect, ParameterKind, ToolCall, ToolError};
+use super::tool::{Effect, ParameterKind, ToolCall};
 use super::tools::place::{leads_into, quoted};
 
-/// Says which calls may be carried out.
+/// What becomes of a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Permission {
+    /// It is carried out.
+    Allowed,
+    /// It is not, and the model is told so: what may not be done, and what may.
+    Refused(String),
+    /// The user decides; the question, for them.
+    Ask(String),
+}
+
+/// Says which calls may be carried out. It is asked anew before each call: its mode may have changed.
 pub trait Permissions {
-    /// Whether this one may.
-    ///
-    /// # Errors
-    /// [`ToolError::Failed`] with what may not be done, and what may; [`ToolError::Fatal`] where somebody was
-    /// to be asked and the run is over.
-    fn check(&self, call: &ToolCall) -> Result<(), ToolError>;
+    /// What becomes of this one.
+    fn decide(&self, call: &ToolCall) -> Permission;
 }
 
 /// An agent that may do whatever its tools can.
@@ -25,15 +31,15 @@ pub trait Permissions {
 pub struct Everything;
 
 impl Permissions for Everything {
-    fn check(&self, _call: &ToolCall) -> Result<(), ToolError> {
-        Ok(())
+    fn decide(&self, _call: &ToolCall) -> Permission {
+        Permission::Allowed
     }
 }
 
 /// What another allows, but for some paths and what lies below them: the agent's own settings and sessions.
 /// Commands are not held against it.
 #[derive(Clone, Copy)]
-pub struct KeepingOut<'a> {
+pub struct DenyPaths<'a> {
     /// What is allowed elsewhere.
     pub permissions: &'a dyn Permissions,
     /// The project's root, links resolved.
@@ -42,18 +48,18 @@ pub struct KeepingOut<'a> {
     pub paths: &'a [PathBuf],
 }
 
-impl Permissions for KeepingOut<'_> {
-    fn check(&self, call: &ToolCall) -> Result<(), ToolError> {
+impl Permissions for DenyPaths<'_> {
+    fn decide(&self, call: &ToolCall) -> Permission {
         let is_closed = |path: &&str| {
             let mut paths = self.paths.iter();
             paths.any(|closed| leads_into(self.root, path, closed))
         };
         match call.of_kind(ParameterKind::Path).find(is_closed) {
-            Some(path) => Err(ToolError::Failed(format!(
+            Some(path) => Permission::Refused(format!(
                 "{} is of the settings and the sessions of this agent, which are not for it",
                 quoted(path)
-            ))),
-            None => self.permissions.check(call),
+            )),
+            None => self.permissions.decide(call),
         }
     }
 }
@@ -66,8 +72,8 @@ pub struct ReadOnly<'a> {
 }
 
 impl Permissions for ReadOnly<'_> {
-    fn check(&self, call: &ToolCall) -> Result<(), ToolError> {
-        let name = call.tool.name;
+    fn decide(&self, call: &ToolCall) -> Permission {
+        let name = &call.tool.name;
         let mut commands = call.of_kind(ParameterKind::Command).peekable();
         let checked = match call.tool.effect {
             Effect::Reads | Effect::Notes | Effect::Ends => Ok(()),
@@ -83,7 +89,7 @@ impl Permissions for ReadOnly<'_> {
                 "{name} is not for you: nobody answers an auditor; judge by what you can see"
             )),
         };
-        checked.map_err(ToolError::Failed)
+        checked.map_or_else(Permission::Refused, |()| Permission::Allowed)
     }
 }
 
@@ -95,10 +101,7 @@ mod tests {
     use crate::agent::tools::{background, command, list, notes, read, replace, write};
 
     /// Takes two paths, as no tool does yet.
-    static COPY: ToolSpec = ToolSpec {
-        parameters: &[path("path"), path("to")],
-        ..write::WRITE_FILE
-    };
+    static COPY: ToolSpec = ToolSpec::new("COPY", "", &[path("path"), path("to")], Effect::Writes);
 
     const fn path(name: &'static str) -> Parameter {
         Parameter {
@@ -108,13 +111,13 @@ mod tests {
         }
     }
 
-    fn call(tool: &'static ToolSpec, argument: (&'static str, &str)) -> ToolCall {
+    fn call(tool: &ToolSpec, argument: (&str, &str)) -> ToolCall {
         let mut arguments = Arguments::default();
-        arguments.set(argument.0, argument.1.to_owned());
+        arguments.set(argument.0, argument.1);
         ToolCall {
-            tool,
+            id: "call-1".to_owned(),
+            tool: tool.clone(),
             arguments,
-            shown: String::new(),
         }
     }
 
@@ -125,7 +128,7 @@ mod tests {
         let (root, home) = (top.join("root"), top.join("root/.agent"));
         std::fs::create_dir_all(home.join("sessions")).unwrap();
         std::os::unix::fs::symlink(&home, root.join("link")).unwrap();
-        let permissions = KeepingOut {
+        let permissions = DenyPaths {
             permissions: &Everything,
             root: &root,
             paths: &[home.join("config.json"), home.join("sessions")],
@@ -144,11 +147,19 @@ mod tests {
         ] {
             for tool in [&read::READ_FILE, &write::WRITE_FILE, &list::LIST_DIRECTORY] {
                 let call = call(tool, ("path", path));
-                assert_eq!(permissions.check(&call).is_ok(), may, "{path}");
+                assert_eq!(
+                    permissions.decide(&call) == Permission::Allowed,
+                    may,
+                    "{path}"
+                );
             }
             let mut call = call(&COPY, ("path", "src/main.rs"));
-            call.arguments.set("to", path.to_owned());
-            assert_eq!(permissions.check(&call).is_ok(), may, "to {path}");
+            call.arguments.set("to", path);
+            assert_eq!(
+                permissions.decide(&call) == Permission::Allowed,
+                may,
+                "to {path}"
+            );
         }
     }
 
@@ -176,10 +187,10 @@ mod tests {
             let checked = ReadOnly {
                 commands: &commands,
             }
-            .check(&call);
-            let is_refused = matches!(checked, Err(ToolError::Failed(_)));
+            .decide(&call);
+            let is_refused = matches!(checked, Permission::Refused(_));
             assert_eq!(is_refused, !may, "{} {command}", tool.name);
-            assert!(Everything.check(&call).is_ok());
+            assert_eq!(Everything.decide(&call), Permission::Allowed);
         }
     }
 }

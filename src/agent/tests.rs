@@ -4,19 +4,15 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 
 use super::audit::work_until_passed;
-use super::memory::Compress;
+use super::memory::All;
 use super::permissions::Everything;
+use super::tool::ToolSpec;
 use super::*;
 use crate::sys::environment::SystemClock;
 
 /// A tool of each effect. `breaks` fails.
 fn tools() -> [ToolSpec; 4] {
-    let of = |name, effect| ToolSpec {
-        name,
-        summary: "",
-        parameters: &[],
-        effect,
-    };
+    let of = |name, effect| ToolSpec::new(name, "", &[], effect);
     [
         of("look", Effect::Reads),
         of("run", Effect::Runs),
@@ -34,16 +30,17 @@ fn spec(name: &str) -> &'static ToolSpec {
 struct Named(&'static ToolSpec);
 
 impl tool::Tool for Named {
-    fn spec(&self) -> &'static ToolSpec {
+    fn spec(&self) -> &ToolSpec {
         self.0
     }
 
     fn run(&self, _arguments: &tool::Arguments) -> Result<ToolOutput, ToolError> {
-        match self.0.name {
+        match &*self.0.name {
             "breaks" => Err(ToolError::Failed("it broke".to_owned())),
             name => Ok(ToolOutput {
                 text: format!("{name} done"),
                 is_end: self.0.effect == Effect::Ends,
+                exit_code: None,
             }),
         }
     }
@@ -53,24 +50,23 @@ impl tool::Tool for Named {
 struct Words;
 
 impl Protocol for Words {
-    fn instructions(&self, _tools: &Toolbox<'_>) -> String {
-        String::new()
+    fn offer(&self, _tools: &Toolbox<'_>) -> Offer {
+        Offer::default()
     }
 
     fn read(&self, reply: &Reply, tools: &Toolbox<'_>) -> Result<Turn, Fault> {
         let said = reply.text.as_str();
-        let call = |name: &str| {
-            let spec = tools.specs().find(|spec| spec.name == name);
-            spec.map(|tool| ToolCall {
-                tool,
-                arguments: tool::Arguments::default(),
-                shown: String::new(),
+        let call = |(name, number): (&str, usize)| {
+            tools.named(name).map(|_| Call {
+                id: format!("call-{number}"),
+                name: name.to_owned(),
+                input: serde_json::json!({}),
             })
         };
-        let calls: Option<Vec<ToolCall>> = said.split(' ').map(call).collect();
-        let decision = match (said.strip_prefix('"'), calls.map(VecDeque::from)) {
+        let calls: Option<Vec<Call>> = said.split(' ').zip(1..).map(call).collect();
+        let decision = match (said.strip_prefix('"'), calls) {
             (Some(answer), _) => Decision::Answer(answer.trim_end_matches('"').to_owned()),
-            (None, Some(mut calls)) => Decision::Use(calls.pop_front().unwrap(), calls.into()),
+            (None, Some(calls)) => Decision::Use(calls),
             (None, None) => {
                 let problem = format!("`{said}` names no tools");
                 return Err(Fault::at(1, problem));
@@ -80,8 +76,8 @@ impl Protocol for Words {
             thoughts: String::new(),
             tasks: None,
             decision,
-            remembered: said.to_owned(),
             note: None,
+            remembered: said.to_owned(),
         })
     }
 }
@@ -91,7 +87,7 @@ impl Protocol for Words {
 struct Script {
     replies: RefCell<VecDeque<&'static str>>,
     /// The tools that were used, and whether they failed.
-    used: RefCell<Vec<(&'static str, bool)>>,
+    used: RefCell<Vec<(String, bool)>>,
     /// What was kept last.
     kept: RefCell<Conversation>,
     /// From this many keeps on, they fail, as if the process were gone.
@@ -107,29 +103,26 @@ impl Script {
     }
 }
 
-fn interrupted() -> Error {
+fn interrupted() -> AgentError {
     let signal = crate::sys::interrupt::Signal::Term;
-    Interrupted { signal }.into()
+    crate::sys::interrupt::Interrupted { signal }.into()
 }
 
 impl Host for Script {
-    fn ask(&self, _purpose: &Purpose, _prompt: Prompt<'_>) -> Result<Reply, Error> {
+    fn ask(&self, _purpose: &Purpose, _prompt: Prompt<'_>) -> Result<Reply, AgentError> {
         let reply = self.replies.borrow_mut().pop_front();
-        Ok(Reply {
-            text: reply.expect("the script goes on").to_owned().into(),
-            finish: "stop".to_owned(),
-            usage: None,
-            model_version: None,
-        })
+        Ok(Reply::said(reply.expect("the script goes on")))
     }
 
-    fn used(&self, used: &Used<'_>) -> Result<(), Error> {
-        let mut list = self.used.borrow_mut();
-        list.push((used.call.tool.name, used.failed));
+    fn note(&self, note: Note<'_>) -> Result<(), AgentError> {
+        if let Note::Acted(action, _) = note {
+            let mut list = self.used.borrow_mut();
+            list.push((action.tool.into_owned(), action.failed));
+        }
         Ok(())
     }
 
-    fn keep(&self, purpose: &Purpose, conversation: &Conversation) -> Result<(), Error> {
+    fn keep(&self, purpose: &Purpose, conversation: &Conversation) -> Result<(), AgentError> {
         match self.gone_after.get() {
             Some(0) => return Err(interrupted()),
             left => self.gone_after.set(left.map(|left| left - 1)),
@@ -140,9 +133,7 @@ impl Host for Script {
         Ok(())
     }
 
-    fn compressed(&self, _purpose: &Purpose, _compressed: Compressed) {}
-
-    fn check(&self) -> Result<(), Error> {
+    fn check(&self) -> Result<(), AgentError> {
         Ok(())
     }
 }
@@ -157,23 +148,25 @@ impl Reporter for Silent {
     }
 }
 
+fn brief<'a>() -> Brief<'a> {
+    let names = ["look", "run", "breaks", "stop"];
+    let tools = names.iter();
+    Brief {
+        instructions: String::new(),
+        tools: tools.fold(Toolbox::new(), |tools, name| tools.with(Named(spec(name)))),
+    }
+}
+
 fn agent<'a>(host: &'a Script, clock: &'a SystemClock, redactor: &'a Redactor) -> Agent<'a> {
-    let toolbox = ["look", "run", "breaks", "stop"];
     Agent {
         purpose: Purpose::STEP,
-        instructions: "",
+        brief: &brief,
         protocol: &Words,
-        tools: toolbox
-            .iter()
-            .fold(Toolbox::new(), |tools, name| tools.with(Named(spec(name)))),
         permissions: &Everything,
-        memory: &Compress {
-            limit: u64::MAX,
-            instructions: "",
-        },
+        memory: &All,
         ending: &|_| Ok(()),
         tries: 3,
-        surroundings: Surroundings {
+        env: Env {
             host,
             reporter: &Silent,
             clock,
@@ -187,14 +180,14 @@ fn work(
     host: &Script,
     conversation: &mut Conversation,
     request: Option<&str>,
-) -> Result<Ended, Error> {
+) -> Result<Ended, AgentError> {
     let (clock, redactor) = (SystemClock::start(), Redactor::default());
     agent(host, &clock, &redactor).work_on(conversation, request)
 }
 
 /// The history, a word each.
 fn told(conversation: &Conversation) -> Vec<String> {
-    let short = |remark: &Remark| match (&remark.tool, remark.content.as_str()) {
+    let short = |message: &HistoryMessage| match (&message.tool, message.content.as_str()) {
         (Some(tool), CUT_SHORT) => format!("{tool}: cut short"),
         (Some(tool), content) => format!("{tool}: {content}"),
         (None, CUT_SHORT) => "cut short".to_owned(),
@@ -203,24 +196,26 @@ fn told(conversation: &Conversation) -> Vec<String> {
     conversation.history.iter().map(short).collect()
 }
 
-fn failure(result: Result<Ended, Error>) -> AgentError {
-    match result {
-        Err(Error::Agent(error)) => error,
-        other => panic!("{other:?}"),
-    }
+fn failure(result: Result<Ended, AgentError>) -> AgentError {
+    result.expect_err("it does not get there")
 }
 
 #[test]
 fn an_agent_works_until_it_says_that_it_is_done() {
     for (last, words, by) in [
-        ("stop", "stop done", Some(spec("stop"))),
+        ("stop", "stop done", Some("stop")),
         ("\"all of it\"", "all of it", None),
     ] {
         let host = Script::new(&["look", last]);
         let mut conversation = Conversation::default();
         let ended = work(&host, &mut conversation, Some("go")).unwrap();
-        let words = words.to_owned();
-        assert_eq!(ended, Ended { words, by });
+        assert_eq!(
+            (
+                ended.words.as_str(),
+                ended.by.as_ref().map(|by| by.0.as_str())
+            ),
+            (words, by)
+        );
         assert_eq!(told(&conversation), ["go", "look", "look: look done", last]);
         assert_eq!(*host.kept.borrow(), conversation);
     }
@@ -231,8 +226,13 @@ fn tools_named_together_are_used_in_order_whether_they_fail_or_not_and_none_afte
     let host = Script::new(&["look breaks run", "run stop look"]);
     work(&host, &mut Conversation::default(), Some("go")).unwrap();
     let (well, failed) = (false, true);
+    let used = host.used.take();
+    let used: Vec<(&str, bool)> = used
+        .iter()
+        .map(|(name, failed)| (name.as_str(), *failed))
+        .collect();
     assert_eq!(
-        *host.used.borrow(),
+        used,
         [
             ("look", well),
             ("breaks", failed),
@@ -265,9 +265,13 @@ fn what_was_cut_short_is_done_again_only_where_that_does_no_harm() {
     ] {
         let mut conversation = Conversation::default();
         conversation.request("go");
-        conversation.say(Remark::of_agent(said));
-        for tool in said.split(' ').take(results) {
-            conversation.say(Remark::of_tool(tool, "x"));
+        conversation.say(HistoryMessage::of_agent(said));
+        for (tool, number) in said.split(' ').zip(1..).take(results) {
+            conversation.say(HistoryMessage::of_tool(
+                tool,
+                &format!("call-{number}"),
+                "x",
+            ));
         }
         let before = conversation.history.len();
         work(&Script::new(&["stop"]), &mut conversation, request).unwrap();
@@ -279,15 +283,20 @@ fn what_was_cut_short_is_done_again_only_where_that_does_no_harm() {
 #[test]
 fn an_end_that_was_cut_short_is_an_end() {
     for (said, words, by) in [
-        ("stop", "stop done", Some(spec("stop"))),
+        ("stop", "stop done", Some("stop")),
         ("\"all of it\"", "all of it", None),
     ] {
         let mut conversation = Conversation::default();
         conversation.request("go");
-        conversation.say(Remark::of_agent(said));
+        conversation.say(HistoryMessage::of_agent(said));
         let ended = work(&Script::new(&[]), &mut conversation, None).unwrap();
-        let words = words.to_owned();
-        assert_eq!(ended, Ended { words, by });
+        assert_eq!(
+            (
+                ended.words.as_str(),
+                ended.by.as_ref().map(|by| by.0.as_str())
+            ),
+            (words, by)
+        );
         assert_eq!(told(&conversation), ["go", said]);
     }
 }
@@ -305,7 +314,7 @@ fn a_process_that_ends_at_any_moment_repeats_no_command_and_tells_of_each() {
         let mut conversation = host.kept.take();
         work(&host, &mut conversation, None).unwrap();
         let used = host.used.borrow();
-        let runs = used.iter().filter(|(name, _)| *name == "run").count();
+        let runs = used.iter().filter(|(name, _)| name == "run").count();
         assert!(runs <= 2, "{moment}: {used:?}");
         let told = told(&conversation);
         let is_batch = |said: &&String| matches!(said.as_str(), "run look" | "look run");
@@ -356,7 +365,7 @@ fn last_words_that_are_not_what_they_should_be_are_asked_for_again() {
     };
     let mut conversation = Conversation::default();
     conversation.request("go");
-    conversation.say(Remark::of_agent("stop"));
+    conversation.say(HistoryMessage::of_agent("stop"));
     assert_eq!(picky.work_on(&mut conversation, None).unwrap().words, "yes");
 }
 

@@ -1,9 +1,16 @@
 //! What a tool is: how it is described to a model, what it is given, and what comes of it.
 //!
 //! A tool says what parameters it takes; how they stand in a reply is the protocol's concern. So one
-//! implementation serves every protocol: markdown sections, JSON objects, a vendor's own tool calls.
+//! implementation serves every protocol: Markdown sections, JSON objects, a vendor's own tool calls. Tools that
+//! come at run time say by a JSON schema what they take. Nothing runs whose arguments do not fit the schema.
 
-use crate::workflow::error::Error;
+use std::borrow::Cow;
+
+use serde_json::{Map, Value, json};
+
+use super::error::AgentError;
+use crate::model::ToolSchema;
+use crate::model::message::Call;
 
 /// What kind of text a parameter is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,6 +23,8 @@ pub enum ParameterKind {
     Text,
     /// A command for a shell. Words beside it are not: they would be run.
     Command,
+    /// The task list, a task a line. It may be left out, and Markdown replies have it in a section of its own.
+    Tasks,
 }
 
 /// A parameter of a tool.
@@ -58,60 +67,159 @@ impl Effect {
 }
 
 /// A tool, as it is described to a model.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct ToolSpec {
-    /// Its name, in capitals and underscores.
-    pub name: &'static str,
+    /// Its name; of the program's own tools in capitals and underscores.
+    pub name: Cow<'static, str>,
     /// What it does, for the model: a sentence or two.
-    pub summary: &'static str,
-    /// What it takes, in this order.
+    pub description: Cow<'static, str>,
+    /// What it takes, in this order; none where `schema` says it.
     pub parameters: &'static [Parameter],
+    /// The JSON schema of what a tool takes that came at run time.
+    pub schema: Option<Value>,
     /// What it does to the world.
     pub effect: Effect,
 }
 
-/// What a tool is given, by the parameters' names.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Arguments(Vec<(&'static str, String)>);
-
-impl Arguments {
-    /// The argument of this name; "" where the tool has none such: a protocol leaves none out.
-    #[must_use]
-    pub fn get(&self, name: &str) -> &str {
-        let found = self.0.iter().find(|(known, _)| *known == name);
-        found.map_or("", |(_, value)| value)
-    }
-
-    /// Sets an argument.
-    pub fn set(&mut self, name: &'static str, value: String) {
-        self.0.retain(|(known, _)| *known != name);
-        self.0.push((name, value));
-    }
-
-    /// All of them, in the order in which they were set.
-    #[cfg(test)]
-    pub fn iter(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        self.0.iter().map(|(name, value)| (*name, value.as_str()))
-    }
-}
-
-/// A tool that a reply asks for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ToolCall {
-    /// Its description.
-    pub tool: &'static ToolSpec,
-    /// What it is given.
-    pub arguments: Arguments,
-    /// The input as the model wrote it, for whoever looks on.
-    pub shown: String,
-}
-
 impl ToolSpec {
+    /// One of the program's own.
+    #[must_use]
+    pub const fn new(
+        name: &'static str,
+        description: &'static str,
+        parameters: &'static [Parameter],
+        effect: Effect,
+    ) -> Self {
+        Self {
+            name: Cow::Borrowed(name),
+            description: Cow::Borrowed(description),
+            parameters,
+            schema: None,
+            effect,
+        }
+    }
+
     /// Whether it takes a parameter of this kind.
     #[must_use]
     pub fn takes(&self, kind: ParameterKind) -> bool {
         self.parameters.iter().any(|known| known.kind == kind)
     }
+
+    /// The JSON schema of what it takes: an object.
+    #[must_use]
+    pub fn schema(&self) -> Value {
+        if let Some(schema) = &self.schema {
+            return schema.clone();
+        }
+        let property = |parameter: &Parameter| {
+            let property = json!({"type": "string", "description": parameter.meaning});
+            (parameter.name.to_owned(), property)
+        };
+        let properties: Map<String, Value> = self.parameters.iter().map(property).collect();
+        let needed = |parameter: &&Parameter| parameter.kind != ParameterKind::Tasks;
+        let required = self.parameters.iter().filter(needed);
+        let required: Vec<&str> = required.map(|parameter| parameter.name).collect();
+        json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false})
+    }
+
+    /// As a vendor is told of it.
+    #[must_use]
+    pub fn described(&self) -> ToolSchema {
+        ToolSchema {
+            name: self.name.clone().into_owned(),
+            description: self.description.clone().into_owned(),
+            schema: self.schema(),
+        }
+    }
+
+    /// The arguments, if they are what the schema says: an object with all that is required, nothing that is not
+    /// known where that is excluded, and values of the types that are named. What lies deeper is the tool's to check.
+    ///
+    /// # Errors
+    /// What is wrong, for the model.
+    pub fn check(&self, input: &Value) -> Result<Arguments, String> {
+        let Value::Object(given) = input else {
+            return Err(format!("what {} is given is a JSON object", self.name));
+        };
+        let schema = self.schema();
+        let required = schema["required"].as_array().into_iter().flatten();
+        for name in required.filter_map(Value::as_str) {
+            if !given.contains_key(name) {
+                return Err(format!("{} needs `{name}`", self.name));
+            }
+        }
+        for (name, value) in given {
+            let known = &schema["properties"][name];
+            let is_known = !known.is_null();
+            if !is_known && schema["additionalProperties"] == Value::Bool(false) {
+                return Err(format!("{} takes no `{name}`", self.name));
+            }
+            if let Some(expected) = known["type"].as_str().filter(|kind| !is_of(value, kind)) {
+                return Err(format!("`{name}` of {} is a JSON {expected}", self.name));
+            }
+        }
+        Ok(Arguments(given.clone()))
+    }
+}
+
+/// Whether a value is of a type of JSON schema's; of those that are not known, anything is.
+fn is_of(value: &Value, kind: &str) -> bool {
+    match kind {
+        "string" => value.is_string(),
+        "integer" => value.is_i64() || value.is_u64(),
+        "number" => value.is_number(),
+        "boolean" => value.is_boolean(),
+        "array" => value.is_array(),
+        "object" => value.is_object(),
+        "null" => value.is_null(),
+        _ => true,
+    }
+}
+
+/// What a tool is given, by the parameters' names.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Arguments(Map<String, Value>);
+
+impl Arguments {
+    /// The text of this name; "" where there is none.
+    #[must_use]
+    pub fn get(&self, name: &str) -> &str {
+        self.0.get(name).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// Sets an argument.
+    pub fn set(&mut self, name: &str, value: impl Into<Value>) {
+        self.0.insert(name.to_owned(), value.into());
+    }
+
+    /// Those of this object.
+    #[must_use]
+    pub fn of(object: Map<String, Value>) -> Self {
+        Self(object)
+    }
+
+    /// As a call has them.
+    #[must_use]
+    pub fn into_value(self) -> Value {
+        Value::Object(self.0)
+    }
+
+    /// All of them, for a tool that came at run time.
+    #[must_use]
+    pub fn object(&self) -> &Map<String, Value> {
+        &self.0
+    }
+}
+
+/// A tool that a reply asks for, with arguments that fit it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolCall {
+    /// The call's id.
+    pub id: String,
+    /// The tool's description.
+    pub tool: ToolSpec,
+    /// What it is given.
+    pub arguments: Arguments,
 }
 
 impl ToolCall {
@@ -131,6 +239,8 @@ pub struct ToolOutput {
     pub text: String,
     /// Whether the agent says that it is done: the text is then its summary.
     pub is_end: bool,
+    /// The exit code of the command that was run.
+    pub exit_code: Option<i32>,
 }
 
 impl ToolOutput {
@@ -150,10 +260,10 @@ pub enum ToolError {
     /// The model is told, and can do better: a sentence that names what is wrong and the way out.
     Failed(String),
     /// The run is over: a signal came, or something of the program's own failed.
-    Fatal(Error),
+    Fatal(AgentError),
 }
 
-impl<E: Into<Error>> From<E> for ToolError {
+impl<E: Into<AgentError>> From<E> for ToolError {
     fn from(error: E) -> Self {
         Self::Fatal(error.into())
     }
@@ -162,13 +272,18 @@ impl<E: Into<Error>> From<E> for ToolError {
 /// Something that an agent can use.
 pub trait Tool {
     /// Its description.
-    fn spec(&self) -> &'static ToolSpec;
+    fn spec(&self) -> &ToolSpec;
 
     /// Does it.
     ///
     /// # Errors
     /// [`ToolError::Failed`] where the model is to be told, [`ToolError::Fatal`] where the run is over.
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError>;
+
+    /// What it would do, for a user who is asked whether it may; `None` where the arguments say it all.
+    fn preview(&self, _arguments: &Arguments) -> Option<String> {
+        None
+    }
 }
 
 /// The tools that an agent has, in the order in which they are described.
@@ -197,7 +312,85 @@ impl<'a> Toolbox<'a> {
     }
 
     /// The descriptions of all.
-    pub fn specs(&self) -> impl Iterator<Item = &'static ToolSpec> {
+    pub fn specs(&self) -> impl Iterator<Item = &ToolSpec> {
         self.0.iter().map(|tool| tool.spec())
+    }
+
+    /// The tool that a reply calls, and the call with arguments that fit it.
+    ///
+    /// # Errors
+    /// What is wrong with the call, for the model.
+    pub fn resolve(&self, call: &Call) -> Result<(&(dyn Tool + 'a), ToolCall), String> {
+        let Some(tool) = self.named(&call.name) else {
+            let names: Vec<&str> = self.specs().map(|spec| &*spec.name).collect();
+            return Err(format!(
+                "there is no tool `{}`: there are {}",
+                call.name,
+                names.join(", ")
+            ));
+        };
+        let arguments = tool.spec().check(&call.input)?;
+        let call = ToolCall {
+            id: call.id.clone(),
+            tool: tool.spec().clone(),
+            arguments,
+        };
+        Ok((tool, call))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_are_held_against_the_schema_before_anything_runs() {
+        const PARAMETERS: &[Parameter] = &[
+            Parameter {
+                name: "path",
+                kind: ParameterKind::Path,
+                meaning: "",
+            },
+            Parameter {
+                name: "tasks",
+                kind: ParameterKind::Tasks,
+                meaning: "",
+            },
+        ];
+        let own = ToolSpec::new("WRITE", "", PARAMETERS, Effect::Writes);
+        let came = ToolSpec {
+            schema: Some(json!({"type": "object", "properties": {"count": {"type": "integer"}}})),
+            ..ToolSpec::new("server.count", "", &[], Effect::Runs)
+        };
+        for (spec, input, expected) in [
+            (&own, json!({"path": "a"}), None),
+            (&own, json!({"path": "a", "tasks": "[x] b"}), None),
+            (&own, json!({}), Some("WRITE needs `path`")),
+            (
+                &own,
+                json!({"path": 1}),
+                Some("`path` of WRITE is a JSON string"),
+            ),
+            (
+                &own,
+                json!({"path": "a", "b": 1}),
+                Some("WRITE takes no `b`"),
+            ),
+            (
+                &own,
+                json!("{\"path\": "),
+                Some("what WRITE is given is a JSON object"),
+            ),
+            (&came, json!({}), None),
+            (&came, json!({"count": 3, "more": {}}), None),
+            (
+                &came,
+                json!({"count": 3.5}),
+                Some("`count` of server.count is a JSON integer"),
+            ),
+        ] {
+            let problem = spec.check(&input).err();
+            assert_eq!(problem.as_deref(), expected, "{input}");
+        }
     }
 }

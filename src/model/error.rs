@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::End;
 use super::VendorError;
 use crate::model::usage::Usage;
 use crate::sys::interrupt::Interrupted;
@@ -145,6 +146,8 @@ pub enum ModelError {
     CutShort {
         /// The vendor's finish reason.
         finish: String,
+        /// What that means.
+        end: End,
         /// The vendor's sentence, where there is one.
         message: Option<String>,
         /// What the call took all the same.
@@ -235,9 +238,10 @@ impl ModelError {
             Self::Blocked { .. } | Self::Refused { .. } => {
                 "change the query, or use another model with `--model`"
             }
-            Self::CutShort { finish, .. } if matches!(finish.as_str(), "MAX_TOKENS" | "length") => {
-                "nothing of it was applied; ask for less in one query, so that the reply fits"
-            }
+            Self::CutShort {
+                end: End::MaxTokens,
+                ..
+            } => "nothing of it was applied; ask for less in one query, so that the reply fits",
             Self::CutShort { .. } => {
                 "nothing of it was applied; change the query, or use another model with `--model`"
             }
@@ -285,7 +289,7 @@ impl ModelError {
     pub fn is_no_whole_reply(&self) -> bool {
         match self {
             Self::NoBody | Self::Empty { .. } | Self::Unfinished => true,
-            Self::CutShort { finish, .. } => matches!(finish.as_str(), "MAX_TOKENS" | "length"),
+            Self::CutShort { end, .. } => *end == End::MaxTokens,
             _ => false,
         }
     }

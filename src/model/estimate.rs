@@ -23,7 +23,8 @@ const LONGEST_ANSWER: u64 = 128_000;
 #[must_use]
 pub fn measure(prompt: &Prompt<'_>, spec: &ModelSpec) -> Size {
     let parts = prompt.parts();
-    let pieces: Vec<&str> = parts.iter().flat_map(|part| part.pieces.clone()).collect();
+    let pieces = parts.iter().flat_map(|part| &part.pieces);
+    let pieces: Vec<&str> = pieces.map(AsRef::as_ref).collect();
     let mut counts = tokens::count_each(&pieces).into_iter();
     let parts: Vec<(&'static str, u64)> = parts
         .iter()

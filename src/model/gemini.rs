@@ -11,14 +11,23 @@ use serde_json::{Value, json};
 
 use super::error::one_line;
 use super::{
-    Assembler, Delivery, Ending, Listener, ModelError, ModelSpec, ReasoningEffort, Reply, Request,
-    Spent, VendorError, Wire, lenient_count, parse_answer, parse_failure, parse_sentence,
+    Assembler, Delivery, End, Ending, Listener, ModelError, ModelSpec, ReasoningEffort, Reply,
+    Request, Spent, VendorError, Wire, lenient_count, parse_answer, parse_failure, parse_sentence,
 };
-use crate::model::message::{Message, Role, Text};
+use crate::model::message::{Message, Role, Words};
 use crate::model::usage::Usage;
 
-/// The only finish reason of a whole answer.
-const STOP: &str = "STOP";
+/// What the vendor's finish reasons mean.
+fn end(finish: &str) -> End {
+    match finish {
+        "STOP" => End::Stop,
+        "MAX_TOKENS" => End::MaxTokens,
+        "SAFETY" | "RECITATION" | "LANGUAGE" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII" => {
+            End::Refused
+        }
+        _ => End::Other,
+    }
+}
 
 pub(super) struct Gemini;
 
@@ -28,7 +37,7 @@ struct Body<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     system_instruction: Option<Content<'a>>,
     contents: Vec<Content<'a>>,
-    generation_config: GenerationConfig,
+    generation_config: GenerationConfig<'a>,
 }
 
 #[derive(Serialize)]
@@ -40,14 +49,20 @@ struct Content<'a> {
 
 #[derive(Serialize)]
 struct Part<'a> {
-    text: &'a Text<'a>,
+    text: Words<'a>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct GenerationConfig {
+struct GenerationConfig<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     max_output_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response_mime_type: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response_json_schema: Option<&'a Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     thinking_config: Option<ThinkingConfig>,
 }
@@ -185,6 +200,7 @@ impl Wire for Gemini {
             .messages
             .iter()
             .partition(|message| message.role == Role::System);
+        let schema = request.form.schema.as_ref();
         let body = Body {
             system_instruction: (!system.is_empty()).then(|| Content {
                 role: None,
@@ -199,6 +215,9 @@ impl Wire for Gemini {
                 .collect(),
             generation_config: GenerationConfig {
                 max_output_tokens: request.max_output_tokens,
+                temperature: spec.temperature,
+                response_mime_type: schema.map(|_| "application/json"),
+                response_json_schema: schema,
                 thinking_config: ThinkingConfig::of(spec),
             },
         };
@@ -239,7 +258,8 @@ impl Wire for Gemini {
         let literals = parts.iter().filter(|part| part.thought != Some(true));
         Ending {
             finish: candidate.finish_reason,
-            whole: STOP,
+            meaning: end,
+            calls: Vec::new(),
             message: candidate.finish_message,
             spent,
         }
@@ -364,7 +384,7 @@ impl Assembler for Assembled {
 
 fn part<'a>(message: &'a Message<'_>) -> Part<'a> {
     Part {
-        text: &message.text,
+        text: message.words(),
     }
 }
 
@@ -420,7 +440,7 @@ fn parse_delay(delay: &str) -> Option<Duration> {
 mod tests {
     use super::*;
     use crate::model::ModelTable;
-    use crate::model::StepId;
+    use crate::model::{Form, StepId};
     use serde_json::json;
 
     fn read(answer: &serde_json::Value) -> Result<Reply, ModelError> {
@@ -435,24 +455,16 @@ mod tests {
     #[test]
     fn the_request_has_the_system_prompt_in_its_own_slot() {
         let messages = [
-            Message {
-                role: Role::System,
-                text: "be brief".into(),
-            },
-            Message {
-                role: Role::User,
-                text: "hello".into(),
-            },
-            Message {
-                role: Role::Assistant,
-                text: "hi".into(),
-            },
+            Message::text(Role::System, "be brief"),
+            Message::text(Role::User, "hello"),
+            Message::text(Role::Assistant, "hi"),
         ];
         let table = ModelTable::built_in();
         let spec = table.named("gemini-2.5-pro").unwrap();
         let request = Request {
             step: StepId::INITIAL,
             messages: messages.to_vec(),
+            form: Form::default(),
             max_output_tokens: spec.max_output_tokens,
             once: false,
         };

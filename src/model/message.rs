@@ -1,5 +1,5 @@
-//! What is said to a model: messages with roles, their text in pieces that are never joined in
-//! memory.
+//! What is said to a model and by it: messages with roles, made of parts, their text in pieces that are never
+//! joined in memory.
 //!
 //! Pure data. A 100 MB code base is one borrowed piece of a [`Text`], from the file it was read from
 //! to the socket it is sent through.
@@ -7,7 +7,8 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::Value;
 
 /// Text made of pieces that follow each other without anything between them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -47,21 +48,21 @@ impl<'a> From<&'a str> for Text<'a> {
     }
 }
 
+impl From<String> for Text<'_> {
+    fn from(text: String) -> Self {
+        Self(vec![Cow::Owned(text)])
+    }
+}
+
 impl fmt::Display for Text<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|piece| f.write_str(piece))
     }
 }
 
-impl Serialize for Text<'_> {
-    /// One string, written piece by piece: serde_json escapes what `Display` hands it as it comes.
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
 /// Who says a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Role {
     /// The program's standing instructions.
     System,
@@ -86,13 +87,151 @@ impl Role {
     }
 }
 
-/// One message of a conversation.
+/// A tool call that a model asks for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Call {
+    /// By which its result is told; no other call of the same reply has it.
+    pub id: String,
+    /// The tool's name.
+    pub name: String,
+    /// What the tool is given: an object, or the text that is none where the model wrote one.
+    pub input: Value,
+}
+
+/// What came of a tool call, for the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallResult {
+    /// The call's id.
+    pub id: String,
+    /// What the model is told.
+    pub text: String,
+}
+
+/// A piece of a message.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Part<'a> {
+    /// Words.
+    Text(Text<'a>),
+    /// A tool is to be used.
+    Call(Call),
+    /// What came of that.
+    Result(CallResult),
+}
+
+impl fmt::Display for Part<'_> {
+    /// As logs show it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(text) => write!(f, "{text}"),
+            Self::Call(call) => write!(f, "[call {} of {}]\n{}", call.id, call.name, call.input),
+            Self::Result(result) => write!(f, "[result of {}]\n{}", result.id, result.text),
+        }
+    }
+}
+
+/// One message of a conversation.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Message<'a> {
     /// Who says it.
     pub role: Role,
-    /// What is said.
-    pub text: Text<'a>,
+    /// What is said, in its order.
+    pub parts: Vec<Part<'a>>,
+}
+
+impl<'a> Message<'a> {
+    /// A message that is nothing but words.
+    #[must_use]
+    pub fn text(role: Role, text: impl Into<Text<'a>>) -> Self {
+        Self {
+            role,
+            parts: vec![Part::Text(text.into())],
+        }
+    }
+
+    /// Its words, as one text.
+    #[must_use]
+    pub fn words(&self) -> Words<'_> {
+        Words(self)
+    }
+
+    fn texts(&self) -> impl Iterator<Item = &Text<'a>> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::Text(text) => Some(text),
+            Part::Call(_) | Part::Result(_) => None,
+        })
+    }
+
+    /// The same message with its words and results changed by `change`.
+    #[must_use]
+    pub fn map(self, change: impl Fn(Cow<'a, str>) -> Cow<'a, str>) -> Self {
+        let parts = self.parts.into_iter().map(|part| match part {
+            Part::Text(text) => Part::Text(text.map(&change)),
+            Part::Result(result) => Part::Result(CallResult {
+                text: change(result.text.into()).into_owned(),
+                ..result
+            }),
+            // What is called comes from the model, which was sent no key.
+            Part::Call(call) => Part::Call(call),
+        });
+        Self {
+            parts: parts.collect(),
+            ..self
+        }
+    }
+
+    /// Whether its text, as logs show it, ends a line.
+    #[must_use]
+    pub fn ends_line(&self) -> bool {
+        match self.parts.last() {
+            None => true,
+            Some(Part::Text(text)) => text.ends_line(),
+            Some(part) => part.to_string().ends_with('\n'),
+        }
+    }
+
+    /// The pieces of its words, and what else is sent of it.
+    pub fn pieces(&self) -> impl Iterator<Item = Cow<'_, str>> {
+        self.parts.iter().flat_map(|part| match part {
+            Part::Text(text) => text.pieces().map(Cow::Borrowed).collect::<Vec<_>>(),
+            Part::Call(call) => vec![Cow::Owned(call.input.to_string())],
+            Part::Result(result) => vec![Cow::Borrowed(&*result.text)],
+        })
+    }
+}
+
+/// The words of a message. They serialize as one string, without being joined.
+#[derive(Debug, Clone, Copy)]
+pub struct Words<'m>(&'m Message<'m>);
+
+impl Words<'_> {
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.texts().all(|text| text.pieces().all(str::is_empty))
+    }
+}
+
+impl fmt::Display for Words<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.texts().try_for_each(|text| write!(f, "{text}"))
+    }
+}
+
+impl Serialize for Words<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl fmt::Display for Message<'_> {
+    /// As logs show it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, part) in self.parts.iter().enumerate() {
+            let line_end = if at == 0 { "" } else { "\n" };
+            write!(f, "{line_end}{part}")?;
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]
@@ -103,7 +242,8 @@ mod tests {
     fn pieces_serialize_as_one_escaped_string() {
         let mut text = Text::from("a\"\n");
         text.push("é\u{1}\u{1F600}".to_owned());
-        let json = serde_json::to_string(&text).unwrap();
+        let message = Message::text(Role::User, text.clone());
+        let json = serde_json::to_string(&message.words()).unwrap();
         assert_eq!(
             serde_json::from_str::<String>(&json).unwrap(),
             text.to_string()

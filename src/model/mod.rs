@@ -25,9 +25,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::model::message::Message;
+use crate::model::message::{Call, Message};
 use crate::model::price::Price;
 use crate::model::usage::Usage;
 use crate::sys::interrupt::Interrupted;
@@ -58,6 +59,10 @@ pub struct ModelSpec {
     pub max_output_tokens: Option<u32>,
     /// How hard it is to think; `None`: the server decides.
     pub reasoning_effort: Option<ReasoningEffort>,
+    /// How freely it chooses its words; `None`: the server decides, since many models refuse to be told.
+    pub temperature: Option<f64>,
+    /// How an agent has it call tools.
+    pub tools: ToolForm,
     /// What it costs, where that is known.
     pub price: Option<Price>,
     /// Where the entry comes from.
@@ -77,6 +82,8 @@ impl ModelSpec {
             context_window: None,
             max_output_tokens: None,
             reasoning_effort: None,
+            temperature: None,
+            tools: ToolForm::Markdown,
             price: None,
             origin: Origin::BuiltIn,
         }
@@ -102,6 +109,18 @@ impl ModelSpec {
                 .any(|family| id.starts_with(family));
         self.provider == Provider::OpenAi && own
     }
+}
+
+/// How an agent has a model call tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ToolForm {
+    /// By headings in Markdown, which every model can write.
+    Markdown,
+    /// By a JSON object as the whole reply, which many servers can hold a model to.
+    Json,
+    /// By the vendor's own tool calls.
+    Native,
 }
 
 /// Where an entry of the table comes from.
@@ -156,13 +175,35 @@ impl Provider {
     }
 }
 
+/// What an answer is to be besides words: nothing, unless it says so.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Form {
+    /// The tools that it can call by the vendor's own means.
+    pub tools: Vec<ToolSchema>,
+    /// The JSON schema that its words are to follow, where the server can hold it to that.
+    pub schema: Option<Value>,
+}
+
+/// A tool, as a vendor is told of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolSchema {
+    /// Its name.
+    pub name: String,
+    /// What it does, for the model.
+    pub description: String,
+    /// The JSON schema of what it is given: an object.
+    pub schema: Value,
+}
+
 /// What is asked of a model.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Request<'a> {
     /// Which call of the run this is.
     pub step: StepId,
     /// The conversation so far.
     pub messages: Vec<Message<'a>>,
+    /// What the answer is to be besides words.
+    pub form: Form,
     /// How many tokens the answer may have, thoughts included; `None`: the server decides.
     pub max_output_tokens: Option<u32>,
     /// Whether a call whose answer has begun and then broke off is not to be made again.
@@ -178,18 +219,59 @@ pub enum Delivery {
     Streamed,
 }
 
+/// How an answer ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// The model was done.
+    Stop,
+    /// The model waits for the results of its calls.
+    ToolCalls,
+    /// The answer is as long as it may be, and not whole.
+    MaxTokens,
+    /// The vendor or the model would not go on.
+    Refused,
+    /// Anything else, by the vendor's word.
+    Other,
+}
+
+impl End {
+    /// Whether the answer is whole.
+    fn is_whole(self) -> bool {
+        matches!(self, Self::Stop | Self::ToolCalls)
+    }
+}
+
 /// A whole answer, without the JSON that it came in: an answer of 50 MB is not held longer than it
 /// must be.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Reply {
-    /// The answer's text; never blank. Shared, since edits and log look at it at once.
+    /// The answer's text; blank only where it has calls. Shared, since edits and log look at it at once.
     pub text: Arc<String>,
-    /// The vendor's word for a normal stop.
+    /// The tools that it calls, in their order.
+    pub calls: Vec<Call>,
+    /// How it ends: whole.
+    pub end: End,
+    /// The vendor's word for that.
     pub finish: String,
     /// Tokens used, where the vendor tells.
     pub usage: Option<Usage>,
     /// The model version that answered, where the vendor tells.
     pub model_version: Option<String>,
+}
+
+impl Reply {
+    /// A reply of which nothing is known but its words.
+    #[must_use]
+    pub fn said(text: impl Into<String>) -> Self {
+        Self {
+            text: Arc::new(text.into()),
+            calls: Vec::new(),
+            end: End::Stop,
+            finish: "stop".to_owned(),
+            usage: None,
+            model_version: None,
+        }
+    }
 }
 
 /// Hears what happens during a call.
@@ -269,8 +351,10 @@ trait Assembler {
 struct Ending {
     /// The finish reason, where there is one.
     finish: Option<String>,
-    /// The only finish reason of a whole answer.
-    whole: &'static str,
+    /// What the vendor's word means.
+    meaning: fn(&str) -> End,
+    /// The tools that are called.
+    calls: Vec<Call>,
     /// What the vendor says of the finish reason.
     message: Option<String>,
     spent: Spent,
@@ -284,16 +368,19 @@ impl Ending {
     ) -> Result<Reply, ModelError> {
         let Self {
             finish,
-            whole,
+            meaning,
+            calls,
             message,
             spent,
         } = self;
         let Some(finish) = finish.as_deref().map(error::one_line) else {
             return Err(ModelError::Unfinished);
         };
-        if finish != whole {
+        let end = meaning(&finish);
+        if !end.is_whole() {
             return Err(ModelError::CutShort {
                 finish,
+                end,
                 message,
                 spent: spent.into(),
             });
@@ -306,7 +393,7 @@ impl Ending {
                 source,
             })?;
         }
-        if text.trim().is_empty() {
+        if text.trim().is_empty() && calls.is_empty() {
             return Err(ModelError::Empty {
                 finish,
                 spent: spent.into(),
@@ -318,6 +405,13 @@ impl Ending {
         } = spent;
         Ok(Reply {
             text: text.into(),
+            // Some servers say that they stop where they wait.
+            end: if calls.is_empty() {
+                end
+            } else {
+                End::ToolCalls
+            },
+            calls,
             finish,
             usage,
             model_version,
@@ -359,7 +453,7 @@ fn parse_failure<'a, T: serde::Deserialize<'a>>(json: &'a [u8]) -> Option<T> {
 /// A count of tokens; what is not a whole number counts as not told, since a reply is not worse for
 /// it.
 fn lenient_count<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
-    let value: Option<serde_json::Value> = serde::Deserialize::deserialize(from)?;
+    let value: Option<Value> = serde::Deserialize::deserialize(from)?;
     Ok(value.and_then(|value| value.as_u64()))
 }
 

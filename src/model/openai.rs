@@ -10,14 +10,23 @@ use serde_json::{Value, json};
 
 use super::error::one_line;
 use super::{
-    Assembler, Delivery, Ending, Listener, ModelError, ModelSpec, ReasoningEffort, Reply, Request,
-    Spent, VendorError, Wire, lenient_count, parse_answer, parse_failure, parse_sentence,
+    Assembler, Delivery, End, Ending, Listener, ModelError, ModelSpec, ReasoningEffort, Reply,
+    Request, Spent, ToolSchema, VendorError, Wire, lenient_count, parse_answer, parse_failure,
+    parse_sentence,
 };
-use crate::model::message::{Message, Role, Text};
+use crate::model::message::{Call, CallResult, Message, Part, Role, Words};
 use crate::model::usage::Usage;
 
-/// The only finish reason of a whole answer.
-const STOP: &str = "stop";
+/// What the finish reasons mean: the vendor's, and those of servers that are compatible with it.
+fn end(finish: &str) -> End {
+    match finish {
+        "stop" | "eos" | "eos_token" | "stop_sequence" | "end_turn" => End::Stop,
+        "tool_calls" | "function_call" => End::ToolCalls,
+        "length" => End::MaxTokens,
+        "content_filter" => End::Refused,
+        _ => End::Other,
+    }
+}
 
 pub(super) struct OpenAi;
 
@@ -25,6 +34,12 @@ pub(super) struct OpenAi;
 struct Body<'a> {
     model: &'a str,
     messages: Vec<BodyMessage<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<BodyTool<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response_format: Option<ResponseFormat<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_completion_tokens: Option<u32>,
     /// The same for servers that know only the older name.
@@ -44,9 +59,41 @@ struct StreamOptions {
 }
 
 #[derive(Serialize)]
+#[serde(tag = "type", content = "function", rename = "function")]
+enum BodyTool<'a> {
+    #[serde(rename = "function")]
+    Function {
+        name: &'a str,
+        description: &'a str,
+        parameters: &'a Value,
+    },
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", content = "json_schema", rename_all = "snake_case")]
+enum ResponseFormat<'a> {
+    JsonSchema {
+        name: &'static str,
+        schema: &'a Value,
+    },
+}
+
+#[derive(Serialize)]
 struct BodyMessage<'a> {
     role: &'static str,
-    content: &'a Text<'a>,
+    /// Null where a message of the model's has nothing but calls.
+    content: Option<Content<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tool_calls: Vec<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_call_id: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Content<'a> {
+    Words(Words<'a>),
+    Result(&'a str),
 }
 
 #[derive(Deserialize)]
@@ -70,6 +117,20 @@ struct AnswerMessage<'a> {
     #[serde(borrow)]
     content: Option<&'a RawValue>,
     refusal: Option<String>,
+    tool_calls: Option<Vec<AnswerCall>>,
+}
+
+#[derive(Deserialize)]
+struct AnswerCall {
+    id: Option<String>,
+    function: Option<AnswerFunction>,
+}
+
+#[derive(Deserialize, Default)]
+struct AnswerFunction {
+    name: Option<String>,
+    /// JSON as a string; some servers give the object itself.
+    arguments: Option<Value>,
 }
 
 #[derive(Deserialize)]
@@ -121,11 +182,21 @@ impl Wire for OpenAi {
     ) -> serde_json::Result<()> {
         let dialect = Dialect::of(spec);
         let limit = request.max_output_tokens;
-        let message = |message| body_message(message, dialect);
+        let messages = request.messages.iter();
         let streamed = delivery == Delivery::Streamed;
         let body = Body {
             model: &spec.id,
-            messages: request.messages.iter().map(message).collect(),
+            messages: messages
+                .flat_map(|message| body_messages(message, dialect))
+                .collect(),
+            tools: request.form.tools.iter().map(body_tool).collect(),
+            response_format: request.form.schema.as_ref().map(|schema| {
+                ResponseFormat::JsonSchema {
+                    name: "reply",
+                    schema,
+                }
+            }),
+            temperature: spec.temperature,
             max_completion_tokens: limit.filter(|_| dialect == Dialect::OpenAi),
             max_tokens: limit.filter(|_| dialect == Dialect::Compatible),
             reasoning_effort: spec.reasoning_effort,
@@ -159,6 +230,7 @@ impl Wire for OpenAi {
         let message = choice.message.unwrap_or(AnswerMessage {
             content: None,
             refusal: None,
+            tool_calls: None,
         });
         if let Some(text) = message.refusal.filter(|refusal| !refusal.trim().is_empty()) {
             return Err(ModelError::Refused {
@@ -167,7 +239,8 @@ impl Wire for OpenAi {
         }
         Ending {
             finish: choice.finish_reason,
-            whole: STOP,
+            meaning: end,
+            calls: calls(message.tool_calls),
             message: None,
             spent,
         }
@@ -197,10 +270,74 @@ impl Dialect {
     }
 }
 
-fn body_message<'a>(message: &'a Message<'_>, dialect: Dialect) -> BodyMessage<'a> {
-    BodyMessage {
-        role: role_name(message.role, dialect),
-        content: &message.text,
+/// A message as the wire has it: what came of calls are messages of their own.
+fn body_messages<'a>(message: &'a Message<'_>, dialect: Dialect) -> Vec<BodyMessage<'a>> {
+    let mut results = Vec::new();
+    let mut tool_calls = Vec::new();
+    for part in &message.parts {
+        match part {
+            Part::Text(_) => {}
+            Part::Call(call) => tool_calls.push(body_call(call)),
+            Part::Result(CallResult { id, text }) => results.push(BodyMessage {
+                role: "tool",
+                content: Some(Content::Result(text)),
+                tool_calls: Vec::new(),
+                tool_call_id: Some(id),
+            }),
+        }
+    }
+    let words = message.words();
+    let has_words = !words.is_empty();
+    if has_words || results.is_empty() {
+        results.push(BodyMessage {
+            role: role_name(message.role, dialect),
+            content: (has_words || tool_calls.is_empty()).then_some(Content::Words(words)),
+            tool_calls,
+            tool_call_id: None,
+        });
+    }
+    results
+}
+
+fn body_call(call: &Call) -> Value {
+    // What was no JSON goes back as it came.
+    let arguments = match &call.input {
+        Value::String(text) => text.clone(),
+        input => input.to_string(),
+    };
+    json!({"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments}})
+}
+
+fn body_tool(tool: &ToolSchema) -> BodyTool<'_> {
+    BodyTool::Function {
+        name: &tool.name,
+        description: &tool.description,
+        parameters: &tool.schema,
+    }
+}
+
+/// The calls of an answer. Their ids are made up where the server gives none.
+fn calls(calls: Option<Vec<AnswerCall>>) -> Vec<Call> {
+    let calls = calls.into_iter().flatten().zip(1_usize..);
+    let calls = calls.map(|(call, number)| {
+        let function = call.function.unwrap_or_default();
+        let id = call.id.filter(|id| !id.is_empty());
+        Call {
+            id: id.unwrap_or_else(|| format!("call-{number}")),
+            name: function.name.unwrap_or_default(),
+            input: arguments(function.arguments),
+        }
+    });
+    calls.collect()
+}
+
+/// The arguments; as text, where the model wrote no JSON.
+fn arguments(written: Option<Value>) -> Value {
+    match written {
+        None | Some(Value::Null) => json!({}),
+        Some(Value::String(text)) if text.trim().is_empty() => json!({}),
+        Some(Value::String(text)) => serde_json::from_str(&text).unwrap_or(Value::String(text)),
+        Some(other) => other,
     }
 }
 
@@ -208,8 +345,7 @@ fn role_name(role: Role, dialect: Dialect) -> &'static str {
     match (role, dialect) {
         (Role::System, Dialect::OpenAi) => "developer",
         (Role::System, Dialect::Compatible) => "system",
-        // A tool's result travels as the user's words: there is no call of the vendor's own that it
-        // could answer.
+        // The program's own words about tools travel as the user's: they answer no call.
         (Role::User | Role::Tool, _) => "user",
         (Role::Assistant, _) => "assistant",
     }
@@ -222,9 +358,19 @@ struct Assembled {
     model: Option<String>,
     content: String,
     refusal: Option<String>,
+    calls: Vec<PartialCall>,
     finish: Option<String>,
     usage: Option<Value>,
     done: bool,
+}
+
+/// A call of which so much has come.
+#[derive(Default)]
+struct PartialCall {
+    index: Option<u64>,
+    id: String,
+    name: String,
+    arguments: String,
 }
 
 #[derive(Deserialize)]
@@ -250,6 +396,22 @@ struct Delta {
     /// What the model thinks, by the names that compatible servers give it; some give both, or no text.
     reasoning_content: Option<Value>,
     reasoning: Option<Value>,
+    tool_calls: Option<Vec<DeltaCall>>,
+}
+
+/// A piece of a call: the first one has its id and name.
+#[derive(Deserialize)]
+struct DeltaCall {
+    /// Which call; servers that leave it out send each call whole.
+    index: Option<u64>,
+    id: Option<String>,
+    function: Option<DeltaFunction>,
+}
+
+#[derive(Deserialize)]
+struct DeltaFunction {
+    name: Option<String>,
+    arguments: Option<String>,
 }
 
 impl Assembler for Assembled {
@@ -289,6 +451,9 @@ impl Assembler for Assembled {
         if let Some(refusal) = delta.refusal {
             self.refusal.get_or_insert_default().push_str(&refusal);
         }
+        for piece in delta.tool_calls.into_iter().flatten() {
+            self.call(piece);
+        }
         Ok(())
     }
 
@@ -298,8 +463,16 @@ impl Assembler for Assembled {
 
     fn finish(self: Box<Self>) -> Option<Vec<u8>> {
         let finish = self.finish.filter(|_| self.done)?;
-        let message =
+        let calls = self.calls.into_iter().map(|call| {
+            let function = json!({"name": call.name, "arguments": call.arguments});
+            json!({"id": call.id, "type": "function", "function": function})
+        });
+        let mut message =
             json!({"role": "assistant", "content": self.content, "refusal": self.refusal});
+        let calls: Vec<Value> = calls.collect();
+        if !calls.is_empty() {
+            message["tool_calls"] = calls.into();
+        }
         let answer = json!({
             "id": self.id,
             "object": "chat.completion",
@@ -308,6 +481,33 @@ impl Assembler for Assembled {
             "usage": self.usage,
         });
         Some(answer.to_string().into_bytes())
+    }
+}
+
+impl Assembled {
+    fn call(&mut self, piece: DeltaCall) {
+        let is_known = |call: &PartialCall| piece.index.is_some() && call.index == piece.index;
+        let known = self.calls.iter().position(is_known);
+        let at = known.unwrap_or_else(|| {
+            self.calls.push(PartialCall {
+                index: piece.index,
+                ..PartialCall::default()
+            });
+            self.calls.len() - 1
+        });
+        let call = &mut self.calls[at];
+        // Both come once; some servers repeat them.
+        if let Some(id) = piece.id.filter(|_| call.id.is_empty()) {
+            call.id = id;
+        }
+        let Some(function) = piece.function else {
+            return;
+        };
+        if let Some(name) = function.name.filter(|_| call.name.is_empty()) {
+            call.name = name;
+        }
+        call.arguments
+            .push_str(&function.arguments.unwrap_or_default());
     }
 }
 
@@ -352,7 +552,7 @@ impl From<ErrorBody> for VendorError {
 mod tests {
     use super::*;
     use crate::model::ModelTable;
-    use crate::model::StepId;
+    use crate::model::{Form, StepId};
     use serde_json::json;
 
     fn read(answer: &Value) -> Result<Reply, ModelError> {
@@ -367,20 +567,15 @@ mod tests {
     #[test]
     fn the_request_has_the_system_prompt_as_the_developer() {
         let messages = [
-            Message {
-                role: Role::System,
-                text: "be brief".into(),
-            },
-            Message {
-                role: Role::User,
-                text: "hello".into(),
-            },
+            Message::text(Role::System, "be brief"),
+            Message::text(Role::User, "hello"),
         ];
         let table = ModelTable::built_in();
         let spec = table.named("gpt-5").unwrap();
         let request = Request {
             step: StepId::INITIAL,
             messages: messages.to_vec(),
+            form: Form::default(),
             max_output_tokens: spec.max_output_tokens,
             once: false,
         };

@@ -5,7 +5,8 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use crate::model::message::{Message, Role, Text};
+use crate::model::Form;
+use crate::model::message::{Message, Part as MessagePart, Role, Text};
 
 /// The system prompt of a commit's first query.
 pub const COMMIT_INITIAL: &str = include_str!("../../prompts/commit_initial.txt");
@@ -34,10 +35,11 @@ pub enum Replacement<'a> {
 
 /// A query: the system prompt, and the conversation that follows it; of the commit workflow one user
 /// message. Its `Display` is what the run log keeps.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Prompt<'a> {
     system: Cow<'a, str>,
     conversation: Vec<Message<'a>>,
+    form: Form,
     /// The conversation's sections: their names, and the pieces of the text that they begin with.
     sections: Vec<(&'static str, usize)>,
     logged: Logged,
@@ -58,17 +60,15 @@ pub struct Part<'p> {
     /// `system`, or the section's name.
     pub name: &'static str,
     /// Its text, piece by piece.
-    pub pieces: Vec<&'p str>,
+    pub pieces: Vec<Cow<'p, str>>,
 }
 
 impl<'a> Prompt<'a> {
     fn new(system: &'static str) -> Self {
         Self {
             system: Cow::Borrowed(system),
-            conversation: vec![Message {
-                role: Role::User,
-                text: Text::default(),
-            }],
+            conversation: vec![Message::text(Role::User, Text::default())],
+            form: Form::default(),
             sections: Vec::new(),
             logged: Logged::Whole,
         }
@@ -85,6 +85,7 @@ impl<'a> Prompt<'a> {
         Self {
             system: system.into(),
             conversation,
+            form: Form::default(),
             sections: vec![("conversation", 0)],
             logged: Logged::From(known),
         }
@@ -134,14 +135,26 @@ impl<'a> Prompt<'a> {
     /// The same prompt with what the conversation is made of changed by `change`.
     #[must_use]
     pub fn map(self, change: impl Fn(Cow<'a, str>) -> Cow<'a, str>) -> Self {
-        let changed = self.conversation.into_iter().map(|message| Message {
-            text: message.text.map(&change),
-            ..message
-        });
+        let changed = self
+            .conversation
+            .into_iter()
+            .map(|message| message.map(&change));
         Self {
             conversation: changed.collect(),
             ..self
         }
+    }
+
+    /// The same prompt for an answer of this form.
+    #[must_use]
+    pub fn with_form(self, form: Form) -> Self {
+        Self { form, ..self }
+    }
+
+    /// What the answer is to be besides words.
+    #[must_use]
+    pub fn form(&self) -> &Form {
+        &self.form
     }
 
     /// The conversation to send.
@@ -149,10 +162,7 @@ impl<'a> Prompt<'a> {
     pub fn messages(self) -> Vec<Message<'a>> {
         let mut system = Text::default();
         system.push(self.system);
-        let system = Message {
-            role: Role::System,
-            text: system,
-        };
+        let system = Message::text(Role::System, system);
         std::iter::once(system).chain(self.conversation).collect()
     }
 
@@ -164,17 +174,17 @@ impl<'a> Prompt<'a> {
     /// Its length in bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        let conversation: usize = self.pieces().map(str::len).sum();
+        let conversation: usize = self.pieces().map(|piece| piece.len()).sum();
         (self.system.len() + conversation) as u64
     }
 
     /// What the prompt is made of.
     #[must_use]
     pub fn parts(&self) -> Vec<Part<'_>> {
-        let pieces: Vec<&str> = self.pieces().collect();
+        let pieces: Vec<Cow<'_, str>> = self.pieces().collect();
         let mut parts = vec![Part {
             name: "system",
-            pieces: vec![&self.system],
+            pieces: vec![Cow::Borrowed(&self.system)],
         }];
         for (at, (name, from)) in self.sections.iter().enumerate() {
             let to = self
@@ -189,10 +199,8 @@ impl<'a> Prompt<'a> {
         parts
     }
 
-    fn pieces(&self) -> impl Iterator<Item = &str> {
-        self.conversation
-            .iter()
-            .flat_map(|message| message.text.pieces())
+    fn pieces(&self) -> impl Iterator<Item = Cow<'_, str>> {
+        self.conversation.iter().flat_map(Message::pieces)
     }
 
     fn section(&mut self, name: &'static str, content: impl Into<Cow<'a, str>>) {
@@ -202,9 +210,13 @@ impl<'a> Prompt<'a> {
         self.push(content);
     }
 
+    fn last_part(&mut self) -> Option<&mut MessagePart<'a>> {
+        self.conversation.last_mut()?.parts.last_mut()
+    }
+
     fn push(&mut self, piece: impl Into<Cow<'a, str>>) {
-        if let Some(last) = self.conversation.last_mut() {
-            last.text.push(piece);
+        if let Some(MessagePart::Text(text)) = self.last_part() {
+            text.push(piece);
         }
     }
 
@@ -216,9 +228,10 @@ impl<'a> Prompt<'a> {
     }
 
     fn end_line(&mut self) {
-        let last = self.conversation.last();
-        if !last.is_none_or(|last| last.text.ends_line()) {
-            self.push("\n");
+        if let Some(MessagePart::Text(text)) = self.last_part()
+            && !text.ends_line()
+        {
+            text.push("\n");
         }
     }
 }
@@ -229,7 +242,7 @@ impl fmt::Display for Prompt<'_> {
             Logged::Whole => {
                 write!(f, "{}", self.system)?;
                 let mut messages = self.conversation.iter();
-                messages.try_for_each(|message| write!(f, "{}", message.text))
+                messages.try_for_each(|message| write!(f, "{message}"))
             }
             Logged::From(known) => {
                 match known {
@@ -238,8 +251,8 @@ impl fmt::Display for Prompt<'_> {
                 }
                 let mut new = self.conversation.iter().skip(known);
                 new.try_for_each(|message| {
-                    let line_end = if message.text.ends_line() { "" } else { "\n" };
-                    write!(f, "[{}]\n{}{line_end}", message.role.name(), message.text)
+                    let line_end = if message.ends_line() { "" } else { "\n" };
+                    write!(f, "[{}]\n{message}{line_end}", message.role.name())
                 })
             }
         }
@@ -264,8 +277,8 @@ mod tests {
         let user = "[query]\nadd a flag\n[codebase]\n--- a ---\nx\n";
         assert_eq!(logged, format!("{COMMIT_INITIAL}{user}"));
         let messages = Prompt::initial(&inputs).messages();
-        assert_eq!(messages[0].text.to_string(), COMMIT_INITIAL);
-        assert_eq!(messages[1].text.to_string(), user);
+        assert_eq!(messages[0].to_string(), COMMIT_INITIAL);
+        assert_eq!(messages[1].to_string(), user);
     }
 
     #[test]
@@ -279,7 +292,7 @@ mod tests {
         let expected = "[build.sh output]\nerror[E0001]\n[query]\nadd a flag\n[codebase]\n\
             --- a ---\nx\n[file replacements]\n--- FILE REPLACEMENT a.rs ---\nno newline\n\
             --- FILE REMOVED b.rs ---\n";
-        assert_eq!(prompt.messages()[1].text.to_string(), expected);
+        assert_eq!(prompt.messages()[1].to_string(), expected);
     }
 
     #[test]
@@ -299,11 +312,7 @@ mod tests {
                 "file replacements"
             ]
         );
-        let joined: String = parts
-            .iter()
-            .flat_map(|part| &part.pieces)
-            .copied()
-            .collect();
+        let joined: String = parts.iter().flat_map(|part| part.pieces.clone()).collect();
         assert_eq!(joined, prompt.to_string());
         assert_eq!(parts[3].pieces.concat(), "[codebase]\n--- a ---\nx\n");
     }
@@ -315,9 +324,6 @@ mod tests {
             rollup: "x".into(),
         };
         let prompt = Prompt::consistency(&inputs);
-        assert_eq!(
-            prompt.messages()[1].text.to_string(),
-            "[query]\n[codebase]\nx"
-        );
+        assert_eq!(prompt.messages()[1].to_string(), "[query]\n[codebase]\nx");
     }
 }

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use serde_json::value::RawValue;
 
 use self::form::{Entry, File, Rules, is_name};
-use super::{ModelSpec, Origin, Provider, Purpose};
+use super::{ModelSpec, Origin, Provider, Purpose, ToolForm};
 use crate::model::price::{LongPrompt, Price, Usd};
 use crate::sys::positions::{Misplaced, Positions};
 
@@ -176,6 +176,11 @@ impl ModelTable {
                 "a model's name is made of letters, digits and `.:/_-`, which `{}` is not",
                 name.escape_debug()
             ));
+        }
+        let known = self.named(name).map(|known| known.provider);
+        let provider = entry.provider.or(known);
+        if entry.tools == Some(ToolForm::Native) && provider == Some(Provider::Gemini) {
+            return Err("`\"tools\": \"native\"` is for the provider `openai`: `markdown` and `json` work with both".to_owned());
         }
         if let Some(known) = self.models.iter_mut().find(|spec| spec.name == name) {
             if entry

@@ -20,7 +20,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use crate::model::Purpose;
 use crate::model::price::Usd;
 
-pub use self::step::{Action, Step};
+pub use self::step::{Action, Step, input_text};
 use crate::model::usage::Usage;
 
 /// The version of the record's meaning.
@@ -71,8 +71,8 @@ pub enum SandboxRecord {
 /// What an agent's run was about.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AgentRecord {
-    /// The session's id.
-    pub session: String,
+    /// The session's id; null where the conversation was not kept.
+    pub session: Option<String>,
     /// What the user asked for; null where the run went on with what was asked for before.
     pub request: Option<String>,
     /// Whether the user was there to answer.

@@ -125,3 +125,20 @@ pub(super) fn brief<S: Serializer>(steps: &[Step], out: S) -> Result<S::Ok, S::E
         step
     }))
 }
+
+/// What a tool is given, as people read it: texts as they are, a line or a passage each, in the order in which the
+/// model wrote them.
+#[must_use]
+pub fn input_text(input: &Value) -> String {
+    let Value::Object(arguments) = input else {
+        return plain(input);
+    };
+    let texts: Vec<String> = arguments.values().map(plain).collect();
+    texts.join("\n")
+}
+
+fn plain(value: &Value) -> String {
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned)
+}

@@ -36,6 +36,24 @@ pub struct Task {
     pub text: String,
 }
 
+impl Task {
+    /// The task of a line like `[x] Install it`, a list's sign before it or not; `None` where it is none.
+    #[must_use]
+    pub fn parse(line: &str) -> Option<Self> {
+        let line = line.trim().trim_start_matches(['-', '*']).trim_start();
+        let known = [
+            TaskStatus::Pending,
+            TaskStatus::InProgress,
+            TaskStatus::Complete,
+        ];
+        known.into_iter().find_map(|status| {
+            let text = line.strip_prefix(status.sign())?.trim();
+            let text = text.to_owned();
+            (!text.is_empty()).then_some(Self { status, text })
+        })
+    }
+}
+
 impl fmt::Display for Task {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.status.sign(), self.text)

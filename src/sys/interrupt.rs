@@ -194,6 +194,13 @@ impl Interrupt {
         (times > 0).then_some(Taken { signal, times })
     }
 
+    /// Asks for a stop as Ctrl-C does: whoever shows a screen, or drives an agent from another thread, is no
+    /// signal. It can be taken back like one.
+    pub fn raise(&self) {
+        // Where the socket is full, there are stops enough in it.
+        let _ = send(&*self.sender, b"x", SendFlags::DONTWAIT);
+    }
+
     fn lasting(&self) -> Option<Signal> {
         let number = self.lasting.load(Ordering::SeqCst);
         Signal::ALL

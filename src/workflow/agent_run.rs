@@ -8,10 +8,11 @@ use std::path::PathBuf;
 
 use chrono::SubsecRound as _;
 
+use super::run::chosen::Models;
 use super::run::closing;
 use super::run::tree::RunTree;
 use super::run::{Names, Run};
-use super::workplace::{Answers, Workplace};
+use super::workplace::{Answers, KeptSession};
 use super::{Context, Failure, Outcome};
 use crate::agent::conversation::Conversation;
 use crate::agent::memory::Compressed;
@@ -19,23 +20,36 @@ use crate::agent::session::{Compression, Session, SessionState};
 use crate::agent::tool::Effect;
 use crate::agent::tools::notes::User;
 use crate::agent::tools::{Files, WriteError};
-use crate::agent::{AgentError, Host, Surroundings, Used};
+use crate::agent::{AgentError, Env, Host, Note};
 use crate::edit::error::ApplyError;
 use crate::edit::{Fault, ParsedReply, PathPolicy, VerifyError};
 use crate::model::Reply;
 use crate::model::prompt::Prompt;
 use crate::model::tokens;
 use crate::model::{Purpose, StepId};
-use crate::record::{Action, AgentRecord};
+use crate::record::{Action, AgentRecord, LimitsRecord, input_text};
 use crate::sys::interrupt::{Interrupted, Signal};
 use crate::ui::input::{Input, InputError, Typed};
 use crate::workflow::error::{Error, Exit};
 
+/// What a profile gives a run of its agents.
+pub struct AgentSetup<'s> {
+    /// The workflow's names.
+    pub names: Names,
+    /// Whom to ask.
+    pub models: &'s Models<'s>,
+    /// How far the agents can go.
+    pub limits: LimitsRecord,
+    /// Where the conversation is kept; `None`: it ends with the run.
+    pub session: Option<KeptSession<'s>>,
+    /// Where answers to the agents' questions come from.
+    pub answers: Answers<'s>,
+}
+
 /// A run that agents work in.
-pub struct AgentRun<'c, 'w> {
+pub struct AgentRun<'c> {
     context: &'c Context<'c>,
-    place: &'c Workplace<'w>,
-    answers: Answers<'c>,
+    setup: AgentSetup<'c>,
     run: RefCell<Run<'c>>,
     tree: RefCell<RunTree<'c>>,
     /// The call that was made last.
@@ -44,40 +58,37 @@ pub struct AgentRun<'c, 'w> {
     commands: Cell<u32>,
 }
 
-impl<'c, 'w> AgentRun<'c, 'w> {
+impl<'c> AgentRun<'c> {
     /// Makes the run's folder, and notes what it is about: a request of the user's, or, without one, what
     /// was asked for before.
     pub fn start(
         context: &'c Context<'c>,
-        names: Names,
-        place: &'c Workplace<'w>,
-        answers: Answers<'c>,
+        setup: AgentSetup<'c>,
         request: Option<&str>,
     ) -> Result<Self, Error> {
-        let mut run = Run::start(context, names)?;
-        run.record.model = Some(place.models.first.spec.name.clone());
-        let about = AgentRecord {
-            session: place.session.borrow().id().to_string(),
-            request: request.map(str::to_owned),
-            interactive: answers.are_there(),
-            answers: Vec::new(),
-            limits: place.limits(),
-        };
+        let mut run = Run::start(context, setup.names)?;
+        run.record.model = Some(setup.models.first.spec.name.clone());
         if !context.project.ignores(run.log.name()) {
             run.log.keep_from_git()?;
         }
+        let session = setup.session.map(|kept| kept.session.borrow());
+        let about = AgentRecord {
+            session: session.as_ref().map(|session| session.id().to_string()),
+            request: request.map(str::to_owned),
+            interactive: setup.answers.are_there(),
+            answers: Vec::new(),
+            limits: setup.limits,
+        };
         run.log.agent(&about)?;
         run.record.agent = Some(about);
-        let earlier = &place.session.borrow().conversation;
-        if !earlier.history.is_empty() {
-            run.log.conversation(earlier)?;
+        if let Some(session) = session.filter(|session| !session.conversation.history.is_empty()) {
+            run.log.conversation(&session.conversation)?;
         }
         Ok(Self {
             tree: RefCell::new(RunTree::new(context, &run)),
             run: RefCell::new(run),
             context,
-            place,
-            answers,
+            setup,
             latest: RefCell::new(StepId::new(Purpose::STEP, 0)),
             commands: Cell::new(0),
         })
@@ -85,12 +96,12 @@ impl<'c, 'w> AgentRun<'c, 'w> {
 
     /// Whether the agent may ask questions.
     pub fn is_interactive(&self) -> bool {
-        self.answers.are_there()
+        self.setup.answers.are_there()
     }
 
-    /// What the agents in it do not have by themselves.
-    pub fn surroundings(&self) -> Surroundings<'_> {
-        Surroundings {
+    /// What the agents in it are given from outside.
+    pub fn env(&self) -> Env<'_> {
+        Env {
             host: self,
             reporter: self.context.reporter,
             clock: self.context.clock,
@@ -101,7 +112,7 @@ impl<'c, 'w> AgentRun<'c, 'w> {
     /// How many failures in a row end the work.
     pub fn tries(&self) -> u32 {
         if self.is_interactive() {
-            self.place.settings.max_retries
+            self.setup.limits.max_retries
         } else {
             self.unattended_tries()
         }
@@ -109,7 +120,7 @@ impl<'c, 'w> AgentRun<'c, 'w> {
 
     /// The same of an agent that nobody can help.
     pub fn unattended_tries(&self) -> u32 {
-        self.place.settings.max_retries_automated
+        self.setup.limits.max_retries_automated
     }
 
     /// Where the output of the next command goes.
@@ -122,36 +133,42 @@ impl<'c, 'w> AgentRun<'c, 'w> {
             .command_output(&self.latest.borrow(), nth)
     }
 
-    /// Lets agents work on the session, and notes what has become of it.
+    /// Lets agents work on the session's conversation, or on a new one, and notes what has become of it.
     pub fn work(
         &self,
-        work: impl FnOnce(&mut Conversation) -> Result<String, Error>,
+        work: impl FnOnce(&mut Conversation) -> Result<String, AgentError>,
     ) -> Result<String, Error> {
-        self.note(SessionState::Active)?;
-        let mut conversation = self.place.session.borrow().conversation.clone();
-        let result = work(&mut conversation);
-        let (state, result) = match result.map_err(|error| (error.exit(), error)) {
+        self.note_state(SessionState::Active)?;
+        let session = self.setup.session;
+        let conversation = session.map(|kept| kept.session.borrow().conversation.clone());
+        let result = work(&mut conversation.unwrap_or_default());
+        let (state, result) = match result.map_err(|error| Error::from(error)) {
             Ok(words) => (SessionState::Complete, Ok(words)),
-            Err((Exit::Interrupted(signal), _)) => {
-                let interrupted = AgentError::Interrupted(Interrupted { signal });
-                (SessionState::Interrupted, Err(interrupted.into()))
-            }
-            Err((_, error)) => (SessionState::Failed, Err(error)),
+            Err(error) => match error.exit() {
+                Exit::Interrupted(signal) => {
+                    let interrupted = AgentError::Interrupted(Interrupted { signal });
+                    (SessionState::Interrupted, Err(interrupted.into()))
+                }
+                _ => (SessionState::Failed, Err(error)),
+            },
         };
-        // Why the work has ended is the news.
-        let noted = self.note(state);
+        // Why the work has ended comes before whether that could be noted.
+        let noted = self.note_state(state);
         result.and_then(|words| noted.map(|()| words))
     }
 
-    fn note(&self, state: SessionState) -> Result<(), Error> {
-        let mut session = self.place.session.borrow_mut();
-        session.state = state;
-        self.save(&mut session)
+    fn note_state(&self, state: SessionState) -> Result<(), Error> {
+        self.change_session(|session| session.state = state)
     }
 
-    fn save(&self, session: &mut Session) -> Result<(), Error> {
-        let now = self.context.clock.now().to_utc();
-        Ok(self.place.store.save(session, now)?)
+    /// Changes the session, where there is one, and keeps it.
+    fn change_session(&self, change: impl FnOnce(&mut Session)) -> Result<(), Error> {
+        let Some(KeptSession { session, store }) = self.setup.session else {
+            return Ok(());
+        };
+        let mut session = session.borrow_mut();
+        change(&mut session);
+        Ok(store.save(&mut session, self.context.clock.now().to_utc())?)
     }
 
     /// Writes the record, and says how the run has ended.
@@ -165,18 +182,25 @@ impl<'c, 'w> AgentRun<'c, 'w> {
         tree.end();
         outcome
     }
-}
 
-impl Host for AgentRun<'_, '_> {
-    fn ask(&self, purpose: &Purpose, prompt: Prompt<'_>) -> Result<Reply, Error> {
-        let number = self.next_call()?;
-        let step = StepId::new(purpose.clone(), number);
+    /// The number of the next call, if there may be one.
+    fn next_call(&self) -> Result<u16, AgentError> {
+        let made = self.latest.borrow().number;
+        let next = made
+            .checked_add(1)
+            .filter(|next| *next <= self.setup.limits.max_loops);
+        next.ok_or(AgentError::LoopLimit { loops: made.into() })
+    }
+
+    /// Asks the model, and counts what that took.
+    fn call(&self, purpose: &Purpose, prompt: Prompt<'_>) -> Result<Reply, Error> {
+        let step = StepId::new(purpose.clone(), self.next_call()?);
         self.latest.replace(step.clone());
         self.commands.set(0);
         let mut run = self.run.borrow_mut();
         let text = prompt.to_string();
         let before = run.record.attempts.len();
-        let asked = run.ask(&self.place.models, &step, prompt, |_| ());
+        let asked = run.ask(self.setup.models, &step, prompt, |_| ());
         // A call that was not made has none.
         let made = run.record.attempts.get(before);
         let tokens = match (made.and_then(|made| made.usage), &asked) {
@@ -188,15 +212,18 @@ impl Host for AgentRun<'_, '_> {
             }
             (None, Err(_)) => 0,
         };
-        let mut session = self.place.session.borrow_mut();
-        session.total_tokens = session.total_tokens.saturating_add(tokens);
-        let (reply, ()) = asked.map_err(in_agents_words)?;
-        Ok(reply)
+        if let Some(kept) = self.setup.session {
+            let mut session = kept.session.borrow_mut();
+            session.total_tokens = session.total_tokens.saturating_add(tokens);
+        }
+        asked.map(|(reply, ())| reply)
     }
 
-    fn used(&self, used: &Used<'_>) -> Result<(), Error> {
+    /// Keeps what came of a tool.
+    fn acted(&self, action: Action, effect: Option<Effect>) -> Result<(), Error> {
         let mut run = self.run.borrow_mut();
-        if used.call.tool.effect == Effect::Runs && run.log.restore()? {
+        let runs = effect == Some(Effect::Runs);
+        if runs && run.log.restore()? {
             if let Some(about) = &run.record.agent {
                 run.log.agent(about)?;
             }
@@ -204,71 +231,17 @@ impl Host for AgentRun<'_, '_> {
                 "a command has removed the run's folder: what was logged before is gone".to_owned(),
             );
         }
-        let name = used.call.tool.name;
+        let input = action.input.as_ref().map(input_text).unwrap_or_default();
+        let result = action.result.as_deref().unwrap_or_default();
         run.log
-            .tool(&self.latest.borrow(), name, &used.call.shown, used.text)?;
-        run.note(|step| {
-            step.actions.push(Action {
-                tool: name.into(),
-                failed: used.failed,
-                ..Action::default()
-            });
-        });
-        if used.call.tool.effect == Effect::Runs {
+            .tool(&self.latest.borrow(), &action.tool, &input, result)?;
+        run.note(|step| step.actions.push(action));
+        run.log_step()?;
+        if runs {
             // A command may have written to the files that the run has changed.
             self.tree.borrow_mut().flushing(&mut run, || ());
         }
         Ok(())
-    }
-
-    fn keep(&self, purpose: &Purpose, conversation: &Conversation) -> Result<(), Error> {
-        // What an auditor says to itself is in the run's folder.
-        if *purpose == Purpose::AUDIT {
-            return Ok(());
-        }
-        let mut session = self.place.session.borrow_mut();
-        session.conversation.clone_from(conversation);
-        self.save(&mut session)
-    }
-
-    fn compressed(&self, purpose: &Purpose, compressed: Compressed) {
-        if *purpose != Purpose::AUDIT {
-            self.place.session.borrow_mut().compressed(Compression {
-                timestamp: self.context.clock.now().to_utc().trunc_subsecs(3),
-                tokens_before: compressed.tokens_before,
-                tokens_after: compressed.tokens_after,
-            });
-        }
-    }
-
-    fn check(&self) -> Result<(), Error> {
-        Ok(self.context.interrupt.check()?)
-    }
-}
-
-impl Files for AgentRun<'_, '_> {
-    fn write(&self, path: &str, content: String) -> Result<Vec<String>, WriteError> {
-        let edits = self.verified(path, content)?;
-        let mut run = self.run.borrow_mut();
-        let applied = self.tree.borrow_mut().apply(&mut run, &edits);
-        applied.map_err(|error| match error {
-            Error::Apply(error @ ApplyError::RolledBack { .. }) => {
-                WriteError::Refused(error.to_string())
-            }
-            error => WriteError::Fatal(error),
-        })?;
-        Ok(edits.warnings().to_vec())
-    }
-}
-
-impl AgentRun<'_, '_> {
-    /// The number of the next call, if there may be one.
-    fn next_call(&self) -> Result<u16, AgentError> {
-        let made = self.latest.borrow().number;
-        let next = made
-            .checked_add(1)
-            .filter(|next| *next <= self.place.settings.max_loops);
-        next.ok_or(AgentError::LoopLimit { loops: made.into() })
     }
 
     /// Holds a file against the policy that every reply is held against.
@@ -290,11 +263,58 @@ impl AgentRun<'_, '_> {
     }
 }
 
-/// What an agent's call fails with, where the commit workflow has its own words for that.
-fn in_agents_words(error: Error) -> Error {
-    match error {
-        Error::OverBudget(over) => Error::Agent(AgentError::OverBudget(over)),
-        other => other,
+impl Host for AgentRun<'_> {
+    fn ask(&self, purpose: &Purpose, prompt: Prompt<'_>) -> Result<Reply, AgentError> {
+        Ok(self.call(purpose, prompt)?)
+    }
+
+    fn note(&self, note: Note<'_>) -> Result<(), AgentError> {
+        let run = || self.run.borrow_mut();
+        match note {
+            Note::Thoughts(text) => run().note(|step| step.thoughts = Some(text.to_owned())),
+            Note::Judged(passed) => run().note(|step| step.passed = Some(passed)),
+            Note::Acted(action, effect) => return Ok(self.acted(action, effect)?),
+        }
+        run().log_step().map_err(|error| Error::from(error).into())
+    }
+
+    fn keep(&self, purpose: &Purpose, conversation: &Conversation) -> Result<(), AgentError> {
+        // What an auditor says to itself is in the run's folder.
+        if *purpose == Purpose::AUDIT {
+            return Ok(());
+        }
+        let kept = |session: &mut Session| session.conversation.clone_from(conversation);
+        Ok(self.change_session(kept)?)
+    }
+
+    fn compressed(&self, purpose: &Purpose, compressed: Compressed) {
+        let Some(kept) = self.setup.session.filter(|_| *purpose != Purpose::AUDIT) else {
+            return;
+        };
+        kept.session.borrow_mut().compressed(Compression {
+            timestamp: self.context.clock.now().to_utc().trunc_subsecs(3),
+            tokens_before: compressed.tokens_before,
+            tokens_after: compressed.tokens_after,
+        });
+    }
+
+    fn check(&self) -> Result<(), AgentError> {
+        Ok(self.context.interrupt.check()?)
+    }
+}
+
+impl Files for AgentRun<'_> {
+    fn write(&self, path: &str, content: String) -> Result<Vec<String>, WriteError> {
+        let edits = self.verified(path, content)?;
+        let mut run = self.run.borrow_mut();
+        let applied = self.tree.borrow_mut().apply(&mut run, &edits);
+        applied.map_err(|error| match error {
+            Error::Apply(error @ ApplyError::RolledBack { .. }) => {
+                WriteError::Refused(error.to_string())
+            }
+            error => WriteError::Fatal(error.into()),
+        })?;
+        Ok(edits.warnings().to_vec())
     }
 }
 
@@ -303,9 +323,16 @@ fn ask(user: &mut dyn Input) -> Result<Typed, InputError> {
     user.line("answer> ")
 }
 
-impl User for AgentRun<'_, '_> {
-    fn ask(&self, _question: &str) -> Result<Option<String>, Error> {
-        let answer = match &self.answers {
+impl User for AgentRun<'_> {
+    fn ask(&self, _question: &str) -> Result<Option<String>, AgentError> {
+        Ok(self.answer()?)
+    }
+}
+
+impl AgentRun<'_> {
+    /// The user's answer to the question that is on the screen.
+    fn answer(&self) -> Result<Option<String>, Error> {
+        let answer = match &self.setup.answers {
             Answers::Nowhere => None,
             Answers::Recorded(answers) => answers.borrow_mut().pop_front().flatten(),
             Answers::Typed(input) => match ask(&mut **input.borrow_mut())? {

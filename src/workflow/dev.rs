@@ -5,15 +5,16 @@
 
 use std::time::Duration;
 
-use super::agent_run::AgentRun;
+use super::agent_run::{AgentRun, AgentSetup};
 use super::run::Names;
 use super::talk::{self, OpenInput};
 use super::workplace::{AgentOptions, Answers, Workplace};
 use super::{Context, Failure, Outcome};
 use crate::agent::audit::work_until_passed;
 use crate::agent::memory::Compress;
-use crate::agent::permissions::{Everything, KeepingOut, ReadOnly};
-use crate::agent::protocol::markdown::{Markdown, PlainReplies};
+use crate::agent::permissions::{DenyPaths, Everything, ReadOnly};
+use crate::agent::protocol;
+use crate::agent::protocol::markdown::PlainReplies;
 use crate::agent::tool::Toolbox;
 use crate::agent::tools::background::{
     KillBackgroundProcess, ListBackgroundProcesses, ReadBackgroundProcess,
@@ -24,7 +25,7 @@ use crate::agent::tools::notes::{AskUser, Done, UpdateTaskList};
 use crate::agent::tools::read::ReadFile;
 use crate::agent::tools::replace::FindAndReplace;
 use crate::agent::tools::write::WriteFile;
-use crate::agent::{Agent, restricted};
+use crate::agent::{Agent, Brief, restricted};
 use crate::model::Purpose;
 
 const NAMES: Names = Names {
@@ -63,50 +64,59 @@ fn work(
     request: Option<&str>,
 ) -> Result<Outcome, Failure> {
     let (root, outside) = (context.project.root(), place.outside);
-    let run = AgentRun::start(context, NAMES, place, answers, request)?;
+    let setup = AgentSetup {
+        names: NAMES,
+        models: &place.models,
+        limits: place.limits(),
+        session: Some(place.kept_session()),
+        answers,
+    };
+    let run = AgentRun::start(context, setup, request)?;
+    let form = place.models.first.spec.tools;
+    let restricted = |command: &str| restricted::words(command, root);
+    let output_files = || run.command_output();
+    let patience = place.settings.command_timeout;
+    let command = |shell, patience| RunCommand {
+        processes: &place.processes,
+        patience,
+        shell,
+        output_files: &output_files,
+    };
     let result = run.work(|conversation| {
-        let output_files = || run.command_output();
-        let memory = Compress {
-            limit: place.context_limit(),
-            instructions: SUMMARIZER,
-        };
-        let restricted = |command: &str| restricted::words(command, root);
-        let patience = place.settings.command_timeout;
-        let command = |shell, patience| RunCommand {
-            processes: &place.processes,
-            patience,
-            shell,
-            output_files: &output_files,
-        };
         let worker = Agent {
             purpose: Purpose::STEP,
-            instructions: DEVELOPER,
-            protocol: &Markdown::default(),
-            tools: developers_tools(context, place, &run).with(command(Shell::Full, patience)),
-            permissions: &KeepingOut {
+            brief: &|| Brief {
+                instructions: DEVELOPER.to_owned(),
+                tools: developers_tools(context, place, &run).with(command(Shell::Full, patience)),
+            },
+            protocol: &*protocol::of(form, PlainReplies::Refused),
+            permissions: &DenyPaths {
                 permissions: &Everything,
                 root,
                 paths: &place.closed,
             },
-            memory: &memory,
+            memory: &Compress {
+                limit: place.context_limit(),
+                instructions: SUMMARIZER,
+            },
             ending: &|_| Ok(()),
             tries: run.tries(),
-            surroundings: run.surroundings(),
+            env: run.env(),
         };
         let auditor = Agent {
             purpose: Purpose::AUDIT,
-            instructions: AUDITOR,
-            protocol: &Markdown {
-                plain_replies: PlainReplies::Taken,
+            brief: &|| Brief {
+                instructions: AUDITOR.to_owned(),
+                tools: Toolbox::new()
+                    .with(ReadFile { root, outside })
+                    .with(ListDirectory { root, outside })
+                    .with(command(
+                        Shell::Restricted(&restricted),
+                        patience.max(CHECKS),
+                    )),
             },
-            tools: Toolbox::new()
-                .with(ReadFile { root, outside })
-                .with(ListDirectory { root, outside })
-                .with(command(
-                    Shell::Restricted(&restricted),
-                    patience.max(CHECKS),
-                )),
-            permissions: &KeepingOut {
+            protocol: &*protocol::of(form, PlainReplies::Taken),
+            permissions: &DenyPaths {
                 permissions: &ReadOnly {
                     commands: &restricted,
                 },
@@ -114,7 +124,7 @@ fn work(
                 paths: &place.closed,
             },
             tries: run.unattended_tries(),
-            ..worker
+            ..worker.clone()
         };
         work_until_passed(&worker, auditor, conversation, request)
     });
@@ -125,7 +135,7 @@ fn work(
 fn developers_tools<'w>(
     context: &'w Context<'_>,
     place: &'w Workplace<'_>,
-    run: &'w AgentRun<'_, '_>,
+    run: &'w AgentRun<'_>,
 ) -> Toolbox<'w> {
     let (root, outside) = (context.project.root(), place.outside);
     let processes = &place.processes;

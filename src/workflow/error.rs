@@ -201,7 +201,7 @@ pub enum Error {
     },
     /// An agent did not get to the end of its work.
     #[error(transparent)]
-    Agent(#[from] AgentError),
+    Agent(AgentError),
     /// Nothing was asked for, and there is nothing to go on with.
     #[error("nothing is asked for")]
     NothingAsked,
@@ -248,6 +248,37 @@ pub enum RollupError {
     /// The rollup cannot be written.
     #[error("cannot write `{ROLLUP}`: {0}")]
     Unwritable(io::Error),
+}
+
+impl From<AgentError> for Error {
+    /// What other workflows fail with, too, is told as there.
+    fn from(error: AgentError) -> Self {
+        match error {
+            AgentError::Model(error) => Self::Model(error),
+            AgentError::Process(error) => Self::Process(error),
+            AgentError::Host(error) => match error.downcast::<Self>() {
+                Ok(own) => *own,
+                Err(other) => Self::Agent(AgentError::Host(other)),
+            },
+            error => Self::Agent(error),
+        }
+    }
+}
+
+impl From<Error> for AgentError {
+    /// What a host fails with, for the agent in it.
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Agent(error) => error,
+            Error::Model(error) => Self::Model(error),
+            Error::Process(error) => Self::Process(error),
+            Error::OverBudget(over) => Self::OverBudget(over),
+            error => match error.exit() {
+                Exit::Interrupted(signal) => Self::Interrupted(Interrupted { signal }),
+                _ => Self::Host(Box::new(error)),
+            },
+        }
+    }
 }
 
 impl Error {
@@ -300,7 +331,10 @@ impl Error {
             Self::Agent(AgentError::LoopLimit { .. }) => Exit::LoopLimit,
             Self::Agent(AgentError::OverBudget(over)) if over.spent == Usd::ZERO => Exit::NotReady,
             Self::Agent(AgentError::OverBudget(_)) => Exit::OverBudget,
-            Self::Agent(AgentError::NotCompressed { .. }) => Exit::ModelFailed,
+            Self::Agent(AgentError::NotCompressed { .. } | AgentError::Model(_)) => {
+                Exit::ModelFailed
+            }
+            Self::Agent(AgentError::Process(_) | AgentError::Host(_)) => Exit::LocalIo,
             Self::Unwritable { .. }
             | Self::Model(_)
             | Self::Verify(VerifyError::Io { .. })
@@ -358,7 +392,7 @@ impl Error {
             Self::Recover(error) | Self::Undo(UndoError::Recover(error)) => {
                 return recover_hint(error);
             }
-            Self::Agent(error) => error.hint(),
+            Self::Agent(error) => return error.hint().map(str::to_owned),
             Self::NothingAsked => {
                 "say what is to be done: `-p \"…\"`, or without `-p` at the prompt; an empty one goes on \
                  with a session that is not done, by `--resume` or `--session`"

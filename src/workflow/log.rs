@@ -196,7 +196,9 @@ impl Story {
     }
 
     fn request(&mut self, agent: &AgentRecord) {
-        self.line(&format!("Session: {}", agent.session));
+        if let Some(session) = &agent.session {
+            self.line(&format!("Session: {session}"));
+        }
         match &agent.request {
             None => self.line("It continued the previous task."),
             Some(request) => {

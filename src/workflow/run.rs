@@ -141,6 +141,7 @@ impl<'c> Run<'c> {
         let before = self.context.clock.elapsed();
         let request = Request {
             step: step.clone(),
+            form: prompt.form().clone(),
             messages: prompt.messages(),
             max_output_tokens,
             // What a call has cost that broke, nobody tells; another one comes on top.

@@ -77,6 +77,15 @@ pub struct AgentOptions {
     pub outside: Outside,
 }
 
+/// The session that a run's conversation is kept in.
+#[derive(Clone, Copy)]
+pub struct KeptSession<'s> {
+    /// The session.
+    pub session: &'s RefCell<Session>,
+    /// Where it is kept.
+    pub store: &'s SessionStore<'s>,
+}
+
 /// What an agent has before it begins.
 pub struct Workplace<'c> {
     /// What the user has set.
@@ -172,6 +181,14 @@ impl<'c> Workplace<'c> {
             settings.max_retries_automated = limits.max_retries_automated;
             settings.max_loops = limits.max_loops;
             settings.command_timeout = limits.command_timeout.0;
+        }
+    }
+
+    /// The session that a run's conversation is kept in.
+    pub fn kept_session(&self) -> KeptSession<'_> {
+        KeptSession {
+            session: &self.session,
+            store: &self.store,
         }
     }
 

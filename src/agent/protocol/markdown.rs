@@ -27,9 +27,10 @@ mod thoughts;
 use self::lines::{Line, joined};
 use self::response::{Response, response};
 use self::sections::Sections;
-use super::{Decision, Fault, Protocol, Turn};
-use crate::agent::tool::{ToolCall, ToolSpec, Toolbox};
-use crate::model::Reply;
+use super::{Decision, Fault, Offer, Protocol, Turn};
+use crate::agent::tool::{ToolSpec, Toolbox};
+use crate::model::message::Call;
+use crate::model::{Form, Reply};
 use crate::record::tasks::Task;
 
 /// The form of a reply, in the specification's words.
@@ -69,8 +70,11 @@ pub struct Markdown {
 }
 
 impl Protocol for Markdown {
-    fn instructions(&self, tools: &Toolbox<'_>) -> String {
-        instructions::instructions(tools, self.plain_replies)
+    fn offer(&self, tools: &Toolbox<'_>) -> Offer {
+        Offer {
+            instructions: instructions::instructions(tools, self.plain_replies),
+            form: Form::default(),
+        }
     }
 
     fn read(&self, reply: &Reply, tools: &Toolbox<'_>) -> Result<Turn, Fault> {
@@ -140,21 +144,26 @@ fn turn(response: &Response<'_, '_>, tools: &Toolbox<'_>) -> Result<Turn, Fault>
     sections.part_tasks(tool);
     let (input, heading) = match sections.input() {
         Some(input) => input,
-        None if !tool.parameters.is_empty() => return Err(no_input(tool, named_at)),
+        None if input::is_needed(tool) => return Err(no_input(tool, named_at)),
         None => (&[][..], named_at),
     };
-    let call = ToolCall {
-        tool,
-        arguments: input::arguments(tool, input, heading)?,
-        shown: joined(input).trim().to_owned(),
+    let call = Call {
+        id: "call-1".to_owned(),
+        name: tool.name.clone().into_owned(),
+        input: input::arguments(tool, input, heading)?.into_value(),
     };
     let (thoughts, tasks) = (sections.thoughts(), sections.tasks());
     Ok(Turn {
-        remembered: rendered(&thoughts, tasks.as_deref(), &call),
+        remembered: rendered(
+            &thoughts,
+            tasks.as_deref(),
+            &call.name,
+            joined(input).trim(),
+        ),
         thoughts,
         tasks,
         note: (response.others > 0).then(|| not_done(response.others)),
-        decision: Decision::Use(call, Vec::new()),
+        decision: Decision::Use(vec![call]),
     })
 }
 
@@ -178,7 +187,7 @@ fn no_input(tool: &ToolSpec, line: usize) -> Fault {
 }
 
 /// A turn as the template has it.
-fn rendered(thoughts: &str, tasks: Option<&[Task]>, call: &ToolCall) -> String {
+fn rendered(thoughts: &str, tasks: Option<&[Task]>, tool: &str, input: &str) -> String {
     let mut sections = vec!["# Agent Response".to_owned()];
     if !thoughts.is_empty() {
         sections.push(format!("## Thoughts\n{thoughts}"));
@@ -187,7 +196,7 @@ fn rendered(thoughts: &str, tasks: Option<&[Task]>, call: &ToolCall) -> String {
         let tasks: Vec<String> = tasks.iter().map(ToString::to_string).collect();
         sections.push(format!("## Task List\n{}", tasks.join("\n")));
     }
-    sections.push(format!("## Tool Choice\n{}", call.tool.name));
-    sections.push(format!("## Tool Input\n{}", call.shown));
+    sections.push(format!("## Tool Choice\n{tool}"));
+    sections.push(format!("## Tool Input\n{input}"));
     sections.join("\n\n").trim_end().to_owned()
 }

@@ -1,16 +1,27 @@
-//! How a reply names a tool, and how tools are described to a model.
+//! How an agent and a model talk about tools: what the model is offered, how its reply is read, and how it is
+//! told what came of its calls.
 //!
-//! Pure. One file a protocol: [`markdown`] is the one of `# Agent Response`.
+//! Pure. One file a protocol: [`markdown`] has headings, [`json`] an object as the whole reply, [`native`] the
+//! vendor's own tool calls. What a reply calls is not looked at here: the agent holds every call against its
+//! tools, and each gets its result.
 
+pub mod json;
 pub mod markdown;
+pub mod native;
 
-use crate::model::Reply;
+use crate::model::message::{Call, Message};
+use crate::model::{Form, Reply, ToolForm};
 use crate::record::tasks::Task;
 
-use super::tool::{ToolCall, Toolbox};
+use super::conversation::{HistoryMessage, as_text};
+use super::tool::{ParameterKind, Toolbox};
+
+use self::json::Json;
+use self::markdown::{Markdown, PlainReplies};
+use self::native::Native;
 
 /// What a reply says.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Turn {
     /// What the agent says of the state of things; may be blank.
     pub thoughts: String,
@@ -18,32 +29,21 @@ pub struct Turn {
     pub tasks: Option<Vec<Task>>,
     /// What the agent does next.
     pub decision: Decision,
-    /// What of the reply goes into the history. Read once more, it names the same tools, so that a session that
-    /// was cut short can be taken up.
-    pub remembered: String,
-    /// What the model is to be told of the reply besides what comes of it: that a part of it was passed over.
+    /// What the model is to know of how its reply was read: a sentence, beside the result.
     pub note: Option<String>,
+    /// What of the reply's words goes into the history. Read once more, it names the same tools, so that a session
+    /// that was cut short can be taken up.
+    pub remembered: String,
 }
 
 /// What an agent does next.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Decision {
-    /// It uses a tool, and then these others, in this order, whether the earlier ones fail or not; but none after
-    /// one that ends the work.
-    Use(ToolCall, Vec<ToolCall>),
+    /// It uses tools, at least one, in this order, whether the earlier ones fail or not; but none after one that
+    /// ends the work.
+    Use(Vec<Call>),
     /// It has words for whoever asked, in the place of a tool.
     Answer(String),
-}
-
-impl Decision {
-    /// The tools to use, in this order; none for an answer.
-    #[must_use]
-    pub fn calls(self) -> Vec<ToolCall> {
-        match self {
-            Self::Use(first, others) => [vec![first], others].concat(),
-            Self::Answer(_) => Vec::new(),
-        }
-    }
 }
 
 /// A reply that is not of the protocol's form.
@@ -76,14 +76,57 @@ impl Fault {
     }
 }
 
+/// What a model is offered.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Offer {
+    /// The part of the system prompt that tells it how to reply, and which tools it has.
+    pub instructions: String,
+    /// What its answer is to be besides words.
+    pub form: Form,
+}
+
 /// A way to talk with a model about tools.
 pub trait Protocol {
-    /// The part of the system prompt that tells the model how to reply, and which tools it has.
-    fn instructions(&self, tools: &Toolbox<'_>) -> String;
+    /// What the model is offered.
+    fn offer(&self, tools: &Toolbox<'_>) -> Offer;
 
     /// Reads a reply.
     ///
     /// # Errors
     /// What is wrong with it, and where.
     fn read(&self, reply: &Reply, tools: &Toolbox<'_>) -> Result<Turn, Fault>;
+
+    /// Whether the calls are no part of a reply's words, and are remembered beside them.
+    fn remembers_calls(&self) -> bool {
+        false
+    }
+
+    /// The messages to send for what was said, results included.
+    fn render(&self, history: &[HistoryMessage]) -> Vec<Message<'static>> {
+        as_text(history)
+    }
 }
+
+/// The protocol of a model that is to call tools so; `plain_replies`: what becomes of Markdown without a tool.
+#[must_use]
+pub fn of(form: ToolForm, plain_replies: PlainReplies) -> Box<dyn Protocol> {
+    match form {
+        ToolForm::Markdown => Box::new(Markdown { plain_replies }),
+        ToolForm::Json => Box::new(Json),
+        ToolForm::Native => Box::new(Native),
+    }
+}
+
+/// The task list among the arguments of calls, for replies that have no section for it.
+fn tasks_in(calls: &[Call], tools: &Toolbox<'_>) -> Option<Vec<Task>> {
+    calls.iter().rev().find_map(|call| {
+        let spec = tools.named(&call.name)?.spec();
+        let mut parameters = spec.parameters.iter();
+        let parameter = parameters.find(|parameter| parameter.kind == ParameterKind::Tasks)?;
+        let list = call.input.get(parameter.name)?.as_str()?;
+        Some(list.lines().filter_map(Task::parse).collect())
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -6,7 +6,8 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::{Compression, Hold, Outline, Session, SessionState};
-use crate::agent::conversation::{Conversation, Remark};
+use crate::agent::conversation::{Conversation, HistoryMessage};
+use crate::model::message::Call;
 use crate::record::tasks::Task;
 use crate::secret::Redactor;
 
@@ -20,7 +21,10 @@ pub struct Form {
     working_directory: String,
     original_prompt: String,
     task_list: Vec<Task>,
-    history: Vec<Remark>,
+    history: Vec<HistoryMessage>,
+    /// What was said before, and is in the history as a summary.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    earlier: Vec<HistoryMessage>,
     total_tokens: u64,
     #[serde(default)]
     compression_count: u64,
@@ -46,18 +50,25 @@ impl Form {
             requests,
             tasks,
             history,
+            earlier,
         } = &session.conversation;
         let tasks = tasks.iter().map(|task| Task {
             status: task.status,
             text: text(&task.text),
         });
-        let history = history.iter().map(|remark| Remark {
-            role: remark.role,
-            content: text(&remark.content),
-            tool: remark.tool.as_deref().map(text),
-            is_tagged: remark.is_tagged,
-            is_fault: remark.is_fault,
-        });
+        let message = |message: &HistoryMessage| HistoryMessage {
+            role: message.role,
+            content: text(&message.content),
+            tool: message.tool.as_deref().map(text),
+            call: message.call.clone(),
+            calls: message
+                .calls
+                .iter()
+                .map(|call| redacted_call(call, redactor))
+                .collect(),
+            is_tagged: message.is_tagged,
+            is_fault: message.is_fault,
+        };
         let requests: Vec<String> = requests.iter().map(|request| text(request)).collect();
         let other = session.other.iter();
         Self {
@@ -67,7 +78,8 @@ impl Form {
             working_directory: session.directory.clone(),
             original_prompt: requests.first().cloned().unwrap_or_default(),
             task_list: tasks.collect(),
-            history: history.collect(),
+            history: history.iter().map(message).collect(),
+            earlier: earlier.iter().map(message).collect(),
             total_tokens: session.total_tokens,
             compression_count: session.compression_count,
             compressions: session.compressions.clone(),
@@ -95,6 +107,7 @@ impl Form {
                 requests,
                 tasks: self.task_list,
                 history: self.history,
+                earlier: self.earlier,
             },
             state: self.state,
             model: self.model,
@@ -112,6 +125,14 @@ impl Form {
     }
 }
 
+fn redacted_call(call: &Call, redactor: &Redactor) -> Call {
+    Call {
+        id: call.id.clone(),
+        name: redactor.text(&call.name).into_owned(),
+        input: redacted(&call.input, redactor),
+    }
+}
+
 fn redacted(value: &Value, redactor: &Redactor) -> Value {
     match value {
         Value::String(text) => redactor.text(text).into_owned().into(),
@@ -121,7 +142,8 @@ fn redacted(value: &Value, redactor: &Redactor) -> Value {
         }
         Value::Object(fields) => {
             let fields = fields.iter();
-            let fields = fields.map(|(name, value)| (name.clone(), redacted(value, redactor)));
+            let fields = fields
+                .map(|(name, value)| (redactor.text(name).into_owned(), redacted(value, redactor)));
             Value::Object(fields.collect())
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),

@@ -1,7 +1,8 @@
 //! That sessions are kept, found, listed and removed as they are described, and nobody else reads them.
 
 use super::*;
-use crate::agent::conversation::{Remark, Speaker};
+use crate::agent::conversation::HistoryMessage;
+use crate::model::message::{Call, Role};
 use crate::record::tasks::{Task, TaskStatus};
 use std::os::unix::fs::PermissionsExt as _;
 use std::thread;
@@ -116,10 +117,11 @@ fn the_specifications_session_is_read_and_written_as_it_stands() {
         requests,
         tasks,
         history,
+        ..
     } = &session.conversation;
     assert_eq!(requests, &["Add JWT authentication"]);
     assert_eq!(tasks[2].status, TaskStatus::InProgress);
-    assert_eq!(history[1].role, Speaker::Assistant);
+    assert_eq!(history[1].role, Role::Assistant);
     assert_eq!(session.total_tokens, 15_420);
 
     let then = session.updated_at;
@@ -154,13 +156,16 @@ fn everything_of_a_session_outlives_the_process() {
             status: TaskStatus::Pending,
             text: "t".to_owned(),
         }],
-        history: vec![Remark {
-            role: Speaker::Tool,
+        history: vec![HistoryMessage {
+            role: Role::Tool,
             content: "out\u{0}\n".to_owned(),
             tool: Some("COMMAND".to_owned()),
+            call: Some("c1".to_owned()),
+            calls: Vec::new(),
             is_tagged: false,
             is_fault: false,
         }],
+        earlier: vec![HistoryMessage::of_agent("before")],
     };
     session.state = SessionState::Failed;
     session.total_tokens = u64::MAX;
@@ -226,13 +231,20 @@ fn no_key_is_written_and_the_file_stays_json_whatever_a_key_looks_like() {
             status: TaskStatus::Pending,
             text: text(),
         }],
-        history: vec![Remark {
-            role: Speaker::Tool,
+        history: vec![HistoryMessage {
+            role: Role::Tool,
             content: text(),
             tool: Some(text()),
+            call: None,
+            calls: vec![Call {
+                id: "c1".to_owned(),
+                name: text(),
+                input: serde_json::json!({text(): [text()]}),
+            }],
             is_tagged: false,
             is_fault: false,
         }],
+        earlier: vec![HistoryMessage::of_agent(text())],
     };
     store.save(&mut session, now).unwrap();
     assert_eq!(session.conversation.requests, [text()]);

@@ -17,28 +17,28 @@ const PROCESS: &[Parameter] = &[Parameter {
 }];
 
 /// How the model knows the tool that reads.
-pub static READ_BACKGROUND_PROCESS: ToolSpec = ToolSpec {
-    name: "READ_BACKGROUND_PROCESS",
-    summary: "Shows how a background process stands, and what it has printed so far.",
-    parameters: PROCESS,
-    effect: Effect::Reads,
-};
+pub static READ_BACKGROUND_PROCESS: ToolSpec = ToolSpec::new(
+    "READ_BACKGROUND_PROCESS",
+    "Shows how a background process stands, and what it has printed so far.",
+    PROCESS,
+    Effect::Reads,
+);
 
 /// How the model knows the tool that lists.
-pub static LIST_BACKGROUND_PROCESSES: ToolSpec = ToolSpec {
-    name: "LIST_BACKGROUND_PROCESSES",
-    summary: "Lists all background processes, those that have ended too.",
-    parameters: &[],
-    effect: Effect::Reads,
-};
+pub static LIST_BACKGROUND_PROCESSES: ToolSpec = ToolSpec::new(
+    "LIST_BACKGROUND_PROCESSES",
+    "Lists all background processes, those that have ended too.",
+    &[],
+    Effect::Reads,
+);
 
 /// How the model knows the tool that kills.
-pub static KILL_BACKGROUND_PROCESS: ToolSpec = ToolSpec {
-    name: "KILL_BACKGROUND_PROCESS",
-    summary: "Ends a background process and all that it has started.",
-    parameters: PROCESS,
-    effect: Effect::Runs,
-};
+pub static KILL_BACKGROUND_PROCESS: ToolSpec = ToolSpec::new(
+    "KILL_BACKGROUND_PROCESS",
+    "Ends a background process and all that it has started.",
+    PROCESS,
+    Effect::Runs,
+);
 
 /// Shows how a background process stands.
 pub struct ReadBackgroundProcess<'p, 'a> {
@@ -47,7 +47,7 @@ pub struct ReadBackgroundProcess<'p, 'a> {
 }
 
 impl Tool for ReadBackgroundProcess<'_, '_> {
-    fn spec(&self) -> &'static ToolSpec {
+    fn spec(&self) -> &ToolSpec {
         &READ_BACKGROUND_PROCESS
     }
 
@@ -66,7 +66,7 @@ pub struct ListBackgroundProcesses<'p, 'a> {
 }
 
 impl Tool for ListBackgroundProcesses<'_, '_> {
-    fn spec(&self) -> &'static ToolSpec {
+    fn spec(&self) -> &ToolSpec {
         &LIST_BACKGROUND_PROCESSES
     }
 
@@ -83,7 +83,7 @@ pub struct KillBackgroundProcess<'p, 'a> {
 }
 
 impl Tool for KillBackgroundProcess<'_, '_> {
-    fn spec(&self) -> &'static ToolSpec {
+    fn spec(&self) -> &ToolSpec {
         &KILL_BACKGROUND_PROCESS
     }
 

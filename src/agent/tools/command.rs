@@ -12,27 +12,27 @@ use crate::exec::process::{
 };
 
 /// How the model knows the tool.
-pub static COMMAND: ToolSpec = ToolSpec {
-    name: "COMMAND",
-    summary: "Runs a shell command in the project's root, without input, and gives its exit code and \
+pub static COMMAND: ToolSpec = ToolSpec::new(
+    "COMMAND",
+    "Runs a shell command in the project's root, without input, and gives its exit code and \
               what it prints. One that takes long goes on in the background: start servers and \
               watchers as they are, without `&`.",
-    parameters: &[Parameter {
+    &[Parameter {
         name: "command",
         kind: ParameterKind::Command,
         meaning: "the command",
     }],
-    effect: Effect::Runs,
-};
+    Effect::Runs,
+);
 
 /// The same where only some commands are allowed.
-pub static RESTRICTED_COMMAND: ToolSpec = ToolSpec {
-    name: "COMMAND",
-    summary: "Runs one of a few commands in the project's root, without a shell and without input, and \
+pub static RESTRICTED_COMMAND: ToolSpec = ToolSpec::new(
+    "COMMAND",
+    "Runs one of a few commands in the project's root, without a shell and without input, and \
               gives its exit code and what it prints. One that takes long is ended.",
-    parameters: COMMAND.parameters,
-    effect: Effect::Runs,
-};
+    COMMAND.parameters,
+    Effect::Runs,
+);
 
 /// What a command is given to.
 #[derive(Clone, Copy)]
@@ -78,7 +78,7 @@ impl RunCommand<'_, '_> {
 }
 
 impl Tool for RunCommand<'_, '_> {
-    fn spec(&self) -> &'static ToolSpec {
+    fn spec(&self) -> &ToolSpec {
         match self.shell {
             Shell::Full => &COMMAND,
             Shell::Restricted(_) => &RESTRICTED_COMMAND,

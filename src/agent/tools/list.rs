@@ -26,16 +26,16 @@ const LOOKED_AT: usize = 200_000;
 const DEEPEST: usize = 128;
 
 /// Its description.
-pub static LIST_DIRECTORY: ToolSpec = ToolSpec {
-    name: "LIST_DIRECTORY",
-    summary: "Shows what is in a directory, or what a glob matches, as a tree. What git ignores is left out.",
-    parameters: &[Parameter {
+pub static LIST_DIRECTORY: ToolSpec = ToolSpec::new(
+    "LIST_DIRECTORY",
+    "Shows what is in a directory, or what a glob matches, as a tree. What git ignores is left out.",
+    &[Parameter {
         name: "path",
         kind: ParameterKind::Path,
         meaning: "a directory, `.` for the project's root, or a glob like `src/**/*.ts`",
     }],
-    effect: Effect::Reads,
-};
+    Effect::Reads,
+);
 
 /// Lists directories.
 #[derive(Debug, Clone, Copy)]
@@ -47,7 +47,7 @@ pub struct ListDirectory<'a> {
 }
 
 impl Tool for ListDirectory<'_> {
-    fn spec(&self) -> &'static ToolSpec {
+    fn spec(&self) -> &ToolSpec {
         &LIST_DIRECTORY
     }
 

@@ -9,9 +9,9 @@ pub mod read;
 pub mod replace;
 pub mod write;
 
+use crate::agent::AgentError;
 use crate::agent::tool::ToolError;
 use crate::sys::numbers::grouped;
-use crate::workflow::error::Error;
 
 /// How many bytes of a tool's output a model is shown.
 pub const OUTPUT_LIMIT: usize = 32 << 10;
@@ -22,7 +22,7 @@ pub enum WriteError {
     /// It may not be: the rule that it breaks, for the model.
     Refused(String),
     /// The run is over.
-    Fatal(Error),
+    Fatal(AgentError),
 }
 
 impl WriteError {

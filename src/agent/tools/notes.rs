@@ -1,48 +1,52 @@
 //! The tools that touch nothing of the project: the task list, a question to the user, and the end.
 
+use crate::agent::AgentError;
 use crate::agent::tool::{
     Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
 };
-use crate::workflow::error::Error;
 
 /// The description of UPDATE_TASK_LIST.
-pub static UPDATE_TASK_LIST: ToolSpec = ToolSpec {
-    name: "UPDATE_TASK_LIST",
-    summary: "Does nothing but note the task list of this response.",
-    parameters: &[],
-    effect: Effect::Notes,
-};
+pub static UPDATE_TASK_LIST: ToolSpec = ToolSpec::new(
+    "UPDATE_TASK_LIST",
+    "Does nothing but note the task list of this response.",
+    &[Parameter {
+        name: "tasks",
+        kind: ParameterKind::Tasks,
+        meaning: "the whole task list, a task a line: `[ ]` pending, `[~]` in progress, `[x]` complete",
+    }],
+    Effect::Notes,
+);
 
 /// The description of DONE.
-pub static DONE: ToolSpec = ToolSpec {
-    name: "DONE",
-    summary: "Says that all that was asked for is done.",
-    parameters: &[Parameter {
+pub static DONE: ToolSpec = ToolSpec::new(
+    "DONE",
+    "Says that all that was asked for is done.",
+    &[Parameter {
         name: "summary",
         kind: ParameterKind::Text,
         meaning: "what was done",
     }],
-    effect: Effect::Ends,
-};
+    Effect::Ends,
+);
 
 /// The description of ASK_USER.
-pub static ASK_USER: ToolSpec = ToolSpec {
-    name: "ASK_USER",
-    summary: "Asks the user a question, and waits for the answer.",
-    parameters: &[Parameter {
+pub static ASK_USER: ToolSpec = ToolSpec::new(
+    "ASK_USER",
+    "Asks the user a question, and waits for the answer.",
+    &[Parameter {
         name: "question",
         kind: ParameterKind::Text,
         meaning: "the question",
     }],
-    effect: Effect::Asks,
-};
+    Effect::Asks,
+);
 
 /// Notes the task list, which the protocol has read already.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct UpdateTaskList;
 
 impl Tool for UpdateTaskList {
-    fn spec(&self) -> &'static ToolSpec {
+    fn spec(&self) -> &ToolSpec {
         &UPDATE_TASK_LIST
     }
 
@@ -56,7 +60,7 @@ impl Tool for UpdateTaskList {
 pub struct Done;
 
 impl Tool for Done {
-    fn spec(&self) -> &'static ToolSpec {
+    fn spec(&self) -> &ToolSpec {
         &DONE
     }
 
@@ -64,6 +68,7 @@ impl Tool for Done {
         Ok(ToolOutput {
             text: arguments.get("summary").to_owned(),
             is_end: true,
+            ..ToolOutput::default()
         })
     }
 }
@@ -74,7 +79,7 @@ pub trait User {
     ///
     /// # Errors
     /// When the run is over: a signal came, or the terminal is gone.
-    fn ask(&self, question: &str) -> Result<Option<String>, Error>;
+    fn ask(&self, question: &str) -> Result<Option<String>, AgentError>;
 }
 
 /// Asks the user.
@@ -85,7 +90,7 @@ pub struct AskUser<'a> {
 }
 
 impl Tool for AskUser<'_> {
-    fn spec(&self) -> &'static ToolSpec {
+    fn spec(&self) -> &ToolSpec {
         &ASK_USER
     }
 
@@ -108,7 +113,7 @@ mod tests {
     struct Answers(Option<&'static str>);
 
     impl User for Answers {
-        fn ask(&self, question: &str) -> Result<Option<String>, Error> {
+        fn ask(&self, question: &str) -> Result<Option<String>, AgentError> {
             assert_eq!(question, "JWT or sessions?");
             Ok(self.0.map(str::to_owned))
         }
@@ -136,8 +141,8 @@ mod tests {
     fn a_signal_at_the_question_ends_the_run() {
         struct Interrupts;
         impl User for Interrupts {
-            fn ask(&self, _question: &str) -> Result<Option<String>, Error> {
-                Err(Error::from(Interrupted {
+            fn ask(&self, _question: &str) -> Result<Option<String>, AgentError> {
+                Err(AgentError::from(Interrupted {
                     signal: Signal::Int,
                 }))
             }

@@ -16,16 +16,16 @@ use crate::sys::numbers::counted;
 const LARGEST: u64 = 64 << 20;
 
 /// Its description.
-pub static READ_FILE: ToolSpec = ToolSpec {
-    name: "READ_FILE",
-    summary: "Shows what is in a file. Of a long one, the beginning and the end.",
-    parameters: &[Parameter {
+pub static READ_FILE: ToolSpec = ToolSpec::new(
+    "READ_FILE",
+    "Shows what is in a file. Of a long one, the beginning and the end.",
+    &[Parameter {
         name: "path",
         kind: ParameterKind::Path,
         meaning: "the file",
     }],
-    effect: Effect::Reads,
-};
+    Effect::Reads,
+);
 
 /// Reads files.
 #[derive(Debug, Clone, Copy)]
@@ -37,7 +37,7 @@ pub struct ReadFile<'a> {
 }
 
 impl Tool for ReadFile<'_> {
-    fn spec(&self) -> &'static ToolSpec {
+    fn spec(&self) -> &ToolSpec {
         &READ_FILE
     }
 

@@ -26,10 +26,10 @@ const AROUND: usize = 2;
 const SHOWN: usize = 10;
 
 /// Its description.
-pub static FIND_AND_REPLACE_IN_FILE: ToolSpec = ToolSpec {
-    name: "FIND_AND_REPLACE_IN_FILE",
-    summary: "Replaces a passage of a file. It must be there exactly once: take as many lines around it as that needs.",
-    parameters: &[
+pub static FIND_AND_REPLACE_IN_FILE: ToolSpec = ToolSpec::new(
+    "FIND_AND_REPLACE_IN_FILE",
+    "Replaces a passage of a file. It must be there exactly once: take as many lines around it as that needs.",
+    &[
         Parameter {
             name: "path",
             kind: ParameterKind::Path,
@@ -46,8 +46,8 @@ pub static FIND_AND_REPLACE_IN_FILE: ToolSpec = ToolSpec {
             meaning: "what takes its place",
         },
     ],
-    effect: Effect::Writes,
-};
+    Effect::Writes,
+);
 
 /// Replaces passages of files.
 #[derive(Clone, Copy)]
@@ -61,7 +61,7 @@ pub struct FindAndReplace<'a> {
 }
 
 impl Tool for FindAndReplace<'_> {
-    fn spec(&self) -> &'static ToolSpec {
+    fn spec(&self) -> &ToolSpec {
         &FIND_AND_REPLACE_IN_FILE
     }
 

@@ -20,10 +20,10 @@ use crate::sys::numbers::counted;
 const LARGEST: u64 = 64 << 20;
 
 /// Its description.
-pub static WRITE_FILE: ToolSpec = ToolSpec {
-    name: "WRITE_FILE",
-    summary: "Gives a file this content as a whole, and makes it and its directories where they are not there.",
-    parameters: &[
+pub static WRITE_FILE: ToolSpec = ToolSpec::new(
+    "WRITE_FILE",
+    "Gives a file this content as a whole, and makes it and its directories where they are not there.",
+    &[
         Parameter {
             name: "path",
             kind: ParameterKind::Path,
@@ -35,8 +35,8 @@ pub static WRITE_FILE: ToolSpec = ToolSpec {
             meaning: "its whole content",
         },
     ],
-    effect: Effect::Writes,
-};
+    Effect::Writes,
+);
 
 /// Writes files.
 #[derive(Clone, Copy)]
@@ -50,7 +50,7 @@ pub struct WriteFile<'a> {
 }
 
 impl Tool for WriteFile<'_> {
-    fn spec(&self) -> &'static ToolSpec {
+    fn spec(&self) -> &ToolSpec {
         &WRITE_FILE
     }
 

@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 use crate::model::endpoint::Endpoint;
 use crate::model::price::{LongPrompt, Price, Usd};
-use crate::model::{ModelSpec, Provider, Purpose, ReasoningEffort};
+use crate::model::{ModelSpec, Provider, Purpose, ReasoningEffort, ToolForm};
 use crate::sys::positions::Entries;
 
 #[derive(Deserialize)]
@@ -64,6 +64,8 @@ pub struct Entry {
     context_window: Option<std::num::NonZeroU64>,
     max_output_tokens: Option<std::num::NonZeroU32>,
     reasoning_effort: Option<ReasoningEffort>,
+    temperature: Option<Temperature>,
+    pub tools: Option<ToolForm>,
     price: Option<PriceEntry>,
 }
 
@@ -88,6 +90,11 @@ impl Entry {
             .map(Into::into)
             .or(spec.max_output_tokens);
         spec.reasoning_effort = self.reasoning_effort.or(spec.reasoning_effort);
+        spec.temperature = self
+            .temperature
+            .map(|Temperature(degrees)| degrees)
+            .or(spec.temperature);
+        spec.tools = self.tools.unwrap_or(spec.tools);
         spec.price = self.price.map(Into::into).or(spec.price);
     }
 }
@@ -128,6 +135,22 @@ impl TryFrom<String> for Id {
                 id.escape_debug()
             ))
         }
+    }
+}
+
+/// How freely a model chooses its words: from 0 to 2, as the vendors have it.
+#[derive(Deserialize)]
+#[serde(try_from = "f64")]
+struct Temperature(f64);
+
+impl TryFrom<f64> for Temperature {
+    type Error = &'static str;
+
+    fn try_from(degrees: f64) -> Result<Self, &'static str> {
+        let known = (0.0..=2.0).contains(&degrees);
+        known
+            .then_some(Self(degrees))
+            .ok_or("a temperature is a number from 0 to 2")
     }
 }
 

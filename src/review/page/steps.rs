@@ -42,7 +42,9 @@ pub fn about(ink: Ink<'_>, agent: &AgentRecord, request: Option<&Markup>) -> Mar
                     @if more > 0 { li { "and " (count(more, "more answer")) } }
                 }
             }
-            p.note { "Session " code { (ink.name(&agent.session)) } }
+            @if let Some(session) = &agent.session {
+                p.note { "Session " code { (ink.name(session)) } }
+            }
         }
     }
 }

@@ -82,7 +82,7 @@ fn agents_record(text: &str) -> RunRecord {
         attempt.actions = vec![tool(false), tool(true)];
     }
     record.agent = Some(AgentRecord {
-        session: text.to_owned(),
+        session: Some(text.to_owned()),
         request: Some(text.to_owned()),
         interactive: true,
         answers: vec![Some(text.to_owned()), None],

@@ -14,11 +14,10 @@ use crate::sys::fences::FenceLine;
 ///
 /// # Errors
 /// What is wrong with the input, and what is expected.
-pub fn arguments(
-    tool: &'static ToolSpec,
-    input: &[Line<'_>],
-    heading: usize,
-) -> Result<Arguments, Fault> {
+pub fn arguments(tool: &ToolSpec, input: &[Line<'_>], heading: usize) -> Result<Arguments, Fault> {
+    if tool.schema.is_some() {
+        return object(input, heading);
+    }
     let mut arguments = Arguments::default();
     let (paths, others) = shape(tool);
     let mut rest = Input {
@@ -38,10 +37,33 @@ pub fn arguments(
     Ok(arguments)
 }
 
+/// What a tool that came at run time is given: a JSON object, alone in a block.
+fn object(input: &[Line<'_>], heading: usize) -> Result<Arguments, Fault> {
+    let first = input.first().map_or(heading, |line| line.number);
+    let mut rest = Input {
+        lines: input,
+        line: first,
+    };
+    let expected = "expected a JSON object in a code block";
+    let block = rest.block().ok_or_else(|| Fault::at(first, expected))?;
+    rest.end(BEHIND)?;
+    let read = serde_json::from_str(&joined(block.content));
+    let object = read.map_err(|error| Fault::at(first, format!("{expected}: {error}")))?;
+    Ok(Arguments::of(object))
+}
+
+/// Whether a tool has any input.
+pub fn is_needed(tool: &ToolSpec) -> bool {
+    let (paths, others) = shape(tool);
+    !paths.is_empty() || !others.is_empty() || tool.schema.is_some()
+}
+
 /// The parameters of a tool as they stand in its input: paths, and what else there is.
 pub fn shape(tool: &ToolSpec) -> (Vec<&'static Parameter>, Vec<&'static Parameter>) {
     let is_path = |parameter: &&Parameter| parameter.kind == ParameterKind::Path;
-    tool.parameters.iter().partition(is_path)
+    // The task list has a section of its own.
+    let is_input = |parameter: &&Parameter| parameter.kind != ParameterKind::Tasks;
+    tool.parameters.iter().filter(is_input).partition(is_path)
 }
 
 /// What is still to be read.
@@ -155,8 +177,10 @@ impl<'a, 'r> Input<'a, 'r> {
                 self.end(BEHIND)?;
                 return Ok(joined(block.content));
             }
-            (ParameterKind::Text, Some(block)) if is_alone => joined(block.content),
-            (ParameterKind::Text, _) => joined(all).trim().to_owned(),
+            (ParameterKind::Text | ParameterKind::Tasks, Some(block)) if is_alone => {
+                joined(block.content)
+            }
+            (ParameterKind::Text | ParameterKind::Tasks, _) => joined(all).trim().to_owned(),
             (ParameterKind::Command, Some(block)) => {
                 self.end(BEHIND)?;
                 command::in_block(block.opening, block.content)?

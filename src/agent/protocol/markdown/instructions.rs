@@ -35,18 +35,23 @@ pub fn instructions(tools: &Toolbox<'_>, plain_replies: PlainReplies) -> String 
 }
 
 /// A tool, with an example.
-fn described(tool: &'static ToolSpec) -> String {
-    let ToolSpec { name, summary, .. } = tool;
+fn described(tool: &ToolSpec) -> String {
+    let ToolSpec {
+        name, description, ..
+    } = tool;
     let input = example(tool);
     let separator = if input.is_empty() { "" } else { "\n" };
     format!(
-        "### {name}\n\n{summary}\n\n````markdown\n## Tool Choice\n{name}\n\n## Tool Input\n\
+        "### {name}\n\n{description}\n\n````markdown\n## Tool Choice\n{name}\n\n## Tool Input\n\
          {input}{separator}````\n"
     )
 }
 
 /// An example of a tool's input: what is to be put in stands in brackets, as it does in the template.
-fn example(tool: &'static ToolSpec) -> String {
+fn example(tool: &ToolSpec) -> String {
+    if let Some(schema) = &tool.schema {
+        return format!("```json\n[an object that follows {schema}]\n```");
+    }
     let (paths, others) = shape(tool);
     let mut parts: Vec<String> = paths
         .iter()
@@ -62,7 +67,9 @@ fn example(tool: &'static ToolSpec) -> String {
 fn alone(parameter: &Parameter) -> String {
     match parameter.kind {
         ParameterKind::Path | ParameterKind::Block => block("", parameter),
-        ParameterKind::Text | ParameterKind::Command => format!("[{}]", parameter.meaning),
+        ParameterKind::Text | ParameterKind::Command | ParameterKind::Tasks => {
+            format!("[{}]", parameter.meaning)
+        }
     }
 }
 

@@ -130,18 +130,18 @@ fn unwrapped<'a, 'r>(
 }
 
 /// A response above another.
-struct Draft {
+struct Draft<'t> {
     /// The tool that it names.
-    tool: Option<&'static ToolSpec>,
+    tool: Option<&'t ToolSpec>,
     /// How many code blocks its input has.
     blocks: usize,
     /// Whether its input is a command that stands in no block: a here-document may hold anything.
     is_raw_command: bool,
 }
 
-impl Draft {
+impl<'t> Draft<'t> {
     /// `None` where its parts cannot be told apart.
-    fn of(lines: &[Line<'_>], tools: &Toolbox<'_>) -> Option<Self> {
+    fn of(lines: &[Line<'_>], tools: &'t Toolbox<'_>) -> Option<Self> {
         let sections = Sections::of(lines).ok()?;
         let tool = if sections.has(Name::ToolChoice) || sections.has(Name::ToolInput) {
             Some(sections.tool(tools).ok()?.0)

@@ -166,7 +166,7 @@ impl<'r> Sections<'r> {
     ///
     /// # Errors
     /// Where none is, or more than one.
-    pub fn tool(&self, tools: &Toolbox<'_>) -> Result<(&'static ToolSpec, usize), Fault> {
+    pub fn tool<'t>(&self, tools: &'t Toolbox<'_>) -> Result<(&'t ToolSpec, usize), Fault> {
         let Some(first) = self.named(Name::ToolChoice).next() else {
             let behind = if self.has(Name::ToolInput) {
                 " before `## Tool Input`, which comes last"
@@ -180,7 +180,7 @@ impl<'r> Sections<'r> {
             .named(Name::ToolChoice)
             .map(|section| name_lines(&section.body));
         let lines: Vec<Line<'_>> = bodies.collect::<Result<Vec<_>, Fault>>()?.concat();
-        let mut chosen: Option<(&'static ToolSpec, usize)> = None;
+        let mut chosen: Option<(&'t ToolSpec, usize)> = None;
         for line in &lines {
             for tool in named_in(line.text(), tools) {
                 let (first, _) = *chosen.get_or_insert((tool, line.number));
@@ -215,7 +215,7 @@ fn name_lines<'r>(body: &[Line<'r>]) -> Result<Vec<Line<'r>>, Fault> {
 }
 
 /// The tools that a line names: as a whole in any spelling, or by words that are written just so.
-fn named_in(text: &str, tools: &Toolbox<'_>) -> Vec<&'static ToolSpec> {
+fn named_in<'t>(text: &str, tools: &'t Toolbox<'_>) -> Vec<&'t ToolSpec> {
     // Markdown has it so, where no emphasis is meant.
     let text = text.replace("\\_", "_");
     let whole = text.trim_matches(is_ornament).replace([' ', '-'], "_");

@@ -4,8 +4,6 @@ mod hostile;
 mod inputs;
 mod near_misses;
 
-use std::sync::Arc;
-
 use proptest::prelude::*;
 
 use super::*;
@@ -23,12 +21,7 @@ const fn parameter(name: &'static str, kind: ParameterKind, meaning: &'static st
 }
 
 const fn spec(name: &'static str, parameters: &'static [Parameter]) -> ToolSpec {
-    ToolSpec {
-        name,
-        summary: "Does something.",
-        parameters,
-        effect: Effect::Reads,
-    }
+    ToolSpec::new(name, "Does something.", parameters, Effect::Reads)
 }
 
 const PATH: Parameter = parameter("path", ParameterKind::Path, "the file");
@@ -49,17 +42,16 @@ static REPLACE: ToolSpec = spec(
         parameter("replace", ParameterKind::Block, "what is to be there"),
     ],
 );
-static COMMAND: ToolSpec = ToolSpec {
-    effect: Effect::Runs,
-    ..spec(
-        "COMMAND",
-        &[parameter(
-            "command",
-            ParameterKind::Command,
-            "a shell command",
-        )],
-    )
-};
+static COMMAND: ToolSpec = ToolSpec::new(
+    "COMMAND",
+    "Does something.",
+    &[parameter(
+        "command",
+        ParameterKind::Command,
+        "a shell command",
+    )],
+    Effect::Runs,
+);
 static ASK: ToolSpec = spec(
     "ASK_USER",
     &[parameter("question", ParameterKind::Text, "a question")],
@@ -83,14 +75,14 @@ static RUN_IN: ToolSpec = spec(
     ],
 );
 
-const ALL: [&ToolSpec; 10] = [
+static ALL: [&ToolSpec; 10] = [
     &READ, &WRITE, &REPLACE, &COMMAND, &NOTE, &LIST, &MOVE, &RUN_IN, &ASK, &DONE,
 ];
 
 struct Fake(&'static ToolSpec);
 
 impl Tool for Fake {
-    fn spec(&self) -> &'static ToolSpec {
+    fn spec(&self) -> &ToolSpec {
         self.0
     }
 
@@ -105,12 +97,7 @@ fn toolbox() -> Toolbox<'static> {
 }
 
 fn reply(text: &str) -> Reply {
-    Reply {
-        text: Arc::new(text.to_owned()),
-        finish: "stop".to_owned(),
-        usage: None,
-        model_version: None,
-    }
+    Reply::said(text)
 }
 
 fn read_turn(text: &str) -> Result<Turn, Fault> {
@@ -123,9 +110,9 @@ fn without_note(turn: Turn) -> Turn {
 }
 
 /// The one tool that a reply uses.
-fn only_call(turn: &Turn) -> &ToolCall {
+fn only_call(turn: &Turn) -> &Call {
     match &turn.decision {
-        Decision::Use(call, others) if others.is_empty() => call,
+        Decision::Use(calls) if calls.len() == 1 => &calls[0],
         other => panic!("a reply uses one tool: {other:?}"),
     }
 }
@@ -134,11 +121,11 @@ fn only_call(turn: &Turn) -> &ToolCall {
 fn call(text: &str) -> Result<String, String> {
     let turn = read_turn(text).map_err(|fault| fault.to_string())?;
     let call = only_call(&turn);
-    let arguments = call.arguments.iter();
+    let arguments = call.input.as_object().unwrap().iter();
     let arguments: String = arguments
-        .map(|(name, value)| format!(" {name}={value}"))
+        .map(|(name, value)| format!(" {name}={}", value.as_str().unwrap()))
         .collect();
-    Ok(format!("{}{arguments}", call.tool.name))
+    Ok(format!("{}{arguments}", call.name))
 }
 
 /// The same of a reply that has nothing but a tool and its input, which begins on line 5.
@@ -188,9 +175,8 @@ fn a_reply_in_the_form_of_the_template_is_read() {
     ];
     assert_eq!(turn.tasks, Some(tasks));
     let call = only_call(&turn);
-    assert_eq!(call.tool, &READ);
-    assert_eq!(call.arguments.get("path"), "src/a b.rs");
-    assert_eq!(call.shown, "\"src/a b.rs\"");
+    assert_eq!(call.name, READ.name);
+    assert_eq!(call.input["path"], "src/a b.rs");
     let template = WHOLE.trim_start_matches("Let me see.\n\n").trim_end();
     assert_eq!(turn.remembered, template);
 }
@@ -311,13 +297,18 @@ fn one_who_may_answer_answers_in_words() {
 #[test]
 fn what_the_instructions_show_is_read_back() {
     let tools = toolbox();
-    let told = Markdown::default().instructions(&tools);
+    let told = Markdown::default().offer(&tools).instructions;
     assert!(told.contains(&format!("````markdown\n{TEMPLATE}````\n")));
     assert!(!told.contains("in plain words"));
     let auditor = Markdown {
         plain_replies: PlainReplies::Taken,
     };
-    assert!(auditor.instructions(&tools).contains("in plain words"));
+    assert!(
+        auditor
+            .offer(&tools)
+            .instructions
+            .contains("in plain words")
+    );
     let expected = [
         "READ_FILE path=[the file]",
         "WRITE_FILE path=[the file] content=[the whole content]\n",
@@ -373,7 +364,7 @@ fn line() -> impl Strategy<Value = String> {
             ][..]
         )
         .prop_map(str::to_owned),
-        prop::sample::select(&ALL[..]).prop_map(|tool| tool.name.to_owned()),
+        prop::sample::select(&ALL[..]).prop_map(|tool| tool.name.to_string()),
         "[ -~]{0,12}",
     ]
 }
@@ -385,7 +376,7 @@ fn text(lines: impl Into<prop::collection::SizeRange>) -> impl Strategy<Value = 
 
 /// Lines with whole responses, fences and words among them: those that are worst for a reader.
 fn text_with_responses() -> impl Strategy<Value = String> {
-    let tools = prop::sample::select(&ALL[..]).prop_map(|tool| tool.name);
+    let tools = prop::sample::select(&ALL[..]).prop_map(|tool| tool.name.to_string());
     let inputs = prop::sample::select(
         &[
             "a\n",
@@ -396,7 +387,7 @@ fn text_with_responses() -> impl Strategy<Value = String> {
         ][..],
     );
     let piece = prop_oneof![
-        2 => (tools, inputs).prop_map(|(tool, input)| uses(tool, input)),
+        2 => (tools, inputs).prop_map(|(tool, input)| uses(&tool, input)),
         3 => prop::sample::select(&["```\n", "```md\n", "````\n", "~~~\n"][..]).prop_map(str::to_owned),
         1 => prop::sample::select(&["\n", "text\n", "</think>\n", "<think>\n", "# T\n"][..]).prop_map(str::to_owned),
         1 => text(0..3),
@@ -421,7 +412,7 @@ proptest! {
         for plain_replies in [PlainReplies::Taken, PlainReplies::Refused] {
             let lines = text.split('\n').count();
             match (Markdown { plain_replies }).read(&reply(&text), &tools) {
-                Ok(turn) => prop_assert!(turn.decision.calls().len() <= 1),
+                Ok(turn) => prop_assert!(!matches!(turn.decision, Decision::Use(calls) if calls.len() > 1)),
                 Err(fault) => prop_assert!(fault.line.is_some_and(|line| (1..=lines).contains(&line)), "{}", fault),
             }
         }
@@ -444,8 +435,8 @@ proptest! {
         );
         let turn = read_turn(&text).unwrap();
         prop_assert_eq!(&turn.thoughts, thoughts.trim());
-        prop_assert_eq!(only_call(&turn).arguments.get("path"), path);
-        prop_assert_eq!(only_call(&turn).arguments.get("content"), content);
+        prop_assert_eq!(only_call(&turn).input["path"].as_str(), Some(&*path));
+        prop_assert_eq!(only_call(&turn).input["content"].as_str(), Some(&*content));
         // What goes into the history says the same.
         prop_assert_eq!(read_turn(&turn.remembered).unwrap(), without_note(turn));
     }
@@ -469,8 +460,8 @@ proptest! {
             blocks.concat()
         );
         let turn = read_turn(&text).unwrap();
-        prop_assert_eq!(only_call(&turn).arguments.get("find"), find);
-        prop_assert_eq!(only_call(&turn).arguments.get("replace"), replace);
+        prop_assert_eq!(only_call(&turn).input["find"].as_str(), Some(&*find));
+        prop_assert_eq!(only_call(&turn).input["replace"].as_str(), Some(&*replace));
     }
 
     #[test]
@@ -488,7 +479,7 @@ proptest! {
         let wrapped = wrapping.trim_end_matches("markdown\n");
         let text = format!("{above}{wrapping}{response}{wrapped}");
         if let Ok(turn) = read_turn(&text) {
-            prop_assert_eq!(only_call(&turn).tool.name, "WRITE_FILE", "{}", text);
+            prop_assert_eq!(&only_call(&turn).name, "WRITE_FILE", "{}", text);
         }
     }
 

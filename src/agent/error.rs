@@ -1,0 +1,105 @@
+//! Why an agent does not get to the end of its work.
+
+use std::error::Error;
+
+use super::protocol::Fault;
+use crate::exec::process::ProcessError;
+use crate::model::ModelError;
+use crate::model::estimate::OverBudget;
+use crate::sys::interrupt::Interrupted;
+use crate::sys::numbers::counted;
+
+/// Why an agent did not get to the end of its work.
+#[derive(Debug, thiserror::Error)]
+pub enum AgentError {
+    /// Its replies were not understood, or its tools failed, again and again; at last a reply.
+    #[error("nothing went well {} in a row; the last reply was not understood: {fault}", counted((*.tries).into(), "time"))]
+    NotUnderstood {
+        /// How often.
+        tries: u32,
+        /// What is wrong with the last one, and where.
+        fault: Fault,
+    },
+    /// Its replies were not understood, or its tools failed, again and again; at last a tool.
+    #[error("nothing went well {} in a row; at last `{tool}` failed: {problem}", counted((*.tries).into(), "time"))]
+    ToolsFailed {
+        /// How often.
+        tries: u32,
+        /// The tool that failed last.
+        tool: String,
+        /// What the model was told.
+        problem: String,
+    },
+    /// The audit has not passed the work, again and again.
+    #[error("the audit has failed {}; the last one says: {feedback}", counted((*.audits).into(), "time"))]
+    AuditFailed {
+        /// How often.
+        audits: u32,
+        /// What it says.
+        feedback: String,
+    },
+    /// The model was asked as often as it may be.
+    #[error("the loop limit is reached: {} to the model", counted((*.loops).into(), "call"))]
+    LoopLimit {
+        /// How often.
+        loops: u32,
+    },
+    /// The conversation is too long, and a summary of it is not shorter.
+    #[error(
+        "the conversation has {before} tokens, of {limit} that it may have, and the summary of it would \
+         make it {after}"
+    )]
+    NotCompressed {
+        /// Its tokens.
+        before: u64,
+        /// The tokens it would have.
+        after: u64,
+        /// The tokens it may have.
+        limit: u64,
+    },
+    /// A signal came, or somebody has asked for a stop.
+    #[error(transparent)]
+    Interrupted(#[from] Interrupted),
+    /// The next call may cost more than is left.
+    #[error(transparent)]
+    OverBudget(#[from] OverBudget),
+    /// There is no whole reply.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// A command could not be watched.
+    #[error(transparent)]
+    Process(#[from] ProcessError),
+    /// What surrounds the agent has failed, for reasons of its own.
+    #[error(transparent)]
+    Host(Box<dyn Error + Send + Sync>),
+}
+
+impl AgentError {
+    /// What the user can do about it; `None` where what has failed says so itself.
+    #[must_use]
+    pub fn hint(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::NotUnderstood { .. } => {
+                "another model may keep to the form better; the replies are in the run's folder"
+            }
+            Self::ToolsFailed { .. } => {
+                "read the last steps in the run's folder; `--resume` goes on with the session"
+            }
+            Self::AuditFailed { .. } => {
+                "read the audit's findings; `--resume` with a further request goes on with the session"
+            }
+            Self::LoopLimit { .. } => {
+                "`--resume` goes on with the session; `maxLoops` in the configuration sets the limit"
+            }
+            Self::OverBudget(_) => {
+                "give it more with `--max-cost`; `--resume` goes on with the session"
+            }
+            Self::Interrupted(_) => "`--resume` goes on with the session",
+            Self::NotCompressed { .. } => {
+                "the session is kept as it is: give `maxContextTokens` in the configuration a larger \
+                 value, if the model takes that, or begin a new session"
+            }
+            Self::Model(_) | Self::Process(_) | Self::Host(_) => return None,
+        })
+    }
+}

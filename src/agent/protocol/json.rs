@@ -1,0 +1,120 @@
+//! A JSON object as the whole reply: `{"thoughts": …, "calls": [{"tool": …, "input": {…}}]}`, or an `answer` in the
+//! place of the calls. Pure.
+//!
+//! For models that a server can hold to a schema. What is not of the form is a fault: nothing is guessed.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{Decision, Fault, Offer, Protocol, Turn, tasks_in};
+use crate::agent::tool::Toolbox;
+use crate::model::message::Call;
+use crate::model::{Form, Reply};
+
+/// The protocol.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Json;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Object {
+    #[serde(default)]
+    thoughts: String,
+    #[serde(default)]
+    calls: Vec<WrittenCall>,
+    #[serde(default)]
+    answer: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenCall {
+    tool: String,
+    #[serde(default = "nothing")]
+    input: Value,
+}
+
+fn nothing() -> Value {
+    json!({})
+}
+
+impl Protocol for Json {
+    fn offer(&self, tools: &Toolbox<'_>) -> Offer {
+        let described = tools.specs().map(|spec| {
+            let input = spec.schema();
+            format!(
+                "- {}: {} `input` follows {input}\n",
+                spec.name, spec.description
+            )
+        });
+        let names: Vec<&str> = tools.specs().map(|spec| &*spec.name).collect();
+        let call = json!({"type": "object", "required": ["tool", "input"], "properties":
+            {"tool": {"type": "string", "enum": names}, "input": {"type": "object"}}});
+        let schema = json!({"type": "object", "required": ["thoughts"], "properties": {
+            "thoughts": {"type": "string"}, "calls": {"type": "array", "items": call}, "answer": {"type": "string"}}});
+        Offer {
+            instructions: format!(
+                "Reply with one JSON object and nothing else: {{\"thoughts\": \"…\", \"calls\": [{{\"tool\": \"NAME\", \
+                 \"input\": {{…}}}}]}}. The calls are carried out in their order, and you are told what came of each. \
+                 With `answer`, a text, in the place of `calls`, the work ends.\n\n# Tools\n\n{}",
+                described.collect::<String>()
+            ),
+            form: Form {
+                tools: Vec::new(),
+                schema: Some(schema),
+            },
+        }
+    }
+
+    fn read(&self, reply: &Reply, tools: &Toolbox<'_>) -> Result<Turn, Fault> {
+        let text = unfenced(reply.text.trim());
+        let object: Object = serde_json::from_str(text).map_err(|error| {
+            let line = (error.line() > 0).then_some(error.line());
+            Fault {
+                line,
+                problem: format!(
+                    "the reply is not the one JSON object that was described: {error}"
+                ),
+            }
+        })?;
+        let calls = object.calls.into_iter().zip(1_usize..);
+        let calls: Vec<Call> = calls
+            .map(|(call, number)| Call {
+                id: format!("call-{number}"),
+                name: call.tool,
+                input: call.input,
+            })
+            .collect();
+        let tasks = tasks_in(&calls, tools);
+        let decision = match (calls.is_empty(), object.answer) {
+            (false, None) => Decision::Use(calls),
+            (true, Some(answer)) => Decision::Answer(answer),
+            (false, Some(_)) => {
+                return Err(Fault::of_all(
+                    "the reply has both `calls` and `answer`: it has one of them",
+                ));
+            }
+            (true, None) => {
+                return Err(Fault::of_all(
+                    "the reply has neither `calls` nor `answer`: it has one of them",
+                ));
+            }
+        };
+        Ok(Turn {
+            thoughts: object.thoughts,
+            tasks,
+            decision,
+            note: None,
+            remembered: text.to_owned(),
+        })
+    }
+}
+
+/// The text without the one fence around all of it.
+fn unfenced(text: &str) -> &str {
+    let inner = text
+        .strip_prefix("```json")
+        .or_else(|| text.strip_prefix("```"));
+    let inner = inner.and_then(|inner| inner.strip_suffix("```"));
+    inner.map_or(text, str::trim)
+}

@@ -1,0 +1,81 @@
+//! The vendor's own tool calls: tools with JSON schemas, calls with ids, a result for each id. Pure.
+
+use super::{Decision, Fault, Offer, Protocol, Turn, tasks_in};
+use crate::agent::conversation::{HistoryMessage, as_text};
+use crate::agent::tool::{ToolSpec, Toolbox};
+use crate::model::message::{CallResult, Message, Part, Role};
+use crate::model::{Form, Reply};
+
+const INSTRUCTIONS: &str = "Use the tools that you are given. A reply without a tool call is your answer, and ends \
+                            the work.";
+
+/// The protocol.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Native;
+
+impl Protocol for Native {
+    fn offer(&self, tools: &Toolbox<'_>) -> Offer {
+        Offer {
+            instructions: INSTRUCTIONS.to_owned(),
+            form: Form {
+                tools: tools.specs().map(ToolSpec::described).collect(),
+                schema: None,
+            },
+        }
+    }
+
+    fn read(&self, reply: &Reply, tools: &Toolbox<'_>) -> Result<Turn, Fault> {
+        let words = reply.text.trim().to_owned();
+        let (thoughts, decision) = if reply.calls.is_empty() {
+            (String::new(), Decision::Answer(words.clone()))
+        } else {
+            (words.clone(), Decision::Use(reply.calls.clone()))
+        };
+        Ok(Turn {
+            thoughts,
+            tasks: tasks_in(&reply.calls, tools),
+            decision,
+            note: None,
+            remembered: words,
+        })
+    }
+
+    fn remembers_calls(&self) -> bool {
+        true
+    }
+
+    /// Calls and results as parts. What was said in another protocol has no calls to answer, and stays text.
+    fn render(&self, history: &[HistoryMessage]) -> Vec<Message<'static>> {
+        let mut messages: Vec<Message<'static>> = Vec::new();
+        let mut open: Vec<String> = Vec::new();
+        for said in history {
+            if !said.calls.is_empty() {
+                open = said.calls.iter().map(|call| call.id.clone()).collect();
+                let words = (!said.content.is_empty()).then(|| said.content.clone().into());
+                let calls = said.calls.iter().cloned().map(Part::Call);
+                messages.push(Message {
+                    role: Role::Assistant,
+                    parts: words.map(Part::Text).into_iter().chain(calls).collect(),
+                });
+                continue;
+            }
+            let answered = said.call.as_ref().filter(|id| open.contains(id));
+            if let Some(id) = answered {
+                let result = Part::Result(CallResult {
+                    id: id.clone(),
+                    text: said.content.clone(),
+                });
+                match messages.last_mut() {
+                    Some(last) if last.role == Role::Tool => last.parts.push(result),
+                    _ => messages.push(Message {
+                        role: Role::Tool,
+                        parts: vec![result],
+                    }),
+                }
+                continue;
+            }
+            messages.extend(as_text(std::slice::from_ref(said)));
+        }
+        messages
+    }
+}

@@ -1,0 +1,314 @@
+//! One script through all three protocols: the same calls, the same results, the same end.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::agent::memory::All;
+use crate::agent::permissions::Everything;
+use crate::agent::tool::{Arguments, Effect, Parameter, Tool, ToolError, ToolOutput, ToolSpec};
+use crate::agent::tools::notes::{Done, UpdateTaskList};
+use crate::agent::{Agent, AgentError, Brief, Env, Host, Note};
+use crate::model::message::{Part, Role};
+use crate::model::prompt::Prompt;
+use crate::model::{End, Purpose};
+use crate::record::Action;
+use crate::secret::Redactor;
+use crate::sys::environment::SystemClock;
+use crate::ui::{Event, Reporter};
+
+static READ: ToolSpec = ToolSpec::new(
+    "READ_FILE",
+    "Shows a file.",
+    &[Parameter {
+        name: "path",
+        kind: ParameterKind::Path,
+        meaning: "the file",
+    }],
+    Effect::Reads,
+);
+
+struct Read;
+
+impl Tool for Read {
+    fn spec(&self) -> &ToolSpec {
+        &READ
+    }
+
+    fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
+        match arguments.get("path") {
+            "a.txt" => Ok(ToolOutput::said("alpha")),
+            path => Err(ToolError::Failed(format!("there is no `{path}`"))),
+        }
+    }
+}
+
+/// What a model says in a protocol.
+struct Said {
+    text: &'static str,
+    calls: Value,
+}
+
+fn said(text: &'static str) -> Said {
+    Said {
+        text,
+        calls: json!([]),
+    }
+}
+
+/// Answers by a script, and keeps what was sent and done.
+struct Script {
+    replies: RefCell<VecDeque<Said>>,
+    actions: RefCell<Vec<Action>>,
+    sent: RefCell<Vec<Vec<Message<'static>>>>,
+}
+
+impl Host for Script {
+    fn ask(&self, _purpose: &Purpose, prompt: Prompt<'_>) -> Result<Reply, AgentError> {
+        let messages = prompt.messages().into_iter().skip(1).map(owned);
+        self.sent.borrow_mut().push(messages.collect());
+        let said = self
+            .replies
+            .borrow_mut()
+            .pop_front()
+            .expect("the script goes on");
+        let calls: Vec<Call> = serde_json::from_value(said.calls).unwrap();
+        Ok(Reply {
+            text: said.text.to_owned().into(),
+            end: if calls.is_empty() {
+                End::Stop
+            } else {
+                End::ToolCalls
+            },
+            calls,
+            finish: "stop".to_owned(),
+            usage: None,
+            model_version: None,
+        })
+    }
+
+    fn note(&self, note: Note<'_>) -> Result<(), AgentError> {
+        if let Note::Acted(action, _) = note {
+            self.actions.borrow_mut().push(action);
+        }
+        Ok(())
+    }
+
+    fn check(&self) -> Result<(), AgentError> {
+        Ok(())
+    }
+}
+
+fn owned(message: Message<'_>) -> Message<'static> {
+    let parts = message.parts.into_iter().map(|part| match part {
+        Part::Text(text) => Part::Text(text.to_string().into()),
+        Part::Call(call) => Part::Call(call),
+        Part::Result(result) => Part::Result(result),
+    });
+    Message {
+        role: message.role,
+        parts: parts.collect(),
+    }
+}
+
+struct Silent;
+
+impl Reporter for Silent {
+    fn event(&self, _event: Event<'_>) {}
+
+    fn is_live(&self) -> bool {
+        false
+    }
+}
+
+fn tools<'a>() -> Toolbox<'a> {
+    Toolbox::new().with(Read).with(UpdateTaskList).with(Done)
+}
+
+/// Works through the script; the summary, what was done, and what was sent last.
+fn work(
+    protocol: &dyn Protocol,
+    replies: Vec<Said>,
+) -> (String, Vec<Action>, Vec<Message<'static>>) {
+    let host = Script {
+        replies: RefCell::new(replies.into()),
+        actions: RefCell::default(),
+        sent: RefCell::default(),
+    };
+    let (clock, redactor) = (SystemClock::start(), Redactor::default());
+    let agent = Agent {
+        purpose: Purpose::STEP,
+        brief: &|| Brief {
+            instructions: "Work.".to_owned(),
+            tools: tools(),
+        },
+        protocol,
+        permissions: &Everything,
+        memory: &All,
+        ending: &|_| Ok(()),
+        tries: 3,
+        env: Env {
+            host: &host,
+            reporter: &Silent,
+            clock: &clock,
+            redactor: &redactor,
+        },
+    };
+    let mut conversation = crate::agent::conversation::Conversation::default();
+    let ended = agent.work_on(&mut conversation, Some("Look.")).unwrap();
+    let sent = host.sent.take().pop().unwrap();
+    (ended.words, host.actions.take(), sent)
+}
+
+fn markdown() -> Vec<Said> {
+    let response = |tool: &str, input: &str| {
+        let text = format!(
+            "# Agent Response\n\n## Thoughts\nOn we go.\n\n## Task List\n[x] Look\n\n## Tool Choice\n{tool}\n\n\
+             ## Tool Input\n{input}\n"
+        );
+        said(Box::leak(text.into_boxed_str()))
+    };
+    vec![
+        response("READ_FILE", "\"a.txt\""),
+        response("READ_FILE", "\"b.txt\""),
+        response("DONE", "Looked."),
+    ]
+}
+
+fn json_objects() -> Vec<Said> {
+    vec![
+        said(
+            r#"{"thoughts": "On we go.", "calls": [{"tool": "READ_FILE", "input": {"path": "a.txt"}}]}"#,
+        ),
+        said(
+            "```json\n{\"thoughts\": \"\", \"calls\": [{\"tool\": \"READ_FILE\", \"input\": {\"path\": \"b.txt\"}}]}\n```",
+        ),
+        said(r#"{"thoughts": "", "calls": [{"tool": "DONE", "input": {"summary": "Looked."}}]}"#),
+    ]
+}
+
+fn native_calls() -> Vec<Said> {
+    let call = |id: &str, name: &str, input: Value| Said {
+        text: "",
+        calls: json!([{"id": id, "name": name, "input": input}]),
+    };
+    vec![
+        call("c1", "READ_FILE", json!({"path": "a.txt"})),
+        call("c2", "READ_FILE", json!({"path": "b.txt"})),
+        call("c3", "DONE", json!({"summary": "Looked."})),
+    ]
+}
+
+#[test]
+fn a_task_runs_alike_in_every_protocol() {
+    let plain = PlainReplies::Refused;
+    for (form, replies) in [
+        (ToolForm::Markdown, markdown()),
+        (ToolForm::Json, json_objects()),
+        (ToolForm::Native, native_calls()),
+    ] {
+        let (summary, actions, _) = work(&*of(form, plain), replies);
+        assert_eq!(summary, "Looked.", "{form:?}");
+        let did: Vec<(&str, bool, &Value, &str)> = actions
+            .iter()
+            .map(|action| {
+                let (input, result) = (&action.input, &action.result);
+                (
+                    &*action.tool,
+                    action.failed,
+                    input.as_ref().unwrap(),
+                    result.as_deref().unwrap(),
+                )
+            })
+            .collect();
+        assert_eq!(
+            did,
+            [
+                ("READ_FILE", false, &json!({"path": "a.txt"}), "alpha"),
+                (
+                    "READ_FILE",
+                    true,
+                    &json!({"path": "b.txt"}),
+                    "there is no `b.txt`"
+                ),
+                ("DONE", false, &json!({"summary": "Looked."}), "Looked."),
+            ],
+            "{form:?}"
+        );
+    }
+}
+
+#[test]
+fn every_call_of_the_vendors_own_gets_one_result_also_a_bad_one_and_one_behind_the_end() {
+    let several = Said {
+        text: "Let me look.",
+        calls: json!([
+            {"id": "a", "name": "READ_FILE", "input": {"path": "a.txt"}},
+            {"id": "b", "name": "NO_SUCH_TOOL", "input": {}},
+            {"id": "c", "name": "READ_FILE", "input": "{\"path\": "},
+            {"id": "d", "name": "UPDATE_TASK_LIST", "input": {"tasks": "[x] Look\n[ ] Tell"}},
+        ]),
+    };
+    let (_, actions, sent) = work(&Native, vec![several, said("All is told.")]);
+    assert_eq!(actions.len(), 4);
+    let [.., asked, results] = sent.as_slice() else {
+        panic!("{sent:?}");
+    };
+    assert_eq!((asked.role, results.role), (Role::Assistant, Role::Tool));
+    let told: Vec<(&str, &str)> = results
+        .parts
+        .iter()
+        .map(|part| match part {
+            Part::Result(result) => (result.id.as_str(), result.text.as_str()),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(
+        told,
+        [
+            ("a", "alpha"),
+            (
+                "b",
+                "ERROR: there is no tool `NO_SUCH_TOOL`: there are READ_FILE, UPDATE_TASK_LIST, DONE"
+            ),
+            ("c", "ERROR: what READ_FILE is given is a JSON object"),
+            ("d", "task list updated"),
+        ]
+    );
+}
+
+#[test]
+fn what_is_no_such_object_is_a_fault_that_says_why() {
+    let reply = |text: &str| Reply {
+        text: text.to_owned().into(),
+        calls: Vec::new(),
+        end: End::Stop,
+        finish: "stop".to_owned(),
+        usage: None,
+        model_version: None,
+    };
+    for (text, expected) in [
+        (
+            "I will look.",
+            "line 1: the reply is not the one JSON object",
+        ),
+        ("{\"thoughts\": \"x\"}", "neither `calls` nor `answer`"),
+        (
+            "{\"calls\": [{\"tool\": \"DONE\"}], \"answer\": \"x\"}",
+            "both `calls` and `answer`",
+        ),
+        (
+            "{\"calls\": [], \"tool\": \"DONE\"}",
+            "unknown field `tool`",
+        ),
+        (
+            "{\"answer\": \"x\"} {\"answer\": \"y\"}",
+            "trailing characters",
+        ),
+    ] {
+        let fault = Json.read(&reply(text), &tools()).unwrap_err().to_string();
+        assert!(fault.contains(expected), "{text}: {fault}");
+    }
+}
