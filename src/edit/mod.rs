@@ -107,7 +107,7 @@ pub enum Fault {
         fault: GrammarFault,
     },
     /// A path is not allowed.
-    #[error("line {line}: `{}` {rule} [{}]", .path.escape_debug(), .rule.name())]
+    #[error("line {line}: `{}`: {rule}", .path.escape_debug())]
     Path {
         /// The reply's line that names the path, from 1 on.
         line: usize,
