@@ -28,29 +28,29 @@ fn rejected(prepare: impl FnOnce(TestProject) -> TestProject, reply: &str, expec
 #[test]
 fn one_bad_path_rejects_the_whole_reply() {
     for (path, rule) in [
-        (".gitignore", "ProtectedFile"),
-        ("sub/.gitignore", "ProtectedFile"),
-        ("Cargo.lock", "ProtectedFile"),
-        ("build.sh", "ProtectedFile"),
-        ("codeRollup.sh", "ProtectedFile"),
-        ("LLMInstructions.md", "ProtectedFile"),
-        ("UserSpecification.md", "ProtectedFile"),
-        (".git/hooks/pre-commit", "ProtectedGit"),
-        ("agent-config/query.txt", "ProtectedDirectory"),
-        ("logs/x", "ProtectedDirectory"),
-        ("target/x", "ProtectedDirectory"),
-        ("BUILD.SH", "ProtectedFile"),
-        ("secret.env", "Ignored"),
-        ("../escape", "DotComponent"),
-        ("./src/main.rs", "DotComponent"),
-        ("src//main.rs", "EmptyComponent"),
-        ("src/", "EmptyComponent"),
-        ("/etc/passwd", "Absolute"),
-        ("src/main.rs ", "TrailingDotSpace"),
-        ("src/\u{1b}[31m", "Control"),
-        ("Src/main.rs", "CaseCollision"),
-        ("src", "NotRegular"),
-        ("src/main.rs/x", "NotDirectory"),
+        (".gitignore", "this file is protected"),
+        ("sub/.gitignore", "this file is protected"),
+        ("Cargo.lock", "this file is protected"),
+        ("build.sh", "this file is protected"),
+        ("codeRollup.sh", "this file is protected"),
+        ("LLMInstructions.md", "this file is protected"),
+        ("UserSpecification.md", "this file is protected"),
+        (".git/hooks/pre-commit", "`.git` may not be changed"),
+        ("agent-config/query.txt", "this directory is protected"),
+        ("logs/x", "this directory is protected"),
+        ("target/x", "this directory is protected"),
+        ("BUILD.SH", "this file is protected"),
+        ("secret.env", "git ignores this path"),
+        ("../escape", "may not have `.` or `..` in it"),
+        ("./src/main.rs", "may not have `.` or `..` in it"),
+        ("src//main.rs", "may not have `//` in it, or end with `/`"),
+        ("src/", "may not have `//` in it, or end with `/`"),
+        ("/etc/passwd", "must be relative to the project's root"),
+        ("src/main.rs ", "may not end with a dot or a space"),
+        ("src/\u{1b}[31m", "may not have control characters"),
+        ("Src/main.rs", "in letter case only"),
+        ("src", "is not a regular file"),
+        ("src/main.rs/x", "is not a directory"),
     ] {
         let reply = format!("^^^good\nx\n^^^end\n^^^{path}\nx\n^^^end\n");
         let ignore = |p: TestProject| p.file(".gitignore", "/agent-config\n/logs\n*.env\n");
@@ -118,17 +118,25 @@ fn links_and_special_files_are_not_written_through() {
             project
         }
     };
-    rejected(link("dir", "."), "^^^dir/file\nx\n^^^end\n", &["[Symlink]"]);
-    rejected(link("file", "file"), "^^^file\nx\n^^^end\n", &["[Symlink]"]);
+    rejected(
+        link("dir", "."),
+        "^^^dir/file\nx\n^^^end\n",
+        &["may not lead to or through a symbolic link"],
+    );
+    rejected(
+        link("file", "file"),
+        "^^^file\nx\n^^^end\n",
+        &["may not lead to or through a symbolic link"],
+    );
     rejected(
         link("file", "missing"),
         "^^^file\n^^^delete\n",
-        &["[Symlink]"],
+        &["may not lead to or through a symbolic link"],
     );
     rejected(
         |p| p.file("nested/.git/HEAD", ""),
         "^^^nested/x\nx\n^^^end\n",
-        &["[NestedRepo]"],
+        &["lies in another git repository"],
     );
     assert_eq!(
         fs::read_to_string(outside.path().join("file")).unwrap(),
@@ -166,7 +174,9 @@ fn the_program_itself_is_protected_where_it_lies_in_the_project() {
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(5));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("[ProtectedProgram]"));
+    assert!(
+        String::from_utf8_lossy(&output.stderr).contains("the running program may not be changed")
+    );
 }
 
 #[test]

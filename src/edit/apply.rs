@@ -34,7 +34,7 @@ use super::plan::Plan;
 use super::record::Record;
 use super::rollback;
 use super::stage::{make_directories, stage};
-use super::step::{New, Whole};
+use super::step::{ChangeSet, StepAction};
 use super::undo_log::UndoLog;
 
 /// Where edits go.
@@ -109,7 +109,7 @@ pub(super) enum Journalling {
 /// Does all of it, or nothing.
 pub(super) fn take(
     tree: Tree<'_>,
-    whole: &Whole<'_, '_>,
+    whole: &ChangeSet<'_, '_>,
     mut undo_log: Option<&mut UndoLog<'_>>,
     journalling: Journalling,
 ) -> Result<Applied, ApplyError> {
@@ -192,10 +192,10 @@ fn install(plan: &Plan<'_>, units: Range<usize>) -> Result<(), ApplyError> {
             staged: split(&unit.staged).1,
         };
         let step = &plan.whole.steps[unit.steps.start];
-        let put = match step.new {
+        let put = match step.action {
             _ if unit.is_directory => place.create(),
-            New::Text(_) | New::Kept { .. } => place.write(step.present),
-            New::Nothing => place.remove(step.present),
+            StepAction::Write(_) | StepAction::Restore { .. } => place.write(step.present),
+            StepAction::Remove => place.remove(step.present),
         };
         put.map_err(|Failed { action, source }| apply_failed(action, unit.target)(source))?;
     }

@@ -12,8 +12,8 @@ use super::digest::{Digest, Present};
 use super::error::{RecoverError, recover_failed};
 use super::journal::Journal;
 use super::record::{Change, Old, Record};
-use super::step::{Durability, New, Step, Whole};
-use super::torn::{Fate, Written, fate, fate_of_removed, keep};
+use super::step::{ChangeSet, Durability, Step, StepAction};
+use super::torn::{TornState, Written, keep, torn_state, torn_state_of_removed};
 
 /// Puts everything back.
 pub fn mend(
@@ -30,18 +30,18 @@ pub fn mend(
     let mut steps = Vec::new();
     let mut changed = Vec::new();
     for (path, new, old) in &paths.all {
-        let fate = match new {
-            Some(new) => fate(root, path, *new, written),
-            None => fate_of_removed(root, path),
+        let state = match new {
+            Some(new) => torn_state(root, path, *new, written),
+            None => torn_state_of_removed(root, path),
         };
         let before = old.and_then(|old| old.kept.as_ref());
-        match fate.map_err(recover_failed(path))? {
-            Fate::Whole(present) | Fate::Torn(present) => {
+        match state.map_err(recover_failed(path))? {
+            TornState::Whole(present) | TornState::Torn(present) => {
                 steps.push(step(path, before, Some(present)));
             }
-            Fate::Gone if new.is_none() => steps.push(step(path, before, None)),
-            Fate::Gone if before.is_none() => {}
-            Fate::Gone | Fate::Changed => changed.push(explain(path, before)),
+            TornState::Gone if new.is_none() => steps.push(step(path, before, None)),
+            TornState::Gone if before.is_none() => {}
+            TornState::Gone | TornState::Changed => changed.push(explain(path, before)),
         }
     }
     if !changed.is_empty() {
@@ -50,7 +50,7 @@ pub fn mend(
     journal.mark_torn()?;
     keep(root, record)?;
     steps.sort_by_key(|step| step.path);
-    let whole = Whole {
+    let whole = ChangeSet {
         steps: &steps,
         directories: paths.directories.clone(),
         durability: Durability::AtOnce,
@@ -72,11 +72,15 @@ fn step<'p>(
     before: Option<&'p (String, Before)>,
     present: Option<Present>,
 ) -> Step<'p> {
-    let new = before.map_or(New::Nothing, |(kept, before)| New::Kept {
+    let action = before.map_or(StepAction::Remove, |(kept, before)| StepAction::Restore {
         path: kept.clone(),
         before,
     });
-    Step { path, new, present }
+    Step {
+        path,
+        action,
+        present,
+    }
 }
 
 /// What an application has done, file by file.

@@ -45,7 +45,7 @@ use std::sync::Arc;
 
 use apply::{Applied, Journalling, Tree};
 use error::ApplyError;
-use step::{Durability, New, Step, Whole};
+use step::{ChangeSet, Durability, Step, StepAction};
 use undo_log::UndoLog;
 
 pub use digest::{Digest, Stamp};
@@ -107,7 +107,7 @@ pub enum Fault {
         fault: GrammarFault,
     },
     /// A path is not allowed.
-    #[error("line {line}: `{}` {rule} [{}]", .path.escape_debug(), .rule.name())]
+    #[error("line {line}: `{}`: {rule}", .path.escape_debug())]
     Path {
         /// The reply's line that names the path, from 1 on.
         line: usize,
@@ -225,7 +225,7 @@ pub fn apply(
     // An earlier reply of this run must be on the disk for good: there is no way back behind it.
     recovery::settle(tree)?;
     let steps = steps_of(edits);
-    let whole = Whole {
+    let whole = ChangeSet {
         steps: &steps,
         directories: Vec::new(),
         durability: Durability::Later,
@@ -236,9 +236,9 @@ pub fn apply(
 fn steps_of(edits: &VerifiedEdits) -> Vec<Step<'_>> {
     let steps = edits.edits().iter().map(|edit| Step {
         path: edit.path(),
-        new: match edit.action() {
-            Action::Write(content) => New::Text(content),
-            Action::Remove => New::Nothing,
+        action: match edit.action() {
+            Action::Write(content) => StepAction::Write(content),
+            Action::Remove => StepAction::Remove,
         },
         present: edit.present(),
     });

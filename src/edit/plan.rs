@@ -18,7 +18,7 @@ use super::digest::{Digest, stamp};
 use super::error::{ApplyError, apply_failed};
 use super::parallel::in_parallel;
 use super::record::{Change, Old, Record, RecordedUnit, STAGED};
-use super::step::{Durability, New, Whole};
+use super::step::{ChangeSet, Durability, StepAction};
 use super::undo_log::UndoLog;
 
 /// What gets into place by one rename: a file, or a new directory with all the files in it.
@@ -38,7 +38,7 @@ pub struct Plan<'e> {
     /// Where.
     pub root: &'e Root,
     /// What is to be done.
-    pub whole: &'e Whole<'e, 'e>,
+    pub whole: &'e ChangeSet<'e, 'e>,
     /// The time that every new file is to say it was written at.
     pub now: SystemTime,
     /// The renames, in the order of their steps.
@@ -51,7 +51,7 @@ impl<'e> Plan<'e> {
     /// Looks which directories are there; changes nothing.
     pub fn of(
         root: &'e Root,
-        whole: &'e Whole<'e, 'e>,
+        whole: &'e ChangeSet<'e, 'e>,
         now: SystemTime,
     ) -> Result<Self, ApplyError> {
         let tag = RandomState::new().build_hasher().finish();
@@ -80,7 +80,7 @@ impl<'e> Plan<'e> {
             }
             existing = missing.is_none().then_some(parent);
             // Where nothing is to be and nothing is, no directory is to be made for it.
-            let made = missing.filter(|_| !matches!(step.new, New::Nothing));
+            let made = missing.filter(|_| !matches!(step.action, StepAction::Remove));
             let target = made.unwrap_or(step.path);
             let unit = Unit {
                 target,
@@ -115,10 +115,10 @@ impl<'e> Plan<'e> {
     pub fn record(&self, undo_log: Option<&mut UndoLog<'_>>) -> Result<Record, ApplyError> {
         let steps = self.whole.steps;
         let digests = in_parallel(steps.len(), |slots| {
-            let digests = steps[slots].iter().map(|step| match &step.new {
-                New::Text(content) => Some(Digest::of(content.as_bytes())),
-                New::Kept { before, .. } => Some(before.digest),
-                New::Nothing => None,
+            let digests = steps[slots].iter().map(|step| match &step.action {
+                StepAction::Write(content) => Some(Digest::of(content.as_bytes())),
+                StepAction::Restore { before, .. } => Some(before.digest),
+                StepAction::Remove => None,
             });
             digests.collect::<Vec<_>>()
         });

@@ -1,8 +1,8 @@
-//! The rules of the path policy, by name. Plain data.
+//! The rules of the path policy, and how users are told of them. Plain data.
 
 use std::fmt;
 
-/// A rule that a path breaks. [`Rule::name`] is what tests, logs and other programs go by.
+/// A rule that a path breaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Rule {
     /// It is, or leads through, `.git`.
@@ -57,69 +57,37 @@ pub enum Rule {
     CaseCollision,
 }
 
-impl Rule {
-    /// The rule's name, which does not change.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::ProtectedGit => "ProtectedGit",
-            Self::ProtectedFile => "ProtectedFile",
-            Self::ProtectedDirectory => "ProtectedDirectory",
-            Self::ProtectedProgram => "ProtectedProgram",
-            Self::Ignored => "Ignored",
-            Self::Absolute => "Absolute",
-            Self::Tilde => "Tilde",
-            Self::DotComponent => "DotComponent",
-            Self::EmptyComponent => "EmptyComponent",
-            Self::Backslash => "Backslash",
-            Self::Colon => "Colon",
-            Self::Control => "Control",
-            Self::Unicode => "Unicode",
-            Self::NotNfc => "NotNFC",
-            Self::BadChar => "BadChar",
-            Self::TrailingDotSpace => "TrailingDotSpace",
-            Self::LeadingSpace => "LeadingSpace",
-            Self::Reserved => "Reserved",
-            Self::NameTooLong => "NameTooLong",
-            Self::Symlink => "Symlink",
-            Self::NotDirectory => "NotDirectory",
-            Self::NotRegular => "NotRegular",
-            Self::NestedRepo => "NestedRepo",
-            Self::CrossDevice => "CrossDevice",
-            Self::CaseCollision => "CaseCollision",
-        }
-    }
-}
-
 impl fmt::Display for Rule {
-    /// The end of a sentence whose subject is the path.
+    /// A sentence about paths, or about the one that stands before it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::ProtectedGit => "leads into `.git`",
-            Self::ProtectedFile => "is a protected file",
-            Self::ProtectedDirectory => "lies in a protected directory",
-            Self::ProtectedProgram => "is the running program",
-            Self::Ignored => "is ignored by git, so a change to it could not be reviewed",
-            Self::Absolute => "is absolute",
-            Self::Tilde => "begins with `~`",
-            Self::DotComponent => "has `.` or `..` for a name",
-            Self::EmptyComponent => "has an empty name (`//`, or `/` at the end)",
-            Self::Backslash => "has a backslash",
-            Self::Colon => "has a colon",
-            Self::Control => "has a control character",
-            Self::Unicode => "has a character that is invisible or passes for another",
-            Self::NotNfc => "is not in Unicode's composed form",
-            Self::BadChar => "has a character that some systems take in no name",
-            Self::TrailingDotSpace => "has a name that ends with a dot or a blank",
-            Self::LeadingSpace => "has a name that begins with a blank",
-            Self::Reserved => "has a name that some systems keep for a device",
-            Self::NameTooLong => "is too long",
-            Self::Symlink => "leads through or to a symbolic link",
-            Self::NotDirectory => "leads through something that is no directory",
-            Self::NotRegular => "is there, but no regular file",
-            Self::NestedRepo => "lies in a nested repository",
-            Self::CrossDevice => "lies beyond a mount point",
-            Self::CaseCollision => "differs from another path in letter case only",
+            Self::ProtectedGit => "`.git` may not be changed",
+            Self::ProtectedFile => "this file is protected",
+            Self::ProtectedDirectory => "this directory is protected",
+            Self::ProtectedProgram => "the running program may not be changed",
+            Self::Ignored => "git ignores this path, so a change to it could not be reviewed",
+            Self::Absolute => "a path must be relative to the project's root",
+            Self::Tilde => "a path may not begin with `~`",
+            Self::DotComponent => "a path may not have `.` or `..` in it",
+            Self::EmptyComponent => "a path may not have `//` in it, or end with `/`",
+            Self::Backslash => "a path may not have a backslash in it",
+            Self::Colon => "a path may not have a colon in it",
+            Self::Control => "a path may not have control characters in it",
+            Self::Unicode => {
+                "a path may not have characters that are invisible or look like others"
+            }
+            Self::NotNfc => "a path must be in Unicode's composed form (NFC)",
+            Self::BadChar => "a path may not have any of `<>\"|?*` in it",
+            Self::TrailingDotSpace => "a name may not end with a dot or a space",
+            Self::LeadingSpace => "a name may not begin with a space",
+            Self::Reserved => "Windows keeps this name for a device",
+            Self::NameTooLong => "the path, or a name in it, is too long",
+            Self::Symlink => "a path may not lead to or through a symbolic link",
+            Self::NotDirectory => "the path leads through something that is not a directory",
+            Self::NotRegular => "there is something here that is not a regular file",
+            Self::NestedRepo => "the path lies in another git repository",
+            Self::CrossDevice => "the path lies beyond a mount point",
+            Self::CaseCollision => "another path differs from this one in letter case only",
         })
     }
 }

@@ -18,7 +18,7 @@ use super::changes::Before;
 use super::disk;
 use super::error::{ApplyError, apply_failed};
 use super::plan::Plan;
-use super::step::{Durability, New, Step};
+use super::step::{Durability, Step, StepAction};
 
 /// Makes the new directories, under their staged names.
 pub fn make_directories(plan: &Plan<'_>) -> Result<(), ApplyError> {
@@ -42,7 +42,7 @@ pub fn stage(plan: &Plan<'_>, slots: Range<usize>) -> Result<(), ApplyError> {
     let mut directory = OpenDirectory::default();
     for slot in slots {
         let step = &plan.whole.steps[slot];
-        if matches!(step.new, New::Nothing) {
+        if matches!(step.action, StepAction::Remove) {
             continue;
         }
         let (parent, name) = split(&plan.staged[slot]);
@@ -61,9 +61,9 @@ fn stage_one(
     name: &str,
     step: &Step<'_>,
 ) -> io::Result<()> {
-    let (file, mode_and_owner) = match &step.new {
-        New::Nothing => return Ok(()),
-        New::Text(content) => {
+    let (file, mode_and_owner) = match &step.action {
+        StepAction::Remove => return Ok(()),
+        StepAction::Write(content) => {
             // Private until it has its mode: the file that it replaces may be.
             let mode = if step.present.is_some() { 0o600 } else { 0o666 };
             let mut file = create_new(directory, name, mode)?;
@@ -73,7 +73,7 @@ fn stage_one(
                 step.present.map(|present| (present.mode, present.owner)),
             )
         }
-        New::Kept { path, before } => {
+        StepAction::Restore { path, before } => {
             let file = bring_back(plan.root, path, before, directory, name)?;
             (file, Some((before.mode, before.owner)))
         }

@@ -3,8 +3,8 @@
 use super::changes::Before;
 use super::digest::Present;
 
-/// All that is to be done at once.
-pub struct Whole<'w, 's> {
+/// Steps that are done all at once, or not at all.
+pub struct ChangeSet<'w, 's> {
     /// File by file, sorted by path.
     pub steps: &'w [Step<'s>],
     /// Directories to remove in the end, inner ones first, as far as they are empty.
@@ -17,20 +17,20 @@ pub struct Whole<'w, 's> {
 pub struct Step<'e> {
     /// The path, relative to the root.
     pub path: &'e str,
-    /// What is to be there.
-    pub new: New<'e>,
+    /// What is to be done there.
+    pub action: StepAction<'e>,
     /// What is there now.
     pub present: Option<Present>,
 }
 
-/// What is to be at a path.
-pub enum New<'e> {
-    /// A file with this content.
-    Text(&'e str),
-    /// The file whose bytes are kept at `path`, relative to the root.
-    Kept { path: String, before: &'e Before },
-    /// Nothing.
-    Nothing,
+/// What is to be done at a path.
+pub enum StepAction<'e> {
+    /// A file with this content is written.
+    Write(&'e str),
+    /// The file whose bytes are kept at `path`, relative to the root, is put back.
+    Restore { path: String, before: &'e Before },
+    /// What is there is removed.
+    Remove,
 }
 
 /// When new files are on the disk for good.

@@ -27,7 +27,7 @@ pub struct Written {
 }
 
 /// What has become of a new file.
-pub enum Fate {
+pub enum TornState {
     /// It is as it was written.
     Whole(Present),
     /// It is as it was written, but not all of it is there.
@@ -47,8 +47,8 @@ pub fn is_torn(root: &Root, record: &Record, installed: Stamp) -> Result<bool, R
     let files = record.new_files();
     let looked = in_parallel(files.len(), |share| {
         for (path, new) in &files[share] {
-            let fate = fate(root, path, *new, written).map_err(recover_failed(path))?;
-            if matches!(fate, Fate::Torn(_)) {
+            let state = torn_state(root, path, *new, written).map_err(recover_failed(path))?;
+            if matches!(state, TornState::Torn(_)) {
                 return Ok(true);
             }
         }
@@ -67,8 +67,8 @@ pub fn keep(root: &Root, record: &Record) -> Result<bool, RecoverError> {
     };
     let mut vault = None;
     for (path, new) in &record.new_files() {
-        let fate = fate(root, path, *new, written).map_err(recover_failed(path))?;
-        if !matches!(fate, Fate::Torn(_)) {
+        let state = torn_state(root, path, *new, written).map_err(recover_failed(path))?;
+        if !matches!(state, TornState::Torn(_)) {
             continue;
         }
         let vault = match &mut vault {
@@ -103,40 +103,40 @@ fn keep_one(root: &Root, path: &str, vault: &OwnedFd) -> io::Result<()> {
 }
 
 /// What has become of the new file at `path`.
-pub fn fate(root: &Root, path: &str, new: Digest, written: Written) -> io::Result<Fate> {
+pub fn torn_state(root: &Root, path: &str, new: Digest, written: Written) -> io::Result<TornState> {
     let (parent, name) = split(path);
     let directory = match root.directory(parent) {
         Ok(directory) => directory,
-        Err(Errno::NOENT) => return Ok(Fate::Gone),
-        Err(Errno::NOTDIR | Errno::LOOP | Errno::XDEV) => return Ok(Fate::Changed),
+        Err(Errno::NOENT) => return Ok(TornState::Gone),
+        Err(Errno::NOTDIR | Errno::LOOP | Errno::XDEV) => return Ok(TornState::Changed),
         Err(errno) => return Err(errno.into()),
     };
     let Some(mut file) = open_regular(directory.as_fd(), name)? else {
-        return Ok(Fate::Gone);
+        return Ok(TornState::Gone);
     };
     let stat = fstat(&file)?;
     let present = Present::of(&stat);
     if new.is_of(file.try_clone()?)? {
-        return Ok(Fate::Whole(present));
+        return Ok(TornState::Whole(present));
     }
     file.rewind()?;
     let untouched = modified(&stat) == written.stamp && changed(&stat) <= written.until;
     Ok(if untouched && new.may_be_torn_to(file)? {
-        Fate::Torn(present)
+        TornState::Torn(present)
     } else {
-        Fate::Changed
+        TornState::Changed
     })
 }
 
 /// What has become of a path from which a file was removed: nothing, unless somebody has put one there.
-pub fn fate_of_removed(root: &Root, path: &str) -> io::Result<Fate> {
+pub fn torn_state_of_removed(root: &Root, path: &str) -> io::Result<TornState> {
     // Any content is somebody else's.
     let never = Written {
         stamp: Stamp::default(),
         until: Stamp::default(),
     };
-    fate(root, path, Digest::of(b""), never).map(|fate| match fate {
-        Fate::Gone => Fate::Gone,
-        _ => Fate::Changed,
+    torn_state(root, path, Digest::of(b""), never).map(|state| match state {
+        TornState::Gone => TornState::Gone,
+        _ => TornState::Changed,
     })
 }

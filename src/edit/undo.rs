@@ -18,7 +18,7 @@ use super::disk::statat;
 use super::error::{ApplyError, RecoverError};
 use super::recovery;
 use super::spelling;
-use super::step::{Durability, New, Step, Whole};
+use super::step::{ChangeSet, Durability, Step, StepAction};
 use super::undo_log::UndoLog;
 use crate::record::EditsRecord;
 
@@ -107,7 +107,7 @@ fn undo_with(
             applied: None,
         });
     }
-    let whole = Whole {
+    let whole = ChangeSet {
         steps: &steps,
         directories: changes.directories.iter().rev().cloned().collect(),
         durability: match journalling {
@@ -149,16 +149,20 @@ fn inverse<'c>(
             changed.push(explain(path, folder, change));
             continue;
         }
-        let new = if let Some(before) = &change.before {
+        let action = if let Some(before) = &change.before {
             edits.written.push(path.clone());
             let path = kept_path(folder, before);
-            New::Kept { path, before }
+            StepAction::Restore { path, before }
         } else {
             edits.removed.push(path.clone());
-            New::Nothing
+            StepAction::Remove
         };
         let present = now.present();
-        steps.push(Step { path, new, present });
+        steps.push(Step {
+            path,
+            action,
+            present,
+        });
     }
     if changed.is_empty() {
         Ok((steps, edits))

@@ -57,7 +57,7 @@ pub fn commit(context: &Context<'_>, options: &CommitOptions) -> Result<Outcome,
         purpose: Purpose::INITIAL,
         build: Some(options.build),
     };
-    let ready = ready::check(context, &options.choice, needs)?;
+    let ready = ready::check(context, &options.choice, &needs)?;
     let mut run = Run::start(context, NAMES)?;
     run.begin(&ready);
     let mut tree = RunTree::new(context, &run);

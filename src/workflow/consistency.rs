@@ -24,7 +24,7 @@ pub fn consistency(context: &Context<'_>, choice: &ModelChoice) -> Result<Outcom
         purpose: Purpose::REPORT,
         build: None,
     };
-    let ready = ready::check(context, choice, needs)?;
+    let ready = ready::check(context, choice, &needs)?;
     let mut run = Run::start(context, NAMES)?;
     run.begin(&ready);
     let result = report(context, &mut run, &ready);

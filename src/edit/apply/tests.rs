@@ -201,7 +201,7 @@ fn many_files_are_staged_in_several_threads() {
 fn crash(tree: &Scene, edits: &VerifiedEdits, steps: usize) -> bool {
     let root = Root::open(tree.root.path()).unwrap();
     let all = steps_of(edits);
-    let whole = Whole {
+    let whole = ChangeSet {
         steps: &all,
         directories: Vec::new(),
         durability: Durability::Later,

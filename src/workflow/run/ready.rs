@@ -156,9 +156,9 @@ pub fn survey<'a>(
 pub fn check<'a>(
     context: &Context<'a>,
     choice: &ModelChoice,
-    needs: Needs,
+    needs: &Needs,
 ) -> Result<Ready<'a>, Error> {
-    Ok(survey(context, choice, &needs)?.ready()?)
+    Ok(survey(context, choice, needs)?.ready()?)
 }
 
 /// What is sent though it looks like a credential.
