@@ -11,6 +11,7 @@ use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 
 use self::dev::Dev;
 pub use self::dev::{DevArgs, DevCommand, SessionsArgs, SessionsCommand, SessionsListArgs};
+use crate::exec::sandbox::SandboxMode;
 use crate::model::price::Usd;
 
 const AFTER_HELP: &str = "\
@@ -148,19 +149,8 @@ pub struct BuildArgs {
 
     /// How far builds are shut in, by bubblewrap: away from keys and other processes where that is
     /// possible (auto); from the network and the rest of the disk too, or not at all run (strict)
-    #[arg(long, value_name = "HOW", value_enum, default_value_t = SandboxArg::Auto, hide_possible_values = true, conflicts_with = "consistency_check", help_heading = SELDOM)]
-    pub sandbox: SandboxArg,
-}
-
-/// How far builds are shut in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum SandboxArg {
-    /// Away from keys and other processes, where that is possible
-    Auto,
-    /// Away from the network and the rest of the disk too; else nothing is run
-    Strict,
-    /// Not at all
-    Off,
+    #[arg(long, value_name = "HOW", value_enum, default_value_t = SandboxMode::Auto, hide_possible_values = true, conflicts_with = "consistency_check", help_heading = SELDOM)]
+    pub sandbox: SandboxMode,
 }
 
 /// Flags for what is shown.

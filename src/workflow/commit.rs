@@ -9,11 +9,11 @@ use super::tree::RunTree;
 use super::{Context, Failure, ModelChoice, Outcome, closing};
 use crate::edit::{self, Content, Elision, PathPolicy, VerifiedEdits, VerifyError};
 use crate::exec::build_script::{BuildError, BuildReport, BuildStatus};
-use crate::exec::sandbox::SandboxProblem;
+use crate::exec::sandbox::{SandboxMode, SandboxProblem};
 use crate::model::prompt::{Prompt, Replacement};
 use crate::model::{Reply, Task};
 use crate::record::run_log::BuildLog;
-use crate::record::{Attempt, BuildRecord, REPAIRS, SandboxRecord, Seconds};
+use crate::record::{Attempt, BuildRecord, REPAIRS, Seconds};
 use crate::ui::Event;
 use crate::workflow::error::{Error, Exit};
 
@@ -216,7 +216,7 @@ fn with_timeout_note(output: String, status: BuildStatus) -> String {
     format!("{output}{line_end}[build.sh was {}]\n", describe(status))
 }
 
-fn record(report: &BuildReport, sandbox: SandboxRecord) -> BuildRecord {
+fn record(report: &BuildReport, sandbox: SandboxMode) -> BuildRecord {
     let (code, signal) = match report.status {
         BuildStatus::Exited(code) => (Some(code), None),
         BuildStatus::Signaled(signal) => (None, Some(signal)),

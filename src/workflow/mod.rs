@@ -52,7 +52,7 @@ use crate::sys::interrupt::Interrupt;
 use crate::ui::Reporter;
 use crate::workflow::error::Error;
 
-pub use builds::{BuildOptions, Containment};
+pub use builds::BuildOptions;
 pub use commit::{CommitOptions, OnFailure, commit};
 pub use consistency::{ReportError, consistency};
 pub use demo::{DemoError, demo};
