@@ -6,6 +6,7 @@
 pub mod build_script;
 mod output;
 pub mod process;
+mod process_error;
 mod process_tree;
 mod runner;
 pub mod sandbox;

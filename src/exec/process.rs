@@ -20,15 +20,16 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::output::{CapturedOutput, line_end};
 use super::runner::{Ending, Running};
-use super::sandbox::{Sandbox, SandboxProblem};
+use super::sandbox::Sandbox;
 use super::subreaper;
 use super::supervised_child::SupervisedChild;
 use super::supervisor::Place;
 use super::wire::{Leftovers, SpawnRequest};
 use crate::secret::Redactor;
 use crate::sys::environment::Clock;
-use crate::sys::interrupt::{Interrupt, Interrupted};
+use crate::sys::interrupt::Interrupt;
 
+pub use super::process_error::{NoSuchProcess, ProcessError};
 pub use super::wire::Status;
 
 /// What a command line is given to.
@@ -38,69 +39,6 @@ const SHOWN: usize = 100;
 /// What the name of a command in the background is made of, and of how many.
 const DIGITS: &[u8; 36] = b"abcdefghijklmnopqrstuvwxyz0123456789";
 const ID_LENGTH: u32 = 6;
-
-/// Why a command could not be run, or not to its end.
-#[derive(Debug, thiserror::Error)]
-pub enum ProcessError {
-    /// It is none: the system does not start it. Another one may do.
-    #[error("cannot start `{program}`: {source}")]
-    NotStarted {
-        /// The program's name, or the shell's.
-        program: String,
-        /// What the system says.
-        source: io::Error,
-    },
-    /// There is no program to supervise it.
-    #[error("no command can be run: the path of this program is not known")]
-    NoSupervisor,
-    /// What it leaves running could not be found.
-    #[error("no command can be run: `/proc` does not show this container's processes")]
-    ForeignProc,
-    /// The system did not start its supervisor.
-    #[error("cannot run a command: {0}")]
-    Io(#[source] io::Error),
-    /// The file for its output could not be made.
-    #[error("cannot write `{}`: {source}", .path.display())]
-    Output {
-        /// The file.
-        path: PathBuf,
-        /// What the system says.
-        source: io::Error,
-    },
-    /// It could not be sandboxed; nothing of it was started.
-    #[error(transparent)]
-    Sandbox(SandboxProblem),
-    /// A signal came, and the command was ended.
-    #[error(transparent)]
-    Interrupted(#[from] Interrupted),
-}
-
-impl From<SandboxProblem> for ProcessError {
-    fn from(problem: SandboxProblem) -> Self {
-        match problem {
-            SandboxProblem::Interrupted(interrupted) => Self::Interrupted(interrupted),
-            other => Self::Sandbox(other),
-        }
-    }
-}
-
-/// There is no background process of that name.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("there is no background process `{id}`: {}", listed(.known))]
-pub struct NoSuchProcess {
-    /// What was asked for.
-    pub id: String,
-    /// Those that there are, in the order in which they were started.
-    pub known: Vec<String>,
-}
-
-fn listed(ids: &[String]) -> String {
-    if ids.is_empty() {
-        "there is none; those of a session that was cut short have ended with it".to_owned()
-    } else {
-        format!("known are {}", ids.join(", "))
-    }
-}
 
 /// What commands are run in.
 pub struct SpawnOptions<'a> {
@@ -547,23 +485,6 @@ mod tests {
             let error = request(Invocation::Words(&words)).unwrap_err();
             assert_eq!(error.to_string(), reason);
         }
-    }
-
-    #[test]
-    fn a_process_that_is_not_there_is_told_with_those_that_are() {
-        let error = |known: &[&str]| {
-            let known = known.iter().map(|id| (*id).to_owned()).collect();
-            let id = "proc_x".to_owned();
-            NoSuchProcess { id, known }.to_string()
-        };
-        assert_eq!(
-            error(&["proc_a", "proc_b"]),
-            "there is no background process `proc_x`: known are proc_a, proc_b"
-        );
-        assert_eq!(
-            error(&[]),
-            "there is no background process `proc_x`: there is none; those of a session that was cut short have ended with it"
-        );
     }
 
     #[test]

@@ -119,7 +119,7 @@ pub struct Sandbox {
     program: File,
     policy: SandboxPolicy,
     mode: SandboxMode,
-    /// What the policy were at the beginning.
+    /// What the paths of the policy were at the beginning.
     identities: Vec<(PathBuf, Identity)>,
     /// Of the key files, then.
     resolved_keys: Vec<ResolvedPath>,
@@ -128,7 +128,7 @@ pub struct Sandbox {
 
 impl Sandbox {
     /// Looks for `bwrap` in the directories of `path`; relative ones, and those in the project, are
-    /// passed over.
+    /// passed over. `mode` is not to be [`SandboxMode::Off`], which is taken for the lenient one.
     ///
     /// # Errors
     /// When it is not there.
@@ -175,7 +175,7 @@ impl Sandbox {
     ///
     /// # Errors
     /// When it is not.
-    pub fn check_policy(&self) -> Result<(), SandboxProblem> {
+    pub fn check_unmoved(&self) -> Result<(), SandboxProblem> {
         let now = identities(&self.policy, self.mode);
         let is_as_it_was = |(path, identity): &&(PathBuf, Identity)| match self.identity_of(path) {
             Some(then) => then == identity,
@@ -231,7 +231,7 @@ impl Sandbox {
         interrupt: &Interrupt,
         hidden: &[OsString],
     ) -> Result<SupervisedChild, SandboxProblem> {
-        self.check_policy()?;
+        self.check_unmoved()?;
         let (mut errors, complaints) = io::pipe()?;
         let mut command = Command::new(&self.bwrap);
         command

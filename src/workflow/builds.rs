@@ -68,7 +68,7 @@ impl<'c> Builds<'c> {
         }?;
         if let Some(sandbox) = &self.sandbox {
             self.sandboxed = true;
-            sandbox.check_policy()?;
+            sandbox.check_unmoved()?;
         }
         Ok(report)
     }

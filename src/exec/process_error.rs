@@ -1,0 +1,92 @@
+//! Why a command could not be run, and that there is none of a name. Pure.
+
+use std::io;
+use std::path::PathBuf;
+
+use super::sandbox::SandboxProblem;
+use crate::sys::interrupt::Interrupted;
+
+/// Why a command could not be run, or not to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum ProcessError {
+    /// It is none: the system does not start it. Another one may do.
+    #[error("cannot start `{program}`: {source}")]
+    NotStarted {
+        /// The program's name, or the shell's.
+        program: String,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// There is no program to supervise it.
+    #[error("no command can be run: the path of this program is not known")]
+    NoSupervisor,
+    /// What it leaves running could not be found.
+    #[error("no command can be run: `/proc` does not show this container's processes")]
+    ForeignProc,
+    /// The system did not start its supervisor.
+    #[error("cannot run a command: {0}")]
+    Io(#[source] io::Error),
+    /// The file for its output could not be made.
+    #[error("cannot write `{}`: {source}", .path.display())]
+    Output {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// It could not be sandboxed; nothing of it was started.
+    #[error(transparent)]
+    Sandbox(SandboxProblem),
+    /// A signal came, and the command was ended.
+    #[error(transparent)]
+    Interrupted(#[from] Interrupted),
+}
+
+impl From<SandboxProblem> for ProcessError {
+    fn from(problem: SandboxProblem) -> Self {
+        match problem {
+            SandboxProblem::Interrupted(interrupted) => Self::Interrupted(interrupted),
+            other => Self::Sandbox(other),
+        }
+    }
+}
+
+/// There is no background process of that name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("there is no background process `{id}`: {}", listed(.known))]
+pub struct NoSuchProcess {
+    /// What was asked for.
+    pub id: String,
+    /// Those that there are, in the order in which they were started.
+    pub known: Vec<String>,
+}
+
+fn listed(ids: &[String]) -> String {
+    if ids.is_empty() {
+        "there is none; those of a session that was cut short have ended with it".to_owned()
+    } else {
+        format!("known are {}", ids.join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_that_is_not_there_is_told_with_those_that_are() {
+        let error = |known: &[&str]| {
+            let known = known.iter().map(|id| (*id).to_owned()).collect();
+            let id = "proc_x".to_owned();
+            NoSuchProcess { id, known }.to_string()
+        };
+        assert_eq!(
+            error(&["proc_a", "proc_b"]),
+            "there is no background process `proc_x`: known are proc_a, proc_b"
+        );
+        assert_eq!(
+            error(&[]),
+            "there is no background process `proc_x`: there is none; those of a session that was cut short have ended with it"
+        );
+    }
+}
