@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use crate::World;
 use crate::cli::{Cli, Usage};
 use crate::edit::Program;
-use crate::exec::sandbox::keeper::{self, Place};
+use crate::exec::supervisor::{self, Place};
 use crate::secret::Redactor;
 use crate::sys::environment::{Environment, KEY_VARIABLES, SystemClock};
 use crate::sys::interrupt::Interrupt;
@@ -25,7 +25,7 @@ pub fn main(read: fn(&[OsString]) -> Result<Cli, Usage>) -> ExitCode {
         _ => None,
     };
     let exit = match place {
-        Some(place) => keep(place, clock),
+        Some(place) => supervise(place, clock),
         None => run(read(&arguments), clock),
     };
     ExitCode::from(exit.code())
@@ -53,13 +53,13 @@ fn run(read: Result<Cli, Usage>, clock: SystemClock) -> Exit {
 }
 
 /// Started by this program itself, where nobody is left to read an error.
-fn keep(place: Place, clock: SystemClock) -> Exit {
+fn supervise(place: Place, clock: SystemClock) -> Exit {
     let interrupt = match place {
         // No signal from inside is to reach the first process there.
         Place::Sandbox => Interrupt::never(),
         Place::Outside => Interrupt::install(),
     };
-    match interrupt.and_then(|interrupt| keeper::run(place, &clock, &interrupt)) {
+    match interrupt.and_then(|interrupt| supervisor::run(place, &clock, &interrupt)) {
         Ok(()) => Exit::Done,
         Err(_) => Exit::LocalIo,
     }

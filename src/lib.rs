@@ -53,9 +53,7 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 use crate::agent::tools::place::Outside;
-use crate::cli::{
-    Cli, Command, DevArgs, DevCommand, FormatArg, OnFailureArg, OutputArgs, SandboxArg,
-};
+use crate::cli::{Cli, Command, DevArgs, DevCommand, FormatArg, OnFailureArg, OutputArgs};
 use crate::edit::{Elision, Program};
 use crate::model::{Delivery, ModelTable};
 use crate::project::Project;
@@ -66,8 +64,8 @@ use crate::ui::input::{self, Editor, Input, InputError, Lines};
 use crate::ui::{Colors, ConsoleOptions, Event, Format, Output, Reporter as _, json};
 use crate::workflow::error::{Error, Exit};
 use crate::workflow::{
-    AgentOptions, BuildOptions, CommitOptions, Containment, Context, Failure, ModelChoice,
-    OnFailure, Outcome, Secrets, Wanted, Which,
+    AgentOptions, BuildOptions, CommitOptions, Context, Failure, ModelChoice, OnFailure, Outcome,
+    Secrets, Wanted, Which,
 };
 
 /// What the process was started in. `main` captures it; nothing below asks for it again.
@@ -290,7 +288,7 @@ fn agent_options(arguments: &DevArgs, request: Option<String>) -> AgentOptions {
             require_fresh: false,
             max_cost: arguments.max_cost,
         },
-        containment: containment(arguments.sandbox),
+        sandbox: arguments.sandbox,
         outside: if arguments.allow_outside {
             Outside::Allowed
         } else {
@@ -307,14 +305,6 @@ fn open_input(world: &World) -> Result<Box<dyn Input>, InputError> {
     }
     let stdin = input::stdin(world.interrupt.clone())?;
     Ok(Box::new(Lines::new(stdin)))
-}
-
-fn containment(argument: SandboxArg) -> Containment {
-    match argument {
-        SandboxArg::Auto => Containment::WherePossible,
-        SandboxArg::Strict => Containment::Strict,
-        SandboxArg::Off => Containment::Off,
-    }
 }
 
 fn choice(cli: &Cli) -> ModelChoice {
@@ -340,7 +330,7 @@ fn choice(cli: &Cli) -> ModelChoice {
 fn build(cli: &Cli) -> BuildOptions {
     BuildOptions {
         timeout: cli.build.build_timeout,
-        containment: containment(cli.build.sandbox),
+        sandbox: cli.build.sandbox,
     }
 }
 

@@ -16,9 +16,10 @@ use code_commit::agent::tools::background::{
 };
 use code_commit::agent::tools::command::{RunCommand, Shell};
 use code_commit::exec::process::{
-    Circumstances, Invocation, OnTimeout, ProcessError, Processes, Ran, Report, Standing, Status,
+    Invocation, OnTimeout, ProcessError, ProcessState, Processes, Ran, Report, SpawnOptions, Status,
 };
-use code_commit::exec::sandbox::{Premises, Sandbox, Strictness, orphans};
+use code_commit::exec::sandbox::{Sandbox, SandboxMode, SandboxPolicy};
+use code_commit::exec::subreaper;
 use code_commit::secret::Redactor;
 use code_commit::sys::environment::SystemClock;
 use code_commit::sys::interrupt::Interrupt;
@@ -64,7 +65,7 @@ impl Place {
     }
 
     fn processes_in(&self, sandbox: Option<Sandbox>) -> Processes<'_> {
-        Processes::new(Circumstances {
+        Processes::new(SpawnOptions {
             root: &self.dir,
             program: Some(program()),
             hidden: vec![OsString::from("CARGO_PKG_NAME")],
@@ -222,10 +223,10 @@ fn a_command_that_takes_long_goes_on_in_the_background() {
     let mut processes = place.processes();
     let id = place.start(&mut processes, "echo one; cat gate; echo two; exit 5");
     let report = read_until(&mut processes, &id, |report| report.output == "one\n");
-    assert_eq!(report.standing, Standing::Running);
-    assert_eq!(processes.list()[0].standing, Standing::Running);
+    assert_eq!(report.state, ProcessState::Running);
+    assert_eq!(processes.list()[0].state, ProcessState::Running);
     drop(OpenOptions::new().write(true).open(gate).unwrap());
-    let ended = |report: &Report| report.standing == Standing::Ended(Status::Exited(5));
+    let ended = |report: &Report| report.state == ProcessState::Ended(Status::Exited(5));
     let report = read_until(&mut processes, &id, ended);
     let output = "one\ntwo\n";
     read_until(&mut processes, &id, |report| report.output == output);
@@ -278,7 +279,7 @@ fn to_kill_ends_the_whole_group_and_daemons_too() {
     assert!(!is_over(&mut life));
     let began = Instant::now();
     let report = processes.kill(&id).unwrap();
-    assert_eq!(report.standing, Standing::Ended(Status::Signaled(9)));
+    assert_eq!(report.state, ProcessState::Ended(Status::Signaled(9)));
     assert!(began.elapsed() >= Duration::from_secs(2), "it had its time");
     assert!(is_over(&mut life), "something is left");
 }
@@ -291,7 +292,7 @@ fn a_command_that_is_killed_is_asked_to_end_first() {
     let id = place.start(&mut processes, line);
     eventually("it starts", || place.has("started"));
     let report = processes.kill(&id).unwrap();
-    assert_eq!(report.standing, Standing::Ended(Status::Exited(7)));
+    assert_eq!(report.state, ProcessState::Ended(Status::Exited(7)));
     // Some shells say before that what became of the other.
     assert!(report.output.ends_with("bye\n"), "{}", report.output);
 }
@@ -359,18 +360,18 @@ fn a_key_does_not_reach_the_disk_and_a_prompt_is_seen_at_once() {
 
 /// A sandbox for commands in this place, with this key file hidden besides the folder `keys`; `None` where
 /// there is none.
-fn sandbox(place: &Place, strictness: Strictness, key_file: &Path) -> Option<Sandbox> {
-    let premises = Premises {
+fn sandbox(place: &Place, mode: SandboxMode, key_file: &Path) -> Option<Sandbox> {
+    let policy = SandboxPolicy {
         root: place.dir.clone(),
         keys: place.dir.join("keys"),
         key_files: vec![key_file.to_owned()],
         git: place.dir.join(".git"),
         read_only: Vec::new(),
     };
-    fs::create_dir(&premises.keys).unwrap();
-    fs::write(premises.keys.join("key"), GEMINI_KEY).unwrap();
+    fs::create_dir(&policy.keys).unwrap();
+    fs::write(policy.keys.join("key"), GEMINI_KEY).unwrap();
     let path = std::env::var_os("PATH");
-    let found = Sandbox::find(path.as_deref(), program(), premises, strictness);
+    let found = Sandbox::find(path.as_deref(), program(), policy, mode);
     let usable = found.and_then(|sandbox| sandbox.try_out(&place.interrupt).map(|()| sandbox));
     if usable.is_err() {
         skipped("bubblewrap does not work on this machine");
@@ -391,7 +392,7 @@ fn a_key_file_may_be_saved_between_commands() {
     let home = tempfile::tempdir().unwrap();
     let config = home.path().canonicalize().unwrap().join("config.json");
     save(&config, "old secret");
-    let Some(sandbox) = sandbox(&place, Strictness::Lenient, &config) else {
+    let Some(sandbox) = sandbox(&place, SandboxMode::Auto, &config) else {
         return;
     };
     let mut processes = place.processes_in(Some(sandbox));
@@ -421,7 +422,7 @@ fn a_key_file_that_was_carried_off_is_not_taken_for_saved() {
     let config = home.join("agent/config.json");
     fs::create_dir(home.join("agent")).unwrap();
     save(&config, "secret");
-    let Some(sandbox) = sandbox(&place, Strictness::Lenient, &config) else {
+    let Some(sandbox) = sandbox(&place, SandboxMode::Auto, &config) else {
         return;
     };
     let mut processes = place.processes_in(Some(sandbox));
@@ -444,7 +445,7 @@ fn in_a_strict_sandbox_a_command_may_make_repositories_and_none_may_change_them(
     fs::write(host.path().join("secret"), GEMINI_KEY).unwrap();
     fs::create_dir_all(place.dir.join("old/.git")).unwrap();
     let no_file = place.dir.join("keys/other");
-    let Some(sandbox) = sandbox(&place, Strictness::Strict, &no_file) else {
+    let Some(sandbox) = sandbox(&place, SandboxMode::Strict, &no_file) else {
         return;
     };
     let mut processes = place.processes_in(Some(sandbox));
@@ -483,7 +484,7 @@ fn in_a_strict_sandbox_a_command_may_make_repositories_and_none_may_change_them(
 fn in_a_sandbox_it_is_all_the_same() {
     let place = Place::new();
     let no_file = place.dir.join("keys/other");
-    let Some(sandbox) = sandbox(&place, Strictness::Lenient, &no_file) else {
+    let Some(sandbox) = sandbox(&place, SandboxMode::Auto, &no_file) else {
         return;
     };
     let mut life = place.life_line();
@@ -499,12 +500,12 @@ fn in_a_sandbox_it_is_all_the_same() {
     let id = place.start(&mut processes, STUBBORN);
     eventually("it starts", || place.has("started"));
     let report = processes.kill(&id).unwrap();
-    assert!(matches!(report.standing, Standing::Ended(_)));
+    assert!(matches!(report.state, ProcessState::Ended(_)));
     assert!(is_over(&mut life), "something is left");
 }
 
 #[test]
-fn a_command_that_ends_its_keeper_is_ended() {
+fn a_command_that_ends_its_supervisor_is_ended() {
     let place = Place::new();
     let mut life = place.life_line();
     let mut processes = place.processes();
@@ -520,12 +521,12 @@ fn a_command_that_ends_its_keeper_is_ended() {
     assert!(!is_over(&mut life));
     fs::remove_file(place.dir.join("started")).unwrap();
     read_until(&mut processes, &id, |report| {
-        report.standing == Standing::Ended(Status::Lost)
+        report.state == ProcessState::Ended(Status::Lost)
     });
     assert!(is_over(&mut life), "something is left");
 }
 
-/// Not a test of its own: its process takes in orphans, and has no children but its own.
+/// Not a test of its own: its process adopts orphans, and has no children but its own.
 #[test]
 #[ignore = "another test starts it"]
 fn plays_a_session_whose_command_hides() {
@@ -542,21 +543,21 @@ fn plays_a_session_whose_command_hides() {
         .spawn()
         .unwrap();
     eventually("it starts", || place.has("earlier"));
-    orphans::take_in().unwrap();
+    subreaper::install().unwrap();
     let mut processes = place.processes();
     let other = place.start(&mut processes, "sleep 600");
     let own = Command::new("sleep").arg("601").spawn();
     let line = "(setsid sh -c 'exec 9>life; touch daemon; setsid sleep 645 & sleep 646' &)
         while ! test -e daemon; do sleep 0.01; done; kill -9 $PPID";
     let (status, _) = place.run(&mut processes, line);
-    // It may have ended before its keeper.
+    // It may have ended before its supervisor.
     assert!(
         matches!(status, Status::Lost | Status::Exited(0)),
         "{status}"
     );
     fs::write(place.dir.join("seen"), "").unwrap();
     let report = processes.read(&other).unwrap();
-    assert_eq!(report.standing, Standing::Running);
+    assert_eq!(report.state, ProcessState::Running);
     place.run(&mut processes, "true");
     for mut own in [own.unwrap(), earlier] {
         assert!(own.try_wait().unwrap().is_none(), "it is no command's");
@@ -567,11 +568,11 @@ fn plays_a_session_whose_command_hides() {
     let tasks = fs::read_dir("/proc/self/task").unwrap();
     let children = tasks.map(|task| fs::read_to_string(task.unwrap().path().join("children")));
     let children: String = children.map(Result::unwrap_or_default).collect();
-    assert_eq!(children, "", "all were buried");
+    assert_eq!(children, "", "all were reaped");
 }
 
 #[test]
-fn a_command_that_hides_and_ends_its_keeper_is_ended_too() {
+fn a_command_that_hides_and_ends_its_supervisor_is_ended_too() {
     let place = Place::new();
     let mut life = place.life_line();
     let mut holder = holder_whose_command_hides(&place, &[]).spawn().unwrap();
@@ -642,7 +643,7 @@ fn plays_a_session() {
     assert!(matches!(ran, Err(ProcessError::Interrupted(_))), "{ran:?}");
     assert_eq!(role, "interrupted");
     let report = processes.read(&id).unwrap();
-    assert_eq!(report.standing, Standing::Running, "the background stays");
+    assert_eq!(report.state, ProcessState::Running, "the background stays");
     fs::write(place.dir.join("seen"), "").unwrap();
 }
 

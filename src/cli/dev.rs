@@ -6,7 +6,8 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 use uuid::Uuid;
 
-use super::{FormatArg, OutputArgs, PlainArgs, SELDOM, SandboxArg, parse_dollars, parse_duration};
+use super::{FormatArg, OutputArgs, PlainArgs, SELDOM, parse_dollars, parse_duration};
+use crate::exec::sandbox::SandboxMode;
 use crate::model::price::Usd;
 
 const DEV_ABOUT: &str = "\
@@ -91,8 +92,8 @@ pub struct DevArgs {
 
     /// Sandbox commands with bubblewrap: auto hides keys and other processes if possible; strict also
     /// blocks the network and the rest of the disk, or refuses to run; off does not sandbox
-    #[arg(long, value_name = "HOW", value_enum, default_value_t = SandboxArg::Auto, hide_possible_values = true, help_heading = SELDOM)]
-    pub sandbox: SandboxArg,
+    #[arg(long, value_name = "HOW", value_enum, default_value_t = SandboxMode::Auto, hide_possible_values = true, help_heading = SELDOM)]
+    pub sandbox: SandboxMode,
 }
 
 impl DevArgs {

@@ -11,6 +11,7 @@ use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 
 use self::dev::Dev;
 pub use self::dev::{DevArgs, DevCommand, SessionsArgs, SessionsCommand, SessionsListArgs};
+use crate::exec::sandbox::SandboxMode;
 use crate::model::price::Usd;
 
 const AFTER_HELP: &str = "\
@@ -153,19 +154,8 @@ pub struct BuildArgs {
 
     /// Sandbox builds with bubblewrap: auto hides keys and other processes if possible; strict also
     /// blocks the network and the rest of the disk, or refuses to run; off does not sandbox
-    #[arg(long, value_name = "HOW", value_enum, default_value_t = SandboxArg::Auto, hide_possible_values = true, conflicts_with = "consistency_check", help_heading = SELDOM)]
-    pub sandbox: SandboxArg,
-}
-
-/// How strictly builds and commands are sandboxed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum SandboxArg {
-    /// Hide keys and other processes, where that is possible
-    Auto,
-    /// Also block the network and the rest of the disk; fail where that is impossible
-    Strict,
-    /// No sandbox
-    Off,
+    #[arg(long, value_name = "HOW", value_enum, default_value_t = SandboxMode::Auto, hide_possible_values = true, conflicts_with = "consistency_check", help_heading = SELDOM)]
+    pub sandbox: SandboxMode,
 }
 
 /// Flags for what is shown.

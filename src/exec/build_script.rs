@@ -1,49 +1,40 @@
 //! Runs the project's `build.sh`: the one place that starts it.
 //!
-//! Touches the script's process group and nothing else; what the script prints goes to a writer as
+//! Touches the script's processes and nothing else; what the script prints goes to a writer as
 //! it comes. Guarantees that the run goes on when the script has ended, whoever still holds its
 //! output; that its time is limited; that its process group ends with it; and that it does not see
 //! the variables that it is not to see.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::{self, PipeReader, PipeWriter, Read as _, Write};
-use std::os::fd::{AsFd as _, BorrowedFd};
+use std::io::{self, Read as _, Write};
 use std::os::unix::fs::PermissionsExt as _;
-use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
+use std::thread::{self, Scope};
 use std::time::Duration;
 
-use rustix::event::PollFlags;
 use rustix::fs::{Access, access};
-use rustix::process::{
-    Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid,
-};
+use rustix::process::Signal;
 
-use crate::exec::sandbox::words::{Ended, Leftovers, Order};
-use crate::exec::sandbox::{Kept, Sandbox, SandboxProblem};
+use super::runner::Running;
+use super::sandbox::{Sandbox, SandboxProblem};
+use super::supervised_child::SupervisedChild;
+use super::wire::{Leftovers, SpawnRequest, Status};
 use crate::sys::environment::Clock;
-use crate::sys::interrupt::{Interrupt, Interrupted, Woken, is_readable_within};
+use crate::sys::interrupt::{Interrupt, Interrupted};
 
 /// The script's name, below the project's root.
 pub const BUILD_SCRIPT: &str = "build.sh";
 /// How it is started, in the project's root.
 const PROGRAM: &str = "./build.sh";
 
-/// How long the script's processes have to end by themselves after a SIGTERM.
-const GRACE: Duration = Duration::from_secs(2);
 /// What the script leaves running (a filter on its output, a job in the background) may go on
 /// printing as long as it does not pause for longer than this,
 const PAUSE: Duration = Duration::from_secs(1);
 /// and for no longer than this in all.
 const AFTERMATH: Duration = Duration::from_secs(10);
-/// How often a script that keeps its output open is looked at.
-const TICK: Duration = Duration::from_millis(20);
-/// The first of those looks comes after this.
-const SHORTEST_NAP: Duration = Duration::from_micros(200);
-/// How much is read at once.
-const CHUNK: usize = 64 << 10;
 
 /// Why build.sh cannot be started as it is.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -210,13 +201,13 @@ pub enum BuildError {
     Io {
         /// The script.
         path: PathBuf,
-        /// The system's word.
+        /// What the system says.
         source: io::Error,
     },
     /// Its output could not be logged.
     #[error("cannot log the output of `build.sh`: {0}")]
     Log(#[source] io::Error),
-    /// It could not be shut in; nothing of it was started.
+    /// It could not be sandboxed; nothing of it was started.
     #[error(transparent)]
     Sandbox(SandboxProblem),
     /// A signal ended the run, and the build with it.
@@ -233,7 +224,7 @@ impl From<SandboxProblem> for BuildError {
     }
 }
 
-/// The build script of a project, and the circumstances it runs in.
+/// The build script of a project, and how it is run.
 pub struct BuildScript<'a> {
     /// The project's root.
     pub root: &'a Path,
@@ -241,13 +232,13 @@ pub struct BuildScript<'a> {
     pub path: Option<&'a OsStr>,
     /// How long it may run.
     pub timeout: Duration,
-    /// The time.
+    /// Tells how long it takes.
     pub clock: &'a dyn Clock,
     /// Ends it early.
     pub interrupt: &'a Interrupt,
     /// The variables that it does not get.
     pub hidden: &'a [OsString],
-    /// What it is shut in, if anything.
+    /// What it is sandboxed by, if anything.
     pub sandbox: Option<&'a Sandbox>,
 }
 
@@ -257,30 +248,19 @@ impl BuildScript<'_> {
     ///
     /// # Errors
     /// When it cannot be started, its output cannot be written, or a signal ends the run.
-    pub fn run(&self, output: &mut dyn Write) -> Result<BuildReport, BuildError> {
+    pub fn run(&self, output: &mut (dyn Write + Send)) -> Result<BuildReport, BuildError> {
         let started = self.clock.elapsed();
-        let (leader, reader) = self.start()?;
-        let mut running = Running {
-            leader,
-            reader,
-            closed: false,
-            output,
-            chunk: vec![0; CHUNK],
-        };
-        let outcome = self.wait(&mut running, started);
-        let left_behind = !running.closed;
-        // Whatever happened, nothing of it goes on running.
-        let status = running
-            .end(self.clock)
-            .map_err(|source| self.failed(source));
-        let timed_out = outcome?;
-        let status = match (timed_out, status?) {
-            (Some(limit), _) => BuildStatus::TimedOut(limit),
-            (None, Ended::Exited(code)) => BuildStatus::Exited(code),
-            (None, Ended::Signaled(signal)) => BuildStatus::Signaled(signal),
+        let (status, left_behind) = thread::scope(|scope| {
+            let child = self.start_supervisor(scope)?;
+            self.supervised(scope, child, output)
+        })?;
+        let status = match status {
+            None => BuildStatus::TimedOut(self.timeout),
+            Some(Status::Exited(code)) => BuildStatus::Exited(code),
+            Some(Status::Signaled(signal)) => BuildStatus::Signaled(signal),
             // Nothing but SIGKILL ends a sandbox from inside.
-            (None, Ended::Lost) => BuildStatus::Signaled(Signal::KILL.as_raw()),
-            (None, Ended::NotStarted(number)) => {
+            Some(Status::Lost) => BuildStatus::Signaled(Signal::KILL.as_raw()),
+            Some(Status::NotStarted(number)) => {
                 return Err(self.unfit(io::Error::from_raw_os_error(number)));
             }
         };
@@ -291,39 +271,62 @@ impl BuildScript<'_> {
         })
     }
 
-    fn start(&self) -> Result<(Leader, PipeReader), BuildError> {
-        let (reader, writer) = io::pipe().map_err(|source| self.failed(source))?;
-        let leader = match self.sandbox {
-            Some(sandbox) => {
-                let kept = sandbox.enter(self.interrupt, self.hidden)?;
-                let order = Order {
-                    words: vec![PROGRAM.to_owned()],
-                    // What they print belongs to the build.
-                    leftovers: Leftovers::Stay,
-                };
-                let started = kept.start(&order, &writer);
-                started.map_err(|source| self.failed(source))?;
-                Leader::Contained { kept, ended: None }
+    /// Without a sandbox, a thread does: `$PPID` is this program, and what has left the script's process group is
+    /// none of its business.
+    fn start_supervisor<'scope>(
+        &'scope self,
+        scope: &'scope Scope<'scope, '_>,
+    ) -> Result<SupervisedChild, BuildError> {
+        if let Some(sandbox) = self.sandbox {
+            return Ok(sandbox.enter(self.interrupt, self.hidden)?);
+        }
+        let prepare = |command: &mut Command| {
+            command.current_dir(self.root);
+            for variable in self.hidden {
+                command.env_remove(variable);
             }
-            None => Leader::Direct(self.spawn(writer)?),
         };
-        Ok((leader, reader))
+        let child = SupervisedChild::on_thread(scope, self.clock, prepare, self.interrupt);
+        child
+            .and_then(|child| child.ok_or_else(|| io::Error::other("its supervisor has ended")))
+            .map_err(|source| self.failed(source))
     }
 
-    fn spawn(&self, output: PipeWriter) -> Result<Child, BuildError> {
-        let stderr = output.try_clone().map_err(|source| self.failed(source))?;
-        let mut command = Command::new(PROGRAM);
-        command
-            .current_dir(self.root)
-            .stdin(Stdio::null())
-            .stdout(output)
-            .stderr(stderr)
-            .process_group(0);
-        for variable in self.hidden {
-            command.env_remove(variable);
+    /// Runs the script; gives how it has ended, unless it ran out of time, and whether its output is still held.
+    fn supervised<'scope>(
+        &'scope self,
+        scope: &'scope Scope<'scope, '_>,
+        child: SupervisedChild,
+        output: &'scope mut (dyn Write + Send),
+    ) -> Result<(Option<Status>, bool), BuildError> {
+        let request = SpawnRequest {
+            words: vec![PROGRAM.to_owned()],
+            // What they print belongs to the build.
+            leftovers: Leftovers::Stay,
+        };
+        let started = Running::start(child, &request, self.clock);
+        let (mut running, mut pump) = started.map_err(|source| self.failed(source))?;
+        // Where the log cannot be written, nobody reads on: the script's next word ends it.
+        let logging = thread::Builder::new()
+            .spawn_scoped(scope, move || pump.run(|chunk, _| output.write_all(chunk)))
+            .map_err(|source| self.failed(source))?;
+        let waited = running.wait(self.timeout, self.interrupt);
+        let status = running.ending().map(|ending| ending.status);
+        let mut is_closed = false;
+        if waited.is_ok() && status.is_some() {
+            is_closed = running.drain(PAUSE, AFTERMATH);
+        } else {
+            running.stop();
         }
-        // The command holds the pipe's other end: it must be gone before the output is read.
-        command.spawn().map_err(|source| self.unfit(source))
+        // Whatever happened, nothing of it goes on running, and nobody waits for more of its output.
+        drop(running);
+        let logged = logging.join();
+        waited.map_err(|source| self.failed(source))?;
+        match logged {
+            Ok(logged) => logged.map_err(BuildError::Log)?,
+            Err(panic) => resume_unwind(panic),
+        }
+        Ok((status, !is_closed))
     }
 
     /// Why the script cannot be started, as far as that can be told.
@@ -334,195 +337,14 @@ impl BuildScript<'_> {
         }
     }
 
-    /// Waits for the script's end; gives the limit where that came first.
-    fn wait(
-        &self,
-        running: &mut Running<'_>,
-        started: Duration,
-    ) -> Result<Option<Duration>, BuildError> {
-        // A script that closes its output has commonly ended, or is about to.
-        let mut nap = SHORTEST_NAP;
-        loop {
-            if running.has_ended().map_err(|source| self.failed(source))? {
-                running.read_aftermath(self.clock)?;
-                return Ok(None);
-            }
-            let spent = self.clock.elapsed().saturating_sub(started);
-            if spent >= self.timeout {
-                return Ok(Some(self.timeout));
-            }
-            let mut tick = TICK.min(self.timeout.saturating_sub(spent));
-            if running.closed && matches!(running.leader, Leader::Direct(_)) {
-                // Without its output there is nothing to wait on but time.
-                tick = tick.min(nap);
-                nap = nap.saturating_mul(2);
-            }
-            let woken = self
-                .interrupt
-                .poll(&running.watched(), PollFlags::IN, Some(tick));
-            match woken {
-                Ok(Woken::Ready) if running.has_output() => running.read_some()?,
-                Ok(_) => {}
-                Err(source) => {
-                    self.interrupt.check()?;
-                    return Err(self.failed(source));
-                }
-            }
-        }
-    }
-
+    /// What the system says, unless a signal came.
     fn failed(&self, source: io::Error) -> BuildError {
-        BuildError::Io {
-            path: self.root.join(BUILD_SCRIPT),
-            source,
+        match self.interrupt.check() {
+            Err(interrupted) => interrupted.into(),
+            Ok(()) => BuildError::Io {
+                path: self.root.join(BUILD_SCRIPT),
+                source,
+            },
         }
-    }
-}
-
-/// The process that a script stands and falls with.
-enum Leader {
-    /// The script itself.
-    Direct(Child),
-    /// The script, as it is told of from inside a sandbox.
-    Contained { kept: Kept, ended: Option<Ended> },
-}
-
-impl Leader {
-    /// Whether the script has ended. It stays a zombie, so that its group's number is not given
-    /// away before the group has been ended.
-    fn has_ended(&mut self) -> io::Result<bool> {
-        match self {
-            Self::Direct(child) => {
-                let Some(pid) = pid(child) else {
-                    return Ok(true);
-                };
-                let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-                Ok(waitid(WaitId::Pid(pid), options)?.is_some())
-            }
-            Self::Contained { kept, ended } => {
-                if ended.is_none() {
-                    *ended = kept.ended()?;
-                }
-                Ok(ended.is_some())
-            }
-        }
-    }
-
-    /// Asks the script, and what it has started, to end by themselves.
-    fn ask_to_end(&mut self) -> io::Result<()> {
-        let ended = self.has_ended()?;
-        match self {
-            Self::Direct(child) => {
-                if let Some(pid) = pid(child) {
-                    // Fails where nobody is left, which is as good.
-                    let _ = kill_process_group(pid, Signal::TERM);
-                    if !ended {
-                        // It may have left the group.
-                        let _ = kill_process(pid, Signal::TERM);
-                    }
-                }
-            }
-            Self::Contained { kept, .. } => kept.ask_to_end(),
-        }
-        Ok(())
-    }
-
-    /// Ends all of it, and tells how the script itself has ended.
-    fn end(&mut self) -> io::Result<Ended> {
-        match self {
-            Self::Direct(child) => {
-                if let Some(pid) = pid(child) {
-                    let _ = kill_process_group(pid, Signal::KILL);
-                }
-                // Does nothing where the script has ended by itself.
-                child.kill()?;
-                let status = child.wait()?;
-                Ok(match (status.code(), status.signal()) {
-                    (Some(code), _) => Ended::Exited(code),
-                    (None, signal) => Ended::Signaled(signal.unwrap_or(0)),
-                })
-            }
-            Self::Contained { kept, ended } => {
-                kept.end();
-                Ok(ended.take().unwrap_or(Ended::Lost))
-            }
-        }
-    }
-}
-
-fn pid(child: &Child) -> Option<Pid> {
-    i32::try_from(child.id()).ok().and_then(Pid::from_raw)
-}
-
-/// A script that has been started.
-struct Running<'o> {
-    leader: Leader,
-    reader: PipeReader,
-    /// Whether the output has come to its end.
-    closed: bool,
-    output: &'o mut dyn Write,
-    chunk: Vec<u8>,
-}
-
-impl Running<'_> {
-    fn has_ended(&mut self) -> io::Result<bool> {
-        self.leader.has_ended()
-    }
-
-    /// What tells that something happens.
-    fn watched(&self) -> Vec<BorrowedFd<'_>> {
-        let output = (!self.closed).then(|| self.reader.as_fd());
-        let line = match &self.leader {
-            Leader::Direct(_) => None,
-            Leader::Contained { kept, .. } => Some(kept.as_fd()),
-        };
-        output.into_iter().chain(line).collect()
-    }
-
-    fn has_output(&self) -> bool {
-        !self.closed && is_readable_within(self.reader.as_fd(), Duration::ZERO)
-    }
-
-    fn read_some(&mut self) -> Result<(), BuildError> {
-        match self.reader.read(&mut self.chunk) {
-            Ok(0) => self.closed = true,
-            Ok(amount) => self
-                .output
-                .write_all(&self.chunk[..amount])
-                .map_err(BuildError::Log)?,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            // An output that cannot be read has ended as far as we are concerned.
-            Err(_) => self.closed = true,
-        }
-        Ok(())
-    }
-
-    /// Reads what the script's filters and background jobs still have to say.
-    fn read_aftermath(&mut self, clock: &dyn Clock) -> Result<(), BuildError> {
-        let deadline = clock.elapsed() + AFTERMATH;
-        while !self.closed
-            && clock.elapsed() < deadline
-            && is_readable_within(self.reader.as_fd(), PAUSE)
-        {
-            self.read_some()?;
-        }
-        Ok(())
-    }
-
-    /// Ends the script's process group, and tells how the script itself ended. What it prints on
-    /// its way out is logged too.
-    fn end(&mut self, clock: &dyn Clock) -> io::Result<Ended> {
-        let ended = self.has_ended()?;
-        self.leader.ask_to_end()?;
-        let deadline = clock.elapsed() + if ended { Duration::ZERO } else { GRACE };
-        while clock.elapsed() < deadline && !(self.closed && self.has_ended()?) {
-            if self.closed {
-                std::thread::sleep(TICK);
-            } else if is_readable_within(self.reader.as_fd(), TICK) && self.read_some().is_err() {
-                // The log cannot be written, which is reported where it matters.
-                self.closed = true;
-            }
-        }
-        self.leader.end()
     }
 }

@@ -1,5 +1,16 @@
-//! Running other programs: processes, the sandbox around them, and `build.sh`.
+//! Running other programs: `build.sh` and an agent's commands, both by one runner, and the sandbox around them.
+//!
+//! A command is started, watched and ended by its [`supervisor`], which is a process in the sandbox, one beside
+//! the command, or a thread of this program; [`runner`] waits for it and reads its output, whoever it is.
 
 pub mod build_script;
+mod output;
 pub mod process;
+mod process_error;
+mod process_tree;
+mod runner;
 pub mod sandbox;
+pub mod subreaper;
+mod supervised_child;
+pub mod supervisor;
+mod wire;

@@ -1,56 +1,60 @@
 //! The commands of a session, in the foreground and in the background.
 //!
-//! Starts each with a keeper of its own (see [`keeper`](crate::exec::sandbox::keeper)), in a sandbox where there is
-//! one, and keeps what it prints in a file. Guarantees that none outlives the session, however that ends (but
-//! see [`orphans`] for one that ends its keeper); that a command that prints without
-//! end costs little of disk and memory; that no key reaches the disk; and that nobody waits for longer than
-//! was said, give or take the seconds that a command has to end.
-
-mod error;
-mod id;
-mod output;
-pub mod ring;
-mod running;
-mod standing;
+//! Starts each with a supervisor process of its own (see [`supervisor`](crate::exec::supervisor)), in a sandbox where
+//! there is one, and keeps what it prints in a file. Guarantees that none outlives the session, however that ends
+//! (but see [`subreaper`] for one that ends its supervisor); that a command that prints without end costs little
+//! of disk and memory; that no key reaches the disk; and that nobody waits for longer than was said, give or take the
+//! seconds that a command has to end.
 
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd as _;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
 use std::time::Duration;
 
-pub use self::error::{NoSuchProcess, ProcessError};
-use self::id::nth_id;
-use self::output::Output;
-use self::ring::Ring;
-use self::running::{Ending, Process};
-use self::standing::in_one_line;
-pub use self::standing::{Listed, Report, Standing, Status};
-use crate::exec::sandbox::words::{Ended, Leftovers, Order};
-use crate::exec::sandbox::{Kept, Sandbox, orphans};
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::output::{CapturedOutput, line_end};
+use super::runner::{Ending, Running};
+use super::sandbox::Sandbox;
+use super::subreaper;
+use super::supervised_child::SupervisedChild;
+use super::supervisor::Place;
+use super::wire::{Leftovers, SpawnRequest};
 use crate::secret::Redactor;
 use crate::sys::environment::Clock;
 use crate::sys::interrupt::Interrupt;
 
+pub use super::process_error::{NoSuchProcess, ProcessError};
+pub use super::wire::Status;
+
 /// What a command line is given to.
 const SHELL: &str = "/bin/sh";
+/// How many characters of a command are shown in a list.
+const SHOWN: usize = 100;
+/// What the name of a command in the background is made of, and of how many.
+const DIGITS: &[u8; 36] = b"abcdefghijklmnopqrstuvwxyz0123456789";
+const ID_LENGTH: u32 = 6;
 
 /// What commands are run in.
-pub struct Circumstances<'a> {
+pub struct SpawnOptions<'a> {
     /// The project's root, which is their directory.
     pub root: &'a Path,
-    /// This program's own file, for the keeper; without it there are no commands.
+    /// This program's own file, for the supervisor; without it there are no commands.
     pub program: Option<&'a Path>,
     /// The variables that they do not get.
     pub hidden: Vec<OsString>,
-    /// The time.
+    /// Tells how long they take.
     pub clock: &'a dyn Clock,
     /// Ends what runs in the foreground.
     pub interrupt: &'a Interrupt,
     /// What their output passes through.
     pub redactor: &'a Redactor,
-    /// What they are shut in, if anything.
+    /// What they are sandboxed by, if anything.
     pub sandbox: Option<Sandbox>,
 }
 
@@ -95,7 +99,7 @@ pub enum Ran {
     Ended {
         /// How.
         status: Status,
-        /// What it has printed, both streams; bounded, see [`Ring`].
+        /// What it has printed, both streams: its beginning and its end, where it is long.
         output: String,
         /// How long it took.
         took: Duration,
@@ -114,32 +118,109 @@ pub enum Ran {
     },
 }
 
-/// A command in the background.
-struct Background {
-    id: String,
-    process: Process,
+/// Whether a command still runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProcessState {
+    /// It has not ended yet.
+    Running,
+    /// It has ended so.
+    Ended(Status),
+}
+
+/// A command that was put in the background.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Report {
+    /// Whether it still runs.
+    pub state: ProcessState,
+    /// The command, as it was given.
+    pub command: String,
+    /// How long it took, or has taken so far.
+    pub took: Duration,
+    /// What it has printed so far.
+    pub output: String,
+}
+
+/// The same in a line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    /// Its name.
+    pub id: String,
+    /// Whether it still runs.
+    pub state: ProcessState,
+    /// How long it took, or has taken so far.
+    pub took: Duration,
+    /// The command in one line, cut where it is long.
+    pub command: String,
+}
+
+/// A command that was started.
+struct Process<'c> {
+    /// As it was given, less what is secret.
+    command: String,
+    running: Running<'c>,
+    output: CapturedOutput,
+}
+
+impl Process<'_> {
+    fn state(&self) -> ProcessState {
+        match self.running.ending() {
+            Some(ending) => ProcessState::Ended(ending.status),
+            None => ProcessState::Running,
+        }
+    }
+
+    fn ended(&self, ending: Ending) -> Ran {
+        Ran::Ended {
+            status: ending.status,
+            output: self.text(),
+            took: ending.took,
+        }
+    }
+
+    fn report(&self) -> Report {
+        Report {
+            state: self.state(),
+            command: self.command.clone(),
+            took: self.running.took(),
+            output: self.text(),
+        }
+    }
+
+    /// What it has printed so far, and what was left of it.
+    fn text(&self) -> String {
+        let mut text = self.output.text();
+        let left_behind = self.running.left_behind();
+        if left_behind > 0 {
+            text.push_str(line_end(&text));
+            let (noun, verb) = match left_behind {
+                1 => ("process", "was"),
+                _ => ("processes", "were"),
+            };
+            text.push_str(&format!(
+                "[{left_behind} {noun} that the command had left running {verb} ended with it]\n"
+            ));
+        }
+        text
+    }
 }
 
 /// The commands of a session. When this is dropped, none is left.
 pub struct Processes<'a> {
-    circumstances: Circumstances<'a>,
+    options: SpawnOptions<'a>,
     /// This program, open, so that it is the same whatever becomes of its path: it may be what is worked on.
     program: Option<File>,
-    background: Vec<Background>,
+    /// Those in the background by their names, in the order in which they were started.
+    background: Vec<(String, Process<'a>)>,
 }
 
 impl<'a> Processes<'a> {
     /// No commands so far.
     #[must_use]
-    pub fn new(circumstances: Circumstances<'a>) -> Self {
-        let sandbox = circumstances.sandbox;
-        let circumstances = Circumstances {
-            sandbox: sandbox.map(Sandbox::with_new_repositories),
-            ..circumstances
-        };
+    pub fn new(mut options: SpawnOptions<'a>) -> Self {
+        options.sandbox = options.sandbox.map(Sandbox::with_new_repositories);
         Self {
-            program: circumstances.program.and_then(|path| File::open(path).ok()),
-            circumstances,
+            program: options.program.and_then(|path| File::open(path).ok()),
+            options,
             background: Vec::new(),
         }
     }
@@ -157,53 +238,49 @@ impl<'a> Processes<'a> {
         on_timeout: OnTimeout,
         output_file: &Path,
     ) -> Result<Ran, ProcessError> {
-        self.renew_premises();
-        let clock = self.circumstances.clock;
+        self.renew_sandbox();
         let mut process = self.start(invocation, output_file)?;
-        if let Err(error) = process.wait(patience, &self.circumstances) {
-            process.stop(clock);
-            return Err(error);
+        let running = &mut process.running;
+        if let Err(error) = running.wait(patience, self.options.interrupt) {
+            running.stop();
+            return Err(self.failed(error));
         }
-        match (process.ending(), on_timeout) {
-            (
-                Some(Ending {
-                    ended: Ended::NotStarted(number),
-                    ..
-                }),
-                _,
-            ) => Err(not_started(invocation, number)),
-            (Some(ending), _) if process.is_over() => Ok(process.ended(ending)),
-            (_, OnTimeout::Background) => Ok(self.put_in_background(process, output_file)),
-            (None, OnTimeout::End) => {
-                process.stop(clock);
-                let output = process.text();
-                Ok(Ran::TimedOut { output })
+        let ending = running.ending();
+        match (ending, on_timeout) {
+            (Some(ending), _) if running.is_over() => {
+                if let Status::NotStarted(number) = ending.status {
+                    let source = io::Error::from_raw_os_error(number);
+                    return Err(not_started(&invocation.words(), source));
+                }
             }
-            (Some(ending), OnTimeout::End) => {
-                process.stop(clock);
-                Ok(process.ended(ending))
-            }
+            (_, OnTimeout::Background) => return Ok(self.put_in_background(process, output_file)),
+            (_, OnTimeout::End) => running.stop(),
         }
+        Ok(match ending {
+            Some(ending) => process.ended(ending),
+            None => Ran::TimedOut {
+                output: process.text(),
+            },
+        })
     }
 
-    fn put_in_background(&mut self, process: Process, output_file: &Path) -> Ran {
+    fn put_in_background(&mut self, process: Process<'a>, output_file: &Path) -> Ran {
         let id = self.new_id(&process.command, output_file);
         let output = process.text();
-        self.background.push(Background {
-            id: id.clone(),
-            process,
-        });
+        self.background.push((id.clone(), process));
         Ran::InBackground { id, output }
     }
 
     /// Lets the user have saved key files anew. Where a command still runs, all stays as it is: what it sees
     /// was set up with the old ones.
-    fn renew_premises(&mut self) {
-        for Background { process, .. } in &mut self.background {
-            process.hear(self.circumstances.clock);
+    fn renew_sandbox(&mut self) {
+        let mut all_over = true;
+        for (_, process) in &mut self.background {
+            process.running.update();
+            all_over &= process.running.is_over();
         }
-        if let Some(sandbox) = &mut self.circumstances.sandbox
-            && self.background.iter().all(|one| one.process.is_over())
+        if let Some(sandbox) = &mut self.options.sandbox
+            && all_over
         {
             sandbox.renew();
         }
@@ -214,27 +291,22 @@ impl<'a> Processes<'a> {
     /// # Errors
     /// When there is none of that name.
     pub fn read(&mut self, id: &str) -> Result<Report, NoSuchProcess> {
-        let clock = self.circumstances.clock;
         let process = self.named(id)?;
-        process.hear(clock);
-        Ok(process.report(clock))
+        process.running.update();
+        Ok(process.report())
     }
 
     /// All background processes, in the order in which they were started; those that have ended too.
     pub fn list(&mut self) -> Vec<Listed> {
-        let clock = self.circumstances.clock;
-        let list = self
-            .background
-            .iter_mut()
-            .map(|Background { id, process }| {
-                process.hear(clock);
-                Listed {
-                    id: id.clone(),
-                    standing: process.standing(),
-                    took: process.took(clock),
-                    command: in_one_line(&process.command),
-                }
-            });
+        let list = self.background.iter_mut().map(|(id, process)| {
+            process.running.update();
+            Listed {
+                id: id.clone(),
+                state: process.state(),
+                took: process.running.took(),
+                command: in_one_line(&process.command),
+            }
+        });
         list.collect()
     }
 
@@ -244,81 +316,61 @@ impl<'a> Processes<'a> {
     /// # Errors
     /// When there is none of that name.
     pub fn kill(&mut self, id: &str) -> Result<Report, NoSuchProcess> {
-        let clock = self.circumstances.clock;
         let process = self.named(id)?;
-        process.stop(clock);
-        Ok(process.report(clock))
+        process.running.stop();
+        Ok(process.report())
     }
 
-    /// Ends all background processes. What they have printed can still be read.
-    fn end_all(&mut self) {
-        // All at once, so that their seconds do not add up.
-        for Background { process, .. } in &self.background {
-            process.ask_to_end();
-        }
-        for Background { process, .. } in &mut self.background {
-            process.end(self.circumstances.clock);
-        }
-    }
-
-    fn named(&mut self, id: &str) -> Result<&mut Process, NoSuchProcess> {
-        let at = self.background.iter().position(|one| one.id == id);
+    fn named(&mut self, id: &str) -> Result<&mut Process<'a>, NoSuchProcess> {
+        let at = self.background.iter().position(|(known, _)| known == id);
         let unknown = || NoSuchProcess {
             id: id.to_owned(),
-            known: self.background.iter().map(|one| one.id.clone()).collect(),
+            known: self.background.iter().map(|(id, _)| id.clone()).collect(),
         };
         let at = at.ok_or_else(unknown)?;
-        Ok(&mut self.background[at].process)
+        Ok(&mut self.background[at].1)
     }
 
     fn start(
         &self,
         invocation: Invocation<'_>,
         output_file: &Path,
-    ) -> Result<Process, ProcessError> {
-        let circumstances = &self.circumstances;
-        circumstances.interrupt.check()?;
-        let order = order(invocation)?;
-        let kept = match &circumstances.sandbox {
-            Some(sandbox) => sandbox.enter(circumstances.interrupt, &circumstances.hidden)?,
-            None => self.keep()?,
+    ) -> Result<Process<'a>, ProcessError> {
+        let options = &self.options;
+        options.interrupt.check()?;
+        let request = request(invocation)?;
+        let child = match &options.sandbox {
+            Some(sandbox) => sandbox.enter(options.interrupt, &options.hidden)?,
+            None => self.start_supervisor()?,
         };
-        let ring = Ring::create(output_file).map_err(|source| ProcessError::Output {
-            path: output_file.to_path_buf(),
-            source,
+        let output = CapturedOutput::create(output_file).map_err(|source| {
+            let path = output_file.to_path_buf();
+            ProcessError::Output { path, source }
         })?;
-        let (reader, writer) = io::pipe().map_err(ProcessError::Io)?;
-        let started = circumstances.clock.elapsed();
-        kept.start(&order, &writer)
-            .map_err(|source| match source.kind() {
-                io::ErrorKind::InvalidInput => ProcessError::NotStarted {
-                    program: name(&order.words),
-                    source,
-                },
-                _ => ProcessError::Io(source),
-            })?;
-        // Else it would never come to its end.
-        drop(writer);
-        let output = Output::new(ring);
-        let drained = output.fill(reader, circumstances.redactor.clone());
-        let shown = invocation.shown();
-        Ok(Process::new(
-            circumstances.redactor.text(&shown).into_owned(),
-            started,
-            kept,
+        let started = Running::start(child, &request, options.clock);
+        let (running, pump) = started.map_err(|source| match source.kind() {
+            io::ErrorKind::InvalidInput => not_started(&request.words, source),
+            _ => ProcessError::Io(source),
+        })?;
+        let (filled, redactor) = (output.clone(), options.redactor.clone());
+        let filling = move || filled.fill(pump, &redactor);
+        let thread = thread::Builder::new().spawn(filling);
+        thread.map_err(ProcessError::Io)?;
+        Ok(Process {
+            command: options.redactor.text(&invocation.shown()).into_owned(),
+            running,
             output,
-            drained.map_err(ProcessError::Io)?,
-        ))
+        })
     }
 
-    fn keep(&self) -> Result<Kept, ProcessError> {
-        let Circumstances {
+    fn start_supervisor(&self) -> Result<SupervisedChild, ProcessError> {
+        let SpawnOptions {
             root,
             program,
             hidden,
             interrupt,
             ..
-        } = &self.circumstances;
+        } = &self.options;
         let open = self
             .program
             .as_ref()
@@ -327,21 +379,32 @@ impl<'a> Processes<'a> {
             .filter(|path| path.exists())
             .or(program.map(Path::to_path_buf));
         let Some(path) = path else {
-            return Err(ProcessError::NoKeeper);
+            return Err(ProcessError::NoSupervisor);
         };
-        if !orphans::can_look() {
+        if !subreaper::can_look() {
             return Err(ProcessError::ForeignProc);
         }
-        Kept::outside(&path, root, hidden, interrupt).map_err(|error| match interrupt.check() {
-            Err(interrupted) => interrupted.into(),
+        let mut command = Command::new(path);
+        command.arg0("code-commit").stderr(Stdio::null());
+        match SupervisedChild::spawn(command, Place::Outside, root, hidden, interrupt) {
+            Ok(Some(child)) => Ok(child),
+            Ok(None) => Err(self.failed(io::Error::other("its supervisor does not answer"))),
+            Err(error) => Err(self.failed(error)),
+        }
+    }
+
+    /// What the system says, unless a signal came.
+    fn failed(&self, error: io::Error) -> ProcessError {
+        match self.options.interrupt.check() {
             Ok(()) => ProcessError::Io(error),
-        })
+            Err(interrupted) => interrupted.into(),
+        }
     }
 
     /// A name that no other process of the session has. It depends on what was run alone, so that a run that
     /// is played again gives the same.
     fn new_id(&self, command: &str, output_file: &Path) -> String {
-        let is_known = |id: &String| self.background.iter().any(|one| one.id == *id);
+        let is_known = |id: &String| self.background.iter().any(|(known, _)| known == id);
         let mut ids = (0..).map(|turn| nth_id(command, output_file, turn));
         ids.find(|id| !is_known(id)).unwrap_or_default()
     }
@@ -349,37 +412,61 @@ impl<'a> Processes<'a> {
 
 impl Drop for Processes<'_> {
     fn drop(&mut self) {
-        self.end_all();
+        // All at once, so that their seconds do not add up.
+        for (_, process) in &self.background {
+            process.running.ask_to_end();
+        }
+        for (_, process) in &mut self.background {
+            process.running.end();
+        }
     }
 }
 
-fn order(invocation: Invocation<'_>) -> Result<Order, ProcessError> {
+fn request(invocation: Invocation<'_>) -> Result<SpawnRequest, ProcessError> {
     let words = invocation.words();
     let reason = if words.is_empty() {
         "there is no command"
     } else if words.iter().any(|word| word.contains('\0')) {
         "a NUL byte cannot stand in a command"
     } else {
-        return Ok(Order {
-            words,
-            leftovers: Leftovers::End,
-        });
+        let leftovers = Leftovers::End;
+        return Ok(SpawnRequest { words, leftovers });
     };
-    Err(ProcessError::NotStarted {
-        program: name(&words),
-        source: io::Error::new(io::ErrorKind::InvalidInput, reason),
-    })
+    let source = io::Error::new(io::ErrorKind::InvalidInput, reason);
+    Err(not_started(&words, source))
 }
 
-fn not_started(invocation: Invocation<'_>, number: i32) -> ProcessError {
-    ProcessError::NotStarted {
-        program: name(&invocation.words()),
-        source: io::Error::from_raw_os_error(number),
+fn not_started(words: &[String], source: io::Error) -> ProcessError {
+    let program = words.first().cloned().unwrap_or_default();
+    ProcessError::NotStarted { program, source }
+}
+
+/// A command for a list.
+fn in_one_line(command: &str) -> String {
+    let line = command.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(SHOWN) {
+        Some((at, _)) => format!("{}…", &line[..at]),
+        None => line,
     }
 }
 
-fn name(words: &[String]) -> String {
-    words.first().cloned().unwrap_or_default()
+/// The name of a command whose output is in this file. The file's directory has the time in it, and does not
+/// count. Each turn gives another.
+fn nth_id(command: &str, output_file: &Path, turn: u64) -> String {
+    let file = output_file.file_name().unwrap_or_default();
+    let words = [
+        command.as_bytes(),
+        file.as_encoded_bytes(),
+        &turn.to_be_bytes(),
+    ];
+    let mut rest = xxh3_64(&words.join(&0));
+    let base = DIGITS.len() as u64;
+    let digits = (0..ID_LENGTH).map(|_| {
+        let digit = usize::try_from(rest % base).unwrap_or_default();
+        rest /= base;
+        char::from(DIGITS[digit])
+    });
+    format!("proc_{}", digits.collect::<String>())
 }
 
 #[cfg(test)]
@@ -395,8 +482,43 @@ mod tests {
                 "cannot start `a`: a NUL byte cannot stand in a command",
             ),
         ] {
-            let error = order(Invocation::Words(&words)).unwrap_err();
+            let error = request(Invocation::Words(&words)).unwrap_err();
             assert_eq!(error.to_string(), reason);
+        }
+    }
+
+    #[test]
+    fn a_list_shows_a_command_in_one_line() {
+        for (command, shown) in [
+            ("ls", "ls".to_owned()),
+            (
+                "for i in 1 2\n  do x\ndone",
+                "for i in 1 2 do x done".to_owned(),
+            ),
+            (&"é".repeat(101), format!("{}…", "é".repeat(100))),
+        ] {
+            assert_eq!(in_one_line(command), shown);
+        }
+    }
+
+    #[test]
+    fn ids_are_of_one_form_and_depend_on_what_is_run_alone() {
+        let id = |command, file, turn| nth_id(command, Path::new(file), turn);
+        let known = "proc_okr80b";
+        assert_eq!(id("npm start", "logs/1/0001-step-output.txt", 0), known);
+        assert_eq!(id("npm start", "logs/2/0001-step-output.txt", 0), known);
+        for other in [
+            id("npm test", "logs/1/0001-step-output.txt", 0),
+            id("npm start", "logs/1/0002-step-output.txt", 0),
+            id("npm start", "logs/1/0001-step-output.txt", 1),
+        ] {
+            assert_ne!(other, known);
+        }
+        for turn in 0..1000 {
+            let id = id("x", "y", turn);
+            let digits = id.strip_prefix("proc_").unwrap();
+            assert_eq!(digits.len(), 6);
+            assert!(digits.bytes().all(|digit| DIGITS.contains(&digit)), "{id}");
         }
     }
 }

@@ -1,35 +1,28 @@
-//! Shuts a build in, by bubblewrap: `bwrap`, which Linux distributions have.
+//! Sandboxes builds and commands, by bubblewrap: `bwrap`, which Linux distributions have.
 //!
-//! Starts `bwrap` with this program inside it, which starts the build and tells how it ends. Guarantees
-//! that a build which was started here sees neither the keys nor other processes; that all of it ends
+//! Starts `bwrap` with this program inside it, which starts the command and tells how it ends. Guarantees
+//! that a command which was started here sees neither the keys nor other processes; that all of it ends
 //! with the sandbox; and, where it is strict, that it has no network and writes to the project alone.
-
-mod family;
-pub mod keeper;
-pub mod kept;
-pub mod orphans;
-pub mod words;
-
-pub use kept::Kept;
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Metadata};
 use std::io::{self, PipeReader, Read as _};
-use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
+use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::os::unix::fs::MetadataExt as _;
-use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, SystemTime};
 
+use clap::ValueEnum;
 use rustix::fs::{Access, access};
 use rustix::io::{FdFlags, fcntl_setfd};
+use serde::{Deserialize, Serialize};
 
-use self::keeper::Place;
+use super::supervised_child::SupervisedChild;
+use super::supervisor::Place;
 use crate::sys::interrupt::{Interrupt, Interrupted, is_readable_within};
 
-/// The program that shuts builds in.
+/// The program that makes sandboxes.
 const BWRAP: &str = "bwrap";
 /// The sandbox's private directory for temporary files.
 const TEMPORARY: &str = "/tmp";
@@ -50,16 +43,20 @@ const PRIVATE: [&str; 4] = [TEMPORARY, "/var/tmp", "/dev/shm", "/run"];
 /// What of that programs are run from on NixOS.
 const NIX_SYSTEM: &str = "/run/current-system";
 
-/// How far a build is shut in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Strictness {
-    /// It sees and does what it always does, but for the keys and other processes.
-    Lenient,
-    /// Besides, it has no network, and writes to the project and to temporary files alone.
+/// How far builds and commands are sandboxed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SandboxMode {
+    /// Away from keys and other processes, where that is possible
+    Auto,
+    /// Away from the network and the rest of the disk too; else nothing is run
     Strict,
+    /// Not at all
+    #[default]
+    Off,
 }
 
-/// Why a build cannot be shut in.
+/// Why a command cannot be sandboxed.
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxProblem {
     /// There is no `bwrap`.
@@ -79,9 +76,9 @@ pub enum SandboxProblem {
     Interrupted(#[from] Interrupted),
 }
 
-/// What is to be shut in, and away from what.
+/// What is to be sandboxed, and away from what.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Premises {
+pub struct SandboxPolicy {
     /// The project's root.
     pub root: PathBuf,
     /// The folder with the keys, which is empty inside.
@@ -100,7 +97,7 @@ type Identity = Option<(u64, u64, Option<SystemTime>)>;
 
 /// Where a key file leads, and the directory there.
 #[derive(Debug, PartialEq, Eq)]
-struct Whereabouts {
+struct ResolvedPath {
     target: PathBuf,
     directory: Identity,
 }
@@ -108,41 +105,41 @@ struct Whereabouts {
 /// What becomes of repositories that come up in the project while a run goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum NewRepositories {
-    /// Nothing is shut in any more.
+    /// Nothing is sandboxed any more.
     Refused,
     /// They cannot be written to from then on.
     Kept,
 }
 
-/// A way to shut builds in.
+/// A way to sandbox commands.
 #[derive(Debug)]
 pub struct Sandbox {
     bwrap: PathBuf,
     /// This program, to be started inside. Open, so that it is the same whatever becomes of its path.
     program: File,
-    premises: Premises,
-    strictness: Strictness,
-    /// What the premises were at the beginning.
+    policy: SandboxPolicy,
+    mode: SandboxMode,
+    /// What the paths of the policy were at the beginning.
     identities: Vec<(PathBuf, Identity)>,
     /// Of the key files, then.
-    whereabouts: Vec<Whereabouts>,
+    resolved_keys: Vec<ResolvedPath>,
     new_repositories: NewRepositories,
 }
 
 impl Sandbox {
     /// Looks for `bwrap` in the directories of `path`; relative ones, and those in the project, are
-    /// passed over.
+    /// passed over. `mode` is not to be [`SandboxMode::Off`], which is taken for the lenient one.
     ///
     /// # Errors
     /// When it is not there.
     pub fn find(
         path: Option<&OsStr>,
         program: &Path,
-        premises: Premises,
-        strictness: Strictness,
+        policy: SandboxPolicy,
+        mode: SandboxMode,
     ) -> Result<Self, SandboxProblem> {
         let trusted =
-            |directory: &PathBuf| directory.is_absolute() && !directory.starts_with(&premises.root);
+            |directory: &PathBuf| directory.is_absolute() && !directory.starts_with(&policy.root);
         let bwrap = std::env::split_paths(path.unwrap_or_default())
             .filter(trusted)
             .map(|directory| directory.join(BWRAP))
@@ -156,10 +153,10 @@ impl Sandbox {
         Ok(Self {
             bwrap,
             program,
-            identities: identities(&premises, strictness),
-            whereabouts: premises.key_files.iter().map(whereabouts).collect(),
-            premises,
-            strictness,
+            identities: identities(&policy, mode),
+            resolved_keys: policy.key_files.iter().map(resolved_keys).collect(),
+            policy,
+            mode,
             new_repositories: NewRepositories::Refused,
         })
     }
@@ -178,8 +175,8 @@ impl Sandbox {
     ///
     /// # Errors
     /// When it is not.
-    pub fn check_premises(&self) -> Result<(), SandboxProblem> {
-        let now = identities(&self.premises, self.strictness);
+    pub fn check_unmoved(&self) -> Result<(), SandboxProblem> {
+        let now = identities(&self.policy, self.mode);
         let is_as_it_was = |(path, identity): &&(PathBuf, Identity)| match self.identity_of(path) {
             Some(then) => then == identity,
             // All else was looked at in the beginning, whether it was there or not.
@@ -203,14 +200,14 @@ impl Sandbox {
     }
 
     /// Takes the key files for what they are now, as far as they are where they were: their user has saved
-    /// them. To be called while nothing is shut in. Nothing that was shut in can have done that: it cannot
+    /// them. To be called while nothing is sandboxed. Nothing that was sandboxed can have done that: it cannot
     /// rename over what is mounted, and what it can do, to carry off a file's directory or lead a link to
     /// somewhere else, is still noticed.
     pub fn renew(&mut self) {
-        for (file, then) in self.premises.key_files.iter().zip(&self.whereabouts) {
+        for (file, then) in self.policy.key_files.iter().zip(&self.resolved_keys) {
             let known = self.identities.iter_mut().find(|(path, _)| path == file);
             if let Some((_, known)) = known
-                && whereabouts(file) == *then
+                && resolved_keys(file) == *then
             {
                 *known = identity(file.metadata());
             }
@@ -229,39 +226,23 @@ impl Sandbox {
     ///
     /// # Errors
     /// When it does not work here.
-    pub fn enter(
+    pub(super) fn enter(
         &self,
         interrupt: &Interrupt,
         hidden: &[OsString],
-    ) -> Result<Kept, SandboxProblem> {
-        self.check_premises()?;
-        let (line, theirs) = UnixStream::pair()?;
-        line.set_nonblocking(true)?;
+    ) -> Result<SupervisedChild, SandboxProblem> {
+        self.check_unmoved()?;
         let (mut errors, complaints) = io::pipe()?;
         let mut command = Command::new(&self.bwrap);
         command
             .args(self.arguments())
             .arg("--")
             .arg(format!("/proc/self/fd/{}", self.program.as_raw_fd()))
-            .arg(Place::Sandbox.command())
-            .current_dir(&self.premises.root)
-            .stdin(OwnedFd::from(theirs))
-            .stdout(Stdio::null())
-            .stderr(complaints)
-            .process_group(0);
-        for variable in hidden {
-            command.env_remove(variable);
-        }
-        let child = command.spawn()?;
-        // It holds the pipe's other end.
-        drop(command);
-        let mut kept = Kept::new(child, line, Place::Sandbox);
-        match kept.greeting(interrupt) {
-            Ok(true) => Ok(kept),
-            Ok(false) => {
-                kept.end();
-                Err(SandboxProblem::Unusable(complaint(&mut errors)))
-            }
+            .stderr(complaints);
+        let root = &self.policy.root;
+        match SupervisedChild::spawn(command, Place::Sandbox, root, hidden, interrupt) {
+            Ok(Some(child)) => Ok(child),
+            Ok(None) => Err(SandboxProblem::Unusable(complaint(&mut errors))),
             Err(error) => {
                 interrupt.check()?;
                 Err(error.into())
@@ -272,24 +253,24 @@ impl Sandbox {
     /// bubblewrap's arguments, in the order in which they are carried out.
     fn arguments(&self) -> Vec<OsString> {
         let mut list = Arguments::default();
-        match self.strictness {
-            Strictness::Lenient => {
+        match self.mode {
+            SandboxMode::Auto | SandboxMode::Off => {
                 list.add("--dev-bind", &["/", "/"]);
                 // What is mounted cannot be renamed.
-                let root = &self.premises.root;
+                let root = &self.policy.root;
                 list.add("--dev-bind", &[root, root]);
-                list.add("--tmpfs", &[&resolved(&self.premises.keys)]);
+                list.add("--tmpfs", &[&resolved(&self.policy.keys)]);
                 list.add("--proc", &["/proc"]);
                 for capability in FORBIDDEN {
                     list.add("--cap-drop", &[capability]);
                 }
             }
-            Strictness::Strict => self.add_strict(&mut list),
+            SandboxMode::Strict => self.add_strict(&mut list),
         }
         // A link among the key files leads out of the folder that is hidden.
-        for key in &self.premises.key_files {
+        for key in &self.policy.key_files {
             let target = resolved(key);
-            if target.exists() && !target.starts_with(resolved(&self.premises.keys)) {
+            if target.exists() && !target.starts_with(resolved(&self.policy.keys)) {
                 list.add("--ro-bind", &[Path::new("/dev/null"), &target]);
             }
         }
@@ -302,12 +283,12 @@ impl Sandbox {
         // Who shares a terminal with others can type for them.
         list.add("--new-session", NOTHING);
         list.add("--die-with-parent", NOTHING);
-        list.add("--chdir", &[&self.premises.root]);
+        list.add("--chdir", &[&self.policy.root]);
         list.0
     }
 
     fn add_strict(&self, list: &mut Arguments) {
-        let Premises { root, keys, .. } = &self.premises;
+        let SandboxPolicy { root, keys, .. } = &self.policy;
         list.add("--ro-bind", &["/", "/"]);
         list.add("--dev", &["/dev"]);
         list.add("--remount-ro", &["/dev"]);
@@ -322,8 +303,8 @@ impl Sandbox {
         let nested = nested_repositories(root).into_iter();
         let (old, new): (Vec<PathBuf>, Vec<PathBuf>) =
             nested.partition(|git| self.identity_of(git).is_some());
-        let old = with_linked(std::iter::once(&self.premises.git).chain(&old));
-        for path in old.iter().chain(&self.premises.read_only) {
+        let old = with_linked(std::iter::once(&self.policy.git).chain(&old));
+        for path in old.iter().chain(&self.policy.read_only) {
             let path = resolved(path);
             if path.exists() {
                 list.add("--ro-bind", &[&path, &path]);
@@ -364,26 +345,26 @@ fn identity(metadata: io::Result<Metadata>) -> Identity {
     Some((metadata.dev(), metadata.ino(), metadata.created().ok()))
 }
 
-fn whereabouts(key_file: impl AsRef<Path>) -> Whereabouts {
+fn resolved_keys(key_file: impl AsRef<Path>) -> ResolvedPath {
     let target = resolved(key_file.as_ref());
     let directory = target.parent().unwrap_or(&target);
-    Whereabouts {
+    ResolvedPath {
         directory: identity(directory.metadata()),
         target,
     }
 }
 
 /// What must stay what and where it is, for as long as a run goes on.
-fn identities(premises: &Premises, strictness: Strictness) -> Vec<(PathBuf, Identity)> {
-    let mut identities: Vec<(PathBuf, Identity)> = [&premises.root, &premises.keys]
+fn identities(policy: &SandboxPolicy, mode: SandboxMode) -> Vec<(PathBuf, Identity)> {
+    let mut identities: Vec<(PathBuf, Identity)> = [&policy.root, &policy.keys]
         .into_iter()
-        .chain(&premises.key_files)
+        .chain(&policy.key_files)
         .map(|path| (path.clone(), identity(path.metadata())))
         .collect();
-    if strictness == Strictness::Strict {
-        let git = &premises.git;
+    if mode == SandboxMode::Strict {
+        let git = &policy.git;
         identities.push((git.clone(), identity(git.symlink_metadata())));
-        for git in nested_repositories(&premises.root) {
+        for git in nested_repositories(&policy.root) {
             let found = identity(git.symlink_metadata());
             identities.push((git, found));
         }
@@ -459,37 +440,37 @@ fn complaint(errors: &mut PipeReader) -> String {
 mod tests {
     use super::*;
 
-    fn sandbox(strictness: Strictness) -> Sandbox {
+    fn sandbox(mode: SandboxMode) -> Sandbox {
         Sandbox {
             bwrap: "/usr/bin/bwrap".into(),
             program: tempfile::tempfile().unwrap(),
-            premises: Premises {
+            policy: SandboxPolicy {
                 root: "/no/such/project".into(),
                 keys: "/no/such/project/agent-config".into(),
                 key_files: Vec::new(),
                 git: "/no/such/project/.git".into(),
                 read_only: Vec::new(),
             },
-            strictness,
+            mode,
             identities: Vec::new(),
-            whereabouts: Vec::new(),
+            resolved_keys: Vec::new(),
             new_repositories: NewRepositories::Refused,
         }
     }
 
-    fn arguments(strictness: Strictness) -> String {
-        let list = sandbox(strictness).arguments();
+    fn arguments(mode: SandboxMode) -> String {
+        let list = sandbox(mode).arguments();
         let list: Vec<_> = list.iter().map(|word| word.to_string_lossy()).collect();
         list.join(" ")
     }
 
     #[test]
     fn the_keys_are_put_away_last() {
-        let lenient = arguments(Strictness::Lenient);
+        let lenient = arguments(SandboxMode::Auto);
         assert!(lenient.starts_with(
             "--dev-bind / / --dev-bind /no/such/project /no/such/project --tmpfs /no/such/project/agent-config "
         ));
-        let strict = arguments(Strictness::Strict);
+        let strict = arguments(SandboxMode::Strict);
         let place = |part: &str| strict.find(part).unwrap();
         let writable = place("--bind /no/such/project /no/such/project");
         assert!(place("--ro-bind / /") < place("--tmpfs /tmp"));
@@ -505,16 +486,16 @@ mod tests {
         std::fs::write(&planted, "#!/bin/sh\n").unwrap();
         let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o755);
         fs::set_permissions(&planted, permissions).unwrap();
-        let premises = Premises {
+        let policy = SandboxPolicy {
             root: dir.path().to_path_buf(),
-            ..sandbox(Strictness::Lenient).premises
+            ..sandbox(SandboxMode::Auto).policy
         };
         let path = std::env::join_paths([Path::new("."), dir.path()]).unwrap();
         let found = Sandbox::find(
             Some(&path),
             Path::new("/program"),
-            premises,
-            Strictness::Lenient,
+            policy,
+            SandboxMode::Auto,
         );
         assert!(matches!(found, Err(SandboxProblem::NotInstalled)));
     }

@@ -17,6 +17,7 @@ use std::time::Duration;
 use chrono::{DateTime, FixedOffset, SecondsFormat};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
+use crate::exec::sandbox::SandboxMode;
 use crate::model::Purpose;
 use crate::model::price::Usd;
 
@@ -50,22 +51,9 @@ pub struct BuildRecord {
     pub timed_out: bool,
     /// How long it ran.
     pub seconds: Seconds,
-    /// How far it was shut in.
+    /// How far it was sandboxed.
     #[serde(default)]
-    pub sandbox: SandboxRecord,
-}
-
-/// How far a build was shut in.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum SandboxRecord {
-    /// Not at all.
-    #[default]
-    Off,
-    /// Away from keys and other processes.
-    Auto,
-    /// Away from the network and the rest of the disk too.
-    Strict,
+    pub sandbox: SandboxMode,
 }
 
 /// What an agent's run was about.

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::io::{self, Write};
 
 /// Collects a stream: whole up to the limit, else the first and the last half of it.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Excerpt {
     head: Vec<u8>,
     tail: VecDeque<u8>,

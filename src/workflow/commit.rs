@@ -10,11 +10,11 @@ use super::run::{Names, Run};
 use super::{Context, Failure, ModelChoice, Outcome};
 use crate::edit::{self, Content, Elision, PathPolicy, VerifiedEdits, VerifyError};
 use crate::exec::build_script::{BuildError, BuildReport, BuildStatus};
-use crate::exec::sandbox::SandboxProblem;
+use crate::exec::sandbox::{SandboxMode, SandboxProblem};
 use crate::model::prompt::{Prompt, Replacement};
 use crate::model::{Purpose, Reply, StepId};
 use crate::record::run_log::BuildLog;
-use crate::record::{BuildRecord, REPAIRS, SandboxRecord, Seconds};
+use crate::record::{BuildRecord, REPAIRS, Seconds};
 use crate::ui::Event;
 use crate::workflow::error::{Error, Exit};
 
@@ -218,7 +218,7 @@ fn with_timeout_note(output: String, status: BuildStatus) -> String {
     format!("{output}{line_end}[build.sh was {}]\n", describe(status))
 }
 
-fn record(report: &BuildReport, sandbox: SandboxRecord) -> BuildRecord {
+fn record(report: &BuildReport, sandbox: SandboxMode) -> BuildRecord {
     let (code, signal) = match report.status {
         BuildStatus::Exited(code) => (Some(code), None),
         BuildStatus::Signaled(signal) => (None, Some(signal)),

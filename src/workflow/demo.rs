@@ -8,10 +8,10 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use super::{
-    BuildOptions, CommitOptions, Containment, Context, Failure, ModelChoice, OnFailure, Outcome,
-    Secrets, commit,
+    BuildOptions, CommitOptions, Context, Failure, ModelChoice, OnFailure, Outcome, Secrets, commit,
 };
 use crate::edit::Elision;
+use crate::exec::sandbox::SandboxMode;
 use crate::model::{Delivery, ModelTable};
 use crate::project::Project;
 use crate::sys::git;
@@ -82,7 +82,7 @@ pub fn demo(context: &Context<'_>, directory: Option<&Path>) -> Result<Outcome, 
         build: BuildOptions {
             timeout: BUILD_TIMEOUT,
             // Nothing of it is anybody else's.
-            containment: Containment::Off,
+            sandbox: SandboxMode::Off,
         },
         elision: Elision::Rejected,
         on_failure: OnFailure::Keep,

@@ -424,7 +424,7 @@ impl Error {
             | Self::Rollup(RollupError::Unreadable { .. })
             | Self::NoSuchRun(NoSuchRun::Unreadable { .. }) => "make it readable",
             Self::Process(ProcessError::NotStarted { .. }) => "name a program that is there",
-            Self::Process(ProcessError::NoKeeper) => "start this program from its own file",
+            Self::Process(ProcessError::NoSupervisor) => "start this program from its own file",
             Self::Process(ProcessError::ForeignProc) => {
                 "mount `/proc` in the container, as `unshare --mount-proc` does, or let bubblewrap work"
             }

@@ -42,7 +42,7 @@ pub use log::log;
 pub use models::{models, table};
 pub use page::{ReportOptions, report};
 pub use rollup::{RollupOptions, rollup};
-pub use run::builds::{BuildOptions, Containment};
+pub use run::builds::BuildOptions;
 pub use run::context::{Context, ModelChoice, ModelsProblem, Secrets};
 pub use run::not_ready::{NotReady, Problem};
 pub use run::outcome::{Failure, Outcome};

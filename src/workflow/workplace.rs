@@ -9,7 +9,7 @@ use chrono::Utc;
 use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
-use super::run::builds::{self, Containment};
+use super::run::builds;
 use super::run::chosen::{self, Models, OwnModel};
 use super::run::not_ready::NotReady;
 use super::{Context, ModelChoice};
@@ -18,8 +18,9 @@ use crate::agent::home::{self, System};
 use crate::agent::session::{SESSIONS, Session, SessionState, SessionStore};
 use crate::agent::settings::{self, Settings};
 use crate::agent::tools::place::Outside;
-use crate::exec::process::{Circumstances, Processes};
-use crate::exec::sandbox::orphans;
+use crate::exec::process::{Processes, SpawnOptions};
+use crate::exec::sandbox::SandboxMode;
+use crate::exec::subreaper;
 use crate::record::run_files::{AGENT, CONVERSATION, RESULT};
 use crate::record::run_log::make_ignored_directory;
 use crate::record::{LimitsRecord, RunRecord, Seconds};
@@ -71,8 +72,8 @@ pub struct AgentOptions {
     pub which: Which,
     /// Whom to ask.
     pub choice: ModelChoice,
-    /// How far commands are shut in.
-    pub containment: Containment,
+    /// How far commands are sandboxed.
+    pub sandbox: SandboxMode,
     /// Whether it may leave the current directory.
     pub outside: Outside,
 }
@@ -129,10 +130,11 @@ impl<'c> Workplace<'c> {
         for directory in [context.project.config(), context.project.logs()] {
             make_ignored_directory(&directory)?;
         }
-        let sandbox = builds::shut_in(context, options.containment, &home.join(settings::FILE))?;
+        let sandbox =
+            builds::command_sandbox(context, options.sandbox, &home.join(settings::FILE))?;
         // Where that is refused, fewer are found of those that hide.
-        let _ = orphans::take_in();
-        let processes = Processes::new(Circumstances {
+        let _ = subreaper::install();
+        let processes = Processes::new(SpawnOptions {
             root: context.project.root(),
             program: context.program.map(|program| program.path.as_path()),
             hidden: builds::key_variables(context),

@@ -8,7 +8,7 @@ use super::command::{no_such_process, printed};
 use crate::agent::tool::{
     Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
 };
-use crate::exec::process::{Listed, Processes, Report, Standing};
+use crate::exec::process::{Listed, ProcessState, Processes, Report};
 
 const PROCESS: &[Parameter] = &[Parameter {
     name: "process",
@@ -102,9 +102,9 @@ fn name(arguments: &Arguments) -> &str {
 }
 
 fn described(id: &str, report: &Report) -> String {
-    let standing = standing(report.standing, report.took);
+    let state = state(report.state, report.took);
     let (command, printed) = (&report.command, printed(&report.output));
-    format!("{id}: {standing}\ncommand: {command}\n{printed}")
+    format!("{id}: {state}\ncommand: {command}\n{printed}")
 }
 
 fn table(list: &[Listed]) -> String {
@@ -112,17 +112,17 @@ fn table(list: &[Listed]) -> String {
         return "There are no background processes.\n".to_owned();
     }
     let line = |one: &Listed| {
-        let standing = standing(one.standing, one.took);
-        format!("{}: {standing}: {}\n", one.id, one.command)
+        let state = state(one.state, one.took);
+        format!("{}: {state}: {}\n", one.id, one.command)
     };
     list.iter().map(line).collect()
 }
 
-fn standing(standing: Standing, took: Duration) -> String {
+fn state(state: ProcessState, took: Duration) -> String {
     let seconds = took.as_secs_f64();
-    match standing {
-        Standing::Running => format!("running for {seconds:.1} s"),
-        Standing::Ended(status) => format!("{status}, after {seconds:.1} s"),
+    match state {
+        ProcessState::Running => format!("running for {seconds:.1} s"),
+        ProcessState::Ended(status) => format!("{status}, after {seconds:.1} s"),
     }
 }
 
@@ -133,16 +133,24 @@ mod tests {
 
     #[test]
     fn a_list_has_a_line_for_each() {
-        let listed = |id: &str, standing, command: &str| Listed {
+        let listed = |id: &str, state, command: &str| Listed {
             id: id.to_owned(),
-            standing,
+            state,
             took: Duration::from_millis(1250),
             command: command.to_owned(),
         };
         let list = [
-            listed("proc_aaaaaa", Standing::Running, "npm start"),
-            listed("proc_bbbbbb", Standing::Ended(Status::Exited(2)), "make"),
-            listed("proc_cccccc", Standing::Ended(Status::Signaled(15)), "top"),
+            listed("proc_aaaaaa", ProcessState::Running, "npm start"),
+            listed(
+                "proc_bbbbbb",
+                ProcessState::Ended(Status::Exited(2)),
+                "make",
+            ),
+            listed(
+                "proc_cccccc",
+                ProcessState::Ended(Status::Signaled(15)),
+                "top",
+            ),
         ];
         assert_eq!(
             table(&list),

@@ -1,4 +1,4 @@
-//! The builds of a run: each is run by `build.sh`, shut in as far as was asked for.
+//! The builds of a run: each is run by `build.sh`, sandboxed as far as was asked for.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -7,8 +7,7 @@ use std::time::Duration;
 use super::context::Context;
 use super::not_ready::NotReady;
 use crate::exec::build_script::{BuildError, BuildReport, BuildScript};
-use crate::exec::sandbox::{Premises, Sandbox, SandboxProblem, Strictness};
-use crate::record::SandboxRecord;
+use crate::exec::sandbox::{Sandbox, SandboxMode, SandboxPolicy, SandboxProblem};
 use crate::record::run_log::BuildLog;
 use crate::sys::environment::KEY_VARIABLES;
 use crate::ui::Event;
@@ -19,19 +18,8 @@ use crate::workflow::error::Error;
 pub struct BuildOptions {
     /// How long a build may take.
     pub timeout: Duration,
-    /// How far it is shut in.
-    pub containment: Containment,
-}
-
-/// How far builds are shut in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Containment {
-    /// Away from keys and other processes, where that is possible.
-    WherePossible,
-    /// Away from the network and the rest of the disk too; else there are none.
-    Strict,
-    /// Not at all.
-    Off,
+    /// How far it is sandboxed.
+    pub sandbox: SandboxMode,
 }
 
 /// Runs builds.
@@ -41,35 +29,36 @@ pub struct Builds<'c> {
     /// The variables that builds do not get.
     hidden: Vec<OsString>,
     sandbox: Option<Sandbox>,
-    /// Whether a build was shut in already: from then on there is no doing without.
-    contained: bool,
+    /// Why there is no strict one though there was when the run began. There are no builds then.
+    refused: Option<SandboxProblem>,
+    /// Whether a build was sandboxed already: from then on there is no doing without.
+    sandboxed: bool,
 }
 
 impl<'c> Builds<'c> {
-    /// Finds out what builds can be shut in with.
+    /// Finds out what builds can be sandboxed by.
     pub fn new(context: &'c Context<'c>, options: BuildOptions) -> Self {
-        let found = match options.containment {
-            Containment::Off => None,
-            Containment::WherePossible => Some(find(context, Strictness::Lenient)),
-            Containment::Strict => Some(find(context, Strictness::Strict)),
-        };
         let mut builds = Self {
             context,
             options,
             hidden: key_variables(context),
             sandbox: None,
-            contained: false,
+            refused: None,
+            sandboxed: false,
         };
-        match found {
-            None => {}
-            Some(Ok(sandbox)) => builds.sandbox = Some(sandbox),
-            Some(Err(problem)) => builds.go_without(&problem),
+        match find(context, options.sandbox, None) {
+            Ok(sandbox) => builds.sandbox = sandbox,
+            Err(problem) if builds.may_go_without(&problem) => builds.go_without(&problem),
+            Err(problem) => builds.refused = Some(problem),
         }
         builds
     }
 
     /// Runs a build.
     pub fn run(&mut self, log: &mut BuildLog<'_>) -> Result<BuildReport, BuildError> {
+        if let Some(problem) = self.refused.take() {
+            return Err(problem.into());
+        }
         let report = match self.script().run(log) {
             Err(BuildError::Sandbox(problem)) if self.may_go_without(&problem) => {
                 self.go_without(&problem);
@@ -78,24 +67,23 @@ impl<'c> Builds<'c> {
             other => other,
         }?;
         if let Some(sandbox) = &self.sandbox {
-            self.contained = true;
-            sandbox.check_premises()?;
+            self.sandboxed = true;
+            sandbox.check_unmoved()?;
         }
         Ok(report)
     }
 
     fn may_go_without(&self, problem: &SandboxProblem) -> bool {
-        self.options.containment == Containment::WherePossible
-            && !self.contained
+        self.options.sandbox == SandboxMode::Auto
+            && !self.sandboxed
             && !matches!(problem, SandboxProblem::Moved(_))
     }
 
-    /// How far the last build was shut in.
-    pub fn record(&self) -> SandboxRecord {
-        match (&self.sandbox, self.options.containment) {
-            (None, _) => SandboxRecord::Off,
-            (Some(_), Containment::Strict) => SandboxRecord::Strict,
-            (Some(_), _) => SandboxRecord::Auto,
+    /// How far the last build was sandboxed.
+    pub fn record(&self) -> SandboxMode {
+        match self.sandbox {
+            None => SandboxMode::Off,
+            Some(_) => self.options.sandbox,
         }
     }
 
@@ -121,34 +109,25 @@ impl<'c> Builds<'c> {
     }
 }
 
-/// Sees whether builds can be shut in strictly, before anything depends on it.
+/// Sees whether builds can be sandboxed strictly, before anything depends on it.
 pub fn check_strict(context: &Context<'_>) -> Result<(), SandboxProblem> {
-    find(context, Strictness::Strict)?.try_out(context.interrupt)
+    try_out(context, SandboxMode::Strict, None).map(drop)
 }
 
-/// What an agent's commands are shut in, with `key_file` hidden from them besides the project's own keys.
+/// What an agent's commands are sandboxed by, with `key_file` hidden from them besides the project's own keys.
 ///
 /// # Errors
-/// When they are to be shut in strictly, and cannot be.
-pub fn shut_in(
+/// When they are to be sandboxed strictly, and cannot be.
+pub fn command_sandbox(
     context: &Context<'_>,
-    containment: Containment,
+    mode: SandboxMode,
     key_file: &Path,
 ) -> Result<Option<Sandbox>, Error> {
-    let strictness = match containment {
-        Containment::Off => return Ok(None),
-        Containment::WherePossible => Strictness::Lenient,
-        Containment::Strict => Strictness::Strict,
-    };
-    let found = find_with(context, strictness, &[key_file]).and_then(|sandbox| {
-        sandbox.try_out(context.interrupt)?;
-        Ok(sandbox)
-    });
-    match (found, containment) {
-        (Ok(sandbox), _) => Ok(Some(sandbox)),
-        (Err(SandboxProblem::Interrupted(interrupted)), _) => Err(interrupted.into()),
-        (Err(problem), Containment::Strict) => Err(NotReady::from(problem).into()),
-        (Err(problem), _) => {
+    match try_out(context, mode, Some(key_file)) {
+        Ok(sandbox) => Ok(sandbox),
+        Err(SandboxProblem::Interrupted(interrupted)) => Err(interrupted.into()),
+        Err(problem) if mode == SandboxMode::Strict => Err(NotReady::from(problem).into()),
+        Err(problem) => {
             let reason = problem.to_string();
             context
                 .reporter
@@ -166,24 +145,34 @@ pub fn key_variables(context: &Context<'_>) -> Vec<OsString> {
     names
 }
 
-fn find(context: &Context<'_>, strictness: Strictness) -> Result<Sandbox, SandboxProblem> {
-    find_with(context, strictness, &[])
+fn try_out(
+    context: &Context<'_>,
+    mode: SandboxMode,
+    key_file: Option<&Path>,
+) -> Result<Option<Sandbox>, SandboxProblem> {
+    let sandbox = find(context, mode, key_file)?;
+    if let Some(sandbox) = &sandbox {
+        sandbox.try_out(context.interrupt)?;
+    }
+    Ok(sandbox)
 }
 
-/// The same with further key files.
-fn find_with(
+/// The sandbox of this mode, with one more key file; none where there is to be none.
+fn find(
     context: &Context<'_>,
-    strictness: Strictness,
-    further: &[&Path],
-) -> Result<Sandbox, SandboxProblem> {
+    mode: SandboxMode,
+    key_file: Option<&Path>,
+) -> Result<Option<Sandbox>, SandboxProblem> {
+    if mode == SandboxMode::Off {
+        return Ok(None);
+    }
     let project = &context.project;
     let key_files = context.key_files().into_iter();
     let key_files = key_files.map(|file| project.config().join(file));
-    let further = further.iter().map(|file| file.to_path_buf());
-    let premises = Premises {
+    let policy = SandboxPolicy {
         root: project.root().to_path_buf(),
         keys: project.config(),
-        key_files: key_files.chain(further).collect(),
+        key_files: key_files.chain(key_file.map(Path::to_path_buf)).collect(),
         git: project.root().join(".git"),
         read_only: vec![project.logs()],
     };
@@ -192,5 +181,5 @@ fn find_with(
         return Err(SandboxProblem::Unusable(reason.to_owned()));
     };
     let path = context.environment.os("PATH");
-    Sandbox::find(path, &program.path, premises, strictness)
+    Sandbox::find(path, &program.path, policy, mode).map(Some)
 }

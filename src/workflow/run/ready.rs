@@ -1,13 +1,13 @@
 //! Looks whether a run can start, before anything is sent or written, and lists all that is missing.
 
-use super::builds::{self, BuildOptions, Containment};
+use super::builds::{self, BuildOptions};
 use super::chosen::{Chosen, Models, choose, find_recording};
 use super::context::{Context, ModelChoice, Secrets};
 use super::not_ready::{NotReady, Problem, Problems, listed};
 use super::recovery;
 use super::sending;
 use crate::exec::build_script;
-use crate::exec::sandbox::SandboxProblem;
+use crate::exec::sandbox::{SandboxMode, SandboxProblem};
 use crate::model::price::Usd;
 use crate::model::prompt::Inputs;
 use crate::model::{ModelSpec, Purpose};
@@ -212,7 +212,7 @@ fn check_build(
 ) -> Result<(), Error> {
     let path = context.environment.os("PATH");
     problems.note(build_script::inspect(context.project.root(), path));
-    if build.containment == Containment::Strict {
+    if build.sandbox == SandboxMode::Strict {
         match builds::check_strict(context) {
             Err(SandboxProblem::Interrupted(interrupted)) => return Err(interrupted.into()),
             checked => problems.note(checked),

@@ -1,13 +1,14 @@
-//! This program's own part beside a command: it starts the command, says how it ends, and ends all of it
-//! when told to, or when nobody is left to tell it.
+//! What stands beside a command: it starts the command, says how it ends, and ends all of it when told to, or
+//! when nobody is left to tell it.
 //!
-//! Talks to the run by its standard input, which is one end of a socket pair. Inside a sandbox it is the
-//! first process in there. Elsewhere it takes in what the command's processes leave behind, so that it finds
-//! a daemon that has left the command's process group too; where there is no Linux, it finds the group alone.
+//! Talks to the program by one end of a socket pair, the line. Inside a sandbox, the supervisor is the first
+//! process in there. Beside a command that is not sandboxed it is a process that adopts what the command's
+//! processes leave behind, so that it finds a daemon that has left the command's process group too; where there is
+//! no Linux, it finds the group alone. For a build that is not sandboxed it is a thread, and ends the group.
 //! Guarantees that nobody else holds that line or can take it, that a command is not taken for ended before it
-//! has, and that nothing of a command outlives a run that was killed: the line closes then. A command outside
-//! of a sandbox can undo the last of these by a SIGKILL to its keeper; then the run ends it in the keeper's place,
-//! see [`orphans`](super::orphans), unless it was killed too.
+//! has, and that nothing of a command outlives a program that was killed, unless that was its thread: the line
+//! closes then. A command outside of a sandbox can undo the last of these by a SIGKILL to its supervisor; then the
+//! program ends it in the supervisor's place, see [`subreaper`](super::subreaper), unless it was killed too.
 
 use std::ffi::OsStr;
 use std::io::{self, IoSliceMut, Read as _, Write as _};
@@ -21,28 +22,29 @@ use std::time::Duration;
 
 use rustix::event::PollFlags;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
-use rustix::process::Pid;
+use rustix::process::{Pid, Signal};
 
-use super::family::Family;
-use super::words::{Ended, LONGEST_ORDER, Leftovers, Order, Word};
+use super::process_tree::{ProcessTree, Scope};
+use super::subreaper;
+use super::wire::{Leftovers, MAX_REQUEST, Notice, SpawnRequest, Status};
 use crate::sys::environment::Clock;
 use crate::sys::interrupt::{Interrupt, is_readable_within};
 
 /// How long a command's processes have to end by themselves after a SIGTERM.
-pub const GRACE: Duration = Duration::from_secs(2);
+pub(super) const GRACE: Duration = Duration::from_secs(2);
+/// How long the kernel may take to end what was sent a SIGKILL.
+pub(super) const TEAR_DOWN: Duration = Duration::from_secs(2);
 /// How long what a command has left running may take to end by itself.
 const PAUSE: Duration = Duration::from_secs(1);
-/// How long the kernel may take to end what was sent a SIGKILL.
-const TEAR_DOWN: Duration = Duration::from_secs(2);
 /// How often processes that are to end are looked at.
 const TICK: Duration = Duration::from_millis(10);
 
-/// Where a keeper works.
+/// Where a supervisor that is a process works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
     /// In a sandbox, as the first process there.
     Sandbox,
-    /// Beside a command that is not shut in.
+    /// Beside a command that is not sandboxed.
     Outside,
 }
 
@@ -64,45 +66,20 @@ impl Place {
     }
 }
 
-/// Does what is told, and returns when there is nothing more to do. `interrupt` ends the command as a
-/// closed line does; in a sandbox it must be tied to no signal, since those come from the command.
+/// Supervises the command that standard input, the line, asks for, and returns when nothing of it is left.
+/// `interrupt` ends it as a closed line does; in a sandbox it must be tied to no signal, since those come from the
+/// command.
 ///
 /// # Errors
 /// When the line is no such line, or is gone.
 pub fn run(place: Place, clock: &dyn Clock, interrupt: &Interrupt) -> io::Result<()> {
-    stand_apart(place)?;
-    let mut line = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
-    say(&mut line, Word::Ready)?;
-    let Some((order, output)) = receive_order(&line)? else {
-        return Ok(());
-    };
-    let started = clock.elapsed();
-    let leader = match spawn(&order.words, output) {
-        Ok(leader) => leader,
-        Err(error) => {
-            let number = error.raw_os_error().unwrap_or_default();
-            return say(
-                &mut line,
-                Word::Ended(Ended::NotStarted(number), Duration::ZERO),
-            );
-        }
-    };
-    let mut keeper = Keeper {
-        family: Family::of(leader),
-        line,
-        clock,
-        interrupt,
-        started,
-        has_told: false,
-    };
-    let outcome = keeper.watch(order.leftovers);
-    // Whatever happened, nothing of it goes on running.
-    keeper.end();
-    outcome
+    detach(place)?;
+    let line = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+    supervise(line, Scope::Descendants, clock, interrupt, |_| {})
 }
 
 /// Sees that neither a command nor a terminal can get at this process.
-fn stand_apart(place: Place) -> io::Result<()> {
+fn detach(place: Place) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     {
         use rustix::process::{
@@ -121,8 +98,43 @@ fn stand_apart(place: Place) -> io::Result<()> {
     Ok(())
 }
 
-struct Keeper<'k> {
-    family: Family,
+/// The same with the line and the extent of what is ended. `prepare` adds to the command what this process does
+/// not pass on by itself.
+pub(super) fn supervise(
+    mut line: UnixStream,
+    scope: Scope,
+    clock: &dyn Clock,
+    interrupt: &Interrupt,
+    prepare: impl FnOnce(&mut Command),
+) -> io::Result<()> {
+    notify(&mut line, Notice::Ready)?;
+    let Some((request, output)) = receive(&line)? else {
+        return Ok(());
+    };
+    let started = clock.elapsed();
+    let leader = match spawn(&request.words, output, prepare) {
+        Ok(leader) => leader,
+        Err(error) => {
+            let status = Status::NotStarted(error.raw_os_error().unwrap_or_default());
+            return notify(&mut line, Notice::Ended(status, Duration::ZERO));
+        }
+    };
+    let mut supervisor = Supervisor {
+        tree: ProcessTree::of(leader, scope),
+        line,
+        clock,
+        interrupt,
+        started,
+        has_told: false,
+    };
+    let outcome = supervisor.watch(request.leftovers);
+    // Whatever happened, nothing of it goes on running.
+    supervisor.end();
+    outcome
+}
+
+struct Supervisor<'k> {
+    tree: ProcessTree,
     line: UnixStream,
     clock: &'k dyn Clock,
     interrupt: &'k Interrupt,
@@ -131,111 +143,107 @@ struct Keeper<'k> {
     has_told: bool,
 }
 
-impl Keeper<'_> {
+impl Supervisor<'_> {
     /// Tells of the command's end, and returns when all of it is to end, or has.
     fn watch(&mut self, leftovers: Leftovers) -> io::Result<()> {
-        let (told, teller) = UnixStream::pair()?;
-        let family = self.family;
+        let (ended, ending) = UnixStream::pair()?;
+        let tree = self.tree;
         thread::Builder::new().spawn(move || {
-            family.wait_for_leader();
-            // Closing it is the word.
-            drop(teller);
+            tree.wait_for_leader();
+            // Whoever waits, is woken by its being closed.
+            drop(ending);
         })?;
-        self.wait_for(&told)?;
-        if !is_readable_within(told.as_fd(), Duration::ZERO) {
+        self.wait(Some(&ended), None)?;
+        if !is_readable_within(ended.as_fd(), Duration::ZERO) {
             return Ok(());
         }
         self.tell()?;
         match leftovers {
-            Leftovers::Stay => self.wait(None),
+            Leftovers::Stay => self.wait(None, None),
             Leftovers::End => self.wait_for_leftovers(),
         }
     }
 
     /// Tells how the command has ended, if it has.
     fn tell(&mut self) -> io::Result<()> {
-        match self.family.leader_status() {
-            Some(ended) if !self.has_told => {
+        match self.tree.leader_status() {
+            Some(status) if !self.has_told => {
                 self.has_told = true;
                 let after = self.clock.elapsed().saturating_sub(self.started);
-                say(&mut self.line, Word::Ended(ended, after))
+                notify(&mut self.line, Notice::Ended(status, after))
             }
             _ => Ok(()),
         }
     }
 
-    /// Waits until `told` or the line can be read, or a signal comes.
-    fn wait_for(&self, told: &UnixStream) -> io::Result<()> {
-        let watched = [told.as_fd(), self.line.as_fd()];
-        let woken = self.interrupt.poll(&watched, PollFlags::IN, None);
-        self.unless_interrupted(woken.map(drop))
-    }
-
-    /// Waits until the line is closed (nothing is said in it after the order), a signal comes, or the
-    /// time has passed.
-    fn wait(&self, limit: Option<Duration>) -> io::Result<()> {
-        let woken = self
-            .interrupt
-            .poll(&[self.line.as_fd()], PollFlags::IN, limit);
-        self.unless_interrupted(woken.map(drop))
+    /// Waits until the line is closed (nothing is said in it after the request) or `other` is, a signal comes,
+    /// which is as good as the line's end, or the time has passed.
+    fn wait(&self, other: Option<&UnixStream>, limit: Option<Duration>) -> io::Result<()> {
+        let watched: Vec<_> = other
+            .into_iter()
+            .chain([&self.line])
+            .map(|end| end.as_fd())
+            .collect();
+        let woken = self.interrupt.poll(&watched, PollFlags::IN, limit);
+        match self.interrupt.check() {
+            Ok(()) => woken.map(drop),
+            Err(_) => Ok(()),
+        }
     }
 
     fn is_told_to_end(&self) -> bool {
         self.interrupt.check().is_err() || is_readable_within(self.line.as_fd(), Duration::ZERO)
     }
 
-    /// A signal is as good as the line's end.
-    fn unless_interrupted(&self, result: io::Result<()>) -> io::Result<()> {
-        match self.interrupt.check() {
-            Ok(()) => result,
-            Err(_) => Ok(()),
-        }
-    }
-
     fn wait_for_leftovers(&mut self) -> io::Result<()> {
         let deadline = self.clock.elapsed() + PAUSE;
         loop {
-            let left = self.family.others();
+            let left = self.tree.others();
             if left == 0 || self.is_told_to_end() {
                 return Ok(());
             }
             if self.clock.elapsed() >= deadline {
-                return say(&mut self.line, Word::LeftBehind(left));
+                return notify(&mut self.line, Notice::LeftBehind(left));
             }
-            self.wait(Some(TICK))?;
+            self.wait(None, Some(TICK))?;
         }
     }
 
     /// Asks whatever is left to end, and ends what does not.
     fn end(&mut self) {
-        if !self.family.is_over() {
-            self.family.ask_to_end();
-            self.wait_for_end(GRACE, || {});
+        if !self.tree.is_settled() {
+            self.tree.signal(Signal::TERM);
+            self.wait_until(GRACE, || self.tree.is_over());
         }
         // Once in any case: where processes cannot be looked for, some of the group may be left.
-        self.family.kill();
-        self.wait_for_end(TEAR_DOWN, || self.family.kill());
+        self.tree.signal(Signal::KILL);
+        self.wait_until(TEAR_DOWN, || {
+            self.tree.is_settled() || {
+                self.tree.signal(Signal::KILL);
+                false
+            }
+        });
         // Whoever no longer listens does not want to know.
         let _ = self.tell();
+        self.tree.reap_leader();
     }
 
-    fn wait_for_end(&self, limit: Duration, insist: impl Fn()) {
+    fn wait_until(&self, limit: Duration, is_so: impl Fn() -> bool) {
         let deadline = self.clock.elapsed() + limit;
-        while !self.family.is_over() && self.clock.elapsed() < deadline {
-            insist();
+        while !is_so() && self.clock.elapsed() < deadline {
             // The line and the signals have said what they have to say.
             thread::sleep(TICK);
         }
     }
 }
 
-fn say(line: &mut UnixStream, word: Word) -> io::Result<()> {
-    line.write_all(format!("{}\n", word.to_line()).as_bytes())
+fn notify(line: &mut UnixStream, notice: Notice) -> io::Result<()> {
+    line.write_all(format!("{}\n", notice.to_line()).as_bytes())
 }
 
-/// Waits for the order and the pipe that the command is to print to; `None` where the other end is closed
+/// Waits for the request and the pipe that the command is to print to; `None` where the other end is closed
 /// instead.
-fn receive_order(mut line: &UnixStream) -> io::Result<Option<(Order, OwnedFd)>> {
+fn receive(mut line: &UnixStream) -> io::Result<Option<(SpawnRequest, OwnedFd)>> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let mut length = [0; 4];
@@ -250,12 +258,12 @@ fn receive_order(mut line: &UnixStream) -> io::Result<Option<(Order, OwnedFd)>> 
     };
     line.read_exact(length.get_mut(received.bytes..).unwrap_or_default())?;
     let length = u32::from_be_bytes(length) as usize;
-    if length > LONGEST_ORDER {
+    if length > MAX_REQUEST {
         return Err(io::ErrorKind::InvalidData.into());
     }
-    let mut order = vec![0; length];
-    line.read_exact(&mut order)?;
-    Ok(Some((serde_json::from_slice(&order)?, output)))
+    let mut request = vec![0; length];
+    line.read_exact(&mut request)?;
+    Ok(Some((serde_json::from_slice(&request)?, output)))
 }
 
 /// What is received is not to be open in the command; elsewhere than on Linux that is seen to by `spawn`
@@ -267,21 +275,20 @@ const FLAGS: RecvFlags = RecvFlags::empty();
 
 /// Starts the command in a process group of its own. In a sandbox, nothing of this program stays open in
 /// it but its own file, for reading, by whose number it was started.
-fn spawn(words: &[String], output: OwnedFd) -> io::Result<Pid> {
+fn spawn(words: &[String], output: OwnedFd, prepare: impl FnOnce(&mut Command)) -> io::Result<Pid> {
     let Some((program, arguments)) = words.split_first() else {
         return Err(io::ErrorKind::InvalidInput.into());
     };
-    let child = Command::new(program)
+    let mut command = Command::new(program);
+    command
         .args(arguments)
         .stdin(Stdio::null())
         .stderr(output.try_clone()?)
         .stdout(output)
-        .process_group(0)
-        .spawn()?;
-    i32::try_from(child.id())
-        .ok()
-        .and_then(Pid::from_raw)
-        .ok_or_else(|| io::ErrorKind::InvalidData.into())
+        .process_group(0);
+    prepare(&mut command);
+    let child = command.spawn()?;
+    subreaper::pid(&child).ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
 #[cfg(test)]

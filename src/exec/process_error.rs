@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::exec::sandbox::SandboxProblem;
+use super::sandbox::SandboxProblem;
 use crate::sys::interrupt::Interrupted;
 
 /// Why a command could not be run, or not to its end.
@@ -14,16 +14,16 @@ pub enum ProcessError {
     NotStarted {
         /// The program's name, or the shell's.
         program: String,
-        /// The system's word.
+        /// What the system says.
         source: io::Error,
     },
-    /// Nobody can keep it.
+    /// There is no program to supervise it.
     #[error("no command can be run: the path of this program is not known")]
-    NoKeeper,
+    NoSupervisor,
     /// What it leaves running could not be found.
     #[error("no command can be run: `/proc` does not show this container's processes")]
     ForeignProc,
-    /// The system did not start its keeper.
+    /// The system did not start its supervisor.
     #[error("cannot run a command: {0}")]
     Io(#[source] io::Error),
     /// The file for its output could not be made.
@@ -31,10 +31,10 @@ pub enum ProcessError {
     Output {
         /// The file.
         path: PathBuf,
-        /// The system's word.
+        /// What the system says.
         source: io::Error,
     },
-    /// It could not be shut in; nothing of it was started.
+    /// It could not be sandboxed; nothing of it was started.
     #[error(transparent)]
     Sandbox(SandboxProblem),
     /// A signal came, and the command was ended.

@@ -1,0 +1,266 @@
+//! A command's supervisor, as the program has it: the other end of the line to the [`supervisor`].
+//!
+//! Touches the supervisor and, where it stands in a sandbox, whatever is in there. Guarantees that nothing of a
+//! command is left when this is dropped; where its supervisor was lost, as far as [`subreaper`] guarantees it.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::{self, IoSlice, PipeWriter, Read as _, Write as _};
+use std::mem::MaybeUninit;
+use std::net::Shutdown;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use rustix::event::PollFlags;
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+
+use super::process_tree::Scope;
+use super::subreaper;
+use super::supervisor::{GRACE, Place, TEAR_DOWN, supervise};
+use super::wire::{MAX_REQUEST, Notice, SpawnRequest};
+use crate::sys::environment::Clock;
+use crate::sys::interrupt::{Interrupt, Woken, is_readable_within};
+
+/// How long a supervisor may take to be there.
+const SET_UP: Duration = Duration::from_secs(10);
+/// More than any line has.
+const MAX_LINE: usize = 4096;
+
+/// A supervisor that is there, and the command that it was told to start.
+#[derive(Debug)]
+pub(super) struct SupervisedChild {
+    host: Host,
+    /// Whether all of it has been ended.
+    over: bool,
+    /// To the supervisor, and back.
+    line: UnixStream,
+    /// What came that is no whole line yet.
+    received: Vec<u8>,
+}
+
+/// What the supervisor is.
+#[derive(Debug)]
+enum Host {
+    /// The first process in the sandbox that this child, bwrap, has made.
+    Sandbox(Child),
+    /// This child.
+    Process(Child),
+    /// A thread of this program.
+    Thread,
+}
+
+/// What came from a supervisor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Received {
+    Notice(Notice),
+    /// Nothing, or not all of a notice.
+    NotYet,
+    /// Nothing will come any more: the supervisor is gone.
+    End,
+}
+
+impl SupervisedChild {
+    /// Starts a supervisor that is a process: `command` becomes one in this place. It and what it is told to start
+    /// work in `root`, and do not get the variables in `hidden`. `None` where it does not answer.
+    ///
+    /// # Errors
+    /// The system's; of kind [`io::ErrorKind::Interrupted`] where a signal came.
+    pub fn spawn(
+        mut command: Command,
+        place: Place,
+        root: &Path,
+        hidden: &[OsString],
+        interrupt: &Interrupt,
+    ) -> io::Result<Option<Self>> {
+        let (line, theirs) = UnixStream::pair()?;
+        command
+            .arg(place.command())
+            .current_dir(root)
+            .stdin(OwnedFd::from(theirs))
+            .stdout(Stdio::null());
+        for variable in hidden {
+            command.env_remove(variable);
+        }
+        let host = match place {
+            Place::Sandbox => Host::Sandbox(command.process_group(0).spawn()?),
+            Place::Outside => Host::Process(subreaper::spawn(&mut command)?),
+        };
+        // It holds the line's other end.
+        drop(command);
+        Self::greeted(host, line, interrupt)
+    }
+
+    /// Starts one that is a thread. It ends the command's process group, and no more; `prepare` gives the command
+    /// its directory and its variables.
+    ///
+    /// # Errors
+    /// The system's; of kind [`io::ErrorKind::Interrupted`] where a signal came.
+    pub fn on_thread<'scope>(
+        scope: &'scope thread::Scope<'scope, '_>,
+        clock: &'scope dyn Clock,
+        prepare: impl FnOnce(&mut Command) + Send + 'scope,
+        interrupt: &Interrupt,
+    ) -> io::Result<Option<Self>> {
+        let (line, theirs) = UnixStream::pair()?;
+        // The program's end of the line tells it of signals.
+        let never = Interrupt::never()?;
+        thread::Builder::new().spawn_scoped(scope, move || {
+            supervise(theirs, Scope::Group, clock, &never, prepare)
+        })?;
+        Self::greeted(Host::Thread, line, interrupt)
+    }
+
+    /// Waits for the word that the supervisor is there.
+    fn greeted(host: Host, line: UnixStream, interrupt: &Interrupt) -> io::Result<Option<Self>> {
+        line.set_nonblocking(true)?;
+        let mut child = Self {
+            host,
+            over: false,
+            line,
+            received: Vec::new(),
+        };
+        loop {
+            match child.receive()? {
+                Received::Notice(Notice::Ready) => return Ok(Some(child)),
+                Received::Notice(_) | Received::End => return Ok(None),
+                Received::NotYet => {}
+            }
+            match interrupt.poll(&[child.as_fd()], PollFlags::IN, Some(SET_UP))? {
+                Woken::Ready => {}
+                Woken::TimedOut => return Ok(None),
+            }
+        }
+    }
+
+    /// Starts a command in the project's root. What it prints, on both streams, goes to `output`.
+    ///
+    /// # Errors
+    /// When the request is too long, or the supervisor is gone.
+    pub fn start(&self, request: &SpawnRequest, output: &PipeWriter) -> io::Result<()> {
+        let request = serde_json::to_vec(request)?;
+        if request.len() > MAX_REQUEST {
+            let reason = "it is longer than 1 MiB";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
+        }
+        let length = u32::try_from(request.len()).unwrap_or(u32::MAX);
+        let fds = [output.as_fd()];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        // The space is made for this.
+        let _ = control.push(SendAncillaryMessage::ScmRights(&fds));
+        let length = length.to_be_bytes();
+        // The line is empty, and holds a few bytes in any case.
+        let sent = sendmsg(&self.line, &[IoSlice::new(&length)], &mut control, FLAGS)?;
+        // A long request is more than the line holds at once.
+        self.line.set_nonblocking(false)?;
+        self.line.set_write_timeout(Some(SET_UP))?;
+        (&self.line).write_all(length.get(sent..).unwrap_or_default())?;
+        (&self.line).write_all(&request)?;
+        self.line.set_nonblocking(true)
+    }
+
+    /// Asks the command to end, by a SIGTERM to all of it. What has not ended after [`GRACE`], the supervisor
+    /// ends.
+    pub fn ask_to_end(&self) {
+        // Fails where nobody is left to ask.
+        let _ = self.line.shutdown(Shutdown::Write);
+    }
+
+    /// Ends the command. In a sandbox it has no time for that; elsewhere it has [`GRACE`]. When this returns,
+    /// nothing of it is left.
+    pub fn end(&mut self) {
+        if std::mem::replace(&mut self.over, true) {
+            return;
+        }
+        let limit = if let Host::Sandbox(bwrap) = &self.host {
+            end_sandbox(bwrap);
+            TEAR_DOWN
+        } else {
+            self.ask_to_end();
+            GRACE + TEAR_DOWN
+        };
+        let mut rest = [0; 256];
+        while is_readable_within(self.line.as_fd(), limit)
+            && matches!(self.line.read(&mut rest), Ok(1..))
+        {}
+        match &mut self.host {
+            Host::Process(supervisor) => subreaper::end(supervisor),
+            Host::Sandbox(bwrap) => {
+                let _ = bwrap.kill();
+                let _ = bwrap.wait();
+            }
+            Host::Thread => {}
+        }
+    }
+
+    /// What the supervisor says, if it has said something.
+    ///
+    /// # Errors
+    /// When the line cannot be read.
+    pub fn receive(&mut self) -> io::Result<Received> {
+        loop {
+            if let Some(end) = self.received.iter().position(|byte| *byte == b'\n') {
+                let line = self.received.drain(..=end).collect::<Vec<_>>();
+                let line = String::from_utf8_lossy(&line);
+                // Nobody of ours says anything else.
+                let notice = Notice::from_line(line.trim_end());
+                return Ok(notice.map_or(Received::End, Received::Notice));
+            }
+            let mut chunk = [0; 256];
+            match self.line.read(&mut chunk) {
+                // Nor as much.
+                _ if self.received.len() > MAX_LINE => return Ok(Received::End),
+                Ok(0) => return Ok(Received::End),
+                Ok(amount) => self.received.extend_from_slice(&chunk[..amount]),
+                Err(error) => match error.kind() {
+                    io::ErrorKind::Interrupted => {}
+                    io::ErrorKind::WouldBlock => return Ok(Received::NotYet),
+                    io::ErrorKind::ConnectionReset => return Ok(Received::End),
+                    _ => return Err(error),
+                },
+            }
+        }
+    }
+}
+
+/// The kernel ends what is inside when the first process in there ends; then bwrap ends by itself, and leaves no
+/// orphan. All of them hold the line.
+fn end_sandbox(bwrap: &Child) {
+    if let Some(first) = first_process(bwrap) {
+        let _ = kill_process(first, Signal::KILL);
+    } else if let Some(group) = subreaper::pid(bwrap) {
+        let _ = kill_process_group(group, Signal::KILL);
+    }
+}
+
+/// The sandbox's first process, which is bwrap's only child.
+fn first_process(bwrap: &Child) -> Option<Pid> {
+    let id = bwrap.id();
+    let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).ok()?;
+    Pid::from_raw(children.split_whitespace().next()?.parse().ok()?)
+}
+
+#[cfg(target_os = "linux")]
+const FLAGS: SendFlags = SendFlags::NOSIGNAL;
+/// Rust's runtime ignores the signal.
+#[cfg(not(target_os = "linux"))]
+const FLAGS: SendFlags = SendFlags::empty();
+
+impl AsFd for SupervisedChild {
+    /// Readable when the supervisor has said something, or is gone.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.line.as_fd()
+    }
+}
+
+impl Drop for SupervisedChild {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
