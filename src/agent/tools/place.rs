@@ -8,6 +8,7 @@ use std::io::{self, Read as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Component, Path, PathBuf};
 
+use gix_imara_diff::{Algorithm, Diff, InternedInput};
 use rustix::fs::{Mode, OFlags};
 
 use crate::agent::tool::ToolError;
@@ -400,18 +401,25 @@ fn names_in(directory: &Path) -> Vec<String> {
 
 /// Those of the names that are nearly the one that was meant.
 fn close_names(wanted: &str, names: &[String]) -> Vec<String> {
-    const CLOSE: f32 = 0.75;
-    let folded: Vec<String> = names.iter().map(|name| name.to_lowercase()).collect();
-    let lower = wanted.to_lowercase();
-    let candidates: Vec<&str> = folded.iter().map(String::as_str).collect();
-    let close = similar::get_close_matches(lower.as_str(), &candidates, 3, CLOSE);
-    let is_close = |folded: &str| close.contains(&folded);
-    let pairs = names.iter().zip(&folded);
-    pairs
-        .filter(|(_, folded)| is_close(folded))
-        .map(|(name, _)| quoted(name))
+    const CLOSE: usize = 750;
+    let alike = names.iter().map(|name| (likeness(wanted, name), name));
+    let mut close: Vec<_> = alike.filter(|(likeness, _)| *likeness >= CLOSE).collect();
+    close.sort_by(|one, other| other.0.cmp(&one.0));
+    close
+        .into_iter()
+        .map(|(_, name)| quoted(name))
         .take(3)
         .collect()
+}
+
+/// How many of a thousand letters two names have in common, whatever their case.
+fn likeness(one: &str, other: &str) -> usize {
+    let mut letters = InternedInput::default();
+    letters.update_before(one.to_lowercase().chars());
+    letters.update_after(other.to_lowercase().chars());
+    let new = Diff::compute(Algorithm::MyersMinimal, &letters).count_additions() as usize;
+    let total = letters.before.len() + letters.after.len();
+    2000 * (letters.after.len() - new) / total.max(1)
 }
 
 #[cfg(test)]
