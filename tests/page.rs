@@ -310,10 +310,10 @@ fn the_page_about_an_agents_run_tells_each_step() {
         ">seq 1 100; echo the end\n</span>",
         "the end\n",
         "<h2>Step 5 <span class=\"ended good\">\u{2713} DONE</span></h2>",
-        "<h2>Audit, call 6 <span class=\"ended bad\">\u{2717} not passed</span></h2>",
+        "<h2>Audit 6 <span class=\"ended bad\">\u{2717} not passed</span></h2>",
         "Feedback: Greet the moon.",
         "<h2>Step 7 ",
-        "<h2>Audit, call 9 <span class=\"ended good\">\u{2713} passed</span></h2>",
+        "<h2>Audit 9 <span class=\"ended good\">\u{2713} passed</span></h2>",
     ] {
         let found = page[from..].find(part);
         from += found.unwrap_or_else(|| panic!("{part:?} is missing from byte {from} on\n{page}"));

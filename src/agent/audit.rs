@@ -4,7 +4,8 @@ pub mod verdict;
 
 use super::conversation::{Conversation, Remark};
 use super::tagged::{Tag, tagged, tagged_requests};
-use super::{Agent, AgentError, Purpose};
+use super::{Agent, AgentError};
+use crate::model::Purpose;
 use crate::record::tasks::Task;
 use crate::ui::Event;
 use crate::workflow::error::Error;
@@ -23,7 +24,7 @@ pub fn work_until_passed(
     mut request: Option<&str>,
 ) -> Result<String, Error> {
     let auditor = Agent {
-        purpose: Purpose::Audit,
+        purpose: Purpose::AUDIT,
         ending: &|words| verdict::read(words).map(drop),
         ..auditor
     };

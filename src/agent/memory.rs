@@ -5,7 +5,8 @@
 
 use super::conversation::{Conversation, Remark};
 use super::tagged::{Tag, tagged};
-use super::{AgentError, Host, Purpose};
+use super::{AgentError, Host};
+use crate::model::Purpose;
 use crate::model::message::{Message, Role, Text};
 use crate::model::prompt::Prompt;
 use crate::model::tokens;
@@ -61,7 +62,7 @@ impl Memory for Compress<'_> {
         }
         let request = self.request(conversation);
         let prompt = Prompt::of_agent(self.instructions, vec![request], 0);
-        let reply = host.ask(Purpose::Compression, prompt)?;
+        let reply = host.ask(&Purpose::COMPRESSION, prompt)?;
         let mut shorter = conversation.clone();
         shorter.history = vec![Remark::summary(reply.text.trim(), &conversation.requests)];
         let tokens_after = size(system, &shorter);

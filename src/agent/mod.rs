@@ -29,7 +29,7 @@ pub mod tools;
 use crate::model::estimate::OverBudget;
 use crate::model::message::Message;
 use crate::model::prompt::Prompt;
-use crate::model::{ModelError, Reply};
+use crate::model::{ModelError, Purpose, Reply};
 use crate::secret::Redactor;
 use crate::sys::environment::Clock;
 use crate::sys::excerpt::text::bounded;
@@ -44,17 +44,6 @@ use self::permissions::Permissions;
 use self::protocol::{Decision, Fault, Protocol, Turn};
 use self::tool::{Effect, ToolCall, ToolError, ToolOutput, ToolSpec, Toolbox};
 use self::tools::OUTPUT_LIMIT;
-
-/// What a model is asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Purpose {
-    /// The next step of the work.
-    Step,
-    /// The next step of judging it.
-    Audit,
-    /// A summary of what was said.
-    Compression,
-}
 
 /// Why an agent did not get to the end of its work.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -147,7 +136,7 @@ pub trait Host {
     ///
     /// # Errors
     /// When there is no whole reply, or no further call may be made.
-    fn ask(&self, purpose: Purpose, prompt: Prompt<'_>) -> Result<Reply, Error>;
+    fn ask(&self, purpose: &Purpose, prompt: Prompt<'_>) -> Result<Reply, Error>;
 
     /// Notes what came of a tool that the latest reply has named.
     ///
@@ -159,10 +148,10 @@ pub trait Host {
     ///
     /// # Errors
     /// When it cannot be kept.
-    fn keep(&self, purpose: Purpose, conversation: &Conversation) -> Result<(), Error>;
+    fn keep(&self, purpose: &Purpose, conversation: &Conversation) -> Result<(), Error>;
 
     /// Notes that the conversation of an agent with this purpose was compressed.
-    fn compressed(&self, purpose: Purpose, compressed: Compressed);
+    fn compressed(&self, purpose: &Purpose, compressed: Compressed);
 
     /// A signal may have come.
     ///
@@ -319,7 +308,7 @@ impl Agent<'_> {
         let known = progress.known(&messages);
         progress.sent.clone_from(&messages);
         let prompt = Prompt::of_agent(system, messages, known);
-        let reply = match self.surroundings.host.ask(self.purpose, prompt) {
+        let reply = match self.surroundings.host.ask(&self.purpose, prompt) {
             Err(Error::Model(error)) if error.is_no_whole_reply() => {
                 return self.ask_again(error, conversation, progress);
             }
@@ -506,12 +495,12 @@ impl Agent<'_> {
             tokens_before: compressed.tokens_before,
             tokens_after: compressed.tokens_after,
         });
-        self.surroundings.host.compressed(self.purpose, compressed);
+        self.surroundings.host.compressed(&self.purpose, compressed);
         self.keep(conversation)
     }
 
     fn keep(&self, conversation: &Conversation) -> Result<(), Error> {
-        self.surroundings.host.keep(self.purpose, conversation)
+        self.surroundings.host.keep(&self.purpose, conversation)
     }
 
     fn tell(&self, event: Event<'_>) {

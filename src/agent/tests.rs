@@ -112,7 +112,7 @@ fn interrupted() -> Error {
 }
 
 impl Host for Script {
-    fn ask(&self, _purpose: Purpose, _prompt: Prompt<'_>) -> Result<Reply, Error> {
+    fn ask(&self, _purpose: &Purpose, _prompt: Prompt<'_>) -> Result<Reply, Error> {
         let reply = self.replies.borrow_mut().pop_front();
         Ok(Reply {
             text: reply.expect("the script goes on").to_owned().into(),
@@ -128,18 +128,18 @@ impl Host for Script {
         Ok(())
     }
 
-    fn keep(&self, purpose: Purpose, conversation: &Conversation) -> Result<(), Error> {
+    fn keep(&self, purpose: &Purpose, conversation: &Conversation) -> Result<(), Error> {
         match self.gone_after.get() {
             Some(0) => return Err(interrupted()),
             left => self.gone_after.set(left.map(|left| left - 1)),
         }
-        if purpose == Purpose::Step {
+        if *purpose == Purpose::STEP {
             self.kept.borrow_mut().clone_from(conversation);
         }
         Ok(())
     }
 
-    fn compressed(&self, _purpose: Purpose, _compressed: Compressed) {}
+    fn compressed(&self, _purpose: &Purpose, _compressed: Compressed) {}
 
     fn check(&self) -> Result<(), Error> {
         Ok(())
@@ -159,7 +159,7 @@ impl Reporter for Silent {
 fn agent<'a>(host: &'a Script, clock: &'a SystemClock, redactor: &'a Redactor) -> Agent<'a> {
     let toolbox = ["look", "run", "breaks", "stop"];
     Agent {
-        purpose: Purpose::Step,
+        purpose: Purpose::STEP,
         instructions: "",
         protocol: &Words,
         tools: toolbox

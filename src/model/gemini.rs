@@ -420,7 +420,7 @@ fn parse_delay(delay: &str) -> Option<Duration> {
 mod tests {
     use super::*;
     use crate::model::ModelTable;
-    use crate::record::Attempt;
+    use crate::model::StepId;
     use serde_json::json;
 
     fn read(answer: &serde_json::Value) -> Result<Reply, ModelError> {
@@ -451,7 +451,7 @@ mod tests {
         let table = ModelTable::built_in();
         let spec = table.named("gemini-2.5-pro").unwrap();
         let request = Request {
-            attempt: Attempt::Initial,
+            step: StepId::INITIAL,
             messages: messages.to_vec(),
             max_output_tokens: spec.max_output_tokens,
             once: false,

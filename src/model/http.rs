@@ -15,10 +15,9 @@ use ureq::{Agent, Body, SendBody};
 
 use super::retry::{self, Advice};
 use super::{
-    Delivery, Endpoint, Listener, Model, ModelError, ModelSpec, Proxies, Reply, Request,
+    Delivery, Endpoint, Listener, Model, ModelError, ModelSpec, Proxies, Reply, Request, StepId,
     VendorError, Wire,
 };
-use crate::record::Attempt;
 use crate::secret::ApiKey;
 use crate::sys::environment::Clock;
 use crate::sys::interrupt::{Interrupt, Interrupted};
@@ -424,7 +423,7 @@ impl Model for HttpModel<'_> {
         self.call_with_retries(request, listener)
     }
 
-    fn read(&self, _attempt: Attempt, answer: &[u8]) -> Result<Reply, ModelError> {
+    fn read(&self, _step: &StepId, answer: &[u8]) -> Result<Reply, ModelError> {
         self.wire.read_reply(answer)
     }
 }

@@ -15,6 +15,7 @@ mod openai;
 pub mod price;
 pub mod prompt;
 mod retry;
+mod step_id;
 pub mod table;
 pub mod tokens;
 pub mod usage;
@@ -29,14 +30,14 @@ use serde_json::value::RawValue;
 use crate::model::message::Message;
 use crate::model::price::Price;
 use crate::model::usage::Usage;
-use crate::record::Attempt;
 use crate::sys::interrupt::Interrupted;
 
 pub use endpoint::{Endpoint, EndpointProblem, Proxies};
 pub(crate) use error::human_duration;
 pub use error::{ModelError, Spent};
 pub use http::{HttpModel, Route};
-pub use table::{ModelTable, TableProblem, Task};
+pub use step_id::{Purpose, StepId};
+pub use table::{ModelTable, TableProblem};
 
 /// A model of the table.
 #[derive(Debug, Clone, PartialEq)]
@@ -158,8 +159,8 @@ impl Provider {
 /// What is asked of a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request<'a> {
-    /// Which query of the run this is.
-    pub attempt: Attempt,
+    /// Which call of the run this is.
+    pub step: StepId,
     /// The conversation so far.
     pub messages: Vec<Message<'a>>,
     /// How many tokens the answer may have, thoughts included; `None`: the server decides.
@@ -215,11 +216,11 @@ pub trait Model {
     /// When there is no answer.
     fn ask(&self, request: &Request<'_>, listener: &dyn Listener) -> Result<Vec<u8>, ModelError>;
 
-    /// Reads the answer to the query of `attempt`.
+    /// Reads the answer to the call `step`.
     ///
     /// # Errors
     /// When it is not a whole reply.
-    fn read(&self, attempt: Attempt, answer: &[u8]) -> Result<Reply, ModelError>;
+    fn read(&self, step: &StepId, answer: &[u8]) -> Result<Reply, ModelError>;
 }
 
 /// A vendor's wire format; pure.

@@ -352,7 +352,7 @@ impl From<ErrorBody> for VendorError {
 mod tests {
     use super::*;
     use crate::model::ModelTable;
-    use crate::record::Attempt;
+    use crate::model::StepId;
     use serde_json::json;
 
     fn read(answer: &Value) -> Result<Reply, ModelError> {
@@ -379,7 +379,7 @@ mod tests {
         let table = ModelTable::built_in();
         let spec = table.named("gpt-5").unwrap();
         let request = Request {
-            attempt: Attempt::Initial,
+            step: StepId::INITIAL,
             messages: messages.to_vec(),
             max_output_tokens: spec.max_output_tokens,
             once: false,

@@ -6,23 +6,14 @@
 
 mod form;
 
+use std::collections::BTreeMap;
+
 use serde_json::value::RawValue;
 
 use self::form::{Entry, File, Rules, is_name};
-use super::{ModelSpec, Origin, Provider};
+use super::{ModelSpec, Origin, Provider, Purpose};
 use crate::model::price::{LongPrompt, Price, Usd};
 use crate::sys::positions::{Misplaced, Positions};
-
-/// What a model is asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Task {
-    /// A change.
-    Commit,
-    /// The repair of a change.
-    Repair,
-    /// A consistency report.
-    Consistency,
-}
 
 /// Every model that is known, the default first, and which of them is asked for what.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,9 +26,7 @@ pub struct ModelTable {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct SelectionRules {
     default: Option<String>,
-    commit: Option<String>,
-    repair: Option<String>,
-    consistency: Option<String>,
+    by_purpose: BTreeMap<Purpose, String>,
 }
 
 /// What is wrong in `models.json`, and where.
@@ -110,11 +99,13 @@ impl ModelTable {
             let read: Rules<'_> = at.object(rules.get())?;
             let by_task = read.by_task_type;
             let named = |rule: Option<&RawValue>| table.rule(&at, rule);
+            let mut by_purpose = BTreeMap::new();
+            for (purpose, rule) in by_task.rules() {
+                by_purpose.extend(named(rule)?.map(|model| (purpose, model)));
+            }
             table.rules = SelectionRules {
                 default: named(read.default)?,
-                commit: named(by_task.commit)?,
-                repair: named(by_task.repair)?,
-                consistency: named(by_task.consistency)?,
+                by_purpose,
             };
         }
         Ok(table)
@@ -132,17 +123,17 @@ impl ModelTable {
         self.models.iter().find(|spec| spec.name == name)
     }
 
-    /// The model to ask for `task` where the command line names none.
+    /// The model to ask for `purpose` where the command line names none.
     #[must_use]
-    pub fn chosen(&self, task: Task) -> &ModelSpec {
+    pub fn chosen(&self, purpose: &Purpose) -> &ModelSpec {
         let rules = &self.rules;
-        let by_task = match task {
-            Task::Commit => rules.commit.as_ref(),
+        let rule = |purpose| rules.by_purpose.get(purpose);
+        let by_purpose = match rule(purpose) {
             // What is good enough for the change is good enough for its repair.
-            Task::Repair => rules.repair.as_ref().or(rules.commit.as_ref()),
-            Task::Consistency => rules.consistency.as_ref(),
+            None if *purpose == Purpose::REPAIR => rule(&Purpose::INITIAL),
+            rule => rule,
         };
-        let named = by_task.or(rules.default.as_ref());
+        let named = by_purpose.or(rules.default.as_ref());
         named
             .and_then(|name| self.named(name))
             .unwrap_or(&self.models[0])
@@ -242,8 +233,8 @@ mod tests {
     fn without_rules_the_first_built_in_model_is_asked() {
         let table = ModelTable::parse("{}").unwrap();
         assert_eq!(table, ModelTable::built_in());
-        for task in [Task::Commit, Task::Repair, Task::Consistency] {
-            assert_eq!(table.chosen(task).name, "gemini-2.5-pro");
+        for purpose in [Purpose::INITIAL, Purpose::REPAIR, Purpose::REPORT] {
+            assert_eq!(table.chosen(&purpose).name, "gemini-2.5-pro");
         }
         assert_eq!(table.key_files(), ["gemini-key.txt", "openai-key.txt"]);
     }
@@ -282,8 +273,8 @@ mod tests {
                 r#"{{"models": {{"a": {{"provider": "openai"}}, "b": {{"provider": "openai"}}}}, "selectionRules": {rules}}}"#
             );
             let table = ModelTable::parse(&json).unwrap();
-            [Task::Commit, Task::Repair, Task::Consistency]
-                .map(|task| table.chosen(task).name.clone())
+            [Purpose::INITIAL, Purpose::REPAIR, Purpose::REPORT]
+                .map(|purpose| table.chosen(&purpose).name.clone())
         };
         let standard = "gemini-2.5-pro";
         for (json, expected) in [

@@ -7,6 +7,7 @@ pub mod diff;
 pub mod replay;
 pub mod run_files;
 pub mod run_log;
+mod step;
 pub mod tasks;
 
 use std::borrow::Cow;
@@ -16,7 +17,10 @@ use std::time::Duration;
 use chrono::{DateTime, FixedOffset, SecondsFormat};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
+use crate::model::Purpose;
 use crate::model::price::Usd;
+
+pub use self::step::{Action, Step};
 use crate::model::usage::Usage;
 
 /// The version of the record's meaning.
@@ -24,68 +28,6 @@ pub const SCHEMA: u32 = 1;
 
 /// How many repairs a commit may have.
 pub const REPAIRS: u16 = 3;
-
-/// Which query of a run something belongs to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Attempt {
-    /// A commit's first query.
-    Initial,
-    /// A commit's n-th repair, from 1 on.
-    Repair(u16),
-    /// The one query of a consistency report.
-    Report,
-    /// A step of an agent: the n-th call of the run, from 1 on, as in the two below.
-    Step(u16),
-    /// A step of the agent that judges another's work.
-    Audit(u16),
-    /// The query for a summary of a conversation that has grown too long.
-    Compression(u16),
-}
-
-/// What kind of query an attempt is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Kind {
-    /// A commit's first query.
-    Initial,
-    /// A commit's repair.
-    Repair,
-    /// The one query of a consistency report.
-    Report,
-    /// A step of an agent.
-    Step,
-    /// A step of the agent that judges another's work.
-    Audit,
-    /// The query for a summary of a conversation that has grown too long.
-    Compression,
-}
-
-impl Attempt {
-    /// Its kind.
-    #[must_use]
-    pub fn kind(self) -> Kind {
-        match self {
-            Self::Initial => Kind::Initial,
-            Self::Repair(_) => Kind::Repair,
-            Self::Report => Kind::Report,
-            Self::Step(_) => Kind::Step,
-            Self::Audit(_) => Kind::Audit,
-            Self::Compression(_) => Kind::Compression,
-        }
-    }
-
-    /// The number of the repair, or of the agent's call; 0 for what is neither.
-    #[must_use]
-    pub fn number(self) -> u16 {
-        match self {
-            Self::Repair(number)
-            | Self::Step(number)
-            | Self::Audit(number)
-            | Self::Compression(number) => number,
-            Self::Initial | Self::Report => 0,
-        }
-    }
-}
 
 /// Which files a reply changed; paths relative to the project's root, sorted.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -124,79 +66,6 @@ pub enum SandboxRecord {
     Auto,
     /// Away from the network and the rest of the disk too.
     Strict,
-}
-
-/// One query and what came of it. What did not happen is null.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct AttemptRecord {
-    /// What kind of query it is.
-    pub kind: Kind,
-    /// The number of the repair, 1 to 3, or of an agent's call, from 1 on; else 0.
-    pub number: u16,
-    /// The model that was asked.
-    #[serde(default)]
-    pub model: Option<String>,
-    /// What the prompt is made of, in its order.
-    #[serde(default)]
-    pub prompt: Vec<PartRecord>,
-    /// How long the model took, retries included.
-    pub seconds: Seconds,
-    /// The vendor's finish reason.
-    pub finish: Option<String>,
-    /// Tokens.
-    pub usage: Option<Usage>,
-    /// What the call cost, by the model's price; null where the price or the tokens are not known.
-    #[serde(default)]
-    pub cost: Option<Usd>,
-    /// Files changed.
-    pub edits: Option<EditsRecord>,
-    /// The build that followed.
-    pub build: Option<BuildRecord>,
-    /// The tools that an agent used, in their order.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub tools: Vec<ToolRecord>,
-}
-
-impl AttemptRecord {
-    /// An attempt of which no more is known yet.
-    #[must_use]
-    pub fn new(attempt: Attempt, model: &str, prompt: Vec<PartRecord>) -> Self {
-        Self {
-            kind: attempt.kind(),
-            number: attempt.number(),
-            model: Some(model.to_owned()),
-            prompt,
-            seconds: Seconds::default(),
-            finish: None,
-            usage: None,
-            cost: None,
-            edits: None,
-            build: None,
-            tools: Vec::new(),
-        }
-    }
-
-    /// Which query of the run it is.
-    #[must_use]
-    pub fn attempt(&self) -> Attempt {
-        match self.kind {
-            Kind::Initial => Attempt::Initial,
-            Kind::Repair => Attempt::Repair(self.number),
-            Kind::Report => Attempt::Report,
-            Kind::Step => Attempt::Step(self.number),
-            Kind::Audit => Attempt::Audit(self.number),
-            Kind::Compression => Attempt::Compression(self.number),
-        }
-    }
-}
-
-/// A tool that an agent has used.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ToolRecord {
-    /// Its name.
-    pub name: Cow<'static, str>,
-    /// Whether it failed.
-    pub failed: bool,
 }
 
 /// What an agent's run was about.
@@ -336,8 +205,9 @@ pub struct RunRecord {
     /// What was changed, in lines; null where nothing was.
     #[serde(default)]
     pub stat: Option<StatRecord>,
-    /// The queries in their order.
-    pub attempts: Vec<AttemptRecord>,
+    /// The steps in their order. Here, of their actions only what they were and whether they failed.
+    #[serde(serialize_with = "step::brief")]
+    pub attempts: Vec<Step>,
     /// The report's sections; only in a consistency report.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sections: Option<Vec<SectionRecord>>,
@@ -407,7 +277,7 @@ impl RunRecord {
         let repairs = self
             .attempts
             .iter()
-            .filter(|attempt| attempt.kind == Kind::Repair);
+            .filter(|attempt| attempt.purpose == Purpose::REPAIR);
         repairs.count()
     }
 }

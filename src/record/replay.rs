@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use crate::model::{Listener, Model, ModelError, ModelSpec, ModelTable, Reply, Request, Task};
+use crate::model::{
+    Listener, Model, ModelError, ModelSpec, ModelTable, Purpose, Reply, Request, StepId,
+};
 use crate::record::run_files::{self, Artifact};
-use crate::record::{Attempt, Kind};
 use crate::sys::atomic_file::read_regular;
 
 /// A recorded run: where it lies, and which models it was made with.
@@ -78,7 +79,7 @@ impl Recording {
         let repair = recorded
             .attempts
             .into_iter()
-            .find(|attempt| attempt.kind == Some(Kind::Repair));
+            .find(|attempt| attempt.kind == Some(Purpose::REPAIR));
         Ok(Self {
             folder,
             repair: repair.and_then(|attempt| attempt.model),
@@ -98,21 +99,19 @@ impl Recording {
         &self.folder
     }
 
-    /// The model to replay `task` with: the recorded one, which is also the only one that may be asked
+    /// The model to replay `purpose` with: the recorded one, which is also the only one that may be asked
     /// for; `None` where none is recorded.
     ///
     /// # Errors
     /// When another one is asked for, or the recorded one is not known.
     pub fn model<'t>(
         &self,
-        task: Task,
+        purpose: &Purpose,
         asked: Option<&str>,
         table: &'t ModelTable,
     ) -> Result<Option<&'t ModelSpec>, RecordingProblem> {
-        let recorded = match task {
-            Task::Repair => self.repair.as_ref().or(self.first.as_ref()),
-            Task::Commit | Task::Consistency => self.first.as_ref(),
-        };
+        let repair = self.repair.as_ref().filter(|_| *purpose == Purpose::REPAIR);
+        let recorded = repair.or(self.first.as_ref());
         let Some(recorded) = recorded.cloned() else {
             return Ok(None);
         };
@@ -139,7 +138,7 @@ struct RecordedModels {
 
 #[derive(Deserialize)]
 struct RecordedAttempt {
-    kind: Option<Kind>,
+    kind: Option<Purpose>,
     model: Option<String>,
 }
 
@@ -165,12 +164,8 @@ impl ReplayModel {
         }
     }
 
-    fn read_file(
-        &self,
-        attempt: Attempt,
-        artifact: Artifact,
-    ) -> Result<Option<Vec<u8>>, ModelError> {
-        let path = self.path(attempt, artifact);
+    fn read_file(&self, step: &StepId, artifact: Artifact) -> Result<Option<Vec<u8>>, ModelError> {
+        let path = self.path(step, artifact);
         match read_regular(&path) {
             Ok(bytes) => Ok(Some(bytes)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -179,9 +174,9 @@ impl ReplayModel {
     }
 
     /// The response file's text, and the error that it holds in place of a reply.
-    fn recorded(&self, attempt: Attempt) -> Result<(String, Option<ModelError>), ModelError> {
+    fn recorded(&self, step: &StepId) -> Result<(String, Option<ModelError>), ModelError> {
         let text = self
-            .read_file(attempt, Artifact::ResponseText)?
+            .read_file(step, Artifact::ResponseText)?
             .unwrap_or_default();
         let text = String::from_utf8_lossy(&text).into_owned();
         let error = text.strip_prefix(run_files::ERROR_LINE).map(|error| {
@@ -198,26 +193,26 @@ impl ReplayModel {
         Ok((text, error))
     }
 
-    fn path(&self, attempt: Attempt, artifact: Artifact) -> PathBuf {
-        self.folder.join(run_files::name(attempt, artifact))
+    fn path(&self, step: &StepId, artifact: Artifact) -> PathBuf {
+        self.folder.join(run_files::name(step, artifact))
     }
 }
 
 impl Model for ReplayModel {
     fn ask(&self, request: &Request<'_>, _listener: &dyn Listener) -> Result<Vec<u8>, ModelError> {
-        if let Some(answer) = self.read_file(request.attempt, Artifact::ResponseJson)? {
+        if let Some(answer) = self.read_file(&request.step, Artifact::ResponseJson)? {
             return Ok(answer);
         }
-        let path = run_files::name(request.attempt, Artifact::ResponseJson).into();
+        let path = run_files::name(&request.step, Artifact::ResponseJson).into();
         Err(self
-            .recorded(request.attempt)?
+            .recorded(&request.step)?
             .1
             .unwrap_or(ModelError::NotRecorded { path }))
     }
 
-    fn read(&self, attempt: Attempt, answer: &[u8]) -> Result<Reply, ModelError> {
+    fn read(&self, step: &StepId, answer: &[u8]) -> Result<Reply, ModelError> {
         let reply = self.spec.provider.read_reply(answer);
-        match (reply, self.recorded(attempt)?) {
+        match (reply, self.recorded(step)?) {
             // A reply whose own words begin like an error.
             (Ok(reply), (text, Some(_))) if *reply.text == text => Ok(reply),
             // The error that is read again knows its details; a status only the recorded words know.
@@ -246,7 +241,7 @@ mod tests {
             let answer = serde_json::json!({"candidates": [{
                 "content": {"parts": [{"text": "a\n"}, {"text": "b"}]}, "finishReason": finish,
             }]});
-            let reply = model.read(Attempt::Initial, answer.to_string().as_bytes());
+            let reply = model.read(&StepId::INITIAL, answer.to_string().as_bytes());
             let text = reply.ok().map(|reply| reply.text.to_string());
             assert_eq!(text.as_deref(), expected, "{finish}");
         }

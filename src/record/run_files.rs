@@ -1,6 +1,6 @@
 //! The names of a run's files: the contract's table, in one place. Pure.
 
-use crate::record::Attempt;
+use crate::model::StepId;
 
 /// The record of the whole run.
 pub const RESULT: &str = "result.json";
@@ -9,6 +9,9 @@ pub const CONVERSATION: &str = "conversation.json";
 /// What an agent's run is about, and what the user has answered so far: the record has it as well, but a run
 /// that was killed has none.
 pub const AGENT: &str = "agent.json";
+/// The run's steps, a line of JSON each, written as they happen; a later line about a step takes the place of an
+/// earlier one.
+pub const STEPS: &str = "steps.jsonl";
 /// What the run has done to the project's files.
 pub const CHANGES: &str = "changes.json";
 /// The folder with the files that the run has replaced or removed, as they were before.
@@ -16,7 +19,7 @@ pub const REPLACED: &str = "replaced";
 /// The first line of a response file that holds an error in place of a reply.
 pub const ERROR_LINE: &str = "ERROR\n";
 
-/// What an attempt leaves behind.
+/// What a step leaves behind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Artifact {
     /// The query as it was sent.
@@ -33,21 +36,20 @@ pub enum Artifact {
 
 /// The file's name in the run's folder.
 #[must_use]
-pub fn name(attempt: Attempt, artifact: Artifact) -> String {
-    let (query, build) = match attempt {
-        Attempt::Initial => ("initial-query".to_owned(), "initial-build".to_owned()),
-        Attempt::Repair(n) => (
-            format!("repair-query-{n}"),
-            format!("repair-query-{n}-build"),
+pub fn name(step: &StepId, artifact: Artifact) -> String {
+    let number = step.number;
+    let (query, build) = match step.purpose.name() {
+        "initial" => ("initial-query".to_owned(), "initial-build".to_owned()),
+        "repair" => (
+            format!("repair-query-{number}"),
+            format!("repair-query-{number}-build"),
         ),
         // A report has no build; the name is there so that the table is whole.
-        Attempt::Report => ("query".to_owned(), "build".to_owned()),
+        "report" => ("query".to_owned(), "build".to_owned()),
         // The number goes first, so that a folder that is sorted by name tells the story in its order.
-        Attempt::Step(n) => (format!("{n:04}-step"), format!("{n:04}-step-tool")),
-        Attempt::Audit(n) => (format!("{n:04}-audit"), format!("{n:04}-audit-tool")),
-        Attempt::Compression(n) => (
-            format!("{n:04}-compression"),
-            format!("{n:04}-compression-tool"),
+        purpose => (
+            format!("{number:04}-{purpose}"),
+            format!("{number:04}-{purpose}-tool"),
         ),
     };
     match artifact {
@@ -63,45 +65,50 @@ pub fn name(attempt: Attempt, artifact: Artifact) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Purpose;
 
     #[test]
     fn the_names_are_the_contracts() {
         use Artifact::{Build, Output, Query, ResponseJson, ResponseText};
-        for (attempt, artifact, expected) in [
-            (Attempt::Initial, Query, "initial-query.txt"),
-            (Attempt::Initial, ResponseText, "initial-query-response.txt"),
+        for (step, artifact, expected) in [
+            (StepId::INITIAL, Query, "initial-query.txt"),
+            (StepId::INITIAL, ResponseText, "initial-query-response.txt"),
+            (StepId::INITIAL, ResponseJson, "initial-query-response.json"),
+            (StepId::INITIAL, Build, "initial-build.txt"),
+            (StepId::repair(2), Query, "repair-query-2.txt"),
             (
-                Attempt::Initial,
-                ResponseJson,
-                "initial-query-response.json",
-            ),
-            (Attempt::Initial, Build, "initial-build.txt"),
-            (Attempt::Repair(2), Query, "repair-query-2.txt"),
-            (
-                Attempt::Repair(2),
+                StepId::repair(2),
                 ResponseText,
                 "repair-query-2-response.txt",
             ),
             (
-                Attempt::Repair(2),
+                StepId::repair(2),
                 ResponseJson,
                 "repair-query-2-response.json",
             ),
-            (Attempt::Repair(2), Build, "repair-query-2-build.txt"),
-            (Attempt::Report, Query, "query.txt"),
-            (Attempt::Report, ResponseText, "query-response.txt"),
-            (Attempt::Report, ResponseJson, "query-response.json"),
-            (Attempt::Step(1), Query, "0001-step.txt"),
-            (Attempt::Step(1), Build, "0001-step-tool.txt"),
-            (Attempt::Step(1), Output(1), "0001-step-output.txt"),
-            (Attempt::Audit(12), ResponseText, "0012-audit-response.txt"),
+            (StepId::repair(2), Build, "repair-query-2-build.txt"),
+            (StepId::REPORT, Query, "query.txt"),
+            (StepId::REPORT, ResponseText, "query-response.txt"),
+            (StepId::REPORT, ResponseJson, "query-response.json"),
+            (StepId::new(Purpose::STEP, 1), Query, "0001-step.txt"),
+            (StepId::new(Purpose::STEP, 1), Build, "0001-step-tool.txt"),
             (
-                Attempt::Compression(7),
+                StepId::new(Purpose::STEP, 1),
+                Output(1),
+                "0001-step-output.txt",
+            ),
+            (
+                StepId::new(Purpose::AUDIT, 12),
+                ResponseText,
+                "0012-audit-response.txt",
+            ),
+            (
+                StepId::new(Purpose::COMPRESSION, 7),
                 ResponseJson,
                 "0007-compression-response.json",
             ),
         ] {
-            assert_eq!(name(attempt, artifact), expected);
+            assert_eq!(name(&step, artifact), expected);
         }
     }
 }

@@ -13,9 +13,10 @@ use std::thread::{self, Scope, ScopedJoinHandle};
 use chrono::{DateTime, FixedOffset};
 use serde::Serialize;
 
+use crate::model::StepId;
 use crate::project::LOGS;
 use crate::record::run_files::{self, Artifact};
-use crate::record::{AgentRecord, Attempt, RunRecord};
+use crate::record::{AgentRecord, RunRecord, Step};
 use crate::secret::{RedactingWriter, Redactor};
 use crate::sys::atomic_file;
 use crate::sys::excerpt::Excerpt;
@@ -99,24 +100,24 @@ impl<'r> RunLog<'r> {
     ///
     /// # Errors
     /// When the file cannot be written.
-    pub fn query(&self, attempt: Attempt, prompt: &impl Display) -> Result<(), LogError> {
-        self.write(attempt, Artifact::Query, |out| write!(out, "{prompt}"))
+    pub fn query(&self, step: &StepId, prompt: &impl Display) -> Result<(), LogError> {
+        self.write(step, Artifact::Query, |out| write!(out, "{prompt}"))
     }
 
     /// Logs the vendor's answer as it came.
     ///
     /// # Errors
     /// When the file cannot be written.
-    pub fn answer(&self, attempt: Attempt, json: &[u8]) -> Result<(), LogError> {
-        self.write(attempt, Artifact::ResponseJson, |out| out.write_all(json))
+    pub fn answer(&self, step: &StepId, json: &[u8]) -> Result<(), LogError> {
+        self.write(step, Artifact::ResponseJson, |out| out.write_all(json))
     }
 
     /// Logs the reply's text.
     ///
     /// # Errors
     /// When the file cannot be written.
-    pub fn reply(&self, attempt: Attempt, text: &str) -> Result<(), LogError> {
-        self.write(attempt, Artifact::ResponseText, |out| {
+    pub fn reply(&self, step: &StepId, text: &str) -> Result<(), LogError> {
+        self.write(step, Artifact::ResponseText, |out| {
             out.write_all(text.as_bytes())
         })
     }
@@ -127,12 +128,12 @@ impl<'r> RunLog<'r> {
     /// When the file cannot be written.
     pub fn reply_error(
         &self,
-        attempt: Attempt,
+        step: &StepId,
         error: &impl Display,
         hint: &str,
     ) -> Result<(), LogError> {
         let error_line = run_files::ERROR_LINE;
-        self.write(attempt, Artifact::ResponseText, |out| {
+        self.write(step, Artifact::ResponseText, |out| {
             write!(out, "{error_line}{error}\nhint: {hint}\n")
         })
     }
@@ -157,8 +158,8 @@ impl<'r> RunLog<'r> {
     ///
     /// # Errors
     /// When the file cannot be written.
-    pub fn build(&self, attempt: Attempt) -> Result<BuildLog<'r>, LogError> {
-        let path = self.folder.join(run_files::name(attempt, Artifact::Build));
+    pub fn build(&self, step: &StepId) -> Result<BuildLog<'r>, LogError> {
+        let path = self.folder.join(run_files::name(step, Artifact::Build));
         let open = || {
             let mut file = create(&path)?;
             file.write_all(&first_line(UNFINISHED))?;
@@ -181,18 +182,28 @@ impl<'r> RunLog<'r> {
     }
 
     /// Logs a tool that an agent has used: what it was given, and what came of it. There may be several
-    /// in an attempt.
+    /// in a step.
     ///
     /// # Errors
     /// When the file cannot be written.
     pub fn tool(
         &self,
-        attempt: Attempt,
+        step: &StepId,
         name: &str,
         input: &str,
         result: &str,
     ) -> Result<(), LogError> {
-        let path = self.folder.join(run_files::name(attempt, Artifact::Build));
+        self.append(&run_files::name(step, Artifact::Build), |out| {
+            write!(out, "[{name}]\n{input}\n[result]\n{result}\n")
+        })
+    }
+
+    fn append(
+        &self,
+        name: &str,
+        content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<(), LogError> {
+        let path = self.folder.join(name);
         let write = || {
             // Never through a link that somebody planted.
             let file = OpenOptions::new()
@@ -201,7 +212,7 @@ impl<'r> RunLog<'r> {
                 .custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed())
                 .open(&path)?;
             let mut out = self.redactor.writer(BufWriter::new(file));
-            write!(out, "[{name}]\n{input}\n[result]\n{result}\n")?;
+            content(&mut out)?;
             out.finish()?;
             Ok(())
         };
@@ -211,11 +222,11 @@ impl<'r> RunLog<'r> {
         })
     }
 
-    /// The file for the output of a command that an agent runs: the `nth` one of the attempt, from 1 on.
+    /// The file for the output of a command that an agent runs: the `nth` one of the step, from 1 on.
     #[must_use]
-    pub fn command_output(&self, attempt: Attempt, nth: u32) -> PathBuf {
+    pub fn command_output(&self, step: &StepId, nth: u32) -> PathBuf {
         let artifact = Artifact::Output(nth);
-        self.folder.join(run_files::name(attempt, artifact))
+        self.folder.join(run_files::name(step, artifact))
     }
 
     /// Makes the folder again where it is gone; whether it was.
@@ -255,6 +266,17 @@ impl<'r> RunLog<'r> {
         write().map_err(|source| LogError {
             path: path.clone(),
             source,
+        })
+    }
+
+    /// Notes a step as far as it has come: a later line about it takes the place of an earlier one.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn step(&self, step: &Step) -> Result<(), LogError> {
+        self.append(run_files::STEPS, |out| {
+            serde_json::to_writer(&mut *out, step)?;
+            out.write_all(b"\n")
         })
     }
 
@@ -303,11 +325,11 @@ impl<'r> RunLog<'r> {
 
     fn write(
         &self,
-        attempt: Attempt,
+        step: &StepId,
         artifact: Artifact,
         content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> Result<(), LogError> {
-        let path = self.folder.join(run_files::name(attempt, artifact));
+        let path = self.folder.join(run_files::name(step, artifact));
         let write = || {
             let mut out = self.redactor.writer(BufWriter::new(create(&path)?));
             content(&mut out)?;
@@ -478,7 +500,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let redactor = Redactor::new(["sekret-key-1"]);
         let log = RunLog::create(dir.path(), now(), "committing-code", &redactor).unwrap();
-        let mut build = log.build(Attempt::Repair(1)).unwrap();
+        let mut build = log.build(&StepId::repair(1)).unwrap();
         let path = dir.path().join(log.name()).join("repair-query-1-build.txt");
         build.write_all(b"out \xff sekret-").unwrap();
         assert!(fs::read(&path).unwrap().starts_with(b"unfinished"));
@@ -514,7 +536,7 @@ mod tests {
         let log = RunLog::create(&root, now(), "committing-code", &redactor).unwrap();
         let planted = root.join(log.name()).join("initial-query.txt");
         std::os::unix::fs::symlink(&outside, &planted).unwrap();
-        assert!(log.query(Attempt::Initial, &"x").is_err());
+        assert!(log.query(&StepId::INITIAL, &"x").is_err());
         assert_eq!(fs::read_to_string(&outside).unwrap(), "mine");
 
         let linked = dir.path().join("linked");

@@ -17,11 +17,12 @@ use chrono::{DateTime, FixedOffset};
 
 use crate::edit::undo_log::{self, Before, Changes};
 use crate::edit::{self, Action, Digest};
+use crate::model::{Purpose, StepId};
 use crate::project::LOGS;
 use crate::project::Project;
 use crate::record::diff::{FileChange, NEW_MODE, State};
 use crate::record::run_files::{self, Artifact, RESULT};
-use crate::record::{Attempt, AttemptRecord, REPAIRS, RunRecord};
+use crate::record::{REPAIRS, RunRecord, Step};
 
 /// A file of a run's folder that is larger than this is not read as a text, in bytes.
 const LARGEST_TEXT: u64 = 64 << 20;
@@ -59,9 +60,9 @@ pub struct PastRun {
 #[derive(Debug, Clone)]
 pub struct PastAttempt {
     /// Which one.
-    pub attempt: Attempt,
+    pub step: StepId,
     /// Its record.
-    pub record: Option<AttemptRecord>,
+    pub record: Option<Step>,
     /// The reply, or the error in its place.
     pub reply: Option<Result<String, String>>,
     /// How the build ended, by the first line of its log, and its output.
@@ -130,8 +131,8 @@ impl PastRun {
 
     /// The text of a file in the folder, what is not UTF-8 replaced.
     #[must_use]
-    pub fn text(&self, attempt: Attempt, artifact: Artifact) -> Option<String> {
-        let bytes = read_limited(&self.folder.join(run_files::name(attempt, artifact)))?;
+    pub fn text(&self, step: &StepId, artifact: Artifact) -> Option<String> {
+        let bytes = read_limited(&self.folder.join(run_files::name(step, artifact)))?;
         Some(lossy(bytes))
     }
 
@@ -141,22 +142,22 @@ impl PastRun {
     pub fn attempts(&self, project: &Project) -> Vec<PastAttempt> {
         let mut states = Replayed::of(project, self);
         let found = self.found_attempts();
-        let read = found.into_iter().map(|(attempt, record)| {
-            let reply = self.reply(attempt);
+        let read = found.into_iter().map(|(step, record)| {
+            let reply = self.reply(&step);
             // What an agent writes stands in its tools' inputs.
-            let holds_edits = matches!(attempt, Attempt::Initial | Attempt::Repair(_));
+            let holds_edits = [Purpose::INITIAL, Purpose::REPAIR].contains(&step.purpose);
             let applied =
                 holds_edits && record.as_ref().is_none_or(|record| record.edits.is_some());
             let changes = match &reply {
                 Some(Ok(text)) if applied => states.apply(text),
                 _ => Vec::new(),
             };
-            let build = self.text(attempt, Artifact::Build).map(|log| {
+            let build = self.text(&step, Artifact::Build).map(|log| {
                 let (status, output) = log.split_once('\n').unwrap_or((&log, ""));
                 (status.trim_end().to_owned(), output.to_owned())
             });
             PastAttempt {
-                attempt,
+                step,
                 record,
                 reply,
                 build,
@@ -226,8 +227,8 @@ impl PastRun {
         })
     }
 
-    fn reply(&self, attempt: Attempt) -> Option<Result<String, String>> {
-        let text = self.text(attempt, Artifact::ResponseText)?;
+    fn reply(&self, step: &StepId) -> Option<Result<String, String>> {
+        let text = self.text(step, Artifact::ResponseText)?;
         Some(match text.strip_prefix(run_files::ERROR_LINE) {
             Some(error) => Err(error.to_owned()),
             None => Ok(text),
@@ -235,34 +236,31 @@ impl PastRun {
     }
 
     /// The queries that there were: by the record, or else by the files.
-    fn found_attempts(&self) -> Vec<(Attempt, Option<AttemptRecord>)> {
+    fn found_attempts(&self) -> Vec<(StepId, Option<Step>)> {
         if let Some(record) = &self.record {
             let attempts = record.attempts.iter();
             return attempts
-                .map(|record| (record.attempt(), Some(record.clone())))
+                .map(|record| (record.id(), Some(record.clone())))
                 .collect();
         }
-        let repairs = (1..=REPAIRS).map(Attempt::Repair);
-        let all = [Attempt::Initial]
+        let repairs = (1..=REPAIRS).map(StepId::repair);
+        let all = [StepId::INITIAL]
             .into_iter()
             .chain(repairs)
-            .chain([Attempt::Report]);
-        let was = |attempt: &Attempt| {
-            let query = run_files::name(*attempt, Artifact::Query);
+            .chain([StepId::REPORT]);
+        let was = |step: &StepId| {
+            let query = run_files::name(step, Artifact::Query);
             self.folder.join(query).is_file()
         };
         // An agent's calls are numbered from 1 on, whatever they are for.
         let call = |number| {
-            let kinds = [
-                Attempt::Step(number),
-                Attempt::Audit(number),
-                Attempt::Compression(number),
-            ];
-            kinds.into_iter().find(was)
+            let purposes = [Purpose::STEP, Purpose::AUDIT, Purpose::COMPRESSION];
+            let ids = purposes.map(|purpose| StepId::new(purpose, number));
+            ids.into_iter().find(was)
         };
         let calls = (1..=u16::MAX).map_while(call);
         let found = all.filter(was).chain(calls);
-        found.map(|attempt| (attempt, None)).collect()
+        found.map(|step| (step, None)).collect()
     }
 }
 

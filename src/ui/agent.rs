@@ -4,7 +4,7 @@ use console::Style;
 
 use super::Event;
 use super::boxes::Painted;
-use crate::record::Attempt;
+use crate::model::StepId;
 use crate::record::tasks::{Task, TaskStatus};
 use crate::sys::numbers::grouped;
 
@@ -119,12 +119,12 @@ pub(super) fn look(event: Event<'_>) -> Option<Look> {
 }
 
 /// What an agent's model is doing while it is asked; `None` for what is no agent's call.
-pub(super) fn doing(attempt: Attempt) -> Option<&'static str> {
-    match attempt {
-        Attempt::Initial | Attempt::Repair(_) | Attempt::Report => None,
-        Attempt::Step(_) => Some("Thinking..."),
-        Attempt::Audit(_) => Some("Auditing..."),
-        Attempt::Compression(_) => Some("Compressing..."),
+pub(super) fn doing(step: &StepId) -> Option<&'static str> {
+    match step.purpose.name() {
+        _ if step.purpose.is_workflows() => None,
+        "audit" => Some("Auditing..."),
+        "compression" => Some("Compressing..."),
+        _ => Some("Thinking..."),
     }
 }
 
@@ -154,6 +154,7 @@ fn line(label: &'static str, text: String, style: Style) -> Look {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Purpose;
     use crate::ui::boxes;
     use std::time::Duration;
 
@@ -271,15 +272,15 @@ mod tests {
 
     #[test]
     fn only_an_agents_calls_count_along() {
-        for (attempt, expected) in [
-            (Attempt::Initial, None),
-            (Attempt::Repair(1), None),
-            (Attempt::Report, None),
-            (Attempt::Step(1), Some("Thinking...")),
-            (Attempt::Audit(1), Some("Auditing...")),
-            (Attempt::Compression(1), Some("Compressing...")),
+        for (step, expected) in [
+            (StepId::INITIAL, None),
+            (StepId::repair(1), None),
+            (StepId::REPORT, None),
+            (StepId::new(Purpose::STEP, 1), Some("Thinking...")),
+            (StepId::new(Purpose::AUDIT, 1), Some("Auditing...")),
+            (StepId::new(Purpose::COMPRESSION, 1), Some("Compressing...")),
         ] {
-            assert_eq!(doing(attempt), expected, "{attempt:?}");
+            assert_eq!(doing(&step), expected, "{step}");
         }
     }
 }

@@ -16,8 +16,8 @@ use super::spinner::{Spinner, dollars};
 use super::{Event, Reporter, to_stdout};
 use crate::model::price::Usd;
 use crate::model::usage::Usage;
+use crate::record::EditsRecord;
 use crate::record::diff::Stat;
-use crate::record::{Attempt, EditsRecord};
 use crate::secret::Redactor;
 use crate::sys::numbers::grouped;
 
@@ -166,15 +166,15 @@ impl Reporter for Console<'_> {
         match event {
             Event::Started { log } => self.line("log", Style::new(), log),
             Event::Asking {
-                attempt,
+                step,
                 model,
                 prompt,
                 spent,
             } => {
                 let prompt = prompt.map(|size| format!("  {} in", size.text()));
                 let figures = format!("{}{}", prompt.unwrap_or_default(), dollars(spent));
-                let asked = format!("{model} for {}", purpose(attempt));
-                match agent::doing(attempt) {
+                let asked = format!("{model} for {step}");
+                match agent::doing(step) {
                     Some(doing) if self.is_decorated() => self.call(doing),
                     Some(_) => self.line("asking", Style::new(), &asked),
                     None => self.step("asking", &asked, &figures),
@@ -263,18 +263,6 @@ impl Reporter for Console<'_> {
 
     fn is_live(&self) -> bool {
         self.options.terminal && !self.options.quiet
-    }
-}
-
-/// What a model is asked for.
-fn purpose(attempt: Attempt) -> String {
-    match attempt {
-        Attempt::Initial => "the change".to_owned(),
-        Attempt::Repair(number) => format!("repair {number}"),
-        Attempt::Report => "the report".to_owned(),
-        Attempt::Step(number) => format!("step {number}"),
-        Attempt::Audit(_) => "the audit".to_owned(),
-        Attempt::Compression(_) => "a summary".to_owned(),
     }
 }
 

@@ -10,7 +10,8 @@ use chrono::SecondsFormat;
 use serde_json::{Value, json};
 
 use super::Event;
-use crate::record::{Attempt, EditsRecord, RunRecord, Seconds};
+use crate::model::StepId;
+use crate::record::{EditsRecord, RunRecord, Seconds};
 use crate::secret::Redactor;
 use crate::sys::environment::Clock;
 
@@ -111,13 +112,13 @@ fn fields(event: Event<'_>) -> (&'static str, Value) {
     match event {
         Event::Started { log } => ("started", json!({ "log": log })),
         Event::Asking {
-            attempt,
+            step,
             model,
             prompt,
             spent,
         } => {
             let tokens = prompt.map(|size| json!({"count": size.tokens, "exact": size.exact}));
-            let mut fields = attempt_fields(attempt);
+            let mut fields = step_fields(step);
             fields["model"] = model.into();
             fields["prompt_tokens"] = tokens.into();
             fields["spent"] = json!(spent);
@@ -205,8 +206,8 @@ fn fields(event: Event<'_>) -> (&'static str, Value) {
     }
 }
 
-fn attempt_fields(attempt: Attempt) -> Value {
-    json!({"kind": attempt.kind(), "number": attempt.number()})
+fn step_fields(step: &StepId) -> Value {
+    json!({"kind": step.purpose, "number": step.number})
 }
 
 fn edits_fields(edits: &EditsRecord) -> Value {
@@ -216,6 +217,7 @@ fn edits_fields(edits: &EditsRecord) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Purpose;
     use crate::model::price::Usd;
     use crate::record::tasks::{Task, TaskStatus};
     use std::time::Duration;
@@ -242,17 +244,23 @@ mod tests {
             TaskStatus::Complete,
         ]
         .map(task);
-        let asking = |attempt| Event::Asking {
-            attempt,
+        let asking = |step| Event::Asking {
+            step,
             model: "m",
             prompt: None,
             spent: Usd::ZERO,
         };
+        let steps = [
+            (Purpose::STEP, 1),
+            (Purpose::AUDIT, 2),
+            (Purpose::COMPRESSION, 3),
+        ]
+        .map(|(purpose, number)| StepId::new(purpose, number));
         let schema = schema();
         for event in [
-            asking(Attempt::Step(1)),
-            asking(Attempt::Audit(2)),
-            asking(Attempt::Compression(3)),
+            asking(&steps[0]),
+            asking(&steps[1]),
+            asking(&steps[2]),
             Event::Session {
                 id: "550e8400-e29b-41d4-a716-446655440000",
                 resumed: true,

@@ -20,12 +20,13 @@ use std::time::Duration;
 use serde_json::Value;
 
 use self::json::JsonLines;
+use crate::model::StepId;
 use crate::model::price::Usd;
 use crate::model::tokens::Size;
 use crate::model::usage::Usage;
+use crate::record::EditsRecord;
 use crate::record::diff::Stat;
 use crate::record::tasks::Task;
-use crate::record::{Attempt, EditsRecord};
 use crate::secret::Redactor;
 use crate::sys::environment::Clock;
 
@@ -42,7 +43,7 @@ pub enum Event<'a> {
     /// The model is being asked.
     Asking {
         /// For what.
-        attempt: Attempt,
+        step: &'a StepId,
         /// Which model.
         model: &'a str,
         /// How large the prompt is, where that was counted.

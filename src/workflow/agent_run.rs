@@ -19,13 +19,14 @@ use crate::agent::session::{Compression, Session, SessionState};
 use crate::agent::tool::Effect;
 use crate::agent::tools::notes::User;
 use crate::agent::tools::{Files, WriteError};
-use crate::agent::{AgentError, Host, Purpose, Surroundings, Used};
+use crate::agent::{AgentError, Host, Surroundings, Used};
 use crate::edit::apply::ApplyError;
 use crate::edit::{Fault, ParsedReply, PathPolicy, VerifyError};
 use crate::model::Reply;
 use crate::model::prompt::Prompt;
 use crate::model::tokens;
-use crate::record::{AgentRecord, Attempt, ToolRecord};
+use crate::model::{Purpose, StepId};
+use crate::record::{Action, AgentRecord};
 use crate::sys::interrupt::{Interrupted, Signal};
 use crate::ui::input::{Input, InputError, Typed};
 use crate::workflow::error::{Error, Exit};
@@ -55,7 +56,7 @@ pub struct AgentRun<'c, 'w> {
     run: RefCell<Run<'c>>,
     tree: RefCell<RunTree<'c>>,
     /// The call that was made last.
-    latest: Cell<Attempt>,
+    latest: RefCell<StepId>,
     /// How many commands have run since.
     commands: Cell<u32>,
 }
@@ -94,7 +95,7 @@ impl<'c, 'w> AgentRun<'c, 'w> {
             context,
             place,
             answers,
-            latest: Cell::new(Attempt::Step(0)),
+            latest: RefCell::new(StepId::new(Purpose::STEP, 0)),
             commands: Cell::new(0),
         })
     }
@@ -132,7 +133,10 @@ impl<'c, 'w> AgentRun<'c, 'w> {
     pub fn command_output(&self) -> PathBuf {
         let nth = self.commands.get() + 1;
         self.commands.set(nth);
-        self.run.borrow().log.command_output(self.latest.get(), nth)
+        self.run
+            .borrow()
+            .log
+            .command_output(&self.latest.borrow(), nth)
     }
 
     /// Lets agents work on the session, and notes what has become of it.
@@ -181,19 +185,15 @@ impl<'c, 'w> AgentRun<'c, 'w> {
 }
 
 impl Host for AgentRun<'_, '_> {
-    fn ask(&self, purpose: Purpose, prompt: Prompt<'_>) -> Result<Reply, Error> {
+    fn ask(&self, purpose: &Purpose, prompt: Prompt<'_>) -> Result<Reply, Error> {
         let number = self.next_call()?;
-        let attempt = match purpose {
-            Purpose::Step => Attempt::Step(number),
-            Purpose::Audit => Attempt::Audit(number),
-            Purpose::Compression => Attempt::Compression(number),
-        };
-        self.latest.set(attempt);
+        let step = StepId::new(purpose.clone(), number);
+        self.latest.replace(step.clone());
         self.commands.set(0);
         let mut run = self.run.borrow_mut();
         let text = prompt.to_string();
         let before = run.record.attempts.len();
-        let asked = run.ask(&self.place.models, attempt, prompt, |_| ());
+        let asked = run.ask(&self.place.models, &step, prompt, |_| ());
         // A call that was not made has none.
         let made = run.record.attempts.get(before);
         let tokens = match (made.and_then(|made| made.usage), &asked) {
@@ -223,11 +223,12 @@ impl Host for AgentRun<'_, '_> {
         }
         let name = used.call.tool.name;
         run.log
-            .tool(self.latest.get(), name, &used.call.shown, used.text)?;
-        run.note(|attempt| {
-            attempt.tools.push(ToolRecord {
-                name: name.into(),
+            .tool(&self.latest.borrow(), name, &used.call.shown, used.text)?;
+        run.note(|step| {
+            step.actions.push(Action {
+                tool: name.into(),
                 failed: used.failed,
+                ..Action::default()
             });
         });
         if used.call.tool.effect == Effect::Runs {
@@ -237,9 +238,9 @@ impl Host for AgentRun<'_, '_> {
         Ok(())
     }
 
-    fn keep(&self, purpose: Purpose, conversation: &Conversation) -> Result<(), Error> {
+    fn keep(&self, purpose: &Purpose, conversation: &Conversation) -> Result<(), Error> {
         // What an auditor says to itself is in the run's folder.
-        if purpose == Purpose::Audit {
+        if *purpose == Purpose::AUDIT {
             return Ok(());
         }
         let mut session = self.place.session.borrow_mut();
@@ -247,8 +248,8 @@ impl Host for AgentRun<'_, '_> {
         self.save(&mut session)
     }
 
-    fn compressed(&self, purpose: Purpose, compressed: Compressed) {
-        if purpose != Purpose::Audit {
+    fn compressed(&self, purpose: &Purpose, compressed: Compressed) {
+        if *purpose != Purpose::AUDIT {
             self.place.session.borrow_mut().compressed(Compression {
                 timestamp: self.context.clock.now().to_utc().trunc_subsecs(3),
                 tokens_before: compressed.tokens_before,
@@ -280,7 +281,7 @@ impl Files for AgentRun<'_, '_> {
 impl AgentRun<'_, '_> {
     /// The number of the next call, if there may be one.
     fn next_call(&self) -> Result<u16, AgentError> {
-        let made = self.latest.get().number();
+        let made = self.latest.borrow().number;
         let next = made
             .checked_add(1)
             .filter(|next| *next <= self.place.settings.max_loops);

@@ -7,9 +7,8 @@ use super::{Context, ModelChoice, sending};
 use crate::model::price::Usd;
 use crate::model::{
     Endpoint, EndpointProblem, HttpModel, Model, ModelSpec, ModelTable, Origin, Provider, Proxies,
-    Route, Task,
+    Purpose, Route,
 };
-use crate::record::Attempt;
 use crate::record::replay::{Recording, ReplayModel};
 use crate::secret::ApiKey;
 use crate::workflow::error::Error;
@@ -28,9 +27,9 @@ pub struct Models<'a> {
 
 impl Models<'_> {
     /// The model for a query.
-    pub fn model(&self, attempt: Attempt) -> &Chosen<'_> {
-        match (&self.repair, attempt) {
-            (Some(repair), Attempt::Repair(_)) => repair,
+    pub fn model(&self, purpose: &Purpose) -> &Chosen<'_> {
+        match &self.repair {
+            Some(repair) if *purpose == Purpose::REPAIR => repair,
             _ => &self.first,
         }
     }
@@ -95,27 +94,27 @@ impl<'a> Chosen<'a> {
 pub(super) fn choose(
     context: &Context<'_>,
     choice: &ModelChoice,
-    task: Task,
+    purpose: &Purpose,
     recording: Option<&Recording>,
 ) -> Result<Vec<ModelSpec>, Error> {
     let Ok(table) = &context.models else {
         return Ok(Vec::new());
     };
-    let choose = |task| -> Result<ModelSpec, Error> {
+    let choose = |purpose: &Purpose| -> Result<ModelSpec, Error> {
         let asked = choice.model.as_deref();
         if let Some(recording) = recording
-            && let Some(recorded) = recording.model(task, asked, table)?
+            && let Some(recorded) = recording.model(purpose, asked, table)?
         {
             return Ok(recorded.clone());
         }
         let Some(asked) = asked else {
-            return Ok(table.chosen(task).clone());
+            return Ok(table.chosen(purpose).clone());
         };
         named(table, asked)
     };
-    let mut specs = vec![choose(task)?];
-    if task == Task::Commit {
-        let repair = choose(Task::Repair)?;
+    let mut specs = vec![choose(purpose)?];
+    if *purpose == Purpose::INITIAL {
+        let repair = choose(&Purpose::REPAIR)?;
         if repair != specs[0] {
             specs.push(repair);
         }

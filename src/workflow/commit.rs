@@ -11,9 +11,9 @@ use crate::edit::{self, Content, Elision, PathPolicy, VerifiedEdits, VerifyError
 use crate::exec::build_script::{BuildError, BuildReport, BuildStatus};
 use crate::exec::sandbox::SandboxProblem;
 use crate::model::prompt::{Prompt, Replacement};
-use crate::model::{Reply, Task};
+use crate::model::{Purpose, Reply, StepId};
 use crate::record::run_log::BuildLog;
-use crate::record::{Attempt, BuildRecord, REPAIRS, SandboxRecord, Seconds};
+use crate::record::{BuildRecord, REPAIRS, SandboxRecord, Seconds};
 use crate::ui::Event;
 use crate::workflow::error::{Error, Exit};
 
@@ -53,7 +53,7 @@ pub enum OnFailure {
 /// When the build does not pass on an applied reply, for whatever reason.
 pub fn commit(context: &Context<'_>, options: &CommitOptions) -> Result<Outcome, Failure> {
     let needs = Needs {
-        task: Task::Commit,
+        purpose: Purpose::INITIAL,
         build: Some(options.build),
     };
     let ready = ready::check(context, &options.choice, needs)?;
@@ -110,21 +110,21 @@ impl Commit<'_> {
         replacements: &mut Replacements,
     ) -> Result<String, Error> {
         let inputs = &ready.inputs;
-        let mut attempt = Attempt::Initial;
+        let mut step = StepId::INITIAL;
         let mut prompt = Prompt::initial(inputs);
         loop {
-            let (_, edits) = run.ask(&ready.models, attempt, prompt, |reply| self.verify(reply))?;
+            let (_, edits) = run.ask(&ready.models, &step, prompt, |reply| self.verify(reply))?;
             let edits = edits?;
             warn_of(run, &edits);
             // Opened before anything changes, so that a log that cannot be written changes nothing.
-            let log = run.log.build(attempt)?;
+            let log = run.log.build(&step)?;
             tree.apply(run, &edits)?;
             replacements.remember(&edits);
             let built = self.build(run, tree, log)?;
             if built.status.passed() {
-                return Ok(replacements.summary(attempt));
+                return Ok(replacements.summary(step.number));
             }
-            let repair = attempt.number() + 1;
+            let repair = step.number + 1;
             if repair > REPAIRS {
                 let status = describe(built.status);
                 return Err(Error::BuildFailed {
@@ -132,7 +132,7 @@ impl Commit<'_> {
                     status,
                 });
             }
-            attempt = Attempt::Repair(repair);
+            step = StepId::repair(repair);
             prompt = Prompt::repair(built.output, inputs, replacements.iter());
         }
     }
@@ -174,7 +174,8 @@ impl Commit<'_> {
             took: report.took,
         });
         let record = record(&report, self.builds.record());
-        run.note(|attempt| attempt.build = Some(record));
+        run.note(|step| step.build = Some(record));
+        run.log_step()?;
         Ok(Built {
             status: report.status,
             output: with_timeout_note(output, report.status),
@@ -263,10 +264,10 @@ impl Replacements {
             .map(|(path, content)| (path.as_str(), content.as_deref()))
     }
 
-    fn summary(&self, attempt: Attempt) -> String {
+    fn summary(&self, repairs: u16) -> String {
         let written = self.0.values().filter(|state| state.is_some()).count();
         let removed = self.0.len() - written;
-        let repairs = match attempt.number() {
+        let repairs = match repairs {
             0 => "at the first try".to_owned(),
             1 => "after 1 repair".to_owned(),
             n => format!("after {n} repairs"),

@@ -6,9 +6,8 @@ use std::path::PathBuf;
 use super::ready::{self, Needs, Ready};
 use super::run::{Names, Run};
 use super::{Context, Failure, ModelChoice, Outcome, sections};
-use crate::model::Task;
 use crate::model::prompt::Prompt;
-use crate::record::Attempt;
+use crate::model::{Purpose, StepId};
 use crate::sys::atomic_file;
 use crate::workflow::error::Error;
 
@@ -33,7 +32,7 @@ pub struct ReportError {
 /// When there is no report to write, or it cannot be written.
 pub fn consistency(context: &Context<'_>, choice: &ModelChoice) -> Result<Outcome, Failure> {
     let needs = Needs {
-        task: Task::Consistency,
+        purpose: Purpose::REPORT,
         build: None,
     };
     let ready = ready::check(context, choice, needs)?;
@@ -46,7 +45,7 @@ pub fn consistency(context: &Context<'_>, choice: &ModelChoice) -> Result<Outcom
 
 fn report(context: &Context<'_>, run: &mut Run<'_>, ready: &Ready<'_>) -> Result<String, Error> {
     let prompt = Prompt::consistency(&ready.inputs);
-    let (reply, ()) = run.ask(&ready.models, Attempt::Report, prompt, |_| ())?;
+    let (reply, ()) = run.ask(&ready.models, &StepId::REPORT, prompt, |_| ())?;
     context.interrupt.check()?;
     let text = context.redactor.text(&reply.text);
     let path = context.project.consistency_report();

@@ -24,7 +24,8 @@ use crate::agent::tools::notes::{AskUser, Done, UpdateTaskList};
 use crate::agent::tools::read::ReadFile;
 use crate::agent::tools::replace::FindAndReplace;
 use crate::agent::tools::write::WriteFile;
-use crate::agent::{Agent, Purpose, restricted};
+use crate::agent::{Agent, restricted};
+use crate::model::Purpose;
 
 const NAMES: Names = Names {
     record: "dev",
@@ -78,7 +79,7 @@ fn work(
             output_files: &output_files,
         };
         let worker = Agent {
-            purpose: Purpose::Step,
+            purpose: Purpose::STEP,
             instructions: DEVELOPER,
             protocol: &Markdown::default(),
             tools: developers_tools(context, place, &run).with(command(Shell::Full, patience)),
@@ -93,6 +94,7 @@ fn work(
             surroundings: run.surroundings(),
         };
         let auditor = Agent {
+            purpose: Purpose::AUDIT,
             instructions: AUDITOR,
             protocol: &Markdown {
                 plain_replies: PlainReplies::Taken,

@@ -9,7 +9,7 @@ use super::{Context, Failure, ModelChoice, Outcome};
 use crate::model::estimate::{self, CostRange};
 use crate::model::prompt::Inputs;
 use crate::model::tokens::Size;
-use crate::model::{ModelSpec, Task};
+use crate::model::{ModelSpec, Purpose};
 use crate::project::rollup;
 use crate::record::REPAIRS;
 use crate::sys::numbers::grouped;
@@ -24,16 +24,24 @@ pub fn dry_run(
     choice: &ModelChoice,
     build: Option<BuildOptions>,
 ) -> Result<Outcome, Failure> {
-    let task = if build.is_some() {
-        Task::Commit
+    let purpose = if build.is_some() {
+        Purpose::INITIAL
     } else {
-        Task::Consistency
+        Purpose::REPORT
     };
-    let survey = ready::survey(context, choice, Needs { task, build })?;
+    let survey = ready::survey(
+        context,
+        choice,
+        Needs {
+            purpose: purpose.clone(),
+            build,
+        },
+    )?;
     let warnings = survey.warnings.clone();
     let outcome = match (&survey.inputs, &survey.spec) {
         (Some(inputs), Some(spec)) => {
-            let estimate = Estimate::new(context, task, inputs, spec, survey.repair_spec.as_ref());
+            let estimate =
+                Estimate::new(context, &purpose, inputs, spec, survey.repair_spec.as_ref());
             Outcome::shown(estimate.text(), estimate.json(&warnings))
         }
         _ => Outcome::default(),
@@ -64,17 +72,17 @@ struct Estimate<'e> {
 impl<'e> Estimate<'e> {
     fn new(
         context: &Context<'_>,
-        task: Task,
+        purpose: &Purpose,
         inputs: &Inputs,
         spec: &'e ModelSpec,
         repair: Option<&ModelSpec>,
     ) -> Self {
-        let size = estimate::measure(&sending::prompt(task, inputs), spec);
+        let size = estimate::measure(&sending::prompt(purpose, inputs), spec);
         let sections = rollup::sections(&inputs.rollup, context.project.root());
         let price = spec.price.as_ref();
         // A report has no repairs. Where their model's price is not known, neither is the sum.
         let known = repair.is_none_or(|repair| repair.price.is_some());
-        let with_repairs = price.filter(|_| task == Task::Commit && known);
+        let with_repairs = price.filter(|_| *purpose == Purpose::INITIAL && known);
         Self {
             spec,
             largest: sending::largest(&sections),

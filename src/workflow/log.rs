@@ -8,7 +8,7 @@ use super::{Context, Failure, Outcome};
 use crate::agent::tools::notes::DONE;
 use crate::model::usage::Usage;
 use crate::record::diff;
-use crate::record::{self, AgentRecord, Attempt, RunRecord, TreeState};
+use crate::record::{self, AgentRecord, RunRecord, TreeState};
 use crate::review::history::{self, PastAttempt, PastRun, RunChanges};
 use crate::review::page::step::{self, Came, UsedTool};
 use crate::sys::numbers::grouped;
@@ -235,14 +235,7 @@ impl Story {
     }
 
     fn attempt(&mut self, attempt: &PastAttempt) {
-        let name = match attempt.attempt {
-            Attempt::Initial => "The first query".to_owned(),
-            Attempt::Repair(number) => format!("Repair {number}"),
-            Attempt::Report => "The query".to_owned(),
-            Attempt::Step(number) => format!("Step {number}"),
-            Attempt::Audit(number) => format!("The audit, call {number}"),
-            Attempt::Compression(number) => format!("The compression, call {number}"),
-        };
+        let name = attempt.step.title();
         self.line("");
         self.line(&format!("{name}{}", Self::figures(attempt)));
         match &attempt.reply {
@@ -252,7 +245,7 @@ impl Story {
                     self.line(&format!("  {line}"));
                 }
             }
-            Some(Ok(reply)) if step::is_agents(attempt.attempt) => self.agents(attempt, reply),
+            Some(Ok(reply)) if step::is_agents(&attempt.step) => self.agents(attempt, reply),
             Some(Ok(_)) if attempt.changes.is_empty() => self.line("  The answer changed no file."),
             Some(Ok(_)) => {
                 let stat = diff::stat(&attempt.changes).text(WIDTH);
@@ -262,7 +255,7 @@ impl Story {
             }
         }
         let build = attempt.build.as_ref();
-        if let Some((status, output)) = build.filter(|_| !step::is_agents(attempt.attempt)) {
+        if let Some((status, output)) = build.filter(|_| !step::is_agents(&attempt.step)) {
             self.build(attempt, status, output);
         }
     }

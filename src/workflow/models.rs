@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::not_ready::NotReady;
 use super::{Context, Failure, Outcome, chosen};
 use crate::model::price::{Price, Usd};
-use crate::model::{ModelSpec, ModelTable, Origin, Provider, TableProblem, Task};
+use crate::model::{ModelSpec, ModelTable, Origin, Provider, Purpose, TableProblem};
 use crate::project::{Project, ProjectProblem};
 use crate::sys::numbers::grouped;
 use crate::ui::columns::{
@@ -70,10 +70,10 @@ pub fn models(context: &Context<'_>) -> Result<Outcome, Failure> {
 }
 
 /// What each model is asked for where the command line names none.
-const TASKS: [(Task, &str); 3] = [
-    (Task::Commit, "commit"),
-    (Task::Repair, "repair"),
-    (Task::Consistency, "consistency"),
+static TASKS: [(Purpose, &str); 3] = [
+    (Purpose::INITIAL, "commit"),
+    (Purpose::REPAIR, "repair"),
+    (Purpose::REPORT, "consistency"),
 ];
 
 /// A model, as the list shows it.
@@ -102,7 +102,7 @@ impl<'m> Row<'m> {
     fn tasks(&self, table: &ModelTable) -> Vec<&'static str> {
         let chosen = TASKS
             .iter()
-            .filter(|(task, _)| table.chosen(*task).name == self.spec.name);
+            .filter(|(task, _)| table.chosen(task).name == self.spec.name);
         chosen.map(|(_, name)| *name).collect()
     }
 

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 
 use super::{Context, Failure, Outcome};
+use crate::model::StepId;
 use crate::project::LOGS;
-use crate::record::Attempt;
 use crate::record::run_files::Artifact;
 use crate::review::history::{self, NoSuchRun, PastRun, RunChanges};
 use crate::review::page::{self, ListedRun, RunPage};
@@ -79,8 +79,8 @@ fn of_run(context: &Context<'_>, run: &PastRun) -> (String, String) {
     let project = &context.project;
     let attempts = run.attempts(project);
     let first = attempts.first();
-    let first = first.map_or(Attempt::Initial, |attempt| attempt.attempt);
-    let prompt = run.text(first, Artifact::Query);
+    let first = first.map_or(StepId::INITIAL, |attempt| attempt.step.clone());
+    let prompt = run.text(&first, Artifact::Query);
     let is_agents = run
         .record
         .as_ref()

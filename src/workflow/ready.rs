@@ -10,7 +10,7 @@ use crate::exec::build_script;
 use crate::exec::sandbox::SandboxProblem;
 use crate::model::price::Usd;
 use crate::model::prompt::Inputs;
-use crate::model::{ModelSpec, Task};
+use crate::model::{ModelSpec, Purpose};
 use crate::project::{EXAMPLE_QUERY, ProjectLock, ProjectProblem, QUERY, ROLLUP};
 use crate::secret::credentials::{self, Finding};
 use crate::workflow::error::Error;
@@ -19,10 +19,10 @@ const KEY_IN_INPUTS: &str =
     "an API key stands in the query or the code base; it was left out of the prompt";
 
 /// What a workflow needs besides the query, the code base and a model.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Needs {
     /// What the model is asked for.
-    pub task: Task,
+    pub purpose: Purpose,
     /// A build script, and what it is to be run with.
     pub build: Option<BuildOptions>,
 }
@@ -93,13 +93,13 @@ pub fn survey<'a>(
     needs: Needs,
 ) -> Result<Survey<'a>, Error> {
     let recording = find_recording(context, choice)?;
-    let specs = choose(context, choice, needs.task, recording.as_ref())?;
+    let specs = choose(context, choice, &needs.purpose, recording.as_ref())?;
     let lock = recovery::put_in_order(context)?.map(|taken| taken.with_warning(context));
     let project = &context.project;
     let mut problems = Problems::default();
     problems.note(context.models.as_ref().map_err(Clone::clone));
     problems.note(project.check_gitignore(context.key_files()));
-    let query = problems.note(query(context, needs));
+    let query = problems.note(query(context, &needs));
     let rollup = problems.note(project.rollup());
     let findings = credentials(context, query.as_deref(), rollup.as_deref());
     // Nothing is sent where replies are replayed.
@@ -127,7 +127,8 @@ pub fn survey<'a>(
     if sends {
         warnings.extend(sent_secrets(choice, findings));
         if let (Some(inputs), Some(spec)) = (&inputs, specs.first()) {
-            let (refused, noticed) = sending::examine(context, choice, needs.task, inputs, spec);
+            let (refused, noticed) =
+                sending::examine(context, choice, &needs.purpose, inputs, spec);
             problems.extend(refused);
             let others = specs.iter().skip(1);
             problems.extend(others.filter_map(|spec| sending::without_price(choice, spec)));
@@ -170,10 +171,10 @@ fn sent_secrets(choice: &ModelChoice, mut findings: Vec<Finding>) -> Option<Stri
     })
 }
 
-fn query(context: &Context<'_>, needs: Needs) -> Result<String, ProjectProblem> {
+fn query(context: &Context<'_>, needs: &Needs) -> Result<String, ProjectProblem> {
     let query = context.project.query()?;
     // A report's prompt says itself what to do where the query says nothing.
-    if needs.task != Task::Consistency && query.trim().is_empty() {
+    if needs.purpose != Purpose::REPORT && query.trim().is_empty() {
         return Err(ProjectProblem::EmptyQuery);
     }
     if query == EXAMPLE_QUERY {

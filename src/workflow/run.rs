@@ -13,9 +13,9 @@ use crate::model::price::{Price, Usd};
 use crate::model::prompt::{Part, Prompt};
 use crate::model::tokens::{self, Size};
 use crate::model::usage::Usage;
-use crate::model::{Listener, Model, ModelError, ModelSpec, Reply, Request};
+use crate::model::{Listener, Model, ModelError, ModelSpec, Purpose, Reply, Request, StepId};
 use crate::record::run_log::{LogError, RunLog};
-use crate::record::{Attempt, AttemptRecord, PartRecord, RunRecord, Seconds};
+use crate::record::{PartRecord, RunRecord, Seconds, Step};
 use crate::ui::{Event, Reporter};
 use crate::workflow::error::{Error, Exit};
 
@@ -58,7 +58,7 @@ impl<'c> Run<'c> {
 
     /// Tells the supervisor what was noticed before the run had its folder.
     pub fn begin(&mut self, ready: &Ready<'_>) {
-        self.record.model = Some(ready.models.model(Attempt::Initial).spec.name.clone());
+        self.record.model = Some(ready.models.model(&Purpose::INITIAL).spec.name.clone());
         for warning in &ready.warnings {
             self.warn(warning.clone());
         }
@@ -75,10 +75,16 @@ impl<'c> Run<'c> {
         self.spent
     }
 
-    /// Changes the record of the attempt that is under way.
-    pub fn note(&mut self, change: impl FnOnce(&mut AttemptRecord)) {
-        if let Some(attempt) = self.record.attempts.last_mut() {
-            change(attempt);
+    /// Writes down how far the step that is under way has come.
+    pub fn log_step(&self) -> Result<(), LogError> {
+        let step = self.record.attempts.last();
+        step.map_or(Ok(()), |step| self.log.step(step))
+    }
+
+    /// Changes the record of the step that is under way.
+    pub fn note(&mut self, change: impl FnOnce(&mut Step)) {
+        if let Some(step) = self.record.attempts.last_mut() {
+            change(step);
         }
     }
 
@@ -87,31 +93,33 @@ impl<'c> Run<'c> {
     pub fn ask<T>(
         &mut self,
         models: &Models<'_>,
-        attempt: Attempt,
+        step: &StepId,
         prompt: Prompt<'_>,
         examine: impl FnOnce(&Reply) -> T,
     ) -> Result<(Reply, T), Error> {
         self.context.interrupt.check()?;
-        let Chosen { spec, model } = models.model(attempt);
+        let Chosen { spec, model } = models.model(&step.purpose);
         // What the log shows is what is sent.
         let prompt = prompt.map(|piece| self.context.redactor.piece(piece));
         let parts = prompt.parts().iter().map(part_record).collect();
         let reporter = self.context.reporter;
         let size = self.size(models, spec, &prompt)?;
         let max_output_tokens = self.allowed_answer(models, spec, size.as_ref())?;
+        // Many steps with their inputs and results would be large.
+        self.note(Step::shorten);
         self.record
             .attempts
-            .push(AttemptRecord::new(attempt, &spec.name, parts));
-        self.log.query(attempt, &prompt)?;
+            .push(Step::new(step.clone(), &spec.name, parts));
+        self.log.query(step, &prompt)?;
         reporter.event(Event::Asking {
-            attempt,
+            step,
             model: &spec.name,
             prompt: size.as_ref(),
             spent: self.spent,
         });
         let before = self.context.clock.elapsed();
         let request = Request {
-            attempt,
+            step: step.clone(),
             messages: prompt.messages(),
             max_output_tokens,
             // What a call has cost that broke, nobody tells; another one comes on top.
@@ -123,11 +131,11 @@ impl<'c> Run<'c> {
         self.note(|record| record.seconds = Seconds(took));
         let answer = match answer {
             Ok(answer) => answer,
-            Err(error) => return Err(self.without_reply(attempt, spec, error)),
+            Err(error) => return Err(self.without_reply(step, spec, error)),
         };
-        let (reply, examined) = match self.read(&**model, attempt, answer, examine)? {
+        let (reply, examined) = match self.read(&**model, step, answer, examine)? {
             Ok(read) => read,
-            Err(error) => return Err(self.without_reply(attempt, spec, error)),
+            Err(error) => return Err(self.without_reply(step, spec, error)),
         };
         let usage = reply.usage;
         let cost = self.account(spec, usage, size.as_ref());
@@ -139,6 +147,7 @@ impl<'c> Run<'c> {
         });
         self.note(|record| record.finish = Some(reply.finish.clone()));
         self.record.model_version.clone_from(&reply.model_version);
+        self.log_step()?;
         Ok((reply, examined))
     }
 
@@ -209,7 +218,7 @@ impl<'c> Run<'c> {
     fn read<T>(
         &self,
         model: &dyn Model,
-        attempt: Attempt,
+        step: &StepId,
         answer: Vec<u8>,
         examine: impl FnOnce(&Reply) -> T,
     ) -> Result<Result<(Reply, T), ModelError>, LogError> {
@@ -218,13 +227,13 @@ impl<'c> Run<'c> {
         let answer = Arc::new(answer);
         thread::scope(|scope| {
             let logged = Arc::clone(&answer);
-            let logging = log.in_background(scope, move |log| log.answer(attempt, &logged))?;
-            let reply = model.read(attempt, &answer);
+            let logging = log.in_background(scope, move |log| log.answer(step, &logged))?;
+            let reply = model.read(step, &answer);
             drop(answer);
             let read = match reply {
                 Ok(reply) => {
                     let text = Arc::clone(&reply.text);
-                    let logging = log.in_background(scope, move |log| log.reply(attempt, &text))?;
+                    let logging = log.in_background(scope, move |log| log.reply(step, &text))?;
                     let examined = examine(&reply);
                     joined(logging)?;
                     Ok((reply, examined))
@@ -238,7 +247,7 @@ impl<'c> Run<'c> {
 
     /// Logs an error in the place of the reply. The error is the news: that it could not be logged
     /// is a warning beside it.
-    fn without_reply(&mut self, attempt: Attempt, spec: &ModelSpec, error: ModelError) -> Error {
+    fn without_reply(&mut self, step: &StepId, spec: &ModelSpec, error: ModelError) -> Error {
         if let Some((finish, spent)) = error.spent() {
             self.note(|record| record.finish = Some(finish.to_owned()));
             self.account(spec, spent.usage, None);
@@ -246,8 +255,8 @@ impl<'c> Run<'c> {
         }
         let answered = error
             .answer()
-            .map_or(Ok(()), |answer| self.log.answer(attempt, answer));
-        let logged = self.log.reply_error(attempt, &error, &error.hint());
+            .map_or(Ok(()), |answer| self.log.answer(step, answer));
+        let logged = self.log.reply_error(step, &error, &error.hint());
         for unlogged in [answered, logged].into_iter().filter_map(Result::err) {
             self.warn(unlogged.to_string());
         }

@@ -8,7 +8,7 @@ use crate::model::estimate::{self, Fit};
 use crate::model::price::Usd;
 use crate::model::prompt::{Inputs, Prompt};
 use crate::model::tokens::Size;
-use crate::model::{ModelSpec, Task};
+use crate::model::{ModelSpec, Purpose};
 use crate::project::rollup::{self, Section, State};
 use crate::sys::numbers;
 
@@ -118,7 +118,7 @@ impl fmt::Display for Stale {
 pub fn examine(
     context: &Context<'_>,
     choice: &ModelChoice,
-    task: Task,
+    purpose: &Purpose,
     inputs: &Inputs,
     spec: &ModelSpec,
 ) -> (Vec<SendingProblem>, Vec<String>) {
@@ -132,7 +132,7 @@ pub fn examine(
         Some(stale) => warnings.push(format!("{}; roll up again", SendingProblem::Stale(stale))),
         None => {}
     }
-    let prompt = prompt(task, inputs);
+    let prompt = prompt(purpose, inputs);
     if choice.max_cost.is_none() && estimate::fits_in_any_case(prompt.bytes(), spec) {
         return (problems, warnings);
     }
@@ -181,10 +181,11 @@ fn too_expensive(limit: Usd, spec: &ModelSpec, size: Size) -> Option<SendingProb
 }
 
 /// The first query.
-pub fn prompt(task: Task, inputs: &Inputs) -> Prompt<'_> {
-    match task {
-        Task::Consistency => Prompt::consistency(inputs),
-        Task::Commit | Task::Repair => Prompt::initial(inputs),
+pub fn prompt<'i>(purpose: &Purpose, inputs: &'i Inputs) -> Prompt<'i> {
+    if *purpose == Purpose::REPORT {
+        Prompt::consistency(inputs)
+    } else {
+        Prompt::initial(inputs)
     }
 }
 

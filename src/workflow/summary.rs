@@ -7,7 +7,7 @@ use std::path::Path;
 use super::{Context, Failure, Outcome};
 use crate::model::usage::Usage;
 use crate::record::diff::{self, FileChange};
-use crate::record::{Attempt, AttemptRecord, RunRecord, TreeState};
+use crate::record::{RunRecord, Step, TreeState};
 use crate::review::history::PastRun;
 use crate::sys::numbers::{counted, grouped};
 use crate::ui::Event;
@@ -167,15 +167,8 @@ fn attempts(record: &RunRecord) -> String {
     text
 }
 
-fn row(attempt: &AttemptRecord) -> String {
-    let name = match attempt.attempt() {
-        Attempt::Initial => "first query".to_owned(),
-        Attempt::Repair(number) => format!("repair {number}"),
-        Attempt::Report => "report".to_owned(),
-        Attempt::Step(number) => format!("step {number}"),
-        Attempt::Audit(number) => format!("audit, call {number}"),
-        Attempt::Compression(number) => format!("compression, call {number}"),
-    };
+fn row(attempt: &Step) -> String {
+    let name = attempt.id();
     let files = attempt.edits.as_ref();
     let files = files.map_or("–".to_owned(), |edits| {
         (edits.written.len() + edits.removed.len()).to_string()

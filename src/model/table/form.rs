@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 use crate::model::endpoint::Endpoint;
 use crate::model::price::{LongPrompt, Price, Usd};
-use crate::model::{ModelSpec, Provider, ReasoningEffort};
+use crate::model::{ModelSpec, Provider, Purpose, ReasoningEffort};
 use crate::sys::positions::Entries;
 
 #[derive(Deserialize)]
@@ -38,6 +38,17 @@ pub struct ByTask<'a> {
     pub repair: Option<&'a RawValue>,
     #[serde(borrow, default)]
     pub consistency: Option<&'a RawValue>,
+}
+
+impl<'a> ByTask<'a> {
+    /// The rules, by what the model is called for.
+    pub fn rules(&self) -> [(Purpose, Option<&'a RawValue>); 3] {
+        [
+            (Purpose::INITIAL, self.commit),
+            (Purpose::REPAIR, self.repair),
+            (Purpose::REPORT, self.consistency),
+        ]
+    }
 }
 
 /// A model's entry. What is left out stays as it is built in, or is not known.

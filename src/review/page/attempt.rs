@@ -7,7 +7,8 @@ use super::output;
 use super::text::{Ink, beginning};
 use super::words::{self, Sign, bytes, percent};
 use super::{step, steps};
-use crate::record::{Attempt, AttemptRecord, PartRecord, RunRecord, SectionRecord};
+use crate::model::Purpose;
+use crate::record::{PartRecord, RunRecord, SectionRecord, Step};
 use crate::review::history::PastAttempt;
 use crate::sys::numbers::grouped;
 
@@ -36,8 +37,8 @@ pub fn ended(attempt: &PastAttempt) -> (Sign, String) {
         (_, Some(build)) => words::build(build),
         (None, None) => (Sign::Open, "no answer".to_owned()),
         (Some(Err(_)), None) => (Sign::Bad, "no reply".to_owned()),
-        (Some(Ok(reply)), None) if step::is_agents(attempt.attempt) => steps::ended(attempt, reply),
-        (Some(Ok(_)), None) if attempt.attempt == Attempt::Report => {
+        (Some(Ok(reply)), None) if step::is_agents(&attempt.step) => steps::ended(attempt, reply),
+        (Some(Ok(_)), None) if attempt.step.purpose == Purpose::REPORT => {
             (Sign::Good, "answered".to_owned())
         }
         (Some(Ok(_)), None) => match &attempt.record {
@@ -69,14 +70,14 @@ pub fn show(
     html! {
         section.attempt id=(id) {
             h2 {
-                (words::attempt(attempt.attempt)) " "
+                (attempt.step.title()) " "
                 span class={ "ended " (sign.class()) } { (sign.mark()) " " (ended) }
             }
             @if let Some(record) = &attempt.record { (prompt(ink, record)) }
             @match &attempt.reply {
                 None => { h3 { "Reply" } p.note { "There is none." } }
                 Some(Err(error)) => (failure(ink, error)),
-                Some(Ok(reply)) if attempt.attempt == Attempt::Report => {
+                Some(Ok(reply)) if attempt.step.purpose == Purpose::REPORT => {
                     (report(ink, &id, reply, sections))
                 }
                 Some(Ok(reply)) => (self::reply(ink, &id, reply, attempt, changes)),
@@ -89,7 +90,7 @@ pub fn show(
 }
 
 /// What the prompt is made of, by size.
-fn prompt(ink: Ink<'_>, record: &AttemptRecord) -> Markup {
+fn prompt(ink: Ink<'_>, record: &Step) -> Markup {
     let parts = &record.prompt[..record.prompt.len().min(PARTS)];
     let total = parts.iter().map(|part| part.bytes);
     let total = total.fold(0, u64::saturating_add);

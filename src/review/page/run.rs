@@ -12,7 +12,7 @@ use super::words::{self, Sign, bytes, count, percent, seconds};
 use super::{RunPage, shell};
 use crate::model::price::Usd;
 use crate::model::usage::Usage;
-use crate::record::{AttemptRecord, RunRecord};
+use crate::record::{RunRecord, Step};
 use crate::review::history::{PastAttempt, PastRun};
 use crate::sys::numbers::grouped;
 
@@ -292,7 +292,7 @@ fn row(
     bars: &Markup,
 ) -> Markup {
     let (sign, ended) = attempt::ended(attempt);
-    let name = words::attempt(attempt.attempt);
+    let name = attempt.step.title();
     html! {
         li {
             div.who {
@@ -323,7 +323,7 @@ fn usage(ink: Ink<'_>, attempts: &[PastAttempt], run: &PastRun) -> Markup {
     let records: Vec<_> = records
         .filter_map(|attempt| attempt.record.as_ref())
         .collect();
-    let known = |record: &&AttemptRecord| record.usage.is_some() || record.cost.is_some();
+    let known = |record: &&Step| record.usage.is_some() || record.cost.is_some();
     if !records.iter().any(known) {
         return html! {};
     }
@@ -357,7 +357,7 @@ fn usage(ink: Ink<'_>, attempts: &[PastAttempt], run: &PastRun) -> Markup {
                 tbody {
                     @for record in &records {
                         tr {
-                            th scope="row" { (words::attempt(record.attempt())) }
+                            th scope="row" { (record.id().title()) }
                             (cells(record.usage))
                             td.n { (cost(record.cost)) }
                             td { (ink.name(record.finish.as_deref().unwrap_or("\u{2013}"))) }

@@ -3,7 +3,8 @@
 //! Folders are what anybody may have made of them: what cannot be read is empty.
 
 use crate::agent::audit::verdict;
-use crate::record::{Attempt, AttemptRecord, EditsRecord, ToolRecord};
+use crate::model::StepId;
+use crate::record::{Action, EditsRecord, Step};
 use crate::review::history::PastAttempt;
 
 /// A tool that an agent has used.
@@ -37,11 +38,8 @@ pub enum Came<'a> {
 
 /// Whether the attempt is a call of an agent.
 #[must_use]
-pub fn is_agents(attempt: Attempt) -> bool {
-    match attempt {
-        Attempt::Initial | Attempt::Repair(_) | Attempt::Report => false,
-        Attempt::Step(_) | Attempt::Audit(_) | Attempt::Compression(_) => true,
-    }
+pub fn is_agents(step: &StepId) -> bool {
+    !step.purpose.is_workflows()
 }
 
 /// What came of a call of an agent that was answered with `reply`.
@@ -51,9 +49,9 @@ pub fn came_of<'a>(attempt: &'a PastAttempt, reply: &str) -> Came<'a> {
     if !tools.is_empty() {
         return Came::Tools(tools);
     }
-    match attempt.attempt {
-        Attempt::Compression(_) => Came::Summary,
-        Attempt::Audit(_) => verdict::read(reply).map_or(Came::Nothing, |verdict| Came::Verdict {
+    match attempt.step.purpose.name() {
+        "compression" => Came::Summary,
+        "audit" => verdict::read(reply).map_or(Came::Nothing, |verdict| Came::Verdict {
             passed: verdict.passed,
         }),
         _ => Came::Nothing,
@@ -62,7 +60,7 @@ pub fn came_of<'a>(attempt: &'a PastAttempt, reply: &str) -> Came<'a> {
 
 /// The files that a call of an agent has changed, in words.
 #[must_use]
-pub fn edits(record: Option<&AttemptRecord>) -> Vec<(&'static str, &str)> {
+pub fn edits(record: Option<&Step>) -> Vec<(&'static str, &str)> {
     let edits = record.and_then(|record| record.edits.as_ref());
     let edits = edits
         .into_iter()
@@ -96,19 +94,19 @@ fn tools(attempt: &PastAttempt) -> Vec<UsedTool<'_>> {
     let Some(record) = &attempt.record else {
         return unrecorded(attempt).into_iter().collect();
     };
-    let tools: &[ToolRecord] = &record.tools;
+    let tools: &[Action] = &record.actions;
     // The first line is the first tool's name.
     let mut rest = attempt.build.as_ref().map_or("", |(_, text)| text.as_str());
     let mut used = Vec::new();
     for (at, tool) in tools.iter().enumerate() {
         let (own, behind) = tools
             .get(at + 1)
-            .and_then(|next| split_before(rest, &next.name))
+            .and_then(|next| split_before(rest, &next.tool))
             .unwrap_or((rest, ""));
         rest = behind;
         let (input, result) = own.split_once("\n[result]\n").unwrap_or((own, ""));
         used.push(UsedTool {
-            name: &tool.name,
+            name: &tool.tool,
             failed: tool.failed,
             input,
             result: result.trim_end_matches('\n'),
@@ -142,17 +140,19 @@ fn split_before<'a>(text: &'a str, name: &str) -> Option<(&'a str, &'a str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Purpose;
 
     fn attempt(tools: &[(&'static str, bool)], text: &str) -> PastAttempt {
-        let mut record = AttemptRecord::new(Attempt::Step(1), "m", Vec::new());
-        let tools = tools.iter().map(|(name, failed)| ToolRecord {
-            name: (*name).into(),
+        let mut record = Step::new(StepId::new(Purpose::STEP, 1), "m", Vec::new());
+        let tools = tools.iter().map(|(name, failed)| Action {
+            tool: (*name).into(),
             failed: *failed,
+            ..Action::default()
         });
-        record.tools = tools.collect();
+        record.actions = tools.collect();
         let (name, rest) = text.split_once('\n').unwrap_or((text, ""));
         PastAttempt {
-            attempt: Attempt::Step(1),
+            step: StepId::new(Purpose::STEP, 1),
             record: Some(record),
             reply: None,
             build: Some((name.to_owned(), rest.to_owned())),

@@ -8,8 +8,9 @@ use super::attempt::{self, name_anchor};
 use super::output;
 use super::step::{self, Came, UsedTool};
 use super::text::{Ink, beginning};
-use super::words::{self, Sign, count};
-use crate::record::{self, AgentRecord, Attempt};
+use super::words::{Sign, count};
+use crate::model::Purpose;
+use crate::record::{self, AgentRecord};
 use crate::review::history::PastAttempt;
 
 /// How many calls have a row in the lists; an agent makes up to a thousand, unless it is set otherwise.
@@ -71,7 +72,7 @@ pub fn ended(attempt: &PastAttempt, reply: &str) -> (Sign, String) {
         Came::Verdict { passed: false } => (Sign::Bad, "not passed".to_owned()),
         // Whether it was short enough is the run's error.
         Came::Summary => (Sign::Open, "a summary".to_owned()),
-        Came::Nothing if matches!(attempt.attempt, Attempt::Audit(_)) => {
+        Came::Nothing if attempt.step.purpose == Purpose::AUDIT => {
             (Sign::Bad, "no verdict".to_owned())
         }
         Came::Nothing => (Sign::Bad, "nothing done".to_owned()),
@@ -96,7 +97,7 @@ fn call(ink: Ink<'_>, number: usize, attempt: &PastAttempt, left: usize) -> Mark
     html! {
         section.attempt id=(id) {
             h2 {
-                (words::attempt(attempt.attempt)) " "
+                (attempt.step.title()) " "
                 span class={ "ended " (sign.class()) } { (sign.mark()) " " (ink.name(&ended)) }
             }
             @match &attempt.reply {

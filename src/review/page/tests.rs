@@ -8,9 +8,10 @@ use regex::Regex;
 use serde_json::json;
 
 use super::*;
+use crate::model::{Purpose, StepId};
 use crate::project::Project;
 use crate::record::diff::State;
-use crate::record::{AgentRecord, Attempt, Kind, LimitsRecord, RunRecord, Seconds, ToolRecord};
+use crate::record::{Action, AgentRecord, LimitsRecord, RunRecord, Seconds};
 
 const NAME: &str = "2026-11-21-20-15-03-committing-code";
 
@@ -69,15 +70,16 @@ fn record(text: &str, workflow: &str) -> RunRecord {
 /// The record of an agent's run, with this text wherever there can be one.
 fn agents_record(text: &str) -> RunRecord {
     let mut record = record(text, "dev");
-    let kinds = [Kind::Step, Kind::Step, Kind::Audit];
+    let kinds = [Purpose::STEP, Purpose::STEP, Purpose::AUDIT];
     for (attempt, kind) in record.attempts.iter_mut().zip(kinds) {
-        attempt.kind = kind;
+        attempt.purpose = kind;
         attempt.build = None;
-        let tool = |failed| ToolRecord {
-            name: text.to_owned().into(),
+        let tool = |failed| Action {
+            tool: text.to_owned().into(),
             failed,
+            ..Action::default()
         };
-        attempt.tools = vec![tool(false), tool(true)];
+        attempt.actions = vec![tool(false), tool(true)];
     }
     record.agent = Some(AgentRecord {
         session: text.to_owned(),
@@ -125,7 +127,7 @@ fn changes(text: &str) -> Vec<FileChange> {
 fn attempts(text: &str, record: &RunRecord) -> Vec<PastAttempt> {
     let attempts = record.attempts.iter().enumerate();
     let attempts = attempts.map(|(at, record)| PastAttempt {
-        attempt: record.attempt(),
+        step: record.id(),
         record: Some(record.clone()),
         reply: match at {
             0 => Some(Ok(text.to_owned())),
@@ -158,7 +160,7 @@ fn pages(text: &str) -> Vec<String> {
     let mut undo = record(text, text);
     undo.attempts.clear();
     let unfinished = PastAttempt {
-        attempt: Attempt::Initial,
+        step: StepId::INITIAL,
         record: None,
         reply: Some(Ok(text.to_owned())),
         build: None,

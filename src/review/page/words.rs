@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use crate::record::{Attempt, BuildRecord, Kind, RunRecord, TreeState};
+use crate::model::Purpose;
+use crate::record::{BuildRecord, RunRecord, TreeState};
 use crate::review::history::PastRun;
 use crate::sys::numbers::{counted, grouped};
 
@@ -100,32 +101,19 @@ pub fn workflow(name: &str) -> &str {
     }
 }
 
-/// What a query of a run is called.
-#[must_use]
-pub fn attempt(attempt: Attempt) -> String {
-    match attempt {
-        Attempt::Initial => "First query".to_owned(),
-        Attempt::Repair(number) => format!("Repair {number}"),
-        Attempt::Report => "The query".to_owned(),
-        Attempt::Step(number) => format!("Step {number}"),
-        Attempt::Audit(number) => format!("Audit, call {number}"),
-        Attempt::Compression(number) => format!("Compression, call {number}"),
-    }
-}
-
 /// How many calls of which kind an agent has made.
 #[must_use]
 pub fn calls(record: &RunRecord) -> String {
     let kinds = [
-        (Kind::Step, "step"),
-        (Kind::Audit, "audit call"),
-        (Kind::Compression, "compression"),
+        (Purpose::STEP, "step"),
+        (Purpose::AUDIT, "audit call"),
+        (Purpose::COMPRESSION, "compression"),
     ];
     let counts = kinds.map(|(kind, what)| {
         let of_kind = record
             .attempts
             .iter()
-            .filter(|attempt| attempt.kind == kind);
+            .filter(|attempt| attempt.purpose == kind);
         (of_kind.count(), what)
     });
     let counts = counts.into_iter().filter(|(calls, _)| *calls > 0);

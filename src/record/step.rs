@@ -1,0 +1,127 @@
+//! One step of a run: a call to the model and what came of it. Plain data.
+//!
+//! A run is a list of steps, whatever its workflow. What shows a run (page, story, summary, events) reads them
+//! and never the raw replies. A run's folder holds them whole in `steps.jsonl`, and `result.json` in brief.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::Value;
+
+use super::{BuildRecord, EditsRecord, PartRecord, Seconds};
+use crate::model::price::Usd;
+use crate::model::usage::Usage;
+use crate::model::{Purpose, StepId};
+
+/// A call to the model and what came of it. What did not happen is null.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Step {
+    /// What the model was called for.
+    #[serde(rename = "kind")]
+    pub purpose: Purpose,
+    /// The number of the repair, 1 to 3, or of an agent's call, from 1 on; else 0.
+    pub number: u16,
+    /// The model that was asked.
+    #[serde(default)]
+    pub model: Option<String>,
+    /// What the prompt is made of, in its order.
+    #[serde(default)]
+    pub prompt: Vec<PartRecord>,
+    /// What the reply is made of, in its order: `text`, `thought`, `call`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reply: Vec<PartRecord>,
+    /// How long the model took, retries included.
+    pub seconds: Seconds,
+    /// The vendor's finish reason.
+    pub finish: Option<String>,
+    /// Tokens.
+    pub usage: Option<Usage>,
+    /// What the call cost, by the model's price; null where the price or the tokens are not known.
+    #[serde(default)]
+    pub cost: Option<Usd>,
+    /// Files changed.
+    pub edits: Option<EditsRecord>,
+    /// The build that followed.
+    pub build: Option<BuildRecord>,
+    /// What an agent said of its work, in the reply.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thoughts: Option<String>,
+    /// Whether the step ends an audit, and the audit passes the work.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub passed: Option<bool>,
+    /// The tools that an agent used, in their order.
+    #[serde(rename = "tools", default, skip_serializing_if = "Vec::is_empty")]
+    pub actions: Vec<Action>,
+}
+
+/// A tool that an agent used, and what came of it. Everything but the name and the failure is null in
+/// `result.json`, and in runs of before.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Action {
+    /// The tool's name.
+    #[serde(rename = "name")]
+    pub tool: Cow<'static, str>,
+    /// Whether it failed.
+    pub failed: bool,
+    /// The call's id, by which its result is told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// What the tool was given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input: Option<Value>,
+    /// What the model was told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<String>,
+    /// The exit code of the command that it ran.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    /// How long it took.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seconds: Option<Seconds>,
+}
+
+impl Step {
+    /// A step of which no more is known yet.
+    #[must_use]
+    pub fn new(id: StepId, model: &str, prompt: Vec<PartRecord>) -> Self {
+        Self {
+            purpose: id.purpose,
+            number: id.number,
+            model: Some(model.to_owned()),
+            prompt,
+            reply: Vec::new(),
+            seconds: Seconds::default(),
+            finish: None,
+            usage: None,
+            cost: None,
+            edits: None,
+            build: None,
+            thoughts: None,
+            passed: None,
+            actions: Vec::new(),
+        }
+    }
+
+    /// Which call of the run it is.
+    #[must_use]
+    pub fn id(&self) -> StepId {
+        StepId::new(self.purpose.clone(), self.number)
+    }
+
+    /// Leaves out what only `steps.jsonl` holds.
+    pub fn shorten(&mut self) {
+        self.thoughts = None;
+        for action in &mut self.actions {
+            (action.input, action.result) = (None, None);
+        }
+    }
+}
+
+/// The steps as `result.json` has them.
+pub(super) fn brief<S: Serializer>(steps: &[Step], out: S) -> Result<S::Ok, S::Error> {
+    out.collect_seq(steps.iter().map(|step| {
+        let mut step = step.clone();
+        step.shorten();
+        step
+    }))
+}
