@@ -72,11 +72,13 @@ impl State {
 }
 
 impl FileChange {
-    fn before(&self) -> &[u8] {
+    /// The bytes that it had; none where it was not there.
+    pub(crate) fn before(&self) -> &[u8] {
         content(self.before.as_ref())
     }
 
-    fn after(&self) -> &[u8] {
+    /// The bytes that it has now; none where it is not there.
+    pub(crate) fn after(&self) -> &[u8] {
         content(self.after.as_ref())
     }
 
