@@ -55,8 +55,8 @@ pub fn read(text: &str) -> Result<Verdict, String> {
     let passed = said && failed.is_empty();
     if !passed && !failed.is_empty() {
         // Whoever reads a praise must learn why the work comes back.
-        let rows = format!("These checks failed:\n{}\n\n{feedback}", joined(&failed));
-        feedback = rows.trim_end().to_owned();
+        feedback.insert_str(0, &format!("These checks failed:\n{}\n\n", joined(&failed)));
+        feedback.truncate(feedback.trim_end().len());
     } else if !passed && feedback.is_empty() {
         feedback.clone_from(&seen);
     }
@@ -101,7 +101,7 @@ fn lines(text: &str) -> Vec<Line<'_>> {
     let lines = text.trim_matches(['\n', '\r', '\u{feff}']).lines();
     let lines: Vec<_> = lines.map(|line| (line, fences.step(line))).collect();
     let is_one_block = match lines.as_slice() {
-        [(_, FenceLine::Opening), inner @ .., (_, FenceLine::Closing)] => inner
+        [(_, FenceLine::Opening), inner @ .., _] if fences.open().is_none() => inner
             .iter()
             .all(|(line, kind)| *kind == FenceLine::Inside && Fence::of(line).is_none()),
         _ => false,

@@ -12,6 +12,8 @@ mod tests;
 use memchr::{memchr_iter, memrchr};
 use regex::bytes::{Regex, RegexBuilder};
 
+use crate::sys::text::printable;
+
 use crate::record::diff::{FileChange, Kind, hunks};
 use signs::{Concern, LANGUAGES, Language, MANIFESTS};
 
@@ -82,7 +84,8 @@ fn is_read(language: &Language, change: &FileChange) -> bool {
 /// Whether it names dependencies, by its name; one that is deleted has none.
 fn is_manifest(change: &FileChange) -> bool {
     let (path, name) = (&change.path, change.path.rsplit('/').next());
-    let is_pips = path.contains("requirements") && path.ends_with(".txt");
+    let is_pips = path.contains("requirements")
+        && name.is_some_and(|name| name.split('.').next_back() == Some("txt"));
     change.after.is_some() && (is_pips || name.is_some_and(|name| MANIFESTS.contains(&name)))
 }
 
@@ -190,12 +193,8 @@ fn listed(things: &[String]) -> String {
 /// What is quoted from a file or is a path: on one line, short, and without control characters.
 fn code(text: &str) -> String {
     const LONGEST: usize = 120;
-    let shown = |char: char| match char {
-        '`' => '\'',
-        char if char.is_control() => char::REPLACEMENT_CHARACTER,
-        char => char,
-    };
-    let mut quoted: String = text.chars().take(LONGEST).map(shown).collect();
+    let start: String = text.chars().take(LONGEST).collect();
+    let mut quoted = printable(&start, &[]).replace('`', "'");
     if text.chars().nth(LONGEST).is_some() {
         quoted.push('…');
     }

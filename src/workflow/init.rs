@@ -11,6 +11,7 @@ use serde_json::json;
 use super::{Context, Failure, Outcome, recovery};
 use crate::project::gitignore::GITIGNORE;
 use crate::project::{EXAMPLE_QUERY, QUERY};
+use crate::sys::files::IfThere as _;
 
 /// The project could not be prepared.
 #[derive(Debug, thiserror::Error)]
@@ -131,11 +132,7 @@ fn ignore(context: &Context<'_>) -> Result<(&'static str, &'static str), InitErr
     if path.is_symlink() {
         return Err(failed(io::Error::other("it is a symbolic link")));
     }
-    let before = match fs::read(&path) {
-        Ok(content) => Some(content),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        Err(error) => return Err(failed(error)),
-    };
+    let before = fs::read(&path).if_there().map_err(failed)?;
     let text = String::from_utf8_lossy(before.as_deref().unwrap_or_default()).into_owned();
     let has = |folder: &str| {
         text.lines()

@@ -3,19 +3,21 @@
 //! Looks at the disk and changes nothing. Guarantees that a place that is said to be inside the project
 //! is reached through handles that cannot leave it, even while the tree is being changed.
 
+use std::cmp::Reverse;
 use std::fs::{File, Metadata};
 use std::io::{self, Read as _};
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::AsFd as _;
 use std::path::{Component, Path, PathBuf};
 
 use gix_imara_diff::{Algorithm, Diff, InternedInput};
-use rustix::fs::{Mode, OFlags};
 
 use crate::agent::tool::ToolError;
 use crate::edit::beneath::{Root, open_regular, split};
 use crate::project::CONFIG;
 use crate::secret::credentials::is_secret_file;
+use crate::sys::files::{self, is_missing};
 use crate::sys::numbers::counted;
+use crate::sys::text::escaped;
 
 /// The longest path that a system takes, less the root's own part.
 const LONGEST: usize = 4000;
@@ -134,7 +136,7 @@ impl Place {
                 let parent = Root::open(root)?.directory_to_read(parent)?;
                 open_regular(parent.as_fd(), name)?
             }
-            Self::Outside(_) => open_outside(&resolved)?,
+            Self::Outside(_) => files::open_regular(&resolved)?,
         };
         Ok(match opened {
             Some(file) => Found::File(file),
@@ -228,24 +230,6 @@ pub(crate) fn quoted(text: &str) -> String {
     format!("`{}`", escaped(text))
 }
 
-/// The same with nothing in it that moves a cursor or ends a line.
-pub(super) fn escaped(text: &str) -> String {
-    let is_odd =
-        |c: char| c.is_control() || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    if !text.contains(is_odd) {
-        return text.to_owned();
-    }
-    let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        if is_odd(c) {
-            escaped.extend(c.escape_default());
-        } else {
-            escaped.push(c);
-        }
-    }
-    escaped
-}
-
 fn check_form(path: &str) -> Result<(), String> {
     if path.trim().is_empty() {
         return Err("the path is empty; `.` is the project's root".to_owned());
@@ -312,31 +296,12 @@ fn below(root: &Path, resolved: &Path) -> io::Result<String> {
     })
 }
 
-fn open_outside(path: &Path) -> io::Result<Option<File>> {
-    // A pipe that nobody writes to must not be waited for.
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let opened: OwnedFd = match rustix::fs::open(path, flags, Mode::empty()) {
-        Ok(opened) => opened,
-        Err(rustix::io::Errno::NXIO) => return Ok(None),
-        Err(errno) => return Err(errno.into()),
-    };
-    let file = File::from(opened);
-    Ok(file.metadata()?.is_file().then_some(file))
-}
-
 fn kind(metadata: io::Result<Metadata>) -> Found {
     match metadata {
         Ok(metadata) if metadata.is_dir() => Found::Directory,
         Ok(_) => Found::Special,
         Err(_) => Found::Missing,
     }
-}
-
-fn is_missing(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-    )
 }
 
 /// Says that the system does not let a place be read.
@@ -404,7 +369,7 @@ fn close_names(wanted: &str, names: &[String]) -> Vec<String> {
     const CLOSE: usize = 750;
     let alike = names.iter().map(|name| (likeness(wanted, name), name));
     let mut close: Vec<_> = alike.filter(|(likeness, _)| *likeness >= CLOSE).collect();
-    close.sort_by(|one, other| other.0.cmp(&one.0));
+    close.sort_by_key(|(likeness, _)| Reverse(*likeness));
     close
         .into_iter()
         .map(|(_, name)| quoted(name))
@@ -532,7 +497,7 @@ mod tests {
             rustix::fs::CWD,
             &fifo,
             rustix::fs::FileType::Fifo,
-            Mode::from_raw_mode(0o600),
+            rustix::fs::Mode::from_raw_mode(0o600),
             0,
         )
         .unwrap();
