@@ -23,8 +23,8 @@ pub use self::summary::{Outline, SessionSummary, text, to_json};
 use super::conversation::Conversation;
 use crate::secret::Redactor;
 use crate::sys::atomic_file;
-use crate::sys::atomic_file::read_regular;
 use crate::sys::file_lock::{self, FileLock, LockProblem, holder_words};
+use crate::sys::files::{IfThere as _, read_regular};
 use crate::sys::positions::{self, Misplaced, Positions};
 
 /// The folder with the sessions, in an agent's home.
@@ -543,14 +543,11 @@ fn parse<'t, T: Deserialize<'t>>(content: &'t [u8]) -> Result<T, Misplaced> {
 
 /// A file's content; `None` where it is missing.
 fn read(path: &Path) -> Result<Option<Vec<u8>>, SessionError> {
-    match read_regular(path) {
-        Ok(content) => Ok(Some(content)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(SessionError::Unreadable {
-            path: path.to_owned(),
-            source,
-        }),
-    }
+    let read = read_regular(path).if_there();
+    read.map_err(|source| SessionError::Unreadable {
+        path: path.to_owned(),
+        source,
+    })
 }
 
 fn write(path: &Path, content: &impl Serialize) -> Result<(), SessionError> {
@@ -574,8 +571,7 @@ fn updated_at(path: &Path) -> Option<DateTime<Utc>> {
 }
 
 fn is_missing(path: &Path) -> bool {
-    let there = path.symlink_metadata();
-    there.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+    matches!(path.symlink_metadata().if_there(), Ok(None))
 }
 
 fn modified_at(path: &Path) -> Option<DateTime<Utc>> {

@@ -3,7 +3,6 @@
 //! Reads the file, and writes it once, where it is missing. Guarantees that every value makes sense, that a mistake is
 //! told with its place and what is expected there, and that no error shows the key, nor any other value.
 
-use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -12,6 +11,7 @@ use crate::model::endpoint::{Endpoint, EndpointProblem};
 use crate::secret::ApiKey;
 use crate::sys::atomic_file;
 use crate::sys::environment::Environment;
+use crate::sys::files::{IfThere as _, read_if_regular};
 use crate::sys::positions::{self, Entries, Misplaced, Positions};
 
 /// The settings' file, in an agent's home.
@@ -236,17 +236,9 @@ impl Settings {
 
 /// The file's content; `None` where it is missing.
 fn read(path: &Path) -> Result<Option<Vec<u8>>, SettingsProblem> {
-    let content = match path.metadata() {
-        // A pipe would never end.
-        Ok(metadata) if !metadata.is_file() => {
-            return Err(SettingsProblem::NotAFile(path.to_owned()));
-        }
-        Ok(_) => fs::read(path),
-        Err(error) => Err(error),
-    };
-    match content {
-        Ok(content) => Ok(Some(content)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+    match read_if_regular(path).if_there() {
+        Ok(Some(None)) => Err(SettingsProblem::NotAFile(path.to_owned())),
+        Ok(read) => Ok(read.flatten()),
         Err(source) => Err(SettingsProblem::Unreadable {
             path: path.to_owned(),
             source,
@@ -339,6 +331,7 @@ fn model(value: &str) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
     use std::os::unix::fs::{PermissionsExt as _, symlink};
 
     fn mistake(json: &str) -> String {

@@ -3,6 +3,8 @@
 //! Guarantees that of the tags the program uses, the only ones in the result are the two it has put there.
 //! A model reads more loosely than a parser, so what merely looks like such a tag counts as one.
 
+use crate::sys::text::is_ignorable;
+
 /// The tags that the program puts around text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tag {
@@ -126,29 +128,9 @@ fn continues_name(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | ':')
 }
 
-/// Whether nothing is to be seen of `c`: control characters, and what Unicode calls default ignorable.
+/// Whether nothing is to be seen of `c`: control characters, signs for notes, and what Unicode ignores.
 fn is_invisible(c: char) -> bool {
-    c.is_control() && !c.is_whitespace()
-        || matches!(
-            c,
-            '\u{ad}'
-                | '\u{34f}'
-                | '\u{61c}'
-                | '\u{115f}'..='\u{1160}'
-                | '\u{17b4}'..='\u{17b5}'
-                | '\u{180b}'..='\u{180f}'
-                | '\u{200b}'..='\u{200f}'
-                | '\u{202a}'..='\u{202e}'
-                | '\u{2060}'..='\u{206f}'
-                | '\u{3164}'
-                | '\u{fe00}'..='\u{fe0f}'
-                | '\u{feff}'
-                | '\u{ffa0}'
-                | '\u{fff0}'..='\u{fffb}'
-                | '\u{1bca0}'..='\u{1bca3}'
-                | '\u{1d173}'..='\u{1d17a}'
-                | '\u{e0000}'..='\u{e0fff}'
-        )
+    c.is_control() && !c.is_whitespace() || is_ignorable(c) || matches!(c, '\u{fff9}'..='\u{fffb}')
 }
 
 #[cfg(test)]

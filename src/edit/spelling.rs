@@ -7,6 +7,7 @@
 use unicode_normalization::{UnicodeNormalization, is_nfc};
 
 use super::Rule;
+use crate::sys::text::is_ignorable;
 
 /// The files below the root that no reply may touch.
 pub const PROTECTED_FILES: [&str; 6] = [
@@ -190,16 +191,6 @@ fn is_deceptive(c: char) -> bool {
         || std::iter::once(c)
             .nfkc()
             .any(|plain| plain.is_ascii() && !plain.is_ascii_alphanumeric())
-}
-
-/// Unicode's `Default_Ignorable_Code_Point`, which has HFS+'s sixteen ignored ones in it.
-fn is_ignorable(c: char) -> bool {
-    matches!(c,
-        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}'
-        | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
-        | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}'
-        | '\u{fff0}'..='\u{fff8}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
-        | '\u{e0000}'..='\u{e0fff}')
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use super::End;
 use super::VendorError;
 use crate::model::usage::Usage;
 use crate::sys::interrupt::Interrupted;
+use crate::sys::text::printable;
 
 /// What a call took that gave no whole reply.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -347,7 +348,7 @@ pub(super) fn one_line(text: &str) -> String {
         line.truncate(end);
         line.push('…');
     }
-    line.replace(|c: char| c.is_control(), "\u{fffd}")
+    printable(&line, &[])
 }
 
 /// A duration as flags take it: `90s`, `30m`, `1h`.

@@ -16,6 +16,8 @@ use gix_glob::Pattern;
 use gix_glob::pattern::Mode as PatternMode;
 use gix_glob::wildmatch::Mode;
 
+use crate::sys::files::{IfThere as _, is_missing};
+
 /// Whether letters of either case are the same.
 pub use gix_glob::pattern::Case;
 
@@ -117,7 +119,7 @@ impl IgnoreRules {
         // git follows a link here, though not where the work tree has one.
         let exclude = match fs::read(git.join("info/exclude")) {
             Ok(content) => IgnoreFile::parse(&content),
-            Err(error) if is_absent(&error) => IgnoreFile::default(),
+            Err(error) if is_missing(&error) => IgnoreFile::default(),
             Err(error) => return Err(error),
         };
         let case = if fold { Case::Fold } else { Case::Sensitive };
@@ -198,7 +200,7 @@ fn read_rules(file: &Path) -> io::Result<IgnoreFile> {
     match file.symlink_metadata() {
         Ok(metadata) if metadata.is_file() => Ok(IgnoreFile::parse(&fs::read(file)?)),
         Ok(_) => Ok(IgnoreFile::default()),
-        Err(error) if is_absent(&error) => Ok(IgnoreFile::default()),
+        Err(error) if is_missing(&error) => Ok(IgnoreFile::default()),
         Err(error) => Err(error),
     }
 }
@@ -223,7 +225,7 @@ fn git_directory(top: &Path) -> io::Result<PathBuf> {
 fn ignores_case(git: &Path) -> io::Result<bool> {
     let config = match fs::read_to_string(git.join("config")) {
         Ok(config) => config,
-        Err(error) if is_absent(&error) => return Ok(false),
+        Err(error) if is_missing(&error) => return Ok(false),
         Err(error) => return Err(error),
     };
     let mut in_core = false;
@@ -241,21 +243,9 @@ fn ignores_case(git: &Path) -> io::Result<bool> {
 }
 
 fn read_pointer(file: &Path, label: &str) -> io::Result<Option<String>> {
-    match fs::read_to_string(file) {
-        Ok(text) => Ok(text
-            .trim_end()
-            .strip_prefix(label)
-            .map(|path| path.trim_start().to_owned())),
-        Err(error) if is_absent(&error) => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
-fn is_absent(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-    )
+    let text = fs::read_to_string(file).if_there()?.unwrap_or_default();
+    let path = text.trim_end().strip_prefix(label);
+    Ok(path.map(|path| path.trim_start().to_owned()))
 }
 
 #[cfg(test)]

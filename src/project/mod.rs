@@ -16,6 +16,7 @@ use crate::project::gitignore::{Case, GITIGNORE, IgnoreFile, IgnoreRules};
 use crate::secret::{ApiKey, KeyProblem, Redactor};
 use crate::sys::environment::{Environment, KEY_VARIABLES};
 use crate::sys::file_lock;
+use crate::sys::files::{is_missing, read_if_regular};
 
 /// The folder, below the project's root, that holds a folder for each run.
 pub const LOGS: &str = "logs";
@@ -239,9 +240,7 @@ impl Project {
         match content {
             Ok(content) if ignores_config(&content) && self.hides(key_files)? => Ok(()),
             Ok(_) => Err(ProjectProblem::NotIgnored),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                Err(ProjectProblem::NoGitignore)
-            }
+            Err(error) if is_missing(&error) => Err(ProjectProblem::NoGitignore),
             Err(source) => Err(ProjectProblem::Unreadable {
                 path: GITIGNORE.into(),
                 source,
@@ -359,24 +358,10 @@ impl Project {
     fn read(&self, file: &str) -> Result<Vec<u8>, ProjectProblem> {
         let absolute = self.config().join(file);
         let path = format!("{CONFIG}/{file}");
-        let is_file = absolute.metadata().map(|metadata| metadata.is_file());
-        match is_file.and_then(|is_file| {
-            if is_file {
-                fs::read(&absolute).map(Some)
-            } else {
-                Ok(None)
-            }
-        }) {
+        match read_if_regular(&absolute) {
             Ok(Some(content)) => Ok(content),
             Ok(None) => Err(ProjectProblem::NotAFile(path)),
-            Err(error)
-                if matches!(
-                    error.kind(),
-                    io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-                ) =>
-            {
-                Err(ProjectProblem::Missing(path))
-            }
+            Err(error) if is_missing(&error) => Err(ProjectProblem::Missing(path)),
             Err(source) => Err(ProjectProblem::Unreadable { path, source }),
         }
     }

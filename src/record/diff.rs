@@ -3,18 +3,14 @@
 //!
 //! Guarantees that the work is bounded by what is compared, never by a clock, so that equal input
 //! gives equal output: files beyond [`MAX_BYTES`] or [`MAX_LINES`] are treated as binary, and where
-//! a search for the shortest difference would take too long, what is left counts as replaced.
+//! a search for the difference would take too long, the lines count as replaced.
 
 mod compare;
 mod hunk;
 mod quote;
-mod slide;
 mod stat;
 #[cfg(test)]
 mod tests;
-
-use std::borrow::Cow;
-use std::io::{self, Write};
 
 pub use hunk::{Hunk, Kind, Line, hunks};
 pub use stat::{Content, FileStat, Stat, stat};
@@ -29,6 +25,10 @@ pub const NEW_MODE: u32 = 0o644;
 
 /// The number of lines beyond which a file is not compared.
 pub const MAX_LINES: usize = 1 << 20;
+
+/// The number of lines, between the first and the last that differ, beyond which on both sides all of
+/// them count as replaced: a search among them takes a second at worst.
+const MAX_SEARCHED: usize = 200_000;
 
 /// One file, before and after. It was created where `before` is missing, deleted where `after` is;
 /// where both are, there is nothing to show.
@@ -61,42 +61,36 @@ impl State {
         }
     }
 
-    fn is_executable(&self) -> bool {
-        self.mode & 0o100 != 0
-    }
-
     /// The mode as git writes it.
     fn git_mode(&self) -> &'static str {
-        if self.is_executable() {
-            "100755"
-        } else {
+        if self.mode & 0o100 == 0 {
             "100644"
+        } else {
+            "100755"
         }
     }
 }
 
 impl FileChange {
-    fn before(&self) -> &[u8] {
+    /// The bytes that it had; none where it was not there.
+    pub(crate) fn before(&self) -> &[u8] {
         content(self.before.as_ref())
     }
 
-    fn after(&self) -> &[u8] {
+    /// The bytes that it has now; none where it is not there.
+    pub(crate) fn after(&self) -> &[u8] {
         content(self.after.as_ref())
     }
 
-    fn changes_mode(&self) -> bool {
-        match (&self.before, &self.after) {
-            (Some(before), Some(after)) => before.is_executable() != after.is_executable(),
-            _ => false,
-        }
+    /// The modes as git writes them, of a side that is there.
+    fn modes(&self) -> [Option<&'static str>; 2] {
+        [&self.before, &self.after].map(|state| state.as_ref().map(State::git_mode))
     }
 
     /// Whether git has anything to show: an empty file that is created or deleted counts.
     fn is_shown(&self) -> bool {
-        match (&self.before, &self.after) {
-            (Some(before), Some(after)) => before.content != after.content || self.changes_mode(),
-            (before, after) => before.is_some() != after.is_some(),
-        }
+        let [before, after] = self.modes();
+        before != after || self.before() != self.after()
     }
 }
 
@@ -112,116 +106,88 @@ fn in_order(changes: &[FileChange]) -> Vec<&FileChange> {
     shown
 }
 
-/// The changes as a unified diff; what is not UTF-8 in them is replaced.
+/// The changes as `git diff --no-renames` prints them, but for the `index` lines; what is not UTF-8 in
+/// them is replaced.
 #[must_use]
 pub fn text(changes: &[FileChange]) -> String {
-    let mut text = Vec::new();
-    // A vector takes all that is written.
-    let _ = unified(changes, &mut text);
-    String::from_utf8_lossy(&text).into_owned()
+    String::from_utf8_lossy(&unified(changes)).into_owned()
 }
 
-/// Writes what `git diff --no-renames` prints, but for the `index` lines; `git apply` takes it,
-/// where no file is binary.
-///
-/// # Errors
-/// The writer's.
-pub fn unified(changes: &[FileChange], out: &mut dyn Write) -> io::Result<()> {
+/// The same as bytes, which `git apply` takes, where no file is binary.
+fn unified(changes: &[FileChange]) -> Vec<u8> {
+    let mut out = Vec::new();
     for change in in_order(changes) {
-        let names = Names::of(change);
-        write_header(change, out)?;
+        let names = [("a/", &change.before), ("b/", &change.after)];
+        let names = names.map(|(prefix, state)| match state {
+            Some(_) => quoted_behind(prefix, &change.path),
+            None => "/dev/null".to_owned(),
+        });
+        out.extend(header(change).bytes());
         match hunks(change.before(), change.after()) {
-            Some(hunks) => write_hunks(&names, &hunks, out)?,
+            Some(hunks) => push_hunks(&mut out, &names, &hunks),
             None if change.before() == change.after() => {}
             None => {
-                let Names { before, after } = names;
-                writeln!(out, "Binary files {before} and {after} differ")?;
+                let [before, after] = names;
+                out.extend(format!("Binary files {before} and {after} differ\n").bytes());
             }
         }
     }
-    Ok(())
+    out
 }
 
-/// What the two sides of a change are called.
-struct Names<'a> {
-    before: Cow<'a, str>,
-    after: Cow<'a, str>,
+fn header(change: &FileChange) -> String {
+    let [before, after] = ["a/", "b/"].map(|prefix| quoted_behind(prefix, &change.path));
+    let modes = match change.modes() {
+        [None, Some(mode)] => format!("new file mode {mode}\n"),
+        [Some(mode), None] => format!("deleted file mode {mode}\n"),
+        [Some(old), Some(new)] if old != new => format!("old mode {old}\nnew mode {new}\n"),
+        _ => String::new(),
+    };
+    format!("diff --git {before} {after}\n{modes}")
 }
 
-impl Names<'_> {
-    fn of(change: &FileChange) -> Self {
-        let name = |state: &Option<State>, prefix| match state {
-            Some(_) => Cow::Owned(quoted_behind(prefix, &change.path)),
-            None => Cow::Borrowed("/dev/null"),
-        };
-        Self {
-            before: name(&change.before, "a/"),
-            after: name(&change.after, "b/"),
-        }
-    }
-}
-
-fn write_header(change: &FileChange, out: &mut dyn Write) -> io::Result<()> {
-    let path = &change.path;
-    writeln!(
-        out,
-        "diff --git {} {}",
-        quoted_behind("a/", path),
-        quoted_behind("b/", path)
-    )?;
-    match (&change.before, &change.after) {
-        (None, Some(after)) => writeln!(out, "new file mode {}", after.git_mode()),
-        (Some(before), None) => writeln!(out, "deleted file mode {}", before.git_mode()),
-        (Some(before), Some(after)) if change.changes_mode() => {
-            writeln!(out, "old mode {}", before.git_mode())?;
-            writeln!(out, "new mode {}", after.git_mode())
-        }
-        _ => Ok(()),
-    }
-}
-
-fn write_hunks(names: &Names, hunks: &[Hunk], out: &mut dyn Write) -> io::Result<()> {
+fn push_hunks(out: &mut Vec<u8>, [before, after]: &[String; 2], hunks: &[Hunk]) {
     if hunks.is_empty() {
-        return Ok(());
+        return;
     }
-    for (sign, name) in [("---", &names.before), ("+++", &names.after)] {
+    for (sign, name) in [("---", before), ("+++", after)] {
         // Without the tab, a reader may take a blank for the name's end.
         let tab = if name.contains(' ') { "\t" } else { "" };
-        writeln!(out, "{sign} {name}{tab}")?;
+        out.extend(format!("{sign} {name}{tab}\n").bytes());
     }
-    hunks.iter().try_for_each(|hunk| write_hunk(hunk, out))
+    for hunk in hunks {
+        push_hunk(out, hunk);
+    }
 }
 
-fn write_hunk(hunk: &Hunk, out: &mut dyn Write) -> io::Result<()> {
+fn push_hunk(out: &mut Vec<u8>, hunk: &Hunk) {
     let before = range(hunk.before_start, hunk.before_count());
     let after = range(hunk.after_start, hunk.after_count());
-    write!(out, "@@ -{before} +{after} @@")?;
+    out.extend(format!("@@ -{before} +{after} @@").bytes());
     if let Some(heading) = hunk.heading {
-        out.write_all(b" ")?;
-        out.write_all(heading)?;
+        out.extend([b" ", heading].concat());
     }
-    out.write_all(b"\n")?;
+    out.push(b'\n');
     for line in &hunk.lines {
-        let sign: &[u8] = match line.kind {
-            Kind::Context => b" ",
-            Kind::Removed => b"-",
-            Kind::Added => b"+",
+        out.push(match line.kind {
+            Kind::Context => b' ',
+            Kind::Removed => b'-',
+            Kind::Added => b'+',
+        });
+        out.extend(line.text);
+        let end = if line.newline {
+            "\n"
+        } else {
+            "\n\\ No newline at end of file\n"
         };
-        out.write_all(sign)?;
-        out.write_all(line.text)?;
-        out.write_all(b"\n")?;
-        if !line.newline {
-            out.write_all(b"\\ No newline at end of file\n")?;
-        }
+        out.extend(end.bytes());
     }
-    Ok(())
 }
 
 /// A hunk's place in one of the files; git leaves out a count of one.
 fn range(start: usize, count: usize) -> String {
-    if count == 1 {
-        start.to_string()
-    } else {
-        format!("{start},{count}")
+    match count {
+        1 => start.to_string(),
+        _ => format!("{start},{count}"),
     }
 }

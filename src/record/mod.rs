@@ -9,6 +9,7 @@ pub mod run_files;
 pub mod run_log;
 mod step;
 pub mod tasks;
+pub mod verdict;
 
 use std::borrow::Cow;
 use std::fmt::Display;

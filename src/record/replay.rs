@@ -2,7 +2,6 @@
 //!
 //! Reads that folder and nothing else; needs neither network nor key.
 
-use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
@@ -11,7 +10,7 @@ use crate::model::{
     Listener, Model, ModelError, ModelSpec, ModelTable, Purpose, Reply, Request, StepId,
 };
 use crate::record::run_files::{self, Artifact};
-use crate::sys::atomic_file::read_regular;
+use crate::sys::files::{IfThere as _, read_regular};
 
 /// A recorded run: where it lies, and which models it was made with.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -166,11 +165,8 @@ impl ReplayModel {
 
     fn read_file(&self, step: &StepId, artifact: Artifact) -> Result<Option<Vec<u8>>, ModelError> {
         let path = self.path(step, artifact);
-        match read_regular(&path) {
-            Ok(bytes) => Ok(Some(bytes)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(source) => Err(ModelError::Unreadable { path, source }),
-        }
+        let read = read_regular(&path).if_there();
+        read.map_err(|source| ModelError::Unreadable { path, source })
     }
 
     /// The response file's text, and the error that it holds in place of a reply.

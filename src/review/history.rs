@@ -24,6 +24,7 @@ use crate::project::Project;
 use crate::record::diff::{FileChange, NEW_MODE, State};
 use crate::record::run_files::{self, Artifact, RESULT};
 use crate::record::{REPAIRS, RunRecord, Step};
+use crate::sys::files::IfThere as _;
 
 /// A file of a run's folder that is larger than this is not read as a text, in bytes.
 const LARGEST_TEXT: u64 = 64 << 20;
@@ -389,10 +390,8 @@ fn names(project: &Project) -> Result<Vec<String>, NoSuchRun> {
         path: logs.clone(),
         source,
     };
-    let entries = match fs::read_dir(&logs) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(unreadable(error)),
+    let Some(entries) = fs::read_dir(&logs).if_there().map_err(unreadable)? else {
+        return Ok(Vec::new());
     };
     let mut names = Vec::new();
     for entry in entries {

@@ -1,9 +1,9 @@
-//! Writes a file of the program's own in one step, and reads one.
+//! Writes a file of the program's own in one step.
 //!
 //! Touches the file and its directory. Guarantees that a reader sees the old content or the new one
 //! whole, and that a link in the file's place is replaced rather than followed.
 
-use std::fs::{self, DirBuilder, File, Permissions};
+use std::fs::{DirBuilder, File, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::Path;
@@ -12,18 +12,6 @@ use tempfile::NamedTempFile;
 
 /// How the names of files begin that are not in their place yet. A process that is killed leaves them behind.
 pub const STAGED: &str = ".staged-";
-
-/// Reads a whole file. Anything else is refused: a pipe would never end.
-///
-/// # Errors
-/// When it is no file, or cannot be read.
-pub fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
-    if path.metadata()?.is_file() {
-        fs::read(path)
-    } else {
-        Err(io::Error::other("it is not a file"))
-    }
-}
 
 /// Replaces `path`, or makes it, with what `write` writes.
 ///

@@ -9,6 +9,8 @@ use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::thread;
 
+use crate::sys::files::IfThere as _;
+
 /// How often a lock is tried for that nobody seems to hold.
 const TRIES: usize = 1000;
 
@@ -97,9 +99,8 @@ impl FileLock {
     /// A lock, unless the file was removed between its opening and its locking.
     fn of(file: File, path: &Path) -> io::Result<Option<Self>> {
         let locked = file.metadata()?;
-        let there = match path.metadata() {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            there => there?,
+        let Some(there) = path.metadata().if_there()? else {
+            return Ok(None);
         };
         let is_same = (locked.dev(), locked.ino()) == (there.dev(), there.ino());
         Ok(is_same.then(|| Self {

@@ -20,6 +20,7 @@ use crate::record::EditsRecord;
 use crate::record::diff::Stat;
 use crate::secret::Redactor;
 use crate::sys::numbers::grouped;
+use crate::sys::text;
 
 /// How a console is to be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -386,10 +387,7 @@ impl Console<'_> {
                 text = text.split_inclusive('\n').map(colored_diff_line).collect();
             }
         } else {
-            text = text.replace(
-                |c: char| c.is_control() && c != '\n' && c != '\t',
-                "\u{fffd}",
-            );
+            text = text::printable(&text, &['\n', '\t']);
         }
         to_stdout(&text)
     }
@@ -423,13 +421,13 @@ fn colored_diff_line(line: &str) -> String {
         [b'-', ..] => Style::new().red(),
         _ => Style::new(),
     };
-    let printable = plain.replace(|c: char| c.is_control() && c != '\t', "\u{fffd}");
+    let printable = text::printable(plain, &['\t']);
     format!("{}\n", style.force_styling(true).apply_to(printable))
 }
 
 /// A vendor's or a file's text must not move the cursor or change the colours.
 fn printable(text: &str) -> String {
-    text.replace(|c: char| c.is_control() && c != '\n', "\u{fffd}")
+    text::printable(text, &['\n'])
 }
 
 fn tokens(usage: Usage) -> String {

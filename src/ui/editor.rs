@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::{Command, ExitStatus};
 
 use crate::sys::environment::Environment;
+use crate::sys::text::printable;
 
 /// The variables that name the editor; the first that is set counts.
 const VARIABLES: [&str; 2] = ["VISUAL", "EDITOR"];
@@ -24,13 +25,13 @@ const SYSTEM: &str = if cfg!(target_os = "macos") {
 #[derive(Debug, thiserror::Error)]
 pub enum EditorProblem {
     /// The command is not one that can be taken apart into words.
-    #[error("`{}` is not a command: it is empty, or a quote is not closed", .command.replace(char::is_control, "\u{fffd}"))]
+    #[error("`{}` is not a command: it is empty, or a quote is not closed", printable(.command, &[]))]
     NoCommand {
         /// The command.
         command: String,
     },
     /// It cannot be started.
-    #[error("cannot start the editor `{}`: {source}", .command.replace(char::is_control, "\u{fffd}"))]
+    #[error("cannot start the editor `{}`: {source}", printable(.command, &[]))]
     NotStarted {
         /// The command.
         command: String,
@@ -38,7 +39,7 @@ pub enum EditorProblem {
         source: io::Error,
     },
     /// It failed.
-    #[error("the editor `{}` failed: {status}", .command.replace(char::is_control, "\u{fffd}"))]
+    #[error("the editor `{}` failed: {status}", printable(.command, &[]))]
     Failed {
         /// The command.
         command: String,

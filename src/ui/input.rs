@@ -19,6 +19,7 @@ use rustyline::history::MemHistory;
 use rustyline::{Behavior, Config};
 
 use crate::sys::interrupt::{Interrupt, Interrupted, Woken, is_readable_within};
+use crate::sys::text::printable;
 
 /// How many bytes a line may have.
 pub const LINE_LIMIT: usize = 1 << 20;
@@ -175,7 +176,7 @@ impl Input for Editor {
     }
 
     fn line(&mut self, prompt: &str) -> Result<Typed, InputError> {
-        let prompt = prompt.replace(char::is_control, "\u{fffd}");
+        let prompt = printable(prompt, &[]);
         let mut text = String::new();
         let mut prompt = prompt.as_str();
         loop {

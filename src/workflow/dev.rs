@@ -10,7 +10,7 @@ use super::run::Names;
 use super::talk::{self, OpenInput};
 use super::workplace::{AgentOptions, Answers, Workplace};
 use super::{Context, Failure, Outcome};
-use crate::agent::audit::work_until_passed;
+use crate::agent::audit::{Judging, work_until_passed};
 use crate::agent::memory::Compress;
 use crate::agent::permissions::{DenyPaths, Everything, ReadOnly};
 use crate::agent::protocol;
@@ -115,7 +115,7 @@ fn work(
                         patience.max(CHECKS),
                     )),
             },
-            protocol: &*protocol::of(form, PlainReplies::Taken),
+            protocol: &Judging(&*protocol::of(form, PlainReplies::Taken)),
             permissions: &DenyPaths {
                 permissions: &ReadOnly {
                     commands: &restricted,

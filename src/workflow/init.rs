@@ -12,6 +12,7 @@ use super::run::recovery;
 use super::{Context, Failure, Outcome};
 use crate::project::gitignore::GITIGNORE;
 use crate::project::{EXAMPLE_QUERY, QUERY};
+use crate::sys::files::IfThere as _;
 use crate::workflow::error::Error;
 
 const ROLLUP_SCRIPT: &str = "\
@@ -125,11 +126,7 @@ fn ignore(context: &Context<'_>) -> Result<(&'static str, &'static str), Error> 
     if path.is_symlink() {
         return Err(failed(io::Error::other("it is a symbolic link")));
     }
-    let before = match fs::read(&path) {
-        Ok(content) => Some(content),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        Err(error) => return Err(failed(error)),
-    };
+    let before = fs::read(&path).if_there().map_err(failed)?;
     let text = String::from_utf8_lossy(before.as_deref().unwrap_or_default()).into_owned();
     let has = |folder: &str| {
         text.lines()

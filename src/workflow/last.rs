@@ -1,7 +1,6 @@
 //! The last run that counts, where a command names none.
 
 use std::fs;
-use std::io;
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -11,6 +10,7 @@ use crate::edit::undo_log;
 use crate::project::LOGS;
 use crate::record::run_files::RESULT;
 use crate::review::history::NoSuchRun;
+use crate::sys::files::IfThere as _;
 use crate::workflow::error::Error;
 
 /// The last run that changed anything, undoing left out. One that was rolled back, or has taken its edits
@@ -53,10 +53,11 @@ fn newest_first(context: &Context<'_>) -> Result<Vec<String>, Error> {
         path: context.project.logs(),
         source,
     };
-    let entries = match fs::read_dir(context.project.logs()) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(unreadable(error).into()),
+    let Some(entries) = fs::read_dir(context.project.logs())
+        .if_there()
+        .map_err(unreadable)?
+    else {
+        return Ok(Vec::new());
     };
     let mut runs = Vec::new();
     for entry in entries {

@@ -10,6 +10,7 @@ use crate::record::diff::{self, FileChange};
 use crate::record::{RunRecord, Step, TreeState};
 use crate::review::history::PastRun;
 use crate::sys::numbers::{counted, grouped};
+use crate::sys::text::printable;
 use crate::ui::Event;
 
 /// How many warnings are listed.
@@ -249,10 +250,7 @@ fn code(path: &str) -> String {
 fn fenced(text: &str) -> String {
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest.max(2) + 1);
-    let text = text.replace(
-        |c: char| c.is_control() && c != '\n' && c != '\t',
-        "\u{fffd}",
-    );
+    let text = printable(text, &['\n', '\t']);
     format!("{fence}text\n{text}\n{fence}")
 }
 

@@ -24,7 +24,7 @@ use crate::exec::subreaper;
 use crate::record::run_files::{AGENT, CONVERSATION, RESULT};
 use crate::record::run_log::make_ignored_directory;
 use crate::record::{LimitsRecord, RunRecord, Seconds};
-use crate::sys::atomic_file::read_regular;
+use crate::sys::files::read_regular;
 use crate::ui::Event;
 use crate::ui::input::Input;
 use crate::workflow::error::Error;

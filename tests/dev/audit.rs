@@ -75,6 +75,25 @@ fn a_row_that_fails_fails_the_whole_and_words_without_a_verdict_are_none() {
 }
 
 #[test]
+fn a_verdict_may_stand_in_the_form_of_a_tools_reply_and_who_forgets_it_is_told_how_to_end() {
+    let (agent, server) = AgentProject::scripted(&[
+        done(),
+        reply("DONE", "All is well."),
+        reply("COMMND", "cat src/main.rs").replace("On we go.", "Overall: PASS if it builds."),
+        reply("DONE", "Overall: PASS\nFeedback: none"),
+    ]);
+    agent.work("go").exits(0);
+    for nth in [2, 3] {
+        let told = last_told(&server, nth);
+        assert!(told.contains("there is no tool `"), "{told}");
+        assert!(
+            told.contains("end your answer, in the place of a tool, with a line `Overall: PASS`"),
+            "{told}"
+        );
+    }
+}
+
+#[test]
 fn an_auditor_can_look_and_nothing_else() {
     let refused = [
         reply("COMMAND", "git status; touch pwned"),

@@ -10,13 +10,14 @@ use std::path::{Path, PathBuf};
 use globset::{GlobBuilder, GlobMatcher};
 use rustix::fs::{AtFlags, Dir, FileType, readlinkat, statat};
 
-use super::place::{Found, Outside, Place, escaped, missing, quoted, unreadable};
+use super::place::{Found, Outside, Place, missing, quoted, unreadable};
 use crate::agent::tool::{
     Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
 };
 use crate::edit::beneath::{Root, split};
 use crate::project::gitignore::IgnoreRules;
 use crate::sys::numbers::{counted, grouped};
+use crate::sys::text::escaped;
 
 /// How many entries are shown.
 const SHOWN: usize = 1000;

@@ -3,18 +3,21 @@
 //! Looks at the disk and changes nothing. Guarantees that a place that is said to be inside the project
 //! is reached through handles that cannot leave it, even while the tree is being changed.
 
+use std::cmp::Reverse;
 use std::fs::{File, Metadata};
 use std::io::{self, Read as _};
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::AsFd as _;
 use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::{Mode, OFlags};
+use gix_imara_diff::{Algorithm, Diff, InternedInput};
 
 use crate::agent::tool::ToolError;
 use crate::edit::beneath::{Root, open_regular, split};
 use crate::project::CONFIG;
 use crate::secret::credentials::is_secret_file;
+use crate::sys::files::{self, is_missing};
 use crate::sys::numbers::counted;
+use crate::sys::text::escaped;
 
 /// The longest path that a system takes, less the root's own part.
 const LONGEST: usize = 4000;
@@ -133,7 +136,7 @@ impl Place {
                 let parent = Root::open(root)?.directory_to_read(parent)?;
                 open_regular(parent.as_fd(), name)?
             }
-            Self::Outside(_) => open_outside(&resolved)?,
+            Self::Outside(_) => files::open_regular(&resolved)?,
         };
         Ok(match opened {
             Some(file) => Found::File(file),
@@ -227,24 +230,6 @@ pub(crate) fn quoted(text: &str) -> String {
     format!("`{}`", escaped(text))
 }
 
-/// The same with nothing in it that moves a cursor or ends a line.
-pub(super) fn escaped(text: &str) -> String {
-    let is_odd =
-        |c: char| c.is_control() || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    if !text.contains(is_odd) {
-        return text.to_owned();
-    }
-    let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        if is_odd(c) {
-            escaped.extend(c.escape_default());
-        } else {
-            escaped.push(c);
-        }
-    }
-    escaped
-}
-
 fn check_form(path: &str) -> Result<(), String> {
     if path.trim().is_empty() {
         return Err("the path is empty; `.` is the project's root".to_owned());
@@ -311,31 +296,12 @@ fn below(root: &Path, resolved: &Path) -> io::Result<String> {
     })
 }
 
-fn open_outside(path: &Path) -> io::Result<Option<File>> {
-    // A pipe that nobody writes to must not be waited for.
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let opened: OwnedFd = match rustix::fs::open(path, flags, Mode::empty()) {
-        Ok(opened) => opened,
-        Err(rustix::io::Errno::NXIO) => return Ok(None),
-        Err(errno) => return Err(errno.into()),
-    };
-    let file = File::from(opened);
-    Ok(file.metadata()?.is_file().then_some(file))
-}
-
 fn kind(metadata: io::Result<Metadata>) -> Found {
     match metadata {
         Ok(metadata) if metadata.is_dir() => Found::Directory,
         Ok(_) => Found::Special,
         Err(_) => Found::Missing,
     }
-}
-
-fn is_missing(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-    )
 }
 
 /// Says that the system does not let a place be read.
@@ -400,18 +366,25 @@ fn names_in(directory: &Path) -> Vec<String> {
 
 /// Those of the names that are nearly the one that was meant.
 fn close_names(wanted: &str, names: &[String]) -> Vec<String> {
-    const CLOSE: f32 = 0.75;
-    let folded: Vec<String> = names.iter().map(|name| name.to_lowercase()).collect();
-    let lower = wanted.to_lowercase();
-    let candidates: Vec<&str> = folded.iter().map(String::as_str).collect();
-    let close = similar::get_close_matches(lower.as_str(), &candidates, 3, CLOSE);
-    let is_close = |folded: &str| close.contains(&folded);
-    let pairs = names.iter().zip(&folded);
-    pairs
-        .filter(|(_, folded)| is_close(folded))
-        .map(|(name, _)| quoted(name))
+    const CLOSE: usize = 750;
+    let alike = names.iter().map(|name| (likeness(wanted, name), name));
+    let mut close: Vec<_> = alike.filter(|(likeness, _)| *likeness >= CLOSE).collect();
+    close.sort_by_key(|(likeness, _)| Reverse(*likeness));
+    close
+        .into_iter()
+        .map(|(_, name)| quoted(name))
         .take(3)
         .collect()
+}
+
+/// How many of a thousand letters two names have in common, whatever their case.
+fn likeness(one: &str, other: &str) -> usize {
+    let mut letters = InternedInput::default();
+    letters.update_before(one.to_lowercase().chars());
+    letters.update_after(other.to_lowercase().chars());
+    let new = Diff::compute(Algorithm::MyersMinimal, &letters).count_additions() as usize;
+    let total = letters.before.len() + letters.after.len();
+    2000 * (letters.after.len() - new) / total.max(1)
 }
 
 #[cfg(test)]
@@ -524,7 +497,7 @@ mod tests {
             rustix::fs::CWD,
             &fifo,
             rustix::fs::FileType::Fifo,
-            Mode::from_raw_mode(0o600),
+            rustix::fs::Mode::from_raw_mode(0o600),
             0,
         )
         .unwrap();

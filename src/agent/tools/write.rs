@@ -14,6 +14,7 @@ use crate::agent::tool::{
     Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
 };
 use crate::sys::atomic_file;
+use crate::sys::files::IfThere as _;
 use crate::sys::numbers::counted;
 
 /// The largest file whose lines are counted before it is replaced, in bytes.
@@ -139,11 +140,8 @@ fn write_outside(path: &Path, content: &str) -> io::Result<()> {
     if let Some(parent) = path.parent() {
         fs::create_dir_all(parent)?;
     }
-    let mode = match path.metadata() {
-        Ok(metadata) => Some(metadata.permissions().mode() & 0o7777),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        Err(error) => return Err(error),
-    };
+    let there = path.metadata().if_there()?;
+    let mode = there.map(|metadata| metadata.permissions().mode() & 0o7777);
     atomic_file::replace(path, |file| {
         file.write_all(content.as_bytes())?;
         // Last: writing takes some bits away.

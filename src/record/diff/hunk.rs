@@ -1,7 +1,5 @@
 //! Hunks: the changed lines of a file with some lines around them. Pure.
 
-use std::ops::Range;
-
 use super::compare::{Change, Comparison};
 
 /// How many common lines are shown around a change.
@@ -72,47 +70,44 @@ impl Hunk<'_> {
 #[must_use]
 pub fn hunks<'a>(before: &'a [u8], after: &'a [u8]) -> Option<Vec<Hunk<'a>>> {
     let comparison = Comparison::of(before, after)?;
-    let mut hunks = Vec::new();
-    let mut near: Vec<Change> = Vec::new();
+    let are_near = |one: &Change, next: &Change| next.before.start - one.before.end <= 2 * CONTEXT;
+    let groups = comparison.changes.chunk_by(are_near);
     let mut headings = Headings::default();
-    for change in comparison.changes() {
-        let is_far = near
-            .last()
-            .is_some_and(|last| change.before.start - last.before.end > 2 * CONTEXT);
-        if is_far {
-            hunks.push(hunk(&comparison, &near, &mut headings));
-            near.clear();
-        }
-        near.push(change);
-    }
-    if !near.is_empty() {
-        hunks.push(hunk(&comparison, &near, &mut headings));
-    }
-    Some(hunks)
+    Some(
+        groups
+            .filter_map(|near| hunk(&comparison, near, &mut headings))
+            .collect(),
+    )
 }
 
-/// Makes a hunk of changes that are near each other: of one at least.
-fn hunk<'a>(comparison: &Comparison<'a>, near: &[Change], headings: &mut Headings<'a>) -> Hunk<'a> {
-    let (before, after) = (&comparison.before, &comparison.after);
-    let (first, last) = (&near[0], &near[near.len() - 1]);
+/// Makes a hunk of changes that are near each other.
+fn hunk<'a>(
+    comparison: &Comparison<'a>,
+    near: &[Change],
+    headings: &mut Headings<'a>,
+) -> Option<Hunk<'a>> {
+    let (first, last) = (near.first()?, near.last()?);
     let lead = first.before.start.min(CONTEXT);
-    let tail = (before.len() - last.before.end).min(CONTEXT);
+    let tail = (comparison.before.len() - last.before.end).min(CONTEXT);
     let start = (first.before.start - lead, first.after.start - lead);
-    let mut at = start;
-    let mut lines = Vec::new();
+    let mut lines = Lines {
+        comparison,
+        before: start.0,
+        after: start.1,
+        taken: Vec::new(),
+    };
     for change in near {
-        push_context(&mut lines, before, &mut at, change.before.start);
-        push_changed(&mut lines, before, Kind::Removed, change.before.clone());
-        push_changed(&mut lines, after, Kind::Added, change.after.clone());
-        at = (change.before.end, change.after.end);
+        lines.take(change.before.start - lines.before, Kind::Context);
+        lines.take(change.before.len(), Kind::Removed);
+        lines.take(change.after.len(), Kind::Added);
     }
-    push_context(&mut lines, before, &mut at, last.before.end + tail);
-    Hunk {
-        before_start: number(start.0, at.0),
-        after_start: number(start.1, at.1),
-        heading: headings.above(before, start.0),
-        lines,
-    }
+    lines.take(tail, Kind::Context);
+    Some(Hunk {
+        before_start: number(start.0, lines.before),
+        after_start: number(start.1, lines.after),
+        heading: headings.above(&comparison.before, start.0),
+        lines: lines.taken,
+    })
 }
 
 /// The number of the first of these lines, or where there is none, of the one in front.
@@ -120,49 +115,33 @@ fn number(start: usize, end: usize) -> usize {
     if start == end { start } else { start + 1 }
 }
 
-/// Adds the common lines from `at` on up to the line `end` of the file before.
-fn push_context<'a>(
-    to: &mut Vec<Line<'a>>,
-    before: &[&'a [u8]],
-    at: &mut (usize, usize),
-    end: usize,
-) {
-    while at.0 < end {
-        let line = line(before[at.0], Kind::Context);
-        to.push(Line {
-            before_line: Some(at.0 + 1),
-            after_line: Some(at.1 + 1),
-            ..line
-        });
-        *at = (at.0 + 1, at.1 + 1);
-    }
+/// Takes a hunk's lines from the two texts.
+struct Lines<'a, 'c> {
+    comparison: &'c Comparison<'a>,
+    /// How many lines of each text are behind it.
+    before: usize,
+    after: usize,
+    taken: Vec<Line<'a>>,
 }
 
-fn push_changed<'a>(to: &mut Vec<Line<'a>>, of: &[&'a [u8]], kind: Kind, range: Range<usize>) {
-    for index in range {
-        let number = Some(index + 1);
-        let line = line(of[index], kind);
-        to.push(match kind {
-            Kind::Added => Line {
-                after_line: number,
-                ..line
-            },
-            Kind::Removed | Kind::Context => Line {
-                before_line: number,
-                ..line
-            },
-        });
-    }
-}
-
-fn line(bytes: &[u8], kind: Kind) -> Line<'_> {
-    let text = bytes.strip_suffix(b"\n");
-    Line {
-        kind,
-        text: text.unwrap_or(bytes),
-        newline: text.is_some(),
-        before_line: None,
-        after_line: None,
+impl Lines<'_, '_> {
+    fn take(&mut self, count: usize, kind: Kind) {
+        for _ in 0..count {
+            let bytes = match kind {
+                Kind::Added => self.comparison.after[self.after],
+                Kind::Context | Kind::Removed => self.comparison.before[self.before],
+            };
+            self.before += usize::from(kind != Kind::Added);
+            self.after += usize::from(kind != Kind::Removed);
+            let text = bytes.strip_suffix(b"\n");
+            self.taken.push(Line {
+                kind,
+                text: text.unwrap_or(bytes),
+                newline: text.is_some(),
+                before_line: (kind != Kind::Added).then_some(self.before),
+                after_line: (kind != Kind::Removed).then_some(self.after),
+            });
+        }
     }
 }
 

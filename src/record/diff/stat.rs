@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::compare::{Comparison, line_count};
+use super::compare::Comparison;
 use super::quote::quoted;
 use super::{FileChange, in_order};
 
@@ -54,13 +54,12 @@ impl FileStat {
     fn of(change: &FileChange) -> Self {
         let (before, after) = (change.before(), change.after());
         let (mut added, mut removed, mut kind) = (0, 0, Content::Text);
-        let one_sided = before.is_empty() || after.is_empty();
-        let counts = line_count(before).zip(line_count(after));
-        if let Some(counts) = counts.filter(|_| one_sided) {
-            (removed, added) = counts;
-        } else if let Some(comparison) = Comparison::of(before, after) {
-            added = sum(&comparison.added);
-            removed = sum(&comparison.removed);
+        if let Some(Comparison { changes, .. }) = Comparison::of(before, after) {
+            added = changes.iter().map(|change| change.after.len() as u64).sum();
+            removed = changes
+                .iter()
+                .map(|change| change.before.len() as u64)
+                .sum();
         } else if before == after {
             kind = Content::SameBinary;
         } else {
@@ -79,6 +78,15 @@ impl FileStat {
 
     fn changed(&self) -> u64 {
         self.added + self.removed
+    }
+
+    /// The width of "Bin 1 -> 2 bytes", with the sizes that there are.
+    fn binary_width(&self) -> Option<usize> {
+        match self.kind {
+            Content::Text => None,
+            Content::SameBinary => Some(14 + 1 + 1),
+            Content::Binary { before, after } => Some(14 + digits(before) + digits(after)),
+        }
     }
 }
 
@@ -147,12 +155,8 @@ impl Columns {
     fn of(files: &[FileStat], names: &[String], width: usize) -> Self {
         let most = files.iter().map(FileStat::changed).max().unwrap_or(0);
         let longest = names.iter().map(String::len).max().unwrap_or(0);
-        let binary = files
-            .iter()
-            .filter_map(|file| file.kind.binary_width())
-            .max();
-        let least = if binary.is_some() { "Bin".len() } else { 0 };
-        let number = digits(most).max(least);
+        let binary = files.iter().filter_map(FileStat::binary_width).max();
+        let number = digits(most).max(binary.map_or(0, |_| "Bin".len()));
         let width = width.max(16 + 6 + number);
         let wanted = usize::try_from(most).unwrap_or(usize::MAX);
         let mut columns = Self {
@@ -234,21 +238,6 @@ impl Columns {
     }
 }
 
-impl Content {
-    /// The width of "Bin 1 -> 2 bytes", with the sizes that there are.
-    fn binary_width(self) -> Option<usize> {
-        match self {
-            Self::Text => None,
-            Self::SameBinary => Some(14 + 1 + 1),
-            Self::Binary { before, after } => Some(14 + digits(before) + digits(after)),
-        }
-    }
-}
-
 fn digits(number: u64) -> usize {
     number.checked_ilog10().map_or(1, |log| log as usize + 1)
-}
-
-fn sum(counts: &[u32]) -> u64 {
-    counts.iter().map(|count| u64::from(*count)).sum()
 }

@@ -44,12 +44,6 @@ fn numbered(prefix: &str, count: usize) -> String {
     (0..count).map(|nth| format!("{prefix} {nth}\n")).collect()
 }
 
-fn shown(changes: &[FileChange]) -> Vec<u8> {
-    let mut out = Vec::new();
-    unified(changes, &mut out).unwrap();
-    out
-}
-
 /// git in `dir`, whatever the user or a hook that runs the tests has set.
 fn git(dir: &Path) -> Command {
     let mut git = Command::new("git");
@@ -247,7 +241,7 @@ fn the_difference_is_gits() {
     for changes in varied() {
         let expected = Repository::of(&changes).unified();
         assert_eq!(
-            String::from_utf8_lossy(&shown(&changes)),
+            String::from_utf8_lossy(&unified(&changes)),
             String::from_utf8_lossy(&expected)
         );
     }
@@ -335,6 +329,13 @@ fn the_hardest_cases_are_counted_all_the_same() {
             after.as_bytes()
         );
     }
+    // Beyond what is searched.
+    let before = numbered("a", MAX_SEARCHED + 2);
+    let mut lines: Vec<&str> = before.split_inclusive('\n').collect();
+    lines[1..].reverse();
+    let reversed = stat(&[change("f", state(&before), state(lines.concat()))]);
+    let replaced = MAX_SEARCHED as u64 + 1;
+    assert_eq!((reversed.added(), reversed.removed()), (replaced, replaced));
     // Large, but easy: every hundredth line changed.
     let before = numbered("a", 200_000);
     let after = before.replace("00\n", "00!\n");
@@ -450,7 +451,7 @@ proptest! {
             put(dir.path(), &change.path, change.before.as_ref());
         }
         let patch = TempDir::new().unwrap();
-        fs::write(patch.path().join("patch"), shown(&changes)).unwrap();
+        fs::write(patch.path().join("patch"), unified(&changes)).unwrap();
         if changes.iter().any(FileChange::is_shown) {
             let mut git = git(dir.path());
             git.args(["apply", "--whitespace=nowarn"]).arg(patch.path().join("patch"));

@@ -2,9 +2,8 @@
 //!
 //! Folders are what anybody may have made of them: what cannot be read is empty.
 
-use crate::agent::audit::verdict;
 use crate::model::StepId;
-use crate::record::{Action, EditsRecord, Step};
+use crate::record::{Action, EditsRecord, Step, verdict};
 use crate::review::history::PastAttempt;
 
 /// A tool that an agent has used.

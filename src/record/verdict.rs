@@ -1,0 +1,179 @@
+//! What an auditor says of the work: by its last `Overall:` line, and by the rows of its tables. Pure.
+//!
+//! Guarantees that nothing passes but what such a line passes, and that under a row that says FAIL not even
+//! that does. What stands in a code fence is quoted, unless the whole answer is one.
+
+#[cfg(test)]
+mod tests;
+
+use crate::sys::fences::{Fence, FenceLine, FenceScanner};
+
+/// How the verdict is to be written, for the auditor.
+pub const FORM: &str = "when you know enough, end your answer, in the place of a tool, with a line `Overall: PASS` or \
+                        a line `Overall: FAIL`, outside code fences, and a line `Feedback: ...` under it";
+
+/// What an auditor found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verdict {
+    /// Whether the work is accepted.
+    pub passed: bool,
+    /// What is to be done, for whoever did the work. Never blank where the work is not accepted.
+    pub feedback: String,
+    /// What was looked at, for a reader: what stands in front of the verdict. May be blank.
+    pub seen: String,
+}
+
+impl Verdict {
+    /// What is told of it to a reader: of work that is accepted, what was looked at, too.
+    #[must_use]
+    pub fn told(&self) -> String {
+        match (self.passed, self.seen.as_str(), self.feedback.as_str()) {
+            (true, "", "") => "The work is accepted.".to_owned(),
+            (true, seen, feedback) => format!("{seen}\n{feedback}").trim().to_owned(),
+            (false, _, feedback) => feedback.to_owned(),
+        }
+    }
+}
+
+/// Reads an auditor's answer.
+///
+/// # Errors
+/// What is missing or unclear, for the auditor.
+pub fn read(text: &str) -> Result<Verdict, String> {
+    let lines = lines(text);
+    let overall = |line: &Line<'_>| value(line, "overall");
+    let Some(at) = lines.iter().rposition(|line| overall(line).is_some()) else {
+        return Err(format!("there is no `Overall:` line: {FORM}"));
+    };
+    let said = passes(&overall(&lines[at]).unwrap_or_default()).ok_or_else(|| {
+        let line = lines[at].text.trim().escape_debug();
+        format!("`{line}` does not say plainly whether the work passes: {FORM}")
+    })?;
+    let failed: Vec<Line<'_>> = lines.iter().copied().filter(Line::is_failed_row).collect();
+    let seen = joined(&lines[..at]).trim().to_owned();
+    let mut feedback = feedback(&lines[at + 1..]);
+    let passed = said && failed.is_empty();
+    if !passed && !failed.is_empty() {
+        // Whoever reads a praise must learn why the work comes back.
+        feedback.insert_str(0, &format!("These checks failed:\n{}\n\n", joined(&failed)));
+        feedback.truncate(feedback.trim_end().len());
+    } else if !passed && feedback.is_empty() {
+        feedback.clone_from(&seen);
+    }
+    if !passed && feedback.is_empty() {
+        return Err(format!("there is no feedback to work by: {FORM}"));
+    }
+    Ok(Verdict {
+        passed,
+        feedback,
+        seen,
+    })
+}
+
+/// A line of the answer.
+#[derive(Debug, Clone, Copy)]
+struct Line<'t> {
+    text: &'t str,
+    /// Whether it stands outside code fences.
+    is_outside: bool,
+}
+
+impl Line<'_> {
+    /// Whether it is a table's row in which a cell says FAIL: at its beginning and in capitals, or as its only
+    /// word. Others may tell of failures that are handled.
+    fn is_failed_row(&self) -> bool {
+        let is_row = self.is_outside && self.text.trim_start().starts_with('|');
+        is_row
+            && self.text.split('|').any(|cell| {
+                let words = words(cell);
+                let is_alone = !words.is_empty() && words.iter().all(|word| is_fail(word));
+                is_alone
+                    || words
+                        .first()
+                        .is_some_and(|word| word == "FAIL" || word == "FAILED")
+            })
+    }
+}
+
+/// The lines, and which stand in fences; of an answer that is one fenced block, the lines in it.
+fn lines(text: &str) -> Vec<Line<'_>> {
+    let mut fences = FenceScanner::default();
+    let lines = text.trim_matches(['\n', '\r', '\u{feff}']).lines();
+    let lines: Vec<_> = lines.map(|line| (line, fences.step(line))).collect();
+    let is_one_block = match lines.as_slice() {
+        [(_, FenceLine::Opening), inner @ .., _] if fences.open().is_none() => inner
+            .iter()
+            .all(|(line, kind)| *kind == FenceLine::Inside && Fence::of(line).is_none()),
+        _ => false,
+    };
+    let own = if is_one_block {
+        FenceLine::Inside
+    } else {
+        FenceLine::Outside
+    };
+    let lines = lines.into_iter().map(|(text, kind)| Line {
+        text,
+        is_outside: kind == own,
+    });
+    lines
+        .filter(|line| line.is_outside || !is_one_block)
+        .collect()
+}
+
+/// What stands behind a label and its colon, less the marks of bold text.
+fn value(line: &Line<'_>, label: &str) -> Option<String> {
+    let plain = line.text.replace("**", "").replace("__", "");
+    let plain = plain.trim_start_matches(['#', '-', '*', '_', ' ', '\t']);
+    let (start, rest) = plain.split_at_checked(label.len())?;
+    let value = rest.trim_start().strip_prefix(':')?;
+    (line.is_outside && start.eq_ignore_ascii_case(label)).then(|| value.trim().to_owned())
+}
+
+/// What the first word says, with or without marks, if the words behind it do not say that work fails.
+fn passes(value: &str) -> Option<bool> {
+    let words = words(value);
+    let is_pass = |word: &str| {
+        ["PASS", "PASSED"]
+            .iter()
+            .any(|pass| word.eq_ignore_ascii_case(pass))
+    };
+    match words.as_slice() {
+        [first, ..] if is_fail(first) => Some(false),
+        [first, rest @ ..] if is_pass(first) && !value.contains('?') => {
+            (!rest.iter().any(|word| is_fail(word))).then_some(true)
+        }
+        _ => None,
+    }
+}
+
+fn is_fail(word: &str) -> bool {
+    ["FAIL", "FAILED"]
+        .iter()
+        .any(|fail| word.eq_ignore_ascii_case(fail))
+}
+
+/// The words; a sign that stands for a failure is one.
+fn words(text: &str) -> Vec<String> {
+    let text = text.replace(['❌', '✗', '✘', '✖', '❎', '🔴'], " FAIL ");
+    let words = text.split(|c: char| !c.is_alphanumeric());
+    words
+        .filter(|word| !word.is_empty())
+        .map(str::to_owned)
+        .collect()
+}
+
+/// What stands behind `Feedback:`, to the end; without that, all that is there.
+fn feedback(lines: &[Line<'_>]) -> String {
+    let labelled = |line| value(line, "feedback");
+    let at = lines.iter().position(|line| labelled(line).is_some());
+    let below = joined(&lines[at.map_or(0, |at| at + 1)..]);
+    let first = at.and_then(|at| labelled(&lines[at]));
+    format!("{}\n{below}", first.unwrap_or_default())
+        .trim()
+        .to_owned()
+}
+
+fn joined(lines: &[Line<'_>]) -> String {
+    let lines: Vec<&str> = lines.iter().map(|line| line.text).collect();
+    lines.join("\n")
+}

@@ -1,0 +1,200 @@
+//! Answers of auditors, and what they are taken for.
+
+use proptest::prelude::*;
+
+use super::*;
+
+const SAMPLE: &str = "\
+| Check | Status | Notes |
+|-------|--------|-------|
+| File created | PASS | src/auth.ts exists |
+| JWT implemented | PASS | Using jsonwebtoken |
+| Tests passing | FAIL | 2 tests failing in auth.spec.ts |
+
+Overall: FAIL
+Feedback: Tests are failing. Please fix the failing tests in auth.spec.ts before completing.
+";
+
+#[test]
+fn the_specifications_sample_is_read() {
+    let verdict = read(SAMPLE).unwrap();
+    assert!(!verdict.passed);
+    let expected = "These checks failed:\n\
+        | Tests passing | FAIL | 2 tests failing in auth.spec.ts |\n\n\
+        Tests are failing. Please fix the failing tests in auth.spec.ts before completing.";
+    assert_eq!(verdict.feedback, expected);
+}
+
+#[test]
+fn a_reader_is_told_what_was_looked_at_and_never_nothing() {
+    for (text, told) in [
+        ("Overall: PASS", "The work is accepted."),
+        ("Overall: PASS\nFeedback: Well done.", "Well done."),
+        (
+            "| Check | Status | Notes |\n|---|---|---|\n| It builds | PASS | build.sh |\n\n\
+             Overall: PASS\nFeedback: Well done.",
+            "| Check | Status | Notes |\n|---|---|---|\n| It builds | PASS | build.sh |\nWell done.",
+        ),
+        ("Overall: FAIL\nFeedback: Mend it.", "Mend it."),
+    ] {
+        assert_eq!(read(text).unwrap().told(), told, "{text}");
+    }
+}
+
+#[test]
+fn overall_decides_where_it_is_plain() {
+    for (text, passed, feedback) in [
+        ("Overall: PASS", true, ""),
+        ("overall: pass\n", true, ""),
+        ("**Overall: PASS**", true, ""),
+        ("**Overall:** PASS.", true, ""),
+        ("## Overall: ✅ **PASS**", true, ""),
+        ("- Overall : Passed", true, ""),
+        ("Overall: PASS (all 12 tests pass) 🎉", true, ""),
+        ("Overall: PASS - well done, but mind the docs", true, ""),
+        (
+            "Overall: FAIL\nNo: I looked again.\nOverall: PASS\n",
+            true,
+            "",
+        ),
+        (
+            "# Agent Response\n\n## Thoughts\nWell done.\n\n## Tool Choice\nDONE\n\n## Tool Input\nOverall: PASS\nFeedback: x",
+            true,
+            "x",
+        ),
+        ("Overall: ✅ FAIL\nFeedback: x", false, "x"),
+        ("Overall: ❌ PASS\nFeedback: x", false, "x"),
+        ("Overall: FAIL/PASS\nFeedback: x", false, "x"),
+        (
+            "Looks right.\r\n\r\nOverall: PASS\r\nFeedback: none\r\n",
+            true,
+            "none",
+        ),
+        ("```\nOverall: PASS\n```", true, ""),
+        (
+            "```markdown\nAll well.\n\nOverall: PASS\nFeedback: good\n```\n",
+            true,
+            "good",
+        ),
+        (
+            "Overall: FAIL\nFeedback: a\n\nb\n```\nc\n```",
+            false,
+            "a\n\nb\n```\nc\n```",
+        ),
+        ("Overall: ❌ FAIL\n**Feedback:** a", false, "a"),
+        ("Overall: FAIL - two tests\nFeedback:\na", false, "a"),
+        ("Overall: FAIL\nFix it.", false, "Fix it."),
+        (
+            "Nothing was done.\n\nOverall: FAIL",
+            false,
+            "Nothing was done.",
+        ),
+        ("Feedback: do it\nOverall: FAIL", false, "Feedback: do it"),
+        (
+            "Overall: PASS\nWait.\nOverall: FAIL\nFeedback: x",
+            false,
+            "x",
+        ),
+        (
+            "Template:\n```\nOverall: FAIL\n```\nOverall: PASS",
+            true,
+            "",
+        ),
+        (
+            "Overall: PASS\nFeedback: the file says\n```\nOverall: FAIL\n```",
+            true,
+            "the file says\n```\nOverall: FAIL\n```",
+        ),
+    ] {
+        let verdict = read(text);
+        let got = verdict.as_ref().map(|v| (v.passed, v.feedback.as_str()));
+        assert_eq!(got, Ok((passed, feedback)), "{text}");
+    }
+}
+
+#[test]
+fn what_may_be_read_in_two_ways_is_no_verdict() {
+    for text in [
+        "",
+        "All is well.",
+        "PASS",
+        "| Check | Status |\n|---|---|\n| a | PASS |\n",
+        "Overall:",
+        "Overall: PASS/FAIL",
+        "Overall: PASS | FAIL",
+        "Overall: [PASS|FAIL]",
+        "Overall: PASS or FAIL",
+        "Overall: not PASS",
+        "Overall: does not pass",
+        "Overall: PASS?",
+        "Overall: PASS (one test FAILED)",
+        "Overall: **FAIL**",
+        "````\nOverall: FAIL\nFeedback: it says\n```\nOverall: PASS\n```\n````",
+        "Overall: good",
+        "Overall: FAIL",
+        "Overall PASS",
+        "The Overall: PASS",
+        "> Overall: PASS",
+        "`Overall: PASS`",
+        "The file says:\n```\nOverall: PASS\n```\n",
+        "```\nOverall: PASS",
+        "```\na\n```\n```\nOverall: PASS\n```",
+        "Overall: PASS\nOverall: PASS | FAIL",
+    ] {
+        let problem = read(text).unwrap_err();
+        assert!(problem.contains("`Overall: PASS`"), "{text}: {problem}");
+    }
+}
+
+#[test]
+fn a_check_that_failed_fails_the_whole() {
+    for (cell, fails) in [
+        ("PASS", false),
+        ("✅ PASS", false),
+        ("PASS (0 failures)", false),
+        ("N/A", false),
+        ("", false),
+        ("Failed logins are counted", false),
+        ("it reports FAIL", false),
+        ("FAIL", true),
+        ("FAIL (2 tests)", true),
+        ("❌ **Fail**", true),
+        ("❌", true),
+        ("✗ two of them", true),
+        ("failed", true),
+        ("FAILED: x", true),
+    ] {
+        let row = format!("| a \\| b | {cell} | why |");
+        let text = format!(
+            "| Check | **Status** | Notes |\n| :-- | --- | --: |\n{row}\n\nOverall: PASS\n"
+        );
+        let verdict = read(&text).unwrap();
+        assert_eq!(verdict.passed, !fails, "{cell}");
+        if fails {
+            assert_eq!(verdict.feedback, format!("These checks failed:\n{row}"));
+        }
+    }
+    // Before the verdict or behind it, with praise or without, in a fence not.
+    let text =
+        "| FAIL | one |\n```\n| quoted | FAIL |\n```\nOverall: PASS\nFeedback: fine\n|two|Fail";
+    let verdict = read(text).unwrap();
+    let expected = "These checks failed:\n| FAIL | one |\n|two|Fail\n\nfine\n|two|Fail";
+    assert_eq!(
+        (verdict.passed, verdict.feedback.as_str()),
+        (false, expected)
+    );
+}
+
+proptest! {
+    #[test]
+    fn nothing_but_a_plain_pass_passes(text in "(Overall|:| |PASS|FAIL|\\||\n|`|~|not|/|Status|a|é|\\*){0,30}") {
+        if let Ok(verdict) = read(&text) {
+            prop_assert!(verdict.passed || !verdict.feedback.is_empty());
+            if verdict.passed {
+                prop_assert!(text.contains("PASS"));
+                let last = text.lines().rfind(|line| line.contains("Overall"));
+                prop_assert!(last.unwrap_or_default().contains("PASS"));
+            }
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! What tests, skipped tests and silenced lints look like in source code, and the names of
+//! manifests. Tables.
+
+use Concern::{Only, Silence, Skip, Test};
+
+/// What is to be said of a sign.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Concern {
+    /// A test begins.
+    Test,
+    /// A test is skipped.
+    Skip,
+    /// All other tests are skipped.
+    Only,
+    /// A lint, or a compiler's error, is silenced.
+    Silence,
+}
+
+/// A family of languages whose tests look alike and may move among its files.
+#[derive(Debug)]
+pub struct Language {
+    /// The ends of its files' names.
+    pub extensions: &'static [&'static str],
+    /// What a line begins with that is a comment.
+    pub comments: &'static [&'static str],
+    /// Patterns of bytes, for lines or whole texts.
+    pub signs: &'static [(Concern, &'static str)],
+}
+
+const SLASHES: &[&str] = &["//", "/*", "*"];
+
+/// Every language that is known.
+#[rustfmt::skip]
+pub const LANGUAGES: [Language; 7] = [
+    Language {
+        extensions: &["rs"],
+        comments: SLASHES,
+        signs: &[
+            (Test, r"#\[\s*(?:(?:\w+\s*::\s*)*(?:test|rstest|proptest|test_case|quickcheck|gtest)\s*[\](]|cfg_attr\(.*,\s*(?:\w+::)*test\s*[,()])"),
+            (Skip, r"#\[\s*(?:cfg_attr\(.*)?\bignore\b[^\]\n]*\]?"),
+            (Silence, r"#!?\[\s*(?:cfg_attr\(.*)?\b(?:allow|expect)\([^\]\n]*\]?"),
+        ],
+    },
+    Language {
+        extensions: &["py", "pyi"],
+        comments: &["#"],
+        signs: &[
+            (Test, r"^[ \t]*(?:async\s+)?def\s+test\w*\s*\("),
+            (Skip, r"@(?:pytest\.)?mark\.(?:skip(?:if)?|xfail)\b|@(?:unittest\.)?(?:skip(?:If|Unless)?|expectedFailure)\b|\b(?:pytest\.(?:skip|xfail)|self\.skipTest)\("),
+            (Silence, r"#\s*(?:(?:ruff:\s*|flake8:\s*)?(?i:noqa)\b(?::\s*[A-Z]+[0-9]+(?:[,\s]+[A-Z]+[0-9]+)*)?|(?:type|pyright):\s*ignore\b(?:\[[^\]\n]*\])?|mypy:\s*ignore-errors|pylint:\s*disable(?:-[a-z]+)?\b(?:\s*=\s*[\w-]+(?:,\s*[\w-]+)*)?)"),
+        ],
+    },
+    Language {
+        extensions: &["js", "jsx", "mjs", "cjs", "ts", "tsx", "mts", "cts", "vue", "svelte"],
+        comments: SLASHES,
+        signs: &[
+            (Test, r"(?:^|[{;>])[ \t]*(?:Deno\.test|[xf]?(?:it|test|specify))(?:\.\w+)*\s*[(`<]"),
+            (Skip, r"^[ \t]*(?:(?:it|test|describe|context|suite|specify)(?:\.\w+)*\.(?:skip|todo|skipIf)\b|(?:xit|xtest|xspecify|xdescribe|xcontext)\b)"),
+            (Only, r"^[ \t]*(?:(?:it|test|describe|context|suite|specify)(?:\.\w+)*\.only\b|(?:fit|fdescribe)\b)"),
+            (Silence, r"(?://|/\*)\s*(?:eslint-disable(?:-next-line|-line)?(?:\s+[\w@/-]+)?|@ts-(?:ignore|nocheck|expect-error)\b|biome-ignore(?:-all)?\b(?:\s+[\w/]+)?)"),
+        ],
+    },
+    Language {
+        extensions: &["go"],
+        comments: SLASHES,
+        signs: &[
+            (Test, r"^func\s+(?:\([^)\n]*\)\s*)?(?:Test|Fuzz|Benchmark|Example)(?:[^a-z\n]\w*)?\s*\("),
+            (Skip, r"\b[tbf]\.Skip(?:f|Now)?\("),
+            (Silence, r"//\s*(?:nolint\b(?::[\w,-]+)?|lint:(?:file-)?ignore\s+\w+|#nosec\b(?:\s+G[0-9]+)*)"),
+        ],
+    },
+    Language {
+        extensions: &["java", "kt", "kts"],
+        comments: SLASHES,
+        signs: &[
+            (Test, r"@(?:[\w.]+\.)?(?:Test|ParameterizedTest|RepeatedTest|TestFactory|TestTemplate|Property)\b"),
+            (Skip, r"@(?:[\w.]+\.)?(?:Disabled|Ignore)\b"),
+            (Silence, r"@(?:file:)?Suppress(?:Warnings)?\b(?:\([^)\n]*\)?)?|//\s*(?:NOSONAR|noinspection\s+\w+)"),
+        ],
+    },
+    Language {
+        extensions: &["cs"],
+        comments: SLASHES,
+        signs: &[
+            (Test, r"^[ \t]*\[\s*(?:[^\]\n]*,\s*)?(?:Fact|Theory|Test|TestCase|TestCaseSource|TestMethod|DataTestMethod)\s*[\](,]"),
+            (Skip, r"\b(?:Fact|Theory)\s*\(\s*Skip\s*=[^\]\n]*|\[\s*(?:[^\]\n]*,\s*)?Ignore\b[^\]\n]*\]?"),
+            (Silence, r"#pragma\s+warning\s+disable\b(?:\s+\w+)*|\bSuppressMessage\([^\]\n]*"),
+        ],
+    },
+    Language {
+        extensions: &["sh", "bash", "bats"],
+        comments: &["#"],
+        signs: &[
+            (Test, r"^[ \t]*(?:@test\s|(?:function\s+)?test_\w+\s*\(\))"),
+            (Skip, r"^[ \t]*skip\b"),
+            (Silence, r"#\s*shellcheck\s+disable\s*=\s*\S+"),
+        ],
+    },
+];
+
+/// Names of files that say what a project depends on.
+#[rustfmt::skip]
+pub const MANIFESTS: &[&str] = &[
+    "Cargo.toml", "package.json", "pyproject.toml", "Pipfile", "go.mod", "Gemfile", "composer.json", "deno.json",
+    "pom.xml", "build.gradle", "build.gradle.kts", "libs.versions.toml", "Package.swift", "mix.exs", "pubspec.yaml",
+    "Directory.Packages.props",
+];

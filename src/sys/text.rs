@@ -1,0 +1,47 @@
+//! Characters that a reader does not see, or that a terminal obeys. Pure.
+
+/// `text` with a sign in the place of every control character but those in `kept`: what others wrote must not
+/// move the cursor or change the colours.
+pub(crate) fn printable(text: &str, kept: &[char]) -> String {
+    text.replace(|c: char| c.is_control() && !kept.contains(&c), "\u{fffd}")
+}
+
+/// `text` with everything written out that moves a cursor, ends a line or turns the text around.
+pub(crate) fn escaped(text: &str) -> String {
+    let is_odd =
+        |c: char| c.is_control() || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        if is_odd(c) {
+            escaped.extend(c.escape_default());
+        } else {
+            escaped.push(c);
+        }
+    }
+    escaped
+}
+
+/// Unicode's `Default_Ignorable_Code_Point`: nothing is to be seen of it.
+pub(crate) fn is_ignorable(c: char) -> bool {
+    matches!(c,
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}'
+        | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}'
+        | '\u{fff0}'..='\u{fff8}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
+        | '\u{e0000}'..='\u{e0fff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_terminal_obeys_is_replaced_or_written_out() {
+        assert_eq!(
+            printable("ä\n\t\u{1b}[2J", &['\n']),
+            "ä\n\u{fffd}\u{fffd}[2J"
+        );
+        assert_eq!(escaped("ä\n\u{1b}[2J"), "ä\\n\\u{1b}[2J");
+        assert_eq!(escaped("a\u{202e}b"), "a\\u{202e}b");
+    }
+}
