@@ -120,6 +120,8 @@ fn framed(conversation: &str) -> String {
 fn size(system: &str, conversation: &Conversation) -> u64 {
     let messages = conversation.messages();
     let pieces = messages.iter().flat_map(|message| message.text.pieces());
-    let texts: Vec<&str> = std::iter::once(system).chain(pieces).collect();
-    tokens::count_each(&texts).into_iter().sum()
+    std::iter::once(system)
+        .chain(pieces)
+        .map(tokens::count)
+        .sum()
 }
