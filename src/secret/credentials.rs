@@ -6,7 +6,6 @@
 use std::fmt;
 use std::ops::Range;
 use std::sync::LazyLock;
-use std::thread;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use memchr::memchr_iter;
@@ -76,9 +75,6 @@ const SHAPES: [(&str, &[&str], &str); 56] = [
     ("a crates.io token", &["cio"], r"\bcio[0-9A-Za-z]{32}\b"),
     ("a Bitbucket token", &["ATBB", "ATCTT3x"], r"\b(?:ATBB[0-9A-Za-z]{32}|ATCTT3x[0-9A-Za-z_=-]{60,})"),
 ];
-
-/// From so many bytes on, a text is searched by two threads.
-const LARGE: usize = 1 << 20;
 
 /// Words that stand in placeholders.
 const PLACEHOLDERS: [&str; 4] = ["your", "xxxx", "example-", "placeholder"];
@@ -162,10 +158,10 @@ impl fmt::Display for Finding {
 /// the keys that `redactor` knows.
 #[must_use]
 pub fn find(file: &'static str, text: &str, redactor: &Redactor) -> Vec<Finding> {
-    let (own, may_hold_any) = searched(text, redactor);
+    let own: Vec<Range<usize>> = redactor.find(text).collect();
     let own_keys = own.iter().map(|place| (place.start, Kind::OwnKey));
     let mut places: Vec<(usize, Kind)> = own_keys.collect();
-    let shapes = may_hold_any.then(|| ANY_SHAPE.iter());
+    let shapes = may_hold_any(text).then(|| ANY_SHAPE.iter());
     let shapes = shapes.into_iter().flatten();
     let shapes = shapes.flat_map(|shapes| shapes.captures_iter(text));
     for found in shapes {
@@ -201,22 +197,6 @@ pub fn find(file: &'static str, text: &str, redactor: &Redactor) -> Vec<Finding>
     let mut findings: Vec<Finding> = findings.collect();
     findings.dedup();
     findings
-}
-
-/// Where the redactor's keys stand in `text`, and whether it may hold anything else: each is a pass over the
-/// text, so where it is large both are made side by side.
-fn searched(text: &str, redactor: &Redactor) -> (Vec<Range<usize>>, bool) {
-    let own = || redactor.find(text).collect();
-    if text.len() < LARGE {
-        return (own(), may_hold_any(text));
-    }
-    thread::scope(|scope| {
-        let words = thread::Builder::new().spawn_scoped(scope, || may_hold_any(text));
-        let own = own();
-        // Where no thread is to be had, it takes longer.
-        let found = words.ok().and_then(|words| words.join().ok());
-        (own, found.unwrap_or_else(|| may_hold_any(text)))
-    })
 }
 
 /// Which shape was found, and where.
