@@ -11,6 +11,6 @@ step() {
 step cargo fmt --check
 step cargo clippy --locked --all-targets -- -D warnings
 RUSTDOCFLAGS="-D warnings" step cargo doc --locked --no-deps --document-private-items
-step cargo build --locked
+# Builds it, too.
 step sh tests/plain_build.sh
 step cargo test --locked

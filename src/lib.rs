@@ -24,7 +24,7 @@
 //! | [`diff`], [`review`] | what has changed, and what a reviewer should look at |
 //! | [`history`], [`page`] | the runs that were, and how they are shown in a browser |
 //! | [`message`], [`record`], [`tasks`], [`run_files`], [`excerpt`], [`columns`] | plain data that stages share |
-//! | [`entry`], [`cli`], [`error`] | the two ends: the process and its flags in, exit codes out |
+//! | [`cli`], [`error`] | the two ends: flags in, exit codes out |
 //!
 //! # The dependency rule
 //!
@@ -37,7 +37,6 @@
 pub mod agent;
 pub mod cli;
 pub mod edit;
-pub mod entry;
 pub mod exec;
 pub mod model;
 pub mod project;

@@ -1,9 +1,123 @@
-//! `code-commit`. All else is in the library.
+//! `code-commit`, and under the name `dev` what `code-commit dev` is: captures the world, runs, and exits.
+//!
+//! The only place that asks for the environment, the clock, the current directory and the terminal. All
+//! else is in the library.
 
+use std::ffi::OsString;
+use std::io::{self, IsTerminal as _, Write as _};
+use std::path::Path;
 use std::process::ExitCode;
 
-use code_commit::cli::Cli;
+use code_commit::World;
+use code_commit::cli::{Cli, Usage};
+use code_commit::edit::Program;
+use code_commit::exec::supervisor::{self, Place};
+use code_commit::secret::Redactor;
+use code_commit::sys::environment::{Environment, KEY_VARIABLES, SystemClock};
+use code_commit::sys::interrupt::Interrupt;
+use code_commit::workflow::error::Exit;
 
 fn main() -> ExitCode {
-    code_commit::entry::main(Cli::read)
+    let clock = SystemClock::start();
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    // Nothing that a user asks for, and so no part of the command line that is described to them.
+    let place = match arguments.as_slice() {
+        [_, command] => Place::of_command(command),
+        _ => None,
+    };
+    let exit = match place {
+        Some(place) => supervise(place, clock),
+        None => run(read(&arguments), clock),
+    };
+    ExitCode::from(exit.code())
+}
+
+/// Makes sense of the arguments, by the name that the program was started under: a link does.
+fn read(arguments: &[OsString]) -> Result<Cli, Usage> {
+    let name = arguments
+        .first()
+        .and_then(|name| Path::new(name).file_name());
+    if name.is_some_and(|name| name == "dev") {
+        return Cli::read_dev(arguments);
+    }
+    Cli::read(arguments)
+}
+
+fn run(read: Result<Cli, Usage>, clock: SystemClock) -> Exit {
+    match read {
+        Ok(cli) => match capture(clock) {
+            Ok(world) => code_commit::run(&cli, &world),
+            Err(error) => say(
+                &format!("error: cannot start: {error}\n"),
+                true,
+                Exit::LocalIo,
+            ),
+        },
+        Err(Usage {
+            text,
+            is_error: true,
+        }) => say(&without_keys(&text), true, Exit::Usage),
+        Err(Usage {
+            text,
+            is_error: false,
+        }) => say(&text, false, Exit::Done),
+    }
+}
+
+/// Started by this program itself, where nobody is left to read an error.
+fn supervise(place: Place, clock: SystemClock) -> Exit {
+    let interrupt = match place {
+        // No signal from inside is to reach the first process there.
+        Place::Sandbox => Interrupt::never(),
+        Place::Outside => Interrupt::install(),
+    };
+    match interrupt.and_then(|interrupt| supervisor::run(place, &clock, &interrupt)) {
+        Ok(()) => Exit::Done,
+        Err(_) => Exit::LocalIo,
+    }
+}
+
+fn capture(clock: SystemClock) -> Result<World, String> {
+    let here = std::env::current_dir().and_then(|path| path.canonicalize());
+    let nowhere = |error| {
+        format!(
+            "the current directory: {error}\nhint: go to a directory that is there and can be read"
+        )
+    };
+    let limited = |error| {
+        format!("no signals can be heard: {error}\nhint: allow for more open files, by `ulimit -n`")
+    };
+    Ok(World {
+        root: here.map_err(nowhere)?,
+        environment: std::env::vars_os().collect(),
+        clock: Box::new(clock),
+        interrupt: Interrupt::install().map_err(limited)?,
+        program: std::env::current_exe()
+            .and_then(|path| path.canonicalize())
+            .ok()
+            .map(|path| Program { path }),
+        terminal: io::stderr().is_terminal(),
+        stdout_terminal: io::stdout().is_terminal(),
+        stdin_terminal: io::stdin().is_terminal(),
+    })
+}
+
+/// Somebody may have pasted a key into the command line. Files are not read for that: a wrong command
+/// line touches nothing.
+fn without_keys(text: &str) -> String {
+    let environment: Environment = std::env::vars_os().collect();
+    let keys = KEY_VARIABLES
+        .iter()
+        .filter_map(|name| environment.get(name));
+    Redactor::new(keys).text(text).into_owned()
+}
+
+fn say(text: &str, is_error: bool, exit: Exit) -> Exit {
+    // Whoever closed the stream does not want to know.
+    let _ = if is_error {
+        io::stderr().write_all(text.as_bytes())
+    } else {
+        io::stdout().write_all(text.as_bytes())
+    };
+    exit
 }

@@ -1,5 +1,9 @@
 //! The command line: help, version, and what is wrong with it.
 
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::process::Command;
+
 use crate::support::{ModelServer, TestProject};
 
 #[test]
@@ -72,4 +76,41 @@ fn a_wrong_command_line_touches_nothing() {
 fn arguments_are_judged_before_the_project_is() {
     let project = TestProject::new().without("agent-config/query.txt");
     project.run(&["--model", "gpt-4"]).exits(2);
+}
+
+/// `dev` starts `code-commit` under its own name; so does a link of that name.
+#[test]
+fn dev_is_the_agents_part_of_the_program() {
+    let program = assert_cmd::cargo::cargo_bin!("code-commit");
+    let folder = tempfile::tempdir().unwrap();
+    let link = folder.path().join("dev");
+    symlink(program, &link).unwrap();
+    for dev in [assert_cmd::cargo::cargo_bin!("dev"), &link] {
+        let help = Command::new(dev).arg("--help").output().unwrap();
+        let help = String::from_utf8(help.stdout).unwrap();
+        assert!(help.contains("Usage: dev [OPTIONS]"), "{help}");
+        let wrong = Command::new(dev).arg("--cc").output().unwrap();
+        assert_eq!(wrong.status.code(), Some(2), "{wrong:?}");
+    }
+}
+
+#[test]
+fn dev_says_where_code_commit_is_to_be() {
+    let folder = tempfile::tempdir().unwrap();
+    let dev = folder.path().join("dev");
+    fs::copy(assert_cmd::cargo::cargo_bin!("dev"), &dev).unwrap();
+    let run = Command::new(&dev)
+        .env("PATH", folder.path())
+        .output()
+        .unwrap();
+    assert_eq!(run.status.code(), Some(6), "{run:?}");
+    let said = String::from_utf8(run.stderr).unwrap();
+    assert!(
+        said.starts_with("error: cannot start `code-commit`: "),
+        "{said}"
+    );
+    assert!(
+        said.contains("hint: install `code-commit` beside `dev`"),
+        "{said}"
+    );
 }

@@ -148,9 +148,7 @@ fn framed(conversation: &str) -> String {
 
 /// The tokens of a prompt.
 fn size(system: &str, messages: &[Message<'_>]) -> u64 {
-    let pieces: Vec<Cow<'_, str>> = messages.iter().flat_map(Message::pieces).collect();
-    let texts: Vec<&str> = std::iter::once(system)
-        .chain(pieces.iter().map(AsRef::as_ref))
-        .collect();
-    tokens::count_each(&texts).into_iter().sum()
+    let pieces = messages.iter().flat_map(Message::pieces);
+    let conversation: u64 = pieces.map(|piece| tokens::count(&piece)).sum();
+    tokens::count(system) + conversation
 }

@@ -44,18 +44,6 @@ impl ParsedReply {
 }
 
 /// Parses a reply.
-///
-/// ```
-/// use std::sync::Arc;
-/// use code_commit::edit::{Action, parse};
-///
-/// let reply = "Done.\n^^^src/lib.rs\npub mod cli;\n^^^end\n^^^src/old.rs\n^^^delete\n";
-/// let parsed = parse(&Arc::new(reply.to_owned()));
-/// assert!(parsed.faults.is_empty());
-/// let Action::Write(content) = &parsed.edits[0].action else { panic!("a file is written") };
-/// assert_eq!(&**content, "pub mod cli;\n");
-/// assert_eq!(parsed.edits[1].action, Action::Remove);
-/// ```
 #[must_use]
 pub fn parse(reply: &Arc<String>) -> ParsedReply {
     let mut parser = Parser::new(reply);
@@ -335,6 +323,18 @@ mod tests {
                 Action::Remove => format!("{}!", edit.path),
             })
             .collect())
+    }
+
+    #[test]
+    fn a_reply_writes_and_removes_files() {
+        let reply = "Done.\n^^^src/lib.rs\npub mod cli;\n^^^end\n^^^src/old.rs\n^^^delete\n";
+        assert_eq!(
+            summary(reply),
+            Ok(vec![
+                "src/lib.rs=pub mod cli;\n".to_owned(),
+                "src/old.rs!".to_owned()
+            ])
+        );
     }
 
     #[test]

@@ -89,16 +89,6 @@ impl ModelSpec {
         }
     }
 
-    /// Whether tokens are counted with the model's own tokenizer, and not about.
-    #[must_use]
-    pub fn counts_exactly(&self) -> bool {
-        // Before GPT-4o it was another one. A model of that name elsewhere may be another model.
-        let older = ["gpt-3", "gpt-4-", "gpt-4"].iter().any(|older| {
-            self.id == *older || older.ends_with(['3', '-']) && self.id.starts_with(older)
-        });
-        self.base_url.is_none() && self.is_openais_own() && !older
-    }
-
     /// Whether it is one of OpenAI's own models, by its name: those take what is new in its API.
     #[must_use]
     pub fn is_openais_own(&self) -> bool {

@@ -117,7 +117,7 @@ fn fields(event: Event<'_>) -> (&'static str, Value) {
             prompt,
             spent,
         } => {
-            let tokens = prompt.map(|size| json!({"count": size.tokens, "exact": size.exact}));
+            let tokens = prompt.map(|size| json!({"count": size.tokens, "exact": false}));
             let mut fields = step_fields(step);
             fields["model"] = model.into();
             fields["prompt_tokens"] = tokens.into();

@@ -206,10 +206,7 @@ impl<'c> AgentRun<'c> {
         let tokens = match (made.and_then(|made| made.usage), &asked) {
             (Some(used), _) => used.input_tokens.saturating_add(used.answered()),
             // Not every server tells; this is what the spinner counts by.
-            (None, Ok((reply, ()))) => {
-                let counted = tokens::count_each(&[&text, &reply.text]);
-                counted.into_iter().sum()
-            }
+            (None, Ok((reply, ()))) => tokens::count(&text) + tokens::count(&reply.text),
             (None, Err(_)) => 0,
         };
         if let Some(kept) = self.setup.session {

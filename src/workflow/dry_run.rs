@@ -77,7 +77,7 @@ impl<'e> Estimate<'e> {
         spec: &'e ModelSpec,
         repair: Option<&ModelSpec>,
     ) -> Self {
-        let size = estimate::measure(&sending::prompt(purpose, inputs), spec);
+        let size = estimate::measure(&sending::prompt(purpose, inputs));
         let sections = rollup::sections(&inputs.rollup, context.project.root());
         let price = spec.price.as_ref();
         // A report has no repairs. Where their model's price is not known, neither is the sum.
@@ -145,7 +145,7 @@ impl<'e> Estimate<'e> {
         json!({
             "schema": 1,
             "model": self.spec.name,
-            "prompt": {"tokens": self.size.tokens, "exact": self.size.exact, "parts": parts},
+            "prompt": {"tokens": self.size.tokens, "exact": false, "parts": parts},
             "context_window": self.spec.context_window,
             "files": self.files,
             "largest": files,

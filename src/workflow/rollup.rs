@@ -77,19 +77,7 @@ pub fn rollup(context: &Context<'_>, options: &RollupOptions) -> Result<Outcome,
     let _lock = recovery::take(context)?;
     let root = context.project.root();
     let paths = chosen(tracked(context)?, &options.paths)?;
-    let (mut files, left_out) = read(root, paths, options.all)?;
-    // The header is a part of what is sent.
-    let headers: Vec<String> = files.iter().map(|file| header(&file.path)).collect();
-    let texts: Vec<&str> = files.iter().map(|file| file.content.as_str()).collect();
-    let headers: Vec<&str> = headers.iter().map(String::as_str).collect();
-    let counts = tokens::count_each(&texts).into_iter();
-    let counts: Vec<u64> = counts
-        .zip(tokens::count_each(&headers))
-        .map(|(content, header)| content + header)
-        .collect();
-    for (file, tokens) in files.iter_mut().zip(counts) {
-        file.tokens = tokens;
-    }
+    let (files, left_out) = read(root, paths, options.all)?;
     if files.is_empty() {
         return Err(Error::from(RollupError::Nothing(left_out_text(&left_out))).into());
     }
@@ -177,9 +165,10 @@ fn read(
         };
         match String::from_utf8(content) {
             Ok(content) if !content.contains('\0') => files.push(Rolled {
+                // The header is a part of what is sent.
+                tokens: tokens::count(&header(&path)) + tokens::count(&content),
                 path,
                 content,
-                tokens: 0,
             }),
             _ => left_out.push((path, "binary")),
         }

@@ -185,7 +185,7 @@ impl<'c> Run<'c> {
         if fits && models.max_cost.is_none() && !self.context.reporter.is_live() {
             return Ok(None);
         }
-        let size = estimate::measure(prompt, spec);
+        let size = estimate::measure(prompt);
         match estimate::fit(&size, spec) {
             Fit::TooLarge { window } if !models.is_replay => Err(Error::DoesNotFit {
                 model: spec.name.clone(),

@@ -1,5 +1,7 @@
 //! Looks whether a run can start, before anything is sent or written, and lists all that is missing.
 
+use std::borrow::Cow;
+
 use super::builds::{self, BuildOptions};
 use super::chosen::{Chosen, Models, choose, find_recording};
 use super::context::{Context, ModelChoice, Secrets};
@@ -118,12 +120,16 @@ pub fn survey<'a>(
     }
     let lock = problems.note(lock);
     let inputs = query.zip(rollup);
-    let inputs = inputs.map(|(query, rollup)| without_keys(context, Inputs { query, rollup }));
+    let mut inputs = inputs.map(|(query, rollup)| Inputs { query, rollup });
     let mut warnings = Vec::new();
-    if inputs.as_ref().is_some_and(|(_, redacted)| *redacted) {
+    // The search has been over every byte: where it has found no key, none has to be taken out.
+    if let Some(inputs) = inputs
+        .as_mut()
+        .filter(|_| findings.iter().any(Finding::is_own_key))
+    {
+        redact(context, inputs);
         warnings.push(KEY_IN_INPUTS.to_owned());
     }
-    let inputs = inputs.map(|(inputs, _)| inputs);
     if sends {
         warnings.extend(sent_secrets(choice, findings));
         if let (Some(inputs), Some(spec)) = (&inputs, specs.first()) {
@@ -194,14 +200,12 @@ fn credentials(context: &Context<'_>, query: Option<&str>, rollup: Option<&str>)
 }
 
 /// A key in the inputs would travel to the vendor and into every log.
-fn without_keys(context: &Context<'_>, inputs: Inputs) -> (Inputs, bool) {
-    let redact = |text: String| match context.redactor.text(&text) {
-        std::borrow::Cow::Borrowed(_) => (text, false),
-        std::borrow::Cow::Owned(redacted) => (redacted, true),
-    };
-    let (query, in_query) = redact(inputs.query);
-    let (rollup, in_rollup) = redact(inputs.rollup);
-    (Inputs { query, rollup }, in_query || in_rollup)
+fn redact(context: &Context<'_>, inputs: &mut Inputs) {
+    for text in [&mut inputs.query, &mut inputs.rollup] {
+        if let Cow::Owned(redacted) = context.redactor.text(text) {
+            *text = redacted;
+        }
+    }
 }
 
 /// Whether the project can be built as is asked for.

@@ -136,7 +136,7 @@ pub fn examine(
     if choice.max_cost.is_none() && estimate::fits_in_any_case(prompt.bytes(), spec) {
         return (problems, warnings);
     }
-    let size = estimate::measure(&prompt, spec);
+    let size = estimate::measure(&prompt);
     match estimate::fit(&size, spec) {
         Fit::Fits => {}
         Fit::Doubtful { window } => warnings.push(format!(
