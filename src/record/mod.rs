@@ -11,7 +11,7 @@ mod step;
 pub mod tasks;
 
 use std::borrow::Cow;
-use std::fmt::Display;
+use std::fmt::{self, Display};
 use std::time::Duration;
 
 use chrono::{DateTime, FixedOffset, SecondsFormat};
@@ -53,6 +53,26 @@ pub struct BuildRecord {
     /// How far it was shut in.
     #[serde(default)]
     pub sandbox: SandboxRecord,
+}
+
+impl BuildRecord {
+    /// Whether it ended as it was to.
+    #[must_use]
+    pub fn passed(&self) -> bool {
+        self.code == Some(0)
+    }
+}
+
+impl Display for BuildRecord {
+    /// How it ended: `passed`, `exit code 1`, `signal 9`, `out of time`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.code, self.signal) {
+            (Some(0), _) => f.write_str("passed"),
+            (Some(code), _) if !self.timed_out => write!(f, "exit code {code}"),
+            (None, Some(signal)) if !self.timed_out => write!(f, "signal {signal}"),
+            _ => f.write_str("out of time"),
+        }
+    }
 }
 
 /// How far a build was shut in.

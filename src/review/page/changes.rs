@@ -9,7 +9,8 @@ use std::time::Duration;
 use maud::{Markup, html};
 
 use super::color::{self, Colors, Pieces};
-use super::text::{Cut, Ink};
+use super::elements::{columns, unseen_column};
+use super::text::{Cut, HtmlEscaper};
 use super::words::{bytes, count};
 use crate::record::diff::{self, FileChange, FileStat, Hunk, Kind, Line, State};
 use crate::sys::numbers::grouped;
@@ -34,7 +35,7 @@ const ELSEWHERE: &str = "code-commit diff";
 
 /// Shows the changes of a page, until what it may add is spent.
 pub struct Changes<'a> {
-    ink: Ink<'a>,
+    escaper: HtmlEscaper<'a>,
     colors: Colors<'a>,
     markup: usize,
     rows: usize,
@@ -50,9 +51,9 @@ struct Version {
 impl<'a> Changes<'a> {
     /// `elapsed` tells the time since some fixed point: colouring ends when it took too long.
     #[must_use]
-    pub fn new(ink: Ink<'a>, elapsed: &'a dyn Fn() -> Duration) -> Self {
+    pub fn new(escaper: HtmlEscaper<'a>, elapsed: &'a dyn Fn() -> Duration) -> Self {
         Self {
-            ink,
+            escaper,
             colors: Colors::new(elapsed),
             markup: MARKUP,
             rows: ROWS,
@@ -105,10 +106,8 @@ impl<'a> Changes<'a> {
                 summary { "The files, by name" }
                 div.scroll { table.files {
                     thead { tr {
-                        th scope="col" { "file" }
-                        th.n scope="col" { "added" }
-                        th.n scope="col" { "removed" }
-                        @if most.is_some() { th scope="col" { span.unseen { "in proportion" } } }
+                        (columns(&["file"], &["added", "removed"]))
+                        @if most.is_some() { (unseen_column()) }
                     } }
                     tbody {
                         @for (number, file) in files.iter().take(rows).enumerate() {
@@ -127,7 +126,7 @@ impl<'a> Changes<'a> {
     }
 
     fn row(&self, anchor: &str, file: &FileStat, linked: bool, most: Option<u64>) -> Markup {
-        let name = self.ink.name(&file.path);
+        let name = self.escaper.name(&file.path);
         html! {
             tr {
                 th scope="row" {
@@ -146,7 +145,7 @@ impl<'a> Changes<'a> {
         let markup = html! {
             details.file id=(anchor) open[opened] {
                 summary {
-                    code.path { (self.ink.name(&file.path)) } " "
+                    code.path { (self.escaper.name(&file.path)) } " "
                     @for word in kind(change) { span.tag { (word) } " " }
                     (numbers(file.added, file.removed))
                 }
@@ -223,13 +222,13 @@ impl<'a> Changes<'a> {
     /// A line as it is shown, and whether it ends like those of Windows.
     fn cut(&self, line: &[u8]) -> (Cut, bool) {
         let without = line.strip_suffix(b"\r");
-        let cut = self.ink.cut_line(without.unwrap_or(line));
+        let cut = self.escaper.cut_line(without.unwrap_or(line));
         (cut, without.is_some())
     }
 
     fn heading(&self, hunk: &Hunk<'_>, width: usize) -> Markup {
         let heading = hunk.heading.unwrap_or_default();
-        let heading = self.ink.cut_line(heading).text;
+        let heading = self.escaper.cut_line(heading).text;
         html! {
             span.at data-n=(" ".repeat(2 * width + 1)) {
                 "@@ \u{2212}" (hunk.before_start) "," (hunk.before_count())
