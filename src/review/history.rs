@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use chrono::{DateTime, FixedOffset};
+use chrono::{DateTime, FixedOffset, NaiveDateTime};
 
 use crate::edit::undo_log::{self, Before, Changes};
 use crate::edit::{self, Action, Digest};
@@ -454,13 +454,8 @@ fn names(project: &Project) -> Result<Vec<String>, NoSuchRun> {
 
 /// Whether the name begins with a run's stamp: `2026-11-21-20-15-03-`.
 fn has_stamp(name: &str) -> bool {
-    let stamp = name.as_bytes().get(..STAMP_LENGTH);
-    let mut bytes = stamp.into_iter().flatten().enumerate();
-    stamp.is_some()
-        && bytes.all(|(at, byte)| match at {
-            4 | 7 | 10 | 13 | 16 | 19 => *byte == b'-',
-            _ => byte.is_ascii_digit(),
-        })
+    let stamp = name.get(..STAMP_LENGTH).unwrap_or_default();
+    NaiveDateTime::parse_from_str(stamp, "%Y-%m-%d-%H-%M-%S-").is_ok()
 }
 
 /// The name of a run's folder, its stamp taken off, without the number that runs of one second have.

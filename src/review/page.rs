@@ -38,9 +38,6 @@ const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src dat
 /// What every page begins with.
 pub const BEGINNING: &str = "<!DOCTYPE html>";
 
-/// The most runs that the overview lists.
-pub const RUNS_LISTED: usize = overview::ROWS;
-
 /// What a page about a run is made from.
 #[derive(Clone, Copy)]
 pub struct RunPage<'a> {
@@ -58,25 +55,21 @@ pub struct RunPage<'a> {
     pub elapsed: &'a dyn Fn() -> Duration,
 }
 
-/// A run in the overview.
-#[derive(Debug, Clone, Copy)]
-pub struct ListedRun<'a> {
-    /// The run.
-    pub run: &'a PastRun,
-    /// Whether there is a page about it, `report.html` in its folder beside the overview.
-    pub has_page: bool,
-}
-
 /// The page about one run.
 #[must_use]
 pub fn run(page: &RunPage<'_>) -> String {
     run::page(page)
 }
 
-/// The page about all runs, which come in their order, the oldest first.
+/// The page about all runs, which come in their order, the oldest first. `has_page` tells whether there is a
+/// page about a run, `report.html` in its folder beside the overview.
 #[must_use]
-pub fn overview(runs: &[ListedRun<'_>], redactor: &Redactor) -> String {
-    overview::page(runs, redactor)
+pub fn overview(
+    runs: &[PastRun],
+    has_page: impl Fn(&PastRun) -> bool,
+    redactor: &Redactor,
+) -> String {
+    overview::page(runs, has_page, redactor)
 }
 
 /// The section `[query]` of a prompt, as the run log keeps it.

@@ -11,7 +11,7 @@ use crate::model::StepId;
 use crate::project::LOGS;
 use crate::record::run_files::Artifact;
 use crate::review::history::{self, NoSuchRun, PastRun};
-use crate::review::page::{self, ListedRun, RunPage};
+use crate::review::page::{self, RunPage};
 use crate::sys::atomic_file;
 use crate::workflow::error::Error;
 
@@ -105,16 +105,7 @@ fn of_all(context: &Context<'_>, options: &ReportOptions) -> Result<String, Erro
     // Elsewhere, a link from the page would lead nowhere.
     let beside = options.output.is_none();
     let has_page = |run: &PastRun| beside && project.logs().join(&run.name).join(PAGE).is_file();
-    let linked = runs.len().saturating_sub(page::RUNS_LISTED);
-    let listed: Vec<_> = runs
-        .iter()
-        .enumerate()
-        .map(|(at, run)| ListedRun {
-            run,
-            has_page: at >= linked && has_page(run),
-        })
-        .collect();
-    Ok(page::overview(&listed, context.redactor))
+    Ok(page::overview(&runs, has_page, context.redactor))
 }
 
 /// Writes the page, over an earlier one or where nothing is; or into a pipe or a device. No other file

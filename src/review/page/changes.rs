@@ -41,13 +41,6 @@ pub struct Changes<'a> {
     rows: usize,
 }
 
-/// A version of a file, line by line.
-#[derive(Default)]
-struct Version {
-    lines: Vec<String>,
-    pieces: Vec<Pieces>,
-}
-
 impl<'a> Changes<'a> {
     /// `elapsed` tells the time since some fixed point: colouring ends when it took too long.
     #[must_use]
@@ -168,14 +161,14 @@ impl<'a> Changes<'a> {
         if hunks.is_empty() {
             return html! { p.note { "No line is different." } };
         }
-        let [before, after] = self.versions(&change.path, before, after);
+        let colors = self.colors(&change.path, [before, after]);
         let width = digits(&hunks);
         let mut lines = Vec::new();
         let mut left = FILE_MARKUP.min(self.markup);
         'hunks: for hunk in &hunks {
             let heading = self.heading(hunk, width);
             let body = hunk.lines.iter();
-            let body = body.map(|line| self.line(line, &before, &after, width));
+            let body = body.map(|line| self.line(line, &colors, width));
             for line in std::iter::once(heading).chain(body) {
                 if line.0.len() > left {
                     left = 0;
@@ -193,30 +186,27 @@ impl<'a> Changes<'a> {
         }
     }
 
-    /// Both versions, coloured; nothing, where they are too large for that.
-    fn versions(&mut self, path: &str, before: &[u8], after: &[u8]) -> [Version; 2] {
-        if before.len() + after.len() > color::FILE {
-            return [Version::default(), Version::default()];
+    /// The colours of both versions' lines; none, where they are too large for that.
+    fn colors(&mut self, path: &str, versions: [&[u8]; 2]) -> [Vec<Pieces>; 2] {
+        if versions.iter().map(|content| content.len()).sum::<usize>() > color::FILE {
+            return [Vec::new(), Vec::new()];
         }
-        let cut = [before, after].map(|content| self.lines(content));
-        // A line that was cut is kept from the patterns.
-        let whole = cut.each_ref().map(|lines| {
-            let text = |line: &Cut| match line.left_out {
-                0 => line.text.clone(),
-                _ => String::new(),
-            };
-            lines.iter().map(text).collect::<Vec<_>>()
+        let lines = versions.map(|content| {
+            let cut = content
+                .split(|byte| *byte == b'\n')
+                .map(|line| self.cut(line).0);
+            // A line that was cut is kept from the patterns.
+            let whole = cut.map(|line| {
+                if line.left_out == 0 {
+                    line.text
+                } else {
+                    String::new()
+                }
+            });
+            whole.collect::<Vec<_>>()
         });
-        let pieces = self.colors.of(path, [&whole[0], &whole[1]]);
-        let [pieces_before, pieces_after] = pieces.unwrap_or_default();
-        let [before, after] = whole;
-        [(before, pieces_before), (after, pieces_after)]
-            .map(|(lines, pieces)| Version { lines, pieces })
-    }
-
-    fn lines(&self, content: &[u8]) -> Vec<Cut> {
-        let lines = content.split(|byte| *byte == b'\n');
-        lines.map(|line| self.cut(line).0).collect()
+        let colors = self.colors.of(path, lines.each_ref().map(Vec::as_slice));
+        colors.unwrap_or_default()
     }
 
     /// A line as it is shown, and whether it ends like those of Windows.
@@ -237,16 +227,14 @@ impl<'a> Changes<'a> {
         }
     }
 
-    fn line(&self, line: &Line<'_>, before: &Version, after: &Version, width: usize) -> Markup {
-        let (class, sign, version, number) = match line.kind {
+    fn line(&self, line: &Line<'_>, [before, after]: &[Vec<Pieces>; 2], width: usize) -> Markup {
+        let (class, sign, colors, number) = match line.kind {
             Kind::Context => ("x", " ", after, line.after_line),
             Kind::Added => ("a", "+", after, line.after_line),
             Kind::Removed => ("r", "-", before, line.before_line),
         };
         let (cut, returns) = self.cut(line.text);
-        let index = number.unwrap_or_default().saturating_sub(1);
-        let same = version.lines.get(index) == Some(&cut.text);
-        let pieces = version.pieces.get(index).filter(|_| same);
+        let pieces = number.and_then(|number| colors.get(number.checked_sub(1)?));
         let number = |line: Option<usize>| line.map_or(String::new(), |line| line.to_string());
         let numbers = format!(
             "{:>width$} {:>width$}",

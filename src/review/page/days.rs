@@ -47,9 +47,9 @@ pub struct Days {
 
 impl Days {
     /// Sums up the runs that asked a model.
-    pub fn of<'a>(runs: impl Iterator<Item = &'a PastRun>) -> Self {
+    pub fn of(runs: &[PastRun]) -> Self {
         let mut sums = Self::default();
-        for run in runs.filter(|run| asks(run)) {
+        for run in runs.iter().filter(|run| asks(run)) {
             sums.all.add(run);
             if let Some(day) = day(run) {
                 sums.days.entry(day).or_default().add(run);

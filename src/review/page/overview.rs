@@ -7,17 +7,18 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use super::chart::{self, Bar};
 use super::days::{Days, REPAIRS, Sum};
 use super::elements::{columns, fact, unseen_column};
+use super::shell;
 use super::text::HtmlEscaper;
 use super::words::{self, count, percent, seconds};
-use super::{ListedRun, shell};
 use crate::project::LOGS;
 use crate::record::RunRecord;
 use crate::review::figures::Figures;
+use crate::review::history::PastRun;
 use crate::secret::Redactor;
 use crate::sys::numbers::grouped;
 
 /// How many runs are listed; the latest.
-pub const ROWS: usize = 2000;
+const ROWS: usize = 2000;
 /// How many days have a row; the latest.
 const DAYS: usize = 400;
 /// How many days the charts show; the latest.
@@ -28,9 +29,9 @@ const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.'
 
 /// The page.
 #[must_use]
-pub fn page(runs: &[ListedRun<'_>], redactor: &Redactor) -> String {
+pub fn page(runs: &[PastRun], has_page: impl Fn(&PastRun) -> bool, redactor: &Redactor) -> String {
     let escaper = HtmlEscaper::new(redactor);
-    let days = Days::of(runs.iter().map(|listed| listed.run));
+    let days = Days::of(runs);
     let body = html! {
         header {
             p.kicker { "code-commit \u{b7} all runs" }
@@ -43,7 +44,7 @@ pub fn page(runs: &[ListedRun<'_>], redactor: &Redactor) -> String {
                 (by_day(&days))
                 (repairs(&days.all))
             }
-            @if !runs.is_empty() { (list(escaper, runs)) }
+            @if !runs.is_empty() { (list(escaper, runs, has_page)) }
         }
         footer {
             p { "Written by code-commit " (env!("CARGO_PKG_VERSION")) " from " code { (LOGS) }
@@ -53,7 +54,7 @@ pub fn page(runs: &[ListedRun<'_>], redactor: &Redactor) -> String {
     shell("code-commit: all runs", &body)
 }
 
-fn headline(runs: &[ListedRun<'_>], days: &Days) -> String {
+fn headline(runs: &[PastRun], days: &Days) -> String {
     let all = &days.all;
     match (runs.len(), all.ended()) {
         (0, _) => "There is no run yet".to_owned(),
@@ -276,7 +277,7 @@ fn proportion(passed: u64, count: u64, of: u64) -> Markup {
 }
 
 /// The runs, the latest first.
-fn list(escaper: HtmlEscaper<'_>, runs: &[ListedRun<'_>]) -> Markup {
+fn list(escaper: HtmlEscaper<'_>, runs: &[PastRun], has_page: impl Fn(&PastRun) -> bool) -> Markup {
     let left_out = runs.len().saturating_sub(ROWS);
     html! {
         section {
@@ -288,7 +289,7 @@ fn list(escaper: HtmlEscaper<'_>, runs: &[ListedRun<'_>]) -> Markup {
                         &["repairs", "files", "cost", "tokens in", "out", "took"]
                     ))
                 } }
-                tbody { @for run in runs.iter().rev().take(ROWS) { (row(escaper, run)) } }
+                tbody { @for run in runs.iter().rev().take(ROWS) { (row(escaper, run, has_page(run))) } }
             } }
             @if left_out > 0 {
                 p.left-out { (grouped(left_out as u64)) " earlier runs are left out: see " code { "code-commit log" } "." }
@@ -297,8 +298,7 @@ fn list(escaper: HtmlEscaper<'_>, runs: &[ListedRun<'_>]) -> Markup {
     }
 }
 
-fn row(escaper: HtmlEscaper<'_>, listed: &ListedRun<'_>) -> Markup {
-    let run = listed.run;
+fn row(escaper: HtmlEscaper<'_>, run: &PastRun, has_page: bool) -> Markup {
     let name = html! { code { (escaper.name(&run.name)) } };
     let link = format!("./{}/report.html", utf8_percent_encode(&run.name, PLAIN));
     let status = words::status(run);
@@ -308,7 +308,7 @@ fn row(escaper: HtmlEscaper<'_>, listed: &ListedRun<'_>) -> Markup {
         .map_or("unfinished", |record| &record.exit.name);
     html! {
         tr {
-            th scope="row" { @if listed.has_page { a href=(link) { (name) } } @else { (name) } }
+            th scope="row" { @if has_page { a href=(link) { (name) } } @else { (name) } }
             td { (status.badge(&escaper.name(result))) }
             @match &run.record {
                 Some(record) => (cells(escaper, record)),

@@ -177,17 +177,13 @@ fn pages(text: &str) -> Vec<String> {
         past_run(&format!("r{text}"), None),
         past_run(NAME, Some(agents.clone())),
     ];
-    let listed = runs.each_ref().map(|run| ListedRun {
-        run,
-        has_page: true,
-    });
     vec![
         page(&runs[0], text, &steps(text, &commit)),
         page(&runs[1], text, &steps(text, &report)),
         page(&runs[2], text, &[]),
         page(&runs[3], text, &[unfinished]),
         page(&runs[4], text, &steps(text, &agents)),
-        overview(&listed, &Redactor::default()),
+        overview(&runs, |_| true, &Redactor::default()),
     ]
 }
 
@@ -312,11 +308,7 @@ fn keys_are_on_no_page() {
             redactor: &redactor,
             elapsed: &|| Duration::ZERO,
         });
-        let listed = ListedRun {
-            run: &run,
-            has_page: false,
-        };
-        for page in [page, overview(&[listed], &redactor)] {
+        for page in [page, overview(&[run], |_| false, &redactor)] {
             assert!(!texts(&page).contains(&key[..key.len() - 2]), "{key}");
             assert!(page.contains("[REDACTED]"));
         }
@@ -378,14 +370,7 @@ fn a_page_about_very_many_runs_is_small() {
             past_run(&format!("{NAME}-{n}"), Some(record))
         })
         .collect();
-    let listed: Vec<_> = records
-        .iter()
-        .map(|run| ListedRun {
-            run,
-            has_page: false,
-        })
-        .collect();
-    let page = overview(&listed, &Redactor::default());
+    let page = overview(&records, |_| false, &Redactor::default());
     assert!(page.len() < 2_000_000, "{}", page.len());
     assert!(texts(&page).contains("18,000 earlier runs are left out"));
 }
@@ -405,11 +390,7 @@ fn an_overview_sums_up_what_was() {
         past_run(NAME, None),
         past_run("2026-11-21-20-15-04-undo", None),
     ];
-    let listed = runs.each_ref().map(|run| ListedRun {
-        run,
-        has_page: true,
-    });
-    let shown = texts(&overview(&listed, &Redactor::default()));
+    let shown = texts(&overview(&runs, |_| true, &Redactor::default()));
     for part in [
         "2 of 3 runs succeeded",
         "66.6\u{a0}%",
@@ -421,7 +402,7 @@ fn an_overview_sums_up_what_was() {
     ] {
         assert!(shown.contains(part), "{part}");
     }
-    assert!(texts(&overview(&[], &Redactor::default())).contains("There is no run yet"));
+    assert!(texts(&overview(&[], |_| true, &Redactor::default())).contains("There is no run yet"));
 }
 
 #[test]
@@ -432,11 +413,7 @@ fn days_without_a_run_have_their_place_in_the_charts() {
         past_run("a", Some(record("x", "commit"))),
         past_run("b", Some(late)),
     ];
-    let listed = runs.each_ref().map(|run| ListedRun {
-        run,
-        has_page: false,
-    });
-    let page = overview(&listed, &Redactor::default());
+    let page = overview(&runs, |_| false, &Redactor::default());
     assert_eq!(page.matches("<g>").count(), 2 * 11);
     assert!(page.contains("<title>2026-11-25: 0 succeeded, 0 failed</title>"));
 }
