@@ -133,11 +133,12 @@ impl PastRun {
     /// The workflow, by its record or its folder's name.
     #[must_use]
     pub fn workflow(&self) -> &str {
-        let by_name = || match self.name.get(STAMP_LENGTH..).map(without_number) {
-            Some("committing-code") => "commit",
-            Some("consistency-report") => "consistency",
-            Some("undo") => "undo",
-            Some("dev") => "dev",
+        // Runs of one second have numbers behind their names.
+        let number = |c: char| c == '-' || c.is_ascii_digit();
+        let by_name = || match self.name.trim_matches(number) {
+            "committing-code" => "commit",
+            "consistency-report" => "consistency",
+            name @ ("undo" | "dev") => name,
             _ => "?",
         };
         self.record
@@ -148,7 +149,7 @@ impl PastRun {
     /// The folder's path, relative to the root.
     #[must_use]
     pub fn relative(&self) -> String {
-        format!("{LOGS}/{}", self.name)
+        relative(&self.name)
     }
 
     /// The text of a file in the folder, what is not UTF-8 replaced.
@@ -429,8 +430,17 @@ pub fn runs(project: &Project) -> Result<Vec<PastRun>, NoSuchRun> {
     Ok(names.map(|name| PastRun::read(project, &name)).collect())
 }
 
+/// The path of the folder of this name, relative to the root.
+#[must_use]
+pub fn relative(name: &str) -> String {
+    format!("{LOGS}/{name}")
+}
+
 /// The names of all runs' folders, by time.
-fn names(project: &Project) -> Result<Vec<String>, NoSuchRun> {
+///
+/// # Errors
+/// When `logs` cannot be read.
+pub fn names(project: &Project) -> Result<Vec<String>, NoSuchRun> {
     let logs = project.logs();
     let unreadable = |source| NoSuchRun::Unreadable {
         path: logs.clone(),
@@ -456,14 +466,6 @@ fn names(project: &Project) -> Result<Vec<String>, NoSuchRun> {
 fn has_stamp(name: &str) -> bool {
     let stamp = name.get(..STAMP_LENGTH).unwrap_or_default();
     NaiveDateTime::parse_from_str(stamp, "%Y-%m-%d-%H-%M-%S-").is_ok()
-}
-
-/// The name of a run's folder, its stamp taken off, without the number that runs of one second have.
-fn without_number(name: &str) -> &str {
-    match name.rsplit_once('-') {
-        Some((name, number)) if number.bytes().all(|byte| byte.is_ascii_digit()) => name,
-        _ => name,
-    }
 }
 
 /// By the stamp in the name; runs of one second by when they ended, and by their numbers.

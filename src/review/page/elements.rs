@@ -33,6 +33,12 @@ pub fn columns(texts: &[&str], numbers: &[&str]) -> Markup {
     }
 }
 
+/// A row's cells with numbers.
+#[must_use]
+pub fn numbers(cells: impl IntoIterator<Item = String>) -> Markup {
+    html! { @for cell in cells { td.n { (cell) } } }
+}
+
 /// The head of a column that repeats what others say, for the eye.
 #[must_use]
 pub fn unseen_column() -> Markup {

@@ -6,7 +6,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::chart::{self, Bar};
 use super::days::{Days, REPAIRS, Sum};
-use super::elements::{columns, fact, unseen_column};
+use super::elements::{columns, fact, numbers, unseen_column};
 use super::shell;
 use super::text::HtmlEscaper;
 use super::words::{self, count, percent, seconds};
@@ -217,19 +217,17 @@ fn cost_bar(day: NaiveDate, sum: &Sum) -> Bar {
 }
 
 fn day_row(day: NaiveDate, sum: &Sum) -> Markup {
-    html! {
-        tr {
-            th scope="row" { (day) }
-            td.n { (grouped(sum.runs())) }
-            td.n { (success(sum)) }
-            td.n { (grouped(sum.bad)) }
-            td.n { (repairs_on_average(sum)) }
-            td.n { (sum.cost) }
-            td.n { (grouped(sum.tokens_in)) }
-            td.n { (grouped(sum.tokens_out)) }
-            td.n { (median(sum)) }
-        }
-    }
+    let cells = [
+        grouped(sum.runs()),
+        success(sum),
+        grouped(sum.bad),
+        repairs_on_average(sum),
+        sum.cost.to_string(),
+        grouped(sum.tokens_in),
+        grouped(sum.tokens_out),
+        median(sum),
+    ];
+    html! { tr { th scope="row" { (day) } (numbers(cells)) } }
 }
 
 /// How many repairs the changes took.
@@ -255,9 +253,7 @@ fn repairs(all: &Sum) -> Markup {
                                     some => (some),
                                 }
                             }
-                            td.n { (grouped(*count)) }
-                            td.n { (grouped(*passed)) }
-                            td.n { (percent(*count, built)) "\u{a0}%" }
+                            (numbers([grouped(*count), grouped(*passed), percent(*count, built) + "\u{a0}%"]))
                             td { (proportion(*passed, *count, built)) }
                         }
                     }
@@ -321,13 +317,10 @@ fn row(escaper: HtmlEscaper<'_>, run: &PastRun, has_page: bool) -> Markup {
 fn cells(escaper: HtmlEscaper<'_>, record: &RunRecord) -> Markup {
     let figures = Figures::of(record);
     let files = record.stat.map(|stat| grouped(stat.files));
+    let took = seconds(record.seconds.0);
     html! {
         td { (escaper.name(record.model.as_deref().unwrap_or_default())) }
-        td.n { (figures.repairs) }
-        td.n { (files.unwrap_or_default()) }
-        td.n { (figures.cost) }
-        td.n { (figures.tokens_in) }
-        td.n { (figures.tokens_out) }
-        td.n { (seconds(record.seconds.0)) }
+        (numbers([figures.repairs, files.unwrap_or_default(), figures.cost]))
+        (numbers([figures.tokens_in, figures.tokens_out, took]))
     }
 }

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::elements::{columns, prose};
+use super::elements::{columns, numbers, prose};
 use super::output;
 use super::text::{HtmlEscaper, beginning};
 use super::words::{self, Status, bytes, percent};
@@ -33,8 +33,8 @@ pub fn prompt(escaper: HtmlEscaper<'_>, step: &Step) -> Markup {
         let share = tokens? * u128::from(part.bytes) / u128::from(total);
         Some(grouped(u64::try_from(share).unwrap_or(u64::MAX)))
     };
-    let numbers = ["size", "share", "tokens, about"];
-    let numbers = &numbers[..2 + usize::from(tokens.is_some())];
+    let heads = ["size", "share", "tokens, about"];
+    let heads = &heads[..2 + usize::from(tokens.is_some())];
     html! {
         h3 { "Prompt" }
         figure {
@@ -45,16 +45,15 @@ pub fn prompt(escaper: HtmlEscaper<'_>, step: &Step) -> Markup {
                 }
             }
             div.scroll { table.narrow {
-                thead { tr { (columns(&["part"], numbers)) } }
+                thead { tr { (columns(&["part"], heads)) } }
                 tbody {
                     @for (number, part) in parts.iter().enumerate() {
                         tr {
                             th scope="row" {
                                 span class={ "key p" (number % 5 + 1) } {} " " (escaper.name(&part.part))
                             }
-                            td.n { (bytes(part.bytes)) }
-                            td.n { (percent(part.bytes, total)) "\u{a0}%" }
-                            @if let Some(share) = share(part) { td.n { (share) } }
+                            (numbers([bytes(part.bytes), percent(part.bytes, total) + "\u{a0}%"]))
+                            (numbers(share(part)))
                         }
                     }
                 }

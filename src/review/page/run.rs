@@ -5,7 +5,7 @@ use std::time::Duration;
 use maud::{Markup, html};
 
 use super::changes::Changes;
-use super::elements::{columns, fact, prose};
+use super::elements::{columns, fact, numbers, prose};
 use super::steps;
 use super::text::{HtmlEscaper, beginning};
 use super::words::{self, bytes, count, percent, seconds};
@@ -308,18 +308,11 @@ fn usage(escaper: HtmlEscaper<'_>, steps: &[PastStep], record: Option<&RunRecord
 }
 
 fn token_cells(usage: Option<Usage>) -> Markup {
-    let of = |usage: Usage| {
-        [
-            usage.input_tokens,
-            usage.cached_tokens,
-            usage.thought_tokens,
-            usage.output_tokens,
-        ]
-    };
-    let cells = usage.map_or([const { None }; 4], |usage| of(usage).map(Some));
-    html! {
-        @for tokens in cells { td.n { (tokens.map_or("\u{2013}".to_owned(), grouped)) } }
-    }
+    let cells = usage.map(|usage| {
+        let (read, written) = (usage.input_tokens, usage.output_tokens);
+        [read, usage.cached_tokens, usage.thought_tokens, written].map(grouped)
+    });
+    numbers(cells.unwrap_or_else(|| ["\u{2013}"; 4].map(str::to_owned)))
 }
 
 /// What a run as a whole has changed: an undo's, or an agent's.
