@@ -62,7 +62,7 @@ fn it_overwrites_nothing() {
         let (code, _, stderr) = output(&project, &["demo", taken]);
         assert_eq!(code, 2, "{stderr}");
         assert!(
-            stderr.contains(&format!("`{taken}` is there already")) && stderr.contains("hint:"),
+            stderr.contains(&format!("`{taken}` already exists")) && stderr.contains("hint:"),
             "{stderr}"
         );
     }

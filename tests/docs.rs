@@ -1,85 +1,228 @@
-//! What the documents say is so.
+//! What the documents say is so: their commands run, their links lead somewhere, and they name what there is.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::support::TestProject;
-use crate::support::agent::{AgentProject, PASS, done, told};
+use clap::CommandFactory as _;
+use code_commit::cli::Cli;
+use code_commit::sys::interrupt::Signal;
+use code_commit::workflow::error::Exit;
+use regex::Regex;
 
-/// The page about the agent describes every setting, with its default, and every tool.
-#[test]
-fn the_agents_page_names_every_setting_and_every_tool() {
-    let page = document("docs/dev.md");
-    let (agent, server) = AgentProject::scripted(&[done(), PASS.to_owned()]);
-    agent.typed(&[], "go\n").exits(0);
-    let config = fs::read_to_string(agent.home("config.json")).unwrap();
-    let config: serde_json::Value = serde_json::from_str(&config).unwrap();
-    for (field, default) in config.as_object().unwrap() {
-        assert!(page.contains(&format!("`{field}`")), "{field}");
-        let default = default.to_string().replace('"', "");
-        assert!(page.contains(&default), "{field}: {default}");
-    }
-    let tools = regex::Regex::new(r"(?m)^### ([A-Z_]+)").unwrap();
-    let told = told(&server, 0);
-    let mut named = 0;
-    for tool in tools.captures_iter(&told) {
-        assert!(page.contains(&format!("`{}`", &tool[1])), "{}", &tool[1]);
-        named += 1;
-    }
-    assert_eq!(named, 11, "{told}");
-}
+use crate::support::agent::{AgentProject, PASS, done, told};
+use crate::support::{ModelServer, TestProject};
+
+/// More than that, nobody reads.
+const LONGEST_PAGE: usize = 150;
 
 fn document(name: &str) -> String {
-    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(name)).unwrap()
+    let path = root().join(name);
+    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// The commands in the shell blocks of the README.
-fn commands() -> Vec<String> {
-    let readme = document("README.md");
-    let blocks = readme
-        .split("```")
-        .skip(1)
-        .step_by(2)
-        .filter_map(|block| block.strip_prefix("sh\n"));
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// README and the pages in `docs`.
+fn pages() -> Vec<String> {
+    let mut pages = vec!["README.md".to_owned()];
+    for entry in fs::read_dir(root().join("docs")).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        if Path::new(&name).extension().is_some_and(|end| end == "md") {
+            pages.push(format!("docs/{name}"));
+        }
+    }
+    assert!(pages.len() > 5, "{pages:?}");
+    pages
+}
+
+/// The fenced blocks of a document in this language.
+fn blocks<'d>(document: &'d str, language: &str) -> Vec<&'d str> {
+    let head = format!("{language}\n");
+    let blocks = document.split("```").skip(1).step_by(2);
     blocks
-        .flat_map(str::lines)
-        .filter(|line| !line.starts_with('#') && !line.is_empty())
-        .map(str::to_owned)
+        .filter_map(|block| block.strip_prefix(&head))
         .collect()
 }
 
+/// The commands in a document's shell blocks, without their comments.
+fn commands(document: &str) -> Vec<&str> {
+    let lines = blocks(document, "sh").into_iter().flat_map(str::lines);
+    let commands = lines.map(|line| line.split("  #").next().unwrap_or_default().trim());
+    commands.filter(|command| !command.is_empty()).collect()
+}
+
+/// The code spans of a document, outside its fenced blocks.
+fn spans(document: &str) -> Vec<String> {
+    let prose: String = document.split("```").step_by(2).collect();
+    let span = Regex::new("`([^`\n]+)`").unwrap();
+    let spans = span.captures_iter(&prose);
+    spans.map(|span| span[1].replace("\\|", "|")).collect()
+}
+
+/// The rows of a document's table whose head begins with `first`, by their cells.
+fn table(document: &str, first: &str) -> Vec<Vec<String>> {
+    let head = format!("| {first} |");
+    let lines = document.lines().skip_while(|line| !line.starts_with(&head));
+    let rows = lines.skip(2).take_while(|line| line.starts_with('|'));
+    let rows: Vec<Vec<String>> = rows
+        .map(|row| {
+            let cells = row.trim_matches('|').split('|');
+            cells.map(|cell| cell.trim().to_owned()).collect()
+        })
+        .collect();
+    assert!(!rows.is_empty(), "no table of {first}");
+    rows
+}
+
+/// The parts of a cell like `a, b`, without the marks of code.
+fn listed(cell: &str) -> Vec<String> {
+    let parts = cell.split(", ");
+    parts.map(|part| part.replace('`', "")).collect()
+}
+
 #[test]
-fn the_readmes_first_command_does_what_it_shows() {
-    assert!(commands().contains(&"cargo run --release -- demo".to_owned()));
-    let readme = document("README.md");
-    let shown = readme
-        .split("```text\n")
-        .nth(1)
+fn no_page_is_too_long() {
+    for page in pages() {
+        let lines = document(&page).lines().count();
+        assert!(lines <= LONGEST_PAGE, "{page} has {lines} lines");
+    }
+}
+
+/// A heading's name in a link, as GitHub makes it.
+fn anchor(heading: &str) -> String {
+    let letters = heading.trim_start_matches('#').trim().to_lowercase();
+    let kept = letters
+        .chars()
+        .filter(|c| c.is_alphanumeric() || " -_".contains(*c));
+    kept.map(|c| if c == ' ' { '-' } else { c }).collect()
+}
+
+#[test]
+fn every_link_leads_somewhere() {
+    let link = Regex::new(r"\]\(([^)]+)\)").unwrap();
+    let others = ["CHANGELOG.md", "examples/kubernetes/README.md"].map(str::to_owned);
+    let mut linked = BTreeSet::new();
+    for page in pages().into_iter().chain(others) {
+        let text = document(&page);
+        let folder = root().join(&page).parent().unwrap().to_path_buf();
+        for link in link.captures_iter(&text) {
+            if link[1].starts_with("https://") {
+                continue;
+            }
+            let (path, name) = link[1].split_once('#').unwrap_or((&link[1], ""));
+            let target = if path.is_empty() {
+                root().join(&page)
+            } else {
+                folder.join(path)
+            };
+            assert!(target.exists(), "{page}: {}", &link[1]);
+            let target = target.canonicalize().unwrap();
+            if !name.is_empty() {
+                let target = fs::read_to_string(&target).unwrap();
+                let mut headings = target.lines().filter(|line| line.starts_with('#'));
+                assert!(
+                    headings.any(|line| anchor(line) == name),
+                    "{page}: {}",
+                    &link[1]
+                );
+            }
+            if page == "README.md" {
+                linked.insert(target);
+            }
+        }
+    }
+    for page in pages().iter().skip(1) {
+        assert!(
+            linked.contains(&root().join(page)),
+            "README does not link {page}"
+        );
+    }
+}
+
+#[test]
+fn every_file_of_this_repository_that_is_named_is_there() {
+    for page in pages() {
+        for span in spans(&document(&page)) {
+            let is_ours = ["src/", "tests/", "fixtures/"]
+                .iter()
+                .any(|own| span.starts_with(own));
+            assert!(!is_ours || root().join(&span).exists(), "{page}: {span}");
+        }
+    }
+}
+
+/// All sources in one text; strings that go on in a next line are in one line.
+fn sources(folder: &Path) -> String {
+    let mut text = String::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            text.push_str(&sources(&path));
+        } else {
+            text.push_str(&fs::read_to_string(path).unwrap());
+        }
+    }
+    Regex::new(r"\\\n\s*")
         .unwrap()
-        .split("```")
-        .next()
-        .unwrap();
+        .replace_all(&text, "")
+        .into_owned()
+}
+
+#[test]
+fn the_messages_that_need_help_are_those_of_the_program() {
+    let sources = sources(&root().join("src"));
+    let mut quoted = 0;
+    for row in table(&document("docs/troubleshooting.md"), "you see") {
+        for message in spans(&row[0]) {
+            assert!(sources.contains(&message), "{message}");
+            quoted += 1;
+        }
+    }
+    assert!(quoted > 5, "{quoted}");
+}
+
+#[test]
+fn the_readme_shows_what_its_first_command_prints() {
+    let readme = document("README.md");
+    let command = commands(&readme)[0];
+    let arguments = command.strip_prefix("cargo run --release -- ").unwrap();
     let project = TestProject::new();
-    let output = project.command(&["demo"]).output().unwrap();
-    let printed = [output.stderr, output.stdout].concat();
+    let output = project.command(&[arguments]).output().unwrap();
+    let printed = String::from_utf8([output.stderr, output.stdout].concat()).unwrap();
     let stable = |text: &str| {
         // Times and the folder's stamp differ from run to run.
-        let times = regex::Regex::new(r"\d+\.\d+s|\d{4}(-\d\d){5}").unwrap();
-        times.replace_all(text.trim_end(), "TIME").into_owned()
+        let times = Regex::new(r"\d+\.\d+s|\d{4}(-\d\d){5}").unwrap();
+        times.replace_all(text, "TIME").into_owned()
     };
-    assert_eq!(stable(shown), stable(&String::from_utf8(printed).unwrap()));
+    assert_eq!(stable(blocks(&readme, "text")[0]), stable(&printed));
+}
+
+#[test]
+fn the_documents_name_the_oldest_toolchain_that_will_do() {
+    let needed = format!("Rust {} or later", env!("CARGO_PKG_RUST_VERSION"));
+    assert!(document("README.md").contains(&needed), "{needed}");
+    let needed = format!(
+        "Rust toolchain ({} or later)",
+        env!("CARGO_PKG_RUST_VERSION")
+    );
+    assert!(document("action.yml").contains(&needed), "{needed}");
 }
 
 #[test]
 fn the_readmes_test_command_is_the_one_that_ci_runs() {
-    assert!(commands().contains(&"./build.sh".to_owned()));
-    assert!(document(".ci/run").contains("./build.sh"));
+    assert_eq!(commands(&document("README.md"))[1], "./build.sh");
+    let script = document(".ci/run");
+    assert_eq!(script.lines().last(), Some("./build.sh"));
 }
 
 #[test]
-fn the_readmes_own_project_commands_make_a_project_ready() {
+fn the_readmes_other_commands_take_a_project_to_its_first_change() {
     let project = tempfile::tempdir().unwrap();
+    let server = ModelServer::gemini(&["^^^new.txt\nfrom the model\n^^^end\n"]);
     let program = Path::new(assert_cmd::cargo::cargo_bin!("code-commit"));
     let path = std::env::var_os("PATH").unwrap_or_default();
     let path = std::iter::once(program.parent().unwrap().to_path_buf())
@@ -90,63 +233,295 @@ fn the_readmes_own_project_commands_make_a_project_ready() {
             .args(["-c", command])
             .current_dir(project.path())
             .env("PATH", &path)
+            .env("GOOGLE_GEMINI_BASE_URL", server.url())
             .output()
             .unwrap();
         assert!(shell.status.success(), "{command}\n{shell:?}");
         String::from_utf8(shell.stdout).unwrap()
     };
     run("git init -q && echo 'text' > file.txt && git add file.txt");
-    let setup: Vec<String> = commands()
-        .into_iter()
-        .skip_while(|command| command != "code-commit init")
-        .take_while(|command| !command.starts_with("code-commit && "))
+    run("printf '#!/bin/sh\n' > build.sh && chmod 755 build.sh");
+    let readme = document("README.md");
+    let said: Vec<String> = commands(&readme)[2..]
+        .iter()
+        .map(|command| run(command))
         .collect();
-    assert_eq!(setup.len(), 4, "{setup:?}");
-    let said: String = setup.iter().map(|command| run(command)).collect();
+    assert_eq!(said.len(), 5, "{said:?}");
+    let ready = "done: the project is ready; nothing was sent\n";
+    assert!(said[3].ends_with(ready), "{}", said[3]);
     assert!(
-        said.contains("done: the project is ready; nothing was sent"),
-        "{said}"
+        said[4].ends_with("\n@@ -0,0 +1 @@\n+from the model\n"),
+        "{}",
+        said[4]
     );
+    let prompt = server.requests()[0].user();
+    assert!(prompt.contains("Add a --verbose flag."), "{prompt}");
 }
 
 #[test]
-fn the_readme_names_every_flag_and_every_exit_code() {
-    let readme = document("README.md");
-    let help = TestProject::new().run(&["--help"]).stdout;
-    let commands =
-        ["rollup", "diff", "report"].map(|name| TestProject::new().run(&[name, "--help"]).stdout);
-    let agent = [
-        &["dev", "--help"][..],
-        &["dev", "sessions", "list", "--help"],
-    ]
-    .map(|arguments| TestProject::new().run(arguments).stdout);
-    let readme = readme + &document("docs/dev.md");
-    let help = help + &commands.concat() + &agent.concat();
-    let flags = regex::Regex::new(r"--[a-z][a-z-]+").unwrap();
-    for flag in flags.find_iter(&help).map(|flag| flag.as_str()) {
-        // As a word of its own: `--all` is not in `--allow-secrets`.
-        let is_word = regex::Regex::new(&format!(r"[`\[ ]{flag}[`\] ]")).unwrap();
-        assert!(
-            ["--help", "--version"].contains(&flag) || is_word.is_match(&readme),
-            "{flag}"
-        );
+fn the_examples_of_a_table_of_models_and_of_a_reply_work() {
+    let models = document("docs/models.md");
+    let project = TestProject::new().file("agent-config/models.json", blocks(&models, "json")[0]);
+    let listed = project.run(&["models"]).exits(0).stdout;
+    assert!(listed.contains("\nlocal "), "{listed}");
+    let page = document("docs/reply-format.md");
+    let server = ModelServer::gemini(&[blocks(&page, "text")[0]]);
+    let project = TestProject::new().with(&server).file("src/old.rs", "old\n");
+    project.run(&[]).exits(0);
+    assert_eq!(project.read("src/lib.rs"), "pub mod cli;\n");
+    assert!(!project.path("src/old.rs").exists());
+}
+
+/// Every command of the program that users see, by its words, with its flags.
+fn all_commands() -> BTreeMap<Vec<String>, BTreeSet<String>> {
+    fn collect(
+        command: &clap::Command,
+        path: &[String],
+        found: &mut BTreeMap<Vec<String>, BTreeSet<String>>,
+    ) {
+        let flags = command.get_arguments().flat_map(|argument| {
+            let aliases = argument.get_visible_aliases().into_iter().flatten();
+            argument.get_long().into_iter().chain(aliases)
+        });
+        let flags = flags.map(|flag| format!("--{flag}")).collect();
+        found.insert(path.to_vec(), flags);
+        for inner in command.get_subcommands() {
+            if !inner.is_hide_set() && inner.get_name() != "help" {
+                let path = [path, &[inner.get_name().to_owned()]].concat();
+                collect(inner, &path, found);
+            }
+        }
     }
-    for name in [
-        "done",
-        "build-failed",
-        "usage",
-        "not-ready",
-        "model-failed",
-        "reply-rejected",
-        "local-io",
-        "interrupted",
-    ] {
-        assert!(readme.contains(&format!("| {name} |")), "{name}");
-        assert!(help.contains(name), "{name}");
+    let mut whole = Cli::command();
+    whole.build();
+    let mut found = BTreeMap::new();
+    collect(&whole, &[], &mut found);
+    assert!(found.len() > 10, "{found:?}");
+    found
+}
+
+/// The command that a line of a document calls, and the flags that it gives; `None` where another program is called.
+fn called(
+    line: &str,
+    commands: &BTreeMap<Vec<String>, BTreeSet<String>>,
+) -> Option<(Vec<String>, Vec<String>)> {
+    let quoted = Regex::new("\"[^\"]*\"").unwrap();
+    let line = quoted.replace_all(line, "TEXT").replace(['[', ']'], "");
+    let mut words = line.split_whitespace().peekable();
+    let mut path = match words.next()? {
+        "code-commit" => vec![],
+        "dev" => vec!["dev".to_owned()],
+        _ => return None,
+    };
+    while let Some(word) = words.peek() {
+        path.push((*word).to_owned());
+        if !commands.contains_key(&path) {
+            path.pop();
+            break;
+        }
+        words.next();
     }
-    for name in ["audit-failed", "tools-failed", "loop-limit", "over-budget"] {
-        assert!(readme.contains(name) && help.contains(name), "{name}");
+    // What is neither a command, nor a flag, nor a placeholder, must not look like a command.
+    let is_lower = |word: &&str| word.chars().all(|c| c.is_ascii_lowercase());
+    let odd = words
+        .peek()
+        .filter(|word| is_lower(word) && **word != "help");
+    assert_eq!(odd, None, "there is no such command: {line}");
+    let flags = words.filter(|word| word.starts_with("--"));
+    Some((path, flags.map(str::to_owned).collect()))
+}
+
+/// All calls of the program in a document.
+fn calls(
+    document: &str,
+    commands: &BTreeMap<Vec<String>, BTreeSet<String>>,
+) -> Vec<(Vec<String>, Vec<String>)> {
+    let shown = self::commands(document).into_iter().map(str::to_owned);
+    let lines: Vec<String> = spans(document).into_iter().chain(shown).collect();
+    let lines = lines.iter().flat_map(|line| line.split(['&', '|', ';']));
+    lines.filter_map(|line| called(line, commands)).collect()
+}
+
+#[test]
+fn what_the_pages_call_is_there() {
+    let commands = all_commands();
+    let flags: BTreeSet<&String> = commands.values().flatten().collect();
+    let mut checked = 0;
+    for page in pages() {
+        let text = document(&page);
+        for (path, given) in calls(&text, &commands) {
+            for flag in given {
+                assert!(commands[&path].contains(&flag), "{page}: {path:?} {flag}");
+                checked += 1;
+            }
+        }
+        for span in spans(&text) {
+            if span.starts_with("--") {
+                let flag = span.split([' ', '=']).next().unwrap();
+                assert!(flags.contains(&flag.to_owned()), "{page}: {span}");
+                checked += 1;
+            }
+        }
     }
+    assert!(checked > 50, "{checked}");
+}
+
+#[test]
+fn the_page_of_commands_names_every_command_and_every_flag() {
+    let page = document("docs/commands.md");
+    let commands = all_commands();
+    let calls = calls(&page, &commands);
+    let alone: BTreeSet<String> = spans(&page)
+        .iter()
+        .filter_map(|span| Some(span.split(' ').next()?.to_owned()))
+        .collect();
+    for (path, flags) in &commands {
+        // Of the sessions there is one command alone.
+        let is_group = commands
+            .keys()
+            .any(|other| other.len() > path.len() && other.starts_with(path));
+        let is_called = calls.iter().any(|(called, _)| called == path);
+        assert!(is_called || is_group, "{path:?}");
+        let with_flags = [vec![], vec!["dev".to_owned()]];
+        let everywhere = ["--help", "--version", "--quiet", "--output-format"];
+        for flag in flags {
+            let mut given = calls.iter().filter(|(called, _)| called == path);
+            let is_given = given.any(|(_, given)| given.contains(flag));
+            let is_alone = with_flags.contains(path) || everywhere.contains(&flag.as_str());
+            assert!(
+                is_given || (is_alone && alone.contains(flag)),
+                "{path:?} {flag}"
+            );
+        }
+    }
+}
+
+#[test]
+fn help_fits_a_terminal_of_80_columns() {
+    let project = TestProject::new();
+    let help = |mut command: Command| {
+        let output = command.arg("-h").env("COLUMNS", "200").output().unwrap();
+        assert!(output.status.success(), "{command:?}");
+        let help = String::from_utf8(output.stdout).unwrap();
+        for line in help.lines() {
+            assert!(line.chars().count() <= 80, "{command:?}\n{line}");
+        }
+    };
+    for path in all_commands().keys() {
+        let path: Vec<&str> = path.iter().map(String::as_str).collect();
+        help(project.command(&path));
+    }
+    help(Command::new(assert_cmd::cargo::cargo_bin!("dev")));
+}
+
+/// Every way to end, by code and name.
+fn exits() -> BTreeSet<(u8, String)> {
+    let all = [
+        Exit::Done,
+        Exit::BuildFailed,
+        Exit::Usage,
+        Exit::NotReady,
+        Exit::ModelFailed,
+        Exit::ReplyRejected,
+        Exit::LocalIo,
+        Exit::AuditFailed,
+        Exit::ToolsFailed,
+        Exit::LoopLimit,
+        Exit::OverBudget,
+        Exit::Interrupted(Signal::Hup),
+        Exit::Interrupted(Signal::Int),
+        Exit::Interrupted(Signal::Term),
+    ];
+    for exit in all {
+        // A new one does not compile here: it belongs into the list, and into the documents.
+        match exit {
+            Exit::Done
+            | Exit::BuildFailed
+            | Exit::Usage
+            | Exit::NotReady
+            | Exit::ModelFailed
+            | Exit::ReplyRejected
+            | Exit::LocalIo
+            | Exit::AuditFailed
+            | Exit::ToolsFailed
+            | Exit::LoopLimit
+            | Exit::OverBudget
+            | Exit::Interrupted(Signal::Hup | Signal::Int | Signal::Term) => {}
+        }
+    }
+    all.iter()
+        .map(|exit| (exit.code(), exit.name().to_owned()))
+        .collect()
+}
+
+#[test]
+fn the_tables_of_exit_codes_are_those_of_the_program() {
+    for page in ["README.md", "docs/programs.md"] {
+        let mut documented = BTreeSet::new();
+        for row in table(&document(page), "code") {
+            for code in listed(&row[0]) {
+                for name in listed(&row[1]) {
+                    documented.insert((code.parse().unwrap(), name));
+                }
+            }
+        }
+        assert_eq!(documented, exits(), "{page}");
+    }
+}
+
+#[test]
+fn help_lists_the_exit_codes_of_the_program() {
+    let project = TestProject::new();
+    let mut shown = BTreeSet::new();
+    for arguments in [&["--help"][..], &["dev", "--help"]] {
+        let help = project.run(arguments).stdout;
+        let lines = help
+            .lines()
+            .skip_while(|line| !line.starts_with("Exit codes"));
+        let mut codes: Vec<u8> = Vec::new();
+        for line in lines.skip(1).take_while(|line| !line.is_empty()) {
+            let name = line.find(|c: char| c.is_ascii_alphabetic()).unwrap();
+            let numbers = line[..name]
+                .split(',')
+                .filter_map(|code| code.trim().parse().ok());
+            let numbers: Vec<u8> = numbers.collect();
+            // A line without a code goes on with the one above, or with its name for the same code.
+            if !numbers.is_empty() {
+                codes = numbers;
+            } else if name > 5 {
+                continue;
+            }
+            let name = line[name..].split([' ', ',']).next().unwrap().to_owned();
+            shown.extend(codes.iter().map(|code| (*code, name.clone())));
+        }
+    }
+    assert_eq!(shown, exits());
+}
+
+#[test]
+fn the_agents_page_has_every_setting_with_its_default_and_every_tool() {
+    let page = document("docs/dev.md");
+    let (agent, server) = AgentProject::scripted(&[done(), PASS.to_owned()]);
+    agent.typed(&[], "go\n").exits(0);
+    let config = fs::read_to_string(agent.home("config.json")).unwrap();
+    let config: BTreeMap<String, serde_json::Value> = serde_json::from_str(&config).unwrap();
+    let is: BTreeMap<String, String> = config
+        .into_iter()
+        .map(|(field, default)| (field, default.to_string().replace('"', "")))
+        .collect();
+    let mut documented = BTreeMap::new();
+    for row in table(&page, "field") {
+        documented.extend(listed(&row[0]).into_iter().zip(listed(&row[1])));
+    }
+    assert_eq!(documented, is);
+    let heading = Regex::new(r"(?m)^### ([A-Z_]+)").unwrap();
+    let told = told(&server, 0);
+    let tools: BTreeSet<String> = heading
+        .captures_iter(&told)
+        .map(|tool| tool[1].to_owned())
+        .collect();
+    let rows = table(&page, "tool");
+    assert_eq!(tools, rows.iter().flat_map(|row| listed(&row[0])).collect());
 }
 
 #[test]

@@ -10,6 +10,7 @@
 
 mod support;
 
+mod architecture;
 mod builds;
 mod commit;
 mod consistency;

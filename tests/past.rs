@@ -357,15 +357,15 @@ fn a_story_tells_what_an_agent_did_step_by_step() {
     in_order(
         &story,
         &[
-            "let test-model work as an agent.\n",
+            "ran test-model as an agent.\n",
             &format!("Session: {session}\n"),
-            "It was asked:\n  Write a greeting\n  to the moon\n",
+            "The task:\n  Write a greeting\n  to the moon\n",
             "Step 1 to test-model, 100 tokens in, 50 out, ",
             "  On we go.\n  WRITE_FILE \"greeting.txt\" …\n  wrote greeting.txt\n",
             "Step 2 to test-model",
             "  On we go.\n  READ_FILE \"../none.txt\" failed:\n    ",
             "Step 3 to test-model",
-            "  Nothing came of it: the reply was not understood",
+            "  Nothing was done: the reply was not understood",
             "Step 4 to test-model",
             "  On we go.\n  COMMAND seq 1 100; echo the end\n\n",
             "Step 5 to test-model",
@@ -376,7 +376,7 @@ fn a_story_tells_what_an_agent_did_step_by_step() {
             "Step 7 to test-model",
             "Audit 9 to test-model",
             "  The audit passed the work:\n",
-            "All in all, it changed:\n  greeting.txt | 2 ++\n  1 file changed, 2 insertions(+)\n",
+            "In total, it changed:\n  greeting.txt | 2 ++\n  1 file changed, 2 insertions(+)\n",
             "It ended as done after ",
             "900 tokens in, 450 out.",
         ],
@@ -409,7 +409,7 @@ fn a_story_tells_why_an_agent_did_not_get_to_its_end() {
             "It ended as tools-failed after ",
         ],
     );
-    assert!(!story.contains("All in all"), "{story}");
+    assert!(!story.contains("In total"), "{story}");
     drop(server);
     let server = agent::server(&[done(), PASS.to_owned()]);
     let agent = agent.with_variable("DEV_AGENT_API_URL", &format!("{}/v1", server.url()));
@@ -417,10 +417,7 @@ fn a_story_tells_why_an_agent_did_not_get_to_its_end() {
     let story = agent.project.run(&["log", &run.folder]).exits(0).stdout;
     in_order(
         &story,
-        &[
-            "It went on with what was asked for before.\n\n",
-            "Step 1 to",
-        ],
+        &["It continued the previous task.\n\n", "Step 1 to"],
     );
 }
 
@@ -442,7 +439,7 @@ fn a_story_tells_of_summaries_and_of_what_is_not_known_any_more() {
         &tell(),
         &[
             "Compression 2 to test-model",
-            "  The reply sums up what was said before.\n",
+            "  The reply summarizes the conversation so far.\n",
             "  a.txt | 1 +\n",
         ],
     );

@@ -153,5 +153,5 @@ fn a_run_that_was_killed_while_it_applied_a_reply_is_undone_by_the_next() {
     );
     assert_eq!(project.tree(), before);
     let again = project.run(&["recover"]).exits(0);
-    assert_eq!(again.stdout, "done: there was nothing to recover\n");
+    assert_eq!(again.stdout, "done: nothing to recover\n");
 }

@@ -101,7 +101,7 @@ fn a_mistake_in_the_table_is_told_with_its_place_and_nothing_is_sent() {
         &["models"],
     ] {
         project.run(arguments).exits(3).says(&[
-            "`agent-config/models.json` is not as it must be: line 2, column 17: unknown field `provder`",
+            "`agent-config/models.json` is invalid: line 2, column 17: unknown field `provder`",
         ]);
     }
     assert!(server.requests().is_empty());
@@ -119,7 +119,7 @@ fn models_lists_what_is_there_and_what_each_is_missing() {
     assert_eq!(
         lines,
         [
-            "model           provider     window   answer  $/M in  $/M out",
+            "model           provider     window   output  $/M in  $/M out",
             "gemini-2.5-pro  gemini    1,048,576   65,536   $1.25   $10.00",
             "gpt-5           openai      272,000  128,000   $1.25   $10.00",
             "    `agent-config/openai-key.txt` is missing",

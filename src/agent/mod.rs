@@ -346,14 +346,19 @@ impl Agent<'_> {
             }
             decision @ Decision::Use(..) => decision.calls(),
         };
+        let mut next = Next::Step;
         for call in &calls {
             // A kill during the call must not lose that it was made.
             self.keep(conversation)?;
-            if let end @ Next::End(_) = self.call(call, conversation, progress)? {
-                return Ok(end);
+            next = self.call(call, conversation, progress)?;
+            if matches!(next, Next::End(_)) {
+                break;
             }
         }
-        Ok(Next::Step)
+        if let Some(note) = turn.note {
+            conversation.say(Remark::note(note));
+        }
+        Ok(next)
     }
 
     /// Uses a tool, and tells the model what came of it.

@@ -81,6 +81,7 @@ impl Protocol for Words {
             tasks: None,
             decision,
             remembered: said.to_owned(),
+            note: None,
         })
     }
 }

@@ -10,60 +10,66 @@ use super::{FormatArg, OutputArgs, PlainArgs, SELDOM, SandboxArg, parse_dollars,
 use crate::model::price::Usd;
 
 const DEV_ABOUT: &str = "\
-Lets an agent work in the current directory through tools, until an independent audit passes its work.
+Run an agent in the current directory until an independent audit passes.
 
-Without -p it asks what is to be done, and goes on asking; with -p it works on that alone.";
+Without -p, it prompts for tasks one after another. With -p, it works on that
+one task and asks no questions.";
 
 const DEV_AFTER_HELP: &str = "\
-Files, in ~/.dev-agent (macOS: ~/Library/Application Support/dev-agent; Windows: %APPDATA%\\dev-agent):
-  config.json                  server, model and limits; written at the first start
-  sessions/<uuid>.json         what was said, as of the latest step
-and in the current directory:
-  logs/<time>-dev/             every query, reply and tool of a run, and result.json
+Files in ~/.dev-agent (macOS: ~/Library/Application Support/dev-agent;
+Windows: %APPDATA%\\dev-agent):
+  config.json             server, model and limits; created on first use
+  sessions/<uuid>.json    the conversation, saved after every step
+Files in the current directory:
+  logs/<time>-dev/        every query, reply and tool result of a run
 
-Exit codes:
-  0  done            the audit has passed the work
-  1  audit-failed    the audit has not passed it
-     tools-failed, loop-limit, over-budget: it did not get that far
-  2  usage           the command line is wrong, or there is no such session
-  3  not-ready       the configuration is wrong, the first call is not affordable, or another process
-                     has the session or the project
-  4  model-failed    no whole reply came
-  5  reply-rejected  the replies could not be understood
-  6  local-io        a local read, write or log failed
-  129, 130, 143      interrupted by SIGHUP, SIGINT, SIGTERM; the session can be resumed
+Exit codes (also in the run's result.json):
+  0  done             the audit passed
+  1  audit-failed     the audit did not pass
+     tools-failed     too many failures in a row
+     loop-limit       too many model calls
+     over-budget      the next call could exceed --max-cost
+  2  usage            invalid command line, or no such session
+  3  not-ready        invalid configuration, first call over budget, or the
+                      session or project is in use by another process
+  4  model-failed     no complete reply
+  5  reply-rejected   the replies could not be understood
+  6  local-io         a read, write or log failed
+  129, 130, 143       interrupted by SIGHUP, SIGINT or SIGTERM; the session
+                      can be resumed
 
 Environment:
-  DEV_AGENT_API_URL, DEV_AGENT_API_KEY, DEV_AGENT_MODEL  in the place of what config.json says
-  DEV_AGENT_HOME, XDG_CONFIG_HOME                        where config.json and the sessions are
-  VISUAL, EDITOR                                         what `config` opens config.json with";
+  DEV_AGENT_API_URL, DEV_AGENT_API_KEY, DEV_AGENT_MODEL
+                                   override config.json
+  DEV_AGENT_HOME, XDG_CONFIG_HOME  move config.json and the sessions
+  VISUAL, EDITOR                   the editor that `dev config` opens";
 
-/// What `dev` takes.
+/// Arguments of `dev`.
 #[derive(Debug, Clone, Args)]
-#[command(about = DEV_ABOUT, long_about = None, after_help = DEV_AFTER_HELP, args_conflicts_with_subcommands = true)]
+#[command(about = DEV_ABOUT, long_about = None, after_help = DEV_AFTER_HELP, max_term_width = 80, args_conflicts_with_subcommands = true)]
 pub struct DevArgs {
-    /// A command besides working.
+    /// A command other than running the agent.
     #[command(subcommand)]
     pub command: Option<DevCommand>,
 
-    /// Work on this alone, without asking back; `-` reads it from standard input. With --resume or
-    /// --session, an empty one goes on with what was asked for before
+    /// Work on this task and ask no questions; `-` reads it from standard input. With --resume or
+    /// --session, an empty TEXT continues the previous task
     #[arg(long, short, value_name = "TEXT", allow_hyphen_values = true)]
     pub prompt: Option<String>,
 
-    /// Go on with the last session of the current directory
+    /// Resume the last session of the current directory
     #[arg(long, conflicts_with = "session")]
     pub resume: bool,
 
-    /// Use the session of this UUID: go on with it, or begin it
+    /// Resume the session with this UUID, or create it
     #[arg(long, value_name = "UUID")]
     pub session: Option<Uuid>,
 
-    /// The language model to ask, by its name in the table of models [default: the one of config.json]
+    /// Model to ask, one that `code-commit models` lists [default: from config.json]
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
 
-    /// Stop before a call that could make the run cost more than so many US dollars
+    /// Make no call that could take the cost of the run above this many US dollars
     #[arg(long, value_name = "USD", value_parser = parse_dollars)]
     pub max_cost: Option<Usd>,
 
@@ -71,26 +77,26 @@ pub struct DevArgs {
     #[arg(long)]
     pub allow_outside: bool,
 
-    /// What is shown.
+    /// Output flags.
     #[command(flatten)]
     pub output: OutputArgs,
 
-    /// How long a call to the model may take, its retries included: 90s, 30m, 1h
+    /// Time limit of a model call, retries included, such as 90s, 30m or 1h
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "30m", help_heading = SELDOM)]
     pub timeout: Duration,
 
-    /// Take the replies from the folder of an earlier run instead of a model
+    /// Take the replies from an earlier run's folder instead of a model
     #[arg(long, value_name = "RUN", conflicts_with_all = ["prompt", "resume", "session"], help_heading = SELDOM)]
     pub replay: Option<PathBuf>,
 
-    /// How far commands are shut in, by bubblewrap: away from keys and other processes where that is
-    /// possible (auto); from the network and the rest of the disk too, or not at all run (strict)
+    /// Sandbox commands with bubblewrap: auto hides keys and other processes if possible; strict also
+    /// blocks the network and the rest of the disk, or refuses to run; off does not sandbox
     #[arg(long, value_name = "HOW", value_enum, default_value_t = SandboxArg::Auto, hide_possible_values = true, help_heading = SELDOM)]
     pub sandbox: SandboxArg,
 }
 
 impl DevArgs {
-    /// Carries out what one flag says of another.
+    /// Applies flags that stand for others: `--json` is `--output-format json`.
     pub(super) fn settle(&mut self) {
         if let Some(DevCommand::Sessions(sessions)) = &mut self.command {
             let SessionsCommand::List(list) = &mut sessions.command;
@@ -111,45 +117,45 @@ impl DevArgs {
     }
 }
 
-/// A command of `dev` besides working.
+/// A command of `dev` other than running the agent.
 #[derive(Debug, Clone, Subcommand)]
 pub enum DevCommand {
-    /// Look at sessions
+    /// Manage sessions
     Sessions(SessionsArgs),
     /// Open config.json in an editor
     Config(PlainArgs),
 }
 
-/// What `dev sessions` takes.
+/// Arguments of `dev sessions`.
 #[derive(Debug, Clone, Args)]
 pub struct SessionsArgs {
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: SessionsCommand,
 }
 
-/// What can be done with sessions.
+/// The commands for sessions.
 #[derive(Debug, Clone, Subcommand)]
 pub enum SessionsCommand {
-    /// List all sessions: id, when, directory, prompt, state
+    /// List all sessions: id, time, state, directory, prompt
     List(SessionsListArgs),
 }
 
-/// What `dev sessions list` takes.
+/// Arguments of `dev sessions list`.
 #[derive(Debug, Clone, Args)]
 pub struct SessionsListArgs {
-    /// Print them as JSON; the same as --output-format json
+    /// Print JSON; same as --output-format json
     #[arg(long, conflicts_with = "output_format")]
     pub json: bool,
 
-    /// What is shown.
+    /// Output flags.
     #[command(flatten)]
     pub output: OutputArgs,
 }
 
 /// The command line of the binary `dev`, which is that of `code-commit dev`.
 #[derive(Debug, Clone, Parser)]
-#[command(name = "dev", version, about = DEV_ABOUT, long_about = None, after_help = DEV_AFTER_HELP, args_conflicts_with_subcommands = true)]
+#[command(name = "dev", version, about = DEV_ABOUT, long_about = None, after_help = DEV_AFTER_HELP, max_term_width = 80, args_conflicts_with_subcommands = true)]
 pub(super) struct Dev {
     #[command(flatten)]
     pub(super) arguments: DevArgs,

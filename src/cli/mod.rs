@@ -15,78 +15,83 @@ use crate::model::price::Usd;
 
 const AFTER_HELP: &str = "\
 Files:
-  agent-config/query.txt               what is to be done (you write it)
-  agent-config/codeRollup.txt          the code base (`code-commit rollup` writes it)
-  agent-config/gemini-key.txt          the API key for gemini-2.5-pro
-  agent-config/openai-key.txt          the API key for gpt-5
-  agent-config/models.json             other models, and which is asked for what
-  agent-config/consistency-report.txt  what --consistency-check writes
+  agent-config/query.txt               the change to make; you write it
+  agent-config/codeRollup.txt          the code base, from `code-commit rollup`
+  agent-config/gemini-key.txt          API key for gemini-2.5-pro
+  agent-config/openai-key.txt          API key for gpt-5
+  agent-config/models.json             other models, and which model does what
+  agent-config/consistency-report.txt  the report from --consistency-check
   build.sh                             must exit with 0 for a change to count
-  logs/<time>-<workflow>/              every query, reply and build of a run, and result.json
+  logs/<time>-<workflow>/              every query, reply and build of a run
 
-Exit codes:
-  0  done             build.sh passed on the applied reply, or the report was written
-  1  build-failed     build.sh fails after the last repair that can be made; the edits stay, unless reverted
-  2  usage            the command line is wrong; nothing was written
-  3  not-ready        the project lacks something, or another run holds it; nothing was sent
-  4  model-failed     no whole reply came; nothing of it was applied
-  5  reply-rejected   the reply is malformed or names a disallowed path; nothing of it was applied
-  6  local-io         a local read, write or log failed; the run's edits were rolled back
-  129, 130, 143       interrupted by SIGHUP, SIGINT, SIGTERM; the tree is whole
+Exit codes (also in the run's result.json):
+  0  done             build.sh passed, or the report was written
+  1  build-failed     build.sh failed after the last repair; the edits are
+                      kept, unless --on-failure is revert
+  2  usage            invalid command line; nothing was written
+  3  not-ready        something is missing or another run is active; nothing
+                      was sent
+  4  model-failed     no complete reply; nothing of it was applied
+  5  reply-rejected   malformed reply or protected path; nothing was applied
+  6  local-io         a read, write or log failed; the edits were rolled back
+  129, 130, 143       interrupted by SIGHUP, SIGINT or SIGTERM; no reply is
+                      half applied
 
 Environment:
-  GOOGLE_GEMINI_BASE_URL, OPENAI_BASE_URL  other servers (https, or http on this machine)
-  HTTPS_PROXY, NO_PROXY                    the proxy for https
-  NO_COLOR                                 no colours";
+  GOOGLE_GEMINI_BASE_URL  API server for Gemini (https, or http on localhost)
+  OPENAI_BASE_URL         API server for OpenAI models, likewise
+  HTTPS_PROXY, NO_PROXY   proxy for https, and hosts to reach without it
+  NO_COLOR                disables colors";
 
 /// Flags that most users never need stand under a heading of their own.
-const SELDOM: &str = "Seldom needed";
+const SELDOM: &str = "Advanced options";
 
 /// In one piece: a summary and a longer text would make clap set every flag's help below the flag.
 const ABOUT: &str = "\
-Asks a language model for a change, applies its reply all or nothing, and proves it with build.sh.
+Ask a language model for a change, apply it all or nothing, and build it.
 
-Run in a project's root, with the task in agent-config/query.txt and the code base in
-agent-config/codeRollup.txt; then read `git diff`. `code-commit init` prepares a project.";
+Run it in the project's root. It reads the task from agent-config/query.txt and
+the code base from agent-config/codeRollup.txt, applies the reply, runs build.sh
+and asks for up to three repairs. `code-commit init` sets a project up.";
 
-/// What the command line asks for.
+/// The command line of `code-commit`.
 #[expect(
     clippy::struct_excessive_bools,
     reason = "flags are what a command line has"
 )]
 #[derive(Debug, Clone, Parser)]
-#[command(about = ABOUT, long_about = None, name = "code-commit", version, after_help = AFTER_HELP, args_conflicts_with_subcommands = true)]
+#[command(about = ABOUT, long_about = None, name = "code-commit", version, after_help = AFTER_HELP, max_term_width = 80, args_conflicts_with_subcommands = true)]
 pub struct Cli {
-    /// A command besides the two workflows.
+    /// A command other than the two workflows.
     #[command(subcommand)]
     pub command: Option<Command>,
 
-    /// Write a report on the project's consistency instead of changing it
+    /// Write a consistency report instead of changing the project
     #[arg(long, visible_aliases = ["consistency", "cc"])]
     pub consistency_check: bool,
 
-    /// The language model to ask: gemini-2.5-pro, gpt-5, or one of agent-config/models.json
-    /// [default: gemini-2.5-pro]
+    /// Model to ask: gemini-2.5-pro, gpt-5, or one listed in agent-config/models.json; the default
+    /// is gemini-2.5-pro
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
 
-    /// Look whether all is ready, and what would be sent and may be paid; send nothing
+    /// Check that everything is ready and estimate tokens and cost, without sending anything
     #[arg(long, conflicts_with = "replay")]
     pub dry_run: bool,
 
-    /// Stop before a call that could make the run cost more than so many US dollars
+    /// Make no call that could take the cost of the run above this many US dollars
     #[arg(long, value_name = "USD", value_parser = parse_dollars)]
     pub max_cost: Option<Usd>,
 
-    /// Let the reply come piece by piece, and count along
+    /// Stream the reply and show its tokens as they arrive
     #[arg(long)]
     pub stream: bool,
 
-    /// Print the whole change as a unified diff at the end
+    /// Print the change as a unified diff when done
     #[arg(long, conflicts_with_all = ["consistency_check", "dry_run"])]
     pub diff: bool,
 
-    /// What becomes of the edits when the run fails: keep (default) or revert
+    /// What to do with the edits when the run fails: keep (default) or revert
     #[arg(
         long,
         value_name = "WHAT",
@@ -96,36 +101,36 @@ pub struct Cli {
     )]
     pub on_failure: Option<OnFailureArg>,
 
-    /// What is shown.
+    /// Output flags.
     #[command(flatten)]
     pub output: OutputArgs,
 
-    /// Write the run's summary to this file, as Markdown
+    /// Write a Markdown summary of the run to PATH
     #[arg(long, value_name = "PATH", conflicts_with = "dry_run")]
     pub summary_file: Option<PathBuf>,
 
-    /// How long a call to the model may take, its retries included: 90s, 30m, 1h
+    /// Time limit of a model call, retries included, such as 90s, 30m or 1h
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "30m", help_heading = SELDOM)]
     pub timeout: Duration,
 
-    /// Take the replies from the folder of an earlier run instead of a model
+    /// Take the replies from an earlier run's folder instead of a model
     #[arg(long, value_name = "RUN", help_heading = SELDOM)]
     pub replay: Option<PathBuf>,
 
-    /// Do not start where the rolled-up code base is not the one on the disk
+    /// Refuse to start if the rollup differs from the files on disk
     #[arg(long, help_heading = SELDOM)]
     pub require_fresh: bool,
 
-    /// Send the query and the code base though they hold what looks like credentials; keys of this
-    /// project are left out all the same
+    /// Send the query and the code base even if they seem to contain credentials; the project's own
+    /// keys are redacted regardless
     #[arg(long, help_heading = SELDOM)]
     pub allow_secrets: bool,
 
-    /// Accept a reply that leaves out most of a file with a comment like "rest unchanged"
+    /// Accept a reply that replaces most of a file with a comment like "rest unchanged"
     #[arg(long, conflicts_with = "consistency_check", help_heading = SELDOM)]
     pub allow_elision: bool,
 
-    /// What every build is run with.
+    /// Build flags.
     #[command(flatten)]
     pub build: BuildArgs,
 }
@@ -133,49 +138,49 @@ pub struct Cli {
 /// What becomes of the edits when a run fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum OnFailureArg {
-    /// They stay
+    /// Keep the edits
     Keep,
-    /// They are taken back
+    /// Revert the edits
     Revert,
 }
 
 /// Flags for builds.
 #[derive(Debug, Clone, Args)]
 pub struct BuildArgs {
-    /// How long build.sh may run: 90s, 30m, 1h
+    /// Time limit of build.sh, such as 90s, 30m or 1h
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "30m", conflicts_with = "consistency_check", help_heading = SELDOM)]
     pub build_timeout: Duration,
 
-    /// How far builds are shut in, by bubblewrap: away from keys and other processes where that is
-    /// possible (auto); from the network and the rest of the disk too, or not at all run (strict)
+    /// Sandbox builds with bubblewrap: auto hides keys and other processes if possible; strict also
+    /// blocks the network and the rest of the disk, or refuses to run; off does not sandbox
     #[arg(long, value_name = "HOW", value_enum, default_value_t = SandboxArg::Auto, hide_possible_values = true, conflicts_with = "consistency_check", help_heading = SELDOM)]
     pub sandbox: SandboxArg,
 }
 
-/// How far builds are shut in.
+/// How strictly builds and commands are sandboxed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum SandboxArg {
-    /// Away from keys and other processes, where that is possible
+    /// Hide keys and other processes, where that is possible
     Auto,
-    /// Away from the network and the rest of the disk too; else nothing is run
+    /// Also block the network and the rest of the disk; fail where that is impossible
     Strict,
-    /// Not at all
+    /// No sandbox
     Off,
 }
 
 /// Flags for what is shown.
 #[derive(Debug, Clone, Args)]
 pub struct OutputArgs {
-    /// Show only the result, warnings and errors
+    /// Print only the result, warnings and errors
     #[arg(long, short)]
     pub quiet: bool,
 
-    /// What stdout gets: text (default), json at the end, or jsonl, an event a line as it happens
+    /// Output format: text (default), json (one document at the end) or jsonl (one event per line)
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = FormatArg::Text, hide_default_value = true, hide_possible_values = true)]
     pub output_format: FormatArg,
 }
 
-/// What stdout gets.
+/// The format of stdout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "lower")]
 pub enum FormatArg {
@@ -187,37 +192,37 @@ pub enum FormatArg {
     JsonL,
 }
 
-/// A command besides the two workflows.
+/// A command other than the two workflows.
 #[derive(Debug, Clone, Subcommand)]
 pub enum Command {
-    /// Prepare a project: .gitignore lines, agent-config with an example query, build.sh, codeRollup.sh
+    /// Set up a project: .gitignore, build.sh and an example query
     Init(PlainArgs),
-    /// Write the code base, as git tracks it, to agent-config/codeRollup.txt
+    /// Write the files that git tracks to agent-config/codeRollup.txt
     Rollup(RollupArgs),
-    /// List the models that can be asked, and what each is missing
+    /// List the available models, and what each still needs
     Models(PlainArgs),
-    /// List the runs, or tell one as a story
+    /// List the runs, or show one step by step
     Log(RunArgs),
-    /// Show what a run changed as a unified diff
+    /// Show what a run changed, as a unified diff
     Diff(DiffArgs),
-    /// Write a page about a run, or about all of them
+    /// Write an HTML report of one run, or of all runs
     Report(ReportArgs),
-    /// Put the project back as it was before a run
+    /// Restore the project to its state before a run
     Undo(UndoArgs),
-    /// Put the project in order after a run that was cut short; every run does so first
+    /// Restore a consistent tree after a run was killed
     Recover(RecoverArgs),
-    /// Write a small sample project and run the whole pipeline on it, with recorded replies
+    /// Run the pipeline on a sample project with recorded replies
     Demo(DemoArgs),
-    /// Let an agent work through tools until an independent audit passes its work
+    /// Run an agent with tools until an independent audit passes
     Dev(DevArgs),
-    /// Print a script that completes commands and flags in a shell
+    /// Print a shell completion script
     Completions(CompletionsArgs),
-    /// Print the manual page of the program, or of one of its commands
+    /// Print the manual page of the program or of a command
     Man(ManArgs),
 }
 
 impl Command {
-    /// What it was told to show, where it shows anything but what it was asked for.
+    /// Its output flags; commands that print a script or a page have none.
     #[must_use]
     pub fn output(&self) -> Option<&OutputArgs> {
         match self {
@@ -235,119 +240,119 @@ impl Command {
     }
 }
 
-/// What a command takes that takes nothing of its own.
+/// Arguments of commands that have only output flags.
 #[derive(Debug, Clone, Args)]
 pub struct PlainArgs {
-    /// What is shown.
+    /// Output flags.
     #[command(flatten)]
     pub output: OutputArgs,
 }
 
-/// What `rollup` takes.
+/// Arguments of `rollup`.
 #[derive(Debug, Clone, Args)]
 pub struct RollupArgs {
-    /// Take lock files too; keys, logs and binary files are never taken
+    /// Include lock files; secrets, logs and binary files are always left out
     #[arg(long)]
     pub all: bool,
 
-    /// Take only these files, and those below these directories
+    /// Include only these files and directories [default: all]
     #[arg(value_name = "PATH")]
     pub paths: Vec<PathBuf>,
 
-    /// Say what to leave out where the code base has more tokens than this
+    /// Suggest files to leave out if the rollup has more tokens than this
     #[arg(long, value_name = "TOKENS")]
     pub budget: Option<u64>,
 
-    /// What is shown.
+    /// Output flags.
     #[command(flatten)]
     pub output: OutputArgs,
 }
 
-/// What a command takes that is about a run, or about all.
+/// Arguments of `log`.
 #[derive(Debug, Clone, Args)]
 pub struct RunArgs {
-    /// The run's folder, by its path or its name [default: all runs, a line each]
+    /// Name or path of the run's folder [default: list all runs]
     pub run: Option<PathBuf>,
 
-    /// What is shown.
+    /// Output flags.
     #[command(flatten)]
     pub output: OutputArgs,
 }
 
-/// What `diff` takes.
+/// Arguments of `diff`.
 #[derive(Debug, Clone, Args)]
 pub struct DiffArgs {
-    /// The run's folder, by its path or its name [default: the last run that changed anything]
+    /// Name or path of the run's folder [default: the last run with changes]
     pub run: Option<PathBuf>,
 
-    /// Show how many lines have changed in each file instead
+    /// Show the number of changed lines per file instead
     #[arg(long)]
     pub stat: bool,
 
-    /// What is shown.
+    /// Output flags.
     #[command(flatten)]
     pub output: OutputArgs,
 }
 
-/// What `report` takes.
+/// Arguments of `report`.
 #[derive(Debug, Clone, Args)]
 pub struct ReportArgs {
-    /// The run's folder, by its path or its name [default: the last run]
+    /// Name or path of the run's folder [default: the last run]
     pub run: Option<PathBuf>,
 
-    /// Write about all runs: their success, repairs and cost by day
+    /// Report on all runs: success, repairs and cost per day
     #[arg(long, conflicts_with = "run")]
     pub all: bool,
 
-    /// Where to write the page [default: report.html in the run's folder, or in logs]
+    /// HTML file to write [default: report.html in the run's folder or in logs]
     #[arg(long = "output", value_name = "FILE")]
     pub page: Option<PathBuf>,
 
-    /// What is shown.
+    /// Output flags.
     #[command(flatten)]
     pub output: OutputArgs,
 }
 
-/// What `completions` takes.
+/// Arguments of `completions`.
 #[derive(Debug, Clone, Args)]
 pub struct CompletionsArgs {
-    /// The shell
+    /// Shell to complete for
     pub shell: clap_complete::Shell,
 }
 
-/// What `man` takes.
+/// Arguments of `man`.
 #[derive(Debug, Clone, Args)]
 pub struct ManArgs {
-    /// The command [default: the program as a whole]
+    /// Command to describe [default: the whole program]
     pub command: Option<String>,
 }
 
-/// What `recover` takes.
+/// Arguments of `recover`.
 #[derive(Debug, Clone, Args)]
 pub struct RecoverArgs {
-    /// What is shown.
+    /// Output flags.
     #[command(flatten)]
     pub output: OutputArgs,
 }
 
-/// What `undo` takes.
+/// Arguments of `undo`.
 #[derive(Debug, Clone, Args)]
 pub struct UndoArgs {
-    /// The run's folder, by its path or its name [default: the last run that changed anything]
+    /// Name or path of the run's folder [default: the last run with changes]
     pub run: Option<PathBuf>,
 
-    /// What is shown.
+    /// Output flags.
     #[command(flatten)]
     pub output: OutputArgs,
 }
 
-/// What `demo` takes.
+/// Arguments of `demo`.
 #[derive(Debug, Clone, Args)]
 pub struct DemoArgs {
-    /// Where to write the project; must be empty or not there [default: code-commit-demo]
+    /// New or empty directory [default: code-commit-demo]
     pub directory: Option<PathBuf>,
 
-    /// What is shown.
+    /// Output flags.
     #[command(flatten)]
     pub output: OutputArgs,
 }
@@ -408,7 +413,7 @@ fn hint(error: &clap::Error, whole: &clap::Command, arguments: &[OsString]) -> S
         ErrorKind::UnknownArgument | ErrorKind::InvalidSubcommand
     ) {
         let program = whole.get_name();
-        return format!("hint: `{program} --help` shows what is allowed\n");
+        return format!("hint: see `{program} --help`\n");
     }
     let is_named = |command: &&clap::Command| {
         arguments
@@ -568,7 +573,7 @@ mod tests {
                 &["--cc", "--build-timeout", "1m"],
                 &["--build-timeout", "cannot be used with"],
             ),
-            (&["--model"], &["--model", "hint: `code-commit --help`"]),
+            (&["--model"], &["--model", "hint: see `code-commit --help`"]),
             (
                 &["demo", "--model", "gpt-5"],
                 &[

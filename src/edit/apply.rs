@@ -1,12 +1,12 @@
-//! Puts verified edits on the disk, all or nothing, even if the program is killed part-way.
+//! Puts steps on the disk, all or nothing, even if the program is killed part-way.
 //!
 //! Writes below the root, the journal, and the undo log. Each file is first written beside its target,
 //! under a name of its own, and renamed into place when all of them are written; so nobody ever sees
 //! half a file, and a full disk is noticed before anything has changed. A new directory is made as a
 //! whole and gets into place by one rename. A file that is replaced takes the staged name until the end.
 //! The journal says what is under way from before the first change until after the last, so that an
-//! error or a kill part-way is undone: see `recovery`. All of it goes through directory handles that
-//! cannot lead out of the root.
+//! error or a kill part-way is undone: see `rollback`, and `recovery`, which is for callers to call first.
+//! All of it goes through directory handles that cannot lead out of the root.
 //!
 //! For power cuts, only the journal and the undo log are flushed to the disk before anything changes,
 //! which costs next to nothing; they, and the file system's keeping of the order of renames (ext4, XFS,
@@ -16,49 +16,26 @@
 
 use std::io;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
+use std::os::fd::AsFd as _;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
-use super::beneath::{OpenDirectory, Root, split};
+use rustix::io::Errno;
+
+use super::beneath::{OpenDirectory, Root, open_regular, split};
 use super::digest::Stamp;
-use super::journal::{Journal, JournalError};
+use super::disk::sync;
+use super::error::{ApplyError, JournalError, RecoverError, apply_failed, recover_failed};
+use super::journal::Journal;
 use super::parallel::in_parallel;
 use super::place::{Failed, Place};
-use super::plan::{Durability, New, Plan, Step, Whole};
+use super::plan::Plan;
 use super::record::Record;
+use super::rollback;
 use super::stage::{make_directories, stage};
+use super::step::{New, Whole};
 use super::undo_log::UndoLog;
-use super::{Action, VerifiedEdits, recovery};
-
-/// Why a reply was not applied.
-#[derive(Debug, thiserror::Error)]
-pub enum ApplyError {
-    /// Something failed; everything was put back.
-    #[error("cannot {action} `{}`: {source}", .path.display())]
-    RolledBack {
-        /// What was being done.
-        action: &'static str,
-        /// To what.
-        path: PathBuf,
-        /// The system's word.
-        source: io::Error,
-    },
-    /// Something failed, and something else while it was being put back.
-    #[error("{error}; and not everything could be put back: {obstacle}")]
-    NotRolledBack {
-        /// What failed first.
-        error: Box<ApplyError>,
-        /// What stands in the way of putting back the rest.
-        obstacle: recovery::RecoverError,
-    },
-    /// The journal could not be written; nothing was changed.
-    #[error(transparent)]
-    Journal(#[from] JournalError),
-    /// What an earlier application has left could not be put in order; nothing was changed.
-    #[error(transparent)]
-    Earlier(#[from] recovery::RecoverError),
-}
 
 /// Where edits go.
 #[derive(Debug, Clone, Copy)]
@@ -77,7 +54,7 @@ pub struct Applied {
     journal: Journal,
     record: Record,
     /// What kept the files that were replaced from being removed: the next run removes them.
-    pub left: Option<recovery::RecoverError>,
+    pub left: Option<RecoverError>,
 }
 
 impl Applied {
@@ -86,12 +63,12 @@ impl Applied {
     ///
     /// # Errors
     /// When the system does not get them there.
-    pub fn flush(&self, root: &Path, stop: &AtomicBool) -> Result<bool, recovery::RecoverError> {
+    pub fn flush(&self, root: &Path, stop: &AtomicBool) -> Result<bool, RecoverError> {
         if self.left.is_some() {
             return Ok(false);
         }
-        let root = Root::open(root).map_err(recovery::failed("."))?;
-        let flushed = recovery::flush(&root, &self.record, stop)?;
+        let root = Root::open(root).map_err(recover_failed("."))?;
+        let flushed = flush(&root, &self.record, stop)?;
         if flushed {
             self.journal.remove()?;
         }
@@ -120,41 +97,6 @@ impl Applied {
     }
 }
 
-/// Applies `edits`. What they replace is kept in `undo_log` first.
-///
-/// # Errors
-/// When anything fails; the tree is then as it was before, unless the error says otherwise.
-pub fn apply(
-    tree: Tree<'_>,
-    edits: &VerifiedEdits,
-    undo_log: &mut UndoLog<'_>,
-) -> Result<Option<Applied>, ApplyError> {
-    if edits.edits().is_empty() {
-        return Ok(None);
-    }
-    // An earlier reply of this run must be on the disk for good: there is no way back behind it.
-    recovery::settle(tree)?;
-    let steps = steps_of(edits);
-    let whole = Whole {
-        steps: &steps,
-        directories: Vec::new(),
-        durability: Durability::Later,
-    };
-    take(tree, &whole, Some(undo_log), Journalling::On).map(Some)
-}
-
-fn steps_of(edits: &VerifiedEdits) -> Vec<Step<'_>> {
-    let steps = edits.edits().iter().map(|edit| Step {
-        path: edit.path(),
-        new: match edit.action() {
-            Action::Write(content) => New::Text(content),
-            Action::Remove => New::Nothing,
-        },
-        present: edit.present(),
-    });
-    steps.collect()
-}
-
 /// Whether there is a journal of what is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Journalling {
@@ -171,7 +113,7 @@ pub(super) fn take(
     mut undo_log: Option<&mut UndoLog<'_>>,
     journalling: Journalling,
 ) -> Result<Applied, ApplyError> {
-    let root = Root::open(tree.root).map_err(failed("open", tree.root))?;
+    let root = Root::open(tree.root).map_err(apply_failed("open", tree.root))?;
     let plan = Plan::of(&root, whole, tree.now)?;
     let done = plan
         .record(undo_log.as_deref_mut())
@@ -202,13 +144,13 @@ fn carry_out(
     match done {
         // The tree is the new one, whatever comes now.
         Ok(()) => Ok(Applied {
-            left: recovery::remove_leftovers(plan.root, &record)
-                .or_else(|_| recovery::remove_leftovers(plan.root, &record))
+            left: rollback::remove_leftovers(plan.root, &record)
+                .or_else(|_| rollback::remove_leftovers(plan.root, &record))
                 .err(),
             journal,
             record,
         }),
-        Err(error) => match recovery::roll_back(plan.root, &record, &mut journal) {
+        Err(error) => match rollback::roll_back(plan.root, &record, &mut journal) {
             Ok(_) => {
                 // Nothing is left to do but this: where it fails, the next run does it.
                 let _ = journal.remove();
@@ -243,7 +185,7 @@ fn install(plan: &Plan<'_>, units: Range<usize>) -> Result<(), ApplyError> {
     for unit in &plan.units[units] {
         let parent = directory
             .at(plan.root, split(unit.target).0)
-            .map_err(failed("open the directory of", unit.target))?;
+            .map_err(apply_failed("open the directory of", unit.target))?;
         let place = Place {
             directory: parent,
             name: split(unit.target).1,
@@ -255,21 +197,53 @@ fn install(plan: &Plan<'_>, units: Range<usize>) -> Result<(), ApplyError> {
             New::Text(_) | New::Kept { .. } => place.write(step.present),
             New::Nothing => place.remove(step.present),
         };
-        put.map_err(|Failed { action, source }| failed(action, unit.target)(source))?;
+        put.map_err(|Failed { action, source }| apply_failed(action, unit.target)(source))?;
     }
     Ok(())
 }
 
-pub(super) fn failed<E: Into<io::Error>>(
-    action: &'static str,
-    path: impl Into<PathBuf>,
-) -> impl FnOnce(E) -> ApplyError {
-    let path = path.into();
-    move |error| ApplyError::RolledBack {
-        action,
-        path,
-        source: error.into(),
-    }
+/// Sees that the new files are on the disk; gives up, with `false`, when `stop` says so.
+///
+/// # Errors
+/// When the system does not get them there.
+pub(super) fn flush(root: &Root, record: &Record, stop: &AtomicBool) -> Result<bool, RecoverError> {
+    let files = record.new_files();
+    let flushed = in_parallel(files.len(), |share| {
+        for (path, _) in &files[share] {
+            if stop.load(Ordering::Relaxed) {
+                return Ok(false);
+            }
+            let (parent, name) = split(path);
+            let file = root
+                .directory(parent)
+                .map_err(io::Error::from)
+                .and_then(|directory| open_regular(directory.as_fd(), name));
+            match file {
+                Ok(Some(file)) => sync(&file).map_err(recover_failed(path))?,
+                Ok(None) => {}
+                // What was replaced, removed or shut off since is somebody else's concern.
+                Err(error) if is_elsewhere(&error) => {}
+                Err(error) => return Err(recover_failed(path)(error)),
+            }
+        }
+        Ok(true)
+    });
+    let flushed: Result<Vec<bool>, RecoverError> = flushed.into_iter().collect();
+    Ok(flushed?.into_iter().all(|whole| whole))
+}
+
+/// Whether a path leads to something else than a file of ours.
+fn is_elsewhere(error: &io::Error) -> bool {
+    let errno = Errno::from_io_error(error);
+    let elsewhere = [
+        Errno::NOENT,
+        Errno::NOTDIR,
+        Errno::LOOP,
+        Errno::XDEV,
+        Errno::ACCESS,
+        Errno::PERM,
+    ];
+    errno.is_some_and(|errno| elsewhere.contains(&errno))
 }
 
 #[cfg(test)]

@@ -142,6 +142,28 @@ impl Fingerprint {
     }
 }
 
+/// What is on the disk where an edit goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Present {
+    /// Which file it is, in which state.
+    pub fingerprint: Fingerprint,
+    /// Its mode bits.
+    pub mode: u32,
+    /// Its owner and group.
+    pub owner: (u32, u32),
+}
+
+impl Present {
+    /// The file with this status.
+    pub(super) fn of(stat: &Stat) -> Self {
+        Self {
+            fingerprint: Fingerprint::of(stat),
+            mode: stat.st_mode & 0o7777,
+            owner: (stat.st_uid, stat.st_gid),
+        }
+    }
+}
+
 /// When a file was last written to.
 pub fn modified(stat: &Stat) -> Stamp {
     (number(stat.st_mtime), number(stat.st_mtime_nsec))

@@ -22,6 +22,7 @@ use std::path::{Path, PathBuf};
 
 use super::digest::{FOR_EVER, Stamp, modified};
 use super::disk;
+use super::error::JournalError;
 use super::record::Record;
 
 /// A journal that was still being written; it speaks of nothing that has happened.
@@ -63,18 +64,6 @@ impl State {
             Self::Ended => ".code-commit-journal-ended",
         }
     }
-}
-
-/// The journal could not be written, read or removed.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot {action} the journal `{}`: {source}", .path.display())]
-pub struct JournalError {
-    /// What was being done.
-    pub action: &'static str,
-    /// The file.
-    pub path: PathBuf,
-    /// The system's word.
-    pub source: io::Error,
 }
 
 /// A journal on the disk.

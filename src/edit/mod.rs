@@ -3,30 +3,37 @@
 //! | module | what it is for |
 //! |---|---|
 //! | `parse`, `spelling`, `rule`, `comparison`, [`verify`](PathPolicy) | from a reply to edits that may be applied; only looks |
-//! | [`apply`], `plan`, `stage`, `place`, `parallel` | from edits to the disk |
-//! | `journal`, `record`, [`recovery`], `torn` | what is under way, and what was cut short |
-//! | [`undo_log`], [`undo`] | what was replaced, and the way back to it |
+//! | [`apply`](mod@apply), `step`, `plan`, `stage`, `place`, `parallel` | from edits to the disk |
+//! | `journal`, `record` | what is under way |
+//! | [`recovery`], `rollback`, `torn`, `mend` | what becomes of an application that was cut short |
+//! | [`undo_log`], [`changes`], [`undo`] | what was replaced, and the way back to it |
 //! | `beneath`, `disk`, `digest` | handles that stay below the root, the system's calls, and what tells files apart |
+//! | [`error`] | what can go wrong between verified edits and a tree in order |
 //!
 //! Guarantees that nothing of a reply is written that [`PathPolicy::verify`] has not passed: only it makes
-//! a [`VerifiedEdits`], and [`apply::apply`] takes nothing else. What is undone or recovered is held
+//! a [`VerifiedEdits`], and [`apply`](fn@apply) takes nothing else. What is undone or recovered is held
 //! against the spelling of paths again, and goes through the same handles.
 
 pub mod apply;
 pub(crate) mod beneath;
+pub mod changes;
 mod comparison;
 mod digest;
 mod disk;
+pub mod error;
 mod journal;
+mod mend;
 mod parallel;
 mod parse;
 mod place;
 mod plan;
 mod record;
 pub mod recovery;
+mod rollback;
 mod rule;
 mod spelling;
 mod stage;
+mod step;
 mod torn;
 pub mod undo;
 pub mod undo_log;
@@ -35,6 +42,11 @@ mod verify;
 use std::fmt;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
+
+use apply::{Applied, Journalling, Tree};
+use error::ApplyError;
+use step::{Durability, New, Step, Whole};
+use undo_log::UndoLog;
 
 pub use digest::{Digest, Stamp};
 pub use parse::{ParsedReply, parse};
@@ -197,3 +209,38 @@ impl fmt::Display for Rejection {
 }
 
 impl std::error::Error for Rejection {}
+
+/// Applies `edits`. What they replace is kept in `undo_log` first.
+///
+/// # Errors
+/// When anything fails; the tree is then as it was before, unless the error says otherwise.
+pub fn apply(
+    tree: Tree<'_>,
+    edits: &VerifiedEdits,
+    undo_log: &mut UndoLog<'_>,
+) -> Result<Option<Applied>, ApplyError> {
+    if edits.edits().is_empty() {
+        return Ok(None);
+    }
+    // An earlier reply of this run must be on the disk for good: there is no way back behind it.
+    recovery::settle(tree)?;
+    let steps = steps_of(edits);
+    let whole = Whole {
+        steps: &steps,
+        directories: Vec::new(),
+        durability: Durability::Later,
+    };
+    apply::take(tree, &whole, Some(undo_log), Journalling::On).map(Some)
+}
+
+fn steps_of(edits: &VerifiedEdits) -> Vec<Step<'_>> {
+    let steps = edits.edits().iter().map(|edit| Step {
+        path: edit.path(),
+        new: match edit.action() {
+            Action::Write(content) => New::Text(content),
+            Action::Remove => New::Nothing,
+        },
+        present: edit.present(),
+    });
+    steps.collect()
+}

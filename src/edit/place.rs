@@ -10,8 +10,8 @@ use std::os::fd::BorrowedFd;
 use rustix::fs::RenameFlags;
 use rustix::io::Errno;
 
+use super::digest::Present;
 use super::disk::{renameat, renameat_with, statat};
-use super::verify::Present;
 
 /// Why something did not get into its place.
 pub struct Failed {

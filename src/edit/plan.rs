@@ -12,53 +12,14 @@ use std::time::SystemTime;
 
 use rustix::io::Errno;
 
-use super::apply::{ApplyError, failed};
 use super::beneath::{Root, ancestors, split};
+use super::changes::Before;
 use super::digest::{Digest, stamp};
+use super::error::{ApplyError, apply_failed};
 use super::parallel::in_parallel;
 use super::record::{Change, Old, Record, RecordedUnit, STAGED};
-use super::undo_log::{Before, UndoLog};
-use super::verify::Present;
-
-/// All that is to be done at once.
-pub struct Whole<'w, 's> {
-    /// File by file, sorted by path.
-    pub steps: &'w [Step<'s>],
-    /// Directories to remove in the end, inner ones first, as far as they are empty.
-    pub directories: Vec<String>,
-    /// When new files are on the disk for good.
-    pub durability: Durability,
-}
-
-/// What is to be done to one file.
-pub struct Step<'e> {
-    /// The path, relative to the root.
-    pub path: &'e str,
-    /// What is to be there.
-    pub new: New<'e>,
-    /// What is there now.
-    pub present: Option<Present>,
-}
-
-/// What is to be at a path.
-pub enum New<'e> {
-    /// A file with this content.
-    Text(&'e str),
-    /// The file whose bytes are kept at `path`, relative to the root.
-    Kept { path: String, before: &'e Before },
-    /// Nothing.
-    Nothing,
-}
-
-/// When new files are on the disk for good.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Durability {
-    /// Before they count.
-    AtOnce,
-    /// When somebody has called [`Applied::flush`](super::apply::Applied::flush); until then they count
-    /// only as far as they are whole.
-    Later,
-}
+use super::step::{Durability, New, Whole};
+use super::undo_log::UndoLog;
 
 /// What gets into place by one rename: a file, or a new directory with all the files in it.
 pub struct Unit<'e> {
@@ -110,11 +71,12 @@ impl<'e> Plan<'e> {
             let missing = if existing == Some(parent) {
                 None
             } else {
-                first_missing(root, parent).map_err(failed("open the directory of", step.path))?
+                first_missing(root, parent)
+                    .map_err(apply_failed("open the directory of", step.path))?
             };
             if missing.is_some() && step.present.is_some() {
                 let gone = io::Error::other("its directory was removed in the meantime");
-                return Err(failed("change", step.path)(gone));
+                return Err(apply_failed("change", step.path)(gone));
             }
             existing = missing.is_none().then_some(parent);
             // Where nothing is to be and nothing is, no directory is to be made for it.

@@ -8,9 +8,9 @@ use std::io;
 use serde::{Deserialize, Serialize};
 
 use super::beneath::split;
+use super::changes::{Before, kept_path};
 use super::digest::{Digest, Fingerprint, Stamp};
 use super::spelling;
-use super::undo_log::{Before, kept_path};
 
 /// The beginning of the names of staged files.
 pub const STAGED: &str = ".code-commit-";

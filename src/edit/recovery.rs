@@ -1,61 +1,23 @@
-//! Undoes an application that was cut short, and tidies up behind one that was not.
+//! Puts the tree in order where an earlier application was cut short, or has not reached the disk whole.
 //!
 //! Looks at what the journal names and at nothing else; what a power cut may have torn, it keeps in
 //! `agent-config/torn`. Guarantees that a file which is neither the old one nor the reply's is not
 //! touched; that it may be cut short itself and started again; and that it puts nothing back before it
 //! knows that it can put back all of it.
 
-use std::collections::BTreeSet;
-use std::io::{self, Seek as _};
-use std::os::fd::{AsFd as _, OwnedFd};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
-use rustix::fs::{AtFlags, RawDir, fstat};
-use rustix::io::Errno;
-
-use super::apply::{ApplyError, Tree};
-use super::beneath::{Root, ancestors, open_regular, split};
-use super::digest::{Digest, Fingerprint, Stamp, modified};
-use super::disk::{renameat, statat, sync, unlinkat};
-use super::journal::{Journal, JournalError, State};
-use super::parallel::in_parallel;
-use super::place::{Place, kept_name};
-use super::record::{Change, Record, RecordedUnit};
-use super::torn;
+use super::apply::{Tree, flush};
+use super::beneath::Root;
+use super::error::{RecoverError, recover_failed};
+use super::journal::{Journal, State};
+use super::mend::mend;
+use super::record::Record;
+use super::rollback::{remove_leftovers, roll_back};
+use super::torn::is_torn;
 use super::undo_log::reserved;
 
-/// What an earlier run has left, and what was made of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Recovered {
-    /// It was cut short while it changed files; the tree is as it was before that.
-    RolledBack,
-    /// What it changed did not reach the disk whole; the tree is as it was before that.
-    Torn,
-    /// It was cut short when all files were changed; the tree is the new one.
-    Completed,
-}
-
-/// Why the tree cannot be put in order.
-#[derive(Debug, thiserror::Error)]
-pub enum RecoverError {
-    /// Files were changed since.
-    #[error("files were changed after a run was cut short: {}", .0.join("; "))]
-    Changed(Vec<String>),
-    /// The system refused something.
-    #[error("the tree cannot be put in order at `{path}`: {source}")]
-    Io {
-        /// Where.
-        path: String,
-        /// The system's word.
-        source: io::Error,
-    },
-    /// The journal itself.
-    #[error(transparent)]
-    Journal(#[from] JournalError),
-    /// What a power cut has torn could not be undone.
-    #[error("a power cut has torn an earlier run's files, and they cannot be put back: {0}")]
-    Torn(#[source] Box<ApplyError>),
-}
+pub use super::rollback::Recovered;
 
 /// Puts the tree in order, where an earlier process, or an earlier application, has left it otherwise.
 ///
@@ -65,7 +27,7 @@ pub fn recover(tree: Tree<'_>) -> Result<Option<Recovered>, RecoverError> {
     let mut recovered = None;
     // One application may be under way while the one before it is not on the disk for good yet.
     while let Some((mut journal, record)) = Journal::find(tree.journal)? {
-        let root = Root::open(tree.root).map_err(failed("."))?;
+        let root = Root::open(tree.root).map_err(recover_failed("."))?;
         let found = match journal.state() {
             State::Armed | State::Installing | State::RolledBack => {
                 Some(roll_back(&root, &record, &mut journal)?)
@@ -88,7 +50,7 @@ pub(super) fn settle(tree: Tree<'_>) -> Result<(), RecoverError> {
     if let Some((journal, record)) = Journal::find(tree.journal)?
         && matches!(journal.state(), State::Installed | State::Ended)
     {
-        let root = Root::open(tree.root).map_err(failed("."))?;
+        let root = Root::open(tree.root).map_err(recover_failed("."))?;
         remove_leftovers(&root, &record)?;
         flush(&root, &record, &AtomicBool::new(false))?;
         journal.remove()?;
@@ -106,8 +68,8 @@ fn finish(
     // What was replaced is kept elsewhere too.
     remove_leftovers(root, record)?;
     if !record.durable {
-        if torn::is_torn(root, record, journal.own_until()?)? {
-            torn::mend(tree, root, record, journal)?;
+        if is_torn(root, record, journal.own_until()?)? {
+            mend(tree, root, record, journal)?;
             return Ok(Some(Recovered::Torn));
         }
         flush(root, record, &AtomicBool::new(false))?;
@@ -118,414 +80,4 @@ fn finish(
         (_, None) => Some(Recovered::Torn),
         (_, Some(_)) => Some(Recovered::Completed),
     })
-}
-
-pub(super) fn failed<E: Into<io::Error>>(path: &str) -> impl FnOnce(E) -> RecoverError {
-    let path = path.to_owned();
-    move |error| RecoverError::Io {
-        path,
-        source: error.into(),
-    }
-}
-
-/// Undoes what the record says was under way, however far it came.
-///
-/// # Errors
-/// As [`recover`].
-pub(super) fn roll_back(
-    root: &Root,
-    record: &Record,
-    journal: &mut Journal,
-) -> Result<Recovered, RecoverError> {
-    let mut torn = false;
-    if journal.state() == State::Installing {
-        torn = put_all_back(root, record)?;
-        // Where that cannot be noted, what follows is done all the same: once more, if it must be.
-        let _ = journal.mark_rolled_back();
-    }
-    remove_all_staged(root, record)?;
-    Ok(if torn {
-        Recovered::Torn
-    } else {
-        Recovered::RolledBack
-    })
-}
-
-/// Puts back what has got into its place. Says whether any of it was torn.
-fn put_all_back(root: &Root, record: &Record) -> Result<bool, RecoverError> {
-    let look = Look {
-        root,
-        stamp: record.stamp,
-    };
-    let mut moves = Vec::new();
-    let mut changed = Vec::new();
-    for unit in &record.units {
-        match look.at(unit).map_err(failed(&unit.target))? {
-            Verdict::Untouched => {}
-            Verdict::Back(back) => moves.push((unit, back)),
-            Verdict::Changed => changed.push(explain(unit, record)),
-        }
-    }
-    if !changed.is_empty() {
-        return Err(RecoverError::Changed(changed));
-    }
-    let torn = torn::keep(root, record)?;
-    for (unit, back) in moves.into_iter().rev() {
-        put_back(root, unit, back).map_err(failed(&unit.target))?;
-    }
-    Ok(torn)
-}
-
-/// Where the versions of a file lie that stands in the way of a roll-back.
-fn explain(unit: &RecordedUnit, record: &Record) -> String {
-    let RecordedUnit {
-        target,
-        staged,
-        change,
-    } = unit;
-    let log = match &record.folder {
-        Some(folder) => format!("; the reply is in `{folder}`"),
-        None => String::new(),
-    };
-    match change {
-        Change::Create { .. } | Change::CreateDirectory { .. } => {
-            format!(
-                "`{target}`, which was not there before, is not as the reply made it{log} (move it \
-                 away, run `code-commit recover`, and move it back)"
-            )
-        }
-        Change::Replace { .. } | Change::Remove { .. } => {
-            format!(
-                "`{target}` is neither the old file nor the reply's; the old one is `{staged}`{log}"
-            )
-        }
-    }
-}
-
-fn remove_all_staged(root: &Root, record: &Record) -> Result<(), RecoverError> {
-    for unit in &record.units {
-        remove_staged(root, unit).map_err(failed(&unit.staged))?;
-    }
-    Ok(())
-}
-
-/// Removes the files that were replaced or removed by an application that is done, and the directories
-/// that it was to remove.
-///
-/// # Errors
-/// When one of them cannot be removed.
-pub(super) fn remove_leftovers(root: &Root, record: &Record) -> Result<(), RecoverError> {
-    for unit in &record.units {
-        if matches!(unit.change, Change::Replace { .. } | Change::Remove { .. }) {
-            remove_staged(root, unit).map_err(failed(&unit.staged))?;
-        }
-    }
-    for directory in &record.directories {
-        match remove_at(root, directory, AtFlags::REMOVEDIR) {
-            // Something else is in it, or it is no directory any more: it is somebody else's.
-            Ok(())
-            | Err(
-                Errno::NOTEMPTY
-                | Errno::EXIST
-                | Errno::NOTDIR
-                | Errno::BUSY
-                | Errno::LOOP
-                | Errno::XDEV,
-            ) => {}
-            Err(errno) => return Err(failed(directory)(errno)),
-        }
-    }
-    Ok(())
-}
-
-/// Sees that the new files are on the disk; gives up, with `false`, when `stop` says so.
-///
-/// # Errors
-/// When the system does not get them there.
-pub(super) fn flush(root: &Root, record: &Record, stop: &AtomicBool) -> Result<bool, RecoverError> {
-    let files = record.new_files();
-    let flushed = in_parallel(files.len(), |share| {
-        for (path, _) in &files[share] {
-            if stop.load(Ordering::Relaxed) {
-                return Ok(false);
-            }
-            let (parent, name) = split(path);
-            let file = root
-                .directory(parent)
-                .map_err(io::Error::from)
-                .and_then(|directory| open_regular(directory.as_fd(), name));
-            match file {
-                Ok(Some(file)) => sync(&file).map_err(failed(path))?,
-                Ok(None) => {}
-                // What was replaced, removed or shut off since is somebody else's concern.
-                Err(error) if is_elsewhere(&error) => {}
-                Err(error) => return Err(failed(path)(error)),
-            }
-        }
-        Ok(true)
-    });
-    let flushed: Result<Vec<bool>, RecoverError> = flushed.into_iter().collect();
-    Ok(flushed?.into_iter().all(|whole| whole))
-}
-
-/// Whether a path leads to something else than a file of ours.
-fn is_elsewhere(error: &io::Error) -> bool {
-    let errno = Errno::from_io_error(error);
-    let elsewhere = [
-        Errno::NOENT,
-        Errno::NOTDIR,
-        Errno::LOOP,
-        Errno::XDEV,
-        Errno::ACCESS,
-        Errno::PERM,
-    ];
-    errno.is_some_and(|errno| elsewhere.contains(&errno))
-}
-
-/// What is to be done about a unit.
-enum Verdict {
-    /// It never got into place, or was put back already.
-    Untouched,
-    /// It is in place.
-    Back(Back),
-    /// It is in place, and was changed since.
-    Changed,
-}
-
-/// How a unit is put back.
-#[derive(Clone, Copy)]
-enum Back {
-    /// The target takes the staged name, and is removed from there.
-    TargetToStaged,
-    /// What has the staged name is the old file: it takes the target's place.
-    StagedOverTarget,
-    /// The same, where nothing is.
-    StagedToTarget,
-    /// The old file is kept under a third name.
-    KeptOverTarget,
-}
-
-/// Finds out how far a unit came.
-struct Look<'l> {
-    root: &'l Root,
-    /// What every new file says of when it was written.
-    stamp: Stamp,
-}
-
-impl Look<'_> {
-    fn at(&self, unit: &RecordedUnit) -> Result<Verdict, io::Error> {
-        let (parent, name) = split(&unit.target);
-        let staged = split(&unit.staged).1;
-        let directory = match self.root.directory(parent) {
-            Ok(directory) => directory,
-            // Whoever removed the whole directory has removed the unit with it.
-            Err(Errno::NOENT) => return Ok(Verdict::Untouched),
-            Err(errno) => return Err(errno.into()),
-        };
-        let staged_there = exists(&directory, staged)?;
-        let target_there = exists(&directory, name)?;
-        Ok(match &unit.change {
-            // The staged name is free only once the unit is in place, or before it was made.
-            Change::Create { .. } | Change::CreateDirectory { .. }
-                if staged_there || !target_there =>
-            {
-                Verdict::Untouched
-            }
-            Change::Create { new } => {
-                judge(self.is_new(&directory, name, *new)?, Back::TargetToStaged)
-            }
-            Change::CreateDirectory { files } => judge(
-                self.is_new_directory(&unit.target, files)?,
-                Back::TargetToStaged,
-            ),
-            Change::Replace { old, new } => {
-                self.replaced(&directory, name, staged, (old.fingerprint, *new))?
-            }
-            Change::Remove { .. } if !staged_there => Verdict::Untouched,
-            Change::Remove { .. } if target_there => Verdict::Changed,
-            Change::Remove { .. } => Verdict::Back(Back::StagedToTarget),
-        })
-    }
-
-    fn replaced(
-        &self,
-        directory: &OwnedFd,
-        name: &str,
-        staged: &str,
-        (old, new): (Fingerprint, Digest),
-    ) -> io::Result<Verdict> {
-        if is_old(directory, name, old)? {
-            return Ok(Verdict::Untouched);
-        }
-        let target_is_new = self.is_new(directory, name, new)?;
-        if exists(directory, &kept_name(staged))? {
-            let free = !exists(directory, name)?;
-            return Ok(judge(free || target_is_new, Back::KeptOverTarget));
-        }
-        let staged_is_old = is_old(directory, staged, old)?;
-        if staged_is_old {
-            return Ok(judge(target_is_new, Back::StagedOverTarget));
-        }
-        if !exists(directory, staged)? || self.is_new(directory, staged, new)? {
-            // It never got into place, or was put back already.
-            return Ok(Verdict::Untouched);
-        }
-        // Something else than the verified file was taken out: it goes back too.
-        Ok(judge(target_is_new, Back::StagedOverTarget))
-    }
-
-    /// Whether a file is the one that the reply asked for; torn by a power cut, perhaps, but not
-    /// written to by anybody else.
-    fn is_new(&self, directory: &OwnedFd, name: &str, new: Digest) -> io::Result<bool> {
-        let Some(mut file) = open_regular(directory.as_fd(), name)? else {
-            return Ok(false);
-        };
-        let untouched = modified(&fstat(&file)?) == self.stamp;
-        if new.is_of(file.try_clone()?)? {
-            return Ok(true);
-        }
-        file.rewind()?;
-        Ok(untouched && new.may_be_torn_to(file)?)
-    }
-
-    /// Whether a directory has the reply's files and no others.
-    fn is_new_directory(&self, path: &str, files: &[(String, Digest)]) -> io::Result<bool> {
-        let mut names: BTreeSet<&str> = files.iter().map(|(file, _)| file.as_str()).collect();
-        names.extend(directories_of(files));
-        for directory in directories_of(files).into_iter().chain([""]) {
-            let handle = match self.root.directory(&join(path, directory)) {
-                Ok(handle) => handle,
-                // After a power cut a part of it may be missing.
-                Err(Errno::NOENT) => continue,
-                Err(Errno::NOTDIR | Errno::LOOP) => return Ok(false),
-                Err(errno) => return Err(errno.into()),
-            };
-            if entries(&handle)?
-                .iter()
-                .any(|entry| !names.contains(join(directory, entry).as_str()))
-            {
-                return Ok(false);
-            }
-        }
-        for (file, new) in files {
-            let (parent, name) = split(file);
-            if let Ok(handle) = self.root.directory(&join(path, parent))
-                && exists(&handle, name)?
-                && !self.is_new(&handle, name, *new)?
-            {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-}
-
-fn judge(is_new: bool, back: Back) -> Verdict {
-    if is_new {
-        Verdict::Back(back)
-    } else {
-        Verdict::Changed
-    }
-}
-
-fn put_back(root: &Root, unit: &RecordedUnit, back: Back) -> Result<(), Errno> {
-    let (parent, name) = split(&unit.target);
-    let staged = split(&unit.staged).1;
-    let directory = root.directory(parent)?;
-    let place = Place {
-        directory: directory.as_fd(),
-        name,
-        staged,
-    };
-    match back {
-        Back::TargetToStaged => place.rename_new(name, staged),
-        Back::StagedOverTarget => renameat(&directory, staged, name),
-        Back::StagedToTarget => place.rename_new(staged, name),
-        Back::KeptOverTarget => renameat(&directory, &kept_name(staged), name),
-    }
-}
-
-/// Removes what has a unit's staged name. What is not there is as good as removed.
-fn remove_staged(root: &Root, unit: &RecordedUnit) -> Result<(), Errno> {
-    let (parent, staged) = split(&unit.staged);
-    let directory = match root.directory(parent) {
-        Ok(directory) => directory,
-        Err(Errno::NOENT) => return Ok(()),
-        Err(errno) => return Err(errno),
-    };
-    if let Change::CreateDirectory { files } = &unit.change {
-        return remove_directory(root, &unit.staged, files);
-    }
-    unlink(&directory, staged, AtFlags::empty())?;
-    unlink(&directory, &kept_name(staged), AtFlags::empty())
-}
-
-fn remove_directory(root: &Root, path: &str, files: &[(String, Digest)]) -> Result<(), Errno> {
-    for (file, _) in files {
-        remove_at(root, &join(path, file), AtFlags::empty())?;
-    }
-    // The inner ones first, which sort behind.
-    for directory in directories_of(files).into_iter().rev() {
-        remove_at(root, &join(path, directory), AtFlags::REMOVEDIR)?;
-    }
-    remove_at(root, path, AtFlags::REMOVEDIR)
-}
-
-fn remove_at(root: &Root, path: &str, flags: AtFlags) -> Result<(), Errno> {
-    let (parent, name) = split(path);
-    match root.directory(parent) {
-        Ok(directory) => unlink(&directory, name, flags),
-        Err(Errno::NOENT) => Ok(()),
-        Err(errno) => Err(errno),
-    }
-}
-
-fn unlink(directory: &OwnedFd, name: &str, flags: AtFlags) -> Result<(), Errno> {
-    match unlinkat(directory, name, flags) {
-        Err(Errno::NOENT) => Ok(()),
-        other => other,
-    }
-}
-
-fn exists(directory: &OwnedFd, name: &str) -> Result<bool, Errno> {
-    match statat(directory, name) {
-        Ok(_) => Ok(true),
-        Err(Errno::NOENT) => Ok(false),
-        Err(errno) => Err(errno),
-    }
-}
-
-fn is_old(directory: &OwnedFd, name: &str, old: Fingerprint) -> Result<bool, Errno> {
-    match statat(directory, name) {
-        Ok(stat) => Ok(old.is_of(&stat)),
-        Err(Errno::NOENT) => Ok(false),
-        Err(errno) => Err(errno),
-    }
-}
-
-/// The names in a directory, as far as they are text.
-fn entries(directory: &OwnedFd) -> Result<Vec<String>, Errno> {
-    let mut buffer = vec![std::mem::MaybeUninit::uninit(); 8 << 10];
-    let mut names = Vec::new();
-    let mut listing = RawDir::new(directory, &mut buffer);
-    while let Some(entry) = listing.next() {
-        let name = entry?.file_name().to_string_lossy().into_owned();
-        if name != "." && name != ".." {
-            names.push(name);
-        }
-    }
-    Ok(names)
-}
-
-/// The directories on the way to `files`, outer ones first.
-fn directories_of(files: &[(String, Digest)]) -> BTreeSet<&str> {
-    files.iter().flat_map(|(file, _)| ancestors(file)).collect()
-}
-
-fn join(directory: &str, name: &str) -> String {
-    match (directory, name) {
-        ("", name) => name.to_owned(),
-        (directory, "") => directory.to_owned(),
-        (directory, name) => format!("{directory}/{name}"),
-    }
 }

@@ -13,11 +13,12 @@ use std::os::unix::fs::{PermissionsExt as _, fchown};
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::apply::{ApplyError, failed};
 use super::beneath::{OpenDirectory, Root, open_regular, split};
+use super::changes::Before;
 use super::disk;
-use super::plan::{Durability, New, Plan, Step};
-use super::undo_log::Before;
+use super::error::{ApplyError, apply_failed};
+use super::plan::Plan;
+use super::step::{Durability, New, Step};
 
 /// Makes the new directories, under their staged names.
 pub fn make_directories(plan: &Plan<'_>) -> Result<(), ApplyError> {
@@ -26,9 +27,10 @@ pub fn make_directories(plan: &Plan<'_>) -> Result<(), ApplyError> {
     for slot in in_new.flat_map(|unit| unit.steps.clone()) {
         let parent = split(&plan.staged[slot]).0;
         if last != Some(parent) {
-            plan.root
-                .ensure_directory(parent)
-                .map_err(failed("make the directory of", plan.whole.steps[slot].path))?;
+            plan.root.ensure_directory(parent).map_err(apply_failed(
+                "make the directory of",
+                plan.whole.steps[slot].path,
+            ))?;
             last = Some(parent);
         }
     }
@@ -47,7 +49,7 @@ pub fn stage(plan: &Plan<'_>, slots: Range<usize>) -> Result<(), ApplyError> {
         let staged = directory.at(plan.root, parent).map_err(io::Error::from);
         staged
             .and_then(|directory| stage_one(plan, directory, name, step))
-            .map_err(failed("write", step.path))?;
+            .map_err(apply_failed("write", step.path))?;
     }
     Ok(())
 }

@@ -1,39 +1,33 @@
-//! Undoes an application that counted already when a power cut tore one of its files.
+//! Which new files a power cut has torn.
 //!
-//! Looks at what the journal names and puts back what was kept, as one application of its own.
-//! Guarantees that nothing is undone where somebody has changed a file since.
+//! Looks at what the journal names, and gives what is torn a second name in `agent-config/torn`. Guarantees
+//! that a file which somebody has written to since does not count as torn.
 
-use std::collections::BTreeSet;
 use std::io::{self, Seek as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 
 use rustix::fs::fstat;
 use rustix::io::Errno;
 
-use super::apply::{self, Journalling, Tree};
-use super::beneath::{Root, ancestors, open_regular, split};
-use super::digest::{Digest, FOR_EVER, Stamp, changed, modified};
+use super::beneath::{Root, open_regular, split};
+use super::digest::{Digest, FOR_EVER, Present, Stamp, changed, modified};
 use super::disk::linkat;
-use super::journal::Journal;
+use super::error::{RecoverError, recover_failed};
 use super::parallel::in_parallel;
-use super::plan::{Durability, New, Step, Whole};
-use super::record::{Change, Old, Record};
-use super::recovery::{RecoverError, failed};
-use super::undo_log::Before;
-use super::verify::Present;
+use super::record::Record;
 use crate::project::CONFIG;
 
 /// When the new files of an application were written.
 #[derive(Clone, Copy)]
-struct Written {
+pub struct Written {
     /// What every one of them says of when it was last written to.
-    stamp: Stamp,
+    pub stamp: Stamp,
     /// What was changed later than this, was changed by somebody else, whatever it says.
-    until: Stamp,
+    pub until: Stamp,
 }
 
 /// What has become of a new file.
-enum Fate {
+pub enum Fate {
     /// It is as it was written.
     Whole(Present),
     /// It is as it was written, but not all of it is there.
@@ -53,7 +47,7 @@ pub fn is_torn(root: &Root, record: &Record, installed: Stamp) -> Result<bool, R
     let files = record.new_files();
     let looked = in_parallel(files.len(), |share| {
         for (path, new) in &files[share] {
-            let fate = fate(root, path, *new, written).map_err(failed(path))?;
+            let fate = fate(root, path, *new, written).map_err(recover_failed(path))?;
             if matches!(fate, Fate::Torn(_)) {
                 return Ok(true);
             }
@@ -73,7 +67,7 @@ pub fn keep(root: &Root, record: &Record) -> Result<bool, RecoverError> {
     };
     let mut vault = None;
     for (path, new) in &record.new_files() {
-        let fate = fate(root, path, *new, written).map_err(failed(path))?;
+        let fate = fate(root, path, *new, written).map_err(recover_failed(path))?;
         if !matches!(fate, Fate::Torn(_)) {
             continue;
         }
@@ -81,10 +75,10 @@ pub fn keep(root: &Root, record: &Record) -> Result<bool, RecoverError> {
             Some(vault) => vault,
             none => {
                 let kept = root.ensure_directory_of_ours(&format!("{CONFIG}/torn"));
-                none.insert(kept.map_err(failed("agent-config/torn"))?)
+                none.insert(kept.map_err(recover_failed("agent-config/torn"))?)
             }
         };
-        keep_one(root, path, vault).map_err(failed(path))?;
+        keep_one(root, path, vault).map_err(recover_failed(path))?;
     }
     Ok(vault.is_some())
 }
@@ -108,110 +102,8 @@ fn keep_one(root: &Root, path: &str, vault: &OwnedFd) -> io::Result<()> {
     }
 }
 
-/// Puts everything back.
-pub fn mend(
-    tree: Tree<'_>,
-    root: &Root,
-    record: &Record,
-    journal: &mut Journal,
-) -> Result<(), RecoverError> {
-    let written = Written {
-        stamp: record.stamp,
-        until: journal.own_until()?,
-    };
-    let paths = Paths::of(record);
-    let mut steps = Vec::new();
-    let mut changed = Vec::new();
-    for (path, new, old) in &paths.all {
-        let fate = match new {
-            Some(new) => fate(root, path, *new, written),
-            None => fate_of_removed(root, path),
-        };
-        let before = old.and_then(|old| old.kept.as_ref());
-        match fate.map_err(failed(path))? {
-            Fate::Whole(present) | Fate::Torn(present) => {
-                steps.push(step(path, before, Some(present)));
-            }
-            Fate::Gone if new.is_none() => steps.push(step(path, before, None)),
-            Fate::Gone if before.is_none() => {}
-            Fate::Gone | Fate::Changed => changed.push(explain(path, before)),
-        }
-    }
-    if !changed.is_empty() {
-        return Err(RecoverError::Changed(changed));
-    }
-    journal.mark_torn()?;
-    keep(root, record)?;
-    steps.sort_by_key(|step| step.path);
-    let whole = Whole {
-        steps: &steps,
-        directories: paths.directories.clone(),
-        durability: Durability::AtOnce,
-    };
-    let undone = apply::take(tree, &whole, None, Journalling::On);
-    let undone = undone.map_err(|error| RecoverError::Torn(Box::new(error)))?;
-    undone.left.map_or(Ok(()), Err)
-}
-
-fn explain(path: &str, before: Option<&(String, Before)>) -> String {
-    let kept = before.map_or(String::new(), |(kept, _)| {
-        format!("; what was there before the run is `{kept}`")
-    });
-    format!("`{path}` was changed, but other files of the same reply are torn{kept}")
-}
-
-fn step<'p>(
-    path: &'p str,
-    before: Option<&'p (String, Before)>,
-    present: Option<Present>,
-) -> Step<'p> {
-    let new = before.map_or(New::Nothing, |(kept, before)| New::Kept {
-        path: kept.clone(),
-        before,
-    });
-    Step { path, new, present }
-}
-
-/// What an application has done, file by file.
-struct Paths<'r> {
-    /// The path, what was written there, and what was there before.
-    all: Vec<(String, Option<Digest>, Option<&'r Old>)>,
-    /// The directories that it made, inner ones first.
-    directories: Vec<String>,
-}
-
-impl<'r> Paths<'r> {
-    fn of(record: &'r Record) -> Self {
-        let mut all = Vec::new();
-        let mut directories = BTreeSet::new();
-        for unit in &record.units {
-            match &unit.change {
-                Change::Create { new } => all.push((unit.target.clone(), Some(*new), None)),
-                Change::Replace { old, new } => {
-                    all.push((unit.target.clone(), Some(*new), Some(old)));
-                }
-                Change::Remove { old: Some(old) } => {
-                    all.push((unit.target.clone(), None, Some(old)));
-                }
-                Change::Remove { old: None } => {}
-                Change::CreateDirectory { files } => {
-                    directories.insert(unit.target.clone());
-                    for (file, new) in files {
-                        let below = ancestors(file).map(|below| format!("{}/{below}", unit.target));
-                        directories.extend(below);
-                        all.push((format!("{}/{file}", unit.target), Some(*new), None));
-                    }
-                }
-            }
-        }
-        Self {
-            all,
-            directories: directories.into_iter().rev().collect(),
-        }
-    }
-}
-
-fn fate(root: &Root, path: &str, new: Digest, written: Written) -> io::Result<Fate> {
+/// What has become of the new file at `path`.
+pub fn fate(root: &Root, path: &str, new: Digest, written: Written) -> io::Result<Fate> {
     let (parent, name) = split(path);
     let directory = match root.directory(parent) {
         Ok(directory) => directory,
@@ -236,7 +128,8 @@ fn fate(root: &Root, path: &str, new: Digest, written: Written) -> io::Result<Fa
     })
 }
 
-fn fate_of_removed(root: &Root, path: &str) -> io::Result<Fate> {
+/// What has become of a path from which a file was removed: nothing, unless somebody has put one there.
+pub fn fate_of_removed(root: &Root, path: &str) -> io::Result<Fate> {
     // Any content is somebody else's.
     let never = Written {
         stamp: Stamp::default(),

@@ -10,15 +10,16 @@ use std::os::fd::AsFd as _;
 use rustix::fs::fstat;
 use rustix::io::Errno;
 
-use super::apply::{self, Applied, ApplyError, Journalling, Tree};
+use super::apply::{self, Applied, Journalling, Tree};
 use super::beneath::{OpenDirectory, Root, open_regular, split};
-use super::digest::Digest;
+use super::changes::{Before, Changes, FileChange, kept_path};
+use super::digest::{Digest, Present};
 use super::disk::statat;
-use super::plan::{Durability, New, Step, Whole};
-use super::recovery::{self, RecoverError};
+use super::error::{ApplyError, RecoverError};
+use super::recovery;
 use super::spelling;
-use super::undo_log::{Before, Changes, FileChange, UndoLog, kept_path};
-use super::verify::Present;
+use super::step::{Durability, New, Step, Whole};
+use super::undo_log::UndoLog;
 use crate::record::EditsRecord;
 
 /// Why a run was not undone; nothing was changed.

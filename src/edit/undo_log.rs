@@ -7,7 +7,6 @@
 //! one. Guarantees that the bytes are kept before they are replaced, and that no link that somebody
 //! planted is followed.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::ops::Range;
@@ -16,84 +15,19 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
-use serde::{Deserialize, Serialize};
 
-use super::apply::{ApplyError, failed};
 use super::beneath::{OpenDirectory, Root, open_regular, split};
+use super::changes::{Before, Changes, FileChange, SCHEMA, kept_path, vault};
 use super::digest::{Digest, DigestWriter, Stamp, changed, modified};
 use super::disk::{self, linkat, openat, statat};
+use super::error::{ApplyError, apply_failed};
 use super::parallel::in_parallel;
-use super::plan::Step;
-use crate::project::CONFIG;
-use crate::record::run_files::{CHANGES, REPLACED};
+use super::step::Step;
+use crate::record::run_files::CHANGES;
 use crate::secret::Redactor;
 
-/// The version of the form of `changes.json`.
-const SCHEMA: u32 = 1;
 /// How much of a file is read at once.
 const CHUNK: usize = 64 << 10;
-
-/// A file as it was before a reply replaced or removed it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Before {
-    /// The name of the file that keeps its bytes.
-    pub kept: u32,
-    /// Whether that lies beside the keys, because it holds one.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub beside_keys: bool,
-    /// Its mode bits.
-    #[serde(with = "octal")]
-    pub mode: u32,
-    /// Its owner and group.
-    pub owner: (u32, u32),
-    /// Its content.
-    #[serde(flatten)]
-    pub digest: Digest,
-}
-
-/// Mode bits as people write them.
-mod octal {
-    use serde::{Deserialize as _, Deserializer, Serializer, de::Error as _};
-
-    #[expect(
-        clippy::trivially_copy_pass_by_ref,
-        reason = "serde asks for a reference"
-    )]
-    pub fn serialize<S: Serializer>(mode: &u32, out: S) -> Result<S::Ok, S::Error> {
-        out.collect_str(&format_args!("{mode:o}"))
-    }
-
-    pub fn deserialize<'d, D: Deserializer<'d>>(input: D) -> Result<u32, D::Error> {
-        let text = String::deserialize(input)?;
-        match u32::from_str_radix(&text, 8) {
-            Ok(mode) if mode <= 0o7777 => Ok(mode),
-            _ => Err(D::Error::custom("these are no mode bits")),
-        }
-    }
-}
-
-/// What a run has done to one file.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FileChange {
-    /// The file before the run; `None`: there was none.
-    pub before: Option<Before>,
-    /// What the run, its builds included, has put there, each once and the latest last; `None`: nothing
-    /// was there.
-    pub after: Vec<Option<Digest>>,
-    /// When the latest of that was written.
-    #[serde(skip)]
-    stamp: Stamp,
-}
-
-/// What a run has done to the tree: the content of `changes.json`.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Changes {
-    schema: u32,
-    /// By path, relative to the root.
-    pub files: BTreeMap<String, FileChange>,
-    /// Directories that were made.
-    pub directories: BTreeSet<String>,
-}
 
 /// The undo log of a run could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -217,7 +151,7 @@ impl<'r> UndoLog<'r> {
             .clone()
             .map(keep)
             .zip(share)
-            .map(|(kept, slot)| kept.map_err(failed("keep a copy of", steps[slot].path)))
+            .map(|(kept, slot)| kept.map_err(apply_failed("keep a copy of", steps[slot].path)))
             .collect()
     }
 
@@ -273,7 +207,7 @@ impl<'r> UndoLog<'r> {
         self.changes.directories.extend(directories);
         self.save()
             .and_then(|size| self.reserve(size))
-            .map_err(failed("write", format!("{}/{CHANGES}", self.folder)))
+            .map_err(apply_failed("write", format!("{}/{CHANGES}", self.folder)))
     }
 
     /// Takes back what was noted last: it was not done. Where that cannot be written down, the file says
@@ -361,29 +295,9 @@ impl<'r> UndoLog<'r> {
     }
 }
 
-impl Changes {
-    fn none() -> Self {
-        Self {
-            schema: SCHEMA,
-            ..Self::default()
-        }
-    }
-}
-
 /// The file that keeps room on the disk while the run in `folder` goes on.
 pub(super) fn reserved(root: &Path, folder: &str) -> PathBuf {
     root.join(folder).join(".reserved")
-}
-
-impl Changes {
-    /// Whether every file is as it was before.
-    #[must_use]
-    pub fn are_none(&self) -> bool {
-        self.files.values().all(|change| {
-            let before = change.before.as_ref().map(|before| before.digest);
-            change.after.last().copied().flatten() == before
-        })
-    }
 }
 
 impl FileChange {
@@ -455,21 +369,6 @@ pub fn read(root: &Path, folder: &str) -> Result<Option<Changes>, UndoLogError> 
     }
 }
 
-/// The path of the file that keeps these bytes of the run in `folder`, relative to the root.
-#[must_use]
-pub fn kept_path(folder: &str, before: &Before) -> String {
-    format!("{}/{}", vault(folder, before.beside_keys), before.kept)
-}
-
-/// The directory that keeps files of the run in `folder`, relative to the root.
-fn vault(folder: &str, beside_keys: bool) -> String {
-    if beside_keys {
-        format!("{CONFIG}/{REPLACED}/{}", split(folder).1)
-    } else {
-        format!("{folder}/{REPLACED}")
-    }
-}
-
 /// Gives a file a second name; or, where that cannot be, its bytes to a new file. A file that has
 /// several names already could be written to through one of them.
 fn link_or_copy(from: BorrowedFd<'_>, name: &str, to: &OwnedFd, kept: &str) -> io::Result<()> {
@@ -496,34 +395,4 @@ fn copy(from: BorrowedFd<'_>, name: &str, to: &OwnedFd, kept: &str) -> io::Resul
 
 fn changed_meanwhile() -> io::Error {
     io::Error::other("it was changed by somebody else in the meantime")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_kept_says_so_in_plain_json() {
-        let before = Before {
-            kept: 3,
-            beside_keys: false,
-            mode: 0o644,
-            owner: (1, 2),
-            digest: Digest::of(b"x"),
-        };
-        let json = serde_json::to_value(&before).unwrap();
-        assert_eq!(json["kept"], 3);
-        assert_eq!(json["mode"], "644");
-        assert_eq!(json["size"], 1);
-        assert_eq!(serde_json::from_value::<Before>(json).unwrap(), before);
-        assert_eq!(kept_path("logs/run", &before), "logs/run/replaced/3");
-        let beside_keys = Before {
-            beside_keys: true,
-            ..before
-        };
-        assert_eq!(
-            kept_path("logs/run", &beside_keys),
-            "agent-config/replaced/run/3"
-        );
-    }
 }

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use super::beneath::{ancestors, split};
-use super::digest::Fingerprint;
+use super::digest::{Fingerprint, Present};
 use super::{Action, Content, Fault, FileEdit, ParsedReply, Rejection, Rule, comparison, spelling};
 use crate::project::gitignore::IgnoreRules;
 
@@ -24,28 +24,6 @@ type Identity = (u64, u64);
 pub struct Program {
     /// Its absolute path, links resolved.
     pub path: PathBuf,
-}
-
-/// What is on the disk where an edit goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Present {
-    /// Which file it is, in which state.
-    pub fingerprint: Fingerprint,
-    /// Its mode bits.
-    pub mode: u32,
-    /// Its owner and group.
-    pub owner: (u32, u32),
-}
-
-impl Present {
-    /// The file with this status.
-    pub(super) fn of(stat: &rustix::fs::Stat) -> Self {
-        Self {
-            fingerprint: Fingerprint::of(stat),
-            mode: stat.st_mode & 0o7777,
-            owner: (stat.st_uid, stat.st_gid),
-        }
-    }
 }
 
 /// An edit that may be applied. Only [`PathPolicy::verify`] makes one.

@@ -64,13 +64,13 @@ impl BuildRecord {
 }
 
 impl Display for BuildRecord {
-    /// How it ended: `passed`, `exit code 1`, `signal 9`, `out of time`.
+    /// How it ended: `passed`, `exit code 1`, `signal 9`, `timed out`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.code, self.signal) {
             (Some(0), _) => f.write_str("passed"),
             (Some(code), _) if !self.timed_out => write!(f, "exit code {code}"),
             (None, Some(signal)) if !self.timed_out => write!(f, "signal {signal}"),
-            _ => f.write_str("out of time"),
+            _ => f.write_str("timed out"),
         }
     }
 }

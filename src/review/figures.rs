@@ -44,7 +44,7 @@ impl Figures {
 #[must_use]
 pub fn taken_back(tree: TreeState) -> &'static str {
     match tree {
-        TreeState::PutBack => ", taken back",
+        TreeState::PutBack => ", reverted",
         TreeState::Changed | TreeState::Unchanged => "",
     }
 }

@@ -15,7 +15,8 @@ use std::time::SystemTime;
 
 use chrono::{DateTime, FixedOffset, NaiveDateTime};
 
-use crate::edit::undo_log::{self, Before, Changes};
+use crate::edit::changes::{Before, Changes, kept_path};
+use crate::edit::undo_log;
 use crate::edit::{self, Action, Digest};
 use crate::model::{Purpose, StepId};
 use crate::project::LOGS;
@@ -237,7 +238,7 @@ impl PastRun {
 
     /// A file as it was before the run; `None` where that is not kept any more.
     fn kept(&self, project: &Project, before: &Before) -> Option<State> {
-        let path = undo_log::kept_path(&self.relative(), before);
+        let path = kept_path(&self.relative(), before);
         let content = read_limited(&project.root().join(path))?;
         (Digest::of(&content) == before.digest).then_some(State {
             content,

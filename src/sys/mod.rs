@@ -5,6 +5,7 @@
 pub mod atomic_file;
 pub mod environment;
 pub mod excerpt;
+pub(crate) mod fences;
 pub mod file_lock;
 pub mod git;
 pub mod interrupt;

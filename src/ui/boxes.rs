@@ -99,7 +99,7 @@ fn shown(body: &[Painted], broken: impl Fn(&str) -> Vec<String>) -> Vec<Painted>
     if lines.len() > LIMIT {
         let head = LIMIT / 2;
         let left_out = lines.len() - (LIMIT - 1);
-        let note = format!("… {} more …", counted(left_out as u64, "line"));
+        let note = format!("… {} …", counted(left_out as u64, "more line"));
         let note = Painted::new(note, Style::new());
         lines.splice(head..head + left_out, [note]);
     }
@@ -397,7 +397,7 @@ mod tests {
         let lines: Vec<&str> = long.lines().collect();
         assert_eq!(lines.len(), LIMIT + 2);
         assert!(lines[20].starts_with("│ 20 "), "{long}");
-        assert!(lines[21].starts_with("│ … 1,195 lines more …"), "{long}");
+        assert!(lines[21].starts_with("│ … 1,195 more lines …"), "{long}");
         assert!(lines[22].starts_with("│ 1216 "), "{long}");
         assert!(lines[40].starts_with("│ 1234 "), "{long}");
     }

@@ -24,7 +24,7 @@ const SYSTEM: &str = if cfg!(target_os = "macos") {
 #[derive(Debug, thiserror::Error)]
 pub enum EditorProblem {
     /// The command is not one that can be taken apart into words.
-    #[error("`{}` is no command: it is empty, or a quote is not closed", .command.replace(char::is_control, "\u{fffd}"))]
+    #[error("`{}` is not a command: it is empty, or a quote is not closed", .command.replace(char::is_control, "\u{fffd}"))]
     NoCommand {
         /// The command.
         command: String,

@@ -49,14 +49,14 @@ pub enum InputError {
     #[error("cannot read the input: {0}")]
     Io(#[source] io::Error),
     /// The input is not text.
-    #[error("line {line} of the input is not UTF-8: convert it, for instance with `iconv`")]
+    #[error("line {line} of the input is not UTF-8: convert it, for example with `iconv`")]
     NotUtf8 {
         /// Which line, from 1 on.
         line: usize,
     },
     /// A line is too long.
     #[error(
-        "line {line} of the input has more than {limit} bytes: break it, or put it into a file"
+        "line {line} of the input has more than {limit} bytes: split it, or put it into a file"
     )]
     LineTooLong {
         /// Which line, from 1 on.
@@ -65,13 +65,13 @@ pub enum InputError {
         limit: usize,
     },
     /// The prompt is too long.
-    #[error("the prompt has more than {limit} bytes: put what it holds into files and name them")]
+    #[error("the prompt has more than {limit} bytes: put its contents into files and name those")]
     TooLong {
         /// How many bytes there may be.
         limit: usize,
     },
     /// The prompt says nothing.
-    #[error("the prompt is blank: say what is to be done")]
+    #[error("the prompt is blank: describe the task")]
     Blank,
 }
 

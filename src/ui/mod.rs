@@ -84,7 +84,7 @@ pub enum Event<'a> {
     Applied(&'a EditsRecord),
     /// What a run had applied was taken back.
     PutBack(&'a EditsRecord),
-    /// Builds are not shut in.
+    /// Builds are not sandboxed.
     Uncontained {
         /// Why not.
         reason: &'a str,

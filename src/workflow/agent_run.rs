@@ -4,15 +4,15 @@
 //! workflow's verified apply, so that they can be undone; questions go to the user.
 
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
 use std::path::PathBuf;
 
 use chrono::SubsecRound as _;
 
+use super::run::closing;
+use super::run::tree::RunTree;
 use super::run::{Names, Run};
-use super::tree::RunTree;
-use super::workplace::Workplace;
-use super::{Context, Failure, Outcome, closing};
+use super::workplace::{Answers, Workplace};
+use super::{Context, Failure, Outcome};
 use crate::agent::conversation::Conversation;
 use crate::agent::memory::Compressed;
 use crate::agent::session::{Compression, Session, SessionState};
@@ -20,7 +20,7 @@ use crate::agent::tool::Effect;
 use crate::agent::tools::notes::User;
 use crate::agent::tools::{Files, WriteError};
 use crate::agent::{AgentError, Host, Surroundings, Used};
-use crate::edit::apply::ApplyError;
+use crate::edit::error::ApplyError;
 use crate::edit::{Fault, ParsedReply, PathPolicy, VerifyError};
 use crate::model::Reply;
 use crate::model::prompt::Prompt;
@@ -30,23 +30,6 @@ use crate::record::{Action, AgentRecord};
 use crate::sys::interrupt::{Interrupted, Signal};
 use crate::ui::input::{Input, InputError, Typed};
 use crate::workflow::error::{Error, Exit};
-
-/// Where answers to an agent's questions come from.
-pub enum Answers<'i> {
-    /// From whoever sits there.
-    Typed(&'i RefCell<Box<dyn Input>>),
-    /// From a recorded run.
-    Recorded(RefCell<VecDeque<Option<String>>>),
-    /// Nobody is there.
-    Nowhere,
-}
-
-impl Answers<'_> {
-    /// Whether the agent may ask questions.
-    pub fn are_there(&self) -> bool {
-        !matches!(self, Self::Nowhere)
-    }
-}
 
 /// A run that agents work in.
 pub struct AgentRun<'c, 'w> {

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::builds::{BuildOptions, Builds};
-use super::ready::{self, Needs, Ready};
+use super::run::builds::{BuildOptions, Builds};
+use super::run::closing;
+use super::run::ready::{self, Needs, Ready};
+use super::run::tree::RunTree;
 use super::run::{Names, Run};
-use super::tree::RunTree;
-use super::{Context, Failure, ModelChoice, Outcome, closing};
+use super::{Context, Failure, ModelChoice, Outcome};
 use crate::edit::{self, Content, Elision, PathPolicy, VerifiedEdits, VerifyError};
 use crate::exec::build_script::{BuildError, BuildReport, BuildStatus};
 use crate::exec::sandbox::SandboxProblem;

@@ -1,9 +1,8 @@
 //! The consistency report: ask, and put the answer where it is expected. Nothing else changes.
 
-use std::io::{self, Write as _};
-use std::path::PathBuf;
+use std::io::Write as _;
 
-use super::ready::{self, Needs, Ready};
+use super::run::ready::{self, Needs, Ready};
 use super::run::{Names, Run};
 use super::{Context, Failure, ModelChoice, Outcome, sections};
 use crate::model::prompt::Prompt;
@@ -15,16 +14,6 @@ const NAMES: Names = Names {
     record: "consistency",
     folder: "consistency-report",
 };
-
-/// The report could not be written.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot write `{}`: {source}", .path.display())]
-pub struct ReportError {
-    /// The report.
-    pub path: PathBuf,
-    /// The system's word.
-    pub source: io::Error,
-}
 
 /// Runs the workflow.
 ///
@@ -50,7 +39,7 @@ fn report(context: &Context<'_>, run: &mut Run<'_>, ready: &Ready<'_>) -> Result
     let text = context.redactor.text(&reply.text);
     let path = context.project.consistency_report();
     atomic_file::replace(&path, |file| file.write_all(text.as_bytes()))
-        .map_err(|source| ReportError { path, source })?;
+        .map_err(|source| Error::Unwritable { path, source })?;
     let sections = sections::find(&text);
     for section in sections
         .iter()

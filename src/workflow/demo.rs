@@ -15,6 +15,7 @@ use crate::edit::Elision;
 use crate::model::{Delivery, ModelTable};
 use crate::project::Project;
 use crate::sys::git;
+use crate::workflow::error::Error;
 
 /// Where the demo goes when nothing else is said.
 const DIRECTORY: &str = "code-commit-demo";
@@ -47,22 +48,6 @@ const OTHERS: [(&str, &str); 4] = [
     ),
 ];
 
-/// Why there is no demo.
-#[derive(Debug, thiserror::Error)]
-pub enum DemoError {
-    /// Something is there already.
-    #[error("`{}` is there already, and not empty", .0.display())]
-    NotEmpty(PathBuf),
-    /// A file could not be written.
-    #[error("cannot write `{}`: {source}", .path.display())]
-    Io {
-        /// Which one.
-        path: PathBuf,
-        /// The system's word.
-        source: io::Error,
-    },
-}
-
 /// Writes the demo's project to `directory`, or to a new one beside the others, and runs the commit
 /// workflow on it. The context's project is where the command was given.
 ///
@@ -75,7 +60,7 @@ pub fn demo(context: &Context<'_>, directory: Option<&Path>) -> Result<Outcome, 
     let tracked = track(&root);
     let root = root
         .canonicalize()
-        .map_err(|source| DemoError::Io { path: root, source })?;
+        .map_err(|source| Error::Unwritable { path: root, source })?;
     // Whatever models the surrounding project has: the recording is of a built-in one.
     let models = Ok(ModelTable::built_in());
     let context = Context {
@@ -126,12 +111,12 @@ pub fn demo(context: &Context<'_>, directory: Option<&Path>) -> Result<Outcome, 
 }
 
 /// The directory to use: the one named, which must be empty, or the first that is free.
-fn choose(here: &Path, named: Option<&Path>) -> Result<PathBuf, DemoError> {
+fn choose(here: &Path, named: Option<&Path>) -> Result<PathBuf, Error> {
     if let Some(named) = named {
         return match is_free(&here.join(named)) {
             Ok(true) => Ok(named.to_path_buf()),
-            Ok(false) => Err(DemoError::NotEmpty(named.to_path_buf())),
-            Err(source) => Err(DemoError::Io {
+            Ok(false) => Err(Error::DemoNotEmpty(named.to_path_buf())),
+            Err(source) => Err(Error::Unwritable {
                 path: named.to_path_buf(),
                 source,
             }),
@@ -149,7 +134,7 @@ fn choose(here: &Path, named: Option<&Path>) -> Result<PathBuf, DemoError> {
             Ok(true) => return Ok(directory),
             Ok(false) => nth += 1,
             Err(source) => {
-                return Err(DemoError::Io {
+                return Err(Error::Unwritable {
                     path: directory,
                     source,
                 });
@@ -177,14 +162,14 @@ fn is_free(directory: &Path) -> io::Result<bool> {
     }
 }
 
-fn write_project(root: &Path) -> Result<(), DemoError> {
+fn write_project(root: &Path) -> Result<(), Error> {
     let rollup: String = SOURCES
         .map(|(path, content)| format!("--- {path} ---\n{content}"))
         .concat();
     let files = SOURCES.iter().chain(&OTHERS).copied();
     for (name, content) in files.chain([("agent-config/codeRollup.txt", rollup.as_str())]) {
         let path = root.join(name);
-        write_file(&path, content).map_err(|source| DemoError::Io { path, source })?;
+        write_file(&path, content).map_err(|source| Error::Unwritable { path, source })?;
     }
     Ok(())
 }

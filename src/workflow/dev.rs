@@ -5,10 +5,10 @@
 
 use std::time::Duration;
 
-use super::agent_run::{AgentRun, Answers};
+use super::agent_run::AgentRun;
 use super::run::Names;
 use super::talk::{self, OpenInput};
-use super::workplace::{AgentOptions, Workplace};
+use super::workplace::{AgentOptions, Answers, Workplace};
 use super::{Context, Failure, Outcome};
 use crate::agent::audit::work_until_passed;
 use crate::agent::memory::Compress;

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::builds::BuildOptions;
-use super::ready::{self, Needs};
-use super::sending::{self, share};
+use super::run::builds::BuildOptions;
+use super::run::ready::{self, Needs};
+use super::run::sending::{self, share};
 use super::{Context, Failure, ModelChoice, Outcome};
 use crate::model::estimate::{self, CostRange};
 use crate::model::prompt::Inputs;
@@ -32,7 +32,7 @@ pub fn dry_run(
     let survey = ready::survey(
         context,
         choice,
-        Needs {
+        &Needs {
             purpose: purpose.clone(),
             build,
         },
@@ -104,7 +104,10 @@ impl<'e> Estimate<'e> {
             "prompt",
             match self.spec.context_window {
                 Some(window) => share(&self.size, window),
-                None => format!("{}; the model's window is not known", self.size.text()),
+                None => format!(
+                    "{}; the model's context window is unknown",
+                    self.size.text()
+                ),
             },
         );
         for (part, tokens) in &self.size.parts {
@@ -120,10 +123,7 @@ impl<'e> Estimate<'e> {
             line("", format!("           and {more} more files"));
         }
         match self.first {
-            None => line(
-                "cost",
-                "not known: the model's entry has no price".to_owned(),
-            ),
+            None => line("cost", "unknown: the model's entry has no price".to_owned()),
             Some(first) => line("cost", format!("{} for the first call", range(first))),
         }
         if let Some(all) = self.all {
@@ -159,6 +159,6 @@ fn range(CostRange { least, most }: CostRange) -> String {
     match most {
         Some(most) if most == least => least.to_string(),
         Some(most) => format!("{least} to {most}"),
-        None => format!("from {least} on"),
+        None => format!("at least {least}"),
     }
 }

@@ -1,9 +1,11 @@
 //! Every stage's error under one roof: its exit code, and what to do about it.
 
+use std::io;
+use std::path::PathBuf;
+
 use crate::agent::AgentError;
 use crate::agent::session::SessionError;
-use crate::edit::apply::ApplyError;
-use crate::edit::recovery::RecoverError;
+use crate::edit::error::{ApplyError, RecoverError};
 use crate::edit::undo::UndoError;
 use crate::edit::undo_log::UndoLogError;
 use crate::edit::{Rejection, VerifyError};
@@ -13,6 +15,7 @@ use crate::exec::sandbox::SandboxProblem;
 use crate::model::ModelError;
 use crate::model::estimate::OverBudget;
 use crate::model::price::Usd;
+use crate::project::ROLLUP;
 use crate::record::ExitRecord;
 use crate::record::replay::RecordingProblem;
 use crate::record::run_log::LogError;
@@ -21,7 +24,7 @@ use crate::sys::interrupt::{Interrupted, Signal};
 use crate::sys::numbers;
 use crate::ui::editor::EditorProblem;
 use crate::ui::input::InputError;
-use crate::workflow::{DemoError, InitError, NotReady, PageError, ReportError, RollupError};
+use crate::workflow::NotReady;
 
 /// How the process ends: the contract's exit codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -136,9 +139,25 @@ pub enum Error {
     /// The folder given to `--replay` cannot be replayed.
     #[error(transparent)]
     Recording(#[from] RecordingProblem),
-    /// The demo's project cannot be written.
-    #[error(transparent)]
-    Demo(#[from] DemoError),
+    /// The directory for the demo has something in it.
+    #[error("`{}` already exists and is not empty", .0.display())]
+    DemoNotEmpty(PathBuf),
+    /// A file could not be written that is no part of a reply.
+    #[error("cannot write `{}`: {source}", .path.display())]
+    Unwritable {
+        /// The file, or its directory.
+        path: PathBuf,
+        /// The system's word.
+        source: io::Error,
+    },
+    /// The page could not be written.
+    #[error("cannot write `{}`: {source}", .path.display())]
+    Page {
+        /// The page.
+        path: PathBuf,
+        /// The system's word.
+        source: io::Error,
+    },
     /// There is no whole reply.
     #[error(transparent)]
     Model(#[from] ModelError),
@@ -154,9 +173,6 @@ pub enum Error {
     /// There is no such command.
     #[error("there is no command `{0}`")]
     NoSuchCommand(String),
-    /// The project could not be prepared.
-    #[error(transparent)]
-    Init(#[from] InitError),
     /// The code base could not be rolled up.
     #[error(transparent)]
     Rollup(#[from] RollupError),
@@ -198,18 +214,40 @@ pub enum Error {
     /// A file could not be opened for the user.
     #[error(transparent)]
     Editor(#[from] EditorProblem),
-    /// The report could not be written.
-    #[error(transparent)]
-    Report(#[from] ReportError),
-    /// The page could not be written.
-    #[error(transparent)]
-    Page(#[from] PageError),
     /// The run could not be logged.
     #[error(transparent)]
     Log(#[from] LogError),
     /// A signal came between two steps.
     #[error(transparent)]
     Interrupted(#[from] Interrupted),
+}
+
+/// Why nothing was rolled up.
+#[derive(Debug, thiserror::Error)]
+pub enum RollupError {
+    /// There is no git, or it will not list files.
+    #[error("git does not list the project's files: {reason}")]
+    Git {
+        /// What it said.
+        reason: String,
+    },
+    /// A path that was named leads out of the project, or git tracks nothing there.
+    #[error("`{}` names nothing that git tracks", .0.display())]
+    NoSuchPath(PathBuf),
+    /// No file is left to take.
+    #[error("there is nothing to roll up; {0} left out")]
+    Nothing(String),
+    /// A file cannot be read.
+    #[error("cannot read `{path}`: {source}")]
+    Unreadable {
+        /// The file, relative to the root.
+        path: String,
+        /// The system's word.
+        source: io::Error,
+    },
+    /// The rollup cannot be written.
+    #[error("cannot write `{ROLLUP}`: {0}")]
+    Unwritable(io::Error),
 }
 
 impl Error {
@@ -225,7 +263,7 @@ impl Error {
             | Self::Rollup(RollupError::NoSuchPath(_))
             | Self::Recording(_)
             | Self::NoSuchRun(NoSuchRun::Missing(_) | NoSuchRun::NoRun(_))
-            | Self::Demo(DemoError::NotEmpty(_))
+            | Self::DemoNotEmpty(_)
             | Self::NothingAsked => Exit::Usage,
             Self::Model(ModelError::Interrupted(interrupted))
             | Self::Build(BuildError::Interrupted(interrupted))
@@ -263,7 +301,7 @@ impl Error {
             Self::Agent(AgentError::OverBudget(over)) if over.spent == Usd::ZERO => Exit::NotReady,
             Self::Agent(AgentError::OverBudget(_)) => Exit::OverBudget,
             Self::Agent(AgentError::NotCompressed { .. }) => Exit::ModelFailed,
-            Self::Demo(DemoError::Io { .. })
+            Self::Unwritable { .. }
             | Self::Model(_)
             | Self::Verify(VerifyError::Io { .. })
             | Self::Apply(_)
@@ -273,9 +311,7 @@ impl Error {
             | Self::Undo(_)
             | Self::Build(_)
             | Self::Process(_)
-            | Self::Report(_)
-            | Self::Page(_)
-            | Self::Init(_)
+            | Self::Page { .. }
             | Self::Rollup(RollupError::Unreadable { .. } | RollupError::Unwritable(_))
             | Self::Log(_) => Exit::LocalIo,
         }
@@ -288,7 +324,7 @@ impl Error {
             Self::UnknownModel { .. } => {
                 "`code-commit models` shows them; `agent-config/models.json` adds others"
             }
-            Self::Page(_) => {
+            Self::Page { .. } => {
                 "name a page of before, or a file that is not there yet in a directory that is; and see \
                  that the disk has room"
             }
@@ -314,7 +350,7 @@ impl Error {
             Self::Build(BuildError::Unfit { problem }) => {
                 return Some(problem.hint().to_owned());
             }
-            Self::Demo(DemoError::NotEmpty(_)) => "name another directory: `code-commit demo DIR`",
+            Self::DemoNotEmpty(_) => "name another directory: `code-commit demo DIR`",
             Self::Verify(VerifyError::Rejected(Rejection { .. })) => {
                 "nothing of the reply was applied; run again, or say in the query what it got wrong"
             }
@@ -336,9 +372,7 @@ impl Error {
             | Self::Input(InputError::Interrupted(_)) => "run again",
             Self::Input(InputError::Io(_)) => "see where standard input comes from",
             Self::Input(_) => "say what is to be done as text, at the prompt or by `-p -`",
-            Self::Demo(DemoError::Io { .. })
-            | Self::Report(_)
-            | Self::Init(_)
+            Self::Unwritable { .. }
             | Self::Rollup(RollupError::Unwritable(_))
             | Self::Process(ProcessError::Output { .. })
             | Self::Log(_) => "see that the disk has room and the directory is writable",

@@ -4,27 +4,19 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::json;
 
-use super::{Context, Failure, Outcome, recovery};
+use super::run::recovery;
+use super::{Context, Failure, Outcome};
 use crate::project::gitignore::GITIGNORE;
 use crate::project::{EXAMPLE_QUERY, QUERY};
-
-/// The project could not be prepared.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot write `{}`: {source}", .path.display())]
-pub struct InitError {
-    /// The file.
-    path: PathBuf,
-    /// The system's word.
-    source: io::Error,
-}
+use crate::workflow::error::Error;
 
 const ROLLUP_SCRIPT: &str = "\
 #!/bin/sh
-# Writes agent-config/codeRollup.txt: the text files that git tracks.
+# Writes the text files that git tracks to agent-config/codeRollup.txt.
 set -eu
 cd \"$(dirname \"$0\")\"
 exec code-commit rollup \"$@\"
@@ -44,7 +36,7 @@ const BUILDS: [(&str, &str); 8] = [
 
 /// Where there is none of these files. What proves nothing must not pass.
 const UNKNOWN_BUILD: &str = "\
-echo \"build.sh: say here how this project is built and tested\" >&2
+echo \"build.sh: replace this with the commands that build and test the project\" >&2
 exit 1";
 
 /// Prepares the project.
@@ -76,7 +68,7 @@ pub fn init(context: &Context<'_>) -> Result<Outcome, Failure> {
     let made_for = tool.filter(|_| lines.contains(&("build.sh", "written")));
     let next = next_steps(context, made_for, root);
     Ok(Outcome {
-        summary: "done: the project is prepared".to_owned(),
+        summary: "done: the project is set up".to_owned(),
         next: Some(next.join("\n")),
         ..Outcome::shown(
             text.join("\n"),
@@ -90,17 +82,19 @@ fn next_steps(context: &Context<'_>, made_for: Option<&str>, root: &Path) -> Vec
     let mut keys = context.key_files().into_iter();
     let has_key = keys.any(|file| context.project.key(file).is_ok());
     if !has_key && !context.project.config().join("models.json").is_file() {
-        steps.push("put an API key into agent-config/gemini-key.txt, or name a local model in agent-config/models.json".to_owned());
+        steps.push("put an API key into agent-config/gemini-key.txt, or configure a local model in agent-config/models.json".to_owned());
     }
     steps.push(match made_for {
         Some(tool) => {
-            format!("look at build.sh: it was made for {tool}, and must pass as the project is now")
+            format!("check build.sh: it was made for {tool}, and must pass on the project as it is")
         }
-        None => "look at build.sh: it must pass as the project is now".to_owned(),
+        None => "check build.sh: it must pass on the project as it is".to_owned(),
     });
-    steps.push(format!("write what is to be done into {QUERY}"));
+    steps.push(format!("describe the change in {QUERY}"));
     if !root.join(".git").exists() {
-        steps.push("git init && git add --all: what git tracks is rolled up".to_owned());
+        steps.push(
+            "git init && git add --all: the rollup contains the files that git tracks".to_owned(),
+        );
     }
     steps.push("code-commit rollup && code-commit --dry-run && code-commit".to_owned());
     let numbered = steps.iter().enumerate();
@@ -114,16 +108,16 @@ fn build_script(root: &Path) -> (Option<&'static str>, String) {
     let known = BUILDS.iter().find(|(file, _)| root.join(file).is_file());
     let commands = known.map_or(UNKNOWN_BUILD, |(_, commands)| commands);
     let script = format!(
-        "#!/bin/sh\n# Proves that the project is whole: exits with 0 only when it builds and its tests pass.\n\
+        "#!/bin/sh\n# Exits with 0 only if the project builds and its tests pass.\n\
          set -eu\ncd \"$(dirname \"$0\")\"\n{commands}\n"
     );
     (known.map(|(file, _)| *file), script)
 }
 
 /// Sees that git ignores the folders with keys and logs, by lines at the end of `.gitignore`.
-fn ignore(context: &Context<'_>) -> Result<(&'static str, &'static str), InitError> {
+fn ignore(context: &Context<'_>) -> Result<(&'static str, &'static str), Error> {
     let path = context.project.root().join(GITIGNORE);
-    let failed = |source| InitError {
+    let failed = |source| Error::Unwritable {
         path: GITIGNORE.into(),
         source,
     };
@@ -176,7 +170,7 @@ fn ignore(context: &Context<'_>) -> Result<(&'static str, &'static str), InitErr
 }
 
 /// Writes a file that is not there yet; says whether it was not.
-fn write_new(path: &Path, content: &str) -> Result<bool, InitError> {
+fn write_new(path: &Path, content: &str) -> Result<bool, Error> {
     let write = || {
         let folder = path.parent().unwrap_or(path);
         if folder.is_symlink() {
@@ -194,7 +188,7 @@ fn write_new(path: &Path, content: &str) -> Result<bool, InitError> {
         }
         Ok(true)
     };
-    write().map_err(|source| InitError {
+    write().map_err(|source| Error::Unwritable {
         path: path.to_owned(),
         source,
     })

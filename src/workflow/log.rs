@@ -62,7 +62,7 @@ fn list(runs: &[PastRun]) -> Outcome {
     let data = json!({"schema": 1, "runs": runs.iter().map(data).collect::<Vec<_>>()});
     if runs.is_empty() {
         return Outcome {
-            summary: "there is no run in `logs` yet".to_owned(),
+            summary: "no runs in `logs` yet".to_owned(),
             data: Some(data),
             ..Outcome::default()
         };
@@ -145,7 +145,7 @@ impl Story {
     fn beginning(&mut self, run: &PastRun) {
         self.line(&run.relative());
         let Some(record) = &run.record else {
-            self.line("This run has no record: it goes on, or it was killed.");
+            self.line("This run has no record: it is still running, or it was killed.");
             return;
         };
         let began = record.started.format("%Y-%m-%d %H:%M:%S %:z");
@@ -153,8 +153,8 @@ impl Story {
         let what = match &*record.workflow {
             "commit" => format!("asked {model} for a change"),
             "consistency" => format!("asked {model} for a consistency report"),
-            "undo" => "put the project back".to_owned(),
-            "dev" => format!("let {model} work as an agent"),
+            "undo" => "restored the project".to_owned(),
+            "dev" => format!("ran {model} as an agent"),
             other => other.to_owned(),
         };
         self.line(&format!(
@@ -169,9 +169,9 @@ impl Story {
     fn request(&mut self, agent: &AgentRecord) {
         self.line(&format!("Session: {}", agent.session));
         match &agent.request {
-            None => self.line("It went on with what was asked for before."),
+            None => self.line("It continued the previous task."),
             Some(request) => {
-                self.line("It was asked:");
+                self.line("The task:");
                 self.beginning_of(request, "  ");
             }
         }
@@ -189,7 +189,7 @@ impl Story {
         }
         let left = lines.count();
         if left > 0 {
-            self.line(&format!("{indent}… {left} lines more"));
+            self.line(&format!("{indent}… {left} more lines"));
         }
     }
 
@@ -198,7 +198,7 @@ impl Story {
         let lines: Vec<&str> = text.lines().collect();
         let from = lines.len().saturating_sub(QUOTED);
         if from > 0 {
-            self.line(&format!("    … {from} lines before"));
+            self.line(&format!("    … {from} earlier lines"));
         }
         for line in &lines[from..] {
             self.line(&format!("    {line}"));
@@ -213,12 +213,12 @@ impl Story {
             figures(&past.step)
         ));
         match &past.reply {
-            None => self.line("  There is no answer."),
+            None => self.line("  There is no reply."),
             Some(Err(error)) => error
                 .lines()
                 .for_each(|line| self.line(&format!("  {line}"))),
             Some(Ok(reply)) if past.step.is_agents() => self.agents(past, reply),
-            Some(Ok(_)) if past.changes.is_empty() => self.line("  The answer changed no file."),
+            Some(Ok(_)) if past.changes.is_empty() => self.line("  The reply changed no files."),
             Some(Ok(_)) => self.stat(&past.changes),
         }
         if let Some((status, output)) = past.build_log() {
@@ -257,11 +257,9 @@ impl Story {
             self.beginning_of(log, "    ");
         }
         if past.came_to_nothing() {
-            self.line(
-                "  Nothing came of it: the reply was not understood, or the run ended before.",
-            );
+            self.line("  Nothing was done: the reply was not understood, or the run ended first.");
         } else if step.purpose == Purpose::COMPRESSION {
-            self.line("  The reply sums up what was said before.");
+            self.line("  The reply summarizes the conversation so far.");
         } else if step.purpose == Purpose::AUDIT && step.actions.is_empty() {
             self.line(match step.passed {
                 Some(true) => "  The audit passed the work:",
@@ -296,7 +294,7 @@ impl Story {
             return;
         }
         self.line("");
-        self.line("All in all, it changed:");
+        self.line("In total, it changed:");
         self.stat(&changes.files);
         if !changes.doubts.is_empty() {
             self.line(

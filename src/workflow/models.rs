@@ -2,40 +2,18 @@
 
 use serde_json::{Value, json};
 
-use super::not_ready::NotReady;
-use super::{Context, Failure, Outcome, chosen};
+use super::run::chosen;
+use super::run::context::ModelsProblem;
+use super::run::not_ready::NotReady;
+use super::{Context, Failure, Outcome};
 use crate::model::price::{Price, Usd};
-use crate::model::{ModelSpec, ModelTable, Origin, Provider, Purpose, TableProblem};
+use crate::model::{ModelSpec, ModelTable, Origin, Provider, Purpose};
 use crate::project::{Project, ProjectProblem};
 use crate::sys::numbers::grouped;
 use crate::ui::columns::{
     self,
     Align::{Left, Right},
 };
-
-/// The table of models in `agent-config/models.json` cannot be used.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ModelsProblem {
-    /// It cannot be read.
-    #[error("{0}")]
-    Unreadable(String),
-    /// There is a mistake in it.
-    #[error("`agent-config/models.json` is not as it must be: {0}")]
-    Mistake(#[from] TableProblem),
-}
-
-impl ModelsProblem {
-    /// What the user can do about it.
-    #[must_use]
-    pub fn hint(&self) -> String {
-        match self {
-            Self::Unreadable(_) => "make it a readable file of UTF-8, or remove it".to_owned(),
-            Self::Mistake(_) => {
-                "mend it there, or remove the file; README shows what it looks like".to_owned()
-            }
-        }
-    }
-}
 
 /// The table of models of a project.
 ///
@@ -144,7 +122,7 @@ impl<'m> Row<'m> {
     }
 }
 
-const HEAD: [&str; 6] = ["model", "provider", "window", "answer", "$/M in", "$/M out"];
+const HEAD: [&str; 6] = ["model", "provider", "window", "output", "$/M in", "$/M out"];
 
 fn text(rows: &[Row<'_>], table: &ModelTable) -> String {
     let mut lines = vec![HEAD.map(str::to_owned).to_vec()];

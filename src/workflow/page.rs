@@ -29,16 +29,6 @@ pub struct ReportOptions {
     pub output: Option<PathBuf>,
 }
 
-/// The page could not be written.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot write `{}`: {source}", .path.display())]
-pub struct PageError {
-    /// The page.
-    pub path: PathBuf,
-    /// The system's word.
-    pub source: io::Error,
-}
-
 /// Writes the page.
 ///
 /// # Errors
@@ -110,7 +100,7 @@ fn of_all(context: &Context<'_>, options: &ReportOptions) -> Result<String, Erro
 
 /// Writes the page, over an earlier one or where nothing is; or into a pipe or a device. No other file
 /// is replaced: it is somebody's, and no page can be worth it.
-fn write(context: &Context<'_>, path: &Path, text: &str) -> Result<(), PageError> {
+fn write(context: &Context<'_>, path: &Path, text: &str) -> Result<(), Error> {
     let path = context.project.root().join(path);
     let write = || match path.metadata() {
         Ok(found) if !found.is_file() => fs::write(&path, text),
@@ -120,7 +110,7 @@ fn write(context: &Context<'_>, path: &Path, text: &str) -> Result<(), PageError
             |file| file.write_all(text.as_bytes()),
         ),
     };
-    write().map_err(|source| PageError {
+    write().map_err(|source| Error::Page {
         path: path.clone(),
         source,
     })

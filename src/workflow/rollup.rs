@@ -8,7 +8,8 @@ use std::path::{Component, Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::{Context, Failure, Outcome, recovery};
+use super::run::recovery;
+use super::{Context, Failure, Outcome};
 use crate::model::tokens;
 use crate::project::LOGS;
 use crate::project::rollup::{header, is_file};
@@ -18,7 +19,7 @@ use crate::sys::atomic_file;
 use crate::sys::git;
 use crate::sys::numbers::{counted, grouped};
 use crate::ui::columns::{self, Align};
-use crate::workflow::error::Error;
+use crate::workflow::error::{Error, RollupError};
 
 /// A file of more bytes is never rolled up: no model takes that much.
 const LARGEST: u64 = 64 << 20;
@@ -56,34 +57,6 @@ pub struct RollupOptions {
     pub paths: Vec<PathBuf>,
     /// How many tokens the rollup should have at most.
     pub budget: Option<u64>,
-}
-
-/// Why nothing was rolled up.
-#[derive(Debug, thiserror::Error)]
-pub enum RollupError {
-    /// There is no git, or it will not list files.
-    #[error("git does not list the project's files: {reason}")]
-    Git {
-        /// What it said.
-        reason: String,
-    },
-    /// A path that was named leads out of the project, or git tracks nothing there.
-    #[error("`{}` names nothing that git tracks", .0.display())]
-    NoSuchPath(PathBuf),
-    /// No file is left to take.
-    #[error("there is nothing to roll up; {0} left out")]
-    Nothing(String),
-    /// A file cannot be read.
-    #[error("cannot read `{path}`: {source}")]
-    Unreadable {
-        /// The file, relative to the root.
-        path: String,
-        /// The system's word.
-        source: io::Error,
-    },
-    /// The rollup cannot be written.
-    #[error("cannot write `{ROLLUP}`: {0}")]
-    Unwritable(io::Error),
 }
 
 /// A file that is rolled up.
@@ -321,7 +294,7 @@ fn advice(budget: u64, total: u64, proposal: &[&Rolled]) -> String {
     if proposal.len() > NAMED {
         text.push_str(&format!("\n  and {} more", proposal.len() - NAMED));
     }
-    text.push_str("\nname the paths to take: `code-commit rollup PATH…`");
+    text.push_str("\nto include only some paths, run `code-commit rollup PATH…`");
     text
 }
 

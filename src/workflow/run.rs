@@ -1,13 +1,30 @@
 //! A run that is under way: it asks the model, and keeps log and record of what happens.
+//!
+//! Below it stands what several workflows share.
+//!
+//! | module | what it is for |
+//! |---|---|
+//! | `context`, `outcome` | what every workflow is given, and how it ends |
+//! | `recovery`, `ready`, `sending`, `chosen`, `not_ready` | what has to be there before a run begins |
+//! | `builds`, `tree` | what a run does to the project |
+//! | `closing` | what there is to say of it in the end |
+
+pub mod builds;
+pub mod chosen;
+pub mod closing;
+pub mod context;
+pub mod not_ready;
+pub mod outcome;
+pub mod ready;
+pub mod recovery;
+pub mod sending;
+pub mod tree;
 
 use std::cell::Cell;
 use std::sync::Arc;
 use std::thread::{self, ScopedJoinHandle};
 use std::time::Duration;
 
-use super::chosen::{Chosen, Models};
-use super::ready::Ready;
-use super::{Context, Failure, Outcome};
 use crate::model::estimate::{self, Fit, OverBudget};
 use crate::model::price::{Price, Usd};
 use crate::model::prompt::{Part, Prompt};
@@ -18,6 +35,10 @@ use crate::record::run_log::{LogError, RunLog};
 use crate::record::{PartRecord, RunRecord, Seconds, Step};
 use crate::ui::{Event, Reporter};
 use crate::workflow::error::{Error, Exit};
+use chosen::{Chosen, Models};
+use context::Context;
+use outcome::{Failure, Outcome};
+use ready::Ready;
 
 /// A workflow's names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

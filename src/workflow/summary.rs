@@ -97,7 +97,7 @@ fn of_run(context: &Context<'_>, record: &RunRecord, log: Option<&str>) -> Strin
     if record.exit.code == 1 {
         page.push_str(&last_build(record, &run));
     }
-    page.push_str(&format!("\nThe whole record: `{}`\n", run.relative()));
+    page.push_str(&format!("\nFull record: `{}`\n", run.relative()));
     page
 }
 
@@ -183,7 +183,7 @@ fn last_build(record: &RunRecord, run: &PastRun) -> String {
     let lines: Vec<&str> = output.lines().collect();
     let from = lines.len().saturating_sub(QUOTED);
     format!(
-        "\n### The last build: {}\n\n{}\n",
+        "\n### Last build: {}\n\n{}\n",
         escaped(status),
         fenced(&shortened(&lines[from..]))
     )

@@ -6,9 +6,9 @@
 
 use std::cell::RefCell;
 
-use super::agent_run::Answers;
-use super::workplace::{AgentOptions, Recorded, Wanted, Which, Workplace};
-use super::{Context, Failure, Outcome, recovery};
+use super::run::recovery;
+use super::workplace::{AgentOptions, Answers, Recorded, Wanted, Which, Workplace};
+use super::{Context, Failure, Outcome};
 use crate::agent::AgentError;
 use crate::record;
 use crate::sys::interrupt::{Interrupted, Signal};

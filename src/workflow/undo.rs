@@ -2,10 +2,12 @@
 
 use std::path::Path;
 
+use super::run::recovery;
+use super::run::tree::RunTree;
 use super::run::{Names, Run};
-use super::tree::RunTree;
-use super::{Context, Failure, Outcome, last, recovery};
-use crate::edit::undo_log::{self, Changes};
+use super::{Context, Failure, Outcome, last};
+use crate::edit::changes::Changes;
+use crate::edit::undo_log;
 use crate::project::LOGS;
 use crate::record::{EditsRecord, TreeState};
 use crate::review::history;
@@ -34,7 +36,7 @@ pub fn undo(context: &Context<'_>, run: Option<&Path>) -> Result<Outcome, Failur
     let root = context.project.root();
     let changes = undo_log::read(root, &folder).map_err(Error::from)?;
     let Some(changes) = changes else {
-        return Ok(Outcome::said(format!("done: {folder} has changed nothing")));
+        return Ok(Outcome::said(format!("done: {folder} changed nothing")));
     };
     let mut run = Run::start(context, NAMES)?;
     let mut tree = RunTree::new(context, &run);
@@ -54,7 +56,7 @@ fn put_back(
     let edits = tree.undo(run, folder, changes)?;
     if edits == EditsRecord::default() {
         return Ok(format!(
-            "done: the project is as it was before {folder} already"
+            "done: the project is already as it was before {folder}"
         ));
     }
     run.record.tree = TreeState::Changed;

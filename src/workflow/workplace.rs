@@ -2,16 +2,16 @@
 //! its commands run.
 
 use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 
 use chrono::Utc;
 use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
-use super::agent_run::Answers;
-use super::builds::{self, Containment};
-use super::chosen::{self, Models, OwnModel};
-use super::not_ready::NotReady;
+use super::run::builds::{self, Containment};
+use super::run::chosen::{self, Models, OwnModel};
+use super::run::not_ready::NotReady;
 use super::{Context, ModelChoice};
 use crate::agent::conversation::Conversation;
 use crate::agent::home::{self, System};
@@ -25,6 +25,7 @@ use crate::record::run_log::make_ignored_directory;
 use crate::record::{LimitsRecord, RunRecord, Seconds};
 use crate::sys::atomic_file::read_regular;
 use crate::ui::Event;
+use crate::ui::input::Input;
 use crate::workflow::error::Error;
 
 /// Which session is meant.
@@ -182,6 +183,23 @@ impl<'c> Workplace<'c> {
     /// Whether the session has something that was asked for and is not done.
     pub fn has_more_to_do(&self) -> bool {
         self.is_begun() && self.session.borrow().state != SessionState::Complete
+    }
+}
+
+/// Where answers to an agent's questions come from.
+pub enum Answers<'i> {
+    /// From whoever sits there.
+    Typed(&'i RefCell<Box<dyn Input>>),
+    /// From a recorded run.
+    Recorded(RefCell<VecDeque<Option<String>>>),
+    /// Nobody is there.
+    Nowhere,
+}
+
+impl Answers<'_> {
+    /// Whether the agent may ask questions.
+    pub fn are_there(&self) -> bool {
+        !matches!(self, Self::Nowhere)
     }
 }
 

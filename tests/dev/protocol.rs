@@ -74,43 +74,71 @@ fn the_last_response_counts_and_nothing_else_is_remembered() {
 }
 
 #[test]
-fn a_last_response_in_a_block_is_not_mixed_with_a_draft() {
-    let command = |name: &str| reply("COMMAND", &format!("echo {name} > {name}.txt"));
-    let wrapped = |name: &str| format!("```markdown\n{}\n```\n", command(name));
+fn of_several_responses_the_last_is_carried_out_and_the_model_is_told() {
     let (agent, server) = AgentProject::scripted(&[
-        format!("{}\n\n{}", command("draft"), wrapped("first")),
-        format!("{}\n\n{}", done(), wrapped("second")),
-        format!(
-            "{}\n\n```\n{}\n```\n",
-            write("draft.txt", "A\n"),
-            command("third")
-        ),
+        format!("{}\n{}", reply("READ_FILE", "\"a\""), write("b.txt", "b\n")),
+        format!("{}\n{}", reply("READ_FILE", "\"a\""), done()),
+        "Overall: FAIL\nFeedback: no".to_owned(),
         done(),
         PASS.to_owned(),
     ]);
     agent.work("go").exits(0);
-    assert_eq!(agent.project.read("first.txt"), "first\n");
-    assert_eq!(agent.project.read("second.txt"), "second\n");
-    let unclear = last_told(&server, 3);
-    assert!(unclear.contains("it cannot be told"), "{unclear}");
-    assert!(!agent.project.path("third.txt").exists());
-    assert!(!agent.project.path("draft.txt").exists());
+    assert_eq!(agent.project.read("b.txt"), "b\n");
+    let note = "<system_note>\nYour reply had 2 responses. Only the last was carried out: nothing was done of \
+                what stood above it. Write one response in a reply.\n</system_note>";
+    for (request, result) in [(1, "b.txt"), (3, "Audit: FAIL")] {
+        let last = last_told(&server, request);
+        assert!(last.contains(note) && last.contains(result), "{last}");
+    }
 }
 
 #[test]
-fn fences_in_a_file_are_a_part_of_it() {
+fn a_response_that_may_be_part_of_another_is_not_carried_out() {
+    let command = |name: &str| reply("COMMAND", &format!("echo {name} > {name}.txt"));
+    let wrapped = |name: &str| format!("```markdown\n{}\n```\n", command(name));
+    let shown = |name: &str| format!("\"doc.md\"\n\n```md\n# Doc\n```\n{}\n```\n", command(name));
+    let replies = [
+        format!("{}\n\n{}", command("draft"), wrapped("first")),
+        format!("{}\n\n{}", done(), wrapped("second")),
+        format!("{}\n\n{}", command("draft"), command("third")),
+        reply("WRITE_FILE", &shown("fourth")),
+        format!("{}\n\n{}", write("draft.txt", "A\n"), command("fifth")),
+    ];
+    let refused = replies.len();
+    let last = [wrapped("last"), done(), PASS.to_owned()];
+    let (agent, server) = AgentProject::scripted(&[&replies[..], &last].concat());
+    agent.work("go").exits(0);
+    for reply in 1..=refused {
+        let told = last_told(&server, reply);
+        assert!(told.contains("it cannot be told whether"), "{told}");
+        assert!(told.contains("between longer fences (````)"), "{told}");
+    }
+    let texts =
+        ["draft", "first", "second", "third", "fourth", "fifth"].map(|name| format!("{name}.txt"));
+    for name in texts.iter().map(String::as_str).chain(["doc.md"]) {
+        assert!(!agent.project.path(name).exists(), "{name}");
+    }
+    assert_eq!(agent.project.read("last.txt"), "last\n");
+}
+
+#[test]
+fn fences_in_a_file_are_a_part_of_it_between_longer_ones() {
     let content = "# Doc\n\n```sh\necho hi\n```\n\n# Agent Response\n\n## Tool Choice\nDONE\n";
-    let input = format!("\"doc.md\"\n\n````md\n{content}````");
-    let same_length = format!("\"same.md\"\n\n```md\n{content}```");
-    let (agent, _server) = AgentProject::scripted(&[
-        reply("WRITE_FILE", &input),
-        reply("WRITE_FILE", &same_length),
+    let input = |fence: &str| format!("\"doc.md\"\n\n{fence}md\n{content}{fence}");
+    let (agent, server) = AgentProject::scripted(&[
+        reply("WRITE_FILE", &input("```")),
+        reply(
+            "WRITE_FILE",
+            "\"doc.md\"\n\n```md\n# Doc\n```\n\nThat is all.",
+        ),
+        reply("WRITE_FILE", &input("````")),
         done(),
         PASS.to_owned(),
     ]);
     agent.work("go").exits(0);
     assert_eq!(agent.project.read("doc.md"), content);
-    assert_eq!(agent.project.read("same.md"), content);
+    assert!(last_told(&server, 1).contains("it cannot be told whether"));
+    assert!(last_told(&server, 2).contains("nothing is expected behind the code block"));
 }
 
 #[test]

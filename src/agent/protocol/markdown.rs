@@ -1,23 +1,20 @@
 //! The protocol of `# Agent Response`: replies in Markdown sections that name one tool. Pure.
 //!
-//! Models write drafts, leave things out and adorn what they write, so much is tolerated. What is not is
-//! guessing: where a reply can be read in two ways, or lacks the end of a file's content, it is a [`Fault`]
-//! that tells the model the way out.
+//! The response begins at the last `# Agent Response` that stands in no code block, and a code block ends where
+//! CommonMark says. Adornments are tolerated; guessing is not: where a reply can be read in two ways, or lacks the
+//! end of a file's content, it is a [`Fault`] that tells the model the way out.
 //!
 //! | part | what it is for |
 //! |---|---|
-//! | `lines` | headings, fences, and where a fenced block ends |
+//! | `lines` | lines, and the headings among them |
 //! | `thoughts` | what was only thought |
 //! | `response` | which part of the reply counts |
 //! | `sections` | thoughts, task list, the tool's name |
 //! | `input` | the tool's input, by its parameters |
-//! | `blocks` | fenced blocks in that input |
-//! | `command`, `documents` | a command in it, and the here-documents of that |
+//! | `command` | a command in it |
 //! | `instructions` | what the model is told of all this |
 
-mod blocks;
 mod command;
-mod documents;
 mod input;
 mod instructions;
 mod lines;
@@ -28,10 +25,10 @@ mod tests;
 mod thoughts;
 
 use self::lines::{Line, joined};
-use self::response::{Reads, Response};
+use self::response::{Response, response};
 use self::sections::Sections;
 use super::{Decision, Fault, Protocol, Turn};
-use crate::agent::tool::{ParameterKind, ToolCall, ToolSpec, Toolbox};
+use crate::agent::tool::{ToolCall, ToolSpec, Toolbox};
 use crate::model::Reply;
 use crate::record::tasks::Task;
 
@@ -78,8 +75,8 @@ impl Protocol for Markdown {
 
     fn read(&self, reply: &Reply, tools: &Toolbox<'_>) -> Result<Turn, Fault> {
         let lines = thoughts::spoken(&lines::lines(less_end(&reply.text)))?;
-        match Response::of(&lines, tools)? {
-            Some(response) => read(&response, tools),
+        match response(&lines, tools)? {
+            Some(response) => turn(&response, tools),
             None => self.answer(&lines),
         }
     }
@@ -95,6 +92,7 @@ impl Markdown {
                 tasks: None,
                 decision: Decision::Answer(text.clone()),
                 remembered: text,
+                note: None,
             });
         }
         Err(Fault::at(
@@ -135,32 +133,11 @@ fn before<'t>(text: &'t str, end: &str) -> Option<&'t str> {
     (!is_word).then_some(before)
 }
 
-/// Reads the response in the way that makes sense; where none does, the fault is that of the last.
-fn read(response: &Response<'_, '_>, tools: &Toolbox<'_>) -> Result<Turn, Fault> {
-    let unwrapped = response.unwrapped().map(|lines| turn(lines, tools));
-    match unwrapped {
-        Some(Ok(turn)) => Ok(turn),
-        _ => turn(response.lines(), tools),
-    }
-}
-
-impl Reads for Toolbox<'_> {
-    /// It waits for none where it takes none, or has all that it takes.
-    fn used(&self, draft: &[Line<'_>]) -> Option<&'static ToolSpec> {
-        let choices = Sections::of(draft).choices().ok()?;
-        let (tool, _) = tool(&choices, self).ok()?;
-        (!tool.takes(ParameterKind::Block) || turn(draft, self).is_ok()).then_some(tool)
-    }
-
-    fn is_response(&self, lines: &[Line<'_>]) -> bool {
-        turn(lines, self).is_ok()
-    }
-}
-
-/// Reads the lines of a response, its header first.
-fn turn(lines: &[Line<'_>], tools: &Toolbox<'_>) -> Result<Turn, Fault> {
-    let sections = Sections::of(lines);
-    let (tool, named_at) = tool(&sections.choices()?, tools)?;
+/// Reads a response.
+fn turn(response: &Response<'_, '_>, tools: &Toolbox<'_>) -> Result<Turn, Fault> {
+    let mut sections = Sections::of(response.lines)?;
+    let (tool, named_at) = sections.tool(tools)?;
+    sections.part_tasks(tool);
     let (input, heading) = match sections.input() {
         Some(input) => input,
         None if !tool.parameters.is_empty() => return Err(no_input(tool, named_at)),
@@ -176,37 +153,18 @@ fn turn(lines: &[Line<'_>], tools: &Toolbox<'_>) -> Result<Turn, Fault> {
         remembered: rendered(&thoughts, tasks.as_deref(), &call),
         thoughts,
         tasks,
+        note: (response.others > 0).then(|| not_done(response.others)),
         decision: Decision::Use(call, Vec::new()),
     })
 }
 
-/// The tool that is chosen, and the line that names it.
-fn tool(named: &[(&str, usize)], tools: &Toolbox<'_>) -> Result<(&'static ToolSpec, usize), Fault> {
-    let known = |name: &str| {
-        // Markdown has it so, where no emphasis is meant.
-        let name = name.replace("\\_", "_");
-        let mut specs = tools.specs();
-        specs.find(|tool| tool.name.eq_ignore_ascii_case(&name))
-    };
-    let (name, line) = named.first().copied().unwrap_or_default();
-    let Some(tool) = known(name) else {
-        let names: Vec<String> = tools
-            .specs()
-            .map(|tool| format!("`{}`", tool.name))
-            .collect();
-        let problem = format!("there is no tool `{name}`; there are {}", names.join(", "));
-        return Err(Fault::at(line, problem));
-    };
-    for (name, line) in named {
-        if let Some(other) = known(name).filter(|other| other.name != tool.name) {
-            let problem = format!(
-                "`{}` besides `{}`: a reply uses one tool",
-                other.name, tool.name
-            );
-            return Err(Fault::at(*line, problem));
-        }
-    }
-    Ok((tool, line))
+/// What the model is told where other responses stood above the one that counts.
+fn not_done(others: usize) -> String {
+    format!(
+        "Your reply had {} responses. Only the last was carried out: nothing was done of what stood above it. \
+         Write one response in a reply.",
+        others + 1
+    )
 }
 
 fn no_input(tool: &ToolSpec, line: usize) -> Fault {

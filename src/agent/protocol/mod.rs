@@ -21,6 +21,8 @@ pub struct Turn {
     /// What of the reply goes into the history. Read once more, it names the same tools, so that a session that
     /// was cut short can be taken up.
     pub remembered: String,
+    /// What the model is to be told of the reply besides what comes of it: that a part of it was passed over.
+    pub note: Option<String>,
 }
 
 /// What an agent does next.

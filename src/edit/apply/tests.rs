@@ -3,15 +3,16 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File, FileTimes, Permissions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tempfile::TempDir;
 
 use super::*;
-use crate::edit::recovery::{RecoverError, Recovered, recover};
-use crate::edit::undo_log;
-use crate::edit::{PathPolicy, parse};
+use crate::edit::recovery::{Recovered, recover};
+use crate::edit::step::Durability;
+use crate::edit::{PathPolicy, VerifiedEdits, apply, parse, steps_of, undo_log};
 use crate::secret::Redactor;
 
 const RUN: &str = "logs/run";
@@ -407,7 +408,7 @@ fn a_roll_back_that_is_done_is_not_done_again() {
     crash(&tree, &tree.verified(REPLY), 8);
     let (mut journal, record) = Journal::find(tree.journal.path()).unwrap().unwrap();
     let root = Root::open(tree.root.path()).unwrap();
-    recovery::roll_back(&root, &record, &mut journal).unwrap();
+    rollback::roll_back(&root, &record, &mut journal).unwrap();
     // Killed here; then somebody makes a file of the same name.
     fs::write(tree.path("z"), "mine").unwrap();
     assert_eq!(tree.recover().unwrap(), Some(Recovered::RolledBack));

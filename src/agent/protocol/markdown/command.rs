@@ -1,18 +1,15 @@
-//! A shell command as a tool's input: as it is, or alone in one fenced block. Pure.
+//! A shell command as a tool's input: as it is, or alone in one code block. Pure.
 //!
 //! To a shell, a code fence is a command whose output is run, and words that stand beside a command are
-//! commands too. Guarantees that nothing but the command is taken for one: what may be more is a [`Fault`].
-//! Here-documents may hold anything, if their words are quoted: else code between backticks in them is run too.
+//! commands too. So a command that may be more than that is a [`Fault`]; nothing of it is parsed.
 
 use super::super::Fault;
-use super::blocks::{block, nothing_else, without_last_line_end};
-use super::documents::{Place, places};
-use super::lines::{Fence, Line, joined};
+use super::lines::{Line, joined};
 use super::sections::Name;
 
 /// What may stand behind a command's fence. Code in another language, and transcripts with their outputs, are
 /// no commands.
-const SHELLS: [&str; 22] = [
+const SHELLS: [&str; 20] = [
     "",
     "sh",
     "bash",
@@ -32,59 +29,84 @@ const SHELLS: [&str; 22] = [
     "plaintext",
     "raw",
     "code",
-    "none",
-    "input",
     "tool_input",
 ];
 
-/// The command that `lines` are, the blank ones around it left out.
+/// The command that the lines of a code block are; `opening` is its fence.
 ///
 /// # Errors
-/// Where there is more than a command.
-pub fn command(lines: &[Line<'_>]) -> Result<String, Fault> {
-    let Some(fence) = lines.first().and_then(Line::fence) else {
-        return raw(lines);
-    };
-    if !is_shell(&fence) {
-        return Err(no_shell(&fence));
+/// Where it is no shell's, or the shell would run what is meant as text.
+pub fn in_block(opening: &Line<'_>, content: &[Line<'_>]) -> Result<String, Fault> {
+    let info = opening.fence().map_or("", |fence| fence.info);
+    let mut words = info.split_whitespace();
+    let label = words
+        .next()
+        .unwrap_or_default()
+        .trim_matches(['{', '}', '.', ',']);
+    let is_shell = SHELLS.iter().any(|known| known.eq_ignore_ascii_case(label));
+    // Attributes may follow.
+    if !is_shell || !words.all(|word| word.contains('=')) {
+        return Err(opening.fault(format!(
+            "a command stands alone between ```sh and ```, but this code block is labelled `{info}`: the \
+             shell `sh` runs it, line by line"
+        )));
     }
-    let block = block(lines, &fence)?;
-    nothing_else(&block)?;
-    check(block.content, |line, place| {
-        let inner = line.fence();
-        inner.is_some_and(|inner| place != Place::Quoted || inner.closes(&fence))
-    })?;
-    Ok(without_last_line_end(joined(block.content)))
+    check_backticks(content)?;
+    Ok(joined(content))
 }
 
-/// Looks whether each line is of the command: what is not text must not be odd.
-fn check(lines: &[Line<'_>], is_odd: impl Fn(&Line<'_>, Place) -> bool) -> Result<(), Fault> {
-    for (line, place) in lines.iter().zip(places(lines)) {
-        match place {
-            Place::Expanded if line.raw.replace("\\`", "").contains('`') => return Err(run(line)),
-            Place::Document | Place::Expanded => {}
-            _ if is_odd(line, place) => return Err(beside(line)),
-            _ => {}
-        }
-    }
-    Ok(())
-}
-
-fn raw(lines: &[Line<'_>]) -> Result<String, Fault> {
+/// The command that `lines` are, in no block.
+///
+/// # Errors
+/// Where there may be more than a command.
+pub fn raw(lines: &[Line<'_>]) -> Result<String, Fault> {
     if let [line] = lines
         && let Some(quoted) = quoted(line.text().trim())
     {
         return Ok(quoted.to_owned());
     }
-    check(lines, |line, place| {
-        let text = line.raw.trim();
+    let is_odd = |line: &&Line<'_>| {
         line.raw.contains("```")
             || line.fence().is_some()
             || Name::of(line).is_some()
-            || is_bold_heading(text)
-            || place == Place::Command && (is_result(line) || is_tag(text))
-    })?;
-    Ok(joined(lines).trim().to_owned())
+            || is_result(line)
+            || is_tag(line)
+    };
+    if let Some(line) = lines.iter().find(is_odd) {
+        return Err(line.fault(
+            "a command is given as it is, or alone in one code block: nothing else may stand beside it; one \
+             that has such lines, or ``` in it, goes between longer fences",
+        ));
+    }
+    check_backticks(lines)?;
+    Ok(joined(lines))
+}
+
+/// That no backticks are run which are meant as text: a here-document keeps them only if its word is quoted.
+fn check_backticks(lines: &[Line<'_>]) -> Result<(), Fault> {
+    let words = || {
+        lines
+            .iter()
+            .flat_map(|line| line.text().split("<<").skip(1))
+    };
+    let word = |text: &'_ str| text.trim_start_matches(['-', ' ', '\t']).chars().next();
+    let is_bare = words()
+        .filter_map(word)
+        .any(|c| c.is_alphabetic() || c == '_');
+    let is_quoted = words()
+        .filter_map(word)
+        .any(|c| matches!(c, '\'' | '"' | '\\'));
+    let is_run = |line: &&Line<'_>| {
+        let text = line.text().replace("\\`", "");
+        is_bare && text.contains('`') || !is_quoted && text.trim_start().starts_with("```")
+    };
+    match lines.iter().find(is_run) {
+        None => Ok(()),
+        Some(line) => Err(line.fault(
+            "the shell would run what stands between these backticks: quote the word of the here-document, \
+             as in <<'EOF', or write $(...) where it is meant to be run",
+        )),
+    }
 }
 
 /// What stands between two backticks, as models write a short piece of code.
@@ -93,69 +115,28 @@ fn quoted(text: &str) -> Option<&str> {
     (!inner.contains('`') && !inner.trim().is_empty()).then_some(inner)
 }
 
-fn is_bold_heading(text: &str) -> bool {
-    let title = text
-        .trim_end_matches(':')
-        .trim_matches('*')
-        .trim_end_matches(':');
-    text.starts_with("**")
-        && matches!(
-            title,
-            "Tool Choice" | "Tool Input" | "Task List" | "Thoughts"
-        )
-}
-
 /// Whether it is the heading of a result, as models make them up behind a command. `# Output` is a comment, too.
 fn is_result(line: &Line<'_>) -> bool {
-    let Some((level, title)) = line.heading() else {
-        return false;
-    };
-    let title = title.to_ascii_lowercase();
+    let text = line.text().trim().to_ascii_lowercase();
+    let title = text.trim_start_matches('#');
+    let level = text.len() - title.len();
+    let title = title.trim_matches(|c: char| !c.is_alphanumeric());
     let results = ["result", "results", "output", "response", "observation"];
-    results.iter().any(|result| title.ends_with(result))
+    level > 0
+        && results.iter().any(|result| title.ends_with(result))
         && (level > 1 || title.starts_with("tool") || title.starts_with("command"))
 }
 
 /// Whether it is a tag that models write around results and thoughts: to a shell, a file to read from, and one to
 /// write to.
-fn is_tag(text: &str) -> bool {
-    let Some((tag, _)) = text.strip_prefix('<').and_then(|text| text.split_once('>')) else {
-        return false;
-    };
-    let name = tag.trim_start_matches('/').split_whitespace().next();
-    let name = name.unwrap_or_default();
+fn is_tag(line: &Line<'_>) -> bool {
+    let tag = line
+        .text()
+        .trim()
+        .strip_prefix('<')
+        .and_then(|text| text.split_once('>'));
+    let name = tag.and_then(|(tag, _)| tag.trim_start_matches('/').split_whitespace().next());
     let known = ["think", "thinking", "output", "observation", "command"];
-    known.contains(&name)
-        || ["result", "results", "response", "|"]
-            .iter()
-            .any(|end| name.ends_with(end))
-}
-
-/// Whether what stands behind a fence is a shell's name, and attributes.
-fn is_shell(fence: &Fence<'_>) -> bool {
-    let label = fence.label().trim_matches(['{', '}', '.', ',']);
-    let mut attributes = fence.info.split_whitespace().skip(1);
-    SHELLS.iter().any(|known| known.eq_ignore_ascii_case(label))
-        && attributes.all(|attribute| attribute.contains('='))
-}
-
-fn no_shell(fence: &Fence<'_>) -> Fault {
-    let problem = format!(
-        "a command stands alone between ```sh and ```, but this code block is labelled `{}`: the shell `sh` \
-         runs it, line by line",
-        fence.info
-    );
-    Fault::at(fence.line, problem)
-}
-
-fn beside(line: &Line<'_>) -> Fault {
-    let problem = "a command is given as it is, or alone in one code block: nothing else may stand beside it; \
-        one that has such lines, or ``` in it, goes between longer fences";
-    Fault::at(line.number, problem)
-}
-
-fn run(line: &Line<'_>) -> Fault {
-    let problem = "the shell would run what stands between these backticks: quote the word of the \
-        here-document, as in <<'EOF', or write $(...) where it is meant to be run";
-    Fault::at(line.number, problem)
+    let ends = ["result", "results", "response", "|"];
+    name.is_some_and(|name| known.contains(&name) || ends.iter().any(|end| name.ends_with(end)))
 }

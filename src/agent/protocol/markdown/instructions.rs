@@ -7,10 +7,11 @@ use crate::agent::tool::{Parameter, ParameterKind, ToolSpec, Toolbox};
 /// The rules of the format, behind the template.
 const RULES: &str = "\
 Rules:
-- A reply uses exactly one tool. You get its result, and then reply again.
-- `## Tool Input` comes last. Write nothing behind it.
-- Whatever is between the fences of a code block is taken byte by byte. Where it has ``` lines itself, put a \
-longer fence (````) around it.
+- A reply has one response, and a response uses exactly one tool. You get its result, and then reply again.
+- `## Tool Input` comes last. Write nothing behind it, and nothing behind a code block in it.
+- A code block ends at the first line that has nothing but its fence. What is in it is taken byte by byte. Where \
+it has ``` lines or a `# Agent Response` line itself, put a longer fence (````) around it.
+- A command stands as it is, or alone in a code block. One with a here-document goes into a code block.
 - Give the whole task list each time, or leave the section out where nothing has changed.
 ";
 

@@ -1,10 +1,14 @@
-//! The sections of a response. Pure.
+//! A response's sections: thoughts, task list, the tool's name, and its input. Pure.
+//!
+//! Guarantees that no heading in a code block is taken for one of the response's own.
 
 use super::super::Fault;
-use super::lines::{Line, Nesting, is_title, joined, trimmed};
+use super::lines::{Line, fenced, joined, trimmed};
+use crate::agent::tool::{ParameterKind, ToolSpec, Toolbox};
 use crate::record::tasks::{Task, TaskStatus};
+use crate::sys::fences::FenceLine;
 
-/// The sections that a response can have, under these headings of any level.
+/// The sections that a response can have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Name {
     Thoughts,
@@ -14,105 +18,98 @@ pub enum Name {
 }
 
 impl Name {
-    /// The section that `line` is the heading of.
-    pub fn of(line: &Line<'_>) -> Option<Self> {
-        let (_, title) = line.heading()?;
+    /// The section that `line` is the heading of, and the line that stands behind the colon.
+    pub fn of<'r>(line: &Line<'r>) -> Option<(Self, Line<'r>)> {
         let names = [
             ("Thoughts", Self::Thoughts),
             ("Task List", Self::TaskList),
             ("Tool Choice", Self::ToolChoice),
             ("Tool Input", Self::ToolInput),
         ];
-        let found = names.into_iter().find(|(name, _)| is_title(title, name));
-        found.map(|(_, name)| name)
+        let mut found = names
+            .iter()
+            .filter_map(|(title, name)| Some((*name, line.titled(title)?)));
+        found
+            .next()
+            .map(|(name, raw)| (name, Line { raw, ..*line }))
     }
 }
 
-/// A section, its heading first.
-#[derive(Debug, Clone, Copy)]
-struct Section<'a, 'r> {
+/// A section.
+#[derive(Debug, Clone)]
+struct Section<'r> {
     name: Name,
-    /// Where in the response its heading is.
+    /// The line of its heading.
     at: usize,
-    heading: &'a Line<'r>,
-    body: &'a [Line<'r>],
+    /// What stands behind the heading's colon, and below.
+    body: Vec<Line<'r>>,
 }
 
 /// The sections of a response, as they stand in it.
-#[derive(Debug, Clone)]
-pub struct Sections<'a, 'r> {
+#[derive(Debug, Clone, Default)]
+pub struct Sections<'r> {
     /// The line of the response's header.
     header: usize,
-    found: Vec<Section<'a, 'r>>,
+    found: Vec<Section<'r>>,
 }
 
-impl<'a, 'r> Sections<'a, 'r> {
-    /// The sections of `lines`, which begin with the response's header.
+impl<'r> Sections<'r> {
+    /// The sections of `lines`, which begin with the response's header. All behind `## Tool Input` is input.
     ///
-    /// A heading inside a fenced block is a quotation, unless a fence that was never closed hides all that
-    /// is looked for.
-    pub fn of(lines: &'a [Line<'r>]) -> Self {
-        Self::outside_of_fences(lines).unwrap_or_else(|| Self::found(lines, false))
-    }
-
-    /// The sections whose headings are in no fenced block; `None` where a tool or its input is not among
-    /// them.
-    pub fn outside_of_fences(lines: &'a [Line<'r>]) -> Option<Self> {
-        let found = Self::found(lines, true);
-        (found.has(Name::ToolChoice) && found.has(Name::ToolInput)).then_some(found)
-    }
-
-    fn found(lines: &'a [Line<'r>], are_fences_heeded: bool) -> Self {
-        let mut headings: Vec<(usize, Name)> = Vec::new();
-        let mut nesting = Nesting::default();
-        for (at, line) in lines.iter().enumerate().skip(1) {
-            if are_fences_heeded {
-                nesting.step(line);
-            }
-            let Some(name) = Name::of(line).filter(|_| nesting.is_closed()) else {
-                continue;
-            };
-            headings.push((at, name));
-            // All that follows belongs to it.
-            if name == Name::ToolInput {
-                break;
+    /// # Errors
+    /// Where a code block above the input holds a heading that names a tool or its input.
+    pub fn of(lines: &[Line<'r>]) -> Result<Self, Fault> {
+        let header = lines.first().map_or(1, |line| line.number);
+        let mut found: Vec<Section<'_>> = Vec::new();
+        for (at, line, place) in fenced(lines).skip(1) {
+            match (Name::of(line), place) {
+                (Some((name, value)), FenceLine::Outside) => {
+                    let mut section = Section {
+                        name,
+                        at: line.number,
+                        body: Vec::new(),
+                    };
+                    section
+                        .body
+                        .extend(Some(value).filter(|value| !value.raw.is_empty()));
+                    if name == Name::ToolInput {
+                        section.body.extend(lines.iter().skip(at + 1));
+                        found.push(section);
+                        break;
+                    }
+                    found.push(section);
+                }
+                (Some((Name::ToolChoice | Name::ToolInput, _)), _) => {
+                    return Err(line.fault(
+                        "this heading stands in a code block: close the block that was opened above, or \
+                         leave the heading out of it",
+                    ));
+                }
+                _ => {
+                    if let Some(section) = found.last_mut() {
+                        section.body.push(*line);
+                    }
+                }
             }
         }
-        let ends = headings
-            .iter()
-            .skip(1)
-            .map(|(at, _)| *at)
-            .chain([lines.len()]);
-        let section = |((at, name), end): (&(usize, Name), usize)| {
-            let (heading, body) = lines.get(*at..end)?.split_first()?;
-            Some(Section {
-                name: *name,
-                at: *at,
-                heading,
-                body,
-            })
-        };
-        Self {
-            header: lines.first().map_or(1, |line| line.number),
-            found: headings.iter().zip(ends).filter_map(section).collect(),
-        }
+        Ok(Self { header, found })
     }
 
-    fn has(&self, name: Name) -> bool {
-        self.named(name).next().is_some()
-    }
-
-    fn named(&self, name: Name) -> impl Iterator<Item = &Section<'a, 'r>> {
+    fn named(&self, name: Name) -> impl Iterator<Item = &Section<'r>> {
         self.found
             .iter()
             .filter(move |section| section.name == name)
+    }
+
+    pub fn has(&self, name: Name) -> bool {
+        self.named(name).next().is_some()
     }
 
     /// What stands under `## Thoughts`.
     pub fn thoughts(&self) -> String {
         let bodies: Vec<String> = self
             .named(Name::Thoughts)
-            .map(|section| joined(section.body).trim().to_owned())
+            .map(|section| joined(&section.body).trim().to_owned())
             .collect();
         bodies.join("\n\n").trim().to_owned()
     }
@@ -121,17 +118,56 @@ impl<'a, 'r> Sections<'a, 'r> {
     pub fn tasks(&self) -> Option<Vec<Task>> {
         let lists = self
             .named(Name::TaskList)
-            .map(|section| tasks(section.body));
+            .map(|section| tasks(&section.body));
         lists.filter(|tasks| !tasks.is_empty()).last()
     }
 
-    /// The tools that are named under `## Tool Choice`, less their ornaments, each with its line; at least one.
+    /// What stands under `## Tool Input`, less the blank lines around it, and the line of its heading.
+    pub fn input(&self) -> Option<(&[Line<'r>], usize)> {
+        let section = self.named(Name::ToolInput).next()?;
+        Some((trimmed(&section.body), section.at))
+    }
+
+    /// Takes a task list that stands behind the input out of it, where that cannot be part of it.
+    pub fn part_tasks(&mut self, tool: &ToolSpec) {
+        let is_raw = tool.takes(ParameterKind::Text) || tool.takes(ParameterKind::Command);
+        let Some(input) = self
+            .found
+            .last_mut()
+            .filter(|last| last.name == Name::ToolInput)
+        else {
+            return;
+        };
+        let mut block_ended = false;
+        let mut heading = None;
+        for (at, line, place) in fenced(&input.body) {
+            let is_heading = matches!(Name::of(line), Some((Name::TaskList, _)));
+            block_ended |= place == FenceLine::Closing;
+            match place {
+                FenceLine::Outside if is_heading && (block_ended || !is_raw) => heading = Some(at),
+                FenceLine::Outside => {}
+                _ => heading = None,
+            }
+        }
+        let Some(at) = heading else { return };
+        let is_list = |line: &Line<'_>| line.is_blank() || task(line.text()).is_some();
+        if input.body.iter().skip(at + 1).all(is_list) {
+            let body = input.body.split_off(at);
+            let at = body.first().map_or(input.at, |line| line.number);
+            self.found.push(Section {
+                name: Name::TaskList,
+                at,
+                body,
+            });
+        }
+    }
+
+    /// The tool that is chosen, and the line that names it.
     ///
     /// # Errors
-    /// Where none is.
-    pub fn choices(&self) -> Result<Vec<(&'r str, usize)>, Fault> {
-        let mut sections = self.named(Name::ToolChoice).peekable();
-        let Some(first) = sections.peek().map(|section| section.heading.number) else {
+    /// Where none is, or more than one.
+    pub fn tool(&self, tools: &Toolbox<'_>) -> Result<(&'static ToolSpec, usize), Fault> {
+        let Some(first) = self.named(Name::ToolChoice).next() else {
             let behind = if self.has(Name::ToolInput) {
                 " before `## Tool Input`, which comes last"
             } else {
@@ -140,34 +176,79 @@ impl<'a, 'r> Sections<'a, 'r> {
             let problem = format!("there is no `## Tool Choice` section{behind}");
             return Err(Fault::at(self.header, problem));
         };
-        let lines = sections.flat_map(|section| section.body);
-        let named: Vec<_> = lines
-            .filter(|line| line.fence().is_none())
-            .map(|line| (line.text().trim_matches(is_ornament), line.number))
-            .filter(|(name, _)| !name.is_empty())
-            .collect();
-        if named.is_empty() {
-            let problem = "no tool is named under `## Tool Choice`".to_owned();
-            return Err(Fault::at(first, problem));
+        let bodies = self
+            .named(Name::ToolChoice)
+            .map(|section| name_lines(&section.body));
+        let lines: Vec<Line<'_>> = bodies.collect::<Result<Vec<_>, Fault>>()?.concat();
+        let mut chosen: Option<(&'static ToolSpec, usize)> = None;
+        for line in &lines {
+            for tool in named_in(line.text(), tools) {
+                let (first, _) = *chosen.get_or_insert((tool, line.number));
+                if first.name != tool.name {
+                    return Err(line.fault(format!(
+                        "`{}` besides `{}`: a reply uses one tool",
+                        tool.name, first.name
+                    )));
+                }
+            }
         }
-        Ok(named)
+        chosen.ok_or_else(|| match lines.first() {
+            None => Fault::at(first.at, "no tool is named under `## Tool Choice`"),
+            Some(line) => no_tool(line, tools),
+        })
     }
+}
 
-    /// What stands under `## Tool Input`, less the blank lines around it, and the line of its heading.
-    pub fn input(&self) -> Option<(&'a [Line<'r>], usize)> {
-        let section = self.named(Name::ToolInput).next()?;
-        Some((trimmed(section.body), section.heading.number))
+/// The lines of a tool choice that may name the tool, less a code block that is around all of them.
+fn name_lines<'r>(body: &[Line<'r>]) -> Result<Vec<Line<'r>>, Fault> {
+    let lines = trimmed(body);
+    let inner = match lines {
+        [first, inner @ .., last] if first.fence().is_some() && last.fence().is_some() => inner,
+        _ => lines,
+    };
+    match inner.iter().find(|line| line.fence().is_some()) {
+        Some(line) => Err(line.fault(
+            "a code block under `## Tool Choice`: what a tool is given stands under `## Tool Input`",
+        )),
+        None => Ok(inner.iter().filter(|line| !line.text().trim_matches(is_ornament).is_empty()).copied().collect()),
     }
+}
 
-    /// Where in the response the heading of the tool's input is.
-    pub fn input_at(&self) -> Option<usize> {
-        self.named(Name::ToolInput).next().map(|section| section.at)
+/// The tools that a line names: as a whole in any spelling, or by words that are written just so.
+fn named_in(text: &str, tools: &Toolbox<'_>) -> Vec<&'static ToolSpec> {
+    // Markdown has it so, where no emphasis is meant.
+    let text = text.replace("\\_", "_");
+    let whole = text.trim_matches(is_ornament).replace([' ', '-'], "_");
+    if let Some(tool) = tools
+        .specs()
+        .find(|tool| tool.name.eq_ignore_ascii_case(&whole))
+    {
+        return vec![tool];
     }
+    let words = text.split(|c: char| !(c.is_alphanumeric() || c == '_'));
+    let known = |word: &str| {
+        tools
+            .specs()
+            .find(|tool| tool.name == word.trim_matches('_'))
+    };
+    words.filter_map(known).collect()
+}
+
+fn no_tool(line: &Line<'_>, tools: &Toolbox<'_>) -> Fault {
+    let names: Vec<String> = tools
+        .specs()
+        .map(|tool| format!("`{}`", tool.name))
+        .collect();
+    let name = line.text().trim_matches(is_ornament);
+    line.fault(format!(
+        "there is no tool `{name}`; there are {}",
+        names.join(", ")
+    ))
 }
 
 /// Whether a tool's name may have `c` around it.
 fn is_ornament(c: char) -> bool {
-    c.is_whitespace() || "`*\"':.-[]".contains(c)
+    !c.is_alphabetic()
 }
 
 /// The tasks of a list. An indented line goes on with the task above it; others are passed over.

@@ -1,17 +1,17 @@
 //! Which part of a reply counts, what its sections say, and that nothing else is ever carried out.
 
-mod commands;
-mod drafts;
+mod hostile;
 mod inputs;
+mod near_misses;
 
-use std::sync::{Arc, mpsc};
-use std::thread;
-use std::time::Duration;
+use std::sync::Arc;
 
 use proptest::prelude::*;
 
 use super::*;
-use crate::agent::tool::{Arguments, Effect, Parameter, Tool, ToolError, ToolOutput};
+use crate::agent::tool::{
+    Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput,
+};
 use crate::record::tasks::{Task, TaskStatus};
 
 const fn parameter(name: &'static str, kind: ParameterKind, meaning: &'static str) -> Parameter {
@@ -117,6 +117,11 @@ fn read_turn(text: &str) -> Result<Turn, Fault> {
     Markdown::default().read(&reply(text), &toolbox())
 }
 
+/// What is left of a turn where nothing of the reply is remembered but the response that counts.
+fn without_note(turn: Turn) -> Turn {
+    Turn { note: None, ..turn }
+}
+
 /// The one tool that a reply uses.
 fn only_call(turn: &Turn) -> &ToolCall {
     match &turn.decision {
@@ -188,29 +193,6 @@ fn a_reply_in_the_form_of_the_template_is_read() {
     assert_eq!(call.shown, "\"src/a b.rs\"");
     let template = WHOLE.trim_start_matches("Let me see.\n\n").trim_end();
     assert_eq!(turn.remembered, template);
-}
-
-#[test]
-fn sections_may_be_adorned_left_out_and_in_another_order() {
-    for text in [
-        "# Agent Response\n## Tool Choice\nREAD_FILE\n## Tool Input\na",
-        "# agent response #\r\n\r\n### TOOL CHOICE:\r\n\r\n`read_file`\r\n\r\n\r\n### Tool Input:\r\n\r\na\r\n",
-        "# **Agent Response**\n## **Tool Choice**\n**READ_FILE**\nto see it\n## Thoughts\nx\n## Tool Input\na",
-        "# Agent Response\n# Tool Choice\n```\nREAD_FILE\n```\n# Tool Input\n\n\"a\"\n\n",
-        "# Agent Response\n## Plan\nx\n## Tool Choice\n\"READ_FILE\"\n## Tool Input\n```\na\n```",
-        "# Agent Response\n## Thoughts\n```\n## Tool Choice\nCOMMAND\n## Tool Input\nrm x\n```\n\
-         ## Tool Choice\nREAD_FILE\n## Tool Input\na",
-        "# Agent Response\n## Thoughts\n```sh\nnever closed\n## Tool Choice\nREAD_FILE\n## Tool Input\na",
-        "\u{feff}# Agent Response\n## Tool Choice\nREAD_FILE\n## Tool Input\na",
-        "So:\n\u{feff}# Agent Response\n## Tool Choice\nREAD_FILE\n## Tool Input\na",
-        "\u{a0}# Agent Response\n\u{a0}## Tool Choice\nREAD_FILE\n## Tool Input\na",
-        "\u{feff}```markdown\n# Agent Response\n## Tool Choice\nREAD_FILE\n## Tool Input\na\n```",
-        "\u{200b}# Agent Response\n## Tool Choice\nREAD\\_FILE\n## Tool Input\na",
-        "# Agent Response\n## Tool Choice\nREAD_FILE\n## Tool Input\na<|im_end|>",
-        "# Agent Response\n## Tool Choice\nREAD_FILE\n## Tool Input\n```\na\n```</s>\n<|im_end|>\n",
-    ] {
-        assert_eq!(call(text).as_deref(), Ok("READ_FILE path=a"), "{text}");
-    }
 }
 
 #[test]
@@ -401,14 +383,35 @@ fn text(lines: impl Into<prop::collection::SizeRange>) -> impl Strategy<Value = 
         .prop_map(|lines| lines.iter().map(|line| format!("{line}\n")).collect())
 }
 
-/// A fence of this mark that is longer than any in `content`.
+/// Lines with whole responses, fences and words among them: those that are worst for a reader.
+fn text_with_responses() -> impl Strategy<Value = String> {
+    let tools = prop::sample::select(&ALL[..]).prop_map(|tool| tool.name);
+    let inputs = prop::sample::select(
+        &[
+            "a\n",
+            "rm x\n",
+            "\"a\"\n```\nx\n```\n",
+            "```sh\nrm x\n```\n",
+            "",
+        ][..],
+    );
+    let piece = prop_oneof![
+        2 => (tools, inputs).prop_map(|(tool, input)| uses(tool, input)),
+        3 => prop::sample::select(&["```\n", "```md\n", "````\n", "~~~\n"][..]).prop_map(str::to_owned),
+        1 => prop::sample::select(&["\n", "text\n", "</think>\n", "<think>\n", "# T\n"][..]).prop_map(str::to_owned),
+        1 => text(0..3),
+    ];
+    prop::collection::vec(piece, 0..7).prop_map(|pieces| pieces.concat())
+}
+
+/// A fence of this mark that is longer than any in `content`, and than three.
 fn longer(mark: char, content: &str) -> String {
     let longest = content
         .split(|c| c != mark)
         .map(str::len)
         .max()
         .unwrap_or(0);
-    mark.to_string().repeat(longest.max(2) + 1)
+    mark.to_string().repeat(longest.max(3) + 1)
 }
 
 proptest! {
@@ -444,7 +447,7 @@ proptest! {
         prop_assert_eq!(only_call(&turn).arguments.get("path"), path);
         prop_assert_eq!(only_call(&turn).arguments.get("content"), content);
         // What goes into the history says the same.
-        prop_assert_eq!(read_turn(&turn.remembered).unwrap(), turn);
+        prop_assert_eq!(read_turn(&turn.remembered).unwrap(), without_note(turn));
     }
 
     #[test]
@@ -471,41 +474,29 @@ proptest! {
     }
 
     #[test]
-    fn what_is_remembered_is_read_the_same(text in text(0..40)) {
-        // What ends a thought outside of any fence is taken for that, wherever it stands.
-        let text = text.replace("</think>", "");
-        if let Ok(turn) = read_turn(&format!("# Agent Response\n{text}")) {
-            let again = read_turn(&turn.remembered).map_err(|fault| fault.to_string());
-            prop_assert_eq!(again, Ok(turn));
+    fn a_reply_that_writes_a_file_writes_that_file_or_none(
+        opening in prop::sample::select(&["```", "```md", "````", "````md", "~~~"][..]),
+        content in text_with_responses(),
+        closing in prop::sample::select(&["", "```", "````", "~~~"][..]),
+        wrapping in prop::sample::select(&["", "```markdown\n", "~~~\n"][..]),
+        above in prop::sample::select(&["", "So:\n", "````\n", "<think>\nhm\n</think>\n"][..]),
+        thoughts in prop::sample::select(&["", "## Thoughts\n```\nx\n", "## Thoughts\nhm\n"][..]),
+    ) {
+        let response = writes(opening, &content, closing)
+            .replacen("\"a\"", "\"outermost\"", 1)
+            .replacen("\n## Tool", &format!("\n{thoughts}## Tool"), 1);
+        let wrapped = wrapping.trim_end_matches("markdown\n");
+        let text = format!("{above}{wrapping}{response}{wrapped}");
+        if let Ok(turn) = read_turn(&text) {
+            prop_assert_eq!(only_call(&turn).tool.name, "WRITE_FILE", "{}", text);
         }
     }
-}
 
-#[test]
-fn no_reply_takes_longer_than_its_length_allows() {
-    let (sender, over) = mpsc::channel();
-    thread::spawn(move || {
-        for piece in [
-            "cat <<EO\n",
-            "cat <<EO ",
-            "</think>\n",
-            "<think>\n",
-            "```\n",
-            "~~~a\n",
-            "# Agent Response\n",
-            "## Tool Input\n",
-            "'",
-            "$((",
-            "(\n",
-            "( ",
-        ] {
-            let many = piece.repeat(60_000);
-            let _ = call(&uses("COMMAND", &many));
-            let _ = call(&uses("COMMAND", &format!("{many}</think>\n```\n")));
-            let _ = call(&writes("```", &many, "```"));
+    #[test]
+    fn what_is_remembered_is_read_the_same(text in text(0..40)) {
+        if let Ok(turn) = read_turn(&format!("# Agent Response\n{text}")) {
+            let again = read_turn(&turn.remembered).map_err(|fault| fault.to_string());
+            prop_assert_eq!(again, Ok(without_note(turn)));
         }
-        sender.send(())
-    });
-    // It takes seconds; by the square of the length, it would take hours.
-    assert!(over.recv_timeout(Duration::from_secs(300)).is_ok());
+    }
 }

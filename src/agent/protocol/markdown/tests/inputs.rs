@@ -1,4 +1,4 @@
-//! Paths, and the contents of files: what is taken byte by byte, and that none is whose end cannot be told.
+//! Paths and labelled blocks, and what is said of those that cannot be read.
 
 use super::*;
 
@@ -46,13 +46,6 @@ fn a_path_stands_in_quotes_or_bare_or_in_a_block() {
         assert_eq!(input("READ_FILE", text), Err(fault), "{text}");
     }
     for adorned in [
-        "Path: a.py",
-        "File: `a.py`",
-        "**a.py**",
-        "**File:** `a.py`",
-        "\u{201c}a.py\u{201d}",
-        "- a.py",
-        "* a.py",
         "### a.py",
         "> a.py",
         "path = \"a.py\"",
@@ -65,10 +58,12 @@ fn a_path_stands_in_quotes_or_bare_or_in_a_block() {
         "Create a.py",
         "No, wait.",
         "path=a.py",
-        "Path:a.py",
+        "Path: Create a.py",
+        "\u{201c}a.py",
         "\u{ab}a.py\u{bb}",
         "a.py\u{200b}",
-        "</think>",
+        "a.py, b.py",
+        "- \"a.py\" and \"b.py\" too",
     ] {
         let text = format!("{adorned}\n```\nx\n```");
         let fault = Err(format!("line 5: {expected}, but found `{adorned}`"));
@@ -85,151 +80,6 @@ fn a_path_stands_in_quotes_or_bare_or_in_a_block() {
 }
 
 #[test]
-fn a_files_content_is_taken_byte_by_byte() {
-    for (text, content) in [
-        ("\"a\"\n```ts\nx\n```\n", "x\n"),
-        ("\"a\"\n\n```\n\n  x\t \n\n```", "\n  x\t \n\n"),
-        ("\"a\"\r\n\r\n```\r\nx\r\ny\n```\r\n", "x\r\ny\n"),
-        ("\"a\"\n~~~~\n```\n~~~\n~~~~", "```\n~~~\n"),
-        ("\"a\"\n```\n```", ""),
-        ("\"a\"\n```\nx\n```\nThat is all.\n", "x\n"),
-        ("\"a\"\n```md\n```sh\nls\n```\n```", "```sh\nls\n```\n"),
-        ("\"a\"\n```md\n```\nls\n```\nx\n```", "```\nls\n```\nx\n"),
-        ("\"a\"\n````md\n```sh\nopen\n````", "```sh\nopen\n"),
-        (
-            "\"a\"\n```\n## Tool Choice\n# Agent Responses\n```",
-            "## Tool Choice\n# Agent Responses\n",
-        ),
-        ("\"a\"\n```\n<think>\n</think>\n```", "<think>\n</think>\n"),
-    ] {
-        let expected = format!("WRITE_FILE path=a content={content}");
-        assert_eq!(input("WRITE_FILE", text), Ok(expected), "{text}");
-    }
-}
-
-#[test]
-fn texts_may_have_bare_fences_in_them() {
-    for name in [
-        "docs/a.md",
-        "README",
-        "readme.txt",
-        "A.MDX",
-        "a.md.j2",
-        "C:\\a\\b.rst",
-    ] {
-        let text = format!("\"{name}\"\n```\nA:\n```\nls\n```\n```");
-        let expected = format!("WRITE_FILE path={name} content=A:\n```\nls\n```\n");
-        assert_eq!(input("WRITE_FILE", &text), Ok(expected));
-    }
-}
-
-#[test]
-fn content_whose_end_cannot_be_told_is_a_fault() {
-    let expected = "expected a fenced code block with `content` (the whole content)";
-    let open = "the code block that begins here is never closed: it ends with a line that has nothing but \
-        the same fence";
-    let unclear = |from| {
-        format!(
-            "it cannot be told where the code block that begins here ends: the fences from line {from} on \
-             can be read in more ways than one; put content that has fences between longer ones, and nothing \
-             behind the last"
-        )
-    };
-    let more = "nothing is expected behind the code block: a reply uses one tool";
-    for (text, fault) in [
-        ("\"a\"", format!("line 5: {expected}")),
-        ("\"a\"\nx", format!("line 6: {expected}")),
-        ("\"a\"\n\n```ts\nx\n", format!("line 7: {open}")),
-        ("\"a\"\n````ts\nx\n```", format!("line 6: {open}")),
-        ("\"a\"\n```ts\nx\n``` x", format!("line 6: {open}")),
-        (
-            "\"a\"\n```md\n```sh\nls\n```\nx\n",
-            format!("line 6: {}", unclear(7)),
-        ),
-        (
-            "\"a\"\n```md\n```\nls\n```\nx\n",
-            format!("line 6: {}", unclear(7)),
-        ),
-        (
-            "\"a\"\n```ts\nx\n```\nThen:\n```sh\nls\n```",
-            format!("line 6: {}", unclear(10)),
-        ),
-        // A fence too many, or one too few.
-        (
-            "\"a\"\n```py\nx\n```\n```",
-            format!("line 6: {}", unclear(8)),
-        ),
-        (
-            "\"a.md\"\n```markdown\n# T\n\n```\nnpm i\n```",
-            format!("line 6: {}", unclear(9)),
-        ),
-        // It is no text that may have such blocks.
-        (
-            "\"a.py\"\n```\nx\n```\ny\n```\nz\n```",
-            format!("line 6: {}", unclear(8)),
-        ),
-        // Words and what is to be seen, behind the file.
-        (
-            "\"a.py\"\n```python\nx\n```\n\nIt prints:\n\n```\nhi\n```",
-            format!("line 6: {}", unclear(8)),
-        ),
-        (
-            "\"a\"\n````ts\nx\n````\n```sh\nls\n```",
-            format!("line 9: {more}"),
-        ),
-        (
-            "\"a\"\n```ts\nx\n```\n## Tool Choice\nREAD_FILE",
-            format!("line 9: {more}"),
-        ),
-    ] {
-        assert_eq!(input("WRITE_FILE", text), Err(fault), "{text}");
-    }
-}
-
-#[test]
-fn labelled_blocks_come_in_any_order() {
-    for (text, find, replace) in [
-        ("\"a\"\n\n```find\nx\n```\n\n```replace\ny\n```\n", "x", "y"),
-        ("\"a\"\n```replace\ny\n```\n```find\nx\n```", "x", "y"),
-        (
-            "\"a\"\n```Find\nx\n\n```\nwith\n~~~replace ts\n~~~",
-            "x\n",
-            "",
-        ),
-        (
-            "\"a\"\r\n```find\r\nx\r\ny\r\n```\r\n```replace\r\n\r\n```",
-            "x\r\ny",
-            "",
-        ),
-        (
-            "\"a\"\n````find\n```replace\n```\n````\n```replace\ny\n```",
-            "```replace\n```",
-            "y",
-        ),
-        (
-            "\"a\"\n```find\n```sh\nls\n```\n```\n```replace\ny\n```",
-            "```sh\nls\n```",
-            "y",
-        ),
-    ] {
-        let expected = Ok((find.to_owned(), replace.to_owned()));
-        let text = format!(
-            "# Agent Response\n## Tool Choice\nFIND_AND_REPLACE_IN_FILE\n## Tool Input\n{text}"
-        );
-        let turn = read_turn(&text).map_err(|fault| fault.to_string());
-        let read = turn.map(|turn| {
-            let arguments = &only_call(&turn).arguments;
-            assert_eq!(arguments.get("path"), "a");
-            (
-                arguments.get("find").to_owned(),
-                arguments.get("replace").to_owned(),
-            )
-        });
-        assert_eq!(read, expected, "{text}");
-    }
-}
-
-#[test]
 fn labelled_blocks_must_be_those_that_are_expected() {
     for (text, expected) in [
         (
@@ -238,7 +88,7 @@ fn labelled_blocks_must_be_those_that_are_expected() {
         ),
         (
             "\"a\"\nx",
-            "line 6: expected code blocks labelled `find` and `replace`",
+            "line 6: expected code blocks labelled `find` and `replace`, and nothing beside them",
         ),
         (
             "\"a\"\n```find\nx\n```",
@@ -250,7 +100,8 @@ fn labelled_blocks_must_be_those_that_are_expected() {
         ),
         (
             "\"a\"\n```\nx\n```\n```replace\ny\n```\n",
-            "line 6: a code block without a label; expected are `find` and `replace`",
+            "line 6: a code block without a label, where those that are expected are `find` and `replace`; \
+             content that has fences goes between longer ones",
         ),
         (
             "\"a\"\n```find\nx\n```\n```with\ny\n```\n",
@@ -258,21 +109,18 @@ fn labelled_blocks_must_be_those_that_are_expected() {
              content that has fences goes between longer ones",
         ),
         (
-            "\"a\"\n```find\nx\n```replace\ny\n```\n",
-            "line 6: it cannot be told where the code block that begins here ends: the fences from line 8 \
-             on can be read in more ways than one; put content that has fences between longer ones, and \
-             nothing behind the last",
+            "\"a\"\nReplace:\n```find\nx\n```\n```replace\ny\n```\n",
+            "line 7: a code block labelled `Replace`, where those that are expected are `find` and `replace`; \
+             content that has fences goes between longer ones",
         ),
         (
-            "\"a\"\n```find\nx\n```\n```replace\ny\n```\n\nSo:\n```\ny\n```",
-            "line 9: it cannot be told where the code block that begins here ends: the fences from line 11 \
-             on can be read in more ways than one; put content that has fences between longer ones, and \
-             nothing behind the last",
+            "\"a\"\n```find\nx\n```\n```replace\ny\n```\n\nSo it is:\n```\ny\n```",
+            "line 13: expected code blocks labelled `find` and `replace`, and nothing beside them",
         ),
         (
             "\"a\"\n```find\nx\n```\n```replace\ny\n",
             "line 9: the code block that begins here is never closed: it ends with a line that has nothing \
-             but the same fence",
+             but the same fence; content that has such lines goes between longer fences",
         ),
     ] {
         let read = input("FIND_AND_REPLACE_IN_FILE", text);

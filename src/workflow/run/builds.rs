@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
 
-use super::Context;
+use super::context::Context;
 use super::not_ready::NotReady;
 use crate::exec::build_script::{BuildError, BuildReport, BuildScript};
 use crate::exec::sandbox::{Premises, Sandbox, SandboxProblem, Strictness};

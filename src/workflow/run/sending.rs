@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use super::{Context, ModelChoice};
+use super::context::{Context, ModelChoice};
 use crate::model::estimate::{self, Fit};
 use crate::model::price::Usd;
 use crate::model::prompt::{Inputs, Prompt};

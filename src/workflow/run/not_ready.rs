@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use super::models::ModelsProblem;
+use super::context::ModelsProblem;
 use super::sending::SendingProblem;
 use crate::agent::home::NoHome;
 use crate::agent::settings::SettingsProblem;
@@ -73,7 +73,7 @@ impl Problem {
 const LISTED: usize = 20;
 
 /// Findings in a list; of many, the first.
-pub(super) fn listed(findings: &[Finding]) -> String {
+pub(in crate::workflow) fn listed(findings: &[Finding]) -> String {
     let told = findings.iter().take(LISTED);
     let mut list: String = told.map(|finding| format!("\n    {finding}")).collect();
     if findings.len() > LISTED {
@@ -109,7 +109,7 @@ impl<P: Into<Problem>> From<P> for NotReady {
 
 /// What has been found missing so far.
 #[derive(Default)]
-pub(super) struct Problems(Vec<Problem>);
+pub(in crate::workflow) struct Problems(Vec<Problem>);
 
 impl Problems {
     /// What is there; what is not is noted.

@@ -2,8 +2,9 @@
 //!
 //! Reads the table of models, the run that is to be replayed, and key files. Sends nothing.
 
+use super::context::{Context, ModelChoice};
 use super::not_ready::{NotReady, Problems};
-use super::{Context, ModelChoice, sending};
+use super::sending;
 use crate::model::price::Usd;
 use crate::model::{
     Endpoint, EndpointProblem, HttpModel, Model, ModelSpec, ModelTable, Origin, Provider, Proxies,
@@ -91,7 +92,7 @@ impl<'a> Chosen<'a> {
 ///
 /// # Errors
 /// When there is no such model, or the replies of another were recorded.
-pub(super) fn choose(
+pub(in crate::workflow) fn choose(
     context: &Context<'_>,
     choice: &ModelChoice,
     purpose: &Purpose,

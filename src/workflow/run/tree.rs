@@ -9,14 +9,15 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-use super::Context;
-use super::run::{Run, joined};
-use crate::edit::apply::{Applied, ApplyError, apply};
+use super::context::Context;
+use super::{Run, joined};
+use crate::edit::apply::Applied;
 use crate::edit::beneath::{Root, open_regular, split};
+use crate::edit::changes::Changes;
+use crate::edit::error::{ApplyError, RecoverError};
 use crate::edit::undo::{UndoError, Undone, undo, undo_unrecorded};
-use crate::edit::undo_log::{Changes, UndoLog};
-use crate::edit::{Digest, Stamp};
-use crate::edit::{VerifiedEdits, recovery::RecoverError};
+use crate::edit::undo_log::UndoLog;
+use crate::edit::{self, Digest, Stamp, VerifiedEdits};
 use crate::record::{EditsRecord, TreeState};
 use crate::ui::Event;
 use crate::workflow::error::Error;
@@ -100,7 +101,7 @@ impl<'c> RunTree<'c> {
     pub fn apply(&mut self, run: &mut Run<'_>, edits: &VerifiedEdits) -> Result<(), Error> {
         self.context.interrupt.check()?;
         let tree = self.context.tree(&self.journal);
-        let applied = apply(tree, edits, &mut self.undo_log);
+        let applied = edit::apply(tree, edits, &mut self.undo_log);
         if let Err(ApplyError::NotRolledBack { .. }) = &applied {
             run.record.tree = TreeState::Changed;
         }

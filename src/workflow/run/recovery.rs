@@ -2,7 +2,8 @@
 //!
 //! Touches the lock, the journals and what they speak of.
 
-use super::{Context, NotReady};
+use super::context::Context;
+use super::not_ready::NotReady;
 use crate::edit;
 use crate::edit::recovery::Recovered;
 use crate::project::{ProjectLock, ProjectProblem};
@@ -19,7 +20,7 @@ pub fn take(context: &Context<'_>) -> Result<ProjectLock, Error> {
 }
 
 /// A project that no other run has, and whose tree is in order.
-pub(super) struct Taken {
+pub(in crate::workflow) struct Taken {
     lock: ProjectLock,
     /// What there was to do about the tree, in words.
     recovered: Option<&'static str>,
@@ -39,7 +40,9 @@ impl Taken {
 ///
 /// # Errors
 /// When the tree cannot be put in order; inside, when another run has the project.
-pub(super) fn put_in_order(context: &Context<'_>) -> Result<Result<Taken, ProjectProblem>, Error> {
+pub(in crate::workflow) fn put_in_order(
+    context: &Context<'_>,
+) -> Result<Result<Taken, ProjectProblem>, Error> {
     let lock = match context.project.lock() {
         Ok(lock) => lock,
         Err(problem) => return Ok(Err(problem)),
@@ -56,14 +59,14 @@ fn recovered(context: &Context<'_>) -> Result<Option<&'static str>, Error> {
     }
     Ok(recovered.map(|recovered| match recovered {
         Recovered::RolledBack => {
-            "an earlier command was cut short while it changed files: the tree is as it was before that"
+            "an earlier command was interrupted while changing files: the tree is as it was before it"
         }
         Recovered::Torn => {
-            "what an earlier command changed did not reach the disk whole: the tree is as it was before \
-             that; what was there of it lies in `agent-config/torn`"
+            "an earlier command's changes did not fully reach the disk: the tree is as it was before \
+             it; what was found of them is in `agent-config/torn`"
         }
         Recovered::Completed => {
-            "an earlier command was cut short after it changed files: the tree is the new one"
+            "an earlier command was interrupted after changing files: the tree has all its changes"
         }
     }))
 }
@@ -74,6 +77,6 @@ fn recovered(context: &Context<'_>) -> Result<Option<&'static str>, Error> {
 /// When another run has the project, or the tree cannot be put in order.
 pub fn recover(context: &Context<'_>) -> Result<String, Error> {
     let taken = put_in_order(context)?.map_err(NotReady::from)?;
-    let done = taken.recovered.unwrap_or("there was nothing to recover");
+    let done = taken.recovered.unwrap_or("nothing to recover");
     Ok(format!("done: {done}"))
 }

@@ -2,9 +2,10 @@
 
 use std::fs;
 
-use super::run::Run;
+use super::Run;
+use super::context::Context;
+use super::outcome::{Failure, Outcome};
 use super::tree::RunTree;
-use super::{Context, Failure, Outcome};
 use crate::record::diff::{self, Content, FileChange, FileStat, MAX_BYTES, NEW_MODE, Stat, State};
 use crate::record::{StatRecord, TreeState};
 use crate::review::history::PastRun;

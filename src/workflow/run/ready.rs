@@ -2,10 +2,10 @@
 
 use super::builds::{self, BuildOptions, Containment};
 use super::chosen::{Chosen, Models, choose, find_recording};
+use super::context::{Context, ModelChoice, Secrets};
 use super::not_ready::{NotReady, Problem, Problems, listed};
 use super::recovery;
 use super::sending;
-use super::{Context, ModelChoice, Secrets};
 use crate::exec::build_script;
 use crate::exec::sandbox::SandboxProblem;
 use crate::model::price::Usd;
@@ -90,7 +90,7 @@ impl<'a> Survey<'a> {
 pub fn survey<'a>(
     context: &Context<'a>,
     choice: &ModelChoice,
-    needs: Needs,
+    needs: &Needs,
 ) -> Result<Survey<'a>, Error> {
     let recording = find_recording(context, choice)?;
     let specs = choose(context, choice, &needs.purpose, recording.as_ref())?;
@@ -99,7 +99,7 @@ pub fn survey<'a>(
     let mut problems = Problems::default();
     problems.note(context.models.as_ref().map_err(Clone::clone));
     problems.note(project.check_gitignore(context.key_files()));
-    let query = problems.note(query(context, &needs));
+    let query = problems.note(query(context, needs));
     let rollup = problems.note(project.rollup());
     let findings = credentials(context, query.as_deref(), rollup.as_deref());
     // Nothing is sent where replies are replayed.
@@ -158,7 +158,7 @@ pub fn check<'a>(
     choice: &ModelChoice,
     needs: Needs,
 ) -> Result<Ready<'a>, Error> {
-    Ok(survey(context, choice, needs)?.ready()?)
+    Ok(survey(context, choice, &needs)?.ready()?)
 }
 
 /// What is sent though it looks like a credential.

@@ -1,0 +1,140 @@
+//! What a run has done to the project's files, as `changes.json` says it, and where what was there before
+//! is kept. Plain data.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use super::beneath::split;
+use super::digest::{Digest, Stamp};
+use crate::project::CONFIG;
+use crate::record::run_files::REPLACED;
+
+/// The version of the form of `changes.json`.
+pub(super) const SCHEMA: u32 = 1;
+
+/// A file as it was before a reply replaced or removed it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Before {
+    /// The name of the file that keeps its bytes.
+    pub kept: u32,
+    /// Whether that lies beside the keys, because it holds one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub beside_keys: bool,
+    /// Its mode bits.
+    #[serde(with = "octal")]
+    pub mode: u32,
+    /// Its owner and group.
+    pub owner: (u32, u32),
+    /// Its content.
+    #[serde(flatten)]
+    pub digest: Digest,
+}
+
+/// Mode bits as people write them.
+mod octal {
+    use serde::{Deserialize as _, Deserializer, Serializer, de::Error as _};
+
+    #[expect(
+        clippy::trivially_copy_pass_by_ref,
+        reason = "serde asks for a reference"
+    )]
+    pub fn serialize<S: Serializer>(mode: &u32, out: S) -> Result<S::Ok, S::Error> {
+        out.collect_str(&format_args!("{mode:o}"))
+    }
+
+    pub fn deserialize<'d, D: Deserializer<'d>>(input: D) -> Result<u32, D::Error> {
+        let text = String::deserialize(input)?;
+        match u32::from_str_radix(&text, 8) {
+            Ok(mode) if mode <= 0o7777 => Ok(mode),
+            _ => Err(D::Error::custom("these are no mode bits")),
+        }
+    }
+}
+
+/// What a run has done to one file.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileChange {
+    /// The file before the run; `None`: there was none.
+    pub before: Option<Before>,
+    /// What the run, its builds included, has put there, each once and the latest last; `None`: nothing
+    /// was there.
+    pub after: Vec<Option<Digest>>,
+    /// When the latest of that was written.
+    #[serde(skip)]
+    pub(super) stamp: Stamp,
+}
+
+/// What a run has done to the tree: the content of `changes.json`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Changes {
+    pub(super) schema: u32,
+    /// By path, relative to the root.
+    pub files: BTreeMap<String, FileChange>,
+    /// Directories that were made.
+    pub directories: BTreeSet<String>,
+}
+
+impl Changes {
+    /// Of a run that has changed nothing yet.
+    pub(super) fn none() -> Self {
+        Self {
+            schema: SCHEMA,
+            ..Self::default()
+        }
+    }
+
+    /// Whether every file is as it was before.
+    #[must_use]
+    pub fn are_none(&self) -> bool {
+        self.files.values().all(|change| {
+            let before = change.before.as_ref().map(|before| before.digest);
+            change.after.last().copied().flatten() == before
+        })
+    }
+}
+
+/// The path of the file that keeps these bytes of the run in `folder`, relative to the root.
+#[must_use]
+pub fn kept_path(folder: &str, before: &Before) -> String {
+    format!("{}/{}", vault(folder, before.beside_keys), before.kept)
+}
+
+/// The directory that keeps files of the run in `folder`, relative to the root.
+pub(super) fn vault(folder: &str, beside_keys: bool) -> String {
+    if beside_keys {
+        format!("{CONFIG}/{REPLACED}/{}", split(folder).1)
+    } else {
+        format!("{folder}/{REPLACED}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_says_so_in_plain_json() {
+        let before = Before {
+            kept: 3,
+            beside_keys: false,
+            mode: 0o644,
+            owner: (1, 2),
+            digest: Digest::of(b"x"),
+        };
+        let json = serde_json::to_value(&before).unwrap();
+        assert_eq!(json["kept"], 3);
+        assert_eq!(json["mode"], "644");
+        assert_eq!(json["size"], 1);
+        assert_eq!(serde_json::from_value::<Before>(json).unwrap(), before);
+        assert_eq!(kept_path("logs/run", &before), "logs/run/replaced/3");
+        let beside_keys = Before {
+            beside_keys: true,
+            ..before
+        };
+        assert_eq!(
+            kept_path("logs/run", &beside_keys),
+            "agent-config/replaced/run/3"
+        );
+    }
+}

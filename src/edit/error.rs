@@ -1,0 +1,89 @@
+//! What can go wrong between verified edits and a tree in order. Plain data.
+
+use std::io;
+use std::path::PathBuf;
+
+/// Why a reply was not applied.
+#[derive(Debug, thiserror::Error)]
+pub enum ApplyError {
+    /// Something failed; everything was put back.
+    #[error("cannot {action} `{}`: {source}", .path.display())]
+    RolledBack {
+        /// What was being done.
+        action: &'static str,
+        /// To what.
+        path: PathBuf,
+        /// The system's word.
+        source: io::Error,
+    },
+    /// Something failed, and something else while it was being put back.
+    #[error("{error}; and not everything could be put back: {obstacle}")]
+    NotRolledBack {
+        /// What failed first.
+        error: Box<ApplyError>,
+        /// What stands in the way of putting back the rest.
+        obstacle: RecoverError,
+    },
+    /// The journal could not be written; nothing was changed.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// What an earlier application has left could not be put in order; nothing was changed.
+    #[error(transparent)]
+    Earlier(#[from] RecoverError),
+}
+
+/// Why the tree cannot be put in order.
+#[derive(Debug, thiserror::Error)]
+pub enum RecoverError {
+    /// Files were changed since.
+    #[error("files were changed after a run was cut short: {}", .0.join("; "))]
+    Changed(Vec<String>),
+    /// The system refused something.
+    #[error("the tree cannot be put in order at `{path}`: {source}")]
+    Io {
+        /// Where.
+        path: String,
+        /// The system's word.
+        source: io::Error,
+    },
+    /// The journal itself.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// What a power cut has torn could not be undone.
+    #[error("a power cut has torn an earlier run's files, and they cannot be put back: {0}")]
+    Torn(#[source] Box<ApplyError>),
+}
+
+/// The journal could not be written, read or removed.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {action} the journal `{}`: {source}", .path.display())]
+pub struct JournalError {
+    /// What was being done.
+    pub action: &'static str,
+    /// The file.
+    pub path: PathBuf,
+    /// The system's word.
+    pub source: io::Error,
+}
+
+/// An [`ApplyError`] of what was being done to a path.
+pub(super) fn apply_failed<E: Into<io::Error>>(
+    action: &'static str,
+    path: impl Into<PathBuf>,
+) -> impl FnOnce(E) -> ApplyError {
+    let path = path.into();
+    move |error| ApplyError::RolledBack {
+        action,
+        path,
+        source: error.into(),
+    }
+}
+
+/// A [`RecoverError`] of a path.
+pub(super) fn recover_failed<E: Into<io::Error>>(path: &str) -> impl FnOnce(E) -> RecoverError {
+    let path = path.to_owned();
+    move |error| RecoverError::Io {
+        path,
+        source: error.into(),
+    }
+}

@@ -1,0 +1,44 @@
+//! What is to be done to the tree, file by file. Plain data.
+
+use super::changes::Before;
+use super::digest::Present;
+
+/// All that is to be done at once.
+pub struct Whole<'w, 's> {
+    /// File by file, sorted by path.
+    pub steps: &'w [Step<'s>],
+    /// Directories to remove in the end, inner ones first, as far as they are empty.
+    pub directories: Vec<String>,
+    /// When new files are on the disk for good.
+    pub durability: Durability,
+}
+
+/// What is to be done to one file.
+pub struct Step<'e> {
+    /// The path, relative to the root.
+    pub path: &'e str,
+    /// What is to be there.
+    pub new: New<'e>,
+    /// What is there now.
+    pub present: Option<Present>,
+}
+
+/// What is to be at a path.
+pub enum New<'e> {
+    /// A file with this content.
+    Text(&'e str),
+    /// The file whose bytes are kept at `path`, relative to the root.
+    Kept { path: String, before: &'e Before },
+    /// Nothing.
+    Nothing,
+}
+
+/// When new files are on the disk for good.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durability {
+    /// Before they count.
+    AtOnce,
+    /// When somebody has called [`Applied::flush`](super::apply::Applied::flush); until then they count
+    /// only as far as they are whole.
+    Later,
+}

@@ -1,0 +1,106 @@
+//! What every workflow is given. Plain data.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::edit::Program;
+use crate::edit::apply::Tree;
+use crate::model::price::Usd;
+use crate::model::{Delivery, ModelTable, TableProblem};
+use crate::project::Project;
+use crate::secret::Redactor;
+use crate::sys::environment::{Clock, Environment};
+use crate::sys::interrupt::Interrupt;
+use crate::ui::Reporter;
+
+/// What every workflow works with.
+#[derive(Clone)]
+pub struct Context<'a> {
+    /// The project.
+    pub project: Project,
+    /// What the process was started with.
+    pub environment: &'a Environment,
+    /// The time.
+    pub clock: &'a dyn Clock,
+    /// Ends a run early.
+    pub interrupt: &'a Interrupt,
+    /// Knows the keys.
+    pub redactor: &'a Redactor,
+    /// Hears what happens.
+    pub reporter: &'a dyn Reporter,
+    /// The program's own file, which no reply may touch.
+    pub program: Option<&'a Program>,
+    /// The models that can be asked, or why their table cannot be used.
+    pub models: &'a Result<ModelTable, ModelsProblem>,
+}
+
+impl Context<'_> {
+    /// The key files of all models, as far as their table can be used.
+    pub(in crate::workflow) fn key_files(&self) -> Vec<&str> {
+        let built_in = || vec!["gemini-key.txt", "openai-key.txt"];
+        self.models
+            .as_ref()
+            .map_or_else(|_| built_in(), ModelTable::key_files)
+    }
+
+    /// Where edits go, with this directory for the journal.
+    pub(in crate::workflow) fn tree<'t>(&'t self, journal: &'t Path) -> Tree<'t> {
+        Tree {
+            root: self.project.root(),
+            journal,
+            now: self.clock.now().into(),
+        }
+    }
+}
+
+/// Where replies come from.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ModelChoice {
+    /// The name of the model asked for; `None`: the recorded one, or what the table says.
+    pub model: Option<String>,
+    /// The run to replay in place of calls.
+    pub replay: Option<PathBuf>,
+    /// How long a call may take, its retries included.
+    pub timeout: Duration,
+    /// Whether the answer comes piece by piece.
+    pub delivery: Delivery,
+    /// What becomes of credentials in what is to be sent.
+    pub secrets: Secrets,
+    /// Whether the code base must be the one on the disk.
+    pub require_fresh: bool,
+    /// What all calls of the run may cost.
+    pub max_cost: Option<Usd>,
+}
+
+/// What becomes of credentials in the query and the code base.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Secrets {
+    /// Nothing is sent.
+    Refused,
+    /// They are sent, but for the project's own keys.
+    Allowed,
+}
+
+/// The table of models in `agent-config/models.json` cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ModelsProblem {
+    /// It cannot be read.
+    #[error("{0}")]
+    Unreadable(String),
+    /// There is a mistake in it.
+    #[error("`agent-config/models.json` is invalid: {0}")]
+    Mistake(#[from] TableProblem),
+}
+
+impl ModelsProblem {
+    /// What the user can do about it.
+    #[must_use]
+    pub fn hint(&self) -> String {
+        match self {
+            Self::Unreadable(_) => "make it a readable UTF-8 file, or remove it".to_owned(),
+            Self::Mistake(_) => {
+                "fix it, or remove the file; docs/models.md describes the format".to_owned()
+            }
+        }
+    }
+}

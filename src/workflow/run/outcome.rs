@@ -1,0 +1,90 @@
+//! How a workflow ends. Plain data.
+
+use serde_json::Value;
+
+use crate::record::{self, RunRecord, TreeState};
+use crate::workflow::error::Error;
+
+/// A run that did what it was started for.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Outcome {
+    /// What was done; nothing, where the command is quiet about it.
+    pub summary: String,
+    /// What was asked for, as the text that it is: a diff, a list.
+    pub text: Option<String>,
+    /// The same for programs.
+    pub data: Option<Value>,
+    /// The run's folder, relative to the directory of the command, where it has one.
+    pub log: Option<String>,
+    /// What the user should look at, where no run has told it.
+    pub warnings: Vec<String>,
+    /// What to do next.
+    pub next: Option<String>,
+    /// The run's record, where it has one.
+    pub record: Option<Box<RunRecord>>,
+}
+
+impl Outcome {
+    /// An outcome that has but a sentence to say.
+    #[must_use]
+    pub fn said(summary: impl Into<String>) -> Self {
+        Self {
+            summary: summary.into(),
+            ..Self::default()
+        }
+    }
+
+    /// An outcome that is a document of the program's own.
+    #[must_use]
+    pub fn verbatim(text: Vec<u8>) -> Self {
+        Self {
+            text: Some(String::from_utf8(text).unwrap_or_default()),
+            ..Self::default()
+        }
+    }
+
+    /// An outcome that is what was asked for, as a text and for programs.
+    #[must_use]
+    pub fn shown(text: impl Into<String>, data: Value) -> Self {
+        Self {
+            text: Some(text.into()),
+            data: Some(data),
+            ..Self::default()
+        }
+    }
+}
+
+/// A run that did not.
+#[derive(Debug)]
+pub struct Failure {
+    /// Why.
+    pub error: Error,
+    /// What has become of the project.
+    pub tree: TreeState,
+    /// The run's folder, relative to the directory of the command, where it had got one.
+    pub log: Option<String>,
+    /// The run's record, where it has one.
+    pub record: Option<Box<RunRecord>>,
+    /// What can be told all the same, as a text.
+    pub text: Option<String>,
+}
+
+impl Failure {
+    /// What the user can do about it, and what has become of the project.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        record::hint(self.error.hint(), self.tree)
+    }
+}
+
+impl<E: Into<Error>> From<E> for Failure {
+    fn from(error: E) -> Self {
+        Self {
+            error: error.into(),
+            tree: TreeState::Unchanged,
+            log: None,
+            record: None,
+            text: None,
+        }
+    }
+}
