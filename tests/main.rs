@@ -32,6 +32,7 @@ mod replies;
 mod sandbox;
 mod sending;
 mod signals;
+mod steps;
 mod streaming;
 mod table;
 mod undo;

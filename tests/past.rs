@@ -438,7 +438,7 @@ fn a_story_tells_of_summaries_and_of_what_is_not_known_any_more() {
     in_order(
         &tell(),
         &[
-            "The compression, call 2 to test-model",
+            "Compression 2 to test-model",
             "  The reply summarizes the conversation so far.\n",
             "  a.txt | 1 +\n",
         ],
@@ -451,11 +451,11 @@ fn a_story_tells_of_summaries_and_of_what_is_not_known_any_more() {
     let page = agent
         .project
         .read(&format!("logs/{}/report.html", run.folder));
-    assert!(page.contains(lost) && page.contains("1 compression</small>"));
+    assert!(page.contains(lost) && page.contains("1 compression, 1 audit call</small>"));
 }
 
 /// Each part stands in the text, behind the one before.
-fn in_order(text: &str, parts: &[&str]) {
+pub fn in_order(text: &str, parts: &[&str]) {
     let mut from = 0;
     for part in parts {
         let found = text[from..].find(part);

@@ -12,7 +12,7 @@ pub mod tasks;
 pub mod verdict;
 
 use std::borrow::Cow;
-use std::fmt::Display;
+use std::fmt::{self, Display};
 use std::time::Duration;
 
 use chrono::{DateTime, FixedOffset, SecondsFormat};
@@ -55,6 +55,26 @@ pub struct BuildRecord {
     /// How far it was sandboxed.
     #[serde(default)]
     pub sandbox: SandboxMode,
+}
+
+impl BuildRecord {
+    /// Whether it ended as it was to.
+    #[must_use]
+    pub fn passed(&self) -> bool {
+        self.code == Some(0)
+    }
+}
+
+impl Display for BuildRecord {
+    /// How it ended: `passed`, `exit code 1`, `signal 9`, `timed out`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.code, self.signal) {
+            (Some(0), _) => f.write_str("passed"),
+            (Some(code), _) if !self.timed_out => write!(f, "exit code {code}"),
+            (None, Some(signal)) if !self.timed_out => write!(f, "signal {signal}"),
+            _ => f.write_str("timed out"),
+        }
+    }
 }
 
 /// What an agent's run was about.

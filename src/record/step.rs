@@ -108,12 +108,34 @@ impl Step {
         StepId::new(self.purpose.clone(), self.number)
     }
 
+    /// Whether an agent took it: it used tools, or ended in a verdict or a summary.
+    #[must_use]
+    pub fn is_agents(&self) -> bool {
+        !self.purpose.is_workflows()
+    }
+
+    /// The files that it changed, each with what was done to it: `wrote` or `removed`.
+    pub fn changed_files(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        self.edits.iter().flat_map(|edits| {
+            let written = edits.written.iter().map(|path| ("wrote", path.as_str()));
+            written.chain(edits.removed.iter().map(|path| ("removed", path.as_str())))
+        })
+    }
+
     /// Leaves out what only `steps.jsonl` holds.
     pub fn shorten(&mut self) {
         self.thoughts = None;
         for action in &mut self.actions {
             (action.input, action.result) = (None, None);
         }
+    }
+}
+
+impl Action {
+    /// The input as a person reads it.
+    #[must_use]
+    pub fn input_text(&self) -> String {
+        self.input.as_ref().map(input_text).unwrap_or_default()
     }
 }
 
@@ -126,19 +148,48 @@ pub(super) fn brief<S: Serializer>(steps: &[Step], out: S) -> Result<S::Ok, S::E
     }))
 }
 
-/// What a tool is given, as people read it: texts as they are, a line or a passage each, in the order in which the
-/// model wrote them.
+/// What a tool is given, as a person reads it: each argument below the other, those of one line first; texts as they
+/// are, and the rest as JSON.
 #[must_use]
 pub fn input_text(input: &Value) -> String {
-    let Value::Object(arguments) = input else {
-        return plain(input);
+    let text = |value: &Value| match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
     };
-    let texts: Vec<String> = arguments.values().map(plain).collect();
+    let Value::Object(arguments) = input else {
+        return text(input);
+    };
+    let mut texts: Vec<String> = arguments.values().map(text).collect();
+    texts.sort_by_key(|text| text.contains('\n'));
     texts.join("\n")
 }
 
-fn plain(value: &Value) -> String {
-    value
-        .as_str()
-        .map_or_else(|| value.to_string(), str::to_owned)
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn an_input_is_told_as_text() {
+        for (input, expected) in [
+            (Value::Null, ""),
+            (json!({}), ""),
+            (
+                json!({"content": "a\nb\n", "path": "x.txt"}),
+                "x.txt\na\nb\n",
+            ),
+            (
+                json!({"command": "ls", "limit": 3, "lines": [1, 2]}),
+                "ls\n3\n[1,2]",
+            ),
+            (json!("text"), "text"),
+        ] {
+            let input = (!input.is_null()).then_some(input);
+            let action = Action {
+                input,
+                ..Action::default()
+            };
+            assert_eq!(action.input_text(), expected);
+        }
+    }
 }

@@ -1,19 +1,19 @@
 //! The runs that were: reads their folders below `logs`, and what they changed.
 //!
 //! Reads `logs`, the files that are kept beside the keys, and the project's files where they are what a
-//! run has left; changes nothing. Stands on top of `edit`, whose undo log and grammar it reads. What a run
-//! changed is told from its own record: the files that were
-//! replaced, and the replies. So it can be told without git, and long after. Folders are what anybody
-//! may have made of them: what is damaged or missing there is told as missing.
+//! run has left; changes nothing. What a run did is told by its steps: those of `steps.jsonl`, or, of runs
+//! from before there was one, those of `result.json`. What it changed is told from its own record too: the
+//! files that were replaced, and the replies' edits. So it can be told without git, and long after. Folders
+//! are what anybody may have made of them: what is damaged or missing there is told as missing.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::{self, Read as _};
+use std::io::{self, BufRead as _, BufReader, Read as _, Take};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use chrono::{DateTime, FixedOffset};
+use chrono::{DateTime, FixedOffset, NaiveDateTime};
 
 use crate::edit::changes::{Before, Changes, kept_path};
 use crate::edit::undo_log;
@@ -22,12 +22,14 @@ use crate::model::{Purpose, StepId};
 use crate::project::LOGS;
 use crate::project::Project;
 use crate::record::diff::{FileChange, NEW_MODE, State};
-use crate::record::run_files::{self, Artifact, RESULT};
+use crate::record::run_files::{self, Artifact, RESULT, STEPS};
 use crate::record::{REPAIRS, RunRecord, Step};
 use crate::sys::files::IfThere as _;
 
 /// A file of a run's folder that is larger than this is not read as a text, in bytes.
-const LARGEST_TEXT: u64 = 64 << 20;
+const MAX_TEXT: u64 = 64 << 20;
+/// The same for the steps, which are read line by line.
+const MAX_STEPS: u64 = 512 << 20;
 
 /// There is no such run.
 #[derive(Debug, thiserror::Error)]
@@ -58,19 +60,40 @@ pub struct PastRun {
     folder: PathBuf,
 }
 
-/// A query of a run, as far as it is recorded.
+/// A step of a run, with the texts that its files hold.
 #[derive(Debug, Clone)]
-pub struct PastAttempt {
-    /// Which one.
-    pub step: StepId,
-    /// Its record.
-    pub record: Option<Step>,
+pub struct PastStep {
+    /// What is recorded of it.
+    pub step: Step,
     /// The reply, or the error in its place.
     pub reply: Option<Result<String, String>>,
-    /// How the build ended, by the first line of its log, and its output.
-    pub build: Option<(String, String)>,
-    /// What the reply changed, compared to what the attempts before it had left.
+    /// The build's log. Of an agent's step that does not tell it itself: what its tools were given, and what
+    /// came of it.
+    pub log: Option<String>,
+    /// What the reply changed, compared to what the steps before it had left.
     pub changes: Vec<FileChange>,
+}
+
+impl PastStep {
+    /// Whether an agent's reply was followed by nothing: it was not understood, or the run ended before.
+    #[must_use]
+    pub fn came_to_nothing(&self) -> bool {
+        let step = &self.step;
+        let acts =
+            step.is_agents() && ![Purpose::AUDIT, Purpose::COMPRESSION].contains(&step.purpose);
+        acts && step.actions.is_empty()
+            && step.passed.is_none()
+            && self.log.is_none()
+            && matches!(self.reply, Some(Ok(_)))
+    }
+
+    /// How the build ended, by the first line of its log, and its output.
+    #[must_use]
+    pub fn build_log(&self) -> Option<(&str, &str)> {
+        let log = self.log.as_ref().filter(|_| !self.step.is_agents())?;
+        let (status, output) = log.split_once('\n').unwrap_or((log, ""));
+        Some((status.trim_end(), output))
+    }
 }
 
 /// What a run has changed.
@@ -86,12 +109,11 @@ impl PastRun {
     /// Reads the run whose folder has this name.
     #[must_use]
     pub fn read(project: &Project, name: &str) -> Self {
-        let folder = project.logs().join(name);
-        let record = read_limited(&folder.join(RESULT));
+        let run = Self::unread(project, name);
+        let record = read_limited(&run.folder.join(RESULT));
         Self {
-            name: name.to_owned(),
             record: record.and_then(|json| serde_json::from_slice(&json).ok()),
-            folder,
+            ..run
         }
     }
 
@@ -113,11 +135,12 @@ impl PastRun {
     /// The workflow, by its record or its folder's name.
     #[must_use]
     pub fn workflow(&self) -> &str {
-        let by_name = || match self.name.get(STAMP_LENGTH..).map(without_number) {
-            Some("committing-code") => "commit",
-            Some("consistency-report") => "consistency",
-            Some("undo") => "undo",
-            Some("dev") => "dev",
+        // Runs of one second have numbers behind their names.
+        let number = |c: char| c == '-' || c.is_ascii_digit();
+        let by_name = || match self.name.trim_matches(number) {
+            "committing-code" => "commit",
+            "consistency-report" => "consistency",
+            name @ ("undo" | "dev") => name,
             _ => "?",
         };
         self.record
@@ -128,7 +151,7 @@ impl PastRun {
     /// The folder's path, relative to the root.
     #[must_use]
     pub fn relative(&self) -> String {
-        format!("{LOGS}/{}", self.name)
+        relative(&self.name)
     }
 
     /// The text of a file in the folder, what is not UTF-8 replaced.
@@ -138,31 +161,26 @@ impl PastRun {
         Some(lossy(bytes))
     }
 
-    /// The queries in their order, with what each reply changed. Read anew each time: the texts may be
-    /// large.
+    /// The steps in their order, with their texts and what each reply changed. Read anew each time: the texts
+    /// may be large.
     #[must_use]
-    pub fn attempts(&self, project: &Project) -> Vec<PastAttempt> {
-        let mut states = Replayed::of(project, self);
-        let found = self.found_attempts();
-        let read = found.into_iter().map(|(step, record)| {
-            let reply = self.reply(&step);
+    pub fn steps(&self, project: &Project) -> Vec<PastStep> {
+        let mut files = FileStates::before(project, self);
+        let read = self.recorded_steps().into_iter().map(|step| {
+            let reply = self.reply(&step.id());
             // What an agent writes stands in its tools' inputs.
-            let holds_edits = [Purpose::INITIAL, Purpose::REPAIR].contains(&step.purpose);
-            let applied =
-                holds_edits && record.as_ref().is_none_or(|record| record.edits.is_some());
             let changes = match &reply {
-                Some(Ok(text)) if applied => states.apply(text),
+                Some(Ok(text)) if !step.is_agents() && step.edits.is_some() => files.apply(text),
                 _ => Vec::new(),
             };
-            let build = self.text(&step, Artifact::Build).map(|log| {
-                let (status, output) = log.split_once('\n').unwrap_or((&log, ""));
-                (status.trim_end().to_owned(), output.to_owned())
-            });
-            PastAttempt {
+            let tells_all = step.is_agents()
+                && !step.actions.is_empty()
+                && step.actions.iter().all(|action| action.result.is_some());
+            let log = (!tells_all).then(|| self.text(&step.id(), Artifact::Build));
+            PastStep {
                 step,
-                record,
                 reply,
-                build,
+                log: log.flatten(),
                 changes,
             }
         });
@@ -178,10 +196,10 @@ impl PastRun {
         let Some(log) = undo_log::read(project.root(), &self.relative())? else {
             return Ok(changes);
         };
-        let attempts = self.attempts(project);
-        let mut sought = Sought::new(project, self);
-        for attempt in &attempts {
-            for change in &attempt.changes {
+        let steps = self.steps(project);
+        let mut sought = LeftContents::new(project, self);
+        for step in &steps {
+            for change in &step.changes {
                 sought.replied.insert(&change.path, change.after.as_ref());
             }
         }
@@ -237,32 +255,67 @@ impl PastRun {
         })
     }
 
-    /// The queries that there were: by the record, or else by the files.
-    fn found_attempts(&self) -> Vec<(StepId, Option<Step>)> {
-        if let Some(record) = &self.record {
-            let attempts = record.attempts.iter();
-            return attempts
-                .map(|record| (record.id(), Some(record.clone())))
-                .collect();
+    /// The steps that there were, as far as they are recorded.
+    fn recorded_steps(&self) -> Vec<Step> {
+        let mut steps = self.logged_steps();
+        let Some(record) = &self.record else {
+            let unlogged = self.unlogged_steps(&steps);
+            steps.extend(unlogged);
+            for step in &mut steps {
+                // Nobody knows whether a run that was killed had applied its last reply: it counts as applied.
+                step.edits.get_or_insert_default();
+            }
+            return steps;
+        };
+        if steps.is_empty() {
+            steps.clone_from(&record.attempts);
         }
-        let repairs = (1..=REPAIRS).map(StepId::repair);
-        let all = [StepId::INITIAL]
-            .into_iter()
-            .chain(repairs)
-            .chain([StepId::REPORT]);
-        let was = |step: &StepId| {
-            let query = run_files::name(step, Artifact::Query);
-            self.folder.join(query).is_file()
+        steps
+    }
+
+    /// The steps of `steps.jsonl`, each by the last whole line about it.
+    fn logged_steps(&self) -> Vec<Step> {
+        let mut steps: Vec<Step> = Vec::new();
+        let mut places = BTreeMap::new();
+        let file = open_limited(&self.folder.join(STEPS), MAX_STEPS).map(BufReader::new);
+        let lines = file.into_iter().flat_map(|file| file.split(b'\n'));
+        let read = lines.map_while(Result::ok);
+        // The last line may be torn.
+        for step in read.filter_map(|line| serde_json::from_slice::<Step>(&line).ok()) {
+            let place = *places.entry(step.id()).or_insert(steps.len());
+            match steps.get_mut(place) {
+                Some(known) => *known = step,
+                None => steps.push(step),
+            }
+        }
+        steps
+    }
+
+    /// The steps behind those that are logged, by their files: a run that was killed may have logged none, or
+    /// not the one that was under way.
+    fn unlogged_steps(&self, logged: &[Step]) -> Vec<Step> {
+        let is_new = |id: &StepId| {
+            let query = self.folder.join(run_files::name(id, Artifact::Query));
+            query.is_file() && logged.iter().all(|step| step.id() != *id)
         };
+        let fixed = [StepId::INITIAL, StepId::REPORT].into_iter();
+        let fixed = fixed.chain((1..=REPAIRS).map(StepId::repair));
         // An agent's calls are numbered from 1 on, whatever they are for.
-        let call = |number| {
+        let last = logged.iter().map(|step| step.number).max();
+        let calls = (last.unwrap_or(0).saturating_add(1)..=u16::MAX).map_while(|number| {
             let purposes = [Purpose::STEP, Purpose::AUDIT, Purpose::COMPRESSION];
-            let ids = purposes.map(|purpose| StepId::new(purpose, number));
-            ids.into_iter().find(was)
-        };
-        let calls = (1..=u16::MAX).map_while(call);
-        let found = all.filter(was).chain(calls);
-        found.map(|step| (step, None)).collect()
+            let mut ids = purposes
+                .map(|purpose| StepId::new(purpose, number))
+                .into_iter();
+            ids.find(is_new)
+        });
+        let found = fixed.filter(is_new).chain(calls);
+        found
+            .map(|id| Step {
+                model: None,
+                ..Step::new(id, "", Vec::new())
+            })
+            .collect()
     }
 }
 
@@ -270,21 +323,17 @@ impl PastRun {
 const STAMP_LENGTH: usize = "2026-11-21-20-15-03-".len();
 
 /// The files that a run has changed, as they were before, and then as each reply leaves them.
-struct Replayed {
-    before: BTreeMap<String, Option<State>>,
-}
+struct FileStates(BTreeMap<String, Option<State>>);
 
-impl Replayed {
-    fn of(project: &Project, run: &PastRun) -> Self {
+impl FileStates {
+    fn before(project: &Project, run: &PastRun) -> Self {
         let changes = undo_log::read(project.root(), &run.relative());
         let files = changes.ok().flatten().map(|changes: Changes| changes.files);
         let before = files.into_iter().flatten().map(|(path, change)| {
             let before = change.before.and_then(|before| run.kept(project, &before));
             (path, before)
         });
-        Self {
-            before: before.collect(),
-        }
+        Self(before.collect())
     }
 
     /// What the reply changes.
@@ -295,7 +344,7 @@ impl Replayed {
         }
         let mut changes = Vec::new();
         for edit in parsed.edits {
-            let before = self.before.get(&edit.path).cloned().flatten();
+            let before = self.0.get(&edit.path).cloned().flatten();
             let after = match edit.action {
                 Action::Write(content) => Some(State {
                     content: content.as_bytes().to_vec(),
@@ -303,7 +352,7 @@ impl Replayed {
                 }),
                 Action::Remove => None,
             };
-            self.before.insert(edit.path.clone(), after.clone());
+            self.0.insert(edit.path.clone(), after.clone());
             if before != after {
                 changes.push(FileChange {
                     path: edit.path,
@@ -317,8 +366,8 @@ impl Replayed {
     }
 }
 
-/// Looks for files as a run has left them.
-struct Sought<'s> {
+/// Looks for the contents that a run has left behind.
+struct LeftContents<'s> {
     project: &'s Project,
     run: &'s PastRun,
     /// What the replies have made of files.
@@ -327,7 +376,7 @@ struct Sought<'s> {
     others: Option<Vec<(PastRun, Changes)>>,
 }
 
-impl<'s> Sought<'s> {
+impl<'s> LeftContents<'s> {
     fn new(project: &'s Project, run: &'s PastRun) -> Self {
         Self {
             project,
@@ -383,8 +432,17 @@ pub fn runs(project: &Project) -> Result<Vec<PastRun>, NoSuchRun> {
     Ok(names.map(|name| PastRun::read(project, &name)).collect())
 }
 
+/// The path of the folder of this name, relative to the root.
+#[must_use]
+pub fn relative(name: &str) -> String {
+    format!("{LOGS}/{name}")
+}
+
 /// The names of all runs' folders, by time.
-fn names(project: &Project) -> Result<Vec<String>, NoSuchRun> {
+///
+/// # Errors
+/// When `logs` cannot be read.
+pub fn names(project: &Project) -> Result<Vec<String>, NoSuchRun> {
     let logs = project.logs();
     let unreadable = |source| NoSuchRun::Unreadable {
         path: logs.clone(),
@@ -406,21 +464,8 @@ fn names(project: &Project) -> Result<Vec<String>, NoSuchRun> {
 
 /// Whether the name begins with a run's stamp: `2026-11-21-20-15-03-`.
 fn has_stamp(name: &str) -> bool {
-    let stamp = name.as_bytes().get(..STAMP_LENGTH);
-    let mut bytes = stamp.into_iter().flatten().enumerate();
-    stamp.is_some()
-        && bytes.all(|(at, byte)| match at {
-            4 | 7 | 10 | 13 | 16 | 19 => *byte == b'-',
-            _ => byte.is_ascii_digit(),
-        })
-}
-
-/// The name of a run's folder, its stamp taken off, without the number that runs of one second have.
-fn without_number(name: &str) -> &str {
-    match name.rsplit_once('-') {
-        Some((name, number)) if number.bytes().all(|byte| byte.is_ascii_digit()) => name,
-        _ => name,
-    }
+    let stamp = name.get(..STAMP_LENGTH).unwrap_or_default();
+    NaiveDateTime::parse_from_str(stamp, "%Y-%m-%d-%H-%M-%S-").is_ok()
 }
 
 /// By the stamp in the name; runs of one second by when they ended, and by their numbers.
@@ -463,14 +508,19 @@ pub fn find(project: &Project, run: &Path) -> Result<String, NoSuchRun> {
 
 /// A regular file's content, where it is not too large.
 fn read_limited(path: &Path) -> Option<Vec<u8>> {
-    let found = fs::symlink_metadata(path).ok()?;
-    if !found.is_file() || found.len() > LARGEST_TEXT {
-        return None;
-    }
     let mut content = Vec::new();
-    let mut file = File::open(path).ok()?.take(LARGEST_TEXT);
+    let mut file = open_limited(path, MAX_TEXT)?;
     file.read_to_end(&mut content).ok()?;
     Some(content)
+}
+
+/// Opens a regular file, where it is not too large.
+fn open_limited(path: &Path, max_bytes: u64) -> Option<Take<File>> {
+    let found = fs::symlink_metadata(path).ok()?;
+    if !found.is_file() || found.len() > max_bytes {
+        return None;
+    }
+    Some(File::open(path).ok()?.take(max_bytes))
 }
 
 fn lossy(bytes: Vec<u8>) -> String {

@@ -1,21 +1,20 @@
 //! Pages about runs, for a browser: one file each, that loads nothing and runs no script. Pure.
 //!
 //! Guarantees that whatever was written by others is text on the page and nothing else: [`maud`] escapes
-//! it, after `text::Ink` has taken out the keys and what is not to be seen. A policy in the page keeps
+//! it, after `text::HtmlEscaper` has taken out the keys and what is not to be seen. A policy in the page keeps
 //! browsers from running or loading anything all the same. Each page is bounded, however much there was
 //! to show.
 
-mod attempt;
 mod changes;
 mod chart;
 mod color;
 mod days;
-mod ending;
+mod elements;
 mod findings;
 mod output;
 mod overview;
+mod reply;
 mod run;
-pub mod step;
 mod steps;
 mod text;
 mod words;
@@ -27,8 +26,7 @@ use std::time::Duration;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use crate::record::diff::FileChange;
-use crate::review::history::{PastAttempt, PastRun};
+use crate::review::history::{PastRun, PastStep, RunChanges};
 use crate::secret::Redactor;
 
 /// How the pages look; a constant, and the only thing that is not escaped.
@@ -40,9 +38,6 @@ const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src dat
 /// What every page begins with.
 pub const BEGINNING: &str = "<!DOCTYPE html>";
 
-/// The most runs that the overview lists.
-pub const RUNS_LISTED: usize = overview::ROWS;
-
 /// What a page about a run is made from.
 #[derive(Clone, Copy)]
 pub struct RunPage<'a> {
@@ -50,25 +45,14 @@ pub struct RunPage<'a> {
     pub run: &'a PastRun,
     /// What was asked for; an agent's run has that in its record.
     pub query: Option<&'a str>,
-    /// The queries in their order.
-    pub attempts: &'a [PastAttempt],
-    /// What the run as a whole has changed; shown where no reply tells of it.
-    pub changes: &'a [FileChange],
-    /// Whether some of that is shown as empty, because nobody knows any more what was there.
-    pub has_lost: bool,
+    /// The steps in their order.
+    pub steps: &'a [PastStep],
+    /// What the run as a whole has changed, where its steps do not tell.
+    pub changes: Option<&'a RunChanges>,
     /// Knows the keys.
     pub redactor: &'a Redactor,
     /// The time since some fixed point: colouring ends when it has taken too long.
     pub elapsed: &'a dyn Fn() -> Duration,
-}
-
-/// A run in the overview.
-#[derive(Debug, Clone, Copy)]
-pub struct ListedRun<'a> {
-    /// The run.
-    pub run: &'a PastRun,
-    /// Whether there is a page about it, `report.html` in its folder beside the overview.
-    pub has_page: bool,
 }
 
 /// The page about one run.
@@ -77,10 +61,15 @@ pub fn run(page: &RunPage<'_>) -> String {
     run::page(page)
 }
 
-/// The page about all runs, which come in their order, the oldest first.
+/// The page about all runs, which come in their order, the oldest first. `has_page` tells whether there is a
+/// page about a run, `report.html` in its folder beside the overview.
 #[must_use]
-pub fn overview(runs: &[ListedRun<'_>], redactor: &Redactor) -> String {
-    overview::page(runs, redactor)
+pub fn overview(
+    runs: &[PastRun],
+    has_page: impl Fn(&PastRun) -> bool,
+    redactor: &Redactor,
+) -> String {
+    overview::page(runs, has_page, redactor)
 }
 
 /// The section `[query]` of a prompt, as the run log keeps it.

@@ -6,11 +6,13 @@ use serde_json::{Value, json};
 
 use super::{Context, Failure, Outcome};
 use crate::agent::tools::notes::DONE;
+use crate::model::Purpose;
+use crate::model::price::Usd;
 use crate::model::usage::Usage;
-use crate::record::diff;
-use crate::record::{self, AgentRecord, RunRecord, TreeState};
-use crate::review::history::{self, PastAttempt, PastRun, RunChanges};
-use crate::review::page::step::{self, Came, UsedTool};
+use crate::record::diff::{self, FileChange};
+use crate::record::{self, Action, AgentRecord, RunRecord, Step};
+use crate::review::figures::{Figures, taken_back};
+use crate::review::history::{self, PastRun, PastStep, RunChanges};
 use crate::sys::numbers::grouped;
 use crate::ui::columns::{
     self,
@@ -84,67 +86,36 @@ fn row(run: &PastRun) -> Vec<String> {
         "unfinished".clone_into(&mut row[3]);
         return row;
     };
-    // An undo asks nobody.
-    let asked = !record.attempts.is_empty();
-    let only = |text: String| if asked { text } else { String::new() };
-    let tokens = |of: fn(Usage) -> u64| {
-        only(
-            record
-                .usage()
-                .map_or("?".to_owned(), |usage| grouped(of(usage))),
-        )
-    };
+    let figures = Figures::of(record);
     vec![
         run.name.clone(),
         run.workflow().to_owned(),
         record.model.clone().unwrap_or_default(),
         result(record),
-        only(repairs(record)),
-        tokens(|usage| usage.input_tokens),
-        tokens(|usage| usage.answered()),
-        only(record.cost.map_or("?".to_owned(), |cost| cost.to_string())),
+        figures.repairs,
+        figures.tokens_in,
+        figures.tokens_out,
+        figures.cost,
         format!("{:.1}", record.seconds.0.as_secs_f64()),
     ]
 }
 
-/// An agent does not repair: it goes on.
-fn repairs(record: &RunRecord) -> String {
-    match record.agent {
-        Some(_) => String::new(),
-        None => record.repairs().to_string(),
-    }
-}
-
-fn tokens_text(usage: Usage) -> String {
-    let (input, output) = (grouped(usage.input_tokens), grouped(usage.answered()));
-    format!(", {input} tokens in, {output} out")
-}
-
 fn result(record: &RunRecord) -> String {
-    let taken_back = if record.tree == TreeState::PutBack {
-        ", reverted"
-    } else {
-        ""
-    };
-    format!("{}{taken_back}", record.exit.name)
+    format!("{}{}", record.exit.name, taken_back(record.tree))
 }
 
 fn story(context: &Context<'_>, run: &PastRun) -> String {
     let mut told = Story::default();
     told.beginning(run);
-    let attempts = run.attempts(&context.project);
-    for attempt in &attempts {
-        told.attempt(attempt);
+    let steps = run.steps(&context.project);
+    for past in &steps {
+        told.step(past);
     }
-    if run
-        .record
-        .as_ref()
-        .is_some_and(|record| record.agent.is_some())
-    {
+    if steps.iter().any(|past| past.step.is_agents()) {
         let changes = run.changes(&context.project).unwrap_or_default();
         told.changed(&changes);
     }
-    told.end(run);
+    told.end(run.record.as_ref());
     told.0
 }
 
@@ -236,102 +207,86 @@ impl Story {
         }
     }
 
-    fn attempt(&mut self, attempt: &PastAttempt) {
-        let name = attempt.step.title();
+    fn step(&mut self, past: &PastStep) {
         self.line("");
-        self.line(&format!("{name}{}", Self::figures(attempt)));
-        match &attempt.reply {
-            None => self.line("  There is no reply."),
-            Some(Err(error)) => {
-                for line in error.lines() {
-                    self.line(&format!("  {line}"));
-                }
-            }
-            Some(Ok(reply)) if step::is_agents(&attempt.step) => self.agents(attempt, reply),
-            Some(Ok(_)) if attempt.changes.is_empty() => self.line("  The reply changed no files."),
-            Some(Ok(_)) => {
-                let stat = diff::stat(&attempt.changes).text(WIDTH);
-                for line in stat.lines() {
-                    self.line(&format!(" {line}"));
-                }
-            }
-        }
-        let build = attempt.build.as_ref();
-        if let Some((status, output)) = build.filter(|_| !step::is_agents(&attempt.step)) {
-            self.build(attempt, status, output);
-        }
-    }
-
-    fn figures(attempt: &PastAttempt) -> String {
-        let Some(record) = &attempt.record else {
-            return ":".to_owned();
-        };
-        let model = record.model.as_ref().map(|model| format!(" to {model}"));
-        let tokens = record.usage.map(tokens_text);
-        let cost = record.cost.map(|cost| format!(", {cost}"));
-        let figures = [model, tokens, cost].into_iter().flatten();
-        let seconds = record.seconds.0.as_secs_f64();
-        format!("{}, {seconds:.1}s:", figures.collect::<String>())
-    }
-
-    fn build(&mut self, attempt: &PastAttempt, status: &str, output: &str) {
-        let record = attempt
-            .record
-            .as_ref()
-            .and_then(|record| record.build.as_ref());
-        let took = record.map(|build| format!(", {:.1}s", build.seconds.0.as_secs_f64()));
-        let passed = status == "exit code: 0";
-        let ended = status.starts_with("exit code: ")
-            || status.starts_with("signal: ")
-            || status.starts_with("ended after");
-        let verb = match (passed, ended) {
-            (true, _) => "passed",
-            (false, true) => "failed",
-            (false, false) => "did not finish",
-        };
         self.line(&format!(
-            "  build.sh {verb} ({status}){}",
-            took.unwrap_or_default()
+            "{}{}",
+            past.step.id().title(),
+            figures(&past.step)
         ));
-        if passed {
-            return;
+        match &past.reply {
+            None => self.line("  There is no reply."),
+            Some(Err(error)) => error
+                .lines()
+                .for_each(|line| self.line(&format!("  {line}"))),
+            Some(Ok(reply)) if past.step.is_agents() => self.agents(past, reply),
+            Some(Ok(_)) if past.changes.is_empty() => self.line("  The reply changed no files."),
+            Some(Ok(_)) => self.stat(&past.changes),
         }
-        self.end_of(output);
+        if let Some((status, output)) = past.build_log() {
+            self.build(&past.step, status, output);
+        }
     }
 
-    /// What an agent did in a call.
-    fn agents(&mut self, attempt: &PastAttempt, reply: &str) {
-        self.beginning_of(&step::thoughts(reply), "  ");
-        match step::came_of(attempt, reply) {
-            Came::Tools(tools) => tools.iter().for_each(|used| self.tool(used)),
-            Came::Verdict { passed } => {
-                let verdict = if passed { "passed" } else { "did not pass" };
-                self.line(&format!("  The audit {verdict} the work:"));
-                self.end_of(reply.trim_end());
-            }
-            Came::Summary => self.line("  The reply summarizes the conversation so far."),
-            Came::Nothing => {
-                self.line(
-                    "  Nothing was done: the reply was not understood, or the run ended first.",
-                );
-            }
+    fn stat(&mut self, changes: &[FileChange]) {
+        for line in diff::stat(changes).text(WIDTH).lines() {
+            self.line(&format!(" {line}"));
         }
-        for (did, path) in step::edits(attempt.record.as_ref()) {
+    }
+
+    fn build(&mut self, step: &Step, status: &str, output: &str) {
+        let (verb, took) = match &step.build {
+            None => ("ran", String::new()),
+            Some(build) => {
+                let took = format!(", {:.1}s", build.seconds.0.as_secs_f64());
+                (if build.passed() { "passed" } else { "failed" }, took)
+            }
+        };
+        self.line(&format!("  build.sh {verb} ({status}){took}"));
+        if verb != "passed" {
+            self.end_of(output);
+        }
+    }
+
+    /// What an agent did in a step.
+    fn agents(&mut self, past: &PastStep, reply: &str) {
+        let step = &past.step;
+        if let Some(thoughts) = &step.thoughts {
+            self.beginning_of(thoughts, "  ");
+        }
+        step.actions.iter().for_each(|action| self.action(action));
+        if let Some(log) = &past.log {
+            self.beginning_of(log, "    ");
+        }
+        if past.came_to_nothing() {
+            self.line("  Nothing was done: the reply was not understood, or the run ended first.");
+        } else if step.purpose == Purpose::COMPRESSION {
+            self.line("  The reply summarizes the conversation so far.");
+        } else if step.purpose == Purpose::AUDIT && step.actions.is_empty() {
+            self.line(match step.passed {
+                Some(true) => "  The audit passed the work:",
+                Some(false) => "  The audit did not pass the work:",
+                None => "  The audit's verdict is not recorded:",
+            });
+            self.end_of(reply.trim_end());
+        }
+        for (did, path) in step.changed_files() {
             self.line(&format!("  {did} {path}"));
         }
     }
 
-    fn tool(&mut self, used: &UsedTool<'_>) {
-        let failed = if used.failed { " failed:" } else { "" };
-        if used.name == DONE.name && !used.failed {
+    fn action(&mut self, action: &Action) {
+        let result = action.result.as_deref().unwrap_or_default();
+        if action.failed {
+            let call = format!("{} {}", action.tool, first_of(&action.input_text()));
+            self.line(&format!("  {} failed:", call.trim_end()));
+            self.end_of(result);
+        } else if action.tool == DONE.name {
             self.line("  DONE:");
-            self.beginning_of(used.result, "    ");
+            self.beginning_of(result, "    ");
         } else {
-            let call = format!("{} {}", used.name, first_of(used.input));
-            self.line(&format!("  {}{failed}", call.trim_end()));
-        }
-        if used.failed {
-            self.end_of(used.result);
+            let call = format!("  {} {}", action.tool, first_of(&action.input_text()));
+            self.line(call.trim_end());
         }
     }
 
@@ -342,9 +297,7 @@ impl Story {
         }
         self.line("");
         self.line("In total, it changed:");
-        for line in diff::stat(&changes.files).text(WIDTH).lines() {
-            self.line(&format!(" {line}"));
-        }
+        self.stat(&changes.files);
         if !changes.doubts.is_empty() {
             self.line(
                 "  What was in some of these files is not known any more: it counts as nothing.",
@@ -352,8 +305,8 @@ impl Story {
         }
     }
 
-    fn end(&mut self, run: &PastRun) {
-        let Some(record) = &run.record else {
+    fn end(&mut self, record: Option<&RunRecord>) {
+        let Some(record) = record else {
             return;
         };
         self.line("");
@@ -366,14 +319,31 @@ impl Story {
                 self.line(&format!("hint: {hint}"));
             }
         }
-        let tokens = record.usage().map(tokens_text);
-        let cost = record.cost.map(|cost| format!(", {cost}"));
-        let spent = [tokens, cost.filter(|_| !record.attempts.is_empty())];
-        let spent: String = spent.into_iter().flatten().collect();
+        let cost = record.cost.filter(|_| !record.attempts.is_empty());
+        let spent = spent(record.usage(), cost);
         let seconds = record.seconds.0.as_secs_f64();
         self.line(&format!(
             "It ended as {} after {seconds:.1}s{spent}.",
             result(record)
         ));
     }
+}
+
+fn figures(step: &Step) -> String {
+    // Of a run that was killed, nothing more may be known.
+    let Some(model) = &step.model else {
+        return ":".to_owned();
+    };
+    let spent = spent(step.usage, step.cost);
+    let seconds = step.seconds.0.as_secs_f64();
+    format!(" to {model}{spent}, {seconds:.1}s:")
+}
+
+fn spent(usage: Option<Usage>, cost: Option<Usd>) -> String {
+    let tokens = usage.map(|usage| {
+        let (input, output) = (grouped(usage.input_tokens), grouped(usage.answered()));
+        format!(", {input} tokens in, {output} out")
+    });
+    let cost = cost.map(|cost| format!(", {cost}"));
+    [tokens, cost].into_iter().flatten().collect()
 }

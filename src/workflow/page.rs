@@ -10,8 +10,8 @@ use super::{Context, Failure, Outcome};
 use crate::model::StepId;
 use crate::project::LOGS;
 use crate::record::run_files::Artifact;
-use crate::review::history::{self, NoSuchRun, PastRun, RunChanges};
-use crate::review::page::{self, ListedRun, RunPage};
+use crate::review::history::{self, NoSuchRun, PastRun};
+use crate::review::page::{self, RunPage};
 use crate::sys::atomic_file;
 use crate::workflow::error::Error;
 
@@ -67,26 +67,19 @@ fn last(context: &Context<'_>) -> Result<PastRun, Error> {
 /// The page about a run, and where it goes.
 fn of_run(context: &Context<'_>, run: &PastRun) -> (String, String) {
     let project = &context.project;
-    let attempts = run.attempts(project);
-    let first = attempts.first();
-    let first = first.map_or(StepId::INITIAL, |attempt| attempt.step.clone());
+    let steps = run.steps(project);
+    let first = steps.first();
+    let first = first.map_or(StepId::INITIAL, |past| past.step.id());
     let prompt = run.text(&first, Artifact::Query);
-    let is_agents = run
-        .record
-        .as_ref()
-        .is_some_and(|record| record.agent.is_some());
-    let changes = if attempts.is_empty() || is_agents {
-        // What cannot be read any more is not shown.
-        run.changes(project).unwrap_or_default()
-    } else {
-        RunChanges::default()
-    };
+    // An agent's steps, and an undo without any, do not tell what was changed.
+    let is_told = steps.iter().any(|past| !past.step.is_agents());
+    // What cannot be read any more is not shown.
+    let changes = (!is_told).then(|| run.changes(project).unwrap_or_default());
     let text = page::run(&RunPage {
         run,
         query: prompt.as_deref().and_then(page::query_of),
-        attempts: &attempts,
-        changes: &changes.files,
-        has_lost: is_agents && !changes.doubts.is_empty(),
+        steps: &steps,
+        changes: changes.as_ref(),
         redactor: context.redactor,
         elapsed: &|| context.clock.elapsed(),
     });
@@ -102,16 +95,7 @@ fn of_all(context: &Context<'_>, options: &ReportOptions) -> Result<String, Erro
     // Elsewhere, a link from the page would lead nowhere.
     let beside = options.output.is_none();
     let has_page = |run: &PastRun| beside && project.logs().join(&run.name).join(PAGE).is_file();
-    let linked = runs.len().saturating_sub(page::RUNS_LISTED);
-    let listed: Vec<_> = runs
-        .iter()
-        .enumerate()
-        .map(|(at, run)| ListedRun {
-            run,
-            has_page: at >= linked && has_page(run),
-        })
-        .collect();
-    Ok(page::overview(&listed, context.redactor))
+    Ok(page::overview(&runs, has_page, context.redactor))
 }
 
 /// Writes the page, over an earlier one or where nothing is; or into a pipe or a device. No other file

@@ -5,11 +5,12 @@ use std::io;
 use std::path::Path;
 
 use super::{Context, Failure, Outcome};
-use crate::model::usage::Usage;
 use crate::record::diff::{self, FileChange};
+use crate::record::run_files::Artifact;
 use crate::record::{RunRecord, Step, TreeState};
+use crate::review::figures::{Figures, taken_back};
 use crate::review::history::PastRun;
-use crate::sys::numbers::{counted, grouped};
+use crate::sys::numbers::counted;
 use crate::sys::text::printable;
 use crate::ui::Event;
 
@@ -95,7 +96,7 @@ fn of_run(context: &Context<'_>, record: &RunRecord, log: Option<&str>) -> Strin
     }
     page.push_str(&attempts(record));
     if record.exit.code == 1 {
-        page.push_str(&last_build(context, &run));
+        page.push_str(&last_build(record, &run));
     }
     page.push_str(&format!("\nFull record: `{}`\n", run.relative()));
     page
@@ -110,23 +111,15 @@ fn sign(record: &RunRecord) -> &'static str {
 }
 
 fn figures(record: &RunRecord) -> String {
-    let tokens = |of: fn(Usage) -> u64| {
-        record
-            .usage()
-            .map_or("?".to_owned(), |usage| grouped(of(usage)))
-    };
-    let cost = record
-        .cost
-        .map_or("unknown".to_owned(), |cost| cost.to_string());
-    let model = record.model.as_deref().unwrap_or("none");
+    let figures = Figures::of(record);
     format!(
         "| model | repairs | tokens in | tokens out | cost | seconds |\n|---|---|---|---|---|---|\n\
          | {} | {} | {} | {} | {} | {:.1} |\n",
-        escaped(model),
-        record.repairs(),
-        tokens(|usage| usage.input_tokens),
-        tokens(|usage| usage.answered()),
-        cost,
+        escaped(record.model.as_deref().unwrap_or("none")),
+        figures.repairs,
+        figures.tokens_in,
+        figures.tokens_out,
+        figures.cost,
         record.seconds.0.as_secs_f64()
     )
 }
@@ -134,14 +127,10 @@ fn figures(record: &RunRecord) -> String {
 fn changed(context: &Context<'_>, changes: &[FileChange], tree: TreeState) -> String {
     let stat = diff::stat(changes);
     let (added, removed) = (stat.added(), stat.removed());
-    let taken_back = if tree == TreeState::PutBack {
-        ", reverted"
-    } else {
-        ""
-    };
     let mut text = format!(
-        "\n### {} changed, +{added} −{removed}{taken_back}\n\n| file | + | − |\n|---|---:|---:|\n",
-        counted(stat.files.len() as u64, "file")
+        "\n### {} changed, +{added} −{removed}{}\n\n| file | + | − |\n|---|---:|---:|\n",
+        counted(stat.files.len() as u64, "file"),
+        taken_back(tree)
     );
     for file in stat.files.iter().take(FILES) {
         text.push_str(&format!(
@@ -161,44 +150,35 @@ fn attempts(record: &RunRecord) -> String {
     if record.attempts.is_empty() {
         return String::new();
     }
-    let mut text = "\n### Attempts\n\n| attempt | model | seconds | finish | files | build |\n|---|---|---:|---|---:|---|\n".to_owned();
-    for attempt in &record.attempts {
-        text.push_str(&row(attempt));
-    }
-    text
+    let head = "\n### Attempts\n\n| attempt | model | seconds | finish | files | build |\n|---|---|---:|---|---:|---|\n";
+    let rows = record.attempts.iter().map(row);
+    std::iter::once(head.to_owned()).chain(rows).collect()
 }
 
-fn row(attempt: &Step) -> String {
-    let name = attempt.id();
-    let files = attempt.edits.as_ref();
-    let files = files.map_or("–".to_owned(), |edits| {
-        (edits.written.len() + edits.removed.len()).to_string()
-    });
-    let build =
-        attempt
-            .build
-            .as_ref()
-            .map_or("–".to_owned(), |build| match (build.code, build.signal) {
-                (Some(0), _) => "passed".to_owned(),
-                (Some(code), _) => format!("exit code {code}"),
-                (None, Some(signal)) => format!("signal {signal}"),
-                (None, None) => "timed out".to_owned(),
-            });
+fn row(step: &Step) -> String {
+    let none = || "–".to_owned();
+    let files = step.edits.as_ref();
+    let files = files.map(|_| step.changed_files().count().to_string());
+    let build = step.build.as_ref().map(ToString::to_string);
     format!(
-        "| {name} | {} | {:.1} | {} | {files} | {build} |\n",
-        escaped(attempt.model.as_deref().unwrap_or_default()),
-        attempt.seconds.0.as_secs_f64(),
-        escaped(attempt.finish.as_deref().unwrap_or("–")),
+        "| {} | {} | {:.1} | {} | {} | {} |\n",
+        step.id(),
+        escaped(step.model.as_deref().unwrap_or_default()),
+        step.seconds.0.as_secs_f64(),
+        escaped(step.finish.as_deref().unwrap_or("–")),
+        files.unwrap_or_else(none),
+        build.unwrap_or_else(none),
     )
 }
 
-fn last_build(context: &Context<'_>, run: &PastRun) -> String {
-    let attempts = run.attempts(&context.project);
-    let Some((status, output)) = attempts
+fn last_build(record: &RunRecord, run: &PastRun) -> String {
+    let built = record
+        .attempts
         .iter()
         .rev()
-        .find_map(|attempt| attempt.build.as_ref())
-    else {
+        .find(|step| step.build.is_some());
+    let log = built.and_then(|step| run.text(&step.id(), Artifact::Build));
+    let Some((status, output)) = log.as_ref().and_then(|log| log.split_once('\n')) else {
         return String::new();
     };
     let lines: Vec<&str> = output.lines().collect();

@@ -9,7 +9,8 @@ use std::time::Duration;
 use maud::{Markup, html};
 
 use super::color::{self, Colors, Pieces};
-use super::text::{Cut, Ink};
+use super::elements::{columns, unseen_column};
+use super::text::{Cut, HtmlEscaper};
 use super::words::{bytes, count};
 use crate::record::diff::{self, FileChange, FileStat, Hunk, Kind, Line, State};
 use crate::sys::numbers::grouped;
@@ -34,25 +35,18 @@ const ELSEWHERE: &str = "code-commit diff";
 
 /// Shows the changes of a page, until what it may add is spent.
 pub struct Changes<'a> {
-    ink: Ink<'a>,
+    escaper: HtmlEscaper<'a>,
     colors: Colors<'a>,
     markup: usize,
     rows: usize,
 }
 
-/// A version of a file, line by line.
-#[derive(Default)]
-struct Version {
-    lines: Vec<String>,
-    pieces: Vec<Pieces>,
-}
-
 impl<'a> Changes<'a> {
     /// `elapsed` tells the time since some fixed point: colouring ends when it took too long.
     #[must_use]
-    pub fn new(ink: Ink<'a>, elapsed: &'a dyn Fn() -> Duration) -> Self {
+    pub fn new(escaper: HtmlEscaper<'a>, elapsed: &'a dyn Fn() -> Duration) -> Self {
         Self {
-            ink,
+            escaper,
             colors: Colors::new(elapsed),
             markup: MARKUP,
             rows: ROWS,
@@ -105,10 +99,8 @@ impl<'a> Changes<'a> {
                 summary { "The files, by name" }
                 div.scroll { table.files {
                     thead { tr {
-                        th scope="col" { "file" }
-                        th.n scope="col" { "added" }
-                        th.n scope="col" { "removed" }
-                        @if most.is_some() { th scope="col" { span.unseen { "in proportion" } } }
+                        (columns(&["file"], &["added", "removed"]))
+                        @if most.is_some() { (unseen_column()) }
                     } }
                     tbody {
                         @for (number, file) in files.iter().take(rows).enumerate() {
@@ -127,7 +119,7 @@ impl<'a> Changes<'a> {
     }
 
     fn row(&self, anchor: &str, file: &FileStat, linked: bool, most: Option<u64>) -> Markup {
-        let name = self.ink.name(&file.path);
+        let name = self.escaper.name(&file.path);
         html! {
             tr {
                 th scope="row" {
@@ -146,7 +138,7 @@ impl<'a> Changes<'a> {
         let markup = html! {
             details.file id=(anchor) open[opened] {
                 summary {
-                    code.path { (self.ink.name(&file.path)) } " "
+                    code.path { (self.escaper.name(&file.path)) } " "
                     @for word in kind(change) { span.tag { (word) } " " }
                     (numbers(file.added, file.removed))
                 }
@@ -169,14 +161,14 @@ impl<'a> Changes<'a> {
         if hunks.is_empty() {
             return html! { p.note { "No line is different." } };
         }
-        let [before, after] = self.versions(&change.path, before, after);
+        let colors = self.colors(&change.path, [before, after]);
         let width = digits(&hunks);
         let mut lines = Vec::new();
         let mut left = FILE_MARKUP.min(self.markup);
         'hunks: for hunk in &hunks {
             let heading = self.heading(hunk, width);
             let body = hunk.lines.iter();
-            let body = body.map(|line| self.line(line, &before, &after, width));
+            let body = body.map(|line| self.line(line, &colors, width));
             for line in std::iter::once(heading).chain(body) {
                 if line.0.len() > left {
                     left = 0;
@@ -194,42 +186,39 @@ impl<'a> Changes<'a> {
         }
     }
 
-    /// Both versions, coloured; nothing, where they are too large for that.
-    fn versions(&mut self, path: &str, before: &[u8], after: &[u8]) -> [Version; 2] {
-        if before.len() + after.len() > color::FILE {
-            return [Version::default(), Version::default()];
+    /// The colours of both versions' lines; none, where they are too large for that.
+    fn colors(&mut self, path: &str, versions: [&[u8]; 2]) -> [Vec<Pieces>; 2] {
+        if versions.iter().map(|content| content.len()).sum::<usize>() > color::FILE {
+            return [Vec::new(), Vec::new()];
         }
-        let cut = [before, after].map(|content| self.lines(content));
-        // A line that was cut is kept from the patterns.
-        let whole = cut.each_ref().map(|lines| {
-            let text = |line: &Cut| match line.left_out {
-                0 => line.text.clone(),
-                _ => String::new(),
-            };
-            lines.iter().map(text).collect::<Vec<_>>()
+        let lines = versions.map(|content| {
+            let cut = content
+                .split(|byte| *byte == b'\n')
+                .map(|line| self.cut(line).0);
+            // A line that was cut is kept from the patterns.
+            let whole = cut.map(|line| {
+                if line.left_out == 0 {
+                    line.text
+                } else {
+                    String::new()
+                }
+            });
+            whole.collect::<Vec<_>>()
         });
-        let pieces = self.colors.of(path, [&whole[0], &whole[1]]);
-        let [pieces_before, pieces_after] = pieces.unwrap_or_default();
-        let [before, after] = whole;
-        [(before, pieces_before), (after, pieces_after)]
-            .map(|(lines, pieces)| Version { lines, pieces })
-    }
-
-    fn lines(&self, content: &[u8]) -> Vec<Cut> {
-        let lines = content.split(|byte| *byte == b'\n');
-        lines.map(|line| self.cut(line).0).collect()
+        let colors = self.colors.of(path, lines.each_ref().map(Vec::as_slice));
+        colors.unwrap_or_default()
     }
 
     /// A line as it is shown, and whether it ends like those of Windows.
     fn cut(&self, line: &[u8]) -> (Cut, bool) {
         let without = line.strip_suffix(b"\r");
-        let cut = self.ink.cut_line(without.unwrap_or(line));
+        let cut = self.escaper.cut_line(without.unwrap_or(line));
         (cut, without.is_some())
     }
 
     fn heading(&self, hunk: &Hunk<'_>, width: usize) -> Markup {
         let heading = hunk.heading.unwrap_or_default();
-        let heading = self.ink.cut_line(heading).text;
+        let heading = self.escaper.cut_line(heading).text;
         html! {
             span.at data-n=(" ".repeat(2 * width + 1)) {
                 "@@ \u{2212}" (hunk.before_start) "," (hunk.before_count())
@@ -238,16 +227,14 @@ impl<'a> Changes<'a> {
         }
     }
 
-    fn line(&self, line: &Line<'_>, before: &Version, after: &Version, width: usize) -> Markup {
-        let (class, sign, version, number) = match line.kind {
+    fn line(&self, line: &Line<'_>, [before, after]: &[Vec<Pieces>; 2], width: usize) -> Markup {
+        let (class, sign, colors, number) = match line.kind {
             Kind::Context => ("x", " ", after, line.after_line),
             Kind::Added => ("a", "+", after, line.after_line),
             Kind::Removed => ("r", "-", before, line.before_line),
         };
         let (cut, returns) = self.cut(line.text);
-        let index = number.unwrap_or_default().saturating_sub(1);
-        let same = version.lines.get(index) == Some(&cut.text);
-        let pieces = version.pieces.get(index).filter(|_| same);
+        let pieces = number.and_then(|number| colors.get(number.checked_sub(1)?));
         let number = |line: Option<usize>| line.map_or(String::new(), |line| line.to_string());
         let numbers = format!(
             "{:>width$} {:>width$}",

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use chrono::NaiveDate;
 
-use super::words::{self, Sign};
+use super::words::{self, Status};
 use crate::model::price::Usd;
 use crate::review::history::PastRun;
 
@@ -47,9 +47,9 @@ pub struct Days {
 
 impl Days {
     /// Sums up the runs that asked a model.
-    pub fn of<'a>(runs: impl Iterator<Item = &'a PastRun>) -> Self {
+    pub fn of(runs: &[PastRun]) -> Self {
         let mut sums = Self::default();
-        for run in runs.filter(|run| asks(run)) {
+        for run in runs.iter().filter(|run| asks(run)) {
             sums.all.add(run);
             if let Some(day) = day(run) {
                 sums.days.entry(day).or_default().add(run);
@@ -74,11 +74,11 @@ pub fn day(run: &PastRun) -> Option<NaiveDate> {
 
 impl Sum {
     fn add(&mut self, run: &PastRun) {
-        let sign = words::sign(run);
-        match sign {
-            Sign::Good => self.good += 1,
-            Sign::Bad => self.bad += 1,
-            Sign::Open => self.open += 1,
+        let status = words::status(run);
+        match status {
+            Status::Good => self.good += 1,
+            Status::Bad => self.bad += 1,
+            Status::Open => self.open += 1,
         }
         let Some(record) = &run.record else {
             return;
@@ -91,7 +91,7 @@ impl Sum {
         if built {
             let (all, passed) = &mut self.repairs[record.repairs().min(REPAIRS - 1)];
             *all += 1;
-            *passed += u64::from(sign == Sign::Good);
+            *passed += u64::from(status == Status::Good);
         }
         let usage = record.usage().unwrap_or_default();
         self.tokens_in = self.tokens_in.saturating_add(usage.input_tokens);

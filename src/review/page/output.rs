@@ -7,7 +7,7 @@ use maud::{Markup, html};
 
 use super::changes::later;
 use super::findings::{self, Finding, Severity};
-use super::text::{Ink, boundary};
+use super::text::{HtmlEscaper, boundary};
 use super::words::count;
 use crate::sys::numbers::grouped;
 
@@ -36,11 +36,11 @@ struct Output {
 
 /// Shows an output. `id` begins the names of the anchors.
 #[must_use]
-pub fn show(ink: Ink<'_>, id: &str, output: &str) -> Markup {
+pub fn show(escaper: HtmlEscaper<'_>, id: &str, output: &str) -> Markup {
     if output.trim().is_empty() {
         return html! { p.note { "It printed nothing." } };
     }
-    let output = Output::of(ink, output);
+    let output = Output::of(escaper, output);
     let shown = output.shown();
     let lines = output.markup(id, &shown);
     html! {
@@ -51,10 +51,10 @@ pub fn show(ink: Ink<'_>, id: &str, output: &str) -> Markup {
 
 /// Shows a text like an output, without a word on errors in it.
 #[must_use]
-pub fn text(ink: Ink<'_>, text: &str) -> Markup {
+pub fn text(escaper: HtmlEscaper<'_>, text: &str) -> Markup {
     let output = Output {
         findings: Vec::new(),
-        ..Output::of(ink, text)
+        ..Output::of(escaper, text)
     };
     let lines = output.markup("", &output.shown());
     pre(&lines)
@@ -67,7 +67,7 @@ fn pre(lines: &[Markup]) -> Markup {
 }
 
 impl Output {
-    fn of(ink: Ink<'_>, output: &str) -> Self {
+    fn of(escaper: HtmlEscaper<'_>, output: &str) -> Self {
         let (head, middle, tail) = ends(output);
         let mut lines: Vec<(usize, String)> = Vec::new();
         let mut push = |text: &str, before: usize| {
@@ -78,7 +78,7 @@ impl Output {
                     .split('\r')
                     .filter(|part| !part.is_empty() || line.is_empty())
                 {
-                    let cut = ink.cut_line(part.as_bytes());
+                    let cut = escaper.cut_line(part.as_bytes());
                     let note = cut.note().unwrap_or_default();
                     lines.push((number, cut.text + &note));
                 }
@@ -242,7 +242,7 @@ mod tests {
     use crate::secret::Redactor;
 
     fn shown(output: &str) -> String {
-        show(Ink::new(&Redactor::default()), "a1", output).into_string()
+        show(HtmlEscaper::new(&Redactor::default()), "a1", output).into_string()
     }
 
     #[test]

@@ -6,17 +6,19 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::chart::{self, Bar};
 use super::days::{Days, REPAIRS, Sum};
-use super::text::Ink;
+use super::elements::{columns, fact, numbers, unseen_column};
+use super::shell;
+use super::text::HtmlEscaper;
 use super::words::{self, count, percent, seconds};
-use super::{ListedRun, shell};
-use crate::model::usage::Usage;
 use crate::project::LOGS;
 use crate::record::RunRecord;
+use crate::review::figures::Figures;
+use crate::review::history::PastRun;
 use crate::secret::Redactor;
 use crate::sys::numbers::grouped;
 
 /// How many runs are listed; the latest.
-pub const ROWS: usize = 2000;
+const ROWS: usize = 2000;
 /// How many days have a row; the latest.
 const DAYS: usize = 400;
 /// How many days the charts show; the latest.
@@ -27,9 +29,9 @@ const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.'
 
 /// The page.
 #[must_use]
-pub fn page(runs: &[ListedRun<'_>], redactor: &Redactor) -> String {
-    let ink = Ink::new(redactor);
-    let days = Days::of(runs.iter().map(|listed| listed.run));
+pub fn page(runs: &[PastRun], has_page: impl Fn(&PastRun) -> bool, redactor: &Redactor) -> String {
+    let escaper = HtmlEscaper::new(redactor);
+    let days = Days::of(runs);
     let body = html! {
         header {
             p.kicker { "code-commit \u{b7} all runs" }
@@ -42,7 +44,7 @@ pub fn page(runs: &[ListedRun<'_>], redactor: &Redactor) -> String {
                 (by_day(&days))
                 (repairs(&days.all))
             }
-            @if !runs.is_empty() { (list(ink, runs)) }
+            @if !runs.is_empty() { (list(escaper, runs, has_page)) }
         }
         footer {
             p { "Written by code-commit " (env!("CARGO_PKG_VERSION")) " from " code { (LOGS) }
@@ -52,7 +54,7 @@ pub fn page(runs: &[ListedRun<'_>], redactor: &Redactor) -> String {
     shell("code-commit: all runs", &body)
 }
 
-fn headline(runs: &[ListedRun<'_>], days: &Days) -> String {
+fn headline(runs: &[PastRun], days: &Days) -> String {
     let all = &days.all;
     match (runs.len(), all.ended()) {
         (0, _) => "There is no run yet".to_owned(),
@@ -77,38 +79,21 @@ fn long(day: NaiveDate) -> String {
 }
 
 fn facts(all: &Sum) -> Markup {
-    let unknown = match all.cost_unknown {
-        0 => String::new(),
-        some => format!("not known of {} runs", grouped(some)),
+    let some = |count: u64, before: &str, behind: &str| {
+        (count > 0).then(|| format!("{before}{}{behind}", grouped(count)))
     };
-    let open = match all.open {
-        0 => String::new(),
-        some => format!("{} of them not finished", grouped(some)),
-    };
-    let repairs = all
-        .repairs_on_average()
-        .map_or("\u{2013}".to_owned(), hundredths);
-    let facts = [
-        (
-            "Success",
-            success(all),
-            format!("{} of {}", grouped(all.good), grouped(all.ended())),
-        ),
-        ("Runs", grouped(all.runs()), open),
-        ("Repairs", repairs, "a change, on average".to_owned()),
-        ("Cost", all.cost.to_string(), unknown),
-        (
-            "Tokens in",
-            grouped(all.tokens_in),
-            format!("{} out", grouped(all.tokens_out)),
-        ),
-        ("Time", median(all), "median of a run".to_owned()),
-    ];
+    let of = format!("{} of {}", grouped(all.good), grouped(all.ended()));
+    let open = some(all.open, "", " of them not finished");
+    let unknown = some(all.cost_unknown, "not known of ", " runs");
+    let out = format!("{} out", grouped(all.tokens_out));
     html! {
         section aria-label="In numbers" { dl.facts {
-            @for (name, value, more) in &facts {
-                div { dt { (name) } dd { (value) @if !more.is_empty() { small { (more) } } } }
-            }
+            (fact("Success", &success(all), Some(of)))
+            (fact("Runs", &grouped(all.runs()), open))
+            (fact("Repairs", &repairs_on_average(all), Some("a change, on average".to_owned())))
+            (fact("Cost", &all.cost.to_string(), unknown))
+            (fact("Tokens in", &grouped(all.tokens_in), Some(out)))
+            (fact("Time", &median(all), Some("median of a run".to_owned())))
         } }
     }
 }
@@ -120,8 +105,11 @@ fn success(sum: &Sum) -> String {
     }
 }
 
-fn hundredths(number: u64) -> String {
-    format!("{}.{:02}", number / 100, number % 100)
+fn repairs_on_average(sum: &Sum) -> String {
+    let average = sum.repairs_on_average();
+    average.map_or("\u{2013}".to_owned(), |hundredths| {
+        format!("{}.{:02}", hundredths / 100, hundredths % 100)
+    })
 }
 
 fn median(sum: &Sum) -> String {
@@ -138,11 +126,11 @@ fn by_day(days: &Days) -> Markup {
         section {
             h2 { "By day" }
             div.charts {
-                (figure("Runs", &charted, &most_runs(&charted), runs_bar, &html! {
+                (figure("Runs", &charted, &grouped(most(&charted, Sum::runs)), runs_bar, &html! {
                     span.key.good {} " succeeded  " span.key.bad {} " failed, above  "
                     span.key.open {} " not finished"
                 }))
-                (figure("Cost", &charted, &most_cost(&charted), cost_bar, &html! {
+                (figure("Cost", &charted, &most(&charted, |sum| sum.cost).to_string(), cost_bar, &html! {
                     span.key.cost {} " cost, as far as it is known"
                 }))
             }
@@ -150,10 +138,7 @@ fn by_day(days: &Days) -> Markup {
                 summary { "The days as a table" }
                 div.scroll { table {
                     thead { tr {
-                        th scope="col" { "day" }
-                        @for name in ["runs", "success", "failed", "repairs", "cost", "tokens in", "out", "median"] {
-                            th.n scope="col" { (name) }
-                        }
+                        (columns(&["day"], &["runs", "success", "failed", "repairs", "cost", "tokens in", "out", "median"]))
                     } }
                     tbody { @for (day, sum) in days.days.iter().rev().take(DAYS) { (day_row(*day, sum)) } }
                 } }
@@ -201,15 +186,11 @@ fn figure(
     }
 }
 
-fn most_runs(days: &[(NaiveDate, Sum)]) -> String {
-    let most = days.iter().map(|(_, sum)| sum.runs()).max();
-    grouped(most.unwrap_or(0))
-}
-
-fn most_cost(days: &[(NaiveDate, Sum)]) -> String {
-    let costs = days.iter().map(|(_, sum)| sum.cost);
-    let most = costs.reduce(|most, cost| if cost > most { cost } else { most });
-    most.unwrap_or_default().to_string()
+fn most<T: PartialOrd + Default>(days: &[(NaiveDate, Sum)], of: impl Fn(&Sum) -> T) -> T {
+    let larger = |most, value| if value > most { value } else { most };
+    days.iter()
+        .map(|(_, sum)| of(sum))
+        .fold(T::default(), larger)
 }
 
 fn runs_bar(day: NaiveDate, sum: &Sum) -> Bar {
@@ -236,19 +217,17 @@ fn cost_bar(day: NaiveDate, sum: &Sum) -> Bar {
 }
 
 fn day_row(day: NaiveDate, sum: &Sum) -> Markup {
-    html! {
-        tr {
-            th scope="row" { (day) }
-            td.n { (grouped(sum.runs())) }
-            td.n { (success(sum)) }
-            td.n { (grouped(sum.bad)) }
-            td.n { (sum.repairs_on_average().map_or("\u{2013}".to_owned(), hundredths)) }
-            td.n { (sum.cost) }
-            td.n { (grouped(sum.tokens_in)) }
-            td.n { (grouped(sum.tokens_out)) }
-            td.n { (median(sum)) }
-        }
-    }
+    let cells = [
+        grouped(sum.runs()),
+        success(sum),
+        grouped(sum.bad),
+        repairs_on_average(sum),
+        sum.cost.to_string(),
+        grouped(sum.tokens_in),
+        grouped(sum.tokens_out),
+        median(sum),
+    ];
+    html! { tr { th scope="row" { (day) } (numbers(cells)) } }
 }
 
 /// How many repairs the changes took.
@@ -262,11 +241,7 @@ fn repairs(all: &Sum) -> Markup {
             h2 { "Repairs" }
             div.scroll { table {
                 thead { tr {
-                    th scope="col" { "repairs" }
-                    th.n scope="col" { "changes" }
-                    th.n scope="col" { "passed" }
-                    th.n scope="col" { "share" }
-                    th scope="col" { span.unseen { "in proportion" } }
+                    (columns(&["repairs"], &["changes", "passed", "share"])) (unseen_column())
                 } }
                 tbody {
                     @for (repairs, (count, passed)) in all.repairs.iter().enumerate() {
@@ -278,9 +253,7 @@ fn repairs(all: &Sum) -> Markup {
                                     some => (some),
                                 }
                             }
-                            td.n { (grouped(*count)) }
-                            td.n { (grouped(*passed)) }
-                            td.n { (percent(*count, built)) "\u{a0}%" }
+                            (numbers([grouped(*count), grouped(*passed), percent(*count, built) + "\u{a0}%"]))
                             td { (proportion(*passed, *count, built)) }
                         }
                     }
@@ -300,24 +273,19 @@ fn proportion(passed: u64, count: u64, of: u64) -> Markup {
 }
 
 /// The runs, the latest first.
-fn list(ink: Ink<'_>, runs: &[ListedRun<'_>]) -> Markup {
+fn list(escaper: HtmlEscaper<'_>, runs: &[PastRun], has_page: impl Fn(&PastRun) -> bool) -> Markup {
     let left_out = runs.len().saturating_sub(ROWS);
     html! {
         section {
             h2 { "The runs" }
             div.scroll { table.runs {
                 thead { tr {
-                    th scope="col" { "run" }
-                    th scope="col" { "result" }
-                    th scope="col" { "model" }
-                    th.n scope="col" { "repairs" }
-                    th.n scope="col" { "files" }
-                    th.n scope="col" { "cost" }
-                    th.n scope="col" { "tokens in" }
-                    th.n scope="col" { "out" }
-                    th.n scope="col" { "took" }
+                    (columns(
+                        &["run", "result", "model"],
+                        &["repairs", "files", "cost", "tokens in", "out", "took"]
+                    ))
                 } }
-                tbody { @for run in runs.iter().rev().take(ROWS) { (row(ink, run)) } }
+                tbody { @for run in runs.iter().rev().take(ROWS) { (row(escaper, run, has_page(run))) } }
             } }
             @if left_out > 0 {
                 p.left-out { (grouped(left_out as u64)) " earlier runs are left out: see " code { "code-commit log" } "." }
@@ -326,49 +294,33 @@ fn list(ink: Ink<'_>, runs: &[ListedRun<'_>]) -> Markup {
     }
 }
 
-fn row(ink: Ink<'_>, listed: &ListedRun<'_>) -> Markup {
-    let run = listed.run;
-    let name = html! { code { (ink.name(&run.name)) } };
+fn row(escaper: HtmlEscaper<'_>, run: &PastRun, has_page: bool) -> Markup {
+    let name = html! { code { (escaper.name(&run.name)) } };
     let link = format!("./{}/report.html", utf8_percent_encode(&run.name, PLAIN));
-    let sign = words::sign(run);
+    let status = words::status(run);
     let result = run
         .record
         .as_ref()
         .map_or("unfinished", |record| &record.exit.name);
     html! {
         tr {
-            th scope="row" { @if listed.has_page { a href=(link) { (name) } } @else { (name) } }
-            td { span class={ "ended " (sign.class()) } { (sign.mark()) " " (ink.name(result)) } }
+            th scope="row" { @if has_page { a href=(link) { (name) } } @else { (name) } }
+            td { (status.badge(&escaper.name(result))) }
             @match &run.record {
-                Some(record) => (cells(ink, record)),
+                Some(record) => (cells(escaper, record)),
                 None => { @for _ in 0..7 { td {} } }
             }
         }
     }
 }
 
-fn cells(ink: Ink<'_>, record: &RunRecord) -> Markup {
-    // An undo asks nobody.
-    let asked = !record.attempts.is_empty();
-    // An agent does not repair: it goes on.
-    let repairs = record.agent.is_none().then(|| record.repairs().to_string());
-    let only = |text: String| if asked { text } else { String::new() };
-    let cost = record.cost.map_or("?".to_owned(), |cost| cost.to_string());
-    let tokens = |of: fn(Usage) -> u64| {
-        only(
-            record
-                .usage()
-                .map_or("?".to_owned(), |usage| grouped(of(usage))),
-        )
-    };
+fn cells(escaper: HtmlEscaper<'_>, record: &RunRecord) -> Markup {
+    let figures = Figures::of(record);
     let files = record.stat.map(|stat| grouped(stat.files));
+    let took = seconds(record.seconds.0);
     html! {
-        td { (ink.name(record.model.as_deref().unwrap_or_default())) }
-        td.n { (only(repairs.unwrap_or_default())) }
-        td.n { (files.unwrap_or_default()) }
-        td.n { (only(cost)) }
-        td.n { (tokens(|usage| usage.input_tokens)) }
-        td.n { (tokens(|usage| usage.answered())) }
-        td.n { (seconds(record.seconds.0)) }
+        td { (escaper.name(record.model.as_deref().unwrap_or_default())) }
+        (numbers([figures.repairs, files.unwrap_or_default(), figures.cost]))
+        (numbers([figures.tokens_in, figures.tokens_out, took]))
     }
 }

@@ -4,17 +4,16 @@ use std::time::Duration;
 
 use maud::{Markup, html};
 
-use super::attempt::{self, name_anchor};
 use super::changes::Changes;
-use super::ending;
+use super::elements::{columns, fact, numbers, prose};
 use super::steps;
-use super::text::{Ink, beginning};
-use super::words::{self, Sign, bytes, count, percent, seconds};
+use super::text::{HtmlEscaper, beginning};
+use super::words::{self, bytes, count, percent, seconds};
 use super::{RunPage, shell};
 use crate::model::price::Usd;
 use crate::model::usage::Usage;
-use crate::record::{RunRecord, Step};
-use crate::review::history::{PastAttempt, PastRun};
+use crate::record::{self, AgentRecord, RunRecord, Step};
+use crate::review::history::{PastRun, PastStep, RunChanges};
 use crate::sys::numbers::grouped;
 
 /// How much of the query is shown at once, in lines and bytes.
@@ -23,72 +22,46 @@ const QUERY: (usize, usize) = (12, 1500);
 const WHOLE_QUERY: (usize, usize) = (2000, 64 << 10);
 /// How many warnings are shown.
 const WARNINGS: usize = 100;
-/// How many attempts are shown; a run has four at the most.
-const ATTEMPTS: usize = 12;
+/// How many of the user's answers are shown.
+const ANSWERS: usize = 50;
+/// How many steps have a row in the lists; an agent takes up to a thousand, unless it is set otherwise.
+const ROWS: usize = 1000;
 
 /// The page.
 #[must_use]
 pub fn page(page: &RunPage<'_>) -> String {
-    let ink = Ink::new(page.redactor);
+    let escaper = HtmlEscaper::new(page.redactor);
     let run = page.run;
-    let mut changes = Changes::new(ink, page.elapsed);
+    let record = run.record.as_ref();
+    let mut changes = Changes::new(escaper, page.elapsed);
     let title = format!("{}: {}", words::headline(run), run.name);
-    let is_agents = run
-        .record
-        .as_ref()
-        .is_some_and(|record| record.agent.is_some());
-    let (attempts, shown) = if is_agents {
-        let attempts = first(page.attempts, steps::CALLS);
-        (attempts, steps::show(ink, attempts))
-    } else {
-        let attempts = first(page.attempts, ATTEMPTS);
-        (attempts, replies(ink, attempts, run, &mut changes))
-    };
+    let listed = &page.steps[..page.steps.len().min(ROWS)];
+    let sections = record.and_then(|record| record.sections.as_deref());
+    let shown = steps::show(escaper, listed, sections.unwrap_or_default(), &mut changes);
+    let left_out = page.steps.len() - shown.len();
     let body = html! {
-        (head(ink, run))
+        (head(escaper, run))
         main {
-            @if let Some(record) = &run.record { (problems(ink, record)) (facts(ink, record)) }
-            (asked(ink, page))
-            @if !attempts.is_empty() {
-                (timeline(ink, attempts, run, shown.len()))
-                (usage(ink, attempts, run))
+            @if let Some(record) = record { (problems(escaper, record)) (facts(escaper, record)) }
+            @if let Some(agent) = record.and_then(|record| record.agent.as_ref()) { (request(escaper, agent)) }
+            @else if let Some(query) = page.query {
+                section { h2 { "The query" } (quoted(escaper, "query", query)) }
             }
-            @if is_agents || attempts.is_empty() { (whole(page, &mut changes)) }
-            @for markup in &shown { (markup) }
-            (left_out(page.attempts.len() - shown.len()))
+            @if !listed.is_empty() {
+                (timeline(escaper, listed, record, shown.len()))
+                (usage(escaper, listed, record))
+            }
+            @if let Some(whole) = page.changes { (whole_run(whole, record.is_some(), &mut changes)) }
+            @for step in &shown { (step) }
+            @if left_out > 0 {
+                p.left-out { (count(left_out, "later call")) " left out: see the run's folder." }
+            }
         }
         footer {
-            p { (ink.name(&written_by(run))) ". This page loads nothing and runs no script." }
+            p { (escaper.name(&written_by(run))) ". This page loads nothing and runs no script." }
         }
     };
-    shell(&ink.name(&title), &body)
-}
-
-/// The queries, each with its reply and what came of it.
-fn replies(
-    ink: Ink<'_>,
-    attempts: &[PastAttempt],
-    run: &PastRun,
-    changes: &mut Changes<'_>,
-) -> Vec<Markup> {
-    let record = run.record.as_ref();
-    let attempts = attempts.iter().enumerate();
-    attempts
-        .map(|(number, attempt)| attempt::show(ink, number, attempt, record, changes))
-        .collect()
-}
-
-/// How many calls are not on the page.
-fn left_out(calls: usize) -> Markup {
-    html! {
-        @if calls > 0 {
-            p.left-out { (count(calls, "later call")) " left out: see the run's folder." }
-        }
-    }
-}
-
-fn first(attempts: &[PastAttempt], most: usize) -> &[PastAttempt] {
-    &attempts[..attempts.len().min(most)]
+    shell(&escaper.name(&title), &body)
 }
 
 /// The page's program, and the run's, where that was another.
@@ -100,8 +73,8 @@ fn written_by(run: &PastRun) -> String {
     format!("Written by code-commit {own}{}", theirs.unwrap_or_default())
 }
 
-fn head(ink: Ink<'_>, run: &PastRun) -> Markup {
-    let sign = words::sign(run);
+fn head(escaper: HtmlEscaper<'_>, run: &PastRun) -> Markup {
+    let status = words::status(run);
     let began = run.started();
     let began = began.map(|at| at.format("%A, %-d %B %Y, %H:%M:%S %:z").to_string());
     let model = run.record.as_ref().and_then(|record| record.model.as_ref());
@@ -109,30 +82,30 @@ fn head(ink: Ink<'_>, run: &PastRun) -> Markup {
     let code = code.map(|code| format!("exit code {code}"));
     html! {
         header {
-            p.kicker { "code-commit \u{b7} " (ink.name(words::workflow(run.workflow()))) }
+            p.kicker { "code-commit \u{b7} " (escaper.name(words::workflow(run.workflow()))) }
             h1 {
-                span class={ "sign " (sign.class()) } aria-hidden="true" { (sign.mark()) }
-                " " (ink.name(&words::headline(run)))
+                span class={ "sign " (status.class()) } aria-hidden="true" { (status.mark()) }
+                " " (escaper.name(&words::headline(run)))
             }
             p.sub {
-                @for part in [began, model.map(|model| ink.name(model)), code].into_iter().flatten() {
+                @for part in [began, model.map(|model| escaper.name(model)), code].into_iter().flatten() {
                     (part) " \u{b7} "
                 }
-                code { (ink.name(&run.relative())) }
+                code { (escaper.name(&run.relative())) }
             }
         }
     }
 }
 
 /// What went wrong, and what the supervisor should look at.
-fn problems(ink: Ink<'_>, record: &RunRecord) -> Markup {
+fn problems(escaper: HtmlEscaper<'_>, record: &RunRecord) -> Markup {
     let more = record.warnings.len().saturating_sub(WARNINGS);
     html! {
         @if let Some(error) = &record.error {
             section.box.bad {
                 h2 { span aria-hidden="true" { "\u{2717} " } "Error" }
-                p.message { (ink.passage(&error.message)) }
-                @if let Some(hint) = &error.hint { p { b { "Hint: " } (ink.passage(hint)) } }
+                p.message { (escaper.passage(&error.message)) }
+                @if let Some(hint) = &error.hint { p { b { "Hint: " } (escaper.passage(hint)) } }
             }
         }
         @if !record.warnings.is_empty() {
@@ -140,7 +113,7 @@ fn problems(ink: Ink<'_>, record: &RunRecord) -> Markup {
                 h2 { span aria-hidden="true" { "! " } (count(record.warnings.len(), "warning")) }
                 ul {
                     @for warning in record.warnings.iter().take(WARNINGS) {
-                        li { (ink.passage(warning)) }
+                        li { (escaper.passage(warning)) }
                     }
                     @if more > 0 { li { "and " (grouped(more as u64)) " more" } }
                 }
@@ -149,38 +122,44 @@ fn problems(ink: Ink<'_>, record: &RunRecord) -> Markup {
     }
 }
 
-/// What was asked for.
-fn asked(ink: Ink<'_>, page: &RunPage<'_>) -> Markup {
-    let record = page.run.record.as_ref();
-    if let Some(agent) = record.and_then(|record| record.agent.as_ref()) {
-        let request = agent.request.as_deref();
-        let request = request.map(|request| quoted(ink, "request", request));
-        return steps::about(ink, agent, request.as_ref());
-    }
+/// What an agent was asked for.
+fn request(escaper: HtmlEscaper<'_>, agent: &AgentRecord) -> Markup {
+    let more = agent.answers.len().saturating_sub(ANSWERS);
+    let answers = agent.answers.iter().take(ANSWERS);
+    let answers = answers.map(|answer| answer.as_deref().unwrap_or(record::NO_ANSWER));
     html! {
-        @if let Some(query) = page.query {
-            section { h2 { "The query" } (quoted(ink, "query", query)) }
-        }
-    }
-}
-
-fn quoted(ink: Ink<'_>, what: &str, text: &str) -> Markup {
-    let text = ink.text(text);
-    let text = text.trim_matches('\n');
-    let (first, is_all) = beginning(text, QUERY.0, QUERY.1);
-    let (whole, is_whole) = beginning(text, WHOLE_QUERY.0, WHOLE_QUERY.1);
-    html! {
-        blockquote { pre.prose { (first.trim_end()) @if !is_all { "\n\u{2026}" } } }
-        @if !is_all {
-            details {
-                summary { "The whole " (what) ", " (bytes(text.len() as u64)) }
-                pre.prose { (whole) @if !is_whole { "\n\u{2026}" } }
+        section {
+            h2 { "The request" }
+            @if let Some(request) = &agent.request { (quoted(escaper, "request", request)) }
+            @else { p.note { "The run went on with what was asked for before." } }
+            @if !agent.answers.is_empty() {
+                h3 { "The user's answers" }
+                ol {
+                    @for answer in answers { li { (escaper.passage(answer)) } }
+                    @if more > 0 { li { "and " (count(more, "more answer")) } }
+                }
+            }
+            @if let Some(session) = &agent.session {
+                p.note { "Session " code { (escaper.name(session)) } }
             }
         }
     }
 }
 
-fn facts(ink: Ink<'_>, record: &RunRecord) -> Markup {
+fn quoted(escaper: HtmlEscaper<'_>, what: &str, text: &str) -> Markup {
+    let (_, is_all) = beginning(text.trim_matches('\n'), QUERY.0, QUERY.1);
+    html! {
+        blockquote { (prose(escaper, text, QUERY)) }
+        @if !is_all {
+            details {
+                summary { "The whole " (what) ", " (bytes(text.len() as u64)) }
+                (prose(escaper, text, WHOLE_QUERY))
+            }
+        }
+    }
+}
+
+fn facts(escaper: HtmlEscaper<'_>, record: &RunRecord) -> Markup {
     let asked = !record.attempts.is_empty();
     let version = record.model_version.as_deref();
     let version = version.filter(|version| Some(*version) != record.model.as_deref());
@@ -199,7 +178,7 @@ fn facts(ink: Ink<'_>, record: &RunRecord) -> Markup {
     html! {
         section aria-label="Facts" { dl.facts {
             @if let Some(model) = &record.model {
-                (fact("Model", &ink.name(model), version.map(|version| ink.name(version))))
+                (fact("Model", &escaper.name(model), version.map(|version| escaper.name(version))))
             }
             (fact("Took", &seconds(record.seconds.0), asked.then_some(calls)))
             @if asked {
@@ -214,15 +193,6 @@ fn facts(ink: Ink<'_>, record: &RunRecord) -> Markup {
     }
 }
 
-fn fact(name: &str, value: &str, more: Option<String>) -> Markup {
-    html! {
-        div {
-            dt { (name) }
-            dd { (value) @if let Some(more) = more { small { (more) } } }
-        }
-    }
-}
-
 fn among(tokens: u64, what: &str) -> Option<String> {
     (tokens > 0).then(|| format!("{} {what}", grouped(tokens)))
 }
@@ -233,42 +203,48 @@ fn cost(cost: Option<Usd>) -> String {
 
 /// How long model and build took, one below the other, as they came. The first `linked` of them are on the
 /// page.
-fn timeline(ink: Ink<'_>, attempts: &[PastAttempt], run: &PastRun, linked: usize) -> Markup {
-    let took = |attempt: &PastAttempt| {
-        let record = attempt.record.as_ref();
-        let build = record.and_then(|record| record.build.as_ref());
-        let model = record.map(|record| record.seconds.0);
-        (
-            model.unwrap_or_default(),
-            build.map(|build| build.seconds.0),
-        )
+fn timeline(
+    escaper: HtmlEscaper<'_>,
+    steps: &[PastStep],
+    record: Option<&RunRecord>,
+    linked: usize,
+) -> Markup {
+    let took = |past: &PastStep| {
+        let build = past.step.build.as_ref();
+        (past.step.seconds.0, build.map(|build| build.seconds.0))
     };
-    let sum: Duration = attempts
-        .iter()
-        .map(|attempt| {
-            let (model, build) = took(attempt);
-            model.saturating_add(build.unwrap_or_default())
-        })
-        .fold(Duration::ZERO, Duration::saturating_add);
-    let whole = run.record.as_ref().map(|record| record.seconds.0);
-    let whole = whole.unwrap_or_default().max(sum);
-    let has_builds = run
-        .record
-        .as_ref()
-        .is_none_or(|record| record.agent.is_none());
+    let both = |(model, build): (Duration, Option<Duration>)| {
+        model.saturating_add(build.unwrap_or_default())
+    };
+    let sum = steps.iter().map(|past| both(took(past)));
+    let sum = sum.fold(Duration::ZERO, Duration::saturating_add);
+    let whole = record.map_or(Duration::ZERO, |record| record.seconds.0);
+    let whole = whole.max(sum);
+    let has_builds = steps.iter().any(|past| !past.step.is_agents());
     let mut at = Duration::ZERO;
     let mut rows = Vec::new();
-    for (number, attempt) in attempts.iter().enumerate() {
-        let (model, build) = took(attempt);
-        let bars = html! {
-            (bar("model", at, model, whole))
-            @if let Some(build) = build { (bar("build", at + model, build, whole)) }
-        };
-        at = at
-            .saturating_add(model)
-            .saturating_add(build.unwrap_or_default());
-        let anchor = (number < linked).then(|| name_anchor(number));
-        rows.push(row(ink, anchor, attempt, (model, build), &bars));
+    for (number, past) in steps.iter().enumerate() {
+        let (model, build) = took(past);
+        let (status, ended) = steps::ended(past);
+        let name = past.step.id().title();
+        rows.push(html! {
+            li {
+                div.who {
+                    @if number < linked { a href={ "#" (steps::anchor(number)) } { (name) } }
+                    @else { span { (name) } }
+                    (status.badge(&escaper.name(&ended)))
+                }
+                div.track aria-hidden="true" {
+                    (bar("model", at, model, whole))
+                    @if let Some(build) = build { (bar("build", at + model, build, whole)) }
+                }
+                div.took {
+                    "model " (seconds(model))
+                    @if let Some(build) = build { ", build " (seconds(build)) }
+                }
+            }
+        });
+        at = at.saturating_add(both((model, build)));
     }
     html! {
         section {
@@ -285,31 +261,6 @@ fn timeline(ink: Ink<'_>, attempts: &[PastAttempt], run: &PastRun, linked: usize
     }
 }
 
-fn row(
-    ink: Ink<'_>,
-    anchor: Option<String>,
-    attempt: &PastAttempt,
-    (model, build): (Duration, Option<Duration>),
-    bars: &Markup,
-) -> Markup {
-    let (sign, ended) = ending::ended(attempt);
-    let name = attempt.step.title();
-    html! {
-        li {
-            div.who {
-                @if let Some(anchor) = anchor { a href={ "#" (anchor) } { (name) } }
-                @else { span { (name) } }
-                span class={ "ended " (sign.class()) } { (sign.mark()) " " (ink.name(&ended)) }
-            }
-            div.track aria-hidden="true" { (bars) }
-            div.took {
-                "model " (seconds(model))
-                @if let Some(build) = build { ", build " (seconds(build)) }
-            }
-        }
-    }
-}
-
 fn bar(class: &str, at: Duration, length: Duration, whole: Duration) -> Markup {
     let micros = |duration: Duration| u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
     let share = |part| percent(micros(part), micros(whole));
@@ -319,57 +270,36 @@ fn bar(class: &str, at: Duration, length: Duration, whole: Duration) -> Markup {
 }
 
 /// Tokens and cost, call by call.
-fn usage(ink: Ink<'_>, attempts: &[PastAttempt], run: &PastRun) -> Markup {
-    let records = attempts.iter();
-    let records: Vec<_> = records
-        .filter_map(|attempt| attempt.record.as_ref())
-        .collect();
-    let known = |record: &&Step| record.usage.is_some() || record.cost.is_some();
-    if !records.iter().any(known) {
+fn usage(escaper: HtmlEscaper<'_>, steps: &[PastStep], record: Option<&RunRecord>) -> Markup {
+    let known = |step: &Step| step.usage.is_some() || step.cost.is_some();
+    if !steps.iter().any(|past| known(&past.step)) {
         return html! {};
     }
-    let cell = |usage: Option<Usage>, of: fn(Usage) -> u64| {
-        usage.map_or("\u{2013}".to_owned(), |usage| grouped(of(usage)))
-    };
-    let cells = |usage: Option<Usage>| {
-        html! {
-            td.n { (cell(usage, |usage| usage.input_tokens)) }
-            td.n { (cell(usage, |usage| usage.cached_tokens)) }
-            td.n { (cell(usage, |usage| usage.thought_tokens)) }
-            td.n { (cell(usage, |usage| usage.output_tokens)) }
-        }
-    };
-    let record = run.record.as_ref();
-    let total = record.filter(|_| records.len() > 1);
+    let word = |text: Option<&str>| escaper.name(text.unwrap_or("\u{2013}"));
+    let total = record.filter(|_| steps.len() > 1);
     html! {
         section {
             h2 { "Tokens and cost" }
             div.scroll { table.usage {
                 thead { tr {
-                    th scope="col" { "call" }
-                    th.n scope="col" { "in" }
-                    th.n scope="col" { "cached" }
-                    th.n scope="col" { "thought" }
-                    th.n scope="col" { "out" }
-                    th.n scope="col" { "cost" }
-                    th scope="col" { "finish" }
-                    th scope="col" { "model" }
+                    (columns(&["call"], &["in", "cached", "thought", "out", "cost"]))
+                    (columns(&["finish", "model"], &[]))
                 } }
                 tbody {
-                    @for record in &records {
+                    @for PastStep { step, .. } in steps {
                         tr {
-                            th scope="row" { (record.id().title()) }
-                            (cells(record.usage))
-                            td.n { (cost(record.cost)) }
-                            td { (ink.name(record.finish.as_deref().unwrap_or("\u{2013}"))) }
-                            td { (ink.name(record.model.as_deref().unwrap_or("\u{2013}"))) }
+                            th scope="row" { (step.id().title()) }
+                            (token_cells(step.usage))
+                            td.n { (cost(step.cost)) }
+                            td { (word(step.finish.as_deref())) }
+                            td { (word(step.model.as_deref())) }
                         }
                     }
                 }
                 @if let Some(total) = total {
                     tfoot { tr {
                         th scope="row" { "together" }
-                        (cells(total.usage()))
+                        (token_cells(total.usage()))
                         td.n { (cost(total.cost)) }
                         td {} td {}
                     } }
@@ -379,18 +309,23 @@ fn usage(ink: Ink<'_>, attempts: &[PastAttempt], run: &PastRun) -> Markup {
     }
 }
 
+fn token_cells(usage: Option<Usage>) -> Markup {
+    let cells = usage.map(|usage| {
+        let (read, written) = (usage.input_tokens, usage.output_tokens);
+        [read, usage.cached_tokens, usage.thought_tokens, written].map(grouped)
+    });
+    numbers(cells.unwrap_or_else(|| ["\u{2013}"; 4].map(str::to_owned)))
+}
+
 /// What a run as a whole has changed: an undo's, or an agent's.
-fn whole(page: &RunPage<'_>, changes: &mut Changes<'_>) -> Markup {
+fn whole_run(whole: &RunChanges, has_ended: bool, changes: &mut Changes<'_>) -> Markup {
     html! {
         section {
             h2 { "Changes" }
-            @if page.changes.is_empty() {
-                p.note {
-                    @if words::sign(page.run) == Sign::Open { "None are recorded." }
-                    @else { "The run changed no file." }
-                }
-            } @else { (changes.show("run", page.changes)) }
-            @if page.has_lost {
+            @if !whole.files.is_empty() { (changes.show("run", &whole.files)) }
+            @else if has_ended { p.note { "The run changed no file." } }
+            @else { p.note { "None are recorded." } }
+            @if !whole.doubts.is_empty() {
                 p.note {
                     "What was in some of these files is not known any more: it is shown as nothing."
                 }

@@ -1,149 +1,165 @@
-//! The calls of an agent's run: what was asked for, each reply, the tools with what came of them. Pure.
+//! The steps of a run: each reply, and what came of it: changes and a build, tools, or a verdict. Pure.
 //!
-//! Guarantees that what it adds to a page is bounded, however much an agent did. What is beyond is counted.
+//! Guarantees that what it adds to a page is bounded, however much was done. What is beyond is counted.
 
 use maud::{Markup, html};
 
-use super::attempt::{self, name_anchor};
-use super::ending;
-use super::output;
-use super::step::{self, Came, UsedTool};
-use super::text::{Ink, beginning};
-use super::words::{Sign, count};
-use crate::record::{self, AgentRecord};
-use crate::review::history::PastAttempt;
+use super::changes::Changes;
+use super::elements::within;
+use super::text::HtmlEscaper;
+use super::words::{self, Status, count};
+use super::{output, reply};
+use crate::model::Purpose;
+use crate::record::{Action, SectionRecord, Step};
+use crate::review::history::PastStep;
 
-/// How many calls have a row in the lists; an agent makes up to a thousand, unless it is set otherwise.
-pub const CALLS: usize = 1000;
-/// How much markup the calls of a page may take, in bytes; the last one may go beyond.
+/// So many steps are shown in any case; a commit has four at the most.
+const LEAST: usize = 12;
+/// How much markup the steps of a page may take beyond these, in bytes; the last one may go beyond.
 const MARKUP: usize = 4 << 20;
-/// How much of a reply is shown, in lines and bytes.
-const REPLY: (usize, usize) = (1000, 32 << 10);
-/// How many of the user's answers are shown.
-const ANSWERS: usize = 50;
-/// How many tools of a call, and how many of its files are named.
+/// How many tools of a step are shown, and how many of its files are named.
 const NAMED: usize = 50;
 /// A result of up to so many lines is shown opened.
 const OPENED: usize = 12;
 
-/// What the run was about.
+/// The name of a step's anchor; steps are counted from 0 on.
 #[must_use]
-pub fn about(ink: Ink<'_>, agent: &AgentRecord, request: Option<&Markup>) -> Markup {
-    let more = agent.answers.len().saturating_sub(ANSWERS);
-    html! {
-        section {
-            h2 { "The request" }
-            @if let Some(request) = request { (request) }
-            @else { p.note { "The run went on with what was asked for before." } }
-            @if !agent.answers.is_empty() {
-                h3 { "The user's answers" }
-                ol {
-                    @for answer in agent.answers.iter().take(ANSWERS) { li { (ink.passage(answer.as_deref().unwrap_or(record::NO_ANSWER))) } }
-                    @if more > 0 { li { "and " (count(more, "more answer")) } }
+pub fn anchor(number: usize) -> String {
+    format!("a{}", number + 1)
+}
+
+/// How the step ended, in a word or two.
+#[must_use]
+pub fn ended(past: &PastStep) -> (Status, String) {
+    let step = &past.step;
+    let (status, words) = match (&past.reply, &step.build) {
+        (_, Some(build)) => return words::build(build),
+        (None, None) => (Status::Open, "no answer"),
+        (Some(Err(_)), None) => (Status::Bad, "no reply"),
+        (Some(Ok(_)), None) if !step.actions.is_empty() => return actions_ended(&step.actions),
+        (Some(Ok(_)), None) => match (step.purpose.name(), step.passed) {
+            ("report", _) => (Status::Good, "answered"),
+            ("initial" | "repair", _) if step.edits.is_none() => (Status::Bad, "not applied"),
+            // A run that was killed has nothing but the build's log.
+            ("initial" | "repair", _) => match past.build_log() {
+                Some((status, _)) => (Status::Open, status),
+                None => (Status::Open, "not built"),
+            },
+            (_, Some(true)) => (Status::Good, "passed"),
+            (_, Some(false)) => (Status::Bad, "not passed"),
+            // Whether it was short enough is the run's error.
+            ("compression", None) => (Status::Open, "a summary"),
+            // Runs from before have none recorded.
+            ("audit", None) => (Status::Open, "no verdict"),
+            (_, None) => (Status::Bad, "nothing done"),
+        },
+    };
+    (status, words.to_owned())
+}
+
+fn actions_ended(actions: &[Action]) -> (Status, String) {
+    let failed = actions.iter().filter(|action| action.failed).count();
+    match (actions, failed) {
+        ([action], 0) => (Status::Good, action.tool.to_string()),
+        ([action], _) => (Status::Bad, format!("{} failed", action.tool)),
+        (all, 0) => (Status::Good, count(all.len(), "tool")),
+        (all, _) => {
+            let words = format!("{failed} of {} failed", count(all.len(), "tool"));
+            (Status::Bad, words)
+        }
+    }
+}
+
+/// The steps in their order, as many as the page may hold.
+#[must_use]
+pub fn show(
+    escaper: HtmlEscaper<'_>,
+    steps: &[PastStep],
+    sections: &[SectionRecord],
+    changes: &mut Changes<'_>,
+) -> Vec<Markup> {
+    within(MARKUP, LEAST, steps, |number, past, left| {
+        let id = anchor(number);
+        let (status, words) = ended(past);
+        html! {
+            section.attempt id=(id) {
+                h2 { (past.step.id().title()) " " (status.badge(&escaper.name(&words))) }
+                @if !past.step.is_agents() { (reply::prompt(escaper, &past.step)) }
+                @match &past.reply {
+                    None => { h3 { "Reply" } p.note { "There is none." } }
+                    Some(Err(error)) => (reply::error(escaper, error)),
+                    Some(Ok(text)) if past.step.purpose == Purpose::REPORT => {
+                        (reply::report(escaper, &id, text, sections))
+                    }
+                    Some(Ok(text)) if past.step.is_agents() => (reply::reply(escaper, text, true)),
+                    Some(Ok(text)) => (edits(escaper, &id, past, text, changes)),
+                }
+                @if past.step.is_agents() { (done(escaper, &id, past, left)) }
+                @if let Some(log) = past.build_log() {
+                    (reply::build(escaper, &id, past.step.build.as_ref(), log))
                 }
             }
-            @if let Some(session) = &agent.session {
-                p.note { "Session " code { (ink.name(session)) } }
-            }
         }
-    }
+    })
 }
 
-/// The calls in their order, as many as the page may hold.
-#[must_use]
-pub fn show(ink: Ink<'_>, attempts: &[PastAttempt]) -> Vec<Markup> {
-    let mut left = MARKUP;
-    let mut shown = Vec::new();
-    for (number, attempt) in attempts.iter().enumerate() {
-        if left == 0 {
-            break;
-        }
-        let markup = call(ink, number, attempt, left);
-        left = left.saturating_sub(markup.0.len());
-        shown.push(markup);
-    }
-    shown
-}
-
-fn call(ink: Ink<'_>, number: usize, attempt: &PastAttempt, left: usize) -> Markup {
-    let id = name_anchor(number);
-    let (sign, ended) = ending::ended(attempt);
+/// A reply of edits, and what it changed.
+fn edits(
+    escaper: HtmlEscaper<'_>,
+    id: &str,
+    past: &PastStep,
+    reply: &str,
+    changes: &mut Changes<'_>,
+) -> Markup {
+    let rejected = past.step.edits.is_none();
     html! {
-        section.attempt id=(id) {
-            h2 {
-                (attempt.step.title()) " "
-                span class={ "ended " (sign.class()) } { (sign.mark()) " " (ink.name(&ended)) }
-            }
-            @match &attempt.reply {
-                None => { h3 { "Reply" } p.note { "There is none." } }
-                Some(Err(error)) => (attempt::failure(ink, error)),
-                Some(Ok(reply)) => {
-                    (self::reply(ink, reply))
-                    (came(ink, &id, attempt, reply, left))
-                }
-            }
+        (reply::reply(escaper, reply, rejected))
+        @if rejected { p.note { "Nothing of this reply was applied." } }
+        @else {
+            h3 { "Changes" }
+            @if past.changes.is_empty() { p.note { "The reply changed no file." } }
+            @else { (changes.show(id, &past.changes)) }
         }
     }
 }
 
-fn reply(ink: Ink<'_>, reply: &str) -> Markup {
-    let text = ink.text(reply);
-    let (shown, is_all) = beginning(text.trim_matches('\n'), REPLY.0, REPLY.1);
-    html! {
-        h3 { "Reply" }
-        pre.prose { (shown.trim_end()) @if !is_all { "\n\u{2026}" } }
-    }
-}
-
-fn came(ink: Ink<'_>, id: &str, attempt: &PastAttempt, reply: &str, left: usize) -> Markup {
-    let came = step::came_of(attempt, reply);
-    html! {
-        @match came {
-            Came::Tools(tools) => (self::tools(ink, id, &tools, left)),
-            Came::Nothing => p.note {
-                "Nothing came of this reply: it was not understood, or the run ended before."
-            }
-            Came::Verdict { .. } | Came::Summary => {}
-        }
-        (files(ink, attempt))
-    }
-}
-
-fn tools(ink: Ink<'_>, id: &str, tools: &[UsedTool<'_>], mut left: usize) -> Markup {
-    let mut shown = Vec::new();
-    for (number, used) in tools.iter().take(NAMED).enumerate() {
-        if left == 0 {
-            break;
-        }
-        let markup = tool(ink, &format!("{id}-t{}", number + 1), used);
-        left = left.saturating_sub(markup.0.len());
-        shown.push(markup);
-    }
-    let more = tools.len() - shown.len();
+/// What an agent did in a step.
+fn done(escaper: HtmlEscaper<'_>, id: &str, past: &PastStep, left: usize) -> Markup {
+    let step = &past.step;
+    let log = past.log.as_deref();
+    let actions = step.actions.iter().take(NAMED);
+    let shown = within(left, 0, actions, |number, action, _| {
+        tool(escaper, &format!("{id}-t{}", number + 1), action)
+    });
+    let more = step.actions.len() - shown.len();
     html! {
         @for tool in &shown { (tool) }
         @if more > 0 { p.left-out { (count(more, "more tool")) " of this reply left out." } }
+        @if let Some(log) = log {
+            (part("What the tools were given, and what came of it", &output::text(escaper, log), true))
+        } @else if past.came_to_nothing() {
+            p.note { "Nothing came of this reply: it was not understood, or the run ended before." }
+        }
+        (files(escaper, step))
     }
 }
 
 /// A tool, its input, and what came of it.
-fn tool(ink: Ink<'_>, id: &str, used: &UsedTool<'_>) -> Markup {
-    let (sign, ended) = if used.failed {
-        (Sign::Bad, "failed")
+fn tool(escaper: HtmlEscaper<'_>, id: &str, action: &Action) -> Markup {
+    let (status, ended) = if action.failed {
+        (Status::Bad, "failed")
     } else {
-        (Sign::Good, "done")
+        (Status::Good, "done")
     };
-    let opened = used.failed || used.result.lines().count() <= OPENED;
+    let input = action.input_text();
     html! {
-        h3 {
-            code { (ink.name(used.name)) } " "
-            span class={ "ended " (sign.class()) } { (sign.mark()) " " (ended) }
-        }
+        h3 { code { (escaper.name(&action.tool)) } " " (status.badge(ended)) }
         // The reply has it, too, as a rule.
-        @if !used.input.trim().is_empty() {
-            (part("Its input", &output::text(ink, used.input), false))
+        @if !input.trim().is_empty() { (part("Its input", &output::text(escaper, &input), false)) }
+        @if let Some(result) = &action.result {
+            @let opened = action.failed || result.lines().count() <= OPENED;
+            (part("Its result", &output::show(escaper, id, result), opened))
         }
-        (part("Its result", &output::show(ink, id, used.result), opened))
     }
 }
 
@@ -151,15 +167,14 @@ fn part(name: &str, content: &Markup, opened: bool) -> Markup {
     html! { details.build open[opened] { summary { (name) } (content) } }
 }
 
-fn files(ink: Ink<'_>, attempt: &PastAttempt) -> Markup {
-    let edits = step::edits(attempt.record.as_ref());
-    let more = edits.len().saturating_sub(NAMED);
+fn files(escaper: HtmlEscaper<'_>, step: &Step) -> Markup {
+    let more = step.changed_files().count().saturating_sub(NAMED);
     html! {
-        @if !edits.is_empty() {
+        @if step.changed_files().next().is_some() {
             h3 { "Files" }
             ul {
-                @for (did, path) in edits.iter().take(NAMED) {
-                    li { (did) " " code { (ink.name(path)) } }
+                @for (did, path) in step.changed_files().take(NAMED) {
+                    li { (did) " " code { (escaper.name(path)) } }
                 }
                 @if more > 0 { li { "and " (count(more, "more file")) } }
             }

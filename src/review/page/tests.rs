@@ -10,8 +10,8 @@ use serde_json::json;
 use super::*;
 use crate::model::{Purpose, StepId};
 use crate::project::Project;
-use crate::record::diff::State;
-use crate::record::{Action, AgentRecord, LimitsRecord, RunRecord, Seconds};
+use crate::record::diff::{FileChange, State};
+use crate::record::{Action, AgentRecord, LimitsRecord, RunRecord, Seconds, Step};
 
 const NAME: &str = "2026-11-21-20-15-03-committing-code";
 
@@ -74,12 +74,14 @@ fn agents_record(text: &str) -> RunRecord {
     for (attempt, kind) in record.attempts.iter_mut().zip(kinds) {
         attempt.purpose = kind;
         attempt.build = None;
-        let tool = |failed| Action {
+        let tool = |failed, known: Option<&str>| Action {
             tool: text.to_owned().into(),
             failed,
+            input: known.map(|text| json!({"a": text})),
+            result: known.map(str::to_owned),
             ..Action::default()
         };
-        attempt.actions = vec![tool(false), tool(true)];
+        attempt.actions = vec![tool(false, None), tool(true, Some(text))];
     }
     record.agent = Some(AgentRecord {
         session: Some(text.to_owned()),
@@ -124,29 +126,32 @@ fn changes(text: &str) -> Vec<FileChange> {
     ]
 }
 
-fn attempts(text: &str, record: &RunRecord) -> Vec<PastAttempt> {
-    let attempts = record.attempts.iter().enumerate();
-    let attempts = attempts.map(|(at, record)| PastAttempt {
-        step: record.id(),
-        record: Some(record.clone()),
+fn steps(text: &str, record: &RunRecord) -> Vec<PastStep> {
+    let steps = record.attempts.iter().enumerate();
+    let steps = steps.map(|(at, step)| PastStep {
+        step: step.clone(),
         reply: match at {
             0 => Some(Ok(text.to_owned())),
             1 => Some(Err(text.to_owned())),
             _ => None,
         },
-        build: Some((text.to_owned(), format!("{text}\n{text}"))),
+        log: Some(format!("{text}\n{text}\n{text}")),
         changes: changes(text),
     });
-    attempts.collect()
+    steps.collect()
 }
 
-fn page(run: &PastRun, text: &str, attempts: &[PastAttempt]) -> String {
+fn page(run: &PastRun, text: &str, steps: &[PastStep]) -> String {
+    let changes = RunChanges {
+        files: changes(text),
+        doubts: vec![text.to_owned()],
+    };
+    let is_told = steps.iter().any(|past| !past.step.is_agents());
     super::run(&RunPage {
         run,
         query: Some(text),
-        attempts,
-        changes: &changes(text),
-        has_lost: true,
+        steps,
+        changes: (!is_told).then_some(&changes),
         redactor: &Redactor::default(),
         elapsed: &|| Duration::ZERO,
     })
@@ -159,11 +164,10 @@ fn pages(text: &str) -> Vec<String> {
     let agents = agents_record(text);
     let mut undo = record(text, text);
     undo.attempts.clear();
-    let unfinished = PastAttempt {
-        step: StepId::INITIAL,
-        record: None,
+    let unfinished = PastStep {
+        step: Step::new(StepId::INITIAL, text, Vec::new()),
         reply: Some(Ok(text.to_owned())),
-        build: None,
+        log: None,
         changes: changes(text),
     };
     let runs = [
@@ -173,17 +177,13 @@ fn pages(text: &str) -> Vec<String> {
         past_run(&format!("r{text}"), None),
         past_run(NAME, Some(agents.clone())),
     ];
-    let listed = runs.each_ref().map(|run| ListedRun {
-        run,
-        has_page: true,
-    });
     vec![
-        page(&runs[0], text, &attempts(text, &commit)),
-        page(&runs[1], text, &attempts(text, &report)),
+        page(&runs[0], text, &steps(text, &commit)),
+        page(&runs[1], text, &steps(text, &report)),
         page(&runs[2], text, &[]),
         page(&runs[3], text, &[unfinished]),
-        page(&runs[4], text, &attempts(text, &agents)),
-        overview(&listed, &Redactor::default()),
+        page(&runs[4], text, &steps(text, &agents)),
+        overview(&runs, |_| true, &Redactor::default()),
     ]
 }
 
@@ -265,7 +265,7 @@ fn texts(page: &str) -> String {
 #[test]
 fn hostile_texts_are_shown_as_the_texts_they_are() {
     for text in HOSTILE {
-        let fit = text::Ink::new(&Redactor::default()).text(text);
+        let fit = text::HtmlEscaper::new(&Redactor::default()).text(text);
         for (at, page) in pages(text).iter().enumerate() {
             let shown = texts(page);
             for line in fit.lines() {
@@ -298,22 +298,17 @@ fn keys_are_on_no_page() {
         let redactor = Redactor::new([key]);
         let text = format!("fn x() {{ \"{key}\" }} // \u{1b}[1m{key}\n");
         let record = record(&text, "commit");
-        let attempts = attempts(&text, &record);
+        let steps = steps(&text, &record);
         let run = past_run(key, Some(record));
         let page = super::run(&RunPage {
             run: &run,
             query: Some(&text),
-            attempts: &attempts,
-            changes: &[],
-            has_lost: false,
+            steps: &steps,
+            changes: None,
             redactor: &redactor,
             elapsed: &|| Duration::ZERO,
         });
-        let listed = ListedRun {
-            run: &run,
-            has_page: false,
-        };
-        for page in [page, overview(&[listed], &redactor)] {
+        for page in [page, overview(&[run], |_| false, &redactor)] {
             assert!(!texts(&page).contains(&key[..key.len() - 2]), "{key}");
             assert!(page.contains("[REDACTED]"));
         }
@@ -327,17 +322,16 @@ fn a_page_about_very_much_is_small_and_says_what_it_leaves_out() {
         .map(|n| change(&format!("src/file_{n}.rs"), None, Some(&content)))
         .collect();
     let record = record("x", "commit");
-    let mut attempts = attempts("x", &record);
-    for attempt in &mut attempts {
-        attempt.reply = Some(Ok("prose \"\n".repeat(1 << 17)));
-        attempt.build = Some(("exit code: 1".to_owned(), "error: \"<\"\n".repeat(1 << 20)));
-        attempt.changes.clone_from(&changes);
+    let mut steps = steps("x", &record);
+    for step in &mut steps {
+        step.reply = Some(Ok("prose \"\n".repeat(1 << 17)));
+        step.log = Some(format!(
+            "exit code: 1\n{}",
+            "error: \"<\"\n".repeat(1 << 20)
+        ));
+        step.changes.clone_from(&changes);
     }
-    let page = page(
-        &past_run(NAME, Some(record)),
-        &"\"".repeat(1 << 20),
-        &attempts,
-    );
+    let page = page(&past_run(NAME, Some(record)), &"\"".repeat(1 << 20), &steps);
     assert!(page.len() < 15_000_000, "{}", page.len());
     let text = texts(&page);
     assert!(text.contains("more files are left out: see code-commit diff."));
@@ -349,17 +343,15 @@ fn a_page_about_a_long_run_of_an_agent_is_small_and_says_what_it_leaves_out() {
     let mut record = agents_record("x");
     let one = record.attempts[0].clone();
     record.attempts = vec![one; 3000];
-    let mut attempts = attempts("x", &record);
-    for attempt in &mut attempts {
-        attempt.reply = Some(Ok("prose \"\n".repeat(1 << 8)));
-        let text = format!(
-            "x\n[result]\n{}\n[x]\ny\n[result]\nz\n",
-            "\"<\"\n".repeat(1 << 12)
-        );
-        attempt.build = Some(("[x]".to_owned(), text));
+    let mut steps = steps("x", &record);
+    for step in &mut steps {
+        step.reply = Some(Ok("prose \"\n".repeat(1 << 8)));
+        for action in &mut step.step.actions {
+            action.result = Some("\"<\"\n".repeat(1 << 12));
+        }
     }
     let run = past_run(NAME, Some(record));
-    let page = page(&run, "", &attempts);
+    let page = page(&run, "", &steps);
     assert!(page.len() < 8_000_000, "{}", page.len());
     let text = texts(&page);
     assert!(
@@ -378,14 +370,7 @@ fn a_page_about_very_many_runs_is_small() {
             past_run(&format!("{NAME}-{n}"), Some(record))
         })
         .collect();
-    let listed: Vec<_> = records
-        .iter()
-        .map(|run| ListedRun {
-            run,
-            has_page: false,
-        })
-        .collect();
-    let page = overview(&listed, &Redactor::default());
+    let page = overview(&records, |_| false, &Redactor::default());
     assert!(page.len() < 2_000_000, "{}", page.len());
     assert!(texts(&page).contains("18,000 earlier runs are left out"));
 }
@@ -405,11 +390,7 @@ fn an_overview_sums_up_what_was() {
         past_run(NAME, None),
         past_run("2026-11-21-20-15-04-undo", None),
     ];
-    let listed = runs.each_ref().map(|run| ListedRun {
-        run,
-        has_page: true,
-    });
-    let shown = texts(&overview(&listed, &Redactor::default()));
+    let shown = texts(&overview(&runs, |_| true, &Redactor::default()));
     for part in [
         "2 of 3 runs succeeded",
         "66.6\u{a0}%",
@@ -421,7 +402,7 @@ fn an_overview_sums_up_what_was() {
     ] {
         assert!(shown.contains(part), "{part}");
     }
-    assert!(texts(&overview(&[], &Redactor::default())).contains("There is no run yet"));
+    assert!(texts(&overview(&[], |_| true, &Redactor::default())).contains("There is no run yet"));
 }
 
 #[test]
@@ -432,11 +413,7 @@ fn days_without_a_run_have_their_place_in_the_charts() {
         past_run("a", Some(record("x", "commit"))),
         past_run("b", Some(late)),
     ];
-    let listed = runs.each_ref().map(|run| ListedRun {
-        run,
-        has_page: false,
-    });
-    let page = overview(&listed, &Redactor::default());
+    let page = overview(&runs, |_| false, &Redactor::default());
     assert_eq!(page.matches("<g>").count(), 2 * 11);
     assert!(page.contains("<title>2026-11-25: 0 succeeded, 0 failed</title>"));
 }

@@ -1,6 +1,6 @@
 //! Makes text fit to be shown: without keys, escape sequences, or characters that are not to be seen. Pure.
 //!
-//! Whatever was written by others goes through [`Ink`] before it goes into markup, which then escapes it.
+//! Whatever was written by others goes through [`HtmlEscaper`] before it goes into markup, which then escapes it.
 //! Keys are taken out of a whole text, before it is cut or coloured: half a key would not be known any more.
 
 use std::borrow::Cow;
@@ -33,11 +33,11 @@ static ESCAPE: LazyLock<Regex> = LazyLock::new(|| Regex::new(ESCAPES).expect("va
 
 /// What all text of a page is written with.
 #[derive(Debug, Clone, Copy)]
-pub struct Ink<'r> {
+pub struct HtmlEscaper<'r> {
     redactor: &'r Redactor,
 }
 
-impl<'r> Ink<'r> {
+impl<'r> HtmlEscaper<'r> {
     /// Leaves out what `redactor` knows.
     #[must_use]
     pub fn new(redactor: &'r Redactor) -> Self {
@@ -161,7 +161,7 @@ mod tests {
     #[test]
     fn what_is_not_to_be_seen_is_taken_out_or_shown() {
         let redactor = Redactor::new(["sk-key-1234567890"]);
-        let ink = Ink::new(&redactor);
+        let escaper = HtmlEscaper::new(&redactor);
         for (text, expected) in [
             ("a\n\tb", "a\n\tb"),
             ("\u{1b}[1;31merror\u{1b}[0m: x", "error: x"),
@@ -173,16 +173,16 @@ mod tests {
             ("x\u{202e}y\u{2066}z", "x\u{fffd}y\u{fffd}z"),
             ("key: sk-key-\u{1b}[0m1234567890", "key: [REDACTED]90"),
         ] {
-            assert_eq!(ink.text(text), expected, "{text:?}");
+            assert_eq!(escaper.text(text), expected, "{text:?}");
         }
-        assert_eq!(ink.line("a\nb"), "a\u{fffd}b");
+        assert_eq!(escaper.line("a\nb"), "a\u{fffd}b");
     }
 
     #[test]
     fn keys_are_taken_out_before_a_line_is_cut() {
         let redactor = Redactor::new(["sk-key-1234567890"]);
         let line = format!("{}sk-key-1234567890", "x".repeat(LINE - 5));
-        let cut = Ink::new(&redactor).cut_line(line.as_bytes());
+        let cut = HtmlEscaper::new(&redactor).cut_line(line.as_bytes());
         assert!(cut.text.ends_with("x[REDA"), "{}", cut.text);
         assert_eq!(cut.left_out, "CTED]90".len());
         assert_eq!(cut.note().unwrap(), " \u{2026} 7 more characters");

@@ -2,14 +2,13 @@
 
 use std::time::Duration;
 
-use crate::model::Purpose;
 use crate::record::{BuildRecord, RunRecord, TreeState};
 use crate::review::history::PastRun;
 use crate::sys::numbers::{counted, grouped};
 
-/// How something ended, for the eye: a sign beside the words, since not everybody sees colours.
+/// How something ended, for the eye: a mark beside the words, since not everybody sees colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sign {
+pub enum Status {
     /// As it was to.
     Good,
     /// Not as it was to.
@@ -18,7 +17,7 @@ pub enum Sign {
     Open,
 }
 
-impl Sign {
+impl Status {
     /// The character.
     #[must_use]
     pub fn mark(self) -> &'static str {
@@ -40,13 +39,13 @@ impl Sign {
     }
 }
 
-/// How a run ended, by a sign.
+/// How a run ended, at a glance.
 #[must_use]
-pub fn sign(run: &PastRun) -> Sign {
+pub fn status(run: &PastRun) -> Status {
     match &run.record {
-        None => Sign::Open,
-        Some(record) if record.exit.code == 0 => Sign::Good,
-        Some(_) => Sign::Bad,
+        None => Status::Open,
+        Some(record) if record.exit.code == 0 => Status::Good,
+        Some(_) => Status::Bad,
     }
 }
 
@@ -101,35 +100,31 @@ pub fn workflow(name: &str) -> &str {
     }
 }
 
-/// How many calls of which kind an agent has made.
+/// How many calls an agent has made, by what for.
 #[must_use]
 pub fn calls(record: &RunRecord) -> String {
-    let kinds = [
-        (Purpose::STEP, "step"),
-        (Purpose::AUDIT, "audit call"),
-        (Purpose::COMPRESSION, "compression"),
-    ];
-    let counts = kinds.map(|(kind, what)| {
-        let of_kind = record
-            .attempts
-            .iter()
-            .filter(|attempt| attempt.purpose == kind);
-        (of_kind.count(), what)
+    let mut calls: Vec<(&str, usize)> = Vec::new();
+    for step in &record.attempts {
+        let name = step.purpose.name();
+        match calls.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, calls)) => *calls += 1,
+            None => calls.push((name, 1)),
+        }
+    }
+    let words = calls.into_iter().map(|(name, calls)| match name {
+        "audit" => count(calls, "audit call"),
+        other => count(calls, other),
     });
-    let counts = counts.into_iter().filter(|(calls, _)| *calls > 0);
-    let counts: Vec<_> = counts.map(|(calls, what)| count(calls, what)).collect();
-    counts.join(", ")
+    words.collect::<Vec<_>>().join(", ")
 }
 
 /// How a build ended.
 #[must_use]
-pub fn build(record: &BuildRecord) -> (Sign, String) {
-    match (record.code, record.signal) {
-        (Some(0), _) => (Sign::Good, "passed".to_owned()),
-        _ if record.timed_out => (Sign::Bad, "out of time".to_owned()),
-        (Some(code), _) => (Sign::Bad, format!("failed, exit code {code}")),
-        (None, Some(signal)) => (Sign::Bad, format!("ended by signal {signal}")),
-        (None, None) => (Sign::Bad, "failed".to_owned()),
+pub fn build(record: &BuildRecord) -> (Status, String) {
+    if record.passed() {
+        (Status::Good, record.to_string())
+    } else {
+        (Status::Bad, format!("failed, {record}"))
     }
 }
 

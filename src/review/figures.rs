@@ -1,0 +1,50 @@
+//! A run's figures and its end in the words that every list of runs shares. Pure.
+
+use crate::model::usage::Usage;
+use crate::record::{RunRecord, TreeState};
+use crate::sys::numbers::grouped;
+
+/// What a run took, as cells of a table: empty where it does not apply, `?` where nobody knows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Figures {
+    /// How many repairs; an agent does not repair, it goes on.
+    pub repairs: String,
+    /// The prompts' tokens.
+    pub tokens_in: String,
+    /// The answers' tokens, thoughts included.
+    pub tokens_out: String,
+    /// What the calls cost together.
+    pub cost: String,
+}
+
+impl Figures {
+    /// The figures of a run; all empty where it asked no model.
+    #[must_use]
+    pub fn of(record: &RunRecord) -> Self {
+        let usage = record.usage();
+        let only = |wanted: bool, text: Option<String>| match text {
+            _ if !wanted => String::new(),
+            text => text.unwrap_or_else(|| "?".to_owned()),
+        };
+        let asked = !record.attempts.is_empty();
+        let tokens = |of: fn(Usage) -> u64| only(asked, usage.map(|usage| grouped(of(usage))));
+        Self {
+            repairs: only(
+                asked && record.agent.is_none(),
+                Some(record.repairs().to_string()),
+            ),
+            tokens_in: tokens(|usage| usage.input_tokens),
+            tokens_out: tokens(|usage| usage.answered()),
+            cost: only(asked, record.cost.map(|cost| cost.to_string())),
+        }
+    }
+}
+
+/// What stands behind a run's result, where its edits were taken back.
+#[must_use]
+pub fn taken_back(tree: TreeState) -> &'static str {
+    match tree {
+        TreeState::PutBack => ", reverted",
+        TreeState::Changed | TreeState::Unchanged => "",
+    }
+}

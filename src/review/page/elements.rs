@@ -1,0 +1,74 @@
+//! The elements that pages have in common: a badge, a fact, a table's head, a quoted text. Pure.
+
+use maud::{Markup, html};
+
+use super::text::{HtmlEscaper, beginning};
+use super::words::Status;
+
+impl Status {
+    /// The words about how something ended, with the sign before them. They must be escaped already.
+    #[must_use]
+    pub fn badge(self, words: &str) -> Markup {
+        html! { span class={ "ended " (self.class()) } { (self.mark()) " " (words) } }
+    }
+}
+
+/// A name and a value, with what is to be said beside it.
+#[must_use]
+pub fn fact(name: &str, value: &str, more: Option<String>) -> Markup {
+    html! {
+        div {
+            dt { (name) }
+            dd { (value) @if let Some(more) = more { small { (more) } } }
+        }
+    }
+}
+
+/// The heads of a table's columns: of texts, and then of numbers.
+#[must_use]
+pub fn columns(texts: &[&str], numbers: &[&str]) -> Markup {
+    html! {
+        @for name in texts { th scope="col" { (name) } }
+        @for name in numbers { th.n scope="col" { (name) } }
+    }
+}
+
+/// A row's cells with numbers.
+#[must_use]
+pub fn numbers(cells: impl IntoIterator<Item = String>) -> Markup {
+    html! { @for cell in cells { td.n { (cell) } } }
+}
+
+/// The head of a column that repeats what others say, for the eye.
+#[must_use]
+pub fn unseen_column() -> Markup {
+    html! { th scope="col" { span.unseen { "in proportion" } } }
+}
+
+/// What others wrote, as it is: at most so many lines and bytes of it.
+#[must_use]
+pub fn prose(escaper: HtmlEscaper<'_>, text: &str, limit: (usize, usize)) -> Markup {
+    let text = escaper.text(text);
+    let (shown, is_all) = beginning(text.trim_matches('\n'), limit.0, limit.1);
+    html! { pre.prose { (shown.trim_end()) @if !is_all { "\n\u{2026}" } } }
+}
+
+/// Markup for as many of the items as the budget allows, in bytes, and for the first `least` in any case. What
+/// makes it is told the item's index and what is left; the last one may go beyond that.
+pub fn within<T>(
+    mut budget: usize,
+    least: usize,
+    items: impl IntoIterator<Item = T>,
+    mut make: impl FnMut(usize, T, usize) -> Markup,
+) -> Vec<Markup> {
+    let mut made = Vec::new();
+    for (index, item) in items.into_iter().enumerate() {
+        if budget == 0 && index >= least {
+            break;
+        }
+        let markup = make(index, item, budget);
+        budget = budget.saturating_sub(markup.0.len());
+        made.push(markup);
+    }
+    made
+}

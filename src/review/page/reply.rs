@@ -1,0 +1,162 @@
+//! What a step has sent and what it got: the prompt's parts, the reply or the report, the build. Pure.
+
+use maud::{Markup, html};
+
+use super::elements::{columns, numbers, prose};
+use super::output;
+use super::text::{HtmlEscaper, beginning};
+use super::words::{self, Status, bytes, percent};
+use crate::record::{BuildRecord, PartRecord, SectionRecord, Step};
+use crate::sys::numbers::grouped;
+
+/// How much of a reply is shown, in lines and bytes.
+const REPLY: (usize, usize) = (1000, 32 << 10);
+/// How much of a report is shown.
+const REPORT: (usize, usize) = (20_000, 1 << 20);
+/// How many parts of a prompt are shown; it has five at the most.
+const PARTS: usize = 12;
+/// How many sections of a report are listed; it has five.
+const SECTIONS: usize = 50;
+
+/// What the prompt is made of, by size.
+#[must_use]
+pub fn prompt(escaper: HtmlEscaper<'_>, step: &Step) -> Markup {
+    let parts = &step.prompt[..step.prompt.len().min(PARTS)];
+    let total = parts.iter().map(|part| part.bytes);
+    let total = total.fold(0, u64::saturating_add);
+    if total == 0 {
+        return html! {};
+    }
+    // What the vendor counted is shared out by size.
+    let tokens = step.usage.map(|usage| u128::from(usage.input_tokens));
+    let share = |part: &PartRecord| {
+        let share = tokens? * u128::from(part.bytes) / u128::from(total);
+        Some(grouped(u64::try_from(share).unwrap_or(u64::MAX)))
+    };
+    let heads = ["size", "share", "tokens, about"];
+    let heads = &heads[..2 + usize::from(tokens.is_some())];
+    html! {
+        h3 { "Prompt" }
+        figure {
+            div.parts aria-hidden="true" {
+                @for (number, part) in parts.iter().enumerate() {
+                    span class={ "p" (number % 5 + 1) }
+                        style={ "width:" (percent(part.bytes, total)) "%" } {}
+                }
+            }
+            div.scroll { table.narrow {
+                thead { tr { (columns(&["part"], heads)) } }
+                tbody {
+                    @for (number, part) in parts.iter().enumerate() {
+                        tr {
+                            th scope="row" {
+                                span class={ "key p" (number % 5 + 1) } {} " " (escaper.name(&part.part))
+                            }
+                            (numbers([bytes(part.bytes), percent(part.bytes, total) + "\u{a0}%"]))
+                            (numbers(share(part)))
+                        }
+                    }
+                }
+            } }
+        }
+    }
+}
+
+/// The error in place of a reply.
+#[must_use]
+pub fn error(escaper: HtmlEscaper<'_>, error: &str) -> Markup {
+    html! {
+        h3 { "No reply" }
+        div.error { (prose(escaper, error, REPLY)) }
+    }
+}
+
+/// A reply as it came; to be opened, where what it says is shown otherwise.
+#[must_use]
+pub fn reply(escaper: HtmlEscaper<'_>, reply: &str, opened: bool) -> Markup {
+    let shown = prose(escaper, reply, REPLY);
+    html! {
+        h3 { "Reply" }
+        @if opened { (shown) }
+        @else {
+            details { summary { "As it came, " (bytes(reply.len() as u64)) } (shown) }
+        }
+    }
+}
+
+/// A report as it is, with its sections as headings. `id` begins the names of the anchors.
+#[must_use]
+pub fn report(
+    escaper: HtmlEscaper<'_>,
+    id: &str,
+    text: &str,
+    sections: &[SectionRecord],
+) -> Markup {
+    let sections = &sections[..sections.len().min(SECTIONS)];
+    // Line by line, so that the lines are those that the sections tell of.
+    let text = escaper.text(text);
+    let (shown, is_all) = beginning(&text, REPORT.0, REPORT.1);
+    let lines: Vec<&str> = shown.split_inclusive('\n').collect();
+    let start = |section: &SectionRecord| {
+        let start = section.first_line?.checked_sub(1)?;
+        (start < lines.len()).then_some(start)
+    };
+    let anchor = |number: usize| format!("{id}-s{}", number + 1);
+    let numbered = sections.iter().enumerate();
+    let starts = numbered.filter_map(|(number, section)| Some((start(section)?, Some(number))));
+    let mut starts: Vec<_> = std::iter::once((0, None)).chain(starts).collect();
+    starts.sort_unstable();
+    let ends = starts.iter().skip(1).map(|(start, _)| *start);
+    let ends = ends.chain([lines.len()]);
+    html! {
+        h3 { "Report" }
+        @if !sections.is_empty() {
+            ol.sections {
+                @for (number, section) in sections.iter().enumerate() {
+                    @let title = escaper.name(&section.title);
+                    li {
+                        @if start(section).is_some() { a href={ "#" (anchor(number)) } { (title) } }
+                        @else {
+                            (title) " "
+                            @if section.first_line.is_none() { span.quiet { "is missing" } }
+                        }
+                    }
+                }
+            }
+        }
+        @for ((start, number), end) in starts.iter().zip(ends) {
+            @if *start < end || number.is_some() {
+                pre.prose id=[number.map(anchor)] { (lines[*start..end].concat()) }
+            }
+        }
+        @if !is_all { p.left-out { "The rest of the report is left out." } }
+    }
+}
+
+/// How a build ended, and its output, by its log.
+#[must_use]
+pub fn build(
+    escaper: HtmlEscaper<'_>,
+    id: &str,
+    record: Option<&BuildRecord>,
+    (status, output): (&str, &str),
+) -> Markup {
+    let status_of = |record| words::build(record).0;
+    let (sign, ended) = match record.map_or(Status::Open, status_of) {
+        Status::Good => (Status::Good, "passed"),
+        Status::Bad => (Status::Bad, "failed"),
+        Status::Open => (Status::Open, "ran"),
+    };
+    html! {
+        h3 { "Build" }
+        details.build open[sign != Status::Good] {
+            summary {
+                code { "build.sh" } " " (sign.badge(ended)) " " span.quiet {
+                    (escaper.name(status))
+                    @if let Some(record) = record { ", " (words::seconds(record.seconds.0)) }
+                }
+            }
+            (output::show(escaper, id, output))
+        }
+    }
+}

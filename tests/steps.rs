@@ -1,0 +1,127 @@
+//! How recorded runs are told: those with their steps, those from before there was such a file, those that were killed.
+
+use crate::past::in_order;
+use crate::support::TestProject;
+
+const RECORDED: &str = "2026-11-21-20-15-03-dev";
+const REPLY: &str = "## Thoughts\nOnly in the reply.\n";
+const VERDICT: &str = "Overall: PASS\n";
+const BRIEF: &str = r#"{"kind": "step", "number": 1, "model": "m", "seconds": 1.0, "finish": "stop", "usage": null, "edits": null,
+    "build": null, "tools": [{"name": "COMMAND", "failed": false}, {"name": "READ_FILE", "failed": true}]}"#;
+const BRIEF_AUDIT: &str = r#"{"kind": "audit", "number": 2, "model": "m", "seconds": 1.0, "finish": "stop", "usage": null, "edits": null, "build": null}"#;
+const WHOLE: &str = concat!(
+    r#"{"kind":"step","number":1,"model":"m","seconds":1.0,"finish":"stop","usage":null,"edits":null,"build":null}"#,
+    "\n",
+    r#"{"kind":"step","number":1,"model":"m","seconds":1.0,"finish":"stop","usage":null,"edits":null,"build":null,"thoughts":"I look.","tools":[{"name":"COMMAND","failed":false,"id":"1","input":{"command":"ls"},"result":"a.txt","exit_code":0,"seconds":0.1},{"name":"READ_FILE","failed":true,"id":"2","input":{"path":"b"},"result":"no such file"}]}"#,
+    "\n",
+    r#"{"kind":"audit","number":2,"model":"m","seconds":1.0,"finish":"stop","usage":null,"edits":null,"build":null,"passed":true}"#,
+    "\n"
+);
+
+/// A project with an agent's run of two steps, whose record and steps are these texts.
+fn recorded(record: Option<&str>, steps: Option<&str>) -> TestProject {
+    let mut project = TestProject::new();
+    let tool = "[COMMAND]\nls\n[result]\na.txt\n[READ_FILE]\nb\n[result]\nno such file\n";
+    let files = [
+        ("0001-step.txt", Some("prompt")),
+        ("0001-step-response.txt", Some(REPLY)),
+        ("0001-step-tool.txt", Some(tool)),
+        ("0002-audit.txt", Some("prompt")),
+        ("0002-audit-response.txt", Some(VERDICT)),
+        ("result.json", record),
+        ("steps.jsonl", steps),
+    ];
+    for (name, text) in files {
+        if let Some(text) = text {
+            project = project.file(&format!("logs/{RECORDED}/{name}"), text);
+        }
+    }
+    project
+}
+
+/// The story's steps, and what the page says.
+fn told(project: &TestProject) -> (String, String) {
+    let story = project.run(&["log", RECORDED]).exits(0).stdout;
+    let from = story.find("\nStep 1").unwrap();
+    let to = story.find("\nIt ended").unwrap_or(story.len());
+    project.run(&["report", RECORDED]).exits(0);
+    let page = project.read(&format!("logs/{RECORDED}/report.html"));
+    (story[from..to].trim().to_owned(), page)
+}
+
+fn record() -> String {
+    format!(
+        r#"{{"schema": 1, "version": "0.1.0", "workflow": "dev", "exit": {{"code": 0, "name": "done"}}, "model": "m",
+        "model_version": null, "started": "2026-11-21T20:15:03+01:00", "seconds": 9.5, "attempts": [{BRIEF}, {BRIEF_AUDIT}],
+        "warnings": [], "error": null}}"#
+    )
+}
+
+#[test]
+fn a_run_is_told_by_its_steps() {
+    let whole = "Step 1 to m, 1.0s:\n  I look.\n  COMMAND ls\n  READ_FILE b failed:\n    no such file\n\n\
+                 Audit 2 to m, 1.0s:\n  The audit passed the work:\n    Overall: PASS";
+    let record = record();
+    let torn = format!("{WHOLE}{{\"kind\":\"step\",\"num");
+    let damaged = format!("\n{{}}\nnull\n\0\n{WHOLE}");
+    for (record, steps) in [
+        (Some(record.as_str()), WHOLE),
+        (Some(&record), &torn),
+        (Some(&record), &damaged),
+        (None, WHOLE),
+        (None, &torn),
+    ] {
+        let (story, page) = told(&recorded(record, Some(steps)));
+        assert_eq!(story, whole);
+        in_order(
+            &page,
+            &[
+                "<h2>Step 1 <span class=\"ended bad\">\u{2717} 1 of 2 tools failed</span></h2>",
+                "<h3><code>COMMAND</code> <span class=\"ended good\">\u{2713} done</span></h3>",
+                "Its input</summary><pre class=\"out\" tabindex=\"0\"><code><span data-n=\"  1\">ls\n",
+                "Its result",
+                "a.txt",
+                "<h3><code>READ_FILE</code> <span class=\"ended bad\">\u{2717} failed</span></h3>",
+                "no such file",
+                "<h2>Audit 2 <span class=\"ended good\">\u{2713} passed</span></h2>",
+            ],
+        );
+        assert!(!page.contains("[result]"), "{page}");
+    }
+}
+
+#[test]
+fn a_run_from_before_shows_what_it_has() {
+    let files = "    [COMMAND]\n    ls\n    [result]\n    a.txt\n    [READ_FILE]\n    b\n    [result]\n    no such file\n";
+    let audit = "  The audit's verdict is not recorded:\n    Overall: PASS";
+    let (story, page) = told(&recorded(Some(&record()), None));
+    assert_eq!(
+        story,
+        format!(
+            "Step 1 to m, 1.0s:\n  COMMAND\n  READ_FILE failed:\n{files}\nAudit 2 to m, 1.0s:\n{audit}"
+        )
+    );
+    in_order(
+        &page,
+        &[
+            "1 of 2 tools failed",
+            "Only in the reply.",
+            "<h3><code>COMMAND</code> ",
+            "<h3><code>READ_FILE</code> ",
+            "What the tools were given, and what came of it",
+            "[result]\n",
+            "<h2>Audit 2 <span class=\"ended open\">\u{2026} no verdict</span></h2>",
+            "Overall: PASS",
+        ],
+    );
+    // Killed, it has nothing but its files.
+    for steps in [None, Some("{\"kind\":")] {
+        let (story, page) = told(&recorded(None, steps));
+        assert_eq!(story, format!("Step 1:\n{files}\nAudit 2:\n{audit}"));
+        assert!(page.contains("[result]\n") && page.contains("Overall: PASS"));
+    }
+    // Killed while it waited for the second reply.
+    let first = WHOLE.lines().nth(1).unwrap();
+    let (story, _) = told(&recorded(None, Some(first)));
+    in_order(&story, &["  COMMAND ls\n", "\nAudit 2:\n"]);
+}
