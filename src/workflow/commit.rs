@@ -120,6 +120,7 @@ impl Commit<'_> {
             // Opened before anything changes, so that a log that cannot be written changes nothing.
             let log = run.log.build(&step)?;
             tree.apply(run, &edits)?;
+            run.log_step()?;
             replacements.remember(&edits);
             let built = self.build(run, tree, log)?;
             if built.status.passed() {

@@ -132,6 +132,7 @@ impl<'c> Run<'c> {
             .attempts
             .push(Step::new(step.clone(), &spec.name, parts));
         self.log.query(step, &prompt)?;
+        self.log_step()?;
         reporter.event(Event::Asking {
             step,
             model: &spec.name,
@@ -279,7 +280,8 @@ impl<'c> Run<'c> {
             .answer()
             .map_or(Ok(()), |answer| self.log.answer(step, answer));
         let logged = self.log.reply_error(step, &error, &error.hint());
-        for unlogged in [answered, logged].into_iter().filter_map(Result::err) {
+        let noted = self.log_step();
+        for unlogged in [answered, logged, noted].into_iter().filter_map(Result::err) {
             self.warn(unlogged.to_string());
         }
         error.into()
