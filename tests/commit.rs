@@ -26,6 +26,7 @@ fn a_reply_is_applied_and_proved_by_the_build() {
         "initial-query-response.txt",
         "initial-query.txt",
         "result.json",
+        "steps.jsonl",
     ];
     assert_eq!(run.files(), expected);
     let build = run.logged("initial-build.txt");

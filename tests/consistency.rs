@@ -42,7 +42,8 @@ fn the_report_is_written_and_nothing_else_changes() {
                 "query-response.json",
                 "query-response.txt",
                 "query.txt",
-                "result.json"
+                "result.json",
+                "steps.jsonl"
             ]
         );
         assert!(

@@ -361,9 +361,9 @@ fn a_story_tells_what_an_agent_did_step_by_step() {
             &format!("Session: {session}\n"),
             "The task:\n  Write a greeting\n  to the moon\n",
             "Step 1 to test-model, 100 tokens in, 50 out, ",
-            "  On we go.\n  WRITE_FILE \"greeting.txt\" …\n  wrote greeting.txt\n",
+            "  On we go.\n  WRITE_FILE greeting.txt …\n  wrote greeting.txt\n",
             "Step 2 to test-model",
-            "  On we go.\n  READ_FILE \"../none.txt\" failed:\n    ",
+            "  On we go.\n  READ_FILE ../none.txt failed:\n    ",
             "Step 3 to test-model",
             "  Nothing was done: the reply was not understood",
             "Step 4 to test-model",
@@ -403,7 +403,7 @@ fn a_story_tells_why_an_agent_did_not_get_to_its_end() {
         &story,
         &[
             "Step 10 to",
-            "READ_FILE \"none.txt\" failed:",
+            "READ_FILE none.txt failed:",
             "error: nothing went well 10 times in a row",
             "hint: ",
             "It ended as tools-failed after ",
@@ -476,7 +476,7 @@ fn an_agents_run_that_was_killed_tells_how_far_it_came() {
     let run = agent.project.runs().pop().unwrap();
     let name = run.file_name().unwrap().to_str().unwrap();
     let story = agent.project.run(&["log", name]).exits(0).stdout;
-    for part in ["has no record", "WRITE_FILE \"a.txt\"", "Step 2"] {
+    for part in ["has no record", "WRITE_FILE a.txt", "Step 2"] {
         assert!(story.contains(part), "{part}: {story}");
     }
     agent.project.run(&["report", name]).exits(0);

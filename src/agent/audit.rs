@@ -18,14 +18,14 @@ use crate::ui::Event;
 /// When the worker does not get to its end, or the audit fails as often as the worker may fail.
 pub fn work_until_passed(
     worker: &Agent<'_>,
-    auditor: Agent<'_>,
+    auditor: &Agent<'_>,
     conversation: &mut Conversation,
     mut request: Option<&str>,
 ) -> Result<String, AgentError> {
     let auditor = Agent {
         purpose: Purpose::AUDIT,
         ending: &|words| verdict::read(words).map(drop),
-        ..auditor
+        ..auditor.clone()
     };
     let mut audits = 0;
     loop {

@@ -2,7 +2,6 @@
 
 use std::error::Error;
 
-use super::protocol::Fault;
 use crate::exec::process::ProcessError;
 use crate::model::ModelError;
 use crate::model::estimate::OverBudget;
@@ -101,5 +100,35 @@ impl AgentError {
             }
             Self::Model(_) | Self::Process(_) | Self::Host(_) => return None,
         })
+    }
+}
+
+/// A reply that is not of the protocol's form.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}{problem}", .line.map(|line| format!("line {line}: ")).unwrap_or_default())]
+pub struct Fault {
+    /// The line of the reply, from 1 on; `None` where it is no line's.
+    pub line: Option<usize>,
+    /// What is wrong there, and what is expected: for the model.
+    pub problem: String,
+}
+
+impl Fault {
+    /// One of a line of the reply, from 1 on.
+    #[must_use]
+    pub fn at(line: usize, problem: impl Into<String>) -> Self {
+        Self {
+            line: Some(line),
+            problem: problem.into(),
+        }
+    }
+
+    /// One of the reply as a whole.
+    #[must_use]
+    pub fn of_all(problem: impl Into<String>) -> Self {
+        Self {
+            line: None,
+            problem: problem.into(),
+        }
     }
 }

@@ -293,7 +293,7 @@ impl Agent<'_> {
             Decision::Use(calls) => calls,
         };
         let next = self.carry_out_all(&calls, tools, conversation, progress)?;
-        if let (Next::Step, Some(note)) = (&next, turn.note) {
+        if let Some(note) = turn.note {
             conversation.say(HistoryMessage::note(note));
         }
         Ok(next)

@@ -383,7 +383,7 @@ fn the_worker_is_told_the_verdict_as_what_came_of_its_end() {
             agent(&host, &clock, &redactor),
         );
         let mut conversation = Conversation::default();
-        work_until_passed(&worker, auditor, &mut conversation, Some("go")).unwrap();
+        work_until_passed(&worker, &auditor, &mut conversation, Some("go")).unwrap();
         assert_eq!(told(&conversation)[2], expected);
     }
 }

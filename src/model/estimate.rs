@@ -3,11 +3,11 @@
 use std::borrow::Cow;
 
 use crate::model::ModelSpec;
+use crate::model::REPAIRS;
 use crate::model::price::{Price, Usd};
 use crate::model::prompt::Prompt;
 use crate::model::tokens::{self, Size};
 use crate::model::usage::Usage;
-use crate::record::REPAIRS;
 use crate::sys::excerpt::Excerpt;
 
 /// How many files of the rollup are told.

@@ -37,7 +37,7 @@ pub use endpoint::{Endpoint, EndpointProblem, Proxies};
 pub(crate) use error::human_duration;
 pub use error::{ModelError, Spent};
 pub use http::{HttpModel, Route};
-pub use step_id::{Purpose, StepId};
+pub use step_id::{Purpose, REPAIRS, StepId};
 pub use table::{ModelTable, TableProblem};
 
 /// A model of the table.
@@ -367,7 +367,9 @@ impl Ending {
             return Err(ModelError::Unfinished);
         };
         let end = meaning(&finish);
-        if !end.is_whole() {
+        // Whoever waits for the results of no calls was cut short.
+        let waits_for_nothing = end == End::ToolCalls && calls.is_empty();
+        if !end.is_whole() || waits_for_nothing {
             return Err(ModelError::CutShort {
                 finish,
                 end,

@@ -5,6 +5,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+/// How many repairs a commit may have.
+pub const REPAIRS: u16 = 3;
+
 /// What a model is called for. An open name: a workflow or a profile may bring its own.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]

@@ -28,9 +28,6 @@ use crate::model::usage::Usage;
 /// The version of the record's meaning.
 pub const SCHEMA: u32 = 1;
 
-/// How many repairs a commit may have.
-pub const REPAIRS: u16 = 3;
-
 /// Which files a reply changed; paths relative to the project's root, sorted.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EditsRecord {

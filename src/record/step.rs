@@ -54,7 +54,7 @@ pub struct Step {
     pub actions: Vec<Action>,
 }
 
-/// A tool that an agent used, and what came of it. Everything but the name and the failure is null in
+/// A tool that an agent used, and what came of it. Everything but the name and the failure is left out of
 /// `result.json`, and in runs of before.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Action {
@@ -126,7 +126,11 @@ impl Step {
     pub fn shorten(&mut self) {
         self.thoughts = None;
         for action in &mut self.actions {
-            (action.input, action.result) = (None, None);
+            *action = Action {
+                tool: std::mem::take(&mut action.tool),
+                failed: action.failed,
+                ..Action::default()
+            };
         }
     }
 }

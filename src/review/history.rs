@@ -18,12 +18,13 @@ use chrono::{DateTime, FixedOffset, NaiveDateTime};
 use crate::edit::changes::{Before, Changes, kept_path};
 use crate::edit::undo_log;
 use crate::edit::{self, Action, Digest};
+use crate::model::REPAIRS;
 use crate::model::{Purpose, StepId};
 use crate::project::LOGS;
 use crate::project::Project;
 use crate::record::diff::{FileChange, NEW_MODE, State};
 use crate::record::run_files::{self, Artifact, RESULT, STEPS};
-use crate::record::{REPAIRS, RunRecord, Step};
+use crate::record::{RunRecord, Step};
 use crate::sys::files::IfThere as _;
 
 /// A file of a run's folder that is larger than this is not read as a text, in bytes.

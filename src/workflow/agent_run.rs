@@ -142,7 +142,7 @@ impl<'c> AgentRun<'c> {
         let session = self.setup.session;
         let conversation = session.map(|kept| kept.session.borrow().conversation.clone());
         let result = work(&mut conversation.unwrap_or_default());
-        let (state, result) = match result.map_err(|error| Error::from(error)) {
+        let (state, result) = match result.map_err(Error::from) {
             Ok(words) => (SessionState::Complete, Ok(words)),
             Err(error) => match error.exit() {
                 Exit::Interrupted(signal) => {

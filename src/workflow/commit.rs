@@ -11,10 +11,11 @@ use super::{Context, Failure, ModelChoice, Outcome};
 use crate::edit::{self, Content, Elision, PathPolicy, VerifiedEdits, VerifyError};
 use crate::exec::build_script::{BuildError, BuildReport, BuildStatus};
 use crate::exec::sandbox::{SandboxMode, SandboxProblem};
+use crate::model::REPAIRS;
 use crate::model::prompt::{Prompt, Replacement};
 use crate::model::{Purpose, Reply, StepId};
 use crate::record::run_log::BuildLog;
-use crate::record::{BuildRecord, REPAIRS, Seconds};
+use crate::record::{BuildRecord, Seconds};
 use crate::ui::Event;
 use crate::workflow::error::{Error, Exit};
 

@@ -126,7 +126,7 @@ fn work(
             tries: run.unattended_tries(),
             ..worker.clone()
         };
-        work_until_passed(&worker, auditor, conversation, request)
+        work_until_passed(&worker, &auditor, conversation, request)
     });
     run.finish(result)
 }

@@ -6,12 +6,12 @@ use super::run::builds::BuildOptions;
 use super::run::ready::{self, Needs};
 use super::run::sending::{self, share};
 use super::{Context, Failure, ModelChoice, Outcome};
+use crate::model::REPAIRS;
 use crate::model::estimate::{self, CostRange};
 use crate::model::prompt::Inputs;
 use crate::model::tokens::Size;
 use crate::model::{ModelSpec, Purpose};
 use crate::project::rollup;
-use crate::record::REPAIRS;
 use crate::sys::numbers::grouped;
 
 /// Looks whether a run could start, and tells what it would send and may cost. Without `build` it is

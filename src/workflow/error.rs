@@ -334,8 +334,8 @@ impl Error {
             Self::Agent(AgentError::NotCompressed { .. } | AgentError::Model(_)) => {
                 Exit::ModelFailed
             }
-            Self::Agent(AgentError::Process(_) | AgentError::Host(_)) => Exit::LocalIo,
-            Self::Unwritable { .. }
+            Self::Agent(AgentError::Process(_) | AgentError::Host(_))
+            | Self::Unwritable { .. }
             | Self::Model(_)
             | Self::Verify(VerifyError::Io { .. })
             | Self::Apply(_)

@@ -30,7 +30,9 @@ use crate::model::price::{Price, Usd};
 use crate::model::prompt::{Part, Prompt};
 use crate::model::tokens::{self, Size};
 use crate::model::usage::Usage;
-use crate::model::{Listener, Model, ModelError, ModelSpec, Purpose, Reply, Request, StepId};
+use crate::model::{
+    Listener, Model, ModelError, ModelSpec, Purpose, Reply, Request, Spent, StepId,
+};
 use crate::record::run_log::{LogError, RunLog};
 use crate::record::{PartRecord, RunRecord, Seconds, Step};
 use crate::ui::{Event, Reporter};
@@ -140,6 +142,7 @@ impl<'c> Run<'c> {
             spent: self.spent,
         });
         let before = self.context.clock.elapsed();
+        let offers_tools = !prompt.form().tools.is_empty();
         let request = Request {
             step: step.clone(),
             form: prompt.form().clone(),
@@ -160,6 +163,19 @@ impl<'c> Run<'c> {
             Ok(read) => read,
             Err(error) => return Err(self.without_reply(step, spec, error)),
         };
+        if !reply.calls.is_empty() && !offers_tools {
+            let error = ModelError::CutShort {
+                finish: reply.finish,
+                end: reply.end,
+                message: Some("it calls tools, and was given none".to_owned()),
+                spent: Spent {
+                    usage: reply.usage,
+                    model_version: reply.model_version,
+                }
+                .into(),
+            };
+            return Err(self.without_reply(step, spec, error));
+        }
         let usage = reply.usage;
         let cost = self.account(spec, usage, size.as_ref());
         reporter.event(Event::Answered {
@@ -168,7 +184,10 @@ impl<'c> Run<'c> {
             cost,
             took,
         });
-        self.note(|record| record.finish = Some(reply.finish.clone()));
+        self.note(|record| {
+            record.finish = Some(reply.finish.clone());
+            record.reply = reply_parts(&reply);
+        });
         self.record.model_version.clone_from(&reply.model_version);
         self.log_step()?;
         Ok((reply, examined))
@@ -281,7 +300,10 @@ impl<'c> Run<'c> {
             .map_or(Ok(()), |answer| self.log.answer(step, answer));
         let logged = self.log.reply_error(step, &error, &error.hint());
         let noted = self.log_step();
-        for unlogged in [answered, logged, noted].into_iter().filter_map(Result::err) {
+        for unlogged in [answered, logged, noted]
+            .into_iter()
+            .filter_map(Result::err)
+        {
             self.warn(unlogged.to_string());
         }
         error.into()
@@ -351,6 +373,19 @@ fn part_record(part: &Part<'_>) -> PartRecord {
         part: part.name.into(),
         bytes: part.pieces.iter().map(|piece| piece.len() as u64).sum(),
     }
+}
+
+/// What a reply is made of. Its words are in a file of their own.
+fn reply_parts(reply: &Reply) -> Vec<PartRecord> {
+    let text = (!reply.text.is_empty()).then(|| PartRecord {
+        part: "text".into(),
+        bytes: reply.text.len() as u64,
+    });
+    let calls = reply.calls.iter().map(|call| PartRecord {
+        part: "call".into(),
+        bytes: call.input.to_string().len() as u64,
+    });
+    text.into_iter().chain(calls).collect()
 }
 
 /// Passes on what happens during a call, and counts what comes.

@@ -13,6 +13,8 @@ use crate::model::message::{Call, Message};
 use crate::model::{Form, Reply, ToolForm};
 use crate::record::tasks::Task;
 
+pub use super::error::Fault;
+
 use super::conversation::{HistoryMessage, as_text};
 use super::tool::{ParameterKind, Toolbox};
 
@@ -44,36 +46,6 @@ pub enum Decision {
     Use(Vec<Call>),
     /// It has words for whoever asked, in the place of a tool.
     Answer(String),
-}
-
-/// A reply that is not of the protocol's form.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{}{problem}", .line.map(|line| format!("line {line}: ")).unwrap_or_default())]
-pub struct Fault {
-    /// The line of the reply, from 1 on; `None` where it is no line's.
-    pub line: Option<usize>,
-    /// What is wrong there, and what is expected: for the model.
-    pub problem: String,
-}
-
-impl Fault {
-    /// One of a line of the reply, from 1 on.
-    #[must_use]
-    pub fn at(line: usize, problem: impl Into<String>) -> Self {
-        Self {
-            line: Some(line),
-            problem: problem.into(),
-        }
-    }
-
-    /// One of the reply as a whole.
-    #[must_use]
-    pub fn of_all(problem: impl Into<String>) -> Self {
-        Self {
-            line: None,
-            problem: problem.into(),
-        }
-    }
 }
 
 /// What a model is offered.
