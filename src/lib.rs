@@ -135,14 +135,14 @@ pub fn run(cli: &Cli, world: &World) -> Exit {
     match done {
         Ok(outcome) => {
             for warning in &outcome.warnings {
-                output.event(Event::Warning(warning));
+                output.event(&Event::Warning(warning.clone()));
             }
             let is_run = outcome.record.is_some();
             let printed = output.result(&result_text(&outcome), || document(outcome));
             match printed {
                 // What a run has done is done, and its record says so.
                 Err(error) if is_run => {
-                    output.event(Event::Warning(&format!("cannot write to stdout: {error}")));
+                    output.event(&Event::Warning(format!("cannot write to stdout: {error}")));
                     Exit::Done
                 }
                 Err(error) => {

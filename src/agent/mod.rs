@@ -254,7 +254,7 @@ impl Agent<'_> {
             .view(self.env.host, system, self.protocol, conversation)?;
         let messages = self.protocol.render(&view.history);
         if let Some(compressed) = view.compressed {
-            self.tell(Event::Compressed {
+            self.tell(&Event::Compressed {
                 tokens_before: compressed.tokens_before,
                 tokens_after: compressed.tokens_after,
             });
@@ -278,11 +278,11 @@ impl Agent<'_> {
         }
         conversation.say(said);
         if !turn.thoughts.trim().is_empty() {
-            self.tell(Event::Thoughts(turn.thoughts.trim()));
+            self.tell(&Event::Thoughts(turn.thoughts.trim().to_owned()));
             self.env.host.note(Note::Thoughts(turn.thoughts.trim()))?;
         }
         if let Some(tasks) = turn.tasks {
-            self.tell(Event::Tasks(&tasks));
+            self.tell(&Event::Tasks(tasks.clone()));
             conversation.tasks = tasks;
         }
         let calls = match turn.decision {
@@ -330,9 +330,9 @@ impl Agent<'_> {
     ) -> Result<Next, AgentError> {
         let resolved = tools.resolve(call);
         let effect = resolved.as_ref().ok().map(|(_, call)| call.tool.effect);
-        self.tell(Event::Tool {
-            name: &call.name,
-            input: &input_text(&call.input),
+        self.tell(&Event::Tool {
+            name: call.name.clone(),
+            input: input_text(&call.input),
             asks: effect == Some(Effect::Asks),
         });
         let before = self.env.clock.elapsed();
@@ -350,9 +350,9 @@ impl Agent<'_> {
         let text = bounded(&self.env.redactor.text(&output.text), OUTPUT_LIMIT);
         let action = acted(call, &text, failed, output.exit_code, took);
         self.env.host.note(Note::Acted(action, effect))?;
-        self.tell(Event::ToolResult {
-            name: &call.name,
-            text: &text,
+        self.tell(&Event::ToolResult {
+            name: call.name.clone(),
+            text: text.clone(),
             failed,
             is_end: output.is_end,
             took,
@@ -439,8 +439,8 @@ impl Agent<'_> {
     ) -> Result<Next, AgentError> {
         progress.failures += 1;
         let told = self.env.redactor.text(&fault.to_string()).into_owned();
-        self.tell(Event::Malformed {
-            fault: &told,
+        self.tell(&Event::Malformed {
+            fault: told.clone(),
             failures: progress.failures,
             allowed: self.tries,
         });
@@ -459,7 +459,7 @@ impl Agent<'_> {
         self.env.host.keep(&self.purpose, conversation)
     }
 
-    fn tell(&self, event: Event<'_>) {
+    fn tell(&self, event: &Event) {
         self.env.reporter.event(event);
     }
 

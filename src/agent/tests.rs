@@ -141,7 +141,7 @@ impl Host for Script {
 struct Silent;
 
 impl Reporter for Silent {
-    fn event(&self, _event: Event<'_>) {}
+    fn event(&self, _event: &Event) {}
 
     fn is_live(&self) -> bool {
         false

@@ -28,15 +28,18 @@ pub(super) enum Look {
 }
 
 /// What an agent's event looks like; `None` where there is nothing to be seen.
-pub(super) fn look(event: Event<'_>) -> Option<Look> {
+pub(super) fn look(event: &Event) -> Option<Look> {
     match event {
         Event::Session { id, resumed } => {
-            let state = if resumed { "resumed" } else { "new session" };
+            let state = if *resumed { "resumed" } else { "new session" };
             Some(line("session", format!("{id} ({state})"), Style::new()))
         }
         Event::Notice(text) => Some(line("", text.to_owned(), Style::new().dim())),
         Event::Finished { summary, log } => {
-            let log = log.map(|log| format!("\nlog: {log}")).unwrap_or_default();
+            let log = log
+                .as_ref()
+                .map(|log| format!("\nlog: {log}"))
+                .unwrap_or_default();
             let style = Style::new().green();
             Some(boxed(
                 "Done",
@@ -47,9 +50,13 @@ pub(super) fn look(event: Event<'_>) -> Option<Look> {
         }
         Event::Failed { error, hint, log } => {
             let hint = hint
+                .as_ref()
                 .map(|hint| format!("\nhint: {hint}"))
                 .unwrap_or_default();
-            let log = log.map(|log| format!("\nlog: {log}")).unwrap_or_default();
+            let log = log
+                .as_ref()
+                .map(|log| format!("\nlog: {log}"))
+                .unwrap_or_default();
             let style = Style::new().red();
             Some(boxed(
                 "Error",
@@ -61,7 +68,8 @@ pub(super) fn look(event: Event<'_>) -> Option<Look> {
         Event::Thoughts(text) if text.trim().is_empty() => None,
         Event::Thoughts(text) => Some(boxed("Thoughts", Style::new(), text, Style::new().dim())),
         // The end is told by the audit.
-        Event::Tasks([]) | Event::ToolResult { is_end: true, .. } => None,
+        Event::Tasks(tasks) if tasks.is_empty() => None,
+        Event::ToolResult { is_end: true, .. } => None,
         Event::Tasks(tasks) => Some(Look::Boxed {
             title: Painted::new("Task List", Style::new().cyan()),
             body: tasks.iter().map(task).collect(),
@@ -78,7 +86,7 @@ pub(super) fn look(event: Event<'_>) -> Option<Look> {
         )),
         Event::ToolResult { text, failed, .. } => {
             // The word as well: not everybody sees colours.
-            let (title, style) = if failed {
+            let (title, style) = if *failed {
                 ("Result (failed)", Style::new().red())
             } else {
                 ("Result", Style::new())
@@ -99,7 +107,7 @@ pub(super) fn look(event: Event<'_>) -> Option<Look> {
             Some(line("", text, Style::new().red()))
         }
         Event::Audited { passed, text } => {
-            let (title, style) = if passed {
+            let (title, style) = if *passed {
                 ("Audit (passed)", Style::new().green())
             } else {
                 ("Audit (failed)", Style::new().red())
@@ -110,7 +118,7 @@ pub(super) fn look(event: Event<'_>) -> Option<Look> {
             tokens_before,
             tokens_after,
         } => {
-            let (before, after) = (grouped(tokens_before), grouped(tokens_after));
+            let (before, after) = (grouped(*tokens_before), grouped(*tokens_after));
             let text = format!("context compressed: {before} → {after} tokens");
             Some(line("", text, Style::new()))
         }
@@ -159,7 +167,7 @@ mod tests {
     use std::time::Duration;
 
     /// What is seen of an event, in colours.
-    fn seen(event: Event<'_>) -> String {
+    fn seen(event: &Event) -> String {
         let forced = |part: Painted| Painted::new(part.text, part.style.force_styling(true));
         match look(event) {
             None => String::new(),
@@ -179,10 +187,10 @@ mod tests {
         Task { status, text }
     }
 
-    fn result(text: &str, failed: bool) -> Event<'_> {
+    fn result(text: &str, failed: bool) -> Event {
         Event::ToolResult {
-            name: "COMMAND",
-            text,
+            name: "COMMAND".to_owned(),
+            text: text.to_owned(),
             failed,
             is_end: false,
             took: Duration::ZERO,
@@ -197,15 +205,21 @@ mod tests {
             task(TaskStatus::Pending, "c"),
         ];
         let tool = Event::Tool {
-            name: "READ_FILE",
-            input: "\"a.rs\"",
+            name: "READ_FILE".to_owned(),
+            input: "\"a.rs\"".to_owned(),
             asks: false,
         };
-        let audited = |passed| Event::Audited { passed, text: "x" };
+        let audited = |passed| Event::Audited {
+            passed,
+            text: "x".to_owned(),
+        };
         for (event, expected) in [
-            (Event::Thoughts("x"), "Thoughts\n  \u{1b}[2mx\u{1b}[0m"),
             (
-                Event::Tasks(&tasks),
+                Event::Thoughts("x".to_owned()),
+                "Thoughts\n  \u{1b}[2mx\u{1b}[0m",
+            ),
+            (
+                Event::Tasks(tasks.to_vec()),
                 "\u{1b}[36mTask List\u{1b}[0m\n  \u{1b}[32m[x] a\u{1b}[0m\n  \u{1b}[33m[~] b\u{1b}[0m\n  [ ] c",
             ),
             (
@@ -226,15 +240,18 @@ mod tests {
                 "\u{1b}[31mAudit (failed)\u{1b}[0m\n  \u{1b}[31mx\u{1b}[0m",
             ),
         ] {
-            assert_eq!(seen(event), expected, "{event:?}");
+            assert_eq!(seen(&event), expected, "{event:?}");
         }
     }
 
     #[test]
     fn what_is_no_text_of_the_agents_is_a_line() {
-        let session = |resumed| Event::Session { id: "5", resumed };
+        let session = |resumed| Event::Session {
+            id: "5".to_owned(),
+            resumed,
+        };
         let malformed = Event::Malformed {
-            fault: "line 4: no tool",
+            fault: "line 4: no tool".to_owned(),
             failures: 2,
             allowed: 3,
         };
@@ -254,20 +271,20 @@ mod tests {
                 "|context compressed: 128,000 \u{2192} 8,500 tokens",
             ),
         ] {
-            assert_eq!(seen(event), expected, "{event:?}");
+            assert_eq!(seen(&event), expected, "{event:?}");
         }
     }
 
     #[test]
     fn what_says_nothing_is_not_shown() {
         for nothing in [
-            Event::Thoughts(" \n"),
-            Event::Tasks(&[]),
-            Event::Warning("x"),
+            Event::Thoughts(" \n".to_owned()),
+            Event::Tasks(Vec::new()),
+            Event::Warning("x".to_owned()),
         ] {
-            assert_eq!(seen(nothing), "", "{nothing:?}");
+            assert_eq!(seen(&nothing), "", "{nothing:?}");
         }
-        assert_eq!(seen(result(" \n", false)), "Result\n  (nothing)");
+        assert_eq!(seen(&result(" \n", false)), "Result\n  (nothing)");
     }
 
     #[test]

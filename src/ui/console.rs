@@ -163,7 +163,7 @@ impl<'r> Console<'r> {
 }
 
 impl Reporter for Console<'_> {
-    fn event(&self, event: Event<'_>) {
+    fn event(&self, event: &Event) {
         match event {
             Event::Started { log } => self.line("log", Style::new(), log),
             Event::Asking {
@@ -172,8 +172,8 @@ impl Reporter for Console<'_> {
                 prompt,
                 spent,
             } => {
-                let prompt = prompt.map(|size| format!("  {} in", size.text()));
-                let figures = format!("{}{}", prompt.unwrap_or_default(), dollars(spent));
+                let prompt = prompt.as_ref().map(|size| format!("  {} in", size.text()));
+                let figures = format!("{}{}", prompt.unwrap_or_default(), dollars(*spent));
                 let asked = format!("{model} for {step}");
                 match agent::doing(step) {
                     Some(doing) if self.is_decorated() => self.call(doing),
@@ -185,7 +185,8 @@ impl Reporter for Console<'_> {
                 output_tokens,
                 thought_tokens,
                 spent,
-            } => self.spinner.update(output_tokens, thought_tokens, spent),
+                ..
+            } => self.spinner.update(*output_tokens, *thought_tokens, *spent),
             Event::Retrying {
                 next_try,
                 wait,
@@ -193,7 +194,7 @@ impl Reporter for Console<'_> {
             } => {
                 self.print(
                     "   retry  ",
-                    &format!("{reason}; try {next_try} in {}", seconds(wait)),
+                    &format!("{reason}; try {next_try} in {}", seconds(*wait)),
                 );
             }
             // The boxes that follow tell of it.
@@ -203,7 +204,7 @@ impl Reporter for Console<'_> {
                 usage,
                 cost,
                 took,
-            } => self.answered(model, usage, cost, took),
+            } => self.answered(model, *usage, *cost, *took),
             Event::Applied(_) if self.in_tool.load(Ordering::Relaxed) => {}
             Event::Applied(edits) => self.edits("applied", "written", edits),
             Event::PutBack(edits) => self.edits("undone", "put back", edits),
@@ -214,22 +215,22 @@ impl Reporter for Console<'_> {
                     &format!("none: {reason}; builds and commands can read the keys"),
                 );
             }
-            Event::Building { spent } => self.step("build", "build.sh", &dollars(spent)),
+            Event::Building { spent } => self.step("build", "build.sh", &dollars(*spent)),
             Event::Built {
                 status,
                 passed,
                 took,
             } => {
-                let style = if passed {
+                let style = if *passed {
                     Style::new().green()
                 } else {
                     Style::new().red()
                 };
-                let label = if passed { "passed" } else { "failed" };
+                let label = if *passed { "passed" } else { "failed" };
                 self.line(
                     label,
                     style,
-                    &format!("build.sh, {} ({status})", seconds(took)),
+                    &format!("build.sh, {} ({status})", seconds(*took)),
                 );
             }
             Event::Warning(text) => self.warning(text),
@@ -237,7 +238,7 @@ impl Reporter for Console<'_> {
                 warnings,
                 told,
                 stat,
-            } => self.review(warnings, told, stat),
+            } => self.review(warnings, *told, stat),
             Event::Tool { name, asks, .. } => {
                 self.in_tool.store(true, Ordering::Relaxed);
                 self.show(event);
@@ -282,10 +283,10 @@ impl Console<'_> {
     }
 
     /// Shows what an agent did. Whoever wants it quiet is asked, and told how it ended, all the same.
-    fn show(&self, event: Event<'_>) {
+    fn show(&self, event: &Event) {
         let is_wanted = match event {
             Event::Finished { .. } | Event::Failed { .. } => true,
-            Event::Tool { asks, .. } => asks,
+            Event::Tool { asks, .. } => *asks,
             _ => false,
         };
         match agent::look(event) {

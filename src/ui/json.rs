@@ -41,9 +41,9 @@ impl<'r> JsonLines<'r> {
     }
 
     /// Writes what happened.
-    pub fn event(&self, event: Event<'_>) {
+    pub fn event(&self, event: &Event) {
         if self.is_worth_telling(event) {
-            let (name, fields) = fields(event);
+            let (name, fields) = fields(&event);
             // What comes at the end tells that nobody can read this.
             let _ = self.line(name, fields);
         }
@@ -58,7 +58,7 @@ impl<'r> JsonLines<'r> {
     }
 
     /// Of a streamed reply, only so much at a time.
-    fn is_worth_telling(&self, event: Event<'_>) -> bool {
+    fn is_worth_telling(&self, event: &Event) -> bool {
         let Event::Receiving {
             output_tokens,
             thought_tokens,
@@ -108,7 +108,7 @@ fn print(redactor: &Redactor, text: &str) -> io::Result<()> {
     super::to_stdout(&format!("{}\n", redactor.text(text)))
 }
 
-fn fields(event: Event<'_>) -> (&'static str, Value) {
+fn fields(event: &Event) -> (&'static str, Value) {
     match event {
         Event::Started { log } => ("started", json!({ "log": log })),
         Event::Asking {
@@ -117,9 +117,11 @@ fn fields(event: Event<'_>) -> (&'static str, Value) {
             prompt,
             spent,
         } => {
-            let tokens = prompt.map(|size| json!({"count": size.tokens, "exact": false}));
+            let tokens = prompt
+                .as_ref()
+                .map(|size| json!({"count": size.tokens, "exact": false}));
             let mut fields = step_fields(step);
-            fields["model"] = model.into();
+            fields["model"] = json!(model);
             fields["prompt_tokens"] = tokens.into();
             fields["spent"] = json!(spent);
             ("asking", fields)
@@ -128,6 +130,7 @@ fn fields(event: Event<'_>) -> (&'static str, Value) {
             output_tokens,
             thought_tokens,
             spent,
+            ..
         } => (
             "receiving",
             json!({"output_tokens": output_tokens, "thought_tokens": thought_tokens, "spent": spent}),
@@ -138,7 +141,7 @@ fn fields(event: Event<'_>) -> (&'static str, Value) {
             reason,
         } => (
             "retrying",
-            json!({"next_try": next_try, "wait": Seconds(wait), "reason": reason}),
+            json!({"next_try": next_try, "wait": Seconds(*wait), "reason": reason}),
         ),
         Event::Answered {
             model,
@@ -147,7 +150,7 @@ fn fields(event: Event<'_>) -> (&'static str, Value) {
             took,
         } => (
             "answered",
-            json!({"model": model, "usage": usage, "cost": cost, "seconds": Seconds(took)}),
+            json!({"model": model, "usage": usage, "cost": cost, "seconds": Seconds(*took)}),
         ),
         Event::Applied(edits) => ("applied", edits_fields(edits)),
         Event::PutBack(edits) => ("put-back", edits_fields(edits)),
@@ -159,7 +162,7 @@ fn fields(event: Event<'_>) -> (&'static str, Value) {
             took,
         } => (
             "built",
-            json!({"status": status, "passed": passed, "seconds": Seconds(took)}),
+            json!({"status": status, "passed": passed, "seconds": Seconds(*took)}),
         ),
         Event::Warning(text) => ("warning", json!({ "message": text })),
         Event::Reviewed { warnings, stat, .. } => (
@@ -184,7 +187,7 @@ fn fields(event: Event<'_>) -> (&'static str, Value) {
             ..
         } => (
             "tool-result",
-            json!({"name": name, "text": text, "failed": failed, "seconds": Seconds(took)}),
+            json!({"name": name, "text": text, "failed": failed, "seconds": Seconds(*took)}),
         ),
         Event::Malformed {
             fault,
@@ -246,7 +249,7 @@ mod tests {
         .map(task);
         let asking = |step| Event::Asking {
             step,
-            model: "m",
+            model: "m".to_owned(),
             prompt: None,
             spent: Usd::ZERO,
         };
@@ -258,54 +261,54 @@ mod tests {
         .map(|(purpose, number)| StepId::new(purpose, number));
         let schema = schema();
         for event in [
-            asking(&steps[0]),
-            asking(&steps[1]),
-            asking(&steps[2]),
+            asking(steps[0].clone()),
+            asking(steps[1].clone()),
+            asking(steps[2].clone()),
             Event::Session {
-                id: "550e8400-e29b-41d4-a716-446655440000",
+                id: "550e8400-e29b-41d4-a716-446655440000".to_owned(),
                 resumed: true,
             },
-            Event::Thoughts("x"),
-            Event::Tasks(&tasks),
-            Event::Tasks(&[]),
+            Event::Thoughts("x".to_owned()),
+            Event::Tasks(tasks.to_vec()),
+            Event::Tasks(Vec::new()),
             Event::Tool {
-                name: "COMMAND",
-                input: "ls",
+                name: "COMMAND".to_owned(),
+                input: "ls".to_owned(),
                 asks: false,
             },
             Event::ToolResult {
-                name: "COMMAND",
-                text: "a\nb",
+                name: "COMMAND".to_owned(),
+                text: "a\nb".to_owned(),
                 failed: false,
                 is_end: false,
                 took: Duration::from_millis(1500),
             },
             Event::Malformed {
-                fault: "line 4: no tool",
+                fault: "line 4: no tool".to_owned(),
                 failures: 2,
                 allowed: 3,
             },
-            Event::Notice("x"),
+            Event::Notice("x".to_owned()),
             Event::Finished {
-                summary: "x",
-                log: Some("logs/x"),
+                summary: "x".to_owned(),
+                log: Some("logs/x".to_owned()),
             },
             Event::Failed {
-                error: "x",
+                error: "x".to_owned(),
                 hint: None,
                 log: None,
             },
             Event::Auditing,
             Event::Audited {
                 passed: false,
-                text: "x",
+                text: "x".to_owned(),
             },
             Event::Compressed {
                 tokens_before: 128_000,
                 tokens_after: 8500,
             },
         ] {
-            let (name, mut line) = fields(event);
+            let (name, mut line) = fields(&event);
             line["schema"] = SCHEMA.into();
             line["event"] = name.into();
             line["time"] = "2026-01-15T10:30:00.000+01:00".into();

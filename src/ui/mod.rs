@@ -32,27 +32,31 @@ use crate::sys::environment::Clock;
 
 pub use self::console::{Colors, Console, ConsoleOptions};
 
-/// Something that happened.
-#[derive(Debug, Clone, Copy)]
-pub enum Event<'a> {
+/// Something that happened, with all of its text: it can cross a channel to another thread.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Event {
     /// The run has its folder.
     Started {
         /// The folder, relative to the project's root.
-        log: &'a str,
+        log: String,
     },
     /// The model is being asked.
     Asking {
         /// For what.
-        step: &'a StepId,
+        step: StepId,
         /// Which model.
-        model: &'a str,
+        model: String,
         /// How large the prompt is, where that was counted.
-        prompt: Option<&'a Size>,
+        prompt: Option<Size>,
         /// What the run has cost so far.
         spent: Usd,
     },
     /// A piece of a streamed reply has come.
     Receiving {
+        /// The piece; of a thought as of an answer.
+        piece: String,
+        /// Whether the model thinks it, rather than says it.
+        is_thought: bool,
         /// How many tokens of answer there are, about.
         output_tokens: u64,
         /// How many tokens the model has thought with, as far as it shows that.
@@ -67,12 +71,12 @@ pub enum Event<'a> {
         /// How long until then.
         wait: Duration,
         /// Why the last one failed.
-        reason: &'a str,
+        reason: String,
     },
     /// The reply is there.
     Answered {
         /// Which model.
-        model: &'a str,
+        model: String,
         /// What it took, where the vendor tells.
         usage: Option<Usage>,
         /// What that costs, where the price is known.
@@ -81,13 +85,13 @@ pub enum Event<'a> {
         took: Duration,
     },
     /// The reply's edits are on the disk.
-    Applied(&'a EditsRecord),
+    Applied(EditsRecord),
     /// What a run had applied was taken back.
-    PutBack(&'a EditsRecord),
+    PutBack(EditsRecord),
     /// Builds are not sandboxed.
     Uncontained {
         /// Why not.
-        reason: &'a str,
+        reason: String,
     },
     /// build.sh is running.
     Building {
@@ -97,67 +101,67 @@ pub enum Event<'a> {
     /// build.sh has ended.
     Built {
         /// How, in words.
-        status: &'a str,
+        status: String,
         /// Whether it passed.
         passed: bool,
         /// How long it took.
         took: Duration,
     },
     /// The supervisor should look at something.
-    Warning(&'a str),
+    Warning(String),
     /// The run is over and has changed something: what a reviewer reads first.
     Reviewed {
         /// All warnings of the run.
-        warnings: &'a [String],
+        warnings: Vec<String>,
         /// How many of them were told before.
         told: usize,
         /// The change in lines, file by file.
-        stat: &'a Stat,
+        stat: Stat,
     },
     /// The user should know of something.
-    Notice(&'a str),
+    Notice(String),
     /// What was asked for at the terminal is done.
     Finished {
         /// What was done.
-        summary: &'a str,
+        summary: String,
         /// The run's folder, relative to the project's root.
-        log: Option<&'a str>,
+        log: Option<String>,
     },
     /// What was asked for at the terminal is not done.
     Failed {
         /// Why.
-        error: &'a str,
+        error: String,
         /// What to do about it.
-        hint: Option<&'a str>,
+        hint: Option<String>,
         /// The run's folder, relative to the project's root.
-        log: Option<&'a str>,
+        log: Option<String>,
     },
     /// An agent works in a session.
     Session {
         /// Its id.
-        id: &'a str,
+        id: String,
         /// Whether it goes on with an earlier one.
         resumed: bool,
     },
     /// An agent has said what it thinks.
-    Thoughts(&'a str),
+    Thoughts(String),
     /// An agent's task list has changed.
-    Tasks(&'a [Task]),
+    Tasks(Vec<Task>),
     /// An agent uses a tool.
     Tool {
         /// The tool's name.
-        name: &'a str,
+        name: String,
         /// What it is given, as the model wrote it.
-        input: &'a str,
+        input: String,
         /// Whether it talks with the user: what moves on the screen would disturb their typing.
         asks: bool,
     },
     /// A tool has ended.
     ToolResult {
         /// The tool's name.
-        name: &'a str,
+        name: String,
         /// What the model is told.
-        text: &'a str,
+        text: String,
         /// Whether the tool failed.
         failed: bool,
         /// Whether the agent says by it that it is done.
@@ -168,7 +172,7 @@ pub enum Event<'a> {
     /// A reply is not of the protocol's form; the model is told.
     Malformed {
         /// What is wrong, and where.
-        fault: &'a str,
+        fault: String,
         /// How many failures in a row this is.
         failures: u32,
         /// How many there may be.
@@ -181,7 +185,7 @@ pub enum Event<'a> {
         /// Whether it passed.
         passed: bool,
         /// What the auditor says.
-        text: &'a str,
+        text: String,
     },
     /// A conversation that had grown too long was replaced by a summary.
     Compressed {
@@ -195,7 +199,7 @@ pub enum Event<'a> {
 /// Hears what happens.
 pub trait Reporter {
     /// Something happened.
-    fn event(&self, event: Event<'_>);
+    fn event(&self, event: &Event);
 
     /// Whether somebody looks on while things happen, so that counting along is worth the while.
     fn is_live(&self) -> bool;
@@ -267,7 +271,7 @@ impl<'r> Output<'r> {
 }
 
 impl Reporter for Output<'_> {
-    fn event(&self, event: Event<'_>) {
+    fn event(&self, event: &Event) {
         self.console.event(event);
         if self.format == Format::JsonLines {
             self.lines.event(event);

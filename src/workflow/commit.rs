@@ -156,7 +156,7 @@ impl Commit<'_> {
     ) -> Result<Built, Error> {
         self.context.interrupt.check()?;
         let spent = run.spent();
-        self.context.reporter.event(Event::Building { spent });
+        self.context.reporter.event(&Event::Building { spent });
         let report = match tree.flushing(run, || self.builds.run(&mut log)) {
             Ok(report) => report,
             Err(error) => {
@@ -171,8 +171,8 @@ impl Commit<'_> {
         let status = describe(report.status);
         let output = log.finish(&status)?;
         let passed = report.status.passed();
-        self.context.reporter.event(Event::Built {
-            status: &status,
+        self.context.reporter.event(&Event::Built {
+            status: status.clone(),
             passed,
             took: report.took,
         });

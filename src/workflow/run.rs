@@ -69,7 +69,9 @@ impl<'c> Run<'c> {
         let started = context.clock.now();
         let root = context.project.root();
         let log = RunLog::create(root, started, names.folder, context.redactor)?;
-        context.reporter.event(Event::Started { log: log.name() });
+        context.reporter.event(&Event::Started {
+            log: log.name().to_owned(),
+        });
         Ok(Self {
             context,
             log,
@@ -89,7 +91,7 @@ impl<'c> Run<'c> {
 
     /// Tells the supervisor something that is no error.
     pub fn warn(&mut self, text: String) {
-        self.context.reporter.event(Event::Warning(&text));
+        self.context.reporter.event(&Event::Warning(text.clone()));
         self.record.warnings.push(text);
     }
 
@@ -135,10 +137,10 @@ impl<'c> Run<'c> {
             .push(Step::new(step.clone(), &spec.name, parts));
         self.log.query(step, &prompt)?;
         self.log_step()?;
-        reporter.event(Event::Asking {
-            step,
-            model: &spec.name,
-            prompt: size.as_ref(),
+        reporter.event(&Event::Asking {
+            step: step.clone(),
+            model: spec.name.clone(),
+            prompt: size.clone(),
             spent: self.spent,
         });
         let before = self.context.clock.elapsed();
@@ -178,8 +180,8 @@ impl<'c> Run<'c> {
         }
         let usage = reply.usage;
         let cost = self.account(spec, usage, size.as_ref());
-        reporter.event(Event::Answered {
-            model: &spec.name,
+        reporter.event(&Event::Answered {
+            model: spec.name.clone(),
             usage,
             cost,
             took,
@@ -337,7 +339,7 @@ impl<'c> Run<'c> {
                 if let Err(unlogged) = logged {
                     self.context
                         .reporter
-                        .event(Event::Warning(&unlogged.to_string()));
+                        .event(&Event::Warning(unlogged.to_string()));
                 }
                 Err(self.failure(error))
             }
@@ -415,13 +417,17 @@ impl<'c> CountingListener<'c> {
         }
     }
 
-    fn came(&self, output_tokens: u64, thought_tokens: u64) {
+    fn came(&self, piece: &str, is_thought: bool) {
+        let tokens = tokens::count(piece);
+        let (output_tokens, thought_tokens) = if is_thought { (0, tokens) } else { (tokens, 0) };
         let mut came = self.came.get();
         came.output_tokens += output_tokens;
         came.thought_tokens += thought_tokens;
         self.came.set(came);
         let call = self.price.map(|price| price.of(came));
-        self.reporter.event(Event::Receiving {
+        self.reporter.event(&Event::Receiving {
+            piece: piece.to_owned(),
+            is_thought,
             output_tokens: came.output_tokens,
             thought_tokens: came.thought_tokens,
             spent: self.spent + call.unwrap_or_default(),
@@ -431,22 +437,22 @@ impl<'c> CountingListener<'c> {
 
 impl Listener for CountingListener<'_> {
     fn retrying(&self, next_try: u32, wait: Duration, reason: &str) {
-        self.reporter.event(Event::Retrying {
+        self.reporter.event(&Event::Retrying {
             next_try,
             wait,
-            reason,
+            reason: reason.to_owned(),
         });
     }
 
     fn text(&self, piece: &str) {
         if self.is_live {
-            self.came(tokens::count(piece), 0);
+            self.came(piece, false);
         }
     }
 
     fn thought(&self, piece: &str) {
         if self.is_live {
-            self.came(0, tokens::count(piece));
+            self.came(piece, true);
         }
     }
 

@@ -50,7 +50,7 @@ pub fn summarize(context: &Context<'_>, path: &Path, done: &Result<Outcome, Fail
     };
     if let Err(error) = written {
         let warning = format!("cannot write the summary to `{}`: {error}", path.display());
-        context.reporter.event(Event::Warning(&warning));
+        context.reporter.event(&Event::Warning(warning.clone()));
     }
 }
 

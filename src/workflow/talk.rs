@@ -118,12 +118,14 @@ fn talk(
                 }
             }
             Wish::End => return Ok(()),
-            Wish::Help => context.reporter.event(Event::Notice(HELP)),
+            Wish::Help => context.reporter.event(&Event::Notice(HELP.to_owned())),
             Wish::Nothing => {}
             Wish::Stop if stops > 0 => return Err(Error::Agent(INTERRUPTED).into()),
             Wish::Stop => {
                 stops += 1;
-                context.reporter.event(Event::Notice("Ctrl-C again ends"));
+                context
+                    .reporter
+                    .event(&Event::Notice("Ctrl-C again ends".to_owned()));
             }
         }
     }
@@ -170,9 +172,9 @@ const INSTEAD: &str = "say what is to be done instead; Ctrl-C again ends";
 fn attend(context: &Context<'_>, done: Result<Outcome, Failure>) -> Result<u32, Failure> {
     let failure = match done {
         Ok(outcome) => {
-            context.reporter.event(Event::Finished {
-                summary: &outcome.summary,
-                log: outcome.log.as_deref(),
+            context.reporter.event(&Event::Finished {
+                summary: outcome.summary.clone(),
+                log: outcome.log.clone(),
             });
             return Ok(0);
         }
@@ -190,17 +192,17 @@ fn attend(context: &Context<'_>, done: Result<Outcome, Failure>) -> Result<u32, 
     let is_stopped = taken.is_some() || matches!(failure.error.exit(), Exit::Interrupted(_));
     if is_stopped {
         let hint = record::hint(Some(INSTEAD.to_owned()), failure.tree);
-        context.reporter.event(Event::Failed {
-            error: "stopped",
-            hint: hint.as_deref(),
-            log,
+        context.reporter.event(&Event::Failed {
+            error: "stopped".to_owned(),
+            hint: hint,
+            log: log.map(str::to_owned),
         });
         return Ok(1);
     }
-    context.reporter.event(Event::Failed {
-        error: &failure.error.to_string(),
-        hint: failure.hint().as_deref(),
-        log,
+    context.reporter.event(&Event::Failed {
+        error: failure.error.to_string(),
+        hint: failure.hint(),
+        log: log.map(str::to_owned),
     });
     Ok(0)
 }

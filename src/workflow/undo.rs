@@ -60,7 +60,7 @@ fn put_back(
         ));
     }
     run.record.tree = TreeState::Changed;
-    context.reporter.event(Event::PutBack(&edits));
+    context.reporter.event(&Event::PutBack(edits.clone()));
     let (written, removed) = (edits.written.len(), edits.removed.len());
     Ok(format!(
         "done: the project is as it was before {folder}; {written} put back, {removed} removed"

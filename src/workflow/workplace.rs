@@ -292,7 +292,7 @@ pub fn settings(context: &Context<'_>) -> Result<(PathBuf, Settings), Error> {
     let (settings, created) = Settings::load(&home, context.environment).map_err(NotReady::from)?;
     if let Some(created) = created {
         let made = format!("`{}` was made, with the defaults", created.display());
-        context.reporter.event(Event::Notice(&made));
+        context.reporter.event(&Event::Notice(made.clone()));
     }
     Ok((home, settings))
 }
@@ -319,7 +319,7 @@ pub fn sessions<'c>(
     let now = context.clock.now().to_utc();
     if let Err(problem) = store.clean(now, settings.session_retention_days) {
         // Old sessions are no reason to refuse a new one.
-        context.reporter.event(Event::Warning(&problem.to_string()));
+        context.reporter.event(&Event::Warning(problem.to_string()));
     }
     Ok(store)
 }
@@ -350,8 +350,8 @@ fn open_session(
         let now = context.clock.now().with_timezone(&Utc);
         store.create(id, now, directory, model)?
     };
-    context.reporter.event(Event::Session {
-        id: &session.id().to_string(),
+    context.reporter.event(&Event::Session {
+        id: session.id().to_string(),
         resumed: found.is_some(),
     });
     Ok(session)

@@ -116,7 +116,7 @@ fn owned(message: Message<'_>) -> Message<'static> {
 struct Silent;
 
 impl Reporter for Silent {
-    fn event(&self, _event: Event<'_>) {}
+    fn event(&self, _event: &Event) {}
 
     fn is_live(&self) -> bool {
         false

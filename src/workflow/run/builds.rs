@@ -91,9 +91,9 @@ impl<'c> Builds<'c> {
     fn go_without(&mut self, problem: &SandboxProblem) {
         self.sandbox = None;
         let reason = problem.to_string();
-        self.context
-            .reporter
-            .event(Event::Uncontained { reason: &reason });
+        self.context.reporter.event(&Event::Uncontained {
+            reason: reason.clone(),
+        });
     }
 
     fn script(&self) -> BuildScript<'_> {
@@ -129,9 +129,9 @@ pub fn command_sandbox(
         Err(problem) if mode == SandboxMode::Strict => Err(NotReady::from(problem).into()),
         Err(problem) => {
             let reason = problem.to_string();
-            context
-                .reporter
-                .event(Event::Uncontained { reason: &reason });
+            context.reporter.event(&Event::Uncontained {
+                reason: reason.clone(),
+            });
             Ok(None)
         }
     }

@@ -31,10 +31,10 @@ pub fn review<'f>(
     stat.files.extend(too_large);
     stat.files.sort_by(|a, b| a.path.cmp(&b.path));
     run.record.stat = Some(totals(&stat));
-    context.reporter.event(Event::Reviewed {
-        warnings: &run.record.warnings,
+    context.reporter.event(&Event::Reviewed {
+        warnings: run.record.warnings.clone(),
         told,
-        stat: &stat,
+        stat: stat.clone(),
     });
 }
 

@@ -30,7 +30,9 @@ impl Taken {
     /// For a command that has something else to do: what was recovered is told by the way.
     pub fn with_warning(self, context: &Context<'_>) -> ProjectLock {
         if let Some(recovered) = self.recovered {
-            context.reporter.event(Event::Warning(recovered));
+            context
+                .reporter
+                .event(&Event::Warning(recovered.to_owned()));
         }
         self.lock
     }

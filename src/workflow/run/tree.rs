@@ -115,7 +115,7 @@ impl<'c> RunTree<'c> {
             written: edits.written().map(|(path, _)| path.to_owned()).collect(),
             removed: edits.removed().map(str::to_owned).collect(),
         };
-        self.context.reporter.event(Event::Applied(&record));
+        self.context.reporter.event(&Event::Applied(record.clone()));
         run.note(|attempt| attempt.edits = Some(record));
         Ok(())
     }
@@ -181,7 +181,7 @@ impl<'c> RunTree<'c> {
             Ok(_) if run.record.tree == TreeState::Unchanged => {}
             Ok(edits) => {
                 run.record.tree = TreeState::PutBack;
-                self.context.reporter.event(Event::PutBack(&edits));
+                self.context.reporter.event(&Event::PutBack(edits.clone()));
             }
             Err(error) => run.warn(format!("what was applied cannot be taken back: {error}")),
         }
