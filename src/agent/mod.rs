@@ -576,4 +576,6 @@ fn around(reply: &str, line: usize) -> String {
 }
 
 #[cfg(test)]
+mod profile_tests;
+#[cfg(test)]
 mod tests;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 use uuid::Uuid;
 
-use super::{FormatArg, OutputArgs, PlainArgs, SELDOM, parse_dollars, parse_duration};
+use super::{OutputArgs, OutputFormat, PlainArgs, SELDOM, parse_dollars, parse_duration};
 use crate::exec::sandbox::SandboxMode;
 use crate::model::price::Usd;
 
@@ -102,7 +102,7 @@ impl DevArgs {
         if let Some(DevCommand::Sessions(sessions)) = &mut self.command {
             let SessionsCommand::List(list) = &mut sessions.command;
             if list.json {
-                list.output.output_format = FormatArg::Json;
+                list.output.output_format = OutputFormat::Json;
             }
         }
     }

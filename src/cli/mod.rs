@@ -100,7 +100,7 @@ pub struct Cli {
         hide_possible_values = true,
         conflicts_with = "consistency_check"
     )]
-    pub on_failure: Option<OnFailureArg>,
+    pub on_failure: Option<OnFailure>,
 
     /// Output flags.
     #[command(flatten)]
@@ -138,7 +138,7 @@ pub struct Cli {
 
 /// What becomes of the edits when a run fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum OnFailureArg {
+pub enum OnFailure {
     /// Keep the edits
     Keep,
     /// Revert the edits
@@ -166,15 +166,16 @@ pub struct OutputArgs {
     pub quiet: bool,
 
     /// Output format: text (default), json (one document at the end) or jsonl (one event per line)
-    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = FormatArg::Text, hide_default_value = true, hide_possible_values = true)]
-    pub output_format: FormatArg,
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = OutputFormat::Text, hide_default_value = true, hide_possible_values = true)]
+    pub output_format: OutputFormat,
 }
 
 /// The format of stdout.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "lower")]
-pub enum FormatArg {
+pub enum OutputFormat {
     /// The result as text
+    #[default]
     Text,
     /// One document at the end
     Json,
@@ -209,6 +210,16 @@ pub enum Command {
     Completions(CompletionsArgs),
     /// Print the manual page of the program or of a command
     Man(ManArgs),
+}
+
+impl Cli {
+    /// The output flags of what is asked for; commands that print a script or a page have none.
+    #[must_use]
+    pub fn shown(&self) -> Option<&OutputArgs> {
+        self.command
+            .as_ref()
+            .map_or(Some(&self.output), Command::output)
+    }
 }
 
 impl Command {

@@ -19,6 +19,7 @@ use crate::model::usage::Usage;
 use crate::record::EditsRecord;
 use crate::record::diff::Stat;
 use crate::secret::Redactor;
+use crate::sys::environment::Environment;
 use crate::sys::numbers::grouped;
 use crate::sys::text;
 
@@ -31,6 +32,23 @@ pub struct ConsoleOptions {
     pub terminal: bool,
     /// Where colours may be used.
     pub colors: Colors,
+}
+
+impl ConsoleOptions {
+    /// What stdout and stderr, which may be terminals, are capable of by the environment.
+    #[must_use]
+    pub fn new(quiet: bool, (stdout, stderr): (bool, bool), environment: &Environment) -> Self {
+        let dumb = environment.get("TERM").is_none_or(|term| term == "dumb");
+        let colors = !dumb && environment.os("NO_COLOR").is_none();
+        Self {
+            quiet,
+            terminal: stderr && !dumb,
+            colors: Colors {
+                stdout: stdout && colors,
+                stderr: stderr && colors,
+            },
+        }
+    }
 }
 
 /// Where colours may be used.

@@ -43,7 +43,7 @@ impl<'r> JsonLines<'r> {
     /// Writes what happened.
     pub fn event(&self, event: &Event) {
         if self.is_worth_telling(event) {
-            let (name, fields) = fields(&event);
+            let (name, fields) = fields(event);
             // What comes at the end tells that nobody can read this.
             let _ = self.line(name, fields);
         }

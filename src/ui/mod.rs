@@ -20,6 +20,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use self::json::JsonLines;
+use crate::cli::OutputFormat;
 use crate::model::StepId;
 use crate::model::price::Usd;
 use crate::model::tokens::Size;
@@ -205,22 +206,11 @@ pub trait Reporter {
     fn is_live(&self) -> bool;
 }
 
-/// What stdout gets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
-    /// The result as text.
-    Text,
-    /// One document at the end.
-    Json,
-    /// A line for each event.
-    JsonLines,
-}
-
 /// Tells what happens to the person at the terminal, and to the program that reads stdout.
 pub struct Output<'r> {
     console: Console<'r>,
     lines: JsonLines<'r>,
-    format: Format,
+    format: OutputFormat,
     redactor: &'r Redactor,
 }
 
@@ -229,7 +219,7 @@ impl<'r> Output<'r> {
     #[must_use]
     pub fn new(
         options: ConsoleOptions,
-        format: Format,
+        format: OutputFormat,
         clock: &'r dyn Clock,
         redactor: &'r Redactor,
     ) -> Self {
@@ -241,6 +231,12 @@ impl<'r> Output<'r> {
         }
     }
 
+    /// What stdout gets.
+    #[must_use]
+    pub fn format(&self) -> OutputFormat {
+        self.format
+    }
+
     /// Prints the result: the text, or what stands for it.
     ///
     /// # Errors
@@ -248,9 +244,9 @@ impl<'r> Output<'r> {
     pub fn result(&self, text: &str, document: impl FnOnce() -> Value) -> io::Result<()> {
         self.console.stop_spinner();
         match self.format {
-            Format::Text => self.console.result(text),
-            Format::Json => json::document(self.redactor, &document()),
-            Format::JsonLines => self.lines.result(&document()),
+            OutputFormat::Text => self.console.result(text),
+            OutputFormat::Json => json::document(self.redactor, &document()),
+            OutputFormat::JsonL => self.lines.result(&document()),
         }
     }
 
@@ -263,7 +259,7 @@ impl<'r> Output<'r> {
         document: impl FnOnce() -> Value,
     ) {
         self.console.error(message, hint, log);
-        if self.format != Format::Text {
+        if self.format != OutputFormat::Text {
             // The error is the news.
             let _ = self.result("", document);
         }
@@ -273,13 +269,13 @@ impl<'r> Output<'r> {
 impl Reporter for Output<'_> {
     fn event(&self, event: &Event) {
         self.console.event(event);
-        if self.format == Format::JsonLines {
+        if self.format == OutputFormat::JsonL {
             self.lines.event(event);
         }
     }
 
     fn is_live(&self) -> bool {
-        self.format == Format::JsonLines || self.console.is_live()
+        self.format == OutputFormat::JsonL || self.console.is_live()
     }
 }
 

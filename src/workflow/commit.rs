@@ -8,6 +8,7 @@ use super::run::ready::{self, Needs, Ready};
 use super::run::tree::RunTree;
 use super::run::{Names, Run};
 use super::{Context, Failure, ModelChoice, Outcome};
+use crate::cli::OnFailure;
 use crate::edit::{self, Content, Elision, PathPolicy, VerifiedEdits, VerifyError};
 use crate::exec::build_script::{BuildError, BuildReport, BuildStatus};
 use crate::exec::sandbox::{SandboxMode, SandboxProblem};
@@ -37,16 +38,6 @@ pub struct CommitOptions {
     pub on_failure: OnFailure,
     /// Whether the whole change is shown at the end.
     pub show_diff: bool,
-}
-
-/// What becomes of the edits when a run fails. Where a local read, write or log is what failed, they
-/// are taken back in any case.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OnFailure {
-    /// They stay.
-    Keep,
-    /// They are taken back.
-    Revert,
 }
 
 /// Runs the workflow.

@@ -7,9 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use super::{
-    BuildOptions, CommitOptions, Context, Failure, ModelChoice, OnFailure, Outcome, Secrets, commit,
-};
+use super::{BuildOptions, CommitOptions, Context, Failure, ModelChoice, Outcome, Secrets, commit};
+use crate::cli::OnFailure;
 use crate::edit::Elision;
 use crate::exec::sandbox::SandboxMode;
 use crate::model::{Delivery, ModelTable};

@@ -2,9 +2,9 @@
 
 use std::fs;
 use std::io;
-use std::path::Path;
 
 use super::{Context, Failure, Outcome};
+use crate::cli::Cli;
 use crate::record::diff::{self, FileChange};
 use crate::record::run_files::Artifact;
 use crate::record::{RunRecord, Step, TreeState};
@@ -23,9 +23,12 @@ const LONGEST_LINE: usize = 500;
 /// How many lines of a failed build are quoted.
 const QUOTED: usize = 40;
 
-/// Writes the summary of how the command has ended to `path`. Where that cannot be done, it is a warning:
-/// what was done is done.
-pub fn summarize(context: &Context<'_>, path: &Path, done: &Result<Outcome, Failure>) {
+/// Writes the summary of how a run has ended, where the command line asks for one. Where that cannot be done, it is
+/// a warning: what was done is done.
+pub fn summarize(cli: &Cli, context: &Context<'_>, done: &Result<Outcome, Failure>) {
+    let (Some(path), None) = (&cli.summary_file, &cli.command) else {
+        return;
+    };
     let (record, log) = match done {
         Ok(outcome) => (&outcome.record, &outcome.log),
         Err(failure) => (&failure.record, &failure.log),

@@ -194,7 +194,7 @@ fn attend(context: &Context<'_>, done: Result<Outcome, Failure>) -> Result<u32, 
         let hint = record::hint(Some(INSTEAD.to_owned()), failure.tree);
         context.reporter.event(&Event::Failed {
             error: "stopped".to_owned(),
-            hint: hint,
+            hint,
             log: log.map(str::to_owned),
         });
         return Ok(1);

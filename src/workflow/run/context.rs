@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::agent::settings::key_in_file;
+use crate::cli::{Cli, Command};
 use crate::edit::Program;
 use crate::edit::apply::Tree;
 use crate::model::price::Usd;
@@ -103,4 +105,28 @@ impl ModelsProblem {
             }
         }
     }
+}
+
+/// Knows all keys that a run may meet: those of the project's models, of the environment, and, where an agent is asked
+/// for, of its user's settings.
+#[must_use]
+pub fn redactor(
+    cli: &Cli,
+    project: &Project,
+    models: &Result<ModelTable, ModelsProblem>,
+    environment: &Environment,
+) -> Redactor {
+    let built_in = ModelTable::built_in();
+    let mut key_files = models.as_ref().unwrap_or(&built_in).key_files();
+    // Where the table cannot be used, its keys are kept out of sight all the same.
+    let broken = models
+        .is_err()
+        .then(|| project.models().ok())
+        .flatten()
+        .unwrap_or_default();
+    key_files.extend(ModelTable::named_key_files(&broken));
+    let agents_key = matches!(cli.command, Some(Command::Dev(_)))
+        .then(|| key_in_file(environment))
+        .flatten();
+    project.redactor(environment, key_files, agents_key.as_ref())
 }

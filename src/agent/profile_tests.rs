@@ -1,0 +1,227 @@
+//! A fourth profile, to throw away: its own protocol, its own tools, permissions that ask and change their mode, a
+//! screen on another thread, and no session, settings, log or lock. Nothing of the engine was changed for it.
+
+use std::cell::Cell;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+
+use serde_json::json;
+
+use super::memory::All;
+use super::permissions::{Permission, Permissions};
+use super::tool::{Arguments, ToolSpec};
+use super::*;
+use crate::sys::environment::SystemClock;
+use crate::sys::interrupt::{Interrupt, Interrupted, Signal};
+
+/// `CALL tool text`, or anything else as the answer.
+struct Lines;
+
+impl Protocol for Lines {
+    fn offer(&self, tools: &Toolbox<'_>) -> Offer {
+        let names: Vec<&str> = tools.specs().map(|spec| &*spec.name).collect();
+        Offer {
+            instructions: format!("Reply with `CALL tool text`; tools: {}", names.join(", ")),
+            ..Offer::default()
+        }
+    }
+
+    fn read(&self, reply: &Reply, _tools: &Toolbox<'_>) -> Result<Turn, Fault> {
+        let mut words = reply.text.splitn(3, ' ');
+        let decision = match (words.next(), words.next(), words.next()) {
+            (Some("CALL"), Some(tool), Some(text)) => Decision::Use(vec![Call {
+                id: "1".to_owned(),
+                name: tool.to_owned(),
+                input: json!({ "text": text }),
+            }]),
+            _ => Decision::Answer(reply.text.to_string()),
+        };
+        Ok(Turn {
+            thoughts: String::new(),
+            tasks: None,
+            decision,
+            note: None,
+            remembered: reply.text.to_string(),
+        })
+    }
+}
+
+/// A tool that came at run time, with a schema of its own, and shows what it would do.
+struct Post(ToolSpec);
+
+impl Post {
+    fn new() -> Self {
+        let schema = json!({"type": "object", "required": ["text"], "properties": {"text": {"type": "string"}}});
+        Self(ToolSpec {
+            schema: Some(schema),
+            ..ToolSpec::new("post", "Posts a text.", &[], Effect::Writes)
+        })
+    }
+}
+
+impl Tool for Post {
+    fn spec(&self) -> &ToolSpec {
+        &self.0
+    }
+
+    fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
+        Ok(ToolOutput::said(format!(
+            "posted {}",
+            arguments.get("text")
+        )))
+    }
+
+    fn preview(&self, arguments: &Arguments) -> Option<String> {
+        Some(format!("+ {}", arguments.get("text")))
+    }
+}
+
+/// Asks before the first write, and allows the rest.
+struct AskOnce(Cell<bool>);
+
+impl Permissions for AskOnce {
+    fn decide(&self, call: &ToolCall) -> Permission {
+        if self.0.replace(true) {
+            return Permission::Allowed;
+        }
+        Permission::Ask(format!("{} may write?", call.tool.name))
+    }
+}
+
+/// The screen's thread, seen from the engine's.
+struct Screen {
+    events: Sender<Event>,
+    answers: Receiver<bool>,
+    stop: Interrupt,
+    replies: Cell<&'static [&'static str]>,
+}
+
+impl Reporter for Screen {
+    fn event(&self, event: &Event) {
+        self.events.send(event.clone()).unwrap();
+    }
+
+    fn is_live(&self) -> bool {
+        true
+    }
+}
+
+impl Host for Screen {
+    fn ask(&self, _purpose: &Purpose, prompt: Prompt<'_>) -> Result<Reply, AgentError> {
+        let system = prompt.parts()[0].pieces.concat();
+        assert!(system.contains("tools: post"), "{system}");
+        let [reply, rest @ ..] = self.replies.get() else {
+            panic!("the script goes on");
+        };
+        self.replies.set(rest);
+        Ok(Reply::said(*reply))
+    }
+
+    fn note(&self, _note: Note<'_>) -> Result<(), AgentError> {
+        Ok(())
+    }
+
+    fn confirm(&self, question: &str, preview: Option<&str>) -> Result<bool, AgentError> {
+        let asked = format!("{question} {}", preview.unwrap_or_default());
+        self.event(&Event::Notice(asked));
+        // Whoever closes the screen stops the agent.
+        let signal = Signal::Int;
+        self.answers
+            .recv()
+            .map_err(|_| Interrupted { signal }.into())
+    }
+
+    fn check(&self) -> Result<(), AgentError> {
+        Ok(self.stop.check()?)
+    }
+}
+
+/// Runs the engine on a thread of its own; `act` is the screen.
+fn run(
+    replies: &'static [&'static str],
+    act: impl FnOnce(&Receiver<Event>, Sender<bool>, &Interrupt),
+) -> Result<String, AgentError> {
+    let (events, shown) = channel();
+    let (answer, answers) = channel();
+    let stop = Interrupt::never().unwrap();
+    let raised = stop.clone();
+    let engine = thread::spawn(move || {
+        let replies = Cell::new(replies);
+        let screen = Screen {
+            events,
+            answers,
+            stop,
+            replies,
+        };
+        let (clock, redactor) = (SystemClock::start(), Redactor::default());
+        let agent = Agent {
+            purpose: Purpose::new("chat"),
+            brief: &|| Brief {
+                instructions: "Chat.".to_owned(),
+                tools: Toolbox::new().with(Post::new()),
+            },
+            protocol: &Lines,
+            permissions: &AskOnce(Cell::new(false)),
+            memory: &All,
+            ending: &|_| Ok(()),
+            tries: 2,
+            env: Env {
+                host: &screen,
+                reporter: &screen,
+                clock: &clock,
+                redactor: &redactor,
+            },
+        };
+        let ended = agent.work_on(&mut Conversation::default(), Some("hello"))?;
+        Ok(ended.words)
+    });
+    act(&shown, answer, &raised);
+    engine.join().unwrap()
+}
+
+#[test]
+fn a_profile_of_its_own_asks_shows_and_ends() {
+    let replies = &["CALL post one", "CALL post two", "CALL post", "bye"];
+    for (allowed, first) in [
+        (true, "posted one"),
+        (
+            false,
+            "the user does not allow this; ask, or do it another way",
+        ),
+    ] {
+        let mut told = Vec::new();
+        let words = run(replies, |shown, answer, _| {
+            for event in shown {
+                match event {
+                    Event::Notice(asked) => {
+                        assert_eq!(asked, "post may write? + one");
+                        answer.send(allowed).unwrap();
+                    }
+                    Event::ToolResult { text, .. } => told.push(text),
+                    _ => {}
+                }
+            }
+        });
+        assert_eq!(words.unwrap(), "CALL post");
+        assert_eq!(told, [first, "posted two"]);
+    }
+}
+
+#[test]
+fn a_stop_from_the_screen_ends_the_work_between_two_steps() {
+    let stopped = run(
+        &["CALL post one", "CALL post two"],
+        |shown, answer, stop| {
+            for event in shown {
+                if matches!(event, Event::Notice(_)) {
+                    stop.raise();
+                    answer.send(true).unwrap();
+                }
+            }
+        },
+    );
+    assert!(
+        matches!(stopped, Err(AgentError::Interrupted(_))),
+        "{stopped:?}"
+    );
+}

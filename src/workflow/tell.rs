@@ -1,0 +1,97 @@
+//! How a workflow has ended, for the person and for the program: on stdout, on stderr, and as the process's exit code.
+
+use serde_json::Value;
+
+use super::dispatch::command_name;
+use super::{Failure, Outcome};
+use crate::cli::{Cli, OutputFormat};
+use crate::record::RunRecord;
+use crate::ui::{Event, Output, Reporter as _, json};
+use crate::workflow::error::Exit;
+use chrono::{DateTime, FixedOffset};
+
+/// Tells it, and says how the process ends. `started` is when the command was.
+pub fn tell(
+    cli: &Cli,
+    output: &Output<'_>,
+    started: DateTime<FixedOffset>,
+    done: Result<Outcome, Failure>,
+) -> Exit {
+    match done {
+        Ok(outcome) => succeeded(output, outcome),
+        Err(failure) => failed(cli, output, started, &failure),
+    }
+}
+
+fn succeeded(output: &Output<'_>, outcome: Outcome) -> Exit {
+    for warning in &outcome.warnings {
+        output.event(&Event::Warning(warning.clone()));
+    }
+    let is_run = outcome.record.is_some();
+    let Err(error) = output.result(&result_text(&outcome), || document(outcome)) else {
+        return Exit::Done;
+    };
+    let problem = format!("cannot write to stdout: {error}");
+    if is_run {
+        // What a run has done is done, and its record says so.
+        output.event(&Event::Warning(problem));
+        return Exit::Done;
+    }
+    output.error(&problem, None, None, || Value::Null);
+    Exit::LocalIo
+}
+
+fn failed(
+    cli: &Cli,
+    output: &Output<'_>,
+    started: DateTime<FixedOffset>,
+    failure: &Failure,
+) -> Exit {
+    let Failure {
+        error, log, record, ..
+    } = failure;
+    let exit = error.exit();
+    if let (Some(text), OutputFormat::Text) = (&failure.text, output.format()) {
+        // Whether that could be written matters less than the error that follows.
+        let _ = output.result(&format!("{text}\n"), || Value::Null);
+    }
+    output.error(error, failure.hint().as_deref(), log.as_deref(), || {
+        let unstarted = || {
+            let mut record = RunRecord::new(command_name(cli), exit.record(), started);
+            record.end_with(exit.record(), error, failure.hint());
+            json::record(&record)
+        };
+        record.as_deref().map_or_else(unstarted, json::record)
+    });
+    exit
+}
+
+/// What was asked for, what was done, and where to look.
+fn result_text(outcome: &Outcome) -> String {
+    let said = Some(&outcome.summary).filter(|summary| !summary.is_empty());
+    let log = outcome.log.as_ref().map(|log| format!("log: {log}"));
+    let lines = [
+        outcome.text.as_ref(),
+        said,
+        log.as_ref(),
+        outcome.next.as_ref(),
+    ];
+    let line = |text: &String| {
+        let line_end = if text.is_empty() || text.ends_with('\n') {
+            ""
+        } else {
+            "\n"
+        };
+        format!("{text}{line_end}")
+    };
+    lines.into_iter().flatten().map(line).collect()
+}
+
+/// The same for programs: a run's record, what was asked for, or that it was done.
+fn document(outcome: Outcome) -> Value {
+    match (outcome.record, outcome.data) {
+        (Some(record), _) => json::record(&record),
+        (None, Some(data)) => data,
+        (None, None) => serde_json::json!({"schema": 1, "done": outcome.summary}),
+    }
+}
