@@ -3,6 +3,7 @@
 mod audit;
 mod limits;
 mod model;
+mod native;
 mod protocol;
 mod safety;
 mod sessions;

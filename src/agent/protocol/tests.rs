@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::agent::conversation::Conversation;
 use crate::agent::memory::All;
 use crate::agent::permissions::Everything;
 use crate::agent::tool::{Arguments, Effect, Parameter, Tool, ToolError, ToolOutput, ToolSpec};
@@ -132,6 +133,17 @@ fn work(
     protocol: &dyn Protocol,
     replies: Vec<Said>,
 ) -> (String, Vec<Action>, Vec<Message<'static>>) {
+    let mut conversation = Conversation::default();
+    work_on(protocol, replies, &mut conversation, Some("Look."))
+}
+
+/// The same of a conversation that goes on.
+fn work_on(
+    protocol: &dyn Protocol,
+    replies: Vec<Said>,
+    conversation: &mut Conversation,
+    request: Option<&str>,
+) -> (String, Vec<Action>, Vec<Message<'static>>) {
     let host = Script {
         replies: RefCell::new(replies.into()),
         actions: RefCell::default(),
@@ -156,8 +168,7 @@ fn work(
             redactor: &redactor,
         },
     };
-    let mut conversation = crate::agent::conversation::Conversation::default();
-    let ended = agent.work_on(&mut conversation, Some("Look.")).unwrap();
+    let ended = agent.work_on(conversation, request).unwrap();
     let sent = host.sent.take().pop().unwrap();
     (ended.words, host.actions.take(), sent)
 }
@@ -311,4 +322,35 @@ fn what_is_no_such_object_is_a_fault_that_says_why() {
         let fault = Json.read(&reply(text), &tools()).unwrap_err().to_string();
         assert!(fault.contains(expected), "{text}: {fault}");
     }
+}
+
+#[test]
+fn calls_that_a_stop_has_left_without_result_get_one_when_the_session_goes_on() {
+    let call = |id: &str, name: &str, input: Value| Call {
+        id: id.to_owned(),
+        name: name.to_owned(),
+        input,
+    };
+    let mut conversation = Conversation::default();
+    conversation.request("Look.");
+    let mut asked = HistoryMessage::of_agent("");
+    asked.calls = vec![
+        call("a", "READ_FILE", json!({"path": "a.txt"})),
+        call("b", "READ_FILE", json!({"path": "b.txt"})),
+        call("c", "NO_SUCH_TOOL", json!({})),
+    ];
+    conversation.say(asked);
+    conversation.say(HistoryMessage::of_tool("READ_FILE", "a", "alpha"));
+    let (_, actions, sent) = work_on(&Native, vec![said("Done.")], &mut conversation, None);
+    // What was heard of is not done again.
+    assert_eq!(actions.len(), 1);
+    let ids: Vec<&str> = sent
+        .iter()
+        .flat_map(|message| &message.parts)
+        .filter_map(|part| match part {
+            Part::Result(result) => Some(result.id.as_str()),
+            Part::Text(_) | Part::Call(_) => None,
+        })
+        .collect();
+    assert_eq!(ids, ["a", "b", "c"]);
 }
