@@ -8,11 +8,11 @@ use std::path::PathBuf;
 
 use chrono::SubsecRound as _;
 
-use super::run::chosen::Models;
 use super::run::closing;
+use super::run::selection::Models;
 use super::run::tree::RunTree;
 use super::run::{Names, Run};
-use super::workplace::{Answers, KeptSession};
+use super::workspace::{Answers, KeptSession};
 use super::{Context, Failure, Outcome};
 use crate::agent::conversation::Conversation;
 use crate::agent::memory::Compressed;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::agent_run::{AgentRun, AgentSetup};
 use super::run::Names;
 use super::talk::{self, OpenInput};
-use super::workplace::{AgentOptions, Answers, Workplace};
+use super::workspace::{AgentOptions, Answers, Workspace};
 use super::{Context, Failure, Outcome};
 use crate::agent::audit::{Judging, work_until_passed};
 use crate::agent::memory::Compress;
@@ -59,7 +59,7 @@ pub fn dev(
 /// Works on one request until the audit passes it.
 fn work(
     context: &Context<'_>,
-    place: &Workplace<'_>,
+    place: &Workspace<'_>,
     answers: Answers<'_>,
     request: Option<&str>,
 ) -> Result<Outcome, Failure> {
@@ -134,7 +134,7 @@ fn work(
 /// What the developer can use, besides commands.
 fn developers_tools<'w>(
     context: &'w Context<'_>,
-    place: &'w Workplace<'_>,
+    place: &'w Workspace<'_>,
     run: &'w AgentRun<'_>,
 ) -> Toolbox<'w> {
     let (root, outside) = (context.project.root(), place.outside);

@@ -3,7 +3,7 @@
 use super::dev as work;
 use super::{
     AgentOptions, BuildOptions, CommitOptions, Context, Failure, ModelChoice, Outcome,
-    ReportOptions, RollupOptions, Secrets, Wanted, Which,
+    ReportOptions, RequestInput, RollupOptions, Secrets, SessionChoice,
 };
 use crate::agent::tools::place::Outside;
 use crate::cli::{self, Cli, Command, DevArgs, DevCommand, OnFailure};
@@ -79,11 +79,11 @@ fn dev(arguments: &DevArgs, context: &Context<'_>, stdin: Stdin) -> Result<Outco
 
 fn agent_options(arguments: &DevArgs, request: Option<String>) -> AgentOptions {
     AgentOptions {
-        wanted: Wanted::of(request),
-        which: match (arguments.session, arguments.resume) {
-            (Some(id), _) => Which::Named(id),
-            (None, true) => Which::Last,
-            (None, false) => Which::New,
+        input: RequestInput::of(request),
+        session: match (arguments.session, arguments.resume) {
+            (Some(id), _) => SessionChoice::Named(id),
+            (None, true) => SessionChoice::Last,
+            (None, false) => SessionChoice::New,
         },
         choice: ModelChoice {
             model: arguments.model.clone(),

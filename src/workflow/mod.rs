@@ -26,7 +26,7 @@ mod summary;
 mod talk;
 mod tell;
 mod undo;
-mod workplace;
+mod workspace;
 
 use run::recovery;
 
@@ -54,7 +54,7 @@ pub use sessions::{config, sessions};
 pub use summary::summarize;
 pub use tell::tell;
 pub use undo::undo;
-pub use workplace::{AgentOptions, Wanted, Which};
+pub use workspace::{AgentOptions, RequestInput, SessionChoice};
 
 /// The manual page of the program, or of one of its commands.
 ///

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::run::chosen;
 use super::run::context::ModelsProblem;
 use super::run::not_ready::NotReady;
+use super::run::selection;
 use super::{Context, Failure, Outcome};
 use crate::model::price::{Price, Usd};
 use crate::model::{ModelSpec, ModelTable, Origin, Provider, Purpose};
@@ -68,7 +68,7 @@ impl<'m> Row<'m> {
             .as_deref()
             .map(|file| context.project.key(file));
         let key = key.and_then(Result::err).map(|problem| problem.to_string());
-        let route = chosen::route(context, spec)
+        let route = selection::route(context, spec)
             .err()
             .map(|problem| problem.to_string());
         Self {

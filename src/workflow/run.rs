@@ -5,18 +5,18 @@
 //! | module | what it is for |
 //! |---|---|
 //! | `context`, `outcome` | what every workflow is given, and how it ends |
-//! | `recovery`, `ready`, `sending`, `chosen`, `not_ready` | what has to be there before a run begins |
+//! | `recovery`, `ready`, `sending`, `selection`, `not_ready` | what has to be there before a run begins |
 //! | `builds`, `tree` | what a run does to the project |
 //! | `closing` | what there is to say of it in the end |
 
 pub mod builds;
-pub mod chosen;
 pub mod closing;
 pub mod context;
 pub mod not_ready;
 pub mod outcome;
 pub mod ready;
 pub mod recovery;
+pub mod selection;
 pub mod sending;
 pub mod tree;
 
@@ -37,10 +37,10 @@ use crate::record::run_log::{LogError, RunLog};
 use crate::record::{PartRecord, RunRecord, Seconds, Step};
 use crate::ui::{Event, Reporter};
 use crate::workflow::error::{Error, Exit};
-use chosen::{Chosen, Models};
 use context::Context;
 use outcome::{Failure, Outcome};
 use ready::Ready;
+use selection::{Models, SelectedModel};
 
 /// A workflow's names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,7 +123,7 @@ impl<'c> Run<'c> {
         examine: impl FnOnce(&Reply) -> T,
     ) -> Result<(Reply, T), Error> {
         self.context.interrupt.check()?;
-        let Chosen { spec, model } = models.model(&step.purpose);
+        let SelectedModel { spec, model } = models.model(&step.purpose);
         // What the log shows is what is sent.
         let prompt = prompt.map(|piece| self.context.redactor.piece(piece));
         let parts = prompt.parts().iter().map(part_record).collect();

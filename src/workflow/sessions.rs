@@ -1,6 +1,6 @@
 //! What there is to see and to set of agents, besides their work: the sessions, and `config.json`.
 
-use super::workplace::{self, home, settings};
+use super::workspace::{self, home, settings};
 use super::{Context, Failure, Outcome};
 use crate::agent::session;
 use crate::agent::settings::FILE;
@@ -13,7 +13,7 @@ use crate::workflow::error::Error;
 /// When they cannot be read.
 pub fn sessions(context: &Context<'_>) -> Result<Outcome, Failure> {
     let (home, settings) = settings(context)?;
-    let store = workplace::sessions(context, &home, &settings)?;
+    let store = workspace::sessions(context, &home, &settings)?;
     let sessions = store.list().map_err(Error::from)?;
     let zone = *context.clock.now().offset();
     Ok(Outcome::shown(

@@ -7,7 +7,7 @@
 use std::cell::RefCell;
 
 use super::run::recovery;
-use super::workplace::{AgentOptions, Answers, Recorded, Wanted, Which, Workplace};
+use super::workspace::{AgentOptions, Answers, Recorded, RequestInput, SessionChoice, Workspace};
 use super::{Context, Failure, Outcome};
 use crate::agent::AgentError;
 use crate::record;
@@ -22,7 +22,7 @@ pub type OpenInput<'i> = &'i dyn Fn() -> Result<Box<dyn Input>, InputError>;
 /// Works on one request: gets where answers come from, and the request, unless it is to go on with what was
 /// asked for before.
 pub type WorkOn<'w> =
-    &'w dyn Fn(&Context<'_>, &Workplace<'_>, Answers<'_>, Option<&str>) -> Result<Outcome, Failure>;
+    &'w dyn Fn(&Context<'_>, &Workspace<'_>, Answers<'_>, Option<&str>) -> Result<Outcome, Failure>;
 
 /// Has the agent of this name work on what the options say, or on what is asked for at the terminal.
 ///
@@ -35,10 +35,10 @@ pub fn serve(
     input: OpenInput<'_>,
     work: WorkOn<'_>,
 ) -> Result<Outcome, Failure> {
-    if options.which == Which::New && options.wanted == Wanted::GoOn {
+    if options.session == SessionChoice::New && options.input == RequestInput::GoOn {
         return Err(Error::NothingAsked.into());
     }
-    let mut place = Workplace::open(context, options)?;
+    let mut place = Workspace::open(context, options)?;
     let recorded = Recorded::find(context, options)?;
     let recorded = recorded.map(|recorded| {
         place.set_back(recorded.conversation, recorded.limits);
@@ -52,11 +52,11 @@ pub fn serve(
     if let Some((request, answers)) = recorded {
         return on(answers, request.as_deref());
     }
-    match &options.wanted {
-        Wanted::Request(request) => return on(Answers::Nowhere, Some(request)),
-        Wanted::GoOn if place.has_more_to_do() => return on(Answers::Nowhere, None),
-        Wanted::GoOn => return Err(Error::NothingAsked.into()),
-        Wanted::AskUser => {}
+    match &options.input {
+        RequestInput::Request(request) => return on(Answers::Nowhere, Some(request)),
+        RequestInput::GoOn if place.has_more_to_do() => return on(Answers::Nowhere, None),
+        RequestInput::GoOn => return Err(Error::NothingAsked.into()),
+        RequestInput::AskUser => {}
     }
     let input = RefCell::new(input().map_err(Error::from)?);
     let prompt = format!("{name}> ");
@@ -81,7 +81,7 @@ const HELP: &str =
     "say what is to be done; `/exit` or Ctrl-D ends, Ctrl-C stops what is being done";
 
 /// What the user wants.
-enum Wish {
+enum ReplCommand {
     /// Something is to be done.
     Request(String),
     /// Nothing more.
@@ -109,19 +109,19 @@ fn talk(
         stops = attend(context, work(None))?;
     }
     loop {
-        match next_wish(context, prompt, input)? {
-            Wish::Request(request) => {
+        match next_command(context, prompt, input)? {
+            ReplCommand::Request(request) => {
                 stops = attend(context, work(Some(&request)))?;
                 if stops > 0 {
                     // Whoever stops it does not want the next one to begin.
                     input.borrow_mut().forget_typed_ahead();
                 }
             }
-            Wish::End => return Ok(()),
-            Wish::Help => context.reporter.event(&Event::Notice(HELP.to_owned())),
-            Wish::Nothing => {}
-            Wish::Stop if stops > 0 => return Err(Error::Agent(INTERRUPTED).into()),
-            Wish::Stop => {
+            ReplCommand::End => return Ok(()),
+            ReplCommand::Help => context.reporter.event(&Event::Notice(HELP.to_owned())),
+            ReplCommand::Nothing => {}
+            ReplCommand::Stop if stops > 0 => return Err(Error::Agent(INTERRUPTED).into()),
+            ReplCommand::Stop => {
                 stops += 1;
                 context
                     .reporter
@@ -136,25 +136,25 @@ const INTERRUPTED: AgentError = AgentError::Interrupted(Interrupted {
     signal: Signal::Int,
 });
 
-fn next_wish(
+fn next_command(
     context: &Context<'_>,
     prompt: &str,
     input: &RefCell<Box<dyn Input>>,
-) -> Result<Wish, Error> {
+) -> Result<ReplCommand, Error> {
     Ok(match input.borrow_mut().line(prompt)? {
         Typed::Line(line) => match line.trim() {
-            "" => Wish::Nothing,
-            "/exit" | "/quit" => Wish::End,
-            "/help" | "/?" => Wish::Help,
+            "" => ReplCommand::Nothing,
+            "/exit" | "/quit" => ReplCommand::End,
+            "/help" | "/?" => ReplCommand::Help,
             // No path: what was meant as a command is no request.
-            command if is_command(command) => Wish::Help,
-            request => Wish::Request(request.to_owned()),
+            command if is_command(command) => ReplCommand::Help,
+            request => ReplCommand::Request(request.to_owned()),
         },
-        Typed::End => Wish::End,
+        Typed::End => ReplCommand::End,
         Typed::Interrupted => {
             // Whether it came as a key or as a signal.
             let _ = context.interrupt.take();
-            Wish::Stop
+            ReplCommand::Stop
         }
     })
 }

@@ -15,7 +15,10 @@ pub use server::{Answer, ModelServer, gemini, openai};
 /// Says that a test did not take place; past libtest, which shows nothing of a test that passes. Where all of them
 /// are to take place, as in CI, it fails.
 pub fn skipped(why: &str) {
-    assert!(std::env::var_os("NO_SKIPPED_TESTS").is_none(), "skipped: {why}");
+    assert!(
+        std::env::var_os("NO_SKIPPED_TESTS").is_none(),
+        "skipped: {why}"
+    );
     let name = std::thread::current().name().unwrap_or_default().to_owned();
     // Whoever closed the stream does not want to know.
     let _ = writeln!(std::io::stderr(), "skipped {name}: {why}");

@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 
 use super::builds::{self, BuildOptions};
-use super::chosen::{Chosen, Models, choose, find_recording};
 use super::context::{Context, ModelChoice, Secrets};
 use super::not_ready::{NotReady, Problem, Problems, listed};
 use super::recovery;
+use super::selection::{Models, SelectedModel, choose, find_recording};
 use super::sending;
 use crate::exec::build_script;
 use crate::exec::sandbox::{SandboxMode, SandboxProblem};
@@ -55,8 +55,8 @@ pub struct Survey<'a> {
     pub problems: Vec<Problem>,
     max_cost: Option<Usd>,
     is_replay: bool,
-    first: Option<Chosen<'a>>,
-    repair: Option<Chosen<'a>>,
+    first: Option<SelectedModel<'a>>,
+    repair: Option<SelectedModel<'a>>,
     lock: Option<ProjectLock>,
 }
 
@@ -110,8 +110,8 @@ pub fn survey<'a>(
         problems.extend([Problem::Secrets(findings.clone())]);
     }
     let mut models = specs.iter().map(|spec| match &recording {
-        Some(recording) => Some(Chosen::replayed(spec.clone(), recording)),
-        None => Chosen::vendors(context, choice, spec.clone(), None, &mut problems),
+        Some(recording) => Some(SelectedModel::replayed(spec.clone(), recording)),
+        None => SelectedModel::vendors(context, choice, spec.clone(), None, &mut problems),
     });
     let (first, repair) = (models.next().flatten(), models.next().flatten());
     drop(models);

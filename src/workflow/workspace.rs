@@ -10,8 +10,8 @@ use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
 use super::run::builds;
-use super::run::chosen::{self, Models, OwnModel};
 use super::run::not_ready::NotReady;
+use super::run::selection::{self, Models, OwnModel};
 use super::{Context, ModelChoice};
 use crate::agent::conversation::Conversation;
 use crate::agent::home::{self, System};
@@ -31,7 +31,7 @@ use crate::workflow::error::Error;
 
 /// Which session is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Which {
+pub enum SessionChoice {
     /// A new one.
     New,
     /// The last one of the current directory.
@@ -42,7 +42,7 @@ pub enum Which {
 
 /// What is to be done.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Wanted {
+pub enum RequestInput {
     /// What the user says at the terminal.
     AskUser,
     /// What was asked for before.
@@ -51,7 +51,7 @@ pub enum Wanted {
     Request(String),
 }
 
-impl Wanted {
+impl RequestInput {
     /// By what the command line says; the blank request goes on.
     #[must_use]
     pub fn of(request: Option<String>) -> Self {
@@ -67,9 +67,9 @@ impl Wanted {
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentOptions {
     /// What is to be done.
-    pub wanted: Wanted,
+    pub input: RequestInput,
     /// In which session.
-    pub which: Which,
+    pub session: SessionChoice,
     /// Whom to ask.
     pub choice: ModelChoice,
     /// How far commands are sandboxed.
@@ -88,7 +88,7 @@ pub struct KeptSession<'s> {
 }
 
 /// What an agent has before it begins.
-pub struct Workplace<'c> {
+pub struct Workspace<'c> {
     /// What the user has set.
     pub settings: Settings,
     /// Whom to ask.
@@ -97,7 +97,7 @@ pub struct Workplace<'c> {
     pub store: SessionStore<'c>,
     /// What was said so far.
     pub session: RefCell<Session>,
-    /// What the agent has started. Ended with the workplace.
+    /// What the agent has started. Ended with the workspace.
     pub processes: RefCell<Processes<'c>>,
     /// Whether it may leave the current directory.
     pub outside: Outside,
@@ -105,7 +105,7 @@ pub struct Workplace<'c> {
     pub closed: Vec<PathBuf>,
 }
 
-impl<'c> Workplace<'c> {
+impl<'c> Workspace<'c> {
     /// Sets it up.
     ///
     /// # Errors
@@ -119,10 +119,10 @@ impl<'c> Workplace<'c> {
             key: settings.api_key.as_ref(),
             name: &settings.model,
         };
-        let models = chosen::agent_model(context, &options.choice, own)?;
+        let models = selection::agent_model(context, &options.choice, own)?;
         let store = sessions(context, &home, &settings)?;
         let model = &models.first.spec.name;
-        let mut session = open_session(context, &store, options.which, model)?;
+        let mut session = open_session(context, &store, options.session, model)?;
         if options.choice.replay.is_some() {
             session.stay_aside();
         }
@@ -240,7 +240,7 @@ impl Recorded {
     /// # Errors
     /// When there is no such run, or nothing was asked for in it.
     pub fn find(context: &Context<'_>, options: &AgentOptions) -> Result<Option<Self>, Error> {
-        let Some(recording) = chosen::find_recording(context, &options.choice)? else {
+        let Some(recording) = selection::find_recording(context, &options.choice)? else {
             return Ok(None);
         };
         let record: Option<RunRecord> = read(recording.folder(), RESULT);
@@ -328,14 +328,14 @@ pub fn sessions<'c>(
 fn open_session(
     context: &Context<'_>,
     store: &SessionStore<'_>,
-    which: Which,
+    which: SessionChoice,
     model: &str,
 ) -> Result<Session, Error> {
     let directory = context.project.root();
     let found = match which {
-        Which::New => None,
-        Which::Last => Some(store.last_in(directory)?),
-        Which::Named(id) => store.has(id).then_some(id),
+        SessionChoice::New => None,
+        SessionChoice::Last => Some(store.last_in(directory)?),
+        SessionChoice::Named(id) => store.has(id).then_some(id),
     };
     let session = if let Some(id) = found {
         let mut session = store.open(id)?;
@@ -344,8 +344,8 @@ fn open_session(
         session
     } else {
         let id = match which {
-            Which::Named(id) => id,
-            Which::New | Which::Last => Uuid::new_v4(),
+            SessionChoice::Named(id) => id,
+            SessionChoice::New | SessionChoice::Last => Uuid::new_v4(),
         };
         let now = context.clock.now().with_timezone(&Utc);
         store.create(id, now, directory, model)?

@@ -21,14 +21,14 @@ pub struct Models<'a> {
     /// Whether nothing is sent, because replies are replayed.
     pub is_replay: bool,
     /// The one for every query, unless `repair` is set.
-    pub first: Chosen<'a>,
+    pub first: SelectedModel<'a>,
     /// The one for repairs, where that is another.
-    pub repair: Option<Chosen<'a>>,
+    pub repair: Option<SelectedModel<'a>>,
 }
 
 impl Models<'_> {
     /// The model for a query.
-    pub fn model(&self, purpose: &Purpose) -> &Chosen<'_> {
+    pub fn model(&self, purpose: &Purpose) -> &SelectedModel<'_> {
         match &self.repair {
             Some(repair) if *purpose == Purpose::REPAIR => repair,
             _ => &self.first,
@@ -37,14 +37,14 @@ impl Models<'_> {
 }
 
 /// A model that is to be asked.
-pub struct Chosen<'a> {
+pub struct SelectedModel<'a> {
     /// Its entry in the table.
     pub spec: ModelSpec,
     /// The model.
     pub model: Box<dyn Model + 'a>,
 }
 
-impl<'a> Chosen<'a> {
+impl<'a> SelectedModel<'a> {
     /// One whose replies were recorded.
     pub fn replayed(spec: ModelSpec, recording: &Recording) -> Self {
         Self {
@@ -169,7 +169,7 @@ pub fn agent_model<'a>(
         (None, None, _) => (named(table, own.name)?, None),
     };
     let first = match &recording {
-        Some(recording) => Chosen::replayed(spec, recording),
+        Some(recording) => SelectedModel::replayed(spec, recording),
         None => priced(context, choice, spec, key)?,
     };
     let is_replay = recording.is_some();
@@ -187,10 +187,10 @@ fn priced<'a>(
     choice: &ModelChoice,
     spec: ModelSpec,
     key: Option<ApiKey>,
-) -> Result<Chosen<'a>, NotReady> {
+) -> Result<SelectedModel<'a>, NotReady> {
     let mut problems = Problems::default();
     problems.extend(sending::without_price(choice, &spec));
-    match Chosen::vendors(context, choice, spec, key, &mut problems) {
+    match SelectedModel::vendors(context, choice, spec, key, &mut problems) {
         Some(chosen) if problems.are_none() => Ok(chosen),
         _ => Err(NotReady {
             problems: problems.into_vec(),
