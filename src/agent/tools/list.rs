@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use globset::{GlobBuilder, GlobMatcher};
 use rustix::fs::{AtFlags, Dir, FileType, readlinkat, statat};
 
-use super::place::{Found, Outside, Place, missing, quoted, unreadable};
+use super::place::{Found, Outside, ResolvedPath, missing, quoted, unreadable};
 use crate::agent::tool::{
     Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
 };
@@ -61,7 +61,7 @@ impl Tool for ListDirectory<'_> {
 impl ListDirectory<'_> {
     fn list(&self, path: &str) -> Result<String, String> {
         let (directory, pattern) = self.split_glob(path);
-        let place = Place::of(self.root, directory, self.outside)?;
+        let place = ResolvedPath::of(self.root, directory, self.outside)?;
         let shown = place.shown();
         match place.look(self.root) {
             Ok(Found::Directory) => {}
@@ -200,7 +200,7 @@ struct Tree {
 }
 
 impl<'w> Walk<'w> {
-    fn of(root: &Path, place: &Place, wanted: Option<&'w Wanted>) -> io::Result<Self> {
+    fn of(root: &Path, place: &ResolvedPath, wanted: Option<&'w Wanted>) -> io::Result<Self> {
         let (top, start) = place.directory(root)?;
         Ok(Self {
             rules: rules(root, place, &start),
@@ -344,10 +344,10 @@ impl<'w> Walk<'w> {
 
 /// Git's rules for what is below a place; none where git ignores the place itself, as it was named all the
 /// same, and none elsewhere than in a repository.
-fn rules(root: &Path, place: &Place, start: &str) -> Option<(IgnoreRules, String)> {
+fn rules(root: &Path, place: &ResolvedPath, start: &str) -> Option<(IgnoreRules, String)> {
     let (top, prefix): (PathBuf, &str) = match place {
-        Place::Inside(_) => (root.to_path_buf(), start),
-        Place::Outside(path) => {
+        ResolvedPath::Inside(_) => (root.to_path_buf(), start),
+        ResolvedPath::Outside(path) => {
             let mut above = path.ancestors();
             above.find(|directory| directory.join(".git").symlink_metadata().is_ok())?;
             (path.clone(), "")
@@ -411,12 +411,12 @@ impl Tree {
         }
     }
 
-    fn render(mut self, place: &Place, pattern: Option<&str>) -> String {
+    fn render(mut self, place: &ResolvedPath, pattern: Option<&str>) -> String {
         let nothing = self.nodes.is_empty();
         let top = match place {
-            Place::Inside(path) if path.is_empty() => "./".to_owned(),
-            Place::Inside(path) => format!("{}/", escaped(path)),
-            Place::Outside(path) => {
+            ResolvedPath::Inside(path) if path.is_empty() => "./".to_owned(),
+            ResolvedPath::Inside(path) => format!("{}/", escaped(path)),
+            ResolvedPath::Outside(path) => {
                 let path = path.to_string_lossy();
                 format!("{}/", escaped(path.trim_end_matches('/')))
             }
