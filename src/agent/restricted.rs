@@ -14,6 +14,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use crate::agent::tools::place::{Outside, ResolvedPath, quoted};
+use crate::sys::text::regex;
 
 /// What may be run, for the model.
 const ALLOWED: &str =
@@ -92,10 +93,6 @@ const fn plain(
         added: "",
         needs_file,
     }
-}
-
-fn regex(pattern: &str) -> Regex {
-    Regex::new(pattern).expect("the patterns are constants, and all are used by the tests")
 }
 
 /// What a shell leaves as it is.

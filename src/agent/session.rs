@@ -89,19 +89,19 @@ pub struct Session {
     compressions: Vec<Compression>,
     /// What the file holds besides, of a later version or of another program.
     other: Map<String, Value>,
-    _hold: Hold,
+    _hold: SessionLock,
     /// Whether the map has it as its directory's last.
     is_noted: bool,
 }
 
 /// A session's lock. The lock file goes with it where there is no session: it was never saved, or is removed.
 #[derive(Debug)]
-struct Hold {
+struct SessionLock {
     lock: Option<FileLock>,
     session: PathBuf,
 }
 
-impl Drop for Hold {
+impl Drop for SessionLock {
     fn drop(&mut self) {
         if is_missing(&self.session)
             && let Some(lock) = self.lock.take()
@@ -120,7 +120,7 @@ impl Session {
     }
 
     /// Keeps it from becoming the last one of its directory: a replay is nobody's to go on with.
-    pub fn stay_aside(&mut self) {
+    pub fn detach(&mut self) {
         self.is_noted = true;
     }
 
@@ -472,10 +472,10 @@ impl<'r> SessionStore<'r> {
     }
 
     /// Takes a session for this process.
-    fn hold(&self, id: Uuid) -> Result<Hold, SessionError> {
+    fn hold(&self, id: Uuid) -> Result<SessionLock, SessionError> {
         let path = self.lock_file(id);
         match FileLock::take(&path) {
-            Ok(lock) => Ok(Hold {
+            Ok(lock) => Ok(SessionLock {
                 lock: Some(lock),
                 session: self.file(id),
             }),
