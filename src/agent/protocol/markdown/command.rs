@@ -9,7 +9,6 @@ use regex::Regex;
 
 use super::super::Fault;
 use super::lines::{Line, joined};
-use super::sections::Name;
 use crate::sys::text::regex;
 
 /// What may stand behind a command's fence. Code in another language, and transcripts with their outputs, are
@@ -60,7 +59,7 @@ pub fn raw(lines: &[Line<'_>]) -> Result<String, Fault> {
         return Ok(quoted.to_owned());
     }
     let is_odd = |line: &&Line<'_>| {
-        line.fence().is_some() || Name::of(line).is_some() || NO_COMMAND.is_match(line.text())
+        line.fence().is_some() || line.heading().is_some() || NO_COMMAND.is_match(line.text())
     };
     if let Some(line) = lines.iter().find(is_odd) {
         return Err(line.fault(

@@ -3,37 +3,10 @@
 //! Guarantees that no heading in a code block is taken for one of the response's own.
 
 use super::super::Fault;
-use super::lines::{Line, fenced, joined, trimmed};
+use super::lines::{Line, Name, fenced, joined, trimmed};
 use crate::agent::tool::{ParameterKind, ToolSpec, Toolbox};
 use crate::record::tasks::{Task, TaskStatus};
 use crate::sys::fences::FenceLine;
-
-/// The sections that a response can have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Name {
-    Thoughts,
-    TaskList,
-    ToolChoice,
-    ToolInput,
-}
-
-impl Name {
-    /// The section that `line` is the heading of, and the line that stands behind the colon.
-    pub fn of<'r>(line: &Line<'r>) -> Option<(Self, Line<'r>)> {
-        let names = [
-            ("Thoughts", Self::Thoughts),
-            ("Task List", Self::TaskList),
-            ("Tool Choice", Self::ToolChoice),
-            ("Tool Input", Self::ToolInput),
-        ];
-        let mut found = names
-            .iter()
-            .filter_map(|(title, name)| Some((*name, line.titled(title)?)));
-        found
-            .next()
-            .map(|(name, raw)| (name, Line { raw, ..*line }))
-    }
-}
 
 /// A section.
 #[derive(Debug, Clone)]
@@ -62,16 +35,20 @@ impl<'r> Sections<'r> {
         let header = lines.first().map_or(1, |line| line.number);
         let mut found: Vec<Section<'_>> = Vec::new();
         for (at, line, place) in fenced(lines).skip(1) {
-            match (Name::of(line), place) {
+            match (line.heading(), place) {
                 (Some((name, value)), FenceLine::Outside) => {
                     let mut section = Section {
                         name,
                         at: line.number,
                         body: Vec::new(),
                     };
-                    section
-                        .body
-                        .extend(Some(value).filter(|value| !value.raw.is_empty()));
+                    section.body.extend(
+                        Some(Line {
+                            raw: value,
+                            ..*line
+                        })
+                        .filter(|_| !value.is_empty()),
+                    );
                     if name == Name::ToolInput {
                         section.body.extend(lines.iter().skip(at + 1));
                         found.push(section);
@@ -141,7 +118,7 @@ impl<'r> Sections<'r> {
         let mut block_ended = false;
         let mut heading = None;
         for (at, line, place) in fenced(&input.body) {
-            let is_heading = matches!(Name::of(line), Some((Name::TaskList, _)));
+            let is_heading = matches!(line.heading(), Some((Name::TaskList, _)));
             block_ended |= place == FenceLine::Closing;
             match place {
                 FenceLine::Outside if is_heading && (block_ended || !is_raw) => heading = Some(at),
