@@ -163,13 +163,8 @@ impl<'a, 'r> Input<'a, 'r> {
         } = parameter;
         let all = self.lines;
         let begin = self.line;
-        let is_label = all.first().is_some_and(|line| {
-            line.text()
-                .trim_matches(|c: char| !c.is_alphabetic())
-                .eq_ignore_ascii_case(name)
-        });
-        if is_label {
-            self.label();
+        if !self.label().eq_ignore_ascii_case(name) {
+            (self.lines, self.line) = (all, begin);
         }
         let block = self.block();
         let is_alone = self.lines.is_empty();
@@ -222,35 +217,26 @@ impl<'a, 'r> Input<'a, 'r> {
             let block = self.block().ok_or(problem)?;
             let info = block.opening.fence().map_or("", |fence| fence.info);
             let info = info.split_whitespace().next().unwrap_or_default();
-            let find = |label: &str| {
-                parameters
-                    .iter()
-                    .find(|known| known.name.eq_ignore_ascii_case(label))
-            };
-            // A label above counts, unless the fence has another.
-            let known = match (find(label), find(info)) {
-                (Some(above), Some(known)) if above.name != known.name => None,
-                (None, _) if !label.is_empty() => None,
-                (above, known) => above.or(known),
-            };
-            let Some(parameter) = known else {
-                let found = match if label.is_empty() { info } else { label } {
+            let is_info = |known: &Parameter| known.name.eq_ignore_ascii_case(info);
+            let is_other =
+                !label.eq_ignore_ascii_case(info) && parameters.iter().any(|known| is_info(known));
+            let found = if label.is_empty() { info } else { label };
+            // A label above counts, unless the fence has another parameter's.
+            let at = missing
+                .iter()
+                .position(|known| known.name.eq_ignore_ascii_case(found))
+                .filter(|_| label.is_empty() || !is_other);
+            let Some(at) = at else {
+                let found = match found {
                     "" => "without a label".to_owned(),
                     label => format!("labelled `{label}`"),
                 };
                 return Err(block.opening.fault(format!(
-                    "a code block {found}, where those that are expected are {names}; content that has fences \
-                     goes between longer ones"
+                    "a code block {found}, where those that are expected are {names}, each once; content that has \
+                     fences goes between longer ones"
                 )));
             };
-            let Some(at) = missing
-                .iter()
-                .position(|known| known.name == parameter.name)
-            else {
-                let problem = format!("there is another code block labelled `{}`", parameter.name);
-                return Err(block.opening.fault(problem));
-            };
-            missing.remove(at);
+            let parameter = missing.remove(at);
             arguments.set(parameter.name, without_last_line_end(joined(block.content)));
         }
         match missing.first() {
