@@ -281,10 +281,7 @@ impl<'c> Run<'c> {
             .map_or(Ok(()), |answer| self.log.answer(step, answer));
         let logged = self.log.reply_error(step, &error, &error.hint());
         let noted = self.log_step();
-        for unlogged in [answered, logged, noted]
-            .into_iter()
-            .filter_map(Result::err)
-        {
+        for unlogged in [answered, logged, noted].into_iter().filter_map(Result::err) {
             self.warn(unlogged.to_string());
         }
         error.into()
