@@ -89,19 +89,19 @@ pub struct Session {
     compressions: Vec<Compression>,
     /// What the file holds besides, of a later version or of another program.
     other: Map<String, Value>,
-    _hold: Hold,
+    _hold: SessionLock,
     /// Whether the map has it as its directory's last.
     is_noted: bool,
 }
 
 /// A session's lock. The lock file goes with it where there is no session: it was never saved, or is removed.
 #[derive(Debug)]
-struct Hold {
+struct SessionLock {
     lock: Option<FileLock>,
     session: PathBuf,
 }
 
-impl Drop for Hold {
+impl Drop for SessionLock {
     fn drop(&mut self) {
         if is_missing(&self.session)
             && let Some(lock) = self.lock.take()
@@ -120,7 +120,7 @@ impl Session {
     }
 
     /// Keeps it from becoming the last one of its directory: a replay is nobody's to go on with.
-    pub fn stay_aside(&mut self) {
+    pub fn detach(&mut self) {
         self.is_noted = true;
     }
 
@@ -260,16 +260,12 @@ impl<'r> SessionStore<'r> {
     /// When the folder cannot be made.
     pub fn at(home: &Path, redactor: &'r Redactor) -> Result<Self, SessionError> {
         let directory = home.join(SESSIONS);
-        match atomic_file::private_directory(&directory) {
-            Ok(()) => Ok(Self {
-                directory,
-                redactor,
-            }),
-            Err(source) => Err(SessionError::Unwritable {
-                path: directory,
-                source,
-            }),
-        }
+        let made = atomic_file::private_directory(&directory);
+        made.map_err(unwritable(&directory))?;
+        Ok(Self {
+            directory,
+            redactor,
+        })
     }
 
     /// A new session in `directory`, an absolute path with links resolved. It is there for others when it is first
@@ -430,8 +426,7 @@ impl<'r> SessionStore<'r> {
         if !is_old() {
             return Ok(false);
         }
-        let removed = fs::remove_file(&path);
-        removed.map_err(|source| SessionError::Unwritable { path, source })?;
+        fs::remove_file(&path).map_err(unwritable(&path))?;
         Ok(true)
     }
 
@@ -442,8 +437,7 @@ impl<'r> SessionStore<'r> {
             if name.starts_with(atomic_file::STAGED)
                 && modified_at(&path).is_some_and(|at| at < oldest)
             {
-                let removed = fs::remove_file(&path);
-                removed.map_err(|source| SessionError::Unwritable { path, source })?;
+                fs::remove_file(&path).map_err(unwritable(&path))?;
             }
         }
         Ok(())
@@ -472,10 +466,10 @@ impl<'r> SessionStore<'r> {
     }
 
     /// Takes a session for this process.
-    fn hold(&self, id: Uuid) -> Result<Hold, SessionError> {
+    fn hold(&self, id: Uuid) -> Result<SessionLock, SessionError> {
         let path = self.lock_file(id);
         match FileLock::take(&path) {
-            Ok(lock) => Ok(Hold {
+            Ok(lock) => Ok(SessionLock {
                 lock: Some(lock),
                 session: self.file(id),
             }),
@@ -487,16 +481,11 @@ impl<'r> SessionStore<'r> {
     /// A directory as it stands in files. The bytes of one that is not UTF-8 are written out, so that another
     /// is not taken for it.
     fn written(&self, directory: &Path) -> String {
-        let directory = match directory.to_str() {
-            Some(directory) => directory.into(),
-            // No path begins like this.
-            None => format!(
-                "b\"{}\"",
-                directory.as_os_str().as_encoded_bytes().escape_ascii()
-            )
-            .into(),
-        };
-        let directory: Cow<'_, str> = directory;
+        let bytes = || directory.as_os_str().as_encoded_bytes().escape_ascii();
+        // No path begins like this.
+        let directory: Cow<'_, str> = directory
+            .to_str()
+            .map_or_else(|| format!("b\"{}\"", bytes()).into(), Cow::Borrowed);
         self.redactor.piece(directory).into_owned()
     }
 
@@ -522,17 +511,14 @@ impl<'r> SessionStore<'r> {
 
     /// The names of the folder's files, as far as they are UTF-8.
     fn names(&self) -> Result<Vec<String>, SessionError> {
-        let read = || -> io::Result<Vec<String>> {
-            let mut names = Vec::new();
-            for entry in fs::read_dir(&self.directory)? {
-                names.extend(entry?.file_name().into_string());
-            }
-            Ok(names)
+        let read = || {
+            let names = fs::read_dir(&self.directory)?;
+            let names = names.map(|entry| Ok(entry?.file_name().into_string().ok()));
+            names
+                .filter_map(io::Result::transpose)
+                .collect::<io::Result<Vec<String>>>()
         };
-        read().map_err(|source| SessionError::Unreadable {
-            path: self.directory.clone(),
-            source,
-        })
+        read().map_err(unreadable(&self.directory))
     }
 }
 
@@ -543,11 +529,7 @@ fn parse<'t, T: Deserialize<'t>>(content: &'t [u8]) -> Result<T, Misplaced> {
 
 /// A file's content; `None` where it is missing.
 fn read(path: &Path) -> Result<Option<Vec<u8>>, SessionError> {
-    let read = read_regular(path).if_there();
-    read.map_err(|source| SessionError::Unreadable {
-        path: path.to_owned(),
-        source,
-    })
+    read_regular(path).if_there().map_err(unreadable(path))
 }
 
 fn write(path: &Path, content: &impl Serialize) -> Result<(), SessionError> {
@@ -557,10 +539,17 @@ fn write(path: &Path, content: &impl Serialize) -> Result<(), SessionError> {
         out.write_all(b"\n")?;
         out.flush()
     });
-    written.map_err(|source| SessionError::Unwritable {
-        path: path.to_owned(),
-        source,
-    })
+    written.map_err(unwritable(path))
+}
+
+fn unwritable(path: &Path) -> impl FnOnce(io::Error) -> SessionError {
+    let path = path.to_owned();
+    |source| SessionError::Unwritable { path, source }
+}
+
+fn unreadable(path: &Path) -> impl FnOnce(io::Error) -> SessionError {
+    let path = path.to_owned();
+    |source| SessionError::Unreadable { path, source }
 }
 
 /// When a session was changed last, by its own word, or else by its file's.

@@ -11,7 +11,7 @@ use crate::model::endpoint::{Endpoint, EndpointProblem};
 use crate::secret::ApiKey;
 use crate::sys::atomic_file;
 use crate::sys::environment::Environment;
-use crate::sys::files::{IfThere as _, read_if_regular};
+use crate::sys::files::{IfThere as _, read_regular};
 use crate::sys::positions::{self, Entries, Misplaced, Positions};
 
 /// The settings' file, in an agent's home.
@@ -88,9 +88,6 @@ pub enum SettingsProblem {
         /// The system's word.
         source: io::Error,
     },
-    /// The file is a directory, a pipe or the like.
-    #[error("`{}` is not a file", .0.display())]
-    NotAFile(PathBuf),
     /// The file is missing and cannot be made.
     #[error("`{}` cannot be made: {source}", .path.display())]
     Unwritable {
@@ -122,8 +119,7 @@ impl SettingsProblem {
     #[must_use]
     pub fn hint(&self) -> String {
         match self {
-            Self::Unreadable { path, .. } => format!("make `{}` readable", path.display()),
-            Self::NotAFile(path) => format!("make `{}` a file, or remove it", path.display()),
+            Self::Unreadable { path, .. } => format!("make `{}` a readable file", path.display()),
             Self::Unwritable { .. } => {
                 "make its directory writable, or set `DEV_AGENT_HOME` to one that is".to_owned()
             }
@@ -236,14 +232,11 @@ impl Settings {
 
 /// The file's content; `None` where it is missing.
 fn read(path: &Path) -> Result<Option<Vec<u8>>, SettingsProblem> {
-    match read_if_regular(path).if_there() {
-        Ok(Some(None)) => Err(SettingsProblem::NotAFile(path.to_owned())),
-        Ok(read) => Ok(read.flatten()),
-        Err(source) => Err(SettingsProblem::Unreadable {
-            path: path.to_owned(),
-            source,
-        }),
-    }
+    let read = read_regular(path).if_there();
+    read.map_err(|source| SettingsProblem::Unreadable {
+        path: path.to_owned(),
+        source,
+    })
 }
 
 /// Makes the file, and says whether it was this process that did.
@@ -485,7 +478,9 @@ mod tests {
         let load = |home: &Path| Settings::load(home, &Environment::default()).unwrap_err();
         let path = dir.path().join(FILE);
         fs::create_dir(&path).unwrap();
-        assert!(matches!(load(dir.path()), SettingsProblem::NotAFile(at) if at == path));
+        assert!(
+            matches!(load(dir.path()), SettingsProblem::Unreadable { path: at, .. } if at == path)
+        );
         fs::remove_dir(&path).unwrap();
         symlink("nowhere", &path).unwrap();
         assert!(matches!(

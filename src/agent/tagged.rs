@@ -3,7 +3,11 @@
 //! Guarantees that of the tags the program uses, the only ones in the result are the two it has put there.
 //! A model reads more loosely than a parser, so what merely looks like such a tag counts as one.
 
-use crate::sys::text::is_ignorable;
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use crate::sys::text::{is_ignorable, regex};
 
 /// The tags that the program puts around text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,38 +98,24 @@ fn escaped(value: &str) -> String {
     escaped
 }
 
+/// What stands behind a `<` and makes it look like a tag of the program's; some letters of other alphabets
+/// are cases of ASCII's. Of other alphabets, a sign behind the name may be one that hardly shows.
+static TAG: LazyLock<Regex> = LazyLock::new(|| {
+    let names = Tag::ALL.map(Tag::name).join("|");
+    regex(&format!(r"^[\s/]*(?i:{names})(?:$|[^-A-Za-z0-9_.:])"))
+});
+
 /// `content` without anything that looks like a tag of the program's.
 fn defused(content: &str) -> String {
     let mut pieces = content.split('<');
     let mut defused = pieces.next().unwrap_or_default().to_owned();
     for piece in pieces {
-        let is_tag = Tag::ALL.iter().any(|tag| is_tag(piece, tag.name()));
-        defused.push_str(if is_tag { "&lt;" } else { "<" });
+        let seen = piece.chars().filter(|c| !is_invisible(*c));
+        let seen: String = seen.flat_map(char::to_uppercase).collect();
+        defused.push_str(if TAG.is_match(&seen) { "&lt;" } else { "<" });
         defused.push_str(piece);
     }
     defused
-}
-
-/// Whether what stands behind a `<` makes it look like a tag of this name.
-fn is_tag(piece: &str, name: &str) -> bool {
-    let is_lead = |c: &char| c.is_whitespace() || *c == '/';
-    let mut seen = piece.chars().filter(|c| !is_invisible(*c)).peekable();
-    while seen.next_if(is_lead).is_some() {}
-    let is_named = name
-        .chars()
-        .all(|letter| seen.next_if(|c| is_same(*c, letter)).is_some());
-    is_named && seen.peek().is_none_or(|c| !continues_name(*c))
-}
-
-/// Whether `c` is the letter, in any case; some letters of other alphabets are cases of ASCII's.
-fn is_same(c: char, letter: char) -> bool {
-    let lower = |c: char| c.to_uppercase().flat_map(char::to_lowercase);
-    lower(c).eq(lower(letter))
-}
-
-/// Whether a tag's name goes on with `c`. Of other alphabets, a sign may be one that hardly shows.
-fn continues_name(c: char) -> bool {
-    c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | ':')
 }
 
 /// Whether nothing is to be seen of `c`: control characters, signs for notes, and what Unicode ignores.

@@ -1,8 +1,12 @@
 //! An agent's task list. Plain data that stages share.
 
 use std::fmt;
+use std::sync::LazyLock;
 
+use regex::Regex;
 use serde::{Deserialize, Serialize};
+
+use crate::sys::text::regex;
 
 /// How far a task has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,22 +41,31 @@ pub struct Task {
 }
 
 impl Task {
-    /// The task of a line like `[x] Install it`, a list's sign before it or not; `None` where it is none.
+    /// The task of a line like `[x] Install it`, a bullet or a number before it or not; `None` where it is none. Some
+    /// models have signs of their own; their tasks must not be lost.
     #[must_use]
     pub fn parse(line: &str) -> Option<Self> {
-        let line = line.trim().trim_start_matches(['-', '*']).trim_start();
-        let known = [
-            TaskStatus::Pending,
-            TaskStatus::InProgress,
-            TaskStatus::Complete,
-        ];
-        known.into_iter().find_map(|status| {
-            let text = line.strip_prefix(status.sign())?.trim();
-            let text = text.to_owned();
-            (!text.is_empty()).then_some(Self { status, text })
-        })
+        let found = TASK.captures(line)?;
+        let status = match (found.name("complete"), found.name("active")) {
+            (Some(_), _) => TaskStatus::Complete,
+            (None, Some(_)) => TaskStatus::InProgress,
+            (None, None) => TaskStatus::Pending,
+        };
+        let text = found.name("text")?.as_str().trim();
+        let text = text.to_owned();
+        (!text.is_empty()).then_some(Self { status, text })
     }
 }
+
+/// A link has its address right behind the brackets.
+static TASK: LazyLock<Regex> = LazyLock::new(|| {
+    regex(concat!(
+        r"^\s*(?:(?:[-*+]+|\d+[.)])\s*)?\[\s*(?:",
+        r"(?P<complete>[xXvV+\x{d7}\x{221a}\x{2611}\x{2705}\x{2713}\x{2714}])",
+        r"|(?P<active>[-~/>*\x{23f3}\x{1f504}\x{1f6a7}])|[!?\x{2717}\x{2718}\x{274c}]?)\x{fe0f}*\s*\]",
+        r"(?P<text>[^(].*)$"
+    ))
+});
 
 impl fmt::Display for Task {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,4 +1,18 @@
-//! Characters that a reader does not see, or that a terminal obeys. Pure.
+//! Characters that a reader does not see, or that a terminal obeys; patterns. Pure.
+
+use regex::Regex;
+
+/// The expression of a constant pattern, for a `LazyLock`.
+///
+/// # Panics
+/// Where the pattern is none.
+#[expect(
+    clippy::expect_used,
+    reason = "patterns are constants, which the tests compile"
+)]
+pub(crate) fn regex(pattern: &str) -> Regex {
+    Regex::new(pattern).expect("a valid pattern")
+}
 
 /// `text` with a sign in the place of every control character but those in `kept`: what others wrote must not
 /// move the cursor or change the colours.

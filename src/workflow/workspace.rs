@@ -124,7 +124,7 @@ impl<'c> Workspace<'c> {
         let model = &models.first.spec.name;
         let mut session = open_session(context, &store, options.session, model)?;
         if options.choice.replay.is_some() {
-            session.stay_aside();
+            session.detach();
         }
         // Many a project is not set up for this program, and an agent commits what git does not ignore.
         for directory in [context.project.config(), context.project.logs()] {

@@ -24,6 +24,10 @@ mod sections;
 mod tests;
 mod thoughts;
 
+use std::sync::LazyLock;
+
+use regex::Regex;
+
 use self::lines::{Line, joined};
 use self::response::{Response, response};
 use self::sections::Sections;
@@ -32,6 +36,7 @@ use crate::agent::tool::{ToolSpec, Toolbox};
 use crate::model::message::Call;
 use crate::model::{Form, Reply};
 use crate::record::tasks::Task;
+use crate::sys::text::regex;
 
 /// The form of a reply, in the specification's words.
 const TEMPLATE: &str = "\
@@ -78,7 +83,7 @@ impl Protocol for Markdown {
     }
 
     fn read(&self, reply: &Reply, tools: &Toolbox<'_>) -> Result<Turn, Fault> {
-        let lines = thoughts::spoken(&lines::lines(less_end(&reply.text)))?;
+        let lines = thoughts::spoken(&lines::lines(strip_trailing(&reply.text)))?;
         match response(&lines, tools)? {
             Some(response) => turn(&response, tools),
             None => self.answer(&lines),
@@ -107,34 +112,26 @@ impl Markdown {
     }
 }
 
-/// What ends a reply in the templates of models, where a server lets it through.
-const ENDS: [&str; 9] = [
-    "<|im_end|>",
-    "<|eot_id|>",
-    "<|eom_id|>",
-    "<|endoftext|>",
-    "<|end|>",
-    "<\u{ff5c}end\u{2581}of\u{2581}sentence\u{ff5c}>",
-    "<end_of_turn>",
-    "<eos>",
-    "</s>",
-];
+/// What ends a reply in the templates of models, where a server lets it through; behind a blank it seems to be a word
+/// of the last line.
+static END: LazyLock<Regex> = LazyLock::new(|| {
+    regex(concat!(
+        r"(?:^|[^ \t\\])((?:<\|(?:im_end|eot_id|eom_id|endoftext|end)\|>",
+        "|<\u{ff5c}end\u{2581}of\u{2581}sentence\u{ff5c}>|<end_of_turn>|<eos>|</s>)\\s*)$"
+    ))
+});
 
 /// `text` less what only says that it ends there.
-fn less_end(mut text: &str) -> &str {
-    while let Some(rest) = ENDS.into_iter().find_map(|end| before(text, end)) {
-        text = rest;
+fn strip_trailing(mut text: &str) -> &str {
+    while let Some(end) = END.captures(text).and_then(|found| found.get(1)) {
+        let before = text.get(..end.start()).unwrap_or_default();
+        let line = before.rsplit('\n').next().unwrap_or_default();
+        if end.as_str().starts_with("</s>") && line.contains("<s>") {
+            break;
+        }
+        text = before;
     }
     text
-}
-
-/// What stands before `end`, which ends the text; `None` where it seems to be a word of the last line.
-fn before<'t>(text: &'t str, end: &str) -> Option<&'t str> {
-    let before = text.trim_end().strip_suffix(end)?;
-    let line = before.rsplit('\n').next().unwrap_or_default();
-    let is_closing = end == "</s>" && line.contains("<s>");
-    let is_word = line.ends_with([' ', '\t', '\\']) || is_closing;
-    (!is_word).then_some(before)
 }
 
 /// Reads a response.

@@ -27,7 +27,7 @@ fn project() -> (TempDir, PathBuf) {
 fn run(root: &Path, command: &str) -> Result<String, String> {
     let words = words(command, root)?;
     let line = words.join(" ");
-    let options = format!("{} ", GIT.join(" "));
+    let options = format!("{GIT} ");
     Ok(line
         .strip_prefix(&options)
         .map_or(line.clone(), |rest| format!("git {rest}")))
@@ -176,14 +176,13 @@ fn all_else_is_refused_and_what_is_wrong_is_named() {
         ("git status\nrm x", "control character, `\\n`"),
         ("git status\r\nrm x", "control character, `\\r`"),
         ("cat 'a\nb'", "control character, `\\n`"),
-        ("cat \"a\tb\"", "control character, `\\t`"),
         ("cat a\0b", "control character"),
         ("cat \u{1b}[2J", "control character"),
-        ("cat\u{a0}x", "odd blank, `\\u{a0}`"),
-        ("cat\u{3000}x", "odd blank"),
-        ("cat\u{2028}x", "odd blank"),
-        ("cat 'x", "`'` in it is not closed"),
-        ("cat \"x", "`\"` in it is not closed"),
+        ("cat\u{a0}x", "`\\u{a0}`"),
+        ("cat\u{3000}x", "`\\u{3000}`"),
+        ("cat\u{2028}x", "`\\u{2028}`"),
+        ("cat 'x", "a quote in it is not closed"),
+        ("cat \"x", "a quote in it is not closed"),
         // Flags.
         ("cat -x src/main.rs", "`-x` is not allowed with cat"),
         (
@@ -232,15 +231,18 @@ fn all_else_is_refused_and_what_is_wrong_is_named() {
         ("npm --prefix x test", "`npm test`"),
         ("npm install", "`npm test`"),
         // git.
-        ("git", "status, diff or log"),
+        ("git", "`git` is not allowed"),
         ("git commit", "`git commit` is not allowed"),
         ("git Status", "`git Status` is not allowed"),
-        ("git -C /tmp status", "`-C` is not allowed"),
+        ("git -C /tmp status", "`git -C` is not allowed"),
         ("git -c alias.status=!sh status", "`!`"),
-        ("git -c 'alias.status=!sh' status", "`-c` is not allowed"),
-        ("git --git-dir=x log", "`--git-dir=x` is not allowed"),
+        (
+            "git -c 'alias.status=!sh' status",
+            "`git -c` is not allowed",
+        ),
+        ("git --git-dir=x log", "`git --git-dir=x` is not allowed"),
         ("git --exec-path=x log", "not allowed"),
-        ("git -p log", "`-p` is not allowed"),
+        ("git -p log", "`git -p` is not allowed"),
         ("git diff --output=x", "`--output=x` is not allowed"),
         ("git diff --outp=x", "`--outp=x` is not allowed"),
         ("git diff --output x", "`--output` is not allowed"),
@@ -268,10 +270,13 @@ fn all_else_is_refused_and_what_is_wrong_is_named() {
         ("git log -p .env", "holds credentials"),
         ("git log --exec=x", "`--exec=x` is not allowed"),
         ("git log --show-signature", "not allowed"),
-        ("git log --format=%GG", "`%G`"),
+        ("git log --format=%GG", "`--format=%GG` is not allowed"),
         ("git log --format=%+G?", "`?`"),
-        ("git log '--format=%h%+G?'", "`%G`"),
-        ("git log --pretty=mine", "`mine` is no format"),
+        (
+            "git log '--format=%h%+G?'",
+            "`--format=%h%+G?` is not allowed",
+        ),
+        ("git log --pretty=mine", "`--pretty=mine` is not allowed"),
         ("git log --pretty", "`--pretty` is not allowed"),
         ("git log --format x", "`--format` is not allowed"),
         ("git log --onelin", "not allowed"),

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use super::{Compression, Hold, Outline, Session, SessionState};
+use super::{Compression, Outline, Session, SessionLock, SessionState};
 use crate::agent::conversation::{Conversation, HistoryMessage};
 use crate::model::message::Call;
 use crate::record::tasks::Task;
@@ -93,7 +93,7 @@ impl Form {
     }
 
     /// The session whose file it is. The file's name decides on the id: a copy is a session of its own.
-    pub fn into_session(self, id: Uuid, hold: Hold) -> Session {
+    pub fn into_session(self, id: Uuid, hold: SessionLock) -> Session {
         let mut requests = self.requests;
         match requests.first_mut() {
             // Another program may know of no other field than this.

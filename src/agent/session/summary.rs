@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::SessionState;
+use crate::sys::text::escaped;
 use crate::ui::columns::{self, Align::Left};
 
 /// How many columns of a prompt are shown.
@@ -49,8 +50,8 @@ impl SessionSummary {
             self.id.to_string(),
             updated.format("%Y-%m-%d %H:%M").to_string(),
             self.state().to_owned(),
-            visible(directory),
-            truncate_str(&visible(words), PROMPT_WIDTH, "…").into_owned(),
+            escaped(directory),
+            truncate_str(&escaped(words), PROMPT_WIDTH, "…").into_owned(),
         ]
     }
 
@@ -84,18 +85,6 @@ pub fn text(sessions: &[SessionSummary], zone: FixedOffset) -> String {
 pub fn to_json(sessions: &[SessionSummary]) -> Value {
     let sessions: Vec<Value> = sessions.iter().map(SessionSummary::json).collect();
     json!({"schema": 1, "sessions": sessions})
-}
-
-/// `text` with everything that a terminal does not show, or obeys, written out.
-fn visible(text: &str) -> String {
-    let mut visible = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '\\' | '"' | '\'' => visible.push(c),
-            _ => visible.extend(c.escape_debug()),
-        }
-    }
-    visible
 }
 
 #[cfg(test)]

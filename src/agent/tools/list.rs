@@ -3,6 +3,7 @@
 //! Reads directories and git's ignore files. Guarantees that it looks into no link, and that what it shows
 //! and how much it looks at are bounded, however large the tree is.
 
+use std::cmp::Ordering;
 use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,7 +11,7 @@ use std::path::{Path, PathBuf};
 use globset::{GlobBuilder, GlobMatcher};
 use rustix::fs::{AtFlags, Dir, FileType, readlinkat, statat};
 
-use super::place::{Found, Outside, Place, missing, quoted, unreadable};
+use super::place::{Found, Outside, ResolvedPath, missing, quoted, unreadable};
 use crate::agent::tool::{
     Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
 };
@@ -61,7 +62,7 @@ impl Tool for ListDirectory<'_> {
 impl ListDirectory<'_> {
     fn list(&self, path: &str) -> Result<String, String> {
         let (directory, pattern) = self.split_glob(path);
-        let place = Place::of(self.root, directory, self.outside)?;
+        let place = ResolvedPath::of(self.root, directory, self.outside)?;
         let shown = place.shown();
         match place.look(self.root) {
             Ok(Found::Directory) => {}
@@ -77,11 +78,10 @@ impl ListDirectory<'_> {
             Ok(Found::Special) => return Ok(format!("{shown} is a pipe, a device or the like")),
             Err(error) => return Err(unreadable(&shown, &error)),
         }
-        let wanted = pattern.map(Wanted::parse).transpose()?;
-        let walked = Walk::of(self.root, &place, wanted.as_ref())
-            .and_then(Walk::run)
-            .map_err(|error| unreadable(&shown, &error))?;
-        Ok(walked.render(&place, pattern))
+        let glob = pattern.map(Glob::parse).transpose()?;
+        let walked = Walk::of(self.root, &place, glob).and_then(Walk::run);
+        let walked = walked.map_err(|error| unreadable(&shown, &error))?;
+        Ok(walked.render(&shown, pattern))
     }
 
     /// The directory part of a path, and the glob behind it. What is there by that very name is no glob.
@@ -90,27 +90,22 @@ impl ListDirectory<'_> {
         if !is_glob(path) || self.root.join(path).symlink_metadata().is_ok() {
             return (path, None);
         }
-        let mut start = 0;
-        for part in path.split_inclusive('/') {
-            if is_glob(part) {
-                break;
-            }
-            start += part.len();
-        }
+        let parts = path.split_inclusive('/');
+        let start = parts.take_while(|part| !is_glob(part)).map(str::len).sum();
         let (directory, pattern) = path.split_at(start);
         let directory = if directory.is_empty() { "." } else { directory };
         (directory, Some(pattern))
     }
 }
 
-/// What a glob matches, below its directory part.
-struct Wanted {
-    glob: GlobMatcher,
+/// A glob, less its directory part.
+struct Glob {
+    matcher: GlobMatcher,
     /// How many names deep a match can be.
     depth: usize,
 }
 
-impl Wanted {
+impl Glob {
     fn parse(pattern: &str) -> Result<Self, String> {
         let pattern = pattern.trim_end_matches('/');
         if pattern.split('/').any(|name| name == "..") {
@@ -133,14 +128,14 @@ impl Wanted {
             pattern.matches('/').count() + 1
         };
         Ok(Self {
-            glob: glob.compile_matcher(),
+            matcher: glob.compile_matcher(),
             depth,
         })
     }
 }
 
 /// What an entry is.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 enum Kind {
     File,
     Directory,
@@ -149,19 +144,10 @@ enum Kind {
 }
 
 /// Something in a directory.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 struct Entry {
     name: String,
     kind: Kind,
-}
-
-/// What is in a directory.
-struct Entries {
-    kept: Vec<Entry>,
-    /// How many are left out, since git ignores them.
-    left_out: usize,
-    /// Whether there are more than are looked at.
-    is_cut_short: bool,
 }
 
 /// One directory of the tree that is shown.
@@ -172,132 +158,110 @@ struct Node {
     left_out: u64,
     /// Whether nobody has looked into it.
     is_closed: bool,
+    /// Whether git ignores all that is in it: to git, a directory is what is in it.
+    is_ignored: bool,
 }
 
 /// Goes through directories by breadth, so that what is near is shown before what is deep.
-struct Walk<'w> {
+struct Walk {
     top: Root,
     /// The directory's own path from the handle on.
     start: String,
     /// Git's rules, and the directory's path as they have it.
     rules: Option<(IgnoreRules, String)>,
-    wanted: Option<&'w Wanted>,
-    tree: Tree,
-    looked_at: usize,
-}
-
-/// What was found, by the directories' paths from the listed one on, which is "" itself.
-#[derive(Debug, Default)]
-struct Tree {
+    glob: Option<Glob>,
+    /// What was found, by the directories' paths from the listed one on, which is "" itself.
     nodes: HashMap<String, Node>,
     shown: usize,
+    looked_at: usize,
     /// How many directories nobody has looked into.
     closed: u64,
     /// Whether more was there than is looked at.
-    cut_short: bool,
-    /// How many directories could not be read.
-    unreadable: u64,
+    is_cut_short: bool,
 }
 
-impl<'w> Walk<'w> {
-    fn of(root: &Path, place: &Place, wanted: Option<&'w Wanted>) -> io::Result<Self> {
+impl Walk {
+    fn of(root: &Path, place: &ResolvedPath, glob: Option<Glob>) -> io::Result<Self> {
         let (top, start) = place.directory(root)?;
         Ok(Self {
             rules: rules(root, place, &start),
             top,
             start,
-            wanted,
-            tree: Tree::default(),
+            glob,
+            nodes: HashMap::new(),
+            shown: 0,
             looked_at: 0,
+            closed: 0,
+            is_cut_short: false,
         })
     }
 
-    fn run(mut self) -> io::Result<Tree> {
+    fn run(mut self) -> io::Result<Self> {
         let mut queue = VecDeque::from([(String::new(), 0_usize)]);
         while let Some((path, depth)) = queue.pop_front() {
-            let is_full = self.tree.shown >= SHOWN || self.looked_at >= LOOKED_AT;
+            let is_full = self.shown >= SHOWN || self.looked_at >= LOOKED_AT;
             if is_full && depth > 0 || depth >= DEEPEST {
-                self.close(&path);
+                self.close(path);
                 continue;
             }
-            let Entries {
-                kept,
-                left_out,
-                is_cut_short,
-            } = match self.entries(&path) {
+            let entries = match self.entries(&path) {
                 Ok(entries) => entries,
                 Err(error) if depth == 0 => return Err(error),
                 Err(_) => {
-                    self.tree.unreadable += 1;
-                    self.tree.nodes.entry(path).or_default().is_closed = true;
+                    self.close(path);
                     continue;
                 }
             };
-            self.looked_at += kept.len() + left_out;
-            self.tree.cut_short |= is_cut_short;
-            if kept.is_empty() && left_out > 0 {
-                // To git, a directory is what is in it.
-                self.tree.remove(&path);
-            }
             // One large directory must not hide what is beside it.
-            let left = SHOWN.saturating_sub(self.tree.shown);
+            let left = SHOWN.saturating_sub(self.shown);
             let room = if queue.is_empty() { left } else { left / 2 };
-            let most = self.tree.shown + room.max(1);
-            for entry in kept {
+            let most = self.shown + room.max(1);
+            for entry in entries {
                 let below = joined(&path, &entry.name);
                 let is_directory = entry.kind == Kind::Directory;
-                let is_shown = self.take(&path, &below, entry, most);
-                let may_match = self.wanted.is_none_or(|wanted| depth + 1 < wanted.depth);
-                if is_directory && may_match && is_shown {
+                let enters = match &self.glob {
+                    Some(glob) => {
+                        let may_match = depth + 1 < glob.depth;
+                        if glob.matcher.is_match(&below) {
+                            self.insert_with_parents(&path, entry);
+                        }
+                        may_match
+                    }
+                    None => self.insert(&path, entry, most),
+                };
+                if is_directory && enters {
                     queue.push_back((below, depth + 1));
                 }
             }
         }
-        Ok(self.tree)
+        Ok(self)
     }
 
-    /// Notes that nobody looks into a directory.
-    fn close(&mut self, path: &str) {
-        if self.wanted.is_some() {
-            self.tree.cut_short = true;
-            return;
+    /// Leaves a directory as one that nobody has looked into.
+    fn close(&mut self, path: String) {
+        if self.glob.is_some() {
+            self.is_cut_short = true;
+        } else {
+            self.closed += 1;
+            self.nodes.entry(path).or_default().is_closed = true;
         }
-        self.tree.closed += 1;
-        self.tree
-            .nodes
-            .entry(path.to_owned())
-            .or_default()
-            .is_closed = true;
     }
 
-    /// Takes an entry into the tree where it is wanted and no more than `most` are there; whether what is
-    /// below it may be shown.
-    fn take(&mut self, directory: &str, path: &str, entry: Entry, most: usize) -> bool {
-        if let Some(wanted) = self.wanted {
-            if wanted.glob.is_match(path) {
-                self.tree.insert_with_parents(directory, entry);
-            }
-            return true;
-        }
-        self.tree.insert(directory, entry, most)
-    }
-
-    /// What is in a directory: files first, each kind by name.
-    fn entries(&self, path: &str) -> io::Result<Entries> {
+    /// What is in the directory at `path`, sorted, less what git ignores.
+    fn entries(&mut self, path: &str) -> io::Result<Vec<Entry>> {
         let handle = self.top.directory_to_read(&joined(&self.start, path))?;
-        let (mut kept, mut left_out, mut is_cut_short) = (Vec::new(), 0, false);
-        let most = LOOKED_AT.saturating_sub(self.looked_at);
-        let directory = Dir::read_from(&handle)?;
-        for found in directory {
+        let (mut kept, mut is_ignored) = (Vec::new(), false);
+        for found in Dir::read_from(&handle)? {
             let found = found?;
             let name = found.file_name();
             if matches!(name.to_bytes(), b"." | b".." | b".git") {
                 continue;
             }
-            if kept.len() + left_out >= most {
-                is_cut_short = true;
+            if self.looked_at >= LOOKED_AT {
+                self.is_cut_short = true;
                 break;
             }
+            self.looked_at += 1;
             let kind = match found.file_type() {
                 FileType::Unknown => statat(&handle, name, AtFlags::SYMLINK_NOFOLLOW)
                     .map_or(FileType::Unknown, |stat| {
@@ -315,17 +279,16 @@ impl<'w> Walk<'w> {
             };
             let name = name.to_string_lossy().into_owned();
             if self.is_left_out(&joined(path, &name), &kind) {
-                left_out += 1;
+                is_ignored = true;
             } else {
                 kept.push(Entry { name, kind });
             }
         }
-        kept.sort_by(|a, b| order(a).cmp(&order(b)));
-        Ok(Entries {
-            kept,
-            left_out,
-            is_cut_short,
-        })
+        if kept.is_empty() && is_ignored && !path.is_empty() {
+            self.nodes.entry(path.to_owned()).or_default().is_ignored = true;
+        }
+        kept.sort_by(order);
+        Ok(kept)
     }
 
     /// Whether git ignores what is at a path. Where that cannot be told, it is shown.
@@ -344,10 +307,10 @@ impl<'w> Walk<'w> {
 
 /// Git's rules for what is below a place; none where git ignores the place itself, as it was named all the
 /// same, and none elsewhere than in a repository.
-fn rules(root: &Path, place: &Place, start: &str) -> Option<(IgnoreRules, String)> {
+fn rules(root: &Path, place: &ResolvedPath, start: &str) -> Option<(IgnoreRules, String)> {
     let (top, prefix): (PathBuf, &str) = match place {
-        Place::Inside(_) => (root.to_path_buf(), start),
-        Place::Outside(path) => {
+        ResolvedPath::Inside(_) => (root.to_path_buf(), start),
+        ResolvedPath::Outside(path) => {
             let mut above = path.ancestors();
             above.find(|directory| directory.join(".git").symlink_metadata().is_ok())?;
             (path.clone(), "")
@@ -365,8 +328,8 @@ fn joined(directory: &str, name: &str) -> String {
     }
 }
 
-impl Tree {
-    /// Whether there was room, `most` being how many may be there.
+impl Walk {
+    /// Adds an entry, where fewer than `most` are shown, and tells whether it was added.
     fn insert(&mut self, directory: &str, entry: Entry, most: usize) -> bool {
         let node = self.nodes.entry(directory.to_owned()).or_default();
         if self.shown >= most {
@@ -378,60 +341,38 @@ impl Tree {
         true
     }
 
-    /// Takes a directory out that has nothing in it.
-    fn remove(&mut self, path: &str) {
-        let (parent, name) = split(path);
-        if let Some(node) = self.nodes.get_mut(parent) {
-            let before = node.entries.len();
-            node.entries.retain(|entry| entry.name != name);
-            self.shown -= before - node.entries.len();
-        }
-    }
-
+    /// Adds an entry, and the way to it.
     fn insert_with_parents(&mut self, directory: &str, entry: Entry) {
         if !self.insert(directory, entry, SHOWN) {
             return;
         }
-        // The way there is shown too; a parent that is there already has its own parents.
+        // A parent that is there already has its own parents.
         let mut path = directory;
         while !path.is_empty() {
             let (parent, name) = split(path);
             let node = self.nodes.entry(parent.to_owned()).or_default();
-            let is_there = node
-                .entries
-                .iter()
-                .any(|entry| entry.kind == Kind::Directory && entry.name == name);
-            if is_there {
+            let is_there = |entry: &Entry| entry.kind == Kind::Directory && entry.name == name;
+            if node.entries.iter().any(is_there) {
                 break;
             }
-            let name = name.to_owned();
-            let kind = Kind::Directory;
-            node.entries.push(Entry { name, kind });
+            node.entries.push(Entry {
+                name: name.to_owned(),
+                kind: Kind::Directory,
+            });
             path = parent;
         }
     }
 
-    fn render(mut self, place: &Place, pattern: Option<&str>) -> String {
-        let nothing = self.nodes.is_empty();
-        let top = match place {
-            Place::Inside(path) if path.is_empty() => "./".to_owned(),
-            Place::Inside(path) => format!("{}/", escaped(path)),
-            Place::Outside(path) => {
-                let path = path.to_string_lossy();
-                format!("{}/", escaped(path.trim_end_matches('/')))
-            }
-        };
+    /// The tree as text; `shown` is how the model is told of the directory.
+    fn render(mut self, shown: &str, pattern: Option<&str>) -> String {
         let mut text = match pattern {
-            _ if !nothing => {
-                let mut text = format!("{top}\n");
+            _ if !self.nodes.is_empty() => {
+                let mut text = format!("{}/\n", shown.trim_matches('`').trim_end_matches('/'));
                 self.render_below("", "", &mut text);
                 text
             }
-            Some(pattern) => format!("no files in {} match {}\n", place.shown(), quoted(pattern)),
-            None => format!(
-                "{} is empty, or all in it is ignored by git\n",
-                place.shown()
-            ),
+            Some(pattern) => format!("no files in {shown} match {}\n", quoted(pattern)),
+            None => format!("{shown} is empty, or all in it is ignored by git\n"),
         };
         if self.closed > 0 {
             let closed = several(self.closed, "directory", "directories");
@@ -439,47 +380,50 @@ impl Tree {
                 "[{closed} marked `…` not looked into; list them by their own paths]\n"
             ));
         }
-        if self.cut_short {
+        if self.is_cut_short {
             text.push_str("[the tree is too large to be searched whole; name a directory in it]\n");
-        }
-        if self.unreadable > 0 {
-            let count = self.unreadable;
-            text.push_str(&format!("[not readable, and marked `…`: {count}]\n"));
         }
         text
     }
 
+    /// What is below a directory, each line behind `indent`.
     fn render_below(&mut self, path: &str, indent: &str, text: &mut String) {
         let Some(mut node) = self.nodes.remove(path) else {
             return;
         };
         // A glob's way to a match is noted when the match is found.
-        node.entries.sort_by(|a, b| order(a).cmp(&order(b)));
-        let more = (node.left_out > 0).then(|| {
-            let entries = several(node.left_out, "entry more", "entries more");
-            format!("[... {entries} ...]")
-        });
-        let count = node.entries.len() + usize::from(more.is_some());
-        for (at, entry) in node.entries.iter().enumerate() {
-            let is_last = at + 1 == count;
-            let branch = if is_last { "└── " } else { "├── " };
-            let below = joined(path, &entry.name);
-            let name = escaped(&entry.name);
-            let is_closed = self.nodes.get(&below).is_some_and(|node| node.is_closed);
-            let line = match &entry.kind {
-                Kind::File => name,
-                Kind::Directory if is_closed => format!("{name}/ …"),
-                Kind::Directory => format!("{name}/"),
-                Kind::Link(target) => format!("{name} -> {}", escaped(target)),
-            };
-            text.push_str(&format!("{indent}{branch}{line}\n"));
-            if entry.kind == Kind::Directory {
-                let rail = if is_last { "    " } else { "│   " };
-                self.render_below(&below, &format!("{indent}{rail}"), text);
+        node.entries.sort_by(order);
+        let mut lines = Vec::new();
+        for Entry { name, kind } in node.entries {
+            let below = joined(path, &name);
+            let name = escaped(&name);
+            match (kind, self.nodes.get(&below)) {
+                (Kind::Directory, Some(node)) if node.is_ignored => {}
+                (Kind::Directory, Some(node)) if node.is_closed => {
+                    lines.push((format!("{name}/ …"), None));
+                }
+                (Kind::Directory, _) => lines.push((format!("{name}/"), Some(below))),
+                (Kind::File, _) => lines.push((name, None)),
+                (Kind::Link(target), _) => {
+                    lines.push((format!("{name} -> {}", escaped(&target)), None));
+                }
             }
         }
-        if let Some(more) = more {
-            text.push_str(&format!("{indent}└── {more}\n"));
+        if node.left_out > 0 {
+            let entries = several(node.left_out, "entry more", "entries more");
+            lines.push((format!("[... {entries} ...]"), None));
+        }
+        let last = lines.len().saturating_sub(1);
+        for (at, (line, below)) in lines.into_iter().enumerate() {
+            let (branch, rail) = if at == last {
+                ("└── ", "    ")
+            } else {
+                ("├── ", "│   ")
+            };
+            text.push_str(&format!("{indent}{branch}{line}\n"));
+            if let Some(below) = below {
+                self.render_below(&below, &format!("{indent}{rail}"), text);
+            }
         }
     }
 }
@@ -488,9 +432,9 @@ fn several(count: u64, one: &str, many: &str) -> String {
     format!("{} {}", grouped(count), if count == 1 { one } else { many })
 }
 
-/// Files first, each kind by name.
-fn order(entry: &Entry) -> (bool, &str) {
-    (entry.kind == Kind::Directory, &entry.name)
+fn order(one: &Entry, other: &Entry) -> Ordering {
+    let key = |entry: &Entry| entry.kind == Kind::Directory;
+    (key(one), &one.name).cmp(&(key(other), &other.name))
 }
 
 #[cfg(test)]

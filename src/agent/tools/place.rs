@@ -45,7 +45,7 @@ pub enum Outside {
 
 /// Where a path leads.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum ResolvedPath {
     /// Into the project: plain names joined by `/`, relative to the root, which is "" itself. Links are
     /// as they were named.
     Inside(String),
@@ -66,7 +66,7 @@ pub enum Found {
     Missing,
 }
 
-impl Place {
+impl ResolvedPath {
     /// Where `path`, untrusted text, leads from `root`, the project's root with links resolved. `.` and
     /// `..` are taken by their letters; `~` is a name like any other.
     ///
@@ -309,44 +309,30 @@ pub(super) fn unreadable(shown: &str, error: &io::Error) -> String {
     format!("{shown} cannot be read: {error}")
 }
 
-/// Says that nothing is at a place, and what is near it.
-pub(super) fn missing(root: &Path, place: &Place) -> String {
+/// Says that nothing is at a place, and what is near it, the likest names first.
+pub(super) fn missing(root: &Path, place: &ResolvedPath) -> String {
     let shown = place.shown();
     let path = place.path(root);
     let Some(parent) = path.ancestors().skip(1).find(|parent| parent.is_dir()) else {
         return format!("{shown} does not exist");
     };
-    let near = Place::Inside(
-        parent
-            .strip_prefix(root)
-            .map(|inside| inside.to_string_lossy().into_owned())
-            .unwrap_or_default(),
-    );
-    let directory = if parent.starts_with(root) {
-        near.shown()
-    } else {
-        quoted(&parent.to_string_lossy())
+    let directory = match parent.strip_prefix(root) {
+        Ok(inside) => ResolvedPath::Inside(inside.to_string_lossy().into_owned()),
+        Err(_) => ResolvedPath::Outside(parent.to_owned()),
     };
-    let names = names_in(parent);
-    let wanted = path.strip_prefix(parent).ok().and_then(|rest| {
-        let name = rest.components().next()?;
-        Some(name.as_os_str().to_string_lossy().into_owned())
-    });
-    let close = close_names(&wanted.unwrap_or_default(), &names);
-    if !close.is_empty() {
-        return format!(
-            "{shown} does not exist; {directory} has names like it: {}",
-            close.join(", ")
-        );
-    }
-    if names.is_empty() {
-        return format!("{shown} does not exist; {directory} is empty");
-    }
+    let wanted = path.strip_prefix(parent).unwrap_or(&path).iter().next();
+    let wanted = wanted.unwrap_or_default().to_string_lossy();
+    let mut names = names_in(parent);
+    names.sort_by_cached_key(|name| Reverse(likeness(&wanted, name)));
     let told: Vec<String> = names.iter().take(NAMED).map(|name| quoted(name)).collect();
+    let told = match told.join(", ") {
+        none if none.is_empty() => "nothing".to_owned(),
+        told => told,
+    };
     let more = if names.len() > NAMED { " and more" } else { "" };
     format!(
-        "{shown} does not exist; {directory} holds {}{more}",
-        told.join(", ")
+        "{shown} does not exist; {} holds {told}{more}",
+        directory.shown()
     )
 }
 
@@ -362,19 +348,6 @@ fn names_in(directory: &Path) -> Vec<String> {
         .collect();
     names.sort();
     names
-}
-
-/// Those of the names that are nearly the one that was meant.
-fn close_names(wanted: &str, names: &[String]) -> Vec<String> {
-    const CLOSE: usize = 750;
-    let alike = names.iter().map(|name| (likeness(wanted, name), name));
-    let mut close: Vec<_> = alike.filter(|(likeness, _)| *likeness >= CLOSE).collect();
-    close.sort_by_key(|(likeness, _)| Reverse(*likeness));
-    close
-        .into_iter()
-        .map(|(_, name)| quoted(name))
-        .take(3)
-        .collect()
 }
 
 /// How many of a thousand letters two names have in common, whatever their case.
@@ -412,8 +385,8 @@ mod tests {
         (dir, root)
     }
 
-    fn inside(path: &str) -> Place {
-        Place::Inside(path.to_owned())
+    fn inside(path: &str) -> ResolvedPath {
+        ResolvedPath::Inside(path.to_owned())
     }
 
     #[test]
@@ -431,16 +404,16 @@ mod tests {
             ("a\\b", "a\\b"),
             ("dangling", "dangling"),
         ] {
-            let place = Place::of(&root, path, Outside::Refused);
+            let place = ResolvedPath::of(&root, path, Outside::Refused);
             assert_eq!(place, Ok(inside(expected)), "{path}");
             if !path.contains('~') {
                 let absolute = format!("{}/{path}", root.display());
-                let place = Place::of(&root, &absolute, Outside::Refused);
+                let place = ResolvedPath::of(&root, &absolute, Outside::Refused);
                 assert_eq!(place, Ok(inside(expected)), "{absolute}");
             }
         }
         let by_alias = root.with_file_name("alias").join("a/new");
-        let place = Place::of(&root, by_alias.to_str().unwrap(), Outside::Refused);
+        let place = ResolvedPath::of(&root, by_alias.to_str().unwrap(), Outside::Refused);
         assert_eq!(place, Ok(inside("a/new")));
     }
 
@@ -459,14 +432,14 @@ mod tests {
             "out/new/file",
             "../root2",
         ] {
-            let refused = Place::of(&root, path, Outside::Refused).unwrap_err();
+            let refused = ResolvedPath::of(&root, path, Outside::Refused).unwrap_err();
             assert!(refused.starts_with(&format!("`{path}` ")), "{refused}");
             assert!(refused.contains("--allow-outside"), "{refused}");
-            let allowed = Place::of(&root, path, Outside::Allowed);
-            assert!(matches!(allowed, Ok(Place::Outside(_))), "{path}");
+            let allowed = ResolvedPath::of(&root, path, Outside::Allowed);
+            assert!(matches!(allowed, Ok(ResolvedPath::Outside(_))), "{path}");
         }
-        let place = Place::of(&root, "out/secret", Outside::Allowed);
-        assert_eq!(place, Ok(Place::Outside(beside.join("secret"))));
+        let place = ResolvedPath::of(&root, "out/secret", Outside::Allowed);
+        assert_eq!(place, Ok(ResolvedPath::Outside(beside.join("secret"))));
     }
 
     #[test]
@@ -483,7 +456,7 @@ mod tests {
             ("\\\\server\\share", "Windows"),
         ] {
             for outside in [Outside::Refused, Outside::Allowed] {
-                let refused = Place::of(&root, path, outside).unwrap_err();
+                let refused = ResolvedPath::of(&root, path, outside).unwrap_err();
                 assert!(refused.contains(said), "{refused}");
             }
         }
@@ -501,7 +474,7 @@ mod tests {
             0,
         )
         .unwrap();
-        let look = |place: &Place| format!("{:?}", place.look(&root).unwrap());
+        let look = |place: &ResolvedPath| format!("{:?}", place.look(&root).unwrap());
         for (path, expected) in [
             ("in/c.rs", "File"),
             ("a/b/c.rs", "File"),
@@ -515,7 +488,7 @@ mod tests {
             let found = look(&inside(path));
             assert!(found.starts_with(expected), "{path}: {found}");
         }
-        assert_eq!(look(&Place::Outside(fifo)), "Special");
+        assert_eq!(look(&ResolvedPath::Outside(fifo)), "Special");
         // A link that leads out has slipped in after the check.
         assert!(inside("out/secret").look(&root).is_err());
     }
@@ -546,10 +519,7 @@ mod tests {
     fn what_is_not_there_is_told_with_what_is() {
         let (_dir, root) = tree();
         for (path, expected) in [
-            (
-                "a/b/C.rs",
-                "`a/b/C.rs` does not exist; `a/b` has names like it: `c.rs`",
-            ),
+            ("a/b/C.rs", "`a/b/C.rs` does not exist; `a/b` holds `c.rs`"),
             ("a/x/y.rs", "`a/x/y.rs` does not exist; `a` holds `b`"),
             (
                 "zzz",

@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use super::place::{Outside, Place};
+use super::place::{Outside, ResolvedPath};
 use super::{OUTPUT_LIMIT, line_count};
 use crate::agent::tool::{
     Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
@@ -43,7 +43,7 @@ impl Tool for ReadFile<'_> {
 
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
         let path = arguments.get("path");
-        let place = Place::of(self.root, path, self.outside).map_err(ToolError::Failed)?;
+        let place = ResolvedPath::of(self.root, path, self.outside).map_err(ToolError::Failed)?;
         let content = place.read(self.root, LARGEST)?;
         Ok(ToolOutput::said(shown(&place.shown(), content)))
     }
@@ -148,7 +148,7 @@ mod tests {
         rustix::fs::mknodat(rustix::fs::CWD, &fifo, kind, 0o600.into(), 0).unwrap();
         for (path, said) in [
             ("src", "is a directory; list it"),
-            ("src/mian.rs", "`src` has names like it: `main.rs`"),
+            ("src/mian.rs", "`src` holds `main.rs`"),
             ("fifo", "is a pipe"),
             (".env", "holds credentials"),
             ("/etc/passwd", "--allow-outside"),

@@ -9,7 +9,7 @@ use std::path::Path;
 use memchr::memchr_iter;
 use memchr::memmem::Finder;
 
-use super::place::{Outside, Place};
+use super::place::{Outside, ResolvedPath};
 use super::write::put;
 use super::{Files, at_lines, line_count};
 use crate::agent::tool::{
@@ -19,11 +19,9 @@ use crate::agent::tool::{
 /// The largest file that is changed, in bytes.
 const LARGEST: u64 = 10 << 20;
 /// Matches are not counted beyond.
-const MOST_MATCHES: usize = 100;
+const MOST_MATCHES: usize = 11;
 /// How many lines around a change are shown.
 const AROUND: usize = 2;
-/// How many lines of a change are shown at its beginning and at its end.
-const SHOWN: usize = 10;
 
 /// Its description.
 pub static FIND_AND_REPLACE_IN_FILE: ToolSpec = ToolSpec::new(
@@ -67,7 +65,7 @@ impl Tool for FindAndReplace<'_> {
 
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
         let path = arguments.get("path");
-        let place = Place::of(self.root, path, self.outside).map_err(ToolError::Failed)?;
+        let place = ResolvedPath::of(self.root, path, self.outside).map_err(ToolError::Failed)?;
         let shown = place.shown();
         let failed = |problem: String| ToolError::Failed(format!("{shown}: {problem}"));
         let content = place.read(self.root, LARGEST)?;
@@ -104,34 +102,25 @@ fn replaced(text: &str, find: &str, replace: &str) -> Result<Change, String> {
     if find == replace {
         return Err("it changes nothing: `find` and `replace` are the same".into());
     }
-    let as_it_is = matches(text, find);
-    match as_it_is.as_slice() {
-        // The reply may have other line ends than the file.
-        [] => {
-            let other = if has_crlf_throughout(find) {
-                with_lf
-            } else {
-                with_crlf
-            };
-            let (find_so, replace) = (other(find), other(replace));
-            let found = if find_so == find {
-                Vec::new()
-            } else {
-                matches(text, &find_so)
-            };
-            match found.as_slice() {
-                [] => Err(not_found(text, find)),
-                [start] => Ok(spliced(text, *start, find_so.len(), &replace)),
-                several => Err(ambiguous(text, several)),
-            }
+    // New lines of a file that has CRLF throughout end so too; and a reply may have other line ends than the file.
+    let is_crlf = !find.contains('\n') && has_crlf_throughout(text);
+    let as_it_is = if is_crlf {
+        with_crlf(replace)
+    } else {
+        replace.to_owned()
+    };
+    for (find, replace) in [
+        (find.to_owned(), as_it_is),
+        (with_crlf(find), with_crlf(replace)),
+        (with_lf(find), with_lf(replace)),
+    ] {
+        match matches(text, &find).as_slice() {
+            [] => {}
+            [start] => return Ok(spliced(text, *start, find.len(), &replace)),
+            several => return Err(ambiguous(text, several)),
         }
-        // New lines of a file that has CRLF throughout end so too.
-        [start] if !find.contains('\n') && has_crlf_throughout(text) => {
-            Ok(spliced(text, *start, find.len(), &with_crlf(replace)))
-        }
-        [start] => Ok(spliced(text, *start, find.len(), replace)),
-        several => Err(ambiguous(text, several)),
     }
+    Err(not_found(text, find))
 }
 
 fn spliced(text: &str, start: usize, length: usize, replace: &str) -> Change {
@@ -186,13 +175,8 @@ fn ambiguous(text: &str, found: &[usize]) -> String {
         .iter()
         .map(|at| line_of(text.as_bytes(), *at))
         .collect();
-    let times = if found.len() >= MOST_MATCHES {
-        format!("{MOST_MATCHES} times or more")
-    } else {
-        format!("{} times", found.len())
-    };
     format!(
-        "`find` is found {times}: {}; add lines around it, so that it is there once",
+        "`find` is found more than once: {}; add lines around it, so that it is there once",
         at_lines(&lines)
     )
 }
@@ -209,14 +193,9 @@ fn not_found(text: &str, find: &str) -> String {
         return "`find` is not found, nor is its first line; read the file to see what is there"
             .into();
     }
-    let is_one_line = find.trim_end().lines().count() <= 1;
-    let difference = if is_one_line {
-        "the blanks around it differ"
-    } else {
-        "what is around it differs, often in blanks or line ends"
-    };
     format!(
-        "`find` is not found; its first line is at {}, but {difference}; read the file to see what is there",
+        "`find` is not found; its first line is at {}, but what is around it differs, often in blanks or line \
+         ends; read the file to see what is there",
         at_lines(&lines)
     )
 }
@@ -230,27 +209,18 @@ fn excerpt(change: &Change) -> String {
     let last = first + line_count(replacement).max(1) - 1;
     let from = first.saturating_sub(AROUND).max(1);
     let to = last + AROUND;
-    let mut shown = String::new();
     let width = to.to_string().len();
-    for (line, number) in change.text.lines().zip(1..).skip(from - 1) {
-        if number > to {
-            break;
-        }
-        let hidden = first + SHOWN..(last + 1).saturating_sub(SHOWN);
-        if hidden.contains(&number) {
-            if number == hidden.start {
-                shown.push_str(&format!("{:>width$} | ...\n", ""));
-            }
-            continue;
-        }
+    let lines = change.text.lines().zip(1..).skip(from - 1);
+    let lines = lines.take_while(|(_, number)| *number <= to);
+    let shown = lines.map(|(line, number)| {
         let mark = if (first..=last).contains(&number) {
             '>'
         } else {
             ' '
         };
-        shown.push_str(&format!("{mark}{number:>width$} | {line}\n"));
-    }
-    shown
+        format!("{mark}{number:>width$} | {line}\n")
+    });
+    shown.collect()
 }
 
 #[cfg(test)]
@@ -293,20 +263,20 @@ mod tests {
                 "a\nb\na",
                 "a",
                 "b",
-                "found 2 times: lines 1 and 3; add lines around it",
+                "found more than once: lines 1 and 3; add lines around it",
             ),
-            ("aaa", "aa", "b", "found 2 times: lines 1 and 1"),
+            ("aaa", "aa", "b", "found more than once: lines 1 and 1"),
             (
                 "a\r\nb\r\na\r\nb",
                 "a\nb",
                 "c",
-                "found 2 times: lines 1 and 3",
+                "found more than once: lines 1 and 3",
             ),
             (
                 &many,
                 "x",
                 "y",
-                "100 times or more: lines 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and more",
+                "lines 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and more",
             ),
             ("a\nb", "c", "d", "nor is its first line"),
             (
@@ -315,7 +285,7 @@ mod tests {
                 "c",
                 "its first line is at line 1, but",
             ),
-            ("  x = 1", "    x = 1", "y", "the blanks around it differ"),
+            ("  x = 1", "    x = 1", "y", "often in blanks"),
             ("a", "\n", "b", "nor is its first line"),
         ] {
             let problem = replaced(text, find, replace).unwrap_err();
@@ -327,7 +297,7 @@ mod tests {
     fn counting_matches_of_a_long_passage_ends() {
         let text = "a".repeat(2 << 20);
         let problem = replaced(&text, &text[..1 << 20], "b").unwrap_err();
-        assert!(problem.contains("100 times or more"), "{problem}");
+        assert!(problem.contains(" and more"), "{problem}");
     }
 
     #[test]
@@ -341,11 +311,6 @@ mod tests {
         assert_eq!(excerpt(&change), " 1 | a\n>2 | c\n");
         let change = replaced("a", "a", "").unwrap();
         assert_eq!(excerpt(&change), "");
-        let long = "x\n".repeat(50);
-        let change = replaced("a\n", "a\n", &long).unwrap();
-        let shown = excerpt(&change);
-        assert_eq!(shown.lines().count(), 2 * SHOWN + 1);
-        assert!(shown.contains("   | ...\n>41 | x\n"), "{shown}");
     }
 
     #[test]
@@ -373,7 +338,7 @@ mod tests {
             (
                 "a.rs",
                 "let",
-                "`a.rs`: `find` is found 2 times: lines 1 and 2",
+                "`a.rs`: `find` is found more than once: lines 1 and 2",
             ),
         ] {
             let Err(ToolError::Failed(problem)) = run(path, find) else {

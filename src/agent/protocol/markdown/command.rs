@@ -3,34 +3,34 @@
 //! To a shell, a code fence is a command whose output is run, and words that stand beside a command are
 //! commands too. So a command that may be more than that is a [`Fault`]; nothing of it is parsed.
 
+use std::sync::LazyLock;
+
+use regex::Regex;
+
 use super::super::Fault;
 use super::lines::{Line, joined};
-use super::sections::Name;
+use crate::sys::text::regex;
 
 /// What may stand behind a command's fence. Code in another language, and transcripts with their outputs, are
 /// no commands.
-const SHELLS: [&str; 20] = [
-    "",
-    "sh",
-    "bash",
-    "shell",
-    "shellscript",
-    "zsh",
-    "ksh",
-    "dash",
-    "ash",
-    "command",
-    "cmd",
-    "cli",
-    "terminal",
-    "text",
-    "txt",
-    "plain",
-    "plaintext",
-    "raw",
-    "code",
-    "tool_input",
-];
+static SHELLS: LazyLock<Regex> = LazyLock::new(|| {
+    regex(concat!(
+        r"(?i)^[{}.,]*(?:(?:|z|k|ba|da|a)sh|shell|shellscript|command|cmd|cli|terminal|te?xt|plain|plaintext|raw|code",
+        // Attributes may follow.
+        r"|tool_input|)[{}.,]*(?:\s+\S*=\S*)*$"
+    ))
+});
+/// What no command has that stands in no block: the heading of a result, as models make them up behind it (`# Output`
+/// is a comment, too), and the tags that they write around results and thoughts; to a shell, files to read and write.
+static NO_COMMAND: LazyLock<Regex> = LazyLock::new(|| {
+    regex(concat!(
+        r"(?i)```|^\s*(?:##|#[\W_]*(?:tool|command)).*(?:results?|output|response|observation)[\W_]*$",
+        r"|^\s*</*\s*(?:think|thinking|output|observation|command|[^\s>]*(?:results?|response|\|))(?:\s[^>]*)?>"
+    ))
+});
+static BARE_WORD: LazyLock<Regex> =
+    LazyLock::new(|| regex(r"(?:^|[^<])<<[- \t]*[\p{Alphabetic}_]"));
+static QUOTED_WORD: LazyLock<Regex> = LazyLock::new(|| regex(r#"<<[- \t]*['"\\]"#));
 
 /// The command that the lines of a code block are; `opening` is its fence.
 ///
@@ -38,14 +38,7 @@ const SHELLS: [&str; 20] = [
 /// Where it is no shell's, or the shell would run what is meant as text.
 pub fn in_block(opening: &Line<'_>, content: &[Line<'_>]) -> Result<String, Fault> {
     let info = opening.fence().map_or("", |fence| fence.info);
-    let mut words = info.split_whitespace();
-    let label = words
-        .next()
-        .unwrap_or_default()
-        .trim_matches(['{', '}', '.', ',']);
-    let is_shell = SHELLS.iter().any(|known| known.eq_ignore_ascii_case(label));
-    // Attributes may follow.
-    if !is_shell || !words.all(|word| word.contains('=')) {
+    if !SHELLS.is_match(info) {
         return Err(opening.fault(format!(
             "a command stands alone between ```sh and ```, but this code block is labelled `{info}`: the \
              shell `sh` runs it, line by line"
@@ -66,11 +59,7 @@ pub fn raw(lines: &[Line<'_>]) -> Result<String, Fault> {
         return Ok(quoted.to_owned());
     }
     let is_odd = |line: &&Line<'_>| {
-        line.raw.contains("```")
-            || line.fence().is_some()
-            || Name::of(line).is_some()
-            || is_result(line)
-            || is_tag(line)
+        line.fence().is_some() || line.heading().is_some() || NO_COMMAND.is_match(line.text())
     };
     if let Some(line) = lines.iter().find(is_odd) {
         return Err(line.fault(
@@ -84,18 +73,8 @@ pub fn raw(lines: &[Line<'_>]) -> Result<String, Fault> {
 
 /// That no backticks are run which are meant as text: a here-document keeps them only if its word is quoted.
 fn check_backticks(lines: &[Line<'_>]) -> Result<(), Fault> {
-    let words = || {
-        lines
-            .iter()
-            .flat_map(|line| line.text().split("<<").skip(1))
-    };
-    let word = |text: &'_ str| text.trim_start_matches(['-', ' ', '\t']).chars().next();
-    let is_bare = words()
-        .filter_map(word)
-        .any(|c| c.is_alphabetic() || c == '_');
-    let is_quoted = words()
-        .filter_map(word)
-        .any(|c| matches!(c, '\'' | '"' | '\\'));
+    let is_bare = lines.iter().any(|line| BARE_WORD.is_match(line.text()));
+    let is_quoted = lines.iter().any(|line| QUOTED_WORD.is_match(line.text()));
     let is_run = |line: &&Line<'_>| {
         let text = line.text().replace("\\`", "");
         is_bare && text.contains('`') || !is_quoted && text.trim_start().starts_with("```")
@@ -113,30 +92,4 @@ fn check_backticks(lines: &[Line<'_>]) -> Result<(), Fault> {
 fn quoted(text: &str) -> Option<&str> {
     let inner = text.strip_prefix('`')?.strip_suffix('`')?;
     (!inner.contains('`') && !inner.trim().is_empty()).then_some(inner)
-}
-
-/// Whether it is the heading of a result, as models make them up behind a command. `# Output` is a comment, too.
-fn is_result(line: &Line<'_>) -> bool {
-    let text = line.text().trim().to_ascii_lowercase();
-    let title = text.trim_start_matches('#');
-    let level = text.len() - title.len();
-    let title = title.trim_matches(|c: char| !c.is_alphanumeric());
-    let results = ["result", "results", "output", "response", "observation"];
-    level > 0
-        && results.iter().any(|result| title.ends_with(result))
-        && (level > 1 || title.starts_with("tool") || title.starts_with("command"))
-}
-
-/// Whether it is a tag that models write around results and thoughts: to a shell, a file to read from, and one to
-/// write to.
-fn is_tag(line: &Line<'_>) -> bool {
-    let tag = line
-        .text()
-        .trim()
-        .strip_prefix('<')
-        .and_then(|text| text.split_once('>'));
-    let name = tag.and_then(|(tag, _)| tag.trim_start_matches('/').split_whitespace().next());
-    let known = ["think", "thinking", "output", "observation", "command"];
-    let ends = ["result", "results", "response", "|"];
-    name.is_some_and(|name| known.contains(&name) || ends.iter().any(|end| name.ends_with(end)))
 }

@@ -4,11 +4,16 @@
 //! blocks that are labelled with the parameters' names. Guarantees that a block is taken byte by byte up to the
 //! first fence that closes it, and that no tool is given a part of an input.
 
+use std::sync::LazyLock;
+
+use regex::Regex;
+
 use super::super::Fault;
 use super::command;
 use super::lines::{Line, fenced, joined, trimmed};
 use crate::agent::tool::{Arguments, Parameter, ParameterKind, ToolSpec};
 use crate::sys::fences::FenceLine;
+use crate::sys::text::regex;
 
 /// The arguments of `tool` that `input` tells; `heading` is the line of the section's heading.
 ///
@@ -145,7 +150,7 @@ impl<'a, 'r> Input<'a, 'r> {
         };
         let [line] = lines else { return Err(missing) };
         let text = line.text().trim();
-        let found = path(text, name).map(str::to_owned);
+        let found = path(text).map(str::to_owned);
         found.ok_or_else(|| line.fault(format!("{expected}, but found `{text}`")))
     }
 
@@ -158,13 +163,8 @@ impl<'a, 'r> Input<'a, 'r> {
         } = parameter;
         let all = self.lines;
         let begin = self.line;
-        let is_label = all.first().is_some_and(|line| {
-            line.text()
-                .trim_matches(|c: char| !c.is_alphabetic())
-                .eq_ignore_ascii_case(name)
-        });
-        if is_label {
-            self.label();
+        if !self.label().eq_ignore_ascii_case(name) {
+            (self.lines, self.line) = (all, begin);
         }
         let block = self.block();
         let is_alone = self.lines.is_empty();
@@ -217,35 +217,26 @@ impl<'a, 'r> Input<'a, 'r> {
             let block = self.block().ok_or(problem)?;
             let info = block.opening.fence().map_or("", |fence| fence.info);
             let info = info.split_whitespace().next().unwrap_or_default();
-            let find = |label: &str| {
-                parameters
-                    .iter()
-                    .find(|known| known.name.eq_ignore_ascii_case(label))
-            };
-            // A label above counts, unless the fence has another.
-            let known = match (find(label), find(info)) {
-                (Some(above), Some(known)) if above.name != known.name => None,
-                (None, _) if !label.is_empty() => None,
-                (above, known) => above.or(known),
-            };
-            let Some(parameter) = known else {
-                let found = match if label.is_empty() { info } else { label } {
+            let is_info = |known: &Parameter| known.name.eq_ignore_ascii_case(info);
+            let is_other =
+                !label.eq_ignore_ascii_case(info) && parameters.iter().any(|known| is_info(known));
+            let found = if label.is_empty() { info } else { label };
+            // A label above counts, unless the fence has another parameter's.
+            let at = missing
+                .iter()
+                .position(|known| known.name.eq_ignore_ascii_case(found))
+                .filter(|_| label.is_empty() || !is_other);
+            let Some(at) = at else {
+                let found = match found {
                     "" => "without a label".to_owned(),
                     label => format!("labelled `{label}`"),
                 };
                 return Err(block.opening.fault(format!(
-                    "a code block {found}, where those that are expected are {names}; content that has fences \
-                     goes between longer ones"
+                    "a code block {found}, where those that are expected are {names}, each once; content that has \
+                     fences goes between longer ones"
                 )));
             };
-            let Some(at) = missing
-                .iter()
-                .position(|known| known.name == parameter.name)
-            else {
-                let problem = format!("there is another code block labelled `{}`", parameter.name);
-                return Err(block.opening.fault(problem));
-            };
-            missing.remove(at);
+            let parameter = missing.remove(at);
             arguments.set(parameter.name, without_last_line_end(joined(block.content)));
         }
         match missing.first() {
@@ -272,76 +263,40 @@ fn without_last_line_end(mut text: String) -> String {
     text
 }
 
-/// What models write above or in front of a path.
-const PATH_LABELS: [&str; 8] = [
-    "path",
-    "file",
-    "filename",
-    "file path",
-    "file_path",
-    "directory",
-    "glob",
-    "pattern",
-];
+/// What models write in front of a path.
+static LABEL: LazyLock<Regex> = LazyLock::new(|| {
+    regex(concat!(
+        r"(?i)^(?:[-*+] )?\s*",
+        r"(?:[*`_]*(?:path|file|filename|file[ _]path|directory|glob|pattern|to)[*`_]*:(?:\*\*)?)?\s*"
+    ))
+});
+static BOLD: LazyLock<Regex> = LazyLock::new(|| regex(r"^\*\*([^*/]|[^*/][^*]*[^*/])\*\*$"));
+static IN_QUOTES: LazyLock<Regex> =
+    LazyLock::new(|| regex("^(?:\"(.*)\"|'(.*)'|`(.*)`|\u{201c}(.*)\u{201d})$"));
+/// What models write around a path: quotes and blanks, the signs of Markdown, a sentence's end, `path=`. A path that
+/// really has it goes between quotes.
+static NO_BARE_PATH: LazyLock<Regex> = LazyLock::new(|| {
+    regex(concat!(
+        "[\\s\"'`\u{201c}\u{201d}\u{2018}\u{2019}\u{ab}\u{bb}\u{200b}\u{feff}]",
+        r"|^[#<>]|[:,;]$|^[(\[].*\)$|^\*\*.+\*\*$|[\p{Alphabetic}\p{N}]\.$|^[A-Za-z]{2,}[:=]"
+    ))
+});
 
 /// A path less what is around it; `None` where it is empty, a quote is open, or it is more than a path.
-fn path<'t>(text: &'t str, name: &str) -> Option<&'t str> {
-    let text = ["- ", "* ", "+ "]
-        .iter()
-        .find_map(|bullet| text.strip_prefix(bullet))
-        .unwrap_or(text)
-        .trim();
-    let text = match text.split_once(':') {
-        Some((label, value)) if is_path_label(label, name) => {
-            value.strip_prefix("**").unwrap_or(value).trim()
-        }
-        _ => text,
+fn path(text: &str) -> Option<&str> {
+    let text = text.get(LABEL.find(text).map_or(0, |label| label.end())..)?;
+    let inner = |found: ::regex::Captures<'_>| {
+        found
+            .iter()
+            .skip(1)
+            .flatten()
+            .next()
+            .map(|inner| inner.range())
     };
-    let is_bold =
-        |inner: &&str| !(inner.contains('*') || inner.starts_with('/') || inner.ends_with('/'));
-    let text = within(text, "**", "**").filter(is_bold).unwrap_or(text);
-    let quotes = [
-        ("\"", "\""),
-        ("'", "'"),
-        ("`", "`"),
-        ("\u{201c}", "\u{201d}"),
-    ];
-    match quotes.into_iter().find(|(open, _)| text.starts_with(open)) {
-        Some((open, close)) => {
-            let inner = within(text, open, close)?;
-            (!inner.trim().is_empty()).then_some(inner)
-        }
-        None => is_bare_path(text).then_some(text),
+    let bold = BOLD.captures(text).and_then(inner);
+    let text = bold.and_then(|bold| text.get(bold)).unwrap_or(text);
+    if let Some(inner) = IN_QUOTES.captures(text).and_then(inner) {
+        return text.get(inner).filter(|inner| !inner.trim().is_empty());
     }
-}
-
-fn is_path_label(label: &str, name: &str) -> bool {
-    let label = label.trim_matches(['*', '`', '_']);
-    let mut known = PATH_LABELS.iter().chain([&name]);
-    known.any(|known| known.eq_ignore_ascii_case(label))
-}
-
-fn within<'t>(text: &'t str, open: &str, close: &str) -> Option<&'t str> {
-    text.strip_prefix(open)?.strip_suffix(close)
-}
-/// Whether it has none of what models write around a path. A path that really has it goes between quotes.
-fn is_bare_path(text: &str) -> bool {
-    let is_foreign = |c: char| {
-        c.is_whitespace()
-            || "\"'`\u{201c}\u{201d}\u{2018}\u{2019}\u{ab}\u{bb}\u{200b}\u{feff}".contains(c)
-    };
-    let is_within = |open: &str, close: &str| text.starts_with(open) && text.ends_with(close);
-    let is_adorned = text.starts_with(['#', '<', '>'])
-        || text.ends_with([':', ',', ';'])
-        || is_within("(", ")")
-        || is_within("[", ")")
-        || is_within("**", "**") && text.len() > "****".len();
-    // A sentence's end.
-    let before_dot = text.strip_suffix('.').and_then(|text| text.chars().last());
-    let is_sentence = before_dot.is_some_and(char::is_alphanumeric);
-    // `path=…`; one letter is a drive's.
-    let name = text.find([':', '=']).and_then(|at| text.get(..at));
-    let is_labelled =
-        name.is_some_and(|name| name.len() > 1 && name.chars().all(|c| c.is_ascii_alphabetic()));
-    !(text.contains(is_foreign) || is_adorned || is_sentence || is_labelled)
+    (!text.is_empty() && !NO_BARE_PATH.is_match(text)).then_some(text)
 }

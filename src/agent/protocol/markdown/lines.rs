@@ -2,8 +2,13 @@
 //!
 //! Guarantees that a line is told to be a heading in one way only, however it is adorned.
 
+use std::sync::LazyLock;
+
+use regex::Regex;
+
 use super::super::Fault;
 use crate::sys::fences::{Fence, FenceLine, FenceScanner};
+use crate::sys::text::regex;
 
 /// A line of the reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,9 +18,6 @@ pub struct Line<'r> {
     /// Its text with its line end.
     pub raw: &'r str,
 }
-
-/// What no reader sees in front of a line, as some models write it.
-const INVISIBLE: [char; 5] = [' ', '\u{feff}', '\u{a0}', '\u{200b}', '\u{2060}'];
 
 /// The lines of `text`, less a byte order mark.
 pub fn lines(text: &str) -> Vec<Line<'_>> {
@@ -69,61 +71,66 @@ impl<'r> Line<'r> {
         Fault::at(self.number, problem)
     }
 
-    /// What stands behind the colon, where it is the heading `name`: "" where nothing does.
+    /// The heading that it is, and what stands behind its colon, "" where nothing does.
     ///
-    /// It is one behind `#`, in bold, behind a number or a sign; or bare, if it is written just so.
-    pub fn titled(&self, name: &str) -> Option<&'r str> {
-        let (marks, title) = self.marks()?;
-        let rest = if marks.is_empty() {
-            title.strip_prefix(name)?
-        } else {
-            without_words(title, name)?
+    /// It is one behind `#`, in bold, behind a number or a sign; or bare, if it is written just so. The header that a
+    /// response begins with has nothing behind it, and stands behind `#` or in bold.
+    pub fn heading(&self) -> Option<(Name, &'r str)> {
+        let found = HEADING.captures(self.text())?;
+        let marks = found.name("marks").map_or("", |marks| marks.as_str());
+        let letters = found.get(2).or(found.get(3))?.as_str().chars();
+        let letters: String = letters.filter(char::is_ascii_alphabetic).collect();
+        let name = match letters.to_ascii_lowercase().as_str() {
+            "agentresponse" => Name::Response,
+            "thoughts" => Name::Thoughts,
+            "tasklist" => Name::TaskList,
+            "toolchoice" => Name::ToolChoice,
+            _ => Name::ToolInput,
         };
+        let rest = self.text().get(found.get(0)?.end()..)?;
         let rest = rest.trim_start_matches(['*', '_', '`', ' ']);
-        let Some(value) = rest.strip_prefix(':') else {
-            return (!rest.contains(char::is_alphanumeric)).then_some("");
+        let value = match rest.strip_prefix(':') {
+            None if rest.contains(char::is_alphanumeric) => return None,
+            None => "",
+            Some(value) => {
+                // What was bold ends there.
+                let end = if marks.contains("**") { "**" } else { "" };
+                value.strip_prefix(end).unwrap_or(value).trim()
+            }
         };
-        // What was bold ends there.
-        let end = if marks.contains("**") { "**" } else { "" };
-        let value = value.strip_prefix(end).unwrap_or(value).trim();
         let is_ornament = value.chars().all(|c| "*_`#:".contains(c));
-        Some(if is_ornament { "" } else { value })
+        let value = if is_ornament { "" } else { value };
+        let is_header = value.is_empty() && (marks.contains('#') || marks.contains("**"));
+        (name != Name::Response || is_header).then_some((name, value))
     }
 
     /// Whether it is the header that a response begins with: at any level, or in bold.
     pub fn is_header(&self) -> bool {
-        let is_marked = |marks: &str| marks.contains('#') || marks.contains("**");
-        self.marks().is_some_and(|(marks, _)| is_marked(marks))
-            && self.titled("Agent Response") == Some("")
-    }
-
-    /// What stands in front of its first letter, and the rest; `None` where that makes no heading.
-    fn marks(&self) -> Option<(&'r str, &'r str)> {
-        let text = self.text();
-        if text.len() - text.trim_start_matches(' ').len() > 3 {
-            return None;
-        }
-        let text = text.trim_start_matches(INVISIBLE);
-        let title = text.trim_start_matches(|c: char| !c.is_alphabetic());
-        let marks = text.get(..text.len() - title.len())?;
-        let is_mark = match marks.chars().next() {
-            None => true,
-            Some('#') => marks.chars().take_while(|c| *c == '#').count() <= 6,
-            Some('*') => marks.starts_with("**"),
-            Some(c) => c.is_ascii_digit() || !c.is_ascii(),
-        };
-        is_mark.then_some((marks, title))
+        matches!(self.heading(), Some((Name::Response, _)))
     }
 }
 
-/// What stands behind the words of `name`, in any letter case.
-fn without_words<'t>(text: &'t str, name: &str) -> Option<&'t str> {
-    name.split(' ').try_fold(text, |text, word| {
-        let text = text.trim_start_matches(|c: char| c.is_whitespace() || c == '_');
-        let (begin, rest) = text.split_at_checked(word.len())?;
-        begin.eq_ignore_ascii_case(word).then_some(rest)
-    })
+/// The headings that a response can have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Name {
+    Response,
+    Thoughts,
+    TaskList,
+    ToolChoice,
+    ToolInput,
 }
+
+/// A heading up to the end of its name. What no reader sees may stand in front of it, as some models write it.
+static HEADING: LazyLock<Regex> = LazyLock::new(|| {
+    regex(concat!(
+        r"^\x20{0,3}(?:[\x{feff}\x{a0}\x{200b}\x{2060}][\x20\x{feff}\x{a0}\x{200b}\x{2060}]*)?(?:",
+        r"(?P<marks>#{1,6}(?:[^#\p{Alphabetic}]\P{Alphabetic}*)?|(?:\*\*|[0-9]",
+        r"|[^\x00-\x7f\p{Alphabetic}\x{feff}\x{a0}\x{200b}\x{2060}])\P{Alphabetic}*)",
+        r"((?i-u:agent)[\s_]*(?i-u:response)|(?i-u:thoughts)|(?i-u:task)[\s_]*(?i-u:list)",
+        r"|(?i-u:tool)[\s_]*(?i-u:choice|input))",
+        r"|(Agent Response|Thoughts|Task List|Tool Choice|Tool Input))"
+    ))
+});
 
 #[cfg(test)]
 mod tests {
@@ -131,7 +138,10 @@ mod tests {
 
     #[test]
     fn a_heading_is_told_whatever_it_is_adorned_with() {
-        let titled = |raw| Line { number: 1, raw }.titled("Tool Choice");
+        let titled = |raw| match (Line { number: 1, raw }).heading() {
+            Some((Name::ToolChoice, value)) => Some(value),
+            _ => None,
+        };
         for (text, expected) in [
             ("## Tool Choice", Some("")),
             ("  ###### **TOOL  choice** ## \r\n", Some("")),

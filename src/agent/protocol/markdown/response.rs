@@ -5,8 +5,8 @@
 //! stands above a header may go on behind it, or a short fence is all that keeps it apart, it is a [`Fault`].
 
 use super::super::Fault;
-use super::lines::{Line, fenced, trimmed};
-use super::sections::{Name, Sections};
+use super::lines::{Line, Name, fenced, trimmed};
+use super::sections::Sections;
 use crate::agent::tool::{ParameterKind, ToolSpec, Toolbox};
 use crate::sys::fences::{FenceLine, FenceScanner};
 

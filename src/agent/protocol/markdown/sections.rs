@@ -3,37 +3,10 @@
 //! Guarantees that no heading in a code block is taken for one of the response's own.
 
 use super::super::Fault;
-use super::lines::{Line, fenced, joined, trimmed};
+use super::lines::{Line, Name, fenced, joined, trimmed};
 use crate::agent::tool::{ParameterKind, ToolSpec, Toolbox};
-use crate::record::tasks::{Task, TaskStatus};
+use crate::record::tasks::Task;
 use crate::sys::fences::FenceLine;
-
-/// The sections that a response can have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Name {
-    Thoughts,
-    TaskList,
-    ToolChoice,
-    ToolInput,
-}
-
-impl Name {
-    /// The section that `line` is the heading of, and the line that stands behind the colon.
-    pub fn of<'r>(line: &Line<'r>) -> Option<(Self, Line<'r>)> {
-        let names = [
-            ("Thoughts", Self::Thoughts),
-            ("Task List", Self::TaskList),
-            ("Tool Choice", Self::ToolChoice),
-            ("Tool Input", Self::ToolInput),
-        ];
-        let mut found = names
-            .iter()
-            .filter_map(|(title, name)| Some((*name, line.titled(title)?)));
-        found
-            .next()
-            .map(|(name, raw)| (name, Line { raw, ..*line }))
-    }
-}
 
 /// A section.
 #[derive(Debug, Clone)]
@@ -62,16 +35,20 @@ impl<'r> Sections<'r> {
         let header = lines.first().map_or(1, |line| line.number);
         let mut found: Vec<Section<'_>> = Vec::new();
         for (at, line, place) in fenced(lines).skip(1) {
-            match (Name::of(line), place) {
+            match (line.heading(), place) {
                 (Some((name, value)), FenceLine::Outside) => {
                     let mut section = Section {
                         name,
                         at: line.number,
                         body: Vec::new(),
                     };
-                    section
-                        .body
-                        .extend(Some(value).filter(|value| !value.raw.is_empty()));
+                    section.body.extend(
+                        Some(Line {
+                            raw: value,
+                            ..*line
+                        })
+                        .filter(|_| !value.is_empty()),
+                    );
                     if name == Name::ToolInput {
                         section.body.extend(lines.iter().skip(at + 1));
                         found.push(section);
@@ -141,7 +118,7 @@ impl<'r> Sections<'r> {
         let mut block_ended = false;
         let mut heading = None;
         for (at, line, place) in fenced(&input.body) {
-            let is_heading = matches!(Name::of(line), Some((Name::TaskList, _)));
+            let is_heading = matches!(line.heading(), Some((Name::TaskList, _)));
             block_ended |= place == FenceLine::Closing;
             match place {
                 FenceLine::Outside if is_heading && (block_ended || !is_raw) => heading = Some(at),
@@ -150,7 +127,7 @@ impl<'r> Sections<'r> {
             }
         }
         let Some(at) = heading else { return };
-        let is_list = |line: &Line<'_>| line.is_blank() || task(line.text()).is_some();
+        let is_list = |line: &Line<'_>| line.is_blank() || Task::parse(line.text()).is_some();
         if input.body.iter().skip(at + 1).all(is_list) {
             let body = input.body.split_off(at);
             let at = body.first().map_or(input.at, |line| line.number);
@@ -256,7 +233,7 @@ fn tasks(lines: &[Line<'_>]) -> Vec<Task> {
     let mut tasks: Vec<Task> = Vec::new();
     for line in lines {
         let text = line.text();
-        if let Some(task) = task(text) {
+        if let Some(task) = Task::parse(text) {
             tasks.push(task);
         } else if let Some(last) = tasks.last_mut()
             && text.starts_with([' ', '\t'])
@@ -267,43 +244,4 @@ fn tasks(lines: &[Line<'_>]) -> Vec<Task> {
         }
     }
     tasks
-}
-
-/// The task that a line names.
-fn task(line: &str) -> Option<Task> {
-    let text = without_bullet(line.trim_start()).strip_prefix('[')?;
-    let (sign, text) = text.split_once(']')?;
-    let status = status(sign.trim())?;
-    // A link has its address right behind it.
-    let text = Some(text).filter(|text| !text.starts_with('('))?.trim();
-    (!text.is_empty()).then(|| Task {
-        status,
-        text: text.to_owned(),
-    })
-}
-
-/// The state that stands in a task's brackets. Some models have signs of their own; their tasks must not be lost.
-fn status(sign: &str) -> Option<TaskStatus> {
-    Some(match sign.trim_end_matches('\u{fe0f}') {
-        "" | "!" | "?" | "\u{2717}" | "\u{2718}" | "\u{274c}" => TaskStatus::Pending,
-        "~" | "-" | "/" | ">" | "*" | "\u{23f3}" | "\u{1f504}" | "\u{1f6a7}" => {
-            TaskStatus::InProgress
-        }
-        "x" | "X" | "v" | "V" | "+" | "\u{d7}" | "\u{221a}" | "\u{2611}" | "\u{2705}"
-        | "\u{2713}" | "\u{2714}" => TaskStatus::Complete,
-        _ => return None,
-    })
-}
-
-/// `text` less the bullet or the number of a list's item.
-fn without_bullet(text: &str) -> &str {
-    let number = text.trim_start_matches(|c: char| c.is_ascii_digit());
-    let bullets: &[char] = if number.len() < text.len() {
-        &['.', ')']
-    } else {
-        &['-', '*', '+']
-    };
-    let item = number.strip_prefix(bullets);
-    item.filter(|item| item.starts_with([' ', '\t']))
-        .map_or(text, str::trim_start)
 }

@@ -118,7 +118,7 @@ fn nothing_a_file_and_what_is_missing_are_told_apart() {
     for (path, said) in [
         (
             "source",
-            "`source` does not exist; `.` holds `empty`, `src`",
+            "`source` does not exist; `.` holds `src`, `empty`",
         ),
         ("none/*.rs", "`none` does not exist"),
         ("src/main.rs/*", "is not a directory"),

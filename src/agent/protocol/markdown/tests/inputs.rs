@@ -96,21 +96,22 @@ fn labelled_blocks_must_be_those_that_are_expected() {
         ),
         (
             "\"a\"\n```find\nx\n```\n```find\ny\n```\n",
-            "line 9: there is another code block labelled `find`",
+            "line 9: a code block labelled `find`, where those that are expected are `find` and `replace`, each once; \
+             content that has fences goes between longer ones",
         ),
         (
             "\"a\"\n```\nx\n```\n```replace\ny\n```\n",
-            "line 6: a code block without a label, where those that are expected are `find` and `replace`; \
+            "line 6: a code block without a label, where those that are expected are `find` and `replace`, each once; \
              content that has fences goes between longer ones",
         ),
         (
             "\"a\"\n```find\nx\n```\n```with\ny\n```\n",
-            "line 9: a code block labelled `with`, where those that are expected are `find` and `replace`; \
+            "line 9: a code block labelled `with`, where those that are expected are `find` and `replace`, each once; \
              content that has fences goes between longer ones",
         ),
         (
             "\"a\"\nReplace:\n```find\nx\n```\n```replace\ny\n```\n",
-            "line 7: a code block labelled `Replace`, where those that are expected are `find` and `replace`; \
+            "line 7: a code block labelled `Replace`, where those that are expected are `find` and `replace`, each once; \
              content that has fences goes between longer ones",
         ),
         (

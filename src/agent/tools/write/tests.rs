@@ -1,0 +1,118 @@
+//! That files are written where they belong, and what is told of it.
+
+use std::cell::RefCell;
+
+use super::*;
+
+/// Writes below a directory, and notes what; refuses what begins with `no`.
+pub struct Plain<'a> {
+    pub root: &'a Path,
+    pub written: RefCell<Vec<(String, String)>>,
+    pub warnings: Vec<String>,
+}
+
+impl<'a> Plain<'a> {
+    pub fn below(root: &'a Path) -> Self {
+        Self {
+            root,
+            written: RefCell::default(),
+            warnings: Vec::new(),
+        }
+    }
+}
+
+impl Files for Plain<'_> {
+    fn write(&self, path: &str, content: String) -> Result<Vec<String>, WriteError> {
+        if path.starts_with("no") {
+            return Err(WriteError::Refused(format!("`{path}` is protected")));
+        }
+        fs::write(self.root.join(path), &content).unwrap();
+        self.written.borrow_mut().push((path.to_owned(), content));
+        Ok(self.warnings.clone())
+    }
+}
+
+fn write(
+    files: &Plain<'_>,
+    outside: Outside,
+    path: &str,
+    content: &str,
+) -> Result<ToolOutput, String> {
+    let mut arguments = Arguments::default();
+    arguments.set("path", path.to_owned());
+    arguments.set("content", content.to_owned());
+    let tool = WriteFile {
+        root: files.root,
+        outside,
+        files,
+    };
+    tool.run(&arguments).map_err(|error| match error {
+        ToolError::Failed(reason) => reason,
+        ToolError::Fatal(error) => panic!("{error}"),
+    })
+}
+
+#[test]
+fn what_was_written_is_told_with_its_lines_and_warnings() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().canonicalize().unwrap();
+    let mut files = Plain::below(&root);
+    let outside = Outside::Refused;
+    let output = write(&files, outside, "./a.rs", "x\ny\n").unwrap();
+    assert_eq!(output.text, "wrote `a.rs` (new, 2 lines)");
+    files.warnings = vec!["`a.rs` has lost the newline at its end".to_owned()];
+    let output = write(&files, outside, "a.rs", "x").unwrap();
+    assert_eq!(
+        output.text,
+        "wrote `a.rs` (1 line)\nwarning: `a.rs` has lost the newline at its end"
+    );
+    assert_eq!(
+        files.written.borrow()[1],
+        ("a.rs".to_owned(), "x".to_owned())
+    );
+}
+
+#[test]
+fn what_may_not_be_written_is_told_and_nothing_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().canonicalize().unwrap();
+    let files = Plain::below(&root);
+    fs::create_dir(root.join("src")).unwrap();
+    for (path, said) in [
+        ("no/entry", "`no/entry` is protected"),
+        ("src", "is a directory"),
+        (".", "is a directory"),
+        ("../x", "--allow-outside"),
+    ] {
+        let refused = write(&files, Outside::Refused, path, "x").unwrap_err();
+        assert!(refused.contains(said), "{path}: {refused}");
+    }
+    assert!(files.written.borrow().is_empty());
+}
+
+#[test]
+fn a_file_elsewhere_keeps_its_mode_and_links_to_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().canonicalize().unwrap().join("root");
+    fs::create_dir(&root).unwrap();
+    let script = root.with_file_name("script");
+    fs::write(&script, "old\n").unwrap();
+    fs::set_permissions(&script, Permissions::from_mode(0o751)).unwrap();
+    let link = root.with_file_name("link");
+    std::os::unix::fs::symlink("script", &link).unwrap();
+    let files = Plain::below(&root);
+    let output = write(&files, Outside::Allowed, "../link", "new\n").unwrap();
+    assert!(output.text.contains("(1 line)"), "{}", output.text);
+    assert!(
+        output.text.contains("does not take this back"),
+        "{}",
+        output.text
+    );
+    assert!(files.written.borrow().is_empty());
+    assert_eq!(fs::read_to_string(&script).unwrap(), "new\n");
+    let mode = script.metadata().unwrap().permissions().mode();
+    assert_eq!(mode & 0o7777, 0o751);
+    assert!(link.symlink_metadata().unwrap().is_symlink());
+    write(&files, Outside::Allowed, "../new/deep/file", "x").unwrap();
+    assert!(root.with_file_name("new").join("deep/file").is_file());
+}
