@@ -42,9 +42,6 @@ pub fn stage(plan: &Plan<'_>, slots: Range<usize>) -> Result<(), ApplyError> {
     let mut directory = OpenDirectory::default();
     for slot in slots {
         let step = &plan.whole.steps[slot];
-        if matches!(step.action, StepAction::Remove) {
-            continue;
-        }
         let (parent, name) = split(&plan.staged[slot]);
         let staged = directory.at(plan.root, parent).map_err(io::Error::from);
         staged
@@ -101,7 +98,7 @@ fn bring_back(
     name: &str,
 ) -> io::Result<File> {
     let (parent, kept) = split(path);
-    let vault = root.directory_of_ours(parent)?;
+    let vault = root.directory_to_read(parent)?;
     let mut source = open_regular(vault.as_fd(), kept)?
         .ok_or_else(|| io::Error::other(format!("`{path}`, which keeps it, is gone")))?;
     let copied = create_new(directory, name, 0o600).and_then(|mut copy| {
