@@ -24,7 +24,7 @@ use super::beneath::{Entry, OpenDirectory, Root, split};
 use super::digest::Stamp;
 use super::disk::sync;
 use super::error::{ApplyError, JournalError, RecoverError, apply_failed, recover_failed};
-use super::journal::Journal;
+use super::journal::{Journal, State};
 use super::parallel::in_parallel;
 use super::place::Place;
 use super::plan::Plan;
@@ -90,7 +90,7 @@ impl Applied {
     /// # Errors
     /// When that cannot be noted; the next run then takes this one for cut short.
     pub fn end(mut self) -> Result<(), JournalError> {
-        self.journal.end()
+        self.journal.advance(State::Ended)
     }
 }
 
@@ -135,7 +135,7 @@ fn carry_out(
         Journalling::Off => Journal::without_file(),
     };
     let done = stage_all(plan)
-        .and_then(|()| Ok(journal.begin_installing()?))
+        .and_then(|()| Ok(journal.advance(State::Installing)?))
         .and_then(|()| install_all(plan))
         .and_then(|()| Ok(journal.install()?));
     match done {

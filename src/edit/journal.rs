@@ -46,18 +46,34 @@ pub enum State {
     Ended,
 }
 
-/// The names of the journal's file; what is under way stands before what is done.
-const FILE_NAMES: [(State, &str); 5] = [
-    (State::Armed, ".code-commit-journal"),
-    (State::Installing, ".code-commit-journal-installing"),
-    (State::RolledBack, ".code-commit-journal-rolled-back"),
-    (State::Installed, ".code-commit-journal-installed"),
-    (State::Ended, ".code-commit-journal-ended"),
+/// The names of the journal's file, and what it is to get there; what is under way stands before what is done.
+const FILES: [(State, &str, &str); 5] = [
+    (State::Armed, ".code-commit-journal", "write the journal"),
+    (
+        State::Installing,
+        ".code-commit-journal-installing",
+        "write on the journal",
+    ),
+    (
+        State::RolledBack,
+        ".code-commit-journal-rolled-back",
+        "end the journal",
+    ),
+    (
+        State::Installed,
+        ".code-commit-journal-installed",
+        "complete the journal",
+    ),
+    (
+        State::Ended,
+        ".code-commit-journal-ended",
+        "end the journal",
+    ),
 ];
 
 impl State {
     fn file_name(self) -> &'static str {
-        FILE_NAMES[self as usize].1
+        FILES[self as usize].1
     }
 }
 
@@ -113,7 +129,7 @@ impl Journal {
     pub fn find(directory: &Path) -> Result<Option<(Self, Record)>, JournalError> {
         let unfinished = directory.join(UNFINISHED);
         remove_if_there(&unfinished).map_err(PathError::of("remove the journal", unfinished))?;
-        for (state, name) in FILE_NAMES {
+        for (state, name, _) in FILES {
             let journal = Self {
                 directory: Some(directory.to_path_buf()),
                 state,
@@ -131,14 +147,6 @@ impl Journal {
         self.state
     }
 
-    /// Notes that everything is staged.
-    ///
-    /// # Errors
-    /// When the rename fails; nothing is in its place then.
-    pub fn begin_installing(&mut self) -> Result<(), JournalError> {
-        self.become_of(State::Installing, "write on the journal")
-    }
-
     /// Notes that a power cut has torn the new files. From then on that need not be found out again,
     /// which it could not: what is done about it leaves traces on them.
     ///
@@ -146,7 +154,7 @@ impl Journal {
     /// When that cannot be noted.
     pub fn mark_torn(&mut self) -> Result<(), JournalError> {
         // The application that mends it takes this one's place in one rename.
-        self.become_of(State::Installed, "write on the journal")?;
+        self.advance(State::Installed)?;
         match self
             .marker()
             .map(|marker| (disk::create_new(&marker), marker))
@@ -177,7 +185,7 @@ impl Journal {
         if let Some(path) = self.path() {
             disk::touch(&path).map_err(PathError::of("complete the journal", path))?;
         }
-        self.become_of(State::Installed, "complete the journal")
+        self.advance(State::Installed)
     }
 
     /// Until when a change to a new file is this application's own: when the tree that counts was complete;
@@ -196,26 +204,14 @@ impl Journal {
         }
     }
 
-    /// Notes that the old tree is there again.
+    /// Notes how far the application has come, by one rename.
     ///
     /// # Errors
-    /// When the rename fails; should the roll-back be cut short now, it is begun anew.
-    pub fn mark_rolled_back(&mut self) -> Result<(), JournalError> {
-        self.become_of(State::RolledBack, "end the journal")
-    }
-
-    /// Notes that the run has come to its end.
-    ///
-    /// # Errors
-    /// When the rename fails; the next run then takes this one for cut short.
-    pub fn end(&mut self) -> Result<(), JournalError> {
-        self.become_of(State::Ended, "end the journal")
-    }
-
-    fn become_of(&mut self, state: State, action: &'static str) -> Result<(), JournalError> {
+    /// When the rename fails; what was noted before then counts.
+    pub fn advance(&mut self, state: State) -> Result<(), JournalError> {
         if let (Some(path), Some(directory)) = (self.path(), &self.directory) {
-            let new = directory.join(state.file_name());
-            disk::rename(&path, &new).map_err(PathError::of(action, path))?;
+            let (_, name, action) = FILES[state as usize];
+            disk::rename(&path, &directory.join(name)).map_err(PathError::of(action, path))?;
         }
         self.state = state;
         Ok(())

@@ -44,7 +44,7 @@ pub(super) fn roll_back(
     if journal.state() == State::Installing {
         torn = put_all_back(root, record)?;
         // Where that cannot be noted, what follows is done all the same: once more, if it must be.
-        let _ = journal.mark_rolled_back();
+        let _ = journal.advance(State::RolledBack);
     }
     remove_all_staged(root, record)?;
     Ok(if torn {
