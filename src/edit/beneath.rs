@@ -1,6 +1,6 @@
 //! Directory handles that cannot lead out of the root, even while the tree is being changed.
 //!
-//! Opens and makes directories below a root, opens files in them for reading, and nothing else. Guarantees
+//! Opens and makes directories below a root, opens and makes files in them, and nothing else. Guarantees
 //! that no symbolic link is followed on the way to a handle, and where the kernel has `openat2` no mount
 //! point crossed either; without it one `O_NOFOLLOW` step is made a name. What is done through a handle
 //! stays in that directory, whatever its path has become since.
@@ -128,8 +128,7 @@ pub struct OpenDirectory {
 impl OpenDirectory {
     /// A handle on the directory `path`.
     pub fn at(&mut self, root: &Root, path: &str) -> Result<BorrowedFd<'_>, Errno> {
-        let is_open = self.open.as_ref().is_some_and(|(open, _)| open == path);
-        if !is_open {
+        if self.open.as_ref().is_none_or(|(open, _)| open != path) {
             self.open = Some((path.to_owned(), root.directory(path)?));
         }
         self.open
@@ -169,6 +168,12 @@ pub fn if_there<T>(looked: Result<T, Errno>) -> Result<Option<T>, Errno> {
         Err(Errno::NOENT) => Ok(None),
         there => there.map(Some),
     }
+}
+
+/// Makes a file that must not exist.
+pub fn create_new(directory: BorrowedFd<'_>, name: &str, mode: u32) -> Result<File, Errno> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    openat(directory, name, flags, Mode::from_raw_mode(mode)).map(File::from)
 }
 
 /// Opens a file for reading, if it is one.

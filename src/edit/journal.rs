@@ -250,7 +250,7 @@ fn read(path: &Path) -> Result<Option<Record>, JournalError> {
 /// Writes the record to a file that must not exist, and to the disk.
 fn write_new(path: &Path, record: &Record) -> io::Result<()> {
     let mut file = disk::create_new(path)?;
-    disk::write_all(&mut file, &record.to_json()?)?;
+    disk::write_all(&mut file, &serde_json::to_vec(record)?)?;
     disk::sync(&file)
 }
 

@@ -96,7 +96,7 @@ pub struct Record {
 }
 
 impl Record {
-    /// Reads what [`to_json`](Self::to_json) has made.
+    /// Reads what was written down as JSON.
     ///
     /// # Errors
     /// When it is something else, of another version, or names what no run may change.
@@ -112,14 +112,6 @@ impl Record {
                 path.escape_debug()
             ))),
         }
-    }
-
-    /// The form in which it is written down.
-    ///
-    /// # Errors
-    /// The serializer's.
-    pub fn to_json(&self) -> io::Result<Vec<u8>> {
-        Ok(serde_json::to_vec(self)?)
     }
 
     /// The first thing that is named and no run may change: a journal may lie where a build can write.

@@ -7,19 +7,17 @@
 //! one. Guarantees that the bytes are kept before they are replaced, and that no link that somebody
 //! planted is followed.
 
-use std::fs::File;
 use std::io::{self, BufReader, Seek as _};
 use std::ops::Range;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
-use super::beneath::{Entry, OpenDirectory, Root, open_regular, split};
+use super::beneath::{Entry, OpenDirectory, Root, create_new, open_regular, split};
 use super::changes::{Before, Changes, FileChange, SCHEMA, vault};
 use super::digest::{Digest, Stamp, changed, modified};
-use super::disk::{self, linkat, openat, statat};
+use super::disk::{self, linkat, statat};
 use super::error::{ApplyError, apply_failed};
 use super::parallel::in_parallel;
 use super::record::Record;
@@ -260,11 +258,9 @@ impl<'r> UndoLog<'r> {
     }
 
     fn file(&self) -> PathBuf {
-        if self.beside_keys {
-            self.root.join(vault(&self.folder, true)).join(CHANGES)
-        } else {
-            self.root.join(&self.folder).join(CHANGES)
-        }
+        let beside = self.beside_keys.then(|| vault(&self.folder, true));
+        let folder = beside.as_ref().unwrap_or(&self.folder);
+        self.root.join(folder).join(CHANGES)
     }
 }
 
@@ -354,8 +350,7 @@ fn link_or_copy(from: BorrowedFd<'_>, name: &str, to: &OwnedFd, kept: &str) -> i
 /// Copies a file to one that must not exist, and to the disk.
 fn copy(from: BorrowedFd<'_>, name: &str, to: &OwnedFd, kept: &str) -> io::Result<()> {
     let mut source = open_regular(from, name)?.ok_or_else(changed_meanwhile)?;
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let mut copy = File::from(openat(to, kept, flags, Mode::from_raw_mode(0o600))?);
+    let mut copy = create_new(to.as_fd(), kept, 0o600)?;
     disk::copy(&mut source, &mut copy)?;
     disk::sync(&copy)
 }

@@ -306,10 +306,9 @@ impl PathPolicy {
         }
         let absolute = self.root.join(path);
         let Some(found) = absolute.symlink_metadata().if_there()? else {
-            return match self.collides(parent, name)? {
-                true => Err(Rule::CaseCollision.into()),
-                false => Ok(false),
-            };
+            let collides = self.collides(parent, name)?;
+            let rule = collides.then_some(Rule::CaseCollision);
+            return rule.map_or(Ok(false), |rule| Err(rule.into()));
         };
         let mut protected = self.protected.iter();
         let rule = match protected.find(|(known, _)| *known == identity(&found)) {
