@@ -16,20 +16,17 @@
 
 use std::io;
 use std::ops::Range;
-use std::os::fd::AsFd as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
-use rustix::io::Errno;
-
-use super::beneath::{OpenDirectory, Root, open_regular, split};
+use super::beneath::{Entry, OpenDirectory, Root, split};
 use super::digest::Stamp;
 use super::disk::sync;
 use super::error::{ApplyError, JournalError, RecoverError, apply_failed, recover_failed};
-use super::journal::Journal;
+use super::journal::{Journal, State};
 use super::parallel::in_parallel;
-use super::place::{Failed, Place};
+use super::place::Place;
 use super::plan::Plan;
 use super::record::Record;
 use super::rollback;
@@ -93,13 +90,13 @@ impl Applied {
     /// # Errors
     /// When that cannot be noted; the next run then takes this one for cut short.
     pub fn end(mut self) -> Result<(), JournalError> {
-        self.journal.end()
+        self.journal.advance(State::Ended)
     }
 }
 
 /// Whether there is a journal of what is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Journalling {
+pub enum Journalling {
     /// There is, so that a kill leaves nothing half done.
     On,
     /// There is none: the last resort of a run that takes its edits back on a disk that takes no more.
@@ -138,7 +135,7 @@ fn carry_out(
         Journalling::Off => Journal::without_file(),
     };
     let done = stage_all(plan)
-        .and_then(|()| Ok(journal.begin_installing()?))
+        .and_then(|()| Ok(journal.advance(State::Installing)?))
         .and_then(|()| install_all(plan))
         .and_then(|()| Ok(journal.install()?));
     match done {
@@ -166,17 +163,11 @@ fn carry_out(
 
 fn stage_all(plan: &Plan<'_>) -> Result<(), ApplyError> {
     make_directories(plan)?;
-    for staged in in_parallel(plan.whole.steps.len(), |slots| stage(plan, slots)) {
-        staged?;
-    }
-    Ok(())
+    in_parallel(plan.whole.steps.len(), |slots| stage(plan, slots)).map(drop)
 }
 
 fn install_all(plan: &Plan<'_>) -> Result<(), ApplyError> {
-    for installed in in_parallel(plan.units.len(), |units| install(plan, units)) {
-        installed?;
-    }
-    Ok(())
+    in_parallel(plan.units.len(), |units| install(plan, units)).map(drop)
 }
 
 /// Puts units into their places, up to the first that fails.
@@ -192,12 +183,13 @@ fn install(plan: &Plan<'_>, units: Range<usize>) -> Result<(), ApplyError> {
             staged: split(&unit.staged).1,
         };
         let step = &plan.whole.steps[unit.steps.start];
-        let put = match step.action {
-            _ if unit.is_directory => place.create(),
-            StepAction::Write(_) | StepAction::Restore { .. } => place.write(step.present),
-            StepAction::Remove => place.remove(step.present),
+        let (action, put) = match (&step.action, step.present) {
+            (StepAction::Remove, None) => continue,
+            (StepAction::Remove, Some(present)) => ("remove", place.remove(present)),
+            (_, Some(present)) => ("replace", place.replace(present)),
+            (_, None) => ("create", place.create()),
         };
-        put.map_err(|Failed { action, source }| apply_failed(action, unit.target)(source))?;
+        put.map_err(apply_failed(action, unit.target))?;
     }
     Ok(())
 }
@@ -209,41 +201,22 @@ fn install(plan: &Plan<'_>, units: Range<usize>) -> Result<(), ApplyError> {
 pub(super) fn flush(root: &Root, record: &Record, stop: &AtomicBool) -> Result<bool, RecoverError> {
     let files = record.new_files();
     let flushed = in_parallel(files.len(), |share| {
+        let mut directory = OpenDirectory::default();
         for (path, _) in &files[share] {
             if stop.load(Ordering::Relaxed) {
                 return Ok(false);
             }
-            let (parent, name) = split(path);
-            let file = root
-                .directory(parent)
-                .map_err(io::Error::from)
-                .and_then(|directory| open_regular(directory.as_fd(), name));
-            match file {
-                Ok(Some(file)) => sync(&file).map_err(recover_failed(path))?,
-                Ok(None) => {}
+            match directory.entry(root, path) {
+                Ok(Entry::File(file)) => sync(&file).map_err(recover_failed(path))?,
                 // What was replaced, removed or shut off since is somebody else's concern.
-                Err(error) if is_elsewhere(&error) => {}
+                Ok(Entry::Nothing | Entry::SomethingElse) => {}
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
                 Err(error) => return Err(recover_failed(path)(error)),
             }
         }
         Ok(true)
     });
-    let flushed: Result<Vec<bool>, RecoverError> = flushed.into_iter().collect();
-    Ok(flushed?.into_iter().all(|whole| whole))
-}
-
-/// Whether a path leads to something else than a file of ours.
-fn is_elsewhere(error: &io::Error) -> bool {
-    let errno = Errno::from_io_error(error);
-    let elsewhere = [
-        Errno::NOENT,
-        Errno::NOTDIR,
-        Errno::LOOP,
-        Errno::XDEV,
-        Errno::ACCESS,
-        Errno::PERM,
-    ];
-    errno.is_some_and(|errno| elsewhere.contains(&errno))
+    Ok(!flushed?.contains(&false))
 }
 
 #[cfg(test)]

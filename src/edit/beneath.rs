@@ -1,6 +1,6 @@
 //! Directory handles that cannot lead out of the root, even while the tree is being changed.
 //!
-//! Opens and makes directories below a root, opens files in them for reading, and nothing else. Guarantees
+//! Opens and makes directories below a root, opens and makes files in them, and nothing else. Guarantees
 //! that no symbolic link is followed on the way to a handle, and where the kernel has `openat2` no mount
 //! point crossed either; without it one `O_NOFOLLOW` step is made a name. What is done through a handle
 //! stays in that directory, whatever its path has become since.
@@ -13,7 +13,7 @@ use std::path::Path;
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
 
-use super::disk::{mkdirat, openat};
+use super::disk::{mkdirat, openat, statat};
 
 const DIRECTORY: OFlags = OFlags::DIRECTORY
     .union(OFlags::NOFOLLOW)
@@ -56,20 +56,15 @@ impl Root {
         self.ensure(path, Self::directory, 0o777)
     }
 
-    /// A handle on a directory of the program's own, like a run's folder: a mount point may be on the
-    /// way there, a link may not.
-    pub fn directory_of_ours(&self, path: &str) -> Result<OwnedFd, Errno> {
-        self.walk(path)
-    }
-
-    /// A handle on a directory to read from: a mount point may be on the way there, a link may not.
+    /// A handle on a directory of the program's own, like a run's folder, or one that is only read from: a mount
+    /// point may be on the way there, a link may not.
     pub fn directory_to_read(&self, path: &str) -> Result<OwnedFd, Errno> {
         self.walk(path)
     }
 
-    /// As [`directory_of_ours`](Self::directory_of_ours), but makes what is missing, for nobody else to read.
+    /// As [`directory_to_read`](Self::directory_to_read), but makes what is missing, for nobody else to read.
     pub fn ensure_directory_of_ours(&self, path: &str) -> Result<OwnedFd, Errno> {
-        self.ensure(path, Self::directory_of_ours, 0o700)
+        self.ensure(path, Self::directory_to_read, 0o700)
     }
 
     /// Opens a directory by `open`; what is missing on the way is made with this mode.
@@ -133,8 +128,7 @@ pub struct OpenDirectory {
 impl OpenDirectory {
     /// A handle on the directory `path`.
     pub fn at(&mut self, root: &Root, path: &str) -> Result<BorrowedFd<'_>, Errno> {
-        let is_open = self.open.as_ref().is_some_and(|(open, _)| open == path);
-        if !is_open {
+        if self.open.as_ref().is_none_or(|(open, _)| open != path) {
             self.open = Some((path.to_owned(), root.directory(path)?));
         }
         self.open
@@ -142,6 +136,44 @@ impl OpenDirectory {
             .map(|(_, handle)| handle.as_fd())
             .ok_or(Errno::BADF)
     }
+
+    /// What is at `path`; a file is open for reading.
+    pub fn entry(&mut self, root: &Root, path: &str) -> io::Result<Entry> {
+        let (parent, name) = split(path);
+        let directory = match self.at(root, parent) {
+            Ok(directory) => directory,
+            Err(Errno::NOENT) => return Ok(Entry::Nothing),
+            Err(Errno::NOTDIR | Errno::LOOP | Errno::XDEV) => return Ok(Entry::SomethingElse),
+            Err(errno) => return Err(errno.into()),
+        };
+        Ok(match open_regular(directory, name)? {
+            Some(file) => Entry::File(file),
+            None if if_there(statat(directory, name))?.is_none() => Entry::Nothing,
+            None => Entry::SomethingElse,
+        })
+    }
+}
+
+/// What is at a path.
+pub enum Entry {
+    Nothing,
+    File(File),
+    /// A directory, a link or the like; or a file, where a directory was on the way.
+    SomethingElse,
+}
+
+/// What came of looking for something; `None` where it is not there.
+pub fn if_there<T>(looked: Result<T, Errno>) -> Result<Option<T>, Errno> {
+    match looked {
+        Err(Errno::NOENT) => Ok(None),
+        there => there.map(Some),
+    }
+}
+
+/// Makes a file that must not exist.
+pub fn create_new(directory: BorrowedFd<'_>, name: &str, mode: u32) -> Result<File, Errno> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    openat(directory, name, flags, Mode::from_raw_mode(mode)).map(File::from)
 }
 
 /// Opens a file for reading, if it is one.

@@ -1,170 +1,52 @@
 //! What a reply changes about a file's bytes that a reviewer would not see, and what it leaves out.
-//! Pure, but for the reader that it is given.
+//! Pure.
 
-use std::fmt;
-use std::io::{self, Read};
 use std::sync::LazyLock;
 
+use memchr::{memchr_iter, memmem};
 use regex::Regex;
 
-/// A property of the whole file that a replacement changes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SilentChange {
-    /// All lines ended with CRLF, and now all end with LF.
-    CrlfToLf,
-    /// All lines ended with LF, and now all end with CRLF.
-    LfToCrlf,
-    /// The file began with a byte order mark, and does no more.
-    BomDropped,
-    /// The file begins with a byte order mark now.
-    BomAdded,
-    /// The last line had a newline, and has none now.
-    FinalNewlineDropped,
-    /// The last line has a newline now.
-    FinalNewlineAdded,
-    /// What is replaced was not UTF-8: a binary file, or text in another encoding.
-    NotUtf8,
-}
-
-impl fmt::Display for SilentChange {
-    /// The end of a sentence whose subject is the file.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::CrlfToLf => "had CRLF line endings and now has LF throughout",
-            Self::LfToCrlf => "had LF line endings and now has CRLF throughout",
-            Self::BomDropped => "has lost its byte order mark",
-            Self::BomAdded => "now begins with a byte order mark",
-            Self::FinalNewlineDropped => "has lost the newline at its end",
-            Self::FinalNewlineAdded => "now has a newline at its end",
-            Self::NotUtf8 => "was not UTF-8 text and is replaced as a whole",
-        })
-    }
-}
-
-/// UTF-8's byte order mark.
-const BOM: &[u8] = "\u{feff}".as_bytes();
-
-/// What a file's bytes have in common throughout.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Properties {
-    /// The size in bytes.
-    pub size: u64,
-    is_utf8: bool,
-    has_bom: bool,
-    ending: Option<LineEnding>,
-    ends_line: bool,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum LineEnding {
-    Lf,
-    Crlf,
-    Mixed,
-}
-
-impl Properties {
-    /// Reads a file to its end, a piece at a time: it may be large.
-    ///
-    /// # Errors
-    /// The reader's.
-    pub fn read(mut from: impl Read) -> io::Result<Self> {
-        let mut found = Self {
-            is_utf8: true,
-            ..Self::default()
-        };
-        let mut buffer = vec![0; 64 << 10];
-        // What was read and not yet looked at: the beginning of a character.
-        let mut held = 0;
-        let mut last = 0;
-        loop {
-            let amount = match from.read(&mut buffer[held..]) {
-                Ok(amount) => amount,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => return Err(error),
-            };
-            let piece = &buffer[..held + amount];
-            if amount == 0 {
-                // A character that is cut off is none.
-                found.is_utf8 &= held == 0;
-                return Ok(found);
-            }
-            let settled = settled_utf8(piece, &mut found.is_utf8);
-            found.look_at(&piece[..settled], last);
-            last = piece[..settled].last().copied().unwrap_or(last);
-            held = piece.len() - settled;
-            buffer.copy_within(settled..settled + held, 0);
-        }
-    }
-
-    fn of(text: &str) -> Self {
-        let mut found = Self {
-            is_utf8: true,
-            ..Self::default()
-        };
-        found.look_at(text.as_bytes(), 0);
-        found
-    }
-
-    /// Looks at the next piece; `before` is the byte before it.
-    fn look_at(&mut self, piece: &[u8], before: u8) {
-        if self.size == 0 {
-            self.has_bom = piece.starts_with(BOM);
-        }
-        for at in memchr::memchr_iter(b'\n', piece) {
-            let previous = if at == 0 { before } else { piece[at - 1] };
-            let ending = if previous == b'\r' {
-                LineEnding::Crlf
-            } else {
-                LineEnding::Lf
-            };
-            self.ending = match self.ending {
-                Some(known) if known != ending => Some(LineEnding::Mixed),
-                _ => Some(ending),
-            };
-        }
-        self.size += piece.len() as u64;
-        self.ends_line = piece.last().map_or(self.ends_line, |last| *last == b'\n');
-    }
-}
-
-/// How many bytes of `piece` can be looked at: all but a character that may go on behind it.
-fn settled_utf8(piece: &[u8], is_utf8: &mut bool) -> usize {
-    match std::str::from_utf8(piece) {
-        Ok(_) => piece.len(),
-        Err(error) if error.error_len().is_none() && *is_utf8 => error.valid_up_to(),
-        Err(_) => {
-            *is_utf8 = false;
-            piece.len()
-        }
-    }
-}
-
-/// What replacing a file by `new` changes without a reviewer seeing it.
-pub fn silent_changes(old: Properties, new: &str) -> Vec<SilentChange> {
-    if !old.is_utf8 {
-        return vec![SilentChange::NotUtf8];
-    }
+/// What replacing a file by `new` changes throughout without a reviewer seeing it: ends of sentences whose
+/// subject is the file.
+pub fn silent_changes(old: &[u8], new: &str) -> Vec<&'static str> {
+    let Ok(old) = std::str::from_utf8(old) else {
+        return vec!["was not UTF-8 text and is replaced as a whole"];
+    };
     // An empty file has none of these properties.
-    if old.size == 0 || new.is_empty() {
+    if old.is_empty() || new.is_empty() {
         return Vec::new();
     }
-    let new = Properties::of(new);
-    let bom = match (old.has_bom, new.has_bom) {
-        (true, false) => Some(SilentChange::BomDropped),
-        (false, true) => Some(SilentChange::BomAdded),
-        _ => None,
-    };
-    let endings = match (old.ending, new.ending) {
-        (Some(LineEnding::Crlf), Some(LineEnding::Lf)) => Some(SilentChange::CrlfToLf),
-        (Some(LineEnding::Lf), Some(LineEnding::Crlf)) => Some(SilentChange::LfToCrlf),
-        _ => None,
-    };
-    let last = match (old.ends_line, new.ends_line) {
-        (true, false) => Some(SilentChange::FinalNewlineDropped),
-        (false, true) => Some(SilentChange::FinalNewlineAdded),
-        _ => None,
-    };
-    [bom, endings, last].into_iter().flatten().collect()
+    let change =
+        |property: fn(&str) -> Option<bool>, lost, gained| match (property(old), property(new)) {
+            (Some(true), Some(false)) => Some(lost),
+            (Some(false), Some(true)) => Some(gained),
+            _ => None,
+        };
+    let changes = [
+        change(
+            |text| Some(text.starts_with('\u{feff}')),
+            "has lost its byte order mark",
+            "now begins with a byte order mark",
+        ),
+        change(
+            ends_lines_with_crlf,
+            "had CRLF line endings and now has LF throughout",
+            "had LF line endings and now has CRLF throughout",
+        ),
+        change(
+            |text| Some(text.ends_with('\n')),
+            "has lost the newline at its end",
+            "now has a newline at its end",
+        ),
+    ];
+    changes.into_iter().flatten().collect()
+}
+
+/// Whether all lines end with CRLF; `None` where some do, or no line ends.
+fn ends_lines_with_crlf(text: &str) -> Option<bool> {
+    let lines = memchr_iter(b'\n', text.as_bytes()).count();
+    let crlf = memmem::find_iter(text.as_bytes(), b"\r\n").count();
+    (lines > 0 && (crlf == 0 || crlf == lines)).then_some(crlf > 0)
 }
 
 /// The line of `new`, from 1 on, on which it says that it leaves out code of the file it replaces,
@@ -212,47 +94,41 @@ mod tests {
 
     #[test]
     fn what_changes_throughout_is_told_and_nothing_else() {
-        use SilentChange::*;
+        const CRLF_TO_LF: &str = "had CRLF line endings and now has LF throughout";
+        const NEWLINE_ADDED: &str = "now has a newline at its end";
+        const BOM_DROPPED: &str = "has lost its byte order mark";
         for (old, new, expected) in [
-            (&b"a\r\nb\r\n"[..], "a\nc\n", vec![CrlfToLf]),
-            (b"a\nb\n", "a\r\nb\r\n", vec![LfToCrlf]),
+            (&b"a\r\nb\r\n"[..], "a\nc\n", vec![CRLF_TO_LF]),
+            (
+                b"a\nb\n",
+                "a\r\nb\r\n",
+                vec!["had LF line endings and now has CRLF throughout"],
+            ),
             (b"a\r\nb\n", "a\nb\n", vec![]),
             (b"a\nb\n", "a\r\nb\n", vec![]),
-            (b"\xef\xbb\xbfa\n", "a\n", vec![BomDropped]),
-            (b"a\n", "\u{feff}a\n", vec![BomAdded]),
-            (b"a\n", "a", vec![FinalNewlineDropped]),
-            (b"a", "a\n", vec![FinalNewlineAdded]),
+            (b"\xef\xbb\xbfa\n", "a\n", vec![BOM_DROPPED]),
+            (
+                b"a\n",
+                "\u{feff}a\n",
+                vec!["now begins with a byte order mark"],
+            ),
+            (b"a\n", "a", vec!["has lost the newline at its end"]),
+            (b"a", "a\n", vec![NEWLINE_ADDED]),
             (
                 b"\xef\xbb\xbfa\r\nb",
                 "a\nb\n",
-                vec![BomDropped, CrlfToLf, FinalNewlineAdded],
+                vec![BOM_DROPPED, CRLF_TO_LF, NEWLINE_ADDED],
             ),
-            (b"a\xffb", "a", vec![NotUtf8]),
+            (
+                b"a\xffb",
+                "a",
+                vec!["was not UTF-8 text and is replaced as a whole"],
+            ),
             (b"", "a", vec![]),
             (b"a\n", "", vec![]),
             (b"a\n", "b\nc\n", vec![]),
         ] {
-            assert_eq!(
-                silent_changes(Properties::read(old).unwrap(), new),
-                expected,
-                "{old:?} -> {new:?}"
-            );
-        }
-    }
-
-    #[test]
-    fn a_file_is_read_in_pieces_as_it_is_read_whole() {
-        // Characters and line ends of which the pieces' borders cut some in two.
-        let line = "h\u{e9}\u{1F600} and so on\r\n";
-        for shift in 0..8 {
-            let text = format!("{}{}", "x".repeat(shift), line.repeat(10_000));
-            assert_eq!(
-                Properties::read(text.as_bytes()).unwrap(),
-                Properties::of(&text),
-                "{shift}"
-            );
-            let cut = &text.as_bytes()[..text.len() - line.len() + 2];
-            assert!(!Properties::read(cut).unwrap().is_utf8, "{shift}");
+            assert_eq!(silent_changes(old, new), expected, "{old:?} -> {new:?}");
         }
     }
 

@@ -6,9 +6,10 @@
 
 use std::fmt;
 use std::fs::File;
-use std::io::{self, Read as _};
+use std::io::{self, BufReader, Read as _};
 use std::time::SystemTime;
 
+use chrono::{DateTime, Utc};
 use rustix::fs::Stat;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
@@ -36,14 +37,17 @@ impl Digest {
         }
     }
 
-    /// The digest of a file's content.
+    /// The digest of a file's content, from where it is read next.
     ///
     /// # Errors
     /// When it cannot be read.
     pub fn of_file(mut file: File) -> io::Result<Self> {
-        let mut digest = DigestWriter::default();
-        io::copy(&mut file, &mut digest)?;
-        Ok(digest.finish())
+        let mut hash = Xxh3::new();
+        let size = io::copy(&mut file, &mut hash)?;
+        Ok(Self {
+            size,
+            hash: hash.digest(),
+        })
     }
 
     /// Whether the file may be what a power cut has left of this content: the end of it is missing, or a
@@ -51,21 +55,17 @@ impl Digest {
     ///
     /// # Errors
     /// When it cannot be read.
-    pub fn may_be_torn_to(self, mut file: File) -> io::Result<bool> {
+    pub fn may_be_torn_to(self, file: File) -> io::Result<bool> {
         let size = file.metadata()?.len();
         if size != self.size {
             return Ok(size < self.size);
         }
-        let mut chunk = vec![0; 64 << 10];
-        loop {
-            match file.read(&mut chunk) {
-                Ok(0) => return Ok(false),
-                Ok(amount) if chunk[..amount].contains(&0) => return Ok(true),
-                Ok(_) => {}
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
+        for byte in BufReader::with_capacity(64 << 10, file).bytes() {
+            if byte? == 0 {
+                return Ok(true);
             }
         }
+        Ok(false)
     }
 
     /// Whether the file has this content.
@@ -80,35 +80,6 @@ impl Digest {
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:016x}", self.hash)
-    }
-}
-
-/// Works out the digest of what is written to it.
-#[derive(Default)]
-pub struct DigestWriter {
-    size: u64,
-    hash: Xxh3,
-}
-
-impl DigestWriter {
-    /// The digest of all that was written.
-    pub fn finish(&self) -> Digest {
-        Digest {
-            size: self.size,
-            hash: self.hash.digest(),
-        }
-    }
-}
-
-impl io::Write for DigestWriter {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.size += bytes.len() as u64;
-        self.hash.update(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
     }
 }
 
@@ -176,17 +147,8 @@ pub fn changed(stat: &Stat) -> Stamp {
 
 /// The time as a file's metadata has it.
 pub fn stamp(time: SystemTime) -> Stamp {
-    let (past, since) = match time.duration_since(SystemTime::UNIX_EPOCH) {
-        Ok(since) => (false, since),
-        Err(before) => (true, before.duration()),
-    };
-    let seconds = i64::try_from(since.as_secs()).unwrap_or_default();
-    let nanoseconds = i64::from(since.subsec_nanos());
-    match (past, nanoseconds) {
-        (false, _) => (seconds, nanoseconds),
-        (true, 0) => (-seconds, 0),
-        (true, _) => (-seconds - 1, 1_000_000_000 - nanoseconds),
-    }
+    let time = DateTime::<Utc>::from(time);
+    (time.timestamp(), i64::from(time.timestamp_subsec_nanos()))
 }
 
 /// The fields of `stat` have other types on other systems.

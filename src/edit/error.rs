@@ -3,19 +3,14 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::sys::files::PathError;
+
 /// Why a reply was not applied.
 #[derive(Debug, thiserror::Error)]
 pub enum ApplyError {
     /// Something failed; everything was put back.
-    #[error("cannot {action} `{}`: {source}", .path.display())]
-    RolledBack {
-        /// What was being done.
-        action: &'static str,
-        /// To what.
-        path: PathBuf,
-        /// The system's word.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    RolledBack(PathError),
     /// Something failed, and something else while it was being put back.
     #[error("{error}; and not everything could be put back: {obstacle}")]
     NotRolledBack {
@@ -55,28 +50,15 @@ pub enum RecoverError {
 }
 
 /// The journal could not be written, read or removed.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot {action} the journal `{}`: {source}", .path.display())]
-pub struct JournalError {
-    /// What was being done.
-    pub action: &'static str,
-    /// The file.
-    pub path: PathBuf,
-    /// The system's word.
-    pub source: io::Error,
-}
+pub type JournalError = PathError;
 
 /// An [`ApplyError`] of what was being done to a path.
 pub(super) fn apply_failed<E: Into<io::Error>>(
     action: &'static str,
     path: impl Into<PathBuf>,
 ) -> impl FnOnce(E) -> ApplyError {
-    let path = path.into();
-    move |error| ApplyError::RolledBack {
-        action,
-        path,
-        source: error.into(),
-    }
+    let failed = PathError::of(action, path);
+    move |error| ApplyError::RolledBack(failed(error))
 }
 
 /// A [`RecoverError`] of a path.

@@ -24,6 +24,7 @@ use super::digest::{FOR_EVER, Stamp, modified};
 use super::disk;
 use super::error::JournalError;
 use super::record::Record;
+use crate::sys::files::{IfThere as _, PathError};
 
 /// A journal that was still being written; it speaks of nothing that has happened.
 const UNFINISHED: &str = ".code-commit-journal-new";
@@ -45,24 +46,34 @@ pub enum State {
     Ended,
 }
 
-impl State {
-    const ALL: [Self; 5] = [
-        Self::Armed,
-        Self::Installing,
-        Self::RolledBack,
-        Self::Installed,
-        Self::Ended,
-    ];
+/// The names of the journal's file, and what it is to get there; what is under way stands before what is done.
+const FILES: [(State, &str, &str); 5] = [
+    (State::Armed, ".code-commit-journal", "write the journal"),
+    (
+        State::Installing,
+        ".code-commit-journal-installing",
+        "write on the journal",
+    ),
+    (
+        State::RolledBack,
+        ".code-commit-journal-rolled-back",
+        "end the journal",
+    ),
+    (
+        State::Installed,
+        ".code-commit-journal-installed",
+        "complete the journal",
+    ),
+    (
+        State::Ended,
+        ".code-commit-journal-ended",
+        "end the journal",
+    ),
+];
 
-    /// The name of the journal's file.
+impl State {
     fn file_name(self) -> &'static str {
-        match self {
-            Self::Armed => ".code-commit-journal",
-            Self::Installing => ".code-commit-journal-installing",
-            Self::RolledBack => ".code-commit-journal-rolled-back",
-            Self::Installed => ".code-commit-journal-installed",
-            Self::Ended => ".code-commit-journal-ended",
-        }
+        FILES[self as usize].1
     }
 }
 
@@ -94,19 +105,12 @@ impl Journal {
         let written = write_new(&unfinished, record)
             .and_then(|()| disk::rename(&unfinished, &path))
             .and_then(|()| disk::sync(&disk::open(directory)?));
-        match written {
-            Ok(()) => Ok(journal),
-            Err(source) => {
-                // Should one be there all the same, it speaks of nothing that has happened.
-                let _ = disk::remove_file(&unfinished);
-                let _ = disk::remove_file(&path);
-                Err(JournalError {
-                    action: "write",
-                    path,
-                    source,
-                })
-            }
-        }
+        written.map(|()| journal).map_err(|error| {
+            // Should one be there all the same, it speaks of nothing that has happened.
+            let _ = disk::remove_file(&unfinished);
+            let _ = disk::remove_file(&path);
+            PathError::of("write the journal", path)(error)
+        })
     }
 
     /// A journal that is not written down.
@@ -124,19 +128,13 @@ impl Journal {
     /// When there is one that cannot be read: then nothing is known about the tree.
     pub fn find(directory: &Path) -> Result<Option<(Self, Record)>, JournalError> {
         let unfinished = directory.join(UNFINISHED);
-        if let Err(source) = remove_if_there(&unfinished) {
-            return Err(JournalError {
-                action: "remove",
-                path: unfinished,
-                source,
-            });
-        }
-        for state in State::ALL {
+        remove_if_there(&unfinished).map_err(PathError::of("remove the journal", unfinished))?;
+        for (state, name, _) in FILES {
             let journal = Self {
                 directory: Some(directory.to_path_buf()),
                 state,
             };
-            if let Some(record) = read(&directory.join(state.file_name()))? {
+            if let Some(record) = read(&directory.join(name))? {
                 return Ok(Some((journal, record)));
             }
         }
@@ -149,14 +147,6 @@ impl Journal {
         self.state
     }
 
-    /// Notes that everything is staged.
-    ///
-    /// # Errors
-    /// When the rename fails; nothing is in its place then.
-    pub fn begin_installing(&mut self) -> Result<(), JournalError> {
-        self.become_of(State::Installing, "write on")
-    }
-
     /// Notes that a power cut has torn the new files. From then on that need not be found out again,
     /// which it could not: what is done about it leaves traces on them.
     ///
@@ -164,25 +154,26 @@ impl Journal {
     /// When that cannot be noted.
     pub fn mark_torn(&mut self) -> Result<(), JournalError> {
         // The application that mends it takes this one's place in one rename.
-        self.become_of(State::Installed, "write on")?;
-        let Some(directory) = &self.directory else {
-            return Ok(());
-        };
-        let marker = directory.join(TORN);
-        match disk::create_new(&marker) {
-            Ok(_) => Ok(()),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-            Err(error) => Err(failed("write on", marker)(error)),
+        self.advance(State::Installed)?;
+        match self
+            .marker()
+            .map(|marker| (disk::create_new(&marker), marker))
+        {
+            Some((Err(error), marker)) if error.kind() != io::ErrorKind::AlreadyExists => {
+                Err(PathError::of("write on the journal", marker)(error))
+            }
+            _ => Ok(()),
         }
+    }
+
+    fn marker(&self) -> Option<PathBuf> {
+        Some(self.directory.as_ref()?.join(TORN))
     }
 
     /// Whether that was noted.
     fn is_marked_torn(&self) -> bool {
-        let marker = self
-            .directory
-            .as_ref()
-            .map(|directory| directory.join(TORN));
-        marker.is_some_and(|marker| disk::stat(&marker).is_ok())
+        self.marker()
+            .is_some_and(|marker| disk::stat(&marker).is_ok())
     }
 
     /// Makes the new tree the one that counts. The journal's file is from then on as old as the tree: what
@@ -192,9 +183,9 @@ impl Journal {
     /// When the rename fails; the old tree then counts.
     pub fn install(&mut self) -> Result<(), JournalError> {
         if let Some(path) = self.path() {
-            disk::touch(&path).map_err(failed("complete", path))?;
+            disk::touch(&path).map_err(PathError::of("complete the journal", path))?;
         }
-        self.become_of(State::Installed, "complete")
+        self.advance(State::Installed)
     }
 
     /// Until when a change to a new file is this application's own: when the tree that counts was complete;
@@ -207,32 +198,20 @@ impl Journal {
             _ if self.is_marked_torn() => Ok(FOR_EVER),
             None => Ok(Stamp::default()),
             Some(path) => {
-                let stat = disk::stat(&path).map_err(failed("read", path))?;
+                let stat = disk::stat(&path).map_err(PathError::of("read the journal", path))?;
                 Ok(modified(&stat))
             }
         }
     }
 
-    /// Notes that the old tree is there again.
+    /// Notes how far the application has come, by one rename.
     ///
     /// # Errors
-    /// When the rename fails; should the roll-back be cut short now, it is begun anew.
-    pub fn mark_rolled_back(&mut self) -> Result<(), JournalError> {
-        self.become_of(State::RolledBack, "end")
-    }
-
-    /// Notes that the run has come to its end.
-    ///
-    /// # Errors
-    /// When the rename fails; the next run then takes this one for cut short.
-    pub fn end(&mut self) -> Result<(), JournalError> {
-        self.become_of(State::Ended, "end")
-    }
-
-    fn become_of(&mut self, state: State, action: &'static str) -> Result<(), JournalError> {
+    /// When the rename fails; what was noted before then counts.
+    pub fn advance(&mut self, state: State) -> Result<(), JournalError> {
         if let (Some(path), Some(directory)) = (self.path(), &self.directory) {
-            let new = directory.join(state.file_name());
-            disk::rename(&path, &new).map_err(failed(action, path))?;
+            let (_, name, action) = FILES[state as usize];
+            disk::rename(&path, &directory.join(name)).map_err(PathError::of(action, path))?;
         }
         self.state = state;
         Ok(())
@@ -243,18 +222,16 @@ impl Journal {
     /// # Errors
     /// When it cannot be removed; the next run then looks at it once more.
     pub fn remove(&self) -> Result<(), JournalError> {
-        match self.path() {
-            None => Ok(()),
-            Some(path) => {
-                // The mark is of what is installed, not of what is under way to mend it.
-                let installed = matches!(self.state, State::Installed | State::Ended);
-                if installed && self.is_marked_torn() {
-                    let marker = path.with_file_name(TORN);
-                    disk::remove_file(&marker).map_err(failed("remove", marker))?;
-                }
-                disk::remove_file(&path).map_err(failed("remove", path))
-            }
+        let Some(path) = self.path() else {
+            return Ok(());
+        };
+        // The mark is of what is installed, not of what is under way to mend it.
+        let installed = matches!(self.state, State::Installed | State::Ended);
+        if installed && self.is_marked_torn() {
+            let marker = path.with_file_name(TORN);
+            disk::remove_file(&marker).map_err(PathError::of("remove the journal", marker))?;
         }
+        disk::remove_file(&path).map_err(PathError::of("remove the journal", path))
     }
 
     fn path(&self) -> Option<PathBuf> {
@@ -263,47 +240,22 @@ impl Journal {
     }
 }
 
-fn failed<E: Into<io::Error>>(
-    action: &'static str,
-    path: PathBuf,
-) -> impl FnOnce(E) -> JournalError {
-    move |error| JournalError {
-        action,
-        path,
-        source: error.into(),
-    }
-}
-
 /// Reads a journal, where there is one.
 fn read(path: &Path) -> Result<Option<Record>, JournalError> {
-    match disk::read(path) {
-        Ok(json) => Record::parse(&json).map(Some),
-        Err(error) if is_absent(&error) => Ok(None),
-        Err(error) => Err(error),
-    }
-    .map_err(failed("read", path.to_path_buf()))
+    let json = disk::read(path).if_there();
+    json.and_then(|json| json.map(|json| Record::parse(&json)).transpose())
+        .map_err(PathError::of("read the journal", path.to_path_buf()))
 }
 
 /// Writes the record to a file that must not exist, and to the disk.
 fn write_new(path: &Path, record: &Record) -> io::Result<()> {
     let mut file = disk::create_new(path)?;
-    disk::write_all(&mut file, &record.to_json()?)?;
+    disk::write_all(&mut file, &serde_json::to_vec(record)?)?;
     disk::sync(&file)
-}
-
-/// Nothing is there; perhaps not even the directory.
-fn is_absent(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-    )
 }
 
 fn remove_if_there(path: &Path) -> io::Result<()> {
     // A look first: removing what is not there fails where nothing can be written.
-    match path.symlink_metadata() {
-        Ok(_) => disk::remove_file(path),
-        Err(error) if is_absent(&error) => Ok(()),
-        Err(error) => Err(error),
-    }
+    let there = path.symlink_metadata().if_there()?;
+    there.map_or(Ok(()), |_| disk::remove_file(path))
 }

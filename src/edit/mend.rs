@@ -3,17 +3,15 @@
 //! Looks at what the journal names and puts back what was kept, as one application of its own.
 //! Guarantees that nothing is undone where somebody has changed a file since.
 
-use std::collections::BTreeSet;
-
 use super::apply::{self, Journalling, Tree};
-use super::beneath::{Root, ancestors};
+use super::beneath::{Entry, OpenDirectory, Root};
 use super::changes::Before;
-use super::digest::{Digest, Present};
+use super::digest::Present;
 use super::error::{RecoverError, recover_failed};
 use super::journal::Journal;
-use super::record::{Change, Old, Record};
+use super::record::{FileRecord, Record};
 use super::step::{ChangeSet, Durability, Step, StepAction};
-use super::torn::{TornState, Written, keep, torn_state, torn_state_of_removed};
+use super::torn::{TornState, Written, keep};
 
 /// Puts everything back.
 pub fn mend(
@@ -21,27 +19,29 @@ pub fn mend(
     root: &Root,
     record: &Record,
     journal: &mut Journal,
+    written: Written,
 ) -> Result<(), RecoverError> {
-    let written = Written {
-        stamp: record.stamp,
-        until: journal.own_until()?,
-    };
-    let paths = Paths::of(record);
+    let files = record.files();
     let mut steps = Vec::new();
     let mut changed = Vec::new();
-    for (path, new, old) in &paths.all {
-        let state = match new {
-            Some(new) => torn_state(root, path, *new, written),
-            None => torn_state_of_removed(root, path),
-        };
+    for FileRecord { path, new, old } in &files {
         let before = old.and_then(|old| old.kept.as_ref());
-        match state.map_err(recover_failed(path))? {
-            TornState::Whole(present) | TornState::Torn(present) => {
-                steps.push(step(path, before, Some(present)));
-            }
-            TornState::Gone if new.is_none() => steps.push(step(path, before, None)),
-            TornState::Gone if before.is_none() => {}
-            TornState::Gone | TornState::Changed => changed.push(explain(path, before)),
+        let present = match new {
+            Some(new) => match written.state_at(root, path, *new) {
+                Ok(TornState::Whole(present) | TornState::Torn(present)) => Ok(Some(Some(present))),
+                // Where nothing was before, there is nothing to do.
+                Ok(TornState::Gone) if before.is_none() => continue,
+                Ok(TornState::Gone | TornState::Changed) => Ok(None),
+                Err(error) => Err(error),
+            },
+            // From where a file was removed: anything is somebody else's.
+            None => OpenDirectory::default()
+                .entry(root, path)
+                .map(|entry| matches!(entry, Entry::Nothing).then_some(None)),
+        };
+        match present.map_err(recover_failed(path))? {
+            Some(present) => steps.push(step(path, before, present)),
+            None => changed.push(explain(path, before)),
         }
     }
     if !changed.is_empty() {
@@ -52,7 +52,7 @@ pub fn mend(
     steps.sort_by_key(|step| step.path);
     let whole = ChangeSet {
         steps: &steps,
-        directories: paths.directories.clone(),
+        directories: record.new_directories().into_iter().rev().collect(),
         durability: Durability::AtOnce,
     };
     let undone = apply::take(tree, &whole, None, Journalling::On);
@@ -80,44 +80,5 @@ fn step<'p>(
         path,
         action,
         present,
-    }
-}
-
-/// What an application has done, file by file.
-struct Paths<'r> {
-    /// The path, what was written there, and what was there before.
-    all: Vec<(String, Option<Digest>, Option<&'r Old>)>,
-    /// The directories that it made, inner ones first.
-    directories: Vec<String>,
-}
-
-impl<'r> Paths<'r> {
-    fn of(record: &'r Record) -> Self {
-        let mut all = Vec::new();
-        let mut directories = BTreeSet::new();
-        for unit in &record.units {
-            match &unit.change {
-                Change::Create { new } => all.push((unit.target.clone(), Some(*new), None)),
-                Change::Replace { old, new } => {
-                    all.push((unit.target.clone(), Some(*new), Some(old)));
-                }
-                Change::Remove { old: Some(old) } => {
-                    all.push((unit.target.clone(), None, Some(old)));
-                }
-                Change::Remove { old: None } => {}
-                Change::CreateDirectory { files } => {
-                    directories.insert(unit.target.clone());
-                    for (file, new) in files {
-                        let below = ancestors(file).map(|below| format!("{}/{below}", unit.target));
-                        directories.extend(below);
-                        all.push((format!("{}/{file}", unit.target), Some(*new), None));
-                    }
-                }
-            }
-        }
-        Self {
-            all,
-            directories: directories.into_iter().rev().collect(),
-        }
     }
 }

@@ -45,7 +45,7 @@ use std::sync::Arc;
 
 use apply::{Applied, Journalling, Tree};
 use error::ApplyError;
-use step::{ChangeSet, Durability, Step, StepAction};
+use step::{ChangeSet, Durability};
 use undo_log::UndoLog;
 
 pub use digest::{Digest, Stamp};
@@ -97,51 +97,17 @@ pub struct FileEdit {
 
 /// One thing that is wrong with a reply.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Fault {
-    /// The grammar is broken.
-    #[error("line {line}: {fault}")]
-    Grammar {
-        /// The reply's line, from 1 on.
-        line: usize,
-        /// What is wrong there.
-        fault: GrammarFault,
-    },
-    /// A path is not allowed.
-    #[error("line {line}: `{}`: {rule}", .path.escape_debug())]
-    Path {
-        /// The reply's line that names the path, from 1 on.
-        line: usize,
-        /// The path.
-        path: String,
-        /// The rule that it breaks.
-        rule: Rule,
-    },
-    /// A file is to be replaced by a piece of itself.
-    #[error(
-        "line {line}: `{}` would shrink to less than a third, and its new content leaves code out",
-        .path.escape_debug()
-    )]
-    Elided {
-        /// The reply's line that says that something is left out, from 1 on.
-        line: usize,
-        /// The file.
-        path: String,
-    },
+#[error("line {line}: {kind}")]
+pub struct Fault {
+    /// The reply's line, from 1 on.
+    pub line: usize,
+    /// What is wrong there.
+    pub kind: FaultKind,
 }
 
-impl Fault {
-    /// The same without the line, for what has no lines.
-    #[must_use]
-    pub fn unplaced(&self) -> String {
-        let text = self.to_string();
-        let unplaced = text.split_once(": ").map(|(_, fault)| fault.to_owned());
-        unplaced.unwrap_or(text)
-    }
-}
-
-/// A way to break the reply's grammar.
+/// A way for a reply to be wrong.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum GrammarFault {
+pub enum FaultKind {
     /// `^^^` with nothing behind it.
     #[error("`^^^` without a path")]
     NoPath,
@@ -181,6 +147,23 @@ pub enum GrammarFault {
         /// The file below it.
         below: String,
     },
+    /// A path is not allowed.
+    #[error("`{}`: {rule}", .path.escape_debug())]
+    Path {
+        /// The path.
+        path: String,
+        /// The rule that it breaks.
+        rule: Rule,
+    },
+    /// A file is to be replaced by a piece of itself.
+    #[error(
+        "`{}` would shrink to less than a third, and its new content leaves code out",
+        .path.escape_debug()
+    )]
+    Elided {
+        /// The file.
+        path: String,
+    },
 }
 
 /// A reply of which nothing is applied, with all that is wrong with it.
@@ -192,16 +175,9 @@ pub struct Rejection {
 
 impl fmt::Display for Rejection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let faults = if self.faults.len() == 1 {
-            "fault"
-        } else {
-            "faults"
-        };
-        write!(
-            f,
-            "the reply is rejected for {} {faults}",
-            self.faults.len()
-        )?;
+        let count = self.faults.len();
+        let plural = if count == 1 { "" } else { "s" };
+        write!(f, "the reply is rejected for {count} fault{plural}")?;
         self.faults
             .iter()
             .try_for_each(|fault| write!(f, "\n  {fault}"))
@@ -224,23 +200,11 @@ pub fn apply(
     }
     // An earlier reply of this run must be on the disk for good: there is no way back behind it.
     recovery::settle(tree)?;
-    let steps = steps_of(edits);
+    let steps: Vec<_> = edits.edits().iter().map(VerifiedEdit::step).collect();
     let whole = ChangeSet {
         steps: &steps,
         directories: Vec::new(),
         durability: Durability::Later,
     };
     apply::take(tree, &whole, Some(undo_log), Journalling::On).map(Some)
-}
-
-fn steps_of(edits: &VerifiedEdits) -> Vec<Step<'_>> {
-    let steps = edits.edits().iter().map(|edit| Step {
-        path: edit.path(),
-        action: match edit.action() {
-            Action::Write(content) => StepAction::Write(content),
-            Action::Remove => StepAction::Remove,
-        },
-        present: edit.present(),
-    });
-    steps.collect()
 }

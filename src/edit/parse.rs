@@ -9,7 +9,7 @@ use std::sync::Arc;
 use memchr::{memchr, memchr_iter, memmem};
 
 use super::beneath::ancestors;
-use super::{Action, Content, Fault, FileEdit, GrammarFault};
+use super::{Action, Content, Fault, FaultKind, FileEdit};
 
 /// A fence has at least this many carets.
 const FENCE: &str = "^^^";
@@ -46,7 +46,13 @@ impl ParsedReply {
 /// Parses a reply.
 #[must_use]
 pub fn parse(reply: &Arc<String>) -> ParsedReply {
-    let mut parser = Parser::new(reply);
+    let mut parser = Parser {
+        reply,
+        open: None,
+        edits: Vec::new(),
+        faults: Vec::new(),
+        all_crlf: true,
+    };
     for fence in fence_lines(reply) {
         parser.fence(&fence);
     }
@@ -55,6 +61,8 @@ pub fn parse(reply: &Arc<String>) -> ParsedReply {
 
 /// A line of the reply that begins with a fence.
 struct FenceLine<'r> {
+    /// Its number, from 1 on.
+    line: usize,
     /// Offset of its first byte.
     start: usize,
     /// Offset of the line behind it.
@@ -75,14 +83,15 @@ enum Word<'r> {
 }
 
 impl<'r> FenceLine<'r> {
-    fn at(reply: &'r str, start: usize) -> Self {
-        let line = &reply[start..];
-        let newline = memchr(b'\n', line.as_bytes());
-        let whole = &line[..newline.unwrap_or(line.len())];
+    fn at(reply: &'r str, start: usize, line: usize) -> Self {
+        let text = &reply[start..];
+        let newline = memchr(b'\n', text.as_bytes());
+        let whole = &text[..newline.unwrap_or(text.len())];
         let rest = whole.trim_start_matches('^');
         Self {
+            line,
             start,
-            next: start + newline.map_or(line.len(), |end| end + 1),
+            next: start + newline.map_or(text.len(), |end| end + 1),
             carets: whole.len() - rest.len(),
             rest,
             crlf: newline.map(|_| rest.ends_with('\r')),
@@ -102,106 +111,62 @@ impl<'r> FenceLine<'r> {
 fn fence_lines(reply: &str) -> impl Iterator<Item = FenceLine<'_>> {
     let first = reply.starts_with(FENCE).then_some(0);
     let others = memmem::find_iter(reply.as_bytes(), b"\n^^^").map(|newline| newline + 1);
-    first
-        .into_iter()
-        .chain(others)
-        .map(|start| FenceLine::at(reply, start))
+    let (mut counted, mut line) = (0, 1);
+    first.into_iter().chain(others).map(move |start| {
+        line += memchr_iter(b'\n', &reply.as_bytes()[counted..start]).count();
+        counted = start;
+        FenceLine::at(reply, start, line)
+    })
 }
 
 /// A block that has been opened.
-struct Open {
-    path: String,
+struct Open<'r> {
+    path: &'r str,
     carets: usize,
-    /// Offset of the opening line.
-    start: usize,
+    /// The number of the opening line.
+    line: usize,
     /// Offset of the body.
     body: usize,
 }
 
 struct Parser<'r> {
     reply: &'r Arc<String>,
-    open: Option<Open>,
+    open: Option<Open<'r>>,
     edits: Vec<FileEdit>,
     faults: Vec<Fault>,
     /// Whether every fence line so far ends with `\r\n`.
     all_crlf: bool,
-    lines: LineCounter<'r>,
 }
 
 impl<'r> Parser<'r> {
-    fn new(reply: &'r Arc<String>) -> Self {
-        Self {
-            reply,
-            open: None,
-            edits: Vec::new(),
-            faults: Vec::new(),
-            all_crlf: true,
-            lines: LineCounter {
-                text: reply,
-                at: 0,
-                line: 1,
-            },
-        }
-    }
-
     fn fence(&mut self, fence: &FenceLine<'r>) {
         // A shorter fence inside a block is a line of the body.
-        if self
-            .open
-            .as_ref()
-            .is_some_and(|open| fence.carets < open.carets)
-        {
+        let carets = self.open.as_ref().map_or(0, |open| open.carets);
+        if fence.carets < carets {
             return;
         }
         self.all_crlf &= fence.crlf.unwrap_or(true);
-        match self.open.take() {
-            None => self.outside(fence),
-            Some(open) => self.inside(open, fence),
-        }
-    }
-
-    fn outside(&mut self, fence: &FenceLine<'r>) {
-        match fence.word() {
-            Word::End => self.fault(fence.start, GrammarFault::StrayEnd),
-            Word::Delete => self.fault(fence.start, GrammarFault::StrayDelete),
-            Word::Path(path) => self.opening(path, fence),
-        }
-    }
-
-    fn opening(&mut self, path: &str, fence: &FenceLine<'r>) {
-        if path.is_empty() {
-            self.fault(fence.start, GrammarFault::NoPath);
-        }
-        self.open = Some(Open {
-            path: path.to_owned(),
-            carets: fence.carets,
-            start: fence.start,
-            body: fence.next,
-        });
-    }
-
-    fn inside(&mut self, open: Open, fence: &FenceLine<'r>) {
-        let same_length = fence.carets == open.carets;
-        match fence.word() {
-            Word::End if same_length => {
+        match (self.open.take(), fence.word()) {
+            (None, Word::End) => self.fault(fence.line, FaultKind::StrayEnd),
+            (None, Word::Delete) => self.fault(fence.line, FaultKind::StrayDelete),
+            (None, Word::Path(path)) => self.opening(path, fence),
+            (Some(open), Word::End) if fence.carets == carets => {
                 let content = Content {
                     reply: Arc::clone(self.reply),
                     range: open.body..fence.start,
                 };
-                self.edit(open, Action::Write(content));
+                self.edit(&open, Action::Write(content));
             }
-            Word::Delete if same_length && fence.start == open.body => {
-                self.edit(open, Action::Remove);
+            (Some(open), Word::Delete) if fence.carets == carets && fence.start == open.body => {
+                self.edit(&open, Action::Remove);
             }
-            word => {
-                let opened = self.lines.of(open.start);
-                let found = format!("{}{}", "^".repeat(fence.carets), fence.rest);
-                let fault = GrammarFault::FenceInBlock {
-                    found,
-                    path: open.path,
-                    opened,
+            (Some(open), word) => {
+                let fault = FaultKind::FenceInBlock {
+                    found: format!("{}{}", "^".repeat(fence.carets), fence.rest),
+                    path: open.path.to_owned(),
+                    opened: open.line,
                 };
-                self.fault(fence.start, fault);
+                self.fault(fence.line, fault);
                 // Most likely the block's end is missing: what follows is judged from here on.
                 if let Word::Path(path) = word {
                     self.opening(path, fence);
@@ -210,26 +175,37 @@ impl<'r> Parser<'r> {
         }
     }
 
-    fn edit(&mut self, open: Open, action: Action) {
+    fn opening(&mut self, path: &'r str, fence: &FenceLine<'r>) {
+        if path.is_empty() {
+            self.fault(fence.line, FaultKind::NoPath);
+        }
+        self.open = Some(Open {
+            path,
+            carets: fence.carets,
+            line: fence.line,
+            body: fence.next,
+        });
+    }
+
+    fn edit(&mut self, open: &Open<'r>, action: Action) {
         // A block without a path is a fault already.
         if !open.path.is_empty() {
-            let line = self.lines.of(open.start);
             self.edits.push(FileEdit {
-                path: open.path,
-                line,
+                path: open.path.to_owned(),
+                line: open.line,
                 action,
             });
         }
     }
 
-    fn fault(&mut self, at: usize, fault: GrammarFault) {
-        let line = self.lines.of(at);
-        self.faults.push(Fault::Grammar { line, fault });
+    fn fault(&mut self, line: usize, kind: FaultKind) {
+        self.faults.push(Fault { line, kind });
     }
 
     fn finish(mut self) -> ParsedReply {
         if let Some(open) = self.open.take() {
-            self.fault(open.start, GrammarFault::NoEnd { path: open.path });
+            let path = open.path.to_owned();
+            self.fault(open.line, FaultKind::NoEnd { path });
         }
         if self.all_crlf {
             for edit in &mut self.edits {
@@ -246,24 +222,6 @@ impl<'r> Parser<'r> {
             faults,
             repeated,
         }
-    }
-}
-
-/// Tells the line of an offset; cheap where the offsets mostly grow.
-struct LineCounter<'r> {
-    text: &'r str,
-    at: usize,
-    line: usize,
-}
-
-impl LineCounter<'_> {
-    fn of(&mut self, offset: usize) -> usize {
-        if offset < self.at {
-            (self.at, self.line) = (0, 1);
-        }
-        self.line += memchr_iter(b'\n', &self.text.as_bytes()[self.at..offset]).count();
-        self.at = offset;
-        self.line
     }
 }
 
@@ -284,20 +242,17 @@ fn last_of_each_path(edits: Vec<FileEdit>) -> (Vec<FileEdit>, Vec<String>) {
 
 /// Faults for files that would have to be directories at the same time.
 fn files_that_are_directories(edits: &[FileEdit]) -> Vec<Fault> {
-    let written = || {
-        edits
-            .iter()
-            .filter(|edit| matches!(edit.action, Action::Write(_)))
-    };
+    let is_written = |edit: &&FileEdit| edit.action != Action::Remove;
+    let written = || edits.iter().filter(is_written);
     let paths: HashSet<&str> = written().map(|edit| edit.path.as_str()).collect();
     let mut faults = Vec::new();
     for edit in written() {
         for path in ancestors(&edit.path).filter(|path| paths.contains(path)) {
             let (path, below) = (path.to_owned(), edit.path.clone());
-            let fault = GrammarFault::FileAndDirectory { path, below };
-            faults.push(Fault::Grammar {
+            let kind = FaultKind::FileAndDirectory { path, below };
+            faults.push(Fault {
                 line: edit.line,
-                fault,
+                kind,
             });
         }
     }

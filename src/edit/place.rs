@@ -13,14 +13,6 @@ use rustix::io::Errno;
 use super::digest::Present;
 use super::disk::{renameat, renameat_with, statat};
 
-/// Why something did not get into its place.
-pub struct Failed {
-    /// What was being done.
-    pub action: &'static str,
-    /// The system's word.
-    pub source: io::Error,
-}
-
 /// Where something goes.
 pub struct Place<'p> {
     /// The directory.
@@ -33,28 +25,20 @@ pub struct Place<'p> {
 
 impl Place<'_> {
     /// Gives what is staged its name, which must be free.
-    pub fn create(&self) -> Result<(), Failed> {
-        self.rename_new(self.staged, self.name)
-            .map_err(failed("create"))
+    pub fn create(&self) -> io::Result<()> {
+        Ok(self.rename_new(self.staged, self.name)?)
     }
 
     /// Gives the staged file its name; what is `present` takes the staged one.
-    pub fn write(&self, present: Option<Present>) -> Result<(), Failed> {
-        let Some(present) = present else {
-            return self.create();
-        };
-        self.exchange().map_err(failed("replace"))?;
-        self.check(present).map_err(failed("replace"))
+    pub fn replace(&self, present: Present) -> io::Result<()> {
+        self.exchange()?;
+        self.check(present)
     }
 
     /// Takes what is `present` out of the tree, by giving it the staged name.
-    pub fn remove(&self, present: Option<Present>) -> Result<(), Failed> {
-        let Some(present) = present else {
-            return Ok(());
-        };
-        self.rename_new(self.name, self.staged)
-            .map_err(failed("remove"))?;
-        self.check(present).map_err(failed("remove"))
+    pub fn remove(&self, present: Present) -> io::Result<()> {
+        self.rename_new(self.name, self.staged)?;
+        self.check(present)
     }
 
     /// Renames to a name that must not exist.
@@ -104,11 +88,4 @@ impl Place<'_> {
 /// The name that keeps a file while another takes its place, where the two cannot be exchanged.
 pub fn kept_name(staged: &str) -> String {
     format!("{staged}-old")
-}
-
-fn failed<E: Into<io::Error>>(action: &'static str) -> impl FnOnce(E) -> Failed {
-    move |error| Failed {
-        action,
-        source: error.into(),
-    }
 }

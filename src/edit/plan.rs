@@ -4,7 +4,6 @@
 //! else. Guarantees that whatever gets into place does so by one rename, a new directory with all that
 //! is in it.
 
-use std::collections::BTreeSet;
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::io;
 use std::ops::Range;
@@ -12,12 +11,12 @@ use std::time::SystemTime;
 
 use rustix::io::Errno;
 
-use super::beneath::{Root, ancestors, split};
-use super::changes::Before;
+use super::beneath::{Root, ancestors, if_there, split};
+use super::changes::{Before, kept_path};
 use super::digest::{Digest, stamp};
 use super::error::{ApplyError, apply_failed};
 use super::parallel::in_parallel;
-use super::record::{Change, Old, Record, RecordedUnit, STAGED};
+use super::record::{Change, Old, Record, RecordedUnit, STAGED, VERSION};
 use super::step::{ChangeSet, Durability, StepAction};
 use super::undo_log::UndoLog;
 
@@ -112,7 +111,7 @@ impl<'e> Plan<'e> {
     }
 
     /// What the journal is to say. What is replaced is kept on the way.
-    pub fn record(&self, undo_log: Option<&mut UndoLog<'_>>) -> Result<Record, ApplyError> {
+    pub fn record(&self, mut undo_log: Option<&mut UndoLog<'_>>) -> Result<Record, ApplyError> {
         let steps = self.whole.steps;
         let digests = in_parallel(steps.len(), |slots| {
             let digests = steps[slots].iter().map(|step| match &step.action {
@@ -120,41 +119,39 @@ impl<'e> Plan<'e> {
                 StepAction::Restore { before, .. } => Some(before.digest),
                 StepAction::Remove => None,
             });
-            digests.collect::<Vec<_>>()
+            Ok::<_, ApplyError>(digests.collect::<Vec<_>>())
         });
-        let digests: Vec<Option<Digest>> = digests.into_iter().flatten().collect();
-        let stamp = stamp(self.now);
-        let mut folder = None;
-        let kept = match undo_log {
+        let digests = digests?.concat();
+        let kept = match &mut undo_log {
+            Some(log) => log.keep(self.root, steps)?,
             None => vec![None; steps.len()],
-            Some(log) => {
-                folder = Some(log.folder().to_owned());
-                let kept = log.keep(self.root, steps)?;
-                log.note(steps, &kept, &digests, stamp, self.new_directories())?;
-                let located = |before: Before| (log.kept_path(&before), before);
-                kept.into_iter().map(|kept| kept.map(located)).collect()
-            }
         };
+        let folder = undo_log.as_ref().map(|log| log.folder().to_owned());
         let units = self.units.iter().map(|unit| RecordedUnit {
             target: unit.target.to_owned(),
             staged: unit.staged.clone(),
-            change: self.change(unit, &digests, &kept),
+            change: self.change(unit, &digests, &kept, folder.as_deref()),
         });
-        let durable = self.whole.durability == Durability::AtOnce;
-        Ok(Record::new(
+        let record = Record {
+            version: VERSION,
+            durable: self.whole.durability == Durability::AtOnce,
+            stamp: stamp(self.now),
+            units: units.collect(),
+            directories: self.whole.directories.clone(),
             folder,
-            durable,
-            stamp,
-            units.collect(),
-            self.whole.directories.clone(),
-        ))
+        };
+        if let Some(log) = undo_log {
+            log.note(steps, &kept, &digests, &record)?;
+        }
+        Ok(record)
     }
 
     fn change(
         &self,
         unit: &Unit<'_>,
         digests: &[Option<Digest>],
-        kept: &[Option<(String, Before)>],
+        kept: &[Option<Before>],
+        folder: Option<&str>,
     ) -> Change {
         if unit.is_directory {
             let below =
@@ -168,7 +165,9 @@ impl<'e> Plan<'e> {
         let slot = unit.steps.start;
         let old = self.whole.steps[slot].present.map(|present| Old {
             fingerprint: present.fingerprint,
-            kept: kept[slot].clone(),
+            kept: folder
+                .zip(kept[slot].clone())
+                .map(|(folder, before)| (kept_path(folder, &before), before)),
         });
         match (digests[slot], old) {
             (Some(new), None) => Change::Create { new },
@@ -176,28 +175,13 @@ impl<'e> Plan<'e> {
             (None, old) => Change::Remove { old },
         }
     }
-
-    /// The directories that are made, outer ones first.
-    fn new_directories(&self) -> BTreeSet<String> {
-        let mut made = BTreeSet::new();
-        for unit in self.units.iter().filter(|unit| unit.is_directory) {
-            for slot in unit.steps.clone() {
-                let path = self.whole.steps[slot].path;
-                let own = ancestors(path).filter(|above| above.len() >= unit.target.len());
-                made.extend(own.map(str::to_owned));
-            }
-        }
-        made
-    }
 }
 
 /// The outermost directory on the way to `directory`, itself included, that is not there.
 fn first_missing<'p>(root: &Root, directory: &'p str) -> Result<Option<&'p str>, Errno> {
     for path in ancestors(directory).chain([directory]) {
-        match root.directory(path) {
-            Ok(_) => {}
-            Err(Errno::NOENT) => return Ok(Some(path)),
-            Err(errno) => return Err(errno),
+        if if_there(root.directory(path))?.is_none() {
+            return Ok(Some(path));
         }
     }
     Ok(None)

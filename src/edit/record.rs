@@ -3,11 +3,12 @@
 //! Pure. Guarantees that what is read names nothing that no run may change: a journal may lie where a
 //! build can write.
 
+use std::collections::BTreeSet;
 use std::io;
 
 use serde::{Deserialize, Serialize};
 
-use super::beneath::split;
+use super::beneath::{ancestors, split};
 use super::changes::{Before, kept_path};
 use super::digest::{Digest, Fingerprint, Stamp};
 use super::spelling;
@@ -15,7 +16,7 @@ use super::spelling;
 /// The beginning of the names of staged files.
 pub const STAGED: &str = ".code-commit-";
 /// The version of the journal's form.
-const VERSION: u32 = 2;
+pub const VERSION: u32 = 2;
 
 /// One rename that is under way.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,10 +67,21 @@ pub struct Old {
     pub kept: Option<(String, Before)>,
 }
 
+/// A file that is written or removed.
+pub struct FileRecord<'r> {
+    /// Where, relative to the root.
+    pub path: String,
+    /// The new content; none where it is removed.
+    pub new: Option<Digest>,
+    /// The file that was there.
+    pub old: Option<&'r Old>,
+}
+
 /// What the journal says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
-    version: u32,
+    /// [`VERSION`].
+    pub version: u32,
     /// The folder of the run that did it, relative to the root; none where it was no run.
     pub folder: Option<String>,
     /// Whether the new files were on the disk before they counted, so that no power cut has torn them.
@@ -84,26 +96,7 @@ pub struct Record {
 }
 
 impl Record {
-    /// The record of these renames.
-    #[must_use]
-    pub fn new(
-        folder: Option<String>,
-        durable: bool,
-        stamp: Stamp,
-        units: Vec<RecordedUnit>,
-        directories: Vec<String>,
-    ) -> Self {
-        Self {
-            version: VERSION,
-            folder,
-            durable,
-            stamp,
-            units,
-            directories,
-        }
-    }
-
-    /// Reads what [`to_json`](Self::to_json) has made.
+    /// Reads what was written down as JSON.
     ///
     /// # Errors
     /// When it is something else, of another version, or names what no run may change.
@@ -121,76 +114,70 @@ impl Record {
         }
     }
 
-    /// The form in which it is written down.
-    ///
-    /// # Errors
-    /// The serializer's.
-    pub fn to_json(&self) -> io::Result<Vec<u8>> {
-        Ok(serde_json::to_vec(self)?)
-    }
-
     /// The first thing that is named and no run may change: a journal may lie where a build can write.
-    fn forbidden(&self) -> Option<&str> {
-        let run = |folder: &str| Some(folder.strip_prefix("logs/")?.to_owned());
-        let name = self.folder.as_deref().and_then(run);
-        if let Some(folder) = &self.folder
-            && name
-                .as_ref()
-                .is_none_or(|name| name.contains('/') || name.starts_with('.'))
-        {
-            return Some(folder);
-        }
-        let barred = |path: &str| spelling::broken_rule(path).is_some();
-        let units = self.units.iter().flat_map(|unit| {
-            let below = match &unit.change {
-                Change::CreateDirectory { files } => files.as_slice(),
-                _ => &[],
-            };
-            let files = below
-                .iter()
-                .map(|(file, _)| file.as_str())
-                .filter(|file| barred(&format!("{}/{file}", unit.target)));
-            let target = Some(unit.target.as_str()).filter(|target| barred(target));
-            let staged =
-                Some(unit.staged.as_str()).filter(|staged| !is_staged(staged, &unit.target));
-            files
-                .chain(target)
-                .chain(staged)
-                .chain(self.misplaced(unit))
+    fn forbidden(&self) -> Option<String> {
+        let is_run = |folder: &String| {
+            let name = folder.strip_prefix("logs/");
+            name.is_some_and(|name| !name.contains('/') && !name.starts_with('.'))
+        };
+        let folder = self.folder.clone().filter(|folder| !is_run(folder));
+        let (units, files) = (self.units.iter(), self.files());
+        let paths = files.iter().map(|file| &file.path);
+        let paths = paths.chain(units.clone().map(|unit| &unit.target));
+        let mut paths = paths.chain(&self.directories);
+        let barred = paths.find(|path| spelling::broken_rule(path).is_some());
+        let staged = units.map(|unit| (&unit.staged, &unit.target));
+        let misnamed = staged.into_iter().find(|(name, of)| !is_staged(name, of));
+        // A place that is said to keep a file, and is none.
+        let misplaced = files.iter().find_map(|file| {
+            let (path, before) = file.old?.kept.as_ref()?;
+            let folder = self.folder.as_deref();
+            let expected = folder.map(|folder| kept_path(folder, before));
+            (expected.as_ref() != Some(path)).then_some(path)
         });
-        let directories = self.directories.iter().map(String::as_str);
-        units.chain(directories.filter(|path| barred(path))).next()
+        let named = barred.or(misnamed.map(|(name, _)| name)).or(misplaced);
+        folder.or_else(|| named.cloned())
     }
 
-    /// A place that is said to keep a file, and is none.
-    fn misplaced<'r>(&self, unit: &'r RecordedUnit) -> Option<&'r str> {
-        let (Change::Replace { old, .. } | Change::Remove { old: Some(old) }) = &unit.change else {
-            return None;
-        };
-        let (path, before) = old.kept.as_ref()?;
-        let expected = self
-            .folder
-            .as_deref()
-            .map(|folder| kept_path(folder, before));
-        (expected.as_ref() != Some(path)).then_some(path.as_str())
+    /// What is done, file by file.
+    pub fn files(&self) -> Vec<FileRecord<'_>> {
+        let mut files = Vec::with_capacity(self.units.len());
+        for unit in &self.units {
+            let mut add = |path: String, new, old| files.push(FileRecord { path, new, old });
+            match &unit.change {
+                Change::Create { new } => add(unit.target.clone(), Some(*new), None),
+                Change::Replace { old, new } => add(unit.target.clone(), Some(*new), Some(old)),
+                Change::Remove { old: Some(old) } => add(unit.target.clone(), None, Some(old)),
+                Change::Remove { old: None } => {}
+                Change::CreateDirectory { files: below } => {
+                    for (file, new) in below {
+                        add(format!("{}/{file}", unit.target), Some(*new), None);
+                    }
+                }
+            }
+        }
+        files
     }
 
     /// The files that are written, with their content.
     pub fn new_files(&self) -> Vec<(String, Digest)> {
-        let mut files = Vec::with_capacity(self.units.len());
+        let files = self.files().into_iter();
+        files
+            .filter_map(|file| Some((file.path, file.new?)))
+            .collect()
+    }
+
+    /// The directories that are made, outer ones first.
+    pub fn new_directories(&self) -> BTreeSet<String> {
+        let mut made = BTreeSet::new();
         for unit in &self.units {
-            match &unit.change {
-                Change::Create { new } | Change::Replace { new, .. } => {
-                    files.push((unit.target.clone(), *new));
-                }
-                Change::CreateDirectory { files: below } => {
-                    let path = |file: &String| format!("{}/{file}", unit.target);
-                    files.extend(below.iter().map(|(file, new)| (path(file), *new)));
-                }
-                Change::Remove { .. } => {}
+            if let Change::CreateDirectory { files } = &unit.change {
+                made.insert(unit.target.clone());
+                let below = files.iter().flat_map(|(file, _)| ancestors(file));
+                made.extend(below.map(|below| format!("{}/{below}", unit.target)));
             }
         }
-        files
+        made
     }
 }
 

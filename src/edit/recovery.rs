@@ -14,7 +14,7 @@ use super::journal::{Journal, State};
 use super::mend::mend;
 use super::record::Record;
 use super::rollback::{remove_leftovers, roll_back};
-use super::torn::is_torn;
+use super::torn::{Written, is_torn};
 use super::undo_log::reserved;
 
 pub use super::rollback::Recovered;
@@ -68,8 +68,12 @@ fn finish(
     // What was replaced is kept elsewhere too.
     remove_leftovers(root, record)?;
     if !record.durable {
-        if is_torn(root, record, journal.own_until()?)? {
-            mend(tree, root, record, journal)?;
+        let written = Written {
+            stamp: record.stamp,
+            until: journal.own_until()?,
+        };
+        if is_torn(root, record, written)? {
+            mend(tree, root, record, journal, written)?;
             return Ok(Some(Recovered::Torn));
         }
         flush(root, record, &AtomicBool::new(false))?;

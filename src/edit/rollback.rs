@@ -5,20 +5,20 @@
 //! it puts nothing back before it knows that it can put back all of it.
 
 use std::collections::BTreeSet;
-use std::io::{self, Seek as _};
+use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 
-use rustix::fs::{AtFlags, RawDir, fstat};
+use rustix::fs::{AtFlags, RawDir};
 use rustix::io::Errno;
 
-use super::beneath::{Root, ancestors, open_regular, split};
-use super::digest::{Digest, Fingerprint, Stamp, modified};
+use super::beneath::{Root, ancestors, if_there, open_regular, split};
+use super::digest::{Digest, FOR_EVER, Fingerprint};
 use super::disk::{renameat, statat, unlinkat};
 use super::error::{RecoverError, recover_failed};
 use super::journal::{Journal, State};
 use super::place::{Place, kept_name};
 use super::record::{Change, Record, RecordedUnit};
-use super::torn;
+use super::torn::{self, TornState, Written};
 
 /// What an earlier run has left, and what was made of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,7 +44,7 @@ pub(super) fn roll_back(
     if journal.state() == State::Installing {
         torn = put_all_back(root, record)?;
         // Where that cannot be noted, what follows is done all the same: once more, if it must be.
-        let _ = journal.mark_rolled_back();
+        let _ = journal.advance(State::RolledBack);
     }
     remove_all_staged(root, record)?;
     Ok(if torn {
@@ -56,10 +56,11 @@ pub(super) fn roll_back(
 
 /// Puts back what has got into its place. Says whether any of it was torn.
 fn put_all_back(root: &Root, record: &Record) -> Result<bool, RecoverError> {
-    let look = Look {
-        root,
+    let written = Written {
         stamp: record.stamp,
+        until: FOR_EVER,
     };
+    let look = Look { root, written };
     let mut moves = Vec::new();
     let mut changed = Vec::new();
     for unit in &record.units {
@@ -81,27 +82,18 @@ fn put_all_back(root: &Root, record: &Record) -> Result<bool, RecoverError> {
 
 /// Where the versions of a file lie that stands in the way of a roll-back.
 fn explain(unit: &RecordedUnit, record: &Record) -> String {
-    let RecordedUnit {
-        target,
-        staged,
-        change,
-    } = unit;
-    let log = match &record.folder {
-        Some(folder) => format!("; the reply is in `{folder}`"),
-        None => String::new(),
-    };
-    match change {
-        Change::Create { .. } | Change::CreateDirectory { .. } => {
-            format!(
-                "`{target}`, which was not there before, is not as the reply made it{log} (move it \
-                 away, run `code-commit recover`, and move it back)"
-            )
-        }
-        Change::Replace { .. } | Change::Remove { .. } => {
-            format!(
-                "`{target}` is neither the old file nor the reply's; the old one is `{staged}`{log}"
-            )
-        }
+    let RecordedUnit { target, staged, .. } = unit;
+    let log = record.folder.as_ref().map_or_else(String::new, |folder| {
+        format!("; the reply is in `{folder}`")
+    });
+    match unit.change {
+        Change::Create { .. } | Change::CreateDirectory { .. } => format!(
+            "`{target}`, which was not there before, is not as the reply made it{log} (move it \
+             away, run `code-commit recover`, and move it back)"
+        ),
+        Change::Replace { .. } | Change::Remove { .. } => format!(
+            "`{target}` is neither the old file nor the reply's; the old one is `{staged}`{log}"
+        ),
     }
 }
 
@@ -167,19 +159,17 @@ enum Back {
 /// Finds out how far a unit came.
 struct Look<'l> {
     root: &'l Root,
-    /// What every new file says of when it was written.
-    stamp: Stamp,
+    /// When the new files were written.
+    written: Written,
 }
 
 impl Look<'_> {
     fn at(&self, unit: &RecordedUnit) -> Result<Verdict, io::Error> {
         let (parent, name) = split(&unit.target);
         let staged = split(&unit.staged).1;
-        let directory = match self.root.directory(parent) {
-            Ok(directory) => directory,
+        let Some(directory) = if_there(self.root.directory(parent))? else {
             // Whoever removed the whole directory has removed the unit with it.
-            Err(Errno::NOENT) => return Ok(Verdict::Untouched),
-            Err(errno) => return Err(errno.into()),
+            return Ok(Verdict::Untouched);
         };
         let staged_there = exists(&directory, staged)?;
         let target_there = exists(&directory, name)?;
@@ -236,15 +226,11 @@ impl Look<'_> {
     /// Whether a file is the one that the reply asked for; torn by a power cut, perhaps, but not
     /// written to by anybody else.
     fn is_new(&self, directory: &OwnedFd, name: &str, new: Digest) -> io::Result<bool> {
-        let Some(mut file) = open_regular(directory.as_fd(), name)? else {
+        let Some(file) = open_regular(directory.as_fd(), name)? else {
             return Ok(false);
         };
-        let untouched = modified(&fstat(&file)?) == self.stamp;
-        if new.is_of(file.try_clone()?)? {
-            return Ok(true);
-        }
-        file.rewind()?;
-        Ok(untouched && new.may_be_torn_to(file)?)
+        let state = self.written.state_of(file, new)?;
+        Ok(!matches!(state, TornState::Changed))
     }
 
     /// Whether a directory has the reply's files and no others.
@@ -259,10 +245,8 @@ impl Look<'_> {
                 Err(Errno::NOTDIR | Errno::LOOP) => return Ok(false),
                 Err(errno) => return Err(errno.into()),
             };
-            if entries(&handle)?
-                .iter()
-                .any(|entry| !names.contains(join(directory, entry).as_str()))
-            {
+            let is_known = |entry: &String| names.contains(join(directory, entry).as_str());
+            if !entries(&handle)?.iter().all(is_known) {
                 return Ok(false);
             }
         }
@@ -307,10 +291,8 @@ fn put_back(root: &Root, unit: &RecordedUnit, back: Back) -> Result<(), Errno> {
 /// Removes what has a unit's staged name. What is not there is as good as removed.
 fn remove_staged(root: &Root, unit: &RecordedUnit) -> Result<(), Errno> {
     let (parent, staged) = split(&unit.staged);
-    let directory = match root.directory(parent) {
-        Ok(directory) => directory,
-        Err(Errno::NOENT) => return Ok(()),
-        Err(errno) => return Err(errno),
+    let Some(directory) = if_there(root.directory(parent))? else {
+        return Ok(());
     };
     if let Change::CreateDirectory { files } = &unit.change {
         return remove_directory(root, &unit.staged, files);
@@ -332,34 +314,22 @@ fn remove_directory(root: &Root, path: &str, files: &[(String, Digest)]) -> Resu
 
 fn remove_at(root: &Root, path: &str, flags: AtFlags) -> Result<(), Errno> {
     let (parent, name) = split(path);
-    match root.directory(parent) {
-        Ok(directory) => unlink(&directory, name, flags),
-        Err(Errno::NOENT) => Ok(()),
-        Err(errno) => Err(errno),
+    match if_there(root.directory(parent))? {
+        Some(directory) => unlink(&directory, name, flags),
+        None => Ok(()),
     }
 }
 
 fn unlink(directory: &OwnedFd, name: &str, flags: AtFlags) -> Result<(), Errno> {
-    match unlinkat(directory, name, flags) {
-        Err(Errno::NOENT) => Ok(()),
-        other => other,
-    }
+    if_there(unlinkat(directory, name, flags)).map(drop)
 }
 
 fn exists(directory: &OwnedFd, name: &str) -> Result<bool, Errno> {
-    match statat(directory, name) {
-        Ok(_) => Ok(true),
-        Err(Errno::NOENT) => Ok(false),
-        Err(errno) => Err(errno),
-    }
+    Ok(if_there(statat(directory, name))?.is_some())
 }
 
 fn is_old(directory: &OwnedFd, name: &str, old: Fingerprint) -> Result<bool, Errno> {
-    match statat(directory, name) {
-        Ok(stat) => Ok(old.is_of(&stat)),
-        Err(Errno::NOENT) => Ok(false),
-        Err(errno) => Err(errno),
-    }
+    Ok(if_there(statat(directory, name))?.is_some_and(|stat| old.is_of(&stat)))
 }
 
 /// The names in a directory, as far as they are text.

@@ -29,46 +29,31 @@ const LONGEST_PATH: usize = 4000;
 
 /// The rule that the spelling of `path` breaks; what is protected comes before what is odd.
 pub fn broken_rule(path: &str) -> Option<Rule> {
-    // Nearly every path is of this kind, and breaks no rule of characters.
-    let plain = path
-        .bytes()
-        .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'/' | b'.' | b'_' | b'-'));
     protected_rule(path)
-        .or_else(|| if plain { None } else { character_rule(path) })
-        .or_else(|| form_rule(path))
+        .or_else(|| path_rule(path))
         .or_else(|| path.split('/').find_map(name_rule))
 }
 
 /// Whether the spelling is one of a protected path's. Separators and names are read as any system
 /// might read them.
 fn protected_rule(path: &str) -> Option<Rule> {
-    let mut names = path
-        .split(['/', '\\'])
-        .map(fold)
-        .filter(|name| !name.is_empty());
-    let first = names.next()?;
-    if PROTECTED_DIRECTORIES
-        .iter()
-        .any(|name| is_spelling_of(&first, name))
-    {
+    let names = path.split(['/', '\\']).map(fold);
+    let names: Vec<String> = names.filter(|name| !name.is_empty()).collect();
+    let first = names.first()?;
+    let is_one_of = |protected: &[&str]| protected.iter().any(|name| is_spelling_of(first, name));
+    if is_one_of(&PROTECTED_DIRECTORIES) {
         return Some(Rule::ProtectedDirectory);
     }
-    let mut rest = names.peekable();
-    let at_root = rest.peek().is_none();
-    if at_root
-        && PROTECTED_FILES
-            .iter()
-            .any(|name| is_spelling_of(&first, name))
-    {
+    if names.len() == 1 && is_one_of(&PROTECTED_FILES) {
         return Some(Rule::ProtectedFile);
     }
-    std::iter::once(first).chain(rest).find_map(|name| {
-        if is_spelling_of(&name, ".git") {
+    names.iter().find_map(|name| {
+        if is_spelling_of(name, ".git") {
             Some(Rule::ProtectedGit)
-        } else if is_spelling_of(&name, ".gitignore") || is_hashed_gitignore(&name) {
-            Some(Rule::ProtectedFile)
         } else {
-            None
+            // Windows calls `.gitignore` so where `GITIGN~1` to `~4` are taken.
+            let is_hashed = name.starts_with("gi250a~");
+            (is_hashed || is_spelling_of(name, ".gitignore")).then_some(Rule::ProtectedFile)
         }
     })
 }
@@ -97,53 +82,29 @@ fn is_spelling_of(folded: &str, protected: &str) -> bool {
     let Some((stem, number)) = folded.split_once('~') else {
         return false;
     };
-    let digits = number.split('.').next().unwrap_or_default();
-    let bare = protected.trim_start_matches('.');
-    let base: String = bare
-        .split('.')
-        .next()
-        .unwrap_or_default()
-        .chars()
-        .take(6)
-        .collect();
-    stem == base && !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+    let before_dot = |name: &str| name.split('.').next().unwrap_or_default().to_owned();
+    let base = before_dot(protected.trim_start_matches('.'));
+    let digits = before_dot(number);
+    // The protected names are ASCII.
+    stem == &base[..base.len().min(6)]
+        && !digits.is_empty()
+        && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// The short name that Windows gives `.gitignore` where `GITIGN~1` to `~4` are taken.
-fn is_hashed_gitignore(folded: &str) -> bool {
-    folded
-        .split_once('~')
-        .is_some_and(|(stem, _)| stem == "gi250a")
-}
-
-fn character_rule(path: &str) -> Option<Rule> {
-    if path.chars().any(char::is_control) {
-        Some(Rule::Control)
-    } else if path.contains('\\') {
-        Some(Rule::Backslash)
-    } else if path.contains(':') {
-        Some(Rule::Colon)
-    } else if path.chars().any(is_deceptive) {
-        Some(Rule::Unicode)
-    } else if !is_nfc(path) {
-        Some(Rule::NotNfc)
-    } else if path.contains(['<', '>', '"', '|', '?', '*']) {
-        Some(Rule::BadChar)
-    } else {
-        None
-    }
-}
-
-fn form_rule(path: &str) -> Option<Rule> {
-    if path.starts_with('/') {
-        Some(Rule::Absolute)
-    } else if path.starts_with('~') {
-        Some(Rule::Tilde)
-    } else if path.len() > LONGEST_PATH {
-        Some(Rule::NameTooLong)
-    } else {
-        None
-    }
+fn path_rule(path: &str) -> Option<Rule> {
+    let rules = [
+        (path.chars().any(char::is_control), Rule::Control),
+        (path.contains('\\'), Rule::Backslash),
+        (path.contains(':'), Rule::Colon),
+        (path.chars().any(is_deceptive), Rule::Unicode),
+        (!is_nfc(path), Rule::NotNfc),
+        (path.contains(['<', '>', '"', '|', '?', '*']), Rule::BadChar),
+        (path.starts_with('/'), Rule::Absolute),
+        (path.starts_with('~'), Rule::Tilde),
+        (path.len() > LONGEST_PATH, Rule::NameTooLong),
+    ];
+    let broken = rules.into_iter().find(|(is_broken, _)| *is_broken);
+    broken.map(|(_, rule)| rule)
 }
 
 fn name_rule(name: &str) -> Option<Rule> {
@@ -161,20 +122,12 @@ fn name_rule(name: &str) -> Option<Rule> {
 /// Names that Windows keeps for devices, whatever extension follows.
 fn is_device(name: &str) -> bool {
     let folded: String = name.nfkc().collect::<String>().to_ascii_lowercase();
-    let base = folded
-        .split('.')
-        .next()
-        .unwrap_or_default()
-        .trim_end_matches(' ');
-    let numbered = |prefix: &str| {
-        base.strip_prefix(prefix)
-            .is_some_and(|n| n.len() == 1 && n.as_bytes()[0].is_ascii_digit())
-    };
-    matches!(
-        base,
-        "con" | "prn" | "aux" | "nul" | "conin$" | "conout$" | "clock$"
-    ) || numbered("com")
-        || numbered("lpt")
+    let base = folded.split('.').next().unwrap_or_default();
+    let base = base.trim_end_matches(' ');
+    let number = base.strip_prefix("com").or(base.strip_prefix("lpt"));
+    let is_digit = |number: &str| matches!(number.as_bytes(), [b'0'..=b'9']);
+    let named = ["con", "prn", "aux", "nul", "conin$", "conout$", "clock$"];
+    named.contains(&base) || number.is_some_and(is_digit)
 }
 
 /// Characters that hide, turn text around, or pass for a separator or a dot.

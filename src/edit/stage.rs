@@ -10,10 +10,10 @@ use std::ops::Range;
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::fs::{PermissionsExt as _, fchown};
 
-use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::fs::AtFlags;
 use rustix::io::Errno;
 
-use super::beneath::{OpenDirectory, Root, open_regular, split};
+use super::beneath::{OpenDirectory, Root, create_new, open_regular, split};
 use super::changes::Before;
 use super::disk;
 use super::error::{ApplyError, apply_failed};
@@ -42,9 +42,6 @@ pub fn stage(plan: &Plan<'_>, slots: Range<usize>) -> Result<(), ApplyError> {
     let mut directory = OpenDirectory::default();
     for slot in slots {
         let step = &plan.whole.steps[slot];
-        if matches!(step.action, StepAction::Remove) {
-            continue;
-        }
         let (parent, name) = split(&plan.staged[slot]);
         let staged = directory.at(plan.root, parent).map_err(io::Error::from);
         staged
@@ -101,10 +98,11 @@ fn bring_back(
     name: &str,
 ) -> io::Result<File> {
     let (parent, kept) = split(path);
-    let vault = root.directory_of_ours(parent)?;
+    let vault = root.directory_to_read(parent)?;
     let mut source = open_regular(vault.as_fd(), kept)?
         .ok_or_else(|| io::Error::other(format!("`{path}`, which keeps it, is gone")))?;
-    let copied = create_new(directory, name, 0o600).and_then(|mut copy| {
+    let copied = create_new(directory, name, 0o600).map_err(io::Error::from);
+    let copied = copied.and_then(|mut copy| {
         disk::copy(&mut source, &mut copy)?;
         Ok(copy)
     });
@@ -127,10 +125,4 @@ fn bring_back(
             "`{path}`, which keeps it, was changed"
         )))
     }
-}
-
-fn create_new(directory: BorrowedFd<'_>, name: &str, mode: u32) -> io::Result<File> {
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let file = disk::openat(directory, name, flags, Mode::from_raw_mode(mode))?;
-    Ok(File::from(file))
 }

@@ -3,13 +3,14 @@
 //! Looks at what the journal names, and gives what is torn a second name in `agent-config/torn`. Guarantees
 //! that a file which somebody has written to since does not count as torn.
 
+use std::fs::File;
 use std::io::{self, Seek as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 
 use rustix::fs::fstat;
 use rustix::io::Errno;
 
-use super::beneath::{Root, open_regular, split};
+use super::beneath::{Entry, OpenDirectory, Root, open_regular, split};
 use super::digest::{Digest, FOR_EVER, Present, Stamp, changed, modified};
 use super::disk::linkat;
 use super::error::{RecoverError, recover_failed};
@@ -38,23 +39,20 @@ pub enum TornState {
     Gone,
 }
 
-/// Whether a file is not as the reply asked for, although nobody has changed it since `installed`.
-pub fn is_torn(root: &Root, record: &Record, installed: Stamp) -> Result<bool, RecoverError> {
-    let written = Written {
-        stamp: record.stamp,
-        until: installed,
-    };
+/// Whether a file is not as the reply asked for, although nobody has changed it since it was `written`.
+pub fn is_torn(root: &Root, record: &Record, written: Written) -> Result<bool, RecoverError> {
     let files = record.new_files();
-    let looked = in_parallel(files.len(), |share| {
+    let torn: Result<_, RecoverError> = in_parallel(files.len(), |share| {
         for (path, new) in &files[share] {
-            let state = torn_state(root, path, *new, written).map_err(recover_failed(path))?;
+            let state = written
+                .state_at(root, path, *new)
+                .map_err(recover_failed(path))?;
             if matches!(state, TornState::Torn(_)) {
                 return Ok(true);
             }
         }
         Ok(false)
     });
-    let torn: Result<Vec<bool>, RecoverError> = looked.into_iter().collect();
     Ok(torn?.contains(&true))
 }
 
@@ -67,7 +65,9 @@ pub fn keep(root: &Root, record: &Record) -> Result<bool, RecoverError> {
     };
     let mut vault = None;
     for (path, new) in &record.new_files() {
-        let state = torn_state(root, path, *new, written).map_err(recover_failed(path))?;
+        let state = written
+            .state_at(root, path, *new)
+            .map_err(recover_failed(path))?;
         if !matches!(state, TornState::Torn(_)) {
             continue;
         }
@@ -102,41 +102,29 @@ fn keep_one(root: &Root, path: &str, vault: &OwnedFd) -> io::Result<()> {
     }
 }
 
-/// What has become of the new file at `path`.
-pub fn torn_state(root: &Root, path: &str, new: Digest, written: Written) -> io::Result<TornState> {
-    let (parent, name) = split(path);
-    let directory = match root.directory(parent) {
-        Ok(directory) => directory,
-        Err(Errno::NOENT) => return Ok(TornState::Gone),
-        Err(Errno::NOTDIR | Errno::LOOP | Errno::XDEV) => return Ok(TornState::Changed),
-        Err(errno) => return Err(errno.into()),
-    };
-    let Some(mut file) = open_regular(directory.as_fd(), name)? else {
-        return Ok(TornState::Gone);
-    };
-    let stat = fstat(&file)?;
-    let present = Present::of(&stat);
-    if new.is_of(file.try_clone()?)? {
-        return Ok(TornState::Whole(present));
+impl Written {
+    /// What has become of the new file at `path`.
+    pub fn state_at(self, root: &Root, path: &str, new: Digest) -> io::Result<TornState> {
+        match OpenDirectory::default().entry(root, path)? {
+            Entry::Nothing => Ok(TornState::Gone),
+            Entry::SomethingElse => Ok(TornState::Changed),
+            Entry::File(file) => self.state_of(file, new),
+        }
     }
-    file.rewind()?;
-    let untouched = modified(&stat) == written.stamp && changed(&stat) <= written.until;
-    Ok(if untouched && new.may_be_torn_to(file)? {
-        TornState::Torn(present)
-    } else {
-        TornState::Changed
-    })
-}
 
-/// What has become of a path from which a file was removed: nothing, unless somebody has put one there.
-pub fn torn_state_of_removed(root: &Root, path: &str) -> io::Result<TornState> {
-    // Any content is somebody else's.
-    let never = Written {
-        stamp: Stamp::default(),
-        until: Stamp::default(),
-    };
-    torn_state(root, path, Digest::of(b""), never).map(|state| match state {
-        TornState::Gone => TornState::Gone,
-        _ => TornState::Changed,
-    })
+    /// What has become of a new file.
+    pub fn state_of(self, mut file: File, new: Digest) -> io::Result<TornState> {
+        let stat = fstat(&file)?;
+        let present = Present::of(&stat);
+        if new.is_of(file.try_clone()?)? {
+            return Ok(TornState::Whole(present));
+        }
+        file.rewind()?;
+        let untouched = modified(&stat) == self.stamp && changed(&stat) <= self.until;
+        Ok(if untouched && new.may_be_torn_to(file)? {
+            TornState::Torn(present)
+        } else {
+            TornState::Changed
+        })
+    }
 }

@@ -5,22 +5,22 @@
 //! nor what was there before it.
 
 use std::io;
-use std::os::fd::AsFd as _;
 
 use rustix::fs::fstat;
-use rustix::io::Errno;
 
-use super::apply::{self, Applied, Journalling, Tree};
-use super::beneath::{OpenDirectory, Root, open_regular, split};
-use super::changes::{Before, Changes, FileChange, kept_path};
+use super::apply::{self, Applied, Tree};
+use super::beneath::{Entry, OpenDirectory, Root};
+use super::changes::{Changes, FileChange, kept_path};
 use super::digest::{Digest, Present};
-use super::disk::statat;
 use super::error::{ApplyError, RecoverError};
 use super::recovery;
 use super::spelling;
 use super::step::{ChangeSet, Durability, Step, StepAction};
 use super::undo_log::UndoLog;
 use crate::record::EditsRecord;
+use crate::sys::files::PathError;
+
+pub use super::apply::Journalling;
 
 /// Why a run was not undone; nothing was changed.
 #[derive(Debug, thiserror::Error)]
@@ -32,13 +32,8 @@ pub enum UndoError {
     #[error("the run's `changes.json` names `{}`, which no run may change", .0.escape_debug())]
     Damaged(String),
     /// A file could not be looked at.
-    #[error("cannot look at `{path}`: {source}")]
-    Io {
-        /// The file, relative to the root.
-        path: String,
-        /// The system's word.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Io(#[from] PathError),
     /// It could not be carried out.
     #[error(transparent)]
     Apply(#[from] ApplyError),
@@ -57,33 +52,6 @@ pub struct Undone {
     pub applied: Option<Applied>,
 }
 
-/// Undoes the `changes` of the run in `folder`, relative to the root. What that replaces is kept in
-/// `undo_log`, if there is one.
-///
-/// # Errors
-/// When a file has changed since, or anything fails; the tree is then as it was.
-pub fn undo(
-    tree: Tree<'_>,
-    folder: &str,
-    changes: &Changes,
-    undo_log: Option<&mut UndoLog<'_>>,
-) -> Result<Undone, UndoError> {
-    undo_with(tree, folder, changes, undo_log, Journalling::On)
-}
-
-/// The same without leaving a trace: the last resort on a disk that takes no more. A kill would leave it
-/// half done.
-///
-/// # Errors
-/// As [`undo`].
-pub fn undo_unrecorded(
-    tree: Tree<'_>,
-    folder: &str,
-    changes: &Changes,
-) -> Result<Undone, UndoError> {
-    undo_with(tree, folder, changes, None, Journalling::Off)
-}
-
 /// Whether there is anything to undo.
 ///
 /// # Errors
@@ -92,7 +60,13 @@ pub fn is_undone(tree: Tree<'_>, folder: &str, changes: &Changes) -> Result<bool
     inverse(tree, folder, changes).map(|(steps, _)| steps.is_empty())
 }
 
-fn undo_with(
+/// Undoes the `changes` of the run in `folder`, relative to the root. What that replaces is kept in
+/// `undo_log`, if there is one. Without a journal, a kill leaves it half done: the last resort on a disk that
+/// takes no more.
+///
+/// # Errors
+/// When a file has changed since, or anything fails; the tree is then as it was.
+pub fn undo(
     tree: Tree<'_>,
     folder: &str,
     changes: &Changes,
@@ -101,11 +75,12 @@ fn undo_with(
 ) -> Result<Undone, UndoError> {
     recovery::settle(tree)?;
     let (steps, edits) = inverse(tree, folder, changes)?;
+    let mut undone = Undone {
+        edits,
+        applied: None,
+    };
     if steps.is_empty() {
-        return Ok(Undone {
-            edits,
-            applied: None,
-        });
+        return Ok(undone);
     }
     let whole = ChangeSet {
         steps: &steps,
@@ -116,11 +91,8 @@ fn undo_with(
             Journalling::Off => Durability::Later,
         },
     };
-    let applied = apply::take(tree, &whole, undo_log, journalling)?;
-    Ok(Undone {
-        edits,
-        applied: Some(applied),
-    })
+    undone.applied = Some(apply::take(tree, &whole, undo_log, journalling)?);
+    Ok(undone)
 }
 
 /// What is to be done, in the order of the paths.
@@ -140,12 +112,22 @@ fn inverse<'c>(
         return Err(UndoError::Damaged(path.clone()));
     }
     for (path, change) in &changes.files {
-        let now = Found::of(&root, &mut directory, path).map_err(failed(path))?;
-        let content_before = change.before.as_ref().map(|before| before.digest);
-        if now.is(content_before) && now.has_mode_of(change.before.as_ref()) {
+        let entry = directory.entry(&root, path).map_err(failed(path))?;
+        let mode = change.before.as_ref().map(|before| before.mode);
+        let (present, now) = match entry {
+            Entry::Nothing => (None, Some(None)),
+            Entry::SomethingElse => (None, None),
+            Entry::File(file) => {
+                let stat = fstat(&file).map_err(failed(path))?;
+                let digest = Digest::of_file(file).map_err(failed(path))?;
+                (Some(Present::of(&stat)), Some(Some(digest)))
+            }
+        };
+        let is_as_before = now == Some(change.before.as_ref().map(|before| before.digest));
+        if is_as_before && present.map(|present| present.mode) == mode {
             continue;
         }
-        if !now.is(content_before) && !change.after.iter().any(|after| now.is(*after)) {
+        if !is_as_before && !now.is_some_and(|now| change.after.contains(&now)) {
             changed.push(explain(path, folder, change));
             continue;
         }
@@ -157,7 +139,6 @@ fn inverse<'c>(
             edits.removed.push(path.clone());
             StepAction::Remove
         };
-        let present = now.present();
         steps.push(Step {
             path,
             action,
@@ -172,72 +153,13 @@ fn inverse<'c>(
 }
 
 fn explain(path: &str, folder: &str, change: &FileChange) -> String {
-    match &change.before {
-        Some(before) => format!(
-            "`{path}` (before the run it was `{}`)",
-            kept_path(folder, before)
-        ),
-        None => format!("`{path}` (before the run it was not there)"),
-    }
+    let before = change.before.as_ref().map_or_else(
+        || "not there".to_owned(),
+        |before| format!("`{}`", kept_path(folder, before)),
+    );
+    format!("`{path}` (before the run it was {before})")
 }
 
-fn failed<E: Into<io::Error>>(path: &str) -> impl FnOnce(E) -> UndoError {
-    let path = path.to_owned();
-    move |error| UndoError::Io {
-        path,
-        source: error.into(),
-    }
-}
-
-/// What is at a path.
-enum Found {
-    Nothing,
-    File(Present, Digest),
-    /// A directory, a link or the like; or a file, where a directory was on the way.
-    SomethingElse,
-}
-
-impl Found {
-    fn of(root: &Root, directory: &mut OpenDirectory, path: &str) -> io::Result<Self> {
-        let (parent, name) = split(path);
-        let directory = match directory.at(root, parent) {
-            Ok(directory) => directory,
-            Err(Errno::NOENT) => return Ok(Self::Nothing),
-            Err(Errno::NOTDIR | Errno::LOOP | Errno::XDEV) => return Ok(Self::SomethingElse),
-            Err(errno) => return Err(errno.into()),
-        };
-        match statat(directory, name) {
-            Err(Errno::NOENT) => return Ok(Self::Nothing),
-            Err(errno) => return Err(errno.into()),
-            Ok(_) => {}
-        }
-        let Some(file) = open_regular(directory.as_fd(), name)? else {
-            return Ok(Self::SomethingElse);
-        };
-        let present = Present::of(&fstat(&file)?);
-        Ok(Self::File(present, Digest::of_file(file)?))
-    }
-
-    /// Whether this is a file of that content; or nothing, where there is to be none.
-    fn is(&self, wanted: Option<Digest>) -> bool {
-        match self {
-            Self::Nothing => wanted.is_none(),
-            Self::File(_, digest) => wanted == Some(*digest),
-            Self::SomethingElse => false,
-        }
-    }
-
-    fn has_mode_of(&self, before: Option<&Before>) -> bool {
-        match (self, before) {
-            (Self::File(present, _), Some(before)) => present.mode == before.mode,
-            _ => true,
-        }
-    }
-
-    fn present(&self) -> Option<Present> {
-        match self {
-            Self::File(present, _) => Some(*present),
-            Self::Nothing | Self::SomethingElse => None,
-        }
-    }
+fn failed<E: Into<io::Error>>(path: &str) -> impl FnOnce(E) -> PathError {
+    PathError::of("look at", path)
 }

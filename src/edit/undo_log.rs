@@ -7,37 +7,32 @@
 //! one. Guarantees that the bytes are kept before they are replaced, and that no link that somebody
 //! planted is followed.
 
-use std::fs::File;
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, BufReader, Seek as _};
 use std::ops::Range;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
-use super::beneath::{OpenDirectory, Root, open_regular, split};
-use super::changes::{Before, Changes, FileChange, SCHEMA, kept_path, vault};
-use super::digest::{Digest, DigestWriter, Stamp, changed, modified};
-use super::disk::{self, linkat, openat, statat};
+use super::beneath::{Entry, OpenDirectory, Root, create_new, open_regular, split};
+use super::changes::{Before, Changes, FileChange, SCHEMA, vault};
+use super::digest::{Digest, Stamp, changed, modified};
+use super::disk::{self, linkat, statat};
 use super::error::{ApplyError, apply_failed};
 use super::parallel::in_parallel;
+use super::record::Record;
 use super::step::Step;
 use crate::record::run_files::CHANGES;
 use crate::secret::Redactor;
+use crate::sys::files::PathError;
 
 /// How much of a file is read at once.
 const CHUNK: usize = 64 << 10;
 
 /// The undo log of a run could not be read.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot read `{}`: {source}", .path.display())]
-pub struct UndoLogError {
-    /// The file.
-    pub path: PathBuf,
-    /// The cause.
-    pub source: io::Error,
-}
+#[error(transparent)]
+pub struct UndoLogError(#[from] PathError);
 
 /// The undo log of one run.
 #[derive(Debug)]
@@ -82,12 +77,6 @@ impl<'r> UndoLog<'r> {
         &self.changes
     }
 
-    /// The path of the file that keeps these bytes, relative to the root.
-    #[must_use]
-    pub fn kept_path(&self, before: &Before) -> String {
-        kept_path(&self.folder, before)
-    }
-
     /// Keeps what `steps` replace or remove; for each where, and what it was.
     pub(super) fn keep(
         &mut self,
@@ -102,14 +91,10 @@ impl<'r> UndoLog<'r> {
         }
         self.kept = number;
         let this = &*self;
-        let shares = in_parallel(steps.len(), |share| {
+        let kept = in_parallel(steps.len(), |share| {
             this.keep_share(root, steps, &numbers, share)
         });
-        let mut kept = Vec::with_capacity(steps.len());
-        for share in shares {
-            kept.extend(share?);
-        }
-        Ok(kept)
+        Ok(kept?.concat())
     }
 
     fn keep_share(
@@ -157,22 +142,12 @@ impl<'r> UndoLog<'r> {
 
     /// The digest of a file, and whether it holds a key.
     fn examine(&self, directory: BorrowedFd<'_>, name: &str) -> io::Result<(Digest, bool)> {
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let mut file = File::from(openat(directory, name, flags, Mode::empty())?);
-        let mut digest = DigestWriter::default();
+        let mut file = open_regular(directory, name)?.ok_or_else(changed_meanwhile)?;
+        let digest = Digest::of_file(file.try_clone()?)?;
+        file.rewind()?;
         let mut searched = self.redactor.writer(io::sink());
-        let mut chunk = vec![0; CHUNK];
-        loop {
-            let amount = match file.read(&mut chunk) {
-                Ok(0) => break,
-                Ok(amount) => amount,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => return Err(error),
-            };
-            digest.write_all(&chunk[..amount])?;
-            searched.write_all(&chunk[..amount])?;
-        }
-        Ok((digest.finish(), searched.finish_found()?))
+        io::copy(&mut BufReader::with_capacity(CHUNK, file), &mut searched)?;
+        Ok((digest, searched.finish_found()?))
     }
 
     /// The directory that keeps files; made where it is missing.
@@ -186,25 +161,21 @@ impl<'r> UndoLog<'r> {
         steps: &[Step<'_>],
         kept: &[Option<Before>],
         digests: &[Option<Digest>],
-        stamp: Stamp,
-        directories: impl IntoIterator<Item = String>,
+        record: &Record,
     ) -> Result<(), ApplyError> {
         self.previous = Some(self.changes.clone());
         let holds_key = |path: &str| self.redactor.find(path).next().is_some();
         self.beside_keys |= steps.iter().any(|step| holds_key(step.path));
         for ((step, before), digest) in steps.iter().zip(kept).zip(digests) {
-            let change = self
-                .changes
-                .files
-                .entry(step.path.to_owned())
-                .or_insert_with(|| FileChange {
-                    before: before.clone(),
-                    ..FileChange::default()
-                });
+            let change = self.changes.files.entry(step.path.to_owned());
+            let change = change.or_insert_with(|| FileChange {
+                before: before.clone(),
+                ..FileChange::default()
+            });
             change.add(*digest);
-            change.stamp = stamp;
+            change.stamp = record.stamp;
         }
-        self.changes.directories.extend(directories);
+        self.changes.directories.extend(record.new_directories());
         self.save()
             .and_then(|size| self.reserve(size))
             .map_err(apply_failed("write", format!("{}/{CHANGES}", self.folder)))
@@ -287,11 +258,9 @@ impl<'r> UndoLog<'r> {
     }
 
     fn file(&self) -> PathBuf {
-        if self.beside_keys {
-            self.root.join(vault(&self.folder, true)).join(CHANGES)
-        } else {
-            self.root.join(&self.folder).join(CHANGES)
-        }
+        let beside = self.beside_keys.then(|| vault(&self.folder, true));
+        let folder = beside.as_ref().unwrap_or(&self.folder);
+        self.root.join(folder).join(CHANGES)
     }
 }
 
@@ -327,8 +296,7 @@ impl FileChange {
             Err(errno) => return Err(errno.into()),
             Ok(stat) if modified(&stat) == self.stamp && changed(&stat) <= installed => {}
             Ok(_) => {
-                let file = open_regular(directory.at(root, parent)?, name)?;
-                if let Some(file) = file {
+                if let Entry::File(file) = directory.entry(root, path)? {
                     self.add(Some(Digest::of_file(file)?));
                 }
             }
@@ -355,18 +323,13 @@ pub fn read(root: &Path, folder: &str) -> Result<Option<Changes>, UndoLogError> 
     let Some(path) = locate(root, folder) else {
         return Ok(None);
     };
-    let parse = |json: Vec<u8>| {
-        let changes: Changes = serde_json::from_slice(&json)?;
-        if changes.schema == SCHEMA {
-            Ok(changes)
-        } else {
-            Err(io::Error::other("it is of another version of this program"))
-        }
+    let parse = |json: Vec<u8>| match serde_json::from_slice::<Changes>(&json) {
+        Ok(changes) if changes.schema == SCHEMA => Ok(changes),
+        Ok(_) => Err(io::Error::other("it is of another version of this program")),
+        Err(error) => Err(error.into()),
     };
-    match disk::read(&path).and_then(parse) {
-        Ok(changes) => Ok(Some(changes)),
-        Err(source) => Err(UndoLogError { path, source }),
-    }
+    let read = disk::read(&path).and_then(parse);
+    Ok(Some(read.map_err(PathError::of("read", path))?))
 }
 
 /// Gives a file a second name; or, where that cannot be, its bytes to a new file. A file that has
@@ -387,8 +350,7 @@ fn link_or_copy(from: BorrowedFd<'_>, name: &str, to: &OwnedFd, kept: &str) -> i
 /// Copies a file to one that must not exist, and to the disk.
 fn copy(from: BorrowedFd<'_>, name: &str, to: &OwnedFd, kept: &str) -> io::Result<()> {
     let mut source = open_regular(from, name)?.ok_or_else(changed_meanwhile)?;
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let mut copy = File::from(openat(to, kept, flags, Mode::from_raw_mode(0o600))?);
+    let mut copy = create_new(to.as_fd(), kept, 0o600)?;
     disk::copy(&mut source, &mut copy)?;
     disk::sync(&copy)
 }

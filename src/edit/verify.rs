@@ -5,19 +5,29 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::fs::{self, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
 
 use super::beneath::{ancestors, split};
 use super::digest::{Fingerprint, Present};
-use super::{Action, Content, Fault, FileEdit, ParsedReply, Rejection, Rule, comparison, spelling};
+use super::step::{Step, StepAction};
+use super::{
+    Action, Content, Fault, FaultKind, FileEdit, ParsedReply, Rejection, Rule, comparison, spelling,
+};
 use crate::project::gitignore::IgnoreRules;
+use crate::sys::files::{IfThere as _, PathError, read_regular};
 
 /// The file identity that a system gives: device and inode.
 type Identity = (u64, u64);
+
+/// A device, and the number of a mount where the system tells.
+type Mount = (u64, Option<u64>);
+
+/// A larger file, in bytes, is not read to be compared with its new content.
+const LARGEST_COMPARED: u64 = 64 << 20;
 
 /// The running program's own file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,16 +51,16 @@ impl VerifiedEdit {
         &self.path
     }
 
-    /// What to do there.
-    #[must_use]
-    pub fn action(&self) -> &Action {
-        &self.action
-    }
-
-    /// The file that is there now.
-    #[must_use]
-    pub fn present(&self) -> Option<Present> {
-        self.present
+    /// What is to be done to the tree.
+    pub(super) fn step(&self) -> Step<'_> {
+        Step {
+            path: &self.path,
+            action: match &self.action {
+                Action::Write(content) => StepAction::Write(content),
+                Action::Remove => StepAction::Remove,
+            },
+            present: self.present,
+        }
     }
 }
 
@@ -84,10 +94,8 @@ impl VerifiedEdits {
 
     /// The paths to be removed.
     pub fn removed(&self) -> impl Iterator<Item = &str> {
-        let removals = self
-            .edits
-            .iter()
-            .filter(|edit| edit.action == Action::Remove);
+        let edits = self.edits.iter();
+        let removals = edits.filter(|edit| edit.action == Action::Remove);
         removals.map(|edit| edit.path.as_str())
     }
 }
@@ -99,13 +107,17 @@ pub enum VerifyError {
     #[error(transparent)]
     Rejected(#[from] Rejection),
     /// What is on the disk could not be looked at.
-    #[error("cannot look at `{}`: {source}", .path.display())]
-    Io {
-        /// Where.
-        path: PathBuf,
-        /// The system's word.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Io(#[from] PathError),
+}
+
+/// Why a path may not be written to, or whether it may is not known.
+#[derive(Debug, thiserror::Error)]
+enum Obstacle {
+    #[error(transparent)]
+    Rule(#[from] Rule),
+    #[error(transparent)]
+    Io(#[from] io::Error),
 }
 
 /// What becomes of a reply that leaves out most of a file and says so.
@@ -117,14 +129,6 @@ pub enum Elision {
     Allowed,
 }
 
-/// A directory below the root, as far as edits are concerned.
-#[derive(Clone)]
-enum Directory {
-    Real,
-    Absent,
-    Barred(Rule),
-}
-
 /// The path policy of one project, as its disk is now.
 pub struct PathPolicy {
     root: PathBuf,
@@ -133,8 +137,10 @@ pub struct PathPolicy {
     ignored: IgnoreRules,
     program: Option<(PathBuf, Option<Identity>)>,
     protected: Vec<(Identity, Rule)>,
-    directories: RefCell<HashMap<String, Directory>>,
-    names: RefCell<HashMap<String, Rc<HashMap<String, String>>>>,
+    /// Whether each is there; or why nothing may be written below it.
+    directories: RefCell<HashMap<String, Result<bool, Rule>>>,
+    /// The names in each, by their folded form.
+    names: RefCell<HashMap<String, HashMap<String, String>>>,
 }
 
 impl PathPolicy {
@@ -143,28 +149,22 @@ impl PathPolicy {
     /// # Errors
     /// When the root or one of git's ignore files cannot be read.
     pub fn load(root: &Path, program: Option<&Program>) -> Result<Self, VerifyError> {
-        let failed = |source| VerifyError::Io {
-            path: root.to_path_buf(),
-            source,
-        };
-        let metadata = root.metadata().map_err(failed)?;
-        let ignored = IgnoreRules::load(root).map_err(failed)?;
+        let failed = || PathError::of("look at", root);
+        let metadata = root.metadata().map_err(failed())?;
         let directories = spelling::PROTECTED_DIRECTORIES;
         let protected = directories.map(|name| (name, Rule::ProtectedDirectory));
         let protected = protected.into_iter().chain([(".git", Rule::ProtectedGit)]);
         let identified = protected.filter_map(|(name, rule)| {
             Some((identity(&root.join(name).symlink_metadata().ok()?), rule))
         });
-        let program = program.map(|program| {
-            (
-                program.path.clone(),
-                program.path.metadata().ok().as_ref().map(identity),
-            )
+        let program = program.map(|Program { path }| {
+            let metadata = path.metadata().ok();
+            (path.clone(), metadata.as_ref().map(identity))
         });
         Ok(Self {
             elision: Elision::Rejected,
-            mount: Mount::of(root, &metadata).map_err(failed)?,
-            ignored,
+            mount: mount_of(root, &metadata).map_err(failed())?,
+            ignored: IgnoreRules::load(root).map_err(failed())?,
             program,
             protected: identified.collect(),
             directories: RefCell::default(),
@@ -186,10 +186,7 @@ impl PathPolicy {
     pub fn verify(&self, reply: ParsedReply) -> Result<VerifiedEdits, VerifyError> {
         let mut faults = reply.faults;
         faults.extend(collisions(&reply.edits));
-        let mut verified = VerifiedEdits {
-            edits: Vec::new(),
-            warnings: Vec::new(),
-        };
+        let mut verified = VerifiedEdits::default();
         if reply.edits.is_empty() && faults.is_empty() {
             verified.warnings.push("the reply has no edits".to_owned());
         }
@@ -200,14 +197,14 @@ impl PathPolicy {
             ));
         }
         for edit in reply.edits {
-            match self.check(&edit)? {
-                Err(rule) => faults.push(Fault::Path {
-                    line: edit.line,
-                    path: edit.path,
-                    rule,
-                }),
+            let failed = || PathError::of("look at", &edit.path);
+            match self.look(&edit.path) {
+                Err(Obstacle::Io(error)) => return Err(failed()(error).into()),
+                Err(Obstacle::Rule(rule)) => faults.push(breach(&edit, rule)),
                 Ok(present) => {
-                    faults.extend(self.compare(&edit, present, &mut verified.warnings)?);
+                    let warnings = &mut verified.warnings;
+                    let elided = self.compare(&edit, present, warnings).map_err(failed())?;
+                    faults.extend(elided);
                     verified.admit(edit, present);
                 }
             }
@@ -215,11 +212,7 @@ impl PathPolicy {
         if faults.is_empty() {
             return Ok(verified);
         }
-        faults.sort_by_key(|fault| match fault {
-            Fault::Grammar { line, .. } | Fault::Path { line, .. } | Fault::Elided { line, .. } => {
-                *line
-            }
-        });
+        faults.sort_by_key(|fault| fault.line);
         Err(Rejection { faults }.into())
     }
 
@@ -229,175 +222,118 @@ impl PathPolicy {
         edit: &FileEdit,
         present: Option<Present>,
         warnings: &mut Vec<String>,
-    ) -> Result<Option<Fault>, VerifyError> {
-        let (Action::Write(new), Some(_)) = (&edit.action, present) else {
+    ) -> io::Result<Option<Fault>> {
+        let (Action::Write(new), Some(present)) = (&edit.action, present) else {
             return Ok(None);
         };
-        let path = &edit.path;
-        let old = open_regular(&self.root.join(path)).and_then(comparison::Properties::read);
-        let old = old.map_err(|source| VerifyError::Io {
-            path: PathBuf::from(path),
-            source,
-        })?;
-        for change in comparison::silent_changes(old, new) {
-            warnings.push(format!("`{path}` {change}"));
-        }
+        let (path, size) = (&edit.path, present.fingerprint.size);
+        let changes = if size > LARGEST_COMPARED {
+            vec!["is too large to compare and is replaced as a whole"]
+        } else {
+            comparison::silent_changes(&read_regular(&self.root.join(path))?, new)
+        };
+        warnings.extend(changes.iter().map(|change| format!("`{path}` {change}")));
         let elided = match self.elision {
-            Elision::Rejected => comparison::elided_at(old.size, new),
+            Elision::Rejected => comparison::elided_at(size, new),
             Elision::Allowed => None,
         };
-        Ok(elided.map(|line| Fault::Elided {
+        Ok(elided.map(|line| Fault {
             line: edit.line + line,
-            path: path.clone(),
+            kind: FaultKind::Elided { path: path.clone() },
         }))
     }
 
-    /// The rule that an edit breaks, or what is there now.
-    fn check(&self, edit: &FileEdit) -> Result<Result<Option<Present>, Rule>, VerifyError> {
-        if let Some(rule) = spelling::broken_rule(&edit.path) {
-            return Ok(Err(rule));
+    /// What is now at a path that may be written to.
+    fn look(&self, path: &str) -> Result<Option<Present>, Obstacle> {
+        if let Some(rule) = spelling::broken_rule(path) {
+            return Err(rule.into());
         }
-        let looked = self.look(&edit.path).map_err(|source| VerifyError::Io {
-            path: PathBuf::from(&edit.path),
-            source,
-        })?;
-        Ok(looked)
-    }
-
-    fn look(&self, path: &str) -> io::Result<Result<Option<Present>, Rule>> {
         let (parent, name) = split(path);
-        let metadata = match self.directory(parent)? {
-            Directory::Barred(rule) => return Ok(Err(rule)),
-            Directory::Absent => None,
-            Directory::Real => metadata(&self.root.join(path))?,
-        };
-        if let Some(rule) = self.file_rule(path, parent, name, metadata.as_ref())? {
-            return Ok(Err(rule));
-        }
-        if self.ignored.is_ignored(path)? {
-            return Ok(Err(Rule::Ignored));
-        }
-        Ok(Ok(metadata.map(|metadata| Present {
-            fingerprint: Fingerprint {
-                inode: metadata.ino(),
-                size: metadata.size(),
-                modified: (metadata.mtime(), metadata.mtime_nsec()),
-            },
-            mode: metadata.mode() & 0o7777,
-            owner: (metadata.uid(), metadata.gid()),
-        })))
-    }
-
-    /// The rule that is broken by what is, or is not, at a path whose parent is no obstacle.
-    fn file_rule(
-        &self,
-        path: &str,
-        parent: &str,
-        name: &str,
-        metadata: Option<&Metadata>,
-    ) -> io::Result<Option<Rule>> {
         let absolute = self.root.join(path);
-        if self.is_program(&absolute, metadata) {
-            return Ok(Some(Rule::ProtectedProgram));
-        }
-        let Some(metadata) = metadata else {
-            return Ok(self.collides(parent, name)?.then_some(Rule::CaseCollision));
+        let is_there = self.directory(parent)?;
+        let found = absolute.symlink_metadata().if_there()?.filter(|_| is_there);
+        let rule = match &found {
+            _ if self.is_program(&absolute, found.as_ref()) => Some(Rule::ProtectedProgram),
+            None if self.collides(parent, name)? => Some(Rule::CaseCollision),
+            Some(found) if found.is_symlink() => Some(Rule::Symlink),
+            Some(found) if !found.is_file() => Some(Rule::NotRegular),
+            Some(found) if self.mount != mount_of(&absolute, found)? => Some(Rule::CrossDevice),
+            _ if self.ignored.is_ignored(path)? => Some(Rule::Ignored),
+            _ => None,
         };
-        let kind = metadata.file_type();
-        Ok(if kind.is_symlink() {
-            Some(Rule::Symlink)
-        } else if !kind.is_file() {
-            Some(Rule::NotRegular)
-        } else if self.mount != Mount::of(&absolute, metadata)? {
-            Some(Rule::CrossDevice)
-        } else {
-            None
-        })
+        match rule {
+            Some(rule) => Err(rule.into()),
+            None => Ok(found.map(|found| Present {
+                fingerprint: Fingerprint {
+                    inode: found.ino(),
+                    size: found.size(),
+                    modified: (found.mtime(), found.mtime_nsec()),
+                },
+                mode: found.mode() & 0o7777,
+                owner: (found.uid(), found.gid()),
+            })),
+        }
     }
 
-    fn is_program(&self, path: &Path, metadata: Option<&Metadata>) -> bool {
-        self.program
-            .as_ref()
-            .is_some_and(|(program, program_identity)| {
-                let same_file = metadata
-                    .map(identity)
-                    .is_some_and(|id| Some(id) == *program_identity);
-                same_file || path == program
-            })
+    fn is_program(&self, path: &Path, found: Option<&Metadata>) -> bool {
+        let Some((program, program_identity)) = &self.program else {
+            return false;
+        };
+        path == program || found.is_some() && found.map(identity) == *program_identity
     }
 
-    /// What is at `path`, which is "" for the root. Looks at every directory once.
-    fn directory(&self, path: &str) -> io::Result<Directory> {
+    /// Whether there is a directory at `path`, which is "" for the root. Looks at every one once.
+    fn directory(&self, path: &str) -> Result<bool, Obstacle> {
         if path.is_empty() {
-            return Ok(Directory::Real);
+            return Ok(true);
         }
         if let Some(known) = self.directories.borrow().get(path) {
-            return Ok(known.clone());
+            return Ok((*known)?);
         }
+        let known = match self.inspect_directory(path) {
+            Ok(is_there) => Ok(is_there),
+            Err(Obstacle::Rule(rule)) => Err(rule),
+            Err(error) => return Err(error),
+        };
+        self.directories.borrow_mut().insert(path.to_owned(), known);
+        Ok(known?)
+    }
+
+    fn inspect_directory(&self, path: &str) -> Result<bool, Obstacle> {
         let (parent, name) = split(path);
-        let directory = match self.directory(parent)? {
-            Directory::Real => self.inspect_directory(path, parent, name)?,
-            other => other,
-        };
-        self.directories
-            .borrow_mut()
-            .insert(path.to_owned(), directory.clone());
-        Ok(directory)
-    }
-
-    fn inspect_directory(&self, path: &str, parent: &str, name: &str) -> io::Result<Directory> {
-        let absolute = self.root.join(path);
-        let Some(metadata) = metadata(&absolute)? else {
-            let collides = self.collides(parent, name)?;
-            return Ok(if collides {
-                Directory::Barred(Rule::CaseCollision)
-            } else {
-                Directory::Absent
-            });
-        };
-        let id = identity(&metadata);
-        let protected = self
-            .protected
-            .iter()
-            .find(|(known, _)| *known == id)
-            .map(|(_, rule)| *rule);
-        let rule = if metadata.is_symlink() {
-            Some(Rule::Symlink)
-        } else if !metadata.is_dir() {
-            Some(Rule::NotDirectory)
-        } else if protected.is_some() {
-            protected
-        } else if self.mount != Mount::of(&absolute, &metadata)? {
-            Some(Rule::CrossDevice)
-        } else if absolute.join(".git").symlink_metadata().is_ok() {
-            Some(Rule::NestedRepo)
-        } else {
-            None
-        };
-        Ok(rule.map_or(Directory::Real, Directory::Barred))
-    }
-
-    /// The names in a directory; read once.
-    fn names_in(&self, directory: &str) -> io::Result<Rc<HashMap<String, String>>> {
-        if let Some(known) = self.names.borrow().get(directory) {
-            return Ok(Rc::clone(known));
+        if !self.directory(parent)? {
+            return Ok(false);
         }
-        let names = Rc::new(read_names(&self.root.join(directory))?);
-        self.names
-            .borrow_mut()
-            .insert(directory.to_owned(), Rc::clone(&names));
-        Ok(names)
+        let absolute = self.root.join(path);
+        let Some(found) = absolute.symlink_metadata().if_there()? else {
+            let collides = self.collides(parent, name)?;
+            let rule = collides.then_some(Rule::CaseCollision);
+            return rule.map_or(Ok(false), |rule| Err(rule.into()));
+        };
+        let mut protected = self.protected.iter();
+        let rule = match protected.find(|(known, _)| *known == identity(&found)) {
+            _ if found.is_symlink() => Rule::Symlink,
+            _ if !found.is_dir() => Rule::NotDirectory,
+            Some((_, rule)) => *rule,
+            None if self.mount != mount_of(&absolute, &found)? => Rule::CrossDevice,
+            None if absolute.join(".git").symlink_metadata().is_ok() => Rule::NestedRepo,
+            None => return Ok(true),
+        };
+        Err(rule.into())
     }
 
     /// Whether the directory has a name that differs from `name` in letter case or composition only.
-    fn collides(&self, directory: &str, name: &str) -> io::Result<bool> {
-        if !matches!(self.directory(directory)?, Directory::Real) {
+    fn collides(&self, directory: &str, name: &str) -> Result<bool, Obstacle> {
+        if !self.directory(directory)? {
             return Ok(false);
         }
-        let names = self.names_in(directory)?;
-        Ok(names
-            .get(&spelling::fold(name))
-            .is_some_and(|other| other != name))
+        let mut known = self.names.borrow_mut();
+        let names = match known.entry(directory.to_owned()) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => new.insert(read_names(&self.root.join(directory))?),
+        };
+        let other = names.get(&spelling::fold(name));
+        Ok(other.is_some_and(|other| other != name))
     }
 }
 
@@ -432,15 +368,18 @@ fn collisions(edits: &[FileEdit]) -> Vec<Fault> {
             *spellings.entry(folded.join("/")).or_insert(path) != path
         });
         if collides && spelling::broken_rule(&edit.path).is_none() {
-            let (line, path) = (edit.line, edit.path.clone());
-            faults.push(Fault::Path {
-                line,
-                path,
-                rule: Rule::CaseCollision,
-            });
+            faults.push(breach(edit, Rule::CaseCollision));
         }
     }
     faults
+}
+
+fn breach(edit: &FileEdit, rule: Rule) -> Fault {
+    let path = edit.path.clone();
+    Fault {
+        line: edit.line,
+        kind: FaultKind::Path { path, rule },
+    }
 }
 
 /// Whether a file runs code in builds or CI though it does not look like it.
@@ -461,23 +400,6 @@ fn identity(metadata: &Metadata) -> Identity {
     (metadata.dev(), metadata.ino())
 }
 
-/// What is at `path`, links not followed; `None` where nothing is.
-fn metadata(path: &Path) -> io::Result<Option<Metadata>> {
-    match path.symlink_metadata() {
-        Ok(metadata) => Ok(Some(metadata)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
-/// Opens a file that was regular a moment ago; should it have become a pipe or a link since, that is
-/// an error and no wait.
-fn open_regular(path: &Path) -> io::Result<fs::File> {
-    use rustix::fs::{Mode, OFlags, open};
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    Ok(fs::File::from(open(path, flags, Mode::empty())?))
-}
-
 /// The names in a directory, by their folded form.
 fn read_names(directory: &Path) -> io::Result<HashMap<String, String>> {
     let mut names = HashMap::new();
@@ -489,19 +411,8 @@ fn read_names(directory: &Path) -> io::Result<HashMap<String, String>> {
 }
 
 /// The mount that something lies on: the device alone does not tell a bind mount.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Mount {
-    device: u64,
-    id: Option<u64>,
-}
-
-impl Mount {
-    fn of(path: &Path, metadata: &Metadata) -> io::Result<Self> {
-        Ok(Self {
-            device: metadata.dev(),
-            id: mount_id(path)?,
-        })
-    }
+fn mount_of(path: &Path, metadata: &Metadata) -> io::Result<Mount> {
+    Ok((metadata.dev(), mount_id(path)?))
 }
 
 #[cfg(target_os = "linux")]

@@ -23,6 +23,7 @@ use super::sandbox::{Sandbox, SandboxProblem};
 use super::supervised_child::SupervisedChild;
 use super::wire::{Leftovers, SpawnRequest, Status};
 use crate::sys::environment::Clock;
+use crate::sys::files::IfThere as _;
 use crate::sys::interrupt::{Interrupt, Interrupted};
 
 /// The script's name, below the project's root.
@@ -90,65 +91,46 @@ impl ScriptProblem {
 /// What is wrong with it.
 pub fn inspect(root: &Path, path: Option<&OsStr>) -> Result<(), ScriptProblem> {
     let script = root.join(BUILD_SCRIPT);
-    let metadata = match script.metadata() {
-        Ok(metadata) => metadata,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Err(ScriptProblem::Missing);
-        }
-        Err(error) => return Err(ScriptProblem::Unreadable(error.to_string())),
-    };
+    let unreadable = |error: io::Error| ScriptProblem::Unreadable(error.to_string());
+    let metadata = script.metadata().if_there().map_err(unreadable)?;
+    let metadata = metadata.ok_or(ScriptProblem::Missing)?;
     if !metadata.is_file() {
         return Err(ScriptProblem::NotAFile);
     }
     // Not only whether anybody may: root may without any bit, and others not with any.
-    if metadata.permissions().mode() & 0o111 == 0 || access(&script, Access::EXEC_OK).is_err() {
+    if metadata.permissions().mode() & 0o111 == 0 || !is_executable(&script) {
         return Err(ScriptProblem::NotExecutable);
     }
-    let beginning =
-        read_beginning(&script).map_err(|error| ScriptProblem::Unreadable(error.to_string()))?;
-    inspect_shebang(&beginning, path)
-}
-
-fn read_beginning(script: &Path) -> io::Result<Vec<u8>> {
     let mut beginning = Vec::new();
-    File::open(script)?.take(1024).read_to_end(&mut beginning)?;
-    Ok(beginning)
-}
-
-fn inspect_shebang(beginning: &[u8], path: Option<&OsStr>) -> Result<(), ScriptProblem> {
-    const ELF: &[u8] = b"\x7fELF";
-    if beginning.starts_with(ELF) {
+    let read = File::open(&script).and_then(|file| file.take(1024).read_to_end(&mut beginning));
+    read.map_err(unreadable)?;
+    if beginning.starts_with(b"\x7fELF") {
         return Ok(());
     }
-    let first_line = beginning
-        .split(|byte| *byte == b'\n')
-        .next()
-        .unwrap_or_default();
-    let Some(interpreter) = first_line.strip_prefix(b"#!") else {
-        return Err(ScriptProblem::NoShebang);
-    };
-    if interpreter.ends_with(b"\r") {
+    inspect_shebang(&String::from_utf8_lossy(&beginning), path)
+}
+
+fn inspect_shebang(beginning: &str, path: Option<&OsStr>) -> Result<(), ScriptProblem> {
+    let first_line = beginning.split('\n').next().unwrap_or_default();
+    let interpreter = first_line.strip_prefix("#!");
+    let interpreter = interpreter.ok_or(ScriptProblem::NoShebang)?;
+    if interpreter.ends_with('\r') {
         return Err(ScriptProblem::CrlfShebang);
     }
-    let interpreter = String::from_utf8_lossy(interpreter).into_owned();
     let mut words = interpreter.split_whitespace();
     let program = words.next().unwrap_or_default();
-    if !is_executable(Path::new(program)) {
-        return Err(ScriptProblem::NoInterpreter(program.to_owned()));
-    }
-    if Path::new(program).file_name() != Some(OsStr::new("env")) {
-        return Ok(());
-    }
+    let is_env = Path::new(program).file_name() == Some(OsStr::new("env"));
     // `env` looks its first word up; with options or assignments it is left to find out itself.
-    match words.next() {
-        Some(name) if !name.starts_with('-') && !name.contains(['=', '/']) => {
-            let mut directories = std::env::split_paths(path.unwrap_or_default());
-            if directories.any(|directory| is_executable(&directory.join(name))) {
-                Ok(())
-            } else {
-                Err(ScriptProblem::NoInterpreter(name.to_owned()))
-            }
+    let is_looked_up = |name: &&str| is_env && !name.starts_with('-') && !name.contains(['=', '/']);
+    let is_found = |name: &str| {
+        let mut directories = std::env::split_paths(path.unwrap_or_default());
+        directories.any(|directory| is_executable(&directory.join(name)))
+    };
+    match words.next().filter(is_looked_up) {
+        _ if !is_executable(Path::new(program)) => {
+            Err(ScriptProblem::NoInterpreter(program.to_owned()))
         }
+        Some(name) if !is_found(name) => Err(ScriptProblem::NoInterpreter(name.to_owned())),
         _ => Ok(()),
     }
 }

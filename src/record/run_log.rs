@@ -20,16 +20,10 @@ use crate::record::{AgentRecord, RunRecord, Step};
 use crate::secret::{RedactingWriter, Redactor};
 use crate::sys::atomic_file;
 use crate::sys::excerpt::Excerpt;
+use crate::sys::files::PathError;
 
 /// A file of the run could not be written.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot write `{}`: {source}", .path.display())]
-pub struct LogError {
-    /// Which file, or folder.
-    pub path: PathBuf,
-    /// The system's word.
-    pub source: io::Error,
-}
+pub type LogError = PathError;
 
 /// A run's folder.
 #[derive(Debug)]
@@ -53,21 +47,19 @@ impl<'r> RunLog<'r> {
         redactor: &'r Redactor,
     ) -> Result<Self, LogError> {
         let logs = root.join(LOGS);
-        make_directory(&logs).map_err(|source| LogError {
-            path: logs.clone(),
-            source,
-        })?;
+        make_directory(&logs).map_err(failed(&logs))?;
         let stamp = now.format("%Y-%m-%d-%H-%M-%S");
-        for nth in 1u32.. {
-            let suffix = if nth == 1 {
-                String::new()
-            } else {
-                format!("-{nth}")
-            };
-            let name = format!("{stamp}-{workflow}{suffix}");
+        let mut name = format!("{stamp}-{workflow}");
+        let mut nth = 1;
+        loop {
             let folder = logs.join(&name);
             match fs::create_dir(&folder) {
-                Ok(()) => {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    nth += 1;
+                    name = format!("{stamp}-{workflow}-{nth}");
+                }
+                made => {
+                    made.map_err(failed(&folder))?;
                     return Ok(Self {
                         folder,
                         name: format!("{LOGS}/{name}"),
@@ -75,19 +67,8 @@ impl<'r> RunLog<'r> {
                         is_kept_from_git: false,
                     });
                 }
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(source) => {
-                    return Err(LogError {
-                        path: folder,
-                        source,
-                    });
-                }
             }
         }
-        Err(LogError {
-            path: logs,
-            source: io::ErrorKind::AlreadyExists.into(),
-        })
     }
 
     /// The folder's path, relative to the project's root.
@@ -148,10 +129,7 @@ impl<'r> RunLog<'r> {
         log: impl FnOnce(&Self) -> Result<(), LogError> + Send + 's,
     ) -> Result<ScopedJoinHandle<'s, Result<(), LogError>>, LogError> {
         let started = thread::Builder::new().spawn_scoped(scope, move || log(self));
-        started.map_err(|source| LogError {
-            path: self.folder.clone(),
-            source,
-        })
+        started.map_err(failed(&self.folder))
     }
 
     /// Opens the log of a build.
@@ -165,20 +143,15 @@ impl<'r> RunLog<'r> {
             file.write_all(&first_line(UNFINISHED))?;
             Ok(file)
         };
-        match open() {
-            Ok(file) => {
-                let output = Copies {
-                    file,
-                    excerpt: Excerpt::default(),
-                };
-                Ok(BuildLog {
-                    redactor: self.redactor,
-                    path,
-                    output: self.redactor.writer(output),
-                })
-            }
-            Err(source) => Err(LogError { path, source }),
-        }
+        let output = Copies {
+            file: open().map_err(failed(&path))?,
+            excerpt: Excerpt::default(),
+        };
+        Ok(BuildLog {
+            redactor: self.redactor,
+            path,
+            output: self.redactor.writer(output),
+        })
     }
 
     /// Logs a tool that an agent has used: what it was given, and what came of it. There may be several
@@ -193,32 +166,8 @@ impl<'r> RunLog<'r> {
         input: &str,
         result: &str,
     ) -> Result<(), LogError> {
-        self.append(&run_files::name(step, Artifact::Build), |out| {
+        self.write_to(&run_files::name(step, Artifact::Build), append, |out| {
             write!(out, "[{name}]\n{input}\n[result]\n{result}\n")
-        })
-    }
-
-    fn append(
-        &self,
-        name: &str,
-        content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-    ) -> Result<(), LogError> {
-        let path = self.folder.join(name);
-        let write = || {
-            // Never through a link that somebody planted.
-            let file = OpenOptions::new()
-                .append(true)
-                .create(true)
-                .custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed())
-                .open(&path)?;
-            let mut out = self.redactor.writer(BufWriter::new(file));
-            content(&mut out)?;
-            out.finish()?;
-            Ok(())
-        };
-        write().map_err(|source| LogError {
-            path: path.clone(),
-            source,
         })
     }
 
@@ -240,10 +189,7 @@ impl<'r> RunLog<'r> {
         if let Some(logs) = self.folder.parent() {
             make_ignored_directory(logs)?;
         }
-        fs::create_dir(&self.folder).map_err(|source| LogError {
-            path: self.folder.clone(),
-            source,
-        })?;
+        fs::create_dir(&self.folder).map_err(failed(&self.folder))?;
         if self.is_kept_from_git {
             self.ignore()?;
         }
@@ -255,17 +201,8 @@ impl<'r> RunLog<'r> {
     /// # Errors
     /// When the file cannot be written.
     pub fn conversation(&self, conversation: &impl Serialize) -> Result<(), LogError> {
-        let path = self.folder.join(run_files::CONVERSATION);
-        let write = || {
-            let mut out = self.redactor.writer(BufWriter::new(create(&path)?));
-            serde_json::to_writer_pretty(&mut out, conversation)?;
-            out.write_all(b"\n")?;
-            out.finish()?;
-            Ok(())
-        };
-        write().map_err(|source| LogError {
-            path: path.clone(),
-            source,
+        self.write_to(run_files::CONVERSATION, create, |out| {
+            pretty(out, conversation)
         })
     }
 
@@ -274,7 +211,7 @@ impl<'r> RunLog<'r> {
     /// # Errors
     /// When the file cannot be written.
     pub fn step(&self, step: &Step) -> Result<(), LogError> {
-        self.append(run_files::STEPS, |out| {
+        self.write_to(run_files::STEPS, append, |out| {
             serde_json::to_writer(&mut *out, step)?;
             out.write_all(b"\n")
         })
@@ -307,20 +244,15 @@ impl<'r> RunLog<'r> {
 
     fn ignore(&self) -> Result<(), LogError> {
         let path = self.folder.join(".gitignore");
-        fs::write(&path, "*\n").map_err(|source| LogError { path, source })
+        fs::write(&path, "*\n").map_err(failed(&path))
     }
 
     fn json(&self, name: &str, record: &impl Serialize) -> Result<(), LogError> {
         let path = self.folder.join(name);
         // Renamed over whatever stands there: a build may have tried to be faster.
-        let written = atomic_file::replace(&path, |file| {
-            let mut out = self.redactor.writer(BufWriter::new(file));
-            serde_json::to_writer_pretty(&mut out, record)?;
-            out.write_all(b"\n")?;
-            out.finish()?;
-            Ok(())
-        });
-        written.map_err(|source| LogError { path, source })
+        let written =
+            atomic_file::replace(&path, |file| self.redacted(file, |out| pretty(out, record)));
+        written.map_err(failed(&path))
     }
 
     fn write(
@@ -329,18 +261,38 @@ impl<'r> RunLog<'r> {
         artifact: Artifact,
         content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> Result<(), LogError> {
-        let path = self.folder.join(run_files::name(step, artifact));
-        let write = || {
-            let mut out = self.redactor.writer(BufWriter::new(create(&path)?));
-            content(&mut out)?;
-            out.finish()?;
-            Ok(())
-        };
-        write().map_err(|source| LogError {
-            path: path.clone(),
-            source,
-        })
+        self.write_to(&run_files::name(step, artifact), create, content)
     }
+
+    fn write_to(
+        &self,
+        name: &str,
+        open: fn(&Path) -> io::Result<File>,
+        content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<(), LogError> {
+        let path = self.folder.join(name);
+        let written = open(&path).and_then(|file| self.redacted(file, content));
+        written.map_err(failed(&path))
+    }
+
+    fn redacted(
+        &self,
+        file: impl Write,
+        content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let mut out = self.redactor.writer(BufWriter::new(file));
+        content(&mut out)?;
+        out.finish().map(drop)
+    }
+}
+
+fn failed(path: &Path) -> impl FnOnce(io::Error) -> LogError {
+    PathError::of("write", path)
+}
+
+fn pretty(out: &mut dyn Write, record: &impl Serialize) -> io::Result<()> {
+    serde_json::to_writer_pretty(&mut *out, record)?;
+    out.write_all(b"\n")
 }
 
 /// Makes a directory that git ignores, by a `.gitignore` of its own, unless it is there.
@@ -352,10 +304,7 @@ pub fn make_ignored_directory(path: &Path) -> Result<(), LogError> {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         made => made.and_then(|()| fs::write(path.join(".gitignore"), "*\n")),
     };
-    make().map_err(|source| LogError {
-        path: path.to_path_buf(),
-        source,
-    })
+    make().map_err(failed(path))
 }
 
 /// Makes a directory, unless it is there. A link to one is refused: what is logged stays in the
@@ -363,11 +312,10 @@ pub fn make_ignored_directory(path: &Path) -> Result<(), LogError> {
 fn make_directory(path: &Path) -> io::Result<()> {
     match fs::create_dir(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            if path.symlink_metadata()?.is_dir() {
-                Ok(())
-            } else {
-                Err(io::ErrorKind::NotADirectory.into())
-            }
+            let is_directory = path.symlink_metadata()?.is_dir();
+            is_directory
+                .then_some(())
+                .ok_or_else(|| io::ErrorKind::NotADirectory.into())
         }
         made => made,
     }
@@ -376,6 +324,15 @@ fn make_directory(path: &Path) -> io::Result<()> {
 /// Makes a file that must not exist: neither a link nor another run's file is written to.
 fn create(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).open(path)
+}
+
+/// Opens a file to write on. Never through a link that somebody planted.
+fn append(path: &Path) -> io::Result<File> {
+    OpenOptions::new()
+        .append(true)
+        .create(true)
+        .custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed())
+        .open(path)
 }
 
 /// What the first line of a build's log says until the build has ended.
@@ -441,7 +398,7 @@ impl BuildLog<'_> {
             file.write_all(&first_line(&status))?;
             Ok(excerpt.into_text())
         };
-        finish().map_err(|source| LogError { path, source })
+        finish().map_err(failed(&path))
     }
 }
 

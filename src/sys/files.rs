@@ -1,13 +1,40 @@
-//! What every room asks of files: whether one is missing, and that it is one.
+//! What every room asks of files: whether one is missing, that it is one, and what could not be done to it.
 //!
 //! Reads only.
 
 use std::fs::File;
 use std::io::{self, Read as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
+
+/// What could not be done to a file.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {action} `{}`: {source}", .path.display())]
+pub struct PathError {
+    /// What was being done, as "write".
+    pub action: &'static str,
+    /// The file, or folder.
+    pub path: PathBuf,
+    /// The system's word.
+    pub source: io::Error,
+}
+
+impl PathError {
+    /// Makes one of the system's word.
+    pub(crate) fn of<E: Into<io::Error>>(
+        action: &'static str,
+        path: impl Into<PathBuf>,
+    ) -> impl FnOnce(E) -> Self {
+        let path = path.into();
+        move |error| Self {
+            action,
+            path,
+            source: error.into(),
+        }
+    }
+}
 
 /// Whether nothing is there; perhaps not even the directory.
 pub(crate) fn is_missing(error: &io::Error) -> bool {

@@ -22,7 +22,7 @@ use crate::agent::tools::notes::User;
 use crate::agent::tools::{Files, WriteError};
 use crate::agent::{AgentError, Env, Host, Note};
 use crate::edit::error::ApplyError;
-use crate::edit::{Fault, ParsedReply, PathPolicy, VerifyError};
+use crate::edit::{ParsedReply, PathPolicy, VerifyError};
 use crate::model::Reply;
 use crate::model::prompt::Prompt;
 use crate::model::tokens;
@@ -252,7 +252,7 @@ impl<'c> AgentRun<'c> {
         verified.map_err(|error| match error {
             VerifyError::Rejected(rejection) => {
                 let faults = rejection.faults.iter();
-                let faults: Vec<String> = faults.map(Fault::unplaced).collect();
+                let faults: Vec<String> = faults.map(|fault| fault.kind.to_string()).collect();
                 WriteError::Refused(faults.join("; "))
             }
             error @ VerifyError::Io { .. } => WriteError::Refused(error.to_string()),

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::edit::recovery::{Recovered, recover};
 use crate::edit::step::Durability;
-use crate::edit::{PathPolicy, VerifiedEdits, apply, parse, steps_of, undo_log};
+use crate::edit::{PathPolicy, VerifiedEdit, VerifiedEdits, apply, parse, undo_log};
 use crate::secret::Redactor;
 
 const RUN: &str = "logs/run";
@@ -200,7 +200,7 @@ fn many_files_are_staged_in_several_threads() {
 /// A crash after any number of steps: what was done stays, and nothing is undone.
 fn crash(tree: &Scene, edits: &VerifiedEdits, steps: usize) -> bool {
     let root = Root::open(tree.root.path()).unwrap();
-    let all = steps_of(edits);
+    let all: Vec<_> = edits.edits().iter().map(VerifiedEdit::step).collect();
     let whole = ChangeSet {
         steps: &all,
         directories: Vec::new(),
@@ -217,7 +217,7 @@ fn crash(tree: &Scene, edits: &VerifiedEdits, steps: usize) -> bool {
         stage(&plan, 0..staged).unwrap();
     }
     if staged == files {
-        journal.begin_installing().unwrap();
+        journal.advance(State::Installing).unwrap();
         install(&plan, 0..(steps - staged).min(units)).unwrap();
     }
     let is_whole = steps > files + units;

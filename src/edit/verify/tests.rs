@@ -124,7 +124,12 @@ fn rule_of(policy: &PathPolicy, path: &str) -> Option<Rule> {
     match policy.verify(parsed) {
         Ok(_) => None,
         Err(VerifyError::Rejected(rejection)) => match &rejection.faults[..] {
-            [Fault::Path { rule, .. }] => Some(*rule),
+            [
+                Fault {
+                    kind: FaultKind::Path { rule, .. },
+                    ..
+                },
+            ] => Some(*rule),
             faults => panic!("{path}: {faults:?}"),
         },
         Err(error) => panic!("{path}: {error}"),

@@ -13,9 +13,9 @@ use super::context::Context;
 use super::{Run, joined};
 use crate::edit::apply::Applied;
 use crate::edit::beneath::{Root, open_regular, split};
-use crate::edit::changes::Changes;
+use crate::edit::changes::{Changes, kept_path};
 use crate::edit::error::{ApplyError, RecoverError};
-use crate::edit::undo::{UndoError, Undone, undo, undo_unrecorded};
+use crate::edit::undo::{Journalling, UndoError, Undone, undo};
 use crate::edit::undo_log::UndoLog;
 use crate::edit::{self, Digest, Stamp, VerifiedEdits};
 use crate::record::{EditsRecord, TreeState};
@@ -64,7 +64,7 @@ impl<'c> RunTree<'c> {
     /// Where the file is kept that was at `path` before the run, and its mode; `None`: there was none.
     pub fn kept(&self, path: &str) -> Option<(PathBuf, u32)> {
         let before = self.undo_log.changes().files.get(path)?.before.as_ref()?;
-        let kept = self.undo_log.kept_path(before);
+        let kept = kept_path(&self.folder, before);
         Some((self.context.project.root().join(kept), before.mode))
     }
 
@@ -195,7 +195,8 @@ impl<'c> RunTree<'c> {
         changes: &Changes,
     ) -> Result<EditsRecord, UndoError> {
         let tree = self.context.tree(&self.journal);
-        let Undone { edits, applied } = undo(tree, folder, changes, Some(&mut self.undo_log))?;
+        let undo_log = Some(&mut self.undo_log);
+        let Undone { edits, applied } = undo(tree, folder, changes, undo_log, Journalling::On)?;
         if let Some(applied) = applied {
             warn_of_leftovers(run, &applied);
             match applied.flush(self.context.project.root(), &AtomicBool::new(false)) {
@@ -212,7 +213,7 @@ impl<'c> RunTree<'c> {
 
     fn undo_unrecorded(&self, folder: &str, changes: &Changes) -> Result<EditsRecord, UndoError> {
         let tree = self.context.tree(&self.journal);
-        undo_unrecorded(tree, folder, changes).map(|undone| undone.edits)
+        undo(tree, folder, changes, None, Journalling::Off).map(|undone| undone.edits)
     }
 
     /// Notes that the run has come to its end. Should that fail, the next run takes this one for cut

@@ -155,7 +155,13 @@ fn undoing_is_all_or_nothing_too() {
                 Some(errno) => Fault::Once(call, errno),
             };
             let (undone, happened) = with(fault, || {
-                undo(scene.tree(), RUN, &changes, Some(&mut undo_log))?;
+                undo(
+                    scene.tree(),
+                    RUN,
+                    &changes,
+                    Some(&mut undo_log),
+                    Journalling::On,
+                )?;
                 Ok::<_, UndoError>(())
             });
             scene.recover().unwrap();

@@ -72,7 +72,13 @@ fn nothing_escapes_while_a_directory_and_a_link_are_swapped() {
                 Err(_) => seen.1 += 1,
             }
             let changes = undo_log.changes().clone();
-            let _ = undo(scene.tree(), RUN, &changes, Some(&mut undo_log));
+            let _ = undo(
+                scene.tree(),
+                RUN,
+                &changes,
+                Some(&mut undo_log),
+                Journalling::On,
+            );
             let _ = scene.recover();
         }
         stop.store(true, Ordering::Relaxed);
