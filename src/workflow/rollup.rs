@@ -1,5 +1,6 @@
 //! Rolls the code base up: what git tracks, as one text. Writes `agent-config/codeRollup.txt` alone.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Write as _};
@@ -17,7 +18,7 @@ use crate::project::{CONFIG, ROLLUP};
 use crate::secret::credentials;
 use crate::sys::atomic_file;
 use crate::sys::git;
-use crate::sys::numbers::{counted, grouped};
+use crate::sys::numbers::{counted, grouped, percent};
 use crate::ui::columns::{self, Align};
 use crate::workflow::error::{Error, RollupError};
 
@@ -26,27 +27,9 @@ const LARGEST: u64 = 64 << 20;
 /// How many files the table names.
 const NAMED: usize = 30;
 /// The names of files that tools write to pin dependencies, and nobody reads.
-const LOCK_FILES: [&str; 19] = [
-    "Cargo.lock",
-    "package-lock.json",
-    "npm-shrinkwrap.json",
-    "yarn.lock",
-    "pnpm-lock.yaml",
-    "bun.lock",
-    "bun.lockb",
-    "deno.lock",
-    "poetry.lock",
-    "pdm.lock",
-    "uv.lock",
-    "Pipfile.lock",
-    "Gemfile.lock",
-    "composer.lock",
-    "go.sum",
-    "mix.lock",
-    "flake.lock",
-    "pubspec.lock",
-    "Package.resolved",
-];
+const LOCK_FILES: &str = "Cargo.lock package-lock.json npm-shrinkwrap.json yarn.lock pnpm-lock.yaml bun.lock \
+    bun.lockb deno.lock poetry.lock pdm.lock uv.lock Pipfile.lock Gemfile.lock composer.lock go.sum mix.lock \
+    flake.lock pubspec.lock Package.resolved";
 
 /// What is to be rolled up.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -199,7 +182,7 @@ fn unwanted(root: &Path, path: &str, all: bool) -> Option<&'static str> {
     if credentials::is_secret_file(name) {
         return Some("secret");
     }
-    (!all && LOCK_FILES.contains(&name)).then_some("lock file")
+    (!all && LOCK_FILES.split(' ').any(|lock| lock == name)).then_some("lock file")
 }
 
 fn write(context: &Context<'_>, files: &[Rolled]) -> io::Result<()> {
@@ -231,7 +214,7 @@ fn table(files: &[Rolled], total: u64) -> String {
         let path = file.path.escape_debug().to_string();
         rows.push(vec![
             grouped(file.tokens),
-            percent(file.tokens, total),
+            percent(file.tokens, total) + " %",
             path,
         ]);
     }
@@ -242,27 +225,19 @@ fn table(files: &[Rolled], total: u64) -> String {
     lines.join("\n")
 }
 
-fn percent(part: u64, total: u64) -> String {
-    let tenths = part.saturating_mul(1000) / total.max(1);
-    format!("{}.{} %", tenths / 10, tenths % 10)
-}
-
 /// The largest files that together have at least so many tokens: as few as can be.
 fn leave_out(files: &[Rolled], excess: u64) -> Vec<&Rolled> {
-    let mut saved = 0;
-    let mut proposal = Vec::new();
-    for file in by_size(files) {
-        if saved >= excess {
+    let (mut needed, mut proposal) = (excess, Vec::new());
+    let mut sorted = by_size(files).into_iter().peekable();
+    while let Some(file) = sorted.next() {
+        // Of those that are enough by themselves, the smallest.
+        if sorted.peek().is_none_or(|next| next.tokens < needed) {
+            proposal.push(file);
+            needed = needed.saturating_sub(file.tokens);
+        }
+        if needed == 0 {
             break;
         }
-        saved += file.tokens;
-        proposal.push(file);
-    }
-    // The last one alone may be more than is needed: the smallest that is enough does.
-    if let Some(last) = proposal.pop() {
-        let needed = excess.saturating_sub(saved - last.tokens);
-        let smaller = by_size(files).into_iter().skip(proposal.len());
-        proposal.extend(smaller.take_while(|file| file.tokens >= needed).last());
     }
     proposal
 }
@@ -291,26 +266,24 @@ fn left_out_text(left_out: &[LeftOut]) -> String {
     if left_out.is_empty() {
         return "nothing".to_owned();
     }
-    let mut reasons: Vec<&str> = left_out.iter().map(|(_, reason)| *reason).collect();
-    reasons.sort_unstable();
-    reasons.dedup();
-    let count = |reason: &&str| left_out.iter().filter(|(_, other)| other == reason).count();
-    let counts = reasons
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for (_, reason) in left_out {
+        *counts.entry(reason).or_default() += 1;
+    }
+    let counts = counts
         .iter()
-        .map(|reason| format!("{} {reason}", count(reason)));
+        .map(|(reason, count)| format!("{count} {reason}"));
     counts.collect::<Vec<_>>().join(", ")
 }
 
 fn data(files: &[Rolled], left_out: &[LeftOut], total: u64, proposal: Option<&[&Rolled]>) -> Value {
-    let files: Vec<Value> = files
+    let files = files
         .iter()
-        .map(|file| json!({"path": file.path, "tokens": file.tokens}))
-        .collect();
-    let left_out: Vec<Value> = left_out
+        .map(|file| json!({"path": file.path, "tokens": file.tokens}));
+    let left_out = left_out
         .iter()
-        .map(|(path, reason)| json!({"path": path, "reason": reason}))
-        .collect();
-    let proposal: Option<Vec<&str>> =
-        proposal.map(|files| files.iter().map(|file| file.path.as_str()).collect());
-    json!({"schema": 1, "tokens": total, "exact": false, "files": files, "left_out": left_out, "over_budget": proposal})
+        .map(|(path, reason)| json!({"path": path, "reason": reason}));
+    let proposal = proposal.map(|files| files.iter().map(|file| &*file.path).collect::<Vec<_>>());
+    json!({"schema": 1, "tokens": total, "exact": false, "files": files.collect::<Vec<_>>(),
+        "left_out": left_out.collect::<Vec<_>>(), "over_budget": proposal})
 }
