@@ -2,12 +2,12 @@
 
 use maud::{Markup, html};
 
-use super::elements::{columns, numbers, prose};
+use super::elements::{bar, columns, numbers, prose, unseen_column};
 use super::output;
 use super::text::{HtmlEscaper, beginning};
-use super::words::{self, Status, bytes, percent};
+use super::words::{self, Status, bytes};
 use crate::record::{BuildRecord, PartRecord, SectionRecord, Step};
-use crate::sys::numbers::grouped;
+use crate::sys::numbers::{grouped, percent};
 
 /// How much of a reply is shown, in lines and bytes.
 const REPLY: (usize, usize) = (1000, 32 << 10);
@@ -37,28 +37,19 @@ pub fn prompt(escaper: HtmlEscaper<'_>, step: &Step) -> Markup {
     let heads = &heads[..2 + usize::from(tokens.is_some())];
     html! {
         h3 { "Prompt" }
-        figure {
-            div.parts aria-hidden="true" {
-                @for (number, part) in parts.iter().enumerate() {
-                    span class={ "p" (number % 5 + 1) }
-                        style={ "width:" (percent(part.bytes, total)) "%" } {}
-                }
-            }
-            div.scroll { table.narrow {
-                thead { tr { (columns(&["part"], heads)) } }
-                tbody {
-                    @for (number, part) in parts.iter().enumerate() {
-                        tr {
-                            th scope="row" {
-                                span class={ "key p" (number % 5 + 1) } {} " " (escaper.name(&part.part))
-                            }
-                            (numbers([bytes(part.bytes), percent(part.bytes, total) + "\u{a0}%"]))
-                            (numbers(share(part)))
-                        }
+        div.scroll { table.narrow {
+            thead { tr { (columns(&["part"], heads)) (unseen_column()) } }
+            tbody {
+                @for part in parts {
+                    tr {
+                        th scope="row" { (escaper.name(&part.part)) }
+                        (numbers([bytes(part.bytes), percent(part.bytes, total) + "\u{a0}%"]))
+                        (numbers(share(part)))
+                        td { (bar("time", part.bytes, 0, total)) }
                     }
                 }
-            } }
-        }
+            }
+        } }
     }
 }
 
