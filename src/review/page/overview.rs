@@ -15,7 +15,6 @@ use super::text::HtmlEscaper;
 use super::words::{self, Status, count, seconds};
 use crate::model::price::Usd;
 use crate::project::LOGS;
-use crate::record::RunRecord;
 use crate::review::figures::Figures;
 use crate::review::history::PastRun;
 use crate::secret::Redactor;
@@ -249,30 +248,19 @@ fn list(escaper: HtmlEscaper<'_>, runs: &[PastRun], has_page: impl Fn(&PastRun) 
 fn row(escaper: HtmlEscaper<'_>, run: &PastRun, has_page: bool) -> Markup {
     let name = html! { code { (escaper.name(&run.name)) } };
     let link = format!("./{}/report.html", utf8_percent_encode(&run.name, PLAIN));
-    let status = words::status(run);
-    let result = run
-        .record
-        .as_ref()
-        .map_or("unfinished", |record| &record.exit.name);
+    let record = run.record.as_ref();
+    let result = record.map_or("unfinished", |record| &record.exit.name);
+    let model = record.and_then(|record| record.model.as_deref());
+    let files = record.and_then(|record| Some(grouped(record.stat?.files)));
+    let took = record.map(|record| seconds(record.seconds.0));
+    let figures = record.map(Figures::of).unwrap_or_default();
     html! {
         tr {
             th scope="row" { @if has_page { a href=(link) { (name) } } @else { (name) } }
-            td { (status.badge(&escaper.name(result))) }
-            @match &run.record {
-                Some(record) => (cells(escaper, record)),
-                None => { @for _ in 0..7 { td {} } }
-            }
+            td { (words::status(run).badge(&escaper.name(result))) }
+            td { (escaper.name(model.unwrap_or_default())) }
+            (numbers([figures.repairs, files.unwrap_or_default(), figures.cost]))
+            (numbers([figures.tokens_in, figures.tokens_out, took.unwrap_or_default()]))
         }
-    }
-}
-
-fn cells(escaper: HtmlEscaper<'_>, record: &RunRecord) -> Markup {
-    let figures = Figures::of(record);
-    let files = record.stat.map(|stat| grouped(stat.files));
-    let took = seconds(record.seconds.0);
-    html! {
-        td { (escaper.name(record.model.as_deref().unwrap_or_default())) }
-        (numbers([figures.repairs, files.unwrap_or_default(), figures.cost]))
-        (numbers([figures.tokens_in, figures.tokens_out, took]))
     }
 }
