@@ -1,10 +1,8 @@
 //! Rolls the code base up: what git tracks, as one text. Writes `agent-config/codeRollup.txt` alone.
 
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Write as _};
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
 
 use serde_json::{Value, json};
@@ -69,7 +67,7 @@ pub fn rollup(context: &Context<'_>, options: &RollupOptions) -> Result<Outcome,
     let excess = options.budget.filter(|budget| total > *budget);
     let proposal = excess.map(|budget| leave_out(&files, total - budget));
     let mut text = table(&files, total);
-    if let (Some(budget), Some(proposal)) = (excess, &proposal) {
+    if let Some((budget, proposal)) = excess.zip(proposal.as_ref()) {
         text.push_str(&advice(budget, total, proposal));
     }
     let data = data(&files, &left_out, total, proposal.as_deref());
@@ -94,13 +92,10 @@ fn tracked(context: &Context<'_>) -> Result<Vec<String>, RollupError> {
         let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
         return Err(failed(said.lines().next().unwrap_or_default().to_owned()));
     }
-    let names = output
-        .stdout
-        .split(|byte| *byte == 0)
-        .filter(|name| !name.is_empty());
-    let mut paths: Vec<String> = names
-        .map(|name| OsStr::from_bytes(name).to_string_lossy().into_owned())
-        .collect();
+    let names = output.stdout.split(|byte| *byte == 0);
+    let names = names.filter(|name| !name.is_empty());
+    let paths = names.map(|name| String::from_utf8_lossy(name).into_owned());
+    let mut paths: Vec<String> = paths.collect();
     paths.sort();
     // A file with conflicts is listed once for each side.
     paths.dedup();
@@ -142,11 +137,12 @@ fn read(
             left_out.push((path, reason));
             continue;
         }
-        let content = match fs::read(root.join(&path)) {
-            Ok(content) => content,
-            Err(source) => return Err(RollupError::Unreadable { path, source }),
+        let content = fs::read(root.join(&path));
+        let unreadable = |source| RollupError::Unreadable {
+            path: path.clone(),
+            source,
         };
-        match String::from_utf8(content) {
+        match String::from_utf8(content.map_err(unreadable)?) {
             Ok(content) if !content.contains('\0') => files.push(Rolled {
                 // The header is a part of what is sent.
                 tokens: tokens::count(&header(&path)) + tokens::count(&content),
@@ -162,10 +158,7 @@ fn read(
 /// Why a file is left out, whatever it holds.
 fn unwanted(root: &Path, path: &str, all: bool) -> Option<&'static str> {
     let first = path.split('/').next().unwrap_or_default();
-    if [CONFIG, LOGS]
-        .iter()
-        .any(|own| first.eq_ignore_ascii_case(own))
-    {
+    if first.eq_ignore_ascii_case(CONFIG) || first.eq_ignore_ascii_case(LOGS) {
         return Some("protected");
     }
     if path.contains('\n') {
@@ -212,11 +205,8 @@ fn table(files: &[Rolled], total: u64) -> String {
     let mut rows = vec![["tokens", "share", "file"].map(str::to_owned).to_vec()];
     for file in by_size(files).into_iter().take(NAMED) {
         let path = file.path.escape_debug().to_string();
-        rows.push(vec![
-            grouped(file.tokens),
-            percent(file.tokens, total) + " %",
-            path,
-        ]);
+        let share = percent(file.tokens, total) + " %";
+        rows.push(vec![grouped(file.tokens), share, path]);
     }
     let mut lines = columns::aligned(&rows, &[Align::Right, Align::Right, Align::Left]);
     if files.len() > NAMED {
@@ -249,11 +239,8 @@ fn advice(budget: u64, total: u64, proposal: &[&Rolled]) -> String {
         grouped(budget)
     );
     for file in proposal.iter().take(NAMED) {
-        text.push_str(&format!(
-            "\n  {:>9}  {}",
-            grouped(file.tokens),
-            file.path.escape_debug()
-        ));
+        let (tokens, path) = (grouped(file.tokens), file.path.escape_debug());
+        text.push_str(&format!("\n  {tokens:>9}  {path}"));
     }
     if proposal.len() > NAMED {
         text.push_str(&format!("\n  and {} more", proposal.len() - NAMED));
