@@ -5,7 +5,7 @@ use crate::record::{RunRecord, TreeState};
 use crate::sys::numbers::grouped;
 
 /// What a run took, as cells of a table: empty where it does not apply, `?` where nobody knows.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Figures {
     /// How many repairs; an agent does not repair, it goes on.
     pub repairs: String,

@@ -6,6 +6,7 @@
 //! files that were replaced, and the replies' edits. So it can be told without git, and long after. Folders
 //! are what anybody may have made of them: what is damaged or missing there is told as missing.
 
+use std::cell::LazyCell;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, BufRead as _, BufReader, Read as _, Take};
@@ -25,6 +26,7 @@ use crate::project::Project;
 use crate::record::diff::{FileChange, NEW_MODE, State};
 use crate::record::run_files::{self, Artifact, RESULT, STEPS};
 use crate::record::{RunRecord, Step};
+use crate::sys::excerpt::lossy;
 use crate::sys::files::IfThere as _;
 
 /// A file of a run's folder that is larger than this is not read as a text, in bytes.
@@ -198,27 +200,35 @@ impl PastRun {
             return Ok(changes);
         };
         let steps = self.steps(project);
-        let mut sought = LeftContents::new(project, self);
-        for step in &steps {
-            for change in &step.changes {
-                sought.replied.insert(&change.path, change.after.as_ref());
-            }
-        }
+        let replied = steps.iter().flat_map(|step| &step.changes);
+        let replied = replied.map(|change| (&change.path, change.after()));
+        let replied: BTreeMap<_, _> = replied.collect();
+        let others = LazyCell::new(|| self.others(project));
         for (path, change) in &log.files {
             let before = change.before.as_ref().map(|before| {
-                let kept = self.kept(project, before);
-                if kept.is_none() {
+                self.kept(project, before).unwrap_or_else(|| {
                     changes.doubts.push(format!(
                         "what `{}` was before is not in the run's record any more: it is shown as empty",
                         path.escape_debug()
                     ));
-                }
-                kept.unwrap_or_else(|| State::empty(before.mode))
+                    State::empty(before.mode)
+                })
             });
             let mode = before.as_ref().map_or(NEW_MODE, |before| before.mode);
             let after = change.after.last().copied().flatten().map(|digest| {
-                let left = sought.left_behind(path, digest);
-                let content = left.unwrap_or_else(|reply| {
+                let is_it = |content: &Vec<u8>| Digest::of(content) == digest;
+                let kept = |(run, log): &(Self, Changes)| {
+                    let before = log.files.get(path)?.before.as_ref()?;
+                    (before.digest == digest).then(|| run.kept(project, before))?
+                };
+                let reply = replied.get(path).copied().unwrap_or_default().to_vec();
+                if is_it(&reply) {
+                    return State { content: reply, mode };
+                }
+                // The build has changed it: perhaps it is still there, or another run has kept it.
+                let on_disk = read_limited(&project.root().join(path)).filter(is_it);
+                let kept = || Some(others.iter().find_map(kept)?.content);
+                let content = on_disk.or_else(kept).unwrap_or_else(|| {
                     changes.doubts.push(format!(
                         "what the build made of `{}` is not recorded: it is shown as the reply left it",
                         path.escape_debug()
@@ -236,6 +246,18 @@ impl PastRun {
             }
         }
         Ok(changes)
+    }
+
+    /// What other runs have changed.
+    fn others(&self, project: &Project) -> Vec<(Self, Changes)> {
+        let names = names(project).unwrap_or_default().into_iter();
+        let others = names.filter(|name| *name != self.name);
+        let read = others.filter_map(|name| {
+            let run = Self::unread(project, &name);
+            let changes = undo_log::read(project.root(), &run.relative()).ok()??;
+            Some((run, changes))
+        });
+        read.collect()
     }
 
     /// A file as it was before the run; `None` where that is not kept any more.
@@ -367,63 +389,6 @@ impl FileStates {
     }
 }
 
-/// Looks for the contents that a run has left behind.
-struct LeftContents<'s> {
-    project: &'s Project,
-    run: &'s PastRun,
-    /// What the replies have made of files.
-    replied: BTreeMap<&'s str, Option<&'s State>>,
-    /// What other runs have changed, once that was asked for.
-    others: Option<Vec<(PastRun, Changes)>>,
-}
-
-impl<'s> LeftContents<'s> {
-    fn new(project: &'s Project, run: &'s PastRun) -> Self {
-        Self {
-            project,
-            run,
-            replied: BTreeMap::new(),
-            others: None,
-        }
-    }
-
-    /// The content with this digest: the reply's, where the builds left that alone; the one on the disk,
-    /// where it is still the same; or one that another run has kept. Where it is none of these, what the
-    /// reply said, as an error.
-    fn left_behind(&mut self, path: &str, digest: Digest) -> Result<Vec<u8>, Vec<u8>> {
-        let is_it = |content: &Vec<u8>| Digest::of(content) == digest;
-        let replied = self.replied.get(path).copied().flatten();
-        let replied = replied
-            .map(|state| state.content.clone())
-            .unwrap_or_default();
-        if is_it(&replied) {
-            return Ok(replied);
-        }
-        let on_disk = read_limited(&self.project.root().join(path)).filter(is_it);
-        let found = on_disk.or_else(|| self.kept_by_others(path, digest));
-        found.ok_or(replied)
-    }
-
-    fn kept_by_others(&mut self, path: &str, digest: Digest) -> Option<Vec<u8>> {
-        let project = self.project;
-        let others = self.others.get_or_insert_with(|| {
-            let names = names(project).unwrap_or_default().into_iter();
-            let others = names.filter(|name| *name != self.run.name);
-            let read = others.filter_map(|name| {
-                let run = PastRun::unread(project, &name);
-                let changes = undo_log::read(project.root(), &run.relative()).ok()??;
-                Some((run, changes))
-            });
-            read.collect()
-        });
-        others.iter().find_map(|(run, changes)| {
-            let before = changes.files.get(path)?.before.as_ref()?;
-            let kept = (before.digest == digest).then(|| run.kept(project, before));
-            kept.flatten().map(|state| state.content)
-        })
-    }
-}
-
 /// All runs, the oldest first.
 ///
 /// # Errors
@@ -522,9 +487,4 @@ fn open_limited(path: &Path, max_bytes: u64) -> Option<Take<File>> {
         return None;
     }
     Some(File::open(path).ok()?.take(max_bytes))
-}
-
-fn lossy(bytes: Vec<u8>) -> String {
-    String::from_utf8(bytes)
-        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }

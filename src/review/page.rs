@@ -6,9 +6,7 @@
 //! to show.
 
 mod changes;
-mod chart;
 mod color;
-mod days;
 mod elements;
 mod findings;
 mod output;
@@ -21,6 +19,9 @@ mod words;
 
 #[cfg(test)]
 mod tests;
+
+pub use overview::page as overview;
+pub use run::page as run;
 
 use std::time::Duration;
 
@@ -53,23 +54,6 @@ pub struct RunPage<'a> {
     pub redactor: &'a Redactor,
     /// The time since some fixed point: colouring ends when it has taken too long.
     pub elapsed: &'a dyn Fn() -> Duration,
-}
-
-/// The page about one run.
-#[must_use]
-pub fn run(page: &RunPage<'_>) -> String {
-    run::page(page)
-}
-
-/// The page about all runs, which come in their order, the oldest first. `has_page` tells whether there is a
-/// page about a run, `report.html` in its folder beside the overview.
-#[must_use]
-pub fn overview(
-    runs: &[PastRun],
-    has_page: impl Fn(&PastRun) -> bool,
-    redactor: &Redactor,
-) -> String {
-    overview::page(runs, has_page, redactor)
 }
 
 /// The section `[query]` of a prompt, as the run log keeps it.

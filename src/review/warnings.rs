@@ -30,7 +30,7 @@ const MOST: usize = 20;
 /// silenced lints, and manifests.
 #[must_use]
 pub fn warnings(changes: &[FileChange]) -> Vec<String> {
-    let (mut lost, mut skips, mut only, mut silenced) = (vec![], vec![], vec![], vec![]);
+    let mut sentences: [Vec<String>; 5] = Default::default();
     for language in &LANGUAGES {
         let files = changes.iter().filter(|change| is_read(language, change));
         let files: Vec<&FileChange> = files.collect();
@@ -38,41 +38,44 @@ pub fn warnings(changes: &[FileChange]) -> Vec<String> {
             let Some(sign) = Sign::of(language, pattern) else {
                 continue;
             };
-            let new = |one, several| {
-                let sentences = files.iter().map(|file| sign.sentence(file, one, several));
-                sentences.flatten().collect::<Vec<_>>()
-            };
-            match concern {
-                Concern::Test => lost.extend(sign.lost(&files)),
-                Concern::Skip => skips.extend(new("skips a test", "skips tests")),
-                Concern::Only => {
-                    only.extend(new(
-                        "leaves out all other tests",
-                        "leaves out all other tests",
-                    ));
+            let (place, one, several) = match concern {
+                Concern::Test => {
+                    sentences[0].extend(sign.lost(&files));
+                    continue;
                 }
-                Concern::Silence => silenced.extend(new("silences a lint", "silences lints")),
-            }
+                Concern::Skip => (1, "skips a test", "skips tests"),
+                Concern::Only => (
+                    2,
+                    "leaves out all other tests",
+                    "leaves out all other tests",
+                ),
+                Concern::Silence => (3, "silences a lint", "silences lints"),
+            };
+            let new = files
+                .iter()
+                .filter_map(|file| sign.sentence(file, one, several));
+            sentences[place].extend(new);
         }
     }
     let manifests = changes.iter().filter(|change| is_manifest(change));
-    let sentence = |change: &FileChange| {
+    sentences[4].extend(manifests.map(|change| {
         format!(
             "changed manifest {}: look at its dependencies",
             code(&change.path)
         )
-    };
-    let manifests = manifests.map(sentence).collect();
-    [
-        (lost, "files have fewer tests than before"),
-        (skips, "files skip tests"),
-        (only, "files leave out tests"),
-        (silenced, "files silence lints"),
-        (manifests, "manifests have changed"),
-    ]
-    .into_iter()
-    .flat_map(|(sentences, rest)| bounded(sentences, rest))
-    .collect()
+    }));
+    let rest = [
+        "files have fewer tests than before",
+        "files skip tests",
+        "files leave out tests",
+        "files silence lints",
+        "manifests have changed",
+    ];
+    let bounded = sentences
+        .into_iter()
+        .zip(rest)
+        .map(|(sentences, rest)| bounded(sentences, rest));
+    bounded.flatten().collect()
 }
 
 fn is_read(language: &Language, change: &FileChange) -> bool {

@@ -21,6 +21,13 @@ pub fn grouped(count: u64) -> String {
     text
 }
 
+/// A share in per cent, with one digit behind the point; 0 of nothing.
+#[must_use]
+pub fn percent(part: u64, whole: u64) -> String {
+    let tenths = u128::from(part) * 1000 / u128::from(whole.max(1));
+    format!("{}.{}", tenths / 10, tenths % 10)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -42,5 +49,12 @@ mod tests {
         ] {
             assert_eq!(grouped(count), expected);
         }
+    }
+
+    #[test]
+    fn a_share_has_one_digit_behind_the_point() {
+        assert_eq!(percent(1, 3), "33.3");
+        assert_eq!(percent(0, 0), "0.0");
+        assert_eq!(percent(u64::MAX, u64::MAX), "100.0");
     }
 }

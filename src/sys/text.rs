@@ -14,6 +14,30 @@ pub(crate) fn regex(pattern: &str) -> Regex {
     Regex::new(pattern).expect("a valid pattern")
 }
 
+use std::borrow::Cow;
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+/// What terminals take for commands: colours, titles, links.
+const ESCAPES: &str = concat!(
+    r"(?:\x1b\[|\u{9b})[0-?]*[ -/]*[@-~]",
+    r"|(?:\x1b\]|\u{9d})[^\x07\x1b\u{9c}\n]*(?:\x07|\x1b\\|\u{9c})?",
+    r"|(?:\x1b[PX^_])[^\x1b\n]*(?:\x1b\\)?",
+    r"|\x1b[ -/]*[0-~]",
+);
+
+#[expect(
+    clippy::expect_used,
+    reason = "the pattern is a constant, which the tests compile"
+)]
+static ESCAPE: LazyLock<Regex> = LazyLock::new(|| Regex::new(ESCAPES).expect("valid"));
+
+/// `text` without what terminals take for commands.
+pub(crate) fn without_escapes(text: &str) -> Cow<'_, str> {
+    ESCAPE.replace_all(text, "")
+}
+
 /// `text` with a sign in the place of every control character but those in `kept`: what others wrote must not
 /// move the cursor or change the colours.
 pub(crate) fn printable(text: &str, kept: &[char]) -> String {

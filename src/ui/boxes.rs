@@ -3,9 +3,10 @@
 //! Guarantees that every line of a box takes exactly the columns it is given, whatever the text: wide
 //! characters count as what they take on a terminal, and nothing in a box moves the cursor.
 
-use console::{Style, measure_text_width};
+use console::{Style, measure_text_width, truncate_str};
 
 use crate::sys::numbers::counted;
+use crate::sys::text::without_escapes;
 
 /// Below so many columns there is no room for a box.
 const NARROWEST: usize = 20;
@@ -69,7 +70,8 @@ pub fn plain(title: &Painted, body: &[Painted]) -> Vec<String> {
 /// `┌─ Title ───┐`
 fn top(title: &Painted, columns: usize) -> String {
     let around = measure_text_width("┌─  ─┐");
-    let text = cut(&one_line(&title.text), columns - around);
+    let text = one_line(&title.text);
+    let text = truncate_str(&text, columns - around, "…");
     let taken = measure_text_width(&format!("┌─ {text} ┐"));
     let rule = "─".repeat(columns.saturating_sub(taken));
     format!("┌─ {} {rule}┐", title.style.apply_to(text))
@@ -89,7 +91,7 @@ fn shown(body: &[Painted], broken: impl Fn(&str) -> Vec<String>) -> Vec<Painted>
     for part in body {
         let text = visible(&part.text);
         for line in text.trim_end().trim_start_matches('\n').split('\n') {
-            let pieces = broken(&with_blanks(line)).into_iter();
+            let pieces = broken(line).into_iter();
             lines.extend(pieces.map(|piece| Painted::new(piece, part.style.clone())));
         }
     }
@@ -106,20 +108,28 @@ fn shown(body: &[Painted], broken: impl Fn(&str) -> Vec<String>) -> Vec<Painted>
     lines
 }
 
-/// `text` with nothing in it that moves the cursor, or that terminals disagree on how wide it is. Only
-/// newlines and tabs are left of what is not a character of its own.
+/// `text` with nothing in it that moves the cursor, or that terminals disagree on how wide it is: of what is not
+/// a character of its own only newlines are left, and tabs are blanks.
 fn visible(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    let (mut marks, mut last) = (0, 0);
-    for c in without_colors(text).replace("\r\n", "\n").chars() {
+    let (mut marks, mut last, mut column) = (0, 0, 0);
+    for c in without_escapes(text).replace("\r\n", "\n").chars() {
         let c = match c {
+            '\t' => {
+                let blanks = TAB - column % TAB;
+                out.push_str(&" ".repeat(blanks));
+                (marks, last, column) = (0, 1, column + blanks);
+                continue;
+            }
             // What follows it would write over the line.
-            '\r' | '\u{2028}' | '\u{2029}' => '\n',
-            '\n' | '\t' => c,
-            _ if c.is_control() || turns(c) => '\u{fffd}',
-            _ => c,
+            '\r' | '\n' | '\u{2028}' | '\u{2029}' => '\n',
+            // These turn the direction of what follows, so that a text reads as what it is not.
+            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => '\u{fffd}',
+            c if c.is_control() => '\u{fffd}',
+            c => c,
         };
         let width = width(c);
+        column = if c == '\n' { 0 } else { column + width };
         // A selector of a picture's form, and what joins pictures to one: some terminals heed them.
         if c == '\u{fe0f}' || (c == '\u{200d}' && last == 2) {
             continue;
@@ -136,135 +146,44 @@ fn visible(text: &str) -> String {
     out
 }
 
-/// Whether a character turns the direction of what follows, so that a text reads as what it is not.
-fn turns(c: char) -> bool {
-    matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-}
-
-/// `text` without the sequences that set colours, as programs print them.
-fn without_colors(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((before, after)) = rest.split_once("\u{1b}[") {
-        out.push_str(before);
-        let sequence = after.trim_start_matches(|c: char| c.is_ascii_digit() || ";:".contains(c));
-        rest = if let Some(after) = sequence.strip_prefix('m') {
-            after
-        } else {
-            out.push_str("\u{1b}[");
-            after
-        };
-    }
-    out.push_str(rest);
-    out
-}
-
 fn one_line(text: &str) -> String {
-    visible(text).replace(['\n', '\t'], " ")
-}
-
-/// `line` with blanks in the place of tabs.
-fn with_blanks(line: &str) -> String {
-    let mut out = String::with_capacity(line.len());
-    let mut column = 0;
-    for c in line.chars() {
-        if c == '\t' {
-            let blanks = TAB - column % TAB;
-            out.push_str(&" ".repeat(blanks));
-            column += blanks;
-        } else {
-            out.push(c);
-            column += width(c);
-        }
-    }
-    out
-}
-
-/// `text` in at most `limit` columns, with a `…` where something is missing.
-fn cut(text: &str, limit: usize) -> String {
-    if measure_text_width(text) <= limit {
-        return text.to_owned();
-    }
-    let cells = cells(text);
-    let fitting = fitting(&cells, limit.saturating_sub(1));
-    format!("{}…", joined(cells.iter().take(fitting)))
-}
-
-/// A character and what stands on it, and the columns they take by themselves.
-#[derive(Debug, Clone, Copy)]
-struct Cell<'a> {
-    text: &'a str,
-    width: usize,
-}
-
-impl Cell<'_> {
-    fn is_blank(&self) -> bool {
-        self.text == " "
-    }
-}
-
-fn cells(line: &str) -> Vec<Cell<'_>> {
-    let starts = line
-        .char_indices()
-        .filter(|(at, c)| *at == 0 || width(*c) > 0)
-        .map(|(at, _)| at);
-    let ends = starts.clone().skip(1).chain([line.len()]);
-    let text = starts.zip(ends).filter_map(|(from, to)| line.get(from..to));
-    text.map(|text| Cell {
-        text,
-        width: text.chars().map(width).sum(),
-    })
-    .collect()
-}
-
-fn joined<'a>(cells: impl Iterator<Item = &'a Cell<'a>>) -> String {
-    cells.map(|cell| cell.text).collect()
-}
-
-/// How many of `cells` fit into `width` columns.
-fn fitting(cells: &[Cell<'_>], width: usize) -> usize {
-    let mut taken = 0;
-    let fit = cells.iter().take_while(|cell| {
-        taken += cell.width;
-        taken <= width
-    });
-    let mut count = fit.count();
-    // Together they may take more than each by itself.
-    while count > 0 && measure_text_width(&joined(cells.iter().take(count))) > width {
-        count -= 1;
-    }
-    count
+    visible(text).replace('\n', " ")
 }
 
 /// `line` in pieces of at most `width` columns: broken at blanks where there are any, else anywhere. The
 /// first piece keeps the line's indentation.
 fn wrapped(line: &str, width: usize) -> Vec<String> {
-    let cells = cells(line.trim_end());
-    let mut rest = cells.as_slice();
+    let mut rest = line.trim_end();
     let mut pieces = Vec::new();
-    while !rest.is_empty() {
+    while !rest.is_empty() || pieces.is_empty() {
         let (piece, after) = rest.split_at(first_piece(rest, width));
-        pieces.push(joined(piece.iter()).trim_end().to_owned());
-        let blanks = after.iter().take_while(|cell| cell.is_blank()).count();
-        rest = after.split_at(blanks).1;
-    }
-    if pieces.is_empty() {
-        pieces.push(String::new());
+        pieces.push(piece.trim_end().to_owned());
+        rest = after.trim_start_matches(' ');
     }
     pieces
 }
 
-/// How many of `cells` are the first line of them; at least one, at most all.
-fn first_piece(cells: &[Cell<'_>], width: usize) -> usize {
-    let fit = fitting(cells, width).max(1);
-    if cells.get(fit).is_none_or(Cell::is_blank) {
-        return fit.min(cells.len());
+/// How many bytes of `text` are the first line of it; at least a character, at most all.
+fn first_piece(text: &str, width: usize) -> usize {
+    let mut taken = 0;
+    let mut beyond = text.char_indices().filter(|(at, c)| {
+        taken += self::width(*c);
+        *at > 0 && taken > width
+    });
+    let mut fit = beyond.next().map_or(text, |(at, _)| &text[..at]);
+    // Together they may take more than each by itself.
+    while measure_text_width(fit) > width
+        && let Some((at @ 1.., _)) = fit.char_indices().next_back()
+    {
+        fit = &fit[..at];
     }
-    let indent = cells.iter().take(fit).take_while(|cell| cell.is_blank());
-    let indent = indent.count();
-    let blank = cells.iter().take(fit).rposition(Cell::is_blank);
+    if text[fit.len()..].starts_with(' ') || fit.len() == text.len() {
+        return fit.len();
+    }
+    let indent = fit.len() - fit.trim_start_matches(' ').len();
+    let blank = fit.rfind(' ').filter(|at| *at >= indent);
     // After the indentation alone would come a line with nothing on it.
-    blank.filter(|at| *at >= indent).map_or(fit, |at| at + 1)
+    blank.map_or(fit.len(), |at| at + 1)
 }
 
 /// How many columns a character takes by itself.
@@ -357,12 +276,13 @@ mod tests {
         for (text, expected) in [
             ("\u{1b}[1;31mred\u{1b}[0m", "red"),
             ("\u{1b}[38:5:1mx\u{1b}[m", "x"),
-            ("a\u{1b}[2Jb", "a\u{fffd}[2Jb"),
-            ("\u{1b}]0;title\u{7}", "\u{fffd}]0;title\u{fffd}"),
-            ("\u{1b}[", "\u{fffd}["),
-            ("\u{9b}2J\u{0}", "\u{fffd}2J\u{fffd}"),
+            ("a\u{1b}[2Jb", "ab"),
+            ("\u{1b}]0;title\u{7}x", "x"),
+            ("\u{1b}[", ""),
+            ("\u{9b}2J\u{0}", "\u{fffd}"),
             ("a\r\nb\rc", "a\nb\nc"),
-            ("a\tb", "a\tb"),
+            ("a\tb", "a   b"),
+            ("a\n\tb", "a\n    b"),
             ("\u{202e}evil", "\u{fffd}evil"),
             (
                 "\u{26a0}\u{fe0f} \u{1f468}\u{200d}\u{1f469}",
@@ -383,7 +303,7 @@ mod tests {
             ("abcd\tx", "abcd    x"),
             ("\u{4f60}\tx", "\u{4f60}  x"),
         ] {
-            assert_eq!(with_blanks(line), expected, "{line:?}");
+            assert_eq!(visible(line), expected, "{line:?}");
         }
     }
 

@@ -6,9 +6,10 @@
 //! input grows without limit.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, BufRead as _, BufReader, Read};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
+use std::thread;
 use std::time::Duration;
 
 use rustix::event::PollFlags;
@@ -57,20 +58,17 @@ pub enum InputError {
     },
     /// A line is too long.
     #[error(
-        "line {line} of the input has more than {limit} bytes: split it, or put it into a file"
+        "line {line} of the input has more than {LINE_LIMIT} bytes: split it, or put it into a file"
     )]
     LineTooLong {
         /// Which line, from 1 on.
         line: usize,
-        /// How many bytes there may be.
-        limit: usize,
     },
     /// The prompt is too long.
-    #[error("the prompt has more than {limit} bytes: put its contents into files and name those")]
-    TooLong {
-        /// How many bytes there may be.
-        limit: usize,
-    },
+    #[error(
+        "the prompt has more than {PROMPT_LIMIT} bytes: put its contents into files and name those"
+    )]
+    TooLong,
     /// The prompt says nothing.
     #[error("the prompt is blank: describe the task")]
     Blank,
@@ -137,10 +135,14 @@ impl Editor {
             return Ok(Typed::Interrupted);
         }
         self.interrupt.check()?;
-        let read = {
-            let _watch = Watch::start(self.interrupt.clone())?;
-            self.editor.readline(prompt)
-        };
+        let (open, closed) = UnixStream::pair()?;
+        let (editor, interrupt) = (&mut self.editor, &self.interrupt);
+        let read = thread::scope(|scope| {
+            thread::Builder::new().spawn_scoped(scope, move || watch(interrupt, &closed))?;
+            let read = editor.readline(prompt);
+            drop(open);
+            Ok::<_, io::Error>(read)
+        })?;
         // What lasts is more than the Ctrl-C that it looks like.
         if self.interrupt.take().is_none() {
             self.interrupt.check()?;
@@ -184,8 +186,7 @@ impl Input for Editor {
                 Typed::Line(line) => {
                     text.push_str(&line);
                     if text.len() > LINE_LIMIT {
-                        let limit = LINE_LIMIT;
-                        return Err(InputError::LineTooLong { line: 1, limit });
+                        return Err(InputError::LineTooLong { line: 1 });
                     }
                     if !is_continued(&line) {
                         break;
@@ -218,48 +219,23 @@ fn failed(error: ReadlineError) -> InputError {
     }
 }
 
-/// Ends rustyline's wait when a signal comes that lasts, until it is dropped. rustyline knows no signal but
-/// SIGINT, and so gets one.
-struct Watch {
-    /// Tells the thread to end, by being closed.
-    open: Option<UnixStream>,
-    thread: Option<std::thread::JoinHandle<()>>,
-}
+/// How long until rustyline is told again, where it was not yet waiting.
+const AGAIN: Duration = Duration::from_millis(100);
 
-impl Watch {
-    /// How long until rustyline is told again, where it was not yet waiting.
-    const AGAIN: Duration = Duration::from_millis(100);
-
-    fn start(interrupt: Interrupt) -> io::Result<Self> {
-        let (open, closed) = UnixStream::pair()?;
-        let thread = std::thread::Builder::new().spawn(move || {
-            loop {
-                match interrupt.poll(&[closed.as_fd()], PollFlags::IN, None) {
-                    Ok(Woken::TimedOut) => {}
-                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {
-                        // Where rustyline is not there yet, this is one more for `interrupt`.
-                        let _ = kill_process(getpid(), Number::INT);
-                        if is_readable_within(closed.as_fd(), Self::AGAIN) {
-                            return;
-                        }
-                    }
-                    Ok(Woken::Ready) | Err(_) => return,
+/// Ends rustyline's wait when a signal comes that lasts, until the other end of `closed` is dropped. rustyline
+/// knows no signal but SIGINT, and so gets one.
+fn watch(interrupt: &Interrupt, closed: &UnixStream) {
+    loop {
+        match interrupt.poll(&[closed.as_fd()], PollFlags::IN, None) {
+            Ok(Woken::TimedOut) => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+                // Where rustyline is not there yet, this is one more for `interrupt`.
+                let _ = kill_process(getpid(), Number::INT);
+                if is_readable_within(closed.as_fd(), AGAIN) {
+                    return;
                 }
             }
-        })?;
-        Ok(Self {
-            open: Some(open),
-            thread: Some(thread),
-        })
-    }
-}
-
-impl Drop for Watch {
-    fn drop(&mut self) {
-        drop(self.open.take());
-        if let Some(thread) = self.thread.take() {
-            // It cannot panic; and there would be nothing to do about it.
-            let _ = thread.join();
+            Ok(Woken::Ready) | Err(_) => return,
         }
     }
 }
@@ -267,85 +243,35 @@ impl Drop for Watch {
 /// Lines from a pipe or a file, or from a terminal that cannot move its cursor. Prompts are not shown. The
 /// first error is the last: what comes after it is not read.
 pub struct Lines<R> {
-    reader: R,
-    /// What was read and not yet asked for.
-    buffer: Vec<u8>,
-    /// How many bytes of the buffer are known to have no newline.
-    searched: usize,
+    reader: BufReader<R>,
     /// The number of the line that comes next.
     number: usize,
-    has_ended: bool,
 }
 
 impl<R: Read> Lines<R> {
     /// The lines of `reader`, for which see [`stdin`].
     pub fn new(reader: R) -> Self {
-        Self {
-            reader,
-            buffer: Vec::new(),
-            searched: 0,
-            number: 1,
-            has_ended: false,
-        }
-    }
-
-    /// Reads until there is a whole line, or no more: the line's bytes, without its end.
-    fn next(&mut self) -> Result<Option<Vec<u8>>, InputError> {
-        loop {
-            let unsearched = self.buffer.get(self.searched..).unwrap_or_default();
-            if let Some(at) = memchr::memchr(b'\n', unsearched) {
-                let end = self.searched + at;
-                let rest = self.buffer.split_off(end + 1);
-                let mut line = std::mem::replace(&mut self.buffer, rest);
-                line.truncate(end);
-                self.searched = 0;
-                return self.bounded(line).map(Some);
-            }
-            self.searched = self.buffer.len();
-            if self.has_ended {
-                let line = std::mem::take(&mut self.buffer);
-                self.searched = 0;
-                return if line.is_empty() {
-                    Ok(None)
-                } else {
-                    self.bounded(line).map(Some)
-                };
-            }
-            // With room for what may be the first half of a line's end.
-            if self.buffer.len() > LINE_LIMIT + 1 {
-                return Err(self.too_long());
-            }
-            self.has_ended = read_some(&mut self.reader, &mut self.buffer)? == 0;
-        }
-    }
-
-    fn bounded(&self, mut line: Vec<u8>) -> Result<Vec<u8>, InputError> {
-        if line.ends_with(b"\r") {
-            line.pop();
-        }
-        if line.len() > LINE_LIMIT {
-            return Err(self.too_long());
-        }
-        Ok(line)
-    }
-
-    fn too_long(&self) -> InputError {
-        InputError::LineTooLong {
-            line: self.number,
-            limit: LINE_LIMIT,
-        }
+        let reader = BufReader::new(reader);
+        Self { reader, number: 1 }
     }
 }
 
 impl<R: Read> Input for Lines<R> {
     fn line(&mut self, _prompt: &str) -> Result<Typed, InputError> {
-        let Some(line) = self.next()? else {
+        let line = self.number;
+        let mut bytes = Vec::new();
+        // With room for the line's end.
+        let mut limited = self.reader.by_ref().take(LINE_LIMIT as u64 + 2);
+        if limited.read_until(b'\n', &mut bytes)? == 0 {
             return Ok(Typed::End);
-        };
-        let line =
-            String::from_utf8(line).map_err(|_| InputError::NotUtf8 { line: self.number })?;
+        }
+        strip_line_end(&mut bytes);
+        if bytes.len() > LINE_LIMIT {
+            return Err(InputError::LineTooLong { line });
+        }
         self.number += 1;
-        Ok(Typed::Line(line))
+        let text = String::from_utf8(bytes).map_err(|_| InputError::NotUtf8 { line })?;
+        Ok(Typed::Line(text))
     }
 }
 
@@ -353,46 +279,29 @@ impl<R: Read> Input for Lines<R> {
 ///
 /// # Errors
 /// When it cannot be read, is not UTF-8, says nothing, or has more than [`PROMPT_LIMIT`] bytes.
-pub fn prompt_from(mut reader: impl Read) -> Result<String, InputError> {
+pub fn prompt_from(reader: impl Read) -> Result<String, InputError> {
     let mut bytes = Vec::new();
-    while read_some(&mut reader, &mut bytes)? > 0 {
-        if bytes.len() > PROMPT_LIMIT {
-            let limit = PROMPT_LIMIT;
-            return Err(InputError::TooLong { limit });
-        }
+    let mut limited = reader.take(PROMPT_LIMIT as u64 + 1);
+    limited.read_to_end(&mut bytes)?;
+    if bytes.len() > PROMPT_LIMIT {
+        return Err(InputError::TooLong);
     }
-    let mut text = String::from_utf8(bytes).map_err(|error| {
-        let valid = error
-            .as_bytes()
-            .iter()
-            .take(error.utf8_error().valid_up_to());
-        let line = 1 + valid.filter(|byte| **byte == b'\n').count();
+    strip_line_end(&mut bytes);
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let (valid, _) = error.as_bytes().split_at(error.utf8_error().valid_up_to());
+        let line = 1 + memchr::memchr_iter(b'\n', valid).count();
         InputError::NotUtf8 { line }
     })?;
     if text.trim().is_empty() {
         return Err(InputError::Blank);
     }
-    let kept = text.strip_suffix('\n').map_or(text.len(), |text| {
-        text.strip_suffix('\r').unwrap_or(text).len()
-    });
-    text.truncate(kept);
     Ok(text)
 }
 
-/// Reads what is there, at least a byte, to the end of `bytes`; 0 at the end of the input.
-fn read_some(reader: &mut impl Read, bytes: &mut Vec<u8>) -> Result<usize, InputError> {
-    const PIECE: usize = 64 << 10;
-    let before = bytes.len();
-    bytes.resize(before + PIECE, 0);
-    let read = loop {
-        match reader.read(bytes.split_at_mut(before).1) {
-            Err(error)
-                if error.kind() == io::ErrorKind::Interrupted && error.get_ref().is_none() => {}
-            read => break read,
-        }
-    };
-    bytes.truncate(before + *read.as_ref().unwrap_or(&0));
-    Ok(read?)
+fn strip_line_end(line: &mut Vec<u8>) {
+    for end in [b'\n', b'\r'] {
+        line.pop_if(|byte| *byte == end);
+    }
 }
 
 /// A reader whose reads end when a signal comes.
@@ -414,7 +323,13 @@ impl<R: Read + AsFd> Read for Watched<R> {
         loop {
             let source = [self.source.as_fd()];
             // A SIGINT that somebody has taken meanwhile ends no wait.
-            if self.interrupt.poll(&source, PollFlags::IN, None)? == Woken::Ready {
+            let woken = self.interrupt.poll(&source, PollFlags::IN, None);
+            // Not of kind `Interrupted`, after which readers try again.
+            let woken = woken.map_err(|error| match error.downcast::<Interrupted>() {
+                Ok(interrupted) => io::Error::other(interrupted),
+                Err(error) => error,
+            });
+            if woken? == Woken::Ready {
                 return self.source.read(bytes);
             }
         }
@@ -562,12 +477,7 @@ mod tests {
         let error = prompt_from(&b"a\nb\xff"[..]).unwrap_err();
         assert!(matches!(error, InputError::NotUtf8 { line: 2 }));
         let error = prompt_from(io::repeat(b'x')).unwrap_err();
-        assert!(matches!(
-            error,
-            InputError::TooLong {
-                limit: PROMPT_LIMIT
-            }
-        ));
+        assert!(matches!(error, InputError::TooLong));
     }
 
     #[test]

@@ -322,7 +322,7 @@ impl Error {
                 InputError::Io(_) => Exit::LocalIo,
                 InputError::NotUtf8 { .. }
                 | InputError::LineTooLong { .. }
-                | InputError::TooLong { .. }
+                | InputError::TooLong
                 | InputError::Blank => Exit::Usage,
             },
             Self::Editor(_) => Exit::NotReady,

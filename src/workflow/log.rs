@@ -46,28 +46,17 @@ pub fn log(context: &Context<'_>, run: Option<&Path>) -> Result<Outcome, Failure
     }
 }
 
-const HEAD: [&str; 9] = [
-    "run",
-    "workflow",
-    "model",
-    "result",
-    "repairs",
-    "tokens in",
-    "out",
-    "cost",
-    "seconds",
-];
+const HEAD: &str = "run|workflow|model|result|repairs|tokens in|out|cost|seconds";
 
 fn list(runs: &[PastRun]) -> Outcome {
     let data = json!({"schema": 1, "runs": runs.iter().map(data).collect::<Vec<_>>()});
     if runs.is_empty() {
         return Outcome {
-            summary: "no runs in `logs` yet".to_owned(),
             data: Some(data),
-            ..Outcome::default()
+            ..Outcome::said("no runs in `logs` yet".to_owned())
         };
     }
-    let mut rows = vec![HEAD.map(str::to_owned).to_vec()];
+    let mut rows = vec![HEAD.split('|').map(str::to_owned).collect::<Vec<_>>()];
     rows.extend(runs.iter().map(row));
     let aligns = [Left, Left, Left, Left, Right, Right, Right, Right, Right];
     Outcome::shown(columns::aligned(&rows, &aligns).join("\n"), data)
@@ -79,24 +68,20 @@ fn data(run: &PastRun) -> Value {
 }
 
 fn row(run: &PastRun) -> Vec<String> {
-    let Some(record) = &run.record else {
-        let mut row = vec![String::new(); HEAD.len()];
-        row[0].clone_from(&run.name);
-        run.workflow().clone_into(&mut row[1]);
-        "unfinished".clone_into(&mut row[3]);
-        return row;
-    };
-    let figures = Figures::of(record);
+    let record = run.record.as_ref();
+    let figures = record.map(Figures::of).unwrap_or_default();
+    let model = record.and_then(|record| record.model.clone());
+    let seconds = record.map(|record| format!("{:.1}", record.seconds.0.as_secs_f64()));
     vec![
         run.name.clone(),
         run.workflow().to_owned(),
-        record.model.clone().unwrap_or_default(),
-        result(record),
+        model.unwrap_or_default(),
+        record.map_or("unfinished".to_owned(), result),
         figures.repairs,
         figures.tokens_in,
         figures.tokens_out,
         figures.cost,
-        format!("{:.1}", record.seconds.0.as_secs_f64()),
+        seconds.unwrap_or_default(),
     ]
 }
 

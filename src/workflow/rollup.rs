@@ -1,9 +1,8 @@
 //! Rolls the code base up: what git tracks, as one text. Writes `agent-config/codeRollup.txt` alone.
 
-use std::ffi::OsStr;
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Write as _};
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
 
 use serde_json::{Value, json};
@@ -17,7 +16,7 @@ use crate::project::{CONFIG, ROLLUP};
 use crate::secret::credentials;
 use crate::sys::atomic_file;
 use crate::sys::git;
-use crate::sys::numbers::{counted, grouped};
+use crate::sys::numbers::{counted, grouped, percent};
 use crate::ui::columns::{self, Align};
 use crate::workflow::error::{Error, RollupError};
 
@@ -26,27 +25,9 @@ const LARGEST: u64 = 64 << 20;
 /// How many files the table names.
 const NAMED: usize = 30;
 /// The names of files that tools write to pin dependencies, and nobody reads.
-const LOCK_FILES: [&str; 19] = [
-    "Cargo.lock",
-    "package-lock.json",
-    "npm-shrinkwrap.json",
-    "yarn.lock",
-    "pnpm-lock.yaml",
-    "bun.lock",
-    "bun.lockb",
-    "deno.lock",
-    "poetry.lock",
-    "pdm.lock",
-    "uv.lock",
-    "Pipfile.lock",
-    "Gemfile.lock",
-    "composer.lock",
-    "go.sum",
-    "mix.lock",
-    "flake.lock",
-    "pubspec.lock",
-    "Package.resolved",
-];
+const LOCK_FILES: &str = "Cargo.lock package-lock.json npm-shrinkwrap.json yarn.lock pnpm-lock.yaml bun.lock \
+    bun.lockb deno.lock poetry.lock pdm.lock uv.lock Pipfile.lock Gemfile.lock composer.lock go.sum mix.lock \
+    flake.lock pubspec.lock Package.resolved";
 
 /// What is to be rolled up.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,7 +67,7 @@ pub fn rollup(context: &Context<'_>, options: &RollupOptions) -> Result<Outcome,
     let excess = options.budget.filter(|budget| total > *budget);
     let proposal = excess.map(|budget| leave_out(&files, total - budget));
     let mut text = table(&files, total);
-    if let (Some(budget), Some(proposal)) = (excess, &proposal) {
+    if let Some((budget, proposal)) = excess.zip(proposal.as_ref()) {
         text.push_str(&advice(budget, total, proposal));
     }
     let data = data(&files, &left_out, total, proposal.as_deref());
@@ -111,13 +92,10 @@ fn tracked(context: &Context<'_>) -> Result<Vec<String>, RollupError> {
         let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
         return Err(failed(said.lines().next().unwrap_or_default().to_owned()));
     }
-    let names = output
-        .stdout
-        .split(|byte| *byte == 0)
-        .filter(|name| !name.is_empty());
-    let mut paths: Vec<String> = names
-        .map(|name| OsStr::from_bytes(name).to_string_lossy().into_owned())
-        .collect();
+    let names = output.stdout.split(|byte| *byte == 0);
+    let names = names.filter(|name| !name.is_empty());
+    let paths = names.map(|name| String::from_utf8_lossy(name).into_owned());
+    let mut paths: Vec<String> = paths.collect();
     paths.sort();
     // A file with conflicts is listed once for each side.
     paths.dedup();
@@ -159,11 +137,12 @@ fn read(
             left_out.push((path, reason));
             continue;
         }
-        let content = match fs::read(root.join(&path)) {
-            Ok(content) => content,
-            Err(source) => return Err(RollupError::Unreadable { path, source }),
+        let content = fs::read(root.join(&path));
+        let unreadable = |source| RollupError::Unreadable {
+            path: path.clone(),
+            source,
         };
-        match String::from_utf8(content) {
+        match String::from_utf8(content.map_err(unreadable)?) {
             Ok(content) if !content.contains('\0') => files.push(Rolled {
                 // The header is a part of what is sent.
                 tokens: tokens::count(&header(&path)) + tokens::count(&content),
@@ -179,10 +158,7 @@ fn read(
 /// Why a file is left out, whatever it holds.
 fn unwanted(root: &Path, path: &str, all: bool) -> Option<&'static str> {
     let first = path.split('/').next().unwrap_or_default();
-    if [CONFIG, LOGS]
-        .iter()
-        .any(|own| first.eq_ignore_ascii_case(own))
-    {
+    if first.eq_ignore_ascii_case(CONFIG) || first.eq_ignore_ascii_case(LOGS) {
         return Some("protected");
     }
     if path.contains('\n') {
@@ -199,7 +175,7 @@ fn unwanted(root: &Path, path: &str, all: bool) -> Option<&'static str> {
     if credentials::is_secret_file(name) {
         return Some("secret");
     }
-    (!all && LOCK_FILES.contains(&name)).then_some("lock file")
+    (!all && LOCK_FILES.split(' ').any(|lock| lock == name)).then_some("lock file")
 }
 
 fn write(context: &Context<'_>, files: &[Rolled]) -> io::Result<()> {
@@ -229,11 +205,8 @@ fn table(files: &[Rolled], total: u64) -> String {
     let mut rows = vec![["tokens", "share", "file"].map(str::to_owned).to_vec()];
     for file in by_size(files).into_iter().take(NAMED) {
         let path = file.path.escape_debug().to_string();
-        rows.push(vec![
-            grouped(file.tokens),
-            percent(file.tokens, total),
-            path,
-        ]);
+        let share = percent(file.tokens, total) + " %";
+        rows.push(vec![grouped(file.tokens), share, path]);
     }
     let mut lines = columns::aligned(&rows, &[Align::Right, Align::Right, Align::Left]);
     if files.len() > NAMED {
@@ -242,27 +215,19 @@ fn table(files: &[Rolled], total: u64) -> String {
     lines.join("\n")
 }
 
-fn percent(part: u64, total: u64) -> String {
-    let tenths = part.saturating_mul(1000) / total.max(1);
-    format!("{}.{} %", tenths / 10, tenths % 10)
-}
-
 /// The largest files that together have at least so many tokens: as few as can be.
 fn leave_out(files: &[Rolled], excess: u64) -> Vec<&Rolled> {
-    let mut saved = 0;
-    let mut proposal = Vec::new();
-    for file in by_size(files) {
-        if saved >= excess {
+    let (mut needed, mut proposal) = (excess, Vec::new());
+    let mut sorted = by_size(files).into_iter().peekable();
+    while let Some(file) = sorted.next() {
+        // Of those that are enough by themselves, the smallest.
+        if sorted.peek().is_none_or(|next| next.tokens < needed) {
+            proposal.push(file);
+            needed = needed.saturating_sub(file.tokens);
+        }
+        if needed == 0 {
             break;
         }
-        saved += file.tokens;
-        proposal.push(file);
-    }
-    // The last one alone may be more than is needed: the smallest that is enough does.
-    if let Some(last) = proposal.pop() {
-        let needed = excess.saturating_sub(saved - last.tokens);
-        let smaller = by_size(files).into_iter().skip(proposal.len());
-        proposal.extend(smaller.take_while(|file| file.tokens >= needed).last());
     }
     proposal
 }
@@ -274,11 +239,8 @@ fn advice(budget: u64, total: u64, proposal: &[&Rolled]) -> String {
         grouped(budget)
     );
     for file in proposal.iter().take(NAMED) {
-        text.push_str(&format!(
-            "\n  {:>9}  {}",
-            grouped(file.tokens),
-            file.path.escape_debug()
-        ));
+        let (tokens, path) = (grouped(file.tokens), file.path.escape_debug());
+        text.push_str(&format!("\n  {tokens:>9}  {path}"));
     }
     if proposal.len() > NAMED {
         text.push_str(&format!("\n  and {} more", proposal.len() - NAMED));
@@ -291,26 +253,24 @@ fn left_out_text(left_out: &[LeftOut]) -> String {
     if left_out.is_empty() {
         return "nothing".to_owned();
     }
-    let mut reasons: Vec<&str> = left_out.iter().map(|(_, reason)| *reason).collect();
-    reasons.sort_unstable();
-    reasons.dedup();
-    let count = |reason: &&str| left_out.iter().filter(|(_, other)| other == reason).count();
-    let counts = reasons
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for (_, reason) in left_out {
+        *counts.entry(reason).or_default() += 1;
+    }
+    let counts = counts
         .iter()
-        .map(|reason| format!("{} {reason}", count(reason)));
+        .map(|(reason, count)| format!("{count} {reason}"));
     counts.collect::<Vec<_>>().join(", ")
 }
 
 fn data(files: &[Rolled], left_out: &[LeftOut], total: u64, proposal: Option<&[&Rolled]>) -> Value {
-    let files: Vec<Value> = files
+    let files = files
         .iter()
-        .map(|file| json!({"path": file.path, "tokens": file.tokens}))
-        .collect();
-    let left_out: Vec<Value> = left_out
+        .map(|file| json!({"path": file.path, "tokens": file.tokens}));
+    let left_out = left_out
         .iter()
-        .map(|(path, reason)| json!({"path": path, "reason": reason}))
-        .collect();
-    let proposal: Option<Vec<&str>> =
-        proposal.map(|files| files.iter().map(|file| file.path.as_str()).collect());
-    json!({"schema": 1, "tokens": total, "exact": false, "files": files, "left_out": left_out, "over_budget": proposal})
+        .map(|(path, reason)| json!({"path": path, "reason": reason}));
+    let proposal = proposal.map(|files| files.iter().map(|file| &*file.path).collect::<Vec<_>>());
+    json!({"schema": 1, "tokens": total, "exact": false, "files": files.collect::<Vec<_>>(),
+        "left_out": left_out.collect::<Vec<_>>(), "over_budget": proposal})
 }

@@ -86,11 +86,9 @@ fn of_run(context: &Context<'_>, record: &RunRecord, log: Option<&str>) -> Strin
             let warning = shortened(&warning.lines().take(QUOTED).collect::<Vec<_>>());
             page.push_str(&format!("- {}\n", escaped(&warning)));
         }
-        if record.warnings.len() > WARNINGS {
-            page.push_str(&format!(
-                "- and {} more\n",
-                record.warnings.len() - WARNINGS
-            ));
+        let more = record.warnings.len().saturating_sub(WARNINGS);
+        if more > 0 {
+            page.push_str(&format!("- and {more} more\n"));
         }
     }
     let changes = run.changes(&context.project).unwrap_or_default().files;
@@ -175,11 +173,8 @@ fn row(step: &Step) -> String {
 }
 
 fn last_build(record: &RunRecord, run: &PastRun) -> String {
-    let built = record
-        .attempts
-        .iter()
-        .rev()
-        .find(|step| step.build.is_some());
+    let mut steps = record.attempts.iter();
+    let built = steps.rfind(|step| step.build.is_some());
     let log = built.and_then(|step| run.text(&step.id(), Artifact::Build));
     let Some((status, output)) = log.as_ref().and_then(|log| log.split_once('\n')) else {
         return String::new();

@@ -9,26 +9,24 @@ use std::time::Duration;
 use maud::{Markup, html};
 
 use super::color::{self, Colors, Pieces};
-use super::elements::{columns, unseen_column};
-use super::text::{Cut, HtmlEscaper};
+use super::elements::{bar, columns, unseen_column, within};
+use super::text::HtmlEscaper;
 use super::words::{bytes, count};
-use crate::record::diff::{self, FileChange, FileStat, Hunk, Kind, Line, State};
+use crate::record::diff::{self, FileChange, FileStat, Hunk, Kind, Line};
 use crate::sys::numbers::grouped;
 
 /// How much markup the diffs of a page may take, in bytes.
 const MARKUP: usize = 4 << 20;
 /// The same for one file.
 const FILE_MARKUP: usize = 400 << 10;
-/// How many rows the lists of files of a page may have together.
-const ROWS: usize = 20_000;
+/// How many rows a list of files may have.
+const ROWS: usize = 5000;
 /// Up to so many files of an attempt are shown opened.
 const OPENED: usize = 6;
 /// Up to so many files, the list is shown opened, and with bars.
 const LISTED: usize = 40;
 /// A diff of more lines than this is not laid out before it is scrolled to.
 const LAZY: usize = 200;
-/// How wide a bar is, in pixels.
-const BAR: u64 = 80;
 
 /// What is to be seen where a page leaves something out.
 const ELSEWHERE: &str = "code-commit diff";
@@ -38,7 +36,6 @@ pub struct Changes<'a> {
     escaper: HtmlEscaper<'a>,
     colors: Colors<'a>,
     markup: usize,
-    rows: usize,
 }
 
 impl<'a> Changes<'a> {
@@ -49,7 +46,6 @@ impl<'a> Changes<'a> {
             escaper,
             colors: Colors::new(elapsed),
             markup: MARKUP,
-            rows: ROWS,
         }
     }
 
@@ -75,7 +71,7 @@ impl<'a> Changes<'a> {
         html! {
             p.stat {
                 (count(files.len(), "file")) " changed, "
-                (numbers(sum(files, |file| file.added), sum(files, |file| file.removed)))
+                (numbers(stat.added(), stat.removed()))
             }
             @if files.len() > 1 { (self.list(id, files, shown.len())) }
             @for file in &shown { (file) }
@@ -89,9 +85,8 @@ impl<'a> Changes<'a> {
     }
 
     /// The files with their numbers; the first `linked` of them are on the page.
-    fn list(&mut self, id: &str, files: &[FileStat], linked: usize) -> Markup {
-        let rows = files.len().min(self.rows);
-        self.rows -= rows;
+    fn list(&self, id: &str, files: &[FileStat], linked: usize) -> Markup {
+        let left_out = files.len().saturating_sub(ROWS);
         let most = files.iter().map(|file| file.added + file.removed).max();
         let most = most.filter(|_| files.len() <= LISTED);
         html! {
@@ -103,14 +98,14 @@ impl<'a> Changes<'a> {
                         @if most.is_some() { (unseen_column()) }
                     } }
                     tbody {
-                        @for (number, file) in files.iter().take(rows).enumerate() {
+                        @for (number, file) in files.iter().take(ROWS).enumerate() {
                             (self.row(&anchor(id, number), file, number < linked, most))
                         }
                     }
                 } }
-                @if rows < files.len() {
+                @if left_out > 0 {
                     p.left-out {
-                        (grouped((files.len() - rows) as u64)) " more files are left out: see "
+                        (grouped(left_out as u64)) " more files are left out: see "
                         code { (ELSEWHERE) " --stat" } "."
                     }
                 }
@@ -128,7 +123,7 @@ impl<'a> Changes<'a> {
                 }
                 td.n { span.plus { "+" (grouped(file.added)) } }
                 td.n { span.minus { "\u{2212}" (grouped(file.removed)) } }
-                @if let Some(most) = most { td { (bar(file, most)) } }
+                @if let Some(most) = most { td { (bar("lines", file.added, file.removed, most)) } }
             }
         }
     }
@@ -150,10 +145,7 @@ impl<'a> Changes<'a> {
     }
 
     fn body(&mut self, change: &FileChange) -> Markup {
-        let (before, after) = (
-            content(change.before.as_ref()),
-            content(change.after.as_ref()),
-        );
+        let (before, after) = (change.before(), change.after());
         let Some(hunks) = diff::hunks(before, after) else {
             let (before, after) = (bytes(before.len() as u64), bytes(after.len() as u64));
             return html! { p.note { "Not shown as text: " (before) " before, " (after) " after." } };
@@ -163,24 +155,19 @@ impl<'a> Changes<'a> {
         }
         let colors = self.colors(&change.path, [before, after]);
         let width = digits(&hunks);
-        let mut lines = Vec::new();
-        let mut left = FILE_MARKUP.min(self.markup);
-        'hunks: for hunk in &hunks {
-            let heading = self.heading(hunk, width);
-            let body = hunk.lines.iter();
-            let body = body.map(|line| self.line(line, &colors, width));
-            for line in std::iter::once(heading).chain(body) {
-                if line.0.len() > left {
-                    left = 0;
-                    break 'hunks;
-                }
-                left -= line.0.len();
-                lines.push(line);
-            }
-        }
+        let rows = hunks.iter().flat_map(|hunk| {
+            let lines = hunk.lines.iter().map(move |line| (hunk, Some(line)));
+            std::iter::once((hunk, None)).chain(lines)
+        });
+        let count = rows.clone().count();
+        let budget = FILE_MARKUP.min(self.markup);
+        let lines = within(budget, 0, rows, |_, row, _| match row {
+            (_, Some(line)) => self.line(line, &colors, width),
+            (hunk, None) => self.heading(hunk, width),
+        });
         html! {
             pre.d tabindex="0" style=[later(lines.len())] { code { @for line in &lines { (line) } } }
-            @if left == 0 {
+            @if lines.len() < count {
                 p.left-out { "The rest of this file is left out: see " code { (ELSEWHERE) } "." }
             }
         }
@@ -192,25 +179,15 @@ impl<'a> Changes<'a> {
             return [Vec::new(), Vec::new()];
         }
         let lines = versions.map(|content| {
-            let cut = content
-                .split(|byte| *byte == b'\n')
-                .map(|line| self.cut(line).0);
-            // A line that was cut is kept from the patterns.
-            let whole = cut.map(|line| {
-                if line.left_out == 0 {
-                    line.text
-                } else {
-                    String::new()
-                }
-            });
-            whole.collect::<Vec<_>>()
+            let lines = content.split(|byte| *byte == b'\n');
+            lines.map(|line| self.cut(line).0).collect::<Vec<_>>()
         });
         let colors = self.colors.of(path, lines.each_ref().map(Vec::as_slice));
         colors.unwrap_or_default()
     }
 
     /// A line as it is shown, and whether it ends like those of Windows.
-    fn cut(&self, line: &[u8]) -> (Cut, bool) {
+    fn cut(&self, line: &[u8]) -> (String, bool) {
         let without = line.strip_suffix(b"\r");
         let cut = self.escaper.cut_line(without.unwrap_or(line));
         (cut, without.is_some())
@@ -218,7 +195,7 @@ impl<'a> Changes<'a> {
 
     fn heading(&self, hunk: &Hunk<'_>, width: usize) -> Markup {
         let heading = hunk.heading.unwrap_or_default();
-        let heading = self.escaper.cut_line(heading).text;
+        let heading = self.escaper.cut_line(heading);
         html! {
             span.at data-n=(" ".repeat(2 * width + 1)) {
                 "@@ \u{2212}" (hunk.before_start) "," (hunk.before_count())
@@ -233,7 +210,7 @@ impl<'a> Changes<'a> {
             Kind::Added => ("a", "+", after, line.after_line),
             Kind::Removed => ("r", "-", before, line.before_line),
         };
-        let (cut, returns) = self.cut(line.text);
+        let (text, returns) = self.cut(line.text);
         let pieces = number.and_then(|number| colors.get(number.checked_sub(1)?));
         let number = |line: Option<usize>| line.map_or(String::new(), |line| line.to_string());
         let numbers = format!(
@@ -243,8 +220,7 @@ impl<'a> Changes<'a> {
         );
         html! {
             span class=(class) data-n=(numbers) {
-                (sign) (colored(&cut.text, pieces))
-                @if let Some(note) = cut.note() { em { (note) } }
+                (sign) (colored(&text, pieces))
                 @if returns && line.kind != Kind::Context { em { "\u{240d}" } }
                 "\n"
             }
@@ -299,30 +275,8 @@ fn numbers(added: u64, removed: u64) -> Markup {
     }
 }
 
-/// How many lines, in proportion to the file with the most.
-fn bar(file: &FileStat, most: u64) -> Markup {
-    let width = |lines: u64| match lines {
-        0 => 0,
-        _ => (lines * BAR / most.max(1)).max(2),
-    };
-    html! {
-        span.bar aria-hidden="true" {
-            b style={ "width:" (width(file.added)) "px" } {}
-            s style={ "width:" (width(file.removed)) "px" } {}
-        }
-    }
-}
-
 fn anchor(id: &str, number: usize) -> String {
     format!("{id}-f{}", number + 1)
-}
-
-fn content(state: Option<&State>) -> &[u8] {
-    state.map_or(&[], |state| &state.content)
-}
-
-fn sum(files: &[FileStat], lines: impl Fn(&FileStat) -> u64) -> u64 {
-    files.iter().map(lines).fold(0, u64::saturating_add)
 }
 
 /// How many digits the largest line number has.

@@ -22,41 +22,30 @@ const FIRST_LINE: usize = 200;
 /// What a piece of text is, as its colour tells: the CSS class.
 pub type Class = &'static str;
 
-/// What scopes are shown as; the first that fits counts.
-const RULES: [(&str, Class); 33] = [
-    ("comment", "c"),
-    ("punctuation.definition.comment", "c"),
-    ("punctuation.definition.string", "s"),
-    ("punctuation.definition.heading", "h"),
-    ("constant.character.escape", "n"),
-    ("string", "s"),
-    ("markup.raw", "s"),
-    ("markup.inline.raw", "s"),
-    ("keyword.operator", "p"),
-    ("keyword", "k"),
-    ("storage.type.numeric", "n"),
-    ("storage", "k"),
-    ("variable.language", "k"),
-    ("constant", "n"),
-    ("support.constant", "n"),
-    ("entity.name.function", "f"),
-    ("entity.name.macro", "f"),
-    ("entity.other.attribute-name", "f"),
-    ("support.function", "f"),
-    ("support.macro", "f"),
-    ("variable.function", "f"),
-    ("entity.name.tag", "k"),
-    ("entity.name.section", "h"),
-    ("markup.heading", "h"),
-    ("entity.name", "t"),
-    ("entity.other.inherited-class", "t"),
-    ("support.type.property-name", "f"),
-    ("support.type", "t"),
-    ("support.class", "t"),
-    ("variable.annotation", "f"),
-    ("meta.property-name", "f"),
-    ("support.module", "t"),
-    ("punctuation", "p"),
+/// What scopes are shown as, by what they begin with; the first that fits counts.
+const RULES: [(Class, &str); 9] = [
+    ("c", "comment punctuation.definition.comment"),
+    (
+        "h",
+        "punctuation.definition.heading entity.name.section markup.heading",
+    ),
+    (
+        "s",
+        "string punctuation.definition.string markup.raw markup.inline.raw",
+    ),
+    ("n", "constant support.constant storage.type.numeric"),
+    (
+        "f",
+        "entity.name.function entity.name.macro entity.other.attribute-name support.function support.macro \
+        support.type.property-name variable.function variable.annotation meta.property-name",
+    ),
+    (
+        "t",
+        "support.type support.class support.module entity.other.inherited-class",
+    ),
+    ("p", "keyword.operator punctuation"),
+    ("k", "keyword storage variable.language entity.name.tag"),
+    ("t", "entity.name"),
 ];
 
 /// Pieces of a line: where each ends, and what it is.
@@ -76,8 +65,10 @@ impl<'a> Colors<'a> {
     /// `elapsed` tells the time since some fixed point.
     #[must_use]
     pub fn new(elapsed: &'a dyn Fn() -> Duration) -> Self {
-        let rules = RULES.iter();
-        let rules = rules.filter_map(|(scope, class)| Some((Scope::new(scope).ok()?, *class)));
+        let rules = RULES.iter().flat_map(|(class, scopes)| {
+            let scopes = scopes.split_whitespace();
+            scopes.filter_map(move |scope| Some((Scope::new(scope).ok()?, *class)))
+        });
         Self {
             syntaxes: OnceCell::new(),
             rules: rules.collect(),
@@ -117,12 +108,9 @@ impl<'a> Colors<'a> {
     ) -> Vec<Pieces> {
         let mut state = ParseState::new(syntax);
         let mut scopes = ScopeStack::new();
-        let lines = lines.iter();
-        lines
-            .map_while(|line| {
-                let in_time = !self.is_late();
-                in_time.then(|| self.line(&mut state, &mut scopes, syntaxes, line))?
-            })
+        let in_time = lines.iter().take_while(|_| !self.is_late());
+        in_time
+            .map_while(|line| self.line(&mut state, &mut scopes, syntaxes, line))
             .collect()
     }
 
@@ -161,15 +149,11 @@ impl<'a> Colors<'a> {
 
     /// What the innermost scope that says anything says.
     fn class(&self, scopes: &ScopeStack) -> Option<Class> {
-        let fitting = |scope: &Scope| {
+        scopes.as_slice().iter().rev().find_map(|scope| {
             let mut rules = self.rules.iter();
-            rules.find(|(prefix, _)| prefix.is_prefix_of(*scope))
-        };
-        let innermost_first = scopes.as_slice().iter().rev();
-        innermost_first
-            .filter_map(fitting)
-            .map(|(_, class)| *class)
-            .next()
+            let (_, class) = rules.find(|(prefix, _)| prefix.is_prefix_of(*scope))?;
+            Some(*class)
+        })
     }
 }
 

@@ -4,6 +4,7 @@ use maud::{Markup, html};
 
 use super::text::{HtmlEscaper, beginning};
 use super::words::Status;
+use crate::sys::numbers::percent;
 
 impl Status {
     /// The words about how something ended, with the sign before them. They must be escaped already.
@@ -43,6 +44,17 @@ pub fn numbers(cells: impl IntoIterator<Item = String>) -> Markup {
 #[must_use]
 pub fn unseen_column() -> Markup {
     html! { th scope="col" { span.unseen { "in proportion" } } }
+}
+
+/// Two amounts in proportion to `most`, in the colours of `class`.
+#[must_use]
+pub fn bar(class: &str, one: u64, other: u64, most: u64) -> Markup {
+    html! {
+        span class={ "bar " (class) } aria-hidden="true" {
+            b style={ "width:" (percent(one, most)) "%" } {}
+            s style={ "width:" (percent(other, most)) "%" } {}
+        }
+    }
 }
 
 /// What others wrote, as it is: at most so many lines and bytes of it.

@@ -18,6 +18,18 @@ pub enum Severity {
     Warning,
 }
 
+impl Severity {
+    /// The CSS class.
+    pub fn class(self) -> &'static str {
+        if self == Self::Error { "e" } else { "w" }
+    }
+
+    /// The sign for those who do not see colours.
+    pub fn mark(self) -> &'static str {
+        if self == Self::Error { "\u{2717}" } else { "!" }
+    }
+}
+
 /// A line that tells of an error or a warning.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {

@@ -78,9 +78,7 @@ impl Output {
                     .split('\r')
                     .filter(|part| !part.is_empty() || line.is_empty())
                 {
-                    let cut = escaper.cut_line(part.as_bytes());
-                    let note = cut.note().unwrap_or_default();
-                    lines.push((number, cut.text + &note));
+                    lines.push((number, escaper.cut_line(part.as_bytes())));
                 }
             }
         };
@@ -117,16 +115,14 @@ impl Output {
 
     /// The errors, and then the warnings.
     fn list(&self, id: &str, shown: &[bool]) -> Markup {
-        let of = |severity| {
-            let findings = self.findings.iter();
-            findings.filter(move |finding| finding.severity == severity)
-        };
-        let errors = of(Severity::Error).count();
-        let warnings = self.findings.len() - errors;
-        let title = [(errors, "error"), (warnings, "warning")].into_iter();
+        let (errors, warnings): (Vec<&Finding>, Vec<&Finding>) = self
+            .findings
+            .iter()
+            .partition(|finding| finding.severity == Severity::Error);
+        let title = [(errors.len(), "error"), (warnings.len(), "warning")].into_iter();
         let title = title.filter(|(found, _)| *found > 0);
         let title: Vec<String> = title.map(|(found, what)| count(found, what)).collect();
-        let listed = of(Severity::Error).chain(of(Severity::Warning));
+        let listed = errors.iter().chain(&warnings);
         let more = self.findings.len().saturating_sub(LISTED);
         let is_all = self.findings.len() < findings::MOST;
         let at_least = if is_all { "" } else { "at least " };
@@ -148,8 +144,8 @@ impl Output {
     fn finding(&self, id: &str, finding: &Finding, linked: bool) -> Markup {
         let text = self.lines[finding.line].1.trim();
         html! {
-            li class=(class(finding.severity)) {
-                span.mark { (mark(finding.severity)) } " "
+            li class=(finding.severity.class()) {
+                span.mark { (finding.severity.mark()) } " "
                 @if linked { a href={ "#" (anchor(id, finding.line)) } { (text) } }
                 @else { (text) }
                 @if let Some(place) = &finding.place { " " span.place { (place) } }
@@ -185,10 +181,10 @@ fn line(
     finding: Option<&Finding>,
 ) -> Markup {
     let severity = finding.map(|finding| finding.severity);
-    let mark = severity.map_or(" ", mark);
+    let mark = severity.map_or(" ", Severity::mark);
     let anchor = severity.map(|_| anchor(id, at));
     html! {
-        span id=[anchor] class=[severity.map(class)] data-n=(format!("{mark} {number:>width$}")) {
+        span id=[anchor] class=[severity.map(Severity::class)] data-n=(format!("{mark} {number:>width$}")) {
             (text) "\n"
         }
     }
@@ -216,20 +212,6 @@ fn ends(output: &str) -> (&str, &str, &str) {
     let head = output[..from].rfind('\n').map_or(from, |end| end + 1);
     let tail = output[to..].find('\n').map_or(to, |end| to + end + 1);
     (&output[..head], &output[head..tail], &output[tail..])
-}
-
-fn mark(severity: Severity) -> &'static str {
-    match severity {
-        Severity::Error => "\u{2717}",
-        Severity::Warning => "!",
-    }
-}
-
-fn class(severity: Severity) -> &'static str {
-    match severity {
-        Severity::Error => "e",
-        Severity::Warning => "w",
-    }
 }
 
 fn anchor(id: &str, line: usize) -> String {

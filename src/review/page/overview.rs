@@ -1,49 +1,62 @@
 //! The page about all runs: how many did what they were to, what that took, by day; and a list. Pure.
+//!
+//! A day is the run's own: the date where and when it began.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
 
 use chrono::NaiveDate;
 use maud::{Markup, html};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-use super::chart::{self, Bar};
-use super::days::{Days, REPAIRS, Sum};
-use super::elements::{columns, fact, numbers, unseen_column};
+use super::elements::{bar, columns, fact, numbers, unseen_column};
 use super::shell;
 use super::text::HtmlEscaper;
-use super::words::{self, count, percent, seconds};
+use super::words::{self, Status, count, seconds};
+use crate::model::price::Usd;
 use crate::project::LOGS;
-use crate::record::RunRecord;
 use crate::review::figures::Figures;
 use crate::review::history::PastRun;
 use crate::secret::Redactor;
-use crate::sys::numbers::grouped;
+use crate::sys::numbers::{grouped, percent};
 
 /// How many runs are listed; the latest.
 const ROWS: usize = 2000;
 /// How many days have a row; the latest.
 const DAYS: usize = 400;
-/// How many days the charts show; the latest.
-const CHARTED: u64 = 90;
 
 /// What may stand in a link as it is. A folder's name could be anything, `javascript:` too.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.');
 
-/// The page.
+/// The page about all runs, which come in their order, the oldest first. `has_page` tells whether there is a
+/// page about a run, `report.html` in its folder beside the overview.
 #[must_use]
 pub fn page(runs: &[PastRun], has_page: impl Fn(&PastRun) -> bool, redactor: &Redactor) -> String {
     let escaper = HtmlEscaper::new(redactor);
-    let days = Days::of(runs);
+    let mut all = Sum::default();
+    let mut days: BTreeMap<NaiveDate, Sum> = BTreeMap::new();
+    let asks = |run: &&PastRun| matches!(run.workflow(), "commit" | "consistency" | "dev");
+    for run in runs.iter().filter(asks) {
+        all.add(run);
+        // What has no date is only among all.
+        if let Some(day) = day(run) {
+            days.entry(day).or_default().add(run);
+        }
+    }
+    let mut ends: Vec<&NaiveDate> = days.keys().take(1).chain(days.keys().next_back()).collect();
+    ends.dedup();
+    let ends: Vec<String> = ends
+        .iter()
+        .map(|day| day.format("%-d %B %Y").to_string())
+        .collect();
     let body = html! {
         header {
             p.kicker { "code-commit \u{b7} all runs" }
-            h1 { (headline(runs, &days)) }
-            p.sub { (span(&days)) }
+            h1 { (headline(runs, &all)) }
+            p.sub { (ends.join(" to ")) }
         }
         main {
-            @if days.all.runs() > 0 {
-                (facts(&days.all))
-                (by_day(&days))
-                (repairs(&days.all))
-            }
+            @if all.runs() > 0 { (facts(&all)) (by_day(&days)) }
             @if !runs.is_empty() { (list(escaper, runs, has_page)) }
         }
         footer {
@@ -54,220 +67,158 @@ pub fn page(runs: &[PastRun], has_page: impl Fn(&PastRun) -> bool, redactor: &Re
     shell("code-commit: all runs", &body)
 }
 
-fn headline(runs: &[PastRun], days: &Days) -> String {
-    let all = &days.all;
-    match (runs.len(), all.ended()) {
+/// The run's day, by its record, or its folder's name.
+fn day(run: &PastRun) -> Option<NaiveDate> {
+    let by_name = || NaiveDate::parse_from_str(run.name.get(..10)?, "%Y-%m-%d").ok();
+    let recorded = run.started().map(|began| began.date_naive());
+    recorded.or_else(by_name)
+}
+
+/// Runs that ask a model, summed up.
+#[derive(Debug, Default)]
+struct Sum {
+    /// Those that did what they were started for.
+    good: u64,
+    /// Those that did not.
+    bad: u64,
+    /// Those without a record.
+    open: u64,
+    /// The changes that were built, and how many repairs these took.
+    built: u64,
+    repairs: u64,
+    /// What the calls cost, as far as it is known.
+    cost: Usd,
+    /// The runs whose cost is not known.
+    cost_unknown: u64,
+    /// The prompts' tokens.
+    tokens_in: u64,
+    /// The answers' tokens, thoughts included.
+    tokens_out: u64,
+    /// How long each finished run took.
+    took: Vec<Duration>,
+}
+
+impl Sum {
+    fn add(&mut self, run: &PastRun) {
+        match words::status(run) {
+            Status::Good => self.good += 1,
+            Status::Bad => self.bad += 1,
+            Status::Open => self.open += 1,
+        }
+        let Some(record) = &run.record else {
+            return;
+        };
+        // A change that was never built took no repairs, but does not tell anything by that.
+        if record.attempts.iter().any(|step| step.build.is_some()) {
+            self.built += 1;
+            self.repairs += record.repairs() as u64;
+        }
+        let usage = record.usage().unwrap_or_default();
+        self.tokens_in = self.tokens_in.saturating_add(usage.input_tokens);
+        self.tokens_out = self.tokens_out.saturating_add(usage.answered());
+        if !record.attempts.is_empty() {
+            let known = record.attempts.iter().filter_map(|step| step.cost);
+            self.cost = self.cost + known.sum();
+            self.cost_unknown += u64::from(record.cost.is_none());
+        }
+        self.took.push(record.seconds.0);
+    }
+
+    fn runs(&self) -> u64 {
+        self.good + self.bad + self.open
+    }
+
+    fn cells(&self) -> [String; 8] {
+        let none = || "\u{2013}".to_owned();
+        let success = match self.good + self.bad {
+            0 => none(),
+            ended => format!("{}\u{a0}%", percent(self.good, ended)),
+        };
+        let repairs = (self.repairs * 100).checked_div(self.built);
+        let repairs = repairs.map_or_else(none, |hundredths| {
+            format!("{}.{:02}", hundredths / 100, hundredths % 100)
+        });
+        let mut took = self.took.clone();
+        took.sort_unstable();
+        let middle = took
+            .get(took.len().saturating_sub(1) / 2)
+            .zip(took.get(took.len() / 2));
+        let median = middle.map_or_else(none, |(lower, upper)| {
+            seconds(lower.saturating_add(*upper) / 2)
+        });
+        [
+            grouped(self.runs()),
+            success,
+            grouped(self.bad),
+            repairs,
+            self.cost.to_string(),
+            grouped(self.tokens_in),
+            grouped(self.tokens_out),
+            median,
+        ]
+    }
+}
+
+fn headline(runs: &[PastRun], all: &Sum) -> String {
+    match (runs.len(), all.good + all.bad) {
         (0, _) => "There is no run yet".to_owned(),
         (some, 0) => format!("{}, none of a model that has ended", count(some, "run")),
         (_, ended) => format!("{} of {} runs succeeded", grouped(all.good), grouped(ended)),
     }
 }
 
-fn span(days: &Days) -> String {
-    let ends = days.days.first_key_value().zip(days.days.last_key_value());
-    match ends {
-        Some(((first, _), (last, _))) if first != last => {
-            format!("{} to {}", long(*first), long(*last))
-        }
-        Some(((only, _), _)) => long(*only),
-        None => String::new(),
-    }
-}
-
-fn long(day: NaiveDate) -> String {
-    day.format("%-d %B %Y").to_string()
-}
-
 fn facts(all: &Sum) -> Markup {
-    let some = |count: u64, before: &str, behind: &str| {
-        (count > 0).then(|| format!("{before}{}{behind}", grouped(count)))
-    };
-    let of = format!("{} of {}", grouped(all.good), grouped(all.ended()));
-    let open = some(all.open, "", " of them not finished");
-    let unknown = some(all.cost_unknown, "not known of ", " runs");
-    let out = format!("{} out", grouped(all.tokens_out));
+    let [
+        runs,
+        success,
+        _,
+        repairs,
+        cost,
+        tokens_in,
+        tokens_out,
+        median,
+    ] = all.cells();
+    let some = |count: u64, text: String| (count > 0).then_some(text);
+    let of = format!("{} of {}", grouped(all.good), grouped(all.good + all.bad));
+    let open = some(
+        all.open,
+        format!("{} of them not finished", grouped(all.open)),
+    );
+    let unknown = some(
+        all.cost_unknown,
+        format!("not known of {} runs", grouped(all.cost_unknown)),
+    );
     html! {
         section aria-label="In numbers" { dl.facts {
-            (fact("Success", &success(all), Some(of)))
-            (fact("Runs", &grouped(all.runs()), open))
-            (fact("Repairs", &repairs_on_average(all), Some("a change, on average".to_owned())))
-            (fact("Cost", &all.cost.to_string(), unknown))
-            (fact("Tokens in", &grouped(all.tokens_in), Some(out)))
-            (fact("Time", &median(all), Some("median of a run".to_owned())))
+            (fact("Success", &success, Some(of)))
+            (fact("Runs", &runs, open))
+            (fact("Repairs", &repairs, Some("a change, on average".to_owned())))
+            (fact("Cost", &cost, unknown))
+            (fact("Tokens in", &tokens_in, Some(format!("{tokens_out} out"))))
+            (fact("Time", &median, Some("median of a run".to_owned())))
         } }
     }
 }
 
-fn success(sum: &Sum) -> String {
-    match sum.ended() {
-        0 => "\u{2013}".to_owned(),
-        ended => format!("{}\u{a0}%", percent(sum.good, ended)),
-    }
-}
-
-fn repairs_on_average(sum: &Sum) -> String {
-    let average = sum.repairs_on_average();
-    average.map_or("\u{2013}".to_owned(), |hundredths| {
-        format!("{}.{:02}", hundredths / 100, hundredths % 100)
-    })
-}
-
-fn median(sum: &Sum) -> String {
-    let median = sum.median_millis();
-    median.map_or("\u{2013}".to_owned(), |millis| {
-        seconds(std::time::Duration::from_millis(millis))
-    })
-}
-
-fn by_day(days: &Days) -> Markup {
-    let charted = charted(days);
-    let hidden = days.days.len().saturating_sub(DAYS);
+fn by_day(days: &BTreeMap<NaiveDate, Sum>) -> Markup {
+    let latest = days.iter().rev().take(DAYS);
+    let most = latest.clone().map(|(_, sum)| sum.runs()).max().unwrap_or(0);
+    let hidden = days.len().saturating_sub(DAYS);
     html! {
         section {
             h2 { "By day" }
-            div.charts {
-                (figure("Runs", &charted, &grouped(most(&charted, Sum::runs)), runs_bar, &html! {
-                    span.key.good {} " succeeded  " span.key.bad {} " failed, above  "
-                    span.key.open {} " not finished"
-                }))
-                (figure("Cost", &charted, &most(&charted, |sum| sum.cost).to_string(), cost_bar, &html! {
-                    span.key.cost {} " cost, as far as it is known"
-                }))
-            }
-            details open[days.days.len() <= 14] {
-                summary { "The days as a table" }
-                div.scroll { table {
-                    thead { tr {
-                        (columns(&["day"], &["runs", "success", "failed", "repairs", "cost", "tokens in", "out", "median"]))
-                    } }
-                    tbody { @for (day, sum) in days.days.iter().rev().take(DAYS) { (day_row(*day, sum)) } }
-                } }
-                @if hidden > 0 { p.left-out { (grouped(hidden as u64)) " earlier days are left out." } }
-            }
-        }
-    }
-}
-
-/// The last days, those without a run too.
-fn charted(days: &Days) -> Vec<(NaiveDate, Sum)> {
-    let ends = days.days.first_key_value().zip(days.days.last_key_value());
-    let Some(((first, _), (last, _))) = ends else {
-        return Vec::new();
-    };
-    let from = last.checked_sub_days(chrono::Days::new(CHARTED - 1));
-    let from = from.unwrap_or(*first);
-    let from = from.max(*first);
-    from.iter_days()
-        .take_while(|day| day <= last)
-        .map(|day| (day, days.days.get(&day).cloned().unwrap_or_default()))
-        .collect()
-}
-
-fn figure(
-    name: &str,
-    days: &[(NaiveDate, Sum)],
-    most: &str,
-    bar: fn(NaiveDate, &Sum) -> Bar,
-    key: &Markup,
-) -> Markup {
-    let bars: Vec<Bar> = days.iter().map(|(day, sum)| bar(*day, sum)).collect();
-    let ends = days.first().zip(days.last());
-    let ends = ends.map(|((first, _), (last, _))| (first.to_string(), last.to_string()));
-    let label = format!("{name} by day, up to {most} a day; the table below says the same.");
-    html! {
-        figure {
-            h3 { (name) " " span.quiet { "up to " (most) " a day" } }
-            (chart::bars(&label, &bars))
-            @if let Some((first, last)) = ends {
-                p.ends { span { (first) } @if first != last { span { (last) } } }
-            }
-            figcaption { (key) }
-        }
-    }
-}
-
-fn most<T: PartialOrd + Default>(days: &[(NaiveDate, Sum)], of: impl Fn(&Sum) -> T) -> T {
-    let larger = |most, value| if value > most { value } else { most };
-    days.iter()
-        .map(|(_, sum)| of(sum))
-        .fold(T::default(), larger)
-}
-
-fn runs_bar(day: NaiveDate, sum: &Sum) -> Bar {
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "nobody has that many runs, and it is a picture"
-    )]
-    let height = |count: u64| count as f64;
-    Bar {
-        parts: vec![
-            ("good", height(sum.good)),
-            ("bad", height(sum.bad)),
-            ("open", height(sum.open)),
-        ],
-        title: format!("{day}: {} succeeded, {} failed", sum.good, sum.bad),
-    }
-}
-
-fn cost_bar(day: NaiveDate, sum: &Sum) -> Bar {
-    Bar {
-        parts: vec![("cost", sum.cost.dollars())],
-        title: format!("{day}: {}", sum.cost),
-    }
-}
-
-fn day_row(day: NaiveDate, sum: &Sum) -> Markup {
-    let cells = [
-        grouped(sum.runs()),
-        success(sum),
-        grouped(sum.bad),
-        repairs_on_average(sum),
-        sum.cost.to_string(),
-        grouped(sum.tokens_in),
-        grouped(sum.tokens_out),
-        median(sum),
-    ];
-    html! { tr { th scope="row" { (day) } (numbers(cells)) } }
-}
-
-/// How many repairs the changes took.
-fn repairs(all: &Sum) -> Markup {
-    let built: u64 = all.repairs.iter().map(|(count, _)| count).sum();
-    if built == 0 {
-        return html! {};
-    }
-    html! {
-        section {
-            h2 { "Repairs" }
             div.scroll { table {
                 thead { tr {
-                    (columns(&["repairs"], &["changes", "passed", "share"])) (unseen_column())
+                    (columns(&["day"], &["runs", "success", "failed", "repairs", "cost", "tokens in", "out", "median"]))
+                    (unseen_column())
                 } }
                 tbody {
-                    @for (repairs, (count, passed)) in all.repairs.iter().enumerate() {
-                        tr {
-                            th scope="row" {
-                                @match repairs {
-                                    0 => "none",
-                                    many if many + 1 == REPAIRS => { (many) " or more" }
-                                    some => (some),
-                                }
-                            }
-                            (numbers([grouped(*count), grouped(*passed), percent(*count, built) + "\u{a0}%"]))
-                            td { (proportion(*passed, *count, built)) }
-                        }
+                    @for (day, sum) in latest {
+                        tr { th scope="row" { (day) } (numbers(sum.cells())) td { (bar("long", sum.good, sum.bad, most)) } }
                     }
                 }
             } }
-        }
-    }
-}
-
-fn proportion(passed: u64, count: u64, of: u64) -> Markup {
-    html! {
-        span.bar.long aria-hidden="true" {
-            b style={ "width:" (percent(passed, of)) "%" } {}
-            s style={ "width:" (percent(count - passed, of)) "%" } {}
+            @if hidden > 0 { p.left-out { (grouped(hidden as u64)) " earlier days are left out." } }
         }
     }
 }
@@ -297,30 +248,19 @@ fn list(escaper: HtmlEscaper<'_>, runs: &[PastRun], has_page: impl Fn(&PastRun) 
 fn row(escaper: HtmlEscaper<'_>, run: &PastRun, has_page: bool) -> Markup {
     let name = html! { code { (escaper.name(&run.name)) } };
     let link = format!("./{}/report.html", utf8_percent_encode(&run.name, PLAIN));
-    let status = words::status(run);
-    let result = run
-        .record
-        .as_ref()
-        .map_or("unfinished", |record| &record.exit.name);
+    let record = run.record.as_ref();
+    let result = record.map_or("unfinished", |record| &record.exit.name);
+    let model = record.and_then(|record| record.model.as_deref());
+    let files = record.and_then(|record| Some(grouped(record.stat?.files)));
+    let took = record.map(|record| seconds(record.seconds.0));
+    let figures = record.map(Figures::of).unwrap_or_default();
     html! {
         tr {
             th scope="row" { @if has_page { a href=(link) { (name) } } @else { (name) } }
-            td { (status.badge(&escaper.name(result))) }
-            @match &run.record {
-                Some(record) => (cells(escaper, record)),
-                None => { @for _ in 0..7 { td {} } }
-            }
+            td { (words::status(run).badge(&escaper.name(result))) }
+            td { (escaper.name(model.unwrap_or_default())) }
+            (numbers([figures.repairs, files.unwrap_or_default(), figures.cost]))
+            (numbers([figures.tokens_in, figures.tokens_out, took.unwrap_or_default()]))
         }
-    }
-}
-
-fn cells(escaper: HtmlEscaper<'_>, record: &RunRecord) -> Markup {
-    let figures = Figures::of(record);
-    let files = record.stat.map(|stat| grouped(stat.files));
-    let took = seconds(record.seconds.0);
-    html! {
-        td { (escaper.name(record.model.as_deref().unwrap_or_default())) }
-        (numbers([figures.repairs, files.unwrap_or_default(), figures.cost]))
-        (numbers([figures.tokens_in, figures.tokens_out, took]))
     }
 }

@@ -2,12 +2,12 @@
 
 use maud::{Markup, html};
 
-use super::elements::{columns, numbers, prose};
+use super::elements::{bar, columns, numbers, prose, unseen_column};
 use super::output;
 use super::text::{HtmlEscaper, beginning};
-use super::words::{self, Status, bytes, percent};
+use super::words::{self, Status, bytes};
 use crate::record::{BuildRecord, PartRecord, SectionRecord, Step};
-use crate::sys::numbers::grouped;
+use crate::sys::numbers::{grouped, percent};
 
 /// How much of a reply is shown, in lines and bytes.
 const REPLY: (usize, usize) = (1000, 32 << 10);
@@ -37,28 +37,19 @@ pub fn prompt(escaper: HtmlEscaper<'_>, step: &Step) -> Markup {
     let heads = &heads[..2 + usize::from(tokens.is_some())];
     html! {
         h3 { "Prompt" }
-        figure {
-            div.parts aria-hidden="true" {
-                @for (number, part) in parts.iter().enumerate() {
-                    span class={ "p" (number % 5 + 1) }
-                        style={ "width:" (percent(part.bytes, total)) "%" } {}
-                }
-            }
-            div.scroll { table.narrow {
-                thead { tr { (columns(&["part"], heads)) } }
-                tbody {
-                    @for (number, part) in parts.iter().enumerate() {
-                        tr {
-                            th scope="row" {
-                                span class={ "key p" (number % 5 + 1) } {} " " (escaper.name(&part.part))
-                            }
-                            (numbers([bytes(part.bytes), percent(part.bytes, total) + "\u{a0}%"]))
-                            (numbers(share(part)))
-                        }
+        div.scroll { table.narrow {
+            thead { tr { (columns(&["part"], heads)) (unseen_column()) } }
+            tbody {
+                @for part in parts {
+                    tr {
+                        th scope="row" { (escaper.name(&part.part)) }
+                        (numbers([bytes(part.bytes), percent(part.bytes, total) + "\u{a0}%"]))
+                        (numbers(share(part)))
+                        td { (bar("time", part.bytes, 0, total)) }
                     }
                 }
-            } }
-        }
+            }
+        } }
     }
 }
 
@@ -96,18 +87,13 @@ pub fn report(
     // Line by line, so that the lines are those that the sections tell of.
     let text = escaper.text(text);
     let (shown, is_all) = beginning(&text, REPORT.0, REPORT.1);
-    let lines: Vec<&str> = shown.split_inclusive('\n').collect();
+    let lines = shown.split_inclusive('\n');
+    let count = lines.clone().count();
     let start = |section: &SectionRecord| {
         let start = section.first_line?.checked_sub(1)?;
-        (start < lines.len()).then_some(start)
+        (start < count).then_some(start)
     };
     let anchor = |number: usize| format!("{id}-s{}", number + 1);
-    let numbered = sections.iter().enumerate();
-    let starts = numbered.filter_map(|(number, section)| Some((start(section)?, Some(number))));
-    let mut starts: Vec<_> = std::iter::once((0, None)).chain(starts).collect();
-    starts.sort_unstable();
-    let ends = starts.iter().skip(1).map(|(start, _)| *start);
-    let ends = ends.chain([lines.len()]);
     html! {
         h3 { "Report" }
         @if !sections.is_empty() {
@@ -124,9 +110,12 @@ pub fn report(
                 }
             }
         }
-        @for ((start, number), end) in starts.iter().zip(ends) {
-            @if *start < end || number.is_some() {
-                pre.prose id=[number.map(anchor)] { (lines[*start..end].concat()) }
+        pre.prose {
+            @for (at, line) in lines.enumerate() {
+                @for (number, section) in sections.iter().enumerate() {
+                    @if start(section) == Some(at) { span id=(anchor(number)) {} }
+                }
+                (line)
             }
         }
         @if !is_all { p.left-out { "The rest of the report is left out." } }

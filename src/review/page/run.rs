@@ -5,10 +5,10 @@ use std::time::Duration;
 use maud::{Markup, html};
 
 use super::changes::Changes;
-use super::elements::{columns, fact, numbers, prose};
+use super::elements::{bar, columns, fact, numbers, prose, unseen_column};
 use super::steps;
 use super::text::{HtmlEscaper, beginning};
-use super::words::{self, bytes, count, percent, seconds};
+use super::words::{self, bytes, count, seconds};
 use super::{RunPage, shell};
 use crate::model::price::Usd;
 use crate::model::usage::Usage;
@@ -27,7 +27,7 @@ const ANSWERS: usize = 50;
 /// How many steps have a row in the lists; an agent takes up to a thousand, unless it is set otherwise.
 const ROWS: usize = 1000;
 
-/// The page.
+/// The page about one run.
 #[must_use]
 pub fn page(page: &RunPage<'_>) -> String {
     let escaper = HtmlEscaper::new(page.redactor);
@@ -47,10 +47,7 @@ pub fn page(page: &RunPage<'_>) -> String {
             @else if let Some(query) = page.query {
                 section { h2 { "The query" } (quoted(escaper, "query", query)) }
             }
-            @if !listed.is_empty() {
-                (timeline(escaper, listed, record, shown.len()))
-                (usage(escaper, listed, record))
-            }
+            @if !listed.is_empty() { (calls(escaper, listed, record, shown.len())) }
             @if let Some(whole) = page.changes { (whole_run(whole, record.is_some(), &mut changes)) }
             @for step in &shown { (step) }
             @if left_out > 0 {
@@ -201,94 +198,52 @@ fn cost(cost: Option<Usd>) -> String {
     cost.map_or("not known".to_owned(), |cost| cost.to_string())
 }
 
-/// How long model and build took, one below the other, as they came. The first `linked` of them are on the
-/// page.
-fn timeline(
+/// The calls as they came: how each ended, how long model and build took, tokens and cost. The first `linked` of
+/// them are on the page.
+fn calls(
     escaper: HtmlEscaper<'_>,
     steps: &[PastStep],
     record: Option<&RunRecord>,
     linked: usize,
 ) -> Markup {
-    let took = |past: &PastStep| {
-        let build = past.step.build.as_ref();
-        (past.step.seconds.0, build.map(|build| build.seconds.0))
-    };
-    let both = |(model, build): (Duration, Option<Duration>)| {
-        model.saturating_add(build.unwrap_or_default())
-    };
-    let sum = steps.iter().map(|past| both(took(past)));
-    let sum = sum.fold(Duration::ZERO, Duration::saturating_add);
-    let whole = record.map_or(Duration::ZERO, |record| record.seconds.0);
-    let whole = whole.max(sum);
-    let has_builds = steps.iter().any(|past| !past.step.is_agents());
-    let mut at = Duration::ZERO;
-    let mut rows = Vec::new();
-    for (number, past) in steps.iter().enumerate() {
-        let (model, build) = took(past);
-        let (status, ended) = steps::ended(past);
-        let name = past.step.id().title();
-        rows.push(html! {
-            li {
-                div.who {
-                    @if number < linked { a href={ "#" (steps::anchor(number)) } { (name) } }
-                    @else { span { (name) } }
-                    (status.badge(&escaper.name(&ended)))
-                }
-                div.track aria-hidden="true" {
-                    (bar("model", at, model, whole))
-                    @if let Some(build) = build { (bar("build", at + model, build, whole)) }
-                }
-                div.took {
-                    "model " (seconds(model))
-                    @if let Some(build) = build { ", build " (seconds(build)) }
-                }
-            }
-        });
-        at = at.saturating_add(both((model, build)));
-    }
-    html! {
-        section {
-            h2 { "Timeline" }
-            figure {
-                ol.timeline { @for row in &rows { (row) } }
-                figcaption {
-                    span.key.model {} " the model  "
-                    @if has_builds { span.key.build {} " the build  " }
-                    span.quiet { "over " (seconds(whole)) " in all" }
-                }
-            }
-        }
-    }
-}
-
-fn bar(class: &str, at: Duration, length: Duration, whole: Duration) -> Markup {
     let micros = |duration: Duration| u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
-    let share = |part| percent(micros(part), micros(whole));
-    html! {
-        span class=(class) style={ "left:" (share(at)) "%;width:" (share(length)) "%" } {}
-    }
-}
-
-/// Tokens and cost, call by call.
-fn usage(escaper: HtmlEscaper<'_>, steps: &[PastStep], record: Option<&RunRecord>) -> Markup {
-    let known = |step: &Step| step.usage.is_some() || step.cost.is_some();
-    if !steps.iter().any(|past| known(&past.step)) {
-        return html! {};
-    }
+    let took = |step: &Step| {
+        let build = step.build.as_ref();
+        let build = build.map_or(Duration::ZERO, |build| build.seconds.0);
+        (micros(step.seconds.0), micros(build))
+    };
+    let sums = steps.iter().map(|past| took(&past.step));
+    let longest = sums.map(|(model, build)| model.saturating_add(build));
+    let longest = longest.max().unwrap_or(0);
+    let has_builds = steps.iter().any(|past| !past.step.is_agents());
     let word = |text: Option<&str>| escaper.name(text.unwrap_or("\u{2013}"));
     let total = record.filter(|_| steps.len() > 1);
     html! {
         section {
-            h2 { "Tokens and cost" }
+            h2 { "Calls" }
             div.scroll { table.usage {
                 thead { tr {
-                    (columns(&["call"], &["in", "cached", "thought", "out", "cost"]))
+                    (columns(&["call"], &["took"]))
+                    @if has_builds { (columns(&[], &["build"])) }
+                    (unseen_column())
+                    (columns(&[], &["in", "cached", "thought", "out", "cost"]))
                     (columns(&["finish", "model"], &[]))
                 } }
                 tbody {
-                    @for PastStep { step, .. } in steps {
+                    @for (number, past) in steps.iter().enumerate() {
+                        @let (step, (status, ended)) = (&past.step, steps::ended(past));
+                        @let (model, build) = took(step);
                         tr {
-                            th scope="row" { (step.id().title()) }
+                            th scope="row" {
+                                @if number < linked { a href={ "#" (steps::anchor(number)) } { (step.id().title()) } }
+                                @else { span { (step.id().title()) } }
+                                (status.badge(&escaper.name(&ended)))
+                            }
+                            td.n { (seconds(step.seconds.0)) }
+                            @if has_builds {
+                                td.n { @if let Some(build) = &step.build { (seconds(build.seconds.0)) } }
+                            }
+                            td { (bar("time", model, build, longest)) }
                             (token_cells(step.usage))
                             td.n { (cost(step.cost)) }
                             td { (word(step.finish.as_deref())) }
@@ -299,6 +254,9 @@ fn usage(escaper: HtmlEscaper<'_>, steps: &[PastStep], record: Option<&RunRecord
                 @if let Some(total) = total {
                     tfoot { tr {
                         th scope="row" { "together" }
+                        td.n { (seconds(total.seconds.0)) }
+                        @if has_builds { td {} }
+                        td {}
                         (token_cells(total.usage()))
                         td.n { (cost(total.cost)) }
                         td {} td {}

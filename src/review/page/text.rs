@@ -3,33 +3,15 @@
 //! Whatever was written by others goes through [`HtmlEscaper`] before it goes into markup, which then escapes it.
 //! Keys are taken out of a whole text, before it is cut or coloured: half a key would not be known any more.
 
-use std::borrow::Cow;
-use std::sync::LazyLock;
-
-use regex::Regex;
-
 use crate::secret::Redactor;
 use crate::sys::numbers::grouped;
+use crate::sys::text::without_escapes;
 
 /// A longer line is cut, in characters.
 pub const LINE: usize = 1000;
 
 /// How much of a message is shown, in lines and bytes.
 const PASSAGE: (usize, usize) = (200, 16 << 10);
-
-/// What terminals take for commands: colours, titles, links.
-const ESCAPES: &str = concat!(
-    r"(?:\x1b\[|\u{9b})[0-?]*[ -/]*[@-~]",
-    r"|(?:\x1b\]|\u{9d})[^\x07\x1b\u{9c}\n]*(?:\x07|\x1b\\|\u{9c})?",
-    r"|(?:\x1b[PX^_])[^\x1b\n]*(?:\x1b\\)?",
-    r"|\x1b[ -/]*[0-~]",
-);
-
-#[expect(
-    clippy::expect_used,
-    reason = "the pattern is a constant, which the tests compile"
-)]
-static ESCAPE: LazyLock<Regex> = LazyLock::new(|| Regex::new(ESCAPES).expect("valid"));
 
 /// What all text of a page is written with.
 #[derive(Debug, Clone, Copy)]
@@ -68,46 +50,29 @@ impl<'r> HtmlEscaper<'r> {
 
     /// A line of a file or of an output; one that is too long is cut, and says so.
     #[must_use]
-    pub fn cut_line(self, line: &[u8]) -> Cut {
-        let line = self.line(&String::from_utf8_lossy(line));
-        cut(line, LINE)
+    pub fn cut_line(self, line: &[u8]) -> String {
+        let text = self.line(&String::from_utf8_lossy(line));
+        cut(text, LINE, |more| {
+            let count = grouped(more.chars().count() as u64);
+            format!(" \u{2026} {count} more characters")
+        })
     }
 
     /// A name that may be long, cut.
     #[must_use]
     pub fn name(self, name: &str) -> String {
-        let Cut { text, left_out } = cut(self.line(name), LINE / 4);
-        if left_out > 0 {
-            format!("{text}\u{2026}")
-        } else {
-            text
-        }
+        cut(self.line(name), LINE / 4, |_| "\u{2026}".to_owned())
     }
 }
 
-/// A line, or its beginning.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Cut {
-    /// What is shown.
-    pub text: String,
-    /// How many characters are not.
-    pub left_out: usize,
-}
-
-impl Cut {
-    /// What stands behind a line that was cut.
-    #[must_use]
-    pub fn note(&self) -> Option<String> {
-        let count = grouped(self.left_out as u64);
-        (self.left_out > 0).then(|| format!(" \u{2026} {count} more characters"))
+/// The first `length` characters of a text, and `note` of the others where there are any.
+fn cut(mut text: String, length: usize, note: impl Fn(&str) -> String) -> String {
+    if let Some((end, _)) = text.char_indices().nth(length) {
+        let note = note(&text[end..]);
+        text.truncate(end);
+        text.push_str(&note);
     }
-}
-
-fn cut(mut text: String, length: usize) -> Cut {
-    let end = text.char_indices().nth(length).map(|(end, _)| end);
-    let left_out = end.map_or(0, |end| text[end..].chars().count());
-    text.truncate(end.unwrap_or(text.len()));
-    Cut { text, left_out }
+    text
 }
 
 /// The first `lines` lines of a text, of at most `bytes` bytes; and whether that is all.
@@ -132,10 +97,6 @@ pub fn boundary(text: &str, at: usize) -> usize {
     back.take(4)
         .find(|at| text.is_char_boundary(*at))
         .unwrap_or(0)
-}
-
-fn without_escapes(text: &str) -> Cow<'_, str> {
-    ESCAPE.replace_all(text, "")
 }
 
 /// The character, or one that is seen in its place. Beside controls these are characters that turn the
@@ -183,9 +144,7 @@ mod tests {
         let redactor = Redactor::new(["sk-key-1234567890"]);
         let line = format!("{}sk-key-1234567890", "x".repeat(LINE - 5));
         let cut = HtmlEscaper::new(&redactor).cut_line(line.as_bytes());
-        assert!(cut.text.ends_with("x[REDA"), "{}", cut.text);
-        assert_eq!(cut.left_out, "CTED]90".len());
-        assert_eq!(cut.note().unwrap(), " \u{2026} 7 more characters");
+        assert!(cut.ends_with("x[REDA \u{2026} 7 more characters"), "{cut}");
     }
 
     #[test]

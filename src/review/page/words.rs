@@ -161,13 +161,6 @@ pub fn count(count: usize, what: &str) -> String {
     counted(count as u64, what)
 }
 
-/// A share in per cent, with one digit behind the point; 0 of nothing.
-#[must_use]
-pub fn percent(part: u64, whole: u64) -> String {
-    let tenths = u128::from(part) * 1000 / u128::from(whole.max(1));
-    format!("{}.{}", tenths / 10, tenths % 10)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -194,8 +187,5 @@ mod tests {
         }
         assert_eq!(count(1, "file"), "1 file");
         assert_eq!(count(5000, "file"), "5,000 files");
-        assert_eq!(percent(1, 3), "33.3");
-        assert_eq!(percent(0, 0), "0.0");
-        assert_eq!(percent(u64::MAX, u64::MAX), "100.0");
     }
 }
