@@ -21,10 +21,10 @@ use super::changes::{Before, Changes, FileChange, SCHEMA, kept_path, vault};
 use super::digest::{Digest, DigestWriter, Stamp, changed, modified};
 use super::disk::{self, linkat, openat, statat};
 use super::error::{ApplyError, apply_failed};
-use super::parallel::in_parallel;
 use super::step::Step;
 use crate::record::run_files::CHANGES;
 use crate::secret::Redactor;
+use crate::sys::parallel::in_parallel;
 
 /// How much of a file is read at once.
 const CHUNK: usize = 64 << 10;

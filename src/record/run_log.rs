@@ -31,6 +31,9 @@ pub struct LogError {
     pub source: io::Error,
 }
 
+/// A file that is being written in a thread of its own.
+pub type Writing<'s> = ScopedJoinHandle<'s, Result<(), LogError>>;
+
 /// A run's folder.
 #[derive(Debug)]
 pub struct RunLog<'r> {
@@ -53,10 +56,7 @@ impl<'r> RunLog<'r> {
         redactor: &'r Redactor,
     ) -> Result<Self, LogError> {
         let logs = root.join(LOGS);
-        make_directory(&logs).map_err(|source| LogError {
-            path: logs.clone(),
-            source,
-        })?;
+        make_directory(&logs).map_err(failed(&logs))?;
         let stamp = now.format("%Y-%m-%d-%H-%M-%S");
         for nth in 1u32.. {
             let suffix = if nth == 1 {
@@ -96,12 +96,21 @@ impl<'r> RunLog<'r> {
         &self.name
     }
 
-    /// Logs a query.
+    /// Logs a query while it is sent. Its file is made at once: where that cannot be, nothing is sent.
     ///
     /// # Errors
-    /// When the file cannot be written.
-    pub fn query(&self, step: &StepId, prompt: &impl Display) -> Result<(), LogError> {
-        self.write(step, Artifact::Query, |out| write!(out, "{prompt}"))
+    /// When the file cannot be made.
+    pub fn query<'s>(
+        &'s self,
+        scope: &'s Scope<'s, '_>,
+        step: &StepId,
+        prompt: &'s (impl Display + Sync),
+    ) -> Result<Writing<'s>, LogError> {
+        let path = self.folder.join(run_files::name(step, Artifact::Query));
+        let file = create(&path).map_err(failed(&path))?;
+        self.in_background(scope, move |log| {
+            log.fill(&path, file, |out| write!(out, "{prompt}"))
+        })
     }
 
     /// Logs the vendor's answer as it came.
@@ -146,12 +155,9 @@ impl<'r> RunLog<'r> {
         &'s self,
         scope: &'s Scope<'s, '_>,
         log: impl FnOnce(&Self) -> Result<(), LogError> + Send + 's,
-    ) -> Result<ScopedJoinHandle<'s, Result<(), LogError>>, LogError> {
+    ) -> Result<Writing<'s>, LogError> {
         let started = thread::Builder::new().spawn_scoped(scope, move || log(self));
-        started.map_err(|source| LogError {
-            path: self.folder.clone(),
-            source,
-        })
+        started.map_err(failed(&self.folder))
     }
 
     /// Opens the log of a build.
@@ -204,22 +210,14 @@ impl<'r> RunLog<'r> {
         content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> Result<(), LogError> {
         let path = self.folder.join(name);
-        let write = || {
-            // Never through a link that somebody planted.
-            let file = OpenOptions::new()
-                .append(true)
-                .create(true)
-                .custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed())
-                .open(&path)?;
-            let mut out = self.redactor.writer(BufWriter::new(file));
-            content(&mut out)?;
-            out.finish()?;
-            Ok(())
-        };
-        write().map_err(|source| LogError {
-            path: path.clone(),
-            source,
-        })
+        // Never through a link that somebody planted.
+        let file = OpenOptions::new()
+            .append(true)
+            .create(true)
+            .custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed())
+            .open(&path)
+            .map_err(failed(&path))?;
+        self.fill(&path, file, content)
     }
 
     /// The file for the output of a command that an agent runs: the `nth` one of the step, from 1 on.
@@ -240,10 +238,7 @@ impl<'r> RunLog<'r> {
         if let Some(logs) = self.folder.parent() {
             make_ignored_directory(logs)?;
         }
-        fs::create_dir(&self.folder).map_err(|source| LogError {
-            path: self.folder.clone(),
-            source,
-        })?;
+        fs::create_dir(&self.folder).map_err(failed(&self.folder))?;
         if self.is_kept_from_git {
             self.ignore()?;
         }
@@ -256,16 +251,10 @@ impl<'r> RunLog<'r> {
     /// When the file cannot be written.
     pub fn conversation(&self, conversation: &impl Serialize) -> Result<(), LogError> {
         let path = self.folder.join(run_files::CONVERSATION);
-        let write = || {
-            let mut out = self.redactor.writer(BufWriter::new(create(&path)?));
-            serde_json::to_writer_pretty(&mut out, conversation)?;
-            out.write_all(b"\n")?;
-            out.finish()?;
-            Ok(())
-        };
-        write().map_err(|source| LogError {
-            path: path.clone(),
-            source,
+        let file = create(&path).map_err(failed(&path))?;
+        self.fill(&path, file, |out| {
+            serde_json::to_writer_pretty(&mut *out, conversation)?;
+            out.write_all(b"\n")
         })
     }
 
@@ -307,7 +296,7 @@ impl<'r> RunLog<'r> {
 
     fn ignore(&self) -> Result<(), LogError> {
         let path = self.folder.join(".gitignore");
-        fs::write(&path, "*\n").map_err(|source| LogError { path, source })
+        fs::write(&path, "*\n").map_err(failed(&path))
     }
 
     fn json(&self, name: &str, record: &impl Serialize) -> Result<(), LogError> {
@@ -320,7 +309,7 @@ impl<'r> RunLog<'r> {
             out.finish()?;
             Ok(())
         });
-        written.map_err(|source| LogError { path, source })
+        written.map_err(failed(&path))
     }
 
     fn write(
@@ -330,17 +319,26 @@ impl<'r> RunLog<'r> {
         content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> Result<(), LogError> {
         let path = self.folder.join(run_files::name(step, artifact));
-        let write = || {
-            let mut out = self.redactor.writer(BufWriter::new(create(&path)?));
-            content(&mut out)?;
-            out.finish()?;
-            Ok(())
-        };
-        write().map_err(|source| LogError {
-            path: path.clone(),
-            source,
-        })
+        let file = create(&path).map_err(failed(&path))?;
+        self.fill(&path, file, content)
     }
+
+    /// Writes `content` to `file`, less the keys.
+    fn fill(
+        &self,
+        path: &Path,
+        file: File,
+        content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<(), LogError> {
+        let mut out = self.redactor.writer(BufWriter::new(file));
+        let written = content(&mut out).and_then(|()| out.finish());
+        written.map(drop).map_err(failed(path))
+    }
+}
+
+fn failed(path: &Path) -> impl FnOnce(io::Error) -> LogError {
+    let path = path.to_path_buf();
+    move |source| LogError { path, source }
 }
 
 /// Makes a directory that git ignores, by a `.gitignore` of its own, unless it is there.
@@ -352,10 +350,7 @@ pub fn make_ignored_directory(path: &Path) -> Result<(), LogError> {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         made => made.and_then(|()| fs::write(path.join(".gitignore"), "*\n")),
     };
-    make().map_err(|source| LogError {
-        path: path.to_path_buf(),
-        source,
-    })
+    make().map_err(failed(path))
 }
 
 /// Makes a directory, unless it is there. A link to one is refused: what is logged stays in the
@@ -441,7 +436,7 @@ impl BuildLog<'_> {
             file.write_all(&first_line(&status))?;
             Ok(excerpt.into_text())
         };
-        finish().map_err(|source| LogError { path, source })
+        finish().map_err(failed(&path))
     }
 }
 
@@ -536,7 +531,7 @@ mod tests {
         let log = RunLog::create(&root, now(), "committing-code", &redactor).unwrap();
         let planted = root.join(log.name()).join("initial-query.txt");
         std::os::unix::fs::symlink(&outside, &planted).unwrap();
-        assert!(log.query(&StepId::INITIAL, &"x").is_err());
+        thread::scope(|scope| assert!(log.query(scope, &StepId::INITIAL, &"x").is_err()));
         assert_eq!(fs::read_to_string(&outside).unwrap(), "mine");
 
         let linked = dir.path().join("linked");

@@ -131,25 +131,28 @@ impl<'c> Run<'c> {
         self.record
             .attempts
             .push(Step::new(step.clone(), &spec.name, parts));
-        self.log.query(step, &prompt)?;
-        self.log_step()?;
-        reporter.event(Event::Asking {
-            step,
-            model: &spec.name,
-            prompt: size.as_ref(),
-            spent: self.spent,
-        });
-        let before = self.context.clock.elapsed();
         let request = Request {
             step: step.clone(),
             form: prompt.form().clone(),
-            messages: prompt.messages(),
+            messages: prompt.clone().messages(),
             max_output_tokens,
             // What a call has cost that broke, nobody tells; another one comes on top.
             once: models.max_cost.is_some(),
         };
-        let counting = CountingListener::new(reporter, spec, size.as_ref(), self.spent);
-        let answer = model.ask(&request, &counting);
+        let before = self.context.clock.elapsed();
+        let answer = thread::scope(|scope| {
+            let logging = self.log.query(scope, step, &prompt)?;
+            self.log_step()?;
+            reporter.event(Event::Asking {
+                step,
+                model: &spec.name,
+                prompt: size.as_ref(),
+                spent: self.spent,
+            });
+            let counting = CountingListener::new(reporter, spec, size.as_ref(), self.spent);
+            let answer = model.ask(&request, &counting);
+            joined(logging).map(|()| answer)
+        })?;
         let took = self.context.clock.elapsed().saturating_sub(before);
         self.note(|record| record.seconds = Seconds(took));
         let answer = match answer {
@@ -281,7 +284,10 @@ impl<'c> Run<'c> {
             .map_or(Ok(()), |answer| self.log.answer(step, answer));
         let logged = self.log.reply_error(step, &error, &error.hint());
         let noted = self.log_step();
-        for unlogged in [answered, logged, noted].into_iter().filter_map(Result::err) {
+        for unlogged in [answered, logged, noted]
+            .into_iter()
+            .filter_map(Result::err)
+        {
             self.warn(unlogged.to_string());
         }
         error.into()
