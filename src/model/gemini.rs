@@ -228,7 +228,7 @@ impl Assembler for Assembled {
         if data.trim_ascii() == b"[DONE]" {
             return Ok(());
         }
-        let chunk: Value = parse_answer(data)?;
+        let chunk = Value::Object(parse_answer(data)?);
         Gemini.check(&chunk["error"])?;
         update(&mut self.prompt_feedback, &chunk["promptFeedback"]);
         update(&mut self.usage, &chunk["usageMetadata"]);

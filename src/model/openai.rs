@@ -311,7 +311,7 @@ impl Assembler for Assembled {
         if self.done {
             return Ok(());
         }
-        let chunk: Value = parse_answer(data)?;
+        let chunk = Value::Object(parse_answer(data)?);
         OpenAi.check(&chunk["error"])?;
         update(&mut self.id, &chunk["id"]);
         update(&mut self.model, &chunk["model"]);
