@@ -25,7 +25,6 @@ use super::digest::Stamp;
 use super::disk::sync;
 use super::error::{ApplyError, JournalError, RecoverError, apply_failed, recover_failed};
 use super::journal::{Journal, State};
-use super::parallel::in_parallel;
 use super::place::Place;
 use super::plan::Plan;
 use super::record::Record;
@@ -33,6 +32,7 @@ use super::rollback;
 use super::stage::{make_directories, stage};
 use super::step::{ChangeSet, StepAction};
 use super::undo_log::UndoLog;
+use crate::sys::parallel::in_parallel;
 
 /// Where edits go.
 #[derive(Debug, Clone, Copy)]

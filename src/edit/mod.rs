@@ -3,7 +3,7 @@
 //! | module | what it is for |
 //! |---|---|
 //! | `parse`, `spelling`, `rule`, `comparison`, [`verify`](PathPolicy) | from a reply to edits that may be applied; only looks |
-//! | [`apply`](mod@apply), `step`, `plan`, `stage`, `place`, `parallel` | from edits to the disk |
+//! | [`apply`](mod@apply), `step`, `plan`, `stage`, `place` | from edits to the disk |
 //! | `journal`, `record` | what is under way |
 //! | [`recovery`], `rollback`, `torn`, `mend` | what becomes of an application that was cut short |
 //! | [`undo_log`], [`changes`], [`undo`] | what was replaced, and the way back to it |
@@ -23,7 +23,6 @@ mod disk;
 pub mod error;
 mod journal;
 mod mend;
-mod parallel;
 mod parse;
 mod place;
 mod plan;

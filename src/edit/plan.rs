@@ -15,10 +15,10 @@ use super::beneath::{Root, ancestors, if_there, split};
 use super::changes::{Before, kept_path};
 use super::digest::{Digest, stamp};
 use super::error::{ApplyError, apply_failed};
-use super::parallel::in_parallel;
 use super::record::{Change, Old, Record, RecordedUnit, STAGED, VERSION};
 use super::step::{ChangeSet, Durability, StepAction};
 use super::undo_log::UndoLog;
+use crate::sys::parallel::in_parallel;
 
 /// What gets into place by one rename: a file, or a new directory with all the files in it.
 pub struct Unit<'e> {

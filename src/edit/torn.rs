@@ -14,9 +14,9 @@ use super::beneath::{Entry, OpenDirectory, Root, open_regular, split};
 use super::digest::{Digest, FOR_EVER, Present, Stamp, changed, modified};
 use super::disk::linkat;
 use super::error::{RecoverError, recover_failed};
-use super::parallel::in_parallel;
 use super::record::Record;
 use crate::project::CONFIG;
+use crate::sys::parallel::in_parallel;
 
 /// When the new files of an application were written.
 #[derive(Clone, Copy)]

@@ -19,12 +19,12 @@ use super::changes::{Before, Changes, FileChange, SCHEMA, vault};
 use super::digest::{Digest, Stamp, changed, modified};
 use super::disk::{self, linkat, statat};
 use super::error::{ApplyError, apply_failed};
-use super::parallel::in_parallel;
 use super::record::Record;
 use super::step::Step;
 use crate::record::run_files::CHANGES;
 use crate::secret::Redactor;
 use crate::sys::files::PathError;
+use crate::sys::parallel::in_parallel;
 
 /// How much of a file is read at once.
 const CHUNK: usize = 64 << 10;

@@ -256,6 +256,23 @@ impl ModelError {
         hint.to_owned()
     }
 
+    /// The same after so many tries.
+    pub(super) fn after(mut self, count: u32) -> Self {
+        if let Self::Status { tries, .. } | Self::Connection { tries, .. } = &mut self {
+            *tries = count;
+        }
+        self
+    }
+
+    /// What is told of it before the next try.
+    pub(super) fn brief(&self) -> String {
+        match self {
+            Self::Status { status, .. } => format!("the server answered {status}"),
+            Self::Connection { reason, .. } => format!("the connection failed: {reason}"),
+            _ => self.to_string(),
+        }
+    }
+
     /// The finish reason of a reply that is not whole, and what it took.
     #[must_use]
     pub fn spent(&self) -> Option<(&str, &Spent)> {

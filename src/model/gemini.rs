@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::error::one_line;
 use super::{
     Assembler, Delivery, End, Ending, Listener, ModelError, ModelSpec, ReasoningEffort, Reply,
-    Request, Spent, VendorError, Wire, lenient_count, parse_answer, parse_failure, parse_sentence,
+    Request, Spent, VendorError, Wire, count, elements, first, object, parse_answer, text, update,
 };
 use crate::model::message::{Message, Role, Words};
 use crate::model::usage::Usage;
@@ -37,7 +37,7 @@ struct Body<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     system_instruction: Option<Content<'a>>,
     contents: Vec<Content<'a>>,
-    generation_config: GenerationConfig<'a>,
+    generation_config: Value,
 }
 
 #[derive(Serialize)]
@@ -52,49 +52,23 @@ struct Part<'a> {
     text: Words<'a>,
 }
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct GenerationConfig<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    max_output_tokens: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    temperature: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    response_mime_type: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    response_json_schema: Option<&'a Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    thinking_config: Option<ThinkingConfig>,
-}
-
-/// How hard to think: the models of version 2.5 take a number of tokens, later ones a word.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-enum ThinkingConfig {
-    ThinkingBudget(u32),
-    ThinkingLevel(ReasoningEffort),
-}
-
-impl ThinkingConfig {
-    /// The numbers are those that the vendor itself puts in the place of OpenAI's words
-    /// (`ai.google.dev/gemini-api/docs/openai`); 128 is the least that gemini-2.5-pro takes.
-    fn of(spec: &ModelSpec) -> Option<Self> {
-        use ReasoningEffort::{High, Low, Medium, Minimal, None, XHigh};
-        let effort = spec.reasoning_effort?;
-        if !spec.id.starts_with("gemini-2") {
-            return Some(Self::ThinkingLevel(match effort {
-                None | Minimal => Minimal,
-                XHigh => High,
-                effort => effort,
-            }));
-        }
-        Some(Self::ThinkingBudget(match effort {
-            None | Minimal => 128,
-            Low => 1024,
-            Medium => 8192,
-            High | XHigh => 24_576,
-        }))
-    }
+/// How hard to think: the models of version 2.5 take a number of tokens, later ones a word. The numbers are
+/// those that the vendor itself puts in the place of OpenAI's words (`ai.google.dev/gemini-api/docs/openai`);
+/// 128 is the least that gemini-2.5-pro takes.
+fn thinking(spec: &ModelSpec) -> Option<Value> {
+    use ReasoningEffort::{High, Low, Medium, Minimal, None, XHigh};
+    let effort = spec.reasoning_effort?;
+    let (word, tokens) = match effort {
+        None | Minimal => (Minimal, 128),
+        Low => (Low, 1024),
+        Medium => (Medium, 8192),
+        High | XHigh => (High, 24_576),
+    };
+    Some(if spec.id.starts_with("gemini-2") {
+        json!({"thinkingBudget": tokens})
+    } else {
+        json!({"thinkingLevel": word})
+    })
 }
 
 #[derive(Deserialize)]
@@ -102,10 +76,13 @@ impl ThinkingConfig {
 struct Answer<'a> {
     #[serde(borrow)]
     candidates: Option<Vec<Candidate<'a>>>,
-    prompt_feedback: Option<PromptFeedback>,
-    usage_metadata: Option<UsageMetadata>,
+    #[serde(default)]
+    prompt_feedback: Value,
+    #[serde(default)]
+    usage_metadata: Value,
     model_version: Option<String>,
-    error: Option<Status>,
+    #[serde(default)]
+    error: Value,
 }
 
 #[derive(Deserialize)]
@@ -128,52 +105,6 @@ struct AnswerPart<'a> {
     #[serde(borrow)]
     text: Option<&'a RawValue>,
     thought: Option<bool>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct PromptFeedback {
-    block_reason: Option<String>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(rename_all = "camelCase", default)]
-struct UsageMetadata {
-    #[serde(default, deserialize_with = "lenient_count")]
-    prompt_token_count: Option<u64>,
-    #[serde(default, deserialize_with = "lenient_count")]
-    cached_content_token_count: Option<u64>,
-    #[serde(default, deserialize_with = "lenient_count")]
-    candidates_token_count: Option<u64>,
-    #[serde(default, deserialize_with = "lenient_count")]
-    thoughts_token_count: Option<u64>,
-    #[serde(default, deserialize_with = "lenient_count")]
-    tool_use_prompt_token_count: Option<u64>,
-}
-
-/// `google.rpc.Status`.
-#[derive(Deserialize)]
-struct Status {
-    message: Option<String>,
-    status: Option<String>,
-    details: Option<Vec<Detail>>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Detail {
-    /// Of `google.rpc.ErrorInfo`.
-    reason: Option<String>,
-    /// Of `google.rpc.RetryInfo`: seconds with an `s` behind.
-    retry_delay: Option<String>,
-    /// Of `google.rpc.QuotaFailure`.
-    violations: Option<Vec<Violation>>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Violation {
-    quota_id: Option<String>,
 }
 
 impl Wire for Gemini {
@@ -213,13 +144,13 @@ impl Wire for Gemini {
                     parts: vec![part(turn)],
                 })
                 .collect(),
-            generation_config: GenerationConfig {
-                max_output_tokens: request.max_output_tokens,
-                temperature: spec.temperature,
-                response_mime_type: schema.map(|_| "application/json"),
-                response_json_schema: schema,
-                thinking_config: ThinkingConfig::of(spec),
-            },
+            generation_config: object(json!({
+                "maxOutputTokens": request.max_output_tokens,
+                "temperature": spec.temperature,
+                "responseMimeType": schema.map(|_| "application/json"),
+                "responseJsonSchema": schema,
+                "thinkingConfig": thinking(spec),
+            })),
         };
         serde_json::to_writer(out, &body)
     }
@@ -230,19 +161,15 @@ impl Wire for Gemini {
 
     fn read_reply(&self, json: &[u8]) -> Result<Reply, ModelError> {
         let answer: Answer<'_> = parse_answer(json)?;
-        if let Some(status) = answer.error {
-            return Err(ModelError::ErrorInAnswer(status.into()));
-        }
-        if let Some(reason) = answer
-            .prompt_feedback
-            .and_then(|feedback| feedback.block_reason)
-        {
+        self.check(&answer.error)?;
+        if let Some(reason) = answer.prompt_feedback["blockReason"].as_str() {
             return Err(ModelError::Blocked {
-                reason: one_line(&reason),
+                reason: one_line(reason),
             });
         }
+        let told = answer.usage_metadata;
         let spent = Spent {
-            usage: answer.usage_metadata.map(Usage::from),
+            usage: told.is_object().then(|| usage(&told)),
             model_version: answer.model_version,
         };
         let Some(candidate) = answer.candidates.into_iter().flatten().next() else {
@@ -266,8 +193,20 @@ impl Wire for Gemini {
         .reply(literals.filter_map(|part| part.text))
     }
 
-    fn read_failure(&self, json: &[u8]) -> VendorError {
-        parse_failure::<Status>(json).map_or_else(|| parse_sentence(json), VendorError::from)
+    /// Of `google.rpc.Status`, with the details `ErrorInfo`, `RetryInfo` and `QuotaFailure`.
+    fn vendor_error(&self, error: &Value) -> VendorError {
+        let details = || elements(&error["details"]);
+        let mut quotas = details().flat_map(|detail| elements(&detail["violations"]));
+        VendorError {
+            quota_spent: quotas.any(|quota| {
+                let id = quota["quotaId"].as_str();
+                id.is_some_and(|id| id.contains("PerDay"))
+            }),
+            retry_delay: details().find_map(|detail| parse_delay(detail["retryDelay"].as_str()?)),
+            bad_key: details().any(|detail| detail["reason"] == "API_KEY_INVALID"),
+            code: text(&error["status"]),
+            message: text(&error["message"]),
+        }
     }
 }
 
@@ -275,43 +214,12 @@ impl Wire for Gemini {
 #[derive(Default)]
 struct Assembled {
     text: String,
-    finish: Option<String>,
-    finish_message: Option<String>,
-    prompt_feedback: Option<Value>,
-    usage: Option<Value>,
-    model_version: Option<String>,
-    response_id: Option<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Chunk {
-    candidates: Option<Vec<ChunkCandidate>>,
-    prompt_feedback: Option<Value>,
-    usage_metadata: Option<Value>,
-    model_version: Option<String>,
-    response_id: Option<String>,
-    error: Option<Status>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct ChunkCandidate {
-    content: Option<ChunkContent>,
-    finish_reason: Option<String>,
-    finish_message: Option<String>,
-    index: Option<u64>,
-}
-
-#[derive(Deserialize)]
-struct ChunkContent {
-    parts: Option<Vec<ChunkPart>>,
-}
-
-#[derive(Deserialize)]
-struct ChunkPart {
-    text: Option<String>,
-    thought: Option<bool>,
+    finish: Value,
+    finish_message: Value,
+    prompt_feedback: Value,
+    usage: Value,
+    model_version: Value,
+    response_id: Value,
 }
 
 impl Assembler for Assembled {
@@ -320,31 +228,24 @@ impl Assembler for Assembled {
         if data.trim_ascii() == b"[DONE]" {
             return Ok(());
         }
-        let chunk: Chunk = parse_answer(data)?;
-        if let Some(status) = chunk.error {
-            return Err(ModelError::ErrorInAnswer(status.into()));
-        }
-        self.prompt_feedback = chunk.prompt_feedback.or(self.prompt_feedback.take());
-        self.usage = chunk.usage_metadata.or(self.usage.take());
-        self.model_version = chunk.model_version.or(self.model_version.take());
-        self.response_id = chunk.response_id.or(self.response_id.take());
-        let candidates = chunk.candidates.into_iter().flatten();
-        let Some(candidate) = candidates
-            .into_iter()
-            .find(|candidate| candidate.index.unwrap_or(0) == 0)
-        else {
+        let chunk = Value::Object(parse_answer(data)?);
+        Gemini.check(&chunk["error"])?;
+        update(&mut self.prompt_feedback, &chunk["promptFeedback"]);
+        update(&mut self.usage, &chunk["usageMetadata"]);
+        update(&mut self.model_version, &chunk["modelVersion"]);
+        update(&mut self.response_id, &chunk["responseId"]);
+        let Some(candidate) = first(&chunk["candidates"]) else {
             return Ok(());
         };
-        self.finish = candidate.finish_reason.or(self.finish.take());
-        self.finish_message = candidate.finish_message.or(self.finish_message.take());
-        let parts = candidate.content.and_then(|content| content.parts);
-        for part in parts.into_iter().flatten() {
-            let text = part.text.unwrap_or_default();
-            if part.thought == Some(true) {
-                listener.thought(&text);
+        update(&mut self.finish, &candidate["finishReason"]);
+        update(&mut self.finish_message, &candidate["finishMessage"]);
+        for part in elements(&candidate["content"]["parts"]) {
+            let text = part["text"].as_str().unwrap_or_default();
+            if part["thought"] == true {
+                listener.thought(text);
             } else {
-                listener.text(&text);
-                self.text.push_str(&text);
+                listener.text(text);
+                self.text.push_str(text);
             }
         }
         Ok(())
@@ -356,21 +257,15 @@ impl Assembler for Assembled {
     }
 
     fn finish(self: Box<Self>) -> Option<Vec<u8>> {
-        let blocked = self
-            .prompt_feedback
-            .as_ref()
-            .is_some_and(|feedback| feedback["blockReason"].is_string());
-        if self.finish.is_none() && !blocked {
+        if self.finish.is_null() && !self.prompt_feedback["blockReason"].is_string() {
             return None;
         }
-        let mut candidate = json!({
+        let candidate = object(json!({
             "content": {"role": "model", "parts": [{"text": self.text}]},
             "finishReason": self.finish,
+            "finishMessage": self.finish_message,
             "index": 0,
-        });
-        if let Some(message) = self.finish_message {
-            candidate["finishMessage"] = message.into();
-        }
+        }));
         let answer = json!({
             "candidates": [candidate],
             "promptFeedback": self.prompt_feedback,
@@ -395,39 +290,13 @@ fn role(role: Role) -> &'static str {
     }
 }
 
-impl From<UsageMetadata> for Usage {
-    fn from(usage: UsageMetadata) -> Self {
-        let tool_prompt = usage.tool_use_prompt_token_count.unwrap_or(0);
-        Self {
-            input_tokens: usage
-                .prompt_token_count
-                .unwrap_or(0)
-                .saturating_add(tool_prompt),
-            cached_tokens: usage.cached_content_token_count.unwrap_or(0),
-            thought_tokens: usage.thoughts_token_count.unwrap_or(0),
-            output_tokens: usage.candidates_token_count.unwrap_or(0),
-        }
-    }
-}
-
-impl From<Status> for VendorError {
-    fn from(status: Status) -> Self {
-        let details = || status.details.iter().flatten();
-        let mut quotas = details().flat_map(|detail| detail.violations.iter().flatten());
-        let mut delays = details().filter_map(|detail| detail.retry_delay.as_deref());
-        let mut reasons = details().filter_map(|detail| detail.reason.as_deref());
-        Self {
-            quota_spent: quotas.any(|quota| {
-                quota
-                    .quota_id
-                    .as_deref()
-                    .is_some_and(|id| id.contains("PerDay"))
-            }),
-            retry_delay: delays.find_map(parse_delay),
-            bad_key: reasons.any(|reason| reason == "API_KEY_INVALID"),
-            code: status.status,
-            message: status.message,
-        }
+fn usage(told: &Value) -> Usage {
+    let tool_prompt = count(&told["toolUsePromptTokenCount"]);
+    Usage {
+        input_tokens: count(&told["promptTokenCount"]).saturating_add(tool_prompt),
+        cached_tokens: count(&told["cachedContentTokenCount"]),
+        thought_tokens: count(&told["thoughtsTokenCount"]),
+        output_tokens: count(&told["candidatesTokenCount"]),
     }
 }
 

@@ -16,7 +16,7 @@ use ureq::{Agent, Body, SendBody};
 use super::retry::{self, Advice};
 use super::{
     Delivery, Endpoint, Listener, Model, ModelError, ModelSpec, Proxies, Reply, Request, StepId,
-    VendorError, Wire,
+    Wire,
 };
 use crate::secret::ApiKey;
 use crate::sys::environment::Clock;
@@ -56,26 +56,21 @@ pub struct HttpModel<'a> {
 }
 
 /// Why one try gave no answer.
-enum TryError {
-    /// An answer with an error's status.
-    Status {
-        status: u16,
-        advice: Advice,
-        vendor: VendorError,
-        answer: Vec<u8>,
-    },
-    /// The connection could not be made, or broke.
-    Broken(String),
-    /// What no further try mends.
-    Final(ModelError),
+struct TryError {
+    error: ModelError,
+    /// Whether another try may give one.
+    is_retryable: bool,
+    /// How long the server wants that one to wait.
+    wait: Option<Duration>,
 }
 
-impl TryError {
-    fn reason(&self) -> String {
-        match self {
-            Self::Status { status, .. } => format!("the server answered {status}"),
-            Self::Broken(reason) => format!("the connection failed: {reason}"),
-            Self::Final(error) => error.to_string(),
+impl From<ModelError> for TryError {
+    /// One that no further try mends.
+    fn from(error: ModelError) -> Self {
+        Self {
+            error,
+            is_retryable: false,
+            wait: None,
         }
     }
 }
@@ -149,72 +144,27 @@ impl<'a> HttpModel<'a> {
             if left.is_zero() {
                 return Err(timed_out);
             }
-            let error = match self.try_once(request, left, listener) {
+            let failed = match self.try_once(request, left, listener) {
                 Ok(body) => return Ok(body),
-                Err(error) => error,
+                Err(failed) => failed,
             };
-            let Some(wait) = self.wait_before_next(&error, tries) else {
-                return Err(self.give_up(error, tries));
-            };
-            let left = deadline.saturating_sub(self.clock.elapsed());
-            if wait > left {
-                let error = Box::new(self.give_up(error, tries));
+            let error = failed.error.after(tries);
+            if !failed.is_retryable || tries >= retry::MAX_TRIES {
+                return Err(error);
+            }
+            // The wall clock's sub-second part is as good a die as any: it only keeps clients apart.
+            let jitter = f64::from(self.clock.now().timestamp_subsec_micros()) / 1e6;
+            let wait = failed.wait.filter(|wait| !wait.is_zero());
+            let wait = wait.unwrap_or_else(|| retry::backoff(tries, jitter));
+            if wait > deadline.saturating_sub(self.clock.elapsed()) {
+                let error = Box::new(error);
                 return Err(ModelError::NoTimeLeft { error, wait });
             }
-            let reason = error.reason();
             listener.restart();
-            listener.retrying(tries + 1, wait, &reason);
+            listener.retrying(tries + 1, wait, &error.brief());
             self.interrupt.sleep(wait)?;
         }
         Err(timed_out)
-    }
-
-    /// How long to wait before the next try; `None` where there is none to be made.
-    fn wait_before_next(&self, error: &TryError, tries: u32) -> Option<Duration> {
-        if tries >= retry::MAX_TRIES {
-            return None;
-        }
-        // The wall clock's sub-second part is as good a die as any: it only keeps clients apart.
-        let jitter = f64::from(self.clock.now().timestamp_subsec_micros()) / 1e6;
-        let backoff = retry::backoff(tries, jitter);
-        match error {
-            TryError::Final(_) => None,
-            TryError::Broken(_) => Some(backoff),
-            TryError::Status {
-                status,
-                advice,
-                vendor,
-                ..
-            } => retry::is_retryable(*status, advice, vendor).then(|| {
-                advice
-                    .wait
-                    .or(vendor.retry_delay)
-                    .filter(|wait| !wait.is_zero())
-                    .unwrap_or(backoff)
-            }),
-        }
-    }
-
-    fn give_up(&self, error: TryError, tries: u32) -> ModelError {
-        match error {
-            TryError::Final(error) => error,
-            TryError::Broken(reason) => ModelError::Connection {
-                host: self.endpoint.host().to_owned(),
-                reason,
-                tries,
-            },
-            TryError::Status {
-                status,
-                vendor,
-                answer,
-                ..
-            } => ModelError::Status {
-                status,
-                vendor,
-                tries,
-                answer,
-            },
-        }
     }
 
     fn try_once(
@@ -230,13 +180,13 @@ impl<'a> HttpModel<'a> {
         let headers = response.headers();
         if response.status().is_redirection() {
             let location = header(headers, "location").unwrap_or("nowhere").to_owned();
-            return Err(TryError::Final(ModelError::Redirect { status, location }));
+            return Err(ModelError::Redirect { status, location }.into());
         }
         if let Some(encoding) = header(headers, "content-encoding")
             .filter(|encoding| !encoding.eq_ignore_ascii_case("identity"))
         {
             let encoding = super::error::one_line(encoding);
-            return Err(TryError::Final(ModelError::Compressed { encoding }));
+            return Err(ModelError::Compressed { encoding }.into());
         }
         // A server that does not stream answers as a whole all the same.
         let is_stream = header(headers, "content-type")
@@ -247,30 +197,32 @@ impl<'a> HttpModel<'a> {
             } else {
                 self.read_body(response, ANSWER_LIMIT)
             };
-            return answer.map_err(|error| match error {
-                TryError::Broken(_) if request.once => TryError::Final(self.give_up(error, 1)),
-                error => error,
+            return answer.map_err(|failed| TryError {
+                is_retryable: failed.is_retryable && !request.once,
+                ..failed
             });
         }
         let advice = Advice::read(|name| header(headers, name), self.clock.now());
         // Whatever is wrong with the body of an error, the status is the news.
-        let body = self
-            .read_body(response, FAILURE_LIMIT)
-            .or_else(|error| match error {
-                TryError::Final(ModelError::Interrupted(_) | ModelError::TimedOut { .. }) => {
-                    Err(error)
-                }
-                _ => Ok(Vec::new()),
-            })?;
+        let body =
+            self.read_body(response, FAILURE_LIMIT)
+                .or_else(|failed| match failed.error {
+                    ModelError::Interrupted(_) | ModelError::TimedOut { .. } => Err(failed),
+                    _ => Ok(Vec::new()),
+                })?;
         let mut vendor = self.wire.read_failure(&body);
         if vendor.message.is_none() && !body.trim_ascii().is_empty() {
             vendor.message = Some(format!("`{}`", ModelError::snippet(&body)));
         }
-        Err(TryError::Status {
-            status,
-            advice,
-            vendor,
-            answer: body,
+        Err(TryError {
+            is_retryable: retry::is_retryable(status, &advice, &vendor),
+            wait: advice.wait.or(vendor.retry_delay),
+            error: ModelError::Status {
+                status,
+                vendor,
+                tries: 1,
+                answer: body,
+            },
         })
     }
 
@@ -330,13 +282,11 @@ impl<'a> HttpModel<'a> {
             total += amount as u64;
             if total > ANSWER_LIMIT {
                 let limit = ANSWER_LIMIT;
-                return Err(TryError::Final(ModelError::TooLarge { limit }));
+                return Err(ModelError::TooLarge { limit }.into());
             }
             let room = FAILURE_HEAD.saturating_sub(head.len());
             head.extend_from_slice(&chunk[..amount.min(room)]);
-            events
-                .read(&chunk[..amount], |data| assembler.event(data, listener))
-                .map_err(TryError::Final)?;
+            events.read(&chunk[..amount], |data| assembler.event(data, listener))?;
             if assembler.is_over() {
                 break;
             }
@@ -347,14 +297,13 @@ impl<'a> HttpModel<'a> {
         if head.trim_ascii_start().starts_with(b"{") && total <= FAILURE_HEAD as u64 {
             return Ok(head);
         }
-        let reason = "the stream ended before the reply was whole";
-        Err(TryError::Broken(reason.to_owned()))
+        Err(self.broken("the stream ended before the reply was whole"))
     }
 
     fn read_body(&self, response: Response<Body>, limit: u64) -> Result<Vec<u8>, TryError> {
         let announced = response.body().content_length().unwrap_or(0);
         if announced > limit {
-            return Err(TryError::Final(ModelError::TooLarge { limit }));
+            return Err(ModelError::TooLarge { limit }.into());
         }
         let mut body = Vec::with_capacity(usize::try_from(announced).unwrap_or(0));
         let mut reader = response.into_body().into_reader().take(limit + 1);
@@ -362,58 +311,58 @@ impl<'a> HttpModel<'a> {
             .read_to_end(&mut body)
             .map_err(|error| self.classify(ureq::Error::from(error)))?;
         if body.len() as u64 > limit {
-            return Err(TryError::Final(ModelError::TooLarge { limit }));
+            return Err(ModelError::TooLarge { limit }.into());
         }
         Ok(body)
     }
 
+    fn broken(&self, reason: impl Into<String>) -> TryError {
+        TryError {
+            error: ModelError::Connection {
+                host: self.endpoint.host().to_owned(),
+                reason: reason.into(),
+                tries: 1,
+            },
+            is_retryable: true,
+            wait: None,
+        }
+    }
+
     /// Sorts ureq's errors by what they mean for the call.
     fn classify(&self, error: ureq::Error) -> TryError {
-        let host = || self.endpoint.host().to_owned();
+        let host = self.endpoint.host().to_owned();
+        let reason = error.to_string();
         match error {
             ureq::Error::Timeout(ureq::Timeout::Connect | ureq::Timeout::Resolve) => {
-                TryError::Broken("no connection in time".to_owned())
+                self.broken("no connection in time")
             }
-            ureq::Error::Timeout(_) => TryError::Final(ModelError::TimedOut {
-                after: self.timeout,
-            }),
-            ureq::Error::HostNotFound => TryError::Broken("the host is not known".to_owned()),
-            ureq::Error::ConnectionFailed => TryError::Broken("no connection".to_owned()),
+            ureq::Error::Timeout(_) => {
+                let after = self.timeout;
+                ModelError::TimedOut { after }.into()
+            }
+            ureq::Error::HostNotFound => self.broken("the host is not known"),
+            ureq::Error::ConnectionFailed => self.broken("no connection"),
             ureq::Error::Io(error) => self.classify_io(&error),
             ureq::Error::Rustls(_) | ureq::Error::Tls(_) | ureq::Error::Pem(_) => {
-                TryError::Final(ModelError::Tls {
-                    host: host(),
-                    reason: error.to_string(),
-                })
+                ModelError::Tls { host, reason }.into()
             }
-            other => TryError::Final(ModelError::Protocol {
-                host: host(),
-                reason: other.to_string(),
-            }),
+            _ => ModelError::Protocol { host, reason }.into(),
         }
     }
 
     fn classify_io(&self, error: &io::Error) -> TryError {
-        let host = self.endpoint.host().to_owned();
-        let interrupted = error
-            .get_ref()
-            .and_then(|inner| inner.downcast_ref::<Interrupted>());
-        if let Some(interrupted) = interrupted {
-            return TryError::Final(ModelError::Interrupted(*interrupted));
+        let (host, reason) = (self.endpoint.host().to_owned(), error.to_string());
+        let inner = error.get_ref();
+        if let Some(interrupted) = inner.and_then(|inner| inner.downcast_ref::<Interrupted>()) {
+            return ModelError::Interrupted(*interrupted).into();
         }
         match error.kind() {
             // rustls reports what it does not accept as invalid data.
             io::ErrorKind::InvalidData if self.endpoint.is_secure() => {
-                TryError::Final(ModelError::Tls {
-                    host,
-                    reason: error.to_string(),
-                })
+                ModelError::Tls { host, reason }.into()
             }
-            io::ErrorKind::PermissionDenied => TryError::Final(ModelError::Protocol {
-                host,
-                reason: error.to_string(),
-            }),
-            _ => TryError::Broken(error.to_string()),
+            io::ErrorKind::PermissionDenied => ModelError::Protocol { host, reason }.into(),
+            _ => self.broken(reason),
         }
     }
 }

@@ -318,8 +318,33 @@ trait Wire: Sync {
     /// Reads the JSON of an answer with status 200.
     fn read_reply(&self, json: &[u8]) -> Result<Reply, ModelError>;
 
-    /// Reads the JSON of an error's answer; what it does not say stays at its default.
-    fn read_failure(&self, json: &[u8]) -> VendorError;
+    /// What the `error` of an answer tells; what it does not say stays at its default.
+    fn vendor_error(&self, error: &Value) -> VendorError;
+
+    /// The same, where it may be a mere sentence, as with some servers.
+    fn told(&self, error: &Value) -> VendorError {
+        match text(error) {
+            Some(sentence) => VendorError {
+                message: Some(sentence),
+                ..VendorError::default()
+            },
+            None => self.vendor_error(error),
+        }
+    }
+
+    /// Reads the JSON of an error's answer, which the vendors sometimes wrap in an array.
+    fn read_failure(&self, json: &[u8]) -> VendorError {
+        let answer: Value = serde_json::from_slice(json).unwrap_or_default();
+        self.told(&answer.get(0).unwrap_or(&answer)["error"])
+    }
+
+    /// Refuses an answer that is an error, though its status says that all is well.
+    fn check(&self, error: &Value) -> Result<(), ModelError> {
+        if error.is_null() {
+            return Ok(());
+        }
+        Err(ModelError::ErrorInAnswer(self.told(error)))
+    }
 }
 
 /// Puts a streamed answer together, so that it is the same as one that came whole.
@@ -426,36 +451,38 @@ pub struct VendorError {
     pub bad_key: bool,
 }
 
-/// What the vendors' SDKs call an error's answer, sometimes wrapped in an array.
-fn parse_failure<'a, T: serde::Deserialize<'a>>(json: &'a [u8]) -> Option<T> {
-    #[derive(serde::Deserialize)]
-    struct Envelope<T> {
-        error: T,
+/// An object without those of `fields` that are null.
+fn object(mut fields: Value) -> Value {
+    if let Value::Object(fields) = &mut fields {
+        fields.retain(|_, value| !value.is_null());
     }
-    // A struct can also be read from an array, by position: the first character decides.
-    if json.trim_ascii_start().starts_with(b"[") {
-        let envelopes: Vec<Envelope<T>> = serde_json::from_slice(json).ok()?;
-        return envelopes.into_iter().next().map(|envelope| envelope.error);
-    }
-    serde_json::from_slice(json)
-        .ok()
-        .map(|envelope: Envelope<T>| envelope.error)
+    fields
 }
 
-/// A count of tokens; what is not a whole number counts as not told, since a reply is not worse for
-/// it.
-fn lenient_count<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
-    let value: Option<Value> = serde::Deserialize::deserialize(from)?;
-    Ok(value.and_then(|value| value.as_u64()))
+/// The elements of an array.
+fn elements(array: &Value) -> impl Iterator<Item = &Value> {
+    array.as_array().into_iter().flatten()
 }
 
-/// An error's answer that is a mere sentence: `{"error": "…"}`.
-fn parse_sentence(json: &[u8]) -> VendorError {
-    let message = parse_failure::<String>(json);
-    VendorError {
-        message,
-        ..VendorError::default()
+/// The first of several answers that a vendor could have been asked for.
+fn first(answers: &Value) -> Option<&Value> {
+    elements(answers).find(|answer| answer["index"].as_u64().unwrap_or(0) == 0)
+}
+
+/// Replaces what earlier pieces of a stream told by what this one tells, if anything.
+fn update(known: &mut Value, told: &Value) {
+    if !told.is_null() {
+        known.clone_from(told);
     }
+}
+
+fn text(value: &Value) -> Option<String> {
+    value.as_str().map(str::to_owned)
+}
+
+/// A count of tokens; what is not a whole number counts as none, since a reply is not worse for it.
+fn count(value: &Value) -> u64 {
+    value.as_u64().unwrap_or(0)
 }
 
 /// Parses an answer, or says what is in its place.

@@ -10,9 +10,8 @@ use serde_json::{Value, json};
 
 use super::error::one_line;
 use super::{
-    Assembler, Delivery, End, Ending, Listener, ModelError, ModelSpec, ReasoningEffort, Reply,
-    Request, Spent, ToolSchema, VendorError, Wire, lenient_count, parse_answer, parse_failure,
-    parse_sentence,
+    Assembler, Delivery, End, Ending, Listener, ModelError, ModelSpec, Reply, Request, Spent,
+    ToolSchema, VendorError, Wire, count, elements, first, object, parse_answer, text, update,
 };
 use crate::model::message::{Call, CallResult, Message, Part, Role, Words};
 use crate::model::usage::Usage;
@@ -32,50 +31,9 @@ pub(super) struct OpenAi;
 
 #[derive(Serialize)]
 struct Body<'a> {
-    model: &'a str,
     messages: Vec<BodyMessage<'a>>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    tools: Vec<BodyTool<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    response_format: Option<ResponseFormat<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    temperature: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    max_completion_tokens: Option<u32>,
-    /// The same for servers that know only the older name.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    max_tokens: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reasoning_effort: Option<ReasoningEffort>,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    stream: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    stream_options: Option<StreamOptions>,
-}
-
-#[derive(Serialize)]
-struct StreamOptions {
-    include_usage: bool,
-}
-
-#[derive(Serialize)]
-#[serde(tag = "type", content = "function", rename = "function")]
-enum BodyTool<'a> {
-    #[serde(rename = "function")]
-    Function {
-        name: &'a str,
-        description: &'a str,
-        parameters: &'a Value,
-    },
-}
-
-#[derive(Serialize)]
-#[serde(tag = "type", content = "json_schema", rename_all = "snake_case")]
-enum ResponseFormat<'a> {
-    JsonSchema {
-        name: &'static str,
-        schema: &'a Value,
-    },
+    #[serde(flatten)]
+    rest: Value,
 }
 
 #[derive(Serialize)]
@@ -83,10 +41,8 @@ struct BodyMessage<'a> {
     role: &'static str,
     /// Null where a message of the model's has nothing but calls.
     content: Option<Content<'a>>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    tool_calls: Vec<Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tool_call_id: Option<&'a str>,
+    #[serde(flatten)]
+    rest: Value,
 }
 
 #[derive(Serialize)]
@@ -100,9 +56,11 @@ enum Content<'a> {
 struct Answer<'a> {
     #[serde(borrow)]
     choices: Option<Vec<Choice<'a>>>,
-    usage: Option<AnswerUsage>,
+    #[serde(default)]
+    usage: Value,
     model: Option<String>,
-    error: Option<ErrorBody>,
+    #[serde(default)]
+    error: Value,
 }
 
 #[derive(Deserialize)]
@@ -112,56 +70,12 @@ struct Choice<'a> {
     finish_reason: Option<String>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Default)]
 struct AnswerMessage<'a> {
     #[serde(borrow)]
     content: Option<&'a RawValue>,
     refusal: Option<String>,
-    tool_calls: Option<Vec<AnswerCall>>,
-}
-
-#[derive(Deserialize)]
-struct AnswerCall {
-    id: Option<String>,
-    function: Option<AnswerFunction>,
-}
-
-#[derive(Deserialize, Default)]
-struct AnswerFunction {
-    name: Option<String>,
-    /// JSON as a string; some servers give the object itself.
-    arguments: Option<Value>,
-}
-
-#[derive(Deserialize)]
-struct AnswerUsage {
-    #[serde(default, deserialize_with = "lenient_count")]
-    prompt_tokens: Option<u64>,
-    #[serde(default, deserialize_with = "lenient_count")]
-    completion_tokens: Option<u64>,
-    prompt_tokens_details: Option<PromptDetails>,
-    completion_tokens_details: Option<CompletionDetails>,
-}
-
-#[derive(Deserialize)]
-struct PromptDetails {
-    #[serde(default, deserialize_with = "lenient_count")]
-    cached_tokens: Option<u64>,
-}
-
-#[derive(Deserialize)]
-struct CompletionDetails {
-    #[serde(default, deserialize_with = "lenient_count")]
-    reasoning_tokens: Option<u64>,
-}
-
-#[derive(Deserialize)]
-struct ErrorBody {
-    message: Option<String>,
-    #[serde(rename = "type")]
-    kind: Option<String>,
-    /// A string, a number or null.
-    code: Option<Value>,
+    tool_calls: Option<Vec<Value>>,
 }
 
 impl Wire for OpenAi {
@@ -182,28 +96,29 @@ impl Wire for OpenAi {
     ) -> serde_json::Result<()> {
         let dialect = Dialect::of(spec);
         let limit = request.max_output_tokens;
-        let messages = request.messages.iter();
+        let form = &request.form;
+        let schema = form.schema.as_ref();
         let streamed = delivery == Delivery::Streamed;
+        let tools: Vec<Value> = form.tools.iter().map(body_tool).collect();
+        let messages = request.messages.iter();
         let body = Body {
-            model: &spec.id,
             messages: messages
                 .flat_map(|message| body_messages(message, dialect))
                 .collect(),
-            tools: request.form.tools.iter().map(body_tool).collect(),
-            response_format: request.form.schema.as_ref().map(|schema| {
-                ResponseFormat::JsonSchema {
-                    name: "reply",
-                    schema,
-                }
-            }),
-            temperature: spec.temperature,
-            max_completion_tokens: limit.filter(|_| dialect == Dialect::OpenAi),
-            max_tokens: limit.filter(|_| dialect == Dialect::Compatible),
-            reasoning_effort: spec.reasoning_effort,
-            stream: streamed,
-            stream_options: streamed.then_some(StreamOptions {
-                include_usage: true,
-            }),
+            rest: object(json!({
+                "model": spec.id,
+                "tools": (!tools.is_empty()).then_some(tools),
+                "response_format": schema.map(|schema| {
+                    json!({"type": "json_schema", "json_schema": {"name": "reply", "schema": schema}})
+                }),
+                "temperature": spec.temperature,
+                "max_completion_tokens": limit.filter(|_| dialect == Dialect::OpenAi),
+                // The same for servers that know only the older name.
+                "max_tokens": limit.filter(|_| dialect == Dialect::Compatible),
+                "reasoning_effort": spec.reasoning_effort,
+                "stream": streamed.then_some(true),
+                "stream_options": streamed.then(|| json!({"include_usage": true})),
+            })),
         };
         serde_json::to_writer(out, &body)
     }
@@ -214,11 +129,9 @@ impl Wire for OpenAi {
 
     fn read_reply(&self, json: &[u8]) -> Result<Reply, ModelError> {
         let answer: Answer<'_> = parse_answer(json)?;
-        if let Some(error) = answer.error {
-            return Err(ModelError::ErrorInAnswer(error.into()));
-        }
+        self.check(&answer.error)?;
         let spent = Spent {
-            usage: answer.usage.map(Usage::from),
+            usage: answer.usage.is_object().then(|| usage(&answer.usage)),
             model_version: answer.model,
         };
         let Some(choice) = answer.choices.into_iter().flatten().next() else {
@@ -227,11 +140,7 @@ impl Wire for OpenAi {
                 spent: spent.into(),
             });
         };
-        let message = choice.message.unwrap_or(AnswerMessage {
-            content: None,
-            refusal: None,
-            tool_calls: None,
-        });
+        let message = choice.message.unwrap_or_default();
         if let Some(text) = message.refusal.filter(|refusal| !refusal.trim().is_empty()) {
             return Err(ModelError::Refused {
                 text: one_line(&text),
@@ -247,8 +156,31 @@ impl Wire for OpenAi {
         .reply(message.content)
     }
 
-    fn read_failure(&self, json: &[u8]) -> VendorError {
-        parse_failure::<ErrorBody>(json).map_or_else(|| parse_sentence(json), VendorError::from)
+    fn vendor_error(&self, error: &Value) -> VendorError {
+        let code = match &error["code"] {
+            Value::Number(code) => Some(code.to_string()),
+            code => text(code),
+        };
+        let kind = text(&error["type"]);
+        let is = |name: &str| code.as_deref() == Some(name) || kind.as_deref() == Some(name);
+        VendorError {
+            quota_spent: is("insufficient_quota"),
+            bad_key: is("invalid_api_key"),
+            retry_delay: None,
+            message: text(&error["message"]),
+            code: code.or(kind),
+        }
+    }
+}
+
+/// What was used: `completion_tokens` counts the thoughts in, [`Usage::output_tokens`] does not.
+fn usage(told: &Value) -> Usage {
+    let thoughts = count(&told["completion_tokens_details"]["reasoning_tokens"]);
+    Usage {
+        input_tokens: count(&told["prompt_tokens"]),
+        cached_tokens: count(&told["prompt_tokens_details"]["cached_tokens"]),
+        thought_tokens: thoughts,
+        output_tokens: count(&told["completion_tokens"]).saturating_sub(thoughts),
     }
 }
 
@@ -281,8 +213,7 @@ fn body_messages<'a>(message: &'a Message<'_>, dialect: Dialect) -> Vec<BodyMess
             Part::Result(CallResult { id, text }) => results.push(BodyMessage {
                 role: "tool",
                 content: Some(Content::Result(text)),
-                tool_calls: Vec::new(),
-                tool_call_id: Some(id),
+                rest: json!({"tool_call_id": id}),
             }),
         }
     }
@@ -292,8 +223,7 @@ fn body_messages<'a>(message: &'a Message<'_>, dialect: Dialect) -> Vec<BodyMess
         results.push(BodyMessage {
             role: role_name(message.role, dialect),
             content: (has_words || tool_calls.is_empty()).then_some(Content::Words(words)),
-            tool_calls,
-            tool_call_id: None,
+            rest: object(json!({"tool_calls": (!tool_calls.is_empty()).then_some(tool_calls)})),
         });
     }
     results
@@ -308,36 +238,37 @@ fn body_call(call: &Call) -> Value {
     json!({"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments}})
 }
 
-fn body_tool(tool: &ToolSchema) -> BodyTool<'_> {
-    BodyTool::Function {
-        name: &tool.name,
-        description: &tool.description,
-        parameters: &tool.schema,
-    }
+fn body_tool(tool: &ToolSchema) -> Value {
+    let ToolSchema {
+        name,
+        description,
+        schema,
+    } = tool;
+    json!({"type": "function", "function": {"name": name, "description": description, "parameters": schema}})
 }
 
 /// The calls of an answer. Their ids are made up where the server gives none.
-fn calls(calls: Option<Vec<AnswerCall>>) -> Vec<Call> {
+fn calls(calls: Option<Vec<Value>>) -> Vec<Call> {
     let calls = calls.into_iter().flatten().zip(1_usize..);
     let calls = calls.map(|(call, number)| {
-        let function = call.function.unwrap_or_default();
-        let id = call.id.filter(|id| !id.is_empty());
+        let id = text(&call["id"]).filter(|id| !id.is_empty());
+        let function = &call["function"];
         Call {
             id: id.unwrap_or_else(|| format!("call-{number}")),
-            name: function.name.unwrap_or_default(),
-            input: arguments(function.arguments),
+            name: text(&function["name"]).unwrap_or_default(),
+            input: arguments(&function["arguments"]),
         }
     });
     calls.collect()
 }
 
-/// The arguments; as text, where the model wrote no JSON.
-fn arguments(written: Option<Value>) -> Value {
+/// The arguments, JSON as a string; some servers give the object itself. As text, where the model wrote no JSON.
+fn arguments(written: &Value) -> Value {
     match written {
-        None | Some(Value::Null) => json!({}),
-        Some(Value::String(text)) if text.trim().is_empty() => json!({}),
-        Some(Value::String(text)) => serde_json::from_str(&text).unwrap_or(Value::String(text)),
-        Some(other) => other,
+        Value::Null => json!({}),
+        Value::String(text) if text.trim().is_empty() => json!({}),
+        Value::String(text) => serde_json::from_str(text).unwrap_or_else(|_| written.clone()),
+        other => other.clone(),
     }
 }
 
@@ -354,13 +285,13 @@ fn role_name(role: Role, dialect: Dialect) -> &'static str {
 /// A streamed answer: chunks whose choice has a `delta` in the place of the message.
 #[derive(Default)]
 struct Assembled {
-    id: Option<Value>,
-    model: Option<String>,
+    id: Value,
+    model: Value,
     content: String,
     refusal: Option<String>,
     calls: Vec<PartialCall>,
-    finish: Option<String>,
-    usage: Option<Value>,
+    finish: Value,
+    usage: Value,
     done: bool,
 }
 
@@ -373,47 +304,6 @@ struct PartialCall {
     arguments: String,
 }
 
-#[derive(Deserialize)]
-struct Chunk {
-    id: Option<Value>,
-    model: Option<String>,
-    choices: Option<Vec<ChunkChoice>>,
-    usage: Option<Value>,
-    error: Option<ErrorBody>,
-}
-
-#[derive(Deserialize)]
-struct ChunkChoice {
-    index: Option<u64>,
-    delta: Option<Delta>,
-    finish_reason: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Delta {
-    content: Option<String>,
-    refusal: Option<String>,
-    /// What the model thinks, by the names that compatible servers give it; some give both, or no text.
-    reasoning_content: Option<Value>,
-    reasoning: Option<Value>,
-    tool_calls: Option<Vec<DeltaCall>>,
-}
-
-/// A piece of a call: the first one has its id and name.
-#[derive(Deserialize)]
-struct DeltaCall {
-    /// Which call; servers that leave it out send each call whole.
-    index: Option<u64>,
-    id: Option<String>,
-    function: Option<DeltaFunction>,
-}
-
-#[derive(Deserialize)]
-struct DeltaFunction {
-    name: Option<String>,
-    arguments: Option<String>,
-}
-
 impl Assembler for Assembled {
     fn event(&mut self, data: &[u8], listener: &dyn Listener) -> Result<(), ModelError> {
         // What comes behind the end is no part of the answer.
@@ -421,37 +311,29 @@ impl Assembler for Assembled {
         if self.done {
             return Ok(());
         }
-        let chunk: Chunk = parse_answer(data)?;
-        if let Some(error) = chunk.error {
-            return Err(ModelError::ErrorInAnswer(error.into()));
-        }
-        self.id = self.id.take().or(chunk.id);
-        self.model = chunk.model.or(self.model.take());
-        self.usage = chunk.usage.filter(Value::is_object).or(self.usage.take());
-        let first = chunk
-            .choices
-            .into_iter()
-            .flatten()
-            .find(|choice| choice.index.unwrap_or(0) == 0);
-        let Some(choice) = first else {
+        let chunk = Value::Object(parse_answer(data)?);
+        OpenAi.check(&chunk["error"])?;
+        update(&mut self.id, &chunk["id"]);
+        update(&mut self.model, &chunk["model"]);
+        update(&mut self.usage, &chunk["usage"]);
+        let Some(choice) = first(&chunk["choices"]) else {
             return Ok(());
         };
-        self.finish = choice.finish_reason.or(self.finish.take());
-        let Some(delta) = choice.delta else {
-            return Ok(());
-        };
-        if let Some(text) = delta.content {
-            listener.text(&text);
-            self.content.push_str(&text);
+        update(&mut self.finish, &choice["finish_reason"]);
+        let delta = &choice["delta"];
+        if let Some(text) = delta["content"].as_str() {
+            listener.text(text);
+            self.content.push_str(text);
         }
-        let thought = delta.reasoning_content.or(delta.reasoning);
-        if let Some(thought) = thought.as_ref().and_then(Value::as_str) {
+        // What the model thinks, by the names that compatible servers give it; some give both, or no text.
+        let thoughts = ["reasoning_content", "reasoning"].map(|name| &delta[name]);
+        if let Some(thought) = thoughts.into_iter().find_map(Value::as_str) {
             listener.thought(thought);
         }
-        if let Some(refusal) = delta.refusal {
-            self.refusal.get_or_insert_default().push_str(&refusal);
+        if let Some(refusal) = delta["refusal"].as_str() {
+            self.refusal.get_or_insert_default().push_str(refusal);
         }
-        for piece in delta.tool_calls.into_iter().flatten() {
+        for piece in elements(&delta["tool_calls"]) {
             self.call(piece);
         }
         Ok(())
@@ -462,7 +344,9 @@ impl Assembler for Assembled {
     }
 
     fn finish(self: Box<Self>) -> Option<Vec<u8>> {
-        let finish = self.finish.filter(|_| self.done)?;
+        if !self.done || self.finish.is_null() {
+            return None;
+        }
         let calls = self.calls.into_iter().map(|call| {
             let function = json!({"name": call.name, "arguments": call.arguments});
             json!({"id": call.id, "type": "function", "function": function})
@@ -477,7 +361,7 @@ impl Assembler for Assembled {
             "id": self.id,
             "object": "chat.completion",
             "model": self.model,
-            "choices": [{"index": 0, "message": message, "finish_reason": finish}],
+            "choices": [{"index": 0, "message": message, "finish_reason": self.finish}],
             "usage": self.usage,
         });
         Some(answer.to_string().into_bytes())
@@ -485,66 +369,30 @@ impl Assembler for Assembled {
 }
 
 impl Assembled {
-    fn call(&mut self, piece: DeltaCall) {
-        let is_known = |call: &PartialCall| piece.index.is_some() && call.index == piece.index;
+    /// Takes a piece of a call: the first one has its id and name. Servers that leave out the index send each
+    /// call whole.
+    fn call(&mut self, piece: &Value) {
+        let index = piece["index"].as_u64();
+        let is_known = |call: &PartialCall| index.is_some() && call.index == index;
         let known = self.calls.iter().position(is_known);
         let at = known.unwrap_or_else(|| {
             self.calls.push(PartialCall {
-                index: piece.index,
+                index,
                 ..PartialCall::default()
             });
             self.calls.len() - 1
         });
         let call = &mut self.calls[at];
+        let function = &piece["function"];
+        let said = |value: &Value| text(value).unwrap_or_default();
         // Both come once; some servers repeat them.
-        if let Some(id) = piece.id.filter(|_| call.id.is_empty()) {
-            call.id = id;
+        if call.id.is_empty() {
+            call.id = said(&piece["id"]);
         }
-        let Some(function) = piece.function else {
-            return;
-        };
-        if let Some(name) = function.name.filter(|_| call.name.is_empty()) {
-            call.name = name;
+        if call.name.is_empty() {
+            call.name = said(&function["name"]);
         }
-        call.arguments
-            .push_str(&function.arguments.unwrap_or_default());
-    }
-}
-
-impl From<AnswerUsage> for Usage {
-    /// `completion_tokens` counts the thoughts in, [`Usage::output_tokens`] does not.
-    fn from(usage: AnswerUsage) -> Self {
-        let thoughts = usage
-            .completion_tokens_details
-            .and_then(|details| details.reasoning_tokens);
-        let cached = usage
-            .prompt_tokens_details
-            .and_then(|details| details.cached_tokens);
-        let completion = usage.completion_tokens.unwrap_or(0);
-        Self {
-            input_tokens: usage.prompt_tokens.unwrap_or(0),
-            cached_tokens: cached.unwrap_or(0),
-            thought_tokens: thoughts.unwrap_or(0),
-            output_tokens: completion.saturating_sub(thoughts.unwrap_or(0)),
-        }
-    }
-}
-
-impl From<ErrorBody> for VendorError {
-    fn from(error: ErrorBody) -> Self {
-        let code = match error.code {
-            Some(Value::String(code)) => Some(code),
-            Some(Value::Number(code)) => Some(code.to_string()),
-            _ => None,
-        };
-        let is = |name: &str| code.as_deref() == Some(name) || error.kind.as_deref() == Some(name);
-        Self {
-            quota_spent: is("insufficient_quota"),
-            bad_key: is("invalid_api_key"),
-            retry_delay: None,
-            message: error.message,
-            code: code.or(error.kind),
-        }
+        call.arguments.push_str(&said(&function["arguments"]));
     }
 }
 

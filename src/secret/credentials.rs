@@ -6,9 +6,10 @@
 use std::fmt;
 use std::ops::Range;
 use std::sync::LazyLock;
+use std::thread;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
-use memchr::memchr_iter;
+use memchr::{memchr_iter, memmem};
 use regex::{Captures, Regex};
 
 use crate::secret::Redactor;
@@ -75,6 +76,9 @@ const SHAPES: [(&str, &[&str], &str); 56] = [
     ("a crates.io token", &["cio"], r"\bcio[0-9A-Za-z]{32}\b"),
     ("a Bitbucket token", &["ATBB", "ATCTT3x"], r"\b(?:ATBB[0-9A-Za-z]{32}|ATCTT3x[0-9A-Za-z_=-]{60,})"),
 ];
+
+/// From so many bytes on, a code base is searched in two halves at once.
+const LARGE: usize = 1 << 20;
 
 /// Words that stand in placeholders.
 const PLACEHOLDERS: [&str; 4] = ["your", "xxxx", "example-", "placeholder"];
@@ -158,26 +162,29 @@ impl fmt::Display for Finding {
 /// the keys that `redactor` knows.
 #[must_use]
 pub fn find(file: &'static str, text: &str, redactor: &Redactor) -> Vec<Finding> {
-    let own: Vec<Range<usize>> = redactor.find(text).collect();
-    let own_keys = own.iter().map(|place| (place.start, Kind::OwnKey));
-    let mut places: Vec<(usize, Kind)> = own_keys.collect();
-    let shapes = may_hold_any(text).then(|| ANY_SHAPE.iter());
-    let shapes = shapes.into_iter().flatten();
-    let shapes = shapes.flat_map(|shapes| shapes.captures_iter(text));
-    for found in shapes {
-        let Some((place, kind)) = which(&found) else {
-            continue;
-        };
-        let next = own.partition_point(|own| own.end <= place.start);
-        let known = own.get(next).is_some_and(|own| own.start < place.end);
-        if !known && is_plausible(&text[place.clone()]) {
-            places.push((place.start, kind));
-        }
-    }
+    let middle = if text.len() < LARGE {
+        0
+    } else {
+        text.len() / 2
+    };
+    // No credential reaches across the heading of a file.
+    let heading = memmem::find(&text.as_bytes()[middle..], b"\n--- ").filter(|_| middle > 0);
+    let (first, second) = text.split_at(heading.map_or(0, |heading| middle + heading + 1));
+    let search = |part| places(part, redactor);
+    let (mut places, rest) = thread::scope(|scope| {
+        let thread = thread::Builder::new().spawn_scoped(scope, || search(first));
+        let rest = search(second);
+        // Where no thread is to be had, or it panicked, it takes longer.
+        let places = thread.ok().and_then(|thread| thread.join().ok());
+        (places.unwrap_or_else(|| search(first)), rest)
+    });
+    places.extend(
+        rest.into_iter()
+            .map(|(place, kind)| (first.len() + place, kind)),
+    );
     if places.is_empty() {
         return Vec::new();
     }
-    places.sort_unstable_by_key(|(place, _)| *place);
     let is_secret = |name: &str| {
         let shaped = ANY_SHAPE
             .as_ref()
@@ -197,6 +204,26 @@ pub fn find(file: &'static str, text: &str, redactor: &Redactor) -> Vec<Finding>
     let mut findings: Vec<Finding> = findings.collect();
     findings.dedup();
     findings
+}
+
+/// Where in `text` there is what looks like a credential, in their order.
+fn places(text: &str, redactor: &Redactor) -> Vec<(usize, Kind)> {
+    let own: Vec<Range<usize>> = redactor.find(text).collect();
+    let own_keys = own.iter().map(|place| (place.start, Kind::OwnKey));
+    let mut places: Vec<(usize, Kind)> = own_keys.collect();
+    let shapes = ANY_SHAPE.iter().filter(|_| may_hold_any(text));
+    for found in shapes.flat_map(|shapes| shapes.captures_iter(text)) {
+        let Some((place, kind)) = which(&found) else {
+            continue;
+        };
+        let next = own.partition_point(|own| own.end <= place.start);
+        let known = own.get(next).is_some_and(|own| own.start < place.end);
+        if !known && is_plausible(&text[place.clone()]) {
+            places.push((place.start, kind));
+        }
+    }
+    places.sort_unstable_by_key(|(place, _)| *place);
+    places
 }
 
 /// Which shape was found, and where.
@@ -482,6 +509,25 @@ mod tests {
                 "`agent-config/codeRollup.txt`, line 5 (`b.rs`, line 2): an API key of this project",
                 "`agent-config/codeRollup.txt`, line 6 (`b.rs`, line 3): a GitHub token",
             ]
+        );
+    }
+
+    #[test]
+    fn a_large_code_base_has_the_same_findings_as_its_parts() {
+        let secret = token("ghp_", "a1", 20);
+        let key = "own-key-0123456789";
+        let redactor = Redactor::new([key]);
+        let filler = "let words = [\"some\"];\n".repeat(LARGE / 40);
+        let text =
+            format!("--- a.rs ---\n{secret}\n{filler}--- b.rs ---\n{key}\n{filler}{secret}\n");
+        assert!(text.len() >= LARGE);
+        let findings = find("codeRollup.txt", &text, &redactor);
+        let places: Vec<_> = findings.iter().map(|found| found.within.clone()).collect();
+        let last = filler.lines().count() + 2;
+        let expected = [("a.rs", 1), ("b.rs", 1), ("b.rs", last)];
+        assert_eq!(
+            places,
+            expected.map(|(file, line)| Some((file.to_owned(), line)))
         );
     }
 

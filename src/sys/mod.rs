@@ -11,6 +11,7 @@ pub(crate) mod files;
 pub mod git;
 pub mod interrupt;
 pub(crate) mod numbers;
+pub(crate) mod parallel;
 pub mod positions;
 pub(crate) mod sse;
 pub(crate) mod text;

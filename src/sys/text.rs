@@ -17,8 +17,6 @@ pub(crate) fn regex(pattern: &str) -> Regex {
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
-use regex::Regex;
-
 /// What terminals take for commands: colours, titles, links.
 const ESCAPES: &str = concat!(
     r"(?:\x1b\[|\u{9b})[0-?]*[ -/]*[@-~]",

@@ -1,6 +1,6 @@
 //! The form of `models.json`: what may stand in it. Pure.
 
-use serde::de::DeserializeOwned;
+use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
@@ -56,15 +56,19 @@ impl<'a> ByTask<'a> {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Entry {
     pub provider: Option<Provider>,
-    #[serde(default, deserialize_with = "checked")]
-    id: Option<Id>,
-    base_url: Option<BaseUrl>,
-    #[serde(default, deserialize_with = "said")]
-    key_file: Said<KeyFile>,
+    #[serde(default, deserialize_with = "id")]
+    id: Option<String>,
+    #[serde(default, deserialize_with = "base_url")]
+    base_url: Option<String>,
+    /// `null` is a model without, as opposed to nothing said.
+    #[serde(default, deserialize_with = "key_file")]
+    #[expect(clippy::option_option, reason = "null is not the same as left out")]
+    key_file: Option<Option<String>>,
     context_window: Option<std::num::NonZeroU64>,
     max_output_tokens: Option<std::num::NonZeroU32>,
     reasoning_effort: Option<ReasoningEffort>,
-    temperature: Option<Temperature>,
+    #[serde(default, deserialize_with = "temperature")]
+    temperature: Option<f64>,
     pub tools: Option<ToolForm>,
     price: Option<PriceEntry>,
 }
@@ -73,125 +77,71 @@ impl Entry {
     pub fn write_to(self, spec: &mut ModelSpec) {
         if let Some(id) = self.id {
             // Another model has another price.
-            spec.price = spec.price.filter(|_| spec.id == id.0);
-            spec.id = id.0;
+            spec.price = spec.price.filter(|_| spec.id == id);
+            spec.id = id;
         }
-        if let Some(url) = self.base_url {
-            spec.base_url = Some(url.0);
-        }
-        match self.key_file {
-            Said::Nothing => {}
-            Said::None => spec.key_file = None,
-            Said::Some(file) => spec.key_file = Some(file.0),
-        }
+        spec.base_url = self.base_url.or(spec.base_url.take());
+        spec.key_file = self.key_file.unwrap_or(spec.key_file.take());
         spec.context_window = self.context_window.map(Into::into).or(spec.context_window);
         spec.max_output_tokens = self
             .max_output_tokens
             .map(Into::into)
             .or(spec.max_output_tokens);
         spec.reasoning_effort = self.reasoning_effort.or(spec.reasoning_effort);
-        spec.temperature = self
-            .temperature
-            .map(|Temperature(degrees)| degrees)
-            .or(spec.temperature);
+        spec.temperature = self.temperature.or(spec.temperature);
         spec.tools = self.tools.unwrap_or(spec.tools);
         spec.price = self.price.map(Into::into).or(spec.price);
     }
 }
 
-fn checked<'de, D: Deserializer<'de>, T: DeserializeOwned>(
-    input: D,
-) -> Result<Option<T>, D::Error> {
-    T::deserialize(input).map(Some)
-}
-
-/// What an entry says of a field: `null` is a model without, as opposed to nothing said.
-#[derive(Default)]
-enum Said<T> {
-    #[default]
-    Nothing,
-    None,
-    Some(T),
-}
-
-fn said<'de, D: Deserializer<'de>, T: Deserialize<'de>>(input: D) -> Result<Said<T>, D::Error> {
-    Ok(Option::deserialize(input)?.map_or(Said::None, Said::Some))
-}
-
-/// A vendor's name for a model. It becomes part of a URL.
-#[derive(Deserialize)]
-#[serde(try_from = "String")]
-struct Id(String);
-
-impl TryFrom<String> for Id {
-    type Error = String;
-
-    fn try_from(id: String) -> Result<Self, String> {
-        if is_name(&id) {
-            Ok(Self(id))
-        } else {
-            Err(format!(
-                "an id is made of letters, digits and `.:/_-`, which `{}` is not",
-                id.escape_debug()
-            ))
-        }
+/// A vendor's name for a model. It becomes part of a URL, and is no `null`.
+fn id<'de, D: Deserializer<'de>>(input: D) -> Result<Option<String>, D::Error> {
+    let id = String::deserialize(input)?;
+    if is_name(&id) {
+        return Ok(Some(id));
     }
+    Err(D::Error::custom(format!(
+        "an id is made of letters, digits and `.:/_-`, which `{}` is not",
+        id.escape_debug()
+    )))
 }
 
 /// How freely a model chooses its words: from 0 to 2, as the vendors have it.
-#[derive(Deserialize)]
-#[serde(try_from = "f64")]
-struct Temperature(f64);
-
-impl TryFrom<f64> for Temperature {
-    type Error = &'static str;
-
-    fn try_from(degrees: f64) -> Result<Self, &'static str> {
-        let known = (0.0..=2.0).contains(&degrees);
-        known
-            .then_some(Self(degrees))
-            .ok_or("a temperature is a number from 0 to 2")
+fn temperature<'de, D: Deserializer<'de>>(input: D) -> Result<Option<f64>, D::Error> {
+    let degrees = Option::deserialize(input)?;
+    if degrees.is_none_or(|degrees| (0.0..=2.0).contains(&degrees)) {
+        return Ok(degrees);
     }
+    Err(D::Error::custom("a temperature is a number from 0 to 2"))
 }
 
 /// A server that a key may travel to.
-#[derive(Deserialize)]
-#[serde(try_from = "String")]
-struct BaseUrl(String);
-
-impl TryFrom<String> for BaseUrl {
-    type Error = String;
-
-    fn try_from(url: String) -> Result<Self, String> {
-        Endpoint::parse("baseUrl", &url).map_err(|problem| problem.to_string())?;
-        Ok(Self(url))
+fn base_url<'de, D: Deserializer<'de>>(input: D) -> Result<Option<String>, D::Error> {
+    let url: Option<String> = Option::deserialize(input)?;
+    if let Some(url) = &url {
+        Endpoint::parse("baseUrl", url).map_err(D::Error::custom)?;
     }
+    Ok(url)
 }
 
 /// A file right in `agent-config`.
-#[derive(Deserialize)]
-#[serde(try_from = "String")]
-struct KeyFile(String);
-
-impl TryFrom<String> for KeyFile {
-    type Error = String;
-
-    fn try_from(file: String) -> Result<Self, String> {
-        let name = file.strip_prefix("agent-config/").unwrap_or(&file);
-        // The value is not shown: it may be the key itself.
-        // A key has no dot and an ending; a file's name does.
-        let plain = is_name(name) && !name.contains(['/', ':']) && !name.starts_with('.');
-        let is_file = name.rsplit_once('.').is_some_and(|(_, end)| end.len() <= 8);
-        let is_own = name == "models.json" || name == "query.txt" || name == "codeRollup.txt";
-        if plain && is_file && !is_own && name.len() <= 64 {
-            Ok(Self(name.to_owned()))
-        } else {
-            Err(
-                "`keyFile` is the plain name of a file in `agent-config`, like `my-key.txt`"
-                    .to_owned(),
-            )
-        }
+#[expect(clippy::option_option, reason = "null is not the same as left out")]
+fn key_file<'de, D: Deserializer<'de>>(input: D) -> Result<Option<Option<String>>, D::Error> {
+    let Some(file) = Option::<String>::deserialize(input)? else {
+        return Ok(Some(None));
+    };
+    let name = file.strip_prefix("agent-config/").unwrap_or(&file);
+    // A key has no dot and an ending; a file's name does.
+    let plain = is_name(name) && !name.contains(['/', ':']) && !name.starts_with('.');
+    let is_file = name.rsplit_once('.').is_some_and(|(_, end)| end.len() <= 8);
+    let is_own = ["models.json", "query.txt", "codeRollup.txt"].contains(&name);
+    if plain && is_file && !is_own && name.len() <= 64 {
+        return Ok(Some(Some(name.to_owned())));
     }
+    // The value is not shown: it may be the key itself.
+    Err(D::Error::custom(
+        "`keyFile` is the plain name of a file in `agent-config`, like `my-key.txt`",
+    ))
 }
 
 pub fn is_name(name: &str) -> bool {

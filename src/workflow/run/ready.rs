@@ -15,6 +15,7 @@ use crate::model::prompt::Inputs;
 use crate::model::{ModelSpec, Purpose};
 use crate::project::{EXAMPLE_QUERY, ProjectLock, ProjectProblem, QUERY, ROLLUP};
 use crate::secret::credentials::{self, Finding};
+use crate::sys::parallel::side_by_side;
 use crate::workflow::error::Error;
 
 const KEY_IN_INPUTS: &str =
@@ -103,9 +104,14 @@ pub fn survey<'a>(
     problems.note(project.check_gitignore(context.key_files()));
     let query = problems.note(query(context, needs));
     let rollup = problems.note(project.rollup());
-    let findings = credentials(context, query.as_deref(), rollup.as_deref());
     // Nothing is sent where replies are replayed.
     let sends = choice.replay.is_none();
+    let sent_rollup = rollup.as_deref().filter(|_| sends);
+    let root = project.root();
+    let (outdated, findings) = side_by_side(
+        || sent_rollup.and_then(|rollup| sending::outdated(rollup, root)),
+        || credentials(context, query.as_deref(), rollup.as_deref()),
+    );
     if sends && choice.secrets == Secrets::Refused && !findings.is_empty() {
         problems.extend([Problem::Secrets(findings.clone())]);
     }
@@ -134,7 +140,7 @@ pub fn survey<'a>(
         warnings.extend(sent_secrets(choice, findings));
         if let (Some(inputs), Some(spec)) = (&inputs, specs.first()) {
             let (refused, noticed) =
-                sending::examine(context, choice, &needs.purpose, inputs, spec);
+                sending::examine(context, choice, &needs.purpose, (inputs, outdated), spec);
             problems.extend(refused);
             let others = specs.iter().skip(1);
             problems.extend(others.filter_map(|spec| sending::without_price(choice, spec)));

@@ -2,6 +2,7 @@
 //! the prompt fits into the model's window, and what the call may cost.
 
 use std::fmt;
+use std::path::Path;
 
 use super::context::{Context, ModelChoice};
 use crate::model::estimate::{self, Fit};
@@ -114,23 +115,26 @@ impl fmt::Display for Stale {
     }
 }
 
+/// Why `rollup` is not the code base below `root`.
+pub fn outdated(rollup: &str, root: &Path) -> Option<SendingProblem> {
+    let sections = rollup::sections(rollup, root);
+    let stale = Stale::of(&sections).map(SendingProblem::Stale);
+    stale.or_else(|| sections.is_empty().then_some(SendingProblem::NoFiles))
+}
+
 /// Looks at what the first query is made of: what forbids to send it, and what is to be known of it.
 pub fn examine(
     context: &Context<'_>,
     choice: &ModelChoice,
     purpose: &Purpose,
-    inputs: &Inputs,
+    (inputs, outdated): (&Inputs, Option<SendingProblem>),
     spec: &ModelSpec,
 ) -> (Vec<SendingProblem>, Vec<String>) {
     let (mut problems, mut warnings) = (Vec::new(), Vec::new());
-    let sections = rollup::sections(&inputs.rollup, context.project.root());
-    match Stale::of(&sections) {
-        None if choice.require_fresh && sections.is_empty() => {
-            problems.push(SendingProblem::NoFiles);
-        }
-        Some(stale) if choice.require_fresh => problems.push(SendingProblem::Stale(stale)),
-        Some(stale) => warnings.push(format!("{}; roll up again", SendingProblem::Stale(stale))),
-        None => {}
+    match outdated {
+        Some(problem) if choice.require_fresh => problems.push(problem),
+        Some(stale @ SendingProblem::Stale(_)) => warnings.push(format!("{stale}; roll up again")),
+        _ => {}
     }
     let prompt = prompt(purpose, inputs);
     if choice.max_cost.is_none() && estimate::fits_in_any_case(prompt.bytes(), spec) {
@@ -147,7 +151,7 @@ pub fn examine(
         Fit::TooLarge { window } => problems.push(SendingProblem::TooLarge {
             model: spec.name.clone(),
             window,
-            largest: largest(&sections),
+            largest: largest(&rollup::sections(&inputs.rollup, context.project.root())),
             size: size.clone(),
         }),
     }
