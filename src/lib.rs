@@ -4,35 +4,33 @@
 //! # The pipeline
 //!
 //! ```text
-//! main → cli → workflow ─┬─ ready      is all there? (project, build_script, model::endpoint)
-//!                        ├─ prompt     query + code base → messages
-//!                        ├─ model      messages → reply, over a vendor's wire or from a recording
-//!                        ├─ edit       reply → parse → verify → apply
-//!                        ├─ build_script   runs build.sh
-//!                        └─ run_log    keeps everything, less the keys
+//! main → workflow::dispatch → commit ─┬─ run::ready          is all there?
+//!                                     ├─ model::prompt       query + code base → messages
+//!                                     ├─ model               messages → reply, over a wire or from a recording
+//!                                     ├─ edit                reply → parse → verify → apply
+//!                                     ├─ exec::build_script  runs build.sh
+//!                                     └─ record              keeps every step, less the keys
 //! ```
 //!
-//! # The modules
+//! # The rooms
 //!
-//! | module | what it is for |
-//! |---|---|
-//! | [`workflow`] | what a user starts: commit, consistency, undo, rollup, log, report, … |
-//! | [`prompt`], [`model`], [`edit`], [`build_script`], [`run_log`], [`report`] | the stages |
-//! | [`project`], [`secret`], [`environment`], [`interrupt`], [`input`], [`editor`], [`gitignore`], [`atomic_file`], [`file_lock`], [`positions`], [`sandbox`], [`process`], [`credentials`], [`git`] | the ground |
-//! | [`agent`] | the engine of agents: loop, protocol, tools, memory, permissions, sessions |
-//! | [`rollup`], [`estimate`], [`tokens`], [`price`] | what is to be sent: how fresh, how large, how dear |
-//! | [`diff`], [`review`] | what has changed, and what a reviewer should look at |
-//! | [`history`], [`page`] | the runs that were, and how they are shown in a browser |
-//! | [`message`], [`record`], [`tasks`], [`run_files`], [`excerpt`], [`columns`] | plain data that stages share |
-//! | [`cli`], [`error`] | the two ends: flags in, exit codes out |
+//! A room imports from floors below its own, and inside a room files form no circle: `tests/architecture.rs`
+//! holds both.
 //!
-//! # The dependency rule
+//! | floor | room | what it is for |
+//! |---|---|---|
+//! | 6 | [`workflow`] | what a user starts, one file a command; what they share in `run`; the one error over all |
+//! | 5 | [`agent`] | the engine of every agent: loop, protocols, tools, permissions, memory, sessions |
+//! | 5 | [`review`] | looking back: the runs that were, warnings about a change, the pages |
+//! | 4 | [`edit`] | from untrusted text to changed files: parse, verify, apply, recover, undo |
+//! | 4 | [`ui`] | what a person sees and types, and the events for programs |
+//! | 3 | [`record`] | what a run is as data: steps, files, diff, replay |
+//! | 3 | [`cli`] | the command line |
+//! | 2 | [`project`], [`model`], [`exec`] | the project on disk; every language model; running programs |
+//! | 1 | [`secret`], [`sys`] | keys and redaction; the system |
 //!
-//! `main → lib → workflow → stages → ground`. [`estimate`], [`review`], [`history`] and [`page`] stand between the
-//! workflows and the stages: they read what several stages have made, and do nothing. So does [`agent`],
-//! which acts through what a workflow lends it. A stage imports no workflow and no other stage; what
-//! two of them share is a plain data type. Only [`error`] knows every stage's error. Nothing below
-//! `main` asks for the time, the current directory or the environment: they arrive as arguments.
+//! Nothing below `main` asks for the time, the current directory or the environment: they arrive as
+//! arguments.
 
 pub mod agent;
 pub mod cli;

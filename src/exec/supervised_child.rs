@@ -1,4 +1,4 @@
-//! A command's supervisor, as the program has it: the other end of the line to the [`supervisor`].
+//! A command's supervisor, as the program has it: the other end of the line to the supervisor.
 //!
 //! Touches the supervisor and, where it stands in a sandbox, whatever is in there. Guarantees that nothing of a
 //! command is left when this is dropped; where its supervisor was lost, as far as [`subreaper`] guarantees it.

@@ -8,7 +8,7 @@
 //! Guarantees that nobody else holds that line or can take it, that a command is not taken for ended before it
 //! has, and that nothing of a command outlives a program that was killed, unless that was its thread: the line
 //! closes then. A command outside of a sandbox can undo the last of these by a SIGKILL to its supervisor; then the
-//! program ends it in the supervisor's place, see [`subreaper`](super::subreaper), unless it was killed too.
+//! program ends it in the supervisor's place, see `subreaper`, unless it was killed too.
 
 use std::ffi::OsStr;
 use std::io::{self, IoSliceMut, Read as _, Write as _};
