@@ -308,7 +308,7 @@ fn without_bubblewrap_builds_run_as_they_are_unless_that_is_ruled_out() {
         let line = format!(" sandbox  none: {reason}; builds and commands can read the keys\n");
         let run = project.run(&[]).exits(0).says(&[&line]);
         assert_eq!(run.result()["attempts"][0]["build"]["sandbox"], "off");
-        let line = format!("builds and commands cannot be shut in strictly: {reason}");
+        let line = format!("builds and commands cannot be sandboxed strictly: {reason}");
         project
             .run(&["--sandbox", "strict"])
             .exits(3)

@@ -24,7 +24,7 @@ pub enum Problem {
     #[error(transparent)]
     Script(#[from] ScriptProblem),
     /// The sandbox that was asked for.
-    #[error("builds and commands cannot be shut in strictly: {0}")]
+    #[error("builds and commands cannot be sandboxed strictly: {0}")]
     Sandbox(#[from] SandboxProblem),
     /// What is not to travel would.
     #[error("what looks like credentials would be sent:{}", listed(.0))]
