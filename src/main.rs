@@ -113,7 +113,7 @@ fn without_keys(text: &str) -> String {
 }
 
 fn say(text: &str, is_error: bool, exit: Exit) -> Exit {
-    // Whoever closed the stream does not want to know.
+    // A closed stream is no error: EPIPE is ignored.
     let _ = if is_error {
         io::stderr().write_all(text.as_bytes())
     } else {

@@ -21,7 +21,7 @@ fn main() -> ExitCode {
         "error: cannot start `{}`: {error}\nhint: install `{PROGRAM}` beside `dev`, or in a directory of `PATH`\n",
         program.display()
     );
-    // Whoever closed the stream does not want to know.
+    // A closed stream is no error: EPIPE is ignored.
     let _ = io::stderr().write_all(message.as_bytes());
     ExitCode::from(LOCAL_IO)
 }

@@ -78,7 +78,7 @@ impl VerifiedEdits {
         &self.edits
     }
 
-    /// What the supervisor should know about them.
+    /// What the user should know about them.
     #[must_use]
     pub fn warnings(&self) -> &[String] {
         &self.warnings

@@ -1,7 +1,6 @@
 //! Every language model behind one trait, and the table of those that are known.
 //!
-//! What lies below may use the network (`http`, `transport`) or read a recorded run (`replay`); the
-//! wire formats (`gemini`, `openai`) are pure. Guarantees that a [`Reply`] is whole: whatever was
+//! `http` uses the network; the wire formats (`gemini`, `openai`) are pure. Guarantees that a [`Reply`] is whole: whatever was
 //! blocked, refused, empty or cut short is a [`ModelError`].
 
 pub mod endpoint;

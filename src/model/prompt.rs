@@ -15,7 +15,7 @@ pub const COMMIT_REPAIR: &str = include_str!("../../prompts/commit_repair.txt");
 /// The system prompt of the consistency report.
 pub const CONSISTENCY: &str = include_str!("../../prompts/consistency.txt");
 
-/// What the supervisor wrote: the query, and the rolled-up code base.
+/// What the user wrote: the query, and the rolled-up code base.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Inputs {
     /// `agent-config/query.txt`.

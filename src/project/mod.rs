@@ -1,6 +1,6 @@
 //! The project that the program runs in: its well-known paths, and the inputs that must be there.
 //!
-//! Reads the supervisor's files and changes nothing. Guarantees that an input which is read is
+//! Reads the user's files and changes nothing. Guarantees that an input which is read is
 //! whole UTF-8 text, and that a key's content is in no error.
 
 pub mod gitignore;
@@ -20,7 +20,7 @@ use crate::sys::files::{is_missing, read_if_regular};
 
 /// The folder, below the project's root, that holds a folder for each run.
 pub const LOGS: &str = "logs";
-/// The folder with the supervisor's files.
+/// The folder with the user's files.
 pub const CONFIG: &str = "agent-config";
 
 /// A variable's value shorter than this many bytes is not taken for a key.
@@ -146,7 +146,7 @@ impl Project {
         &self.root
     }
 
-    /// The folder with the supervisor's files.
+    /// The folder with the user's files.
     #[must_use]
     pub fn config(&self) -> PathBuf {
         self.root.join(CONFIG)

@@ -1,7 +1,15 @@
-//! The record of a run: what `result.json` holds, as the contract lays it down.
+//! What a run is as data, and the folder that keeps it.
 //!
-//! Plain data that every stage may fill in and nothing here acts on. Fields may be added; a changed
-//! meaning raises [`SCHEMA`].
+//! | part | what it is for |
+//! |---|---|
+//! | here | `result.json`, as the contract lays it down; a changed meaning raises [`SCHEMA`] |
+//! | `step` | one step: a call to the model and what came of it |
+//! | [`run_log`], [`run_files`] | writing a run's folder, and the names of its files |
+//! | [`replay`] | a model that answers from such a folder |
+//! | [`diff`] | what a run has changed, line by line |
+//! | [`tasks`], [`verdict`] | an agent's task list, and what an auditor says of its work |
+//!
+//! Writes below `logs/` and nowhere else.
 
 pub mod diff;
 pub mod replay;
@@ -189,7 +197,7 @@ pub struct RunRecord {
     pub schema: u32,
     /// The program's version.
     pub version: Cow<'static, str>,
-    /// `commit`, `consistency` or `undo`; in what is printed of a command without a run, its name.
+    /// `commit`, `consistency`, `dev` or `undo`; in what is printed of a command without a run, its name.
     pub workflow: Cow<'static, str>,
     /// How the run ended.
     pub exit: ExitRecord,
@@ -220,7 +228,7 @@ pub struct RunRecord {
     /// What an agent worked on; only in an agent's run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<AgentRecord>,
-    /// What the supervisor should look at.
+    /// What the user should look at.
     pub warnings: Vec<String>,
     /// Why the run failed.
     pub error: Option<ErrorRecord>,

@@ -27,7 +27,7 @@ pub struct Step {
     /// What the prompt is made of, in its order.
     #[serde(default)]
     pub prompt: Vec<PartRecord>,
-    /// What the reply is made of, in its order: `text`, `thought`, `call`.
+    /// What the reply is made of, in its order: `text`, `call`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reply: Vec<PartRecord>,
     /// How long the model took, retries included.

@@ -1,5 +1,8 @@
 //! Characters that a reader does not see, or that a terminal obeys; patterns. Pure.
 
+use std::borrow::Cow;
+use std::sync::LazyLock;
+
 use regex::Regex;
 
 /// The expression of a constant pattern, for a `LazyLock`.
@@ -14,9 +17,6 @@ pub(crate) fn regex(pattern: &str) -> Regex {
     Regex::new(pattern).expect("a valid pattern")
 }
 
-use std::borrow::Cow;
-use std::sync::LazyLock;
-
 /// What terminals take for commands: colours, titles, links.
 const ESCAPES: &str = concat!(
     r"(?:\x1b\[|\u{9b})[0-?]*[ -/]*[@-~]",
@@ -25,11 +25,7 @@ const ESCAPES: &str = concat!(
     r"|\x1b[ -/]*[0-~]",
 );
 
-#[expect(
-    clippy::expect_used,
-    reason = "the pattern is a constant, which the tests compile"
-)]
-static ESCAPE: LazyLock<Regex> = LazyLock::new(|| Regex::new(ESCAPES).expect("valid"));
+static ESCAPE: LazyLock<Regex> = LazyLock::new(|| regex(ESCAPES));
 
 /// `text` without what terminals take for commands.
 pub(crate) fn without_escapes(text: &str) -> Cow<'_, str> {

@@ -2,7 +2,7 @@
 //!
 //! Touches stdin and, through rustyline, the terminal: it prints the prompt and what is typed, looks at
 //! `TERM` and `TERM_PROGRAM`, and handles SIGINT and SIGWINCH while a line is edited. That, and
-//! [`report`](crate::ui), is all that prints. Guarantees that a signal ends every wait, and that no
+//! [`ui`](crate::ui), is all that prints. Guarantees that a signal ends every wait, and that no
 //! input grows without limit.
 
 use std::fs::File;

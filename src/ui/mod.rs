@@ -108,7 +108,7 @@ pub enum Event {
         /// How long it took.
         took: Duration,
     },
-    /// The supervisor should look at something.
+    /// The user should look at something.
     Warning(String),
     /// The run is over and has changed something: what a reviewer reads first.
     Reviewed {

@@ -81,7 +81,7 @@ impl<'c> Run<'c> {
         })
     }
 
-    /// Tells the supervisor what was noticed before the run had its folder.
+    /// Tells the user what was noticed before the run had its folder.
     pub fn begin(&mut self, ready: &Ready<'_>) {
         self.record.model = Some(ready.models.model(&Purpose::INITIAL).spec.name.clone());
         for warning in &ready.warnings {
@@ -89,7 +89,7 @@ impl<'c> Run<'c> {
         }
     }
 
-    /// Tells the supervisor something that is no error.
+    /// Tells the user something that is no error.
     pub fn warn(&mut self, text: String) {
         self.context.reporter.event(&Event::Warning(text.clone()));
         self.record.warnings.push(text);

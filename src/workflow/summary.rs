@@ -151,7 +151,7 @@ fn attempts(record: &RunRecord) -> String {
     if record.attempts.is_empty() {
         return String::new();
     }
-    let head = "\n### Attempts\n\n| attempt | model | seconds | finish | files | build |\n|---|---|---:|---|---:|---|\n";
+    let head = "\n### Steps\n\n| step | model | seconds | finish | files | build |\n|---|---|---:|---|---:|---|\n";
     let rows = record.attempts.iter().map(row);
     std::iter::once(head.to_owned()).chain(rows).collect()
 }

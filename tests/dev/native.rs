@@ -64,6 +64,7 @@ fn an_agent_works_by_the_vendors_own_calls() {
             ),
             ("r1", "READ_FILE", json!({"path": "none.txt"})),
             ("x1", "NO_SUCH_TOOL", json!({})),
+            ("e1", "COMMAND", json!({"command": "exit 3"})),
         ]),
         calls(&[("d1", "DONE", json!({"summary": "Written."}))]),
         streamed(PASS),
@@ -88,13 +89,13 @@ fn an_agent_works_by_the_vendors_own_calls() {
     );
     let second = requests[1].json();
     let messages = second["messages"].as_array().unwrap();
-    let [.., asked, written, read, unknown] = messages.as_slice() else {
+    let [.., asked, written, read, unknown, _] = messages.as_slice() else {
         panic!("{messages:#?}");
     };
     assert_eq!(asked["role"], "assistant");
     assert_eq!(asked["content"], Value::Null);
     assert_eq!(asked["tool_calls"][0]["id"], "w1");
-    assert_eq!(asked["tool_calls"].as_array().unwrap().len(), 3);
+    assert_eq!(asked["tool_calls"].as_array().unwrap().len(), 4);
     for (result, id) in [(written, "w1"), (read, "r1"), (unknown, "x1")] {
         assert_eq!(
             (&result["role"], &result["tool_call_id"]),
@@ -127,5 +128,6 @@ fn an_agent_works_by_the_vendors_own_calls() {
         (&step["tools"][1]["failed"], &step["tools"][1]["id"]),
         (&json!(true), &json!("r1"))
     );
+    assert_eq!(step["tools"][3]["exit_code"], 3);
     assert_eq!(steps.last().unwrap()["passed"], true);
 }

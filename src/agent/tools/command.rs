@@ -61,7 +61,7 @@ impl RunCommand<'_, '_> {
         &self,
         invocation: Invocation<'_>,
         on_timeout: OnTimeout,
-    ) -> Result<String, ToolError> {
+    ) -> Result<ToolOutput, ToolError> {
         let output_file = (self.output_files)();
         let mut processes = self.processes.borrow_mut();
         let ran = processes.run(invocation, self.patience, on_timeout, &output_file);
@@ -69,10 +69,20 @@ impl RunCommand<'_, '_> {
             ProcessError::NotStarted { .. } => ToolError::Failed(error.to_string()),
             error => ToolError::Fatal(error.into()),
         })?;
-        Ok(match ran {
-            Ran::Ended { status, output, .. } => ended(status, &output),
-            Ran::InBackground { id, output } => backgrounded(&id, &output),
-            Ran::TimedOut { output } => timed_out(self.patience, &output),
+        let (text, exit_code) = match ran {
+            Ran::Ended { status, output, .. } => {
+                let code = match status {
+                    Status::Exited(code) => Some(code),
+                    _ => None,
+                };
+                (ended(status, &output), code)
+            }
+            Ran::InBackground { id, output } => (backgrounded(&id, &output), None),
+            Ran::TimedOut { output } => (timed_out(self.patience, &output), None),
+        };
+        Ok(ToolOutput {
+            exit_code,
+            ..ToolOutput::said(text)
         })
     }
 }
@@ -87,17 +97,16 @@ impl Tool for RunCommand<'_, '_> {
 
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
         let command = arguments.get("command");
-        let text = match self.shell {
+        match self.shell {
             Shell::Full if command.trim().is_empty() => {
-                return Err(ToolError::Failed("the command is empty".to_owned()));
+                Err(ToolError::Failed("the command is empty".to_owned()))
             }
             Shell::Full => self.invoke(Invocation::Shell(command), OnTimeout::Background),
             Shell::Restricted(words) => {
                 let words = words(command).map_err(ToolError::Failed)?;
                 self.invoke(Invocation::Words(&words), OnTimeout::End)
             }
-        }?;
-        Ok(ToolOutput::said(text))
+        }
     }
 }
 

@@ -94,7 +94,7 @@ fn head(escaper: HtmlEscaper<'_>, run: &PastRun) -> Markup {
     }
 }
 
-/// What went wrong, and what the supervisor should look at.
+/// What went wrong, and what the user should look at.
 fn problems(escaper: HtmlEscaper<'_>, record: &RunRecord) -> Markup {
     let more = record.warnings.len().saturating_sub(WARNINGS);
     html! {

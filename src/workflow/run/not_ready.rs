@@ -17,7 +17,7 @@ use crate::secret::credentials::Finding;
 /// Something that a run needs and the project does not have.
 #[derive(Debug, thiserror::Error)]
 pub enum Problem {
-    /// A file of the supervisor's.
+    /// A file of the user's.
     #[error(transparent)]
     Project(#[from] ProjectProblem),
     /// The build script.

@@ -32,9 +32,9 @@ pub struct Needs {
 
 /// All that a run starts from.
 pub struct Ready<'a> {
-    /// The supervisor's inputs, without keys.
+    /// The user's inputs, without keys.
     pub inputs: Inputs,
-    /// What the supervisor should know of them.
+    /// What the user should know of them.
     pub warnings: Vec<String>,
     /// Whom to ask.
     pub models: Models<'a>,
@@ -44,13 +44,13 @@ pub struct Ready<'a> {
 
 /// What was found where a run is to start: all of it, whatever is missing.
 pub struct Survey<'a> {
-    /// The supervisor's inputs, without keys.
+    /// The user's inputs, without keys.
     pub inputs: Option<Inputs>,
     /// The model of the first query.
     pub spec: Option<ModelSpec>,
     /// The model of the repairs, where that is another.
     pub repair_spec: Option<ModelSpec>,
-    /// What the supervisor should know.
+    /// What the user should know.
     pub warnings: Vec<String>,
     /// What is missing.
     pub problems: Vec<Problem>,
