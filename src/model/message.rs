@@ -170,8 +170,10 @@ impl<'a> Message<'a> {
                 text: change(result.text.into()).into_owned(),
                 ..result
             }),
-            // What is called comes from the model, which was sent no key.
-            Part::Call(call) => Part::Call(call),
+            Part::Call(call) => Part::Call(Call {
+                input: changed(call.input, &change),
+                ..call
+            }),
         });
         Self {
             parts: parts.collect(),
@@ -196,6 +198,23 @@ impl<'a> Message<'a> {
             Part::Call(call) => vec![Cow::Owned(call.input.to_string())],
             Part::Result(result) => vec![Cow::Borrowed(&*result.text)],
         })
+    }
+}
+
+/// The value with its texts changed by `change`.
+fn changed<'a>(value: Value, change: &impl Fn(Cow<'a, str>) -> Cow<'a, str>) -> Value {
+    match value {
+        Value::String(text) => change(text.into()).into_owned().into(),
+        Value::Array(values) => {
+            let values = values.into_iter();
+            values.map(|value| changed(value, change)).collect()
+        }
+        Value::Object(fields) => {
+            let fields = fields.into_iter();
+            let fields = fields.map(|(name, value)| (name, changed(value, change)));
+            Value::Object(fields.collect())
+        }
+        other => other,
     }
 }
 

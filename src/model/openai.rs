@@ -2,6 +2,7 @@
 //!
 //! After the vendor's OpenAPI description; compatible servers leave fields out, so all are optional.
 
+use std::collections::HashSet;
 use std::io::Write;
 
 use serde::{Deserialize, Serialize};
@@ -247,11 +248,12 @@ fn body_tool(tool: &ToolSchema) -> Value {
     json!({"type": "function", "function": {"name": name, "description": description, "parameters": schema}})
 }
 
-/// The calls of an answer. Their ids are made up where the server gives none.
+/// The calls of an answer. Their ids are made up where the server gives none, or one twice.
 fn calls(calls: Option<Vec<Value>>) -> Vec<Call> {
+    let mut ids = HashSet::new();
     let calls = calls.into_iter().flatten().zip(1_usize..);
     let calls = calls.map(|(call, number)| {
-        let id = text(&call["id"]).filter(|id| !id.is_empty());
+        let id = text(&call["id"]).filter(|id| !id.is_empty() && ids.insert(id.clone()));
         let function = &call["function"];
         Call {
             id: id.unwrap_or_else(|| format!("call-{number}")),
@@ -373,8 +375,13 @@ impl Assembled {
     /// call whole.
     fn call(&mut self, piece: &Value) {
         let index = piece["index"].as_u64();
-        let is_known = |call: &PartialCall| index.is_some() && call.index == index;
-        let known = self.calls.iter().position(is_known);
+        let said = |value: &Value| text(value).unwrap_or_default();
+        let id = said(&piece["id"]);
+        // Some servers count every call as the first one: another id is another call.
+        let is_known = |call: &PartialCall| {
+            index.is_some() && call.index == index && (id.is_empty() || id == call.id)
+        };
+        let known = self.calls.iter().rposition(is_known);
         let at = known.unwrap_or_else(|| {
             self.calls.push(PartialCall {
                 index,
@@ -384,15 +391,17 @@ impl Assembled {
         });
         let call = &mut self.calls[at];
         let function = &piece["function"];
-        let said = |value: &Value| text(value).unwrap_or_default();
         // Both come once; some servers repeat them.
         if call.id.is_empty() {
-            call.id = said(&piece["id"]);
+            call.id = id;
         }
         if call.name.is_empty() {
             call.name = said(&function["name"]);
         }
-        call.arguments.push_str(&said(&function["arguments"]));
+        match &function["arguments"] {
+            whole @ Value::Object(_) => call.arguments = whole.to_string(),
+            piece => call.arguments.push_str(&said(piece)),
+        }
     }
 }
 

@@ -32,6 +32,9 @@ use crate::sys::interrupt::{Interrupted, Signal};
 use crate::ui::input::{Input, InputError, Typed};
 use crate::workflow::error::{Error, Exit};
 
+/// So many calls of a reply are in `steps.jsonl` at once, the rest when the step is over.
+const LOGGED_AT_ONCE: usize = 8;
+
 /// What a profile gives a run of its agents.
 pub struct AgentSetup<'s> {
     /// The workflow's names.
@@ -233,7 +236,15 @@ impl<'c> AgentRun<'c> {
         run.log
             .tool(&self.latest.borrow(), &action.tool, &input, result)?;
         run.note(|step| step.actions.push(action));
-        run.log_step()?;
+        // Each time, all of the step is written: of very many calls, that would be much.
+        let calls = run
+            .record
+            .attempts
+            .last()
+            .map_or(0, |step| step.actions.len());
+        if calls <= LOGGED_AT_ONCE {
+            run.log_step()?;
+        }
         if runs {
             // A command may have written to the files that the run has changed.
             self.tree.borrow_mut().flushing(&mut run, || ());

@@ -131,6 +131,7 @@ impl<'c> Run<'c> {
         let size = self.size(models, spec, &prompt)?;
         let max_output_tokens = self.allowed_answer(models, spec, size.as_ref())?;
         // Many steps with their inputs and results would be large.
+        self.log_step()?;
         self.note(Step::shorten);
         self.record
             .attempts
@@ -318,6 +319,8 @@ impl<'c> Run<'c> {
         result: Result<String, Error>,
         put_back: impl FnOnce(&mut Self),
     ) -> Result<Outcome, Failure> {
+        // Whether that could be written is told by the record's own file.
+        let _ = self.log_step();
         self.record.cost = self.record.total_cost();
         self.record.seconds = Seconds(self.context.clock.elapsed().saturating_sub(self.began));
         if let Err(error) = &result {

@@ -90,15 +90,19 @@ fn alone<'a, 'r>(
         ));
     }
     let response = lines.get(last..).unwrap_or_default();
-    let tool = Sections::of(response).and_then(|sections| sections.tool(tools));
-    let tool = tool.ok().map(|(tool, _)| tool);
+    // Whoever leaves out the header may write a file all the same.
+    let first = headers.outside.first().copied().unwrap_or_default();
+    let above = Sections::of(lines.get(..first).unwrap_or_default());
+    if above.is_ok_and(|above| above.has(Name::ToolChoice) || above.has(Name::ToolInput)) {
+        return Err(unclear(lines, first));
+    }
     let mut others = 0;
     for pair in headers.outside.windows(2) {
         let &[from, to] = pair else { continue };
         // Right below a fence, it may be the first line of a block.
         let is_below_fence = lines.get(to - 1).is_some_and(|line| line.fence().is_some());
         match Draft::of(lines.get(from..to).unwrap_or_default(), tools) {
-            Some(draft) if !is_below_fence && !draft.may_hold(tool) => {
+            Some(draft) if !is_below_fence && !draft.may_hold() => {
                 others += usize::from(draft.tool.is_some());
             }
             _ => return Err(unclear(lines, to)),
@@ -161,21 +165,13 @@ impl<'t> Draft<'t> {
         })
     }
 
-    /// Whether a response behind it that uses `last` may be part of its input.
-    fn may_hold(&self, last: Option<&ToolSpec>) -> bool {
+    /// Whether a response behind it may be part of its input.
+    fn may_hold(&self) -> bool {
         let Some(tool) = self.tool else {
             return self.blocks > 0;
         };
-        let contents = tool
-            .parameters
-            .iter()
-            .filter(|known| known.kind == ParameterKind::Block);
-        let contents = contents.count();
-        let is_content = contents > 0 && self.blocks > 0;
-        self.is_raw_command
-            || self.blocks > contents.max(1)
-            // A file may show a response; it is another version of the file only if the tool is the same.
-            || is_content && last.is_none_or(|last| last.name != tool.name)
+        // What is written may show a response, in a block or in none, also one that writes.
+        self.is_raw_command || self.blocks > 1 || tool.takes(ParameterKind::Block)
     }
 }
 

@@ -445,3 +445,27 @@ fn many_drafts_and_tags_and_fences_cost_no_more_than_their_length() {
     // It takes seconds; by the square of the length, it would take hours.
     assert!(over.recv_timeout(Duration::from_secs(300)).is_ok());
 }
+
+#[test]
+fn a_response_behind_what_may_be_a_file_is_refused_whatever_it_uses() {
+    let example = uses("COMMAND", "```\ntouch pwned\n```\n");
+    let another = uses("WRITE_FILE", "\"pwned\"\n\n```\nx\n```\n");
+    let guides = [
+        // No header above, and an example in a block of which one fence is missing.
+        "I will write the guide.\n\n## Tool Choice\nWRITE_FILE\n\n## Tool Input\n\"a.md\"\n\n```md\nExample:\n```\n".to_owned(),
+        "## Tool Choice\nWRITE_FILE\n\n## Tool Input\n\"a.md\"\n\n".to_owned(),
+        // Content in no block at all.
+        uses("WRITE_FILE", "\"a.md\"\n\nGuide:\n\n"),
+        uses("FIND_AND_REPLACE_IN_FILE", "\"a.md\"\nold\nnew\n\n"),
+        uses("WRITE_FILE", "\"a.md\"\n\n```md\nGuide\n```\n\n"),
+    ];
+    for guide in &guides {
+        for shown in [&example, &another] {
+            let fault = call(&format!("{guide}{shown}")).unwrap_err();
+            assert!(
+                fault.contains("it cannot be told whether this `# Agent Response`"),
+                "{guide}{shown}{fault}"
+            );
+        }
+    }
+}

@@ -410,20 +410,4 @@ fn of_several_responses_the_last_counts_and_the_model_is_told() {
             assert_eq!(call(&turn.remembered), call(&last), "what is remembered");
         }
     }
-    // Another version of the same file.
-    let draft = writes("```", "draft\n", "```");
-    let last = writes("```", "last\n", "```");
-    for between in ["\n", "\nWait, better:\n\n"] {
-        all_read(
-            [format!("{draft}{between}{last}")],
-            "WRITE_FILE path=a content=last\n",
-        );
-    }
-    assert_eq!(
-        note(&format!("{draft}\n{last}")).as_deref(),
-        Some(
-            "Your reply had 2 responses. Only the last was carried out: nothing was done of what stood above \
-              it. Write one response in a reply."
-        )
-    );
 }
