@@ -90,6 +90,8 @@ fn alone<'a, 'r>(
         ));
     }
     let response = lines.get(last..).unwrap_or_default();
+    let tool = Sections::of(response).and_then(|sections| sections.tool(tools));
+    let tool = tool.ok().map(|(tool, _)| tool);
     // Whoever leaves out the header may write a file all the same.
     let first = headers.outside.first().copied().unwrap_or_default();
     let above = Sections::of(lines.get(..first).unwrap_or_default());
@@ -102,7 +104,7 @@ fn alone<'a, 'r>(
         // Right below a fence, it may be the first line of a block.
         let is_below_fence = lines.get(to - 1).is_some_and(|line| line.fence().is_some());
         match Draft::of(lines.get(from..to).unwrap_or_default(), tools) {
-            Some(draft) if !is_below_fence && !draft.may_hold() => {
+            Some(draft) if !is_below_fence && !draft.may_hold(tool) => {
                 others += usize::from(draft.tool.is_some());
             }
             _ => return Err(unclear(lines, to)),
@@ -165,13 +167,18 @@ impl<'t> Draft<'t> {
         })
     }
 
-    /// Whether a response behind it may be part of its input.
-    fn may_hold(&self) -> bool {
+    /// Whether a response behind it that uses `last` may be part of its input.
+    fn may_hold(&self, last: Option<&ToolSpec>) -> bool {
         let Some(tool) = self.tool else {
             return self.blocks > 0;
         };
-        // What is written may show a response, in a block or in none, also one that writes.
-        self.is_raw_command || self.blocks > 1 || tool.takes(ParameterKind::Block)
+        let contents = tool.parameters.iter();
+        let contents = contents.filter(|known| known.kind == ParameterKind::Block);
+        let contents = contents.count();
+        // What is written may show a response, in a block or in none; whole contents before another use of the
+        // same tool are a draft of it.
+        let is_draft = self.blocks == contents && last.is_some_and(|last| last.name == tool.name);
+        self.is_raw_command || self.blocks > contents.max(1) || contents > 0 && !is_draft
     }
 }
 

@@ -457,8 +457,9 @@ fn a_response_behind_what_may_be_a_file_is_refused_whatever_it_uses() {
         // Content in no block at all.
         uses("WRITE_FILE", "\"a.md\"\n\nGuide:\n\n"),
         uses("FIND_AND_REPLACE_IN_FILE", "\"a.md\"\nold\nnew\n\n"),
-        uses("WRITE_FILE", "\"a.md\"\n\n```md\nGuide\n```\n\n"),
     ];
+    let whole = uses("WRITE_FILE", "\"a.md\"\n\n```md\nGuide\n```\n\n");
+    assert!(call(&format!("{whole}{example}")).is_err());
     for guide in &guides {
         for shown in [&example, &another] {
             let fault = call(&format!("{guide}{shown}")).unwrap_err();

@@ -410,4 +410,13 @@ fn of_several_responses_the_last_counts_and_the_model_is_told() {
             assert_eq!(call(&turn.remembered), call(&last), "what is remembered");
         }
     }
+    // Another version of the same file.
+    let (draft, last) = (
+        writes("```", "draft\n", "```"),
+        writes("```", "last\n", "```"),
+    );
+    all_read(
+        [format!("{draft}\n{last}")],
+        "WRITE_FILE path=a content=last\n",
+    );
 }
