@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use crate::sys::text::{is_ignorable, regex};
+use crate::sys::text::{is_ignorable, line_end, regex};
 
 /// The tags that the program puts around text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,11 +72,7 @@ pub fn tagged(tag: Tag, attributes: &[(&str, &str)], content: &str) -> String {
         .map(|(key, value)| format!(" {key}=\"{}\"", escaped(value)))
         .collect();
     let (name, content) = (tag.name(), defused(content));
-    let line_end = if content.is_empty() || content.ends_with('\n') {
-        ""
-    } else {
-        "\n"
-    };
+    let line_end = line_end(&content);
     format!("<{name}{attributes}>\n{content}{line_end}</{name}>")
 }
 

@@ -19,6 +19,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use crate::secret::Redactor;
 use crate::sys::excerpt::{Excerpt, lossy};
 use crate::sys::interrupt::is_readable_within;
+use crate::sys::text::line_end;
 
 /// How much is read at once.
 const CHUNK: usize = 64 << 10;
@@ -223,15 +224,6 @@ impl Write for CapturedOutput {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
-    }
-}
-
-/// What a line that follows `text` needs before it.
-pub(super) fn line_end(text: &str) -> &'static str {
-    if text.is_empty() || text.ends_with('\n') {
-        ""
-    } else {
-        "\n"
     }
 }
 

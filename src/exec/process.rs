@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::output::{CapturedOutput, line_end};
+use super::output::CapturedOutput;
 use super::runner::{Ending, Running};
 use super::sandbox::Sandbox;
 use super::subreaper;
@@ -28,6 +28,7 @@ use super::wire::{Leftovers, SpawnRequest};
 use crate::secret::Redactor;
 use crate::sys::environment::Clock;
 use crate::sys::interrupt::Interrupt;
+use crate::sys::text::line_end;
 
 pub use super::process_error::{NoSuchProcess, ProcessError};
 pub use super::wire::Status;

@@ -8,7 +8,7 @@ use super::End;
 use super::VendorError;
 use crate::model::usage::Usage;
 use crate::sys::interrupt::Interrupted;
-use crate::sys::text::printable;
+use crate::sys::text;
 
 /// What a call took that gave no whole reply.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -357,15 +357,9 @@ fn after_tries(count: u32) -> String {
     }
 }
 
-/// A vendor's text as part of a sentence: no line breaks, no control characters, not endless.
+/// A vendor's text as part of a sentence.
 pub(super) fn one_line(text: &str) -> String {
-    const LENGTH: usize = 1000;
-    let mut line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    if let Some((end, _)) = line.char_indices().nth(LENGTH) {
-        line.truncate(end);
-        line.push('…');
-    }
-    printable(&line, &[])
+    text::one_line(text, 1000)
 }
 
 /// A duration as flags take it: `90s`, `30m`, `1h`.

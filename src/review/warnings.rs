@@ -12,7 +12,7 @@ mod tests;
 use memchr::{memchr_iter, memrchr};
 use regex::bytes::{Regex, RegexBuilder};
 
-use crate::sys::text::printable;
+use crate::sys::text::{cut, printable};
 
 use crate::record::diff::{FileChange, Kind, hunks};
 use signs::{Concern, LANGUAGES, Language, MANIFESTS};
@@ -196,10 +196,6 @@ fn listed(things: &[String]) -> String {
 /// What is quoted from a file or is a path: on one line, short, and without control characters.
 fn code(text: &str) -> String {
     const LONGEST: usize = 120;
-    let start: String = text.chars().take(LONGEST).collect();
-    let mut quoted = printable(&start, &[]).replace('`', "'");
-    if text.chars().nth(LONGEST).is_some() {
-        quoted.push('…');
-    }
+    let quoted = printable(&cut(text, LONGEST), &[]).replace('`', "'");
     format!("`{quoted}`")
 }

@@ -32,25 +32,53 @@ pub(crate) fn without_escapes(text: &str) -> Cow<'_, str> {
     ESCAPE.replace_all(text, "")
 }
 
-/// `text` with a sign in the place of every control character but those in `kept`: what others wrote must not
-/// move the cursor or change the colours.
-pub(crate) fn printable(text: &str, kept: &[char]) -> String {
-    text.replace(|c: char| c.is_control() && !kept.contains(&c), "\u{fffd}")
+/// Whether `c` moves a cursor, ends a line or turns the direction of text around: with such characters, what is
+/// read is not what stands there.
+pub(crate) fn is_deceptive(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{61c}' | '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// `text` with everything written out that moves a cursor, ends a line or turns the text around.
+/// `text` with a sign in the place of every deceptive character but those in `kept`: what others wrote must not
+/// move the cursor, change the colours or turn around.
+pub(crate) fn printable(text: &str, kept: &[char]) -> String {
+    text.replace(|c: char| is_deceptive(c) && !kept.contains(&c), "\u{fffd}")
+}
+
+/// `text` with every deceptive character written out.
 pub(crate) fn escaped(text: &str) -> String {
-    let is_odd =
-        |c: char| c.is_control() || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
-        if is_odd(c) {
+        if is_deceptive(c) {
             escaped.extend(c.escape_default());
         } else {
             escaped.push(c);
         }
     }
     escaped
+}
+
+/// What a line that follows `text` needs before it.
+pub(crate) fn line_end(text: &str) -> &'static str {
+    if text.is_empty() || text.ends_with('\n') {
+        ""
+    } else {
+        "\n"
+    }
+}
+
+/// The first `length` characters of `text`, and an ellipsis where there are more.
+pub(crate) fn cut(text: &str, length: usize) -> Cow<'_, str> {
+    match text.char_indices().nth(length) {
+        Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
+        None => Cow::Borrowed(text),
+    }
+}
+
+/// `text` as part of a sentence: on one line, printable, of at most `length` characters.
+pub(crate) fn one_line(text: &str, length: usize) -> String {
+    let words: Vec<_> = text.split_whitespace().collect();
+    printable(&cut(&words.join(" "), length), &[])
 }
 
 /// Unicode's `Default_Ignorable_Code_Point`: nothing is to be seen of it.
@@ -75,5 +103,17 @@ mod tests {
         );
         assert_eq!(escaped("ä\n\u{1b}[2J"), "ä\\n\\u{1b}[2J");
         assert_eq!(escaped("a\u{202e}b"), "a\\u{202e}b");
+        assert_eq!(printable("a\u{202e}b\u{200f}", &[]), "a\u{fffd}b\u{fffd}");
+    }
+
+    #[test]
+    fn a_text_becomes_part_of_a_sentence() {
+        assert_eq!(one_line(" a\n b\tc\u{1b} ", 9), "a b c\u{fffd}");
+        assert_eq!(one_line("äöü", 2), "äö…");
+        assert_eq!(cut("äöü", 3), "äöü");
+        assert_eq!(
+            [line_end(""), line_end("a\n"), line_end("a")],
+            ["", "", "\n"]
+        );
     }
 }

@@ -6,7 +6,7 @@
 use console::{Style, measure_text_width, truncate_str};
 
 use crate::sys::numbers::counted;
-use crate::sys::text::without_escapes;
+use crate::sys::text::{is_deceptive, without_escapes};
 
 /// Below so many columns there is no room for a box.
 const NARROWEST: usize = 20;
@@ -123,9 +123,7 @@ fn visible(text: &str) -> String {
             }
             // What follows it would write over the line.
             '\r' | '\n' | '\u{2028}' | '\u{2029}' => '\n',
-            // These turn the direction of what follows, so that a text reads as what it is not.
-            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => '\u{fffd}',
-            c if c.is_control() => '\u{fffd}',
+            c if is_deceptive(c) => '\u{fffd}',
             c => c,
         };
         let width = width(c);

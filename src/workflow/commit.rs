@@ -17,6 +17,7 @@ use crate::model::prompt::{Prompt, Replacement};
 use crate::model::{Purpose, Reply, StepId};
 use crate::record::run_log::BuildLog;
 use crate::record::{BuildRecord, Seconds};
+use crate::sys::text::line_end;
 use crate::ui::Event;
 use crate::workflow::error::{Error, Exit};
 
@@ -203,11 +204,7 @@ fn with_timeout_note(output: String, status: BuildStatus) -> String {
     let BuildStatus::TimedOut(_) = status else {
         return output;
     };
-    let line_end = if output.is_empty() || output.ends_with('\n') {
-        ""
-    } else {
-        "\n"
-    };
+    let line_end = line_end(&output);
     format!("{output}{line_end}[build.sh was {}]\n", describe(status))
 }
 

@@ -13,6 +13,7 @@ use super::{Context, Failure, Outcome};
 use crate::project::gitignore::GITIGNORE;
 use crate::project::{EXAMPLE_QUERY, QUERY};
 use crate::sys::files::IfThere as _;
+use crate::sys::text::line_end;
 use crate::workflow::error::Error;
 
 const ROLLUP_SCRIPT: &str = "\
@@ -146,11 +147,7 @@ fn ignore(context: &Context<'_>) -> Result<(&'static str, &'static str), Error> 
     if added.is_empty() {
         return Ok((GITIGNORE, "left as it is"));
     }
-    let line_end = if text.is_empty() || text.ends_with('\n') {
-        ""
-    } else {
-        "\n"
-    };
+    let line_end = line_end(&text);
     let append = || {
         let mut file = OpenOptions::new().append(true).create(true).open(&path)?;
         file.write_all(format!("{line_end}{added}").as_bytes())

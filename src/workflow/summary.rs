@@ -11,7 +11,7 @@ use crate::record::{RunRecord, Step, TreeState};
 use crate::review::figures::{Figures, taken_back};
 use crate::review::history::PastRun;
 use crate::sys::numbers::counted;
-use crate::sys::text::printable;
+use crate::sys::text::{is_deceptive, printable};
 use crate::ui::Event;
 
 /// How many warnings are listed.
@@ -212,7 +212,7 @@ fn escaped(text: &str) -> String {
                 line.push('\\');
                 line.push(c);
             }
-            c if c.is_control() => line.push('\u{fffd}'),
+            c if is_deceptive(c) => line.push('\u{fffd}'),
             c => line.push(c),
         }
     }

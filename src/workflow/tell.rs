@@ -6,6 +6,7 @@ use super::dispatch::command_name;
 use super::{Failure, Outcome};
 use crate::cli::{Cli, OutputFormat};
 use crate::record::RunRecord;
+use crate::sys::text::line_end;
 use crate::ui::{Event, Output, Reporter as _, json};
 use crate::workflow::error::Exit;
 use chrono::{DateTime, FixedOffset};
@@ -76,14 +77,7 @@ fn result_text(outcome: &Outcome) -> String {
         log.as_ref(),
         outcome.next.as_ref(),
     ];
-    let line = |text: &String| {
-        let line_end = if text.is_empty() || text.ends_with('\n') {
-            ""
-        } else {
-            "\n"
-        };
-        format!("{text}{line_end}")
-    };
+    let line = |text: &String| format!("{text}{}", line_end(text));
     lines.into_iter().flatten().map(line).collect()
 }
 

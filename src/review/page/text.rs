@@ -5,7 +5,7 @@
 
 use crate::secret::Redactor;
 use crate::sys::numbers::grouped;
-use crate::sys::text::without_escapes;
+use crate::sys::text::{is_deceptive, without_escapes};
 
 /// A longer line is cut, in characters.
 pub const LINE: usize = 1000;
@@ -104,13 +104,7 @@ pub fn boundary(text: &str, at: usize) -> usize {
 fn visible(c: char) -> char {
     match c {
         '\n' | '\t' => c,
-        '\u{61c}'
-        | '\u{200e}'
-        | '\u{200f}'
-        | '\u{2028}'..='\u{202e}'
-        | '\u{2066}'..='\u{2069}'
-        | '\u{feff}' => '\u{fffd}',
-        c if c.is_control() => '\u{fffd}',
+        c if c == '\u{feff}' || is_deceptive(c) => '\u{fffd}',
         c => c,
     }
 }
