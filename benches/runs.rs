@@ -33,13 +33,32 @@ use support::{Answer, ModelServer, TestProject, gemini};
 const RECORD_MEMORY: &str = "grep VmHWM /proc/$PPID/status >memory";
 
 fn main() {
-    durability("one file", 1, 2 << 10, 101);
-    durability("200 files of 5 KB", 200, 5 << 10, 41);
-    durability("5,000 files of 2 KB", 5_000, 2 << 10, 15);
-    one_file();
-    many_files("200 files of 5 KB", 200, 5 << 10, 41);
-    many_files("5,000 files of 2 KB", 5_000, 2 << 10, 21);
-    large_code_base(21);
+    let all: [(&str, fn()); 4] = [
+        ("durability", || {
+            durability("one file", 1, 2 << 10, 101);
+            durability("200 files of 5 KB", 200, 5 << 10, 41);
+            durability("5,000 files of 2 KB", 5_000, 2 << 10, 15);
+        }),
+        ("files", || {
+            one_file();
+            many_files("200 files of 5 KB", 200, 5 << 10, 41);
+            many_files("5,000 files of 2 KB", 5_000, 2 << 10, 21);
+        }),
+        ("large", || large_code_base(21)),
+        ("memory", memories),
+    ];
+    // `cargo bench --bench runs -- large` runs that one.
+    let chosen: Vec<String> = std::env::args().skip(1).collect();
+    for (name, run) in all {
+        if chosen.iter().all(|word| word.starts_with("--"))
+            || chosen.iter().any(|word| word == name)
+        {
+            run();
+        }
+    }
+}
+
+fn memories() {
     memory("nothing much", &"x\n".repeat(10), "");
     memory(
         "a reply that replaces a file of 50 MB",
