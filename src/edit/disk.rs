@@ -178,7 +178,7 @@ pub mod faults {
 
     /// What happens at one of the calls, counted from 0 on.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-    pub enum Fault {
+    pub enum InjectedFault {
         /// It fails with this error; the next ones do not.
         Once(usize, Errno),
         /// It fails with this error, and so do all that follow.
@@ -186,17 +186,17 @@ pub mod faults {
     }
 
     thread_local! {
-        static FAULT: Cell<Option<Fault>> = const { Cell::new(None) };
+        static FAULT: Cell<Option<InjectedFault>> = const { Cell::new(None) };
         static CALLS: Cell<usize> = const { Cell::new(0) };
     }
 
     /// Does `work` with a fault in it, and says whether the fault came to pass.
-    pub fn with<T>(fault: Fault, work: impl FnOnce() -> T) -> (T, bool) {
+    pub fn with<T>(fault: InjectedFault, work: impl FnOnce() -> T) -> (T, bool) {
         FAULT.set(Some(fault));
         CALLS.set(0);
         let done = work();
         FAULT.set(None);
-        let (Fault::Once(at, _) | Fault::From(at, _)) = fault;
+        let (InjectedFault::Once(at, _) | InjectedFault::From(at, _)) = fault;
         (done, CALLS.get() > at)
     }
 
@@ -204,8 +204,8 @@ pub mod faults {
         let call = CALLS.get();
         CALLS.set(call + 1);
         match FAULT.get() {
-            Some(Fault::Once(at, errno)) if call == at => Err(errno),
-            Some(Fault::From(at, errno)) if call >= at => Err(errno),
+            Some(InjectedFault::Once(at, errno)) if call == at => Err(errno),
+            Some(InjectedFault::From(at, errno)) if call >= at => Err(errno),
             _ => Ok(()),
         }
     }

@@ -33,7 +33,7 @@ const TORN: &str = ".code-commit-journal-torn";
 
 /// How far an application has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
+pub enum JournalState {
     /// Nothing is in its place yet.
     Armed,
     /// Everything is staged; some of it may be in its place.
@@ -47,31 +47,35 @@ pub enum State {
 }
 
 /// The names of the journal's file, and what it is to get there; what is under way stands before what is done.
-const FILES: [(State, &str, &str); 5] = [
-    (State::Armed, ".code-commit-journal", "write the journal"),
+const FILES: [(JournalState, &str, &str); 5] = [
     (
-        State::Installing,
+        JournalState::Armed,
+        ".code-commit-journal",
+        "write the journal",
+    ),
+    (
+        JournalState::Installing,
         ".code-commit-journal-installing",
         "write on the journal",
     ),
     (
-        State::RolledBack,
+        JournalState::RolledBack,
         ".code-commit-journal-rolled-back",
         "end the journal",
     ),
     (
-        State::Installed,
+        JournalState::Installed,
         ".code-commit-journal-installed",
         "complete the journal",
     ),
     (
-        State::Ended,
+        JournalState::Ended,
         ".code-commit-journal-ended",
         "end the journal",
     ),
 ];
 
-impl State {
+impl JournalState {
     fn file_name(self) -> &'static str {
         FILES[self as usize].1
     }
@@ -82,7 +86,7 @@ impl State {
 pub struct Journal {
     /// None: there is no file, and nothing outlives the process.
     directory: Option<PathBuf>,
-    state: State,
+    state: JournalState,
 }
 
 impl Journal {
@@ -94,9 +98,9 @@ impl Journal {
     pub fn arm(directory: &Path, record: &Record) -> Result<Self, JournalError> {
         let journal = Self {
             directory: Some(directory.to_path_buf()),
-            state: State::Armed,
+            state: JournalState::Armed,
         };
-        let path = directory.join(State::Armed.file_name());
+        let path = directory.join(JournalState::Armed.file_name());
         let unfinished = directory.join(UNFINISHED);
         if !record.durable {
             // Of an application that is over; one that is being mended is still needed.
@@ -117,7 +121,7 @@ impl Journal {
     pub fn without_file() -> Self {
         Self {
             directory: None,
-            state: State::Armed,
+            state: JournalState::Armed,
         }
     }
 
@@ -143,7 +147,7 @@ impl Journal {
 
     /// How far the application has come.
     #[must_use]
-    pub fn state(&self) -> State {
+    pub fn state(&self) -> JournalState {
         self.state
     }
 
@@ -154,7 +158,7 @@ impl Journal {
     /// When that cannot be noted.
     pub fn mark_torn(&mut self) -> Result<(), JournalError> {
         // The application that mends it takes this one's place in one rename.
-        self.advance(State::Installed)?;
+        self.advance(JournalState::Installed)?;
         match self
             .marker()
             .map(|marker| (disk::create_new(&marker), marker))
@@ -185,7 +189,7 @@ impl Journal {
         if let Some(path) = self.path() {
             disk::touch(&path).map_err(PathError::of("complete the journal", path))?;
         }
-        self.advance(State::Installed)
+        self.advance(JournalState::Installed)
     }
 
     /// Until when a change to a new file is this application's own: when the tree that counts was complete;
@@ -208,7 +212,7 @@ impl Journal {
     ///
     /// # Errors
     /// When the rename fails; what was noted before then counts.
-    pub fn advance(&mut self, state: State) -> Result<(), JournalError> {
+    pub fn advance(&mut self, state: JournalState) -> Result<(), JournalError> {
         if let (Some(path), Some(directory)) = (self.path(), &self.directory) {
             let (_, name, action) = FILES[state as usize];
             disk::rename(&path, &directory.join(name)).map_err(PathError::of(action, path))?;
@@ -226,7 +230,7 @@ impl Journal {
             return Ok(());
         };
         // The mark is of what is installed, not of what is under way to mend it.
-        let installed = matches!(self.state, State::Installed | State::Ended);
+        let installed = matches!(self.state, JournalState::Installed | JournalState::Ended);
         if installed && self.is_marked_torn() {
             let marker = path.with_file_name(TORN);
             disk::remove_file(&marker).map_err(PathError::of("remove the journal", marker))?;

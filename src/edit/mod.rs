@@ -3,7 +3,7 @@
 //! | module | what it is for |
 //! |---|---|
 //! | `parse`, `spelling`, `rule`, `comparison`, [`verify`](PathPolicy) | from a reply to edits that may be applied; only looks |
-//! | [`apply`](mod@apply), `step`, `plan`, `stage`, `place` | from edits to the disk |
+//! | [`apply`](mod@apply), `operation`, `plan`, `stage`, `place` | from edits to the disk |
 //! | `journal`, `record` | what is under way |
 //! | [`recovery`], `rollback`, `torn`, `mend` | what becomes of an application that was cut short |
 //! | [`undo_log`], [`changes`], [`undo`] | what was replaced, and the way back to it |
@@ -23,6 +23,7 @@ mod disk;
 pub mod error;
 mod journal;
 mod mend;
+mod operation;
 mod parse;
 mod place;
 mod plan;
@@ -32,7 +33,6 @@ mod rollback;
 mod rule;
 mod spelling;
 mod stage;
-mod step;
 mod torn;
 pub mod undo;
 pub mod undo_log;
@@ -44,7 +44,7 @@ use std::sync::Arc;
 
 use apply::{Applied, Journalling, Tree};
 use error::ApplyError;
-use step::{ChangeSet, Durability};
+use operation::{ChangeSet, Durability};
 use undo_log::UndoLog;
 
 pub use digest::{Digest, Stamp};
@@ -76,7 +76,7 @@ impl fmt::Debug for Content {
 
 /// What is to be done to a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Action {
+pub enum EditKind {
     /// It gets this content, and is made where it is not there.
     Write(Content),
     /// It is removed.
@@ -91,13 +91,13 @@ pub struct FileEdit {
     /// The line of the reply that names it, from 1 on.
     pub line: usize,
     /// What to do.
-    pub action: Action,
+    pub action: EditKind,
 }
 
 /// One thing that is wrong with a reply.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {kind}")]
-pub struct Fault {
+pub struct ReplyFault {
     /// The reply's line, from 1 on.
     pub line: usize,
     /// What is wrong there.
@@ -169,7 +169,7 @@ pub enum FaultKind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rejection {
     /// At least one, in the order of the reply's lines.
-    pub faults: Vec<Fault>,
+    pub faults: Vec<ReplyFault>,
 }
 
 impl fmt::Display for Rejection {

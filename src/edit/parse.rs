@@ -9,7 +9,7 @@ use std::sync::Arc;
 use memchr::{memchr, memchr_iter, memmem};
 
 use super::beneath::ancestors;
-use super::{Action, Content, Fault, FaultKind, FileEdit};
+use super::{Content, EditKind, FaultKind, FileEdit, ReplyFault};
 
 /// A fence has at least this many carets.
 const FENCE: &str = "^^^";
@@ -20,7 +20,7 @@ pub struct ParsedReply {
     /// The edits, at most one a path, sorted by path.
     pub edits: Vec<FileEdit>,
     /// The grammar's faults; a reply with one is not to be applied.
-    pub faults: Vec<Fault>,
+    pub faults: Vec<ReplyFault>,
     /// The paths that more than one block names; the last block counts.
     pub repeated: Vec<String>,
 }
@@ -34,7 +34,7 @@ impl ParsedReply {
         let edit = FileEdit {
             path: path.to_owned(),
             line: 1,
-            action: Action::Write(Content { reply, range }),
+            action: EditKind::Write(Content { reply, range }),
         };
         Self {
             edits: vec![edit],
@@ -133,7 +133,7 @@ struct Parser<'r> {
     reply: &'r Arc<String>,
     open: Option<Open<'r>>,
     edits: Vec<FileEdit>,
-    faults: Vec<Fault>,
+    faults: Vec<ReplyFault>,
     /// Whether every fence line so far ends with `\r\n`.
     all_crlf: bool,
 }
@@ -155,10 +155,10 @@ impl<'r> Parser<'r> {
                     reply: Arc::clone(self.reply),
                     range: open.body..fence.start,
                 };
-                self.edit(&open, Action::Write(content));
+                self.edit(&open, EditKind::Write(content));
             }
             (Some(open), Word::Delete) if fence.carets == carets && fence.start == open.body => {
-                self.edit(&open, Action::Remove);
+                self.edit(&open, EditKind::Remove);
             }
             (Some(open), word) => {
                 let fault = FaultKind::FenceInBlock {
@@ -187,7 +187,7 @@ impl<'r> Parser<'r> {
         });
     }
 
-    fn edit(&mut self, open: &Open<'r>, action: Action) {
+    fn edit(&mut self, open: &Open<'r>, action: EditKind) {
         // A block without a path is a fault already.
         if !open.path.is_empty() {
             self.edits.push(FileEdit {
@@ -199,7 +199,7 @@ impl<'r> Parser<'r> {
     }
 
     fn fault(&mut self, line: usize, kind: FaultKind) {
-        self.faults.push(Fault { line, kind });
+        self.faults.push(ReplyFault { line, kind });
     }
 
     fn finish(mut self) -> ParsedReply {
@@ -241,8 +241,8 @@ fn last_of_each_path(edits: Vec<FileEdit>) -> (Vec<FileEdit>, Vec<String>) {
 }
 
 /// Faults for files that would have to be directories at the same time.
-fn files_that_are_directories(edits: &[FileEdit]) -> Vec<Fault> {
-    let is_written = |edit: &&FileEdit| edit.action != Action::Remove;
+fn files_that_are_directories(edits: &[FileEdit]) -> Vec<ReplyFault> {
+    let is_written = |edit: &&FileEdit| edit.action != EditKind::Remove;
     let written = || edits.iter().filter(is_written);
     let paths: HashSet<&str> = written().map(|edit| edit.path.as_str()).collect();
     let mut faults = Vec::new();
@@ -250,7 +250,7 @@ fn files_that_are_directories(edits: &[FileEdit]) -> Vec<Fault> {
         for path in ancestors(&edit.path).filter(|path| paths.contains(path)) {
             let (path, below) = (path.to_owned(), edit.path.clone());
             let kind = FaultKind::FileAndDirectory { path, below };
-            faults.push(Fault {
+            faults.push(ReplyFault {
                 line: edit.line,
                 kind,
             });

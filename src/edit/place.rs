@@ -14,7 +14,7 @@ use super::digest::Present;
 use super::disk::{renameat, renameat_with, statat};
 
 /// Where something goes.
-pub struct Place<'p> {
+pub struct StagedEntry<'p> {
     /// The directory.
     pub directory: BorrowedFd<'p>,
     /// The name that it is to have.
@@ -23,7 +23,7 @@ pub struct Place<'p> {
     pub staged: &'p str,
 }
 
-impl Place<'_> {
+impl StagedEntry<'_> {
     /// Gives what is staged its name, which must be free.
     pub fn create(&self) -> io::Result<()> {
         Ok(self.rename_new(self.staged, self.name)?)

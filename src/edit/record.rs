@@ -26,13 +26,13 @@ pub struct RecordedUnit {
     /// Where it is made, in the same directory.
     pub staged: String,
     /// What happens there.
-    pub change: Change,
+    pub change: UnitChange,
 }
 
 /// What happens at a place.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Change {
+pub enum UnitChange {
     /// A file is made where none was.
     Create {
         /// Its content.
@@ -145,11 +145,11 @@ impl Record {
         for unit in &self.units {
             let mut add = |path: String, new, old| files.push(FileRecord { path, new, old });
             match &unit.change {
-                Change::Create { new } => add(unit.target.clone(), Some(*new), None),
-                Change::Replace { old, new } => add(unit.target.clone(), Some(*new), Some(old)),
-                Change::Remove { old: Some(old) } => add(unit.target.clone(), None, Some(old)),
-                Change::Remove { old: None } => {}
-                Change::CreateDirectory { files: below } => {
+                UnitChange::Create { new } => add(unit.target.clone(), Some(*new), None),
+                UnitChange::Replace { old, new } => add(unit.target.clone(), Some(*new), Some(old)),
+                UnitChange::Remove { old: Some(old) } => add(unit.target.clone(), None, Some(old)),
+                UnitChange::Remove { old: None } => {}
+                UnitChange::CreateDirectory { files: below } => {
                     for (file, new) in below {
                         add(format!("{}/{file}", unit.target), Some(*new), None);
                     }
@@ -171,7 +171,7 @@ impl Record {
     pub fn new_directories(&self) -> BTreeSet<String> {
         let mut made = BTreeSet::new();
         for unit in &self.units {
-            if let Change::CreateDirectory { files } = &unit.change {
+            if let UnitChange::CreateDirectory { files } = &unit.change {
                 made.insert(unit.target.clone());
                 let below = files.iter().flat_map(|(file, _)| ancestors(file));
                 made.extend(below.map(|below| format!("{}/{below}", unit.target)));

@@ -15,9 +15,9 @@ use super::beneath::{Root, ancestors, if_there, open_regular, split};
 use super::digest::{Digest, FOR_EVER, Fingerprint};
 use super::disk::{renameat, statat, unlinkat};
 use super::error::{RecoverError, recover_failed};
-use super::journal::{Journal, State};
-use super::place::{Place, kept_name};
-use super::record::{Change, Record, RecordedUnit};
+use super::journal::{Journal, JournalState};
+use super::place::{StagedEntry, kept_name};
+use super::record::{Record, RecordedUnit, UnitChange};
 use super::torn::{self, TornState, Written};
 
 /// What an earlier run has left, and what was made of it.
@@ -41,10 +41,10 @@ pub(super) fn roll_back(
     journal: &mut Journal,
 ) -> Result<Recovered, RecoverError> {
     let mut torn = false;
-    if journal.state() == State::Installing {
+    if journal.state() == JournalState::Installing {
         torn = put_all_back(root, record)?;
         // Where that cannot be noted, what follows is done all the same: once more, if it must be.
-        let _ = journal.advance(State::RolledBack);
+        let _ = journal.advance(JournalState::RolledBack);
     }
     remove_all_staged(root, record)?;
     Ok(if torn {
@@ -87,11 +87,11 @@ fn explain(unit: &RecordedUnit, record: &Record) -> String {
         format!("; the reply is in `{folder}`")
     });
     match unit.change {
-        Change::Create { .. } | Change::CreateDirectory { .. } => format!(
+        UnitChange::Create { .. } | UnitChange::CreateDirectory { .. } => format!(
             "`{target}`, which was not there before, is not as the reply made it{log} (move it \
              away, run `code-commit recover`, and move it back)"
         ),
-        Change::Replace { .. } | Change::Remove { .. } => format!(
+        UnitChange::Replace { .. } | UnitChange::Remove { .. } => format!(
             "`{target}` is neither the old file nor the reply's; the old one is `{staged}`{log}"
         ),
     }
@@ -111,7 +111,10 @@ fn remove_all_staged(root: &Root, record: &Record) -> Result<(), RecoverError> {
 /// When one of them cannot be removed.
 pub(super) fn remove_leftovers(root: &Root, record: &Record) -> Result<(), RecoverError> {
     for unit in &record.units {
-        if matches!(unit.change, Change::Replace { .. } | Change::Remove { .. }) {
+        if matches!(
+            unit.change,
+            UnitChange::Replace { .. } | UnitChange::Remove { .. }
+        ) {
             remove_staged(root, unit).map_err(recover_failed(&unit.staged))?;
         }
     }
@@ -175,24 +178,24 @@ impl Look<'_> {
         let target_there = exists(&directory, name)?;
         Ok(match &unit.change {
             // The staged name is free only once the unit is in place, or before it was made.
-            Change::Create { .. } | Change::CreateDirectory { .. }
+            UnitChange::Create { .. } | UnitChange::CreateDirectory { .. }
                 if staged_there || !target_there =>
             {
                 Verdict::Untouched
             }
-            Change::Create { new } => {
+            UnitChange::Create { new } => {
                 judge(self.is_new(&directory, name, *new)?, Back::TargetToStaged)
             }
-            Change::CreateDirectory { files } => judge(
+            UnitChange::CreateDirectory { files } => judge(
                 self.is_new_directory(&unit.target, files)?,
                 Back::TargetToStaged,
             ),
-            Change::Replace { old, new } => {
+            UnitChange::Replace { old, new } => {
                 self.replaced(&directory, name, staged, (old.fingerprint, *new))?
             }
-            Change::Remove { .. } if !staged_there => Verdict::Untouched,
-            Change::Remove { .. } if target_there => Verdict::Changed,
-            Change::Remove { .. } => Verdict::Back(Back::StagedToTarget),
+            UnitChange::Remove { .. } if !staged_there => Verdict::Untouched,
+            UnitChange::Remove { .. } if target_there => Verdict::Changed,
+            UnitChange::Remove { .. } => Verdict::Back(Back::StagedToTarget),
         })
     }
 
@@ -275,7 +278,7 @@ fn put_back(root: &Root, unit: &RecordedUnit, back: Back) -> Result<(), Errno> {
     let (parent, name) = split(&unit.target);
     let staged = split(&unit.staged).1;
     let directory = root.directory(parent)?;
-    let place = Place {
+    let place = StagedEntry {
         directory: directory.as_fd(),
         name,
         staged,
@@ -294,7 +297,7 @@ fn remove_staged(root: &Root, unit: &RecordedUnit) -> Result<(), Errno> {
     let Some(directory) = if_there(root.directory(parent))? else {
         return Ok(());
     };
-    if let Change::CreateDirectory { files } = &unit.change {
+    if let UnitChange::CreateDirectory { files } = &unit.change {
         return remove_directory(root, &unit.staged, files);
     }
     unlink(&directory, staged, AtFlags::empty())?;

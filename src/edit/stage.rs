@@ -17,8 +17,8 @@ use super::beneath::{OpenDirectory, Root, create_new, open_regular, split};
 use super::changes::Before;
 use super::disk;
 use super::error::{ApplyError, apply_failed};
+use super::operation::{Durability, FileOperation, Operation};
 use super::plan::Plan;
-use super::step::{Durability, Step, StepAction};
 
 /// Makes the new directories, under their staged names.
 pub fn make_directories(plan: &Plan<'_>) -> Result<(), ApplyError> {
@@ -56,11 +56,11 @@ fn stage_one(
     plan: &Plan<'_>,
     directory: BorrowedFd<'_>,
     name: &str,
-    step: &Step<'_>,
+    step: &FileOperation<'_>,
 ) -> io::Result<()> {
     let (file, mode_and_owner) = match &step.action {
-        StepAction::Remove => return Ok(()),
-        StepAction::Write(content) => {
+        Operation::Remove => return Ok(()),
+        Operation::Write(content) => {
             // Private until it has its mode: the file that it replaces may be.
             let mode = if step.present.is_some() { 0o600 } else { 0o666 };
             let mut file = create_new(directory, name, mode)?;
@@ -70,7 +70,7 @@ fn stage_one(
                 step.present.map(|present| (present.mode, present.owner)),
             )
         }
-        StepAction::Restore { path, before } => {
+        Operation::Restore { path, before } => {
             let file = bring_back(plan.root, path, before, directory, name)?;
             (file, Some((before.mode, before.owner)))
         }

@@ -10,7 +10,7 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use rustix::fs::fstat;
 use rustix::io::Errno;
 
-use super::beneath::{Entry, OpenDirectory, Root, open_regular, split};
+use super::beneath::{OpenDirectory, PathEntry, Root, open_regular, split};
 use super::digest::{Digest, FOR_EVER, Present, Stamp, changed, modified};
 use super::disk::linkat;
 use super::error::{RecoverError, recover_failed};
@@ -106,9 +106,9 @@ impl Written {
     /// What has become of the new file at `path`.
     pub fn state_at(self, root: &Root, path: &str, new: Digest) -> io::Result<TornState> {
         match OpenDirectory::default().entry(root, path)? {
-            Entry::Nothing => Ok(TornState::Gone),
-            Entry::SomethingElse => Ok(TornState::Changed),
-            Entry::File(file) => self.state_of(file, new),
+            PathEntry::Nothing => Ok(TornState::Gone),
+            PathEntry::SomethingElse => Ok(TornState::Changed),
+            PathEntry::File(file) => self.state_of(file, new),
         }
     }
 

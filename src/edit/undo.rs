@@ -9,13 +9,13 @@ use std::io;
 use rustix::fs::fstat;
 
 use super::apply::{self, Applied, Tree};
-use super::beneath::{Entry, OpenDirectory, Root};
-use super::changes::{Changes, FileChange, kept_path};
+use super::beneath::{OpenDirectory, PathEntry, Root};
+use super::changes::{ChangeLog, LoggedChange, kept_path};
 use super::digest::{Digest, Present};
 use super::error::{ApplyError, RecoverError};
+use super::operation::{ChangeSet, Durability, FileOperation, Operation};
 use super::recovery;
 use super::spelling;
-use super::step::{ChangeSet, Durability, Step, StepAction};
 use super::undo_log::UndoLog;
 use crate::record::EditsRecord;
 use crate::sys::files::PathError;
@@ -56,7 +56,7 @@ pub struct Undone {
 ///
 /// # Errors
 /// As [`undo`].
-pub fn is_undone(tree: Tree<'_>, folder: &str, changes: &Changes) -> Result<bool, UndoError> {
+pub fn is_undone(tree: Tree<'_>, folder: &str, changes: &ChangeLog) -> Result<bool, UndoError> {
     inverse(tree, folder, changes).map(|(steps, _)| steps.is_empty())
 }
 
@@ -69,7 +69,7 @@ pub fn is_undone(tree: Tree<'_>, folder: &str, changes: &Changes) -> Result<bool
 pub fn undo(
     tree: Tree<'_>,
     folder: &str,
-    changes: &Changes,
+    changes: &ChangeLog,
     undo_log: Option<&mut UndoLog<'_>>,
     journalling: Journalling,
 ) -> Result<Undone, UndoError> {
@@ -99,8 +99,8 @@ pub fn undo(
 fn inverse<'c>(
     tree: Tree<'_>,
     folder: &str,
-    changes: &'c Changes,
-) -> Result<(Vec<Step<'c>>, EditsRecord), UndoError> {
+    changes: &'c ChangeLog,
+) -> Result<(Vec<FileOperation<'c>>, EditsRecord), UndoError> {
     let root = Root::open(tree.root).map_err(failed("."))?;
     let mut directory = OpenDirectory::default();
     let mut steps = Vec::new();
@@ -115,9 +115,9 @@ fn inverse<'c>(
         let entry = directory.entry(&root, path).map_err(failed(path))?;
         let mode = change.before.as_ref().map(|before| before.mode);
         let (present, now) = match entry {
-            Entry::Nothing => (None, Some(None)),
-            Entry::SomethingElse => (None, None),
-            Entry::File(file) => {
+            PathEntry::Nothing => (None, Some(None)),
+            PathEntry::SomethingElse => (None, None),
+            PathEntry::File(file) => {
                 let stat = fstat(&file).map_err(failed(path))?;
                 let digest = Digest::of_file(file).map_err(failed(path))?;
                 (Some(Present::of(&stat)), Some(Some(digest)))
@@ -134,12 +134,12 @@ fn inverse<'c>(
         let action = if let Some(before) = &change.before {
             edits.written.push(path.clone());
             let path = kept_path(folder, before);
-            StepAction::Restore { path, before }
+            Operation::Restore { path, before }
         } else {
             edits.removed.push(path.clone());
-            StepAction::Remove
+            Operation::Remove
         };
-        steps.push(Step {
+        steps.push(FileOperation {
             path,
             action,
             present,
@@ -152,7 +152,7 @@ fn inverse<'c>(
     }
 }
 
-fn explain(path: &str, folder: &str, change: &FileChange) -> String {
+fn explain(path: &str, folder: &str, change: &LoggedChange) -> String {
     let before = change.before.as_ref().map_or_else(
         || "not there".to_owned(),
         |before| format!("`{}`", kept_path(folder, before)),

@@ -14,13 +14,13 @@ use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 
-use super::beneath::{Entry, OpenDirectory, Root, create_new, open_regular, split};
-use super::changes::{Before, Changes, FileChange, SCHEMA, vault};
+use super::beneath::{OpenDirectory, PathEntry, Root, create_new, open_regular, split};
+use super::changes::{Before, ChangeLog, LoggedChange, SCHEMA, vault};
 use super::digest::{Digest, Stamp, changed, modified};
 use super::disk::{self, linkat, statat};
 use super::error::{ApplyError, apply_failed};
+use super::operation::FileOperation;
 use super::record::Record;
-use super::step::Step;
 use crate::record::run_files::CHANGES;
 use crate::secret::Redactor;
 use crate::sys::files::PathError;
@@ -41,9 +41,9 @@ pub struct UndoLog<'r> {
     /// The run's folder, relative to the root.
     folder: String,
     redactor: &'r Redactor,
-    changes: Changes,
+    changes: ChangeLog,
     /// The same before what was noted last, until that is done.
-    previous: Option<Changes>,
+    previous: Option<ChangeLog>,
     /// Whether a path holds a key.
     beside_keys: bool,
     /// How many files are kept.
@@ -58,7 +58,7 @@ impl<'r> UndoLog<'r> {
             root: root.to_path_buf(),
             folder: folder.to_owned(),
             redactor,
-            changes: Changes::none(),
+            changes: ChangeLog::none(),
             previous: None,
             beside_keys: false,
             kept: 0,
@@ -73,7 +73,7 @@ impl<'r> UndoLog<'r> {
 
     /// What the run has changed.
     #[must_use]
-    pub fn changes(&self) -> &Changes {
+    pub fn changes(&self) -> &ChangeLog {
         &self.changes
     }
 
@@ -81,7 +81,7 @@ impl<'r> UndoLog<'r> {
     pub(super) fn keep(
         &mut self,
         root: &Root,
-        steps: &[Step<'_>],
+        steps: &[FileOperation<'_>],
     ) -> Result<Vec<Option<Before>>, ApplyError> {
         let mut number = self.kept;
         let mut numbers = Vec::with_capacity(steps.len());
@@ -100,7 +100,7 @@ impl<'r> UndoLog<'r> {
     fn keep_share(
         &self,
         root: &Root,
-        steps: &[Step<'_>],
+        steps: &[FileOperation<'_>],
         numbers: &[u32],
         share: Range<usize>,
     ) -> Result<Vec<Option<Before>>, ApplyError> {
@@ -158,7 +158,7 @@ impl<'r> UndoLog<'r> {
     /// Notes what is about to be done, and writes that down.
     pub(super) fn note(
         &mut self,
-        steps: &[Step<'_>],
+        steps: &[FileOperation<'_>],
         kept: &[Option<Before>],
         digests: &[Option<Digest>],
         record: &Record,
@@ -168,9 +168,9 @@ impl<'r> UndoLog<'r> {
         self.beside_keys |= steps.iter().any(|step| holds_key(step.path));
         for ((step, before), digest) in steps.iter().zip(kept).zip(digests) {
             let change = self.changes.files.entry(step.path.to_owned());
-            let change = change.or_insert_with(|| FileChange {
+            let change = change.or_insert_with(|| LoggedChange {
                 before: before.clone(),
-                ..FileChange::default()
+                ..LoggedChange::default()
             });
             change.add(*digest);
             change.stamp = record.stamp;
@@ -269,7 +269,7 @@ pub(super) fn reserved(root: &Path, folder: &str) -> PathBuf {
     root.join(folder).join(".reserved")
 }
 
-impl FileChange {
+impl LoggedChange {
     fn add(&mut self, state: Option<Digest>) {
         // A state that comes again is the latest again.
         self.after.retain(|other| *other != state);
@@ -296,7 +296,7 @@ impl FileChange {
             Err(errno) => return Err(errno.into()),
             Ok(stat) if modified(&stat) == self.stamp && changed(&stat) <= installed => {}
             Ok(_) => {
-                if let Entry::File(file) = directory.entry(root, path)? {
+                if let PathEntry::File(file) = directory.entry(root, path)? {
                     self.add(Some(Digest::of_file(file)?));
                 }
             }
@@ -319,11 +319,11 @@ pub fn locate(root: &Path, folder: &str) -> Option<PathBuf> {
 ///
 /// # Errors
 /// When it cannot be read, or is not what this program writes.
-pub fn read(root: &Path, folder: &str) -> Result<Option<Changes>, UndoLogError> {
+pub fn read(root: &Path, folder: &str) -> Result<Option<ChangeLog>, UndoLogError> {
     let Some(path) = locate(root, folder) else {
         return Ok(None);
     };
-    let parse = |json: Vec<u8>| match serde_json::from_slice::<Changes>(&json) {
+    let parse = |json: Vec<u8>| match serde_json::from_slice::<ChangeLog>(&json) {
         Ok(changes) if changes.schema == SCHEMA => Ok(changes),
         Ok(_) => Err(io::Error::other("it is of another version of this program")),
         Err(error) => Err(error.into()),

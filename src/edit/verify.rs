@@ -13,15 +13,16 @@ use std::path::{Path, PathBuf};
 
 use super::beneath::{ancestors, split};
 use super::digest::{Fingerprint, Present};
-use super::step::{Step, StepAction};
+use super::operation::{FileOperation, Operation};
 use super::{
-    Action, Content, Fault, FaultKind, FileEdit, ParsedReply, Rejection, Rule, comparison, spelling,
+    Content, EditKind, FaultKind, FileEdit, ParsedReply, Rejection, ReplyFault, Rule, comparison,
+    spelling,
 };
 use crate::project::gitignore::IgnoreRules;
 use crate::sys::files::{IfThere as _, PathError, read_regular};
 
 /// The file identity that a system gives: device and inode.
-type Identity = (u64, u64);
+type FileId = (u64, u64);
 
 /// A device, and the number of a mount where the system tells.
 type Mount = (u64, Option<u64>);
@@ -40,7 +41,7 @@ pub struct Program {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerifiedEdit {
     path: String,
-    action: Action,
+    action: EditKind,
     present: Option<Present>,
 }
 
@@ -52,12 +53,12 @@ impl VerifiedEdit {
     }
 
     /// What is to be done to the tree.
-    pub(super) fn step(&self) -> Step<'_> {
-        Step {
+    pub(super) fn step(&self) -> FileOperation<'_> {
+        FileOperation {
             path: &self.path,
             action: match &self.action {
-                Action::Write(content) => StepAction::Write(content),
-                Action::Remove => StepAction::Remove,
+                EditKind::Write(content) => Operation::Write(content),
+                EditKind::Remove => Operation::Remove,
             },
             present: self.present,
         }
@@ -87,15 +88,15 @@ impl VerifiedEdits {
     /// The paths to be written, with their content.
     pub fn written(&self) -> impl Iterator<Item = (&str, &Content)> {
         self.edits.iter().filter_map(|edit| match &edit.action {
-            Action::Write(content) => Some((edit.path.as_str(), content)),
-            Action::Remove => None,
+            EditKind::Write(content) => Some((edit.path.as_str(), content)),
+            EditKind::Remove => None,
         })
     }
 
     /// The paths to be removed.
     pub fn removed(&self) -> impl Iterator<Item = &str> {
         let edits = self.edits.iter();
-        let removals = edits.filter(|edit| edit.action == Action::Remove);
+        let removals = edits.filter(|edit| edit.action == EditKind::Remove);
         removals.map(|edit| edit.path.as_str())
     }
 }
@@ -135,8 +136,8 @@ pub struct PathPolicy {
     elision: Elision,
     mount: Mount,
     ignored: IgnoreRules,
-    program: Option<(PathBuf, Option<Identity>)>,
-    protected: Vec<(Identity, Rule)>,
+    program: Option<(PathBuf, Option<FileId>)>,
+    protected: Vec<(FileId, Rule)>,
     /// Whether each is there; or why nothing may be written below it.
     directories: RefCell<HashMap<String, Result<bool, Rule>>>,
     /// The names in each, by their folded form.
@@ -222,8 +223,8 @@ impl PathPolicy {
         edit: &FileEdit,
         present: Option<Present>,
         warnings: &mut Vec<String>,
-    ) -> io::Result<Option<Fault>> {
-        let (Action::Write(new), Some(present)) = (&edit.action, present) else {
+    ) -> io::Result<Option<ReplyFault>> {
+        let (EditKind::Write(new), Some(present)) = (&edit.action, present) else {
             return Ok(None);
         };
         let (path, size) = (&edit.path, present.fingerprint.size);
@@ -237,7 +238,7 @@ impl PathPolicy {
             Elision::Rejected => comparison::elided_at(size, new),
             Elision::Allowed => None,
         };
-        Ok(elided.map(|line| Fault {
+        Ok(elided.map(|line| ReplyFault {
             line: edit.line + line,
             kind: FaultKind::Elided { path: path.clone() },
         }))
@@ -340,7 +341,7 @@ impl PathPolicy {
 impl VerifiedEdits {
     fn admit(&mut self, edit: FileEdit, present: Option<Present>) {
         let FileEdit { path, action, .. } = edit;
-        if action == Action::Remove && present.is_none() {
+        if action == EditKind::Remove && present.is_none() {
             self.warnings
                 .push(format!("`{path}` is to be removed, but is not there"));
             return;
@@ -358,7 +359,7 @@ impl VerifiedEdits {
 }
 
 /// Paths of which no two may differ in letter case only, their directories included.
-fn collisions(edits: &[FileEdit]) -> Vec<Fault> {
+fn collisions(edits: &[FileEdit]) -> Vec<ReplyFault> {
     let mut spellings: HashMap<String, &str> = HashMap::new();
     let mut faults = Vec::new();
     for edit in edits {
@@ -374,9 +375,9 @@ fn collisions(edits: &[FileEdit]) -> Vec<Fault> {
     faults
 }
 
-fn breach(edit: &FileEdit, rule: Rule) -> Fault {
+fn breach(edit: &FileEdit, rule: Rule) -> ReplyFault {
     let path = edit.path.clone();
-    Fault {
+    ReplyFault {
         line: edit.line,
         kind: FaultKind::Path { path, rule },
     }
@@ -396,7 +397,7 @@ fn runs_in_builds(path: &str) -> bool {
         )
 }
 
-fn identity(metadata: &Metadata) -> Identity {
+fn identity(metadata: &Metadata) -> FileId {
     (metadata.dev(), metadata.ino())
 }
 

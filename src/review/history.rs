@@ -16,9 +16,9 @@ use std::time::SystemTime;
 
 use chrono::{DateTime, FixedOffset, NaiveDateTime};
 
-use crate::edit::changes::{Before, Changes, kept_path};
+use crate::edit::changes::{Before, ChangeLog, kept_path};
 use crate::edit::undo_log;
-use crate::edit::{self, Action, Digest};
+use crate::edit::{self, Digest, EditKind};
 use crate::model::REPAIRS;
 use crate::model::{Purpose, StepId};
 use crate::project::LOGS;
@@ -217,7 +217,7 @@ impl PastRun {
             let mode = before.as_ref().map_or(NEW_MODE, |before| before.mode);
             let after = change.after.last().copied().flatten().map(|digest| {
                 let is_it = |content: &Vec<u8>| Digest::of(content) == digest;
-                let kept = |(run, log): &(Self, Changes)| {
+                let kept = |(run, log): &(Self, ChangeLog)| {
                     let before = log.files.get(path)?.before.as_ref()?;
                     (before.digest == digest).then(|| run.kept(project, before))?
                 };
@@ -249,7 +249,7 @@ impl PastRun {
     }
 
     /// What other runs have changed.
-    fn others(&self, project: &Project) -> Vec<(Self, Changes)> {
+    fn others(&self, project: &Project) -> Vec<(Self, ChangeLog)> {
         let names = names(project).unwrap_or_default().into_iter();
         let others = names.filter(|name| *name != self.name);
         let read = others.filter_map(|name| {
@@ -351,7 +351,10 @@ struct FileStates(BTreeMap<String, Option<State>>);
 impl FileStates {
     fn before(project: &Project, run: &PastRun) -> Self {
         let changes = undo_log::read(project.root(), &run.relative());
-        let files = changes.ok().flatten().map(|changes: Changes| changes.files);
+        let files = changes
+            .ok()
+            .flatten()
+            .map(|changes: ChangeLog| changes.files);
         let before = files.into_iter().flatten().map(|(path, change)| {
             let before = change.before.and_then(|before| run.kept(project, &before));
             (path, before)
@@ -369,11 +372,11 @@ impl FileStates {
         for edit in parsed.edits {
             let before = self.0.get(&edit.path).cloned().flatten();
             let after = match edit.action {
-                Action::Write(content) => Some(State {
+                EditKind::Write(content) => Some(State {
                     content: content.as_bytes().to_vec(),
                     mode: before.as_ref().map_or(NEW_MODE, |before| before.mode),
                 }),
-                Action::Remove => None,
+                EditKind::Remove => None,
             };
             self.0.insert(edit.path.clone(), after.clone());
             if before != after {

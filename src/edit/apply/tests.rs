@@ -10,8 +10,8 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use super::*;
+use crate::edit::operation::Durability;
 use crate::edit::recovery::{Recovered, recover};
-use crate::edit::step::Durability;
 use crate::edit::{PathPolicy, VerifiedEdit, VerifiedEdits, apply, parse, undo_log};
 use crate::secret::Redactor;
 
@@ -217,7 +217,7 @@ fn crash(tree: &Scene, edits: &VerifiedEdits, steps: usize) -> bool {
         stage(&plan, 0..staged).unwrap();
     }
     if staged == files {
-        journal.advance(State::Installing).unwrap();
+        journal.advance(JournalState::Installing).unwrap();
         install(&plan, 0..(steps - staged).min(units)).unwrap();
     }
     let is_whole = steps > files + units;

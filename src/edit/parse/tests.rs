@@ -13,8 +13,8 @@ fn summary(reply: &str) -> Result<Vec<String>, Vec<String>> {
         .edits
         .iter()
         .map(|edit| match &edit.action {
-            Action::Write(content) => format!("{}={}", edit.path, &**content),
-            Action::Remove => format!("{}!", edit.path),
+            EditKind::Write(content) => format!("{}={}", edit.path, &**content),
+            EditKind::Remove => format!("{}!", edit.path),
         })
         .collect())
 }
@@ -35,7 +35,7 @@ fn a_reply_writes_and_removes_files() {
 fn one_file_is_what_a_reply_of_one_block_asks_for() {
     let content = "x\r\n^^^end\n";
     let parsed = ParsedReply::of_file("a/b", content.to_owned());
-    let Action::Write(written) = &parsed.edits[0].action else {
+    let EditKind::Write(written) = &parsed.edits[0].action else {
         panic!("a file is written");
     };
     assert_eq!(&**written, content);

@@ -115,7 +115,7 @@ fn rule_of(policy: &PathPolicy, path: &str) -> Option<Rule> {
     let edit = FileEdit {
         path: path.to_owned(),
         line: 1,
-        action: Action::Remove,
+        action: EditKind::Remove,
     };
     let parsed = ParsedReply {
         edits: vec![edit],
@@ -125,7 +125,7 @@ fn rule_of(policy: &PathPolicy, path: &str) -> Option<Rule> {
         Ok(_) => None,
         Err(VerifyError::Rejected(rejection)) => match &rejection.faults[..] {
             [
-                Fault {
+                ReplyFault {
                     kind: FaultKind::Path { rule, .. },
                     ..
                 },

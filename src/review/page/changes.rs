@@ -1,4 +1,4 @@
-//! Changes as a page shows them: which files, and what in them, in the colours of their syntax. Pure.
+//! DiffRenderer as a page shows them: which files, and what in them, in the colours of their syntax. Pure.
 //!
 //! Guarantees that what it adds to a page is bounded, however much was changed. What is beyond is counted,
 //! and the page says where it is to be seen.
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use maud::{Markup, html};
 
-use super::color::{self, Colors, Pieces};
+use super::color::{self, Highlighter, Pieces};
 use super::elements::{bar, columns, unseen_column, within};
 use super::text::HtmlEscaper;
 use super::words::{bytes, count};
@@ -32,19 +32,19 @@ const LAZY: usize = 200;
 const ELSEWHERE: &str = "code-commit diff";
 
 /// Shows the changes of a page, until what it may add is spent.
-pub struct Changes<'a> {
+pub struct DiffRenderer<'a> {
     escaper: HtmlEscaper<'a>,
-    colors: Colors<'a>,
+    colors: Highlighter<'a>,
     markup: usize,
 }
 
-impl<'a> Changes<'a> {
+impl<'a> DiffRenderer<'a> {
     /// `elapsed` tells the time since some fixed point: colouring ends when it took too long.
     #[must_use]
     pub fn new(escaper: HtmlEscaper<'a>, elapsed: &'a dyn Fn() -> Duration) -> Self {
         Self {
             escaper,
-            colors: Colors::new(elapsed),
+            colors: Highlighter::new(elapsed),
             markup: MARKUP,
         }
     }

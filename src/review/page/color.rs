@@ -20,10 +20,10 @@ const TIME: Duration = Duration::from_secs(3);
 const FIRST_LINE: usize = 200;
 
 /// What a piece of text is, as its colour tells: the CSS class.
-pub type Class = &'static str;
+pub type CssClass = &'static str;
 
 /// What scopes are shown as, by what they begin with; the first that fits counts.
-const RULES: [(Class, &str); 9] = [
+const RULES: [(CssClass, &str); 9] = [
     ("c", "comment punctuation.definition.comment"),
     (
         "h",
@@ -49,19 +49,19 @@ const RULES: [(Class, &str); 9] = [
 ];
 
 /// Pieces of a line: where each ends, and what it is.
-pub type Pieces = Vec<(usize, Option<Class>)>;
+pub type Pieces = Vec<(usize, Option<CssClass>)>;
 
 /// Colours files, until what it may spend is spent.
-pub struct Colors<'a> {
+pub struct Highlighter<'a> {
     /// Loaded for the first file that is coloured.
     syntaxes: OnceCell<SyntaxSet>,
-    rules: Vec<(Scope, Class)>,
+    rules: Vec<(Scope, CssClass)>,
     left: usize,
     elapsed: &'a dyn Fn() -> Duration,
     until: Duration,
 }
 
-impl<'a> Colors<'a> {
+impl<'a> Highlighter<'a> {
     /// `elapsed` tells the time since some fixed point.
     #[must_use]
     pub fn new(elapsed: &'a dyn Fn() -> Duration) -> Self {
@@ -148,7 +148,7 @@ impl<'a> Colors<'a> {
     }
 
     /// What the innermost scope that says anything says.
-    fn class(&self, scopes: &ScopeStack) -> Option<Class> {
+    fn class(&self, scopes: &ScopeStack) -> Option<CssClass> {
         scopes.as_slice().iter().rev().find_map(|scope| {
             let mut rules = self.rules.iter();
             let (_, class) = rules.find(|(prefix, _)| prefix.is_prefix_of(*scope))?;

@@ -3,10 +3,10 @@
 use maud::{Markup, html};
 
 use super::text::{HtmlEscaper, beginning};
-use super::words::Status;
+use super::words::StatusMark;
 use crate::sys::numbers::percent;
 
-impl Status {
+impl StatusMark {
     /// The words about how something ended, with the sign before them. They must be escaped already.
     #[must_use]
     pub fn badge(self, words: &str) -> Markup {

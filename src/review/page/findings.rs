@@ -32,7 +32,7 @@ impl Severity {
 
 /// A line that tells of an error or a warning.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
+pub struct Diagnostic {
     /// The line's index, from 0 on.
     pub line: usize,
     /// How bad it is.
@@ -101,7 +101,7 @@ static AT: LazyLock<Regex> = LazyLock::new(|| Regex::new(PLACE).expect("valid"))
 
 /// The lines that tell of errors and warnings, in their order.
 #[must_use]
-pub fn find(lines: &[&str]) -> Vec<Finding> {
+pub fn find(lines: &[&str]) -> Vec<Diagnostic> {
     let mut left = [MOST, MOST];
     let mut findings = Vec::new();
     for (at, line) in lines.iter().enumerate() {
@@ -111,7 +111,7 @@ pub fn find(lines: &[&str]) -> Vec<Finding> {
         let left = &mut left[usize::from(severity == Severity::Warning)];
         if *left > 0 {
             *left -= 1;
-            findings.push(Finding {
+            findings.push(Diagnostic {
                 line: at,
                 severity,
                 place: place(&lines[at + 1..]),

@@ -6,7 +6,7 @@
 use maud::{Markup, html};
 
 use super::changes::later;
-use super::findings::{self, Finding, Severity};
+use super::findings::{self, Diagnostic, Severity};
 use super::text::{HtmlEscaper, boundary};
 use super::words::count;
 use crate::sys::numbers::grouped;
@@ -27,10 +27,10 @@ const AROUND: usize = 8;
 const LISTED: usize = 30;
 
 /// An output, as far as it is looked at.
-struct Output {
+struct ScannedOutput {
     /// The lines with their numbers, from 1 on.
     lines: Vec<(usize, String)>,
-    findings: Vec<Finding>,
+    findings: Vec<Diagnostic>,
     total: usize,
 }
 
@@ -40,7 +40,7 @@ pub fn show(escaper: HtmlEscaper<'_>, id: &str, output: &str) -> Markup {
     if output.trim().is_empty() {
         return html! { p.note { "It printed nothing." } };
     }
-    let output = Output::of(escaper, output);
+    let output = ScannedOutput::of(escaper, output);
     let shown = output.shown();
     let lines = output.markup(id, &shown);
     html! {
@@ -52,9 +52,9 @@ pub fn show(escaper: HtmlEscaper<'_>, id: &str, output: &str) -> Markup {
 /// Shows a text like an output, without a word on errors in it.
 #[must_use]
 pub fn text(escaper: HtmlEscaper<'_>, text: &str) -> Markup {
-    let output = Output {
+    let output = ScannedOutput {
         findings: Vec::new(),
-        ..Output::of(escaper, text)
+        ..ScannedOutput::of(escaper, text)
     };
     let lines = output.markup("", &output.shown());
     pre(&lines)
@@ -66,7 +66,7 @@ fn pre(lines: &[Markup]) -> Markup {
     }
 }
 
-impl Output {
+impl ScannedOutput {
     fn of(escaper: HtmlEscaper<'_>, output: &str) -> Self {
         let (head, middle, tail) = ends(output);
         let mut lines: Vec<(usize, String)> = Vec::new();
@@ -115,7 +115,7 @@ impl Output {
 
     /// The errors, and then the warnings.
     fn list(&self, id: &str, shown: &[bool]) -> Markup {
-        let (errors, warnings): (Vec<&Finding>, Vec<&Finding>) = self
+        let (errors, warnings): (Vec<&Diagnostic>, Vec<&Diagnostic>) = self
             .findings
             .iter()
             .partition(|finding| finding.severity == Severity::Error);
@@ -141,7 +141,7 @@ impl Output {
         }
     }
 
-    fn finding(&self, id: &str, finding: &Finding, linked: bool) -> Markup {
+    fn finding(&self, id: &str, finding: &Diagnostic, linked: bool) -> Markup {
         let text = self.lines[finding.line].1.trim();
         html! {
             li class=(finding.severity.class()) {
@@ -178,7 +178,7 @@ fn line(
     number: usize,
     width: usize,
     text: &str,
-    finding: Option<&Finding>,
+    finding: Option<&Diagnostic>,
 ) -> Markup {
     let severity = finding.map(|finding| finding.severity);
     let mark = severity.map_or(" ", Severity::mark);

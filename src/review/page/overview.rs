@@ -12,7 +12,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use super::elements::{bar, columns, fact, numbers, unseen_column};
 use super::shell;
 use super::text::HtmlEscaper;
-use super::words::{self, Status, count, seconds};
+use super::words::{self, StatusMark, count, seconds};
 use crate::model::price::Usd;
 use crate::project::LOGS;
 use crate::review::figures::Figures;
@@ -101,9 +101,9 @@ struct Sum {
 impl Sum {
     fn add(&mut self, run: &PastRun) {
         match words::status(run) {
-            Status::Good => self.good += 1,
-            Status::Bad => self.bad += 1,
-            Status::Open => self.open += 1,
+            StatusMark::Good => self.good += 1,
+            StatusMark::Bad => self.bad += 1,
+            StatusMark::Open => self.open += 1,
         }
         let Some(record) = &run.record else {
             return;

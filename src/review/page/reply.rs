@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use super::elements::{bar, columns, numbers, prose, unseen_column};
 use super::output;
 use super::text::{HtmlEscaper, beginning};
-use super::words::{self, Status, bytes};
+use super::words::{self, StatusMark, bytes};
 use crate::record::{BuildRecord, PartRecord, SectionRecord, Step};
 use crate::sys::numbers::{grouped, percent};
 
@@ -131,14 +131,14 @@ pub fn build(
     (status, output): (&str, &str),
 ) -> Markup {
     let status_of = |record| words::build(record).0;
-    let (sign, ended) = match record.map_or(Status::Open, status_of) {
-        Status::Good => (Status::Good, "passed"),
-        Status::Bad => (Status::Bad, "failed"),
-        Status::Open => (Status::Open, "ran"),
+    let (sign, ended) = match record.map_or(StatusMark::Open, status_of) {
+        StatusMark::Good => (StatusMark::Good, "passed"),
+        StatusMark::Bad => (StatusMark::Bad, "failed"),
+        StatusMark::Open => (StatusMark::Open, "ran"),
     };
     html! {
         h3 { "Build" }
-        details.build open[sign != Status::Good] {
+        details.build open[sign != StatusMark::Good] {
             summary {
                 code { "build.sh" } " " (sign.badge(ended)) " " span.quiet {
                     (escaper.name(status))

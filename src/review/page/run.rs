@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use maud::{Markup, html};
 
-use super::changes::Changes;
+use super::changes::DiffRenderer;
 use super::elements::{bar, columns, fact, numbers, prose, unseen_column};
 use super::steps;
 use super::text::{HtmlEscaper, beginning};
@@ -33,7 +33,7 @@ pub fn page(page: &RunPage<'_>) -> String {
     let escaper = HtmlEscaper::new(page.redactor);
     let run = page.run;
     let record = run.record.as_ref();
-    let mut changes = Changes::new(escaper, page.elapsed);
+    let mut changes = DiffRenderer::new(escaper, page.elapsed);
     let title = format!("{}: {}", words::headline(run), run.name);
     let listed = &page.steps[..page.steps.len().min(ROWS)];
     let sections = record.and_then(|record| record.sections.as_deref());
@@ -276,10 +276,10 @@ fn token_cells(usage: Option<Usage>) -> Markup {
 }
 
 /// What a run as a whole has changed: an undo's, or an agent's.
-fn whole_run(whole: &RunChanges, has_ended: bool, changes: &mut Changes<'_>) -> Markup {
+fn whole_run(whole: &RunChanges, has_ended: bool, changes: &mut DiffRenderer<'_>) -> Markup {
     html! {
         section {
-            h2 { "Changes" }
+            h2 { "DiffRenderer" }
             @if !whole.files.is_empty() { (changes.show("run", &whole.files)) }
             @else if has_ended { p.note { "The run changed no file." } }
             @else { p.note { "None are recorded." } }

@@ -4,10 +4,10 @@
 
 use maud::{Markup, html};
 
-use super::changes::Changes;
+use super::changes::DiffRenderer;
 use super::elements::within;
 use super::text::HtmlEscaper;
-use super::words::{self, Status, count};
+use super::words::{self, StatusMark, count};
 use super::{output, reply};
 use crate::model::Purpose;
 use crate::record::{Action, SectionRecord, Step};
@@ -30,42 +30,42 @@ pub fn anchor(number: usize) -> String {
 
 /// How the step ended, in a word or two.
 #[must_use]
-pub fn ended(past: &PastStep) -> (Status, String) {
+pub fn ended(past: &PastStep) -> (StatusMark, String) {
     let step = &past.step;
     let (status, words) = match (&past.reply, &step.build) {
         (_, Some(build)) => return words::build(build),
-        (None, None) => (Status::Open, "no answer"),
-        (Some(Err(_)), None) => (Status::Bad, "no reply"),
+        (None, None) => (StatusMark::Open, "no answer"),
+        (Some(Err(_)), None) => (StatusMark::Bad, "no reply"),
         (Some(Ok(_)), None) if !step.actions.is_empty() => return actions_ended(&step.actions),
         (Some(Ok(_)), None) => match (step.purpose.name(), step.passed) {
-            ("report", _) => (Status::Good, "answered"),
-            ("initial" | "repair", _) if step.edits.is_none() => (Status::Bad, "not applied"),
+            ("report", _) => (StatusMark::Good, "answered"),
+            ("initial" | "repair", _) if step.edits.is_none() => (StatusMark::Bad, "not applied"),
             // A run that was killed has nothing but the build's log.
             ("initial" | "repair", _) => match past.build_log() {
-                Some((status, _)) => (Status::Open, status),
-                None => (Status::Open, "not built"),
+                Some((status, _)) => (StatusMark::Open, status),
+                None => (StatusMark::Open, "not built"),
             },
-            (_, Some(true)) => (Status::Good, "passed"),
-            (_, Some(false)) => (Status::Bad, "not passed"),
+            (_, Some(true)) => (StatusMark::Good, "passed"),
+            (_, Some(false)) => (StatusMark::Bad, "not passed"),
             // Whether it was short enough is the run's error.
-            ("compression", None) => (Status::Open, "a summary"),
+            ("compression", None) => (StatusMark::Open, "a summary"),
             // Runs from before have none recorded.
-            ("audit", None) => (Status::Open, "no verdict"),
-            (_, None) => (Status::Bad, "nothing done"),
+            ("audit", None) => (StatusMark::Open, "no verdict"),
+            (_, None) => (StatusMark::Bad, "nothing done"),
         },
     };
     (status, words.to_owned())
 }
 
-fn actions_ended(actions: &[Action]) -> (Status, String) {
+fn actions_ended(actions: &[Action]) -> (StatusMark, String) {
     let failed = actions.iter().filter(|action| action.failed).count();
     match (actions, failed) {
-        ([action], 0) => (Status::Good, action.tool.to_string()),
-        ([action], _) => (Status::Bad, format!("{} failed", action.tool)),
-        (all, 0) => (Status::Good, count(all.len(), "tool")),
+        ([action], 0) => (StatusMark::Good, action.tool.to_string()),
+        ([action], _) => (StatusMark::Bad, format!("{} failed", action.tool)),
+        (all, 0) => (StatusMark::Good, count(all.len(), "tool")),
         (all, _) => {
             let words = format!("{failed} of {} failed", count(all.len(), "tool"));
-            (Status::Bad, words)
+            (StatusMark::Bad, words)
         }
     }
 }
@@ -76,7 +76,7 @@ pub fn show(
     escaper: HtmlEscaper<'_>,
     steps: &[PastStep],
     sections: &[SectionRecord],
-    changes: &mut Changes<'_>,
+    changes: &mut DiffRenderer<'_>,
 ) -> Vec<Markup> {
     within(MARKUP, LEAST, steps, |number, past, left| {
         let id = anchor(number);
@@ -109,14 +109,14 @@ fn edits(
     id: &str,
     past: &PastStep,
     reply: &str,
-    changes: &mut Changes<'_>,
+    changes: &mut DiffRenderer<'_>,
 ) -> Markup {
     let rejected = past.step.edits.is_none();
     html! {
         (reply::reply(escaper, reply, rejected))
         @if rejected { p.note { "Nothing of this reply was applied." } }
         @else {
-            h3 { "Changes" }
+            h3 { "DiffRenderer" }
             @if past.changes.is_empty() { p.note { "The reply changed no file." } }
             @else { (changes.show(id, &past.changes)) }
         }
@@ -147,9 +147,9 @@ fn done(escaper: HtmlEscaper<'_>, id: &str, past: &PastStep, left: usize) -> Mar
 /// A tool, its input, and what came of it.
 fn tool(escaper: HtmlEscaper<'_>, id: &str, action: &Action) -> Markup {
     let (status, ended) = if action.failed {
-        (Status::Bad, "failed")
+        (StatusMark::Bad, "failed")
     } else {
-        (Status::Good, "done")
+        (StatusMark::Good, "done")
     };
     let input = action.input_text();
     html! {

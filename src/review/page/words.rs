@@ -8,7 +8,7 @@ use crate::sys::numbers::{counted, grouped};
 
 /// How something ended, for the eye: a mark beside the words, since not everybody sees colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Status {
+pub enum StatusMark {
     /// As it was to.
     Good,
     /// Not as it was to.
@@ -17,7 +17,7 @@ pub enum Status {
     Open,
 }
 
-impl Status {
+impl StatusMark {
     /// The character.
     #[must_use]
     pub fn mark(self) -> &'static str {
@@ -41,11 +41,11 @@ impl Status {
 
 /// How a run ended, at a glance.
 #[must_use]
-pub fn status(run: &PastRun) -> Status {
+pub fn status(run: &PastRun) -> StatusMark {
     match &run.record {
-        None => Status::Open,
-        Some(record) if record.exit.code == 0 => Status::Good,
-        Some(_) => Status::Bad,
+        None => StatusMark::Open,
+        Some(record) if record.exit.code == 0 => StatusMark::Good,
+        Some(_) => StatusMark::Bad,
     }
 }
 
@@ -120,11 +120,11 @@ pub fn calls(record: &RunRecord) -> String {
 
 /// How a build ended.
 #[must_use]
-pub fn build(record: &BuildRecord) -> (Status, String) {
+pub fn build(record: &BuildRecord) -> (StatusMark, String) {
     if record.passed() {
-        (Status::Good, record.to_string())
+        (StatusMark::Good, record.to_string())
     } else {
-        (Status::Bad, format!("failed, {record}"))
+        (StatusMark::Bad, format!("failed, {record}"))
     }
 }
 

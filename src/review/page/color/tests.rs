@@ -27,7 +27,7 @@ fn told(line: &str, pieces: &Pieces) -> String {
 #[test]
 fn the_common_languages_are_told_apart_and_coloured() {
     let elapsed = || Duration::ZERO;
-    let mut colors = Colors::new(&elapsed);
+    let mut colors = Highlighter::new(&elapsed);
     for (path, text, expected) in [
         (
             "a.rs",
@@ -56,7 +56,7 @@ fn the_common_languages_are_told_apart_and_coloured() {
 fn a_comment_goes_on_in_the_next_line() {
     let elapsed = || Duration::ZERO;
     let text = lines("/* a\nb */ let c");
-    let [_, after] = Colors::new(&elapsed).of("x.rs", [&[], &text]).unwrap();
+    let [_, after] = Highlighter::new(&elapsed).of("x.rs", [&[], &text]).unwrap();
     assert_eq!(told(&text[1], &after[1]), "b */<c> let<k> c");
 }
 
@@ -64,7 +64,7 @@ fn a_comment_goes_on_in_the_next_line() {
 fn what_is_too_much_is_plain() {
     let elapsed = || Duration::ZERO;
     let line = vec!["let x = 1;".repeat(20); 400];
-    let mut colors = Colors::new(&elapsed);
+    let mut colors = Highlighter::new(&elapsed);
     assert!(colors.of("x.rs", [&line, &line]).is_none());
     let coloured = (0..9).filter(|_| colors.of("x.rs", [&[], &line]).is_some());
     assert_eq!(coloured.count(), ALL / (400 * 201));
@@ -78,7 +78,7 @@ fn what_takes_too_long_is_plain() {
         Duration::from_secs(seconds.get())
     };
     let text = lines("a\nb\nc\nd\ne");
-    let mut colors = Colors::new(&elapsed);
+    let mut colors = Highlighter::new(&elapsed);
     let [_, after] = colors.of("x.rs", [&[], &text]).unwrap();
     assert_eq!(after.len(), 2);
     assert!(colors.of("x.rs", [&[], &text]).is_none());
