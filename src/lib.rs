@@ -48,7 +48,6 @@ pub mod workflow;
 use std::path::PathBuf;
 
 use crate::cli::{Cli, OutputFormat};
-use crate::edit::Program;
 use crate::project::Project;
 use crate::sys::environment::{Clock, Environment};
 use crate::sys::interrupt::Interrupt;
@@ -67,8 +66,8 @@ pub struct World {
     pub clock: Box<dyn Clock>,
     /// The signals.
     pub interrupt: Interrupt,
-    /// The program's own file.
-    pub program: Option<Program>,
+    /// The program's own file: its absolute path, links resolved.
+    pub program: Option<PathBuf>,
     /// Whether stderr is a terminal.
     pub terminal: bool,
     /// Whether stdout is a terminal.
@@ -100,7 +99,7 @@ pub fn run(cli: &Cli, world: &World) -> Exit {
         interrupt: &world.interrupt,
         redactor: &redactor,
         reporter: &output,
-        program: world.program.as_ref(),
+        program: world.program.as_deref(),
         models: &models,
     };
     let stdin = Stdin {

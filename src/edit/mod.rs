@@ -39,8 +39,6 @@ pub mod undo_log;
 mod verify;
 
 use std::fmt;
-use std::ops::{Deref, Range};
-use std::sync::Arc;
 
 use apply::{Applied, Journalling, Tree};
 use error::ApplyError;
@@ -50,35 +48,13 @@ use undo_log::UndoLog;
 pub use digest::{Digest, Stamp};
 pub use parse::{ParsedReply, parse};
 pub use rule::Rule;
-pub use verify::{Elision, PathPolicy, Program, VerifiedEdit, VerifiedEdits, VerifyError};
-
-/// The new content of a file: a part of the reply, shared rather than copied.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Content {
-    reply: Arc<String>,
-    range: Range<usize>,
-}
-
-impl Deref for Content {
-    type Target = str;
-
-    fn deref(&self) -> &str {
-        // The parser takes its ranges from the reply itself, at line borders.
-        self.reply.get(self.range.clone()).unwrap_or_default()
-    }
-}
-
-impl fmt::Debug for Content {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&**self, f)
-    }
-}
+pub use verify::{PathPolicy, VerifiedEdit, VerifiedEdits, VerifyError};
 
 /// What is to be done to a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EditKind {
     /// It gets this content, and is made where it is not there.
-    Write(Content),
+    Write(String),
     /// It is removed.
     Remove,
 }

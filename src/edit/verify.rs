@@ -15,8 +15,7 @@ use super::beneath::{ancestors, split};
 use super::digest::{Fingerprint, Present};
 use super::operation::{FileOperation, Operation};
 use super::{
-    Content, EditKind, FaultKind, FileEdit, ParsedReply, Rejection, ReplyFault, Rule, comparison,
-    spelling,
+    EditKind, FaultKind, FileEdit, ParsedReply, Rejection, ReplyFault, Rule, comparison, spelling,
 };
 use crate::project::gitignore::IgnoreRules;
 use crate::sys::files::{IfThere as _, PathError, read_regular};
@@ -29,13 +28,6 @@ type Mount = (u64, Option<u64>);
 
 /// A larger file, in bytes, is not read to be compared with its new content.
 const LARGEST_COMPARED: u64 = 64 << 20;
-
-/// The running program's own file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Program {
-    /// Its absolute path, links resolved.
-    pub path: PathBuf,
-}
 
 /// An edit that may be applied. Only [`PathPolicy::verify`] makes one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,9 +78,9 @@ impl VerifiedEdits {
     }
 
     /// The paths to be written, with their content.
-    pub fn written(&self) -> impl Iterator<Item = (&str, &Content)> {
+    pub fn written(&self) -> impl Iterator<Item = (&str, &str)> {
         self.edits.iter().filter_map(|edit| match &edit.action {
-            EditKind::Write(content) => Some((edit.path.as_str(), content)),
+            EditKind::Write(content) => Some((edit.path.as_str(), content.as_str())),
             EditKind::Remove => None,
         })
     }
@@ -121,19 +113,10 @@ enum Obstacle {
     Io(#[from] io::Error),
 }
 
-/// What becomes of a reply that leaves out most of a file and says so.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Elision {
-    /// It is rejected.
-    Rejected,
-    /// It is taken at its word.
-    Allowed,
-}
-
 /// The path policy of one project, as its disk is now.
 pub struct PathPolicy {
     root: PathBuf,
-    elision: Elision,
+    allows_elision: bool,
     mount: Mount,
     ignored: IgnoreRules,
     program: Option<(PathBuf, Option<FileId>)>,
@@ -149,21 +132,21 @@ impl PathPolicy {
     ///
     /// # Errors
     /// When the root or one of git's ignore files cannot be read.
-    pub fn load(root: &Path, program: Option<&Program>) -> Result<Self, VerifyError> {
+    pub fn load(root: &Path, program: Option<&Path>) -> Result<Self, VerifyError> {
         let failed = || PathError::of("look at", root);
         let metadata = root.metadata().map_err(failed())?;
         let directories = spelling::PROTECTED_DIRECTORIES;
         let protected = directories.map(|name| (name, Rule::ProtectedDirectory));
         let protected = protected.into_iter().chain([(".git", Rule::ProtectedGit)]);
         let identified = protected.filter_map(|(name, rule)| {
-            Some((identity(&root.join(name).symlink_metadata().ok()?), rule))
+            Some((file_id(&root.join(name).symlink_metadata().ok()?), rule))
         });
-        let program = program.map(|Program { path }| {
+        let program = program.map(|path| {
             let metadata = path.metadata().ok();
-            (path.clone(), metadata.as_ref().map(identity))
+            (path.to_owned(), metadata.as_ref().map(file_id))
         });
         Ok(Self {
-            elision: Elision::Rejected,
+            allows_elision: false,
             mount: mount_of(root, &metadata).map_err(failed())?,
             ignored: IgnoreRules::load(root).map_err(failed())?,
             program,
@@ -174,10 +157,13 @@ impl PathPolicy {
         })
     }
 
-    /// The same policy with another answer to replies that leave code out.
+    /// The same policy; says whether a reply may leave code out of a file, and be taken at its word.
     #[must_use]
-    pub fn with_elision(self, elision: Elision) -> Self {
-        Self { elision, ..self }
+    pub fn allow_elision(self, allows_elision: bool) -> Self {
+        Self {
+            allows_elision,
+            ..self
+        }
     }
 
     /// Verifies a reply as a whole.
@@ -234,10 +220,7 @@ impl PathPolicy {
             comparison::silent_changes(&read_regular(&self.root.join(path))?, new)
         };
         warnings.extend(changes.iter().map(|change| format!("`{path}` {change}")));
-        let elided = match self.elision {
-            Elision::Rejected => comparison::elided_at(size, new),
-            Elision::Allowed => None,
-        };
+        let elided = comparison::elided_at(size, new).filter(|_| !self.allows_elision);
         Ok(elided.map(|line| ReplyFault {
             line: edit.line + line,
             kind: FaultKind::Elided { path: path.clone() },
@@ -277,10 +260,10 @@ impl PathPolicy {
     }
 
     fn is_program(&self, path: &Path, found: Option<&Metadata>) -> bool {
-        let Some((program, program_identity)) = &self.program else {
+        let Some((program, program_id)) = &self.program else {
             return false;
         };
-        path == program || found.is_some() && found.map(identity) == *program_identity
+        path == program || found.is_some() && found.map(file_id) == *program_id
     }
 
     /// Whether there is a directory at `path`, which is "" for the root. Looks at every one once.
@@ -312,7 +295,7 @@ impl PathPolicy {
             return rule.map_or(Ok(false), |rule| Err(rule.into()));
         };
         let mut protected = self.protected.iter();
-        let rule = match protected.find(|(known, _)| *known == identity(&found)) {
+        let rule = match protected.find(|(known, _)| *known == file_id(&found)) {
             _ if found.is_symlink() => Rule::Symlink,
             _ if !found.is_dir() => Rule::NotDirectory,
             Some((_, rule)) => *rule,
@@ -397,7 +380,7 @@ fn runs_in_builds(path: &str) -> bool {
         )
 }
 
-fn identity(metadata: &Metadata) -> FileId {
+fn file_id(metadata: &Metadata) -> FileId {
     (metadata.dev(), metadata.ino())
 }
 

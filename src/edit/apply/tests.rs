@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::fs::{self, File, FileTimes, Permissions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use tempfile::TempDir;
@@ -44,7 +43,7 @@ impl Scene {
 
     fn verified(&self, reply: &str) -> VerifiedEdits {
         let policy = PathPolicy::load(self.root.path(), None).unwrap();
-        policy.verify(parse(&Arc::new(reply.to_owned()))).unwrap()
+        policy.verify(parse(reply)).unwrap()
     }
 
     /// Applies as a run does that comes to its end.

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 /// The edits as `path=content`, removals as `path!`; or the faults.
 fn summary(reply: &str) -> Result<Vec<String>, Vec<String>> {
-    let parsed = parse(&Arc::new(reply.to_owned()));
+    let parsed = parse(reply);
     if !parsed.faults.is_empty() {
         return Err(parsed.faults.iter().map(ToString::to_string).collect());
     }
@@ -13,7 +13,7 @@ fn summary(reply: &str) -> Result<Vec<String>, Vec<String>> {
         .edits
         .iter()
         .map(|edit| match &edit.action {
-            EditKind::Write(content) => format!("{}={}", edit.path, &**content),
+            EditKind::Write(content) => format!("{}={}", edit.path, content),
             EditKind::Remove => format!("{}!", edit.path),
         })
         .collect())
@@ -38,8 +38,8 @@ fn one_file_is_what_a_reply_of_one_block_asks_for() {
     let EditKind::Write(written) = &parsed.edits[0].action else {
         panic!("a file is written");
     };
-    assert_eq!(&**written, content);
-    let reply = parse(&Arc::new("^^^a/b\nx\n^^^end\n".to_owned()));
+    assert_eq!(written, content);
+    let reply = parse("^^^a/b\nx\n^^^end\n");
     assert_eq!(ParsedReply::of_file("a/b", "x\n".to_owned()).edits.len(), 1);
     assert_eq!(parsed.edits[0].path, reply.edits[0].path);
     assert_eq!((parsed.edits[0].line, parsed.faults.len()), (1, 0));
@@ -167,9 +167,7 @@ fn every_fault_is_named_with_its_line() {
 
 #[test]
 fn the_later_block_of_a_path_counts() {
-    let parsed = parse(&Arc::new(
-        "^^^a\n1\n^^^end\n^^^a\n^^^delete\n^^^a\n2\n^^^end".to_owned(),
-    ));
+    let parsed = parse("^^^a\n1\n^^^end\n^^^a\n^^^delete\n^^^a\n2\n^^^end");
     assert_eq!(parsed.repeated, ["a"]);
     assert_eq!(parsed.edits.len(), 1);
     assert_eq!(parsed.edits[0].line, 6);
@@ -191,7 +189,7 @@ proptest! {
 
     #[test]
     fn no_text_makes_it_panic(reply in "([\\^ab/\r\n ]|\\^\\^\\^|end|delete|\n)*") {
-        let parsed = parse(&Arc::new(reply));
+        let parsed = parse(&reply);
         for edit in &parsed.edits {
             prop_assert!(!edit.path.is_empty() && !edit.path.contains('\n'));
         }

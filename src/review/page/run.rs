@@ -279,7 +279,7 @@ fn token_cells(usage: Option<Usage>) -> Markup {
 fn whole_run(whole: &RunChanges, has_ended: bool, changes: &mut DiffRenderer<'_>) -> Markup {
     html! {
         section {
-            h2 { "DiffRenderer" }
+            h2 { "Changes" }
             @if !whole.files.is_empty() { (changes.show("run", &whole.files)) }
             @else if has_ended { p.note { "The run changed no file." } }
             @else { p.note { "None are recorded." } }

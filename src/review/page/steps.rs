@@ -32,26 +32,21 @@ pub fn anchor(number: usize) -> String {
 #[must_use]
 pub fn ended(past: &PastStep) -> (StatusMark, String) {
     let step = &past.step;
-    let (status, words) = match (&past.reply, &step.build) {
-        (_, Some(build)) => return words::build(build),
-        (None, None) => (StatusMark::Open, "no answer"),
-        (Some(Err(_)), None) => (StatusMark::Bad, "no reply"),
-        (Some(Ok(_)), None) if !step.actions.is_empty() => return actions_ended(&step.actions),
-        (Some(Ok(_)), None) => match (step.purpose.name(), step.passed) {
-            ("report", _) => (StatusMark::Good, "answered"),
-            ("initial" | "repair", _) if step.edits.is_none() => (StatusMark::Bad, "not applied"),
-            // A run that was killed has nothing but the build's log.
-            ("initial" | "repair", _) => match past.build_log() {
-                Some((status, _)) => (StatusMark::Open, status),
-                None => (StatusMark::Open, "not built"),
-            },
-            (_, Some(true)) => (StatusMark::Good, "passed"),
-            (_, Some(false)) => (StatusMark::Bad, "not passed"),
-            // Whether it was short enough is the run's error.
-            ("compression", None) => (StatusMark::Open, "a summary"),
-            // Runs from before have none recorded.
-            ("audit", None) => (StatusMark::Open, "no verdict"),
-            (_, None) => (StatusMark::Bad, "nothing done"),
+    let (status, words) = match (&past.reply, &step.build, step.passed) {
+        (_, Some(build), _) => return words::build(build),
+        (None, ..) => (StatusMark::Open, "no answer"),
+        (Some(Err(_)), ..) => (StatusMark::Bad, "no reply"),
+        _ if !step.actions.is_empty() => return actions_ended(&step.actions),
+        (.., Some(true)) => (StatusMark::Good, "passed"),
+        (.., Some(false)) => (StatusMark::Bad, "not passed"),
+        _ if step.purpose == Purpose::REPORT => (StatusMark::Good, "answered"),
+        _ if past.came_to_nothing() => (StatusMark::Bad, "nothing done"),
+        _ if step.is_agents() => (StatusMark::Open, "answered"),
+        _ if step.edits.is_none() => (StatusMark::Bad, "not applied"),
+        // Of a run that was killed, the build's log may tell more.
+        _ => match past.build_log() {
+            Some((status, _)) => (StatusMark::Open, status),
+            None => (StatusMark::Open, "not built"),
         },
     };
     (status, words.to_owned())
@@ -116,7 +111,7 @@ fn edits(
         (reply::reply(escaper, reply, rejected))
         @if rejected { p.note { "Nothing of this reply was applied." } }
         @else {
-            h3 { "DiffRenderer" }
+            h3 { "Changes" }
             @if past.changes.is_empty() { p.note { "The reply changed no file." } }
             @else { (changes.show(id, &past.changes)) }
         }
@@ -126,7 +121,6 @@ fn edits(
 /// What an agent did in a step.
 fn done(escaper: HtmlEscaper<'_>, id: &str, past: &PastStep, left: usize) -> Markup {
     let step = &past.step;
-    let log = past.log.as_deref();
     let actions = step.actions.iter().take(NAMED);
     let shown = within(left, 0, actions, |number, action, _| {
         tool(escaper, &format!("{id}-t{}", number + 1), action)
@@ -135,9 +129,7 @@ fn done(escaper: HtmlEscaper<'_>, id: &str, past: &PastStep, left: usize) -> Mar
     html! {
         @for tool in &shown { (tool) }
         @if more > 0 { p.left-out { (count(more, "more tool")) " of this reply left out." } }
-        @if let Some(log) = log {
-            (part("What the tools were given, and what came of it", &output::text(escaper, log), true))
-        } @else if past.came_to_nothing() {
+        @if past.came_to_nothing() {
             p.note { "Nothing came of this reply: it was not understood, or the run ended before." }
         }
         (files(escaper, step))
