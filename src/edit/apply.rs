@@ -208,7 +208,7 @@ pub(super) fn flush(root: &Root, record: &Record, stop: &AtomicBool) -> Result<b
             }
             match directory.entry(root, path) {
                 Ok(PathEntry::File(file)) => sync(&file).map_err(recover_failed(path))?,
-                // What was replaced, removed or shut off since is somebody else's concern.
+                // What was replaced, removed or locked since is somebody else's concern.
                 Ok(PathEntry::Nothing | PathEntry::SomethingElse) => {}
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
                 Err(error) => return Err(recover_failed(path)(error)),

@@ -6,6 +6,8 @@ use std::sync::LazyLock;
 use memchr::{memchr_iter, memmem};
 use regex::Regex;
 
+use crate::sys::text::regex;
+
 /// What replacing a file by `new` changes throughout without a reviewer seeing it: ends of sentences whose
 /// subject is the file.
 pub fn silent_changes(old: &[u8], new: &str) -> Vec<&'static str> {
@@ -63,11 +65,7 @@ pub fn elided_at(old_length: u64, new: &str) -> Option<usize> {
 
 /// A comment, in whatever language, that stands for code: "// ... rest of the code unchanged", "#
 /// existing code here", "/* … omitted for brevity */", "<!-- same as before -->".
-#[expect(
-    clippy::expect_used,
-    reason = "the pattern is a constant, which the tests compile"
-)]
-static ELISION: LazyLock<Regex> = LazyLock::new(|| Regex::new(ELISION_PATTERN).expect("valid"));
+static ELISION: LazyLock<Regex> = LazyLock::new(|| regex(ELISION_PATTERN));
 
 const ELISION_PATTERN: &str = r"(?ix)
     ^\s* (?: // | \# | /\* | \* | -- | <!-- | ; | % | \{/\* | \(\* | ''' | \x22\x22\x22 ) .* (?:

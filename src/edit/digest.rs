@@ -133,6 +133,15 @@ impl Present {
             owner: (stat.st_uid, stat.st_gid),
         }
     }
+
+    /// Fails unless this is the file.
+    pub(super) fn check(self, stat: &Stat) -> io::Result<()> {
+        if self.fingerprint.is_of(stat) {
+            Ok(())
+        } else {
+            Err(changed_meanwhile())
+        }
+    }
 }
 
 /// When a file was last written to.
@@ -143,6 +152,11 @@ pub fn modified(stat: &Stat) -> Stamp {
 /// When a file was last written to, renamed, or had its mode or times changed. Nobody can set that.
 pub fn changed(stat: &Stat) -> Stamp {
     (number(stat.st_ctime), number(stat.st_ctime_nsec))
+}
+
+/// Another file is where the verified one was.
+pub fn changed_meanwhile() -> io::Error {
+    io::Error::other("it was changed by somebody else in the meantime")
 }
 
 /// The time as a file's metadata has it.

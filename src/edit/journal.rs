@@ -46,33 +46,13 @@ pub enum JournalState {
     Ended,
 }
 
-/// The names of the journal's file, and what it is to get there; what is under way stands before what is done.
-const FILES: [(JournalState, &str, &str); 5] = [
-    (
-        JournalState::Armed,
-        ".code-commit-journal",
-        "write the journal",
-    ),
-    (
-        JournalState::Installing,
-        ".code-commit-journal-installing",
-        "write on the journal",
-    ),
-    (
-        JournalState::RolledBack,
-        ".code-commit-journal-rolled-back",
-        "end the journal",
-    ),
-    (
-        JournalState::Installed,
-        ".code-commit-journal-installed",
-        "complete the journal",
-    ),
-    (
-        JournalState::Ended,
-        ".code-commit-journal-ended",
-        "end the journal",
-    ),
+/// The names of the journal's file; what is under way stands before what is done.
+const FILES: [(JournalState, &str); 5] = [
+    (JournalState::Armed, ".code-commit-journal"),
+    (JournalState::Installing, ".code-commit-journal-installing"),
+    (JournalState::RolledBack, ".code-commit-journal-rolled-back"),
+    (JournalState::Installed, ".code-commit-journal-installed"),
+    (JournalState::Ended, ".code-commit-journal-ended"),
 ];
 
 impl JournalState {
@@ -133,7 +113,7 @@ impl Journal {
     pub fn find(directory: &Path) -> Result<Option<(Self, Record)>, JournalError> {
         let unfinished = directory.join(UNFINISHED);
         remove_if_there(&unfinished).map_err(PathError::of("remove the journal", unfinished))?;
-        for (state, name, _) in FILES {
+        for (state, name) in FILES {
             let journal = Self {
                 directory: Some(directory.to_path_buf()),
                 state,
@@ -159,12 +139,12 @@ impl Journal {
     pub fn mark_torn(&mut self) -> Result<(), JournalError> {
         // The application that mends it takes this one's place in one rename.
         self.advance(JournalState::Installed)?;
-        match self
-            .marker()
-            .map(|marker| (disk::create_new(&marker), marker))
-        {
-            Some((Err(error), marker)) if error.kind() != io::ErrorKind::AlreadyExists => {
-                Err(PathError::of("write on the journal", marker)(error))
+        let Some(marker) = self.marker() else {
+            return Ok(());
+        };
+        match disk::create_new(&marker) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                Err(PathError::of("update the journal", marker)(error))
             }
             _ => Ok(()),
         }
@@ -187,7 +167,7 @@ impl Journal {
     /// When the rename fails; the old tree then counts.
     pub fn install(&mut self) -> Result<(), JournalError> {
         if let Some(path) = self.path() {
-            disk::touch(&path).map_err(PathError::of("complete the journal", path))?;
+            disk::touch(&path).map_err(PathError::of("update the journal", path))?;
         }
         self.advance(JournalState::Installed)
     }
@@ -214,8 +194,8 @@ impl Journal {
     /// When the rename fails; what was noted before then counts.
     pub fn advance(&mut self, state: JournalState) -> Result<(), JournalError> {
         if let (Some(path), Some(directory)) = (self.path(), &self.directory) {
-            let (_, name, action) = FILES[state as usize];
-            disk::rename(&path, &directory.join(name)).map_err(PathError::of(action, path))?;
+            disk::rename(&path, &directory.join(state.file_name()))
+                .map_err(PathError::of("update the journal", path))?;
         }
         self.state = state;
         Ok(())

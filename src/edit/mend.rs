@@ -10,8 +10,8 @@ use super::digest::Present;
 use super::error::{RecoverError, recover_failed};
 use super::journal::Journal;
 use super::operation::{ChangeSet, Durability, FileOperation, Operation};
-use super::record::{FileRecord, Record};
-use super::torn::{TornState, Written, keep};
+use super::record::{FileRecord, Record, Written};
+use super::torn::{TornState, keep};
 
 /// Puts everything back.
 pub fn mend(

@@ -75,13 +75,7 @@ impl StagedEntry<'_> {
 
     /// Whether what was taken out of the tree is the file that was verified.
     fn check(&self, present: Present) -> io::Result<()> {
-        let stat = statat(self.directory, self.staged)?;
-        if present.fingerprint.is_of(&stat) {
-            return Ok(());
-        }
-        Err(io::Error::other(
-            "it was changed by somebody else in the meantime",
-        ))
+        present.check(&statat(self.directory, self.staged)?)
     }
 }
 

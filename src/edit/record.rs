@@ -57,6 +57,15 @@ pub enum UnitChange {
     },
 }
 
+/// When the new files of an application were written.
+#[derive(Clone, Copy)]
+pub struct Written {
+    /// What every one of them says of when it was last written to.
+    pub stamp: Stamp,
+    /// What was changed later than this, was changed by somebody else, whatever it says.
+    pub until: Stamp,
+}
+
 /// A file that is replaced or removed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Old {
@@ -157,6 +166,14 @@ impl Record {
             }
         }
         files
+    }
+
+    /// When the new files were written; who changed them later than `until`, is somebody else.
+    pub fn written(&self, until: Stamp) -> Written {
+        Written {
+            stamp: self.stamp,
+            until,
+        }
     }
 
     /// The files that are written, with their content.

@@ -14,7 +14,7 @@ use super::journal::{Journal, JournalState};
 use super::mend::mend;
 use super::record::Record;
 use super::rollback::{remove_leftovers, roll_back};
-use super::torn::{Written, is_torn};
+use super::torn::is_torn;
 use super::undo_log::reserved;
 
 pub use super::rollback::Recovered;
@@ -73,10 +73,7 @@ fn finish(
     // What was replaced is kept elsewhere too.
     remove_leftovers(root, record)?;
     if !record.durable {
-        let written = Written {
-            stamp: record.stamp,
-            until: journal.own_until()?,
-        };
+        let written = record.written(journal.own_until()?);
         if is_torn(root, record, written)? {
             mend(tree, root, record, journal, written)?;
             return Ok(Some(Recovered::Torn));

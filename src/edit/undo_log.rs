@@ -16,7 +16,7 @@ use rustix::io::Errno;
 
 use super::beneath::{OpenDirectory, PathEntry, Root, create_new, open_regular, split};
 use super::changes::{Before, ChangeLog, LoggedChange, SCHEMA, vault};
-use super::digest::{Digest, Stamp, changed, modified};
+use super::digest::{Digest, Stamp, changed, changed_meanwhile, modified};
 use super::disk::{self, linkat, statat};
 use super::error::{ApplyError, apply_failed};
 use super::operation::FileOperation;
@@ -84,11 +84,11 @@ impl<'r> UndoLog<'r> {
         steps: &[FileOperation<'_>],
     ) -> Result<Vec<Option<Before>>, ApplyError> {
         let mut number = self.kept;
-        let mut numbers = Vec::with_capacity(steps.len());
-        for step in steps {
+        let numbers = steps.iter().map(|step| {
             number += u32::from(step.present.is_some());
-            numbers.push(number);
-        }
+            number
+        });
+        let numbers: Vec<u32> = numbers.collect();
         self.kept = number;
         let this = &*self;
         let kept = in_parallel(steps.len(), |share| {
@@ -106,7 +106,7 @@ impl<'r> UndoLog<'r> {
     ) -> Result<Vec<Option<Before>>, ApplyError> {
         let mut directory = OpenDirectory::default();
         let mut vaults = [None, None];
-        let keep = |slot: usize| {
+        let keep = |slot: usize| -> io::Result<_> {
             let step = &steps[slot];
             let Some(present) = step.present else {
                 return Ok(None);
@@ -120,10 +120,7 @@ impl<'r> UndoLog<'r> {
             };
             let kept = numbers[slot].to_string();
             link_or_copy(from, name, vault, &kept)?;
-            let stat = statat(from, name)?;
-            if !present.fingerprint.is_of(&stat) {
-                return Err(changed_meanwhile());
-            }
+            present.check(&statat(from, name)?)?;
             Ok(Some(Before {
                 kept: numbers[slot],
                 beside_keys,
@@ -204,17 +201,13 @@ impl<'r> UndoLog<'r> {
     fn reserve(&self, size: usize) -> io::Result<()> {
         const LEAST: usize = 64 << 10;
         self.release();
-        let file = disk::create_new(&self.reserved())?;
+        let file = disk::create_new(&reserved(&self.root, &self.folder))?;
         disk::allocate(&file, (3 * size).max(LEAST))
     }
 
     /// Gives that room free.
     pub fn release(&self) {
-        let _ = std::fs::remove_file(self.reserved());
-    }
-
-    fn reserved(&self) -> PathBuf {
-        reserved(&self.root, &self.folder)
+        let _ = std::fs::remove_file(reserved(&self.root, &self.folder));
     }
 
     /// Looks what a build has made of the files that the run has changed, and notes that too: it is
@@ -335,15 +328,13 @@ pub fn read(root: &Path, folder: &str) -> Result<Option<ChangeLog>, UndoLogError
 /// Gives a file a second name; or, where that cannot be, its bytes to a new file. A file that has
 /// several names already could be written to through one of them.
 fn link_or_copy(from: BorrowedFd<'_>, name: &str, to: &OwnedFd, kept: &str) -> io::Result<()> {
-    if statat(from, name)?.st_nlink > 1 {
-        return copy(from, name, to, kept);
-    }
-    match linkat(from, name, to, kept) {
-        Ok(()) => Ok(()),
+    let is_only_name = statat(from, name)?.st_nlink <= 1;
+    match is_only_name.then(|| linkat(from, name, to, kept)) {
+        Some(Ok(())) => Ok(()),
         // There is something: nobody but us writes there.
-        Err(Errno::EXIST) => Err(Errno::EXIST.into()),
+        Some(Err(Errno::EXIST)) => Err(Errno::EXIST.into()),
         // Another file system, one without links, or somebody else's file.
-        Err(_) => copy(from, name, to, kept),
+        Some(Err(_)) | None => copy(from, name, to, kept),
     }
 }
 
@@ -353,8 +344,4 @@ fn copy(from: BorrowedFd<'_>, name: &str, to: &OwnedFd, kept: &str) -> io::Resul
     let mut copy = create_new(to.as_fd(), kept, 0o600)?;
     disk::copy(&mut source, &mut copy)?;
     disk::sync(&copy)
-}
-
-fn changed_meanwhile() -> io::Error {
-    io::Error::other("it was changed by somebody else in the meantime")
 }

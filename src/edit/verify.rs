@@ -121,8 +121,8 @@ pub struct PathPolicy {
     ignored: IgnoreRules,
     program: Option<(PathBuf, Option<FileId>)>,
     protected: Vec<(FileId, Rule)>,
-    /// Whether each is there; or why nothing may be written below it.
-    directories: RefCell<HashMap<String, Result<bool, Rule>>>,
+    /// Whether each is there.
+    directories: RefCell<HashMap<String, bool>>,
     /// The names in each, by their folded form.
     names: RefCell<HashMap<String, HashMap<String, String>>>,
 }
@@ -271,16 +271,13 @@ impl PathPolicy {
         if path.is_empty() {
             return Ok(true);
         }
-        if let Some(known) = self.directories.borrow().get(path) {
-            return Ok((*known)?);
+        if let Some(is_there) = self.directories.borrow().get(path) {
+            return Ok(*is_there);
         }
-        let known = match self.inspect_directory(path) {
-            Ok(is_there) => Ok(is_there),
-            Err(Obstacle::Rule(rule)) => Err(rule),
-            Err(error) => return Err(error),
-        };
-        self.directories.borrow_mut().insert(path.to_owned(), known);
-        Ok(known?)
+        let is_there = self.inspect_directory(path)?;
+        let mut known = self.directories.borrow_mut();
+        known.insert(path.to_owned(), is_there);
+        Ok(is_there)
     }
 
     fn inspect_directory(&self, path: &str) -> Result<bool, Obstacle> {
@@ -290,9 +287,10 @@ impl PathPolicy {
         }
         let absolute = self.root.join(path);
         let Some(found) = absolute.symlink_metadata().if_there()? else {
-            let collides = self.collides(parent, name)?;
-            let rule = collides.then_some(Rule::CaseCollision);
-            return rule.map_or(Ok(false), |rule| Err(rule.into()));
+            if self.collides(parent, name)? {
+                return Err(Rule::CaseCollision.into());
+            }
+            return Ok(false);
         };
         let mut protected = self.protected.iter();
         let rule = match protected.find(|(known, _)| *known == file_id(&found)) {
@@ -386,12 +384,11 @@ fn file_id(metadata: &Metadata) -> FileId {
 
 /// The names in a directory, by their folded form.
 fn read_names(directory: &Path) -> io::Result<HashMap<String, String>> {
-    let mut names = HashMap::new();
-    for entry in fs::read_dir(directory)? {
+    let names = fs::read_dir(directory)?.map(|entry| {
         let name = entry?.file_name().to_string_lossy().into_owned();
-        names.insert(spelling::fold(&name), name);
-    }
-    Ok(names)
+        Ok((spelling::fold(&name), name))
+    });
+    names.collect()
 }
 
 /// The mount that something lies on: the device alone does not tell a bind mount.

@@ -4,7 +4,7 @@
 use rustix::io::Errno;
 
 use super::*;
-use crate::edit::disk::faults::{InjectedFault, with};
+use crate::edit::disk::tests::{InjectedFault, with};
 use crate::edit::undo::{UndoError, undo};
 
 const ERRORS: [Errno; 2] = [Errno::IO, Errno::NOSPC];
