@@ -129,23 +129,22 @@ impl Record {
             let name = folder.strip_prefix("logs/");
             name.is_some_and(|name| !name.contains('/') && !name.starts_with('.'))
         };
-        let folder = self.folder.clone().filter(|folder| !is_run(folder));
-        let (units, files) = (self.units.iter(), self.files());
-        let paths = files.iter().map(|file| &file.path);
-        let paths = paths.chain(units.clone().map(|unit| &unit.target));
-        let mut paths = paths.chain(&self.directories);
-        let barred = paths.find(|path| spelling::broken_rule(path).is_some());
-        let staged = units.map(|unit| (&unit.staged, &unit.target));
-        let misnamed = staged.into_iter().find(|(name, of)| !is_staged(name, of));
+        let folder = self.folder.iter().filter(|folder| !is_run(folder));
+        let files = self.files();
+        let targets = self.units.iter().map(|unit| &unit.target);
+        let paths = files.iter().map(|file| &file.path).chain(targets);
+        let paths = paths.chain(&self.directories);
+        let barred = paths.filter(|path| spelling::broken_rule(path).is_some());
+        let staged = self.units.iter().map(|unit| (&unit.staged, &unit.target));
+        let misnamed = staged.filter(|(name, target)| !is_staged(name, target));
         // A place that is said to keep a file, and is none.
-        let misplaced = files.iter().find_map(|file| {
+        let misplaced = files.iter().filter_map(|file| {
             let (path, before) = file.old?.kept.as_ref()?;
-            let folder = self.folder.as_deref();
-            let expected = folder.map(|folder| kept_path(folder, before));
+            let expected = self.folder.as_ref().map(|folder| kept_path(folder, before));
             (expected.as_ref() != Some(path)).then_some(path)
         });
-        let named = barred.or(misnamed.map(|(name, _)| name)).or(misplaced);
-        folder.or_else(|| named.cloned())
+        let named = folder.chain(barred).chain(misnamed.map(|(name, _)| name));
+        named.chain(misplaced).next().cloned()
     }
 
     /// What is done, file by file.

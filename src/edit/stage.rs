@@ -11,9 +11,8 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::fs::{PermissionsExt as _, fchown};
 
 use rustix::fs::AtFlags;
-use rustix::io::Errno;
 
-use super::beneath::{OpenDirectory, Root, create_new, open_regular, split};
+use super::beneath::{OpenDirectory, Root, create_new, if_there, open_regular, split};
 use super::changes::Before;
 use super::disk;
 use super::error::{ApplyError, apply_failed};
@@ -111,10 +110,7 @@ fn bring_back(
         copy
     } else {
         // The kept file itself takes no room.
-        match disk::unlinkat(directory, name, AtFlags::empty()) {
-            Ok(()) | Err(Errno::NOENT) => {}
-            Err(errno) => return Err(errno.into()),
-        }
+        if_there(disk::unlinkat(directory, name, AtFlags::empty()))?;
         disk::linkat(&vault, kept, directory, name)?;
         source.try_clone()?
     };

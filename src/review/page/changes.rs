@@ -3,13 +3,12 @@
 //! Guarantees that what it adds to a page is bounded, however much was changed. What is beyond is counted,
 //! and the page says where it is to be seen.
 
-use std::collections::HashMap;
 use std::time::Duration;
 
 use maud::{Markup, html};
 
 use super::color::{self, Highlighter, Pieces};
-use super::elements::{bar, columns, unseen_column, within};
+use super::elements::{bar, columns, left_out, unseen_column, within};
 use super::text::HtmlEscaper;
 use super::words::{bytes, count};
 use crate::record::diff::{self, FileChange, FileStat, Hunk, Kind, Line};
@@ -21,7 +20,7 @@ const MARKUP: usize = 4 << 20;
 const FILE_MARKUP: usize = 400 << 10;
 /// How many rows a list of files may have.
 const ROWS: usize = 5000;
-/// Up to so many files of an attempt are shown opened.
+/// Up to so many files of a step are shown opened.
 const OPENED: usize = 6;
 /// Up to so many files, the list is shown opened, and with bars.
 const LISTED: usize = 40;
@@ -54,19 +53,13 @@ impl<'a> DiffRenderer<'a> {
     pub fn show(&mut self, id: &str, changes: &[FileChange]) -> Markup {
         let stat = diff::stat(changes);
         let files = &stat.files;
-        let by_path: HashMap<&str, &FileChange> = changes
-            .iter()
-            .map(|change| (change.path.as_str(), change))
-            .collect();
         let opened = files.len() <= OPENED;
         let mut shown = Vec::new();
-        for (number, file) in files.iter().enumerate() {
+        for (number, (file, change)) in files.iter().zip(diff::in_order(changes)).enumerate() {
             if self.markup == 0 {
                 break;
             }
-            if let Some(change) = by_path.get(file.path.as_str()) {
-                shown.push(self.file(&anchor(id, number), file, change, opened));
-            }
+            shown.push(self.file(&anchor(id, number), file, change, opened));
         }
         html! {
             p.stat {
@@ -75,18 +68,12 @@ impl<'a> DiffRenderer<'a> {
             }
             @if files.len() > 1 { (self.list(id, files, shown.len())) }
             @for file in &shown { (file) }
-            @if shown.len() < files.len() {
-                p.left-out {
-                    "The diffs of " (grouped((files.len() - shown.len()) as u64))
-                    " more files are left out: see " code { (ELSEWHERE) } "."
-                }
-            }
+            (left_out(files.len() - shown.len(), "more file", ELSEWHERE))
         }
     }
 
     /// The files with their numbers; the first `linked` of them are on the page.
     fn list(&self, id: &str, files: &[FileStat], linked: usize) -> Markup {
-        let left_out = files.len().saturating_sub(ROWS);
         let most = files.iter().map(|file| file.added + file.removed).max();
         let most = most.filter(|_| files.len() <= LISTED);
         html! {
@@ -103,12 +90,7 @@ impl<'a> DiffRenderer<'a> {
                         }
                     }
                 } }
-                @if left_out > 0 {
-                    p.left-out {
-                        (grouped(left_out as u64)) " more files are left out: see "
-                        code { (ELSEWHERE) " --stat" } "."
-                    }
-                }
+                (left_out(files.len().saturating_sub(ROWS), "more file", ELSEWHERE))
             }
         }
     }
@@ -167,9 +149,7 @@ impl<'a> DiffRenderer<'a> {
         });
         html! {
             pre.d tabindex="0" style=[later(lines.len())] { code { @for line in &lines { (line) } } }
-            @if lines.len() < count {
-                p.left-out { "The rest of this file is left out: see " code { (ELSEWHERE) } "." }
-            }
+            (left_out(count - lines.len(), "more line", ELSEWHERE))
         }
     }
 

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::text::{HtmlEscaper, beginning};
-use super::words::StatusMark;
+use super::words::{StatusMark, count};
 use crate::sys::numbers::percent;
 
 impl StatusMark {
@@ -63,6 +63,16 @@ pub fn prose(escaper: HtmlEscaper<'_>, text: &str, limit: (usize, usize)) -> Mar
     let text = escaper.text(text);
     let (shown, is_all) = beginning(text.trim_matches('\n'), limit.0, limit.1);
     html! { pre.prose { (shown.trim_end()) @if !is_all { "\n\u{2026}" } } }
+}
+
+/// Counts what a page leaves out, if anything, and says where that is to be seen.
+#[must_use]
+pub fn left_out(number: usize, what: &str, elsewhere: &str) -> Markup {
+    html! {
+        @if number > 0 {
+            p.left-out { (count(number, what)) " left out: see " code { (elsewhere) } "." }
+        }
+    }
 }
 
 /// Markup for as many of the items as the budget allows, in bytes, and for the first `least` in any case. What

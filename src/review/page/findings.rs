@@ -2,7 +2,9 @@
 
 use std::sync::LazyLock;
 
-use regex::{Regex, RegexSet};
+use regex::Regex;
+
+use crate::sys::text::regex;
 
 /// How many lines of each kind are found at most.
 pub const MOST: usize = 200;
@@ -86,18 +88,9 @@ const WARNINGS: [&str; 4] = [
 /// What rustc puts below its message, and Python above it.
 const PLACE: &str = r#"^\s*--> (\S.*:\d+:\d+)\s*$|^\s+File "(.+", line \d+)"#;
 
-#[expect(
-    clippy::expect_used,
-    reason = "the patterns are constants, which the tests compile"
-)]
-static TELLING: LazyLock<RegexSet> =
-    LazyLock::new(|| RegexSet::new(ERRORS.iter().chain(&WARNINGS).copied()).expect("valid"));
-
-#[expect(
-    clippy::expect_used,
-    reason = "the pattern is a constant, which the tests compile"
-)]
-static AT: LazyLock<Regex> = LazyLock::new(|| Regex::new(PLACE).expect("valid"));
+static ERROR: LazyLock<Regex> = LazyLock::new(|| regex(&ERRORS.join("|")));
+static WARNING: LazyLock<Regex> = LazyLock::new(|| regex(&WARNINGS.join("|")));
+static AT: LazyLock<Regex> = LazyLock::new(|| regex(PLACE));
 
 /// The lines that tell of errors and warnings, in their order.
 #[must_use]
@@ -122,12 +115,10 @@ pub fn find(lines: &[&str]) -> Vec<Diagnostic> {
 }
 
 fn severity(line: &str) -> Option<Severity> {
-    let first = TELLING.matches(line).into_iter().next()?;
-    Some(if first < ERRORS.len() {
-        Severity::Error
-    } else {
-        Severity::Warning
-    })
+    if ERROR.is_match(line) {
+        return Some(Severity::Error);
+    }
+    WARNING.is_match(line).then_some(Severity::Warning)
 }
 
 /// The place that the lines behind a message tell, before the next message.

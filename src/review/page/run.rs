@@ -5,7 +5,7 @@ use std::time::Duration;
 use maud::{Markup, html};
 
 use super::changes::DiffRenderer;
-use super::elements::{bar, columns, fact, numbers, prose, unseen_column};
+use super::elements::{bar, columns, fact, left_out, numbers, prose, unseen_column};
 use super::steps;
 use super::text::{HtmlEscaper, beginning};
 use super::words::{self, bytes, count, seconds};
@@ -38,7 +38,6 @@ pub fn page(page: &RunPage<'_>) -> String {
     let listed = &page.steps[..page.steps.len().min(ROWS)];
     let sections = record.and_then(|record| record.sections.as_deref());
     let shown = steps::show(escaper, listed, sections.unwrap_or_default(), &mut changes);
-    let left_out = page.steps.len() - shown.len();
     let body = html! {
         (head(escaper, run))
         main {
@@ -48,26 +47,15 @@ pub fn page(page: &RunPage<'_>) -> String {
                 section { h2 { "The query" } (quoted(escaper, "query", query)) }
             }
             @if !listed.is_empty() { (calls(escaper, listed, record, shown.len())) }
-            @if let Some(whole) = page.changes { (whole_run(whole, record.is_some(), &mut changes)) }
+            @if let Some(whole) = page.changes { (whole_run(whole, &mut changes)) }
             @for step in &shown { (step) }
-            @if left_out > 0 {
-                p.left-out { (count(left_out, "later call")) " left out: see the run's folder." }
-            }
+            (left_out(page.steps.len() - shown.len(), "later call", &run.relative()))
         }
         footer {
-            p { (escaper.name(&written_by(run))) ". This page loads nothing and runs no script." }
+            p { "Written by code-commit " (env!("CARGO_PKG_VERSION")) ". This page loads nothing and runs no script." }
         }
     };
     shell(&escaper.name(&title), &body)
-}
-
-/// The page's program, and the run's, where that was another.
-fn written_by(run: &PastRun) -> String {
-    let own = env!("CARGO_PKG_VERSION");
-    let theirs = run.record.as_ref().map(|record| &*record.version);
-    let theirs = theirs.filter(|theirs| *theirs != own);
-    let theirs = theirs.map(|theirs| format!("; the run was made by {theirs}"));
-    format!("Written by code-commit {own}{}", theirs.unwrap_or_default())
 }
 
 fn head(escaper: HtmlEscaper<'_>, run: &PastRun) -> Markup {
@@ -276,12 +264,11 @@ fn token_cells(usage: Option<Usage>) -> Markup {
 }
 
 /// What a run as a whole has changed: an undo's, or an agent's.
-fn whole_run(whole: &RunChanges, has_ended: bool, changes: &mut DiffRenderer<'_>) -> Markup {
+fn whole_run(whole: &RunChanges, changes: &mut DiffRenderer<'_>) -> Markup {
     html! {
         section {
             h2 { "Changes" }
             @if !whole.files.is_empty() { (changes.show("run", &whole.files)) }
-            @else if has_ended { p.note { "The run changed no file." } }
             @else { p.note { "None are recorded." } }
             @if !whole.doubts.is_empty() {
                 p.note {

@@ -5,11 +5,12 @@
 use maud::{Markup, html};
 
 use super::changes::DiffRenderer;
-use super::elements::within;
+use super::elements::{left_out, within};
 use super::text::HtmlEscaper;
 use super::words::{self, StatusMark, count};
 use super::{output, reply};
 use crate::model::Purpose;
+use crate::record::run_files::STEPS;
 use crate::record::{Action, SectionRecord, Step};
 use crate::review::history::PastStep;
 
@@ -125,10 +126,9 @@ fn done(escaper: HtmlEscaper<'_>, id: &str, past: &PastStep, left: usize) -> Mar
     let shown = within(left, 0, actions, |number, action, _| {
         tool(escaper, &format!("{id}-t{}", number + 1), action)
     });
-    let more = step.actions.len() - shown.len();
     html! {
         @for tool in &shown { (tool) }
-        @if more > 0 { p.left-out { (count(more, "more tool")) " of this reply left out." } }
+        (left_out(step.actions.len() - shown.len(), "more tool", STEPS))
         @if past.came_to_nothing() {
             p.note { "Nothing came of this reply: it was not understood, or the run ended before." }
         }

@@ -5,7 +5,7 @@
 
 use crate::secret::Redactor;
 use crate::sys::numbers::grouped;
-use crate::sys::text::{is_deceptive, without_escapes};
+use crate::sys::text::{printable, without_escapes};
 
 /// A longer line is cut, in characters.
 pub const LINE: usize = 1000;
@@ -26,12 +26,14 @@ impl<'r> HtmlEscaper<'r> {
         Self { redactor }
     }
 
-    /// A text that may have several lines, fit to be shown.
+    /// A text that may have several lines, fit to be shown. Beside controls, what turns the direction of text around is
+    /// replaced: with it, code reads otherwise than it runs.
     #[must_use]
     pub fn text(self, text: &str) -> String {
         // Escape sequences first: they may stand in the middle of a key.
         let text = without_escapes(text);
-        self.redactor.text(&text).chars().map(visible).collect()
+        let text = self.redactor.text(&text).replace('\u{feff}', "\u{fffd}");
+        printable(&text, &['\n', '\t'])
     }
 
     /// The same for a single line: a line break in it is shown as a character.
@@ -97,16 +99,6 @@ pub fn boundary(text: &str, at: usize) -> usize {
     back.take(4)
         .find(|at| text.is_char_boundary(*at))
         .unwrap_or(0)
-}
-
-/// The character, or one that is seen in its place. Beside controls these are characters that turn the
-/// direction of text around: with them, code reads otherwise than it runs.
-fn visible(c: char) -> char {
-    match c {
-        '\n' | '\t' => c,
-        c if c == '\u{feff}' || is_deceptive(c) => '\u{fffd}',
-        c => c,
-    }
 }
 
 #[cfg(test)]
