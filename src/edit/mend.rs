@@ -6,7 +6,6 @@
 use super::apply::{self, Journalling, Tree};
 use super::beneath::{OpenDirectory, PathEntry, Root};
 use super::changes::Before;
-use super::digest::Present;
 use super::error::{RecoverError, recover_failed};
 use super::journal::Journal;
 use super::operation::{ChangeSet, Durability, FileOperation, Operation};
@@ -40,7 +39,14 @@ pub fn mend(
                 .map(|entry| matches!(entry, PathEntry::Nothing).then_some(None)),
         };
         match present.map_err(recover_failed(path))? {
-            Some(present) => steps.push(step(path, before, present)),
+            Some(present) => steps.push(FileOperation {
+                path,
+                action: before.map_or(Operation::Remove, |(kept, before)| Operation::Restore {
+                    path: kept.clone(),
+                    before,
+                }),
+                present,
+            }),
             None => changed.push(explain(path, before)),
         }
     }
@@ -65,20 +71,4 @@ fn explain(path: &str, before: Option<&(String, Before)>) -> String {
         format!("; what was there before the run is `{kept}`")
     });
     format!("`{path}` was changed, but other files of the same reply are torn{kept}")
-}
-
-fn step<'p>(
-    path: &'p str,
-    before: Option<&'p (String, Before)>,
-    present: Option<Present>,
-) -> FileOperation<'p> {
-    let action = before.map_or(Operation::Remove, |(kept, before)| Operation::Restore {
-        path: kept.clone(),
-        before,
-    });
-    FileOperation {
-        path,
-        action,
-        present,
-    }
 }

@@ -45,6 +45,8 @@ use error::ApplyError;
 use operation::{ChangeSet, Durability};
 use undo_log::UndoLog;
 
+use crate::sys::numbers::counted;
+
 pub use digest::{Digest, Stamp};
 pub use parse::{ParsedReply, parse};
 pub use rule::Rule;
@@ -98,9 +100,9 @@ pub enum FaultKind {
         .found.escape_debug(), .path.escape_debug()
     )]
     FenceInBlock {
-        /// The line.
+        /// The line, less its end.
         found: String,
-        /// The block's path.
+        /// The path of the block that is open.
         path: String,
         /// The block's first line.
         opened: usize,
@@ -117,15 +119,15 @@ pub enum FaultKind {
         .path.escape_debug(), .below.escape_debug()
     )]
     FileAndDirectory {
-        /// The file.
+        /// The path that would be a file and a directory.
         path: String,
-        /// The file below it.
+        /// A path below it.
         below: String,
     },
     /// A path is not allowed.
     #[error("`{}`: {rule}", .path.escape_debug())]
     Path {
-        /// The path.
+        /// The path as the reply has it.
         path: String,
         /// The rule that it breaks.
         rule: Rule,
@@ -136,7 +138,7 @@ pub enum FaultKind {
         .path.escape_debug()
     )]
     Elided {
-        /// The file.
+        /// The path of the file.
         path: String,
     },
 }
@@ -150,9 +152,8 @@ pub struct Rejection {
 
 impl fmt::Display for Rejection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let count = self.faults.len();
-        let plural = if count == 1 { "" } else { "s" };
-        write!(f, "the reply is rejected for {count} fault{plural}")?;
+        let faults = counted(self.faults.len() as u64, "fault");
+        write!(f, "the reply is rejected for {faults}")?;
         self.faults
             .iter()
             .try_for_each(|fault| write!(f, "\n  {fault}"))

@@ -15,7 +15,7 @@ use super::disk::{renameat, renameat_with, statat};
 
 /// Where something goes.
 pub struct StagedEntry<'p> {
-    /// The directory.
+    /// The directory of both names.
     pub directory: BorrowedFd<'p>,
     /// The name that it is to have.
     pub name: &'p str,

@@ -34,7 +34,7 @@ pub struct Unit<'e> {
 
 /// What is to be made where, and renamed to what.
 pub struct Plan<'e> {
-    /// Where.
+    /// The root below which all of it happens.
     pub root: &'e Root,
     /// What is to be done.
     pub whole: &'e ChangeSet<'e, 'e>,
@@ -99,10 +99,8 @@ impl<'e> Plan<'e> {
         let Some(unit) = self.units.last_mut().filter(|unit| unit.is_directory) else {
             return false;
         };
-        let Some(below) = path
-            .strip_prefix(unit.target)
-            .filter(|below| below.starts_with('/'))
-        else {
+        let below = path.strip_prefix(unit.target);
+        let Some(below) = below.filter(|below| below.starts_with('/')) else {
             return false;
         };
         unit.steps.end = slot + 1;

@@ -81,9 +81,9 @@ fn put_all_back(root: &Root, record: &Record) -> Result<bool, RecoverError> {
 /// Where the versions of a file lie that stands in the way of a roll-back.
 fn explain(unit: &RecordedUnit, record: &Record) -> String {
     let RecordedUnit { target, staged, .. } = unit;
-    let log = record.folder.as_ref().map_or_else(String::new, |folder| {
-        format!("; the reply is in `{folder}`")
-    });
+    let folder = record.folder.as_ref();
+    let log = folder.map(|folder| format!("; the reply is in `{folder}`"));
+    let log = log.unwrap_or_default();
     match unit.change {
         UnitChange::Create { .. } | UnitChange::CreateDirectory { .. } => format!(
             "`{target}`, which was not there before, is not as the reply made it{log} (move it \
@@ -218,9 +218,10 @@ impl Written {
         path: &str,
         files: &[(String, Digest)],
     ) -> io::Result<bool> {
-        let mut names: BTreeSet<&str> = files.iter().map(|(file, _)| file.as_str()).collect();
-        names.extend(directories_of(files));
-        for directory in directories_of(files).into_iter().chain([""]) {
+        let directories = directories_of(files);
+        let mut names = directories.clone();
+        names.extend(files.iter().map(|(file, _)| file.as_str()));
+        for directory in directories.into_iter().chain([""]) {
             let handle = match root.directory(&join(path, directory)) {
                 Ok(handle) => handle,
                 // After a power cut a part of it may be missing.

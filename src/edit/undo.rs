@@ -75,12 +75,9 @@ pub fn undo(
 ) -> Result<Undone, UndoError> {
     recovery::settle(tree)?;
     let (steps, edits) = inverse(tree, folder, changes)?;
-    let mut undone = Undone {
-        edits,
-        applied: None,
-    };
     if steps.is_empty() {
-        return Ok(undone);
+        let applied = None;
+        return Ok(Undone { edits, applied });
     }
     let whole = ChangeSet {
         steps: &steps,
@@ -91,8 +88,8 @@ pub fn undo(
             Journalling::Off => Durability::Later,
         },
     };
-    undone.applied = Some(apply::take(tree, &whole, undo_log, journalling)?);
-    Ok(undone)
+    let applied = Some(apply::take(tree, &whole, undo_log, journalling)?);
+    Ok(Undone { edits, applied })
 }
 
 /// What is to be done, in the order of the paths.

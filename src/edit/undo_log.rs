@@ -106,7 +106,7 @@ impl<'r> UndoLog<'r> {
     ) -> Result<Vec<Option<Before>>, ApplyError> {
         let mut directory = OpenDirectory::default();
         let mut vaults = [None, None];
-        let keep = |slot: usize| -> io::Result<_> {
+        let mut keep = |slot: usize| -> io::Result<_> {
             let step = &steps[slot];
             let Some(present) = step.present else {
                 return Ok(None);
@@ -129,12 +129,9 @@ impl<'r> UndoLog<'r> {
                 digest,
             }))
         };
-        share
-            .clone()
-            .map(keep)
-            .zip(share)
-            .map(|(kept, slot)| kept.map_err(apply_failed("keep a copy of", steps[slot].path)))
-            .collect()
+        let kept =
+            share.map(|slot| keep(slot).map_err(apply_failed("keep a copy of", steps[slot].path)));
+        kept.collect()
     }
 
     /// The digest of a file, and whether it holds a key.

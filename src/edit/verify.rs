@@ -65,7 +65,7 @@ pub struct VerifiedEdits {
 }
 
 impl VerifiedEdits {
-    /// The edits.
+    /// The edits, in the order of their paths.
     #[must_use]
     pub fn edits(&self) -> &[VerifiedEdit] {
         &self.edits

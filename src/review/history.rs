@@ -92,7 +92,7 @@ impl PastStep {
 /// What a run has changed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RunChanges {
-    /// By path.
+    /// File by file, sorted by path.
     pub files: Vec<FileChange>,
     /// What of it is not certain, in words.
     pub doubts: Vec<String>,
@@ -396,13 +396,9 @@ fn order(logs: &Path, name: &str) -> (String, bool, Option<SystemTime>, u32) {
     let number = name
         .rsplit_once('-')
         .and_then(|(_, number)| number.parse().ok());
+    let number = number.unwrap_or(1);
     // What has not ended is later than what has.
-    (
-        stamp.to_owned(),
-        ended.is_none(),
-        ended,
-        number.unwrap_or(1),
-    )
+    (stamp.to_owned(), ended.is_none(), ended, number)
 }
 
 /// The name of the folder of the run that is meant by `run`: its name, or its path from the root.

@@ -42,7 +42,7 @@ pub const BEGINNING: &str = "<!DOCTYPE html>";
 /// What a page about a run is made from.
 #[derive(Clone, Copy)]
 pub struct RunPage<'a> {
-    /// The run.
+    /// The run that the page is about.
     pub run: &'a PastRun,
     /// What was asked for; an agent's run has that in its record.
     pub query: Option<&'a str>,

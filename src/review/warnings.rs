@@ -121,25 +121,26 @@ impl Sign {
     /// Names the files that have fewer than before, where all together have fewer: tests move.
     fn lost(&self, files: &[&FileChange]) -> Vec<String> {
         let count = |text| self.found(text).count();
-        let counts: Vec<(usize, usize)> = files
+        let counts = files
             .iter()
-            .map(|file| (count(file.before()), count(file.after())))
-            .collect();
-        let before: usize = counts.iter().map(|(before, _)| before).sum();
-        let after: usize = counts.iter().map(|(_, after)| after).sum();
-        let files = files.iter().zip(counts);
-        let lost = files.filter(|(_, (one, other))| after < before && other < one);
-        let sentence = |(file, (before, after)): (&&FileChange, (usize, usize))| {
+            .map(|file| (*file, count(file.before()), count(file.after())));
+        let counts: Vec<(&FileChange, usize, usize)> = counts.collect();
+        let before: usize = counts.iter().map(|(_, before, _)| before).sum();
+        let after: usize = counts.iter().map(|(.., after)| after).sum();
+        let lost = counts
+            .iter()
+            .filter(|(_, one, other)| after < before && other < one);
+        let sentences = lost.map(|(file, before, after)| {
             let path = code(&file.path);
-            match (file.after.is_some(), before) {
-                (true, _) => {
+            match (&file.after, before) {
+                (Some(_), _) => {
                     format!("{path} has fewer tests than before: {after} instead of {before}")
                 }
-                (false, 1) => format!("{path} is deleted, which had a test"),
-                (false, _) => format!("{path} is deleted, which had {before} tests"),
+                (None, 1) => format!("{path} is deleted, which had a test"),
+                (None, _) => format!("{path} is deleted, which had {before} tests"),
             }
-        };
-        lost.map(sentence).collect()
+        });
+        sentences.collect()
     }
 
     /// Tells what a file has more of than before: so many of those on added lines.

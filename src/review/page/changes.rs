@@ -116,7 +116,7 @@ impl<'a> DiffRenderer<'a> {
             details.file id=(anchor) open[opened] {
                 summary {
                     code.path { (self.escaper.name(&file.path)) } " "
-                    @for word in kind(change) { span.tag { (word) } " " }
+                    @if let Some(word) = kind(change) { span.tag { (word) } " " }
                     (numbers(file.added, file.removed))
                 }
                 (body)
@@ -236,22 +236,21 @@ fn colored(text: &str, pieces: Option<&Pieces>) -> Markup {
 }
 
 /// What became of the file, beside its lines.
-fn kind(change: &FileChange) -> Vec<String> {
-    let (before, after) = match (&change.before, &change.after) {
-        (None, _) => return vec!["new".to_owned()],
-        (_, None) => return vec!["deleted".to_owned()],
-        (Some(before), Some(after)) => (before.mode & 0o777, after.mode & 0o777),
-    };
-    let changed = (before != after).then(|| format!("mode {before:o} \u{2192} {after:o}"));
-    changed.into_iter().collect()
+fn kind(change: &FileChange) -> Option<String> {
+    match (&change.before, &change.after) {
+        (None, _) => Some("new".to_owned()),
+        (_, None) => Some("deleted".to_owned()),
+        (Some(before), Some(after)) => {
+            let (before, after) = (before.mode & 0o777, after.mode & 0o777);
+            (before != after).then(|| format!("mode {before:o} \u{2192} {after:o}"))
+        }
+    }
 }
 
 fn numbers(added: u64, removed: u64) -> Markup {
-    let added = (added > 0 || removed == 0).then(|| format!("+{}", grouped(added)));
-    let removed = (removed > 0).then(|| format!("\u{2212}{}", grouped(removed)));
     html! {
-        @if let Some(added) = added { span.plus { (added) } " " }
-        @if let Some(removed) = removed { span.minus { (removed) } }
+        @if added > 0 || removed == 0 { span.plus { "+" (grouped(added)) } " " }
+        @if removed > 0 { span.minus { "\u{2212}" (grouped(removed)) } }
     }
 }
 
@@ -263,6 +262,5 @@ fn anchor(id: &str, number: usize) -> String {
 fn digits(hunks: &[Hunk<'_>]) -> usize {
     let lines = hunks.iter().flat_map(|hunk| &hunk.lines);
     let numbers = lines.flat_map(|line| [line.before_line, line.after_line]);
-    let largest = numbers.flatten().max().unwrap_or(0);
-    largest.checked_ilog10().map_or(1, |log| log as usize + 1)
+    numbers.flatten().max().unwrap_or(0).to_string().len()
 }

@@ -91,27 +91,19 @@ impl<'a> Highlighter<'a> {
         let [before, after] = versions.map(<[String]>::first);
         let first_line = after.or(before).map_or("", String::as_str);
         let syntax = syntax(syntaxes, path, first_line)?;
-        let colored = versions.map(|lines| self.lines(syntaxes, syntax, lines));
+        let colored = versions.map(|lines| {
+            let (mut state, mut scopes) = (ParseState::new(syntax), ScopeStack::new());
+            let in_time = lines.iter().take_while(|_| !self.is_late());
+            let pieces =
+                in_time.map_while(|line| self.line(&mut state, &mut scopes, syntaxes, line));
+            pieces.collect()
+        });
         self.left -= bytes;
         Some(colored)
     }
 
     fn is_late(&self) -> bool {
         (self.elapsed)() > self.until
-    }
-
-    fn lines(
-        &self,
-        syntaxes: &SyntaxSet,
-        syntax: &SyntaxReference,
-        lines: &[String],
-    ) -> Vec<Pieces> {
-        let mut state = ParseState::new(syntax);
-        let mut scopes = ScopeStack::new();
-        let in_time = lines.iter().take_while(|_| !self.is_late());
-        in_time
-            .map_while(|line| self.line(&mut state, &mut scopes, syntaxes, line))
-            .collect()
     }
 
     fn line(
@@ -164,11 +156,12 @@ fn syntax<'s>(
     first_line: &str,
 ) -> Option<&'s SyntaxReference> {
     let name = path.rsplit('/').next().unwrap_or(path);
-    let ending = name.rsplit_once('.').map(|(_, ending)| ending);
-    let by_ending = || syntaxes.find_syntax_by_extension(ending?);
+    let by_ending = || syntaxes.find_syntax_by_extension(name.rsplit_once('.')?.1);
+    let tells = first_line.starts_with("#!") && first_line.len() <= FIRST_LINE;
     let by_first_line = || {
-        let tells = first_line.starts_with("#!") && first_line.len() <= FIRST_LINE;
-        tells.then(|| syntaxes.find_syntax_by_first_line(first_line))?
+        syntaxes
+            .find_syntax_by_first_line(first_line)
+            .filter(|_| tells)
     };
     let found = syntaxes.find_syntax_by_extension(name);
     let found = found.or_else(by_ending).or_else(by_first_line);

@@ -74,10 +74,8 @@ impl ScannedOutput {
             let numbers = before + 1..;
             for (number, line) in numbers.zip(text.lines()) {
                 // A lone return goes back to the line's beginning; what it would hide is shown.
-                for part in line
-                    .split('\r')
-                    .filter(|part| !part.is_empty() || line.is_empty())
-                {
+                let parts = line.split('\r');
+                for part in parts.filter(|part| !part.is_empty() || line.is_empty()) {
                     lines.push((number, escaper.cut_line(part.as_bytes())));
                 }
             }
@@ -165,28 +163,15 @@ impl ScannedOutput {
             }
             lines.extend(gap(last, *number, width));
             last = *number;
-            lines.push(line(id, at, *number, width, text, finding));
+            let severity = finding.map(|finding| finding.severity);
+            let mark = severity.map_or(" ", Severity::mark);
+            lines.push(html! {
+                span id=[severity.map(|_| anchor(id, at))] class=[severity.map(Severity::class)]
+                    data-n=(format!("{mark} {number:>width$}")) { (text) "\n" }
+            });
         }
         lines.extend(gap(last, self.total + 1, width));
         lines
-    }
-}
-
-fn line(
-    id: &str,
-    at: usize,
-    number: usize,
-    width: usize,
-    text: &str,
-    finding: Option<&Diagnostic>,
-) -> Markup {
-    let severity = finding.map(|finding| finding.severity);
-    let mark = severity.map_or(" ", Severity::mark);
-    let anchor = severity.map(|_| anchor(id, at));
-    html! {
-        span id=[anchor] class=[severity.map(Severity::class)] data-n=(format!("{mark} {number:>width$}")) {
-            (text) "\n"
-        }
     }
 }
 

@@ -130,11 +130,10 @@ pub fn build(
     record: Option<&BuildRecord>,
     (status, output): (&str, &str),
 ) -> Markup {
-    let status_of = |record| words::build(record).0;
-    let (sign, ended) = match record.map_or(StatusMark::Open, status_of) {
-        StatusMark::Good => (StatusMark::Good, "passed"),
-        StatusMark::Bad => (StatusMark::Bad, "failed"),
-        StatusMark::Open => (StatusMark::Open, "ran"),
+    let (sign, ended) = match record.map(BuildRecord::passed) {
+        None => (StatusMark::Open, "ran"),
+        Some(true) => (StatusMark::Good, "passed"),
+        Some(false) => (StatusMark::Bad, "failed"),
     };
     html! {
         h3 { "Build" }

@@ -14,7 +14,7 @@ use crate::model::price::Usd;
 use crate::model::usage::Usage;
 use crate::record::{self, AgentRecord, RunRecord, Step};
 use crate::review::history::{PastRun, PastStep, RunChanges};
-use crate::sys::numbers::grouped;
+use crate::sys::numbers::{counted, grouped};
 
 /// How much of the query is shown at once, in lines and bytes.
 const QUERY: (usize, usize) = (12, 1500);
@@ -153,9 +153,8 @@ fn facts(escaper: HtmlEscaper<'_>, record: &RunRecord) -> Markup {
         None => count(record.repairs(), "repair"),
     };
     let changes_files = record.workflow == "commit" || record.agent.is_some();
-    let files = record.stat.map_or("nothing".to_owned(), |stat| {
-        count(usize::try_from(stat.files).unwrap_or(usize::MAX), "file")
-    });
+    let files = record.stat.map(|stat| counted(stat.files, "file"));
+    let files = files.unwrap_or_else(|| "nothing".to_owned());
     let lines = record.stat.map(|stat| {
         let (added, removed) = (grouped(stat.added), grouped(stat.removed));
         format!("+{added} \u{2212}{removed} lines")
@@ -166,9 +165,7 @@ fn facts(escaper: HtmlEscaper<'_>, record: &RunRecord) -> Markup {
                 (fact("Model", &escaper.name(model), version.map(|version| escaper.name(version))))
             }
             (fact("Took", &seconds(record.seconds.0), asked.then_some(calls)))
-            @if asked {
-                (fact("Cost", &cost(record.cost), None))
-            }
+            @if asked { (fact("Cost", &cost(record.cost), None)) }
             @if let Some(usage) = record.usage() {
                 (fact("Tokens in", &grouped(usage.input_tokens), among(usage.cached_tokens, "cached")))
                 (fact("Tokens out", &grouped(usage.answered()), among(usage.thought_tokens, "thoughts")))

@@ -5,7 +5,7 @@
 
 use crate::secret::Redactor;
 use crate::sys::numbers::grouped;
-use crate::sys::text::{printable, without_escapes};
+use crate::sys::text::{cut, printable, without_escapes};
 
 /// A longer line is cut, in characters.
 pub const LINE: usize = 1000;
@@ -53,28 +53,19 @@ impl<'r> HtmlEscaper<'r> {
     /// A line of a file or of an output; one that is too long is cut, and says so.
     #[must_use]
     pub fn cut_line(self, line: &[u8]) -> String {
-        let text = self.line(&String::from_utf8_lossy(line));
-        cut(text, LINE, |more| {
-            let count = grouped(more.chars().count() as u64);
-            format!(" \u{2026} {count} more characters")
-        })
+        let mut text = self.line(&String::from_utf8_lossy(line));
+        if let Some((end, _)) = text.char_indices().nth(LINE) {
+            let more = grouped(text.split_off(end).chars().count() as u64);
+            text += &format!(" \u{2026} {more} more characters");
+        }
+        text
     }
 
     /// A name that may be long, cut.
     #[must_use]
     pub fn name(self, name: &str) -> String {
-        cut(self.line(name), LINE / 4, |_| "\u{2026}".to_owned())
+        cut(&self.line(name), LINE / 4).into_owned()
     }
-}
-
-/// The first `length` characters of a text, and `note` of the others where there are any.
-fn cut(mut text: String, length: usize, note: impl Fn(&str) -> String) -> String {
-    if let Some((end, _)) = text.char_indices().nth(length) {
-        let note = note(&text[end..]);
-        text.truncate(end);
-        text.push_str(&note);
-    }
-    text
 }
 
 /// The first `lines` lines of a text, of at most `bytes` bytes; and whether that is all.
@@ -94,11 +85,8 @@ pub fn beginning(text: &str, lines: usize, bytes: usize) -> (&str, bool) {
 /// The last place up to `at` where a text may be cut.
 #[must_use]
 pub fn boundary(text: &str, at: usize) -> usize {
-    let at = at.min(text.len());
-    let back = (0..=at).rev();
-    back.take(4)
-        .find(|at| text.is_char_boundary(*at))
-        .unwrap_or(0)
+    let mut back = (0..=at.min(text.len())).rev();
+    back.find(|at| text.is_char_boundary(*at)).unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ pub enum StatusMark {
 }
 
 impl StatusMark {
-    /// The character.
+    /// The character before the words.
     #[must_use]
     pub fn mark(self) -> &'static str {
         match self {
@@ -63,13 +63,11 @@ pub fn headline(run: &PastRun) -> String {
         ("done", _) => "Done".to_owned(),
         ("build-failed", _) => format!("The build still fails{}", after_repairs(record)),
         ("audit-failed", _) => "The audit did not pass the work".to_owned(),
-        ("tools-failed", _) => "Failures in a row, the last of them a tool's".to_owned(),
+        ("tools-failed", _) => "The agent's tools failed again and again".to_owned(),
         ("loop-limit", _) => "The agent asked the model as often as it may".to_owned(),
         ("not-ready", _) => "The project was not ready".to_owned(),
         ("model-failed", _) => "There is no whole reply".to_owned(),
-        ("reply-rejected", "dev") => {
-            "Failures in a row, the last of them a reply that was not understood".to_owned()
-        }
+        ("reply-rejected", "dev") => "The agent's replies were not understood".to_owned(),
         ("reply-rejected", _) => "The reply was rejected".to_owned(),
         ("local-io", _) => "A local file or program failed".to_owned(),
         ("interrupted", _) => "The run was interrupted".to_owned(),
@@ -128,7 +126,7 @@ pub fn build(record: &BuildRecord) -> (StatusMark, String) {
     }
 }
 
-/// A duration.
+/// A duration, in two units at the most.
 #[must_use]
 pub fn seconds(duration: Duration) -> String {
     let whole = duration.as_secs();
@@ -140,7 +138,7 @@ pub fn seconds(duration: Duration) -> String {
     }
 }
 
-/// A size.
+/// A size in bytes, KB or MB.
 #[must_use]
 pub fn bytes(bytes: u64) -> String {
     let tenths = |unit: u64| {
