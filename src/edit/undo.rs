@@ -4,8 +4,6 @@
 //! other application. Guarantees that nothing is done where a file is neither what the run left there
 //! nor what was there before it.
 
-use std::io;
-
 use rustix::fs::fstat;
 
 use super::apply::{self, Applied, Tree};
@@ -98,7 +96,7 @@ fn inverse<'c>(
     folder: &str,
     changes: &'c ChangeLog,
 ) -> Result<(Vec<FileOperation<'c>>, EditsRecord), UndoError> {
-    let root = Root::open(tree.root).map_err(failed("."))?;
+    let root = Root::open(tree.root).map_err(PathError::of("look at", "."))?;
     let mut directory = OpenDirectory::default();
     let mut steps = Vec::new();
     let mut edits = EditsRecord::default();
@@ -109,14 +107,16 @@ fn inverse<'c>(
         return Err(UndoError::Damaged(path.clone()));
     }
     for (path, change) in &changes.files {
-        let entry = directory.entry(&root, path).map_err(failed(path))?;
+        let entry = directory
+            .entry(&root, path)
+            .map_err(PathError::of("look at", path))?;
         let mode = change.before.as_ref().map(|before| before.mode);
         let (present, now) = match entry {
             PathEntry::Nothing => (None, Some(None)),
             PathEntry::SomethingElse => (None, None),
             PathEntry::File(file) => {
-                let stat = fstat(&file).map_err(failed(path))?;
-                let digest = Digest::of_file(file).map_err(failed(path))?;
+                let stat = fstat(&file).map_err(PathError::of("look at", path))?;
+                let digest = Digest::of_file(file).map_err(PathError::of("look at", path))?;
                 (Some(Present::of(&stat)), Some(Some(digest)))
             }
         };
@@ -155,8 +155,4 @@ fn explain(path: &str, folder: &str, change: &LoggedChange) -> String {
         |before| format!("`{}`", kept_path(folder, before)),
     );
     format!("`{path}` (before the run it was {before})")
-}
-
-fn failed<E: Into<io::Error>>(path: &str) -> impl FnOnce(E) -> PathError {
-    PathError::of("look at", path)
 }

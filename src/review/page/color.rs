@@ -23,26 +23,15 @@ const FIRST_LINE: usize = 200;
 pub type CssClass = &'static str;
 
 /// What scopes are shown as, by what they begin with; the first that fits counts.
-const RULES: [(CssClass, &str); 9] = [
+#[rustfmt::skip]
+const RULES: [(CssClass, &str); 10] = [
     ("c", "comment punctuation.definition.comment"),
-    (
-        "h",
-        "punctuation.definition.heading entity.name.section markup.heading",
-    ),
-    (
-        "s",
-        "string punctuation.definition.string markup.raw markup.inline.raw",
-    ),
+    ("h", "punctuation.definition.heading entity.name.section markup.heading"),
+    ("s", "string punctuation.definition.string markup.raw markup.inline.raw"),
     ("n", "constant support.constant storage.type.numeric"),
-    (
-        "f",
-        "entity.name.function entity.name.macro entity.other.attribute-name support.function support.macro \
-        support.type.property-name variable.function variable.annotation meta.property-name",
-    ),
-    (
-        "t",
-        "support.type support.class support.module entity.other.inherited-class",
-    ),
+    ("f", "entity.name.function entity.name.macro entity.other.attribute-name support.function support.macro"),
+    ("f", "support.type.property-name variable.function variable.annotation meta.property-name"),
+    ("t", "support.type support.class support.module entity.other.inherited-class"),
     ("p", "keyword.operator punctuation"),
     ("k", "keyword storage variable.language entity.name.tag"),
     ("t", "entity.name"),

@@ -10,7 +10,8 @@ impl StatusMark {
     /// The words about how something ended, with the sign before them. They must be escaped already.
     #[must_use]
     pub fn badge(self, words: &str) -> Markup {
-        html! { span class={ "ended " (self.class()) } { (self.mark()) " " (words) } }
+        let (mark, class) = self.mark_and_class();
+        html! { span class={ "ended " (class) } { (mark) " " (words) } }
     }
 }
 

@@ -45,24 +45,7 @@ pub fn show(escaper: HtmlEscaper<'_>, id: &str, output: &str) -> Markup {
     let lines = output.markup(id, &shown);
     html! {
         (output.list(id, &shown))
-        (pre(&lines))
-    }
-}
-
-/// Shows a text like an output, without a word on errors in it.
-#[must_use]
-pub fn text(escaper: HtmlEscaper<'_>, text: &str) -> Markup {
-    let output = ScannedOutput {
-        findings: Vec::new(),
-        ..ScannedOutput::of(escaper, text)
-    };
-    let lines = output.markup("", &output.shown());
-    pre(&lines)
-}
-
-fn pre(lines: &[Markup]) -> Markup {
-    html! {
-        pre.out tabindex="0" style=[later(lines.len())] { code { @for line in lines { (line) } } }
+        pre.out tabindex="0" style=[later(lines.len())] { code { @for line in &lines { (line) } } }
     }
 }
 

@@ -59,7 +59,7 @@ pub fn page(page: &RunPage<'_>) -> String {
 }
 
 fn head(escaper: HtmlEscaper<'_>, run: &PastRun) -> Markup {
-    let status = words::status(run);
+    let (mark, class) = words::status(run).mark_and_class();
     let began = run.started();
     let began = began.map(|at| at.format("%A, %-d %B %Y, %H:%M:%S %:z").to_string());
     let model = run.record.as_ref().and_then(|record| record.model.as_ref());
@@ -69,7 +69,7 @@ fn head(escaper: HtmlEscaper<'_>, run: &PastRun) -> Markup {
         header {
             p.kicker { "code-commit \u{b7} " (escaper.name(words::workflow(run.workflow()))) }
             h1 {
-                span class={ "sign " (status.class()) } aria-hidden="true" { (status.mark()) }
+                span class={ "sign " (class) } aria-hidden="true" { (mark) }
                 " " (escaper.name(&words::headline(run)))
             }
             p.sub {

@@ -5,7 +5,7 @@
 use maud::{Markup, html};
 
 use super::changes::DiffRenderer;
-use super::elements::{left_out, within};
+use super::elements::{left_out, prose, within};
 use super::text::HtmlEscaper;
 use super::words::{self, StatusMark, count};
 use super::{output, reply};
@@ -20,6 +20,8 @@ const LEAST: usize = 12;
 const MARKUP: usize = 4 << 20;
 /// How many tools of a step are shown, and how many of its files are named.
 const NAMED: usize = 50;
+/// How much of a tool's input is shown, in lines and bytes.
+const INPUT: (usize, usize) = (1000, 32 << 10);
 /// A result of up to so many lines is shown opened.
 const OPENED: usize = 12;
 
@@ -147,7 +149,7 @@ fn tool(escaper: HtmlEscaper<'_>, id: &str, action: &Action) -> Markup {
     html! {
         h3 { code { (escaper.name(&action.tool)) } " " (status.badge(ended)) }
         // The reply has it, too, as a rule.
-        @if !input.trim().is_empty() { (part("Its input", &output::text(escaper, &input), false)) }
+        @if !input.trim().is_empty() { (part("Its input", &prose(escaper, &input, INPUT), false)) }
         @if let Some(result) = &action.result {
             @let opened = action.failed || result.lines().count() <= OPENED;
             (part("Its result", &output::show(escaper, id, result), opened))

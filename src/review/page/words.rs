@@ -18,23 +18,13 @@ pub enum StatusMark {
 }
 
 impl StatusMark {
-    /// The character before the words.
+    /// The character before the words, and the CSS class.
     #[must_use]
-    pub fn mark(self) -> &'static str {
+    pub fn mark_and_class(self) -> (&'static str, &'static str) {
         match self {
-            Self::Good => "\u{2713}",
-            Self::Bad => "\u{2717}",
-            Self::Open => "\u{2026}",
-        }
-    }
-
-    /// The CSS class.
-    #[must_use]
-    pub fn class(self) -> &'static str {
-        match self {
-            Self::Good => "good",
-            Self::Bad => "bad",
-            Self::Open => "open",
+            Self::Good => ("\u{2713}", "good"),
+            Self::Bad => ("\u{2717}", "bad"),
+            Self::Open => ("\u{2026}", "open"),
         }
     }
 }
