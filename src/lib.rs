@@ -21,7 +21,7 @@
 //! |---|---|---|
 //! | 6 | [`workflow`] | what a user starts, one file a command; what they share in `run`; the one error over all |
 //! | 5 | [`agent`] | the engine of every agent: loop, protocols, tools, permissions, memory, sessions |
-//! | 5 | [`review`] | looking back: the runs that were, warnings about a change, the pages |
+//! | 5 | `review` | looking back: the runs that were, warnings about a change, the pages |
 //! | 4 | [`edit`] | from untrusted text to changed files: parse, verify, apply, recover, undo |
 //! | 4 | [`ui`] | what a person sees and types, and the events for programs |
 //! | 3 | [`record`] | what a run is as data: steps, files, diff, replay |
@@ -39,7 +39,7 @@ pub mod exec;
 pub mod model;
 pub mod project;
 pub mod record;
-pub mod review;
+pub(crate) mod review;
 pub mod secret;
 pub mod sys;
 pub mod ui;

@@ -73,14 +73,12 @@ impl Applied {
     }
 
     /// When it was complete.
-    #[must_use]
     pub fn installed(&self) -> Stamp {
         // Where that cannot be told, everything later counts as somebody's change, and is looked at.
         self.journal.own_until().unwrap_or_default()
     }
 
     /// How many files were written.
-    #[must_use]
     pub fn files(&self) -> usize {
         self.record.new_files().len()
     }

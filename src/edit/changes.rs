@@ -85,7 +85,6 @@ impl ChangeLog {
     }
 
     /// Whether every file is as it was before.
-    #[must_use]
     pub fn are_none(&self) -> bool {
         self.files.values().all(|change| {
             let before = change.before.as_ref().map(|before| before.digest);
@@ -95,7 +94,6 @@ impl ChangeLog {
 }
 
 /// The path of the file that keeps these bytes of the run in `folder`, relative to the root.
-#[must_use]
 pub fn kept_path(folder: &str, before: &Before) -> String {
     format!("{}/{}", vault(folder, before.beside_keys), before.kept)
 }

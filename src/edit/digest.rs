@@ -29,7 +29,6 @@ pub struct Digest {
 
 impl Digest {
     /// The digest of these bytes.
-    #[must_use]
     pub fn of(content: &[u8]) -> Self {
         Self {
             size: content.len() as u64,
@@ -97,7 +96,6 @@ pub struct Fingerprint {
 
 impl Fingerprint {
     /// The file's.
-    #[must_use]
     pub fn of(stat: &Stat) -> Self {
         Self {
             inode: number(stat.st_ino),
@@ -107,7 +105,6 @@ impl Fingerprint {
     }
 
     /// Whether this is the file.
-    #[must_use]
     pub fn is_of(self, stat: &Stat) -> bool {
         self == Self::of(stat)
     }

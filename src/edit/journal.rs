@@ -126,7 +126,6 @@ impl Journal {
     }
 
     /// How far the application has come.
-    #[must_use]
     pub fn state(&self) -> JournalState {
         self.state
     }

@@ -3,24 +3,24 @@
 //! | module | what it is for |
 //! |---|---|
 //! | `parse`, `spelling`, `rule`, `comparison`, [`verify`](PathPolicy) | from a reply to edits that may be applied; only looks |
-//! | [`apply`](mod@apply), `operation`, `plan`, `stage`, `place` | from edits to the disk |
+//! | `apply`, `operation`, `plan`, `stage`, `place` | from edits to the disk |
 //! | `journal`, `record` | what is under way |
-//! | [`recovery`], `rollback`, `torn`, `mend` | what becomes of an application that was cut short |
-//! | [`undo_log`], [`changes`], [`undo`] | what was replaced, and the way back to it |
+//! | `recovery`, `rollback`, `torn`, `mend` | what becomes of an application that was cut short |
+//! | `undo_log`, `changes`, `undo` | what was replaced, and the way back to it |
 //! | `beneath`, `disk`, `digest` | handles that stay below the root, the system's calls, and what tells files apart |
-//! | [`error`] | what can go wrong between verified edits and a tree in order |
+//! | `error` | what can go wrong between verified edits and a tree in order |
 //!
 //! Guarantees that nothing of a reply is written that [`PathPolicy::verify`] has not passed: only it makes
-//! a [`VerifiedEdits`], and [`apply`](fn@apply) takes nothing else. What is undone or recovered is held
+//! a [`VerifiedEdits`], and `apply` takes nothing else. What is undone or recovered is held
 //! against the spelling of paths again, and goes through the same handles.
 
-pub mod apply;
+pub(crate) mod apply;
 pub(crate) mod beneath;
-pub mod changes;
+pub(crate) mod changes;
 mod comparison;
 mod digest;
 mod disk;
-pub mod error;
+pub(crate) mod error;
 mod journal;
 mod mend;
 mod operation;
@@ -28,14 +28,14 @@ mod parse;
 mod place;
 mod plan;
 mod record;
-pub mod recovery;
+pub(crate) mod recovery;
 mod rollback;
 mod rule;
 mod spelling;
 mod stage;
 mod torn;
-pub mod undo;
-pub mod undo_log;
+pub(crate) mod undo;
+pub(crate) mod undo_log;
 mod verify;
 
 use std::fmt;
@@ -47,7 +47,7 @@ use undo_log::UndoLog;
 
 use crate::sys::numbers::counted;
 
-pub use digest::{Digest, Stamp};
+pub(crate) use digest::{Digest, Stamp};
 pub use parse::{ParsedReply, parse};
 pub use rule::Rule;
 pub use verify::{PathPolicy, VerifiedEdit, VerifiedEdits, VerifyError};
@@ -69,7 +69,7 @@ pub struct FileEdit {
     /// The line of the reply that names it, from 1 on.
     pub line: usize,
     /// What to do.
-    pub action: EditKind,
+    pub kind: EditKind,
 }
 
 /// One thing that is wrong with a reply.
@@ -166,7 +166,7 @@ impl std::error::Error for Rejection {}
 ///
 /// # Errors
 /// When anything fails; the tree is then as it was before, unless the error says otherwise.
-pub fn apply(
+pub(crate) fn apply(
     tree: Tree<'_>,
     edits: &VerifiedEdits,
     undo_log: &mut UndoLog<'_>,
@@ -176,7 +176,7 @@ pub fn apply(
     }
     // An earlier reply of this run must be on the disk for good: there is no way back behind it.
     recovery::settle(tree)?;
-    let steps: Vec<_> = edits.edits().iter().map(VerifiedEdit::step).collect();
+    let steps: Vec<_> = edits.edits().iter().map(VerifiedEdit::operation).collect();
     let whole = ChangeSet {
         steps: &steps,
         directories: Vec::new(),

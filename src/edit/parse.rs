@@ -29,7 +29,7 @@ impl ParsedReply {
         let edit = FileEdit {
             path: path.to_owned(),
             line: 1,
-            action: EditKind::Write(content),
+            kind: EditKind::Write(content),
         };
         Self {
             edits: vec![edit],
@@ -128,13 +128,13 @@ impl<'r> Parser<'r> {
         self.open = Some(block);
     }
 
-    fn edit(&mut self, block: &OpenBlock<'r>, action: EditKind) {
+    fn edit(&mut self, block: &OpenBlock<'r>, kind: EditKind) {
         // A block without a path is a fault already.
         if !block.path.is_empty() {
             self.edits.push(FileEdit {
                 path: block.path.to_owned(),
                 line: block.line,
-                action,
+                kind,
             });
         }
     }
@@ -171,7 +171,7 @@ impl<'r> Parser<'r> {
 /// Faults for files that would have to be directories at the same time.
 fn files_that_are_directories(edits: &[FileEdit]) -> Vec<ReplyFault> {
     let written = edits.iter();
-    let written = written.filter(|edit| edit.action != EditKind::Remove);
+    let written = written.filter(|edit| edit.kind != EditKind::Remove);
     let paths: HashSet<&str> = written.clone().map(|edit| edit.path.as_str()).collect();
     let fault = |edit: &FileEdit, path: &str| ReplyFault {
         line: edit.line,

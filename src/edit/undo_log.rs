@@ -52,7 +52,6 @@ pub struct UndoLog<'r> {
 
 impl<'r> UndoLog<'r> {
     /// The log of a run that has changed nothing yet.
-    #[must_use]
     pub fn new(root: &Path, folder: &str, redactor: &'r Redactor) -> Self {
         Self {
             root: root.to_path_buf(),
@@ -66,13 +65,11 @@ impl<'r> UndoLog<'r> {
     }
 
     /// The run's folder, relative to the root.
-    #[must_use]
     pub fn folder(&self) -> &str {
         &self.folder
     }
 
     /// What the run has changed.
-    #[must_use]
     pub fn changes(&self) -> &ChangeLog {
         &self.changes
     }
@@ -296,7 +293,6 @@ impl LoggedChange {
 }
 
 /// Where the undo log of the run in `folder` lies, if it has one.
-#[must_use]
 pub fn locate(root: &Path, folder: &str) -> Option<PathBuf> {
     let places = [root.join(folder), root.join(vault(folder, true))];
     places

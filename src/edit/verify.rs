@@ -32,8 +32,7 @@ const LARGEST_COMPARED: u64 = 64 << 20;
 /// An edit that may be applied. Only [`PathPolicy::verify`] makes one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerifiedEdit {
-    path: String,
-    action: EditKind,
+    edit: FileEdit,
     present: Option<Present>,
 }
 
@@ -41,14 +40,14 @@ impl VerifiedEdit {
     /// The path, relative to the root.
     #[must_use]
     pub fn path(&self) -> &str {
-        &self.path
+        &self.edit.path
     }
 
     /// What is to be done to the tree.
-    pub(super) fn step(&self) -> FileOperation<'_> {
+    pub(super) fn operation(&self) -> FileOperation<'_> {
         FileOperation {
-            path: &self.path,
-            action: match &self.action {
+            path: &self.edit.path,
+            action: match &self.edit.kind {
                 EditKind::Write(content) => Operation::Write(content),
                 EditKind::Remove => Operation::Remove,
             },
@@ -79,7 +78,8 @@ impl VerifiedEdits {
 
     /// The paths to be written, with their content.
     pub fn written(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.edits.iter().filter_map(|edit| match &edit.action {
+        let edits = self.edits.iter().map(|verified| &verified.edit);
+        edits.filter_map(|edit| match &edit.kind {
             EditKind::Write(content) => Some((edit.path.as_str(), content.as_str())),
             EditKind::Remove => None,
         })
@@ -87,9 +87,22 @@ impl VerifiedEdits {
 
     /// The paths to be removed.
     pub fn removed(&self) -> impl Iterator<Item = &str> {
-        let edits = self.edits.iter();
-        let removals = edits.filter(|edit| edit.action == EditKind::Remove);
+        let edits = self.edits.iter().map(|verified| &verified.edit);
+        let removals = edits.filter(|edit| edit.kind == EditKind::Remove);
         removals.map(|edit| edit.path.as_str())
+    }
+
+    fn admit(&mut self, edit: FileEdit, present: Option<Present>) {
+        let path = &edit.path;
+        if edit.kind == EditKind::Remove && present.is_none() {
+            let warning = format!("`{path}` is to be removed, but is not there");
+            return self.warnings.push(warning);
+        }
+        if runs_in_builds(path) {
+            let warning = format!("`{path}` runs code when the project is built");
+            self.warnings.push(warning);
+        }
+        self.edits.push(VerifiedEdit { edit, present });
     }
 }
 
@@ -210,7 +223,7 @@ impl PathPolicy {
         present: Option<Present>,
         warnings: &mut Vec<String>,
     ) -> io::Result<Option<ReplyFault>> {
-        let (EditKind::Write(new), Some(present)) = (&edit.action, present) else {
+        let (EditKind::Write(new), Some(present)) = (&edit.kind, present) else {
             return Ok(None);
         };
         let (path, size) = (&edit.path, present.fingerprint.size);
@@ -316,26 +329,6 @@ impl PathPolicy {
         };
         let other = names.get(&spelling::fold(name));
         Ok(other.is_some_and(|other| other != name))
-    }
-}
-
-impl VerifiedEdits {
-    fn admit(&mut self, edit: FileEdit, present: Option<Present>) {
-        let FileEdit { path, action, .. } = edit;
-        if action == EditKind::Remove && present.is_none() {
-            self.warnings
-                .push(format!("`{path}` is to be removed, but is not there"));
-            return;
-        }
-        if runs_in_builds(&path) {
-            self.warnings
-                .push(format!("`{path}` runs code when the project is built"));
-        }
-        self.edits.push(VerifiedEdit {
-            path,
-            action,
-            present,
-        });
     }
 }
 

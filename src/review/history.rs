@@ -71,7 +71,6 @@ pub struct PastStep {
 
 impl PastStep {
     /// Whether an agent's reply was followed by nothing: it was not understood, or the run ended before.
-    #[must_use]
     pub fn came_to_nothing(&self) -> bool {
         let step = &self.step;
         let acts =
@@ -81,7 +80,6 @@ impl PastStep {
     }
 
     /// How the build ended, by the first line of its log, and its output.
-    #[must_use]
     pub fn build_log(&self) -> Option<(&str, &str)> {
         let log = self.log.as_ref()?;
         let (status, output) = log.split_once('\n').unwrap_or((log, ""));
@@ -100,7 +98,6 @@ pub struct RunChanges {
 
 impl PastRun {
     /// Reads the run whose folder has this name.
-    #[must_use]
     pub fn read(project: &Project, name: &str) -> Self {
         let run = Self::unread(project, name);
         let record = read_limited(&run.folder.join(RESULT));
@@ -120,13 +117,11 @@ impl PastRun {
     }
 
     /// When it began, by its record.
-    #[must_use]
     pub fn started(&self) -> Option<DateTime<FixedOffset>> {
         self.record.as_ref().map(|record| record.started)
     }
 
     /// The workflow, by its record or its folder's name.
-    #[must_use]
     pub fn workflow(&self) -> &str {
         // Runs of one second have numbers behind their names.
         let number = |c: char| c == '-' || c.is_ascii_digit();
@@ -142,13 +137,11 @@ impl PastRun {
     }
 
     /// The folder's path, relative to the root.
-    #[must_use]
     pub fn relative(&self) -> String {
         relative(&self.name)
     }
 
     /// The text of a file in the folder, what is not UTF-8 replaced.
-    #[must_use]
     pub fn text(&self, step: &StepId, artifact: Artifact) -> Option<String> {
         let bytes = read_limited(&self.folder.join(run_files::name(step, artifact)))?;
         Some(lossy(bytes))
@@ -156,7 +149,6 @@ impl PastRun {
 
     /// The steps in their order, with their texts and what each reply changed. Read anew each time: the texts
     /// may be large.
-    #[must_use]
     pub fn steps(&self, project: &Project) -> Vec<PastStep> {
         let mut files = FileStates::before(project, self);
         let read = self.recorded_steps().into_iter().map(|step| {
@@ -327,7 +319,7 @@ impl FileStates {
         let mut changes = Vec::new();
         for edit in parsed.edits {
             let before = self.0.get(&edit.path).cloned().flatten();
-            let after = match edit.action {
+            let after = match edit.kind {
                 EditKind::Write(content) => Some(State {
                     content: content.into_bytes(),
                     mode: before.as_ref().map_or(NEW_MODE, |before| before.mode),
@@ -358,7 +350,6 @@ pub fn runs(project: &Project) -> Result<Vec<PastRun>, NoSuchRun> {
 }
 
 /// The path of the folder of this name, relative to the root.
-#[must_use]
 pub fn relative(name: &str) -> String {
     format!("{LOGS}/{name}")
 }

@@ -57,7 +57,6 @@ pub struct RunPage<'a> {
 }
 
 /// The section `[query]` of a prompt, as the run log keeps it.
-#[must_use]
 pub fn query_of(prompt: &str) -> Option<&str> {
     let (_, behind) = prompt.split_once("\n[query]\n")?;
     let end = behind.find("\n[codebase]\n");

@@ -42,7 +42,6 @@ const WORDS: [[&str; 3]; 5] = [
 
 /// What is worth a look, one sentence each, without a full stop: first lost tests, then skipped ones,
 /// silenced lints, and manifests.
-#[must_use]
 pub fn warnings(changes: &[FileChange]) -> Vec<String> {
     let mut sentences: [Vec<String>; 5] = Default::default();
     for language in &LANGUAGES {

@@ -199,7 +199,7 @@ fn many_files_are_staged_in_several_threads() {
 /// A crash after any number of steps: what was done stays, and nothing is undone.
 fn crash(tree: &Scene, edits: &VerifiedEdits, steps: usize) -> bool {
     let root = Root::open(tree.root.path()).unwrap();
-    let all: Vec<_> = edits.edits().iter().map(VerifiedEdit::step).collect();
+    let all: Vec<_> = edits.edits().iter().map(VerifiedEdit::operation).collect();
     let whole = ChangeSet {
         steps: &all,
         directories: Vec::new(),

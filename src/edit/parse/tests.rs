@@ -12,7 +12,7 @@ fn summary(reply: &str) -> Result<Vec<String>, Vec<String>> {
     Ok(parsed
         .edits
         .iter()
-        .map(|edit| match &edit.action {
+        .map(|edit| match &edit.kind {
             EditKind::Write(content) => format!("{}={}", edit.path, content),
             EditKind::Remove => format!("{}!", edit.path),
         })
@@ -35,7 +35,7 @@ fn a_reply_writes_and_removes_files() {
 fn one_file_is_what_a_reply_of_one_block_asks_for() {
     let content = "x\r\n^^^end\n";
     let parsed = ParsedReply::of_file("a/b", content.to_owned());
-    let EditKind::Write(written) = &parsed.edits[0].action else {
+    let EditKind::Write(written) = &parsed.edits[0].kind else {
         panic!("a file is written");
     };
     assert_eq!(written, content);

@@ -114,7 +114,7 @@ fn rule_of(policy: &PathPolicy, path: &str) -> Option<Rule> {
     let edit = FileEdit {
         path: path.to_owned(),
         line: 1,
-        action: EditKind::Remove,
+        kind: EditKind::Remove,
     };
     let parsed = ParsedReply {
         edits: vec![edit],

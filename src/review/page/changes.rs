@@ -39,7 +39,6 @@ pub struct DiffRenderer<'a> {
 
 impl<'a> DiffRenderer<'a> {
     /// `elapsed` tells the time since some fixed point: colouring ends when it took too long.
-    #[must_use]
     pub fn new(escaper: HtmlEscaper<'a>, elapsed: &'a dyn Fn() -> Duration) -> Self {
         Self {
             escaper,
@@ -49,7 +48,6 @@ impl<'a> DiffRenderer<'a> {
     }
 
     /// The list of the changed files, and each one's diff. `id` begins the names of the anchors.
-    #[must_use]
     pub fn show(&mut self, id: &str, changes: &[FileChange]) -> Markup {
         let stat = diff::stat(changes);
         let files = &stat.files;

@@ -52,7 +52,6 @@ pub struct Highlighter<'a> {
 
 impl<'a> Highlighter<'a> {
     /// `elapsed` tells the time since some fixed point.
-    #[must_use]
     pub fn new(elapsed: &'a dyn Fn() -> Duration) -> Self {
         let rules = RULES.iter().flat_map(|(class, scopes)| {
             let scopes = scopes.split_whitespace();
@@ -69,7 +68,6 @@ impl<'a> Highlighter<'a> {
 
     /// The pieces of the lines of a file's two versions, or `None`, where it is to be plain text. Lines
     /// come without their ends. Where the time is over, there are pieces for the first lines only.
-    #[must_use]
     pub fn of(&mut self, path: &str, versions: [&[String]; 2]) -> Option<[Vec<Pieces>; 2]> {
         let bytes = versions.iter().copied().flatten();
         let bytes: usize = bytes.map(|line| line.len() + 1).sum();

@@ -93,7 +93,6 @@ static WARNING: LazyLock<Regex> = LazyLock::new(|| regex(&WARNINGS.join("|")));
 static AT: LazyLock<Regex> = LazyLock::new(|| regex(PLACE));
 
 /// The lines that tell of errors and warnings, in their order.
-#[must_use]
 pub fn find(lines: &[&str]) -> Vec<Diagnostic> {
     let mut left = [MOST, MOST];
     let mut findings = Vec::new();

@@ -35,7 +35,6 @@ struct ScannedOutput {
 }
 
 /// Shows an output. `id` begins the names of the anchors.
-#[must_use]
 pub fn show(escaper: HtmlEscaper<'_>, id: &str, output: &str) -> Markup {
     if output.trim().is_empty() {
         return html! { p.note { "It printed nothing." } };

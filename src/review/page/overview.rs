@@ -30,7 +30,6 @@ const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.'
 
 /// The page about all runs, which come in their order, the oldest first. `has_page` tells whether there is a
 /// page about a run, `report.html` in its folder beside the overview.
-#[must_use]
 pub fn page(runs: &[PastRun], has_page: impl Fn(&PastRun) -> bool, redactor: &Redactor) -> String {
     let escaper = HtmlEscaper::new(redactor);
     let mut all = Sum::default();

@@ -28,7 +28,6 @@ const ANSWERS: usize = 50;
 const ROWS: usize = 1000;
 
 /// The page about one run.
-#[must_use]
 pub fn page(page: &RunPage<'_>) -> String {
     let escaper = HtmlEscaper::new(page.redactor);
     let run = page.run;

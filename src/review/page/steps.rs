@@ -26,13 +26,11 @@ const INPUT: (usize, usize) = (1000, 32 << 10);
 const OPENED: usize = 12;
 
 /// The name of a step's anchor; steps are counted from 0 on.
-#[must_use]
 pub fn anchor(number: usize) -> String {
     format!("a{}", number + 1)
 }
 
 /// How the step ended, in a word or two.
-#[must_use]
 pub fn ended(past: &PastStep) -> (StatusMark, String) {
     let step = &past.step;
     let (status, words) = match (&past.reply, &step.build, step.passed) {
@@ -69,7 +67,6 @@ fn actions_ended(actions: &[Action]) -> (StatusMark, String) {
 }
 
 /// The steps in their order, as many as the page may hold.
-#[must_use]
 pub fn show(
     escaper: HtmlEscaper<'_>,
     steps: &[PastStep],

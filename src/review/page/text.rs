@@ -21,14 +21,12 @@ pub struct HtmlEscaper<'r> {
 
 impl<'r> HtmlEscaper<'r> {
     /// Leaves out what `redactor` knows.
-    #[must_use]
     pub fn new(redactor: &'r Redactor) -> Self {
         Self { redactor }
     }
 
     /// A text that may have several lines, fit to be shown. Beside controls, what turns the direction of text around is
     /// replaced: with it, code reads otherwise than it runs.
-    #[must_use]
     pub fn text(self, text: &str) -> String {
         // Escape sequences first: they may stand in the middle of a key.
         let text = without_escapes(text);
@@ -37,13 +35,11 @@ impl<'r> HtmlEscaper<'r> {
     }
 
     /// The same for a single line: a line break in it is shown as a character.
-    #[must_use]
     pub fn line(self, line: &str) -> String {
         self.text(line).replace('\n', "\u{fffd}")
     }
 
     /// A text that is to be short, like a message; one that is not is cut.
-    #[must_use]
     pub fn passage(self, text: &str) -> String {
         let text = self.text(text);
         let (shown, is_all) = beginning(&text, PASSAGE.0, PASSAGE.1);
@@ -51,7 +47,6 @@ impl<'r> HtmlEscaper<'r> {
     }
 
     /// A line of a file or of an output; one that is too long is cut, and says so.
-    #[must_use]
     pub fn cut_line(self, line: &[u8]) -> String {
         let mut text = self.line(&String::from_utf8_lossy(line));
         if let Some((end, _)) = text.char_indices().nth(LINE) {
@@ -62,14 +57,12 @@ impl<'r> HtmlEscaper<'r> {
     }
 
     /// A name that may be long, cut.
-    #[must_use]
     pub fn name(self, name: &str) -> String {
         cut(&self.line(name), LINE / 4).into_owned()
     }
 }
 
 /// The first `lines` lines of a text, of at most `bytes` bytes; and whether that is all.
-#[must_use]
 pub fn beginning(text: &str, lines: usize, bytes: usize) -> (&str, bool) {
     let mut end = 0;
     for line in text.split_inclusive('\n').take(lines) {
@@ -83,7 +76,6 @@ pub fn beginning(text: &str, lines: usize, bytes: usize) -> (&str, bool) {
 }
 
 /// The last place up to `at` where a text may be cut.
-#[must_use]
 pub fn boundary(text: &str, at: usize) -> usize {
     let mut back = (0..=at.min(text.len())).rev();
     back.find(|at| text.is_char_boundary(*at)).unwrap_or(0)

@@ -19,7 +19,6 @@ pub enum StatusMark {
 
 impl StatusMark {
     /// The character before the words, and the CSS class.
-    #[must_use]
     pub fn mark_and_class(self) -> (&'static str, &'static str) {
         match self {
             Self::Good => ("\u{2713}", "good"),
@@ -30,7 +29,6 @@ impl StatusMark {
 }
 
 /// How a run ended, at a glance.
-#[must_use]
 pub fn status(run: &PastRun) -> StatusMark {
     match &run.record {
         None => StatusMark::Open,
@@ -40,7 +38,6 @@ pub fn status(run: &PastRun) -> StatusMark {
 }
 
 /// How a run ended, as a sentence without its full stop.
-#[must_use]
 pub fn headline(run: &PastRun) -> String {
     let Some(record) = &run.record else {
         return "Not finished: it goes on, or it was killed".to_owned();
@@ -77,7 +74,6 @@ fn after_repairs(record: &RunRecord) -> String {
 }
 
 /// What a run was to do.
-#[must_use]
 pub fn workflow(name: &str) -> &str {
     match name {
         "commit" => "a change",
@@ -89,7 +85,6 @@ pub fn workflow(name: &str) -> &str {
 }
 
 /// How many calls an agent has made, by what for.
-#[must_use]
 pub fn calls(record: &RunRecord) -> String {
     let mut calls: Vec<(&str, usize)> = Vec::new();
     for step in &record.attempts {
@@ -107,7 +102,6 @@ pub fn calls(record: &RunRecord) -> String {
 }
 
 /// How a build ended.
-#[must_use]
 pub fn build(record: &BuildRecord) -> (StatusMark, String) {
     if record.passed() {
         (StatusMark::Good, record.to_string())
@@ -117,7 +111,6 @@ pub fn build(record: &BuildRecord) -> (StatusMark, String) {
 }
 
 /// A duration, in two units at the most.
-#[must_use]
 pub fn seconds(duration: Duration) -> String {
     let whole = duration.as_secs();
     match whole {
@@ -129,7 +122,6 @@ pub fn seconds(duration: Duration) -> String {
 }
 
 /// A size in bytes, KB or MB.
-#[must_use]
 pub fn bytes(bytes: u64) -> String {
     let tenths = |unit: u64| {
         let tenths = bytes.saturating_mul(10) / unit;
@@ -144,7 +136,6 @@ pub fn bytes(bytes: u64) -> String {
 }
 
 /// So many of something.
-#[must_use]
 pub fn count(count: usize, what: &str) -> String {
     counted(count as u64, what)
 }
