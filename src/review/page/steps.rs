@@ -77,7 +77,7 @@ pub fn show(
         let id = anchor(number);
         let (status, words) = ended(past);
         html! {
-            section.attempt id=(id) {
+            section.step id=(id) {
                 h2 { (past.step.id().title()) " " (status.badge(&escaper.name(&words))) }
                 @if !past.step.is_agents() { (reply::prompt(escaper, &past.step)) }
                 @match &past.reply {
