@@ -6,7 +6,6 @@
 
 use std::hint::black_box;
 use std::io::Write as _;
-use std::sync::Arc;
 
 use code_commit::edit;
 use code_commit::model::message::{Message, Role};
@@ -34,7 +33,6 @@ fn parsing(criterion: &mut Criterion) {
     let reply: String = (0..SIZE / body.len())
         .map(|n| format!("^^^src/f{n}\n{body}^^^end\n"))
         .collect();
-    let reply = Arc::new(reply);
     let mut group = criterion.benchmark_group("parse");
     group
         .throughput(Throughput::Bytes(reply.len() as u64))
@@ -42,7 +40,7 @@ fn parsing(criterion: &mut Criterion) {
     group.bench_function("many files", |bench| {
         bench.iter(|| edit::parse(black_box(&reply)));
     });
-    let one = Arc::new(format!("^^^big\n{}^^^end\n", source(SIZE)));
+    let one = format!("^^^big\n{}^^^end\n", source(SIZE));
     group.bench_function("one file", |bench| {
         bench.iter(|| edit::parse(black_box(&one)));
     });

@@ -21,7 +21,7 @@
 //! |---|---|---|
 //! | 6 | [`workflow`] | what a user starts, one file a command; what they share in `run`; the one error over all |
 //! | 5 | [`agent`] | the engine of every agent: loop, protocols, tools, permissions, memory, sessions |
-//! | 5 | [`review`] | looking back: the runs that were, warnings about a change, the pages |
+//! | 5 | `review` | looking back: the runs that were, warnings about a change, the pages |
 //! | 4 | [`edit`] | from untrusted text to changed files: parse, verify, apply, recover, undo |
 //! | 4 | [`ui`] | what a person sees and types, and the events for programs |
 //! | 3 | [`record`] | what a run is as data: steps, files, diff, replay |
@@ -39,7 +39,7 @@ pub mod exec;
 pub mod model;
 pub mod project;
 pub mod record;
-pub mod review;
+pub(crate) mod review;
 pub mod secret;
 pub mod sys;
 pub mod ui;
@@ -48,7 +48,6 @@ pub mod workflow;
 use std::path::PathBuf;
 
 use crate::cli::{Cli, OutputFormat};
-use crate::edit::Program;
 use crate::project::Project;
 use crate::sys::environment::{Clock, Environment};
 use crate::sys::interrupt::Interrupt;
@@ -67,8 +66,8 @@ pub struct World {
     pub clock: Box<dyn Clock>,
     /// The signals.
     pub interrupt: Interrupt,
-    /// The program's own file.
-    pub program: Option<Program>,
+    /// The program's own file: its absolute path, links resolved.
+    pub program: Option<PathBuf>,
     /// Whether stderr is a terminal.
     pub terminal: bool,
     /// Whether stdout is a terminal.
@@ -100,7 +99,7 @@ pub fn run(cli: &Cli, world: &World) -> Exit {
         interrupt: &world.interrupt,
         redactor: &redactor,
         reporter: &output,
-        program: world.program.as_ref(),
+        program: world.program.as_deref(),
         models: &models,
     };
     let stdin = Stdin {

@@ -10,7 +10,6 @@ use std::process::ExitCode;
 
 use code_commit::World;
 use code_commit::cli::{Cli, Usage};
-use code_commit::edit::Program;
 use code_commit::exec::supervisor::{self, Place};
 use code_commit::secret::Redactor;
 use code_commit::sys::environment::{Environment, KEY_VARIABLES, SystemClock};
@@ -94,8 +93,7 @@ fn capture(clock: SystemClock) -> Result<World, String> {
         interrupt: Interrupt::install().map_err(limited)?,
         program: std::env::current_exe()
             .and_then(|path| path.canonicalize())
-            .ok()
-            .map(|path| Program { path }),
+            .ok(),
         terminal: io::stderr().is_terminal(),
         stdout_terminal: io::stdout().is_terminal(),
         stdin_terminal: io::stdin().is_terminal(),

@@ -20,17 +20,17 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
-use super::beneath::{Entry, OpenDirectory, Root, split};
+use super::beneath::{OpenDirectory, PathEntry, Root, split};
 use super::digest::Stamp;
 use super::disk::sync;
 use super::error::{ApplyError, JournalError, RecoverError, apply_failed, recover_failed};
-use super::journal::{Journal, State};
-use super::place::Place;
+use super::journal::{Journal, JournalState};
+use super::operation::{ChangeSet, Operation};
+use super::place::StagedEntry;
 use super::plan::Plan;
 use super::record::Record;
 use super::rollback;
 use super::stage::{make_directories, stage};
-use super::step::{ChangeSet, StepAction};
 use super::undo_log::UndoLog;
 use crate::sys::parallel::in_parallel;
 
@@ -73,14 +73,12 @@ impl Applied {
     }
 
     /// When it was complete.
-    #[must_use]
     pub fn installed(&self) -> Stamp {
         // Where that cannot be told, everything later counts as somebody's change, and is looked at.
         self.journal.own_until().unwrap_or_default()
     }
 
     /// How many files were written.
-    #[must_use]
     pub fn files(&self) -> usize {
         self.record.new_files().len()
     }
@@ -90,7 +88,7 @@ impl Applied {
     /// # Errors
     /// When that cannot be noted; the next run then takes this one for cut short.
     pub fn end(mut self) -> Result<(), JournalError> {
-        self.journal.advance(State::Ended)
+        self.journal.advance(JournalState::Ended)
     }
 }
 
@@ -135,7 +133,7 @@ fn carry_out(
         Journalling::Off => Journal::without_file(),
     };
     let done = stage_all(plan)
-        .and_then(|()| Ok(journal.advance(State::Installing)?))
+        .and_then(|()| Ok(journal.advance(JournalState::Installing)?))
         .and_then(|()| install_all(plan))
         .and_then(|()| Ok(journal.install()?));
     match done {
@@ -177,15 +175,15 @@ fn install(plan: &Plan<'_>, units: Range<usize>) -> Result<(), ApplyError> {
         let parent = directory
             .at(plan.root, split(unit.target).0)
             .map_err(apply_failed("open the directory of", unit.target))?;
-        let place = Place {
+        let place = StagedEntry {
             directory: parent,
             name: split(unit.target).1,
             staged: split(&unit.staged).1,
         };
         let step = &plan.whole.steps[unit.steps.start];
         let (action, put) = match (&step.action, step.present) {
-            (StepAction::Remove, None) => continue,
-            (StepAction::Remove, Some(present)) => ("remove", place.remove(present)),
+            (Operation::Remove, None) => continue,
+            (Operation::Remove, Some(present)) => ("remove", place.remove(present)),
             (_, Some(present)) => ("replace", place.replace(present)),
             (_, None) => ("create", place.create()),
         };
@@ -207,9 +205,9 @@ pub(super) fn flush(root: &Root, record: &Record, stop: &AtomicBool) -> Result<b
                 return Ok(false);
             }
             match directory.entry(root, path) {
-                Ok(Entry::File(file)) => sync(&file).map_err(recover_failed(path))?,
-                // What was replaced, removed or shut off since is somebody else's concern.
-                Ok(Entry::Nothing | Entry::SomethingElse) => {}
+                Ok(PathEntry::File(file)) => sync(&file).map_err(recover_failed(path))?,
+                // What was replaced, removed or locked since is somebody else's concern.
+                Ok(PathEntry::Nothing | PathEntry::SomethingElse) => {}
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
                 Err(error) => return Err(recover_failed(path)(error)),
             }

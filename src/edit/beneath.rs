@@ -138,24 +138,24 @@ impl OpenDirectory {
     }
 
     /// What is at `path`; a file is open for reading.
-    pub fn entry(&mut self, root: &Root, path: &str) -> io::Result<Entry> {
+    pub fn entry(&mut self, root: &Root, path: &str) -> io::Result<PathEntry> {
         let (parent, name) = split(path);
         let directory = match self.at(root, parent) {
             Ok(directory) => directory,
-            Err(Errno::NOENT) => return Ok(Entry::Nothing),
-            Err(Errno::NOTDIR | Errno::LOOP | Errno::XDEV) => return Ok(Entry::SomethingElse),
+            Err(Errno::NOENT) => return Ok(PathEntry::Nothing),
+            Err(Errno::NOTDIR | Errno::LOOP | Errno::XDEV) => return Ok(PathEntry::SomethingElse),
             Err(errno) => return Err(errno.into()),
         };
         Ok(match open_regular(directory, name)? {
-            Some(file) => Entry::File(file),
-            None if if_there(statat(directory, name))?.is_none() => Entry::Nothing,
-            None => Entry::SomethingElse,
+            Some(file) => PathEntry::File(file),
+            None if if_there(statat(directory, name))?.is_none() => PathEntry::Nothing,
+            None => PathEntry::SomethingElse,
         })
     }
 }
 
 /// What is at a path.
-pub enum Entry {
+pub enum PathEntry {
     Nothing,
     File(File),
     /// A directory, a link or the like; or a file, where a directory was on the way.

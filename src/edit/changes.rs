@@ -54,7 +54,7 @@ mod octal {
 
 /// What a run has done to one file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FileChange {
+pub struct LoggedChange {
     /// The file before the run; `None`: there was none.
     pub before: Option<Before>,
     /// What the run, its builds included, has put there, each once and the latest last; `None`: nothing
@@ -67,15 +67,15 @@ pub struct FileChange {
 
 /// What a run has done to the tree: the content of `changes.json`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Changes {
+pub struct ChangeLog {
     pub(super) schema: u32,
     /// By path, relative to the root.
-    pub files: BTreeMap<String, FileChange>,
+    pub files: BTreeMap<String, LoggedChange>,
     /// Directories that were made.
     pub directories: BTreeSet<String>,
 }
 
-impl Changes {
+impl ChangeLog {
     /// Of a run that has changed nothing yet.
     pub(super) fn none() -> Self {
         Self {
@@ -85,7 +85,6 @@ impl Changes {
     }
 
     /// Whether every file is as it was before.
-    #[must_use]
     pub fn are_none(&self) -> bool {
         self.files.values().all(|change| {
             let before = change.before.as_ref().map(|before| before.digest);
@@ -95,7 +94,6 @@ impl Changes {
 }
 
 /// The path of the file that keeps these bytes of the run in `folder`, relative to the root.
-#[must_use]
 pub fn kept_path(folder: &str, before: &Before) -> String {
     format!("{}/{}", vault(folder, before.beside_keys), before.kept)
 }

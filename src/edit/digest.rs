@@ -29,7 +29,6 @@ pub struct Digest {
 
 impl Digest {
     /// The digest of these bytes.
-    #[must_use]
     pub fn of(content: &[u8]) -> Self {
         Self {
             size: content.len() as u64,
@@ -97,7 +96,6 @@ pub struct Fingerprint {
 
 impl Fingerprint {
     /// The file's.
-    #[must_use]
     pub fn of(stat: &Stat) -> Self {
         Self {
             inode: number(stat.st_ino),
@@ -107,7 +105,6 @@ impl Fingerprint {
     }
 
     /// Whether this is the file.
-    #[must_use]
     pub fn is_of(self, stat: &Stat) -> bool {
         self == Self::of(stat)
     }
@@ -133,6 +130,15 @@ impl Present {
             owner: (stat.st_uid, stat.st_gid),
         }
     }
+
+    /// Fails unless this is the file.
+    pub(super) fn check(self, stat: &Stat) -> io::Result<()> {
+        if self.fingerprint.is_of(stat) {
+            Ok(())
+        } else {
+            Err(changed_meanwhile())
+        }
+    }
 }
 
 /// When a file was last written to.
@@ -143,6 +149,11 @@ pub fn modified(stat: &Stat) -> Stamp {
 /// When a file was last written to, renamed, or had its mode or times changed. Nobody can set that.
 pub fn changed(stat: &Stat) -> Stamp {
     (number(stat.st_ctime), number(stat.st_ctime_nsec))
+}
+
+/// Another file is where the verified one was.
+pub fn changed_meanwhile() -> io::Error {
+    io::Error::other("it was changed by somebody else in the meantime")
 }
 
 /// The time as a file's metadata has it.

@@ -22,7 +22,7 @@ fn point() -> Result<(), Errno> {
 }
 
 #[cfg(test)]
-use faults::point;
+use tests::point;
 
 pub fn openat(dir: impl AsFd, path: &str, flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
     point()?;
@@ -169,44 +169,5 @@ pub fn replace(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> 
     })
 }
 
-/// The faults that a test asks for. They hit the test's own thread only.
 #[cfg(test)]
-pub mod faults {
-    use std::cell::Cell;
-
-    use rustix::io::Errno;
-
-    /// What happens at one of the calls, counted from 0 on.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-    pub enum Fault {
-        /// It fails with this error; the next ones do not.
-        Once(usize, Errno),
-        /// It fails with this error, and so do all that follow.
-        From(usize, Errno),
-    }
-
-    thread_local! {
-        static FAULT: Cell<Option<Fault>> = const { Cell::new(None) };
-        static CALLS: Cell<usize> = const { Cell::new(0) };
-    }
-
-    /// Does `work` with a fault in it, and says whether the fault came to pass.
-    pub fn with<T>(fault: Fault, work: impl FnOnce() -> T) -> (T, bool) {
-        FAULT.set(Some(fault));
-        CALLS.set(0);
-        let done = work();
-        FAULT.set(None);
-        let (Fault::Once(at, _) | Fault::From(at, _)) = fault;
-        (done, CALLS.get() > at)
-    }
-
-    pub(super) fn point() -> Result<(), Errno> {
-        let call = CALLS.get();
-        CALLS.set(call + 1);
-        match FAULT.get() {
-            Some(Fault::Once(at, errno)) if call == at => Err(errno),
-            Some(Fault::From(at, errno)) if call >= at => Err(errno),
-            _ => Ok(()),
-        }
-    }
-}
+pub mod tests;

@@ -34,13 +34,8 @@ pub enum RecoverError {
     #[error("files were changed after a run was cut short: {}", .0.join("; "))]
     Changed(Vec<String>),
     /// The system refused something.
-    #[error("the tree cannot be put in order at `{path}`: {source}")]
-    Io {
-        /// Where.
-        path: String,
-        /// The system's word.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Io(PathError),
     /// The journal itself.
     #[error(transparent)]
     Journal(#[from] JournalError),
@@ -63,9 +58,6 @@ pub(super) fn apply_failed<E: Into<io::Error>>(
 
 /// A [`RecoverError`] of a path.
 pub(super) fn recover_failed<E: Into<io::Error>>(path: &str) -> impl FnOnce(E) -> RecoverError {
-    let path = path.to_owned();
-    move |error| RecoverError::Io {
-        path,
-        source: error.into(),
-    }
+    let failed = PathError::of("put the tree in order at", path);
+    move |error| RecoverError::Io(failed(error))
 }

@@ -33,7 +33,7 @@ const TORN: &str = ".code-commit-journal-torn";
 
 /// How far an application has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
+pub enum JournalState {
     /// Nothing is in its place yet.
     Armed,
     /// Everything is staged; some of it may be in its place.
@@ -46,32 +46,16 @@ pub enum State {
     Ended,
 }
 
-/// The names of the journal's file, and what it is to get there; what is under way stands before what is done.
-const FILES: [(State, &str, &str); 5] = [
-    (State::Armed, ".code-commit-journal", "write the journal"),
-    (
-        State::Installing,
-        ".code-commit-journal-installing",
-        "write on the journal",
-    ),
-    (
-        State::RolledBack,
-        ".code-commit-journal-rolled-back",
-        "end the journal",
-    ),
-    (
-        State::Installed,
-        ".code-commit-journal-installed",
-        "complete the journal",
-    ),
-    (
-        State::Ended,
-        ".code-commit-journal-ended",
-        "end the journal",
-    ),
+/// The names of the journal's file; what is under way stands before what is done.
+const FILES: [(JournalState, &str); 5] = [
+    (JournalState::Armed, ".code-commit-journal"),
+    (JournalState::Installing, ".code-commit-journal-installing"),
+    (JournalState::RolledBack, ".code-commit-journal-rolled-back"),
+    (JournalState::Installed, ".code-commit-journal-installed"),
+    (JournalState::Ended, ".code-commit-journal-ended"),
 ];
 
-impl State {
+impl JournalState {
     fn file_name(self) -> &'static str {
         FILES[self as usize].1
     }
@@ -82,7 +66,7 @@ impl State {
 pub struct Journal {
     /// None: there is no file, and nothing outlives the process.
     directory: Option<PathBuf>,
-    state: State,
+    state: JournalState,
 }
 
 impl Journal {
@@ -94,9 +78,9 @@ impl Journal {
     pub fn arm(directory: &Path, record: &Record) -> Result<Self, JournalError> {
         let journal = Self {
             directory: Some(directory.to_path_buf()),
-            state: State::Armed,
+            state: JournalState::Armed,
         };
-        let path = directory.join(State::Armed.file_name());
+        let path = directory.join(JournalState::Armed.file_name());
         let unfinished = directory.join(UNFINISHED);
         if !record.durable {
             // Of an application that is over; one that is being mended is still needed.
@@ -117,7 +101,7 @@ impl Journal {
     pub fn without_file() -> Self {
         Self {
             directory: None,
-            state: State::Armed,
+            state: JournalState::Armed,
         }
     }
 
@@ -129,7 +113,7 @@ impl Journal {
     pub fn find(directory: &Path) -> Result<Option<(Self, Record)>, JournalError> {
         let unfinished = directory.join(UNFINISHED);
         remove_if_there(&unfinished).map_err(PathError::of("remove the journal", unfinished))?;
-        for (state, name, _) in FILES {
+        for (state, name) in FILES {
             let journal = Self {
                 directory: Some(directory.to_path_buf()),
                 state,
@@ -142,8 +126,7 @@ impl Journal {
     }
 
     /// How far the application has come.
-    #[must_use]
-    pub fn state(&self) -> State {
+    pub fn state(&self) -> JournalState {
         self.state
     }
 
@@ -154,13 +137,13 @@ impl Journal {
     /// When that cannot be noted.
     pub fn mark_torn(&mut self) -> Result<(), JournalError> {
         // The application that mends it takes this one's place in one rename.
-        self.advance(State::Installed)?;
-        match self
-            .marker()
-            .map(|marker| (disk::create_new(&marker), marker))
-        {
-            Some((Err(error), marker)) if error.kind() != io::ErrorKind::AlreadyExists => {
-                Err(PathError::of("write on the journal", marker)(error))
+        self.advance(JournalState::Installed)?;
+        let Some(marker) = self.marker() else {
+            return Ok(());
+        };
+        match disk::create_new(&marker) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                Err(PathError::of("update the journal", marker)(error))
             }
             _ => Ok(()),
         }
@@ -183,9 +166,9 @@ impl Journal {
     /// When the rename fails; the old tree then counts.
     pub fn install(&mut self) -> Result<(), JournalError> {
         if let Some(path) = self.path() {
-            disk::touch(&path).map_err(PathError::of("complete the journal", path))?;
+            disk::touch(&path).map_err(PathError::of("update the journal", path))?;
         }
-        self.advance(State::Installed)
+        self.advance(JournalState::Installed)
     }
 
     /// Until when a change to a new file is this application's own: when the tree that counts was complete;
@@ -208,10 +191,10 @@ impl Journal {
     ///
     /// # Errors
     /// When the rename fails; what was noted before then counts.
-    pub fn advance(&mut self, state: State) -> Result<(), JournalError> {
+    pub fn advance(&mut self, state: JournalState) -> Result<(), JournalError> {
         if let (Some(path), Some(directory)) = (self.path(), &self.directory) {
-            let (_, name, action) = FILES[state as usize];
-            disk::rename(&path, &directory.join(name)).map_err(PathError::of(action, path))?;
+            disk::rename(&path, &directory.join(state.file_name()))
+                .map_err(PathError::of("update the journal", path))?;
         }
         self.state = state;
         Ok(())
@@ -226,7 +209,7 @@ impl Journal {
             return Ok(());
         };
         // The mark is of what is installed, not of what is under way to mend it.
-        let installed = matches!(self.state, State::Installed | State::Ended);
+        let installed = matches!(self.state, JournalState::Installed | JournalState::Ended);
         if installed && self.is_marked_torn() {
             let marker = path.with_file_name(TORN);
             disk::remove_file(&marker).map_err(PathError::of("remove the journal", marker))?;

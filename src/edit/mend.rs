@@ -4,14 +4,13 @@
 //! Guarantees that nothing is undone where somebody has changed a file since.
 
 use super::apply::{self, Journalling, Tree};
-use super::beneath::{Entry, OpenDirectory, Root};
+use super::beneath::{OpenDirectory, PathEntry, Root};
 use super::changes::Before;
-use super::digest::Present;
 use super::error::{RecoverError, recover_failed};
 use super::journal::Journal;
-use super::record::{FileRecord, Record};
-use super::step::{ChangeSet, Durability, Step, StepAction};
-use super::torn::{TornState, Written, keep};
+use super::operation::{ChangeSet, Durability, FileOperation, Operation};
+use super::record::{FileRecord, Record, Written};
+use super::torn::{TornState, keep};
 
 /// Puts everything back.
 pub fn mend(
@@ -37,10 +36,17 @@ pub fn mend(
             // From where a file was removed: anything is somebody else's.
             None => OpenDirectory::default()
                 .entry(root, path)
-                .map(|entry| matches!(entry, Entry::Nothing).then_some(None)),
+                .map(|entry| matches!(entry, PathEntry::Nothing).then_some(None)),
         };
         match present.map_err(recover_failed(path))? {
-            Some(present) => steps.push(step(path, before, present)),
+            Some(present) => steps.push(FileOperation {
+                path,
+                action: before.map_or(Operation::Remove, |(kept, before)| Operation::Restore {
+                    path: kept.clone(),
+                    before,
+                }),
+                present,
+            }),
             None => changed.push(explain(path, before)),
         }
     }
@@ -65,20 +71,4 @@ fn explain(path: &str, before: Option<&(String, Before)>) -> String {
         format!("; what was there before the run is `{kept}`")
     });
     format!("`{path}` was changed, but other files of the same reply are torn{kept}")
-}
-
-fn step<'p>(
-    path: &'p str,
-    before: Option<&'p (String, Before)>,
-    present: Option<Present>,
-) -> Step<'p> {
-    let action = before.map_or(StepAction::Remove, |(kept, before)| StepAction::Restore {
-        path: kept.clone(),
-        before,
-    });
-    Step {
-        path,
-        action,
-        present,
-    }
 }

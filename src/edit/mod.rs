@@ -3,82 +3,60 @@
 //! | module | what it is for |
 //! |---|---|
 //! | `parse`, `spelling`, `rule`, `comparison`, [`verify`](PathPolicy) | from a reply to edits that may be applied; only looks |
-//! | [`apply`](mod@apply), `step`, `plan`, `stage`, `place` | from edits to the disk |
+//! | `apply`, `operation`, `plan`, `stage`, `place` | from edits to the disk |
 //! | `journal`, `record` | what is under way |
-//! | [`recovery`], `rollback`, `torn`, `mend` | what becomes of an application that was cut short |
-//! | [`undo_log`], [`changes`], [`undo`] | what was replaced, and the way back to it |
+//! | `recovery`, `rollback`, `torn`, `mend` | what becomes of an application that was cut short |
+//! | `undo_log`, `changes`, `undo` | what was replaced, and the way back to it |
 //! | `beneath`, `disk`, `digest` | handles that stay below the root, the system's calls, and what tells files apart |
-//! | [`error`] | what can go wrong between verified edits and a tree in order |
+//! | `error` | what can go wrong between verified edits and a tree in order |
 //!
 //! Guarantees that nothing of a reply is written that [`PathPolicy::verify`] has not passed: only it makes
-//! a [`VerifiedEdits`], and [`apply`](fn@apply) takes nothing else. What is undone or recovered is held
+//! a [`VerifiedEdits`], and `apply` takes nothing else. What is undone or recovered is held
 //! against the spelling of paths again, and goes through the same handles.
 
-pub mod apply;
+pub(crate) mod apply;
 pub(crate) mod beneath;
-pub mod changes;
+pub(crate) mod changes;
 mod comparison;
 mod digest;
 mod disk;
-pub mod error;
+pub(crate) mod error;
 mod journal;
 mod mend;
+mod operation;
 mod parse;
 mod place;
 mod plan;
 mod record;
-pub mod recovery;
+pub(crate) mod recovery;
 mod rollback;
 mod rule;
 mod spelling;
 mod stage;
-mod step;
 mod torn;
-pub mod undo;
-pub mod undo_log;
+pub(crate) mod undo;
+pub(crate) mod undo_log;
 mod verify;
 
 use std::fmt;
-use std::ops::{Deref, Range};
-use std::sync::Arc;
 
 use apply::{Applied, Journalling, Tree};
 use error::ApplyError;
-use step::{ChangeSet, Durability};
+use operation::{ChangeSet, Durability};
 use undo_log::UndoLog;
 
-pub use digest::{Digest, Stamp};
+use crate::sys::numbers::counted;
+
+pub(crate) use digest::{Digest, Stamp};
 pub use parse::{ParsedReply, parse};
 pub use rule::Rule;
-pub use verify::{Elision, PathPolicy, Program, VerifiedEdit, VerifiedEdits, VerifyError};
-
-/// The new content of a file: a part of the reply, shared rather than copied.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Content {
-    reply: Arc<String>,
-    range: Range<usize>,
-}
-
-impl Deref for Content {
-    type Target = str;
-
-    fn deref(&self) -> &str {
-        // The parser takes its ranges from the reply itself, at line borders.
-        self.reply.get(self.range.clone()).unwrap_or_default()
-    }
-}
-
-impl fmt::Debug for Content {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&**self, f)
-    }
-}
+pub use verify::{PathPolicy, VerifiedEdit, VerifiedEdits, VerifyError};
 
 /// What is to be done to a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Action {
+pub enum EditKind {
     /// It gets this content, and is made where it is not there.
-    Write(Content),
+    Write(String),
     /// It is removed.
     Remove,
 }
@@ -91,13 +69,13 @@ pub struct FileEdit {
     /// The line of the reply that names it, from 1 on.
     pub line: usize,
     /// What to do.
-    pub action: Action,
+    pub kind: EditKind,
 }
 
 /// One thing that is wrong with a reply.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {kind}")]
-pub struct Fault {
+pub struct ReplyFault {
     /// The reply's line, from 1 on.
     pub line: usize,
     /// What is wrong there.
@@ -122,9 +100,9 @@ pub enum FaultKind {
         .found.escape_debug(), .path.escape_debug()
     )]
     FenceInBlock {
-        /// The line.
+        /// The line, less its end.
         found: String,
-        /// The block's path.
+        /// The path of the block that is open.
         path: String,
         /// The block's first line.
         opened: usize,
@@ -141,15 +119,15 @@ pub enum FaultKind {
         .path.escape_debug(), .below.escape_debug()
     )]
     FileAndDirectory {
-        /// The file.
+        /// The path that would be a file and a directory.
         path: String,
-        /// The file below it.
+        /// A path below it.
         below: String,
     },
     /// A path is not allowed.
     #[error("`{}`: {rule}", .path.escape_debug())]
     Path {
-        /// The path.
+        /// The path as the reply has it.
         path: String,
         /// The rule that it breaks.
         rule: Rule,
@@ -160,7 +138,7 @@ pub enum FaultKind {
         .path.escape_debug()
     )]
     Elided {
-        /// The file.
+        /// The path of the file.
         path: String,
     },
 }
@@ -169,14 +147,13 @@ pub enum FaultKind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rejection {
     /// At least one, in the order of the reply's lines.
-    pub faults: Vec<Fault>,
+    pub faults: Vec<ReplyFault>,
 }
 
 impl fmt::Display for Rejection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let count = self.faults.len();
-        let plural = if count == 1 { "" } else { "s" };
-        write!(f, "the reply is rejected for {count} fault{plural}")?;
+        let faults = counted(self.faults.len() as u64, "fault");
+        write!(f, "the reply is rejected for {faults}")?;
         self.faults
             .iter()
             .try_for_each(|fault| write!(f, "\n  {fault}"))
@@ -189,7 +166,7 @@ impl std::error::Error for Rejection {}
 ///
 /// # Errors
 /// When anything fails; the tree is then as it was before, unless the error says otherwise.
-pub fn apply(
+pub(crate) fn apply(
     tree: Tree<'_>,
     edits: &VerifiedEdits,
     undo_log: &mut UndoLog<'_>,
@@ -199,7 +176,7 @@ pub fn apply(
     }
     // An earlier reply of this run must be on the disk for good: there is no way back behind it.
     recovery::settle(tree)?;
-    let steps: Vec<_> = edits.edits().iter().map(VerifiedEdit::step).collect();
+    let steps: Vec<_> = edits.edits().iter().map(VerifiedEdit::operation).collect();
     let whole = ChangeSet {
         steps: &steps,
         directories: Vec::new(),

@@ -14,8 +14,8 @@ use super::digest::Present;
 use super::disk::{renameat, renameat_with, statat};
 
 /// Where something goes.
-pub struct Place<'p> {
-    /// The directory.
+pub struct StagedEntry<'p> {
+    /// The directory of both names.
     pub directory: BorrowedFd<'p>,
     /// The name that it is to have.
     pub name: &'p str,
@@ -23,7 +23,7 @@ pub struct Place<'p> {
     pub staged: &'p str,
 }
 
-impl Place<'_> {
+impl StagedEntry<'_> {
     /// Gives what is staged its name, which must be free.
     pub fn create(&self) -> io::Result<()> {
         Ok(self.rename_new(self.staged, self.name)?)
@@ -75,13 +75,7 @@ impl Place<'_> {
 
     /// Whether what was taken out of the tree is the file that was verified.
     fn check(&self, present: Present) -> io::Result<()> {
-        let stat = statat(self.directory, self.staged)?;
-        if present.fingerprint.is_of(&stat) {
-            return Ok(());
-        }
-        Err(io::Error::other(
-            "it was changed by somebody else in the meantime",
-        ))
+        present.check(&statat(self.directory, self.staged)?)
     }
 }
 

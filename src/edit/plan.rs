@@ -15,8 +15,8 @@ use super::beneath::{Root, ancestors, if_there, split};
 use super::changes::{Before, kept_path};
 use super::digest::{Digest, stamp};
 use super::error::{ApplyError, apply_failed};
-use super::record::{Change, Old, Record, RecordedUnit, STAGED, VERSION};
-use super::step::{ChangeSet, Durability, StepAction};
+use super::operation::{ChangeSet, Durability, Operation};
+use super::record::{Old, Record, RecordedUnit, STAGED, UnitChange, VERSION};
 use super::undo_log::UndoLog;
 use crate::sys::parallel::in_parallel;
 
@@ -34,7 +34,7 @@ pub struct Unit<'e> {
 
 /// What is to be made where, and renamed to what.
 pub struct Plan<'e> {
-    /// Where.
+    /// The root below which all of it happens.
     pub root: &'e Root,
     /// What is to be done.
     pub whole: &'e ChangeSet<'e, 'e>,
@@ -79,7 +79,7 @@ impl<'e> Plan<'e> {
             }
             existing = missing.is_none().then_some(parent);
             // Where nothing is to be and nothing is, no directory is to be made for it.
-            let made = missing.filter(|_| !matches!(step.action, StepAction::Remove));
+            let made = missing.filter(|_| !matches!(step.action, Operation::Remove));
             let target = made.unwrap_or(step.path);
             let unit = Unit {
                 target,
@@ -99,10 +99,8 @@ impl<'e> Plan<'e> {
         let Some(unit) = self.units.last_mut().filter(|unit| unit.is_directory) else {
             return false;
         };
-        let Some(below) = path
-            .strip_prefix(unit.target)
-            .filter(|below| below.starts_with('/'))
-        else {
+        let below = path.strip_prefix(unit.target);
+        let Some(below) = below.filter(|below| below.starts_with('/')) else {
             return false;
         };
         unit.steps.end = slot + 1;
@@ -115,9 +113,9 @@ impl<'e> Plan<'e> {
         let steps = self.whole.steps;
         let digests = in_parallel(steps.len(), |slots| {
             let digests = steps[slots].iter().map(|step| match &step.action {
-                StepAction::Write(content) => Some(Digest::of(content.as_bytes())),
-                StepAction::Restore { before, .. } => Some(before.digest),
-                StepAction::Remove => None,
+                Operation::Write(content) => Some(Digest::of(content.as_bytes())),
+                Operation::Restore { before, .. } => Some(before.digest),
+                Operation::Remove => None,
             });
             Ok::<_, ApplyError>(digests.collect::<Vec<_>>())
         });
@@ -152,13 +150,13 @@ impl<'e> Plan<'e> {
         digests: &[Option<Digest>],
         kept: &[Option<Before>],
         folder: Option<&str>,
-    ) -> Change {
+    ) -> UnitChange {
         if unit.is_directory {
             let below =
                 |slot: usize| self.whole.steps[slot].path[unit.target.len() + 1..].to_owned();
             let slots = unit.steps.clone();
             let files = slots.filter_map(|slot| Some((below(slot), digests[slot]?)));
-            return Change::CreateDirectory {
+            return UnitChange::CreateDirectory {
                 files: files.collect(),
             };
         }
@@ -170,9 +168,9 @@ impl<'e> Plan<'e> {
                 .map(|(folder, before)| (kept_path(folder, &before), before)),
         });
         match (digests[slot], old) {
-            (Some(new), None) => Change::Create { new },
-            (Some(new), Some(old)) => Change::Replace { old, new },
-            (None, old) => Change::Remove { old },
+            (Some(new), None) => UnitChange::Create { new },
+            (Some(new), Some(old)) => UnitChange::Replace { old, new },
+            (None, old) => UnitChange::Remove { old },
         }
     }
 }

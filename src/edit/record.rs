@@ -26,13 +26,13 @@ pub struct RecordedUnit {
     /// Where it is made, in the same directory.
     pub staged: String,
     /// What happens there.
-    pub change: Change,
+    pub change: UnitChange,
 }
 
 /// What happens at a place.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Change {
+pub enum UnitChange {
     /// A file is made where none was.
     Create {
         /// Its content.
@@ -55,6 +55,15 @@ pub enum Change {
         /// The one that was there.
         old: Option<Old>,
     },
+}
+
+/// When the new files of an application were written.
+#[derive(Clone, Copy)]
+pub struct Written {
+    /// What every one of them says of when it was last written to.
+    pub stamp: Stamp,
+    /// What was changed later than this, was changed by somebody else, whatever it says.
+    pub until: Stamp,
 }
 
 /// A file that is replaced or removed.
@@ -120,23 +129,22 @@ impl Record {
             let name = folder.strip_prefix("logs/");
             name.is_some_and(|name| !name.contains('/') && !name.starts_with('.'))
         };
-        let folder = self.folder.clone().filter(|folder| !is_run(folder));
-        let (units, files) = (self.units.iter(), self.files());
-        let paths = files.iter().map(|file| &file.path);
-        let paths = paths.chain(units.clone().map(|unit| &unit.target));
-        let mut paths = paths.chain(&self.directories);
-        let barred = paths.find(|path| spelling::broken_rule(path).is_some());
-        let staged = units.map(|unit| (&unit.staged, &unit.target));
-        let misnamed = staged.into_iter().find(|(name, of)| !is_staged(name, of));
+        let folder = self.folder.iter().filter(|folder| !is_run(folder));
+        let files = self.files();
+        let targets = self.units.iter().map(|unit| &unit.target);
+        let paths = files.iter().map(|file| &file.path).chain(targets);
+        let paths = paths.chain(&self.directories);
+        let barred = paths.filter(|path| spelling::broken_rule(path).is_some());
+        let staged = self.units.iter().map(|unit| (&unit.staged, &unit.target));
+        let misnamed = staged.filter(|(name, target)| !is_staged(name, target));
         // A place that is said to keep a file, and is none.
-        let misplaced = files.iter().find_map(|file| {
+        let misplaced = files.iter().filter_map(|file| {
             let (path, before) = file.old?.kept.as_ref()?;
-            let folder = self.folder.as_deref();
-            let expected = folder.map(|folder| kept_path(folder, before));
+            let expected = self.folder.as_ref().map(|folder| kept_path(folder, before));
             (expected.as_ref() != Some(path)).then_some(path)
         });
-        let named = barred.or(misnamed.map(|(name, _)| name)).or(misplaced);
-        folder.or_else(|| named.cloned())
+        let named = folder.chain(barred).chain(misnamed.map(|(name, _)| name));
+        named.chain(misplaced).next().cloned()
     }
 
     /// What is done, file by file.
@@ -145,11 +153,11 @@ impl Record {
         for unit in &self.units {
             let mut add = |path: String, new, old| files.push(FileRecord { path, new, old });
             match &unit.change {
-                Change::Create { new } => add(unit.target.clone(), Some(*new), None),
-                Change::Replace { old, new } => add(unit.target.clone(), Some(*new), Some(old)),
-                Change::Remove { old: Some(old) } => add(unit.target.clone(), None, Some(old)),
-                Change::Remove { old: None } => {}
-                Change::CreateDirectory { files: below } => {
+                UnitChange::Create { new } => add(unit.target.clone(), Some(*new), None),
+                UnitChange::Replace { old, new } => add(unit.target.clone(), Some(*new), Some(old)),
+                UnitChange::Remove { old: Some(old) } => add(unit.target.clone(), None, Some(old)),
+                UnitChange::Remove { old: None } => {}
+                UnitChange::CreateDirectory { files: below } => {
                     for (file, new) in below {
                         add(format!("{}/{file}", unit.target), Some(*new), None);
                     }
@@ -157,6 +165,14 @@ impl Record {
             }
         }
         files
+    }
+
+    /// When the new files were written; who changed them later than `until`, is somebody else.
+    pub fn written(&self, until: Stamp) -> Written {
+        Written {
+            stamp: self.stamp,
+            until,
+        }
     }
 
     /// The files that are written, with their content.
@@ -171,7 +187,7 @@ impl Record {
     pub fn new_directories(&self) -> BTreeSet<String> {
         let mut made = BTreeSet::new();
         for unit in &self.units {
-            if let Change::CreateDirectory { files } = &unit.change {
+            if let UnitChange::CreateDirectory { files } = &unit.change {
                 made.insert(unit.target.clone());
                 let below = files.iter().flat_map(|(file, _)| ancestors(file));
                 made.extend(below.map(|below| format!("{}/{below}", unit.target)));

@@ -10,11 +10,11 @@ use std::sync::atomic::AtomicBool;
 use super::apply::{Tree, flush};
 use super::beneath::Root;
 use super::error::{RecoverError, recover_failed};
-use super::journal::{Journal, State};
+use super::journal::{Journal, JournalState};
 use super::mend::mend;
 use super::record::Record;
 use super::rollback::{remove_leftovers, roll_back};
-use super::torn::{Written, is_torn};
+use super::torn::is_torn;
 use super::undo_log::reserved;
 
 pub use super::rollback::Recovered;
@@ -29,10 +29,12 @@ pub fn recover(tree: Tree<'_>) -> Result<Option<Recovered>, RecoverError> {
     while let Some((mut journal, record)) = Journal::find(tree.journal)? {
         let root = Root::open(tree.root).map_err(recover_failed("."))?;
         let found = match journal.state() {
-            State::Armed | State::Installing | State::RolledBack => {
+            JournalState::Armed | JournalState::Installing | JournalState::RolledBack => {
                 Some(roll_back(&root, &record, &mut journal)?)
             }
-            State::Installed | State::Ended => finish(tree, &root, &record, &mut journal)?,
+            JournalState::Installed | JournalState::Ended => {
+                finish(tree, &root, &record, &mut journal)?
+            }
         };
         if let Some(folder) = &record.folder {
             // What kept room for a run that was cut short.
@@ -48,7 +50,10 @@ pub fn recover(tree: Tree<'_>) -> Result<Option<Recovered>, RecoverError> {
 /// between.
 pub(super) fn settle(tree: Tree<'_>) -> Result<(), RecoverError> {
     if let Some((journal, record)) = Journal::find(tree.journal)?
-        && matches!(journal.state(), State::Installed | State::Ended)
+        && matches!(
+            journal.state(),
+            JournalState::Installed | JournalState::Ended
+        )
     {
         let root = Root::open(tree.root).map_err(recover_failed("."))?;
         remove_leftovers(&root, &record)?;
@@ -68,10 +73,7 @@ fn finish(
     // What was replaced is kept elsewhere too.
     remove_leftovers(root, record)?;
     if !record.durable {
-        let written = Written {
-            stamp: record.stamp,
-            until: journal.own_until()?,
-        };
+        let written = record.written(journal.own_until()?);
         if is_torn(root, record, written)? {
             mend(tree, root, record, journal, written)?;
             return Ok(Some(Recovered::Torn));
@@ -79,7 +81,7 @@ fn finish(
         flush(root, record, &AtomicBool::new(false))?;
     }
     Ok(match (journal.state(), &record.folder) {
-        (State::Ended, _) => None,
+        (JournalState::Ended, _) => None,
         // Only the mending of torn files is done by no run.
         (_, None) => Some(Recovered::Torn),
         (_, Some(_)) => Some(Recovered::Completed),

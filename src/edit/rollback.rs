@@ -8,17 +8,17 @@ use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 
-use rustix::fs::{AtFlags, RawDir};
+use rustix::fs::{AtFlags, Dir};
 use rustix::io::Errno;
 
 use super::beneath::{Root, ancestors, if_there, open_regular, split};
 use super::digest::{Digest, FOR_EVER, Fingerprint};
 use super::disk::{renameat, statat, unlinkat};
 use super::error::{RecoverError, recover_failed};
-use super::journal::{Journal, State};
-use super::place::{Place, kept_name};
-use super::record::{Change, Record, RecordedUnit};
-use super::torn::{self, TornState, Written};
+use super::journal::{Journal, JournalState};
+use super::place::{StagedEntry, kept_name};
+use super::record::{Record, RecordedUnit, UnitChange, Written};
+use super::torn::{self, TornState};
 
 /// What an earlier run has left, and what was made of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,12 +41,14 @@ pub(super) fn roll_back(
     journal: &mut Journal,
 ) -> Result<Recovered, RecoverError> {
     let mut torn = false;
-    if journal.state() == State::Installing {
+    if journal.state() == JournalState::Installing {
         torn = put_all_back(root, record)?;
         // Where that cannot be noted, what follows is done all the same: once more, if it must be.
-        let _ = journal.advance(State::RolledBack);
+        let _ = journal.advance(JournalState::RolledBack);
     }
-    remove_all_staged(root, record)?;
+    for unit in &record.units {
+        remove_staged(root, unit).map_err(recover_failed(&unit.staged))?;
+    }
     Ok(if torn {
         Recovered::Torn
     } else {
@@ -56,18 +58,14 @@ pub(super) fn roll_back(
 
 /// Puts back what has got into its place. Says whether any of it was torn.
 fn put_all_back(root: &Root, record: &Record) -> Result<bool, RecoverError> {
-    let written = Written {
-        stamp: record.stamp,
-        until: FOR_EVER,
-    };
-    let look = Look { root, written };
-    let mut moves = Vec::new();
-    let mut changed = Vec::new();
+    let written = record.written(FOR_EVER);
+    let (mut moves, mut changed) = (Vec::new(), Vec::new());
     for unit in &record.units {
-        match look.at(unit).map_err(recover_failed(&unit.target))? {
-            Verdict::Untouched => {}
-            Verdict::Back(back) => moves.push((unit, back)),
-            Verdict::Changed => changed.push(explain(unit, record)),
+        let look = written.way_back(root, unit);
+        match look.map_err(recover_failed(&unit.target))? {
+            Some(WayBack::None) => {}
+            Some(back) => moves.push((unit, back)),
+            None => changed.push(explain(unit, record)),
         }
     }
     if !changed.is_empty() {
@@ -83,25 +81,18 @@ fn put_all_back(root: &Root, record: &Record) -> Result<bool, RecoverError> {
 /// Where the versions of a file lie that stands in the way of a roll-back.
 fn explain(unit: &RecordedUnit, record: &Record) -> String {
     let RecordedUnit { target, staged, .. } = unit;
-    let log = record.folder.as_ref().map_or_else(String::new, |folder| {
-        format!("; the reply is in `{folder}`")
-    });
+    let folder = record.folder.as_ref();
+    let log = folder.map(|folder| format!("; the reply is in `{folder}`"));
+    let log = log.unwrap_or_default();
     match unit.change {
-        Change::Create { .. } | Change::CreateDirectory { .. } => format!(
+        UnitChange::Create { .. } | UnitChange::CreateDirectory { .. } => format!(
             "`{target}`, which was not there before, is not as the reply made it{log} (move it \
              away, run `code-commit recover`, and move it back)"
         ),
-        Change::Replace { .. } | Change::Remove { .. } => format!(
+        UnitChange::Replace { .. } | UnitChange::Remove { .. } => format!(
             "`{target}` is neither the old file nor the reply's; the old one is `{staged}`{log}"
         ),
     }
-}
-
-fn remove_all_staged(root: &Root, record: &Record) -> Result<(), RecoverError> {
-    for unit in &record.units {
-        remove_staged(root, unit).map_err(recover_failed(&unit.staged))?;
-    }
-    Ok(())
 }
 
 /// Removes the files that were replaced or removed by an application that is done, and the directories
@@ -111,7 +102,10 @@ fn remove_all_staged(root: &Root, record: &Record) -> Result<(), RecoverError> {
 /// When one of them cannot be removed.
 pub(super) fn remove_leftovers(root: &Root, record: &Record) -> Result<(), RecoverError> {
     for unit in &record.units {
-        if matches!(unit.change, Change::Replace { .. } | Change::Remove { .. }) {
+        if matches!(
+            unit.change,
+            UnitChange::Replace { .. } | UnitChange::Remove { .. }
+        ) {
             remove_staged(root, unit).map_err(recover_failed(&unit.staged))?;
         }
     }
@@ -133,19 +127,11 @@ pub(super) fn remove_leftovers(root: &Root, record: &Record) -> Result<(), Recov
     Ok(())
 }
 
-/// What is to be done about a unit.
-enum Verdict {
-    /// It never got into place, or was put back already.
-    Untouched,
-    /// It is in place.
-    Back(Back),
-    /// It is in place, and was changed since.
-    Changed,
-}
-
 /// How a unit is put back.
 #[derive(Clone, Copy)]
-enum Back {
+enum WayBack {
+    /// It never got into place, or was put back already.
+    None,
     /// The target takes the staged name, and is removed from there.
     TargetToStaged,
     /// What has the staged name is the old file: it takes the target's place.
@@ -156,89 +142,87 @@ enum Back {
     KeptOverTarget,
 }
 
-/// Finds out how far a unit came.
-struct Look<'l> {
-    root: &'l Root,
-    /// When the new files were written.
-    written: Written,
-}
-
-impl Look<'_> {
-    fn at(&self, unit: &RecordedUnit) -> Result<Verdict, io::Error> {
+impl Written {
+    /// Finds out how far a unit came; `None` where it is in place, and was changed since.
+    fn way_back(self, root: &Root, unit: &RecordedUnit) -> io::Result<Option<WayBack>> {
         let (parent, name) = split(&unit.target);
         let staged = split(&unit.staged).1;
-        let Some(directory) = if_there(self.root.directory(parent))? else {
-            // Whoever removed the whole directory has removed the unit with it.
-            return Ok(Verdict::Untouched);
+        let Some(directory) = if_there(root.directory(parent))? else {
+            // The unit is gone with its directory.
+            return Ok(Some(WayBack::None));
         };
         let staged_there = exists(&directory, staged)?;
         let target_there = exists(&directory, name)?;
         Ok(match &unit.change {
             // The staged name is free only once the unit is in place, or before it was made.
-            Change::Create { .. } | Change::CreateDirectory { .. }
+            UnitChange::Create { .. } | UnitChange::CreateDirectory { .. }
                 if staged_there || !target_there =>
             {
-                Verdict::Untouched
+                Some(WayBack::None)
             }
-            Change::Create { new } => {
-                judge(self.is_new(&directory, name, *new)?, Back::TargetToStaged)
+            UnitChange::Create { new } => {
+                let is_new = self.is_new(&directory, name, *new)?;
+                is_new.then_some(WayBack::TargetToStaged)
             }
-            Change::CreateDirectory { files } => judge(
-                self.is_new_directory(&unit.target, files)?,
-                Back::TargetToStaged,
-            ),
-            Change::Replace { old, new } => {
+            UnitChange::CreateDirectory { files } => {
+                let is_new = self.is_new_directory(root, &unit.target, files)?;
+                is_new.then_some(WayBack::TargetToStaged)
+            }
+            UnitChange::Replace { old, new } => {
                 self.replaced(&directory, name, staged, (old.fingerprint, *new))?
             }
-            Change::Remove { .. } if !staged_there => Verdict::Untouched,
-            Change::Remove { .. } if target_there => Verdict::Changed,
-            Change::Remove { .. } => Verdict::Back(Back::StagedToTarget),
+            UnitChange::Remove { .. } if !staged_there => Some(WayBack::None),
+            UnitChange::Remove { .. } => (!target_there).then_some(WayBack::StagedToTarget),
         })
     }
 
     fn replaced(
-        &self,
+        self,
         directory: &OwnedFd,
         name: &str,
         staged: &str,
         (old, new): (Fingerprint, Digest),
-    ) -> io::Result<Verdict> {
+    ) -> io::Result<Option<WayBack>> {
         if is_old(directory, name, old)? {
-            return Ok(Verdict::Untouched);
+            return Ok(Some(WayBack::None));
         }
         let target_is_new = self.is_new(directory, name, new)?;
         if exists(directory, &kept_name(staged))? {
             let free = !exists(directory, name)?;
-            return Ok(judge(free || target_is_new, Back::KeptOverTarget));
+            return Ok((free || target_is_new).then_some(WayBack::KeptOverTarget));
         }
-        let staged_is_old = is_old(directory, staged, old)?;
-        if staged_is_old {
-            return Ok(judge(target_is_new, Back::StagedOverTarget));
-        }
-        if !exists(directory, staged)? || self.is_new(directory, staged, new)? {
-            // It never got into place, or was put back already.
-            return Ok(Verdict::Untouched);
-        }
-        // Something else than the verified file was taken out: it goes back too.
-        Ok(judge(target_is_new, Back::StagedOverTarget))
+        let in_place = is_old(directory, staged, old)?
+            || exists(directory, staged)? && !self.is_new(directory, staged, new)?;
+        // Something else than the verified file may have been taken out: it goes back too.
+        Ok(if in_place {
+            target_is_new.then_some(WayBack::StagedOverTarget)
+        } else {
+            Some(WayBack::None)
+        })
     }
 
     /// Whether a file is the one that the reply asked for; torn by a power cut, perhaps, but not
     /// written to by anybody else.
-    fn is_new(&self, directory: &OwnedFd, name: &str, new: Digest) -> io::Result<bool> {
+    fn is_new(self, directory: &OwnedFd, name: &str, new: Digest) -> io::Result<bool> {
         let Some(file) = open_regular(directory.as_fd(), name)? else {
             return Ok(false);
         };
-        let state = self.written.state_of(file, new)?;
+        let state = self.state_of(file, new)?;
         Ok(!matches!(state, TornState::Changed))
     }
 
     /// Whether a directory has the reply's files and no others.
-    fn is_new_directory(&self, path: &str, files: &[(String, Digest)]) -> io::Result<bool> {
-        let mut names: BTreeSet<&str> = files.iter().map(|(file, _)| file.as_str()).collect();
-        names.extend(directories_of(files));
-        for directory in directories_of(files).into_iter().chain([""]) {
-            let handle = match self.root.directory(&join(path, directory)) {
+    fn is_new_directory(
+        self,
+        root: &Root,
+        path: &str,
+        files: &[(String, Digest)],
+    ) -> io::Result<bool> {
+        let directories = directories_of(files);
+        let mut names = directories.clone();
+        names.extend(files.iter().map(|(file, _)| file.as_str()));
+        for directory in directories.into_iter().chain([""]) {
+            let handle = match root.directory(&join(path, directory)) {
                 Ok(handle) => handle,
                 // After a power cut a part of it may be missing.
                 Err(Errno::NOENT) => continue,
@@ -252,7 +236,7 @@ impl Look<'_> {
         }
         for (file, new) in files {
             let (parent, name) = split(file);
-            if let Ok(handle) = self.root.directory(&join(path, parent))
+            if let Ok(handle) = root.directory(&join(path, parent))
                 && exists(&handle, name)?
                 && !self.is_new(&handle, name, *new)?
             {
@@ -263,28 +247,21 @@ impl Look<'_> {
     }
 }
 
-fn judge(is_new: bool, back: Back) -> Verdict {
-    if is_new {
-        Verdict::Back(back)
-    } else {
-        Verdict::Changed
-    }
-}
-
-fn put_back(root: &Root, unit: &RecordedUnit, back: Back) -> Result<(), Errno> {
+fn put_back(root: &Root, unit: &RecordedUnit, back: WayBack) -> Result<(), Errno> {
     let (parent, name) = split(&unit.target);
     let staged = split(&unit.staged).1;
     let directory = root.directory(parent)?;
-    let place = Place {
+    let place = StagedEntry {
         directory: directory.as_fd(),
         name,
         staged,
     };
     match back {
-        Back::TargetToStaged => place.rename_new(name, staged),
-        Back::StagedOverTarget => renameat(&directory, staged, name),
-        Back::StagedToTarget => place.rename_new(staged, name),
-        Back::KeptOverTarget => renameat(&directory, &kept_name(staged), name),
+        WayBack::None => Ok(()),
+        WayBack::TargetToStaged => place.rename_new(name, staged),
+        WayBack::StagedOverTarget => renameat(&directory, staged, name),
+        WayBack::StagedToTarget => place.rename_new(staged, name),
+        WayBack::KeptOverTarget => renameat(&directory, &kept_name(staged), name),
     }
 }
 
@@ -294,7 +271,7 @@ fn remove_staged(root: &Root, unit: &RecordedUnit) -> Result<(), Errno> {
     let Some(directory) = if_there(root.directory(parent))? else {
         return Ok(());
     };
-    if let Change::CreateDirectory { files } = &unit.change {
+    if let UnitChange::CreateDirectory { files } = &unit.change {
         return remove_directory(root, &unit.staged, files);
     }
     unlink(&directory, staged, AtFlags::empty())?;
@@ -334,16 +311,12 @@ fn is_old(directory: &OwnedFd, name: &str, old: Fingerprint) -> Result<bool, Err
 
 /// The names in a directory, as far as they are text.
 fn entries(directory: &OwnedFd) -> Result<Vec<String>, Errno> {
-    let mut buffer = vec![std::mem::MaybeUninit::uninit(); 8 << 10];
-    let mut names = Vec::new();
-    let mut listing = RawDir::new(directory, &mut buffer);
-    while let Some(entry) = listing.next() {
-        let name = entry?.file_name().to_string_lossy().into_owned();
-        if name != "." && name != ".." {
-            names.push(name);
-        }
-    }
-    Ok(names)
+    let names = Dir::read_from(directory)?.map(|entry| {
+        let entry = entry?;
+        Ok(entry.file_name().to_string_lossy().into_owned())
+    });
+    let names = names.filter(|name| !matches!(name.as_deref(), Ok("." | "..")));
+    names.collect()
 }
 
 /// The directories on the way to `files`, outer ones first.

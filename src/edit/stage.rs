@@ -11,14 +11,13 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::fs::{PermissionsExt as _, fchown};
 
 use rustix::fs::AtFlags;
-use rustix::io::Errno;
 
-use super::beneath::{OpenDirectory, Root, create_new, open_regular, split};
+use super::beneath::{OpenDirectory, Root, create_new, if_there, open_regular, split};
 use super::changes::Before;
 use super::disk;
 use super::error::{ApplyError, apply_failed};
+use super::operation::{Durability, FileOperation, Operation};
 use super::plan::Plan;
-use super::step::{Durability, Step, StepAction};
 
 /// Makes the new directories, under their staged names.
 pub fn make_directories(plan: &Plan<'_>) -> Result<(), ApplyError> {
@@ -56,11 +55,11 @@ fn stage_one(
     plan: &Plan<'_>,
     directory: BorrowedFd<'_>,
     name: &str,
-    step: &Step<'_>,
+    step: &FileOperation<'_>,
 ) -> io::Result<()> {
     let (file, mode_and_owner) = match &step.action {
-        StepAction::Remove => return Ok(()),
-        StepAction::Write(content) => {
+        Operation::Remove => return Ok(()),
+        Operation::Write(content) => {
             // Private until it has its mode: the file that it replaces may be.
             let mode = if step.present.is_some() { 0o600 } else { 0o666 };
             let mut file = create_new(directory, name, mode)?;
@@ -70,7 +69,7 @@ fn stage_one(
                 step.present.map(|present| (present.mode, present.owner)),
             )
         }
-        StepAction::Restore { path, before } => {
+        Operation::Restore { path, before } => {
             let file = bring_back(plan.root, path, before, directory, name)?;
             (file, Some((before.mode, before.owner)))
         }
@@ -111,10 +110,7 @@ fn bring_back(
         copy
     } else {
         // The kept file itself takes no room.
-        match disk::unlinkat(directory, name, AtFlags::empty()) {
-            Ok(()) | Err(Errno::NOENT) => {}
-            Err(errno) => return Err(errno.into()),
-        }
+        if_there(disk::unlinkat(directory, name, AtFlags::empty()))?;
         disk::linkat(&vault, kept, directory, name)?;
         source.try_clone()?
     };

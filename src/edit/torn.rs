@@ -10,22 +10,13 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use rustix::fs::fstat;
 use rustix::io::Errno;
 
-use super::beneath::{Entry, OpenDirectory, Root, open_regular, split};
-use super::digest::{Digest, FOR_EVER, Present, Stamp, changed, modified};
+use super::beneath::{OpenDirectory, PathEntry, Root, open_regular, split};
+use super::digest::{Digest, FOR_EVER, Present, changed, modified};
 use super::disk::linkat;
 use super::error::{RecoverError, recover_failed};
-use super::record::Record;
+use super::record::{Record, Written};
 use crate::project::CONFIG;
 use crate::sys::parallel::in_parallel;
-
-/// When the new files of an application were written.
-#[derive(Clone, Copy)]
-pub struct Written {
-    /// What every one of them says of when it was last written to.
-    pub stamp: Stamp,
-    /// What was changed later than this, was changed by somebody else, whatever it says.
-    pub until: Stamp,
-}
 
 /// What has become of a new file.
 pub enum TornState {
@@ -59,10 +50,7 @@ pub fn is_torn(root: &Root, record: &Record, written: Written) -> Result<bool, R
 /// Keeps what is torn, as far as there is anything of it: should it be somebody's work after all, it is
 /// not lost. It may hold a key, and so lies beside the keys. Says whether there was any.
 pub fn keep(root: &Root, record: &Record) -> Result<bool, RecoverError> {
-    let written = Written {
-        stamp: record.stamp,
-        until: FOR_EVER,
-    };
+    let written = record.written(FOR_EVER);
     let mut vault = None;
     for (path, new) in &record.new_files() {
         let state = written
@@ -106,9 +94,9 @@ impl Written {
     /// What has become of the new file at `path`.
     pub fn state_at(self, root: &Root, path: &str, new: Digest) -> io::Result<TornState> {
         match OpenDirectory::default().entry(root, path)? {
-            Entry::Nothing => Ok(TornState::Gone),
-            Entry::SomethingElse => Ok(TornState::Changed),
-            Entry::File(file) => self.state_of(file, new),
+            PathEntry::Nothing => Ok(TornState::Gone),
+            PathEntry::SomethingElse => Ok(TornState::Changed),
+            PathEntry::File(file) => self.state_of(file, new),
         }
     }
 

@@ -4,18 +4,16 @@
 //! other application. Guarantees that nothing is done where a file is neither what the run left there
 //! nor what was there before it.
 
-use std::io;
-
 use rustix::fs::fstat;
 
 use super::apply::{self, Applied, Tree};
-use super::beneath::{Entry, OpenDirectory, Root};
-use super::changes::{Changes, FileChange, kept_path};
+use super::beneath::{OpenDirectory, PathEntry, Root};
+use super::changes::{ChangeLog, LoggedChange, kept_path};
 use super::digest::{Digest, Present};
 use super::error::{ApplyError, RecoverError};
+use super::operation::{ChangeSet, Durability, FileOperation, Operation};
 use super::recovery;
 use super::spelling;
-use super::step::{ChangeSet, Durability, Step, StepAction};
 use super::undo_log::UndoLog;
 use crate::record::EditsRecord;
 use crate::sys::files::PathError;
@@ -56,7 +54,7 @@ pub struct Undone {
 ///
 /// # Errors
 /// As [`undo`].
-pub fn is_undone(tree: Tree<'_>, folder: &str, changes: &Changes) -> Result<bool, UndoError> {
+pub fn is_undone(tree: Tree<'_>, folder: &str, changes: &ChangeLog) -> Result<bool, UndoError> {
     inverse(tree, folder, changes).map(|(steps, _)| steps.is_empty())
 }
 
@@ -69,18 +67,15 @@ pub fn is_undone(tree: Tree<'_>, folder: &str, changes: &Changes) -> Result<bool
 pub fn undo(
     tree: Tree<'_>,
     folder: &str,
-    changes: &Changes,
+    changes: &ChangeLog,
     undo_log: Option<&mut UndoLog<'_>>,
     journalling: Journalling,
 ) -> Result<Undone, UndoError> {
     recovery::settle(tree)?;
     let (steps, edits) = inverse(tree, folder, changes)?;
-    let mut undone = Undone {
-        edits,
-        applied: None,
-    };
     if steps.is_empty() {
-        return Ok(undone);
+        let applied = None;
+        return Ok(Undone { edits, applied });
     }
     let whole = ChangeSet {
         steps: &steps,
@@ -91,17 +86,17 @@ pub fn undo(
             Journalling::Off => Durability::Later,
         },
     };
-    undone.applied = Some(apply::take(tree, &whole, undo_log, journalling)?);
-    Ok(undone)
+    let applied = Some(apply::take(tree, &whole, undo_log, journalling)?);
+    Ok(Undone { edits, applied })
 }
 
 /// What is to be done, in the order of the paths.
 fn inverse<'c>(
     tree: Tree<'_>,
     folder: &str,
-    changes: &'c Changes,
-) -> Result<(Vec<Step<'c>>, EditsRecord), UndoError> {
-    let root = Root::open(tree.root).map_err(failed("."))?;
+    changes: &'c ChangeLog,
+) -> Result<(Vec<FileOperation<'c>>, EditsRecord), UndoError> {
+    let root = Root::open(tree.root).map_err(PathError::of("look at", "."))?;
     let mut directory = OpenDirectory::default();
     let mut steps = Vec::new();
     let mut edits = EditsRecord::default();
@@ -112,14 +107,16 @@ fn inverse<'c>(
         return Err(UndoError::Damaged(path.clone()));
     }
     for (path, change) in &changes.files {
-        let entry = directory.entry(&root, path).map_err(failed(path))?;
+        let entry = directory
+            .entry(&root, path)
+            .map_err(PathError::of("look at", path))?;
         let mode = change.before.as_ref().map(|before| before.mode);
         let (present, now) = match entry {
-            Entry::Nothing => (None, Some(None)),
-            Entry::SomethingElse => (None, None),
-            Entry::File(file) => {
-                let stat = fstat(&file).map_err(failed(path))?;
-                let digest = Digest::of_file(file).map_err(failed(path))?;
+            PathEntry::Nothing => (None, Some(None)),
+            PathEntry::SomethingElse => (None, None),
+            PathEntry::File(file) => {
+                let stat = fstat(&file).map_err(PathError::of("look at", path))?;
+                let digest = Digest::of_file(file).map_err(PathError::of("look at", path))?;
                 (Some(Present::of(&stat)), Some(Some(digest)))
             }
         };
@@ -134,12 +131,12 @@ fn inverse<'c>(
         let action = if let Some(before) = &change.before {
             edits.written.push(path.clone());
             let path = kept_path(folder, before);
-            StepAction::Restore { path, before }
+            Operation::Restore { path, before }
         } else {
             edits.removed.push(path.clone());
-            StepAction::Remove
+            Operation::Remove
         };
-        steps.push(Step {
+        steps.push(FileOperation {
             path,
             action,
             present,
@@ -152,14 +149,10 @@ fn inverse<'c>(
     }
 }
 
-fn explain(path: &str, folder: &str, change: &FileChange) -> String {
+fn explain(path: &str, folder: &str, change: &LoggedChange) -> String {
     let before = change.before.as_ref().map_or_else(
         || "not there".to_owned(),
         |before| format!("`{}`", kept_path(folder, before)),
     );
     format!("`{path}` (before the run it was {before})")
-}
-
-fn failed<E: Into<io::Error>>(path: &str) -> impl FnOnce(E) -> PathError {
-    PathError::of("look at", path)
 }

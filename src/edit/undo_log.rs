@@ -14,13 +14,13 @@ use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 
-use super::beneath::{Entry, OpenDirectory, Root, create_new, open_regular, split};
-use super::changes::{Before, Changes, FileChange, SCHEMA, vault};
-use super::digest::{Digest, Stamp, changed, modified};
+use super::beneath::{OpenDirectory, PathEntry, Root, create_new, open_regular, split};
+use super::changes::{Before, ChangeLog, LoggedChange, SCHEMA, vault};
+use super::digest::{Digest, Stamp, changed, changed_meanwhile, modified};
 use super::disk::{self, linkat, statat};
 use super::error::{ApplyError, apply_failed};
+use super::operation::FileOperation;
 use super::record::Record;
-use super::step::Step;
 use crate::record::run_files::CHANGES;
 use crate::secret::Redactor;
 use crate::sys::files::PathError;
@@ -41,9 +41,9 @@ pub struct UndoLog<'r> {
     /// The run's folder, relative to the root.
     folder: String,
     redactor: &'r Redactor,
-    changes: Changes,
+    changes: ChangeLog,
     /// The same before what was noted last, until that is done.
-    previous: Option<Changes>,
+    previous: Option<ChangeLog>,
     /// Whether a path holds a key.
     beside_keys: bool,
     /// How many files are kept.
@@ -52,13 +52,12 @@ pub struct UndoLog<'r> {
 
 impl<'r> UndoLog<'r> {
     /// The log of a run that has changed nothing yet.
-    #[must_use]
     pub fn new(root: &Path, folder: &str, redactor: &'r Redactor) -> Self {
         Self {
             root: root.to_path_buf(),
             folder: folder.to_owned(),
             redactor,
-            changes: Changes::none(),
+            changes: ChangeLog::none(),
             previous: None,
             beside_keys: false,
             kept: 0,
@@ -66,14 +65,12 @@ impl<'r> UndoLog<'r> {
     }
 
     /// The run's folder, relative to the root.
-    #[must_use]
     pub fn folder(&self) -> &str {
         &self.folder
     }
 
     /// What the run has changed.
-    #[must_use]
-    pub fn changes(&self) -> &Changes {
+    pub fn changes(&self) -> &ChangeLog {
         &self.changes
     }
 
@@ -81,14 +78,14 @@ impl<'r> UndoLog<'r> {
     pub(super) fn keep(
         &mut self,
         root: &Root,
-        steps: &[Step<'_>],
+        steps: &[FileOperation<'_>],
     ) -> Result<Vec<Option<Before>>, ApplyError> {
         let mut number = self.kept;
-        let mut numbers = Vec::with_capacity(steps.len());
-        for step in steps {
+        let numbers = steps.iter().map(|step| {
             number += u32::from(step.present.is_some());
-            numbers.push(number);
-        }
+            number
+        });
+        let numbers: Vec<u32> = numbers.collect();
         self.kept = number;
         let this = &*self;
         let kept = in_parallel(steps.len(), |share| {
@@ -100,13 +97,13 @@ impl<'r> UndoLog<'r> {
     fn keep_share(
         &self,
         root: &Root,
-        steps: &[Step<'_>],
+        steps: &[FileOperation<'_>],
         numbers: &[u32],
         share: Range<usize>,
     ) -> Result<Vec<Option<Before>>, ApplyError> {
         let mut directory = OpenDirectory::default();
         let mut vaults = [None, None];
-        let keep = |slot: usize| {
+        let mut keep = |slot: usize| -> io::Result<_> {
             let step = &steps[slot];
             let Some(present) = step.present else {
                 return Ok(None);
@@ -120,10 +117,7 @@ impl<'r> UndoLog<'r> {
             };
             let kept = numbers[slot].to_string();
             link_or_copy(from, name, vault, &kept)?;
-            let stat = statat(from, name)?;
-            if !present.fingerprint.is_of(&stat) {
-                return Err(changed_meanwhile());
-            }
+            present.check(&statat(from, name)?)?;
             Ok(Some(Before {
                 kept: numbers[slot],
                 beside_keys,
@@ -132,12 +126,9 @@ impl<'r> UndoLog<'r> {
                 digest,
             }))
         };
-        share
-            .clone()
-            .map(keep)
-            .zip(share)
-            .map(|(kept, slot)| kept.map_err(apply_failed("keep a copy of", steps[slot].path)))
-            .collect()
+        let kept =
+            share.map(|slot| keep(slot).map_err(apply_failed("keep a copy of", steps[slot].path)));
+        kept.collect()
     }
 
     /// The digest of a file, and whether it holds a key.
@@ -158,7 +149,7 @@ impl<'r> UndoLog<'r> {
     /// Notes what is about to be done, and writes that down.
     pub(super) fn note(
         &mut self,
-        steps: &[Step<'_>],
+        steps: &[FileOperation<'_>],
         kept: &[Option<Before>],
         digests: &[Option<Digest>],
         record: &Record,
@@ -168,9 +159,9 @@ impl<'r> UndoLog<'r> {
         self.beside_keys |= steps.iter().any(|step| holds_key(step.path));
         for ((step, before), digest) in steps.iter().zip(kept).zip(digests) {
             let change = self.changes.files.entry(step.path.to_owned());
-            let change = change.or_insert_with(|| FileChange {
+            let change = change.or_insert_with(|| LoggedChange {
                 before: before.clone(),
-                ..FileChange::default()
+                ..LoggedChange::default()
             });
             change.add(*digest);
             change.stamp = record.stamp;
@@ -204,17 +195,13 @@ impl<'r> UndoLog<'r> {
     fn reserve(&self, size: usize) -> io::Result<()> {
         const LEAST: usize = 64 << 10;
         self.release();
-        let file = disk::create_new(&self.reserved())?;
+        let file = disk::create_new(&reserved(&self.root, &self.folder))?;
         disk::allocate(&file, (3 * size).max(LEAST))
     }
 
     /// Gives that room free.
     pub fn release(&self) {
-        let _ = std::fs::remove_file(self.reserved());
-    }
-
-    fn reserved(&self) -> PathBuf {
-        reserved(&self.root, &self.folder)
+        let _ = std::fs::remove_file(reserved(&self.root, &self.folder));
     }
 
     /// Looks what a build has made of the files that the run has changed, and notes that too: it is
@@ -269,7 +256,7 @@ pub(super) fn reserved(root: &Path, folder: &str) -> PathBuf {
     root.join(folder).join(".reserved")
 }
 
-impl FileChange {
+impl LoggedChange {
     fn add(&mut self, state: Option<Digest>) {
         // A state that comes again is the latest again.
         self.after.retain(|other| *other != state);
@@ -296,7 +283,7 @@ impl FileChange {
             Err(errno) => return Err(errno.into()),
             Ok(stat) if modified(&stat) == self.stamp && changed(&stat) <= installed => {}
             Ok(_) => {
-                if let Entry::File(file) = directory.entry(root, path)? {
+                if let PathEntry::File(file) = directory.entry(root, path)? {
                     self.add(Some(Digest::of_file(file)?));
                 }
             }
@@ -306,7 +293,6 @@ impl FileChange {
 }
 
 /// Where the undo log of the run in `folder` lies, if it has one.
-#[must_use]
 pub fn locate(root: &Path, folder: &str) -> Option<PathBuf> {
     let places = [root.join(folder), root.join(vault(folder, true))];
     places
@@ -319,11 +305,11 @@ pub fn locate(root: &Path, folder: &str) -> Option<PathBuf> {
 ///
 /// # Errors
 /// When it cannot be read, or is not what this program writes.
-pub fn read(root: &Path, folder: &str) -> Result<Option<Changes>, UndoLogError> {
+pub fn read(root: &Path, folder: &str) -> Result<Option<ChangeLog>, UndoLogError> {
     let Some(path) = locate(root, folder) else {
         return Ok(None);
     };
-    let parse = |json: Vec<u8>| match serde_json::from_slice::<Changes>(&json) {
+    let parse = |json: Vec<u8>| match serde_json::from_slice::<ChangeLog>(&json) {
         Ok(changes) if changes.schema == SCHEMA => Ok(changes),
         Ok(_) => Err(io::Error::other("it is of another version of this program")),
         Err(error) => Err(error.into()),
@@ -335,15 +321,13 @@ pub fn read(root: &Path, folder: &str) -> Result<Option<Changes>, UndoLogError> 
 /// Gives a file a second name; or, where that cannot be, its bytes to a new file. A file that has
 /// several names already could be written to through one of them.
 fn link_or_copy(from: BorrowedFd<'_>, name: &str, to: &OwnedFd, kept: &str) -> io::Result<()> {
-    if statat(from, name)?.st_nlink > 1 {
-        return copy(from, name, to, kept);
-    }
-    match linkat(from, name, to, kept) {
-        Ok(()) => Ok(()),
+    let is_only_name = statat(from, name)?.st_nlink <= 1;
+    match is_only_name.then(|| linkat(from, name, to, kept)) {
+        Some(Ok(())) => Ok(()),
         // There is something: nobody but us writes there.
-        Err(Errno::EXIST) => Err(Errno::EXIST.into()),
+        Some(Err(Errno::EXIST)) => Err(Errno::EXIST.into()),
         // Another file system, one without links, or somebody else's file.
-        Err(_) => copy(from, name, to, kept),
+        Some(Err(_)) | None => copy(from, name, to, kept),
     }
 }
 
@@ -353,8 +337,4 @@ fn copy(from: BorrowedFd<'_>, name: &str, to: &OwnedFd, kept: &str) -> io::Resul
     let mut copy = create_new(to.as_fd(), kept, 0o600)?;
     disk::copy(&mut source, &mut copy)?;
     disk::sync(&copy)
-}
-
-fn changed_meanwhile() -> io::Error {
-    io::Error::other("it was changed by somebody else in the meantime")
 }

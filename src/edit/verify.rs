@@ -13,15 +13,15 @@ use std::path::{Path, PathBuf};
 
 use super::beneath::{ancestors, split};
 use super::digest::{Fingerprint, Present};
-use super::step::{Step, StepAction};
+use super::operation::{FileOperation, Operation};
 use super::{
-    Action, Content, Fault, FaultKind, FileEdit, ParsedReply, Rejection, Rule, comparison, spelling,
+    EditKind, FaultKind, FileEdit, ParsedReply, Rejection, ReplyFault, Rule, comparison, spelling,
 };
 use crate::project::gitignore::IgnoreRules;
 use crate::sys::files::{IfThere as _, PathError, read_regular};
 
 /// The file identity that a system gives: device and inode.
-type Identity = (u64, u64);
+type FileId = (u64, u64);
 
 /// A device, and the number of a mount where the system tells.
 type Mount = (u64, Option<u64>);
@@ -29,18 +29,10 @@ type Mount = (u64, Option<u64>);
 /// A larger file, in bytes, is not read to be compared with its new content.
 const LARGEST_COMPARED: u64 = 64 << 20;
 
-/// The running program's own file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Program {
-    /// Its absolute path, links resolved.
-    pub path: PathBuf,
-}
-
 /// An edit that may be applied. Only [`PathPolicy::verify`] makes one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerifiedEdit {
-    path: String,
-    action: Action,
+    edit: FileEdit,
     present: Option<Present>,
 }
 
@@ -48,16 +40,16 @@ impl VerifiedEdit {
     /// The path, relative to the root.
     #[must_use]
     pub fn path(&self) -> &str {
-        &self.path
+        &self.edit.path
     }
 
     /// What is to be done to the tree.
-    pub(super) fn step(&self) -> Step<'_> {
-        Step {
-            path: &self.path,
-            action: match &self.action {
-                Action::Write(content) => StepAction::Write(content),
-                Action::Remove => StepAction::Remove,
+    pub(super) fn operation(&self) -> FileOperation<'_> {
+        FileOperation {
+            path: &self.edit.path,
+            action: match &self.edit.kind {
+                EditKind::Write(content) => Operation::Write(content),
+                EditKind::Remove => Operation::Remove,
             },
             present: self.present,
         }
@@ -72,7 +64,7 @@ pub struct VerifiedEdits {
 }
 
 impl VerifiedEdits {
-    /// The edits.
+    /// The edits, in the order of their paths.
     #[must_use]
     pub fn edits(&self) -> &[VerifiedEdit] {
         &self.edits
@@ -85,18 +77,32 @@ impl VerifiedEdits {
     }
 
     /// The paths to be written, with their content.
-    pub fn written(&self) -> impl Iterator<Item = (&str, &Content)> {
-        self.edits.iter().filter_map(|edit| match &edit.action {
-            Action::Write(content) => Some((edit.path.as_str(), content)),
-            Action::Remove => None,
+    pub fn written(&self) -> impl Iterator<Item = (&str, &str)> {
+        let edits = self.edits.iter().map(|verified| &verified.edit);
+        edits.filter_map(|edit| match &edit.kind {
+            EditKind::Write(content) => Some((edit.path.as_str(), content.as_str())),
+            EditKind::Remove => None,
         })
     }
 
     /// The paths to be removed.
     pub fn removed(&self) -> impl Iterator<Item = &str> {
-        let edits = self.edits.iter();
-        let removals = edits.filter(|edit| edit.action == Action::Remove);
+        let edits = self.edits.iter().map(|verified| &verified.edit);
+        let removals = edits.filter(|edit| edit.kind == EditKind::Remove);
         removals.map(|edit| edit.path.as_str())
+    }
+
+    fn admit(&mut self, edit: FileEdit, present: Option<Present>) {
+        let path = &edit.path;
+        if edit.kind == EditKind::Remove && present.is_none() {
+            let warning = format!("`{path}` is to be removed, but is not there");
+            return self.warnings.push(warning);
+        }
+        if runs_in_builds(path) {
+            let warning = format!("`{path}` runs code when the project is built");
+            self.warnings.push(warning);
+        }
+        self.edits.push(VerifiedEdit { edit, present });
     }
 }
 
@@ -120,25 +126,16 @@ enum Obstacle {
     Io(#[from] io::Error),
 }
 
-/// What becomes of a reply that leaves out most of a file and says so.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Elision {
-    /// It is rejected.
-    Rejected,
-    /// It is taken at its word.
-    Allowed,
-}
-
 /// The path policy of one project, as its disk is now.
 pub struct PathPolicy {
     root: PathBuf,
-    elision: Elision,
+    allows_elision: bool,
     mount: Mount,
     ignored: IgnoreRules,
-    program: Option<(PathBuf, Option<Identity>)>,
-    protected: Vec<(Identity, Rule)>,
-    /// Whether each is there; or why nothing may be written below it.
-    directories: RefCell<HashMap<String, Result<bool, Rule>>>,
+    program: Option<(PathBuf, Option<FileId>)>,
+    protected: Vec<(FileId, Rule)>,
+    /// Whether each is there.
+    directories: RefCell<HashMap<String, bool>>,
     /// The names in each, by their folded form.
     names: RefCell<HashMap<String, HashMap<String, String>>>,
 }
@@ -148,21 +145,21 @@ impl PathPolicy {
     ///
     /// # Errors
     /// When the root or one of git's ignore files cannot be read.
-    pub fn load(root: &Path, program: Option<&Program>) -> Result<Self, VerifyError> {
+    pub fn load(root: &Path, program: Option<&Path>) -> Result<Self, VerifyError> {
         let failed = || PathError::of("look at", root);
         let metadata = root.metadata().map_err(failed())?;
         let directories = spelling::PROTECTED_DIRECTORIES;
         let protected = directories.map(|name| (name, Rule::ProtectedDirectory));
         let protected = protected.into_iter().chain([(".git", Rule::ProtectedGit)]);
         let identified = protected.filter_map(|(name, rule)| {
-            Some((identity(&root.join(name).symlink_metadata().ok()?), rule))
+            Some((file_id(&root.join(name).symlink_metadata().ok()?), rule))
         });
-        let program = program.map(|Program { path }| {
+        let program = program.map(|path| {
             let metadata = path.metadata().ok();
-            (path.clone(), metadata.as_ref().map(identity))
+            (path.to_owned(), metadata.as_ref().map(file_id))
         });
         Ok(Self {
-            elision: Elision::Rejected,
+            allows_elision: false,
             mount: mount_of(root, &metadata).map_err(failed())?,
             ignored: IgnoreRules::load(root).map_err(failed())?,
             program,
@@ -173,10 +170,13 @@ impl PathPolicy {
         })
     }
 
-    /// The same policy with another answer to replies that leave code out.
+    /// The same policy; says whether a reply may leave code out of a file, and be taken at its word.
     #[must_use]
-    pub fn with_elision(self, elision: Elision) -> Self {
-        Self { elision, ..self }
+    pub fn allow_elision(self, allows_elision: bool) -> Self {
+        Self {
+            allows_elision,
+            ..self
+        }
     }
 
     /// Verifies a reply as a whole.
@@ -222,8 +222,8 @@ impl PathPolicy {
         edit: &FileEdit,
         present: Option<Present>,
         warnings: &mut Vec<String>,
-    ) -> io::Result<Option<Fault>> {
-        let (Action::Write(new), Some(present)) = (&edit.action, present) else {
+    ) -> io::Result<Option<ReplyFault>> {
+        let (EditKind::Write(new), Some(present)) = (&edit.kind, present) else {
             return Ok(None);
         };
         let (path, size) = (&edit.path, present.fingerprint.size);
@@ -233,11 +233,8 @@ impl PathPolicy {
             comparison::silent_changes(&read_regular(&self.root.join(path))?, new)
         };
         warnings.extend(changes.iter().map(|change| format!("`{path}` {change}")));
-        let elided = match self.elision {
-            Elision::Rejected => comparison::elided_at(size, new),
-            Elision::Allowed => None,
-        };
-        Ok(elided.map(|line| Fault {
+        let elided = comparison::elided_at(size, new).filter(|_| !self.allows_elision);
+        Ok(elided.map(|line| ReplyFault {
             line: edit.line + line,
             kind: FaultKind::Elided { path: path.clone() },
         }))
@@ -276,10 +273,10 @@ impl PathPolicy {
     }
 
     fn is_program(&self, path: &Path, found: Option<&Metadata>) -> bool {
-        let Some((program, program_identity)) = &self.program else {
+        let Some((program, program_id)) = &self.program else {
             return false;
         };
-        path == program || found.is_some() && found.map(identity) == *program_identity
+        path == program || found.is_some() && found.map(file_id) == *program_id
     }
 
     /// Whether there is a directory at `path`, which is "" for the root. Looks at every one once.
@@ -287,16 +284,13 @@ impl PathPolicy {
         if path.is_empty() {
             return Ok(true);
         }
-        if let Some(known) = self.directories.borrow().get(path) {
-            return Ok((*known)?);
+        if let Some(is_there) = self.directories.borrow().get(path) {
+            return Ok(*is_there);
         }
-        let known = match self.inspect_directory(path) {
-            Ok(is_there) => Ok(is_there),
-            Err(Obstacle::Rule(rule)) => Err(rule),
-            Err(error) => return Err(error),
-        };
-        self.directories.borrow_mut().insert(path.to_owned(), known);
-        Ok(known?)
+        let is_there = self.inspect_directory(path)?;
+        let mut known = self.directories.borrow_mut();
+        known.insert(path.to_owned(), is_there);
+        Ok(is_there)
     }
 
     fn inspect_directory(&self, path: &str) -> Result<bool, Obstacle> {
@@ -306,12 +300,13 @@ impl PathPolicy {
         }
         let absolute = self.root.join(path);
         let Some(found) = absolute.symlink_metadata().if_there()? else {
-            let collides = self.collides(parent, name)?;
-            let rule = collides.then_some(Rule::CaseCollision);
-            return rule.map_or(Ok(false), |rule| Err(rule.into()));
+            if self.collides(parent, name)? {
+                return Err(Rule::CaseCollision.into());
+            }
+            return Ok(false);
         };
         let mut protected = self.protected.iter();
-        let rule = match protected.find(|(known, _)| *known == identity(&found)) {
+        let rule = match protected.find(|(known, _)| *known == file_id(&found)) {
             _ if found.is_symlink() => Rule::Symlink,
             _ if !found.is_dir() => Rule::NotDirectory,
             Some((_, rule)) => *rule,
@@ -337,28 +332,8 @@ impl PathPolicy {
     }
 }
 
-impl VerifiedEdits {
-    fn admit(&mut self, edit: FileEdit, present: Option<Present>) {
-        let FileEdit { path, action, .. } = edit;
-        if action == Action::Remove && present.is_none() {
-            self.warnings
-                .push(format!("`{path}` is to be removed, but is not there"));
-            return;
-        }
-        if runs_in_builds(&path) {
-            self.warnings
-                .push(format!("`{path}` runs code when the project is built"));
-        }
-        self.edits.push(VerifiedEdit {
-            path,
-            action,
-            present,
-        });
-    }
-}
-
 /// Paths of which no two may differ in letter case only, their directories included.
-fn collisions(edits: &[FileEdit]) -> Vec<Fault> {
+fn collisions(edits: &[FileEdit]) -> Vec<ReplyFault> {
     let mut spellings: HashMap<String, &str> = HashMap::new();
     let mut faults = Vec::new();
     for edit in edits {
@@ -374,9 +349,9 @@ fn collisions(edits: &[FileEdit]) -> Vec<Fault> {
     faults
 }
 
-fn breach(edit: &FileEdit, rule: Rule) -> Fault {
+fn breach(edit: &FileEdit, rule: Rule) -> ReplyFault {
     let path = edit.path.clone();
-    Fault {
+    ReplyFault {
         line: edit.line,
         kind: FaultKind::Path { path, rule },
     }
@@ -396,18 +371,17 @@ fn runs_in_builds(path: &str) -> bool {
         )
 }
 
-fn identity(metadata: &Metadata) -> Identity {
+fn file_id(metadata: &Metadata) -> FileId {
     (metadata.dev(), metadata.ino())
 }
 
 /// The names in a directory, by their folded form.
 fn read_names(directory: &Path) -> io::Result<HashMap<String, String>> {
-    let mut names = HashMap::new();
-    for entry in fs::read_dir(directory)? {
+    let names = fs::read_dir(directory)?.map(|entry| {
         let name = entry?.file_name().to_string_lossy().into_owned();
-        names.insert(spelling::fold(&name), name);
-    }
-    Ok(names)
+        Ok((spelling::fold(&name), name))
+    });
+    names.collect()
 }
 
 /// The mount that something lies on: the device alone does not tell a bind mount.

@@ -100,7 +100,7 @@ fn content(state: Option<&State>) -> &[u8] {
 }
 
 /// What git shows of `changes`, in git's order: by the paths' bytes.
-fn in_order(changes: &[FileChange]) -> Vec<&FileChange> {
+pub(crate) fn in_order(changes: &[FileChange]) -> Vec<&FileChange> {
     let mut shown: Vec<&FileChange> = changes.iter().filter(|change| change.is_shown()).collect();
     shown.sort_by(|one, other| one.path.cmp(&other.path));
     shown

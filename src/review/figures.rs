@@ -19,7 +19,6 @@ pub struct Figures {
 
 impl Figures {
     /// The figures of a run; all empty where it asked no model.
-    #[must_use]
     pub fn of(record: &RunRecord) -> Self {
         let usage = record.usage();
         let only = |wanted: bool, text: Option<String>| match text {
@@ -41,7 +40,6 @@ impl Figures {
 }
 
 /// What stands behind a run's result, where its edits were taken back.
-#[must_use]
 pub fn taken_back(tree: TreeState) -> &'static str {
     match tree {
         TreeState::PutBack => ", reverted",

@@ -1,25 +1,23 @@
 //! The runs that were: reads their folders below `logs`, and what they changed.
 //!
 //! Reads `logs`, the files that are kept beside the keys, and the project's files where they are what a
-//! run has left; changes nothing. What a run did is told by its steps: those of `steps.jsonl`, or, of runs
-//! from before there was one, those of `result.json`. What it changed is told from its own record too: the
-//! files that were replaced, and the replies' edits. So it can be told without git, and long after. Folders
-//! are what anybody may have made of them: what is damaged or missing there is told as missing.
+//! run has left; changes nothing. What a run did is told by its steps: those of `steps.jsonl`, or, where that
+//! is gone, those of `result.json`. What it changed is told from its own record too: the files that were
+//! replaced, and the replies' edits. So it can be told without git, and long after. Folders are what anybody
+//! may have made of them: what is damaged or missing there is told as missing.
 
 use std::cell::LazyCell;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::{self, BufRead as _, BufReader, Read as _, Take};
+use std::io::{BufRead as _, BufReader, Read as _, Take};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::SystemTime;
 
 use chrono::{DateTime, FixedOffset, NaiveDateTime};
 
-use crate::edit::changes::{Before, Changes, kept_path};
+use crate::edit::changes::{Before, ChangeLog, kept_path};
 use crate::edit::undo_log;
-use crate::edit::{self, Action, Digest};
-use crate::model::REPAIRS;
+use crate::edit::{self, Digest, EditKind};
 use crate::model::{Purpose, StepId};
 use crate::project::LOGS;
 use crate::project::Project;
@@ -27,7 +25,7 @@ use crate::record::diff::{FileChange, NEW_MODE, State};
 use crate::record::run_files::{self, Artifact, RESULT, STEPS};
 use crate::record::{RunRecord, Step};
 use crate::sys::excerpt::lossy;
-use crate::sys::files::IfThere as _;
+use crate::sys::files::{IfThere as _, PathError, open_regular};
 
 /// A file of a run's folder that is larger than this is not read as a text, in bytes.
 const MAX_TEXT: u64 = 64 << 20;
@@ -44,13 +42,8 @@ pub enum NoSuchRun {
     #[error("no run in `logs` has {0}")]
     NoRun(&'static str),
     /// The runs could not be looked through.
-    #[error("cannot read `{}`: {source}", .path.display())]
-    Unreadable {
-        /// The folder.
-        path: PathBuf,
-        /// The system's word.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Unreadable(#[from] PathError),
 }
 
 /// A run, by its folder.
@@ -70,8 +63,7 @@ pub struct PastStep {
     pub step: Step,
     /// The reply, or the error in its place.
     pub reply: Option<Result<String, String>>,
-    /// The build's log. Of an agent's step that does not tell it itself: what its tools were given, and what
-    /// came of it.
+    /// The log of the build that followed.
     pub log: Option<String>,
     /// What the reply changed, compared to what the steps before it had left.
     pub changes: Vec<FileChange>,
@@ -79,21 +71,17 @@ pub struct PastStep {
 
 impl PastStep {
     /// Whether an agent's reply was followed by nothing: it was not understood, or the run ended before.
-    #[must_use]
     pub fn came_to_nothing(&self) -> bool {
         let step = &self.step;
         let acts =
             step.is_agents() && ![Purpose::AUDIT, Purpose::COMPRESSION].contains(&step.purpose);
-        acts && step.actions.is_empty()
-            && step.passed.is_none()
-            && self.log.is_none()
-            && matches!(self.reply, Some(Ok(_)))
+        let idle = step.actions.is_empty() && step.passed.is_none();
+        acts && idle && matches!(self.reply, Some(Ok(_)))
     }
 
     /// How the build ended, by the first line of its log, and its output.
-    #[must_use]
     pub fn build_log(&self) -> Option<(&str, &str)> {
-        let log = self.log.as_ref().filter(|_| !self.step.is_agents())?;
+        let log = self.log.as_ref()?;
         let (status, output) = log.split_once('\n').unwrap_or((log, ""));
         Some((status.trim_end(), output))
     }
@@ -102,7 +90,7 @@ impl PastStep {
 /// What a run has changed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RunChanges {
-    /// By path.
+    /// File by file, sorted by path.
     pub files: Vec<FileChange>,
     /// What of it is not certain, in words.
     pub doubts: Vec<String>,
@@ -110,7 +98,6 @@ pub struct RunChanges {
 
 impl PastRun {
     /// Reads the run whose folder has this name.
-    #[must_use]
     pub fn read(project: &Project, name: &str) -> Self {
         let run = Self::unread(project, name);
         let record = read_limited(&run.folder.join(RESULT));
@@ -130,13 +117,11 @@ impl PastRun {
     }
 
     /// When it began, by its record.
-    #[must_use]
     pub fn started(&self) -> Option<DateTime<FixedOffset>> {
         self.record.as_ref().map(|record| record.started)
     }
 
     /// The workflow, by its record or its folder's name.
-    #[must_use]
     pub fn workflow(&self) -> &str {
         // Runs of one second have numbers behind their names.
         let number = |c: char| c == '-' || c.is_ascii_digit();
@@ -152,13 +137,11 @@ impl PastRun {
     }
 
     /// The folder's path, relative to the root.
-    #[must_use]
     pub fn relative(&self) -> String {
         relative(&self.name)
     }
 
     /// The text of a file in the folder, what is not UTF-8 replaced.
-    #[must_use]
     pub fn text(&self, step: &StepId, artifact: Artifact) -> Option<String> {
         let bytes = read_limited(&self.folder.join(run_files::name(step, artifact)))?;
         Some(lossy(bytes))
@@ -166,7 +149,6 @@ impl PastRun {
 
     /// The steps in their order, with their texts and what each reply changed. Read anew each time: the texts
     /// may be large.
-    #[must_use]
     pub fn steps(&self, project: &Project) -> Vec<PastStep> {
         let mut files = FileStates::before(project, self);
         let read = self.recorded_steps().into_iter().map(|step| {
@@ -176,10 +158,7 @@ impl PastRun {
                 Some(Ok(text)) if !step.is_agents() && step.edits.is_some() => files.apply(text),
                 _ => Vec::new(),
             };
-            let tells_all = step.is_agents()
-                && !step.actions.is_empty()
-                && step.actions.iter().all(|action| action.result.is_some());
-            let log = (!tells_all).then(|| self.text(&step.id(), Artifact::Build));
+            let log = (!step.is_agents()).then(|| self.text(&step.id(), Artifact::Build));
             PastStep {
                 step,
                 reply,
@@ -217,18 +196,18 @@ impl PastRun {
             let mode = before.as_ref().map_or(NEW_MODE, |before| before.mode);
             let after = change.after.last().copied().flatten().map(|digest| {
                 let is_it = |content: &Vec<u8>| Digest::of(content) == digest;
-                let kept = |(run, log): &(Self, Changes)| {
-                    let before = log.files.get(path)?.before.as_ref()?;
-                    (before.digest == digest).then(|| run.kept(project, before))?
-                };
                 let reply = replied.get(path).copied().unwrap_or_default().to_vec();
-                if is_it(&reply) {
-                    return State { content: reply, mode };
-                }
-                // The build has changed it: perhaps it is still there, or another run has kept it.
-                let on_disk = read_limited(&project.root().join(path)).filter(is_it);
-                let kept = || Some(others.iter().find_map(kept)?.content);
-                let content = on_disk.or_else(kept).unwrap_or_else(|| {
+                // The build may have changed it: perhaps it is still there, or another run has kept it.
+                let on_disk = || read_limited(&project.root().join(path)).filter(is_it);
+                let kept = || {
+                    others.iter().find_map(|(run, log)| {
+                        let before = log.files.get(path)?.before.as_ref()?;
+                        (before.digest == digest).then(|| run.kept(project, before))?
+                    })
+                };
+                let known = Some(reply.clone()).filter(is_it).or_else(on_disk);
+                let known = known.or_else(|| Some(kept()?.content));
+                let content = known.unwrap_or_else(|| {
                     changes.doubts.push(format!(
                         "what the build made of `{}` is not recorded: it is shown as the reply left it",
                         path.escape_debug()
@@ -249,7 +228,7 @@ impl PastRun {
     }
 
     /// What other runs have changed.
-    fn others(&self, project: &Project) -> Vec<(Self, Changes)> {
+    fn others(&self, project: &Project) -> Vec<(Self, ChangeLog)> {
         let names = names(project).unwrap_or_default().into_iter();
         let others = names.filter(|name| *name != self.name);
         let read = others.filter_map(|name| {
@@ -281,17 +260,13 @@ impl PastRun {
     /// The steps that there were, as far as they are recorded.
     fn recorded_steps(&self) -> Vec<Step> {
         let mut steps = self.logged_steps();
-        let Some(record) = &self.record else {
-            let unlogged = self.unlogged_steps(&steps);
-            steps.extend(unlogged);
-            for step in &mut steps {
-                // Nobody knows whether a run that was killed had applied its last reply: it counts as applied.
+        match &self.record {
+            Some(record) if steps.is_empty() => steps.clone_from(&record.attempts),
+            Some(_) => {}
+            // Nobody knows whether a run that was killed had applied its last reply: it counts as applied.
+            None => steps.iter_mut().for_each(|step| {
                 step.edits.get_or_insert_default();
-            }
-            return steps;
-        };
-        if steps.is_empty() {
-            steps.clone_from(&record.attempts);
+            }),
         }
         steps
     }
@@ -313,33 +288,6 @@ impl PastRun {
         }
         steps
     }
-
-    /// The steps behind those that are logged, by their files: a run that was killed may have logged none, or
-    /// not the one that was under way.
-    fn unlogged_steps(&self, logged: &[Step]) -> Vec<Step> {
-        let is_new = |id: &StepId| {
-            let query = self.folder.join(run_files::name(id, Artifact::Query));
-            query.is_file() && logged.iter().all(|step| step.id() != *id)
-        };
-        let fixed = [StepId::INITIAL, StepId::REPORT].into_iter();
-        let fixed = fixed.chain((1..=REPAIRS).map(StepId::repair));
-        // An agent's calls are numbered from 1 on, whatever they are for.
-        let last = logged.iter().map(|step| step.number).max();
-        let calls = (last.unwrap_or(0).saturating_add(1)..=u16::MAX).map_while(|number| {
-            let purposes = [Purpose::STEP, Purpose::AUDIT, Purpose::COMPRESSION];
-            let mut ids = purposes
-                .map(|purpose| StepId::new(purpose, number))
-                .into_iter();
-            ids.find(is_new)
-        });
-        let found = fixed.filter(is_new).chain(calls);
-        found
-            .map(|id| Step {
-                model: None,
-                ..Step::new(id, "", Vec::new())
-            })
-            .collect()
-    }
 }
 
 /// The length of a folder's time stamp and the hyphen behind it.
@@ -351,7 +299,10 @@ struct FileStates(BTreeMap<String, Option<State>>);
 impl FileStates {
     fn before(project: &Project, run: &PastRun) -> Self {
         let changes = undo_log::read(project.root(), &run.relative());
-        let files = changes.ok().flatten().map(|changes: Changes| changes.files);
+        let files = changes
+            .ok()
+            .flatten()
+            .map(|changes: ChangeLog| changes.files);
         let before = files.into_iter().flatten().map(|(path, change)| {
             let before = change.before.and_then(|before| run.kept(project, &before));
             (path, before)
@@ -361,19 +312,19 @@ impl FileStates {
 
     /// What the reply changes.
     fn apply(&mut self, reply: &str) -> Vec<FileChange> {
-        let parsed = edit::parse(&Arc::new(reply.to_owned()));
+        let parsed = edit::parse(reply);
         if !parsed.faults.is_empty() {
             return Vec::new();
         }
         let mut changes = Vec::new();
         for edit in parsed.edits {
             let before = self.0.get(&edit.path).cloned().flatten();
-            let after = match edit.action {
-                Action::Write(content) => Some(State {
-                    content: content.as_bytes().to_vec(),
+            let after = match edit.kind {
+                EditKind::Write(content) => Some(State {
+                    content: content.into_bytes(),
                     mode: before.as_ref().map_or(NEW_MODE, |before| before.mode),
                 }),
-                Action::Remove => None,
+                EditKind::Remove => None,
             };
             self.0.insert(edit.path.clone(), after.clone());
             if before != after {
@@ -399,7 +350,6 @@ pub fn runs(project: &Project) -> Result<Vec<PastRun>, NoSuchRun> {
 }
 
 /// The path of the folder of this name, relative to the root.
-#[must_use]
 pub fn relative(name: &str) -> String {
     format!("{LOGS}/{name}")
 }
@@ -410,16 +360,11 @@ pub fn relative(name: &str) -> String {
 /// When `logs` cannot be read.
 pub fn names(project: &Project) -> Result<Vec<String>, NoSuchRun> {
     let logs = project.logs();
-    let unreadable = |source| NoSuchRun::Unreadable {
-        path: logs.clone(),
-        source,
-    };
-    let Some(entries) = fs::read_dir(&logs).if_there().map_err(unreadable)? else {
-        return Ok(Vec::new());
-    };
+    let unreadable = || PathError::of("read", &logs);
+    let entries = fs::read_dir(&logs).if_there().map_err(unreadable())?;
     let mut names = Vec::new();
-    for entry in entries {
-        let entry = entry.map_err(unreadable)?;
+    for entry in entries.into_iter().flatten() {
+        let entry = entry.map_err(unreadable())?;
         let is_run = entry.file_type().is_ok_and(|kind| kind.is_dir());
         let name = entry.file_name().into_string();
         names.extend(name.ok().filter(|name| is_run && has_stamp(name)));
@@ -442,13 +387,9 @@ fn order(logs: &Path, name: &str) -> (String, bool, Option<SystemTime>, u32) {
     let number = name
         .rsplit_once('-')
         .and_then(|(_, number)| number.parse().ok());
+    let number = number.unwrap_or(1);
     // What has not ended is later than what has.
-    (
-        stamp.to_owned(),
-        ended.is_none(),
-        ended,
-        number.unwrap_or(1),
-    )
+    (stamp.to_owned(), ended.is_none(), ended, number)
 }
 
 /// The name of the folder of the run that is meant by `run`: its name, or its path from the root.
@@ -456,20 +397,16 @@ fn order(logs: &Path, name: &str) -> (String, bool, Option<SystemTime>, u32) {
 /// # Errors
 /// When there is none.
 pub fn find(project: &Project, run: &Path) -> Result<String, NoSuchRun> {
-    let missing = || NoSuchRun::Missing(run.to_path_buf());
-    let base = run
-        .file_name()
-        .and_then(|base| base.to_str())
-        .ok_or_else(missing)?;
     let logs = project.logs();
-    let is_dir = |path: &Path| path.symlink_metadata().is_ok_and(|found| found.is_dir());
-    let is_the_run = |path: PathBuf| is_dir(&path) && path.parent() == Some(logs.as_path());
     // Only what lies right below `logs` is a run: its kept files are looked for there.
-    let named = [project.root().join(run), logs.join(run)];
-    let found = named
-        .into_iter()
-        .any(|path| is_the_run(path_clean::clean(path)));
-    found.then(|| base.to_owned()).ok_or_else(missing)
+    let is_run = |path: &PathBuf| {
+        let is_dir = path.symlink_metadata().is_ok_and(|found| found.is_dir());
+        is_dir && path.parent() == Some(logs.as_path())
+    };
+    let named = [project.root().join(run), logs.join(run)].map(path_clean::clean);
+    let found = named.iter().find(|path| is_run(path));
+    let name = found.and_then(|path| Some(path.file_name()?.to_str()?.to_owned()));
+    name.ok_or_else(|| NoSuchRun::Missing(run.to_path_buf()))
 }
 
 /// A regular file's content, where it is not too large.
@@ -480,11 +417,9 @@ fn read_limited(path: &Path) -> Option<Vec<u8>> {
     Some(content)
 }
 
-/// Opens a regular file, where it is not too large.
+/// Opens a regular file, where it is no link and not too large.
 fn open_limited(path: &Path, max_bytes: u64) -> Option<Take<File>> {
-    let found = fs::symlink_metadata(path).ok()?;
-    if !found.is_file() || found.len() > max_bytes {
-        return None;
-    }
-    Some(File::open(path).ok()?.take(max_bytes))
+    let file = open_regular(path).ok()?.filter(|_| !path.is_symlink())?;
+    let fits = file.metadata().ok()?.len() <= max_bytes;
+    fits.then(|| file.take(max_bytes))
 }

@@ -1,6 +1,6 @@
 //! Looking back: the runs that were, what a reviewer should look at, and the pages that show it.
 
-pub mod figures;
-pub mod history;
-pub mod page;
-pub mod warnings;
+pub(crate) mod figures;
+pub(crate) mod history;
+pub(crate) mod page;
+pub(crate) mod warnings;

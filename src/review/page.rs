@@ -42,7 +42,7 @@ pub const BEGINNING: &str = "<!DOCTYPE html>";
 /// What a page about a run is made from.
 #[derive(Clone, Copy)]
 pub struct RunPage<'a> {
-    /// The run.
+    /// The run that the page is about.
     pub run: &'a PastRun,
     /// What was asked for; an agent's run has that in its record.
     pub query: Option<&'a str>,
@@ -57,7 +57,6 @@ pub struct RunPage<'a> {
 }
 
 /// The section `[query]` of a prompt, as the run log keeps it.
-#[must_use]
 pub fn query_of(prompt: &str) -> Option<&str> {
     let (_, behind) = prompt.split_once("\n[query]\n")?;
     let end = behind.find("\n[codebase]\n");

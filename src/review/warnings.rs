@@ -26,9 +26,22 @@ const MAX_COLUMN: usize = 500;
 /// How many things one sentence names, and how many sentences of a kind there are.
 const MOST: usize = 20;
 
+/// By concern, and last of manifests: what a file with one sign more is said to do, with several, and what the files
+/// do that are not named any more.
+const WORDS: [[&str; 3]; 5] = [
+    ["", "", "files have fewer tests than before"],
+    ["skips a test", "skips tests", "files skip tests"],
+    [
+        "leaves out all other tests",
+        "leaves out all other tests",
+        "files leave out tests",
+    ],
+    ["silences a lint", "silences lints", "files silence lints"],
+    ["", "", "manifests have changed"],
+];
+
 /// What is worth a look, one sentence each, without a full stop: first lost tests, then skipped ones,
 /// silenced lints, and manifests.
-#[must_use]
 pub fn warnings(changes: &[FileChange]) -> Vec<String> {
     let mut sentences: [Vec<String>; 5] = Default::default();
     for language in &LANGUAGES {
@@ -38,43 +51,22 @@ pub fn warnings(changes: &[FileChange]) -> Vec<String> {
             let Some(sign) = Sign::of(language, pattern) else {
                 continue;
             };
-            let (place, one, several) = match concern {
-                Concern::Test => {
-                    sentences[0].extend(sign.lost(&files));
-                    continue;
-                }
-                Concern::Skip => (1, "skips a test", "skips tests"),
-                Concern::Only => (
-                    2,
-                    "leaves out all other tests",
-                    "leaves out all other tests",
-                ),
-                Concern::Silence => (3, "silences a lint", "silences lints"),
-            };
-            let new = files
-                .iter()
-                .filter_map(|file| sign.sentence(file, one, several));
-            sentences[place].extend(new);
+            let said = &mut sentences[*concern as usize];
+            if *concern == Concern::Test {
+                said.extend(sign.lost(&files));
+            } else {
+                let words = &WORDS[*concern as usize];
+                said.extend(files.iter().filter_map(|file| sign.sentence(file, words)));
+            }
         }
     }
     let manifests = changes.iter().filter(|change| is_manifest(change));
     sentences[4].extend(manifests.map(|change| {
-        format!(
-            "changed manifest {}: look at its dependencies",
-            code(&change.path)
-        )
+        let path = code(&change.path);
+        format!("changed manifest {path}: look at its dependencies")
     }));
-    let rest = [
-        "files have fewer tests than before",
-        "files skip tests",
-        "files leave out tests",
-        "files silence lints",
-        "manifests have changed",
-    ];
-    let bounded = sentences
-        .into_iter()
-        .zip(rest)
-        .map(|(sentences, rest)| bounded(sentences, rest));
+    let sentences = sentences.into_iter().zip(&WORDS);
+    let bounded = sentences.map(|(sentences, [.., rest])| bounded(sentences, rest));
     bounded.flatten().collect()
 }
 
@@ -128,29 +120,30 @@ impl Sign {
     /// Names the files that have fewer than before, where all together have fewer: tests move.
     fn lost(&self, files: &[&FileChange]) -> Vec<String> {
         let count = |text| self.found(text).count();
-        let counts: Vec<(usize, usize)> = files
+        let counts = files
             .iter()
-            .map(|file| (count(file.before()), count(file.after())))
-            .collect();
-        let before: usize = counts.iter().map(|(before, _)| before).sum();
-        let after: usize = counts.iter().map(|(_, after)| after).sum();
-        let files = files.iter().zip(counts);
-        let lost = files.filter(|(_, (one, other))| after < before && other < one);
-        let sentence = |(file, (before, after)): (&&FileChange, (usize, usize))| {
+            .map(|file| (*file, count(file.before()), count(file.after())));
+        let counts: Vec<(&FileChange, usize, usize)> = counts.collect();
+        let before: usize = counts.iter().map(|(_, before, _)| before).sum();
+        let after: usize = counts.iter().map(|(.., after)| after).sum();
+        let lost = counts
+            .iter()
+            .filter(|(_, one, other)| after < before && other < one);
+        let sentences = lost.map(|(file, before, after)| {
             let path = code(&file.path);
-            match (file.after.is_some(), before) {
-                (true, _) => {
+            match (&file.after, before) {
+                (Some(_), _) => {
                     format!("{path} has fewer tests than before: {after} instead of {before}")
                 }
-                (false, 1) => format!("{path} is deleted, which had a test"),
-                (false, _) => format!("{path} is deleted, which had {before} tests"),
+                (None, 1) => format!("{path} is deleted, which had a test"),
+                (None, _) => format!("{path} is deleted, which had {before} tests"),
             }
-        };
-        lost.map(sentence).collect()
+        });
+        sentences.collect()
     }
 
     /// Tells what a file has more of than before: so many of those on added lines.
-    fn sentence(&self, change: &FileChange, one: &str, several: &str) -> Option<String> {
+    fn sentence(&self, change: &FileChange, [one, several, _]: &[&str; 3]) -> Option<String> {
         // Most files have none: they need not be compared.
         self.found(change.after()).next()?;
         let (mut gone, mut new) = (0, Vec::new());

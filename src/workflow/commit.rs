@@ -9,7 +9,7 @@ use super::run::tree::RunTree;
 use super::run::{Names, Run};
 use super::{Context, Failure, ModelChoice, Outcome};
 use crate::cli::OnFailure;
-use crate::edit::{self, Content, Elision, PathPolicy, VerifiedEdits, VerifyError};
+use crate::edit::{self, PathPolicy, VerifiedEdits, VerifyError};
 use crate::exec::build_script::{BuildError, BuildReport, BuildStatus};
 use crate::exec::sandbox::{SandboxMode, SandboxProblem};
 use crate::model::REPAIRS;
@@ -33,8 +33,8 @@ pub struct CommitOptions {
     pub choice: ModelChoice,
     /// How builds are run.
     pub build: BuildOptions,
-    /// What becomes of a reply that leaves code out.
-    pub elision: Elision,
+    /// Whether a reply may leave code out.
+    pub allow_elision: bool,
     /// What becomes of the edits when the run fails.
     pub on_failure: OnFailure,
     /// Whether the whole change is shown at the end.
@@ -136,7 +136,7 @@ impl Commit<'_> {
     fn verify(&self, reply: &Reply) -> Result<VerifiedEdits, VerifyError> {
         let parsed = edit::parse(&reply.text);
         let policy = PathPolicy::load(self.context.project.root(), self.context.program)?
-            .with_elision(self.options.elision);
+            .allow_elision(self.options.allow_elision);
         policy.verify(parsed)
     }
 
@@ -225,13 +225,13 @@ fn record(report: &BuildReport, sandbox: SandboxMode) -> BuildRecord {
 
 /// The latest state of every file that a reply of this run changed; `None`: it was removed.
 #[derive(Debug, Default)]
-struct Replacements(BTreeMap<String, Option<Content>>);
+struct Replacements(BTreeMap<String, Option<String>>);
 
 impl Replacements {
     fn remember(&mut self, edits: &VerifiedEdits) {
         let written = edits
             .written()
-            .map(|(path, content)| (path, Some(content.clone())));
+            .map(|(path, content)| (path, Some(content.to_owned())));
         let removed = edits.removed().map(|path| (path, None));
         self.0.extend(
             written

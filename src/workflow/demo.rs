@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use super::{BuildOptions, CommitOptions, Context, Failure, ModelChoice, Outcome, Secrets, commit};
 use crate::cli::OnFailure;
-use crate::edit::Elision;
 use crate::exec::sandbox::SandboxMode;
 use crate::model::{Delivery, ModelTable};
 use crate::project::Project;
@@ -83,7 +82,7 @@ pub fn demo(context: &Context<'_>, directory: Option<&Path>) -> Result<Outcome, 
             // Nothing of it is anybody else's.
             sandbox: SandboxMode::Off,
         },
-        elision: Elision::Rejected,
+        allow_elision: false,
         on_failure: OnFailure::Keep,
         show_diff: false,
     };

@@ -7,7 +7,6 @@ use super::{
 };
 use crate::agent::tools::place::Outside;
 use crate::cli::{self, Cli, Command, DevArgs, DevCommand, OnFailure};
-use crate::edit::Elision;
 use crate::model::Delivery;
 use crate::ui::input::{self, Editor, Input, InputError, Lines};
 use crate::workflow::error::Error;
@@ -152,11 +151,7 @@ fn commit_options(cli: &Cli) -> CommitOptions {
     CommitOptions {
         choice: choice(cli),
         build: build(cli),
-        elision: if cli.allow_elision {
-            Elision::Allowed
-        } else {
-            Elision::Rejected
-        },
+        allow_elision: cli.allow_elision,
         on_failure: cli.on_failure.unwrap_or(OnFailure::Keep),
         show_diff: cli.diff,
     }

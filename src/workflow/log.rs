@@ -240,9 +240,6 @@ impl Story {
             self.beginning_of(thoughts, "  ");
         }
         step.actions.iter().for_each(|action| self.action(action));
-        if let Some(log) = &past.log {
-            self.beginning_of(log, "    ");
-        }
         if past.came_to_nothing() {
             self.line("  Nothing was done: the reply was not understood, or the run ended first.");
         } else if step.purpose == Purpose::COMPRESSION {

@@ -6,7 +6,7 @@ use super::run::recovery;
 use super::run::tree::RunTree;
 use super::run::{Names, Run};
 use super::{Context, Failure, Outcome, last};
-use crate::edit::changes::Changes;
+use crate::edit::changes::ChangeLog;
 use crate::edit::undo_log;
 use crate::project::LOGS;
 use crate::record::{EditsRecord, TreeState};
@@ -51,7 +51,7 @@ fn put_back(
     run: &mut Run<'_>,
     tree: &mut RunTree<'_>,
     folder: &str,
-    changes: &Changes,
+    changes: &ChangeLog,
 ) -> Result<String, Error> {
     let edits = tree.undo(run, folder, changes)?;
     if edits == EditsRecord::default() {

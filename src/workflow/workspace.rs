@@ -136,7 +136,7 @@ impl<'c> Workspace<'c> {
         let _ = subreaper::install();
         let processes = Processes::new(SpawnOptions {
             root: context.project.root(),
-            program: context.program.map(|program| program.path.as_path()),
+            program: context.program,
             hidden: builds::key_variables(context),
             clock: context.clock,
             interrupt: context.interrupt,

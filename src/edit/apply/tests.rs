@@ -4,14 +4,13 @@ use std::collections::BTreeMap;
 use std::fs::{self, File, FileTimes, Permissions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use tempfile::TempDir;
 
 use super::*;
+use crate::edit::operation::Durability;
 use crate::edit::recovery::{Recovered, recover};
-use crate::edit::step::Durability;
 use crate::edit::{PathPolicy, VerifiedEdit, VerifiedEdits, apply, parse, undo_log};
 use crate::secret::Redactor;
 
@@ -44,7 +43,7 @@ impl Scene {
 
     fn verified(&self, reply: &str) -> VerifiedEdits {
         let policy = PathPolicy::load(self.root.path(), None).unwrap();
-        policy.verify(parse(&Arc::new(reply.to_owned()))).unwrap()
+        policy.verify(parse(reply)).unwrap()
     }
 
     /// Applies as a run does that comes to its end.
@@ -200,7 +199,7 @@ fn many_files_are_staged_in_several_threads() {
 /// A crash after any number of steps: what was done stays, and nothing is undone.
 fn crash(tree: &Scene, edits: &VerifiedEdits, steps: usize) -> bool {
     let root = Root::open(tree.root.path()).unwrap();
-    let all: Vec<_> = edits.edits().iter().map(VerifiedEdit::step).collect();
+    let all: Vec<_> = edits.edits().iter().map(VerifiedEdit::operation).collect();
     let whole = ChangeSet {
         steps: &all,
         directories: Vec::new(),
@@ -217,7 +216,7 @@ fn crash(tree: &Scene, edits: &VerifiedEdits, steps: usize) -> bool {
         stage(&plan, 0..staged).unwrap();
     }
     if staged == files {
-        journal.advance(State::Installing).unwrap();
+        journal.advance(JournalState::Installing).unwrap();
         install(&plan, 0..(steps - staged).min(units)).unwrap();
     }
     let is_whole = steps > files + units;

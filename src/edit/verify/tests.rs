@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::os::unix::net::UnixListener;
 use std::process::Command;
-use std::sync::Arc;
 
 use tempfile::TempDir;
 
@@ -115,7 +114,7 @@ fn rule_of(policy: &PathPolicy, path: &str) -> Option<Rule> {
     let edit = FileEdit {
         path: path.to_owned(),
         line: 1,
-        action: Action::Remove,
+        kind: EditKind::Remove,
     };
     let parsed = ParsedReply {
         edits: vec![edit],
@@ -125,7 +124,7 @@ fn rule_of(policy: &PathPolicy, path: &str) -> Option<Rule> {
         Ok(_) => None,
         Err(VerifyError::Rejected(rejection)) => match &rejection.faults[..] {
             [
-                Fault {
+                ReplyFault {
                     kind: FaultKind::Path { rule, .. },
                     ..
                 },
@@ -175,7 +174,7 @@ fn the_running_program_is_protected_by_path_and_by_identity() {
     let path = dir.path().join("code-commit");
     fs::write(&path, "").unwrap();
     fs::hard_link(&path, dir.path().join("alias")).unwrap();
-    let policy = PathPolicy::load(dir.path(), Some(&Program { path })).unwrap();
+    let policy = PathPolicy::load(dir.path(), Some(&path)).unwrap();
     assert_eq!(
         rule_of(&policy, "code-commit"),
         Some(Rule::ProtectedProgram)
@@ -189,8 +188,7 @@ fn all_faults_of_a_reply_are_found_in_the_order_of_its_lines() {
     let dir = tempfile::tempdir().unwrap();
     let reply = "^^^build.sh\n^^^end\n^^^end\n^^^../x\n^^^end\n^^^ok\n^^^end\n^^^A/x\n^^^end\n^^^a/y\n^^^end\n";
     let policy = PathPolicy::load(dir.path(), None).unwrap();
-    let Err(VerifyError::Rejected(rejection)) = policy.verify(parse(&Arc::new(reply.to_owned())))
-    else {
+    let Err(VerifyError::Rejected(rejection)) = policy.verify(parse(reply)) else {
         panic!("the reply should be rejected");
     };
     let expected = "the reply is rejected for 4 faults\n  \
@@ -206,7 +204,7 @@ fn warnings_name_what_the_supervisor_should_look_at() {
     let dir = tempfile::tempdir().unwrap();
     let reply = "^^^build.rs\n^^^end\n^^^.cargo/config.toml\n^^^end\n^^^gone\n^^^delete\n^^^x\n^^^end\n^^^x\n^^^end\n";
     let policy = PathPolicy::load(dir.path(), None).unwrap();
-    let verified = policy.verify(parse(&Arc::new(reply.to_owned()))).unwrap();
+    let verified = policy.verify(parse(reply)).unwrap();
     let expected = [
         "the reply has more than one block for `x`; the last one counts",
         "`.cargo/config.toml` runs code when the project is built",

@@ -1,15 +1,14 @@
-//! Changes as a page shows them: which files, and what in them, in the colours of their syntax. Pure.
+//! DiffRenderer as a page shows them: which files, and what in them, in the colours of their syntax. Pure.
 //!
 //! Guarantees that what it adds to a page is bounded, however much was changed. What is beyond is counted,
 //! and the page says where it is to be seen.
 
-use std::collections::HashMap;
 use std::time::Duration;
 
 use maud::{Markup, html};
 
-use super::color::{self, Colors, Pieces};
-use super::elements::{bar, columns, unseen_column, within};
+use super::color::{self, Highlighter, Pieces};
+use super::elements::{bar, columns, left_out, unseen_column, within};
 use super::text::HtmlEscaper;
 use super::words::{bytes, count};
 use crate::record::diff::{self, FileChange, FileStat, Hunk, Kind, Line};
@@ -21,7 +20,7 @@ const MARKUP: usize = 4 << 20;
 const FILE_MARKUP: usize = 400 << 10;
 /// How many rows a list of files may have.
 const ROWS: usize = 5000;
-/// Up to so many files of an attempt are shown opened.
+/// Up to so many files of a step are shown opened.
 const OPENED: usize = 6;
 /// Up to so many files, the list is shown opened, and with bars.
 const LISTED: usize = 40;
@@ -32,41 +31,33 @@ const LAZY: usize = 200;
 const ELSEWHERE: &str = "code-commit diff";
 
 /// Shows the changes of a page, until what it may add is spent.
-pub struct Changes<'a> {
+pub struct DiffRenderer<'a> {
     escaper: HtmlEscaper<'a>,
-    colors: Colors<'a>,
+    colors: Highlighter<'a>,
     markup: usize,
 }
 
-impl<'a> Changes<'a> {
+impl<'a> DiffRenderer<'a> {
     /// `elapsed` tells the time since some fixed point: colouring ends when it took too long.
-    #[must_use]
     pub fn new(escaper: HtmlEscaper<'a>, elapsed: &'a dyn Fn() -> Duration) -> Self {
         Self {
             escaper,
-            colors: Colors::new(elapsed),
+            colors: Highlighter::new(elapsed),
             markup: MARKUP,
         }
     }
 
     /// The list of the changed files, and each one's diff. `id` begins the names of the anchors.
-    #[must_use]
     pub fn show(&mut self, id: &str, changes: &[FileChange]) -> Markup {
         let stat = diff::stat(changes);
         let files = &stat.files;
-        let by_path: HashMap<&str, &FileChange> = changes
-            .iter()
-            .map(|change| (change.path.as_str(), change))
-            .collect();
         let opened = files.len() <= OPENED;
         let mut shown = Vec::new();
-        for (number, file) in files.iter().enumerate() {
+        for (number, (file, change)) in files.iter().zip(diff::in_order(changes)).enumerate() {
             if self.markup == 0 {
                 break;
             }
-            if let Some(change) = by_path.get(file.path.as_str()) {
-                shown.push(self.file(&anchor(id, number), file, change, opened));
-            }
+            shown.push(self.file(&anchor(id, number), file, change, opened));
         }
         html! {
             p.stat {
@@ -75,18 +66,12 @@ impl<'a> Changes<'a> {
             }
             @if files.len() > 1 { (self.list(id, files, shown.len())) }
             @for file in &shown { (file) }
-            @if shown.len() < files.len() {
-                p.left-out {
-                    "The diffs of " (grouped((files.len() - shown.len()) as u64))
-                    " more files are left out: see " code { (ELSEWHERE) } "."
-                }
-            }
+            (left_out(files.len() - shown.len(), "more file", ELSEWHERE))
         }
     }
 
     /// The files with their numbers; the first `linked` of them are on the page.
     fn list(&self, id: &str, files: &[FileStat], linked: usize) -> Markup {
-        let left_out = files.len().saturating_sub(ROWS);
         let most = files.iter().map(|file| file.added + file.removed).max();
         let most = most.filter(|_| files.len() <= LISTED);
         html! {
@@ -103,12 +88,7 @@ impl<'a> Changes<'a> {
                         }
                     }
                 } }
-                @if left_out > 0 {
-                    p.left-out {
-                        (grouped(left_out as u64)) " more files are left out: see "
-                        code { (ELSEWHERE) " --stat" } "."
-                    }
-                }
+                (left_out(files.len().saturating_sub(ROWS), "more file", ELSEWHERE))
             }
         }
     }
@@ -134,7 +114,7 @@ impl<'a> Changes<'a> {
             details.file id=(anchor) open[opened] {
                 summary {
                     code.path { (self.escaper.name(&file.path)) } " "
-                    @for word in kind(change) { span.tag { (word) } " " }
+                    @if let Some(word) = kind(change) { span.tag { (word) } " " }
                     (numbers(file.added, file.removed))
                 }
                 (body)
@@ -167,9 +147,7 @@ impl<'a> Changes<'a> {
         });
         html! {
             pre.d tabindex="0" style=[later(lines.len())] { code { @for line in &lines { (line) } } }
-            @if lines.len() < count {
-                p.left-out { "The rest of this file is left out: see " code { (ELSEWHERE) } "." }
-            }
+            (left_out(count - lines.len(), "more line", ELSEWHERE))
         }
     }
 
@@ -256,22 +234,21 @@ fn colored(text: &str, pieces: Option<&Pieces>) -> Markup {
 }
 
 /// What became of the file, beside its lines.
-fn kind(change: &FileChange) -> Vec<String> {
-    let (before, after) = match (&change.before, &change.after) {
-        (None, _) => return vec!["new".to_owned()],
-        (_, None) => return vec!["deleted".to_owned()],
-        (Some(before), Some(after)) => (before.mode & 0o777, after.mode & 0o777),
-    };
-    let changed = (before != after).then(|| format!("mode {before:o} \u{2192} {after:o}"));
-    changed.into_iter().collect()
+fn kind(change: &FileChange) -> Option<String> {
+    match (&change.before, &change.after) {
+        (None, _) => Some("new".to_owned()),
+        (_, None) => Some("deleted".to_owned()),
+        (Some(before), Some(after)) => {
+            let (before, after) = (before.mode & 0o777, after.mode & 0o777);
+            (before != after).then(|| format!("mode {before:o} \u{2192} {after:o}"))
+        }
+    }
 }
 
 fn numbers(added: u64, removed: u64) -> Markup {
-    let added = (added > 0 || removed == 0).then(|| format!("+{}", grouped(added)));
-    let removed = (removed > 0).then(|| format!("\u{2212}{}", grouped(removed)));
     html! {
-        @if let Some(added) = added { span.plus { (added) } " " }
-        @if let Some(removed) = removed { span.minus { (removed) } }
+        @if added > 0 || removed == 0 { span.plus { "+" (grouped(added)) } " " }
+        @if removed > 0 { span.minus { "\u{2212}" (grouped(removed)) } }
     }
 }
 
@@ -283,6 +260,5 @@ fn anchor(id: &str, number: usize) -> String {
 fn digits(hunks: &[Hunk<'_>]) -> usize {
     let lines = hunks.iter().flat_map(|hunk| &hunk.lines);
     let numbers = lines.flat_map(|line| [line.before_line, line.after_line]);
-    let largest = numbers.flatten().max().unwrap_or(0);
-    largest.checked_ilog10().map_or(1, |log| log as usize + 1)
+    numbers.flatten().max().unwrap_or(0).to_string().len()
 }

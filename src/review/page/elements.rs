@@ -3,19 +3,18 @@
 use maud::{Markup, html};
 
 use super::text::{HtmlEscaper, beginning};
-use super::words::Status;
+use super::words::{StatusMark, count};
 use crate::sys::numbers::percent;
 
-impl Status {
+impl StatusMark {
     /// The words about how something ended, with the sign before them. They must be escaped already.
-    #[must_use]
     pub fn badge(self, words: &str) -> Markup {
-        html! { span class={ "ended " (self.class()) } { (self.mark()) " " (words) } }
+        let (mark, class) = self.mark_and_class();
+        html! { span class={ "ended " (class) } { (mark) " " (words) } }
     }
 }
 
 /// A name and a value, with what is to be said beside it.
-#[must_use]
 pub fn fact(name: &str, value: &str, more: Option<String>) -> Markup {
     html! {
         div {
@@ -26,7 +25,6 @@ pub fn fact(name: &str, value: &str, more: Option<String>) -> Markup {
 }
 
 /// The heads of a table's columns: of texts, and then of numbers.
-#[must_use]
 pub fn columns(texts: &[&str], numbers: &[&str]) -> Markup {
     html! {
         @for name in texts { th scope="col" { (name) } }
@@ -35,19 +33,16 @@ pub fn columns(texts: &[&str], numbers: &[&str]) -> Markup {
 }
 
 /// A row's cells with numbers.
-#[must_use]
 pub fn numbers(cells: impl IntoIterator<Item = String>) -> Markup {
     html! { @for cell in cells { td.n { (cell) } } }
 }
 
 /// The head of a column that repeats what others say, for the eye.
-#[must_use]
 pub fn unseen_column() -> Markup {
     html! { th scope="col" { span.unseen { "in proportion" } } }
 }
 
 /// Two amounts in proportion to `most`, in the colours of `class`.
-#[must_use]
 pub fn bar(class: &str, one: u64, other: u64, most: u64) -> Markup {
     html! {
         span class={ "bar " (class) } aria-hidden="true" {
@@ -58,11 +53,19 @@ pub fn bar(class: &str, one: u64, other: u64, most: u64) -> Markup {
 }
 
 /// What others wrote, as it is: at most so many lines and bytes of it.
-#[must_use]
 pub fn prose(escaper: HtmlEscaper<'_>, text: &str, limit: (usize, usize)) -> Markup {
     let text = escaper.text(text);
     let (shown, is_all) = beginning(text.trim_matches('\n'), limit.0, limit.1);
     html! { pre.prose { (shown.trim_end()) @if !is_all { "\n\u{2026}" } } }
+}
+
+/// Counts what a page leaves out, if anything, and says where that is to be seen.
+pub fn left_out(number: usize, what: &str, elsewhere: &str) -> Markup {
+    html! {
+        @if number > 0 {
+            p.left-out { (count(number, what)) " left out: see " code { (elsewhere) } "." }
+        }
+    }
 }
 
 /// Markup for as many of the items as the budget allows, in bytes, and for the first `least` in any case. What

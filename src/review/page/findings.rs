@@ -2,7 +2,9 @@
 
 use std::sync::LazyLock;
 
-use regex::{Regex, RegexSet};
+use regex::Regex;
+
+use crate::sys::text::regex;
 
 /// How many lines of each kind are found at most.
 pub const MOST: usize = 200;
@@ -32,7 +34,7 @@ impl Severity {
 
 /// A line that tells of an error or a warning.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
+pub struct Diagnostic {
     /// The line's index, from 0 on.
     pub line: usize,
     /// How bad it is.
@@ -86,22 +88,12 @@ const WARNINGS: [&str; 4] = [
 /// What rustc puts below its message, and Python above it.
 const PLACE: &str = r#"^\s*--> (\S.*:\d+:\d+)\s*$|^\s+File "(.+", line \d+)"#;
 
-#[expect(
-    clippy::expect_used,
-    reason = "the patterns are constants, which the tests compile"
-)]
-static TELLING: LazyLock<RegexSet> =
-    LazyLock::new(|| RegexSet::new(ERRORS.iter().chain(&WARNINGS).copied()).expect("valid"));
-
-#[expect(
-    clippy::expect_used,
-    reason = "the pattern is a constant, which the tests compile"
-)]
-static AT: LazyLock<Regex> = LazyLock::new(|| Regex::new(PLACE).expect("valid"));
+static ERROR: LazyLock<Regex> = LazyLock::new(|| regex(&ERRORS.join("|")));
+static WARNING: LazyLock<Regex> = LazyLock::new(|| regex(&WARNINGS.join("|")));
+static AT: LazyLock<Regex> = LazyLock::new(|| regex(PLACE));
 
 /// The lines that tell of errors and warnings, in their order.
-#[must_use]
-pub fn find(lines: &[&str]) -> Vec<Finding> {
+pub fn find(lines: &[&str]) -> Vec<Diagnostic> {
     let mut left = [MOST, MOST];
     let mut findings = Vec::new();
     for (at, line) in lines.iter().enumerate() {
@@ -111,7 +103,7 @@ pub fn find(lines: &[&str]) -> Vec<Finding> {
         let left = &mut left[usize::from(severity == Severity::Warning)];
         if *left > 0 {
             *left -= 1;
-            findings.push(Finding {
+            findings.push(Diagnostic {
                 line: at,
                 severity,
                 place: place(&lines[at + 1..]),
@@ -122,12 +114,10 @@ pub fn find(lines: &[&str]) -> Vec<Finding> {
 }
 
 fn severity(line: &str) -> Option<Severity> {
-    let first = TELLING.matches(line).into_iter().next()?;
-    Some(if first < ERRORS.len() {
-        Severity::Error
-    } else {
-        Severity::Warning
-    })
+    if ERROR.is_match(line) {
+        return Some(Severity::Error);
+    }
+    WARNING.is_match(line).then_some(Severity::Warning)
 }
 
 /// The place that the lines behind a message tell, before the next message.

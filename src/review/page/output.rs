@@ -6,7 +6,7 @@
 use maud::{Markup, html};
 
 use super::changes::later;
-use super::findings::{self, Finding, Severity};
+use super::findings::{self, Diagnostic, Severity};
 use super::text::{HtmlEscaper, boundary};
 use super::words::count;
 use crate::sys::numbers::grouped;
@@ -27,46 +27,28 @@ const AROUND: usize = 8;
 const LISTED: usize = 30;
 
 /// An output, as far as it is looked at.
-struct Output {
+struct ScannedOutput {
     /// The lines with their numbers, from 1 on.
     lines: Vec<(usize, String)>,
-    findings: Vec<Finding>,
+    findings: Vec<Diagnostic>,
     total: usize,
 }
 
 /// Shows an output. `id` begins the names of the anchors.
-#[must_use]
 pub fn show(escaper: HtmlEscaper<'_>, id: &str, output: &str) -> Markup {
     if output.trim().is_empty() {
         return html! { p.note { "It printed nothing." } };
     }
-    let output = Output::of(escaper, output);
+    let output = ScannedOutput::of(escaper, output);
     let shown = output.shown();
     let lines = output.markup(id, &shown);
     html! {
         (output.list(id, &shown))
-        (pre(&lines))
+        pre.out tabindex="0" style=[later(lines.len())] { code { @for line in &lines { (line) } } }
     }
 }
 
-/// Shows a text like an output, without a word on errors in it.
-#[must_use]
-pub fn text(escaper: HtmlEscaper<'_>, text: &str) -> Markup {
-    let output = Output {
-        findings: Vec::new(),
-        ..Output::of(escaper, text)
-    };
-    let lines = output.markup("", &output.shown());
-    pre(&lines)
-}
-
-fn pre(lines: &[Markup]) -> Markup {
-    html! {
-        pre.out tabindex="0" style=[later(lines.len())] { code { @for line in lines { (line) } } }
-    }
-}
-
-impl Output {
+impl ScannedOutput {
     fn of(escaper: HtmlEscaper<'_>, output: &str) -> Self {
         let (head, middle, tail) = ends(output);
         let mut lines: Vec<(usize, String)> = Vec::new();
@@ -74,10 +56,8 @@ impl Output {
             let numbers = before + 1..;
             for (number, line) in numbers.zip(text.lines()) {
                 // A lone return goes back to the line's beginning; what it would hide is shown.
-                for part in line
-                    .split('\r')
-                    .filter(|part| !part.is_empty() || line.is_empty())
-                {
+                let parts = line.split('\r');
+                for part in parts.filter(|part| !part.is_empty() || line.is_empty()) {
                     lines.push((number, escaper.cut_line(part.as_bytes())));
                 }
             }
@@ -115,7 +95,7 @@ impl Output {
 
     /// The errors, and then the warnings.
     fn list(&self, id: &str, shown: &[bool]) -> Markup {
-        let (errors, warnings): (Vec<&Finding>, Vec<&Finding>) = self
+        let (errors, warnings): (Vec<&Diagnostic>, Vec<&Diagnostic>) = self
             .findings
             .iter()
             .partition(|finding| finding.severity == Severity::Error);
@@ -141,7 +121,7 @@ impl Output {
         }
     }
 
-    fn finding(&self, id: &str, finding: &Finding, linked: bool) -> Markup {
+    fn finding(&self, id: &str, finding: &Diagnostic, linked: bool) -> Markup {
         let text = self.lines[finding.line].1.trim();
         html! {
             li class=(finding.severity.class()) {
@@ -165,28 +145,15 @@ impl Output {
             }
             lines.extend(gap(last, *number, width));
             last = *number;
-            lines.push(line(id, at, *number, width, text, finding));
+            let severity = finding.map(|finding| finding.severity);
+            let mark = severity.map_or(" ", Severity::mark);
+            lines.push(html! {
+                span id=[severity.map(|_| anchor(id, at))] class=[severity.map(Severity::class)]
+                    data-n=(format!("{mark} {number:>width$}")) { (text) "\n" }
+            });
         }
         lines.extend(gap(last, self.total + 1, width));
         lines
-    }
-}
-
-fn line(
-    id: &str,
-    at: usize,
-    number: usize,
-    width: usize,
-    text: &str,
-    finding: Option<&Finding>,
-) -> Markup {
-    let severity = finding.map(|finding| finding.severity);
-    let mark = severity.map_or(" ", Severity::mark);
-    let anchor = severity.map(|_| anchor(id, at));
-    html! {
-        span id=[anchor] class=[severity.map(Severity::class)] data-n=(format!("{mark} {number:>width$}")) {
-            (text) "\n"
-        }
     }
 }
 

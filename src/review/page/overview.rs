@@ -9,10 +9,10 @@ use chrono::NaiveDate;
 use maud::{Markup, html};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-use super::elements::{bar, columns, fact, numbers, unseen_column};
+use super::elements::{bar, columns, fact, left_out, numbers, unseen_column};
 use super::shell;
 use super::text::HtmlEscaper;
-use super::words::{self, Status, count, seconds};
+use super::words::{self, StatusMark, count, seconds};
 use crate::model::price::Usd;
 use crate::project::LOGS;
 use crate::review::figures::Figures;
@@ -30,7 +30,6 @@ const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.'
 
 /// The page about all runs, which come in their order, the oldest first. `has_page` tells whether there is a
 /// page about a run, `report.html` in its folder beside the overview.
-#[must_use]
 pub fn page(runs: &[PastRun], has_page: impl Fn(&PastRun) -> bool, redactor: &Redactor) -> String {
     let escaper = HtmlEscaper::new(redactor);
     let mut all = Sum::default();
@@ -43,12 +42,10 @@ pub fn page(runs: &[PastRun], has_page: impl Fn(&PastRun) -> bool, redactor: &Re
             days.entry(day).or_default().add(run);
         }
     }
-    let mut ends: Vec<&NaiveDate> = days.keys().take(1).chain(days.keys().next_back()).collect();
+    let mut ends: Vec<_> = days.keys().take(1).chain(days.keys().next_back()).collect();
     ends.dedup();
-    let ends: Vec<String> = ends
-        .iter()
-        .map(|day| day.format("%-d %B %Y").to_string())
-        .collect();
+    let ends = ends.iter().map(|day| day.format("%-d %B %Y").to_string());
+    let ends: Vec<String> = ends.collect();
     let body = html! {
         header {
             p.kicker { "code-commit \u{b7} all runs" }
@@ -101,9 +98,9 @@ struct Sum {
 impl Sum {
     fn add(&mut self, run: &PastRun) {
         match words::status(run) {
-            Status::Good => self.good += 1,
-            Status::Bad => self.bad += 1,
-            Status::Open => self.open += 1,
+            StatusMark::Good => self.good += 1,
+            StatusMark::Bad => self.bad += 1,
+            StatusMark::Open => self.open += 1,
         }
         let Some(record) = &run.record else {
             return;
@@ -168,33 +165,18 @@ fn headline(runs: &[PastRun], all: &Sum) -> String {
 }
 
 fn facts(all: &Sum) -> Markup {
-    let [
-        runs,
-        success,
-        _,
-        repairs,
-        cost,
-        tokens_in,
-        tokens_out,
-        median,
-    ] = all.cells();
-    let some = |count: u64, text: String| (count > 0).then_some(text);
-    let of = format!("{} of {}", grouped(all.good), grouped(all.good + all.bad));
-    let open = some(
-        all.open,
-        format!("{} of them not finished", grouped(all.open)),
-    );
-    let unknown = some(
-        all.cost_unknown,
-        format!("not known of {} runs", grouped(all.cost_unknown)),
-    );
+    let [runs, success, _, repairs, cost, input, output, median] = all.cells();
+    let ended = grouped(all.good + all.bad);
+    let of = format!("{} of {ended}", grouped(all.good));
+    let open = format!("{} of them not finished", grouped(all.open));
+    let unknown = format!("not known of {} runs", grouped(all.cost_unknown));
     html! {
         section aria-label="In numbers" { dl.facts {
             (fact("Success", &success, Some(of)))
-            (fact("Runs", &runs, open))
+            (fact("Runs", &runs, (all.open > 0).then_some(open)))
             (fact("Repairs", &repairs, Some("a change, on average".to_owned())))
-            (fact("Cost", &cost, unknown))
-            (fact("Tokens in", &tokens_in, Some(format!("{tokens_out} out"))))
+            (fact("Cost", &cost, (all.cost_unknown > 0).then_some(unknown)))
+            (fact("Tokens in", &input, Some(format!("{output} out"))))
             (fact("Time", &median, Some("median of a run".to_owned())))
         } }
     }
@@ -203,7 +185,6 @@ fn facts(all: &Sum) -> Markup {
 fn by_day(days: &BTreeMap<NaiveDate, Sum>) -> Markup {
     let latest = days.iter().rev().take(DAYS);
     let most = latest.clone().map(|(_, sum)| sum.runs()).max().unwrap_or(0);
-    let hidden = days.len().saturating_sub(DAYS);
     html! {
         section {
             h2 { "By day" }
@@ -218,14 +199,13 @@ fn by_day(days: &BTreeMap<NaiveDate, Sum>) -> Markup {
                     }
                 }
             } }
-            @if hidden > 0 { p.left-out { (grouped(hidden as u64)) " earlier days are left out." } }
+            (left_out(days.len().saturating_sub(DAYS), "earlier day", "code-commit log"))
         }
     }
 }
 
 /// The runs, the latest first.
 fn list(escaper: HtmlEscaper<'_>, runs: &[PastRun], has_page: impl Fn(&PastRun) -> bool) -> Markup {
-    let left_out = runs.len().saturating_sub(ROWS);
     html! {
         section {
             h2 { "The runs" }
@@ -238,9 +218,7 @@ fn list(escaper: HtmlEscaper<'_>, runs: &[PastRun], has_page: impl Fn(&PastRun) 
                 } }
                 tbody { @for run in runs.iter().rev().take(ROWS) { (row(escaper, run, has_page(run))) } }
             } }
-            @if left_out > 0 {
-                p.left-out { (grouped(left_out as u64)) " earlier runs are left out: see " code { "code-commit log" } "." }
-            }
+            (left_out(runs.len().saturating_sub(ROWS), "earlier run", "code-commit log"))
         }
     }
 }

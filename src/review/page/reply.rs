@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use super::elements::{bar, columns, numbers, prose, unseen_column};
 use super::output;
 use super::text::{HtmlEscaper, beginning};
-use super::words::{self, Status, bytes};
+use super::words::{self, StatusMark, bytes};
 use crate::record::{BuildRecord, PartRecord, SectionRecord, Step};
 use crate::sys::numbers::{grouped, percent};
 
@@ -19,7 +19,6 @@ const PARTS: usize = 12;
 const SECTIONS: usize = 50;
 
 /// What the prompt is made of, by size.
-#[must_use]
 pub fn prompt(escaper: HtmlEscaper<'_>, step: &Step) -> Markup {
     let parts = &step.prompt[..step.prompt.len().min(PARTS)];
     let total = parts.iter().map(|part| part.bytes);
@@ -54,7 +53,6 @@ pub fn prompt(escaper: HtmlEscaper<'_>, step: &Step) -> Markup {
 }
 
 /// The error in place of a reply.
-#[must_use]
 pub fn error(escaper: HtmlEscaper<'_>, error: &str) -> Markup {
     html! {
         h3 { "No reply" }
@@ -63,7 +61,6 @@ pub fn error(escaper: HtmlEscaper<'_>, error: &str) -> Markup {
 }
 
 /// A reply as it came; to be opened, where what it says is shown otherwise.
-#[must_use]
 pub fn reply(escaper: HtmlEscaper<'_>, reply: &str, opened: bool) -> Markup {
     let shown = prose(escaper, reply, REPLY);
     html! {
@@ -76,7 +73,6 @@ pub fn reply(escaper: HtmlEscaper<'_>, reply: &str, opened: bool) -> Markup {
 }
 
 /// A report as it is, with its sections as headings. `id` begins the names of the anchors.
-#[must_use]
 pub fn report(
     escaper: HtmlEscaper<'_>,
     id: &str,
@@ -123,22 +119,20 @@ pub fn report(
 }
 
 /// How a build ended, and its output, by its log.
-#[must_use]
 pub fn build(
     escaper: HtmlEscaper<'_>,
     id: &str,
     record: Option<&BuildRecord>,
     (status, output): (&str, &str),
 ) -> Markup {
-    let status_of = |record| words::build(record).0;
-    let (sign, ended) = match record.map_or(Status::Open, status_of) {
-        Status::Good => (Status::Good, "passed"),
-        Status::Bad => (Status::Bad, "failed"),
-        Status::Open => (Status::Open, "ran"),
+    let (sign, ended) = match record.map(BuildRecord::passed) {
+        None => (StatusMark::Open, "ran"),
+        Some(true) => (StatusMark::Good, "passed"),
+        Some(false) => (StatusMark::Bad, "failed"),
     };
     html! {
         h3 { "Build" }
-        details.build open[sign != Status::Good] {
+        details.build open[sign != StatusMark::Good] {
             summary {
                 code { "build.sh" } " " (sign.badge(ended)) " " span.quiet {
                     (escaper.name(status))

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use maud::{Markup, html};
 
-use super::changes::Changes;
-use super::elements::{bar, columns, fact, numbers, prose, unseen_column};
+use super::changes::DiffRenderer;
+use super::elements::{bar, columns, fact, left_out, numbers, prose, unseen_column};
 use super::steps;
 use super::text::{HtmlEscaper, beginning};
 use super::words::{self, bytes, count, seconds};
@@ -14,7 +14,7 @@ use crate::model::price::Usd;
 use crate::model::usage::Usage;
 use crate::record::{self, AgentRecord, RunRecord, Step};
 use crate::review::history::{PastRun, PastStep, RunChanges};
-use crate::sys::numbers::grouped;
+use crate::sys::numbers::{counted, grouped};
 
 /// How much of the query is shown at once, in lines and bytes.
 const QUERY: (usize, usize) = (12, 1500);
@@ -28,17 +28,15 @@ const ANSWERS: usize = 50;
 const ROWS: usize = 1000;
 
 /// The page about one run.
-#[must_use]
 pub fn page(page: &RunPage<'_>) -> String {
     let escaper = HtmlEscaper::new(page.redactor);
     let run = page.run;
     let record = run.record.as_ref();
-    let mut changes = Changes::new(escaper, page.elapsed);
+    let mut changes = DiffRenderer::new(escaper, page.elapsed);
     let title = format!("{}: {}", words::headline(run), run.name);
     let listed = &page.steps[..page.steps.len().min(ROWS)];
     let sections = record.and_then(|record| record.sections.as_deref());
     let shown = steps::show(escaper, listed, sections.unwrap_or_default(), &mut changes);
-    let left_out = page.steps.len() - shown.len();
     let body = html! {
         (head(escaper, run))
         main {
@@ -48,30 +46,19 @@ pub fn page(page: &RunPage<'_>) -> String {
                 section { h2 { "The query" } (quoted(escaper, "query", query)) }
             }
             @if !listed.is_empty() { (calls(escaper, listed, record, shown.len())) }
-            @if let Some(whole) = page.changes { (whole_run(whole, record.is_some(), &mut changes)) }
+            @if let Some(whole) = page.changes { (whole_run(whole, &mut changes)) }
             @for step in &shown { (step) }
-            @if left_out > 0 {
-                p.left-out { (count(left_out, "later call")) " left out: see the run's folder." }
-            }
+            (left_out(page.steps.len() - shown.len(), "later call", &run.relative()))
         }
         footer {
-            p { (escaper.name(&written_by(run))) ". This page loads nothing and runs no script." }
+            p { "Written by code-commit " (env!("CARGO_PKG_VERSION")) ". This page loads nothing and runs no script." }
         }
     };
     shell(&escaper.name(&title), &body)
 }
 
-/// The page's program, and the run's, where that was another.
-fn written_by(run: &PastRun) -> String {
-    let own = env!("CARGO_PKG_VERSION");
-    let theirs = run.record.as_ref().map(|record| &*record.version);
-    let theirs = theirs.filter(|theirs| *theirs != own);
-    let theirs = theirs.map(|theirs| format!("; the run was made by {theirs}"));
-    format!("Written by code-commit {own}{}", theirs.unwrap_or_default())
-}
-
 fn head(escaper: HtmlEscaper<'_>, run: &PastRun) -> Markup {
-    let status = words::status(run);
+    let (mark, class) = words::status(run).mark_and_class();
     let began = run.started();
     let began = began.map(|at| at.format("%A, %-d %B %Y, %H:%M:%S %:z").to_string());
     let model = run.record.as_ref().and_then(|record| record.model.as_ref());
@@ -81,7 +68,7 @@ fn head(escaper: HtmlEscaper<'_>, run: &PastRun) -> Markup {
         header {
             p.kicker { "code-commit \u{b7} " (escaper.name(words::workflow(run.workflow()))) }
             h1 {
-                span class={ "sign " (status.class()) } aria-hidden="true" { (status.mark()) }
+                span class={ "sign " (class) } aria-hidden="true" { (mark) }
                 " " (escaper.name(&words::headline(run)))
             }
             p.sub {
@@ -165,9 +152,8 @@ fn facts(escaper: HtmlEscaper<'_>, record: &RunRecord) -> Markup {
         None => count(record.repairs(), "repair"),
     };
     let changes_files = record.workflow == "commit" || record.agent.is_some();
-    let files = record.stat.map_or("nothing".to_owned(), |stat| {
-        count(usize::try_from(stat.files).unwrap_or(usize::MAX), "file")
-    });
+    let files = record.stat.map(|stat| counted(stat.files, "file"));
+    let files = files.unwrap_or_else(|| "nothing".to_owned());
     let lines = record.stat.map(|stat| {
         let (added, removed) = (grouped(stat.added), grouped(stat.removed));
         format!("+{added} \u{2212}{removed} lines")
@@ -178,9 +164,7 @@ fn facts(escaper: HtmlEscaper<'_>, record: &RunRecord) -> Markup {
                 (fact("Model", &escaper.name(model), version.map(|version| escaper.name(version))))
             }
             (fact("Took", &seconds(record.seconds.0), asked.then_some(calls)))
-            @if asked {
-                (fact("Cost", &cost(record.cost), None))
-            }
+            @if asked { (fact("Cost", &cost(record.cost), None)) }
             @if let Some(usage) = record.usage() {
                 (fact("Tokens in", &grouped(usage.input_tokens), among(usage.cached_tokens, "cached")))
                 (fact("Tokens out", &grouped(usage.answered()), among(usage.thought_tokens, "thoughts")))
@@ -276,12 +260,11 @@ fn token_cells(usage: Option<Usage>) -> Markup {
 }
 
 /// What a run as a whole has changed: an undo's, or an agent's.
-fn whole_run(whole: &RunChanges, has_ended: bool, changes: &mut Changes<'_>) -> Markup {
+fn whole_run(whole: &RunChanges, changes: &mut DiffRenderer<'_>) -> Markup {
     html! {
         section {
             h2 { "Changes" }
             @if !whole.files.is_empty() { (changes.show("run", &whole.files)) }
-            @else if has_ended { p.note { "The run changed no file." } }
             @else { p.note { "None are recorded." } }
             @if !whole.doubts.is_empty() {
                 p.note {

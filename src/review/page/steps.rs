@@ -4,12 +4,13 @@
 
 use maud::{Markup, html};
 
-use super::changes::Changes;
-use super::elements::within;
+use super::changes::DiffRenderer;
+use super::elements::{left_out, prose, within};
 use super::text::HtmlEscaper;
-use super::words::{self, Status, count};
+use super::words::{self, StatusMark, count};
 use super::{output, reply};
 use crate::model::Purpose;
+use crate::record::run_files::STEPS;
 use crate::record::{Action, SectionRecord, Step};
 use crate::review::history::PastStep;
 
@@ -19,70 +20,64 @@ const LEAST: usize = 12;
 const MARKUP: usize = 4 << 20;
 /// How many tools of a step are shown, and how many of its files are named.
 const NAMED: usize = 50;
+/// How much of a tool's input is shown, in lines and bytes.
+const INPUT: (usize, usize) = (1000, 32 << 10);
 /// A result of up to so many lines is shown opened.
 const OPENED: usize = 12;
 
 /// The name of a step's anchor; steps are counted from 0 on.
-#[must_use]
 pub fn anchor(number: usize) -> String {
     format!("a{}", number + 1)
 }
 
 /// How the step ended, in a word or two.
-#[must_use]
-pub fn ended(past: &PastStep) -> (Status, String) {
+pub fn ended(past: &PastStep) -> (StatusMark, String) {
     let step = &past.step;
-    let (status, words) = match (&past.reply, &step.build) {
-        (_, Some(build)) => return words::build(build),
-        (None, None) => (Status::Open, "no answer"),
-        (Some(Err(_)), None) => (Status::Bad, "no reply"),
-        (Some(Ok(_)), None) if !step.actions.is_empty() => return actions_ended(&step.actions),
-        (Some(Ok(_)), None) => match (step.purpose.name(), step.passed) {
-            ("report", _) => (Status::Good, "answered"),
-            ("initial" | "repair", _) if step.edits.is_none() => (Status::Bad, "not applied"),
-            // A run that was killed has nothing but the build's log.
-            ("initial" | "repair", _) => match past.build_log() {
-                Some((status, _)) => (Status::Open, status),
-                None => (Status::Open, "not built"),
-            },
-            (_, Some(true)) => (Status::Good, "passed"),
-            (_, Some(false)) => (Status::Bad, "not passed"),
-            // Whether it was short enough is the run's error.
-            ("compression", None) => (Status::Open, "a summary"),
-            // Runs from before have none recorded.
-            ("audit", None) => (Status::Open, "no verdict"),
-            (_, None) => (Status::Bad, "nothing done"),
+    let (status, words) = match (&past.reply, &step.build, step.passed) {
+        (_, Some(build), _) => return words::build(build),
+        (None, ..) => (StatusMark::Open, "no answer"),
+        (Some(Err(_)), ..) => (StatusMark::Bad, "no reply"),
+        _ if !step.actions.is_empty() => return actions_ended(&step.actions),
+        (.., Some(true)) => (StatusMark::Good, "passed"),
+        (.., Some(false)) => (StatusMark::Bad, "not passed"),
+        _ if step.purpose == Purpose::REPORT => (StatusMark::Good, "answered"),
+        _ if past.came_to_nothing() => (StatusMark::Bad, "nothing done"),
+        _ if step.is_agents() => (StatusMark::Open, "answered"),
+        _ if step.edits.is_none() => (StatusMark::Bad, "not applied"),
+        // Of a run that was killed, the build's log may tell more.
+        _ => match past.build_log() {
+            Some((status, _)) => (StatusMark::Open, status),
+            None => (StatusMark::Open, "not built"),
         },
     };
     (status, words.to_owned())
 }
 
-fn actions_ended(actions: &[Action]) -> (Status, String) {
+fn actions_ended(actions: &[Action]) -> (StatusMark, String) {
     let failed = actions.iter().filter(|action| action.failed).count();
     match (actions, failed) {
-        ([action], 0) => (Status::Good, action.tool.to_string()),
-        ([action], _) => (Status::Bad, format!("{} failed", action.tool)),
-        (all, 0) => (Status::Good, count(all.len(), "tool")),
+        ([action], 0) => (StatusMark::Good, action.tool.to_string()),
+        ([action], _) => (StatusMark::Bad, format!("{} failed", action.tool)),
+        (all, 0) => (StatusMark::Good, count(all.len(), "tool")),
         (all, _) => {
             let words = format!("{failed} of {} failed", count(all.len(), "tool"));
-            (Status::Bad, words)
+            (StatusMark::Bad, words)
         }
     }
 }
 
 /// The steps in their order, as many as the page may hold.
-#[must_use]
 pub fn show(
     escaper: HtmlEscaper<'_>,
     steps: &[PastStep],
     sections: &[SectionRecord],
-    changes: &mut Changes<'_>,
+    changes: &mut DiffRenderer<'_>,
 ) -> Vec<Markup> {
     within(MARKUP, LEAST, steps, |number, past, left| {
         let id = anchor(number);
         let (status, words) = ended(past);
         html! {
-            section.attempt id=(id) {
+            section.step id=(id) {
                 h2 { (past.step.id().title()) " " (status.badge(&escaper.name(&words))) }
                 @if !past.step.is_agents() { (reply::prompt(escaper, &past.step)) }
                 @match &past.reply {
@@ -109,7 +104,7 @@ fn edits(
     id: &str,
     past: &PastStep,
     reply: &str,
-    changes: &mut Changes<'_>,
+    changes: &mut DiffRenderer<'_>,
 ) -> Markup {
     let rejected = past.step.edits.is_none();
     html! {
@@ -126,18 +121,14 @@ fn edits(
 /// What an agent did in a step.
 fn done(escaper: HtmlEscaper<'_>, id: &str, past: &PastStep, left: usize) -> Markup {
     let step = &past.step;
-    let log = past.log.as_deref();
     let actions = step.actions.iter().take(NAMED);
     let shown = within(left, 0, actions, |number, action, _| {
         tool(escaper, &format!("{id}-t{}", number + 1), action)
     });
-    let more = step.actions.len() - shown.len();
     html! {
         @for tool in &shown { (tool) }
-        @if more > 0 { p.left-out { (count(more, "more tool")) " of this reply left out." } }
-        @if let Some(log) = log {
-            (part("What the tools were given, and what came of it", &output::text(escaper, log), true))
-        } @else if past.came_to_nothing() {
+        (left_out(step.actions.len() - shown.len(), "more tool", STEPS))
+        @if past.came_to_nothing() {
             p.note { "Nothing came of this reply: it was not understood, or the run ended before." }
         }
         (files(escaper, step))
@@ -147,15 +138,15 @@ fn done(escaper: HtmlEscaper<'_>, id: &str, past: &PastStep, left: usize) -> Mar
 /// A tool, its input, and what came of it.
 fn tool(escaper: HtmlEscaper<'_>, id: &str, action: &Action) -> Markup {
     let (status, ended) = if action.failed {
-        (Status::Bad, "failed")
+        (StatusMark::Bad, "failed")
     } else {
-        (Status::Good, "done")
+        (StatusMark::Good, "done")
     };
     let input = action.input_text();
     html! {
         h3 { code { (escaper.name(&action.tool)) } " " (status.badge(ended)) }
         // The reply has it, too, as a rule.
-        @if !input.trim().is_empty() { (part("Its input", &output::text(escaper, &input), false)) }
+        @if !input.trim().is_empty() { (part("Its input", &prose(escaper, &input, INPUT), false)) }
         @if let Some(result) = &action.result {
             @let opened = action.failed || result.lines().count() <= OPENED;
             (part("Its result", &output::show(escaper, id, result), opened))

@@ -44,20 +44,16 @@ const HOSTILE: [&str; 24] = [
 ];
 
 fn record(text: &str, workflow: &str) -> RunRecord {
-    let attempt = |kind: &str, number: u8| {
+    let step = |kind: &str, number: u8| {
         json!({"kind": kind, "number": number, "model": text, "prompt": [{"part": text, "bytes": 7}, {"part": "query", "bytes": 9}],
             "seconds": 1.5, "finish": text, "usage": {"input_tokens": 9, "cached_tokens": 1, "thought_tokens": 2, "output_tokens": 3},
             "cost": 0.01, "edits": {"written": [text], "removed": [text]}, "build": {"code": 1, "signal": null, "seconds": 2.0}})
     };
     let report = workflow == "consistency";
     let attempts = if report {
-        json!([attempt("report", 0)])
+        json!([step("report", 0)])
     } else {
-        json!([
-            attempt("initial", 0),
-            attempt("repair", 1),
-            attempt("repair", 2)
-        ])
+        json!([step("initial", 0), step("repair", 1), step("repair", 2)])
     };
     let sections = json!([{"title": text, "first_line": 1, "last_line": 2}, {"title": text, "first_line": null, "last_line": null}]);
     let record = json!({"schema": 1, "version": text, "workflow": workflow, "exit": {"code": 1, "name": text}, "tree": "put-back",
@@ -71,9 +67,9 @@ fn record(text: &str, workflow: &str) -> RunRecord {
 fn agents_record(text: &str) -> RunRecord {
     let mut record = record(text, "dev");
     let kinds = [Purpose::STEP, Purpose::STEP, Purpose::AUDIT];
-    for (attempt, kind) in record.attempts.iter_mut().zip(kinds) {
-        attempt.purpose = kind;
-        attempt.build = None;
+    for (step, kind) in record.attempts.iter_mut().zip(kinds) {
+        step.purpose = kind;
+        step.build = None;
         let tool = |failed, known: Option<&str>| Action {
             tool: text.to_owned().into(),
             failed,
@@ -81,7 +77,7 @@ fn agents_record(text: &str) -> RunRecord {
             result: known.map(str::to_owned),
             ..Action::default()
         };
-        attempt.actions = vec![tool(false, None), tool(true, Some(text))];
+        step.actions = vec![tool(false, None), tool(true, Some(text))];
     }
     record.agent = Some(AgentRecord {
         session: Some(text.to_owned()),
@@ -333,7 +329,7 @@ fn a_page_about_very_much_is_small_and_says_what_it_leaves_out() {
     let page = page(&past_run(NAME, Some(record)), &"\"".repeat(1 << 20), &steps);
     assert!(page.len() < 15_000_000, "{}", page.len());
     let text = texts(&page);
-    assert!(text.contains("more files are left out: see code-commit diff."));
+    assert!(text.contains("more files left out: see code-commit diff."));
     assert!(text.contains("src/file_4999.rs"));
 }
 
@@ -353,10 +349,7 @@ fn a_page_about_a_long_run_of_an_agent_is_small_and_says_what_it_leaves_out() {
     let page = page(&run, "", &steps);
     assert!(page.len() < 8_000_000, "{}", page.len());
     let text = texts(&page);
-    assert!(
-        text.contains("later calls left out: see the run's folder."),
-        "{text}"
-    );
+    assert!(text.contains("later calls left out: see logs/"), "{text}");
 }
 
 #[test]
@@ -371,7 +364,7 @@ fn a_page_about_very_many_runs_is_small() {
         .collect();
     let page = overview(&records, |_| false, &Redactor::default());
     assert!(page.len() < 2_000_000, "{}", page.len());
-    assert!(texts(&page).contains("18,000 earlier runs are left out"));
+    assert!(texts(&page).contains("18,000 earlier runs left out"));
 }
 
 #[test]

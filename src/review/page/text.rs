@@ -5,7 +5,7 @@
 
 use crate::secret::Redactor;
 use crate::sys::numbers::grouped;
-use crate::sys::text::{is_deceptive, without_escapes};
+use crate::sys::text::{cut, printable, without_escapes};
 
 /// A longer line is cut, in characters.
 pub const LINE: usize = 1000;
@@ -21,27 +21,25 @@ pub struct HtmlEscaper<'r> {
 
 impl<'r> HtmlEscaper<'r> {
     /// Leaves out what `redactor` knows.
-    #[must_use]
     pub fn new(redactor: &'r Redactor) -> Self {
         Self { redactor }
     }
 
-    /// A text that may have several lines, fit to be shown.
-    #[must_use]
+    /// A text that may have several lines, fit to be shown. Beside controls, what turns the direction of text around is
+    /// replaced: with it, code reads otherwise than it runs.
     pub fn text(self, text: &str) -> String {
         // Escape sequences first: they may stand in the middle of a key.
         let text = without_escapes(text);
-        self.redactor.text(&text).chars().map(visible).collect()
+        let text = self.redactor.text(&text).replace('\u{feff}', "\u{fffd}");
+        printable(&text, &['\n', '\t'])
     }
 
     /// The same for a single line: a line break in it is shown as a character.
-    #[must_use]
     pub fn line(self, line: &str) -> String {
         self.text(line).replace('\n', "\u{fffd}")
     }
 
     /// A text that is to be short, like a message; one that is not is cut.
-    #[must_use]
     pub fn passage(self, text: &str) -> String {
         let text = self.text(text);
         let (shown, is_all) = beginning(&text, PASSAGE.0, PASSAGE.1);
@@ -49,34 +47,22 @@ impl<'r> HtmlEscaper<'r> {
     }
 
     /// A line of a file or of an output; one that is too long is cut, and says so.
-    #[must_use]
     pub fn cut_line(self, line: &[u8]) -> String {
-        let text = self.line(&String::from_utf8_lossy(line));
-        cut(text, LINE, |more| {
-            let count = grouped(more.chars().count() as u64);
-            format!(" \u{2026} {count} more characters")
-        })
+        let mut text = self.line(&String::from_utf8_lossy(line));
+        if let Some((end, _)) = text.char_indices().nth(LINE) {
+            let more = grouped(text.split_off(end).chars().count() as u64);
+            text += &format!(" \u{2026} {more} more characters");
+        }
+        text
     }
 
     /// A name that may be long, cut.
-    #[must_use]
     pub fn name(self, name: &str) -> String {
-        cut(self.line(name), LINE / 4, |_| "\u{2026}".to_owned())
+        cut(&self.line(name), LINE / 4).into_owned()
     }
-}
-
-/// The first `length` characters of a text, and `note` of the others where there are any.
-fn cut(mut text: String, length: usize, note: impl Fn(&str) -> String) -> String {
-    if let Some((end, _)) = text.char_indices().nth(length) {
-        let note = note(&text[end..]);
-        text.truncate(end);
-        text.push_str(&note);
-    }
-    text
 }
 
 /// The first `lines` lines of a text, of at most `bytes` bytes; and whether that is all.
-#[must_use]
 pub fn beginning(text: &str, lines: usize, bytes: usize) -> (&str, bool) {
     let mut end = 0;
     for line in text.split_inclusive('\n').take(lines) {
@@ -90,23 +76,9 @@ pub fn beginning(text: &str, lines: usize, bytes: usize) -> (&str, bool) {
 }
 
 /// The last place up to `at` where a text may be cut.
-#[must_use]
 pub fn boundary(text: &str, at: usize) -> usize {
-    let at = at.min(text.len());
-    let back = (0..=at).rev();
-    back.take(4)
-        .find(|at| text.is_char_boundary(*at))
-        .unwrap_or(0)
-}
-
-/// The character, or one that is seen in its place. Beside controls these are characters that turn the
-/// direction of text around: with them, code reads otherwise than it runs.
-fn visible(c: char) -> char {
-    match c {
-        '\n' | '\t' => c,
-        c if c == '\u{feff}' || is_deceptive(c) => '\u{fffd}',
-        c => c,
-    }
+    let mut back = (0..=at.min(text.len())).rev();
+    back.find(|at| text.is_char_boundary(*at)).unwrap_or(0)
 }
 
 #[cfg(test)]

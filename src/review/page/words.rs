@@ -8,7 +8,7 @@ use crate::sys::numbers::{counted, grouped};
 
 /// How something ended, for the eye: a mark beside the words, since not everybody sees colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Status {
+pub enum StatusMark {
     /// As it was to.
     Good,
     /// Not as it was to.
@@ -17,40 +17,27 @@ pub enum Status {
     Open,
 }
 
-impl Status {
-    /// The character.
-    #[must_use]
-    pub fn mark(self) -> &'static str {
+impl StatusMark {
+    /// The character before the words, and the CSS class.
+    pub fn mark_and_class(self) -> (&'static str, &'static str) {
         match self {
-            Self::Good => "\u{2713}",
-            Self::Bad => "\u{2717}",
-            Self::Open => "\u{2026}",
-        }
-    }
-
-    /// The CSS class.
-    #[must_use]
-    pub fn class(self) -> &'static str {
-        match self {
-            Self::Good => "good",
-            Self::Bad => "bad",
-            Self::Open => "open",
+            Self::Good => ("\u{2713}", "good"),
+            Self::Bad => ("\u{2717}", "bad"),
+            Self::Open => ("\u{2026}", "open"),
         }
     }
 }
 
 /// How a run ended, at a glance.
-#[must_use]
-pub fn status(run: &PastRun) -> Status {
+pub fn status(run: &PastRun) -> StatusMark {
     match &run.record {
-        None => Status::Open,
-        Some(record) if record.exit.code == 0 => Status::Good,
-        Some(_) => Status::Bad,
+        None => StatusMark::Open,
+        Some(record) if record.exit.code == 0 => StatusMark::Good,
+        Some(_) => StatusMark::Bad,
     }
 }
 
 /// How a run ended, as a sentence without its full stop.
-#[must_use]
 pub fn headline(run: &PastRun) -> String {
     let Some(record) = &run.record else {
         return "Not finished: it goes on, or it was killed".to_owned();
@@ -63,13 +50,11 @@ pub fn headline(run: &PastRun) -> String {
         ("done", _) => "Done".to_owned(),
         ("build-failed", _) => format!("The build still fails{}", after_repairs(record)),
         ("audit-failed", _) => "The audit did not pass the work".to_owned(),
-        ("tools-failed", _) => "Failures in a row, the last of them a tool's".to_owned(),
+        ("tools-failed", _) => "The agent's tools failed again and again".to_owned(),
         ("loop-limit", _) => "The agent asked the model as often as it may".to_owned(),
         ("not-ready", _) => "The project was not ready".to_owned(),
         ("model-failed", _) => "There is no whole reply".to_owned(),
-        ("reply-rejected", "dev") => {
-            "Failures in a row, the last of them a reply that was not understood".to_owned()
-        }
+        ("reply-rejected", "dev") => "The agent's replies were not understood".to_owned(),
         ("reply-rejected", _) => "The reply was rejected".to_owned(),
         ("local-io", _) => "A local file or program failed".to_owned(),
         ("interrupted", _) => "The run was interrupted".to_owned(),
@@ -89,7 +74,6 @@ fn after_repairs(record: &RunRecord) -> String {
 }
 
 /// What a run was to do.
-#[must_use]
 pub fn workflow(name: &str) -> &str {
     match name {
         "commit" => "a change",
@@ -101,7 +85,6 @@ pub fn workflow(name: &str) -> &str {
 }
 
 /// How many calls an agent has made, by what for.
-#[must_use]
 pub fn calls(record: &RunRecord) -> String {
     let mut calls: Vec<(&str, usize)> = Vec::new();
     for step in &record.attempts {
@@ -119,17 +102,15 @@ pub fn calls(record: &RunRecord) -> String {
 }
 
 /// How a build ended.
-#[must_use]
-pub fn build(record: &BuildRecord) -> (Status, String) {
+pub fn build(record: &BuildRecord) -> (StatusMark, String) {
     if record.passed() {
-        (Status::Good, record.to_string())
+        (StatusMark::Good, record.to_string())
     } else {
-        (Status::Bad, format!("failed, {record}"))
+        (StatusMark::Bad, format!("failed, {record}"))
     }
 }
 
-/// A duration.
-#[must_use]
+/// A duration, in two units at the most.
 pub fn seconds(duration: Duration) -> String {
     let whole = duration.as_secs();
     match whole {
@@ -140,8 +121,7 @@ pub fn seconds(duration: Duration) -> String {
     }
 }
 
-/// A size.
-#[must_use]
+/// A size in bytes, KB or MB.
 pub fn bytes(bytes: u64) -> String {
     let tenths = |unit: u64| {
         let tenths = bytes.saturating_mul(10) / unit;
@@ -156,7 +136,6 @@ pub fn bytes(bytes: u64) -> String {
 }
 
 /// So many of something.
-#[must_use]
 pub fn count(count: usize, what: &str) -> String {
     counted(count as u64, what)
 }

@@ -181,5 +181,5 @@ fn find(
         return Err(SandboxProblem::Unusable(reason.to_owned()));
     };
     let path = context.environment.os("PATH");
-    Sandbox::find(path, &program.path, policy, mode).map(Some)
+    Sandbox::find(path, program, policy, mode).map(Some)
 }

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use crate::agent::settings::key_in_file;
 use crate::cli::{Cli, Command};
-use crate::edit::Program;
 use crate::edit::apply::Tree;
 use crate::model::price::Usd;
 use crate::model::{Delivery, ModelTable, TableProblem};
@@ -31,7 +30,7 @@ pub struct Context<'a> {
     /// Hears what happens.
     pub reporter: &'a dyn Reporter,
     /// The program's own file, which no reply may touch.
-    pub program: Option<&'a Program>,
+    pub program: Option<&'a Path>,
     /// The models that can be asked, or why their table cannot be used.
     pub models: &'a Result<ModelTable, ModelsProblem>,
 }

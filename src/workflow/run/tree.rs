@@ -13,7 +13,7 @@ use super::context::Context;
 use super::{Run, joined};
 use crate::edit::apply::Applied;
 use crate::edit::beneath::{Root, open_regular, split};
-use crate::edit::changes::{Changes, kept_path};
+use crate::edit::changes::{ChangeLog, kept_path};
 use crate::edit::error::{ApplyError, RecoverError};
 use crate::edit::undo::{Journalling, UndoError, Undone, undo};
 use crate::edit::undo_log::UndoLog;
@@ -192,7 +192,7 @@ impl<'c> RunTree<'c> {
         &mut self,
         run: &mut Run<'_>,
         folder: &str,
-        changes: &Changes,
+        changes: &ChangeLog,
     ) -> Result<EditsRecord, UndoError> {
         let tree = self.context.tree(&self.journal);
         let undo_log = Some(&mut self.undo_log);
@@ -211,7 +211,7 @@ impl<'c> RunTree<'c> {
         Ok(edits)
     }
 
-    fn undo_unrecorded(&self, folder: &str, changes: &Changes) -> Result<EditsRecord, UndoError> {
+    fn undo_unrecorded(&self, folder: &str, changes: &ChangeLog) -> Result<EditsRecord, UndoError> {
         let tree = self.context.tree(&self.journal);
         undo(tree, folder, changes, None, Journalling::Off).map(|undone| undone.edits)
     }

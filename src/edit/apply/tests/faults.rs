@@ -4,7 +4,7 @@
 use rustix::io::Errno;
 
 use super::*;
-use crate::edit::disk::faults::{Fault, with};
+use crate::edit::disk::tests::{InjectedFault, with};
 use crate::edit::undo::{UndoError, undo};
 
 const ERRORS: [Errno; 2] = [Errno::IO, Errno::NOSPC];
@@ -32,7 +32,7 @@ fn old_and_new() -> (Listing, Listing) {
 
 /// Applies the reply with a fault in it. Gives whether that succeeded, or `None` where the fault did not
 /// come to pass.
-fn apply_with(scene: &Scene, fault: Fault) -> Option<bool> {
+fn apply_with(scene: &Scene, fault: InjectedFault) -> Option<bool> {
     let edits = scene.verified(SMALL);
     let redactor = Redactor::default();
     let mut undo_log = scene.undo_log(&redactor);
@@ -57,7 +57,7 @@ fn an_error_at_any_call_leaves_the_old_tree_or_a_new_one_that_counts() {
     for errno in ERRORS {
         for_every_call(|call| {
             let scene = scene();
-            let Some(applied) = apply_with(&scene, Fault::Once(call, errno)) else {
+            let Some(applied) = apply_with(&scene, InjectedFault::Once(call, errno)) else {
                 return false;
             };
             scene.recover().unwrap();
@@ -75,7 +75,7 @@ fn a_kill_or_a_dead_disk_at_any_call_leaves_one_of_the_two_trees() {
     let mut seen = (0, 0);
     for_every_call(|call| {
         let scene = scene();
-        let Some(applied) = apply_with(&scene, Fault::From(call, Errno::IO)) else {
+        let Some(applied) = apply_with(&scene, InjectedFault::From(call, Errno::IO)) else {
             return false;
         };
         let recovered = scene.recover().unwrap();
@@ -102,10 +102,10 @@ fn the_recovery_may_be_killed_at_any_call_too() {
         // Not every pair of calls, but every call of the recovery for some of the application's.
         for kill in (call % 7..MANY).step_by(7) {
             let scene = scene();
-            if apply_with(&scene, Fault::From(call, Errno::IO)).is_none() {
+            if apply_with(&scene, InjectedFault::From(call, Errno::IO)).is_none() {
                 return false;
             }
-            let (_, happened) = with(Fault::From(kill, Errno::IO), || scene.recover());
+            let (_, happened) = with(InjectedFault::From(kill, Errno::IO), || scene.recover());
             scene.recover().unwrap();
             let now = scene.listing();
             assert!(
@@ -131,7 +131,7 @@ fn what_a_power_cut_tore_is_undone_though_that_is_killed_at_any_call() {
         apply(scene.tree(), &edits, &mut scene.undo_log(&redactor)).unwrap();
         tear(&scene, "d/e/f");
         tear(&scene, "a");
-        let (_, happened) = with(Fault::From(call, Errno::IO), || scene.recover());
+        let (_, happened) = with(InjectedFault::From(call, Errno::IO), || scene.recover());
         scene.recover().unwrap();
         assert_eq!(scene.listing(), old, "call {call}");
         assert_eq!(scene.journals(), 0);
@@ -151,8 +151,8 @@ fn undoing_is_all_or_nothing_too() {
             let redactor = Redactor::default();
             let mut undo_log = UndoLog::new(scene.root.path(), "logs/undo", &redactor);
             let fault = match errno {
-                None => Fault::From(call, Errno::IO),
-                Some(errno) => Fault::Once(call, errno),
+                None => InjectedFault::From(call, Errno::IO),
+                Some(errno) => InjectedFault::Once(call, errno),
             };
             let (undone, happened) = with(fault, || {
                 undo(

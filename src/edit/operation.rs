@@ -6,7 +6,7 @@ use super::digest::Present;
 /// Steps that are done all at once, or not at all.
 pub struct ChangeSet<'w, 's> {
     /// File by file, sorted by path.
-    pub steps: &'w [Step<'s>],
+    pub steps: &'w [FileOperation<'s>],
     /// Directories to remove in the end, inner ones first, as far as they are empty.
     pub directories: Vec<String>,
     /// When new files are on the disk for good.
@@ -14,17 +14,17 @@ pub struct ChangeSet<'w, 's> {
 }
 
 /// What is to be done to one file.
-pub struct Step<'e> {
+pub struct FileOperation<'e> {
     /// The path, relative to the root.
     pub path: &'e str,
     /// What is to be done there.
-    pub action: StepAction<'e>,
+    pub action: Operation<'e>,
     /// What is there now.
     pub present: Option<Present>,
 }
 
 /// What is to be done at a path.
-pub enum StepAction<'e> {
+pub enum Operation<'e> {
     /// A file with this content is written.
     Write(&'e str),
     /// The file whose bytes are kept at `path`, relative to the root, is put back.

@@ -1,0 +1,39 @@
+//! The faults that a test asks for. They hit the test's own thread only.
+
+use std::cell::Cell;
+
+use rustix::io::Errno;
+
+/// What happens at one of the calls, counted from 0 on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InjectedFault {
+    /// It fails with this error; the next ones do not.
+    Once(usize, Errno),
+    /// It fails with this error, and so do all that follow.
+    From(usize, Errno),
+}
+
+thread_local! {
+    static FAULT: Cell<Option<InjectedFault>> = const { Cell::new(None) };
+    static CALLS: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Does `work` with a fault in it, and says whether the fault came to pass.
+pub fn with<T>(fault: InjectedFault, work: impl FnOnce() -> T) -> (T, bool) {
+    FAULT.set(Some(fault));
+    CALLS.set(0);
+    let done = work();
+    FAULT.set(None);
+    let (InjectedFault::Once(at, _) | InjectedFault::From(at, _)) = fault;
+    (done, CALLS.get() > at)
+}
+
+pub(super) fn point() -> Result<(), Errno> {
+    let call = CALLS.get();
+    CALLS.set(call + 1);
+    match FAULT.get() {
+        Some(InjectedFault::Once(at, errno)) if call == at => Err(errno),
+        Some(InjectedFault::From(at, errno)) if call >= at => Err(errno),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,197 @@
+//! That every block is found whole, that none swallows another, and that faults are told by their lines.
+
+use super::*;
+use proptest::prelude::*;
+
+/// The edits as `path=content`, removals as `path!`; or the faults.
+fn summary(reply: &str) -> Result<Vec<String>, Vec<String>> {
+    let parsed = parse(reply);
+    if !parsed.faults.is_empty() {
+        return Err(parsed.faults.iter().map(ToString::to_string).collect());
+    }
+    Ok(parsed
+        .edits
+        .iter()
+        .map(|edit| match &edit.kind {
+            EditKind::Write(content) => format!("{}={}", edit.path, content),
+            EditKind::Remove => format!("{}!", edit.path),
+        })
+        .collect())
+}
+
+#[test]
+fn a_reply_writes_and_removes_files() {
+    let reply = "Done.\n^^^src/lib.rs\npub mod cli;\n^^^end\n^^^src/old.rs\n^^^delete\n";
+    assert_eq!(
+        summary(reply),
+        Ok(vec![
+            "src/lib.rs=pub mod cli;\n".to_owned(),
+            "src/old.rs!".to_owned()
+        ])
+    );
+}
+
+#[test]
+fn one_file_is_what_a_reply_of_one_block_asks_for() {
+    let content = "x\r\n^^^end\n";
+    let parsed = ParsedReply::of_file("a/b", content.to_owned());
+    let EditKind::Write(written) = &parsed.edits[0].kind else {
+        panic!("a file is written");
+    };
+    assert_eq!(written, content);
+    let reply = parse("^^^a/b\nx\n^^^end\n");
+    assert_eq!(ParsedReply::of_file("a/b", "x\n".to_owned()).edits.len(), 1);
+    assert_eq!(parsed.edits[0].path, reply.edits[0].path);
+    assert_eq!((parsed.edits[0].line, parsed.faults.len()), (1, 0));
+}
+
+#[test]
+fn a_block_is_taken_byte_by_byte() {
+    for (reply, expected) in [
+        ("^^^a\nx\n^^^end\n", vec!["a=x\n"]),
+        ("^^^a\nx\n^^^end", vec!["a=x\n"]),
+        (
+            "prose\n^^^a\n\n  x\t \n\n^^^end\nmore prose",
+            vec!["a=\n  x\t \n\n"],
+        ),
+        ("^^^a\n^^^end\n", vec!["a="]),
+        ("^^^a\n\n^^^end\n", vec!["a=\n"]),
+        ("^^^a\n^^^delete\n", vec!["a!"]),
+        (
+            "^^^a\n^^^delete \t\r\n^^^b\nx\n^^^end \n",
+            vec!["a!", "b=x\n"],
+        ),
+        ("^^^b\n1\n^^^end\n^^^a\n2\n^^^end", vec!["a=2\n", "b=1\n"]),
+        (" ^^^a\n ^^^end\n", vec![]),
+        ("just prose, no ^^^a fences\n^^ nor these", vec![]),
+        ("", vec![]),
+        ("^^^a\nx^^^end\n^^^end", vec!["a=x^^^end\n"]),
+        (
+            "^^^a\n\u{1F600}\0\r\n\u{feff}\n^^^end",
+            vec!["a=\u{1F600}\0\r\n\u{feff}\n"],
+        ),
+        ("^^^a\nstray \r here\r\n^^^end", vec!["a=stray \r here\r\n"]),
+    ] {
+        assert_eq!(summary(reply).unwrap(), expected, "{reply:?}");
+    }
+}
+
+#[test]
+fn crlf_belongs_to_the_path_unless_every_fence_line_ends_so() {
+    assert_eq!(summary("^^^a\r\nx\r\n^^^end\r\n").unwrap(), ["a=x\r\n"]);
+    assert_eq!(
+        summary("^^^a\r\n^^^delete\r\n^^^b\r\nx\n^^^end\r\n").unwrap(),
+        ["a!", "b=x\n"]
+    );
+    // The last line does not end at all, so it says nothing.
+    assert_eq!(summary("^^^a\r\nx\r\n^^^end").unwrap(), ["a=x\r\n"]);
+    assert_eq!(summary("^^^a\r\nx\n^^^end\n").unwrap(), ["a\r=x\n"]);
+    assert_eq!(summary("^^^a\r\r\nx\n^^^end\r\n").unwrap(), ["a\r=x\n"]);
+    assert_eq!(summary("^^^a \nx\n^^^end\n").unwrap(), ["a =x\n"]);
+}
+
+#[test]
+fn a_longer_fence_holds_shorter_ones() {
+    for (reply, expected) in [
+        ("^^^^a\n^^^b\n^^^end\n^^^^end", vec!["a=^^^b\n^^^end\n"]),
+        ("^^^^a\n^^^delete\n^^^^end", vec!["a=^^^delete\n"]),
+        (
+            "^^^^^^a\n^^^^^x\n^^^^^^end\n^^^b\n^^^end",
+            vec!["a=^^^^^x\n", "b="],
+        ),
+        ("^^^^a\n^^^^delete", vec!["a!"]),
+    ] {
+        assert_eq!(summary(reply).unwrap(), expected, "{reply:?}");
+    }
+}
+
+#[test]
+fn every_fault_is_named_with_its_line() {
+    for (reply, expected) in [
+        ("^^^\nx\n^^^end", vec!["line 1: `^^^` without a path"]),
+        ("^^^ \t\r\n^^^end", vec!["line 1: `^^^` without a path"]),
+        ("x\n^^^end", vec!["line 2: `^^^end` outside a block"]),
+        ("^^^^end", vec!["line 1: `^^^end` outside a block"]),
+        (
+            "^^^delete",
+            vec!["line 1: `^^^delete` that is not right under its `^^^path` line"],
+        ),
+        (
+            "^^^a\n^^^delete\n^^^end",
+            vec!["line 3: `^^^end` outside a block"],
+        ),
+        ("^^^a\nx", vec!["line 1: the block of `a` has no `^^^end`"]),
+        (
+            "^^^a\nx\n^^^ end",
+            vec![
+                "line 3: `^^^ end` inside the block of `a` from line 1, whose `^^^end` is missing",
+                "line 3: the block of ` end` has no `^^^end`",
+            ],
+        ),
+        (
+            "^^^a\nx\n^^^b\ny\n^^^end",
+            vec!["line 3: `^^^b` inside the block of `a` from line 1, whose `^^^end` is missing"],
+        ),
+        (
+            "^^^a\nx\n^^^delete\n",
+            vec![
+                "line 3: `^^^delete` inside the block of `a` from line 1, whose `^^^end` is missing",
+            ],
+        ),
+        (
+            "^^^a\nx\n^^^^end\n",
+            vec![
+                "line 3: `^^^^end` inside the block of `a` from line 1, whose `^^^end` is missing",
+            ],
+        ),
+        (
+            "^^^^a\nx\n^^^end\n",
+            vec!["line 1: the block of `a` has no `^^^end`"],
+        ),
+        (
+            "^^^a/b\n^^^end\n^^^a\n^^^end\n",
+            vec!["line 1: `a` is to be a file, but `a/b` is written too"],
+        ),
+        (
+            "^^^end\n^^^\n^^^end\n^^^x",
+            vec![
+                "line 1: `^^^end` outside a block",
+                "line 2: `^^^` without a path",
+                "line 4: the block of `x` has no `^^^end`",
+            ],
+        ),
+    ] {
+        assert_eq!(summary(reply).unwrap_err(), expected, "{reply:?}");
+    }
+}
+
+#[test]
+fn the_later_block_of_a_path_counts() {
+    let parsed = parse("^^^a\n1\n^^^end\n^^^a\n^^^delete\n^^^a\n2\n^^^end");
+    assert_eq!(parsed.repeated, ["a"]);
+    assert_eq!(parsed.edits.len(), 1);
+    assert_eq!(parsed.edits[0].line, 6);
+    // A removed file makes way for a directory of its name as far as the grammar goes.
+    assert!(summary("^^^a\n^^^delete\n^^^a/b\n^^^end").is_ok());
+}
+
+proptest! {
+    #[test]
+    fn any_bodies_come_back_as_they_went_in(
+        bodies in prop::collection::btree_map("[a-z]{1,4}[.][a-z]", "([^^\n][^\n]{0,9}|\\^{0,2}[a-z ]?|)(\n([^^\n][^\n]{0,9}|))*\n|", 0..6),
+        prose in "([^^\n][^\n]{0,20}\n)?",
+    ) {
+        let reply: String = bodies.iter()
+            .map(|(path, body)| format!("{prose}^^^{path}\n{body}^^^end\n")).collect();
+        let expected: Vec<String> = bodies.iter().map(|(path, body)| format!("{path}={body}")).collect();
+        prop_assert_eq!(summary(&reply).unwrap(), expected);
+    }
+
+    #[test]
+    fn no_text_makes_it_panic(reply in "([\\^ab/\r\n ]|\\^\\^\\^|end|delete|\n)*") {
+        let parsed = parse(&reply);
+        for edit in &parsed.edits {
+            prop_assert!(!edit.path.is_empty() && !edit.path.contains('\n'));
+        }
+    }
+}
