@@ -10,7 +10,7 @@ mod consistency;
 mod demo;
 mod dev;
 mod diff;
-pub mod dispatch;
+pub(crate) mod dispatch;
 mod dry_run;
 pub mod error;
 mod init;
@@ -33,34 +33,33 @@ use run::recovery;
 use crate::cli;
 use crate::workflow::error::Error;
 
-pub use commit::{CommitOptions, commit};
-pub use consistency::consistency;
-pub use demo::demo;
-pub use dev::dev;
-pub use diff::diff;
-pub use dispatch::dispatch;
-pub use dry_run::dry_run;
-pub use init::init;
-pub use log::log;
-pub use models::{models, table};
-pub use page::{ReportOptions, report};
-pub use rollup::{RollupOptions, rollup};
-pub use run::builds::BuildOptions;
-pub use run::context::{Context, ModelChoice, ModelsProblem, Secrets, redactor};
-pub use run::not_ready::{NotReady, Problem};
-pub use run::outcome::{Failure, Outcome};
-pub use run::sending::SendingProblem;
-pub use sessions::{config, sessions};
-pub use summary::summarize;
-pub use tell::tell;
-pub use undo::undo;
-pub use workspace::{AgentOptions, RequestInput, SessionChoice};
+pub(crate) use commit::{CommitOptions, commit};
+pub(crate) use consistency::consistency;
+pub(crate) use demo::demo;
+pub(crate) use dev::dev;
+pub(crate) use diff::diff;
+pub(crate) use dispatch::dispatch;
+pub(crate) use dry_run::dry_run;
+pub(crate) use init::init;
+pub(crate) use log::log;
+pub(crate) use models::{models, table};
+pub(crate) use page::report;
+pub(crate) use rollup::rollup;
+pub(crate) use run::builds::BuildOptions;
+pub(crate) use run::context::{Context, ModelChoice, redactor};
+pub(crate) use run::not_ready::NotReady;
+pub(crate) use run::outcome::{Failure, Outcome};
+pub(crate) use sessions::{config, sessions};
+pub(crate) use summary::summarize;
+pub(crate) use tell::tell;
+pub(crate) use undo::undo;
+pub(crate) use workspace::{AgentOptions, RequestInput, SessionChoice};
 
 /// The manual page of the program, or of one of its commands.
 ///
 /// # Errors
 /// When there is no such command.
-pub fn manual(command: Option<&str>) -> Result<Outcome, Failure> {
+pub(crate) fn manual(command: Option<&str>) -> Result<Outcome, Failure> {
     match cli::manual(command) {
         Some(page) => Ok(Outcome::verbatim(page)),
         None => Err(Error::NoSuchCommand(command.unwrap_or_default().to_owned()).into()),
@@ -71,6 +70,6 @@ pub fn manual(command: Option<&str>) -> Result<Outcome, Failure> {
 ///
 /// # Errors
 /// When another run has the project, or the tree cannot be put in order.
-pub fn recover(context: &Context<'_>) -> Result<Outcome, Failure> {
+pub(crate) fn recover(context: &Context<'_>) -> Result<Outcome, Failure> {
     Ok(Outcome::said(recovery::recover(context)?))
 }

@@ -56,7 +56,7 @@ impl Outcome {
 
 /// A run that did not.
 #[derive(Debug)]
-pub struct Failure {
+pub(crate) struct Failure {
     /// Why.
     pub error: Error,
     /// What has become of the project.
