@@ -7,7 +7,9 @@ use super::run::{Names, Run};
 use super::{Context, Failure, ModelChoice, Outcome, sections};
 use crate::model::prompt::Prompt;
 use crate::model::{Purpose, StepId};
+use crate::record::SectionRecord;
 use crate::sys::atomic_file;
+use crate::sys::files::PathError;
 use crate::workflow::error::Error;
 
 const NAMES: Names = Names {
@@ -39,12 +41,10 @@ fn report(context: &Context<'_>, run: &mut Run<'_>, ready: &Ready<'_>) -> Result
     let text = context.redactor.text(&reply.text);
     let path = context.project.consistency_report();
     atomic_file::replace(&path, |file| file.write_all(text.as_bytes()))
-        .map_err(|source| Error::Unwritable { path, source })?;
+        .map_err(PathError::of("write", path))?;
     let sections = sections::find(&text);
-    for section in sections
-        .iter()
-        .filter(|section| section.first_line.is_none())
-    {
+    let is_missing = |section: &&SectionRecord| section.first_line.is_none();
+    for section in sections.iter().filter(is_missing) {
         run.warn(format!("the report has no section `{}`", section.title));
     }
     run.record.sections = Some(sections);

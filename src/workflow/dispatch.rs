@@ -3,7 +3,7 @@
 use super::dev as work;
 use super::{
     AgentOptions, BuildOptions, CommitOptions, Context, Failure, ModelChoice, Outcome,
-    ReportOptions, RequestInput, RollupOptions, Secrets, SessionChoice,
+    RequestInput, SessionChoice,
 };
 use crate::agent::tools::place::Outside;
 use crate::cli::{self, Cli, Command, DevArgs, DevCommand, OnFailure};
@@ -19,27 +19,13 @@ use crate::workflow::error::Error;
 pub fn dispatch(cli: &Cli, context: &Context<'_>, stdin: Stdin) -> Result<Outcome, Failure> {
     match &cli.command {
         Some(Command::Init(_)) => super::init(context),
-        Some(Command::Rollup(arguments)) => super::rollup(
-            context,
-            &RollupOptions {
-                all: arguments.all,
-                paths: arguments.paths.clone(),
-                budget: arguments.budget,
-            },
-        ),
+        Some(Command::Rollup(arguments)) => super::rollup(context, arguments),
         Some(Command::Models(_)) => super::models(context),
         Some(Command::Log(arguments)) => super::log(context, arguments.run.as_deref()),
         Some(Command::Diff(arguments)) => {
             super::diff(context, arguments.run.as_deref(), arguments.stat)
         }
-        Some(Command::Report(arguments)) => super::report(
-            context,
-            &ReportOptions {
-                run: arguments.run.clone(),
-                all: arguments.all,
-                output: arguments.page.clone(),
-            },
-        ),
+        Some(Command::Report(arguments)) => super::report(context, arguments),
         Some(Command::Demo(arguments)) => super::demo(context, arguments.directory.as_deref()),
         Some(Command::Recover(_)) => super::recover(context),
         Some(Command::Undo(arguments)) => super::undo(context, arguments.run.as_deref()),
@@ -90,7 +76,7 @@ fn agent_options(arguments: &DevArgs, request: Option<String>) -> AgentOptions {
             replay: arguments.replay.clone(),
             timeout: arguments.timeout,
             delivery: Delivery::Streamed,
-            secrets: Secrets::Allowed,
+            allow_secrets: true,
             require_fresh: false,
             max_cost: arguments.max_cost,
         },
@@ -131,11 +117,7 @@ fn choice(cli: &Cli) -> ModelChoice {
         } else {
             Delivery::Whole
         },
-        secrets: if cli.allow_secrets {
-            Secrets::Allowed
-        } else {
-            Secrets::Refused
-        },
+        allow_secrets: cli.allow_secrets,
         require_fresh: cli.require_fresh,
         max_cost: cli.max_cost,
     }

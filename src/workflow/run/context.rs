@@ -66,21 +66,12 @@ pub struct ModelChoice {
     pub timeout: Duration,
     /// Whether the answer comes piece by piece.
     pub delivery: Delivery,
-    /// What becomes of credentials in what is to be sent.
-    pub secrets: Secrets,
+    /// Whether credentials are sent, but for the project's own keys.
+    pub allow_secrets: bool,
     /// Whether the code base must be the one on the disk.
     pub require_fresh: bool,
     /// What all calls of the run may cost.
     pub max_cost: Option<Usd>,
-}
-
-/// What becomes of credentials in the query and the code base.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Secrets {
-    /// Nothing is sent.
-    Refused,
-    /// They are sent, but for the project's own keys.
-    Allowed,
 }
 
 /// The table of models in `agent-config/models.json` cannot be used.
@@ -98,12 +89,11 @@ impl ModelsProblem {
     /// What the user can do about it.
     #[must_use]
     pub fn hint(&self) -> String {
-        match self {
-            Self::Unreadable(_) => "make it a readable UTF-8 file, or remove it".to_owned(),
-            Self::Mistake(_) => {
-                "fix it, or remove the file; docs/models.md describes the format".to_owned()
-            }
-        }
+        let hint = match self {
+            Self::Unreadable(_) => "make it a readable UTF-8 file, or remove it",
+            Self::Mistake(_) => "fix it, or remove the file; docs/models.md describes the format",
+        };
+        hint.to_owned()
     }
 }
 

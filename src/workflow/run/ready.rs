@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::builds::{self, BuildOptions};
-use super::context::{Context, ModelChoice, Secrets};
+use super::context::{Context, ModelChoice};
 use super::not_ready::{NotReady, Problem, Problems, listed};
 use super::recovery;
 use super::selection::{Models, SelectedModel, choose, find_recording};
@@ -112,7 +112,7 @@ pub fn survey<'a>(
         || sent_rollup.and_then(|rollup| sending::outdated(rollup, root)),
         || credentials(context, query.as_deref(), rollup.as_deref()),
     );
-    if sends && choice.secrets == Secrets::Refused && !findings.is_empty() {
+    if sends && !choice.allow_secrets && !findings.is_empty() {
         problems.extend([Problem::Secrets(findings.clone())]);
     }
     let mut models = specs.iter().map(|spec| match &recording {
@@ -176,7 +176,7 @@ pub fn check<'a>(
 /// What is sent though it looks like a credential.
 fn sent_secrets(choice: &ModelChoice, mut findings: Vec<Finding>) -> Option<String> {
     findings.retain(|finding| !finding.is_own_key());
-    let sent = choice.secrets == Secrets::Allowed && !findings.is_empty();
+    let sent = choice.allow_secrets && !findings.is_empty();
     sent.then(|| {
         let list = listed(&findings);
         format!("what looks like credentials is sent, as allowed:{list}")
