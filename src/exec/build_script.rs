@@ -9,7 +9,6 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read as _, Write};
 use std::os::unix::fs::PermissionsExt as _;
-use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread::{self, Scope};
@@ -302,12 +301,9 @@ impl BuildScript<'_> {
         }
         // Whatever happened, nothing of it goes on running, and nobody waits for more of its output.
         drop(running);
-        let logged = logging.join();
+        let logged = joined(logging);
         waited.map_err(|source| self.failed(source))?;
-        match logged {
-            Ok(logged) => logged.map_err(BuildError::Log)?,
-            Err(panic) => resume_unwind(panic),
-        }
+        logged.map_err(BuildError::Log)?;
         Ok((status, !is_closed))
     }
 

@@ -354,7 +354,9 @@ impl Error {
             | Self::NoSuchRun(NoSuchRun::Unreadable { .. }) => "make it readable",
             Self::File(_)
             | Self::Build(BuildError::Log(_))
-            | Self::Process(ProcessError::Output { .. }) => "see that the disk has room and the directory is writable",
+            | Self::Process(ProcessError::Output { .. }) => {
+                "see that the disk has room and the directory is writable"
+            }
             Self::Build(BuildError::Sandbox(SandboxProblem::Moved(_)))
             | Self::Process(ProcessError::Sandbox(SandboxProblem::Moved(_))) => {
                 "see who did that, build.sh or a command perhaps, and put it back as it was"

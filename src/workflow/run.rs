@@ -22,7 +22,7 @@ pub mod tree;
 
 use std::cell::Cell;
 use std::sync::Arc;
-use std::thread::{self, ScopedJoinHandle};
+use std::thread;
 use std::time::Duration;
 
 use crate::model::estimate::{self, Fit, OverBudget};
@@ -35,6 +35,7 @@ use crate::model::{
 };
 use crate::record::run_log::{LogError, RunLog};
 use crate::record::{PartRecord, RunRecord, Seconds, Step};
+use crate::sys::parallel::joined;
 use crate::ui::{Event, Reporter};
 use crate::workflow::error::{Error, Exit};
 use context::Context;
@@ -364,13 +365,6 @@ impl<'c> Run<'c> {
         self.record
             .end_with(error.exit().record(), error, error.hint());
     }
-}
-
-/// What a thread has come to. A panic there goes on here; nothing in it panics.
-pub fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
-    thread
-        .join()
-        .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 fn part_record(part: &Part<'_>) -> PartRecord {

@@ -90,10 +90,7 @@ impl<'c> Builds<'c> {
     /// The run goes on, and says so.
     fn go_without(&mut self, problem: &SandboxProblem) {
         self.sandbox = None;
-        let reason = problem.to_string();
-        self.context.reporter.event(&Event::Uncontained {
-            reason: reason.clone(),
-        });
+        tell_uncontained(self.context, problem);
     }
 
     fn script(&self) -> BuildScript<'_> {
@@ -128,13 +125,15 @@ pub fn command_sandbox(
         Err(SandboxProblem::Interrupted(interrupted)) => Err(interrupted.into()),
         Err(problem) if mode == SandboxMode::Strict => Err(NotReady::from(problem).into()),
         Err(problem) => {
-            let reason = problem.to_string();
-            context.reporter.event(&Event::Uncontained {
-                reason: reason.clone(),
-            });
+            tell_uncontained(context, &problem);
             Ok(None)
         }
     }
+}
+
+fn tell_uncontained(context: &Context<'_>, problem: &SandboxProblem) {
+    let reason = problem.to_string();
+    context.reporter.event(&Event::Uncontained { reason });
 }
 
 /// The variables that commonly hold keys, and those that hold one of this project's.

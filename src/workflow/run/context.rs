@@ -13,7 +13,7 @@ use crate::project::Project;
 use crate::secret::Redactor;
 use crate::sys::environment::{Clock, Environment};
 use crate::sys::interrupt::Interrupt;
-use crate::ui::Reporter;
+use crate::ui::{Event, Reporter};
 
 /// What every workflow works with.
 #[derive(Clone)]
@@ -43,6 +43,16 @@ impl Context<'_> {
         self.models
             .as_ref()
             .map_or_else(|_| built_in(), ModelTable::key_files)
+    }
+
+    /// Tells the user something that is no error.
+    pub(in crate::workflow) fn warn(&self, text: impl Into<String>) {
+        self.reporter.event(&Event::Warning(text.into()));
+    }
+
+    /// Tells the user something by the way.
+    pub(in crate::workflow) fn notice(&self, text: impl Into<String>) {
+        self.reporter.event(&Event::Notice(text.into()));
     }
 
     /// Where edits go, with this directory for the journal.

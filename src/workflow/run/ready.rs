@@ -10,7 +10,6 @@ use super::selection::{Models, SelectedModel, choose, find_recording};
 use super::sending;
 use crate::exec::build_script;
 use crate::exec::sandbox::{SandboxMode, SandboxProblem};
-use crate::model::price::Usd;
 use crate::model::prompt::Inputs;
 use crate::model::{ModelSpec, Purpose};
 use crate::project::{EXAMPLE_QUERY, ProjectLock, ProjectProblem, QUERY, ROLLUP};
@@ -46,18 +45,12 @@ pub struct Ready<'a> {
 pub struct Survey<'a> {
     /// The user's inputs, without keys.
     pub inputs: Option<Inputs>,
-    /// The model of the first query.
-    pub spec: Option<ModelSpec>,
-    /// The model of the repairs, where that is another.
-    pub repair_spec: Option<ModelSpec>,
+    /// The model of the first query and, where that is another, of the repairs.
+    pub specs: Vec<ModelSpec>,
     /// What the user should know.
     pub warnings: Vec<String>,
-    /// What is missing.
-    pub problems: Vec<Problem>,
-    max_cost: Option<Usd>,
-    is_replay: bool,
-    first: Option<SelectedModel<'a>>,
-    repair: Option<SelectedModel<'a>>,
+    problems: Vec<Problem>,
+    models: Option<Models<'a>>,
     lock: Option<ProjectLock>,
 }
 
@@ -67,16 +60,11 @@ impl<'a> Survey<'a> {
     /// # Errors
     /// When anything is missing.
     pub fn ready(self) -> Result<Ready<'a>, NotReady> {
-        match (self.inputs, self.first, self.lock) {
-            (Some(inputs), Some(first), Some(lock)) if self.problems.is_empty() => Ok(Ready {
+        match (self.inputs, self.models, self.lock) {
+            (Some(inputs), Some(models), Some(lock)) if self.problems.is_empty() => Ok(Ready {
                 inputs,
                 warnings: self.warnings,
-                models: Models {
-                    max_cost: self.max_cost,
-                    is_replay: self.is_replay,
-                    first,
-                    repair: self.repair,
-                },
+                models,
                 _lock: lock,
             }),
             _ => Err(NotReady {
@@ -97,8 +85,11 @@ pub fn survey<'a>(
 ) -> Result<Survey<'a>, Error> {
     let recording = find_recording(context, choice)?;
     let specs = choose(context, choice, &needs.purpose, recording.as_ref())?;
-    let lock = recovery::put_in_order(context)?.map(|taken| taken.with_warning(context));
     let project = &context.project;
+    let lock = project.lock();
+    if lock.is_ok() {
+        recovery::recover_with_warning(context)?;
+    }
     let mut problems = Problems::default();
     problems.note(context.models.as_ref().map_err(Clone::clone));
     problems.note(project.check_gitignore(context.key_files()));
@@ -121,6 +112,12 @@ pub fn survey<'a>(
     });
     let (first, repair) = (models.next().flatten(), models.next().flatten());
     drop(models);
+    let models = first.map(|first| Models {
+        max_cost: choice.max_cost.filter(|_| sends),
+        is_replay: !sends,
+        first,
+        repair,
+    });
     if let Some(build) = needs.build {
         check_build(context, build, &mut problems)?;
     }
@@ -149,14 +146,10 @@ pub fn survey<'a>(
     }
     Ok(Survey {
         inputs,
-        repair_spec: specs.get(1).cloned(),
-        spec: specs.into_iter().next(),
+        specs,
         warnings,
         problems: problems.into_vec(),
-        max_cost: choice.max_cost.filter(|_| sends),
-        is_replay: !sends,
-        first,
-        repair,
+        models,
         lock,
     })
 }
@@ -176,8 +169,8 @@ pub fn check<'a>(
 /// What is sent though it looks like a credential.
 fn sent_secrets(choice: &ModelChoice, mut findings: Vec<Finding>) -> Option<String> {
     findings.retain(|finding| !finding.is_own_key());
-    let sent = choice.allow_secrets && !findings.is_empty();
-    sent.then(|| {
+    let is_sent = choice.allow_secrets && !findings.is_empty();
+    is_sent.then(|| {
         let list = listed(&findings);
         format!("what looks like credentials is sent, as allowed:{list}")
     })
@@ -197,12 +190,12 @@ fn query(context: &Context<'_>, needs: &Needs) -> Result<String, ProjectProblem>
 
 /// What in the inputs looks like a credential.
 fn credentials(context: &Context<'_>, query: Option<&str>, rollup: Option<&str>) -> Vec<Finding> {
-    let texts = [(QUERY, query), (ROLLUP, rollup)];
-    let read = texts
-        .into_iter()
-        .filter_map(|(file, text)| Some((file, text?)));
-    read.flat_map(|(file, text)| credentials::find(file, text, context.redactor))
-        .collect()
+    let find = |file, text: Option<&str>| {
+        text.map_or_else(Vec::new, |text| {
+            credentials::find(file, text, context.redactor)
+        })
+    };
+    [find(QUERY, query), find(ROLLUP, rollup)].concat()
 }
 
 /// A key in the inputs would travel to the vendor and into every log.
