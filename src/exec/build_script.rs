@@ -24,6 +24,7 @@ use super::wire::{Leftovers, SpawnRequest, Status};
 use crate::sys::environment::Clock;
 use crate::sys::files::IfThere as _;
 use crate::sys::interrupt::{Interrupt, Interrupted};
+use crate::sys::parallel::joined;
 
 /// The script's name, below the project's root.
 pub const BUILD_SCRIPT: &str = "build.sh";

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use super::run::Run;
 use super::run::builds::{BuildOptions, Builds};
 use super::run::closing;
 use super::run::ready::{self, Needs, Ready};
 use super::run::tree::RunTree;
-use super::run::{Names, Run};
 use super::{Context, Failure, ModelChoice, Outcome};
 use crate::cli::OnFailure;
 use crate::edit::{self, Content, Elision, PathPolicy, VerifiedEdits, VerifyError};
@@ -20,11 +20,6 @@ use crate::record::{BuildRecord, Seconds};
 use crate::sys::text::line_end;
 use crate::ui::Event;
 use crate::workflow::error::{Error, Exit};
-
-const NAMES: Names = Names {
-    record: "commit",
-    folder: "committing-code",
-};
 
 /// How a commit is to be run.
 #[derive(Debug, Clone, PartialEq)]
@@ -51,7 +46,7 @@ pub fn commit(context: &Context<'_>, options: &CommitOptions) -> Result<Outcome,
         build: Some(options.build),
     };
     let ready = ready::check(context, &options.choice, &needs)?;
-    let mut run = Run::start(context, NAMES)?;
+    let mut run = Run::start(context, "commit", "committing-code")?;
     run.begin(&ready);
     let mut tree = RunTree::new(context, &run);
     let mut commit = Commit {
@@ -147,12 +142,12 @@ impl Commit<'_> {
         mut log: BuildLog<'_>,
     ) -> Result<Built, Error> {
         self.context.interrupt.check()?;
-        let spent = run.spent();
+        let spent = run.spent;
         self.context.reporter.event(&Event::Building { spent });
         let report = match tree.flushing(run, || self.builds.run(&mut log)) {
             Ok(report) => report,
             Err(error) => {
-                // What stopped the build is the news; that its log is unfinished follows from it.
+                // That the log is unfinished follows from what stopped the build.
                 let _ = log.finish(&error.to_string());
                 return Err(error.into());
             }

@@ -2,8 +2,8 @@
 
 use std::io::Write as _;
 
+use super::run::Run;
 use super::run::ready::{self, Needs, Ready};
-use super::run::{Names, Run};
 use super::{Context, Failure, ModelChoice, Outcome, sections};
 use crate::model::prompt::Prompt;
 use crate::model::{Purpose, StepId};
@@ -11,11 +11,6 @@ use crate::record::SectionRecord;
 use crate::sys::atomic_file;
 use crate::sys::files::PathError;
 use crate::workflow::error::Error;
-
-const NAMES: Names = Names {
-    record: "consistency",
-    folder: "consistency-report",
-};
 
 /// Runs the workflow.
 ///
@@ -27,7 +22,7 @@ pub fn consistency(context: &Context<'_>, choice: &ModelChoice) -> Result<Outcom
         build: None,
     };
     let ready = ready::check(context, choice, &needs)?;
-    let mut run = Run::start(context, NAMES)?;
+    let mut run = Run::start(context, "consistency", "consistency-report")?;
     run.begin(&ready);
     let result = report(context, &mut run, &ready);
     // The report is no part of the project's tree.

@@ -14,6 +14,7 @@ use crate::ui::columns::{
     self,
     Align::{Left, Right},
 };
+use crate::workflow::error::Error;
 
 /// The table of models of a project.
 ///
@@ -32,9 +33,8 @@ pub fn table(project: &Project) -> Result<ModelTable, ModelsProblem> {
 /// # Errors
 /// When their table cannot be used.
 pub fn models(context: &Context<'_>) -> Result<Outcome, Failure> {
-    let table = context.models.as_ref().map_err(|problem| NotReady {
-        problems: vec![problem.clone().into()],
-    })?;
+    let table = context.models.as_ref();
+    let table = table.map_err(|problem| Error::from(NotReady::from(problem.clone())))?;
     let rows: Vec<Row<'_>> = table
         .models()
         .iter()

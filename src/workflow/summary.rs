@@ -1,8 +1,9 @@
-//! A run's summary as Markdown, for whoever reads a CI job's page. Written wherever the user wants it.
+//! A run's summary as Markdown, for readers of a CI job's page. Written wherever the user wants it.
 
 use std::fs;
 use std::io;
 
+use super::run::closing;
 use super::{Context, Failure, Outcome};
 use crate::cli::Cli;
 use crate::record::diff::{self, FileChange};
@@ -12,7 +13,6 @@ use crate::review::figures::{Figures, taken_back};
 use crate::review::history::PastRun;
 use crate::sys::numbers::counted;
 use crate::sys::text::{is_deceptive, printable};
-use crate::ui::Event;
 
 /// How many warnings are listed.
 const WARNINGS: usize = 50;
@@ -53,7 +53,7 @@ pub fn summarize(cli: &Cli, context: &Context<'_>, done: &Result<Outcome, Failur
     };
     if let Err(error) = written {
         let warning = format!("cannot write the summary to `{}`: {error}", path.display());
-        context.reporter.event(&Event::Warning(warning.clone()));
+        context.warn(warning);
     }
 }
 
@@ -68,10 +68,7 @@ fn plain(name: &str, text: &str) -> String {
 }
 
 fn of_run(context: &Context<'_>, record: &RunRecord, log: Option<&str>) -> String {
-    let name = log
-        .and_then(|log| log.rsplit('/').next())
-        .unwrap_or_default();
-    let run = PastRun::read(&context.project, name);
+    let run = closing::past_run(context, log);
     let mut page = format!("## code-commit: {} {}\n\n", sign(record), record.exit.name);
     page.push_str(&figures(record));
     if let Some(error) = &record.error {
@@ -95,7 +92,7 @@ fn of_run(context: &Context<'_>, record: &RunRecord, log: Option<&str>) -> Strin
     if !changes.is_empty() {
         page.push_str(&changed(context, &changes, record.tree));
     }
-    page.push_str(&attempts(record));
+    page.push_str(&steps(record));
     if record.exit.code == 1 {
         page.push_str(&last_build(record, &run));
     }
@@ -147,7 +144,7 @@ fn changed(context: &Context<'_>, changes: &[FileChange], tree: TreeState) -> St
     text
 }
 
-fn attempts(record: &RunRecord) -> String {
+fn steps(record: &RunRecord) -> String {
     if record.attempts.is_empty() {
         return String::new();
     }

@@ -47,11 +47,7 @@ pub fn with_diff(
     outcome: Result<Outcome, Failure>,
 ) -> Result<Outcome, Failure> {
     let diff = |log: Option<&str>| -> Result<Option<String>, Error> {
-        let name = log
-            .and_then(|log| log.rsplit('/').next())
-            .unwrap_or_default();
-        let run = PastRun::read(&context.project, name);
-        let changes = run.changes(&context.project)?;
+        let changes = past_run(context, log).changes(&context.project)?;
         Ok(Some(diff::text(&changes.files)))
     };
     match outcome {
@@ -60,13 +56,19 @@ pub fn with_diff(
             Ok(outcome)
         }
         Err(mut failure) => {
-            // Why it failed is the news.
+            // Why it failed matters more than a diff that cannot be read.
             if failure.tree == TreeState::Changed {
                 failure.text = diff(failure.log.as_deref()).unwrap_or_default();
             }
             Err(failure)
         }
     }
+}
+
+/// What the folder of a run says, which is named relative to the root.
+pub fn past_run(context: &Context<'_>, log: Option<&str>) -> PastRun {
+    let name = log.and_then(|log| log.rsplit('/').next());
+    PastRun::read(&context.project, name.unwrap_or_default())
 }
 
 /// The changes that are compared line by line, and those that are too large for that.

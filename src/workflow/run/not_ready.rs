@@ -122,11 +122,6 @@ impl Problems {
         self.0.extend(problems.into_iter().map(P::into));
     }
 
-    /// Whether nothing is missing.
-    pub fn are_none(&self) -> bool {
-        self.0.is_empty()
-    }
-
     /// All of them.
     pub fn into_vec(self) -> Vec<Problem> {
         self.0

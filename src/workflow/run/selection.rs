@@ -5,6 +5,7 @@
 use super::context::{Context, ModelChoice};
 use super::not_ready::{NotReady, Problems};
 use super::sending;
+use crate::agent::settings::Settings;
 use crate::model::price::Usd;
 use crate::model::{
     Endpoint, EndpointProblem, HttpModel, Model, ModelSpec, ModelTable, Origin, Provider, Proxies,
@@ -145,68 +146,45 @@ pub fn find_recording(
     Ok(choice.replay.as_deref().map(find).transpose()?)
 }
 
-/// The model that an agent asks: the one that `--model` names, or the recorded one, or else `own`, which
-/// is the user's own server with its key; where the user has none, the table's entry of that name.
+/// The model that an agent asks: the one that `--model` names, or the recorded one, or else the user's own, with
+/// its server and key; where the user has no server, the table's entry of that name.
 ///
 /// # Errors
 /// When there is no such model, or it lacks something.
 pub fn agent_model<'a>(
     context: &Context<'a>,
     choice: &ModelChoice,
-    own: OwnModel<'_>,
+    own: &Settings,
 ) -> Result<Models<'a>, Error> {
     let recording = find_recording(context, choice)?;
-    let recorded = recording.as_ref().and_then(Recording::first_model);
-    let asked = choice.model.as_deref();
-    let table = match context.models {
-        Ok(table) => table,
-        Err(problem) => return Err(NotReady::from(problem.clone()).into()),
-    };
-    let (spec, key) = match (asked, own.url, recorded) {
-        (Some(name), _, _) => (named(table, name)?, None),
-        (None, _, Some(name)) if table.named(name).is_some() => (named(table, name)?, None),
-        (None, Some(url), _) => (own_spec(own.name, url, table), own.key.cloned()),
-        (None, None, _) => (named(table, own.name)?, None),
-    };
-    let first = match &recording {
-        Some(recording) => SelectedModel::replayed(spec, recording),
-        None => priced(context, choice, spec, key)?,
-    };
     let is_replay = recording.is_some();
-    Ok(Models {
-        max_cost: choice.max_cost.filter(|_| !is_replay),
-        is_replay,
-        first,
-        repair: None,
-    })
-}
-
-/// A model behind its server, with a price where that is needed.
-fn priced<'a>(
-    context: &Context<'a>,
-    choice: &ModelChoice,
-    spec: ModelSpec,
-    key: Option<ApiKey>,
-) -> Result<SelectedModel<'a>, NotReady> {
+    let table = context.models.as_ref();
+    let table = table.map_err(|problem| NotReady::from(problem.clone()))?;
+    let recorded = recording.as_ref().and_then(Recording::first_model);
+    let recorded = recorded.filter(|name| table.named(name).is_some());
+    let (spec, key) = match (choice.model.as_deref().or(recorded), &own.api_url) {
+        (Some(name), _) => (named(table, name)?, None),
+        (None, Some(url)) => (own_spec(&own.model, url, table), own.api_key.clone()),
+        (None, None) => (named(table, &own.model)?, None),
+    };
     let mut problems = Problems::default();
-    problems.extend(sending::without_price(choice, &spec));
-    match SelectedModel::vendors(context, choice, spec, key, &mut problems) {
-        Some(chosen) if problems.are_none() => Ok(chosen),
-        _ => Err(NotReady {
-            problems: problems.into_vec(),
+    let first = match &recording {
+        Some(recording) => Some(SelectedModel::replayed(spec, recording)),
+        None => {
+            problems.extend(sending::without_price(choice, &spec));
+            SelectedModel::vendors(context, choice, spec, key, &mut problems)
+        }
+    };
+    let problems = problems.into_vec();
+    match first {
+        Some(first) if problems.is_empty() => Ok(Models {
+            max_cost: choice.max_cost.filter(|_| !is_replay),
+            is_replay,
+            first,
+            repair: None,
         }),
+        _ => Err(NotReady { problems }.into()),
     }
-}
-
-/// The model of the user's own configuration.
-#[derive(Debug, Clone, Copy)]
-pub struct OwnModel<'o> {
-    /// The base URL of its server; `None`: the model is one of the table's.
-    pub url: Option<&'o str>,
-    /// The key for that server.
-    pub key: Option<&'o ApiKey>,
-    /// The model's name.
-    pub name: &'o str,
 }
 
 /// A model behind the user's own server, which is compatible with OpenAI's. The table may have more to say of
