@@ -12,7 +12,7 @@ use crate::model::Delivery;
 use crate::ui::input::{self, Editor, Input, InputError, Lines};
 use crate::workflow::error::Error;
 
-/// Starts what the command line asks for; `stdin` is where whoever is asked answers.
+/// Starts what the command line asks for; `stdin` is where a user who is asked answers.
 ///
 /// # Errors
 /// When it was not done.

@@ -160,13 +160,7 @@ impl<'c> Run<'c> {
             Err(error) => Err(error),
         };
         let (reply, examined) = read
-            .and_then(|read| {
-                if offers_tools {
-                    Ok(read)
-                } else {
-                    without_calls(read)
-                }
-            })
+            .and_then(|(reply, examined)| Ok((without_calls(reply, offers_tools)?, examined)))
             .map_err(|error| self.without_reply(step, spec, error))?;
         let usage = reply.usage;
         let cost = self.account(spec, usage, size.as_ref());
@@ -349,10 +343,10 @@ impl<'c> Run<'c> {
     }
 }
 
-/// A reply of a model that was given no tools; one that calls some all the same is an error.
-fn without_calls<T>((reply, examined): (Reply, T)) -> Result<(Reply, T), ModelError> {
-    if reply.calls.is_empty() {
-        return Ok((reply, examined));
+/// The reply, unless it calls tools that were not offered.
+fn without_calls(reply: Reply, offers_tools: bool) -> Result<Reply, ModelError> {
+    if offers_tools || reply.calls.is_empty() {
+        return Ok(reply);
     }
     Err(ModelError::CutShort {
         finish: reply.finish,

@@ -12,7 +12,7 @@ use crate::record::{RunRecord, Step, TreeState};
 use crate::review::figures::{Figures, taken_back};
 use crate::review::history::PastRun;
 use crate::sys::numbers::counted;
-use crate::sys::text::{is_deceptive, printable};
+use crate::sys::text::{cut, is_deceptive, printable};
 
 /// How many warnings are listed.
 const WARNINGS: usize = 50;
@@ -69,7 +69,12 @@ fn plain(name: &str, text: &str) -> String {
 
 fn of_run(context: &Context<'_>, record: &RunRecord, log: Option<&str>) -> String {
     let run = closing::past_run(context, log);
-    let mut page = format!("## code-commit: {} {}\n\n", sign(record), record.exit.name);
+    let sign = if record.exit.code == 0 {
+        '\u{2705}'
+    } else {
+        '\u{274c}'
+    };
+    let mut page = format!("## code-commit: {sign} {}\n\n", record.exit.name);
     page.push_str(&figures(record));
     if let Some(error) = &record.error {
         page.push_str(&format!("\n### Error\n\n{}\n", fenced(&error.message)));
@@ -100,14 +105,6 @@ fn of_run(context: &Context<'_>, record: &RunRecord, log: Option<&str>) -> Strin
     page
 }
 
-fn sign(record: &RunRecord) -> &'static str {
-    if record.exit.code == 0 {
-        "\u{2705}"
-    } else {
-        "\u{274c}"
-    }
-}
-
 fn figures(record: &RunRecord) -> String {
     let figures = Figures::of(record);
     format!(
@@ -132,8 +129,8 @@ fn changed(context: &Context<'_>, changes: &[FileChange], tree: TreeState) -> St
     );
     for file in stat.files.iter().take(FILES) {
         text.push_str(&format!(
-            "| {} | {} | {} |\n",
-            code(&context.redactor.text(&file.path)),
+            "| <code>{}</code> | {} | {} |\n",
+            escaped(&context.redactor.text(&file.path)),
             file.added,
             file.removed
         ));
@@ -145,12 +142,13 @@ fn changed(context: &Context<'_>, changes: &[FileChange], tree: TreeState) -> St
 }
 
 fn steps(record: &RunRecord) -> String {
-    if record.attempts.is_empty() {
-        return String::new();
-    }
     let head = "\n### Steps\n\n| step | model | seconds | finish | files | build |\n|---|---|---:|---|---:|---|\n";
-    let rows = record.attempts.iter().map(row);
-    std::iter::once(head.to_owned()).chain(rows).collect()
+    let rows: String = record.attempts.iter().map(row).collect();
+    if rows.is_empty() {
+        rows
+    } else {
+        head.to_owned() + &rows
+    }
 }
 
 fn row(step: &Step) -> String {
@@ -187,12 +185,7 @@ fn last_build(record: &RunRecord, run: &PastRun) -> String {
 
 /// The lines, none of them endless.
 fn shortened(lines: &[&str]) -> String {
-    let short = lines
-        .iter()
-        .map(|line| match line.char_indices().nth(LONGEST_LINE) {
-            Some((end, _)) => format!("{}…", &line[..end]),
-            None => (*line).to_owned(),
-        });
+    let short = lines.iter().map(|line| cut(line, LONGEST_LINE));
     short.collect::<Vec<_>>().join("\n")
 }
 
@@ -214,11 +207,6 @@ fn escaped(text: &str) -> String {
         }
     }
     line
-}
-
-/// A path as code, in a table.
-fn code(path: &str) -> String {
-    format!("<code>{}</code>", escaped(path))
 }
 
 /// A text between fences that are longer than any in it.

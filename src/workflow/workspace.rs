@@ -46,7 +46,7 @@ pub enum RequestInput {
     AskUser,
     /// What was asked for before.
     GoOn,
-    /// This.
+    /// The task that is given.
     Request(String),
 }
 

@@ -6,7 +6,7 @@ use super::Run;
 use super::context::Context;
 use super::outcome::{Failure, Outcome};
 use super::tree::RunTree;
-use crate::record::diff::{self, Content, FileChange, FileStat, MAX_BYTES, NEW_MODE, Stat, State};
+use crate::record::diff::{self, Content, FileChange, FileStat, MAX_BYTES, NEW_MODE, State};
 use crate::record::{StatRecord, TreeState};
 use crate::review::history::PastRun;
 use crate::review::warnings;
@@ -30,11 +30,15 @@ pub fn review<'f>(
     let mut stat = diff::stat(&changes);
     stat.files.extend(too_large);
     stat.files.sort_by(|a, b| a.path.cmp(&b.path));
-    run.record.stat = Some(totals(&stat));
+    run.record.stat = Some(StatRecord {
+        files: stat.files.len() as u64,
+        added: stat.added(),
+        removed: stat.removed(),
+    });
     context.reporter.event(&Event::Reviewed {
         warnings: run.record.warnings.clone(),
         told,
-        stat: stat.clone(),
+        stat,
     });
 }
 
@@ -51,17 +55,16 @@ pub fn with_diff(
         Ok(Some(diff::text(&changes.files)))
     };
     match outcome {
-        Ok(mut outcome) => {
-            outcome.text = diff(outcome.log.as_deref())?;
-            Ok(outcome)
-        }
-        Err(mut failure) => {
-            // Why it failed matters more than a diff that cannot be read.
-            if failure.tree == TreeState::Changed {
-                failure.text = diff(failure.log.as_deref()).unwrap_or_default();
-            }
-            Err(failure)
-        }
+        Ok(outcome) => Ok(Outcome {
+            text: diff(outcome.log.as_deref())?,
+            ..outcome
+        }),
+        // Why it failed matters more than a diff that cannot be read.
+        Err(failure) if failure.tree == TreeState::Changed => Err(Failure {
+            text: diff(failure.log.as_deref()).unwrap_or_default(),
+            ..failure
+        }),
+        failed => failed,
     }
 }
 
@@ -115,12 +118,4 @@ fn changes<'f>(
         }
     }
     (changes, too_large)
-}
-
-fn totals(stat: &Stat) -> StatRecord {
-    StatRecord {
-        files: stat.files.len() as u64,
-        added: stat.added(),
-        removed: stat.removed(),
-    }
 }

@@ -57,7 +57,7 @@ impl Outcome {
 /// A run that did not.
 #[derive(Debug)]
 pub(crate) struct Failure {
-    /// Why.
+    /// Why it failed.
     pub error: Error,
     /// What has become of the project.
     pub tree: TreeState,

@@ -168,12 +168,11 @@ pub fn agent_model<'a>(
         (None, None) => (named(table, &own.model)?, None),
     };
     let mut problems = Problems::default();
-    let first = match &recording {
-        Some(recording) => Some(SelectedModel::replayed(spec, recording)),
-        None => {
-            problems.extend(sending::without_price(choice, &spec));
-            SelectedModel::vendors(context, choice, spec, key, &mut problems)
-        }
+    let first = if let Some(recording) = &recording {
+        Some(SelectedModel::replayed(spec, recording))
+    } else {
+        problems.extend(sending::without_price(choice, &spec));
+        SelectedModel::vendors(context, choice, spec, key, &mut problems)
     };
     let problems = problems.into_vec();
     match first {

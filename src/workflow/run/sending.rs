@@ -10,7 +10,7 @@ use crate::model::prompt::{Inputs, Prompt};
 use crate::model::tokens::Size;
 use crate::model::{ModelSpec, Purpose};
 use crate::project::rollup::{self, Section, State};
-use crate::sys::numbers;
+use crate::sys::numbers::{grouped, percent};
 
 /// How many files are named.
 const NAMED: usize = 10;
@@ -193,21 +193,12 @@ pub fn largest(sections: &[Section<'_>]) -> Vec<(String, u64)> {
 
 /// A prompt's share of a window.
 pub fn share(size: &Size, window: u64) -> String {
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "a share is shown to a tenth of a percent"
-    )]
-    let share = size.tokens as f64 * 100.0 / window as f64;
-    format!(
-        "{}, {share:.1} % of {}",
-        size.text(),
-        numbers::grouped(window)
-    )
+    let share = percent(size.tokens, window);
+    format!("{}, {share} % of {}", size.text(), grouped(window))
 }
 
 fn breakdown(size: &Size, largest: &[(String, u64)]) -> String {
-    let line =
-        |(name, tokens): (&str, u64)| format!("\n    {:>11}  {name}", numbers::grouped(tokens));
+    let line = |(name, tokens): (&str, u64)| format!("\n    {:>11}  {name}", grouped(tokens));
     let parts: String = size.parts.iter().copied().map(line).collect();
     let files: String = largest
         .iter()

@@ -157,12 +157,13 @@ impl<'c> RunTree<'c> {
         applied: Option<Applied>,
         flushed: Result<bool, RecoverError>,
     ) {
-        if let Err(error) = &flushed {
+        let is_on_disk = flushed.unwrap_or_else(|error| {
             run.warn(format!(
                 "what was applied may not be on the disk for good: {error}"
             ));
-        }
-        self.applied = applied.filter(|_| !matches!(flushed, Ok(true)));
+            false
+        });
+        self.applied = applied.filter(|_| !is_on_disk);
     }
 
     /// Takes back all that the run has applied. Where that fails, the run goes on to its end with a
