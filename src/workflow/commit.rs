@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::run::Run;
 use super::run::builds::{BuildOptions, Builds};
 use super::run::closing;
-use super::run::ready::{self, Needs, Ready};
+use super::run::ready::{self, Ready};
 use super::run::tree::RunTree;
 use super::{Context, Failure, ModelChoice, Outcome};
 use crate::cli::OnFailure;
@@ -14,7 +14,7 @@ use crate::exec::build_script::{BuildError, BuildReport, BuildStatus};
 use crate::exec::sandbox::{SandboxMode, SandboxProblem};
 use crate::model::REPAIRS;
 use crate::model::prompt::{Prompt, Replacement};
-use crate::model::{Purpose, Reply, StepId};
+use crate::model::{Reply, StepId};
 use crate::record::run_log::BuildLog;
 use crate::record::{BuildRecord, Seconds};
 use crate::sys::text::line_end;
@@ -41,11 +41,7 @@ pub struct CommitOptions {
 /// # Errors
 /// When the build does not pass on an applied reply, for whatever reason.
 pub fn commit(context: &Context<'_>, options: &CommitOptions) -> Result<Outcome, Failure> {
-    let needs = Needs {
-        purpose: Purpose::INITIAL,
-        build: Some(options.build),
-    };
-    let ready = ready::check(context, &options.choice, &needs)?;
+    let ready = ready::check(context, &options.choice, Some(options.build))?;
     let mut run = Run::start(context, "commit", "committing-code")?;
     run.begin(&ready);
     let mut tree = RunTree::new(context, &run);

@@ -3,10 +3,10 @@
 use std::io::Write as _;
 
 use super::run::Run;
-use super::run::ready::{self, Needs, Ready};
+use super::run::ready::{self, Ready};
 use super::{Context, Failure, ModelChoice, Outcome, sections};
+use crate::model::StepId;
 use crate::model::prompt::Prompt;
-use crate::model::{Purpose, StepId};
 use crate::record::SectionRecord;
 use crate::sys::atomic_file;
 use crate::sys::files::PathError;
@@ -17,11 +17,7 @@ use crate::workflow::error::Error;
 /// # Errors
 /// When there is no report to write, or it cannot be written.
 pub fn consistency(context: &Context<'_>, choice: &ModelChoice) -> Result<Outcome, Failure> {
-    let needs = Needs {
-        purpose: Purpose::REPORT,
-        build: None,
-    };
-    let ready = ready::check(context, choice, &needs)?;
+    let ready = ready::check(context, choice, None)?;
     let mut run = Run::start(context, "consistency", "consistency-report")?;
     run.begin(&ready);
     let result = report(context, &mut run, &ready);

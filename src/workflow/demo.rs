@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use super::{BuildOptions, CommitOptions, Context, Failure, ModelChoice, Outcome, commit, init};
+use super::commit::{CommitOptions, commit};
+use super::run::builds::BuildOptions;
+use super::{Context, Failure, ModelChoice, Outcome, init};
 use crate::cli::OnFailure;
 use crate::edit::Elision;
 use crate::exec::sandbox::SandboxMode;

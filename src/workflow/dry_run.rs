@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::run::builds::BuildOptions;
-use super::run::ready::{self, Needs};
+use super::run::ready;
 use super::run::sending::{self, share};
 use super::{Context, Failure, ModelChoice, Outcome};
 use crate::model::REPAIRS;
@@ -25,12 +25,11 @@ pub fn dry_run(
     build: Option<BuildOptions>,
 ) -> Result<Outcome, Failure> {
     let purpose = build.map_or(Purpose::REPORT, |_| Purpose::INITIAL);
-    let needs = Needs { purpose, build };
-    let survey = ready::survey(context, choice, &needs)?;
+    let survey = ready::survey(context, choice, build)?;
     let warnings = survey.warnings.clone();
     let outcome = match (&survey.inputs, &*survey.specs) {
         (Some(inputs), [spec, repair @ ..]) => {
-            let estimate = Estimate::new(context, &needs.purpose, inputs, spec, repair.first());
+            let estimate = Estimate::new(context, &purpose, inputs, spec, repair.first());
             Outcome::shown(estimate.text(), estimate.json(&warnings))
         }
         _ => Outcome::default(),

@@ -1,9 +1,9 @@
 //! Rolls the code base up: what git tracks, as one text. Writes `agent-config/codeRollup.txt` alone.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{self, Write as _};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
@@ -88,11 +88,9 @@ fn tracked(context: &Context<'_>) -> Result<Vec<String>, Error> {
     let names = output.stdout.split(|byte| *byte == 0);
     let names = names.filter(|name| !name.is_empty());
     let paths = names.map(|name| String::from_utf8_lossy(name).into_owned());
-    let mut paths: Vec<String> = paths.collect();
-    paths.sort();
     // A file with conflicts is listed once for each side.
-    paths.dedup();
-    Ok(paths)
+    let paths: BTreeSet<String> = paths.collect();
+    Ok(paths.into_iter().collect())
 }
 
 /// Those of the tracked files that were named.
@@ -100,21 +98,15 @@ fn chosen(tracked: Vec<String>, named: &[PathBuf]) -> Result<Vec<String>, Error>
     if named.is_empty() {
         return Ok(tracked);
     }
-    let named: Vec<(PathBuf, &PathBuf)> = named
-        .iter()
-        .map(|path| (path_clean::clean(path), path))
-        .collect();
+    let clean: Vec<PathBuf> = named.iter().map(path_clean::clean).collect();
     let is_below =
         |path: &str, named: &Path| named == Path::new(".") || Path::new(path).starts_with(named);
-    for (clean, path) in &named {
-        let is_plain = clean
-            .components()
-            .all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
-        if !is_plain || !tracked.iter().any(|tracked| is_below(tracked, clean)) {
-            return Err(Error::NotTracked((*path).clone()));
+    for (clean, named) in clean.iter().zip(named) {
+        if !tracked.iter().any(|path| is_below(path, clean)) {
+            return Err(Error::NotTracked(named.clone()));
         }
     }
-    let is_named = |path: &String| named.iter().any(|(clean, _)| is_below(path, clean));
+    let is_named = |path: &String| clean.iter().any(|named| is_below(path, named));
     Ok(tracked.into_iter().filter(is_named).collect())
 }
 
@@ -242,9 +234,8 @@ fn left_out_text(left_out: &[LeftOut]) -> String {
     for (_, reason) in left_out {
         *counts.entry(reason).or_default() += 1;
     }
-    let counts = counts
-        .iter()
-        .map(|(reason, count)| format!("{count} {reason}"));
+    let counts = counts.iter();
+    let counts = counts.map(|(reason, count)| format!("{count} {reason}"));
     counts.collect::<Vec<_>>().join(", ")
 }
 

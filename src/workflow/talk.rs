@@ -7,7 +7,7 @@
 use std::cell::RefCell;
 
 use super::run::recovery;
-use super::workspace::{AgentOptions, AnswerSource, RequestInput, SessionChoice, Workspace};
+use super::workspace::{AgentOptions, AnswerSource, SessionChoice, Workspace};
 use super::{Context, Failure, Outcome};
 use crate::agent::AgentError;
 use crate::record;
@@ -39,7 +39,9 @@ pub fn serve(
     input: OpenInput<'_>,
     work: WorkOn<'_>,
 ) -> Result<Outcome, Failure> {
-    if options.session == SessionChoice::New && options.input == RequestInput::GoOn {
+    let request = options.request.as_deref();
+    let goes_on = request.is_some_and(|request| request.trim().is_empty());
+    if goes_on && options.session == SessionChoice::New {
         return Err(Error::NothingAsked.into());
     }
     let mut place = Workspace::open(context, options)?;
@@ -52,11 +54,11 @@ pub fn serve(
     if let Some((request, answers)) = recorded {
         return on(answers, request.as_deref());
     }
-    match &options.input {
-        RequestInput::Request(request) => return on(AnswerSource::Nowhere, Some(request)),
-        RequestInput::GoOn if place.has_more_to_do() => return on(AnswerSource::Nowhere, None),
-        RequestInput::GoOn => return Err(Error::NothingAsked.into()),
-        RequestInput::AskUser => {}
+    if goes_on && !place.has_more_to_do() {
+        return Err(Error::NothingAsked.into());
+    }
+    if request.is_some() {
+        return on(AnswerSource::Nowhere, request.filter(|_| !goes_on));
     }
     let input = RefCell::new(input().map_err(Error::from)?);
     let prompt = format!("{name}> ");

@@ -39,34 +39,12 @@ pub enum SessionChoice {
     Named(Uuid),
 }
 
-/// What is to be done.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum RequestInput {
-    /// What the user says at the terminal.
-    AskUser,
-    /// What was asked for before.
-    GoOn,
-    /// The task that is given.
-    Request(String),
-}
-
-impl RequestInput {
-    /// By what the command line says; the blank request goes on.
-    #[must_use]
-    pub fn of(request: Option<String>) -> Self {
-        match request {
-            None => Self::AskUser,
-            Some(request) if request.trim().is_empty() => Self::GoOn,
-            Some(request) => Self::Request(request),
-        }
-    }
-}
-
 /// How an agent is to work.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentOptions {
-    /// What is to be done.
-    pub input: RequestInput,
+    /// What is to be done. A blank request goes on with what was asked for before; `None`: the user says it at
+    /// the terminal.
+    pub request: Option<String>,
     /// In which session.
     pub session: SessionChoice,
     /// Whom to ask.

@@ -20,15 +20,6 @@ use crate::workflow::error::Error;
 const KEY_IN_INPUTS: &str =
     "an API key stands in the query or the code base; it was left out of the prompt";
 
-/// What a workflow needs besides the query, the code base and a model.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Needs {
-    /// What the model is asked for.
-    pub purpose: Purpose,
-    /// A build script, and what it is to be run with.
-    pub build: Option<BuildOptions>,
-}
-
 /// All that a run starts from.
 pub struct Ready<'a> {
     /// The user's inputs, without keys.
@@ -74,17 +65,18 @@ impl<'a> Survey<'a> {
     }
 }
 
-/// Looks for everything at once.
+/// Looks for everything at once. Without `build`, the model is asked for a report.
 ///
 /// # Errors
 /// When what is asked for does not exist, or the tree cannot be put in order after an earlier run.
 pub fn survey<'a>(
     context: &Context<'a>,
     choice: &ModelChoice,
-    needs: &Needs,
+    build: Option<BuildOptions>,
 ) -> Result<Survey<'a>, Error> {
     let recording = find_recording(context, choice)?;
-    let specs = choose(context, choice, &needs.purpose, recording.as_ref())?;
+    let purpose = build.map_or(Purpose::REPORT, |_| Purpose::INITIAL);
+    let specs = choose(context, choice, &purpose, recording.as_ref())?;
     let project = &context.project;
     let lock = project.lock();
     if lock.is_ok() {
@@ -93,7 +85,7 @@ pub fn survey<'a>(
     let mut problems = Problems::default();
     problems.note(context.models.as_ref().map_err(Clone::clone));
     problems.note(project.check_gitignore(context.key_files()));
-    let query = problems.note(query(context, needs));
+    let query = problems.note(query(context, &purpose));
     let rollup = problems.note(project.rollup());
     // Nothing is sent where replies are replayed.
     let sends = choice.replay.is_none();
@@ -118,7 +110,7 @@ pub fn survey<'a>(
         first,
         repair,
     });
-    if let Some(build) = needs.build {
+    if let Some(build) = build {
         check_build(context, build, &mut problems)?;
     }
     let lock = problems.note(lock);
@@ -137,7 +129,7 @@ pub fn survey<'a>(
         warnings.extend(sent_secrets(choice, findings));
         if let (Some(inputs), Some(spec)) = (&inputs, specs.first()) {
             let (refused, noticed) =
-                sending::examine(context, choice, &needs.purpose, (inputs, outdated), spec);
+                sending::examine(context, choice, &purpose, (inputs, outdated), spec);
             problems.extend(refused);
             let others = specs.iter().skip(1);
             problems.extend(others.filter_map(|spec| sending::without_price(choice, spec)));
@@ -161,9 +153,9 @@ pub fn survey<'a>(
 pub fn check<'a>(
     context: &Context<'a>,
     choice: &ModelChoice,
-    needs: &Needs,
+    build: Option<BuildOptions>,
 ) -> Result<Ready<'a>, Error> {
-    Ok(survey(context, choice, needs)?.ready()?)
+    Ok(survey(context, choice, build)?.ready()?)
 }
 
 /// What is sent though it looks like a credential.
@@ -176,10 +168,10 @@ fn sent_secrets(choice: &ModelChoice, mut findings: Vec<Finding>) -> Option<Stri
     })
 }
 
-fn query(context: &Context<'_>, needs: &Needs) -> Result<String, ProjectProblem> {
+fn query(context: &Context<'_>, purpose: &Purpose) -> Result<String, ProjectProblem> {
     let query = context.project.query()?;
     // A report's prompt says itself what to do where the query says nothing.
-    if needs.purpose != Purpose::REPORT && query.trim().is_empty() {
+    if *purpose != Purpose::REPORT && query.trim().is_empty() {
         return Err(ProjectProblem::EmptyQuery);
     }
     if query == EXAMPLE_QUERY {

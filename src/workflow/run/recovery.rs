@@ -4,6 +4,7 @@
 
 use super::context::Context;
 use super::not_ready::NotReady;
+use super::outcome::{Failure, Outcome};
 use crate::edit;
 use crate::edit::recovery::Recovered;
 use crate::project::ProjectLock;
@@ -32,10 +33,14 @@ pub fn recover_with_warning(context: &Context<'_>) -> Result<(), Error> {
 ///
 /// # Errors
 /// When another run has the project, or the tree cannot be put in order.
-pub fn recover(context: &Context<'_>) -> Result<String, Error> {
-    let _lock = context.project.lock().map_err(NotReady::from)?;
+pub fn recover(context: &Context<'_>) -> Result<Outcome, Failure> {
+    let _lock = context
+        .project
+        .lock()
+        .map_err(NotReady::from)
+        .map_err(Error::from)?;
     let done = put_in_order(context)?.unwrap_or("nothing to recover");
-    Ok(format!("done: {done}"))
+    Ok(Outcome::said(format!("done: {done}")))
 }
 
 /// Puts the tree of a locked project in order, and says in words what there was to do.
