@@ -45,13 +45,16 @@ pub fn commit(context: &Context<'_>, options: &CommitOptions) -> Result<Outcome,
     let mut run = Run::start(context, "commit", "committing-code")?;
     run.begin(&ready);
     let mut tree = RunTree::new(context, &run);
-    let mut commit = Commit {
-        context,
-        options,
-        builds: Builds::new(context, options.build),
-    };
     let mut replacements = Replacements::default();
-    let result = commit.until_the_build_passes(&mut run, &ready, &mut tree, &mut replacements);
+    let builds = Builds::new(context, options.build).map_err(Error::from);
+    let result = builds.and_then(|builds| {
+        let mut commit = Commit {
+            context,
+            options,
+            builds,
+        };
+        commit.until_the_build_passes(&mut run, &ready, &mut tree, &mut replacements)
+    });
     match &result {
         // Where the project itself was moved, what is at its path now is something else.
         Err(Error::Build(BuildError::Sandbox(SandboxProblem::Moved(_)))) => {}

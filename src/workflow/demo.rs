@@ -60,9 +60,7 @@ pub fn demo(context: &Context<'_>, directory: Option<&Path>) -> Result<Outcome, 
     write_project(&root)?;
     let tracked = track(&root);
     let resolved = root.canonicalize();
-    let root = resolved
-        .map_err(PathError::of("write", root))
-        .map_err(Error::from)?;
+    let root = resolved.map_err(PathError::of("write", root))?;
     // Whatever models the surrounding project has: the recording is of a built-in one.
     let models = Ok(ModelTable::built_in());
     let context = Context {

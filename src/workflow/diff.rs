@@ -9,7 +9,6 @@ use super::{Context, Failure, Outcome, last};
 use crate::record::TreeState;
 use crate::record::diff::{self, FileChange, Stat};
 use crate::review::history::PastRun;
-use crate::workflow::error::Error;
 
 /// How many columns a stat takes.
 const WIDTH: usize = 80;
@@ -22,7 +21,7 @@ pub fn diff(context: &Context<'_>, run: Option<&Path>, as_stat: bool) -> Result<
     let project = &context.project;
     let folder = last::folder(context, run)?;
     let run = closing::past_run(context, Some(&folder));
-    let changes = run.changes(project).map_err(Error::from)?;
+    let changes = run.changes(project)?;
     let files = &changes.files;
     let stat = diff::stat(files);
     let text = if as_stat {

@@ -59,9 +59,9 @@ fn dev(arguments: &DevArgs, context: &Context<'_>, stdin: Stdin) -> Result<Outco
         None => {
             let request = match arguments.prompt.as_deref() {
                 Some("-") => {
-                    let stdin = input::stdin(context.interrupt.clone()).map_err(InputError::from);
-                    let read = stdin.and_then(input::prompt_from);
-                    Some(read.map_err(Error::from)?)
+                    let stdin =
+                        input::stdin(context.interrupt.clone()).map_err(InputError::from)?;
+                    Some(input::prompt_from(stdin)?)
                 }
                 prompt => prompt.map(str::to_owned),
             };

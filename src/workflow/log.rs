@@ -19,7 +19,6 @@ use crate::ui::columns::{
     Align::{Left, Right},
 };
 use crate::ui::json::record;
-use crate::workflow::error::Error;
 
 /// How many lines of a build's output a story quotes.
 const QUOTED: usize = 12;
@@ -33,10 +32,9 @@ const WIDTH: usize = 76;
 pub fn log(context: &Context<'_>, run: Option<&Path>) -> Result<Outcome, Failure> {
     let project = &context.project;
     match run {
-        None => Ok(list(&history::runs(project).map_err(Error::from)?)),
+        None => Ok(list(&history::runs(project)?)),
         Some(run) => {
-            let name = history::find(project, run).map_err(Error::from)?;
-            let run = PastRun::read(project, &name);
+            let run = PastRun::read(project, &history::find(project, run)?);
             let data = data(&run);
             Ok(Outcome::shown(story(context, &run), data))
         }

@@ -14,7 +14,6 @@ use crate::ui::columns::{
     self,
     Align::{Left, Right},
 };
-use crate::workflow::error::Error;
 
 /// The table of models of a project.
 ///
@@ -34,7 +33,7 @@ pub fn table(project: &Project) -> Result<ModelTable, ModelsProblem> {
 /// When their table cannot be used.
 pub fn models(context: &Context<'_>) -> Result<Outcome, Failure> {
     let table = context.models.as_ref();
-    let table = table.map_err(|problem| Error::from(NotReady::from(problem.clone())))?;
+    let table = table.map_err(|problem| NotReady::from(problem.clone()))?;
     let models = table.models().iter();
     let rows: Vec<Row<'_>> = models.map(|spec| Row::of(context, spec)).collect();
     let json: Vec<Value> = rows.iter().map(|row| row.json(table)).collect();

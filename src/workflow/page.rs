@@ -26,13 +26,14 @@ const PAGE: &str = "report.html";
 /// When there is no such run, or the page cannot be written.
 pub fn report(context: &Context<'_>, options: &ReportArgs) -> Result<Outcome, Failure> {
     let project = &context.project;
-    let (text, usual) = match &options.run {
-        _ if options.all => (of_all(context, options)?, format!("{LOGS}/{PAGE}")),
-        Some(run) => {
-            let name = history::find(project, run).map_err(Error::from)?;
-            of_run(context, &PastRun::read(project, &name))
-        }
-        None => of_run(context, &last(context)?),
+    let (text, usual) = if options.all {
+        (of_all(context, options)?, format!("{LOGS}/{PAGE}"))
+    } else {
+        let run = match &options.run {
+            Some(run) => PastRun::read(project, &history::find(project, run)?),
+            None => last(context)?,
+        };
+        of_run(context, &run)
     };
     let path = options.page.clone().unwrap_or_else(|| usual.into());
     write(context, &path, &text)?;

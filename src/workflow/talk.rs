@@ -60,7 +60,7 @@ pub fn serve(
     if request.is_some() {
         return on(AnswerSource::Nowhere, request.filter(|_| !goes_on));
     }
-    let input = RefCell::new(input().map_err(Error::from)?);
+    let input = RefCell::new(input()?);
     let prompt = format!("{name}> ");
     talk(
         context,
@@ -102,7 +102,7 @@ fn talk(
         stops = attend(context, work(None))?;
     }
     loop {
-        let typed = input.borrow_mut().line(prompt).map_err(Error::from)?;
+        let typed = input.borrow_mut().line(prompt)?;
         match &typed {
             Typed::Line(line) => match line.trim() {
                 "" => {}

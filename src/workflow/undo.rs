@@ -21,7 +21,7 @@ pub fn undo(context: &Context<'_>, run: Option<&Path>) -> Result<Outcome, Failur
     let _lock = recovery::take(context)?;
     let folder = last::folder(context, run)?;
     let root = context.project.root();
-    let changes = undo_log::read(root, &folder).map_err(Error::from)?;
+    let changes = undo_log::read(root, &folder)?;
     let Some(changes) = changes else {
         return Ok(Outcome::said(format!("done: {folder} changed nothing")));
     };

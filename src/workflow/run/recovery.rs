@@ -34,11 +34,7 @@ pub fn recover_with_warning(context: &Context<'_>) -> Result<(), Error> {
 /// # Errors
 /// When another run has the project, or the tree cannot be put in order.
 pub fn recover(context: &Context<'_>) -> Result<Outcome, Failure> {
-    let _lock = context
-        .project
-        .lock()
-        .map_err(NotReady::from)
-        .map_err(Error::from)?;
+    let _lock = context.project.lock().map_err(NotReady::from)?;
     let done = put_in_order(context)?.unwrap_or("nothing to recover");
     Ok(Outcome::said(format!("done: {done}")))
 }

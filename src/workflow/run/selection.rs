@@ -67,12 +67,8 @@ impl<'a> SelectedModel<'a> {
             (Some(file), None) => problems.note(context.project.key(file)).map(Some),
             (_, own_key) => Some(own_key),
         };
-        let (endpoint, proxies) = problems.note(route(context, &spec))?;
-        let route = Route {
-            endpoint,
-            proxies,
-            key: key?,
-        };
+        let route = problems.note(route(context, &spec))?;
+        let route = Route { key: key?, ..route };
         let model = HttpModel::new(
             spec.clone(),
             route,
@@ -200,14 +196,11 @@ fn own_spec(name: &str, url: &str, table: &ModelTable) -> ModelSpec {
     }
 }
 
-/// The model's server, and the proxies on the way there.
+/// The model's server, and the proxies on the way there; without a key.
 ///
 /// # Errors
 /// When an address is none, or one that keys do not go to.
-pub fn route(
-    context: &Context<'_>,
-    spec: &ModelSpec,
-) -> Result<(Endpoint, Proxies), EndpointProblem> {
+pub fn route(context: &Context<'_>, spec: &ModelSpec) -> Result<Route, EndpointProblem> {
     let endpoint = Endpoint::of(spec, context.environment)?;
     // Calls to this machine go straight there, whatever proxy is named.
     let proxies = if endpoint.is_secure() {
@@ -215,5 +208,9 @@ pub fn route(
     } else {
         Proxies::default()
     };
-    Ok((endpoint, proxies))
+    Ok(Route {
+        endpoint,
+        proxies,
+        key: None,
+    })
 }
