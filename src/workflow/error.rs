@@ -1,5 +1,6 @@
 //! Every stage's error under one roof: its exit code, and what to do about it.
 
+use std::io;
 use std::path::PathBuf;
 
 use crate::agent::AgentError;
@@ -352,6 +353,10 @@ impl Error {
             Self::Verify(VerifyError::Io { .. })
             | Self::File(PathError { action: "read", .. })
             | Self::NoSuchRun(NoSuchRun::Unreadable { .. }) => "make it readable",
+            // A refusal of this program's own.
+            Self::File(error) if error.source.kind() == io::ErrorKind::Other => {
+                "name another path, or move what is there out of the way"
+            }
             Self::File(_)
             | Self::Build(BuildError::Log(_))
             | Self::Process(ProcessError::Output { .. }) => {

@@ -96,9 +96,7 @@ fn write(context: &Context<'_>, path: &Path, text: &str) -> Result<(), Error> {
     let path = context.project.root().join(path);
     let write = || match path.metadata() {
         Ok(found) if !found.is_file() => fs::write(&path, text),
-        Ok(_) if !is_page(&path)? => Err(io::Error::other(
-            "it is there and no report: name another file with `--output`",
-        )),
+        Ok(_) if !is_page(&path)? => Err(io::Error::other("there is a file that is no page")),
         _ => atomic_file::replace(
             &path.canonicalize().unwrap_or_else(|_| path.clone()),
             |file| file.write_all(text.as_bytes()),
