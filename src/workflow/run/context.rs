@@ -38,7 +38,7 @@ pub struct Context<'a> {
 
 impl Context<'_> {
     /// The key files of all models, as far as their table can be used.
-    pub(in crate::workflow) fn key_files(&self) -> Vec<&str> {
+    pub fn key_files(&self) -> Vec<&str> {
         let built_in = || vec!["gemini-key.txt", "openai-key.txt"];
         self.models
             .as_ref()
@@ -46,17 +46,17 @@ impl Context<'_> {
     }
 
     /// Tells the user something that is no error.
-    pub(in crate::workflow) fn warn(&self, text: impl Into<String>) {
+    pub fn warn(&self, text: impl Into<String>) {
         self.reporter.event(&Event::Warning(text.into()));
     }
 
     /// Tells the user something by the way.
-    pub(in crate::workflow) fn notice(&self, text: impl Into<String>) {
+    pub fn notice(&self, text: impl Into<String>) {
         self.reporter.event(&Event::Notice(text.into()));
     }
 
     /// Where edits go, with this directory for the journal.
-    pub(in crate::workflow) fn tree<'t>(&'t self, journal: &'t Path) -> Tree<'t> {
+    pub fn tree<'t>(&'t self, journal: &'t Path) -> Tree<'t> {
         Tree {
             root: self.project.root(),
             journal,

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::builds::{self, BuildOptions};
 use super::context::{Context, ModelChoice};
-use super::not_ready::{NotReady, Problem, Problems, listed};
+use super::not_ready::{NotReady, Problem, listed};
 use super::recovery;
 use super::selection::{Models, SelectedModel, choose, find_recording};
 use super::sending;
@@ -40,7 +40,7 @@ pub struct Survey<'a> {
     pub specs: Vec<ModelSpec>,
     /// What the user should know.
     pub warnings: Vec<String>,
-    problems: Vec<Problem>,
+    missing: NotReady,
     models: Option<Models<'a>>,
     lock: Option<ProjectLock>,
 }
@@ -52,15 +52,15 @@ impl<'a> Survey<'a> {
     /// When anything is missing.
     pub fn ready(self) -> Result<Ready<'a>, NotReady> {
         match (self.inputs, self.models, self.lock) {
-            (Some(inputs), Some(models), Some(lock)) if self.problems.is_empty() => Ok(Ready {
-                inputs,
-                warnings: self.warnings,
-                models,
-                _lock: lock,
-            }),
-            _ => Err(NotReady {
-                problems: self.problems,
-            }),
+            (Some(inputs), Some(models), Some(lock)) if self.missing.problems.is_empty() => {
+                Ok(Ready {
+                    inputs,
+                    warnings: self.warnings,
+                    models,
+                    _lock: lock,
+                })
+            }
+            _ => Err(self.missing),
         }
     }
 }
@@ -82,11 +82,11 @@ pub fn survey<'a>(
     if lock.is_ok() {
         recovery::recover_with_warning(context)?;
     }
-    let mut problems = Problems::default();
-    problems.note(context.models.as_ref().map_err(Clone::clone));
-    problems.note(project.check_gitignore(context.key_files()));
-    let query = problems.note(query(context, &purpose));
-    let rollup = problems.note(project.rollup());
+    let mut missing = NotReady::default();
+    missing.note(context.models.as_ref().map_err(Clone::clone));
+    missing.note(project.check_gitignore(context.key_files()));
+    let query = missing.note(query(context, &purpose));
+    let rollup = missing.note(project.rollup());
     // Nothing is sent where replies are replayed.
     let sends = choice.replay.is_none();
     let sent_rollup = rollup.as_deref().filter(|_| sends);
@@ -96,11 +96,11 @@ pub fn survey<'a>(
         || credentials(context, query.as_deref(), rollup.as_deref()),
     );
     if sends && !choice.allow_secrets && !findings.is_empty() {
-        problems.extend([Problem::Secrets(findings.clone())]);
+        missing.extend([Problem::Secrets(findings.clone())]);
     }
     let mut models = specs.iter().map(|spec| match &recording {
         Some(recording) => Some(SelectedModel::replayed(spec.clone(), recording)),
-        None => SelectedModel::vendors(context, choice, spec.clone(), None, &mut problems),
+        None => SelectedModel::vendors(context, choice, spec.clone(), None, &mut missing),
     });
     let (first, repair) = (models.next().flatten(), models.next().flatten());
     drop(models);
@@ -111,9 +111,9 @@ pub fn survey<'a>(
         repair,
     });
     if let Some(build) = build {
-        check_build(context, build, &mut problems)?;
+        check_build(context, build, &mut missing)?;
     }
-    let lock = problems.note(lock);
+    let lock = missing.note(lock);
     let inputs = query.zip(rollup);
     let mut inputs = inputs.map(|(query, rollup)| Inputs { query, rollup });
     let mut warnings = Vec::new();
@@ -130,9 +130,9 @@ pub fn survey<'a>(
         if let (Some(inputs), Some(spec)) = (&inputs, specs.first()) {
             let (refused, noticed) =
                 sending::examine(context, choice, &purpose, (inputs, outdated), spec);
-            problems.extend(refused);
+            missing.extend(refused);
             let others = specs.iter().skip(1);
-            problems.extend(others.filter_map(|spec| sending::without_price(choice, spec)));
+            missing.extend(others.filter_map(|spec| sending::without_price(choice, spec)));
             warnings.extend(noticed);
         }
     }
@@ -140,7 +140,7 @@ pub fn survey<'a>(
         inputs,
         specs,
         warnings,
-        problems: problems.into_vec(),
+        missing,
         models,
         lock,
     })
@@ -203,14 +203,14 @@ fn redact(context: &Context<'_>, inputs: &mut Inputs) {
 fn check_build(
     context: &Context<'_>,
     build: BuildOptions,
-    problems: &mut Problems,
+    missing: &mut NotReady,
 ) -> Result<(), Error> {
     let path = context.environment.os("PATH");
-    problems.note(build_script::inspect(context.project.root(), path));
+    missing.note(build_script::inspect(context.project.root(), path));
     if build.sandbox == SandboxMode::Strict {
         match builds::check_strict(context) {
             Err(SandboxProblem::Interrupted(interrupted)) => return Err(interrupted.into()),
-            checked => problems.note(checked),
+            checked => missing.note(checked),
         };
     }
     Ok(())

@@ -3,7 +3,7 @@
 //! Reads the table of models, the run that is to be replayed, and key files. Sends nothing.
 
 use super::context::{Context, ModelChoice};
-use super::not_ready::{NotReady, Problems};
+use super::not_ready::NotReady;
 use super::sending;
 use crate::agent::settings::Settings;
 use crate::model::price::Usd;
@@ -61,13 +61,13 @@ impl<'a> SelectedModel<'a> {
         choice: &ModelChoice,
         spec: ModelSpec,
         own_key: Option<ApiKey>,
-        problems: &mut Problems,
+        missing: &mut NotReady,
     ) -> Option<Self> {
         let key = match (&spec.key_file, own_key) {
-            (Some(file), None) => problems.note(context.project.key(file)).map(Some),
+            (Some(file), None) => missing.note(context.project.key(file)).map(Some),
             (_, own_key) => Some(own_key),
         };
-        let route = problems.note(route(context, &spec))?;
+        let route = missing.note(route(context, &spec))?;
         let route = Route { key: key?, ..route };
         let model = HttpModel::new(
             spec.clone(),
@@ -89,7 +89,7 @@ impl<'a> SelectedModel<'a> {
 ///
 /// # Errors
 /// When there is no such model, or the replies of another were recorded.
-pub(in crate::workflow) fn choose(
+pub fn choose(
     context: &Context<'_>,
     choice: &ModelChoice,
     purpose: &Purpose,
@@ -163,22 +163,21 @@ pub fn agent_model<'a>(
         (None, Some(url)) => (own_spec(&own.model, url, table), own.api_key.clone()),
         (None, None) => (named(table, &own.model)?, None),
     };
-    let mut problems = Problems::default();
+    let mut missing = NotReady::default();
     let first = if let Some(recording) = &recording {
         Some(SelectedModel::replayed(spec, recording))
     } else {
-        problems.extend(sending::without_price(choice, &spec));
-        SelectedModel::vendors(context, choice, spec, key, &mut problems)
+        missing.extend(sending::without_price(choice, &spec));
+        SelectedModel::vendors(context, choice, spec, key, &mut missing)
     };
-    let problems = problems.into_vec();
     match first {
-        Some(first) if problems.is_empty() => Ok(Models {
+        Some(first) if missing.problems.is_empty() => Ok(Models {
             max_cost: choice.max_cost.filter(|_| !is_replay),
             is_replay,
             first,
             repair: None,
         }),
-        _ => Err(NotReady { problems }.into()),
+        _ => Err(missing.into()),
     }
 }
 
