@@ -23,10 +23,10 @@
 //! | 5 | [`agent`] | the engine of every agent: loop, protocols, tools, permissions, memory, sessions |
 //! | 5 | `review` | looking back: the runs that were, warnings about a change, the pages |
 //! | 4 | [`edit`] | from untrusted text to changed files: parse, verify, apply, recover, undo |
-//! | 4 | [`ui`] | what a person sees and types, and the events for programs |
-//! | 3 | [`record`] | what a run is as data: steps, files, diff, replay |
+//! | 4 | `ui` | what a person sees and types, and the events for programs |
+//! | 3 | `record` | what a run is as data: steps, files, diff, replay |
 //! | 3 | [`cli`] | the command line |
-//! | 2 | [`project`], [`model`], [`exec`] | the project on disk; every language model; running programs |
+//! | 2 | `project`, [`model`], [`exec`] | the project on disk; every language model; running programs |
 //! | 1 | [`secret`], [`sys`] | keys and redaction; the system |
 //!
 //! Nothing below `main` asks for the time, the current directory or the environment: they arrive as
@@ -37,12 +37,12 @@ pub mod cli;
 pub mod edit;
 pub mod exec;
 pub mod model;
-pub mod project;
-pub mod record;
+pub(crate) mod project;
+pub(crate) mod record;
 pub(crate) mod review;
 pub mod secret;
 pub mod sys;
-pub mod ui;
+pub(crate) mod ui;
 pub mod workflow;
 
 use std::path::PathBuf;

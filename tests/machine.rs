@@ -43,7 +43,7 @@ fn fits(validator: &jsonschema::Validator, value: &Value) {
 }
 
 /// Runs that end in every way there is; each with its arguments.
-fn every_way_out() -> Vec<(&'static [&'static str], TestProject, i32)> {
+fn every_ending() -> Vec<(&'static [&'static str], TestProject, i32)> {
     let server = |texts: &[&str]| ModelServer::gemini(texts);
     let write = "^^^a\nb\n^^^end\n";
     vec![
@@ -92,9 +92,9 @@ fn stdout_lines(run: &Finished) -> Vec<Value> {
 }
 
 #[test]
-fn json_is_one_result_on_every_way_out() {
+fn json_is_one_result_however_it_ends() {
     let schema = schema("result");
-    for (arguments, project, code) in every_way_out() {
+    for (arguments, project, code) in every_ending() {
         let arguments = [arguments, &["--output-format", "json"]].concat();
         let run = project.run(&arguments).exits(code);
         let printed: Value = serde_json::from_str(&run.stdout).unwrap();
@@ -113,7 +113,7 @@ fn json_is_one_result_on_every_way_out() {
 fn jsonl_is_an_event_a_line_and_the_result_last() {
     let events = schema("events");
     let mut seen = std::collections::BTreeSet::new();
-    for (arguments, project, code) in every_way_out() {
+    for (arguments, project, code) in every_ending() {
         let arguments = [arguments, &["--output-format", "jsonl"]].concat();
         let run = project.run(&arguments).exits(code);
         let lines = stdout_lines(&run);

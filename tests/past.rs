@@ -192,7 +192,7 @@ fn the_whole_diff_is_shown_at_the_end_where_it_is_asked_for() {
 }
 
 #[test]
-fn a_summary_is_written_on_every_way_out() {
+fn a_summary_is_written_however_the_run_ends() {
     let hostile = "^^^a_b.txt\n<script>\n^^^end\n";
     for (reply, build, code, parts) in [
         (

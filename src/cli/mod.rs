@@ -445,7 +445,19 @@ fn hint(error: &clap::Error, whole: &clap::Command, arguments: &[OsString]) -> S
         .chain(commands)
         .chain(["`--help`".to_owned()])
         .collect();
-    format!("hint: allowed are {}\n", names.join(", "))
+    wrapped(&format!("hint: allowed are {}", names.join(", "))) + "\n"
+}
+
+/// A long sentence on lines that fit a terminal, the second and later ones indented.
+fn wrapped(text: &str) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if line.len() + word.len() < 77 => *line += &format!(" {word}"),
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines.join("\n  ")
 }
 
 /// The script that completes commands and flags in `shell`.
@@ -588,6 +600,8 @@ mod tests {
             for part in expected {
                 assert!(usage.text.contains(part), "{arguments:?}: {}", usage.text);
             }
+            let mut lines = usage.text.lines();
+            assert!(lines.all(|line| line.len() <= 80 || line.starts_with("error:")));
         }
     }
 

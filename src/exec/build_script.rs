@@ -9,7 +9,6 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read as _, Write};
 use std::os::unix::fs::PermissionsExt as _;
-use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread::{self, Scope};
@@ -25,6 +24,7 @@ use super::wire::{Leftovers, SpawnRequest, Status};
 use crate::sys::environment::Clock;
 use crate::sys::files::IfThere as _;
 use crate::sys::interrupt::{Interrupt, Interrupted};
+use crate::sys::parallel::joined;
 
 /// The script's name, below the project's root.
 pub const BUILD_SCRIPT: &str = "build.sh";
@@ -302,12 +302,9 @@ impl BuildScript<'_> {
         }
         // Whatever happened, nothing of it goes on running, and nobody waits for more of its output.
         drop(running);
-        let logged = logging.join();
+        let logged = joined(logging);
         waited.map_err(|source| self.failed(source))?;
-        match logged {
-            Ok(logged) => logged.map_err(BuildError::Log)?,
-            Err(panic) => resume_unwind(panic),
-        }
+        logged.map_err(BuildError::Log)?;
         Ok((status, !is_closed))
     }
 

@@ -3,7 +3,7 @@
 //! Touches nothing itself. Guarantees that all of the work is done, even where no thread is to be had.
 
 use std::ops::Range;
-use std::thread;
+use std::thread::{self, ScopedJoinHandle};
 
 /// From this many files on, they are shared.
 const MANY_FILES: usize = 64;
@@ -24,15 +24,20 @@ pub fn in_parallel<T: Send, E: Send>(
     Ok(vec![first?, second?])
 }
 
+/// What a thread has come to. A panic there goes on here.
+pub(crate) fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
+    thread
+        .join()
+        .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
 /// Does both, `aside` in a thread of its own. A panic there goes on here.
 pub fn side_by_side<A: Send, B>(aside: impl Fn() -> A + Sync, here: impl FnOnce() -> B) -> (A, B) {
     thread::scope(|scope| {
         let thread = thread::Builder::new().spawn_scoped(scope, &aside);
         let here = here();
         let aside = match thread {
-            Ok(thread) => thread
-                .join()
-                .unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            Ok(thread) => joined(thread),
             Err(_) => aside(),
         };
         (aside, here)

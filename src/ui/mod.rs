@@ -31,7 +31,7 @@ use crate::record::tasks::Task;
 use crate::secret::Redactor;
 use crate::sys::environment::Clock;
 
-pub use self::console::{Colors, Console, ConsoleOptions};
+pub use self::console::{Console, ConsoleOptions};
 
 /// Something that happened, with all of its text: it can cross a channel to another thread.
 #[derive(Debug, Clone, PartialEq)]

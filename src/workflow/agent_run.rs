@@ -8,11 +8,11 @@ use std::path::PathBuf;
 
 use chrono::SubsecRound as _;
 
+use super::run::Run;
 use super::run::closing;
 use super::run::selection::Models;
 use super::run::tree::RunTree;
-use super::run::{Names, Run};
-use super::workspace::{Answers, KeptSession};
+use super::workspace::{AnswerSource, KeptSession};
 use super::{Context, Failure, Outcome};
 use crate::agent::conversation::Conversation;
 use crate::agent::memory::Compressed;
@@ -22,14 +22,12 @@ use crate::agent::tools::notes::User;
 use crate::agent::tools::{Files, WriteError};
 use crate::agent::{AgentError, Env, Host, Note};
 use crate::edit::error::ApplyError;
-use crate::edit::{ParsedReply, PathPolicy, VerifyError};
-use crate::model::Reply;
+use crate::edit::{ParsedReply, PathPolicy, VerifiedEdits, VerifyError};
 use crate::model::prompt::Prompt;
-use crate::model::tokens;
-use crate::model::{Purpose, StepId};
+use crate::model::{Purpose, Reply, StepId, tokens};
 use crate::record::{Action, AgentRecord, LimitsRecord, input_text};
 use crate::sys::interrupt::{Interrupted, Signal};
-use crate::ui::input::{Input, InputError, Typed};
+use crate::ui::input::Typed;
 use crate::workflow::error::{Error, Exit};
 
 /// So many calls of a reply are in `steps.jsonl` at once, the rest when the step is over.
@@ -37,16 +35,16 @@ const LOGGED_AT_ONCE: usize = 8;
 
 /// What a profile gives a run of its agents.
 pub struct AgentSetup<'s> {
-    /// The workflow's names.
-    pub names: Names,
+    /// The workflow's name, in `result.json` and in the folder's name.
+    pub name: &'static str,
     /// Whom to ask.
     pub models: &'s Models<'s>,
     /// How far the agents can go.
     pub limits: LimitsRecord,
     /// Where the conversation is kept; `None`: it ends with the run.
-    pub session: Option<KeptSession<'s>>,
+    pub session: Option<&'s KeptSession<'s>>,
     /// Where answers to the agents' questions come from.
-    pub answers: Answers<'s>,
+    pub answers: AnswerSource<'s>,
 }
 
 /// A run that agents work in.
@@ -69,7 +67,7 @@ impl<'c> AgentRun<'c> {
         setup: AgentSetup<'c>,
         request: Option<&str>,
     ) -> Result<Self, Error> {
-        let mut run = Run::start(context, setup.names)?;
+        let mut run = Run::start(context, setup.name, setup.name)?;
         run.record.model = Some(setup.models.first.spec.name.clone());
         if !context.project.ignores(run.log.name()) {
             run.log.keep_from_git()?;
@@ -145,15 +143,14 @@ impl<'c> AgentRun<'c> {
         let session = self.setup.session;
         let conversation = session.map(|kept| kept.session.borrow().conversation.clone());
         let result = work(&mut conversation.unwrap_or_default());
-        let (state, result) = match result.map_err(Error::from) {
-            Ok(words) => (SessionState::Complete, Ok(words)),
-            Err(error) => match error.exit() {
-                Exit::Interrupted(signal) => {
-                    let interrupted = AgentError::Interrupted(Interrupted { signal });
-                    (SessionState::Interrupted, Err(interrupted.into()))
-                }
-                _ => (SessionState::Failed, Err(error)),
-            },
+        let result = result.map_err(Error::from);
+        let (state, result) = match result.as_ref().map_err(Error::exit) {
+            Ok(_) => (SessionState::Complete, result),
+            Err(Exit::Interrupted(signal)) => {
+                let interrupted = AgentError::Interrupted(Interrupted { signal });
+                (SessionState::Interrupted, Err(interrupted.into()))
+            }
+            Err(_) => (SessionState::Failed, result),
         };
         // Why the work has ended comes before whether that could be noted.
         let noted = self.note_state(state);
@@ -235,13 +232,12 @@ impl<'c> AgentRun<'c> {
         let result = action.result.as_deref().unwrap_or_default();
         run.log
             .tool(&self.latest.borrow(), &action.tool, &input, result)?;
-        run.note(|step| step.actions.push(action));
+        let mut calls = 0;
+        run.note(|step| {
+            step.actions.push(action);
+            calls = step.actions.len();
+        });
         // Each time, all of the step is written: of very many calls, that would be much.
-        let calls = run
-            .record
-            .attempts
-            .last()
-            .map_or(0, |step| step.actions.len());
         if calls <= LOGGED_AT_ONCE {
             run.log_step()?;
         }
@@ -253,11 +249,7 @@ impl<'c> AgentRun<'c> {
     }
 
     /// Holds a file against the policy that every reply is held against.
-    fn verified(
-        &self,
-        path: &str,
-        content: String,
-    ) -> Result<crate::edit::VerifiedEdits, WriteError> {
+    fn verified(&self, path: &str, content: String) -> Result<VerifiedEdits, WriteError> {
         let load = PathPolicy::load(self.context.project.root(), self.context.program);
         let verified = load.and_then(|policy| policy.verify(ParsedReply::of_file(path, content)));
         verified.map_err(|error| match error {
@@ -326,11 +318,6 @@ impl Files for AgentRun<'_> {
     }
 }
 
-fn ask(user: &mut dyn Input) -> Result<Typed, InputError> {
-    user.forget_typed_ahead();
-    user.line("answer> ")
-}
-
 impl User for AgentRun<'_> {
     fn ask(&self, _question: &str) -> Result<Option<String>, AgentError> {
         Ok(self.answer()?)
@@ -341,16 +328,20 @@ impl AgentRun<'_> {
     /// The user's answer to the question that is on the screen.
     fn answer(&self) -> Result<Option<String>, Error> {
         let answer = match &self.setup.answers {
-            Answers::Nowhere => None,
-            Answers::Recorded(answers) => answers.borrow_mut().pop_front().flatten(),
-            Answers::Typed(input) => match ask(&mut **input.borrow_mut())? {
-                Typed::Line(answer) => Some(answer),
-                Typed::End => None,
-                Typed::Interrupted => {
-                    let signal = Signal::Int;
-                    return Err(Interrupted { signal }.into());
+            AnswerSource::Nowhere => None,
+            AnswerSource::Recorded(answers) => answers.borrow_mut().pop_front().flatten(),
+            AnswerSource::Typed(input) => {
+                let mut input = input.borrow_mut();
+                input.forget_typed_ahead();
+                match input.line("answer> ")? {
+                    Typed::Line(answer) => Some(answer),
+                    Typed::End => None,
+                    Typed::Interrupted => {
+                        let signal = Signal::Int;
+                        return Err(Interrupted { signal }.into());
+                    }
                 }
-            },
+            }
         };
         let run = &mut *self.run.borrow_mut();
         if let Some(agent) = &mut run.record.agent {

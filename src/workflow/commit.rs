@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use super::run::Run;
 use super::run::builds::{BuildOptions, Builds};
 use super::run::closing;
-use super::run::ready::{self, Needs, Ready};
+use super::run::ready::{self, Ready};
 use super::run::tree::RunTree;
-use super::run::{Names, Run};
 use super::{Context, Failure, ModelChoice, Outcome};
 use crate::cli::OnFailure;
 use crate::edit::{self, PathPolicy, VerifiedEdits, VerifyError};
@@ -14,17 +14,12 @@ use crate::exec::build_script::{BuildError, BuildReport, BuildStatus};
 use crate::exec::sandbox::{SandboxMode, SandboxProblem};
 use crate::model::REPAIRS;
 use crate::model::prompt::{Prompt, Replacement};
-use crate::model::{Purpose, Reply, StepId};
+use crate::model::{Reply, StepId};
 use crate::record::run_log::BuildLog;
 use crate::record::{BuildRecord, Seconds};
 use crate::sys::text::line_end;
 use crate::ui::Event;
 use crate::workflow::error::{Error, Exit};
-
-const NAMES: Names = Names {
-    record: "commit",
-    folder: "committing-code",
-};
 
 /// How a commit is to be run.
 #[derive(Debug, Clone, PartialEq)]
@@ -46,33 +41,27 @@ pub struct CommitOptions {
 /// # Errors
 /// When the build does not pass on an applied reply, for whatever reason.
 pub fn commit(context: &Context<'_>, options: &CommitOptions) -> Result<Outcome, Failure> {
-    let needs = Needs {
-        purpose: Purpose::INITIAL,
-        build: Some(options.build),
-    };
-    let ready = ready::check(context, &options.choice, &needs)?;
-    let mut run = Run::start(context, NAMES)?;
+    let ready = ready::check(context, &options.choice, Some(options.build))?;
+    let mut run = Run::start(context, "commit", "committing-code")?;
     run.begin(&ready);
     let mut tree = RunTree::new(context, &run);
-    let mut commit = Commit {
-        context,
-        options,
-        builds: Builds::new(context, options.build),
-    };
     let mut replacements = Replacements::default();
-    let result = commit.until_the_build_passes(&mut run, &ready, &mut tree, &mut replacements);
-    // Where the project itself was moved, what is at its path now is something else.
-    let moved = |error: &Error| {
-        matches!(
-            error,
-            Error::Build(BuildError::Sandbox(SandboxProblem::Moved(_)))
-        )
-    };
-    if let Err(error) = &result
-        && (options.on_failure == OnFailure::Revert || error.exit() == Exit::LocalIo)
-        && !moved(error)
-    {
-        tree.put_back(&mut run);
+    let builds = Builds::new(context, options.build).map_err(Error::from);
+    let result = builds.and_then(|builds| {
+        let mut commit = Commit {
+            context,
+            options,
+            builds,
+        };
+        commit.until_the_build_passes(&mut run, &ready, &mut tree, &mut replacements)
+    });
+    match &result {
+        // Where the project itself was moved, what is at its path now is something else.
+        Err(Error::Build(BuildError::Sandbox(SandboxProblem::Moved(_)))) => {}
+        Err(error) if options.on_failure == OnFailure::Revert || error.exit() == Exit::LocalIo => {
+            tree.put_back(&mut run);
+        }
+        _ => {}
     }
     closing::review(context, &mut run, &tree, replacements.files());
     let outcome = run.finish(result, |run| tree.put_back(run));
@@ -89,12 +78,6 @@ struct Commit<'c> {
     builds: Builds<'c>,
 }
 
-/// What a build has to say to the next query.
-struct Built {
-    status: BuildStatus,
-    output: String,
-}
-
 impl Commit<'_> {
     fn until_the_build_passes(
         &mut self,
@@ -109,26 +92,26 @@ impl Commit<'_> {
         loop {
             let (_, edits) = run.ask(&ready.models, &step, prompt, |reply| self.verify(reply))?;
             let edits = edits?;
-            warn_of(run, &edits);
+            for warning in edits.warnings() {
+                run.warn(warning.clone());
+            }
             // Opened before anything changes, so that a log that cannot be written changes nothing.
             let log = run.log.build(&step)?;
             tree.apply(run, &edits)?;
             run.log_step()?;
             replacements.remember(&edits);
-            let built = self.build(run, tree, log)?;
-            if built.status.passed() {
+            let (status, output) = self.build(run, tree, log)?;
+            if status.passed() {
                 return Ok(replacements.summary(step.number));
             }
-            let repair = step.number + 1;
-            if repair > REPAIRS {
-                let status = describe(built.status);
+            if step.number == REPAIRS {
                 return Err(Error::BuildFailed {
                     repairs: REPAIRS,
-                    status,
+                    status: describe(status),
                 });
             }
-            step = StepId::repair(repair);
-            prompt = Prompt::repair(built.output, inputs, replacements.iter());
+            step = StepId::repair(step.number + 1);
+            prompt = Prompt::repair(output, inputs, replacements.for_query());
         }
     }
 
@@ -140,19 +123,20 @@ impl Commit<'_> {
         policy.verify(parsed)
     }
 
+    /// Builds; how that has ended, and what the next query is told of it.
     fn build(
         &mut self,
         run: &mut Run<'_>,
         tree: &mut RunTree<'_>,
         mut log: BuildLog<'_>,
-    ) -> Result<Built, Error> {
+    ) -> Result<(BuildStatus, String), Error> {
         self.context.interrupt.check()?;
-        let spent = run.spent();
+        let spent = run.spent;
         self.context.reporter.event(&Event::Building { spent });
         let report = match tree.flushing(run, || self.builds.run(&mut log)) {
             Ok(report) => report,
             Err(error) => {
-                // What stopped the build is the news; that its log is unfinished follows from it.
+                // That the log is unfinished follows from what stopped the build.
                 let _ = log.finish(&error.to_string());
                 return Err(error.into());
             }
@@ -171,16 +155,7 @@ impl Commit<'_> {
         let record = record(&report, self.builds.record());
         run.note(|step| step.build = Some(record));
         run.log_step()?;
-        Ok(Built {
-            status: report.status,
-            output: with_timeout_note(output, report.status),
-        })
-    }
-}
-
-fn warn_of(run: &mut Run<'_>, edits: &VerifiedEdits) {
-    for warning in edits.warnings() {
-        run.warn(warning.clone());
+        Ok((report.status, with_timeout_note(output, report.status)))
     }
 }
 
@@ -229,30 +204,21 @@ struct Replacements(BTreeMap<String, Option<String>>);
 
 impl Replacements {
     fn remember(&mut self, edits: &VerifiedEdits) {
-        let written = edits
-            .written()
-            .map(|(path, content)| (path, Some(content.to_owned())));
-        let removed = edits.removed().map(|path| (path, None));
-        self.0.extend(
-            written
-                .chain(removed)
-                .map(|(path, state)| (path.to_owned(), state)),
-        );
-    }
-
-    fn iter(&self) -> impl Iterator<Item = (&str, Replacement<'_>)> {
-        self.0.iter().map(|(path, state)| {
-            let state = state.as_ref().map_or(Replacement::Removed, |content| {
-                Replacement::Written(content)
-            });
-            (path.as_str(), state)
-        })
+        let written = edits.written();
+        let written = written.map(|(path, content)| (path.to_owned(), Some(content.to_owned())));
+        let removed = edits.removed().map(|path| (path.to_owned(), None));
+        self.0.extend(written.chain(removed));
     }
 
     fn files(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
-        self.0
-            .iter()
-            .map(|(path, content)| (path.as_str(), content.as_deref()))
+        let files = self.0.iter();
+        files.map(|(path, content)| (path.as_str(), content.as_deref()))
+    }
+
+    fn for_query(&self) -> impl Iterator<Item = (&str, Replacement<'_>)> {
+        let state = |content: Option<_>| content.map_or(Replacement::Removed, Replacement::Written);
+        self.files()
+            .map(move |(path, content)| (path, state(content)))
     }
 
     fn summary(&self, repairs: u16) -> String {

@@ -2,30 +2,23 @@
 
 use std::io::Write as _;
 
-use super::run::ready::{self, Needs, Ready};
-use super::run::{Names, Run};
+use super::run::Run;
+use super::run::ready::{self, Ready};
 use super::{Context, Failure, ModelChoice, Outcome, sections};
+use crate::model::StepId;
 use crate::model::prompt::Prompt;
-use crate::model::{Purpose, StepId};
+use crate::record::SectionRecord;
 use crate::sys::atomic_file;
+use crate::sys::files::PathError;
 use crate::workflow::error::Error;
-
-const NAMES: Names = Names {
-    record: "consistency",
-    folder: "consistency-report",
-};
 
 /// Runs the workflow.
 ///
 /// # Errors
 /// When there is no report to write, or it cannot be written.
 pub fn consistency(context: &Context<'_>, choice: &ModelChoice) -> Result<Outcome, Failure> {
-    let needs = Needs {
-        purpose: Purpose::REPORT,
-        build: None,
-    };
-    let ready = ready::check(context, choice, &needs)?;
-    let mut run = Run::start(context, NAMES)?;
+    let ready = ready::check(context, choice, None)?;
+    let mut run = Run::start(context, "consistency", "consistency-report")?;
     run.begin(&ready);
     let result = report(context, &mut run, &ready);
     // The report is no part of the project's tree.
@@ -39,12 +32,10 @@ fn report(context: &Context<'_>, run: &mut Run<'_>, ready: &Ready<'_>) -> Result
     let text = context.redactor.text(&reply.text);
     let path = context.project.consistency_report();
     atomic_file::replace(&path, |file| file.write_all(text.as_bytes()))
-        .map_err(|source| Error::Unwritable { path, source })?;
+        .map_err(PathError::of("write", path))?;
     let sections = sections::find(&text);
-    for section in sections
-        .iter()
-        .filter(|section| section.first_line.is_none())
-    {
+    let is_missing = |section: &&SectionRecord| section.first_line.is_none();
+    for section in sections.iter().filter(is_missing) {
         run.warn(format!("the report has no section `{}`", section.title));
     }
     run.record.sections = Some(sections);

@@ -2,16 +2,18 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use super::{BuildOptions, CommitOptions, Context, Failure, ModelChoice, Outcome, Secrets, commit};
+use super::commit::{CommitOptions, commit};
+use super::run::builds::BuildOptions;
+use super::{Context, Failure, ModelChoice, Outcome, init};
 use crate::cli::OnFailure;
 use crate::exec::sandbox::SandboxMode;
 use crate::model::{Delivery, ModelTable};
 use crate::project::Project;
+use crate::sys::files::PathError;
 use crate::sys::git;
 use crate::workflow::error::Error;
 
@@ -56,9 +58,8 @@ pub fn demo(context: &Context<'_>, directory: Option<&Path>) -> Result<Outcome, 
     let root = context.project.root().join(&shown);
     write_project(&root)?;
     let tracked = track(&root);
-    let root = root
-        .canonicalize()
-        .map_err(|source| Error::Unwritable { path: root, source })?;
+    let resolved = root.canonicalize();
+    let root = resolved.map_err(PathError::of("write", root))?;
     // Whatever models the surrounding project has: the recording is of a built-in one.
     let models = Ok(ModelTable::built_in());
     let context = Context {
@@ -71,7 +72,7 @@ pub fn demo(context: &Context<'_>, directory: Option<&Path>) -> Result<Outcome, 
         replay: Some(RECORDING.into()),
         timeout: Duration::ZERO, // nothing is called
         delivery: Delivery::Whole,
-        secrets: Secrets::Refused,
+        allow_secrets: false,
         require_fresh: false,
         max_cost: None,
     };
@@ -97,10 +98,9 @@ pub fn demo(context: &Context<'_>, directory: Option<&Path>) -> Result<Outcome, 
     } else {
         "cat slug.sh test.sh"
     };
-    let next = format!(
-        "see for yourself: cd {} && {look}",
-        quoted(&shown.display().to_string())
-    );
+    let directory = shown.display().to_string();
+    let directory = shlex::try_quote(&directory).unwrap_or_default();
+    let next = format!("see for yourself: cd {directory} && {look}");
     Ok(Outcome {
         log: outcome.log.clone().map(below),
         next: Some(next),
@@ -110,45 +110,22 @@ pub fn demo(context: &Context<'_>, directory: Option<&Path>) -> Result<Outcome, 
 
 /// The directory to use: the one named, which must be empty, or the first that is free.
 fn choose(here: &Path, named: Option<&Path>) -> Result<PathBuf, Error> {
+    let is_free = |directory: &Path| {
+        is_free(&here.join(directory)).map_err(PathError::of("write", directory))
+    };
     if let Some(named) = named {
-        return match is_free(&here.join(named)) {
-            Ok(true) => Ok(named.to_path_buf()),
-            Ok(false) => Err(Error::DemoNotEmpty(named.to_path_buf())),
-            Err(source) => Err(Error::Unwritable {
-                path: named.to_path_buf(),
-                source,
-            }),
-        };
-    }
-    let mut nth = 1;
-    loop {
-        let suffix = if nth == 1 {
-            String::new()
-        } else {
-            format!("-{nth}")
-        };
-        let directory = PathBuf::from(format!("{DIRECTORY}{suffix}"));
-        match is_free(&here.join(&directory)) {
-            Ok(true) => return Ok(directory),
-            Ok(false) => nth += 1,
-            Err(source) => {
-                return Err(Error::Unwritable {
-                    path: directory,
-                    source,
-                });
-            }
+        if !is_free(named)? {
+            return Err(Error::DemoNotEmpty(named.to_path_buf()));
         }
+        return Ok(named.to_path_buf());
     }
-}
-
-/// A path as a shell takes it for one word.
-fn quoted(path: &str) -> String {
-    let plain = |c: char| c.is_alphanumeric() || "/._-+".contains(c);
-    if path.chars().all(plain) {
-        path.to_owned()
-    } else {
-        format!("'{}'", path.replace('\'', r"'\''"))
+    let mut directory = PathBuf::from(DIRECTORY);
+    let mut nth = 1;
+    while !is_free(&directory)? {
+        nth += 1;
+        directory = format!("{DIRECTORY}-{nth}").into();
     }
+    Ok(directory)
 }
 
 fn is_free(directory: &Path) -> io::Result<bool> {
@@ -166,17 +143,7 @@ fn write_project(root: &Path) -> Result<(), Error> {
         .concat();
     let files = SOURCES.iter().chain(&OTHERS).copied();
     for (name, content) in files.chain([("agent-config/codeRollup.txt", rollup.as_str())]) {
-        let path = root.join(name);
-        write_file(&path, content).map_err(|source| Error::Unwritable { path, source })?;
-    }
-    Ok(())
-}
-
-fn write_file(path: &Path, content: &str) -> io::Result<()> {
-    fs::create_dir_all(path.parent().unwrap_or(path))?;
-    fs::write(path, content)?;
-    if content.starts_with("#!") {
-        fs::set_permissions(path, fs::Permissions::from_mode(0o755))?;
+        init::write_new(&root.join(name), content)?;
     }
     Ok(())
 }

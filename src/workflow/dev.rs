@@ -6,9 +6,8 @@
 use std::time::Duration;
 
 use super::agent_run::{AgentRun, AgentSetup};
-use super::run::Names;
 use super::talk::{self, OpenInput};
-use super::workspace::{AgentOptions, Answers, Workspace};
+use super::workspace::{AgentOptions, AnswerSource, Workspace};
 use super::{Context, Failure, Outcome};
 use crate::agent::audit::{Judging, work_until_passed};
 use crate::agent::memory::Compress;
@@ -28,16 +27,14 @@ use crate::agent::tools::write::WriteFile;
 use crate::agent::{Agent, Brief, restricted};
 use crate::model::Purpose;
 
-const NAMES: Names = Names {
-    record: "dev",
-    folder: "dev",
-};
+/// The workflow's name.
+const NAME: &str = "dev";
 
 /// Who the developer is and how it works.
 const DEVELOPER: &str = include_str!("../../prompts/dev_worker.txt");
 /// The same of the auditor.
 const AUDITOR: &str = include_str!("../../prompts/dev_audit.txt");
-/// The same of whoever sums up what was said.
+/// The same of the one that sums up what was said.
 const SUMMARIZER: &str = include_str!("../../prompts/dev_compress.txt");
 
 /// How long an auditor's commands may take at the least: the project's tests are among them, and nothing of its
@@ -53,29 +50,29 @@ pub fn dev(
     options: &AgentOptions,
     input: OpenInput<'_>,
 ) -> Result<Outcome, Failure> {
-    talk::serve(context, NAMES.record, options, input, &work)
+    talk::serve(context, NAME, options, input, &work)
 }
 
 /// Works on one request until the audit passes it.
 fn work(
     context: &Context<'_>,
     place: &Workspace<'_>,
-    answers: Answers<'_>,
+    answers: AnswerSource<'_>,
     request: Option<&str>,
 ) -> Result<Outcome, Failure> {
     let (root, outside) = (context.project.root(), place.outside);
     let setup = AgentSetup {
-        names: NAMES,
+        name: NAME,
         models: &place.models,
-        limits: place.limits(),
-        session: Some(place.kept_session()),
+        limits: place.limits,
+        session: Some(&place.kept),
         answers,
     };
     let run = AgentRun::start(context, setup, request)?;
     let form = place.models.first.spec.tools;
     let restricted = |command: &str| restricted::words(command, root);
     let output_files = || run.command_output();
-    let patience = place.settings.command_timeout;
+    let patience = place.limits.command_timeout.0;
     let command = |shell, patience| RunCommand {
         processes: &place.processes,
         patience,
@@ -96,7 +93,7 @@ fn work(
                 paths: &place.closed,
             },
             memory: &Compress {
-                limit: place.context_limit(),
+                limit: place.limits.max_context_tokens,
                 instructions: SUMMARIZER,
             },
             ending: &|_| Ok(()),

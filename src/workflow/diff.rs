@@ -4,11 +4,11 @@ use std::path::Path;
 
 use serde_json::json;
 
+use super::run::closing;
 use super::{Context, Failure, Outcome, last};
 use crate::record::TreeState;
 use crate::record::diff::{self, FileChange, Stat};
-use crate::review::history::{self, PastRun};
-use crate::workflow::error::Error;
+use crate::review::history::PastRun;
 
 /// How many columns a stat takes.
 const WIDTH: usize = 80;
@@ -19,16 +19,9 @@ const WIDTH: usize = 80;
 /// When there is no such run, or its record cannot be read.
 pub fn diff(context: &Context<'_>, run: Option<&Path>, as_stat: bool) -> Result<Outcome, Failure> {
     let project = &context.project;
-    let name = match run {
-        Some(run) => history::find(project, run).map_err(Error::from)?,
-        None => last::changed(context)?
-            .rsplit('/')
-            .next()
-            .unwrap_or_default()
-            .to_owned(),
-    };
-    let run = PastRun::read(project, &name);
-    let changes = run.changes(project).map_err(Error::from)?;
+    let folder = last::folder(context, run)?;
+    let run = closing::past_run(context, Some(&folder));
+    let changes = run.changes(project)?;
     let files = &changes.files;
     let stat = diff::stat(files);
     let text = if as_stat {

@@ -1,9 +1,12 @@
 //! From the command line to the workflow that it asks for. Pure but for what the workflows do.
 
-use super::dev as work;
+use super::commit::{self, CommitOptions};
+use super::run::builds::BuildOptions;
+use super::run::recovery;
+use super::workspace::{AgentOptions, SessionChoice};
 use super::{
-    AgentOptions, BuildOptions, CommitOptions, Context, Failure, ModelChoice, Outcome,
-    ReportOptions, RequestInput, RollupOptions, Secrets, SessionChoice,
+    Context, Failure, ModelChoice, Outcome, consistency, demo, diff, dry_run, init, log, models,
+    page, rollup, sessions, undo,
 };
 use crate::agent::tools::place::Outside;
 use crate::cli::{self, Cli, Command, DevArgs, DevCommand, OnFailure};
@@ -11,74 +14,65 @@ use crate::model::Delivery;
 use crate::ui::input::{self, Editor, Input, InputError, Lines};
 use crate::workflow::error::Error;
 
-/// Starts what the command line asks for; `stdin` is where whoever is asked answers.
+/// Starts what the command line asks for; `stdin` is where a user who is asked answers.
 ///
 /// # Errors
 /// When it was not done.
 pub fn dispatch(cli: &Cli, context: &Context<'_>, stdin: Stdin) -> Result<Outcome, Failure> {
     match &cli.command {
-        Some(Command::Init(_)) => super::init(context),
-        Some(Command::Rollup(arguments)) => super::rollup(
-            context,
-            &RollupOptions {
-                all: arguments.all,
-                paths: arguments.paths.clone(),
-                budget: arguments.budget,
-            },
-        ),
-        Some(Command::Models(_)) => super::models(context),
-        Some(Command::Log(arguments)) => super::log(context, arguments.run.as_deref()),
+        Some(Command::Init(_)) => init::init(context),
+        Some(Command::Rollup(arguments)) => rollup::rollup(context, arguments),
+        Some(Command::Models(_)) => models::models(context),
+        Some(Command::Log(arguments)) => log::log(context, arguments.run.as_deref()),
         Some(Command::Diff(arguments)) => {
-            super::diff(context, arguments.run.as_deref(), arguments.stat)
+            diff::diff(context, arguments.run.as_deref(), arguments.stat)
         }
-        Some(Command::Report(arguments)) => super::report(
-            context,
-            &ReportOptions {
-                run: arguments.run.clone(),
-                all: arguments.all,
-                output: arguments.page.clone(),
-            },
-        ),
-        Some(Command::Demo(arguments)) => super::demo(context, arguments.directory.as_deref()),
-        Some(Command::Recover(_)) => super::recover(context),
-        Some(Command::Undo(arguments)) => super::undo(context, arguments.run.as_deref()),
+        Some(Command::Report(arguments)) => page::report(context, arguments),
+        Some(Command::Demo(arguments)) => demo::demo(context, arguments.directory.as_deref()),
+        Some(Command::Recover(_)) => recovery::recover(context),
+        Some(Command::Undo(arguments)) => undo::undo(context, arguments.run.as_deref()),
         Some(Command::Dev(arguments)) => dev(arguments, context, stdin),
         Some(Command::Completions(arguments)) => {
             Ok(Outcome::verbatim(cli::completions(arguments.shell)))
         }
-        Some(Command::Man(arguments)) => super::manual(arguments.command.as_deref()),
+        Some(Command::Man(arguments)) => {
+            let name = arguments.command.as_deref();
+            let unknown = || Error::NoSuchCommand(name.unwrap_or_default().to_owned());
+            let page = cli::manual(name).ok_or_else(unknown)?;
+            Ok(Outcome::verbatim(page))
+        }
         None if cli.dry_run => {
             // A report has no build.
             let build = (!cli.consistency_check).then(|| build(cli));
-            super::dry_run(context, &choice(cli), build)
+            dry_run::dry_run(context, &choice(cli), build)
         }
-        None if cli.consistency_check => super::consistency(context, &choice(cli)),
-        None => super::commit(context, &commit_options(cli)),
+        None if cli.consistency_check => consistency::consistency(context, &choice(cli)),
+        None => commit::commit(context, &commit_options(cli)),
     }
 }
 
 fn dev(arguments: &DevArgs, context: &Context<'_>, stdin: Stdin) -> Result<Outcome, Failure> {
     match &arguments.command {
-        Some(DevCommand::Config(_)) => super::config(context),
-        Some(DevCommand::Sessions(_)) => super::sessions(context),
+        Some(DevCommand::Config(_)) => sessions::config(context),
+        Some(DevCommand::Sessions(_)) => sessions::sessions(context),
         None => {
             let request = match arguments.prompt.as_deref() {
                 Some("-") => {
-                    let stdin = input::stdin(context.interrupt.clone()).map_err(InputError::from);
-                    let read = stdin.and_then(input::prompt_from);
-                    Some(read.map_err(Error::from)?)
+                    let stdin =
+                        input::stdin(context.interrupt.clone()).map_err(InputError::from)?;
+                    Some(input::prompt_from(stdin)?)
                 }
                 prompt => prompt.map(str::to_owned),
             };
             let options = agent_options(arguments, request);
-            work(context, &options, &|| open_input(context, stdin))
+            super::dev::dev(context, &options, &|| open_input(context, stdin))
         }
     }
 }
 
 fn agent_options(arguments: &DevArgs, request: Option<String>) -> AgentOptions {
     AgentOptions {
-        input: RequestInput::of(request),
+        request,
         session: match (arguments.session, arguments.resume) {
             (Some(id), _) => SessionChoice::Named(id),
             (None, true) => SessionChoice::Last,
@@ -89,7 +83,7 @@ fn agent_options(arguments: &DevArgs, request: Option<String>) -> AgentOptions {
             replay: arguments.replay.clone(),
             timeout: arguments.timeout,
             delivery: Delivery::Streamed,
-            secrets: Secrets::Allowed,
+            allow_secrets: true,
             require_fresh: false,
             max_cost: arguments.max_cost,
         },
@@ -130,11 +124,7 @@ fn choice(cli: &Cli) -> ModelChoice {
         } else {
             Delivery::Whole
         },
-        secrets: if cli.allow_secrets {
-            Secrets::Allowed
-        } else {
-            Secrets::Refused
-        },
+        allow_secrets: cli.allow_secrets,
         require_fresh: cli.require_fresh,
         max_cost: cli.max_cost,
     }

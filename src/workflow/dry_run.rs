@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::run::builds::BuildOptions;
-use super::run::ready::{self, Needs};
+use super::run::ready;
 use super::run::sending::{self, share};
 use super::{Context, Failure, ModelChoice, Outcome};
 use crate::model::REPAIRS;
@@ -24,24 +24,12 @@ pub fn dry_run(
     choice: &ModelChoice,
     build: Option<BuildOptions>,
 ) -> Result<Outcome, Failure> {
-    let purpose = if build.is_some() {
-        Purpose::INITIAL
-    } else {
-        Purpose::REPORT
-    };
-    let survey = ready::survey(
-        context,
-        choice,
-        &Needs {
-            purpose: purpose.clone(),
-            build,
-        },
-    )?;
+    let purpose = build.map_or(Purpose::REPORT, |_| Purpose::INITIAL);
+    let survey = ready::survey(context, choice, build)?;
     let warnings = survey.warnings.clone();
-    let outcome = match (&survey.inputs, &survey.spec) {
-        (Some(inputs), Some(spec)) => {
-            let estimate =
-                Estimate::new(context, &purpose, inputs, spec, survey.repair_spec.as_ref());
+    let outcome = match (&survey.inputs, &*survey.specs) {
+        (Some(inputs), [spec, repair @ ..]) => {
+            let estimate = Estimate::new(context, &purpose, inputs, spec, repair.first());
             Outcome::shown(estimate.text(), estimate.json(&warnings))
         }
         _ => Outcome::default(),
@@ -104,10 +92,7 @@ impl<'e> Estimate<'e> {
             "prompt",
             match self.spec.context_window {
                 Some(window) => share(&self.size, window),
-                None => format!(
-                    "{}; the model's context window is unknown",
-                    self.size.text()
-                ),
+                None => self.size.text() + "; the model's context window is unknown",
             },
         );
         for (part, tokens) in &self.size.parts {
@@ -134,21 +119,17 @@ impl<'e> Estimate<'e> {
 
     fn json(&self, warnings: &[String]) -> Value {
         let parts = self.size.parts.iter();
-        let parts: Vec<Value> = parts
-            .map(|(part, tokens)| json!({"part": part, "tokens": tokens}))
-            .collect();
+        let parts = parts.map(|(part, tokens)| json!({"part": part, "tokens": tokens}));
         let files = self.largest.iter();
-        let files: Vec<Value> = files
-            .map(|(path, tokens)| json!({"path": path, "tokens": tokens}))
-            .collect();
+        let files = files.map(|(path, tokens)| json!({"path": path, "tokens": tokens}));
         let cost = |range: CostRange| json!({"least": range.least, "most": range.most});
         json!({
             "schema": 1,
             "model": self.spec.name,
-            "prompt": {"tokens": self.size.tokens, "exact": false, "parts": parts},
+            "prompt": {"tokens": self.size.tokens, "exact": false, "parts": parts.collect::<Vec<_>>()},
             "context_window": self.spec.context_window,
             "files": self.files,
-            "largest": files,
+            "largest": files.collect::<Vec<_>>(),
             "cost": {"first": self.first.map(cost), "with_repairs": self.all.map(cost)},
             "warnings": warnings,
         })

@@ -5,21 +5,20 @@ use std::path::PathBuf;
 
 use crate::agent::AgentError;
 use crate::agent::session::SessionError;
+use crate::edit::VerifyError;
 use crate::edit::error::{ApplyError, RecoverError};
 use crate::edit::undo::UndoError;
 use crate::edit::undo_log::UndoLogError;
-use crate::edit::{Rejection, VerifyError};
 use crate::exec::build_script::BuildError;
 use crate::exec::process::ProcessError;
 use crate::exec::sandbox::SandboxProblem;
 use crate::model::ModelError;
 use crate::model::estimate::OverBudget;
 use crate::model::price::Usd;
-use crate::project::ROLLUP;
 use crate::record::ExitRecord;
 use crate::record::replay::RecordingProblem;
-use crate::record::run_log::LogError;
 use crate::review::history::NoSuchRun;
+use crate::sys::files::PathError;
 use crate::sys::interrupt::{Interrupted, Signal};
 use crate::sys::numbers;
 use crate::ui::editor::EditorProblem;
@@ -56,48 +55,39 @@ pub enum Exit {
 }
 
 impl Exit {
+    /// The code, and its name in the contract.
+    fn code_and_name(self) -> (u8, &'static str) {
+        match self {
+            Self::Done => (0, "done"),
+            // What was asked for was not reached.
+            Self::BuildFailed => (1, "build-failed"),
+            Self::AuditFailed => (1, "audit-failed"),
+            Self::ToolsFailed => (1, "tools-failed"),
+            Self::LoopLimit => (1, "loop-limit"),
+            Self::OverBudget => (1, "over-budget"),
+            Self::Usage => (2, "usage"),
+            Self::NotReady => (3, "not-ready"),
+            Self::ModelFailed => (4, "model-failed"),
+            Self::ReplyRejected => (5, "reply-rejected"),
+            Self::LocalIo => (6, "local-io"),
+            Self::Interrupted(signal) => (128 + signal.number(), "interrupted"),
+        }
+    }
+
     /// The code.
     #[must_use]
     pub fn code(self) -> u8 {
-        match self {
-            Self::Done => 0,
-            // What was asked for was not reached.
-            Self::BuildFailed
-            | Self::AuditFailed
-            | Self::ToolsFailed
-            | Self::LoopLimit
-            | Self::OverBudget => 1,
-            Self::Usage => 2,
-            Self::NotReady => 3,
-            Self::ModelFailed => 4,
-            Self::ReplyRejected => 5,
-            Self::LocalIo => 6,
-            Self::Interrupted(signal) => 128 + signal.number(),
-        }
+        self.code_and_name().0
     }
 
     /// The code's name in the contract.
     #[must_use]
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Done => "done",
-            Self::BuildFailed => "build-failed",
-            Self::AuditFailed => "audit-failed",
-            Self::ToolsFailed => "tools-failed",
-            Self::LoopLimit => "loop-limit",
-            Self::OverBudget => "over-budget",
-            Self::Usage => "usage",
-            Self::NotReady => "not-ready",
-            Self::ModelFailed => "model-failed",
-            Self::ReplyRejected => "reply-rejected",
-            Self::LocalIo => "local-io",
-            Self::Interrupted(_) => "interrupted",
-        }
+        self.code_and_name().1
     }
 
-    /// Both, for `result.json`.
-    #[must_use]
-    pub fn record(self) -> ExitRecord {
+    /// The code and its name, for `result.json`.
+    pub(crate) fn record(self) -> ExitRecord {
         ExitRecord {
             code: self.code(),
             name: self.name().into(),
@@ -107,7 +97,7 @@ impl Exit {
 
 /// Why a run failed.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub(crate) enum Error {
     /// The project is not ready for a run.
     #[error(transparent)]
     NotReady(#[from] NotReady),
@@ -142,22 +132,9 @@ pub enum Error {
     /// The directory for the demo has something in it.
     #[error("`{}` already exists and is not empty", .0.display())]
     DemoNotEmpty(PathBuf),
-    /// A file could not be written that is no part of a reply.
-    #[error("cannot write `{}`: {source}", .path.display())]
-    Unwritable {
-        /// The file, or its directory.
-        path: PathBuf,
-        /// The system's word.
-        source: io::Error,
-    },
-    /// The page could not be written.
-    #[error("cannot write `{}`: {source}", .path.display())]
-    Page {
-        /// The page.
-        path: PathBuf,
-        /// The system's word.
-        source: io::Error,
-    },
+    /// A file of the program's own, as of the run's log, could not be read or written.
+    #[error(transparent)]
+    File(#[from] PathError),
     /// There is no whole reply.
     #[error(transparent)]
     Model(#[from] ModelError),
@@ -173,9 +150,15 @@ pub enum Error {
     /// There is no such command.
     #[error("there is no command `{0}`")]
     NoSuchCommand(String),
-    /// The code base could not be rolled up.
-    #[error(transparent)]
-    Rollup(#[from] RollupError),
+    /// There is no git, or it will not list files.
+    #[error("git does not list the project's files: {0}")]
+    NoGit(String),
+    /// A path that was named leads out of the project, or git tracks nothing there.
+    #[error("`{}` names nothing that git tracks", .0.display())]
+    NotTracked(PathBuf),
+    /// No file is left to roll up.
+    #[error("there is nothing to roll up; {0} left out")]
+    EmptyRollup(String),
     /// There is no such run.
     #[error(transparent)]
     NoSuchRun(#[from] NoSuchRun),
@@ -214,40 +197,9 @@ pub enum Error {
     /// A file could not be opened for the user.
     #[error(transparent)]
     Editor(#[from] EditorProblem),
-    /// The run could not be logged.
-    #[error(transparent)]
-    Log(#[from] LogError),
     /// A signal came between two steps.
     #[error(transparent)]
     Interrupted(#[from] Interrupted),
-}
-
-/// Why nothing was rolled up.
-#[derive(Debug, thiserror::Error)]
-pub enum RollupError {
-    /// There is no git, or it will not list files.
-    #[error("git does not list the project's files: {reason}")]
-    Git {
-        /// What it said.
-        reason: String,
-    },
-    /// A path that was named leads out of the project, or git tracks nothing there.
-    #[error("`{}` names nothing that git tracks", .0.display())]
-    NoSuchPath(PathBuf),
-    /// No file is left to take.
-    #[error("there is nothing to roll up; {0} left out")]
-    Nothing(String),
-    /// A file cannot be read.
-    #[error("cannot read `{path}`: {source}")]
-    Unreadable {
-        /// The file, relative to the root.
-        path: String,
-        /// The system's word.
-        source: io::Error,
-    },
-    /// The rollup cannot be written.
-    #[error("cannot write `{ROLLUP}`: {0}")]
-    Unwritable(io::Error),
 }
 
 impl From<AgentError> for Error {
@@ -286,68 +238,69 @@ impl Error {
     #[must_use]
     pub fn exit(&self) -> Exit {
         match self {
-            Self::NotReady(_) | Self::Rollup(RollupError::Git { .. } | RollupError::Nothing(_)) => {
-                Exit::NotReady
-            }
-            Self::UnknownModel { .. }
-            | Self::NoSuchCommand(_)
-            | Self::Rollup(RollupError::NoSuchPath(_))
-            | Self::Recording(_)
-            | Self::NoSuchRun(NoSuchRun::Missing(_) | NoSuchRun::NoRun(_))
-            | Self::DemoNotEmpty(_)
-            | Self::NothingAsked => Exit::Usage,
             Self::Model(ModelError::Interrupted(interrupted))
             | Self::Build(BuildError::Interrupted(interrupted))
             | Self::Process(ProcessError::Interrupted(interrupted))
             | Self::Agent(AgentError::Interrupted(interrupted))
+            | Self::Input(InputError::Interrupted(interrupted))
             | Self::Interrupted(interrupted) => Exit::Interrupted(interrupted.signal),
+            Self::Agent(AgentError::OverBudget(over)) if over.spent != Usd::ZERO => {
+                Exit::OverBudget
+            }
+            Self::NotReady(_)
+            | Self::NoGit(_)
+            | Self::EmptyRollup(_)
+            | Self::Editor(_)
+            | Self::Session(
+                SessionError::InUse { .. }
+                | SessionError::Damaged { .. }
+                | SessionError::Unlockable { .. },
+            )
+            | Self::Agent(AgentError::OverBudget(_)) => Exit::NotReady,
+            Self::UnknownModel { .. }
+            | Self::NoSuchCommand(_)
+            | Self::NotTracked(_)
+            | Self::Recording(_)
+            | Self::NoSuchRun(NoSuchRun::Missing(_) | NoSuchRun::NoRun(_))
+            | Self::DemoNotEmpty(_)
+            | Self::Session(
+                SessionError::Missing { .. }
+                | SessionError::Exists { .. }
+                | SessionError::NoneIn { .. }
+                | SessionError::Elsewhere { .. },
+            )
+            | Self::Input(
+                InputError::NotUtf8 { .. }
+                | InputError::LineTooLong { .. }
+                | InputError::TooLong
+                | InputError::Blank,
+            )
+            | Self::NothingAsked => Exit::Usage,
             Self::Model(error) if !error.is_local() => Exit::ModelFailed,
+            Self::Agent(AgentError::NotCompressed { .. } | AgentError::Model(_)) => {
+                Exit::ModelFailed
+            }
             Self::Verify(VerifyError::Rejected(_))
             | Self::Agent(AgentError::NotUnderstood { .. }) => Exit::ReplyRejected,
             Self::BuildFailed { .. } | Self::OverBudget(_) | Self::DoesNotFit { .. } => {
                 Exit::BuildFailed
             }
-            Self::Session(error) => match error {
-                SessionError::Missing { .. }
-                | SessionError::Exists { .. }
-                | SessionError::NoneIn { .. }
-                | SessionError::Elsewhere { .. } => Exit::Usage,
-                SessionError::InUse { .. }
-                | SessionError::Damaged { .. }
-                | SessionError::Unlockable { .. } => Exit::NotReady,
-                SessionError::Unreadable { .. } | SessionError::Unwritable { .. } => Exit::LocalIo,
-            },
-            Self::Input(error) => match error {
-                InputError::Interrupted(interrupted) => Exit::Interrupted(interrupted.signal),
-                InputError::Io(_) => Exit::LocalIo,
-                InputError::NotUtf8 { .. }
-                | InputError::LineTooLong { .. }
-                | InputError::TooLong
-                | InputError::Blank => Exit::Usage,
-            },
-            Self::Editor(_) => Exit::NotReady,
             Self::Agent(AgentError::ToolsFailed { .. }) => Exit::ToolsFailed,
             Self::Agent(AgentError::AuditFailed { .. }) => Exit::AuditFailed,
             Self::Agent(AgentError::LoopLimit { .. }) => Exit::LoopLimit,
-            Self::Agent(AgentError::OverBudget(over)) if over.spent == Usd::ZERO => Exit::NotReady,
-            Self::Agent(AgentError::OverBudget(_)) => Exit::OverBudget,
-            Self::Agent(AgentError::NotCompressed { .. } | AgentError::Model(_)) => {
-                Exit::ModelFailed
-            }
             Self::Agent(AgentError::Process(_) | AgentError::Host(_))
-            | Self::Unwritable { .. }
-            | Self::Model(_)
-            | Self::Verify(VerifyError::Io { .. })
             | Self::Apply(_)
-            | Self::Recover(_)
-            | Self::NoSuchRun(NoSuchRun::Unreadable { .. })
-            | Self::UndoLog(_)
-            | Self::Undo(_)
             | Self::Build(_)
+            | Self::File(_)
+            | Self::Input(InputError::Io(_))
+            | Self::Model(_)
+            | Self::NoSuchRun(_)
             | Self::Process(_)
-            | Self::Page { .. }
-            | Self::Rollup(RollupError::Unreadable { .. } | RollupError::Unwritable(_))
-            | Self::Log(_) => Exit::LocalIo,
+            | Self::Recover(_)
+            | Self::Session(_)
+            | Self::Undo(_)
+            | Self::UndoLog(_)
+            | Self::Verify(VerifyError::Io { .. }) => Exit::LocalIo,
         }
     }
 
@@ -355,21 +308,26 @@ impl Error {
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
+            // Each of its problems has a hint of its own.
+            Self::NotReady(_) => return None,
+            Self::Recording(problem) => return Some(problem.hint()),
+            Self::Model(error) => return Some(error.hint()),
+            Self::Session(error) => return Some(error.hint()),
+            Self::Agent(error) => return error.hint().map(str::to_owned),
+            Self::Build(BuildError::Unfit { problem }) => problem.hint(),
+            Self::Apply(error) | Self::Undo(UndoError::Apply(error)) => apply_hint(error),
+            Self::Recover(error) | Self::Undo(UndoError::Recover(error)) => recover_hint(error),
             Self::UnknownModel { .. } => {
                 "`code-commit models` shows them; `agent-config/models.json` adds others"
             }
-            Self::Page { .. } => {
-                "name a page of before, or a file that is not there yet in a directory that is; and see \
-                 that the disk has room"
-            }
             Self::NoSuchCommand(_) => "`code-commit --help` lists them",
-            Self::Rollup(RollupError::Git { .. }) => {
+            Self::NoGit(_) => {
                 "install git, and make the project a repository: `git init && git add --all`"
             }
-            Self::Rollup(RollupError::Nothing(_)) => {
+            Self::EmptyRollup(_) => {
                 "the rollup is as it was; name other paths, or `git add` files of text"
             }
-            Self::Rollup(RollupError::NoSuchPath(_)) => {
+            Self::NotTracked(_) => {
                 "name files that git tracks, or directories with such: `git add` adds new ones"
             }
             Self::DoesNotFit { .. } => {
@@ -377,27 +335,13 @@ impl Error {
                  larger window for repairs"
             }
             Self::OverBudget(_) => "give it more with `--max-cost`, and run again",
-            // Each of its problems has a hint of its own.
-            Self::NotReady(_) => return None,
-            Self::Recording(problem) => return Some(problem.hint()),
-            Self::Model(error) => return Some(error.hint()),
-            Self::Build(BuildError::Unfit { problem }) => {
-                return Some(problem.hint().to_owned());
-            }
             Self::DemoNotEmpty(_) => "name another directory: `code-commit demo DIR`",
-            Self::Verify(VerifyError::Rejected(Rejection { .. })) => {
+            Self::Verify(VerifyError::Rejected(_)) => {
                 "nothing of the reply was applied; run again, or say in the query what it got wrong"
             }
-            Self::Apply(error) | Self::Undo(UndoError::Apply(error)) => return apply_hint(error),
-            Self::Recover(error) | Self::Undo(UndoError::Recover(error)) => {
-                return recover_hint(error);
-            }
-            Self::Agent(error) => return error.hint().map(str::to_owned),
             Self::NothingAsked => {
-                "say what is to be done: `-p \"…\"`, or without `-p` at the prompt; an empty one goes on \
-                 with a session that is not done, by `--resume` or `--session`"
+                "give a task with `-p`, or resume an unfinished session with `--resume` or `--session`"
             }
-            Self::Session(error) => return Some(error.hint()),
             Self::Editor(_) => "set `VISUAL` or `EDITOR` to the command of an editor",
             Self::BuildFailed { .. } => "see the build's log in the run's folder",
             Self::Interrupted(_)
@@ -406,23 +350,25 @@ impl Error {
             | Self::Input(InputError::Interrupted(_)) => "run again",
             Self::Input(InputError::Io(_)) => "see where standard input comes from",
             Self::Input(_) => "say what is to be done as text, at the prompt or by `-p -`",
-            Self::Unwritable { .. }
-            | Self::Rollup(RollupError::Unwritable(_))
-            | Self::Process(ProcessError::Output { .. })
-            | Self::Log(_) => "see that the disk has room and the directory is writable",
-            Self::Build(BuildError::Log(_)) => "see that the disk has room",
-            Self::Process(ProcessError::Sandbox(SandboxProblem::Moved(_))) => {
-                "see who did that, a command perhaps, and put it back as it was"
+            Self::Verify(VerifyError::Io { .. })
+            | Self::File(PathError { action: "read", .. })
+            | Self::NoSuchRun(NoSuchRun::Unreadable { .. }) => "make it readable",
+            // A refusal of this program's own.
+            Self::File(error) if error.source.kind() == io::ErrorKind::Other => {
+                "name another path, or move what is there out of the way"
             }
-            Self::Build(BuildError::Sandbox(SandboxProblem::Moved(_))) => {
-                "see who did that, build.sh perhaps, and put it back as it was"
+            Self::File(_)
+            | Self::Build(BuildError::Log(_))
+            | Self::Process(ProcessError::Output { .. }) => {
+                "see that the disk has room and the directory is writable"
+            }
+            Self::Build(BuildError::Sandbox(SandboxProblem::Moved(_)))
+            | Self::Process(ProcessError::Sandbox(SandboxProblem::Moved(_))) => {
+                "see who did that, build.sh or a command perhaps, and put it back as it was"
             }
             Self::Build(BuildError::Sandbox(_)) | Self::Process(ProcessError::Sandbox(_)) => {
                 "mend the cause, or use `--sandbox off`"
             }
-            Self::Verify(VerifyError::Io { .. })
-            | Self::Rollup(RollupError::Unreadable { .. })
-            | Self::NoSuchRun(NoSuchRun::Unreadable { .. }) => "make it readable",
             Self::Process(ProcessError::NotStarted { .. }) => "name a program that is there",
             Self::Process(ProcessError::NoSupervisor) => "start this program from its own file",
             Self::Process(ProcessError::ForeignProc) => {
@@ -447,19 +393,18 @@ impl Error {
     }
 }
 
-fn apply_hint(error: &ApplyError) -> Option<String> {
-    let hint = match error {
+fn apply_hint(error: &ApplyError) -> &'static str {
+    match error {
         ApplyError::NotRolledBack { .. } => "mend the cause, and run `code-commit recover`",
-        ApplyError::Earlier(error) => return recover_hint(error),
+        ApplyError::Earlier(error) => recover_hint(error),
         ApplyError::RolledBack { .. } | ApplyError::Journal(_) => {
             "nothing of it was applied; mend the cause and run again"
         }
-    };
-    Some(hint.to_owned())
+    }
 }
 
-fn recover_hint(error: &RecoverError) -> Option<String> {
-    let hint = match error {
+fn recover_hint(error: &RecoverError) -> &'static str {
+    match error {
         RecoverError::Io { .. } => "mend the cause, and run `code-commit recover`",
         RecoverError::Changed(_) => {
             "put right what is named, by hand: keep the version you want under its own name, and \
@@ -468,7 +413,6 @@ fn recover_hint(error: &RecoverError) -> Option<String> {
         RecoverError::Journal(_) => {
             "mend the cause: the journal tells how to undo what was cut short. If no run wrote it, remove it"
         }
-        RecoverError::Torn(error) => return apply_hint(error),
-    };
-    Some(hint.to_owned())
+        RecoverError::Torn(error) => apply_hint(error),
+    }
 }

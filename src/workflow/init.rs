@@ -11,8 +11,8 @@ use serde_json::json;
 use super::run::recovery;
 use super::{Context, Failure, Outcome};
 use crate::project::gitignore::GITIGNORE;
-use crate::project::{EXAMPLE_QUERY, QUERY};
-use crate::sys::files::IfThere as _;
+use crate::project::{EXAMPLE_QUERY, LOGS, QUERY};
+use crate::sys::files::{IfThere as _, PathError};
 use crate::sys::text::line_end;
 use crate::workflow::error::Error;
 
@@ -59,14 +59,14 @@ pub fn init(context: &Context<'_>) -> Result<Outcome, Failure> {
         let is_new = write_new(&root.join(path), content)?;
         lines.push((*path, if is_new { "written" } else { "left as it is" }));
     }
-    let text: Vec<String> = lines
+    let text = lines
         .iter()
-        .map(|(path, done)| format!("{done:>13}  {path}"))
-        .collect();
-    let done: Vec<_> = lines
+        .map(|(path, done)| format!("{done:>13}  {path}"));
+    let text: Vec<String> = text.collect();
+    let done = lines
         .iter()
-        .map(|(path, done)| json!({"path": path, "done": done}))
-        .collect();
+        .map(|(path, done)| json!({"path": path, "done": done}));
+    let done: Vec<_> = done.collect();
     let made_for = tool.filter(|_| lines.contains(&("build.sh", "written")));
     let next = next_steps(context, made_for, root);
     Ok(Outcome {
@@ -118,53 +118,37 @@ fn build_script(root: &Path) -> (Option<&'static str>, String) {
 
 /// Sees that git ignores the folders with keys and logs, by lines at the end of `.gitignore`.
 fn ignore(context: &Context<'_>) -> Result<(&'static str, &'static str), Error> {
-    let path = context.project.root().join(GITIGNORE);
-    let failed = |source| Error::Unwritable {
-        path: GITIGNORE.into(),
-        source,
-    };
-    // What a link leads to may lie anywhere.
-    if path.is_symlink() {
-        return Err(failed(io::Error::other("it is a symbolic link")));
-    }
-    let before = fs::read(&path).if_there().map_err(failed)?;
-    let text = String::from_utf8_lossy(before.as_deref().unwrap_or_default()).into_owned();
-    let has = |folder: &str| {
-        text.lines()
-            .any(|line| line.trim().trim_matches('/') == folder)
-    };
-    let mut added = String::new();
-    if context
-        .project
-        .check_gitignore(context.key_files())
-        .is_err()
-    {
-        added.push_str("/agent-config\n");
-    }
-    if !has("logs") {
-        added.push_str("/logs\n");
-    }
-    if added.is_empty() {
-        return Ok((GITIGNORE, "left as it is"));
-    }
-    let line_end = line_end(&text);
-    let append = || {
+    let project = &context.project;
+    let path = project.root().join(GITIGNORE);
+    let add = || {
+        // What a link leads to may lie anywhere.
+        if path.is_symlink() {
+            return Err(io::Error::other("it is a symbolic link"));
+        }
+        let before = fs::read(&path).if_there()?;
+        let text = String::from_utf8_lossy(before.as_deref().unwrap_or_default());
+        let is_logs = |line: &str| line.trim().trim_matches('/') == LOGS;
+        let lines = [
+            (
+                "/agent-config\n",
+                project.check_gitignore(context.key_files()).is_err(),
+            ),
+            ("/logs\n", !text.lines().any(is_logs)),
+        ];
+        let lacking = lines.into_iter().filter(|(_, lacks)| *lacks);
+        let added: String = lacking.map(|(line, _)| line).collect();
+        if added.is_empty() {
+            return Ok("left as it is");
+        }
         let mut file = OpenOptions::new().append(true).create(true).open(&path)?;
-        file.write_all(format!("{line_end}{added}").as_bytes())
+        file.write_all(format!("{}{added}", line_end(&text)).as_bytes())?;
+        Ok(before.map_or("written", |_| "lines added"))
     };
-    append().map_err(failed)?;
-    Ok((
-        GITIGNORE,
-        if before.is_some() {
-            "lines added"
-        } else {
-            "written"
-        },
-    ))
+    Ok((GITIGNORE, add().map_err(PathError::of("write", GITIGNORE))?))
 }
 
-/// Writes a file that is not there yet; says whether it was not.
-fn write_new(path: &Path, content: &str) -> Result<bool, Error> {
+/// Writes a file that is not there yet, a script as one that can be run; says whether it was not there.
+pub fn write_new(path: &Path, content: &str) -> Result<bool, Error> {
     let write = || {
         let folder = path.parent().unwrap_or(path);
         if folder.is_symlink() {
@@ -172,9 +156,8 @@ fn write_new(path: &Path, content: &str) -> Result<bool, Error> {
         }
         fs::create_dir_all(folder)?;
         let mut file = match File::create_new(path) {
-            Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
-            Err(error) => return Err(error),
+            created => created?,
         };
         file.write_all(content.as_bytes())?;
         if content.starts_with("#!") {
@@ -182,8 +165,5 @@ fn write_new(path: &Path, content: &str) -> Result<bool, Error> {
         }
         Ok(true)
     };
-    write().map_err(|source| Error::Unwritable {
-        path: path.to_owned(),
-        source,
-    })
+    Ok(write().map_err(PathError::of("write", path))?)
 }

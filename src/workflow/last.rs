@@ -1,5 +1,6 @@
-//! The last run that counts, where a command names none.
+//! The run that a command is about, by its name or as the last one that counts.
 
+use std::path::Path;
 use std::time::SystemTime;
 
 use super::Context;
@@ -9,12 +10,20 @@ use crate::record::TreeState;
 use crate::review::history::{self, NoSuchRun, PastRun};
 use crate::workflow::error::Error;
 
-/// The last run that changed anything, undoing left out. One that was rolled back, or has taken its edits
-/// back itself, has not.
+/// The folder of `run`, relative to the root; where none is named, that of the last run that changed anything.
 ///
 /// # Errors
 /// When there is none, or the runs cannot be read.
-pub fn changed(context: &Context<'_>) -> Result<String, Error> {
+pub fn folder(context: &Context<'_>, run: Option<&Path>) -> Result<String, Error> {
+    match run {
+        Some(run) => Ok(history::relative(&history::find(&context.project, run)?)),
+        None => changed(context),
+    }
+}
+
+/// The last run that changed anything, undoing left out. One that was rolled back, or has taken its edits
+/// back itself, has not.
+fn changed(context: &Context<'_>) -> Result<String, Error> {
     let root = context.project.root();
     let journal = context.project.journal_directory();
     for run in newest_first(context)? {

@@ -10,7 +10,7 @@ use crate::model::Purpose;
 use crate::model::price::Usd;
 use crate::model::usage::Usage;
 use crate::record::diff::{self, FileChange};
-use crate::record::{self, Action, AgentRecord, RunRecord, Step};
+use crate::record::{self, Action, AgentRecord, BuildRecord, RunRecord, Step};
 use crate::review::figures::{Figures, taken_back};
 use crate::review::history::{self, PastRun, PastStep, RunChanges};
 use crate::sys::numbers::grouped;
@@ -19,7 +19,6 @@ use crate::ui::columns::{
     Align::{Left, Right},
 };
 use crate::ui::json::record;
-use crate::workflow::error::Error;
 
 /// How many lines of a build's output a story quotes.
 const QUOTED: usize = 12;
@@ -33,13 +32,9 @@ const WIDTH: usize = 76;
 pub fn log(context: &Context<'_>, run: Option<&Path>) -> Result<Outcome, Failure> {
     let project = &context.project;
     match run {
-        None => {
-            let runs = history::runs(project).map_err(Error::from)?;
-            Ok(list(&runs))
-        }
+        None => Ok(list(&history::runs(project)?)),
         Some(run) => {
-            let name = history::find(project, run).map_err(Error::from)?;
-            let run = PastRun::read(project, &name);
+            let run = PastRun::read(project, &history::find(project, run)?);
             let data = data(&run);
             Ok(Outcome::shown(story(context, &run), data))
         }
@@ -109,12 +104,8 @@ fn first_of(input: &str) -> String {
     let input = input.trim();
     let line = input.lines().next().unwrap_or_default();
     let shown: String = line.chars().take(WIDTH).collect();
-    let more = if shown.len() < input.len() {
-        " …"
-    } else {
-        ""
-    };
-    format!("{shown}{more}")
+    let is_all = shown.len() == input.len();
+    if is_all { shown } else { shown + " …" }
 }
 
 /// A run in words, as it is being told.
@@ -193,12 +184,8 @@ impl Story {
     }
 
     fn step(&mut self, past: &PastStep) {
-        self.line("");
-        self.line(&format!(
-            "{}{}",
-            past.step.id().title(),
-            figures(&past.step)
-        ));
+        let (title, figures) = (past.step.id().title(), figures(&past.step));
+        self.line(&format!("\n{title}{figures}"));
         match &past.reply {
             None => self.line("  There is no reply."),
             Some(Err(error)) => error
@@ -220,13 +207,14 @@ impl Story {
     }
 
     fn build(&mut self, step: &Step, status: &str, output: &str) {
-        let (verb, took) = match &step.build {
-            None => ("ran", String::new()),
-            Some(build) => {
-                let took = format!(", {:.1}s", build.seconds.0.as_secs_f64());
-                (if build.passed() { "passed" } else { "failed" }, took)
-            }
+        let build = step.build.as_ref();
+        let verb = match build.map(BuildRecord::passed) {
+            None => "ran",
+            Some(true) => "passed",
+            Some(false) => "failed",
         };
+        let took = build.map(|build| format!(", {:.1}s", build.seconds.0.as_secs_f64()));
+        let took = took.unwrap_or_default();
         self.line(&format!("  build.sh {verb} ({status}){took}"));
         if verb != "passed" {
             self.end_of(output);
@@ -259,16 +247,16 @@ impl Story {
 
     fn action(&mut self, action: &Action) {
         let result = action.result.as_deref().unwrap_or_default();
+        let call = format!("  {} {}", action.tool, first_of(&action.input_text()));
+        let call = call.trim_end();
         if action.failed {
-            let call = format!("{} {}", action.tool, first_of(&action.input_text()));
-            self.line(&format!("  {} failed:", call.trim_end()));
+            self.line(&format!("{call} failed:"));
             self.end_of(result);
         } else if action.tool == DONE.name {
             self.line("  DONE:");
             self.beginning_of(result, "    ");
         } else {
-            let call = format!("  {} {}", action.tool, first_of(&action.input_text()));
-            self.line(call.trim_end());
+            self.line(call);
         }
     }
 
@@ -277,8 +265,7 @@ impl Story {
         if changes.files.is_empty() {
             return;
         }
-        self.line("");
-        self.line("In total, it changed:");
+        self.line("\nIn total, it changed:");
         self.stat(&changes.files);
         if !changes.doubts.is_empty() {
             self.line(

@@ -32,14 +32,10 @@ pub fn table(project: &Project) -> Result<ModelTable, ModelsProblem> {
 /// # Errors
 /// When their table cannot be used.
 pub fn models(context: &Context<'_>) -> Result<Outcome, Failure> {
-    let table = context.models.as_ref().map_err(|problem| NotReady {
-        problems: vec![problem.clone().into()],
-    })?;
-    let rows: Vec<Row<'_>> = table
-        .models()
-        .iter()
-        .map(|spec| Row::of(context, spec))
-        .collect();
+    let table = context.models.as_ref();
+    let table = table.map_err(|problem| NotReady::from(problem.clone()))?;
+    let models = table.models().iter();
+    let rows: Vec<Row<'_>> = models.map(|spec| Row::of(context, spec)).collect();
     let json: Vec<Value> = rows.iter().map(|row| row.json(table)).collect();
     Ok(Outcome::shown(
         text(&rows, table),
@@ -63,14 +59,11 @@ struct Row<'m> {
 
 impl<'m> Row<'m> {
     fn of(context: &Context<'_>, spec: &'m ModelSpec) -> Self {
-        let key = spec
-            .key_file
-            .as_deref()
-            .map(|file| context.project.key(file));
-        let key = key.and_then(Result::err).map(|problem| problem.to_string());
-        let route = selection::route(context, spec)
-            .err()
-            .map(|problem| problem.to_string());
+        let key = spec.key_file.as_deref();
+        let key = key.and_then(|file| context.project.key(file).err());
+        let key = key.map(|problem| problem.to_string());
+        let route = selection::route(context, spec).err();
+        let route = route.map(|problem| problem.to_string());
         Self {
             spec,
             missing: key.into_iter().chain(route).collect(),
@@ -130,21 +123,17 @@ fn text(rows: &[Row<'_>], table: &ModelTable) -> String {
     let mut lines = columns::aligned(&lines, &[Left, Left, Right, Right, Right, Right]).into_iter();
     let mut text = lines.next().unwrap_or_default();
     for (row, line) in rows.iter().zip(lines) {
-        let tasks = row.tasks(table).join(", ");
-        let tasks = if tasks.is_empty() {
-            tasks
-        } else {
-            format!("  for {tasks}")
-        };
-        text.push_str(&format!("\n{line}{tasks}"));
+        text.push_str(&format!("\n{line}"));
+        let tasks = row.tasks(table);
+        if !tasks.is_empty() {
+            text.push_str(&format!("  for {}", tasks.join(", ")));
+        }
         for missing in &row.missing {
             text.push_str(&format!("\n    {missing}"));
         }
-        let changed = match row.spec.origin {
-            Origin::BuiltIn | Origin::Added => continue,
-            Origin::Overridden => "built in, changed by `agent-config/models.json`",
-        };
-        text.push_str(&format!("\n    {changed}"));
+        if row.spec.origin == Origin::Overridden {
+            text.push_str("\n    built in, changed by `agent-config/models.json`");
+        }
     }
     text
 }

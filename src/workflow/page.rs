@@ -2,48 +2,40 @@
 
 use std::fs;
 use std::io::{self, Read as _, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::json;
 
 use super::{Context, Failure, Outcome};
+use crate::cli::ReportArgs;
 use crate::model::StepId;
 use crate::project::LOGS;
 use crate::record::run_files::Artifact;
 use crate::review::history::{self, NoSuchRun, PastRun};
 use crate::review::page::{self, RunPage};
 use crate::sys::atomic_file;
+use crate::sys::files::PathError;
 use crate::workflow::error::Error;
 
 /// The page's name, in a run's folder or beside all of them.
 const PAGE: &str = "report.html";
 
-/// What is to be written about, and where.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ReportOptions {
-    /// The run; the last one, where none is named.
-    pub run: Option<PathBuf>,
-    /// All runs.
-    pub all: bool,
-    /// The page.
-    pub output: Option<PathBuf>,
-}
-
 /// Writes the page.
 ///
 /// # Errors
 /// When there is no such run, or the page cannot be written.
-pub fn report(context: &Context<'_>, options: &ReportOptions) -> Result<Outcome, Failure> {
+pub fn report(context: &Context<'_>, options: &ReportArgs) -> Result<Outcome, Failure> {
     let project = &context.project;
-    let (text, usual) = match &options.run {
-        _ if options.all => (of_all(context, options)?, format!("{LOGS}/{PAGE}")),
-        Some(run) => {
-            let name = history::find(project, run).map_err(Error::from)?;
-            of_run(context, &PastRun::read(project, &name))
-        }
-        None => of_run(context, &last(context)?),
+    let (text, usual) = if options.all {
+        (of_all(context, options)?, format!("{LOGS}/{PAGE}"))
+    } else {
+        let run = match &options.run {
+            Some(run) => PastRun::read(project, &history::find(project, run)?),
+            None => last(context)?,
+        };
+        of_run(context, &run)
     };
-    let path = options.output.clone().unwrap_or_else(|| usual.into());
+    let path = options.page.clone().unwrap_or_else(|| usual.into());
     write(context, &path, &text)?;
     let path = path.display().to_string();
     Ok(Outcome {
@@ -86,14 +78,14 @@ fn of_run(context: &Context<'_>, run: &PastRun) -> (String, String) {
     (text, format!("{}/{PAGE}", run.relative()))
 }
 
-fn of_all(context: &Context<'_>, options: &ReportOptions) -> Result<String, Error> {
+fn of_all(context: &Context<'_>, options: &ReportArgs) -> Result<String, Error> {
     let project = &context.project;
     let runs = history::runs(project)?;
-    if runs.is_empty() && options.output.is_none() {
+    if runs.is_empty() && options.page.is_none() {
         return Err(NoSuchRun::NoRun("been recorded").into());
     }
     // Elsewhere, a link from the page would lead nowhere.
-    let beside = options.output.is_none();
+    let beside = options.page.is_none();
     let has_page = |run: &PastRun| beside && project.logs().join(&run.name).join(PAGE).is_file();
     Ok(page::overview(&runs, has_page, context.redactor))
 }
@@ -110,10 +102,7 @@ fn write(context: &Context<'_>, path: &Path, text: &str) -> Result<(), Error> {
             |file| file.write_all(text.as_bytes()),
         ),
     };
-    write().map_err(|source| Error::Page {
-        path: path.clone(),
-        source,
-    })
+    Ok(write().map_err(PathError::of("write", &path))?)
 }
 
 fn is_page(path: &Path) -> io::Result<bool> {

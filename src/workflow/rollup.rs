@@ -1,24 +1,26 @@
 //! Rolls the code base up: what git tracks, as one text. Writes `agent-config/codeRollup.txt` alone.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{self, Write as _};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
 use super::run::recovery;
 use super::{Context, Failure, Outcome};
+use crate::cli::RollupArgs;
 use crate::model::tokens;
 use crate::project::LOGS;
 use crate::project::rollup::{header, is_file};
 use crate::project::{CONFIG, ROLLUP};
 use crate::secret::credentials;
 use crate::sys::atomic_file;
+use crate::sys::files::PathError;
 use crate::sys::git;
 use crate::sys::numbers::{counted, grouped, percent};
 use crate::ui::columns::{self, Align};
-use crate::workflow::error::{Error, RollupError};
+use crate::workflow::error::Error;
 
 /// A file of more bytes is never rolled up: no model takes that much.
 const LARGEST: u64 = 64 << 20;
@@ -28,17 +30,6 @@ const NAMED: usize = 30;
 const LOCK_FILES: &str = "Cargo.lock package-lock.json npm-shrinkwrap.json yarn.lock pnpm-lock.yaml bun.lock \
     bun.lockb deno.lock poetry.lock pdm.lock uv.lock Pipfile.lock Gemfile.lock composer.lock go.sum mix.lock \
     flake.lock pubspec.lock Package.resolved";
-
-/// What is to be rolled up.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RollupOptions {
-    /// Lock files too.
-    pub all: bool,
-    /// These files, and those below these directories, alone; all, where none is named.
-    pub paths: Vec<PathBuf>,
-    /// How many tokens the rollup should have at most.
-    pub budget: Option<u64>,
-}
 
 /// A file that is rolled up.
 struct Rolled {
@@ -54,15 +45,15 @@ type LeftOut = (String, &'static str);
 ///
 /// # Errors
 /// When git does not list its files, or one cannot be read, or the rollup not be written.
-pub fn rollup(context: &Context<'_>, options: &RollupOptions) -> Result<Outcome, Failure> {
+pub fn rollup(context: &Context<'_>, options: &RollupArgs) -> Result<Outcome, Failure> {
     let _lock = recovery::take(context)?;
     let root = context.project.root();
     let paths = chosen(tracked(context)?, &options.paths)?;
     let (files, left_out) = read(root, paths, options.all)?;
     if files.is_empty() {
-        return Err(Error::from(RollupError::Nothing(left_out_text(&left_out))).into());
+        return Err(Error::EmptyRollup(left_out_text(&left_out)).into());
     }
-    write(context, &files).map_err(RollupError::Unwritable)?;
+    write(context, &files).map_err(PathError::of("write", ROLLUP))?;
     let total = files.iter().map(|file| file.tokens).sum();
     let excess = options.budget.filter(|budget| total > *budget);
     let proposal = excess.map(|budget| leave_out(&files, total - budget));
@@ -84,65 +75,51 @@ pub fn rollup(context: &Context<'_>, options: &RollupOptions) -> Result<Outcome,
 }
 
 /// The paths that git tracks, sorted by their bytes.
-fn tracked(context: &Context<'_>) -> Result<Vec<String>, RollupError> {
+fn tracked(context: &Context<'_>) -> Result<Vec<String>, Error> {
     let mut git = git::command(context.project.root(), &["ls-files", "-z", "--cached"]);
-    let failed = |reason: String| RollupError::Git { reason };
-    let output = git.output().map_err(|error| failed(error.to_string()))?;
+    let output = git
+        .output()
+        .map_err(|error| Error::NoGit(error.to_string()))?;
     if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-        return Err(failed(said.lines().next().unwrap_or_default().to_owned()));
+        let said = String::from_utf8_lossy(&output.stderr);
+        let first = said.trim().lines().next().unwrap_or_default();
+        return Err(Error::NoGit(first.to_owned()));
     }
     let names = output.stdout.split(|byte| *byte == 0);
     let names = names.filter(|name| !name.is_empty());
     let paths = names.map(|name| String::from_utf8_lossy(name).into_owned());
-    let mut paths: Vec<String> = paths.collect();
-    paths.sort();
     // A file with conflicts is listed once for each side.
-    paths.dedup();
-    Ok(paths)
+    let paths: BTreeSet<String> = paths.collect();
+    Ok(paths.into_iter().collect())
 }
 
 /// Those of the tracked files that were named.
-fn chosen(tracked: Vec<String>, named: &[PathBuf]) -> Result<Vec<String>, RollupError> {
+fn chosen(tracked: Vec<String>, named: &[PathBuf]) -> Result<Vec<String>, Error> {
     if named.is_empty() {
         return Ok(tracked);
     }
-    let named: Vec<(PathBuf, &PathBuf)> = named
-        .iter()
-        .map(|path| (path_clean::clean(path), path))
-        .collect();
+    let clean: Vec<PathBuf> = named.iter().map(path_clean::clean).collect();
     let is_below =
         |path: &str, named: &Path| named == Path::new(".") || Path::new(path).starts_with(named);
-    for (clean, path) in &named {
-        let is_plain = clean
-            .components()
-            .all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
-        if !is_plain || !tracked.iter().any(|tracked| is_below(tracked, clean)) {
-            return Err(RollupError::NoSuchPath((*path).clone()));
+    for (clean, named) in clean.iter().zip(named) {
+        if !tracked.iter().any(|path| is_below(path, clean)) {
+            return Err(Error::NotTracked(named.clone()));
         }
     }
-    let is_named = |path: &String| named.iter().any(|(clean, _)| is_below(path, clean));
+    let is_named = |path: &String| clean.iter().any(|named| is_below(path, named));
     Ok(tracked.into_iter().filter(is_named).collect())
 }
 
 /// Reads the files that are text, and says which are left out.
-fn read(
-    root: &Path,
-    paths: Vec<String>,
-    all: bool,
-) -> Result<(Vec<Rolled>, Vec<LeftOut>), RollupError> {
+fn read(root: &Path, paths: Vec<String>, all: bool) -> Result<(Vec<Rolled>, Vec<LeftOut>), Error> {
     let (mut files, mut left_out) = (Vec::new(), Vec::new());
     for path in paths {
         if let Some(reason) = unwanted(root, &path, all) {
             left_out.push((path, reason));
             continue;
         }
-        let content = fs::read(root.join(&path));
-        let unreadable = |source| RollupError::Unreadable {
-            path: path.clone(),
-            source,
-        };
-        match String::from_utf8(content.map_err(unreadable)?) {
+        let content = fs::read(root.join(&path)).map_err(PathError::of("read", &path))?;
+        match String::from_utf8(content) {
             Ok(content) if !content.contains('\0') => files.push(Rolled {
                 // The header is a part of what is sent.
                 tokens: tokens::count(&header(&path)) + tokens::count(&content),
@@ -257,9 +234,8 @@ fn left_out_text(left_out: &[LeftOut]) -> String {
     for (_, reason) in left_out {
         *counts.entry(reason).or_default() += 1;
     }
-    let counts = counts
-        .iter()
-        .map(|(reason, count)| format!("{count} {reason}"));
+    let counts = counts.iter();
+    let counts = counts.map(|(reason, count)| format!("{count} {reason}"));
     counts.collect::<Vec<_>>().join(", ")
 }
 

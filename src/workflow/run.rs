@@ -22,7 +22,7 @@ pub mod tree;
 
 use std::cell::Cell;
 use std::sync::Arc;
-use std::thread::{self, ScopedJoinHandle};
+use std::thread;
 use std::time::Duration;
 
 use crate::model::estimate::{self, Fit, OverBudget};
@@ -35,21 +35,13 @@ use crate::model::{
 };
 use crate::record::run_log::{LogError, RunLog};
 use crate::record::{PartRecord, RunRecord, Seconds, Step};
+use crate::sys::parallel::joined;
 use crate::ui::{Event, Reporter};
 use crate::workflow::error::{Error, Exit};
 use context::Context;
 use outcome::{Failure, Outcome};
 use ready::Ready;
 use selection::{Models, SelectedModel};
-
-/// A workflow's names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Names {
-    /// In `result.json`.
-    pub record: &'static str,
-    /// In the folder's name.
-    pub folder: &'static str,
-}
 
 /// A run that has its folder.
 pub struct Run<'c> {
@@ -60,22 +52,26 @@ pub struct Run<'c> {
     pub record: RunRecord,
     began: Duration,
     /// What the calls have cost; where the vendor does not tell the tokens, about.
-    spent: Usd,
+    pub spent: Usd,
 }
 
 impl<'c> Run<'c> {
-    /// Makes the run's folder.
-    pub fn start(context: &'c Context<'c>, names: Names) -> Result<Self, Error> {
+    /// Makes the run's folder, with `folder` in its name. In `result.json`, the run is one of `workflow`.
+    pub fn start(
+        context: &'c Context<'c>,
+        workflow: &'static str,
+        folder: &str,
+    ) -> Result<Self, Error> {
         let started = context.clock.now();
         let root = context.project.root();
-        let log = RunLog::create(root, started, names.folder, context.redactor)?;
+        let log = RunLog::create(root, started, folder, context.redactor)?;
         context.reporter.event(&Event::Started {
             log: log.name().to_owned(),
         });
         Ok(Self {
             context,
             log,
-            record: RunRecord::new(names.record, Exit::Done.record(), started),
+            record: RunRecord::new(workflow, Exit::Done.record(), started),
             began: context.clock.elapsed(),
             spent: Usd::ZERO,
         })
@@ -91,13 +87,8 @@ impl<'c> Run<'c> {
 
     /// Tells the user something that is no error.
     pub fn warn(&mut self, text: String) {
-        self.context.reporter.event(&Event::Warning(text.clone()));
+        self.context.warn(text.clone());
         self.record.warnings.push(text);
-    }
-
-    /// What the calls have cost so far; where the vendor does not tell the tokens, about.
-    pub fn spent(&self) -> Usd {
-        self.spent
     }
 
     /// Writes down how far the step that is under way has come.
@@ -154,31 +145,23 @@ impl<'c> Run<'c> {
             // What a call has cost that broke, nobody tells; another one comes on top.
             once: models.max_cost.is_some(),
         };
-        let counting = CountingListener::new(reporter, spec, size.as_ref(), self.spent);
+        let counting = CountingListener {
+            reporter,
+            price: spec.price,
+            input_tokens: size.as_ref().map_or(0, |size| size.tokens),
+            spent: self.spent,
+            came: Cell::default(),
+        };
         let answer = model.ask(&request, &counting);
         let took = self.context.clock.elapsed().saturating_sub(before);
         self.note(|record| record.seconds = Seconds(took));
-        let answer = match answer {
-            Ok(answer) => answer,
-            Err(error) => return Err(self.without_reply(step, spec, error)),
+        let read = match answer {
+            Ok(answer) => self.read(&**model, step, answer, examine)?,
+            Err(error) => Err(error),
         };
-        let (reply, examined) = match self.read(&**model, step, answer, examine)? {
-            Ok(read) => read,
-            Err(error) => return Err(self.without_reply(step, spec, error)),
-        };
-        if !reply.calls.is_empty() && !offers_tools {
-            let error = ModelError::CutShort {
-                finish: reply.finish,
-                end: reply.end,
-                message: Some("it calls tools, and was given none".to_owned()),
-                spent: Spent {
-                    usage: reply.usage,
-                    model_version: reply.model_version,
-                }
-                .into(),
-            };
-            return Err(self.without_reply(step, spec, error));
-        }
+        let (reply, examined) = read
+            .and_then(|(reply, examined)| Ok((without_calls(reply, offers_tools)?, examined)))
+            .map_err(|error| self.without_reply(step, spec, error))?;
         let usage = reply.usage;
         let cost = self.account(spec, usage, size.as_ref());
         reporter.event(&Event::Answered {
@@ -290,23 +273,20 @@ impl<'c> Run<'c> {
         })
     }
 
-    /// Logs an error in the place of the reply. The error is the news: that it could not be logged
-    /// is a warning beside it.
+    /// Logs an error in the place of the reply. That it could not be logged is a warning beside it.
     fn without_reply(&mut self, step: &StepId, spec: &ModelSpec, error: ModelError) -> Error {
         if let Some((finish, spent)) = error.spent() {
             self.note(|record| record.finish = Some(finish.to_owned()));
             self.account(spec, spent.usage, None);
             self.record.model_version.clone_from(&spent.model_version);
         }
-        let answered = error
-            .answer()
-            .map_or(Ok(()), |answer| self.log.answer(step, answer));
-        let logged = self.log.reply_error(step, &error, &error.hint());
-        let noted = self.log_step();
-        for unlogged in [answered, logged, noted]
-            .into_iter()
-            .filter_map(Result::err)
-        {
+        let answer = error.answer();
+        let logged = [
+            answer.map_or(Ok(()), |answer| self.log.answer(step, answer)),
+            self.log.reply_error(step, &error, &error.hint()),
+            self.log_step(),
+        ];
+        for unlogged in logged.into_iter().filter_map(Result::err) {
             self.warn(unlogged.to_string());
         }
         error.into()
@@ -326,37 +306,34 @@ impl<'c> Run<'c> {
         if let Err(error) = &result {
             self.end_with(error);
         }
-        let logged = self.log.result(&self.record);
-        let log = self.log.name().to_owned();
-        match (result, logged) {
-            (Ok(summary), Ok(())) => Ok(Outcome {
-                log: Some(log),
-                record: Some(Box::new(self.record)),
-                ..Outcome::said(summary)
-            }),
+        let result = match (result, self.log.result(&self.record)) {
+            (result, Ok(())) => result,
             (Ok(_), Err(unlogged)) => {
                 put_back(&mut self);
-                Err(self.failure(unlogged.into()))
+                let error = unlogged.into();
+                self.end_with(&error);
+                Err(error)
             }
-            (Err(error), logged) => {
-                if let Err(unlogged) = logged {
-                    self.context
-                        .reporter
-                        .event(&Event::Warning(unlogged.to_string()));
-                }
-                Err(self.failure(error))
+            (Err(error), Err(unlogged)) => {
+                self.context.warn(unlogged.to_string());
+                Err(error)
             }
-        }
-    }
-
-    fn failure(mut self, error: Error) -> Failure {
-        self.end_with(&error);
-        Failure {
-            error,
-            tree: self.record.tree,
-            log: Some(self.log.name().to_owned()),
-            record: Some(Box::new(self.record)),
-            text: None,
+        };
+        let log = Some(self.log.name().to_owned());
+        let tree = self.record.tree;
+        let record = Some(Box::new(self.record));
+        match result {
+            Ok(summary) => Ok(Outcome {
+                log,
+                record,
+                ..Outcome::said(summary)
+            }),
+            Err(error) => Err(Failure {
+                tree,
+                log,
+                record,
+                ..error.into()
+            }),
         }
     }
 
@@ -366,11 +343,21 @@ impl<'c> Run<'c> {
     }
 }
 
-/// What a thread has come to. A panic there goes on here; nothing in it panics.
-pub fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
-    thread
-        .join()
-        .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+/// The reply, unless it calls tools that were not offered.
+fn without_calls(reply: Reply, offers_tools: bool) -> Result<Reply, ModelError> {
+    if offers_tools || reply.calls.is_empty() {
+        return Ok(reply);
+    }
+    Err(ModelError::CutShort {
+        finish: reply.finish,
+        end: reply.end,
+        message: Some("it calls tools, and was given none".to_owned()),
+        spent: Spent {
+            usage: reply.usage,
+            model_version: reply.model_version,
+        }
+        .into(),
+    })
 }
 
 fn part_record(part: &Part<'_>) -> PartRecord {
@@ -395,39 +382,34 @@ fn reply_parts(reply: &Reply) -> Vec<PartRecord> {
 
 /// Passes on what happens during a call, and counts what comes.
 struct CountingListener<'c> {
-    /// Whether anybody wants to know how much has come.
-    is_live: bool,
     reporter: &'c dyn Reporter,
     price: Option<Price>,
     input_tokens: u64,
     spent: Usd,
+    /// What has come so far, without what was sent.
     came: Cell<Usage>,
 }
 
-impl<'c> CountingListener<'c> {
-    fn new(reporter: &'c dyn Reporter, spec: &ModelSpec, size: Option<&Size>, spent: Usd) -> Self {
-        let input_tokens = size.map_or(0, |size| size.tokens);
-        Self {
-            is_live: reporter.is_live(),
-            reporter,
-            price: spec.price,
-            input_tokens,
-            spent,
-            came: Cell::new(Usage {
-                input_tokens,
-                ..Usage::default()
-            }),
-        }
-    }
-
+impl CountingListener<'_> {
     fn came(&self, piece: &str, is_thought: bool) {
-        let tokens = tokens::count(piece);
-        let (output_tokens, thought_tokens) = if is_thought { (0, tokens) } else { (tokens, 0) };
+        if !self.reporter.is_live() {
+            return;
+        }
         let mut came = self.came.get();
-        came.output_tokens += output_tokens;
-        came.thought_tokens += thought_tokens;
+        let kind = if is_thought {
+            &mut came.thought_tokens
+        } else {
+            &mut came.output_tokens
+        };
+        *kind += tokens::count(piece);
         self.came.set(came);
-        let call = self.price.map(|price| price.of(came));
+        let input_tokens = self.input_tokens;
+        let call = self.price.map(|price| {
+            price.of(Usage {
+                input_tokens,
+                ..came
+            })
+        });
         self.reporter.event(&Event::Receiving {
             piece: piece.to_owned(),
             is_thought,
@@ -448,21 +430,14 @@ impl Listener for CountingListener<'_> {
     }
 
     fn text(&self, piece: &str) {
-        if self.is_live {
-            self.came(piece, false);
-        }
+        self.came(piece, false);
     }
 
     fn thought(&self, piece: &str) {
-        if self.is_live {
-            self.came(piece, true);
-        }
+        self.came(piece, true);
     }
 
     fn restart(&self) {
-        self.came.set(Usage {
-            input_tokens: self.input_tokens,
-            ..Usage::default()
-        });
+        self.came.take();
     }
 }

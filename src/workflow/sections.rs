@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use regex::{Captures, Regex};
 
 use crate::record::SectionRecord;
+use crate::sys::text;
 
 /// The sections that the prompt asks for.
 pub const TITLES: [&str; 5] = [
@@ -31,19 +32,17 @@ pub fn find(report: &str) -> Vec<SectionRecord> {
     let titles = candidates(&lines);
     let headings = std::array::from_fn::<_, 5, _>(|title| heading_line(&lines, &titles, title));
     let section = |(title, heading): (&&'static str, &Option<usize>)| {
-        let next = heading.and_then(|line| {
+        let next = |line: usize| {
             headings
                 .iter()
                 .flatten()
-                .filter(|other| **other > line)
+                .filter(move |other| **other > line)
                 .min()
-                .copied()
-        });
-        let last = next.map_or(lines.len(), |next| next - 1);
+        };
         SectionRecord {
             title: (*title).into(),
             first_line: *heading,
-            last_line: heading.map(|_| last),
+            last_line: heading.map(|line| next(line).map_or(lines.len(), |next| next - 1)),
         }
     };
     TITLES.iter().zip(&headings).map(section).collect()
@@ -54,32 +53,24 @@ pub fn find(report: &str) -> Vec<SectionRecord> {
 fn candidates(lines: &[&str]) -> Vec<Option<(usize, u8)>> {
     let patterns = TITLES.map(title_pattern);
     let mut in_code = false;
-    let mut found = Vec::with_capacity(lines.len());
-    for (index, line) in lines.iter().enumerate() {
+    let candidate = |(index, line): (usize, &&str)| {
         let is_fence = line.trim_start().starts_with("```");
         in_code ^= is_fence;
-        let title = if in_code || is_fence {
-            None
-        } else {
-            patterns.iter().enumerate().find_map(|(title, pattern)| {
-                Some((
-                    title,
-                    mark(&pattern.captures(line)?, lines.get(index + 1).copied()),
-                ))
-            })
-        };
-        found.push(title);
-    }
-    found
+        if in_code || is_fence {
+            return None;
+        }
+        let next = lines.get(index + 1).copied();
+        let mut patterns = patterns.iter().enumerate();
+        patterns.find_map(|(title, pattern)| Some((title, mark(&pattern.captures(line)?, next))))
+    };
+    lines.iter().enumerate().map(candidate).collect()
 }
 
 fn mark(heading: &Captures<'_>, next: Option<&str>) -> u8 {
     let is_underline = |line: &str| {
         let line = line.trim();
-        line.len() >= 3
-            && ["=", "-", "~"]
-                .iter()
-                .any(|mark| line.trim_matches(|c| mark.contains(c)).is_empty())
+        let of = |mark: char| line.trim_matches(mark).is_empty();
+        line.len() >= 3 && (of('=') || of('-') || of('~'))
     };
     if heading.name("hash").is_some() {
         2
@@ -109,23 +100,14 @@ fn heading_line(lines: &[&str], titles: &[Option<(usize, u8)>], title: usize) ->
 }
 
 /// Matches a line that consists of the title, however it is numbered and decorated.
-#[expect(
-    clippy::expect_used,
-    reason = "made of constants, and compiled by every test below"
-)]
 fn title_pattern(title: &str) -> Regex {
     // Words may be joined by hyphens ("Self-Consistency") and separated by any blanks.
-    let words = title
-        .split(' ')
-        .map(regex::escape)
-        .collect::<Vec<_>>()
-        .join(r"[\s-]+");
+    let words = title.replace(' ', r"[\s-]+");
     let number =
         r"(?:\(?(?:[0-9]+|[ivx]+|[a-e]|one|two|three|four|five)(?:\\?[.):]|\s*[-–—:])?[*_]*\s+)?";
-    let pattern = format!(
+    text::regex(&format!(
         r"(?i)^\s*(?<hash>\#{{1,6}}\s*)?(?:[-+*]\s+)?(?<bold>\*{{1,3}}|_{{1,3}})?(?:section\s+)?{number}(?:[-–—]\s*)?[*_]*{words}[:.]?[*_]*[:.]?\s*\#*\s*$"
-    );
-    Regex::new(&pattern).expect("a valid pattern")
+    ))
 }
 
 #[cfg(test)]

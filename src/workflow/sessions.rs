@@ -5,7 +5,6 @@ use super::{Context, Failure, Outcome};
 use crate::agent::session;
 use crate::agent::settings::FILE;
 use crate::ui::editor;
-use crate::workflow::error::Error;
 
 /// Lists the sessions.
 ///
@@ -14,7 +13,7 @@ use crate::workflow::error::Error;
 pub fn sessions(context: &Context<'_>) -> Result<Outcome, Failure> {
     let (home, settings) = settings(context)?;
     let store = workspace::sessions(context, &home, &settings)?;
-    let sessions = store.list().map_err(Error::from)?;
+    let sessions = store.list()?;
     let zone = *context.clock.now().offset();
     Ok(Outcome::shown(
         session::text(&sessions, zone),
@@ -32,7 +31,7 @@ pub fn config(context: &Context<'_>) -> Result<Outcome, Failure> {
     let _ = settings(context);
     let path = home.join(FILE);
     let command = editor::command(context.environment);
-    editor::open(command, &path).map_err(Error::from)?;
+    editor::open(command, &path)?;
     settings(context)?;
     Ok(Outcome::said(format!(
         "done: `{}` can be used",

@@ -1,8 +1,9 @@
-//! A run's summary as Markdown, for whoever reads a CI job's page. Written wherever the user wants it.
+//! A run's summary as Markdown, for readers of a CI job's page. Written wherever the user wants it.
 
 use std::fs;
 use std::io;
 
+use super::run::closing;
 use super::{Context, Failure, Outcome};
 use crate::cli::Cli;
 use crate::record::diff::{self, FileChange};
@@ -11,8 +12,7 @@ use crate::record::{RunRecord, Step, TreeState};
 use crate::review::figures::{Figures, taken_back};
 use crate::review::history::PastRun;
 use crate::sys::numbers::counted;
-use crate::sys::text::{is_deceptive, printable};
-use crate::ui::Event;
+use crate::sys::text::{cut, is_deceptive, printable};
 
 /// How many warnings are listed.
 const WARNINGS: usize = 50;
@@ -53,7 +53,7 @@ pub fn summarize(cli: &Cli, context: &Context<'_>, done: &Result<Outcome, Failur
     };
     if let Err(error) = written {
         let warning = format!("cannot write the summary to `{}`: {error}", path.display());
-        context.reporter.event(&Event::Warning(warning.clone()));
+        context.warn(warning);
     }
 }
 
@@ -68,11 +68,13 @@ fn plain(name: &str, text: &str) -> String {
 }
 
 fn of_run(context: &Context<'_>, record: &RunRecord, log: Option<&str>) -> String {
-    let name = log
-        .and_then(|log| log.rsplit('/').next())
-        .unwrap_or_default();
-    let run = PastRun::read(&context.project, name);
-    let mut page = format!("## code-commit: {} {}\n\n", sign(record), record.exit.name);
+    let run = closing::past_run(context, log);
+    let sign = if record.exit.code == 0 {
+        '\u{2705}'
+    } else {
+        '\u{274c}'
+    };
+    let mut page = format!("## code-commit: {sign} {}\n\n", record.exit.name);
     page.push_str(&figures(record));
     if let Some(error) = &record.error {
         page.push_str(&format!("\n### Error\n\n{}\n", fenced(&error.message)));
@@ -95,20 +97,12 @@ fn of_run(context: &Context<'_>, record: &RunRecord, log: Option<&str>) -> Strin
     if !changes.is_empty() {
         page.push_str(&changed(context, &changes, record.tree));
     }
-    page.push_str(&attempts(record));
+    page.push_str(&steps(record));
     if record.exit.code == 1 {
         page.push_str(&last_build(record, &run));
     }
     page.push_str(&format!("\nFull record: `{}`\n", run.relative()));
     page
-}
-
-fn sign(record: &RunRecord) -> &'static str {
-    if record.exit.code == 0 {
-        "\u{2705}"
-    } else {
-        "\u{274c}"
-    }
 }
 
 fn figures(record: &RunRecord) -> String {
@@ -135,8 +129,8 @@ fn changed(context: &Context<'_>, changes: &[FileChange], tree: TreeState) -> St
     );
     for file in stat.files.iter().take(FILES) {
         text.push_str(&format!(
-            "| {} | {} | {} |\n",
-            code(&context.redactor.text(&file.path)),
+            "| <code>{}</code> | {} | {} |\n",
+            escaped(&context.redactor.text(&file.path)),
             file.added,
             file.removed
         ));
@@ -147,13 +141,14 @@ fn changed(context: &Context<'_>, changes: &[FileChange], tree: TreeState) -> St
     text
 }
 
-fn attempts(record: &RunRecord) -> String {
-    if record.attempts.is_empty() {
-        return String::new();
-    }
+fn steps(record: &RunRecord) -> String {
     let head = "\n### Steps\n\n| step | model | seconds | finish | files | build |\n|---|---|---:|---|---:|---|\n";
-    let rows = record.attempts.iter().map(row);
-    std::iter::once(head.to_owned()).chain(rows).collect()
+    let rows: String = record.attempts.iter().map(row).collect();
+    if rows.is_empty() {
+        rows
+    } else {
+        head.to_owned() + &rows
+    }
 }
 
 fn row(step: &Step) -> String {
@@ -190,12 +185,7 @@ fn last_build(record: &RunRecord, run: &PastRun) -> String {
 
 /// The lines, none of them endless.
 fn shortened(lines: &[&str]) -> String {
-    let short = lines
-        .iter()
-        .map(|line| match line.char_indices().nth(LONGEST_LINE) {
-            Some((end, _)) => format!("{}…", &line[..end]),
-            None => (*line).to_owned(),
-        });
+    let short = lines.iter().map(|line| cut(line, LONGEST_LINE));
     short.collect::<Vec<_>>().join("\n")
 }
 
@@ -217,11 +207,6 @@ fn escaped(text: &str) -> String {
         }
     }
     line
-}
-
-/// A path as code, in a table.
-fn code(path: &str) -> String {
-    format!("<code>{}</code>", escaped(path))
 }
 
 /// A text between fences that are longer than any in it.

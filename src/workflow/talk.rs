@@ -1,5 +1,5 @@
-//! How a request gets to an agent: from the command line, from a recorded run, or from whoever sits at the
-//! terminal and is asked again and again.
+//! How a request gets to an agent: from the command line, from a recorded run, or from the user at the
+//! terminal, who is asked again and again.
 //!
 //! At the terminal, Ctrl-C stops what is being done and returns to the prompt; a second one, there or before
 //! what is being done has stopped, ends.
@@ -7,7 +7,7 @@
 use std::cell::RefCell;
 
 use super::run::recovery;
-use super::workspace::{AgentOptions, Answers, Recorded, RequestInput, SessionChoice, Workspace};
+use super::workspace::{AgentOptions, AnswerSource, SessionChoice, Workspace};
 use super::{Context, Failure, Outcome};
 use crate::agent::AgentError;
 use crate::record;
@@ -21,8 +21,12 @@ pub type OpenInput<'i> = &'i dyn Fn() -> Result<Box<dyn Input>, InputError>;
 
 /// Works on one request: gets where answers come from, and the request, unless it is to go on with what was
 /// asked for before.
-pub type WorkOn<'w> =
-    &'w dyn Fn(&Context<'_>, &Workspace<'_>, Answers<'_>, Option<&str>) -> Result<Outcome, Failure>;
+pub type WorkOn<'w> = &'w dyn Fn(
+    &Context<'_>,
+    &Workspace<'_>,
+    AnswerSource<'_>,
+    Option<&str>,
+) -> Result<Outcome, Failure>;
 
 /// Has the agent of this name work on what the options say, or on what is asked for at the terminal.
 ///
@@ -35,16 +39,14 @@ pub fn serve(
     input: OpenInput<'_>,
     work: WorkOn<'_>,
 ) -> Result<Outcome, Failure> {
-    if options.session == SessionChoice::New && options.input == RequestInput::GoOn {
+    let request = options.request.as_deref();
+    let goes_on = request.is_some_and(|request| request.trim().is_empty());
+    if goes_on && options.session == SessionChoice::New {
         return Err(Error::NothingAsked.into());
     }
     let mut place = Workspace::open(context, options)?;
-    let recorded = Recorded::find(context, options)?;
-    let recorded = recorded.map(|recorded| {
-        place.set_back(recorded.conversation, recorded.limits);
-        (recorded.request, recorded.answers)
-    });
-    let on = |answers: Answers<'_>, request: Option<&str>| {
+    let recorded = place.replay(context, options)?;
+    let on = |answers: AnswerSource<'_>, request: Option<&str>| {
         // Between requests, others may have the project.
         let _lock = recovery::take(context)?;
         work(context, &place, answers, request)
@@ -52,47 +54,38 @@ pub fn serve(
     if let Some((request, answers)) = recorded {
         return on(answers, request.as_deref());
     }
-    match &options.input {
-        RequestInput::Request(request) => return on(Answers::Nowhere, Some(request)),
-        RequestInput::GoOn if place.has_more_to_do() => return on(Answers::Nowhere, None),
-        RequestInput::GoOn => return Err(Error::NothingAsked.into()),
-        RequestInput::AskUser => {}
+    if goes_on && !place.has_more_to_do() {
+        return Err(Error::NothingAsked.into());
     }
-    let input = RefCell::new(input().map_err(Error::from)?);
+    if request.is_some() {
+        return on(AnswerSource::Nowhere, request.filter(|_| !goes_on));
+    }
+    let input = RefCell::new(input()?);
     let prompt = format!("{name}> ");
     talk(
         context,
         &prompt,
         &input,
         place.has_more_to_do(),
-        |request| on(Answers::Typed(&input), request),
+        |request| on(AnswerSource::Typed(&input), request),
     )?;
     if !place.is_begun() {
         return Ok(Outcome::said("nothing was asked for"));
     }
-    let id = place.session.borrow().id();
+    let id = place.kept.session.borrow().id();
     Ok(Outcome::said(format!(
         "session {id}: `--resume` goes on with it"
     )))
 }
 
-/// What is said to whoever does not know what to type.
+/// What can be typed.
 const HELP: &str =
     "say what is to be done; `/exit` or Ctrl-D ends, Ctrl-C stops what is being done";
 
-/// What the user wants.
-enum ReplCommand {
-    /// Something is to be done.
-    Request(String),
-    /// Nothing more.
-    End,
-    /// To be told what can be said.
-    Help,
-    /// Nothing yet.
-    Nothing,
-    /// To stop, by Ctrl-C.
-    Stop,
-}
+/// What a Ctrl-C that was typed at the prompt comes to.
+const INTERRUPTED: AgentError = AgentError::Interrupted(Interrupted {
+    signal: Signal::Int,
+});
 
 /// Talks until the user ends it. `prompt` stands before what they type; `begin` is whether something is to be
 /// done before anything is asked; `work` does it, with a request where there is one.
@@ -109,100 +102,69 @@ fn talk(
         stops = attend(context, work(None))?;
     }
     loop {
-        match next_command(context, prompt, input)? {
-            ReplCommand::Request(request) => {
-                stops = attend(context, work(Some(&request)))?;
-                if stops > 0 {
-                    // Whoever stops it does not want the next one to begin.
-                    input.borrow_mut().forget_typed_ahead();
+        let typed = input.borrow_mut().line(prompt)?;
+        match &typed {
+            Typed::Line(line) => match line.trim() {
+                "" => {}
+                "/exit" | "/quit" => return Ok(()),
+                // No path: what was meant as a command is no request.
+                command if is_command(command) => context.notice(HELP),
+                request => {
+                    stops = attend(context, work(Some(request)))?;
+                    if stops > 0 {
+                        // What was typed ahead was not meant to begin now.
+                        input.borrow_mut().forget_typed_ahead();
+                    }
                 }
-            }
-            ReplCommand::End => return Ok(()),
-            ReplCommand::Help => context.reporter.event(&Event::Notice(HELP.to_owned())),
-            ReplCommand::Nothing => {}
-            ReplCommand::Stop if stops > 0 => return Err(Error::Agent(INTERRUPTED).into()),
-            ReplCommand::Stop => {
+            },
+            Typed::End => return Ok(()),
+            Typed::Interrupted => {
+                // Whether it came as a key or as a signal.
+                let _ = context.interrupt.take();
+                if stops > 0 {
+                    return Err(Error::Agent(INTERRUPTED).into());
+                }
                 stops += 1;
-                context
-                    .reporter
-                    .event(&Event::Notice("Ctrl-C again ends".to_owned()));
+                context.notice("Ctrl-C again ends");
             }
         }
     }
 }
 
-/// What a Ctrl-C that was typed at the prompt comes to.
-const INTERRUPTED: AgentError = AgentError::Interrupted(Interrupted {
-    signal: Signal::Int,
-});
-
-fn next_command(
-    context: &Context<'_>,
-    prompt: &str,
-    input: &RefCell<Box<dyn Input>>,
-) -> Result<ReplCommand, Error> {
-    Ok(match input.borrow_mut().line(prompt)? {
-        Typed::Line(line) => match line.trim() {
-            "" => ReplCommand::Nothing,
-            "/exit" | "/quit" => ReplCommand::End,
-            "/help" | "/?" => ReplCommand::Help,
-            // No path: what was meant as a command is no request.
-            command if is_command(command) => ReplCommand::Help,
-            request => ReplCommand::Request(request.to_owned()),
-        },
-        Typed::End => ReplCommand::End,
-        Typed::Interrupted => {
-            // Whether it came as a key or as a signal.
-            let _ = context.interrupt.take();
-            ReplCommand::Stop
-        }
-    })
-}
-
-/// Whether it looks like a command: a slash and letters, and nothing else.
+/// Whether it looks like a command: a slash and letters, or a question mark, and nothing else.
 fn is_command(line: &str) -> bool {
-    let name = line.strip_prefix('/');
-    name.is_some_and(|name| !name.is_empty() && name.chars().all(char::is_alphabetic))
+    let name = line.strip_prefix('/').unwrap_or_default();
+    name == "?" || !name.is_empty() && name.chars().all(char::is_alphabetic)
 }
 
-/// What whoever has stopped the work can do.
+/// What a user who has stopped the work can do.
 const INSTEAD: &str = "say what is to be done instead; Ctrl-C again ends";
 
 /// Tells how a piece of work has ended, and how often the user has asked to stop it.
 fn attend(context: &Context<'_>, done: Result<Outcome, Failure>) -> Result<u32, Failure> {
     let failure = match done {
-        Ok(outcome) => {
-            context.reporter.event(&Event::Finished {
-                summary: outcome.summary.clone(),
-                log: outcome.log.clone(),
-            });
+        Ok(Outcome { summary, log, .. }) => {
+            context.reporter.event(&Event::Finished { summary, log });
             return Ok(0);
         }
         Err(failure) => failure,
     };
     let taken = context.interrupt.take();
     match taken {
-        // Whoever asks twice wants to leave; and a SIGTERM is not taken back.
+        // Asking twice is asking to leave; and a SIGTERM is not taken back.
         Some(taken) if taken.times > 1 => return Err(failure),
         None if context.interrupt.check().is_err() => return Err(failure),
         _ => {}
     }
-    let log = failure.log.as_deref();
     // At a question of the agent's, it comes as a key.
     let is_stopped = taken.is_some() || matches!(failure.error.exit(), Exit::Interrupted(_));
-    if is_stopped {
+    let (error, hint) = if is_stopped {
         let hint = record::hint(Some(INSTEAD.to_owned()), failure.tree);
-        context.reporter.event(&Event::Failed {
-            error: "stopped".to_owned(),
-            hint,
-            log: log.map(str::to_owned),
-        });
-        return Ok(1);
-    }
-    context.reporter.event(&Event::Failed {
-        error: failure.error.to_string(),
-        hint: failure.hint(),
-        log: log.map(str::to_owned),
-    });
-    Ok(0)
+        ("stopped".to_owned(), hint)
+    } else {
+        (failure.error.to_string(), failure.hint())
+    };
+    let log = failure.log;
+    context.reporter.event(&Event::Failed { error, hint, log });
+    Ok(is_stopped.into())
 }

@@ -2,22 +2,15 @@
 
 use std::path::Path;
 
+use super::run::Run;
 use super::run::recovery;
 use super::run::tree::RunTree;
-use super::run::{Names, Run};
 use super::{Context, Failure, Outcome, last};
 use crate::edit::changes::ChangeLog;
 use crate::edit::undo_log;
-use crate::project::LOGS;
 use crate::record::{EditsRecord, TreeState};
-use crate::review::history;
 use crate::ui::Event;
 use crate::workflow::error::Error;
-
-const NAMES: Names = Names {
-    record: "undo",
-    folder: "undo",
-};
 
 /// Undoes `run`, by the path or the name of its folder; or the last one that changed anything and is no
 /// undo itself.
@@ -26,19 +19,13 @@ const NAMES: Names = Names {
 /// When there is no such run, a file has changed since, or anything fails; the tree is then as it was.
 pub fn undo(context: &Context<'_>, run: Option<&Path>) -> Result<Outcome, Failure> {
     let _lock = recovery::take(context)?;
-    let folder = match run {
-        Some(name) => format!(
-            "{LOGS}/{}",
-            history::find(&context.project, name).map_err(Error::from)?
-        ),
-        None => last::changed(context)?,
-    };
+    let folder = last::folder(context, run)?;
     let root = context.project.root();
-    let changes = undo_log::read(root, &folder).map_err(Error::from)?;
+    let changes = undo_log::read(root, &folder)?;
     let Some(changes) = changes else {
         return Ok(Outcome::said(format!("done: {folder} changed nothing")));
     };
-    let mut run = Run::start(context, NAMES)?;
+    let mut run = Run::start(context, "undo", "undo")?;
     let mut tree = RunTree::new(context, &run);
     let result = put_back(context, &mut run, &mut tree, &folder, &changes);
     let outcome = run.finish(result, |run| tree.put_back(run));

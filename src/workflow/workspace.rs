@@ -5,13 +5,12 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 
-use chrono::Utc;
 use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
 use super::run::builds;
 use super::run::not_ready::NotReady;
-use super::run::selection::{self, Models, OwnModel};
+use super::run::selection::{self, Models};
 use super::{Context, ModelChoice};
 use crate::agent::conversation::Conversation;
 use crate::agent::home::{self, System};
@@ -23,7 +22,7 @@ use crate::exec::sandbox::SandboxMode;
 use crate::exec::subreaper;
 use crate::record::run_files::{AGENT, CONVERSATION, RESULT};
 use crate::record::run_log::make_ignored_directory;
-use crate::record::{LimitsRecord, RunRecord, Seconds};
+use crate::record::{AgentRecord, LimitsRecord, RunRecord, Seconds};
 use crate::sys::files::read_regular;
 use crate::ui::Event;
 use crate::ui::input::Input;
@@ -40,34 +39,12 @@ pub enum SessionChoice {
     Named(Uuid),
 }
 
-/// What is to be done.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum RequestInput {
-    /// What the user says at the terminal.
-    AskUser,
-    /// What was asked for before.
-    GoOn,
-    /// This.
-    Request(String),
-}
-
-impl RequestInput {
-    /// By what the command line says; the blank request goes on.
-    #[must_use]
-    pub fn of(request: Option<String>) -> Self {
-        match request {
-            None => Self::AskUser,
-            Some(request) if request.trim().is_empty() => Self::GoOn,
-            Some(request) => Self::Request(request),
-        }
-    }
-}
-
 /// How an agent is to work.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentOptions {
-    /// What is to be done.
-    pub input: RequestInput,
+    /// What is to be done. A blank request goes on with what was asked for before; `None`: the user says it at
+    /// the terminal.
+    pub request: Option<String>,
     /// In which session.
     pub session: SessionChoice,
     /// Whom to ask.
@@ -79,24 +56,21 @@ pub struct AgentOptions {
 }
 
 /// The session that a run's conversation is kept in.
-#[derive(Clone, Copy)]
 pub struct KeptSession<'s> {
     /// The session.
-    pub session: &'s RefCell<Session>,
+    pub session: RefCell<Session>,
     /// Where it is kept.
-    pub store: &'s SessionStore<'s>,
+    pub store: SessionStore<'s>,
 }
 
 /// What an agent has before it begins.
 pub struct Workspace<'c> {
-    /// What the user has set.
-    pub settings: Settings,
+    /// How far an agent can go.
+    pub limits: LimitsRecord,
     /// Whom to ask.
     pub models: Models<'c>,
-    /// Where sessions are kept.
-    pub store: SessionStore<'c>,
     /// What was said so far.
-    pub session: RefCell<Session>,
+    pub kept: KeptSession<'c>,
     /// What the agent has started. Ended with the workspace.
     pub processes: RefCell<Processes<'c>>,
     /// Whether it may leave the current directory.
@@ -114,15 +88,10 @@ impl<'c> Workspace<'c> {
         let ignored = context.project.check_keys_ignored(context.key_files());
         ignored.map_err(NotReady::from)?;
         let (home, settings) = settings(context)?;
-        let own = OwnModel {
-            url: settings.api_url.as_deref(),
-            key: settings.api_key.as_ref(),
-            name: &settings.model,
-        };
-        let models = selection::agent_model(context, &options.choice, own)?;
+        let models = selection::agent_model(context, &options.choice, &settings)?;
         let store = sessions(context, &home, &settings)?;
-        let model = &models.first.spec.name;
-        let mut session = open_session(context, &store, options.session, model)?;
+        let spec = &models.first.spec;
+        let mut session = open_session(context, &store, options.session, &spec.name)?;
         if options.choice.replay.is_some() {
             session.detach();
         }
@@ -143,71 +112,73 @@ impl<'c> Workspace<'c> {
             redactor: context.redactor,
             sandbox,
         });
+        let window = spec.context_window.unwrap_or(u64::MAX);
         Ok(Self {
-            settings,
+            limits: LimitsRecord {
+                max_context_tokens: settings.max_context_tokens.min(window),
+                max_retries: settings.max_retries,
+                max_retries_automated: settings.max_retries_automated,
+                max_loops: settings.max_loops,
+                command_timeout: Seconds(settings.command_timeout),
+            },
             models,
-            store,
-            session: RefCell::new(session),
+            kept: KeptSession {
+                session: RefCell::new(session),
+                store,
+            },
             processes: RefCell::new(processes),
             outside: options.outside,
             closed: own_paths(&home),
         })
     }
 
-    /// How long the conversation may become: what the user has set, and no more than the model takes.
-    pub fn context_limit(&self) -> u64 {
-        let set = self.settings.max_context_tokens;
-        let window = self.models.first.spec.context_window;
-        window.map_or(set, |window| window.min(set))
-    }
-
-    /// How far an agent can go.
-    pub fn limits(&self) -> LimitsRecord {
-        let settings = &self.settings;
-        LimitsRecord {
-            max_context_tokens: self.context_limit(),
-            max_retries: settings.max_retries,
-            max_retries_automated: settings.max_retries_automated,
-            max_loops: settings.max_loops,
-            command_timeout: Seconds(settings.command_timeout),
+    /// Goes back to where the run began that is to be replayed, if any; what was asked for in it, and what the
+    /// user answered.
+    ///
+    /// # Errors
+    /// When there is no such run, or nothing was asked for in it.
+    pub fn replay(
+        &mut self,
+        context: &Context<'_>,
+        options: &AgentOptions,
+    ) -> Result<Option<(Option<String>, AnswerSource<'static>)>, Error> {
+        let Some(recording) = selection::find_recording(context, &options.choice)? else {
+            return Ok(None);
+        };
+        let folder = recording.folder();
+        let conversation: Conversation = read(folder, CONVERSATION).unwrap_or_default();
+        let record = read(folder, RESULT).and_then(|record: RunRecord| record.agent);
+        // A run that was killed has no result.
+        let record: Option<AgentRecord> = record.or_else(|| read(folder, AGENT));
+        let (mut request, mut answers) = (None, AnswerSource::Nowhere);
+        if let Some(record) = record {
+            self.limits = record.limits;
+            request = record.request;
+            if record.interactive {
+                answers = AnswerSource::Recorded(RefCell::new(record.answers.into()));
+            }
         }
-    }
-
-    /// Begins where a recorded run began, and can go as far as that.
-    pub fn set_back(&mut self, conversation: Conversation, limits: Option<LimitsRecord>) {
-        self.session.get_mut().conversation = conversation;
-        if let Some(limits) = limits {
-            let settings = &mut self.settings;
-            settings.max_context_tokens = limits.max_context_tokens;
-            settings.max_retries = limits.max_retries;
-            settings.max_retries_automated = limits.max_retries_automated;
-            settings.max_loops = limits.max_loops;
-            settings.command_timeout = limits.command_timeout.0;
+        if request.is_none() && conversation.history.is_empty() {
+            return Err(Error::NothingAsked);
         }
-    }
-
-    /// The session that a run's conversation is kept in.
-    pub fn kept_session(&self) -> KeptSession<'_> {
-        KeptSession {
-            session: &self.session,
-            store: &self.store,
-        }
+        self.kept.session.get_mut().conversation = conversation;
+        Ok(Some((request, answers)))
     }
 
     /// Whether anything was ever asked for in the session.
     pub fn is_begun(&self) -> bool {
-        !self.session.borrow().conversation.history.is_empty()
+        !self.kept.session.borrow().conversation.history.is_empty()
     }
 
     /// Whether the session has something that was asked for and is not done.
     pub fn has_more_to_do(&self) -> bool {
-        self.is_begun() && self.session.borrow().state != SessionState::Complete
+        self.is_begun() && self.kept.session.borrow().state != SessionState::Complete
     }
 }
 
 /// Where answers to an agent's questions come from.
-pub enum Answers<'i> {
-    /// From whoever sits there.
+pub enum AnswerSource<'i> {
+    /// From the user at the terminal.
     Typed(&'i RefCell<Box<dyn Input>>),
     /// From a recorded run.
     Recorded(RefCell<VecDeque<Option<String>>>),
@@ -215,57 +186,10 @@ pub enum Answers<'i> {
     Nowhere,
 }
 
-impl Answers<'_> {
+impl AnswerSource<'_> {
     /// Whether the agent may ask questions.
     pub fn are_there(&self) -> bool {
         !matches!(self, Self::Nowhere)
-    }
-}
-
-/// What a recorded run of an agent began with.
-pub struct Recorded {
-    /// What was asked for.
-    pub request: Option<String>,
-    /// What the user answered.
-    pub answers: Answers<'static>,
-    /// What was said before.
-    pub conversation: Conversation,
-    /// How far it could go; a run that was cut short does not tell.
-    pub limits: Option<LimitsRecord>,
-}
-
-impl Recorded {
-    /// Reads it, where a run is to be replayed.
-    ///
-    /// # Errors
-    /// When there is no such run, or nothing was asked for in it.
-    pub fn find(context: &Context<'_>, options: &AgentOptions) -> Result<Option<Self>, Error> {
-        let Some(recording) = selection::find_recording(context, &options.choice)? else {
-            return Ok(None);
-        };
-        let record: Option<RunRecord> = read(recording.folder(), RESULT);
-        let record = record.and_then(|record| record.agent);
-        // A run that was killed has no result.
-        let record = record.or_else(|| read(recording.folder(), AGENT));
-        let limits = record.as_ref().map(|record| record.limits);
-        let (request, answers) = match record {
-            Some(record) if record.interactive => {
-                let answers = Answers::Recorded(RefCell::new(record.answers.into()));
-                (record.request, answers)
-            }
-            Some(record) => (record.request, Answers::Nowhere),
-            None => (None, Answers::Nowhere),
-        };
-        let conversation: Conversation = read(recording.folder(), CONVERSATION).unwrap_or_default();
-        if request.is_none() && conversation.history.is_empty() {
-            return Err(Error::NothingAsked);
-        }
-        Ok(Some(Self {
-            request,
-            answers,
-            conversation,
-            limits,
-        }))
     }
 }
 
@@ -291,8 +215,10 @@ pub fn settings(context: &Context<'_>) -> Result<(PathBuf, Settings), Error> {
     let home = home(context)?;
     let (settings, created) = Settings::load(&home, context.environment).map_err(NotReady::from)?;
     if let Some(created) = created {
-        let made = format!("`{}` was made, with the defaults", created.display());
-        context.reporter.event(&Event::Notice(made.clone()));
+        context.notice(format!(
+            "`{}` was made, with the defaults",
+            created.display()
+        ));
     }
     Ok((home, settings))
 }
@@ -319,7 +245,7 @@ pub fn sessions<'c>(
     let now = context.clock.now().to_utc();
     if let Err(problem) = store.clean(now, settings.session_retention_days) {
         // Old sessions are no reason to refuse a new one.
-        context.reporter.event(&Event::Warning(problem.to_string()));
+        context.warn(problem.to_string());
     }
     Ok(store)
 }
@@ -347,7 +273,7 @@ fn open_session(
             SessionChoice::Named(id) => id,
             SessionChoice::New | SessionChoice::Last => Uuid::new_v4(),
         };
-        let now = context.clock.now().with_timezone(&Utc);
+        let now = context.clock.now().to_utc();
         store.create(id, now, directory, model)?
     };
     context.reporter.event(&Event::Session {

@@ -29,36 +29,33 @@ pub struct Builds<'c> {
     /// The variables that builds do not get.
     hidden: Vec<OsString>,
     sandbox: Option<Sandbox>,
-    /// Why there is no strict one though there was when the run began. There are no builds then.
-    refused: Option<SandboxProblem>,
     /// Whether a build was sandboxed already: from then on there is no doing without.
     sandboxed: bool,
 }
 
 impl<'c> Builds<'c> {
     /// Finds out what builds can be sandboxed by.
-    pub fn new(context: &'c Context<'c>, options: BuildOptions) -> Self {
+    ///
+    /// # Errors
+    /// When there is no strict sandbox, though there was one when the run began.
+    pub fn new(context: &'c Context<'c>, options: BuildOptions) -> Result<Self, BuildError> {
         let mut builds = Self {
             context,
             options,
             hidden: key_variables(context),
             sandbox: None,
-            refused: None,
             sandboxed: false,
         };
         match find(context, options.sandbox, None) {
             Ok(sandbox) => builds.sandbox = sandbox,
             Err(problem) if builds.may_go_without(&problem) => builds.go_without(&problem),
-            Err(problem) => builds.refused = Some(problem),
+            Err(problem) => return Err(problem.into()),
         }
-        builds
+        Ok(builds)
     }
 
     /// Runs a build.
     pub fn run(&mut self, log: &mut BuildLog<'_>) -> Result<BuildReport, BuildError> {
-        if let Some(problem) = self.refused.take() {
-            return Err(problem.into());
-        }
         let report = match self.script().run(log) {
             Err(BuildError::Sandbox(problem)) if self.may_go_without(&problem) => {
                 self.go_without(&problem);
@@ -90,10 +87,7 @@ impl<'c> Builds<'c> {
     /// The run goes on, and says so.
     fn go_without(&mut self, problem: &SandboxProblem) {
         self.sandbox = None;
-        let reason = problem.to_string();
-        self.context.reporter.event(&Event::Uncontained {
-            reason: reason.clone(),
-        });
+        tell_uncontained(self.context, problem);
     }
 
     fn script(&self) -> BuildScript<'_> {
@@ -128,13 +122,15 @@ pub fn command_sandbox(
         Err(SandboxProblem::Interrupted(interrupted)) => Err(interrupted.into()),
         Err(problem) if mode == SandboxMode::Strict => Err(NotReady::from(problem).into()),
         Err(problem) => {
-            let reason = problem.to_string();
-            context.reporter.event(&Event::Uncontained {
-                reason: reason.clone(),
-            });
+            tell_uncontained(context, &problem);
             Ok(None)
         }
     }
+}
+
+fn tell_uncontained(context: &Context<'_>, problem: &SandboxProblem) {
+    let reason = problem.to_string();
+    context.reporter.event(&Event::Uncontained { reason });
 }
 
 /// The variables that commonly hold keys, and those that hold one of this project's.

@@ -6,7 +6,7 @@ use super::Run;
 use super::context::Context;
 use super::outcome::{Failure, Outcome};
 use super::tree::RunTree;
-use crate::record::diff::{self, Content, FileChange, FileStat, MAX_BYTES, NEW_MODE, Stat, State};
+use crate::record::diff::{self, Content, FileChange, FileStat, MAX_BYTES, NEW_MODE, State};
 use crate::record::{StatRecord, TreeState};
 use crate::review::history::PastRun;
 use crate::review::warnings;
@@ -30,11 +30,15 @@ pub fn review<'f>(
     let mut stat = diff::stat(&changes);
     stat.files.extend(too_large);
     stat.files.sort_by(|a, b| a.path.cmp(&b.path));
-    run.record.stat = Some(totals(&stat));
+    run.record.stat = Some(StatRecord {
+        files: stat.files.len() as u64,
+        added: stat.added(),
+        removed: stat.removed(),
+    });
     context.reporter.event(&Event::Reviewed {
         warnings: run.record.warnings.clone(),
         told,
-        stat: stat.clone(),
+        stat,
     });
 }
 
@@ -47,26 +51,27 @@ pub fn with_diff(
     outcome: Result<Outcome, Failure>,
 ) -> Result<Outcome, Failure> {
     let diff = |log: Option<&str>| -> Result<Option<String>, Error> {
-        let name = log
-            .and_then(|log| log.rsplit('/').next())
-            .unwrap_or_default();
-        let run = PastRun::read(&context.project, name);
-        let changes = run.changes(&context.project)?;
+        let changes = past_run(context, log).changes(&context.project)?;
         Ok(Some(diff::text(&changes.files)))
     };
     match outcome {
-        Ok(mut outcome) => {
-            outcome.text = diff(outcome.log.as_deref())?;
-            Ok(outcome)
-        }
-        Err(mut failure) => {
-            // Why it failed is the news.
-            if failure.tree == TreeState::Changed {
-                failure.text = diff(failure.log.as_deref()).unwrap_or_default();
-            }
-            Err(failure)
-        }
+        Ok(outcome) => Ok(Outcome {
+            text: diff(outcome.log.as_deref())?,
+            ..outcome
+        }),
+        // Why it failed matters more than a diff that cannot be read.
+        Err(failure) if failure.tree == TreeState::Changed => Err(Failure {
+            text: diff(failure.log.as_deref()).unwrap_or_default(),
+            ..failure
+        }),
+        failed => failed,
     }
+}
+
+/// What the folder of a run says, which is named relative to the root.
+pub fn past_run(context: &Context<'_>, log: Option<&str>) -> PastRun {
+    let name = log.and_then(|log| log.rsplit('/').next());
+    PastRun::read(&context.project, name.unwrap_or_default())
 }
 
 /// The changes that are compared line by line, and those that are too large for that.
@@ -113,12 +118,4 @@ fn changes<'f>(
         }
     }
     (changes, too_large)
-}
-
-fn totals(stat: &Stat) -> StatRecord {
-    StatRecord {
-        files: stat.files.len() as u64,
-        added: stat.added(),
-        removed: stat.removed(),
-    }
 }

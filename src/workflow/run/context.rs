@@ -12,7 +12,7 @@ use crate::project::Project;
 use crate::secret::Redactor;
 use crate::sys::environment::{Clock, Environment};
 use crate::sys::interrupt::Interrupt;
-use crate::ui::Reporter;
+use crate::ui::{Event, Reporter};
 
 /// What every workflow works with.
 #[derive(Clone)]
@@ -37,15 +37,25 @@ pub struct Context<'a> {
 
 impl Context<'_> {
     /// The key files of all models, as far as their table can be used.
-    pub(in crate::workflow) fn key_files(&self) -> Vec<&str> {
+    pub fn key_files(&self) -> Vec<&str> {
         let built_in = || vec!["gemini-key.txt", "openai-key.txt"];
         self.models
             .as_ref()
             .map_or_else(|_| built_in(), ModelTable::key_files)
     }
 
+    /// Tells the user something that is no error.
+    pub fn warn(&self, text: impl Into<String>) {
+        self.reporter.event(&Event::Warning(text.into()));
+    }
+
+    /// Tells the user something by the way.
+    pub fn notice(&self, text: impl Into<String>) {
+        self.reporter.event(&Event::Notice(text.into()));
+    }
+
     /// Where edits go, with this directory for the journal.
-    pub(in crate::workflow) fn tree<'t>(&'t self, journal: &'t Path) -> Tree<'t> {
+    pub fn tree<'t>(&'t self, journal: &'t Path) -> Tree<'t> {
         Tree {
             root: self.project.root(),
             journal,
@@ -65,21 +75,12 @@ pub struct ModelChoice {
     pub timeout: Duration,
     /// Whether the answer comes piece by piece.
     pub delivery: Delivery,
-    /// What becomes of credentials in what is to be sent.
-    pub secrets: Secrets,
+    /// Whether credentials are sent, but for the project's own keys.
+    pub allow_secrets: bool,
     /// Whether the code base must be the one on the disk.
     pub require_fresh: bool,
     /// What all calls of the run may cost.
     pub max_cost: Option<Usd>,
-}
-
-/// What becomes of credentials in the query and the code base.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Secrets {
-    /// Nothing is sent.
-    Refused,
-    /// They are sent, but for the project's own keys.
-    Allowed,
 }
 
 /// The table of models in `agent-config/models.json` cannot be used.
@@ -97,12 +98,11 @@ impl ModelsProblem {
     /// What the user can do about it.
     #[must_use]
     pub fn hint(&self) -> String {
-        match self {
-            Self::Unreadable(_) => "make it a readable UTF-8 file, or remove it".to_owned(),
-            Self::Mistake(_) => {
-                "fix it, or remove the file; docs/models.md describes the format".to_owned()
-            }
-        }
+        let hint = match self {
+            Self::Unreadable(_) => "make it a readable UTF-8 file, or remove it",
+            Self::Mistake(_) => "fix it, or remove the file; docs/models.md describes the format",
+        };
+        hint.to_owned()
     }
 }
 

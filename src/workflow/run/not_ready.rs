@@ -73,7 +73,7 @@ impl Problem {
 const LISTED: usize = 20;
 
 /// Findings in a list; of many, the first.
-pub(in crate::workflow) fn listed(findings: &[Finding]) -> String {
+pub fn listed(findings: &[Finding]) -> String {
     let told = findings.iter().take(LISTED);
     let mut list: String = told.map(|finding| format!("\n    {finding}")).collect();
     if findings.len() > LISTED {
@@ -83,9 +83,9 @@ pub(in crate::workflow) fn listed(findings: &[Finding]) -> String {
 }
 
 /// The project is not ready; nothing was sent or written.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct NotReady {
-    /// All that is missing; at least one.
+    /// All that is missing; where it is an error, at least one.
     pub problems: Vec<Problem>,
 }
 
@@ -107,28 +107,15 @@ impl<P: Into<Problem>> From<P> for NotReady {
     }
 }
 
-/// What has been found missing so far.
-#[derive(Default)]
-pub(in crate::workflow) struct Problems(Vec<Problem>);
-
-impl Problems {
+impl NotReady {
     /// What is there; what is not is noted.
     pub fn note<T, E: Into<Problem>>(&mut self, result: Result<T, E>) -> Option<T> {
-        result.map_err(|problem| self.0.push(problem.into())).ok()
+        let note = |problem: E| self.problems.push(problem.into());
+        result.map_err(note).ok()
     }
 
     /// Notes more.
     pub fn extend<P: Into<Problem>>(&mut self, problems: impl IntoIterator<Item = P>) {
-        self.0.extend(problems.into_iter().map(P::into));
-    }
-
-    /// Whether nothing is missing.
-    pub fn are_none(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// All of them.
-    pub fn into_vec(self) -> Vec<Problem> {
-        self.0
+        self.problems.extend(problems.into_iter().map(P::into));
     }
 }

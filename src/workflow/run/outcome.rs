@@ -56,8 +56,8 @@ impl Outcome {
 
 /// A run that did not.
 #[derive(Debug)]
-pub struct Failure {
-    /// Why.
+pub(crate) struct Failure {
+    /// Why it failed.
     pub error: Error,
     /// What has become of the project.
     pub tree: TreeState,

@@ -3,14 +3,13 @@
 use std::borrow::Cow;
 
 use super::builds::{self, BuildOptions};
-use super::context::{Context, ModelChoice, Secrets};
-use super::not_ready::{NotReady, Problem, Problems, listed};
+use super::context::{Context, ModelChoice};
+use super::not_ready::{NotReady, Problem, listed};
 use super::recovery;
 use super::selection::{Models, SelectedModel, choose, find_recording};
 use super::sending;
 use crate::exec::build_script;
 use crate::exec::sandbox::{SandboxMode, SandboxProblem};
-use crate::model::price::Usd;
 use crate::model::prompt::Inputs;
 use crate::model::{ModelSpec, Purpose};
 use crate::project::{EXAMPLE_QUERY, ProjectLock, ProjectProblem, QUERY, ROLLUP};
@@ -20,15 +19,6 @@ use crate::workflow::error::Error;
 
 const KEY_IN_INPUTS: &str =
     "an API key stands in the query or the code base; it was left out of the prompt";
-
-/// What a workflow needs besides the query, the code base and a model.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Needs {
-    /// What the model is asked for.
-    pub purpose: Purpose,
-    /// A build script, and what it is to be run with.
-    pub build: Option<BuildOptions>,
-}
 
 /// All that a run starts from.
 pub struct Ready<'a> {
@@ -46,18 +36,12 @@ pub struct Ready<'a> {
 pub struct Survey<'a> {
     /// The user's inputs, without keys.
     pub inputs: Option<Inputs>,
-    /// The model of the first query.
-    pub spec: Option<ModelSpec>,
-    /// The model of the repairs, where that is another.
-    pub repair_spec: Option<ModelSpec>,
+    /// The model of the first query and, where that is another, of the repairs.
+    pub specs: Vec<ModelSpec>,
     /// What the user should know.
     pub warnings: Vec<String>,
-    /// What is missing.
-    pub problems: Vec<Problem>,
-    max_cost: Option<Usd>,
-    is_replay: bool,
-    first: Option<SelectedModel<'a>>,
-    repair: Option<SelectedModel<'a>>,
+    missing: NotReady,
+    models: Option<Models<'a>>,
     lock: Option<ProjectLock>,
 }
 
@@ -67,43 +51,42 @@ impl<'a> Survey<'a> {
     /// # Errors
     /// When anything is missing.
     pub fn ready(self) -> Result<Ready<'a>, NotReady> {
-        match (self.inputs, self.first, self.lock) {
-            (Some(inputs), Some(first), Some(lock)) if self.problems.is_empty() => Ok(Ready {
-                inputs,
-                warnings: self.warnings,
-                models: Models {
-                    max_cost: self.max_cost,
-                    is_replay: self.is_replay,
-                    first,
-                    repair: self.repair,
-                },
-                _lock: lock,
-            }),
-            _ => Err(NotReady {
-                problems: self.problems,
-            }),
+        match (self.inputs, self.models, self.lock) {
+            (Some(inputs), Some(models), Some(lock)) if self.missing.problems.is_empty() => {
+                Ok(Ready {
+                    inputs,
+                    warnings: self.warnings,
+                    models,
+                    _lock: lock,
+                })
+            }
+            _ => Err(self.missing),
         }
     }
 }
 
-/// Looks for everything at once.
+/// Looks for everything at once. Without `build`, the model is asked for a report.
 ///
 /// # Errors
 /// When what is asked for does not exist, or the tree cannot be put in order after an earlier run.
 pub fn survey<'a>(
     context: &Context<'a>,
     choice: &ModelChoice,
-    needs: &Needs,
+    build: Option<BuildOptions>,
 ) -> Result<Survey<'a>, Error> {
     let recording = find_recording(context, choice)?;
-    let specs = choose(context, choice, &needs.purpose, recording.as_ref())?;
-    let lock = recovery::put_in_order(context)?.map(|taken| taken.with_warning(context));
+    let purpose = build.map_or(Purpose::REPORT, |_| Purpose::INITIAL);
+    let specs = choose(context, choice, &purpose, recording.as_ref())?;
     let project = &context.project;
-    let mut problems = Problems::default();
-    problems.note(context.models.as_ref().map_err(Clone::clone));
-    problems.note(project.check_gitignore(context.key_files()));
-    let query = problems.note(query(context, needs));
-    let rollup = problems.note(project.rollup());
+    let lock = project.lock();
+    if lock.is_ok() {
+        recovery::recover_with_warning(context)?;
+    }
+    let mut missing = NotReady::default();
+    missing.note(context.models.as_ref().map_err(Clone::clone));
+    missing.note(project.check_gitignore(context.key_files()));
+    let query = missing.note(query(context, &purpose));
+    let rollup = missing.note(project.rollup());
     // Nothing is sent where replies are replayed.
     let sends = choice.replay.is_none();
     let sent_rollup = rollup.as_deref().filter(|_| sends);
@@ -112,19 +95,25 @@ pub fn survey<'a>(
         || sent_rollup.and_then(|rollup| sending::outdated(rollup, root)),
         || credentials(context, query.as_deref(), rollup.as_deref()),
     );
-    if sends && choice.secrets == Secrets::Refused && !findings.is_empty() {
-        problems.extend([Problem::Secrets(findings.clone())]);
+    if sends && !choice.allow_secrets && !findings.is_empty() {
+        missing.extend([Problem::Secrets(findings.clone())]);
     }
     let mut models = specs.iter().map(|spec| match &recording {
         Some(recording) => Some(SelectedModel::replayed(spec.clone(), recording)),
-        None => SelectedModel::vendors(context, choice, spec.clone(), None, &mut problems),
+        None => SelectedModel::vendors(context, choice, spec.clone(), None, &mut missing),
     });
     let (first, repair) = (models.next().flatten(), models.next().flatten());
     drop(models);
-    if let Some(build) = needs.build {
-        check_build(context, build, &mut problems)?;
+    let models = first.map(|first| Models {
+        max_cost: choice.max_cost.filter(|_| sends),
+        is_replay: !sends,
+        first,
+        repair,
+    });
+    if let Some(build) = build {
+        check_build(context, build, &mut missing)?;
     }
-    let lock = problems.note(lock);
+    let lock = missing.note(lock);
     let inputs = query.zip(rollup);
     let mut inputs = inputs.map(|(query, rollup)| Inputs { query, rollup });
     let mut warnings = Vec::new();
@@ -140,23 +129,19 @@ pub fn survey<'a>(
         warnings.extend(sent_secrets(choice, findings));
         if let (Some(inputs), Some(spec)) = (&inputs, specs.first()) {
             let (refused, noticed) =
-                sending::examine(context, choice, &needs.purpose, (inputs, outdated), spec);
-            problems.extend(refused);
+                sending::examine(context, choice, &purpose, (inputs, outdated), spec);
+            missing.extend(refused);
             let others = specs.iter().skip(1);
-            problems.extend(others.filter_map(|spec| sending::without_price(choice, spec)));
+            missing.extend(others.filter_map(|spec| sending::without_price(choice, spec)));
             warnings.extend(noticed);
         }
     }
     Ok(Survey {
         inputs,
-        repair_spec: specs.get(1).cloned(),
-        spec: specs.into_iter().next(),
+        specs,
         warnings,
-        problems: problems.into_vec(),
-        max_cost: choice.max_cost.filter(|_| sends),
-        is_replay: !sends,
-        first,
-        repair,
+        missing,
+        models,
         lock,
     })
 }
@@ -168,25 +153,25 @@ pub fn survey<'a>(
 pub fn check<'a>(
     context: &Context<'a>,
     choice: &ModelChoice,
-    needs: &Needs,
+    build: Option<BuildOptions>,
 ) -> Result<Ready<'a>, Error> {
-    Ok(survey(context, choice, needs)?.ready()?)
+    Ok(survey(context, choice, build)?.ready()?)
 }
 
 /// What is sent though it looks like a credential.
 fn sent_secrets(choice: &ModelChoice, mut findings: Vec<Finding>) -> Option<String> {
     findings.retain(|finding| !finding.is_own_key());
-    let sent = choice.secrets == Secrets::Allowed && !findings.is_empty();
-    sent.then(|| {
+    let is_sent = choice.allow_secrets && !findings.is_empty();
+    is_sent.then(|| {
         let list = listed(&findings);
         format!("what looks like credentials is sent, as allowed:{list}")
     })
 }
 
-fn query(context: &Context<'_>, needs: &Needs) -> Result<String, ProjectProblem> {
+fn query(context: &Context<'_>, purpose: &Purpose) -> Result<String, ProjectProblem> {
     let query = context.project.query()?;
     // A report's prompt says itself what to do where the query says nothing.
-    if needs.purpose != Purpose::REPORT && query.trim().is_empty() {
+    if *purpose != Purpose::REPORT && query.trim().is_empty() {
         return Err(ProjectProblem::EmptyQuery);
     }
     if query == EXAMPLE_QUERY {
@@ -197,12 +182,12 @@ fn query(context: &Context<'_>, needs: &Needs) -> Result<String, ProjectProblem>
 
 /// What in the inputs looks like a credential.
 fn credentials(context: &Context<'_>, query: Option<&str>, rollup: Option<&str>) -> Vec<Finding> {
-    let texts = [(QUERY, query), (ROLLUP, rollup)];
-    let read = texts
-        .into_iter()
-        .filter_map(|(file, text)| Some((file, text?)));
-    read.flat_map(|(file, text)| credentials::find(file, text, context.redactor))
-        .collect()
+    let find = |file, text: Option<&str>| {
+        text.map_or_else(Vec::new, |text| {
+            credentials::find(file, text, context.redactor)
+        })
+    };
+    [find(QUERY, query), find(ROLLUP, rollup)].concat()
 }
 
 /// A key in the inputs would travel to the vendor and into every log.
@@ -218,14 +203,14 @@ fn redact(context: &Context<'_>, inputs: &mut Inputs) {
 fn check_build(
     context: &Context<'_>,
     build: BuildOptions,
-    problems: &mut Problems,
+    missing: &mut NotReady,
 ) -> Result<(), Error> {
     let path = context.environment.os("PATH");
-    problems.note(build_script::inspect(context.project.root(), path));
+    missing.note(build_script::inspect(context.project.root(), path));
     if build.sandbox == SandboxMode::Strict {
         match builds::check_strict(context) {
             Err(SandboxProblem::Interrupted(interrupted)) => return Err(interrupted.into()),
-            checked => problems.note(checked),
+            checked => missing.note(checked),
         };
     }
     Ok(())

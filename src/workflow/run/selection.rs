@@ -3,8 +3,9 @@
 //! Reads the table of models, the run that is to be replayed, and key files. Sends nothing.
 
 use super::context::{Context, ModelChoice};
-use super::not_ready::{NotReady, Problems};
+use super::not_ready::NotReady;
 use super::sending;
+use crate::agent::settings::Settings;
 use crate::model::price::Usd;
 use crate::model::{
     Endpoint, EndpointProblem, HttpModel, Model, ModelSpec, ModelTable, Origin, Provider, Proxies,
@@ -60,18 +61,14 @@ impl<'a> SelectedModel<'a> {
         choice: &ModelChoice,
         spec: ModelSpec,
         own_key: Option<ApiKey>,
-        problems: &mut Problems,
+        missing: &mut NotReady,
     ) -> Option<Self> {
         let key = match (&spec.key_file, own_key) {
-            (Some(file), None) => problems.note(context.project.key(file)).map(Some),
+            (Some(file), None) => missing.note(context.project.key(file)).map(Some),
             (_, own_key) => Some(own_key),
         };
-        let (endpoint, proxies) = problems.note(route(context, &spec))?;
-        let route = Route {
-            endpoint,
-            proxies,
-            key: key?,
-        };
+        let route = missing.note(route(context, &spec))?;
+        let route = Route { key: key?, ..route };
         let model = HttpModel::new(
             spec.clone(),
             route,
@@ -92,7 +89,7 @@ impl<'a> SelectedModel<'a> {
 ///
 /// # Errors
 /// When there is no such model, or the replies of another were recorded.
-pub(in crate::workflow) fn choose(
+pub fn choose(
     context: &Context<'_>,
     choice: &ModelChoice,
     purpose: &Purpose,
@@ -145,68 +142,43 @@ pub fn find_recording(
     Ok(choice.replay.as_deref().map(find).transpose()?)
 }
 
-/// The model that an agent asks: the one that `--model` names, or the recorded one, or else `own`, which
-/// is the user's own server with its key; where the user has none, the table's entry of that name.
+/// The model that an agent asks: the one that `--model` names, or the recorded one, or else the user's own, with
+/// its server and key; where the user has no server, the table's entry of that name.
 ///
 /// # Errors
 /// When there is no such model, or it lacks something.
 pub fn agent_model<'a>(
     context: &Context<'a>,
     choice: &ModelChoice,
-    own: OwnModel<'_>,
+    own: &Settings,
 ) -> Result<Models<'a>, Error> {
     let recording = find_recording(context, choice)?;
-    let recorded = recording.as_ref().and_then(Recording::first_model);
-    let asked = choice.model.as_deref();
-    let table = match context.models {
-        Ok(table) => table,
-        Err(problem) => return Err(NotReady::from(problem.clone()).into()),
-    };
-    let (spec, key) = match (asked, own.url, recorded) {
-        (Some(name), _, _) => (named(table, name)?, None),
-        (None, _, Some(name)) if table.named(name).is_some() => (named(table, name)?, None),
-        (None, Some(url), _) => (own_spec(own.name, url, table), own.key.cloned()),
-        (None, None, _) => (named(table, own.name)?, None),
-    };
-    let first = match &recording {
-        Some(recording) => SelectedModel::replayed(spec, recording),
-        None => priced(context, choice, spec, key)?,
-    };
     let is_replay = recording.is_some();
-    Ok(Models {
-        max_cost: choice.max_cost.filter(|_| !is_replay),
-        is_replay,
-        first,
-        repair: None,
-    })
-}
-
-/// A model behind its server, with a price where that is needed.
-fn priced<'a>(
-    context: &Context<'a>,
-    choice: &ModelChoice,
-    spec: ModelSpec,
-    key: Option<ApiKey>,
-) -> Result<SelectedModel<'a>, NotReady> {
-    let mut problems = Problems::default();
-    problems.extend(sending::without_price(choice, &spec));
-    match SelectedModel::vendors(context, choice, spec, key, &mut problems) {
-        Some(chosen) if problems.are_none() => Ok(chosen),
-        _ => Err(NotReady {
-            problems: problems.into_vec(),
+    let table = context.models.as_ref();
+    let table = table.map_err(|problem| NotReady::from(problem.clone()))?;
+    let recorded = recording.as_ref().and_then(Recording::first_model);
+    let recorded = recorded.filter(|name| table.named(name).is_some());
+    let (spec, key) = match (choice.model.as_deref().or(recorded), &own.api_url) {
+        (Some(name), _) => (named(table, name)?, None),
+        (None, Some(url)) => (own_spec(&own.model, url, table), own.api_key.clone()),
+        (None, None) => (named(table, &own.model)?, None),
+    };
+    let mut missing = NotReady::default();
+    let first = if let Some(recording) = &recording {
+        Some(SelectedModel::replayed(spec, recording))
+    } else {
+        missing.extend(sending::without_price(choice, &spec));
+        SelectedModel::vendors(context, choice, spec, key, &mut missing)
+    };
+    match first {
+        Some(first) if missing.problems.is_empty() => Ok(Models {
+            max_cost: choice.max_cost.filter(|_| !is_replay),
+            is_replay,
+            first,
+            repair: None,
         }),
+        _ => Err(missing.into()),
     }
-}
-
-/// The model of the user's own configuration.
-#[derive(Debug, Clone, Copy)]
-pub struct OwnModel<'o> {
-    /// The base URL of its server; `None`: the model is one of the table's.
-    pub url: Option<&'o str>,
-    /// The key for that server.
-    pub key: Option<&'o ApiKey>,
-    /// The model's name.
-    pub name: &'o str,
 }
 
 /// A model behind the user's own server, which is compatible with OpenAI's. The table may have more to say of
@@ -223,14 +195,11 @@ fn own_spec(name: &str, url: &str, table: &ModelTable) -> ModelSpec {
     }
 }
 
-/// The model's server, and the proxies on the way there.
+/// The model's server, and the proxies on the way there; without a key.
 ///
 /// # Errors
 /// When an address is none, or one that keys do not go to.
-pub fn route(
-    context: &Context<'_>,
-    spec: &ModelSpec,
-) -> Result<(Endpoint, Proxies), EndpointProblem> {
+pub fn route(context: &Context<'_>, spec: &ModelSpec) -> Result<Route, EndpointProblem> {
     let endpoint = Endpoint::of(spec, context.environment)?;
     // Calls to this machine go straight there, whatever proxy is named.
     let proxies = if endpoint.is_secure() {
@@ -238,5 +207,9 @@ pub fn route(
     } else {
         Proxies::default()
     };
-    Ok((endpoint, proxies))
+    Ok(Route {
+        endpoint,
+        proxies,
+        key: None,
+    })
 }

@@ -1,7 +1,6 @@
 //! What is to be sent, looked at before it is: whether the code base is still the project's, whether
 //! the prompt fits into the model's window, and what the call may cost.
 
-use std::fmt;
 use std::path::Path;
 
 use super::context::{Context, ModelChoice};
@@ -11,7 +10,7 @@ use crate::model::prompt::{Inputs, Prompt};
 use crate::model::tokens::Size;
 use crate::model::{ModelSpec, Purpose};
 use crate::project::rollup::{self, Section, State};
-use crate::sys::numbers;
+use crate::sys::numbers::{grouped, percent};
 
 /// How many files are named.
 const NAMED: usize = 10;
@@ -21,7 +20,7 @@ const NAMED: usize = 10;
 pub enum SendingProblem {
     /// The rollup is not what is on the disk.
     #[error("the code base in `agent-config/codeRollup.txt` is not that on the disk: {0}")]
-    Stale(Stale),
+    Stale(String),
     /// Whether it is cannot be told.
     #[error(
         "there is no file in `agent-config/codeRollup.txt`, behind a line like `--- src/main.rs ---`"
@@ -64,62 +63,55 @@ impl SendingProblem {
     /// What the user can do about it.
     #[must_use]
     pub fn hint(&self) -> String {
-        match self {
-            Self::Stale(_) | Self::NoFiles => "roll up again, with `code-commit rollup` or `./codeRollup.sh`".into(),
-            Self::TooLarge { .. } => "leave files out of the rollup: `code-commit rollup --budget TOKENS` says which; \
-                or use a model with a larger window"
-                .into(),
+        let hint = match self {
+            Self::Stale(_) | Self::NoFiles => {
+                "roll up again, with `code-commit rollup` or `./codeRollup.sh`"
+            }
+            Self::TooLarge { .. } => {
+                "leave files out of the rollup: `code-commit rollup --budget TOKENS` says which; \
+                 or use a model with a larger window"
+            }
             Self::TooExpensive { .. } => {
                 "raise `--max-cost`, or leave files out of the rollup; `--dry-run` shows what costs how much"
-                    .into()
             }
             Self::NoPrice { model } => {
-                format!("give `{model}` a `price` in `agent-config/models.json`; a local one costs 0")
+                return format!(
+                    "give `{model}` a `price` in `agent-config/models.json`; a local one costs 0"
+                );
             }
-        }
+        };
+        hint.to_owned()
     }
 }
 
-/// The files of the rollup that are not as they are on the disk.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stale(Vec<(String, State)>);
-
-impl Stale {
-    /// `None` where all of them are the same.
-    fn of(sections: &[Section<'_>]) -> Option<Self> {
-        let stale = sections
-            .iter()
-            .filter(|section| section.state != State::Same);
-        let stale: Vec<_> = stale
-            .map(|section| (section.path.to_owned(), section.state))
-            .collect();
-        (!stale.is_empty()).then_some(Self(stale))
-    }
-}
-
-impl fmt::Display for Stale {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, (path, state)) in self.0.iter().take(NAMED).enumerate() {
-            let comma = if at > 0 { ", " } else { "" };
-            let what = if *state == State::Gone {
-                "is not there"
-            } else {
-                "has changed"
+/// The files of the rollup that are not as they are on the disk, in words.
+fn stale(sections: &[Section<'_>]) -> Option<SendingProblem> {
+    let stale = sections
+        .iter()
+        .filter(|section| section.state != State::Same);
+    let mut told: Vec<String> = stale
+        .map(|section| {
+            let what = match section.state {
+                State::Gone => "is not there",
+                _ => "has changed",
             };
-            write!(f, "{comma}`{}` {what}", path.escape_debug())?;
-        }
-        match self.0.len().saturating_sub(NAMED) {
-            0 => Ok(()),
-            more => write!(f, ", and {more} more"),
-        }
+            format!("`{}` {what}", section.path.escape_debug())
+        })
+        .collect();
+    if told.len() > NAMED {
+        let more = format!("and {} more", told.len() - NAMED);
+        told.splice(NAMED.., [more]);
     }
+    (!told.is_empty()).then(|| SendingProblem::Stale(told.join(", ")))
 }
 
 /// Why `rollup` is not the code base below `root`.
 pub fn outdated(rollup: &str, root: &Path) -> Option<SendingProblem> {
     let sections = rollup::sections(rollup, root);
-    let stale = Stale::of(&sections).map(SendingProblem::Stale);
-    stale.or_else(|| sections.is_empty().then_some(SendingProblem::NoFiles))
+    if sections.is_empty() {
+        return Some(SendingProblem::NoFiles);
+    }
+    stale(&sections)
 }
 
 /// Looks at what the first query is made of: what forbids to send it, and what is to be known of it.
@@ -156,11 +148,8 @@ pub fn examine(
         }),
     }
     problems.extend(without_price(choice, spec));
-    problems.extend(
-        choice
-            .max_cost
-            .and_then(|limit| too_expensive(limit, spec, size)),
-    );
+    let limit = choice.max_cost;
+    problems.extend(limit.and_then(|limit| too_expensive(limit, spec, size)));
     (problems, warnings)
 }
 
@@ -174,14 +163,12 @@ pub fn without_price(choice: &ModelChoice, spec: &ModelSpec) -> Option<SendingPr
 
 fn too_expensive(limit: Usd, spec: &ModelSpec, size: Size) -> Option<SendingProblem> {
     let price = &spec.price?;
-    match estimate::affordable_answer(&size, spec, price, limit) {
-        Some(_) => None,
-        None => Some(SendingProblem::TooExpensive {
-            limit,
-            least: estimate::first_call(&size, spec, price).least,
-            size,
-        }),
-    }
+    let answer = estimate::affordable_answer(&size, spec, price, limit);
+    answer.is_none().then(|| SendingProblem::TooExpensive {
+        limit,
+        least: estimate::first_call(&size, spec, price).least,
+        size,
+    })
 }
 
 /// The first query.
@@ -198,27 +185,20 @@ pub fn largest(sections: &[Section<'_>]) -> Vec<(String, u64)> {
     let files = sections
         .iter()
         .map(|section| (section.path, section.content));
-    let owned = |(path, tokens): (&str, u64)| (path.to_owned(), tokens);
-    estimate::largest(files).into_iter().map(owned).collect()
+    let largest = estimate::largest(files).into_iter();
+    largest
+        .map(|(path, tokens)| (path.to_owned(), tokens))
+        .collect()
 }
 
 /// A prompt's share of a window.
 pub fn share(size: &Size, window: u64) -> String {
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "a share is shown to a tenth of a percent"
-    )]
-    let share = size.tokens as f64 * 100.0 / window as f64;
-    format!(
-        "{}, {share:.1} % of {}",
-        size.text(),
-        numbers::grouped(window)
-    )
+    let share = percent(size.tokens, window);
+    format!("{}, {share} % of {}", size.text(), grouped(window))
 }
 
 fn breakdown(size: &Size, largest: &[(String, u64)]) -> String {
-    let line =
-        |(name, tokens): (&str, u64)| format!("\n    {:>11}  {name}", numbers::grouped(tokens));
+    let line = |(name, tokens): (&str, u64)| format!("\n    {:>11}  {name}", grouped(tokens));
     let parts: String = size.parts.iter().copied().map(line).collect();
     let files: String = largest
         .iter()

@@ -9,8 +9,8 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
+use super::Run;
 use super::context::Context;
-use super::{Run, joined};
 use crate::edit::apply::Applied;
 use crate::edit::beneath::{Root, open_regular, split};
 use crate::edit::changes::{ChangeLog, kept_path};
@@ -19,6 +19,7 @@ use crate::edit::undo::{Journalling, UndoError, Undone, undo};
 use crate::edit::undo_log::UndoLog;
 use crate::edit::{self, Digest, Stamp, VerifiedEdits};
 use crate::record::{EditsRecord, TreeState};
+use crate::sys::parallel::joined;
 use crate::ui::Event;
 use crate::workflow::error::Error;
 
@@ -70,14 +71,8 @@ impl<'c> RunTree<'c> {
 
     /// What a build has made of a file, where that is not what the reply made of it.
     pub fn built(&self, path: &str, replied: Option<&str>) -> Option<Vec<u8>> {
-        let left = self
-            .undo_log
-            .changes()
-            .files
-            .get(path)?
-            .after
-            .last()?
-            .as_ref()?;
+        let changed = self.undo_log.changes().files.get(path)?;
+        let left = changed.after.last()?.as_ref()?;
         if replied.is_some_and(|replied| Digest::of(replied.as_bytes()) == *left) {
             return None;
         }
@@ -116,7 +111,7 @@ impl<'c> RunTree<'c> {
             removed: edits.removed().map(str::to_owned).collect(),
         };
         self.context.reporter.event(&Event::Applied(record.clone()));
-        run.note(|attempt| attempt.edits = Some(record));
+        run.note(|step| step.edits = Some(record));
         Ok(())
     }
 
@@ -144,26 +139,31 @@ impl<'c> RunTree<'c> {
             drop(over);
             (done, flushing.and_then(joined))
         });
-        match flushed {
-            Some(Ok(true)) => {}
-            Some(Ok(false)) | None => self.applied = applied,
-            Some(Err(error)) => {
-                warn_of_flush(run, &error);
-                self.applied = applied;
-            }
-        }
-        self.observe(run);
-        done
-    }
-
-    /// A build may have written to the files that the run has changed.
-    fn observe(&mut self, run: &mut Run<'_>) {
+        self.flushed(run, applied, flushed.unwrap_or(Ok(false)));
+        // A build may have written to the files that the run has changed.
         if let Err(error) = self.undo_log.observe(self.installed) {
             run.warn(format!(
                 "what the build made of the changed files is not known, so that they may not be \
                  undone: {error}"
             ));
         }
+        done
+    }
+
+    /// Remembers what was applied, as long as it is not on the disk for good.
+    fn flushed(
+        &mut self,
+        run: &mut Run<'_>,
+        applied: Option<Applied>,
+        flushed: Result<bool, RecoverError>,
+    ) {
+        let is_on_disk = flushed.unwrap_or_else(|error| {
+            run.warn(format!(
+                "what was applied may not be on the disk for good: {error}"
+            ));
+            false
+        });
+        self.applied = applied.filter(|_| !is_on_disk);
     }
 
     /// Takes back all that the run has applied. Where that fails, the run goes on to its end with a
@@ -199,14 +199,8 @@ impl<'c> RunTree<'c> {
         let Undone { edits, applied } = undo(tree, folder, changes, undo_log, Journalling::On)?;
         if let Some(applied) = applied {
             warn_of_leftovers(run, &applied);
-            match applied.flush(self.context.project.root(), &AtomicBool::new(false)) {
-                Ok(true) => {}
-                Ok(false) => self.applied = Some(applied),
-                Err(error) => {
-                    warn_of_flush(run, &error);
-                    self.applied = Some(applied);
-                }
-            }
+            let flushed = applied.flush(self.context.project.root(), &AtomicBool::new(false));
+            self.flushed(run, Some(applied), flushed);
         }
         Ok(edits)
     }
@@ -230,10 +224,4 @@ fn warn_of_leftovers(run: &mut Run<'_>, applied: &Applied) {
             "the files that were replaced are not all removed yet: {left}"
         ));
     }
-}
-
-fn warn_of_flush(run: &mut Run<'_>, error: &RecoverError) {
-    run.warn(format!(
-        "what was applied may not be on the disk for good: {error}"
-    ));
 }
