@@ -25,7 +25,7 @@ use super::subreaper;
 use super::supervisor::{GRACE, Place, TEAR_DOWN, supervise};
 use super::wire::{MAX_REQUEST, Notice, SpawnRequest};
 use crate::sys::environment::Clock;
-use crate::sys::interrupt::{Interrupt, Woken, is_readable_within};
+use crate::sys::interrupt::{Interrupt, is_readable_within};
 
 /// How long a supervisor may take to be there.
 const SET_UP: Duration = Duration::from_secs(10);
@@ -131,9 +131,8 @@ impl SupervisedChild {
                 Received::Notice(_) | Received::End => return Ok(None),
                 Received::NotYet => {}
             }
-            match interrupt.poll(&[child.as_fd()], PollFlags::IN, Some(SET_UP))? {
-                Woken::Ready => {}
-                Woken::TimedOut => return Ok(None),
+            if !interrupt.poll(&[child.as_fd()], PollFlags::IN, Some(SET_UP))? {
+                return Ok(None);
             }
         }
     }

@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use std::thread;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
-use memchr::{memchr_iter, memmem};
+use memchr::memmem;
 use regex::{Captures, Regex};
 
 use crate::secret::Redactor;
@@ -109,29 +109,14 @@ fn may_hold_any(text: &str) -> bool {
     WORDS.as_ref().is_some_and(|words| words.is_match(text))
 }
 
-/// What a credential looks like.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// A key of this project's own.
-    OwnKey,
-    /// One that has this shape, by the name of what is shaped so.
-    Shape(&'static str),
-}
-
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::OwnKey => "an API key of this project",
-            Self::Shape(name) => name,
-        })
-    }
-}
+/// What a key of this project's own is called.
+const OWN_KEY: &str = "an API key of this project";
 
 /// What looks like a credential, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// What it looks like.
-    pub kind: Kind,
+    /// What it looks like, in words.
+    pub kind: &'static str,
     /// The file that it stands in, relative to the root.
     pub file: &'static str,
     /// The line there, from 1 on.
@@ -144,7 +129,7 @@ impl Finding {
     /// Whether this is one of the project's own keys.
     #[must_use]
     pub fn is_own_key(&self) -> bool {
-        self.kind == Kind::OwnKey
+        self.kind == OWN_KEY
     }
 }
 
@@ -162,10 +147,9 @@ impl fmt::Display for Finding {
 /// the keys that `redactor` knows.
 #[must_use]
 pub fn find(file: &'static str, text: &str, redactor: &Redactor) -> Vec<Finding> {
-    let middle = if text.len() < LARGE {
-        0
-    } else {
-        text.len() / 2
+    let middle = match text.len() {
+        LARGE.. => text.len() / 2,
+        _ => 0,
     };
     // No credential reaches across the heading of a file.
     let heading = memmem::find(&text.as_bytes()[middle..], b"\n--- ").filter(|_| middle > 0);
@@ -178,10 +162,8 @@ pub fn find(file: &'static str, text: &str, redactor: &Redactor) -> Vec<Finding>
         let places = thread.ok().and_then(|thread| thread.join().ok());
         (places.unwrap_or_else(|| search(first)), rest)
     });
-    places.extend(
-        rest.into_iter()
-            .map(|(place, kind)| (first.len() + place, kind)),
-    );
+    let rest = rest.into_iter();
+    places.extend(rest.map(|(place, kind)| (first.len() + place, kind)));
     if places.is_empty() {
         return Vec::new();
     }
@@ -191,26 +173,44 @@ pub fn find(file: &'static str, text: &str, redactor: &Redactor) -> Vec<Finding>
             .is_some_and(|shapes| shapes.is_match(name));
         shaped || redactor.find(name).next().is_some()
     };
-    let mut lines = Lines::new(text, &is_secret);
-    let findings = places.into_iter().map(|(place, kind)| {
-        let (line, within) = lines.locate(place);
-        Finding {
-            kind,
-            file,
-            line,
-            within,
-        }
-    });
-    let mut findings: Vec<Finding> = findings.collect();
+    let mut findings = located(file, text, places, is_secret);
     findings.dedup();
     findings
 }
 
+/// The findings at these places of a text, which are in their order. A file whose name is a secret is not told.
+fn located(
+    file: &'static str,
+    text: &str,
+    places: Vec<(usize, &'static str)>,
+    is_secret: impl Fn(&str) -> bool,
+) -> Vec<Finding> {
+    let mut places = places.into_iter().peekable();
+    let mut findings = Vec::new();
+    let (mut end, mut part) = (0, None);
+    for (line, content) in (1..).zip(text.split_inclusive('\n')) {
+        end += content.len();
+        if let Some(name) = heading(content) {
+            part = Some((name, line)).filter(|_| !is_secret(name));
+        }
+        while let Some((_, kind)) = places.next_if(|(place, _)| *place < end) {
+            let within = part.filter(|(_, heading)| *heading < line);
+            findings.push(Finding {
+                kind,
+                file,
+                line,
+                within: within.map(|(name, heading): (&str, _)| (name.to_owned(), line - heading)),
+            });
+        }
+    }
+    findings
+}
+
 /// Where in `text` there is what looks like a credential, in their order.
-fn places(text: &str, redactor: &Redactor) -> Vec<(usize, Kind)> {
+fn places(text: &str, redactor: &Redactor) -> Vec<(usize, &'static str)> {
     let own: Vec<Range<usize>> = redactor.find(text).collect();
-    let own_keys = own.iter().map(|place| (place.start, Kind::OwnKey));
-    let mut places: Vec<(usize, Kind)> = own_keys.collect();
+    let own_keys = own.iter().map(|place| (place.start, OWN_KEY));
+    let mut places: Vec<(usize, &'static str)> = own_keys.collect();
     let shapes = ANY_SHAPE.iter().filter(|_| may_hold_any(text));
     for found in shapes.flat_map(|shapes| shapes.captures_iter(text)) {
         let Some((place, kind)) = which(&found) else {
@@ -227,9 +227,9 @@ fn places(text: &str, redactor: &Redactor) -> Vec<(usize, Kind)> {
 }
 
 /// Which shape was found, and where.
-fn which(found: &Captures<'_>) -> Option<(Range<usize>, Kind)> {
+fn which(found: &Captures<'_>) -> Option<(Range<usize>, &'static str)> {
     let mut groups = found.iter().skip(1).zip(SHAPES);
-    groups.find_map(|(group, (name, ..))| Some((group?.range(), Kind::Shape(name))))
+    groups.find_map(|(group, (name, ..))| Some((group?.range(), name)))
 }
 
 /// Whether this may be a real one: not what documentation puts there, and no long name in code.
@@ -243,59 +243,14 @@ fn is_plausible(token: &str) -> bool {
     !PLACEHOLDERS.iter().any(|word| token.contains(word)) && (has_digit || !like_a_name)
 }
 
-/// Tells the lines of places that are asked for in their order.
-struct Lines<'t, F: Fn(&str) -> bool> {
-    text: &'t str,
-    /// Whether a file's name is not to be told.
-    is_secret: F,
-    /// Up to here lines were counted.
-    counted: usize,
-    /// The line there, from 1 on.
-    line: usize,
-    /// The file whose part of a code base this is, and the line of its heading.
-    within: Option<(&'t str, usize)>,
-}
-
-impl<'t, F: Fn(&str) -> bool> Lines<'t, F> {
-    fn new(text: &'t str, is_secret: F) -> Self {
-        let first = heading(text.trim_start_matches('\u{feff}'));
-        Self {
-            text,
-            within: first.filter(|name| !is_secret(name)).map(|file| (file, 1)),
-            is_secret,
-            counted: 0,
-            line: 1,
-        }
-    }
-
-    fn locate(&mut self, place: usize) -> (usize, Option<(String, usize)>) {
-        let passed = &self.text.as_bytes()[self.counted..place];
-        for newline in memchr_iter(b'\n', passed) {
-            self.line += 1;
-            let rest = &self.text[self.counted + newline + 1..];
-            if let Some(file) = heading(rest) {
-                self.within = Some((file, self.line)).filter(|_| !(self.is_secret)(file));
-            }
-        }
-        self.counted = place;
-        let within = self
-            .within
-            .filter(|(_, heading)| *heading < self.line)
-            .map(|(file, heading)| (file.to_owned(), self.line - heading));
-        (self.line, within)
-    }
-}
-
 /// The file that a line like `--- src/main.rs ---` announces.
-fn heading(text: &str) -> Option<&str> {
+fn heading(line: &str) -> Option<&str> {
     /// No path is longer.
     const LONGEST: usize = 4096;
-    let rest = text.strip_prefix("--- ")?;
-    let line = rest.split('\n').next()?;
-    if line.len() > LONGEST {
-        return None;
-    }
-    line.trim_end_matches('\r').strip_suffix(" ---")
+    let line = line.trim_start_matches('\u{feff}');
+    let line = line.trim_end_matches(['\r', '\n']);
+    let name = line.strip_prefix("--- ")?.strip_suffix(" ---")?;
+    (name.len() <= LONGEST).then_some(name)
 }
 
 /// Whether a file of this name commonly holds a credential, whatever else is in it.

@@ -13,7 +13,6 @@ use std::sync::Arc;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 /// A vendor's API key: one line of visible ASCII. Its `Debug` and `Display` show the last two characters at the most.
 #[derive(Clone, PartialEq, Eq)]
@@ -74,18 +73,8 @@ impl fmt::Debug for ApiKey {
 /// A key shorter than this many bytes is not looked for: it would match everywhere.
 pub const SHORTEST_KEY: usize = 6;
 
-/// What RFC 3986 calls unreserved, and so leaves as it is.
-const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
-    .remove(b'-')
-    .remove(b'.')
-    .remove(b'_')
-    .remove(b'~');
-
-/// The same but for `/`, which many encoders leave alone.
-const RESERVED_IN_PATHS: &AsciiSet = &RESERVED.remove(b'/');
-
-/// The same but for `+`.
-const RESERVED_BUT_PLUS: &AsciiSet = &RESERVED.remove(b'+');
+/// So many bytes of a stream are searched at a time, so that a long text is not held twice.
+const PIECE: usize = 64 << 10;
 
 /// Replaces keys by `[REDACTED]` and their last two characters. Its `Debug` shows nothing of them.
 #[derive(Clone, Default)]
@@ -205,8 +194,7 @@ impl<W: Write> RedactingWriter<'_, W> {
     /// # Errors
     /// The inner writer's.
     pub fn finish(mut self) -> io::Result<W> {
-        self.emit_rest()?;
-        self.inner.flush()?;
+        self.end()?;
         Ok(self.inner)
     }
 
@@ -215,8 +203,7 @@ impl<W: Write> RedactingWriter<'_, W> {
     /// # Errors
     /// The inner writer's.
     pub fn finish_found(mut self) -> io::Result<bool> {
-        self.emit_rest()?;
-        self.inner.flush()?;
+        self.end()?;
         Ok(self.found)
     }
 
@@ -240,15 +227,10 @@ impl<W: Write> RedactingWriter<'_, W> {
         self.inner.flush()
     }
 
-    fn emit_rest(&mut self) -> io::Result<()> {
+    fn end(&mut self) -> io::Result<()> {
         let held = std::mem::take(&mut self.held);
         self.emit(&held, held.len())?;
-        Ok(())
-    }
-
-    /// The inner writer; what is held back has not reached it yet.
-    pub fn inner_mut(&mut self) -> &mut W {
-        &mut self.inner
+        self.inner.flush()
     }
 
     /// Writes `bytes` up to about `settled`, redacted, and returns how many bytes are done. A match that begins before
@@ -277,26 +259,15 @@ impl<W: Write> RedactingWriter<'_, W> {
 
 impl<W: Write> Write for RedactingWriter<'_, W> {
     fn write(&mut self, chunk: &[u8]) -> io::Result<usize> {
-        let longest = self.redactor.longest;
-        if longest == 0 {
-            self.inner.write_all(chunk)?;
-            return Ok(chunk.len());
-        }
-        // Only the border is put together in memory; the rest of a large chunk is searched where it lies.
-        let border = chunk.len().min(longest.saturating_mul(2));
-        let mut joined = std::mem::take(&mut self.held);
-        let before = joined.len();
-        joined.extend_from_slice(&chunk[..border]);
-        let done = self.emit(&joined, (joined.len() + 1).saturating_sub(longest))?;
-        if border == chunk.len() {
-            joined.drain(..done);
-            self.held = joined;
-            return Ok(chunk.len());
-        }
-        // At least `longest` bytes of the chunk are behind us, so `done` lies in the chunk.
-        let rest = &chunk[done - before..];
-        let done = self.emit(rest, (rest.len() + 1).saturating_sub(longest))?;
-        self.held.extend_from_slice(&rest[done..]);
+        let chunk = &chunk[..chunk.len().min(PIECE)];
+        let mut held = std::mem::take(&mut self.held);
+        held.extend_from_slice(chunk);
+        let settled = held
+            .len()
+            .saturating_sub(self.redactor.longest.saturating_sub(1));
+        let done = self.emit(&held, settled)?;
+        held.drain(..done);
+        self.held = held;
         Ok(chunk.len())
     }
 
@@ -316,9 +287,8 @@ fn replacement(key: &str) -> String {
 /// The ways a key is commonly written: raw, JSON-escaped, percent-encoded, base64 and base64url at
 /// all three shifts, hex.
 fn forms(key: &str) -> Vec<String> {
-    let hex = key
-        .bytes()
-        .fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"));
+    let hex: Vec<_> = key.bytes().map(|byte| format!("{byte:02x}")).collect();
+    let hex = hex.concat();
     let mut forms = vec![key.to_owned(), hex.to_uppercase(), hex];
     forms.extend(json_forms(key));
     forms.extend(percent_forms(key));
@@ -339,12 +309,21 @@ fn forms(key: &str) -> Vec<String> {
 /// several tastes; all but letters and digits; everything.
 fn json_forms(key: &str) -> Vec<String> {
     const HTML: [&str; 5] = ["/", "<>&", "<>&'", "<>&='", "<>&'+`\""];
+    const NUMBERS: [fn(char) -> String; 2] = [
+        |c| format!("\\u{:04x}", u32::from(c)),
+        |c| format!("\\u{:04X}", u32::from(c)),
+    ];
     let plain = key.replace('\\', "\\\\").replace('"', "\\\"");
     let mut forms = vec![plain.replace('/', "\\/"), plain];
-    let mut escape = |which: &dyn Fn(char) -> bool| {
-        let lower: String = key.chars().map(|c| json_char(c, which(c))).collect();
-        forms.push(upper_digits(&lower, "\\u", 4));
-        forms.push(lower);
+    let mut escape = |is_number: &dyn Fn(char) -> bool| {
+        for number in NUMBERS {
+            let escaped = key.chars().map(|c| match c {
+                _ if is_number(c) => number(c),
+                '"' | '\\' => format!("\\{c}"),
+                _ => c.to_string(),
+            });
+            forms.push(escaped.collect());
+        }
     };
     for characters in HTML {
         escape(&|c| characters.contains(c));
@@ -354,50 +333,24 @@ fn json_forms(key: &str) -> Vec<String> {
     forms
 }
 
-fn json_char(c: char, as_number: bool) -> String {
-    match c {
-        _ if as_number => format!("\\u{:04x}", u32::from(c)),
-        '"' | '\\' => format!("\\{c}"),
-        _ => c.to_string(),
-    }
-}
-
-/// Percent-encoded as RFC 3986 has it; with `/` or `+` left alone, as is common; and everything.
+/// Percent-encoded as RFC 3986 has it; with `/` or `+` left alone, as is common; and everything. The digits in
+/// either case.
 fn percent_forms(key: &str) -> Vec<String> {
-    let all = key
-        .bytes()
-        .fold(String::new(), |all, byte| all + &format!("%{byte:02X}"));
-    let full = utf8_percent_encode(key, RESERVED).to_string();
-    let path = utf8_percent_encode(key, RESERVED_IN_PATHS).to_string();
-    let plus = utf8_percent_encode(key, RESERVED_BUT_PLUS).to_string();
-    let upper = [all, full, path, plus];
-    upper
-        .iter()
-        .map(|form| lower_digits(form))
-        .chain(upper.clone())
+    const LEFT_ALONE: [Option<&str>; 4] = [None, Some("-._~"), Some("-._~/"), Some("-._~+")];
+    const NUMBERS: [fn(u8) -> String; 2] = [|b| format!("%{b:02x}"), |b| format!("%{b:02X}")];
+    let encode = |left_alone: Option<&str>, number: fn(u8) -> String| {
+        let encoded = key.bytes().map(|byte| match left_alone {
+            Some(signs) if byte.is_ascii_alphanumeric() || signs.contains(char::from(byte)) => {
+                char::from(byte).to_string()
+            }
+            _ => number(byte),
+        });
+        encoded.collect()
+    };
+    LEFT_ALONE
+        .into_iter()
+        .flat_map(|left_alone| NUMBERS.map(|number| encode(left_alone, number)))
         .collect()
-}
-
-/// `%2F` as `%2f`: both cases are in use.
-fn lower_digits(encoded: &str) -> String {
-    change_digits(encoded, "%", 2, str::to_ascii_lowercase)
-}
-
-fn upper_digits(encoded: &str, mark: &str, count: usize) -> String {
-    change_digits(encoded, mark, count, str::to_ascii_uppercase)
-}
-
-/// Changes the case of the `count` hex digits behind each `mark`.
-fn change_digits(encoded: &str, mark: &str, count: usize, change: fn(&str) -> String) -> String {
-    let mut pieces = encoded.split(mark);
-    let mut out = pieces.next().unwrap_or_default().to_owned();
-    for piece in pieces {
-        let (digits, rest) = piece.split_at_checked(count).unwrap_or((piece, ""));
-        out.push_str(mark);
-        out.push_str(&change(digits));
-        out.push_str(rest);
-    }
-    out
 }
 
 /// The characters of `key`'s base64 that depend on the key alone when it stands `shift` bytes into a group of three.

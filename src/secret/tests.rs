@@ -115,7 +115,7 @@ fn what_cannot_become_a_key_is_not_held_back_when_released() {
         let mut writer = redactor.writer(Vec::new());
         writer.write_all(written.as_bytes()).unwrap();
         writer.release().unwrap();
-        let now = String::from_utf8_lossy(writer.inner_mut()).into_owned();
+        let now = String::from_utf8_lossy(&writer.inner).into_owned();
         assert_eq!(now, shown, "{written}");
         let all = writer.finish().unwrap();
         assert_eq!(String::from_utf8(all).unwrap(), redactor.text(written));

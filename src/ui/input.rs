@@ -19,7 +19,7 @@ use rustyline::error::ReadlineError;
 use rustyline::history::MemHistory;
 use rustyline::{Behavior, Config};
 
-use crate::sys::interrupt::{Interrupt, Interrupted, Woken, is_readable_within};
+use crate::sys::interrupt::{Interrupt, Interrupted, is_readable_within};
 use crate::sys::text::printable;
 
 /// How many bytes a line may have.
@@ -131,7 +131,7 @@ impl Editor {
 
     /// A line as rustyline gives it.
     fn piece(&mut self, prompt: &str) -> Result<Typed, InputError> {
-        if self.interrupt.take().is_some() {
+        if self.interrupt.take() > 0 {
             return Ok(Typed::Interrupted);
         }
         self.interrupt.check()?;
@@ -144,7 +144,7 @@ impl Editor {
             Ok::<_, io::Error>(read)
         })?;
         // What lasts is more than the Ctrl-C that it looks like.
-        if self.interrupt.take().is_none() {
+        if self.interrupt.take() == 0 {
             self.interrupt.check()?;
         }
         match read {
@@ -227,7 +227,7 @@ const AGAIN: Duration = Duration::from_millis(100);
 fn watch(interrupt: &Interrupt, closed: &UnixStream) {
     loop {
         match interrupt.poll(&[closed.as_fd()], PollFlags::IN, None) {
-            Ok(Woken::TimedOut) => {}
+            Ok(false) => {}
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {
                 // Where rustyline is not there yet, this is one more for `interrupt`.
                 let _ = kill_process(getpid(), Number::INT);
@@ -235,7 +235,7 @@ fn watch(interrupt: &Interrupt, closed: &UnixStream) {
                     return;
                 }
             }
-            Ok(Woken::Ready) | Err(_) => return,
+            Ok(true) | Err(_) => return,
         }
     }
 }
@@ -329,7 +329,7 @@ impl<R: Read + AsFd> Read for Watched<R> {
                 Ok(interrupted) => io::Error::other(interrupted),
                 Err(error) => error,
             });
-            if woken? == Woken::Ready {
+            if woken? {
                 return self.source.read(bytes);
             }
         }

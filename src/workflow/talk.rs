@@ -181,15 +181,13 @@ fn attend(context: &Context<'_>, done: Result<Outcome, Failure>) -> Result<u32, 
         Err(failure) => failure,
     };
     let taken = context.interrupt.take();
-    match taken {
-        // Whoever asks twice wants to leave; and a SIGTERM is not taken back.
-        Some(taken) if taken.times > 1 => return Err(failure),
-        None if context.interrupt.check().is_err() => return Err(failure),
-        _ => {}
+    // Who asks twice wants to leave; and a SIGTERM is not taken back.
+    if taken > 1 || taken == 0 && context.interrupt.check().is_err() {
+        return Err(failure);
     }
     let log = failure.log.as_deref();
     // At a question of the agent's, it comes as a key.
-    let is_stopped = taken.is_some() || matches!(failure.error.exit(), Exit::Interrupted(_));
+    let is_stopped = taken > 0 || matches!(failure.error.exit(), Exit::Interrupted(_));
     if is_stopped {
         let hint = record::hint(Some(INSTEAD.to_owned()), failure.tree);
         context.reporter.event(&Event::Failed {

@@ -222,5 +222,5 @@ fn a_key_that_has_the_shape_of_one_is_told_once() {
     let own = token("ghp_", "a0", 18);
     let findings = find("query.txt", &own, &Redactor::new([own.as_str()]));
     assert_eq!(findings.len(), 1);
-    assert_eq!(findings[0].kind, Kind::OwnKey);
+    assert_eq!(findings[0].kind, OWN_KEY);
 }
