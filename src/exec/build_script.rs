@@ -21,7 +21,7 @@ use rustix::process::Signal;
 use super::runner::Running;
 use super::sandbox::{Sandbox, SandboxProblem};
 use super::supervised_child::SupervisedChild;
-use super::wire::{Leftovers, SpawnRequest, Status};
+use super::wire::{CommandStatus, Leftovers, SpawnRequest};
 use crate::sys::environment::Clock;
 use crate::sys::files::IfThere as _;
 use crate::sys::interrupt::{Interrupt, Interrupted};
@@ -238,11 +238,11 @@ impl BuildScript<'_> {
         })?;
         let status = match status {
             None => BuildStatus::TimedOut(self.timeout),
-            Some(Status::Exited(code)) => BuildStatus::Exited(code),
-            Some(Status::Signaled(signal)) => BuildStatus::Signaled(signal),
+            Some(CommandStatus::Exited(code)) => BuildStatus::Exited(code),
+            Some(CommandStatus::Signaled(signal)) => BuildStatus::Signaled(signal),
             // Nothing but SIGKILL ends a sandbox from inside.
-            Some(Status::Lost) => BuildStatus::Signaled(Signal::KILL.as_raw()),
-            Some(Status::NotStarted(number)) => {
+            Some(CommandStatus::Lost) => BuildStatus::Signaled(Signal::KILL.as_raw()),
+            Some(CommandStatus::NotStarted(number)) => {
                 return Err(self.unfit(io::Error::from_raw_os_error(number)));
             }
         };
@@ -280,7 +280,7 @@ impl BuildScript<'_> {
         scope: &'scope Scope<'scope, '_>,
         child: SupervisedChild,
         output: &'scope mut (dyn Write + Send),
-    ) -> Result<(Option<Status>, bool), BuildError> {
+    ) -> Result<(Option<CommandStatus>, bool), BuildError> {
         let request = SpawnRequest {
             words: vec![PROGRAM.to_owned()],
             // What they print belongs to the build.

@@ -23,7 +23,7 @@ use super::runner::{Ending, Running};
 use super::sandbox::Sandbox;
 use super::subreaper;
 use super::supervised_child::SupervisedChild;
-use super::supervisor::Place;
+use super::supervisor::SupervisorPlace;
 use super::wire::{Leftovers, SpawnRequest};
 use crate::secret::Redactor;
 use crate::sys::environment::Clock;
@@ -31,7 +31,7 @@ use crate::sys::interrupt::Interrupt;
 use crate::sys::text::line_end;
 
 pub use super::process_error::{NoSuchProcess, ProcessError};
-pub use super::wire::Status;
+pub use super::wire::CommandStatus;
 
 /// What a command line is given to.
 const SHELL: &str = "/bin/sh";
@@ -99,7 +99,7 @@ pub enum Ran {
     /// It has ended.
     Ended {
         /// How.
-        status: Status,
+        status: CommandStatus,
         /// What it has printed, both streams: its beginning and its end, where it is long.
         output: String,
         /// How long it took.
@@ -125,7 +125,7 @@ pub enum ProcessState {
     /// It has not ended yet.
     Running,
     /// It has ended so.
-    Ended(Status),
+    Ended(CommandStatus),
 }
 
 /// A command that was put in the background.
@@ -249,7 +249,7 @@ impl<'a> Processes<'a> {
         let ending = running.ending();
         match (ending, on_timeout) {
             (Some(ending), _) if running.is_over() => {
-                if let Status::NotStarted(number) = ending.status {
+                if let CommandStatus::NotStarted(number) = ending.status {
                     let source = io::Error::from_raw_os_error(number);
                     return Err(not_started(&invocation.words(), source));
                 }
@@ -387,7 +387,7 @@ impl<'a> Processes<'a> {
         }
         let mut command = Command::new(path);
         command.arg0("code-commit").stderr(Stdio::null());
-        match SupervisedChild::spawn(command, Place::Outside, root, hidden, interrupt) {
+        match SupervisedChild::spawn(command, SupervisorPlace::Outside, root, hidden, interrupt) {
             Ok(Some(child)) => Ok(child),
             Ok(None) => Err(self.failed(io::Error::other("its supervisor does not answer"))),
             Err(error) => Err(self.failed(error)),

@@ -12,7 +12,7 @@ use rustix::event::PollFlags;
 use super::output::{Pump, PumpHandle};
 use super::supervised_child::{Received, SupervisedChild};
 use super::supervisor::{GRACE, TEAR_DOWN};
-use super::wire::{Leftovers, Notice, SpawnRequest, Status};
+use super::wire::{CommandStatus, Leftovers, Notice, SpawnRequest};
 use crate::sys::environment::Clock;
 use crate::sys::interrupt::{Interrupt, is_readable_within};
 
@@ -22,7 +22,7 @@ const LAST_OUTPUT: Duration = Duration::from_secs(1);
 /// How and when a command has ended.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ending {
-    pub status: Status,
+    pub status: CommandStatus,
     pub took: Duration,
 }
 
@@ -95,7 +95,7 @@ impl<'c> Running<'c> {
     fn close(&mut self) {
         self.child.end();
         self.stage = Stage::Over(self.ending().unwrap_or(Ending {
-            status: Status::Lost,
+            status: CommandStatus::Lost,
             took: self.since_start(),
         }));
         // Who has escaped its supervisor may still hold the pipe; it is not waited for.

@@ -22,7 +22,7 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use super::process_tree::Scope;
 use super::subreaper;
-use super::supervisor::{GRACE, Place, TEAR_DOWN, supervise};
+use super::supervisor::{GRACE, SupervisorPlace, TEAR_DOWN, supervise};
 use super::wire::{MAX_REQUEST, Notice, SpawnRequest};
 use crate::sys::environment::Clock;
 use crate::sys::interrupt::{Interrupt, is_readable_within};
@@ -35,7 +35,7 @@ const MAX_LINE: usize = 4096;
 /// A supervisor that is there, and the command that it was told to start.
 #[derive(Debug)]
 pub(super) struct SupervisedChild {
-    host: Host,
+    host: SupervisorHandle,
     /// Whether all of it has been ended.
     over: bool,
     /// To the supervisor, and back.
@@ -46,7 +46,7 @@ pub(super) struct SupervisedChild {
 
 /// What the supervisor is.
 #[derive(Debug)]
-enum Host {
+enum SupervisorHandle {
     /// The first process in the sandbox that this child, bwrap, has made.
     Sandbox(Child),
     /// This child.
@@ -73,7 +73,7 @@ impl SupervisedChild {
     /// The system's; of kind [`io::ErrorKind::Interrupted`] where a signal came.
     pub fn spawn(
         mut command: Command,
-        place: Place,
+        place: SupervisorPlace,
         root: &Path,
         hidden: &[OsString],
         interrupt: &Interrupt,
@@ -88,8 +88,10 @@ impl SupervisedChild {
             command.env_remove(variable);
         }
         let host = match place {
-            Place::Sandbox => Host::Sandbox(command.process_group(0).spawn()?),
-            Place::Outside => Host::Process(subreaper::spawn(&mut command)?),
+            SupervisorPlace::Sandbox => {
+                SupervisorHandle::Sandbox(command.process_group(0).spawn()?)
+            }
+            SupervisorPlace::Outside => SupervisorHandle::Process(subreaper::spawn(&mut command)?),
         };
         // It holds the line's other end.
         drop(command);
@@ -113,11 +115,15 @@ impl SupervisedChild {
         thread::Builder::new().spawn_scoped(scope, move || {
             supervise(theirs, Scope::Group, clock, &never, prepare)
         })?;
-        Self::greeted(Host::Thread, line, interrupt)
+        Self::greeted(SupervisorHandle::Thread, line, interrupt)
     }
 
     /// Waits for the word that the supervisor is there.
-    fn greeted(host: Host, line: UnixStream, interrupt: &Interrupt) -> io::Result<Option<Self>> {
+    fn greeted(
+        host: SupervisorHandle,
+        line: UnixStream,
+        interrupt: &Interrupt,
+    ) -> io::Result<Option<Self>> {
         line.set_nonblocking(true)?;
         let mut child = Self {
             host,
@@ -177,7 +183,7 @@ impl SupervisedChild {
         if std::mem::replace(&mut self.over, true) {
             return;
         }
-        let limit = if let Host::Sandbox(bwrap) = &self.host {
+        let limit = if let SupervisorHandle::Sandbox(bwrap) = &self.host {
             end_sandbox(bwrap);
             TEAR_DOWN
         } else {
@@ -189,12 +195,12 @@ impl SupervisedChild {
             && matches!(self.line.read(&mut rest), Ok(1..))
         {}
         match &mut self.host {
-            Host::Process(supervisor) => subreaper::end(supervisor),
-            Host::Sandbox(bwrap) => {
+            SupervisorHandle::Process(supervisor) => subreaper::end(supervisor),
+            SupervisorHandle::Sandbox(bwrap) => {
                 let _ = bwrap.kill();
                 let _ = bwrap.wait();
             }
-            Host::Thread => {}
+            SupervisorHandle::Thread => {}
         }
     }
 

@@ -8,7 +8,7 @@ use crate::agent::tool::{
     Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
 };
 use crate::exec::process::{
-    Invocation, NoSuchProcess, OnTimeout, ProcessError, Processes, Ran, Status,
+    CommandStatus, Invocation, NoSuchProcess, OnTimeout, ProcessError, Processes, Ran,
 };
 
 /// How the model knows the tool.
@@ -72,7 +72,7 @@ impl RunCommand<'_, '_> {
         let (text, exit_code) = match ran {
             Ran::Ended { status, output, .. } => {
                 let code = match status {
-                    Status::Exited(code) => Some(code),
+                    CommandStatus::Exited(code) => Some(code),
                     _ => None,
                 };
                 (ended(status, &output), code)
@@ -111,7 +111,7 @@ impl Tool for RunCommand<'_, '_> {
 }
 
 /// How a command ended, and what it printed.
-pub(super) fn ended(status: Status, output: &str) -> String {
+pub(super) fn ended(status: CommandStatus, output: &str) -> String {
     format!("{status}\n{}", printed(output))
 }
 
