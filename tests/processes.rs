@@ -16,8 +16,7 @@ use code_commit::agent::tools::background::{
 };
 use code_commit::agent::tools::command::{RunCommand, Shell};
 use code_commit::exec::process::{
-    CommandStatus, Invocation, OnTimeout, ProcessError, ProcessState, Processes, Ran, Report,
-    SpawnOptions,
+    CommandStatus, Invocation, ProcessError, ProcessState, Processes, Ran, Report, SpawnOptions,
 };
 use code_commit::exec::sandbox::{Sandbox, SandboxMode, SandboxPolicy};
 use code_commit::exec::subreaper;
@@ -85,12 +84,7 @@ impl Place {
     /// Runs a command line to its end.
     #[track_caller]
     fn run(&self, processes: &mut Processes<'_>, line: &str) -> (CommandStatus, String) {
-        let ran = processes.run(
-            Invocation::Shell(line),
-            LONG,
-            OnTimeout::Background,
-            &self.output_file(),
-        );
+        let ran = processes.run(Invocation::Shell(line), LONG, &self.output_file());
         match ran.unwrap() {
             Ran::Ended { status, output, .. } => (status, output),
             other => panic!("{line} did not end: {other:?}"),
@@ -100,12 +94,7 @@ impl Place {
     /// Puts a command line in the background.
     #[track_caller]
     fn start(&self, processes: &mut Processes<'_>, line: &str) -> String {
-        let ran = processes.run(
-            Invocation::Shell(line),
-            Duration::ZERO,
-            OnTimeout::Background,
-            &self.output_file(),
-        );
+        let ran = processes.run(Invocation::Shell(line), Duration::ZERO, &self.output_file());
         match ran.unwrap() {
             Ran::InBackground { id, .. } => id,
             other => panic!("{line} ended: {other:?}"),
@@ -194,12 +183,7 @@ fn words_are_run_as_they_are() {
     let mut processes = place.processes();
     let mut run = |words: &[&str]| {
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-        processes.run(
-            Invocation::Words(&words),
-            LONG,
-            OnTimeout::Background,
-            &place.output_file(),
-        )
+        processes.run(Invocation::Words(&words), LONG, &place.output_file())
     };
     let long = "x".repeat(100_000);
     let ran = run(&["printf", "%s|", "a b; $HOME", &long, &long, &long]).unwrap();
@@ -250,12 +234,7 @@ fn the_same_commands_have_the_same_names_in_every_session() {
         let second = place.dir.join("second-run");
         fs::create_dir(&second).unwrap();
         let file = second.join("output-0.txt");
-        let ran = processes.run(
-            Invocation::Shell("sleep 600"),
-            Duration::ZERO,
-            OnTimeout::Background,
-            &file,
-        );
+        let ran = processes.run(Invocation::Shell("sleep 600"), Duration::ZERO, &file);
         let Ok(Ran::InBackground { id, .. }) = ran else {
             panic!("{ran:?}");
         };
@@ -405,7 +384,7 @@ fn a_key_file_may_be_saved_between_commands() {
     save(&config, "new secret");
     let refused = |processes: &mut Processes<'_>| {
         let (file, command) = (place.output_file(), Invocation::Shell(&line));
-        let ran = processes.run(command, LONG, OnTimeout::Background, &file);
+        let ran = processes.run(command, LONG, &file);
         ran.unwrap_err().to_string()
     };
     assert_eq!(place.run(&mut processes, &line).1.trim(), "0");
@@ -438,7 +417,7 @@ fn a_key_file_that_was_carried_off_is_not_taken_for_saved() {
         "it was carried off"
     );
     let command = Invocation::Shell("true");
-    let ran = processes.run(command, LONG, OnTimeout::Background, &place.output_file());
+    let ran = processes.run(command, LONG, &place.output_file());
     assert!(matches!(ran, Err(ProcessError::Sandbox(_))), "{ran:?}");
 }
 
@@ -473,7 +452,7 @@ fn in_a_strict_sandbox_a_command_may_make_repositories_and_none_may_change_them(
     place.run(&mut processes, line);
     let run = |processes: &mut Processes<'_>| {
         let (file, command) = (place.output_file(), Invocation::Shell("true"));
-        processes.run(command, LONG, OnTimeout::Background, &file)
+        processes.run(command, LONG, &file)
     };
     let ran = run(&mut processes);
     assert!(matches!(ran, Err(ProcessError::Sandbox(_))), "{ran:?}");
@@ -638,12 +617,7 @@ fn plays_a_session() {
     let id = place.start(&mut processes, STUBBORN);
     eventually("it starts", || place.has("started"));
     let line = "exec 9>front; touch ready; sleep 600";
-    let ran = processes.run(
-        Invocation::Shell(line),
-        LONG,
-        OnTimeout::Background,
-        &place.output_file(),
-    );
+    let ran = processes.run(Invocation::Shell(line), LONG, &place.output_file());
     assert!(matches!(ran, Err(ProcessError::Interrupted(_))), "{ran:?}");
     assert_eq!(role, "interrupted");
     let report = processes.read(&id).unwrap();

@@ -300,7 +300,7 @@ impl BuildScript<'_> {
         } else {
             running.stop();
         }
-        // Whatever happened, nothing of it goes on running, and nobody waits for more of its output.
+        // However it ended, nothing of it goes on running, and nobody waits for more of its output.
         drop(running);
         let logged = logging.join();
         waited.map_err(|source| self.failed(source))?;
@@ -321,12 +321,8 @@ impl BuildScript<'_> {
 
     /// What the system says, unless a signal came.
     fn failed(&self, source: io::Error) -> BuildError {
-        match self.interrupt.check() {
-            Err(interrupted) => interrupted.into(),
-            Ok(()) => BuildError::Io {
-                path: self.root.join(BUILD_SCRIPT),
-                source,
-            },
-        }
+        let path = self.root.join(BUILD_SCRIPT);
+        let came = self.interrupt.check().err();
+        came.map_or(BuildError::Io { path, source }, BuildError::Interrupted)
     }
 }
