@@ -85,7 +85,7 @@ impl From<io::Error> for InputError {
 }
 
 /// Somebody who can be asked.
-pub trait Input {
+pub trait LineReader {
     /// Asks for a line. The prompt is shown where somebody looks on.
     ///
     /// # Errors
@@ -96,7 +96,7 @@ pub trait Input {
     fn forget_typed_ahead(&mut self) {}
 }
 
-/// A person at a terminal that can move its cursor; for anything else there is [`Lines`]. What is typed can
+/// A person at a terminal that can move its cursor; for anything else there is [`PlainLines`]. What is typed can
 /// be edited and, within the process, be had again. A text that is pasted is one input, whatever lines it
 /// has; so is what ends with `\` and the line after it.
 pub struct Editor {
@@ -164,7 +164,7 @@ fn editor(config: &Config) -> Result<rustyline::Editor<(), MemHistory>, InputErr
     Ok(editor)
 }
 
-impl Input for Editor {
+impl LineReader for Editor {
     fn forget_typed_ahead(&mut self) {
         // Where standard input is no terminal there is nothing to forget.
         let _ = tcflush(io::stdin(), QueueSelector::IFlush);
@@ -242,13 +242,13 @@ fn watch(interrupt: &Interrupt, closed: &UnixStream) {
 
 /// Lines from a pipe or a file, or from a terminal that cannot move its cursor. Prompts are not shown. The
 /// first error is the last: what comes after it is not read.
-pub struct Lines<R> {
+pub struct PlainLines<R> {
     reader: BufReader<R>,
     /// The number of the line that comes next.
     number: usize,
 }
 
-impl<R: Read> Lines<R> {
+impl<R: Read> PlainLines<R> {
     /// The lines of `reader`, for which see [`stdin`].
     pub fn new(reader: R) -> Self {
         let reader = BufReader::new(reader);
@@ -256,7 +256,7 @@ impl<R: Read> Lines<R> {
     }
 }
 
-impl<R: Read> Input for Lines<R> {
+impl<R: Read> LineReader for PlainLines<R> {
     fn line(&mut self, _prompt: &str) -> Result<Typed, InputError> {
         let line = self.number;
         let mut bytes = Vec::new();

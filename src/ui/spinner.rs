@@ -24,20 +24,20 @@ const TURNING: &str = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏ ";
 
 /// The step that is going on, while it is shown.
 #[derive(Debug, Default)]
-pub(super) struct Spinner(Mutex<Option<Step>>);
+pub(super) struct Spinner(Mutex<Option<Activity>>);
 
 /// A step that is going on.
 #[derive(Debug, Clone)]
-struct Step {
+struct Activity {
     bar: ProgressBar,
     /// What it is about, without the figures behind it.
     text: String,
-    kind: Kind,
+    kind: ActivityKind,
 }
 
 /// What kind of step is going on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum ActivityKind {
     /// One of a pipeline: it has a line before and after it.
     Stage,
     /// An agent's call: all that is seen of it is how it counts along.
@@ -52,42 +52,39 @@ impl Spinner {
         let bar = bar(STAGE);
         bar.set_prefix(label.to_owned());
         bar.set_message(format!("{text}{figures}"));
-        self.start(bar, text, Kind::Stage);
+        self.start(bar, text, ActivityKind::Stage);
     }
 
     /// Shows an agent's call.
     pub fn call(&self, doing: &str) {
         let bar = bar(CALL);
         bar.set_message(call_text(doing, 0));
-        self.start(bar, doing.to_owned(), Kind::Call);
+        self.start(bar, doing.to_owned(), ActivityKind::Call);
     }
 
     /// Shows something else that takes a while.
     pub fn work(&self, text: String) {
         let bar = bar(WORK);
         bar.set_message(text.clone());
-        self.start(bar, text, Kind::Work);
+        self.start(bar, text, ActivityKind::Work);
     }
 
-    fn start(&self, bar: ProgressBar, text: String, kind: Kind) {
+    fn start(&self, bar: ProgressBar, text: String, kind: ActivityKind) {
         bar.enable_steady_tick(Duration::from_millis(100));
         if let Ok(mut going) = self.0.lock() {
-            *going = Some(Step { bar, text, kind });
+            *going = Some(Activity { bar, text, kind });
         }
     }
 
     /// Shows how far the reply has come, behind the step that is going on.
     pub fn update(&self, output_tokens: u64, thought_tokens: u64, spent: Usd) {
         if let Ok(going) = self.0.lock()
-            && let Some(Step { bar, text, kind }) = &*going
+            && let Some(Activity { bar, text, kind }) = &*going
         {
             bar.set_message(match kind {
-                Kind::Call => call_text(text, output_tokens.saturating_add(thought_tokens)),
-                Kind::Stage | Kind::Work => {
-                    let thought = match thought_tokens {
-                        0 => String::new(),
-                        tokens => format!(" ({} thought)", grouped(tokens)),
-                    };
+                ActivityKind::Call => call_text(text, output_tokens.saturating_add(thought_tokens)),
+                ActivityKind::Stage | ActivityKind::Work => {
+                    let thought = aside(thought_tokens, "thought");
                     let tokens = grouped(output_tokens);
                     let spent = dollars(spent);
                     format!("{text}  about {tokens} tokens{thought}{spent}")
@@ -99,13 +96,13 @@ impl Spinner {
     /// Whether an agent's call is what is shown.
     pub fn shows_call(&self) -> bool {
         let going = self.0.lock().ok();
-        going.is_some_and(|going| matches!(&*going, Some(step) if step.kind == Kind::Call))
+        going.is_some_and(|going| matches!(&*going, Some(step) if step.kind == ActivityKind::Call))
     }
 
     /// Does something to the terminal while nothing turns there.
     pub fn suspend(&self, write: impl FnOnce()) {
         match self.0.lock().ok().and_then(|going| going.clone()) {
-            Some(Step { bar, .. }) => bar.suspend(write),
+            Some(Activity { bar, .. }) => bar.suspend(write),
             None => write(),
         }
     }
@@ -113,7 +110,7 @@ impl Spinner {
     /// Nothing turns any more, and nothing is left of it.
     pub fn stop(&self) {
         let going = self.0.lock().ok();
-        if let Some(Step { bar, .. }) = going.and_then(|mut going| going.take()) {
+        if let Some(Activity { bar, .. }) = going.and_then(|mut going| going.take()) {
             bar.finish_and_clear();
         }
     }
@@ -179,6 +176,14 @@ fn bar(template: &str) -> ProgressBar {
 /// `Thinking... [1,247 tokens]`
 fn call_text(doing: &str, tokens: u64) -> String {
     format!("{doing} [{}]", counted(tokens, "token"))
+}
+
+/// How many of some tokens are such, behind their count; nothing where none are.
+pub(super) fn aside(tokens: u64, such: &str) -> String {
+    match tokens {
+        0 => String::new(),
+        tokens => format!(" ({} {such})", grouped(tokens)),
+    }
 }
 
 /// What was spent, where it is anything.

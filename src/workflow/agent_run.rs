@@ -29,7 +29,7 @@ use crate::model::tokens;
 use crate::model::{Purpose, StepId};
 use crate::record::{Action, AgentRecord, LimitsRecord, input_text};
 use crate::sys::interrupt::{Interrupted, Signal};
-use crate::ui::input::{Input, InputError, Typed};
+use crate::ui::input::{InputError, LineReader, Typed};
 use crate::workflow::error::{Error, Exit};
 
 /// So many calls of a reply are in `steps.jsonl` at once, the rest when the step is over.
@@ -326,7 +326,7 @@ impl Files for AgentRun<'_> {
     }
 }
 
-fn ask(user: &mut dyn Input) -> Result<Typed, InputError> {
+fn ask(user: &mut dyn LineReader) -> Result<Typed, InputError> {
     user.forget_typed_ahead();
     user.line("answer> ")
 }

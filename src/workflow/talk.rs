@@ -13,11 +13,11 @@ use crate::agent::AgentError;
 use crate::record;
 use crate::sys::interrupt::{Interrupted, Signal};
 use crate::ui::Event;
-use crate::ui::input::{Input, InputError, Typed};
+use crate::ui::input::{InputError, LineReader, Typed};
 use crate::workflow::error::{Error, Exit};
 
 /// Makes the input when somebody is to be asked.
-pub type OpenInput<'i> = &'i dyn Fn() -> Result<Box<dyn Input>, InputError>;
+pub type OpenInput<'i> = &'i dyn Fn() -> Result<Box<dyn LineReader>, InputError>;
 
 /// Works on one request: gets where answers come from, and the request, unless it is to go on with what was
 /// asked for before.
@@ -99,7 +99,7 @@ enum ReplCommand {
 fn talk(
     context: &Context<'_>,
     prompt: &str,
-    input: &RefCell<Box<dyn Input>>,
+    input: &RefCell<Box<dyn LineReader>>,
     begin: bool,
     mut work: impl FnMut(Option<&str>) -> Result<Outcome, Failure>,
 ) -> Result<(), Failure> {
@@ -139,7 +139,7 @@ const INTERRUPTED: AgentError = AgentError::Interrupted(Interrupted {
 fn next_command(
     context: &Context<'_>,
     prompt: &str,
-    input: &RefCell<Box<dyn Input>>,
+    input: &RefCell<Box<dyn LineReader>>,
 ) -> Result<ReplCommand, Error> {
     Ok(match input.borrow_mut().line(prompt)? {
         Typed::Line(line) => match line.trim() {

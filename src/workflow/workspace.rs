@@ -26,7 +26,7 @@ use crate::record::run_log::make_ignored_directory;
 use crate::record::{LimitsRecord, RunRecord, Seconds};
 use crate::sys::files::read_regular;
 use crate::ui::Event;
-use crate::ui::input::Input;
+use crate::ui::input::LineReader;
 use crate::workflow::error::Error;
 
 /// Which session is meant.
@@ -208,7 +208,7 @@ impl<'c> Workspace<'c> {
 /// Where answers to an agent's questions come from.
 pub enum Answers<'i> {
     /// From whoever sits there.
-    Typed(&'i RefCell<Box<dyn Input>>),
+    Typed(&'i RefCell<Box<dyn LineReader>>),
     /// From a recorded run.
     Recorded(RefCell<VecDeque<Option<String>>>),
     /// Nobody is there.

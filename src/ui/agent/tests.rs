@@ -6,13 +6,13 @@ use std::time::Duration;
 /// What is seen of an event, in colours.
 fn seen(event: &Event) -> String {
     let forced = |part: Painted| Painted::new(part.text, part.style.force_styling(true));
-    match look(event) {
+    match view(event) {
         None => String::new(),
-        Some(Look::Line { label, text }) => {
+        Some(EventView::Line { label, text }) => {
             let text = forced(text);
             format!("{label}|{}", text.style.apply_to(text.text))
         }
-        Some(Look::Boxed { title, body }) => {
+        Some(EventView::Boxed { title, body }) => {
             let body: Vec<_> = body.into_iter().map(forced).collect();
             boxes::plain(&forced(title), &body).join("\n")
         }
