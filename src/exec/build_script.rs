@@ -11,7 +11,6 @@ use std::io::{self, Read as _, Write};
 use std::os::unix::fs::PermissionsExt as _;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::thread::{self, Scope};
 use std::time::Duration;
 
@@ -262,14 +261,7 @@ impl BuildScript<'_> {
         if let Some(sandbox) = self.sandbox {
             return Ok(sandbox.enter(self.interrupt, self.hidden)?);
         }
-        let prepare = |command: &mut Command| {
-            command.current_dir(self.root);
-            for variable in self.hidden {
-                command.env_remove(variable);
-            }
-        };
-        let child = SupervisedChild::on_thread(scope, self.clock, prepare, self.interrupt);
-        child
+        SupervisedChild::on_thread(scope, self.clock, self.root, self.hidden, self.interrupt)
             .and_then(|child| child.ok_or_else(|| io::Error::other("its supervisor has ended")))
             .map_err(|source| self.failed(source))
     }

@@ -3,7 +3,7 @@
 //! A command is started, watched and ended by its [`supervisor`], which is a process in the sandbox, one beside
 //! the command, or a thread of this program; `runner` waits for it and reads its output, whoever it is.
 
-pub mod build_script;
+pub(crate) mod build_script;
 mod output;
 pub mod process;
 mod process_error;

@@ -55,16 +55,6 @@ enum SupervisorHandle {
     Thread,
 }
 
-/// What came from a supervisor.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Received {
-    Notice(Notice),
-    /// Nothing, or not all of a notice.
-    NotYet,
-    /// Nothing will come any more: the supervisor is gone.
-    End,
-}
-
 impl SupervisedChild {
     /// Starts a supervisor that is a process: `command` becomes one in this place. It and what it is told to start
     /// work in `root`, and do not get the variables in `hidden`. `None` where it does not answer.
@@ -81,12 +71,9 @@ impl SupervisedChild {
         let (line, theirs) = UnixStream::pair()?;
         command
             .arg(place.command())
-            .current_dir(root)
             .stdin(OwnedFd::from(theirs))
             .stdout(Stdio::null());
-        for variable in hidden {
-            command.env_remove(variable);
-        }
+        prepare(&mut command, root, hidden);
         let host = match place {
             SupervisorPlace::Sandbox => {
                 SupervisorHandle::Sandbox(command.process_group(0).spawn()?)
@@ -98,21 +85,22 @@ impl SupervisedChild {
         Self::greeted(host, line, interrupt)
     }
 
-    /// Starts one that is a thread. It ends the command's process group, and no more; `prepare` gives the command
-    /// its directory and its variables.
+    /// Starts one that is a thread. It ends the command's process group, and no more.
     ///
     /// # Errors
     /// The system's; of kind [`io::ErrorKind::Interrupted`] where a signal came.
     pub fn on_thread<'scope>(
         scope: &'scope thread::Scope<'scope, '_>,
         clock: &'scope dyn Clock,
-        prepare: impl FnOnce(&mut Command) + Send + 'scope,
+        root: &'scope Path,
+        hidden: &'scope [OsString],
         interrupt: &Interrupt,
     ) -> io::Result<Option<Self>> {
         let (line, theirs) = UnixStream::pair()?;
         // The program's end of the line tells it of signals.
         let never = Interrupt::never()?;
         thread::Builder::new().spawn_scoped(scope, move || {
+            let prepare = |command: &mut Command| prepare(command, root, hidden);
             supervise(theirs, Scope::Group, clock, &never, prepare)
         })?;
         Self::greeted(SupervisorHandle::Thread, line, interrupt)
@@ -132,10 +120,10 @@ impl SupervisedChild {
             received: Vec::new(),
         };
         loop {
-            match child.receive()? {
-                Received::Notice(Notice::Ready) => return Ok(Some(child)),
-                Received::Notice(_) | Received::End => return Ok(None),
-                Received::NotYet => {}
+            match child.receive() {
+                Ok(Some(Notice::Ready)) => return Ok(Some(child)),
+                Ok(None) => {}
+                Ok(Some(_)) | Err(_) => return Ok(None),
             }
             if !interrupt.poll(&[child.as_fd()], PollFlags::IN, Some(SET_UP))? {
                 return Ok(None);
@@ -207,30 +195,37 @@ impl SupervisedChild {
     /// What the supervisor says, if it has said something.
     ///
     /// # Errors
-    /// When the line cannot be read.
-    pub fn receive(&mut self) -> io::Result<Received> {
+    /// When it is gone: nothing will come any more.
+    pub fn receive(&mut self) -> io::Result<Option<Notice>> {
+        let end = || io::Error::from(io::ErrorKind::UnexpectedEof);
         loop {
-            if let Some(end) = self.received.iter().position(|byte| *byte == b'\n') {
-                let line = self.received.drain(..=end).collect::<Vec<_>>();
-                let line = String::from_utf8_lossy(&line);
-                // Nobody of ours says anything else.
-                let notice = Notice::from_line(line.trim_end());
-                return Ok(notice.map_or(Received::End, Received::Notice));
+            if let Some(at) = memchr::memchr(b'\n', &self.received) {
+                let line = self.received.drain(..=at).collect::<Vec<_>>();
+                let notice = Notice::from_line(String::from_utf8_lossy(&line).trim_end());
+                // No supervisor of ours says anything else,
+                return notice.map(Some).ok_or_else(end);
             }
             let mut chunk = [0; 256];
             match self.line.read(&mut chunk) {
-                // Nor as much.
-                _ if self.received.len() > MAX_LINE => return Ok(Received::End),
-                Ok(0) => return Ok(Received::End),
+                // nor as much.
+                _ if self.received.len() > MAX_LINE => return Err(end()),
+                Ok(0) => return Err(end()),
                 Ok(amount) => self.received.extend_from_slice(&chunk[..amount]),
                 Err(error) => match error.kind() {
                     io::ErrorKind::Interrupted => {}
-                    io::ErrorKind::WouldBlock => return Ok(Received::NotYet),
-                    io::ErrorKind::ConnectionReset => return Ok(Received::End),
+                    io::ErrorKind::WouldBlock => return Ok(None),
                     _ => return Err(error),
                 },
             }
         }
+    }
+}
+
+/// Has a program work in `root`, without the variables in `hidden`.
+fn prepare(command: &mut Command, root: &Path, hidden: &[OsString]) {
+    command.current_dir(root);
+    for variable in hidden {
+        command.env_remove(variable);
     }
 }
 

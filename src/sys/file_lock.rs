@@ -108,12 +108,6 @@ impl FileLock {
             path: path.to_owned(),
         }))
     }
-
-    /// The process that holds it: this one, where the system tells.
-    #[must_use]
-    pub fn holder(&self) -> Option<u32> {
-        holder(&self.file)
-    }
 }
 
 impl Drop for FileLock {
@@ -181,7 +175,7 @@ mod tests {
         };
         if cfg!(target_os = "linux") {
             assert_eq!(process, Some(std::process::id()));
-            assert_eq!(process, lock.holder());
+            assert_eq!(process, holder(&lock.file));
         }
         drop(lock);
         assert!(!is_held(&path));

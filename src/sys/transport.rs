@@ -35,20 +35,14 @@ const RESOLVER_TICK: Duration = Duration::from_millis(50);
 /// Opens TCP connections, unless an earlier connector of the chain (a proxy) has done so.
 #[derive(Debug)]
 pub struct TcpConnector {
-    interrupt: Interrupt,
+    /// Ends every wait.
+    pub interrupt: Interrupt,
     /// Connections go to this machine only, whatever a name resolves to: what they carry is not
     /// encrypted.
-    loopback_only: bool,
+    pub loopback_only: bool,
 }
 
 impl TcpConnector {
-    pub fn new(interrupt: Interrupt, loopback_only: bool) -> Self {
-        Self {
-            interrupt,
-            loopback_only,
-        }
-    }
-
     fn connect_any(&self, details: &ConnectionDetails<'_>) -> Result<TcpStream, Error> {
         let deadline = Deadline::from(details.timeout);
         let mut last = Error::HostNotFound;
@@ -264,15 +258,7 @@ impl Deadline {
 
 /// ureq's resolver in a thread, which a signal need not wait for.
 #[derive(Debug)]
-pub struct InterruptibleResolver {
-    interrupt: Interrupt,
-}
-
-impl InterruptibleResolver {
-    pub fn new(interrupt: Interrupt) -> Self {
-        Self { interrupt }
-    }
-}
+pub struct InterruptibleResolver(pub Interrupt);
 
 impl Resolver for InterruptibleResolver {
     fn resolve(
@@ -292,7 +278,7 @@ impl Resolver for InterruptibleResolver {
             match receiver.recv_timeout(RESOLVER_TICK) {
                 Ok(resolved) => return resolved,
                 Err(RecvTimeoutError::Timeout) => {
-                    self.interrupt.check().map_err(io::Error::from)?;
+                    self.0.check().map_err(io::Error::from)?;
                 }
                 Err(RecvTimeoutError::Disconnected) => return Err(Error::HostNotFound),
             }

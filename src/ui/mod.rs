@@ -3,14 +3,14 @@
 //! Writes to the standard streams: progress, warnings and errors to stderr, the result alone to
 //! stdout. Guarantees that no key is printed, and that a closed terminal is no reason to fail.
 
-pub mod columns;
-pub mod editor;
-pub mod input;
+pub(crate) mod columns;
+pub(crate) mod editor;
+pub(crate) mod input;
 
 mod agent;
 mod boxes;
 mod console;
-pub mod json;
+pub(crate) mod json;
 mod spinner;
 
 use std::fmt::Display;
