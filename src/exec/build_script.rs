@@ -1,8 +1,8 @@
 //! Runs the project's `build.sh`: the one place that starts it.
 //!
 //! Touches the script's processes and nothing else; what the script prints goes to a writer as
-//! it comes. Guarantees that the run goes on when the script has ended, whoever still holds its
-//! output; that its time is limited; that its process group ends with it; and that it does not see
+//! it comes. Guarantees that the run goes on when the script has ended, even if a process still holds
+//! its output; that its time is limited; that its process group ends with it; and that it does not see
 //! the variables that it is not to see.
 
 use std::ffi::{OsStr, OsString};
@@ -262,7 +262,6 @@ impl BuildScript<'_> {
             return Ok(sandbox.enter(self.interrupt, self.hidden)?);
         }
         SupervisedChild::on_thread(scope, self.clock, self.root, self.hidden, self.interrupt)
-            .and_then(|child| child.ok_or_else(|| io::Error::other("its supervisor has ended")))
             .map_err(|source| self.failed(source))
     }
 

@@ -3,7 +3,7 @@
 //! Touches the pipe, and a file for the output of a command that may run in the background. Guarantees that the pipe
 //! is read to its end whatever becomes of such a file, so that no command waits for it; that the file and the memory
 //! hold a bounded beginning and end of an output, with what was left out counted; that nobody but the user may read
-//! the file; and that whoever reads along sees what was printed.
+//! the file; and that a reader who follows along sees what was printed.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, PipeReader, PipeWriter, Read as _, Write};
@@ -31,7 +31,8 @@ pub(super) struct Pump {
     progress: SyncSender<()>,
 }
 
-/// What the others have of a [`Pump`]. When this is dropped, the pump stops, whoever still holds the pipe.
+/// What the others have of a [`Pump`]. When this is dropped, the pump stops, even if a process still holds
+/// the pipe.
 pub(super) struct PumpHandle {
     /// Tells of what was read; closed when all was.
     progress: Receiver<()>,
@@ -173,7 +174,7 @@ impl CapturedOutput {
         self.lock().finish();
     }
 
-    /// Whoever panicked while it held this, has left it whole.
+    /// A thread that panicked while it held this has left it whole.
     fn lock(&self) -> MutexGuard<'_, Captured> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -89,7 +89,7 @@ impl Invocation<'_> {
 pub enum Ran {
     /// It has ended.
     Ended {
-        /// How.
+        /// How it has ended.
         status: CommandStatus,
         /// What it has printed, both streams: its beginning and its end, where it is long.
         output: String,
@@ -362,7 +362,6 @@ impl<'a> Processes<'a> {
             &options.hidden,
             options.interrupt,
         )
-        .and_then(|child| child.ok_or_else(|| io::Error::other("its supervisor does not answer")))
         .map_err(|error| self.failed(error))
     }
 

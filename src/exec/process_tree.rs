@@ -1,8 +1,8 @@
 //! A command's processes, as its supervisor sees them: the one that it has started, the leader, and all that come
 //! of it.
 //!
-//! Touches `/proc` and those processes. A supervisor that is a process of its own adopts whoever has lost its
-//! parent, so on Linux nothing escapes it. Guarantees that the leader stays a zombie until it is
+//! Touches `/proc` and those processes. A supervisor that is a process of its own adopts those that have lost
+//! their parents, so on Linux nothing escapes it. Guarantees that the leader stays a zombie until it is
 //! [reaped](ProcessTree::reap_leader), so that the number of its group is not given away while signals are sent to it.
 
 use std::fs;

@@ -223,12 +223,14 @@ impl Sandbox {
             .stderr(complaints);
         let root = &self.policy.root;
         match SupervisedChild::spawn(command, SupervisorPlace::Sandbox, root, hidden, interrupt) {
-            Ok(Some(child)) => Ok(child),
-            Ok(None) => Err(SandboxProblem::Unusable(complaint(&mut errors))),
+            Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {
+                Err(SandboxProblem::Unusable(complaint(&mut errors)))
+            }
             Err(error) => {
                 interrupt.check()?;
                 Err(error.into())
             }
+            Ok(child) => Ok(child),
         }
     }
 

@@ -57,17 +57,18 @@ enum SupervisorHandle {
 
 impl SupervisedChild {
     /// Starts a supervisor that is a process: `command` becomes one in this place. It and what it is told to start
-    /// work in `root`, and do not get the variables in `hidden`. `None` where it does not answer.
+    /// work in `root`, and do not get the variables in `hidden`.
     ///
     /// # Errors
-    /// The system's; of kind [`io::ErrorKind::Interrupted`] where a signal came.
+    /// The system's; of kind [`io::ErrorKind::Interrupted`] where a signal came, and
+    /// [`io::ErrorKind::ConnectionAborted`] where the supervisor does not answer.
     pub fn spawn(
         mut command: Command,
         place: SupervisorPlace,
         root: &Path,
         hidden: &[OsString],
         interrupt: &Interrupt,
-    ) -> io::Result<Option<Self>> {
+    ) -> io::Result<Self> {
         let (line, theirs) = UnixStream::pair()?;
         command
             .arg(place.command())
@@ -88,14 +89,15 @@ impl SupervisedChild {
     /// Starts one that is a thread. It ends the command's process group, and no more.
     ///
     /// # Errors
-    /// The system's; of kind [`io::ErrorKind::Interrupted`] where a signal came.
+    /// The system's; of kind [`io::ErrorKind::Interrupted`] where a signal came, and
+    /// [`io::ErrorKind::ConnectionAborted`] where the supervisor does not answer.
     pub fn on_thread<'scope>(
         scope: &'scope thread::Scope<'scope, '_>,
         clock: &'scope dyn Clock,
         root: &'scope Path,
         hidden: &'scope [OsString],
         interrupt: &Interrupt,
-    ) -> io::Result<Option<Self>> {
+    ) -> io::Result<Self> {
         let (line, theirs) = UnixStream::pair()?;
         // The program's end of the line tells it of signals.
         let never = Interrupt::never()?;
@@ -111,7 +113,11 @@ impl SupervisedChild {
         host: SupervisorHandle,
         line: UnixStream,
         interrupt: &Interrupt,
-    ) -> io::Result<Option<Self>> {
+    ) -> io::Result<Self> {
+        let no_answer = || {
+            let reason = "its supervisor does not answer";
+            io::Error::new(io::ErrorKind::ConnectionAborted, reason)
+        };
         line.set_nonblocking(true)?;
         let mut child = Self {
             host,
@@ -121,12 +127,12 @@ impl SupervisedChild {
         };
         loop {
             match child.receive() {
-                Ok(Some(Notice::Ready)) => return Ok(Some(child)),
+                Ok(Some(Notice::Ready)) => return Ok(child),
                 Ok(None) => {}
-                Ok(Some(_)) | Err(_) => return Ok(None),
+                Ok(Some(_)) | Err(_) => return Err(no_answer()),
             }
             if !interrupt.poll(&[child.as_fd()], PollFlags::IN, Some(SET_UP))? {
-                return Ok(None);
+                return Err(no_answer());
             }
         }
     }
@@ -136,25 +142,22 @@ impl SupervisedChild {
     /// # Errors
     /// When the request is too long, or the supervisor is gone.
     pub fn start(&self, request: &SpawnRequest, output: &PipeWriter) -> io::Result<()> {
-        let request = serde_json::to_vec(request)?;
+        let request = format!("{}\n", serde_json::to_string(request)?);
         if request.len() > MAX_REQUEST {
             let reason = "it is longer than 1 MiB";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
         }
-        let length = u32::try_from(request.len()).unwrap_or(u32::MAX);
         let fds = [output.as_fd()];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut control = SendAncillaryBuffer::new(&mut space);
         // The space is made for this.
         let _ = control.push(SendAncillaryMessage::ScmRights(&fds));
-        let length = length.to_be_bytes();
-        // The line is empty, and holds a few bytes in any case.
-        let sent = sendmsg(&self.line, &[IoSlice::new(&length)], &mut control, FLAGS)?;
+        // The line is empty, and holds a byte in any case.
+        sendmsg(&self.line, &[IoSlice::new(&[0])], &mut control, FLAGS)?;
         // A long request is more than the line holds at once.
         self.line.set_nonblocking(false)?;
         self.line.set_write_timeout(Some(SET_UP))?;
-        (&self.line).write_all(length.get(sent..).unwrap_or_default())?;
-        (&self.line).write_all(&request)?;
+        (&self.line).write_all(request.as_bytes())?;
         self.line.set_nonblocking(true)
     }
 

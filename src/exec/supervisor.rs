@@ -11,7 +11,7 @@
 //! program ends it in the supervisor's place, see `subreaper`, unless it was killed too.
 
 use std::ffi::OsStr;
-use std::io::{self, IoSliceMut, Read as _, Write as _};
+use std::io::{self, BufRead as _, BufReader, IoSliceMut, Read as _, Write as _};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -240,12 +240,11 @@ fn notify(line: &mut UnixStream, notice: Notice) -> io::Result<()> {
 
 /// Waits for the request and the pipe that the command is to print to; `None` where the other end is closed
 /// instead.
-fn receive(mut line: &UnixStream) -> io::Result<Option<(SpawnRequest, OwnedFd)>> {
+fn receive(line: &UnixStream) -> io::Result<Option<(SpawnRequest, OwnedFd)>> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
-    let mut length = [0; 4];
-    let buffers = &mut [IoSliceMut::new(&mut length)];
-    let received = recvmsg(line, buffers, &mut control, FLAGS)?;
+    let mut mark = [0];
+    recvmsg(line, &mut [IoSliceMut::new(&mut mark)], &mut control, FLAGS)?;
     let mut fds = control.drain().filter_map(|message| match message {
         RecvAncillaryMessage::ScmRights(mut fds) => fds.next(),
         _ => None,
@@ -253,14 +252,9 @@ fn receive(mut line: &UnixStream) -> io::Result<Option<(SpawnRequest, OwnedFd)>>
     let Some(output) = fds.next() else {
         return Ok(None);
     };
-    line.read_exact(length.get_mut(received.bytes..).unwrap_or_default())?;
-    let length = u32::from_be_bytes(length) as usize;
-    if length > MAX_REQUEST {
-        return Err(io::ErrorKind::InvalidData.into());
-    }
-    let mut request = vec![0; length];
-    line.read_exact(&mut request)?;
-    Ok(Some((serde_json::from_slice(&request)?, output)))
+    let mut request = String::new();
+    BufReader::new(line.take(MAX_REQUEST as u64)).read_line(&mut request)?;
+    Ok(Some((serde_json::from_str(&request)?, output)))
 }
 
 /// What is received is not to be open in the command; elsewhere than on Linux that is seen to by `spawn`

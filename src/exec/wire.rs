@@ -1,7 +1,7 @@
 //! What the program and a command's supervisor say to each other. Pure.
 //!
-//! One request goes in, after its length; notices come back, a line of JSON each. A request of any content up to
-//! [`MAX_REQUEST`] arrives as it was given.
+//! One request goes in, after a byte that carries the pipe for the output; notices come back. Each is a line of
+//! JSON. A request of any content up to [`MAX_REQUEST`] arrives as it was given.
 
 use std::fmt;
 use std::time::Duration;

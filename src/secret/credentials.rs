@@ -105,10 +105,6 @@ static WORDS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
     AhoCorasick::builder().kind(kind).build(words).ok()
 });
 
-fn may_hold_any(text: &str) -> bool {
-    WORDS.as_ref().is_some_and(|words| words.is_match(text))
-}
-
 /// What a key of this project's own is called.
 const OWN_KEY: &str = "an API key of this project";
 
@@ -211,7 +207,8 @@ fn places(text: &str, redactor: &Redactor) -> Vec<(usize, &'static str)> {
     let own: Vec<Range<usize>> = redactor.find(text).collect();
     let own_keys = own.iter().map(|place| (place.start, OWN_KEY));
     let mut places: Vec<(usize, &'static str)> = own_keys.collect();
-    let shapes = ANY_SHAPE.iter().filter(|_| may_hold_any(text));
+    let may_hold_any = WORDS.as_ref().is_some_and(|words| words.is_match(text));
+    let shapes = ANY_SHAPE.iter().filter(|_| may_hold_any);
     for found in shapes.flat_map(|shapes| shapes.captures_iter(text)) {
         let Some((place, kind)) = which(&found) else {
             continue;

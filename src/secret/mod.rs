@@ -208,7 +208,7 @@ impl<W: Write> RedactingWriter<'_, W> {
     }
 
     /// Writes as much of what is held back as can be told by now: all but the beginning of what may become
-    /// a key. For whoever reads along; the rest still needs [`finish`](Self::finish).
+    /// a key. For a reader who follows along; the rest still needs [`finish`](Self::finish).
     ///
     /// # Errors
     /// The inner writer's.

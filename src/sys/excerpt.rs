@@ -50,8 +50,8 @@ impl Excerpt {
 const BEFORE: &str = "[... ";
 const BEHIND: &str = " bytes left out ...]";
 
-/// How many bytes this line says were left out, if it is such a line, with or without a count of lines. Whoever
-/// writes such a line is believed.
+/// How many bytes this line says were left out, if it is such a line, with or without a count of lines. Such a
+/// line is believed, wherever it comes from.
 fn left_out(line: &str) -> Option<u64> {
     let told = line.strip_prefix(BEFORE)?.strip_suffix(BEHIND)?;
     let figure = told

@@ -1,8 +1,7 @@
 //! The signals that ask a run to end, as something every wait can watch.
 //!
 //! Touches nothing but the process's signal handlers, and those only in [`Interrupt::install`], which `main` calls.
-//! Guarantees that whoever waits through [`Interrupt::poll`] or [`Interrupt::sleep`] wakes at once when a signal
-//! comes, and that a signal that came earlier is never missed. A SIGINT can be taken back, see
+//! Guarantees that a wait in [`Interrupt::poll`] or [`Interrupt::sleep`] ends at once when a signal comes, and that a signal that came earlier is never missed. A SIGINT can be taken back, see
 //! [`Interrupt::take`]; SIGTERM and SIGHUP last.
 
 use std::io;
@@ -23,7 +22,7 @@ use signal_hook::low_level::signal_name;
 pub enum Signal {
     /// SIGINT, as Ctrl-C sends it.
     Int = 2,
-    /// SIGTERM.
+    /// SIGTERM, as `kill` sends it.
     Term = 15,
     /// SIGHUP: the terminal went away.
     Hup = 1,
@@ -98,7 +97,7 @@ impl Interrupt {
             signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)))?;
         }
         for signal in Signal::ALL {
-            // Whoever started the program with a signal ignored, as `nohup` does, wants it so.
+            // A signal that was ignored at the start, as under `nohup`, stays ignored.
             if ignored & (1 << (signal.number() - 1)) != 0 {
                 continue;
             }
@@ -160,8 +159,7 @@ impl Interrupt {
         times
     }
 
-    /// Asks for a stop as Ctrl-C does: whoever shows a screen, or drives an agent from another thread, is no
-    /// signal. It can be taken back like one.
+    /// Asks for a stop as Ctrl-C does, for a screen, or a thread that drives an agent, which send no signals. It can be taken back like one.
     pub fn raise(&self) {
         // Where the socket is full, there are stops enough in it.
         let _ = send(&*self.sender, b"x", SendFlags::DONTWAIT);

@@ -37,7 +37,7 @@ pub enum Typed {
     Line(String),
     /// There is no more: Ctrl-D, or the end of the input.
     End,
-    /// Ctrl-C.
+    /// Ctrl-C was pressed.
     Interrupted,
 }
 
@@ -76,11 +76,7 @@ pub enum InputError {
 
 impl From<io::Error> for InputError {
     fn from(error: io::Error) -> Self {
-        let inner = error.get_ref().and_then(|inner| inner.downcast_ref());
-        match inner {
-            Some(interrupted) => Self::Interrupted(*interrupted),
-            None => Self::Io(error),
-        }
+        error.downcast().map_or_else(Self::Io, Self::Interrupted)
     }
 }
 
@@ -325,9 +321,9 @@ impl<R: Read + AsFd> Read for Watched<R> {
             // A SIGINT that somebody has taken meanwhile ends no wait.
             let woken = self.interrupt.poll(&source, PollFlags::IN, None);
             // Not of kind `Interrupted`, after which readers try again.
-            let woken = woken.map_err(|error| match error.downcast::<Interrupted>() {
-                Ok(interrupted) => io::Error::other(interrupted),
-                Err(error) => error,
+            let woken = woken.map_err(|error| {
+                let interrupted = error.downcast::<Interrupted>();
+                interrupted.map_or_else(|error| error, io::Error::other)
             });
             if woken? {
                 return self.source.read(bytes);

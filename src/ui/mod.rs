@@ -141,7 +141,7 @@ pub enum Event {
     },
     /// What was asked for at the terminal is not done.
     Failed {
-        /// Why.
+        /// What went wrong.
         error: String,
         /// What to do about it.
         hint: Option<String>,
