@@ -35,7 +35,7 @@ use crate::sys::environment::Clock;
 pub use self::console::{Colors, Console, ConsoleOptions};
 
 /// Something that happened, with all of its text: it can cross a channel to another thread. Programs read it as
-/// [`JsonLines`] writes it.
+/// `json` writes it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Event {
