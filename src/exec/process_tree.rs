@@ -142,7 +142,9 @@ pub(super) struct ProcessInfo {
 impl ProcessInfo {
     /// Reads what the file `stat` of a process says.
     fn parse(stat: &str) -> Option<Self> {
-        let parse = |word: &str| word.parse().ok().and_then(Pid::from_raw);
+        // Of a process that is just being reaped, the kernel gives -1.
+        let positive = |number: &i32| *number > 0;
+        let parse = |word: &str| word.parse().ok().filter(positive).and_then(Pid::from_raw);
         let number = parse(stat.split(' ').next()?)?;
         // Between the two stands its name, which may hold anything.
         let mut rest = stat.get(stat.rfind(") ")? + 2..)?.split(' ');
@@ -216,6 +218,7 @@ mod tests {
                 "2 (kthreadd) S 0 0 0 0 -1",
                 Some((2, None, None, None, false)),
             ),
+            ("12 (sh) Z 1 -1 -1 0", Some((12, Some(1), None, None, true))),
             ("12 (sh", None),
             ("", None),
         ] {
