@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 use code_commit::World;
 use code_commit::cli::{Cli, Usage};
-use code_commit::exec::supervisor::{self, Place};
+use code_commit::exec::supervisor::{self, SupervisorPlace};
 use code_commit::secret::Redactor;
 use code_commit::sys::environment::{Environment, KEY_VARIABLES, SystemClock};
 use code_commit::sys::interrupt::Interrupt;
@@ -21,7 +21,7 @@ fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     // Nothing that a user asks for, and so no part of the command line that is described to them.
     let place = match arguments.as_slice() {
-        [_, command] => Place::of_command(command),
+        [_, command] => SupervisorPlace::of_command(command),
         _ => None,
     };
     let exit = match place {
@@ -64,11 +64,11 @@ fn run(read: Result<Cli, Usage>, clock: SystemClock) -> Exit {
 }
 
 /// Started by this program itself, where nobody is left to read an error.
-fn supervise(place: Place, clock: SystemClock) -> Exit {
+fn supervise(place: SupervisorPlace, clock: SystemClock) -> Exit {
     let interrupt = match place {
         // No signal from inside is to reach the first process there.
-        Place::Sandbox => Interrupt::never(),
-        Place::Outside => Interrupt::install(),
+        SupervisorPlace::Sandbox => Interrupt::never(),
+        SupervisorPlace::Outside => Interrupt::install(),
     };
     match interrupt.and_then(|interrupt| supervisor::run(place, &clock, &interrupt)) {
         Ok(()) => Exit::Done,

@@ -16,7 +16,7 @@ use code_commit::agent::tools::background::{
 };
 use code_commit::agent::tools::command::{RunCommand, Shell};
 use code_commit::exec::process::{
-    Invocation, OnTimeout, ProcessError, ProcessState, Processes, Ran, Report, SpawnOptions, Status,
+    CommandStatus, Invocation, ProcessError, ProcessState, Processes, Ran, Report, SpawnOptions,
 };
 use code_commit::exec::sandbox::{Sandbox, SandboxMode, SandboxPolicy};
 use code_commit::exec::subreaper;
@@ -83,13 +83,8 @@ impl Place {
 
     /// Runs a command line to its end.
     #[track_caller]
-    fn run(&self, processes: &mut Processes<'_>, line: &str) -> (Status, String) {
-        let ran = processes.run(
-            Invocation::Shell(line),
-            LONG,
-            OnTimeout::Background,
-            &self.output_file(),
-        );
+    fn run(&self, processes: &mut Processes<'_>, line: &str) -> (CommandStatus, String) {
+        let ran = processes.run(Invocation::Shell(line), LONG, &self.output_file());
         match ran.unwrap() {
             Ran::Ended { status, output, .. } => (status, output),
             other => panic!("{line} did not end: {other:?}"),
@@ -99,12 +94,7 @@ impl Place {
     /// Puts a command line in the background.
     #[track_caller]
     fn start(&self, processes: &mut Processes<'_>, line: &str) -> String {
-        let ran = processes.run(
-            Invocation::Shell(line),
-            Duration::ZERO,
-            OnTimeout::Background,
-            &self.output_file(),
-        );
+        let ran = processes.run(Invocation::Shell(line), Duration::ZERO, &self.output_file());
         match ran.unwrap() {
             Ran::InBackground { id, .. } => id,
             other => panic!("{line} ended: {other:?}"),
@@ -178,13 +168,13 @@ fn a_command_runs_in_the_root_without_input_and_without_hidden_variables() {
     let mut processes = place.processes();
     let line = "pwd; cat; echo \"[$CARGO_PKG_NAME]\"; echo error >&2; exit 3";
     let (status, output) = place.run(&mut processes, line);
-    assert_eq!(status, Status::Exited(3));
+    assert_eq!(status, CommandStatus::Exited(3));
     assert_eq!(output, format!("{}\n[]\nerror\n", place.dir.display()));
     let kept = fs::read_to_string(place.dir.join("output-0.txt")).unwrap();
     assert_eq!(kept, output);
     assert!(processes.list().is_empty());
     let (status, output) = place.run(&mut processes, "kill -SEGV $$");
-    assert_eq!((status, output.as_str()), (Status::Signaled(11), ""));
+    assert_eq!((status, output.as_str()), (CommandStatus::Signaled(11), ""));
 }
 
 #[test]
@@ -193,12 +183,7 @@ fn words_are_run_as_they_are() {
     let mut processes = place.processes();
     let mut run = |words: &[&str]| {
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-        processes.run(
-            Invocation::Words(&words),
-            LONG,
-            OnTimeout::Background,
-            &place.output_file(),
-        )
+        processes.run(Invocation::Words(&words), LONG, &place.output_file())
     };
     let long = "x".repeat(100_000);
     let ran = run(&["printf", "%s|", "a b; $HOME", &long, &long, &long]).unwrap();
@@ -226,7 +211,7 @@ fn a_command_that_takes_long_goes_on_in_the_background() {
     assert_eq!(report.state, ProcessState::Running);
     assert_eq!(processes.list()[0].state, ProcessState::Running);
     drop(OpenOptions::new().write(true).open(gate).unwrap());
-    let ended = |report: &Report| report.state == ProcessState::Ended(Status::Exited(5));
+    let ended = |report: &Report| report.state == ProcessState::Ended(CommandStatus::Exited(5));
     let report = read_until(&mut processes, &id, ended);
     let output = "one\ntwo\n";
     read_until(&mut processes, &id, |report| report.output == output);
@@ -249,12 +234,7 @@ fn the_same_commands_have_the_same_names_in_every_session() {
         let second = place.dir.join("second-run");
         fs::create_dir(&second).unwrap();
         let file = second.join("output-0.txt");
-        let ran = processes.run(
-            Invocation::Shell("sleep 600"),
-            Duration::ZERO,
-            OnTimeout::Background,
-            &file,
-        );
+        let ran = processes.run(Invocation::Shell("sleep 600"), Duration::ZERO, &file);
         let Ok(Ran::InBackground { id, .. }) = ran else {
             panic!("{ran:?}");
         };
@@ -279,7 +259,10 @@ fn to_kill_ends_the_whole_group_and_daemons_too() {
     assert!(!is_over(&mut life));
     let began = Instant::now();
     let report = processes.kill(&id).unwrap();
-    assert_eq!(report.state, ProcessState::Ended(Status::Signaled(9)));
+    assert_eq!(
+        report.state,
+        ProcessState::Ended(CommandStatus::Signaled(9))
+    );
     assert!(began.elapsed() >= Duration::from_secs(2), "it had its time");
     assert!(is_over(&mut life), "something is left");
 }
@@ -292,7 +275,7 @@ fn a_command_that_is_killed_is_asked_to_end_first() {
     let id = place.start(&mut processes, line);
     eventually("it starts", || place.has("started"));
     let report = processes.kill(&id).unwrap();
-    assert_eq!(report.state, ProcessState::Ended(Status::Exited(7)));
+    assert_eq!(report.state, ProcessState::Ended(CommandStatus::Exited(7)));
     // Some shells say before that what became of the other.
     assert!(report.output.ends_with("bye\n"), "{}", report.output);
 }
@@ -304,7 +287,7 @@ fn what_a_command_leaves_running_ends_with_it() {
     let mut processes = place.processes();
     let line = "exec 9>life; setsid sleep 600 & sleep 601 & echo done";
     let (status, output) = place.run(&mut processes, line);
-    assert_eq!(status, Status::Exited(0));
+    assert_eq!(status, CommandStatus::Exited(0));
     assert_eq!(
         output,
         "done\n[2 processes that the command had left running were ended with it]\n"
@@ -332,7 +315,7 @@ fn long_output_takes_little_room() {
     let mut processes = place.processes();
     let line = "echo first; head -c 100000000 /dev/zero | tr '\\0' x; echo last";
     let (status, output) = place.run(&mut processes, line);
-    assert_eq!(status, Status::Exited(0));
+    assert_eq!(status, CommandStatus::Exited(0));
     assert!(output.starts_with("first\nxxx") && output.ends_with("xxxlast\n"));
     let left_out = 100_000_011 - (1 << 20);
     assert!(output.contains(&format!("\n[... {left_out} bytes left out ...]\n")));
@@ -401,7 +384,7 @@ fn a_key_file_may_be_saved_between_commands() {
     save(&config, "new secret");
     let refused = |processes: &mut Processes<'_>| {
         let (file, command) = (place.output_file(), Invocation::Shell(&line));
-        let ran = processes.run(command, LONG, OnTimeout::Background, &file);
+        let ran = processes.run(command, LONG, &file);
         ran.unwrap_err().to_string()
     };
     assert_eq!(place.run(&mut processes, &line).1.trim(), "0");
@@ -434,7 +417,7 @@ fn a_key_file_that_was_carried_off_is_not_taken_for_saved() {
         "it was carried off"
     );
     let command = Invocation::Shell("true");
-    let ran = processes.run(command, LONG, OnTimeout::Background, &place.output_file());
+    let ran = processes.run(command, LONG, &place.output_file());
     assert!(matches!(ran, Err(ProcessError::Sandbox(_))), "{ran:?}");
 }
 
@@ -450,12 +433,12 @@ fn in_a_strict_sandbox_a_command_may_make_repositories_and_none_may_change_them(
     };
     let mut processes = place.processes_in(Some(sandbox));
     let line = "mkdir -p a/.git b c && echo x > a/.git/config && echo y > a/file";
-    assert_eq!(place.run(&mut processes, line).0, Status::Exited(0));
+    assert_eq!(place.run(&mut processes, line).0, CommandStatus::Exited(0));
     let line = "echo evil > a/.git/config";
-    assert_ne!(place.run(&mut processes, line).0, Status::Exited(0));
+    assert_ne!(place.run(&mut processes, line).0, CommandStatus::Exited(0));
     let line = "cat a/.git/config; echo z > a/file && mkdir a/.hg";
     let ran = place.run(&mut processes, line);
-    assert_eq!(ran, (Status::Exited(0), "x\n".to_owned()));
+    assert_eq!(ran, (CommandStatus::Exited(0), "x\n".to_owned()));
     // No link shows what the sandbox does not.
     let line = format!(
         "ln -s {0} b/.git; echo gitdir: {0} > c/.git; mkdir d; ln -s /nowhere d/.git",
@@ -469,7 +452,7 @@ fn in_a_strict_sandbox_a_command_may_make_repositories_and_none_may_change_them(
     place.run(&mut processes, line);
     let run = |processes: &mut Processes<'_>| {
         let (file, command) = (place.output_file(), Invocation::Shell("true"));
-        processes.run(command, LONG, OnTimeout::Background, &file)
+        processes.run(command, LONG, &file)
     };
     let ran = run(&mut processes);
     assert!(matches!(ran, Err(ProcessError::Sandbox(_))), "{ran:?}");
@@ -490,7 +473,7 @@ fn in_a_sandbox_it_is_all_the_same() {
     let mut life = place.life_line();
     let mut processes = place.processes_in(Some(sandbox));
     let (status, output) = place.run(&mut processes, "pwd; cat keys/key | wc -c; exit 4");
-    assert_eq!(status, Status::Exited(4));
+    assert_eq!(status, CommandStatus::Exited(4));
     assert!(
         output.contains("No such file") && output.contains("\n0\n"),
         "{output}"
@@ -511,7 +494,7 @@ fn a_command_that_ends_its_supervisor_is_ended() {
     let mut processes = place.processes();
     let line = "exec 9>life; trap '' TERM; setsid sleep 641 & kill -9 $PPID; sleep 642";
     let (status, _) = place.run(&mut processes, line);
-    assert_eq!(status, Status::Lost);
+    assert_eq!(status, CommandStatus::Lost);
     assert!(is_over(&mut life), "something is left");
     // Another's is found when it is looked for.
     let line = "exec 9>life; touch started; sleep 643 & while test -e started; do sleep 0.01; done
@@ -521,7 +504,7 @@ fn a_command_that_ends_its_supervisor_is_ended() {
     assert!(!is_over(&mut life));
     fs::remove_file(place.dir.join("started")).unwrap();
     read_until(&mut processes, &id, |report| {
-        report.state == ProcessState::Ended(Status::Lost)
+        report.state == ProcessState::Ended(CommandStatus::Lost)
     });
     assert!(is_over(&mut life), "something is left");
 }
@@ -552,7 +535,7 @@ fn plays_a_session_whose_command_hides() {
     let (status, _) = place.run(&mut processes, line);
     // It may have ended before its supervisor.
     assert!(
-        matches!(status, Status::Lost | Status::Exited(0)),
+        matches!(status, CommandStatus::Lost | CommandStatus::Exited(0)),
         "{status}"
     );
     fs::write(place.dir.join("seen"), "").unwrap();
@@ -634,12 +617,7 @@ fn plays_a_session() {
     let id = place.start(&mut processes, STUBBORN);
     eventually("it starts", || place.has("started"));
     let line = "exec 9>front; touch ready; sleep 600";
-    let ran = processes.run(
-        Invocation::Shell(line),
-        LONG,
-        OnTimeout::Background,
-        &place.output_file(),
-    );
+    let ran = processes.run(Invocation::Shell(line), LONG, &place.output_file());
     assert!(matches!(ran, Err(ProcessError::Interrupted(_))), "{ran:?}");
     assert_eq!(role, "interrupted");
     let report = processes.read(&id).unwrap();

@@ -1,8 +1,8 @@
 //! Runs the project's `build.sh`: the one place that starts it.
 //!
 //! Touches the script's processes and nothing else; what the script prints goes to a writer as
-//! it comes. Guarantees that the run goes on when the script has ended, whoever still holds its
-//! output; that its time is limited; that its process group ends with it; and that it does not see
+//! it comes. Guarantees that the run goes on when the script has ended, even if a process still holds
+//! its output; that its time is limited; that its process group ends with it; and that it does not see
 //! the variables that it is not to see.
 
 use std::ffi::{OsStr, OsString};
@@ -10,7 +10,6 @@ use std::fs::File;
 use std::io::{self, Read as _, Write};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::thread::{self, Scope};
 use std::time::Duration;
 
@@ -20,7 +19,7 @@ use rustix::process::Signal;
 use super::runner::Running;
 use super::sandbox::{Sandbox, SandboxProblem};
 use super::supervised_child::SupervisedChild;
-use super::wire::{Leftovers, SpawnRequest, Status};
+use super::wire::{CommandStatus, Leftovers, SpawnRequest};
 use crate::sys::environment::Clock;
 use crate::sys::files::IfThere as _;
 use crate::sys::interrupt::{Interrupt, Interrupted};
@@ -238,11 +237,11 @@ impl BuildScript<'_> {
         })?;
         let status = match status {
             None => BuildStatus::TimedOut(self.timeout),
-            Some(Status::Exited(code)) => BuildStatus::Exited(code),
-            Some(Status::Signaled(signal)) => BuildStatus::Signaled(signal),
+            Some(CommandStatus::Exited(code)) => BuildStatus::Exited(code),
+            Some(CommandStatus::Signaled(signal)) => BuildStatus::Signaled(signal),
             // Nothing but SIGKILL ends a sandbox from inside.
-            Some(Status::Lost) => BuildStatus::Signaled(Signal::KILL.as_raw()),
-            Some(Status::NotStarted(number)) => {
+            Some(CommandStatus::Lost) => BuildStatus::Signaled(Signal::KILL.as_raw()),
+            Some(CommandStatus::NotStarted(number)) => {
                 return Err(self.unfit(io::Error::from_raw_os_error(number)));
             }
         };
@@ -262,15 +261,7 @@ impl BuildScript<'_> {
         if let Some(sandbox) = self.sandbox {
             return Ok(sandbox.enter(self.interrupt, self.hidden)?);
         }
-        let prepare = |command: &mut Command| {
-            command.current_dir(self.root);
-            for variable in self.hidden {
-                command.env_remove(variable);
-            }
-        };
-        let child = SupervisedChild::on_thread(scope, self.clock, prepare, self.interrupt);
-        child
-            .and_then(|child| child.ok_or_else(|| io::Error::other("its supervisor has ended")))
+        SupervisedChild::on_thread(scope, self.clock, self.root, self.hidden, self.interrupt)
             .map_err(|source| self.failed(source))
     }
 
@@ -280,7 +271,7 @@ impl BuildScript<'_> {
         scope: &'scope Scope<'scope, '_>,
         child: SupervisedChild,
         output: &'scope mut (dyn Write + Send),
-    ) -> Result<(Option<Status>, bool), BuildError> {
+    ) -> Result<(Option<CommandStatus>, bool), BuildError> {
         let request = SpawnRequest {
             words: vec![PROGRAM.to_owned()],
             // What they print belongs to the build.
@@ -300,7 +291,7 @@ impl BuildScript<'_> {
         } else {
             running.stop();
         }
-        // Whatever happened, nothing of it goes on running, and nobody waits for more of its output.
+        // However it ended, nothing of it goes on running, and nobody waits for more of its output.
         drop(running);
         let logged = joined(logging);
         waited.map_err(|source| self.failed(source))?;
@@ -318,12 +309,8 @@ impl BuildScript<'_> {
 
     /// What the system says, unless a signal came.
     fn failed(&self, source: io::Error) -> BuildError {
-        match self.interrupt.check() {
-            Err(interrupted) => interrupted.into(),
-            Ok(()) => BuildError::Io {
-                path: self.root.join(BUILD_SCRIPT),
-                source,
-            },
-        }
+        let path = self.root.join(BUILD_SCRIPT);
+        let came = self.interrupt.check().err();
+        came.map_or(BuildError::Io { path, source }, BuildError::Interrupted)
     }
 }

@@ -1,9 +1,9 @@
 //! Running other programs: `build.sh` and an agent's commands, both by one runner, and the sandbox around them.
 //!
 //! A command is started, watched and ended by its [`supervisor`], which is a process in the sandbox, one beside
-//! the command, or a thread of this program; `runner` waits for it and reads its output, whoever it is.
+//! the command, or a thread of this program; in each case, `runner` waits for it and reads its output.
 
-pub mod build_script;
+pub(crate) mod build_script;
 mod output;
 pub mod process;
 mod process_error;

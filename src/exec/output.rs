@@ -3,7 +3,7 @@
 //! Touches the pipe, and a file for the output of a command that may run in the background. Guarantees that the pipe
 //! is read to its end whatever becomes of such a file, so that no command waits for it; that the file and the memory
 //! hold a bounded beginning and end of an output, with what was left out counted; that nobody but the user may read
-//! the file; and that whoever reads along sees what was printed.
+//! the file; and that a reader who follows along sees what was printed.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, PipeReader, PipeWriter, Read as _, Write};
@@ -31,7 +31,8 @@ pub(super) struct Pump {
     progress: SyncSender<()>,
 }
 
-/// What the others have of a [`Pump`]. When this is dropped, the pump stops, whoever still holds the pipe.
+/// What the others have of a [`Pump`]. When this is dropped, the pump stops, even if a process still holds
+/// the pipe.
 pub(super) struct PumpHandle {
     /// Tells of what was read; closed when all was.
     progress: Receiver<()>,
@@ -173,7 +174,7 @@ impl CapturedOutput {
         self.lock().finish();
     }
 
-    /// Whoever panicked while it held this, has left it whole.
+    /// A thread that panicked while it held this has left it whole.
     fn lock(&self) -> MutexGuard<'_, Captured> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -228,112 +229,4 @@ impl Write for CapturedOutput {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::os::unix::fs::PermissionsExt as _;
-
-    /// An output of these chunks that has come to its end, and its file.
-    fn captured(chunks: &[&[u8]]) -> (CapturedOutput, Vec<u8>) {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("output.txt");
-        let mut output = CapturedOutput::create(&path).unwrap();
-        for chunk in chunks {
-            output.write_all(chunk).unwrap();
-        }
-        let before = output.text();
-        output.lock().finish();
-        let on_disk = std::fs::read(path).unwrap();
-        assert_eq!(output.text(), lossy(on_disk.clone()));
-        assert_eq!(output.text(), before);
-        assert!(output.lock().excerpt.is_none());
-        (output, on_disk)
-    }
-
-    #[test]
-    fn a_short_output_is_the_files_content() {
-        let (output, on_disk) = captured(&[b"one\n", b"", b"two \xff"]);
-        assert_eq!(output.text(), "one\ntwo \u{fffd}");
-        assert_eq!(on_disk, b"one\ntwo \xff");
-    }
-
-    #[test]
-    fn a_file_that_is_there_is_not_touched_and_a_new_one_is_the_users_alone() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("output.txt");
-        let mut output = CapturedOutput::create(&path).unwrap();
-        output.write_all(b"x").unwrap();
-        let mode = std::fs::metadata(&path).unwrap().permissions().mode();
-        assert_eq!(mode & 0o777, 0o600);
-        let again = CapturedOutput::create(&path).unwrap_err();
-        assert_eq!(again.kind(), io::ErrorKind::AlreadyExists);
-        assert_eq!(std::fs::read(path).unwrap(), b"x");
-    }
-
-    #[test]
-    fn a_long_output_keeps_both_ends_however_it_comes() {
-        let lines: String = (0..300_000).map(|number| format!("{number}\n")).collect();
-        let (limit, bytes) = (1 << 20, lines.as_bytes());
-        for cuts in [
-            vec![],
-            vec![1, 2, limit / 2, limit / 2 + 1],
-            vec![limit - 1, limit + 1],
-            vec![limit],
-        ] {
-            let ends = cuts.iter().copied().chain([bytes.len()]);
-            let starts = [0].into_iter().chain(cuts.iter().copied());
-            let chunks: Vec<&[u8]> = starts
-                .zip(ends)
-                .map(|(from, to)| &bytes[from..to])
-                .collect();
-            let (output, _) = captured(&chunks);
-            let text = output.text();
-            assert!(text.starts_with("0\n1\n") && text.ends_with("\n299998\n299999\n"));
-            let left_out = text.split("\n[... ").nth(1).unwrap();
-            let left_out = left_out.split(" bytes left out ...]\n").next().unwrap();
-            assert_eq!(left_out.parse::<usize>().unwrap(), bytes.len() - limit);
-        }
-    }
-
-    #[test]
-    fn no_character_is_torn() {
-        let (output, _) = captured(&[format!("x{}", "é".repeat(1 << 20)).as_bytes()]);
-        assert!(!output.text().contains('\u{fffd}'));
-    }
-
-    #[test]
-    fn what_cannot_be_kept_is_read_all_the_same_and_told() {
-        let output = CapturedOutput::new(File::open("/dev/null").unwrap());
-        let (reader, mut writer) = io::pipe().unwrap();
-        let (pump, handle) = Pump::new(reader).unwrap();
-        let clone = output.clone();
-        let filling = std::thread::spawn(move || clone.fill(pump, &Redactor::default()));
-        // More than a pipe holds.
-        writer.write_all(&vec![b'x'; 1 << 20]).unwrap();
-        drop(writer);
-        assert!(handle.drain(Duration::from_secs(60), || false));
-        filling.join().unwrap();
-        let text = output.text();
-        let told =
-            "x\n[the output could not be kept in its file: Bad file descriptor (os error 9)]\n";
-        assert!(text.ends_with(told), "{}", &text[text.len() - 100..]);
-    }
-
-    #[test]
-    fn a_pipe_that_somebody_holds_is_not_waited_for() {
-        let (reader, mut held) = io::pipe().unwrap();
-        let (mut pump, handle) = Pump::new(reader).unwrap();
-        held.write_all(b"x").unwrap();
-        let mut read = Vec::new();
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                pump.run(|chunk, _| {
-                    read.extend_from_slice(chunk);
-                    Ok(())
-                })
-            });
-            assert!(!handle.drain(Duration::from_millis(100), || false));
-            drop(handle);
-        });
-        assert_eq!(read, b"x");
-    }
-}
+mod tests;

@@ -19,19 +19,19 @@ use std::time::Duration;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::output::CapturedOutput;
-use super::runner::{Ending, Running};
+use super::runner::Running;
 use super::sandbox::Sandbox;
 use super::subreaper;
 use super::supervised_child::SupervisedChild;
-use super::supervisor::Place;
+use super::supervisor::SupervisorPlace;
 use super::wire::{Leftovers, SpawnRequest};
 use crate::secret::Redactor;
 use crate::sys::environment::Clock;
 use crate::sys::interrupt::Interrupt;
-use crate::sys::text::line_end;
+use crate::sys::text::{line_end, one_line};
 
 pub use super::process_error::{NoSuchProcess, ProcessError};
-pub use super::wire::Status;
+pub use super::wire::CommandStatus;
 
 /// What a command line is given to.
 const SHELL: &str = "/bin/sh";
@@ -62,9 +62,9 @@ pub struct SpawnOptions<'a> {
 /// What is to be run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Invocation<'i> {
-    /// By the shell: `sh -c`.
+    /// By the shell: `sh -c`. What does not end in time goes on in the background.
     Shell(&'i str),
-    /// A program and its arguments, as they are.
+    /// A program and its arguments, as they are. What does not end in time is ended, and no list shows it.
     Words(&'i [String]),
 }
 
@@ -84,26 +84,15 @@ impl Invocation<'_> {
     }
 }
 
-/// What becomes of a command that does not end in time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OnTimeout {
-    /// It goes on in the background.
-    Background,
-    /// It is ended, and no list shows it.
-    End,
-}
-
 /// What came of running a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ran {
     /// It has ended.
     Ended {
-        /// How.
-        status: Status,
+        /// How it has ended.
+        status: CommandStatus,
         /// What it has printed, both streams: its beginning and its end, where it is long.
         output: String,
-        /// How long it took.
-        took: Duration,
     },
     /// It goes on in the background.
     InBackground {
@@ -125,7 +114,7 @@ pub enum ProcessState {
     /// It has not ended yet.
     Running,
     /// It has ended so.
-    Ended(Status),
+    Ended(CommandStatus),
 }
 
 /// A command that was put in the background.
@@ -167,14 +156,6 @@ impl Process<'_> {
         match self.running.ending() {
             Some(ending) => ProcessState::Ended(ending.status),
             None => ProcessState::Running,
-        }
-    }
-
-    fn ended(&self, ending: Ending) -> Ran {
-        Ran::Ended {
-            status: ending.status,
-            output: self.text(),
-            took: ending.took,
         }
     }
 
@@ -226,8 +207,7 @@ impl<'a> Processes<'a> {
         }
     }
 
-    /// Runs a command, and waits for its end, for `patience` at the most; `on_timeout` says what
-    /// becomes of it then. What it prints is kept in `output_file`, which must not be there yet. To be called
+    /// Runs a command, and waits for its end, for `patience` at the most. What it prints is kept in `output_file`, which must not be there yet. To be called
     /// by a thread that lives as long as this: a sandbox ends with the thread that has started it.
     ///
     /// # Errors
@@ -236,7 +216,6 @@ impl<'a> Processes<'a> {
         &mut self,
         invocation: Invocation<'_>,
         patience: Duration,
-        on_timeout: OnTimeout,
         output_file: &Path,
     ) -> Result<Ran, ProcessError> {
         self.renew_sandbox();
@@ -246,22 +225,20 @@ impl<'a> Processes<'a> {
             running.stop();
             return Err(self.failed(error));
         }
-        let ending = running.ending();
-        match (ending, on_timeout) {
-            (Some(ending), _) if running.is_over() => {
-                if let Status::NotStarted(number) = ending.status {
-                    let source = io::Error::from_raw_os_error(number);
-                    return Err(not_started(&invocation.words(), source));
-                }
+        let status = running.ending().map(|ending| ending.status);
+        if !running.is_over() {
+            if let Invocation::Shell(_) = invocation {
+                return Ok(self.put_in_background(process, output_file));
             }
-            (_, OnTimeout::Background) => return Ok(self.put_in_background(process, output_file)),
-            (_, OnTimeout::End) => running.stop(),
+            running.stop();
+        } else if let Some(CommandStatus::NotStarted(number)) = status {
+            let source = io::Error::from_raw_os_error(number);
+            return Err(not_started(&invocation.words(), source));
         }
-        Ok(match ending {
-            Some(ending) => process.ended(ending),
-            None => Ran::TimedOut {
-                output: process.text(),
-            },
+        let output = process.text();
+        Ok(match status {
+            Some(status) => Ran::Ended { status, output },
+            None => Ran::TimedOut { output },
         })
     }
 
@@ -305,7 +282,7 @@ impl<'a> Processes<'a> {
                 id: id.clone(),
                 state: process.state(),
                 took: process.running.took(),
-                command: in_one_line(&process.command),
+                command: one_line(&process.command, SHOWN),
             }
         });
         list.collect()
@@ -365,41 +342,33 @@ impl<'a> Processes<'a> {
     }
 
     fn start_supervisor(&self) -> Result<SupervisedChild, ProcessError> {
-        let SpawnOptions {
-            root,
-            program,
-            hidden,
-            interrupt,
-            ..
-        } = &self.options;
-        let open = self
-            .program
-            .as_ref()
-            .map(|file| PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd())));
+        let options = &self.options;
+        let open = self.program.as_ref().map(File::as_raw_fd);
+        let open = open.map(|number| PathBuf::from(format!("/proc/self/fd/{number}")));
         let path = open
             .filter(|path| path.exists())
-            .or(program.map(Path::to_path_buf));
-        let Some(path) = path else {
-            return Err(ProcessError::NoSupervisor);
-        };
+            .or(options.program.map(Path::to_path_buf))
+            .ok_or(ProcessError::NoSupervisor)?;
         if !subreaper::can_look() {
             return Err(ProcessError::ForeignProc);
         }
         let mut command = Command::new(path);
         command.arg0("code-commit").stderr(Stdio::null());
-        match SupervisedChild::spawn(command, Place::Outside, root, hidden, interrupt) {
-            Ok(Some(child)) => Ok(child),
-            Ok(None) => Err(self.failed(io::Error::other("its supervisor does not answer"))),
-            Err(error) => Err(self.failed(error)),
-        }
+        let place = SupervisorPlace::Outside;
+        SupervisedChild::spawn(
+            command,
+            place,
+            options.root,
+            &options.hidden,
+            options.interrupt,
+        )
+        .map_err(|error| self.failed(error))
     }
 
     /// What the system says, unless a signal came.
     fn failed(&self, error: io::Error) -> ProcessError {
-        match self.options.interrupt.check() {
-            Ok(()) => ProcessError::Io(error),
-            Err(interrupted) => interrupted.into(),
-        }
+        let came = self.options.interrupt.check().err();
+        came.map_or(ProcessError::Io(error), ProcessError::Interrupted)
     }
 
     /// A name that no other process of the session has. It depends on what was run alone, so that a run that
@@ -442,15 +411,6 @@ fn not_started(words: &[String], source: io::Error) -> ProcessError {
     ProcessError::NotStarted { program, source }
 }
 
-/// A command for a list.
-fn in_one_line(command: &str) -> String {
-    let line = command.split_whitespace().collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(SHOWN) {
-        Some((at, _)) => format!("{}…", &line[..at]),
-        None => line,
-    }
-}
-
 /// The name of a command whose output is in this file. The file's directory has the time in it, and does not
 /// count. Each turn gives another.
 fn nth_id(command: &str, output_file: &Path, turn: u64) -> String {
@@ -485,20 +445,6 @@ mod tests {
         ] {
             let error = request(Invocation::Words(&words)).unwrap_err();
             assert_eq!(error.to_string(), reason);
-        }
-    }
-
-    #[test]
-    fn a_list_shows_a_command_in_one_line() {
-        for (command, shown) in [
-            ("ls", "ls".to_owned()),
-            (
-                "for i in 1 2\n  do x\ndone",
-                "for i in 1 2 do x done".to_owned(),
-            ),
-            (&"é".repeat(101), format!("{}…", "é".repeat(100))),
-        ] {
-            assert_eq!(in_one_line(command), shown);
         }
     }
 

@@ -1,16 +1,19 @@
 //! A command's processes, as its supervisor sees them: the one that it has started, the leader, and all that come
 //! of it.
 //!
-//! Touches `/proc` and those processes. A supervisor that is a process of its own adopts whoever has lost its
-//! parent, so on Linux nothing escapes it. Guarantees that the leader stays a zombie until it is
+//! Touches `/proc` and those processes. A supervisor that is a process of its own adopts those that have lost
+//! their parents, so on Linux nothing escapes it. Guarantees that the leader stays a zombie until it is
 //! [reaped](ProcessTree::reap_leader), so that the number of its group is not given away while signals are sent to it.
+
+use std::fs;
 
 use rustix::io::Errno;
 use rustix::process::{
-    Pid, Signal, WaitId, WaitIdOptions, WaitOptions, kill_process_group, waitid, waitpid,
+    Pid, Signal, WaitId, WaitIdOptions, WaitOptions, getpgid, getpid, kill_process,
+    kill_process_group, test_kill_process_group, waitid, waitpid,
 };
 
-use super::wire::Status;
+use super::wire::CommandStatus;
 
 const ENDED: WaitIdOptions = WaitIdOptions::EXITED.union(WaitIdOptions::NOWAIT);
 
@@ -37,14 +40,14 @@ impl ProcessTree {
     }
 
     /// How the leader has ended, if it has.
-    pub fn leader_status(self) -> Option<Status> {
+    pub fn leader_status(self) -> Option<CommandStatus> {
         match waitid(WaitId::Pid(self.leader), ENDED.union(WaitIdOptions::NOHANG)) {
             Ok(status) => status.map(|status| match status.exit_status() {
-                Some(code) => Status::Exited(code),
-                None => Status::Signaled(status.terminating_signal().unwrap_or_default()),
+                Some(code) => CommandStatus::Exited(code),
+                None => CommandStatus::Signaled(status.terminating_signal().unwrap_or_default()),
             }),
             Err(Errno::INTR) => None,
-            Err(_) => Some(Status::Lost),
+            Err(_) => Some(CommandStatus::Lost),
         }
     }
 
@@ -53,17 +56,12 @@ impl ProcessTree {
         while self.leader_status().is_none() {
             // An end that is none of the others' is the leader's; or one that cannot be told, and would be found
             // again at once.
-            if self.scope == Scope::Group || waitid(WaitId::All, ENDED).is_ok() && self.reap() == 0
+            if self.scope == Scope::Group
+                || waitid(WaitId::All, ENDED).is_ok() && reap(&self.descendants()) == 0
             {
                 let _ = waitid(WaitId::Pid(self.leader), ENDED);
             }
         }
-    }
-
-    /// Reaps those that have ended but for the leader, and counts them.
-    fn reap(self) -> usize {
-        let ended = |child: &Pid| matches!(waitpid(Some(*child), WaitOptions::NOHANG), Ok(Some(_)));
-        self.children().into_iter().filter(ended).count()
     }
 
     /// Reaps the leader, if it has ended. No signal may be sent after that.
@@ -73,13 +71,25 @@ impl ProcessTree {
 
     /// How many are left besides the leader.
     pub fn others(self) -> u64 {
-        #[cfg(target_os = "linux")]
-        if self.scope == Scope::Descendants {
-            self.reap();
-            // Some that are counted have ended meanwhile; then they are the next time.
-            return self.descendants().len() as u64;
+        if !cfg!(target_os = "linux") {
+            return test_kill_process_group(self.leader).is_ok().into();
         }
-        others_in_group(self.leader)
+        let others = match self.scope {
+            Scope::Group => {
+                // Only counted: should `/proc` show another container's processes, somebody waits for nothing, and
+                // no longer than a grace.
+                let is_other = |process: &ProcessInfo| {
+                    let ProcessInfo { number, group, .. } = *process;
+                    group == Some(self.leader) && number != self.leader && !process.has_ended
+                };
+                ProcessInfo::all().into_iter().filter(is_other).count()
+            }
+            Scope::Descendants => {
+                let found = self.descendants();
+                found.len() - reap(&found)
+            }
+        };
+        others as u64
     }
 
     /// Whether all have ended.
@@ -97,17 +107,8 @@ impl ProcessTree {
     pub fn signal(self, signal: Signal) {
         // Fails where nobody is left, which is as good.
         let _ = kill_process_group(self.leader, signal);
-        #[cfg(target_os = "linux")]
-        self.signal_strays(signal);
-    }
-}
-
-#[cfg(target_os = "linux")]
-impl ProcessTree {
-    /// Signals those that have left the group, the leader among them.
-    fn signal_strays(self, signal: Signal) {
-        use rustix::process::{getpgid, kill_process};
-        for process in self.descendants().into_iter().chain([self.leader]) {
+        let descendants = self.descendants().into_iter();
+        for process in descendants.map(|found| found.number).chain([self.leader]) {
             // A group of number 0 would be one outside of this process's container. A child has none such.
             if getpgid(Some(process)) != Ok(self.leader) {
                 let _ = kill_process(process, signal);
@@ -115,73 +116,122 @@ impl ProcessTree {
         }
     }
 
-    /// This process's children but for the leader: those that have left the group, or will, or have lost
-    /// their parents.
-    fn children(self) -> Vec<Pid> {
-        if self.scope == Scope::Group {
-            return Vec::new();
-        }
-        let mut children = children_of(rustix::process::getpid());
-        children.retain(|child| *child != self.leader);
-        children
-    }
-
     /// All but the leader; none where the group is all there is.
-    fn descendants(self) -> Vec<Pid> {
+    fn descendants(self) -> Vec<ProcessInfo> {
         if self.scope == Scope::Group {
             return Vec::new();
         }
-        let mut found = self.children();
-        found.extend(children_of(self.leader));
-        let mut next = 0;
-        while let Some(process) = found.get(next).copied() {
-            for child in children_of(process) {
-                // Who has just lost its parent is found twice.
-                if !found.contains(&child) {
-                    found.push(child);
-                }
-            }
-            next += 1;
-        }
+        let own = Some(getpid());
+        let mut found = with_descendants(&ProcessInfo::all(), |process| process.parent == own);
+        found.retain(|process| process.number != self.leader);
         found
     }
 }
 
-/// None where that cannot be told.
-#[cfg(target_os = "linux")]
-fn children_of(process: Pid) -> Vec<Pid> {
-    let threads = std::fs::read_dir(format!("/proc/{process}/task"));
-    let lists = threads.into_iter().flatten().flatten();
-    let lists =
-        lists.filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());
-    let parse = |word: &str| word.parse().ok().and_then(Pid::from_raw);
-    let parse_list = |list: String| {
-        list.split_whitespace()
-            .filter_map(parse)
-            .collect::<Vec<_>>()
-    };
-    lists.flat_map(parse_list).collect()
+/// A process, as Linux' `/proc` shows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct ProcessInfo {
+    pub number: Pid,
+    pub parent: Option<Pid>,
+    pub group: Option<Pid>,
+    /// `None` where it is led by a process that this one cannot see, outside of its container, say.
+    pub session: Option<Pid>,
+    pub has_ended: bool,
 }
 
-/// Only counts: should `/proc` show another container's processes, somebody waits for nothing, and no longer than
-/// a grace.
-#[cfg(target_os = "linux")]
-fn others_in_group(leader: Pid) -> u64 {
-    let all = super::subreaper::ProcessInfo::all();
-    let others = all.iter().filter(|process| {
-        process.group == Some(leader) && process.number != leader && !process.has_ended
-    });
-    others.count() as u64
+impl ProcessInfo {
+    /// Reads what the file `stat` of a process says.
+    fn parse(stat: &str) -> Option<Self> {
+        // Of a process that is just being reaped, the kernel gives -1.
+        let positive = |number: &i32| *number > 0;
+        let parse = |word: &str| word.parse().ok().filter(positive).and_then(Pid::from_raw);
+        let number = parse(stat.split(' ').next()?)?;
+        // Between the two stands its name, which may hold anything.
+        let mut rest = stat.get(stat.rfind(") ")? + 2..)?.split(' ');
+        Some(Self {
+            number,
+            has_ended: matches!(rest.next()?, "Z" | "X"),
+            parent: parse(rest.next()?),
+            group: parse(rest.next()?),
+            session: parse(rest.next()?),
+        })
+    }
+
+    /// All that there are; none where there is no Linux.
+    pub fn all() -> Vec<Self> {
+        let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+        let stats = entries.filter_map(|entry| fs::read(entry.path().join("stat")).ok());
+        stats
+            .filter_map(|stat| Self::parse(&String::from_utf8_lossy(&stat)))
+            .collect()
+    }
 }
 
-#[cfg(not(target_os = "linux"))]
-fn others_in_group(leader: Pid) -> u64 {
-    u64::from(rustix::process::test_kill_process_group(leader).is_ok())
+/// Those of `all` that `is_first` holds for, and all that come of them.
+pub(super) fn with_descendants(
+    all: &[ProcessInfo],
+    is_first: impl Fn(&ProcessInfo) -> bool,
+) -> Vec<ProcessInfo> {
+    let mut found: Vec<_> = all.iter().copied().filter(is_first).collect();
+    let mut next = 0;
+    while let Some(parent) = found.get(next).map(|process| process.number) {
+        let children = all.iter().filter(|child| child.parent == Some(parent));
+        let new = children.filter(|child| !found.contains(child));
+        found.extend(new.copied().collect::<Vec<_>>());
+        next += 1;
+    }
+    found
 }
 
-#[cfg(not(target_os = "linux"))]
-impl ProcessTree {
-    fn children(self) -> Vec<Pid> {
-        Vec::new()
+/// Reaps those that have ended and are children of this process, and counts them.
+pub(super) fn reap(processes: &[ProcessInfo]) -> usize {
+    let own = Some(getpid());
+    let ended = processes
+        .iter()
+        .filter(|process| process.has_ended && process.parent == own);
+    ended
+        .filter(|process| {
+            matches!(
+                waitpid(Some(process.number), WaitOptions::NOHANG),
+                Ok(Some(_))
+            )
+        })
+        .count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_read_whatever_its_name() {
+        for (stat, expected) in [
+            (
+                "12 (sh) S 10 11 9 0 -1",
+                Some((12, Some(10), Some(11), Some(9), false)),
+            ),
+            (
+                "12 (a) Z 1 (b) Z 10 11 9 0",
+                Some((12, Some(10), Some(11), Some(9), true)),
+            ),
+            (
+                "2 (kthreadd) S 0 0 0 0 -1",
+                Some((2, None, None, None, false)),
+            ),
+            ("12 (sh) Z 1 -1 -1 0", Some((12, Some(1), None, None, true))),
+            ("12 (sh", None),
+            ("", None),
+        ] {
+            let pid = |number: i32| Pid::from_raw(number);
+            let expected =
+                expected.map(|(number, parent, group, session, has_ended)| ProcessInfo {
+                    number: pid(number).unwrap(),
+                    parent: parent.and_then(pid),
+                    group: group.and_then(pid),
+                    session: session.and_then(pid),
+                    has_ended,
+                });
+            assert_eq!(ProcessInfo::parse(stat), expected, "{stat}");
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! A command that runs, be it a build or an agent's: waiting for its end, reading its output, and ending it.
 //!
-//! Touches the line to the supervisor. Guarantees that whoever waits does so no longer than was said, give or take
+//! Touches the line to the supervisor. Guarantees that no wait takes longer than was said, give or take
 //! the seconds that a command has to end, and that nothing of a command is left that has been ended.
 
 use std::io;
@@ -10,9 +10,9 @@ use std::time::Duration;
 use rustix::event::PollFlags;
 
 use super::output::{Pump, PumpHandle};
-use super::supervised_child::{Received, SupervisedChild};
+use super::supervised_child::SupervisedChild;
 use super::supervisor::{GRACE, TEAR_DOWN};
-use super::wire::{Leftovers, Notice, SpawnRequest, Status};
+use super::wire::{CommandStatus, Leftovers, Notice, SpawnRequest};
 use crate::sys::environment::Clock;
 use crate::sys::interrupt::{Interrupt, is_readable_within};
 
@@ -22,7 +22,7 @@ const LAST_OUTPUT: Duration = Duration::from_secs(1);
 /// How and when a command has ended.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ending {
-    pub status: Status,
+    pub status: CommandStatus,
     pub took: Duration,
 }
 
@@ -79,14 +79,13 @@ impl<'c> Running<'c> {
     pub fn update(&mut self) {
         while !self.is_over() {
             match self.child.receive() {
-                Ok(Received::NotYet) => return,
-                Ok(Received::Notice(Notice::Ended(status, took))) => {
+                Ok(None) => return,
+                Ok(Some(Notice::Ended(status, took))) => {
                     self.stage = Stage::Ending(Ending { status, took });
                 }
-                Ok(Received::Notice(Notice::LeftBehind(count))) => self.left_behind = count,
-                Ok(Received::Notice(Notice::Ready)) => {}
-                // A line that cannot be read has ended as far as we are concerned.
-                Ok(Received::End) | Err(_) => self.close(),
+                Ok(Some(Notice::LeftBehind(count))) => self.left_behind = count,
+                Ok(Some(Notice::Ready)) => {}
+                Err(_) => self.close(),
             }
         }
     }
@@ -95,7 +94,7 @@ impl<'c> Running<'c> {
     fn close(&mut self) {
         self.child.end();
         self.stage = Stage::Over(self.ending().unwrap_or(Ending {
-            status: Status::Lost,
+            status: CommandStatus::Lost,
             took: self.since_start(),
         }));
         // Who has escaped its supervisor may still hold the pipe; it is not waited for.

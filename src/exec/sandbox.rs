@@ -4,6 +4,7 @@
 //! that a command which was started here sees neither the keys nor other processes; that all of it ends
 //! with the sandbox; and, where it is strict, that it has no network and writes to the project alone.
 
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Metadata};
 use std::io::{self, PipeReader, Read as _};
@@ -19,7 +20,7 @@ use rustix::io::{FdFlags, fcntl_setfd};
 use serde::{Deserialize, Serialize};
 
 use super::supervised_child::SupervisedChild;
-use super::supervisor::Place;
+use super::supervisor::SupervisorPlace;
 use crate::sys::interrupt::{Interrupt, Interrupted, is_readable_within};
 
 /// The program that makes sandboxes.
@@ -93,22 +94,13 @@ pub struct SandboxPolicy {
 
 /// Which file something is: device, inode, and when it was made, since numbers of inodes are given out
 /// again.
-type Identity = Option<(u64, u64, Option<SystemTime>)>;
+type FileIdentity = Option<(u64, u64, Option<SystemTime>)>;
 
 /// Where a key file leads, and the directory there.
 #[derive(Debug, PartialEq, Eq)]
-struct ResolvedPath {
+struct KeyTarget {
     target: PathBuf,
-    directory: Identity,
-}
-
-/// What becomes of repositories that come up in the project while a run goes on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum NewRepositories {
-    /// Nothing is sandboxed any more.
-    Refused,
-    /// They cannot be written to from then on.
-    Kept,
+    directory: FileIdentity,
 }
 
 /// A way to sandbox commands.
@@ -120,10 +112,12 @@ pub struct Sandbox {
     policy: SandboxPolicy,
     mode: SandboxMode,
     /// What the paths of the policy were at the beginning.
-    identities: Vec<(PathBuf, Identity)>,
+    identities: BTreeMap<PathBuf, FileIdentity>,
     /// Of the key files, then.
-    resolved_keys: Vec<ResolvedPath>,
-    new_repositories: NewRepositories,
+    key_targets: Vec<KeyTarget>,
+    /// Whether repositories may come up in the project while a run goes on: they cannot be written to from then on.
+    /// Else nothing is sandboxed any more.
+    keeps_new_repositories: bool,
 }
 
 impl Sandbox {
@@ -154,10 +148,10 @@ impl Sandbox {
             bwrap,
             program,
             identities: identities(&policy, mode),
-            resolved_keys: policy.key_files.iter().map(resolved_keys).collect(),
+            key_targets: policy.key_files.iter().map(key_target).collect(),
             policy,
             mode,
-            new_repositories: NewRepositories::Refused,
+            keeps_new_repositories: false,
         })
     }
 
@@ -166,7 +160,7 @@ impl Sandbox {
     #[must_use]
     pub fn with_new_repositories(self) -> Self {
         Self {
-            new_repositories: NewRepositories::Kept,
+            keeps_new_repositories: true,
             ..self
         }
     }
@@ -177,26 +171,15 @@ impl Sandbox {
     /// When it is not.
     pub fn check_unmoved(&self) -> Result<(), SandboxProblem> {
         let now = identities(&self.policy, self.mode);
-        let is_as_it_was = |(path, identity): &&(PathBuf, Identity)| match self.identity_of(path) {
-            Some(then) => then == identity,
+        let is_changed = |path: &&PathBuf| match self.identities.get(*path) {
+            Some(then) => now.get(*path) != Some(then),
             // All else was looked at in the beginning, whether it was there or not.
-            None => self.new_repositories == NewRepositories::Kept,
+            None => !self.keeps_new_repositories,
         };
-        let is_there =
-            |(path, _): &&(PathBuf, Identity)| now.iter().any(|(known, _)| known == path);
-        let changed = now.iter().find(|found| !is_as_it_was(found));
-        let gone = || self.identities.iter().find(|known| !is_there(known));
-        match changed.or_else(gone) {
-            Some((path, _)) => Err(SandboxProblem::Moved(path.clone())),
+        match self.identities.keys().chain(now.keys()).find(is_changed) {
+            Some(path) => Err(SandboxProblem::Moved(path.clone())),
             None => Ok(()),
         }
-    }
-
-    /// What this was at the beginning, if it was looked at.
-    fn identity_of(&self, path: &Path) -> Option<&Identity> {
-        let mut identities = self.identities.iter();
-        let known = identities.find(|(known, _)| known == path);
-        known.map(|(_, identity)| identity)
     }
 
     /// Takes the key files for what they are now, as far as they are where they were: their user has saved
@@ -204,10 +187,9 @@ impl Sandbox {
     /// rename over what is mounted, and what it can do, to carry off a file's directory or lead a link to
     /// somewhere else, is still noticed.
     pub fn renew(&mut self) {
-        for (file, then) in self.policy.key_files.iter().zip(&self.resolved_keys) {
-            let known = self.identities.iter_mut().find(|(path, _)| path == file);
-            if let Some((_, known)) = known
-                && resolved_keys(file) == *then
+        for (file, then) in self.policy.key_files.iter().zip(&self.key_targets) {
+            if let Some(known) = self.identities.get_mut(file)
+                && key_target(file) == *then
             {
                 *known = identity(file.metadata());
             }
@@ -240,29 +222,31 @@ impl Sandbox {
             .arg(format!("/proc/self/fd/{}", self.program.as_raw_fd()))
             .stderr(complaints);
         let root = &self.policy.root;
-        match SupervisedChild::spawn(command, Place::Sandbox, root, hidden, interrupt) {
-            Ok(Some(child)) => Ok(child),
-            Ok(None) => Err(SandboxProblem::Unusable(complaint(&mut errors))),
+        match SupervisedChild::spawn(command, SupervisorPlace::Sandbox, root, hidden, interrupt) {
+            Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {
+                Err(SandboxProblem::Unusable(complaint(&mut errors)))
+            }
             Err(error) => {
                 interrupt.check()?;
                 Err(error.into())
             }
+            Ok(child) => Ok(child),
         }
     }
 
     /// bubblewrap's arguments, in the order in which they are carried out.
     fn arguments(&self) -> Vec<OsString> {
-        let mut list = Arguments::default();
+        let mut list = Vec::new();
         match self.mode {
             SandboxMode::Auto | SandboxMode::Off => {
-                list.add("--dev-bind", &["/", "/"]);
+                add(&mut list, "--dev-bind", &["/", "/"]);
                 // What is mounted cannot be renamed.
                 let root = &self.policy.root;
-                list.add("--dev-bind", &[root, root]);
-                list.add("--tmpfs", &[&resolved(&self.policy.keys)]);
-                list.add("--proc", &["/proc"]);
+                add(&mut list, "--dev-bind", &[root, root]);
+                add(&mut list, "--tmpfs", &[&resolved(&self.policy.keys)]);
+                add(&mut list, "--proc", &["/proc"]);
                 for capability in FORBIDDEN {
-                    list.add("--cap-drop", &[capability]);
+                    add(&mut list, "--cap-drop", &[capability]);
                 }
             }
             SandboxMode::Strict => self.add_strict(&mut list),
@@ -271,102 +255,90 @@ impl Sandbox {
         for key in &self.policy.key_files {
             let target = resolved(key);
             if target.exists() && !target.starts_with(resolved(&self.policy.keys)) {
-                list.add("--ro-bind", &[Path::new("/dev/null"), &target]);
+                add(&mut list, "--ro-bind", &[Path::new("/dev/null"), &target]);
             }
         }
         // The kernel's settings are the whole machine's.
-        list.add("--ro-bind", &["/proc/sys", "/proc/sys"]);
-        list.add("--unshare-pid", NOTHING);
+        add(&mut list, "--ro-bind", &["/proc/sys", "/proc/sys"]);
         // This program's part inside is the first process in there: what it holds, nobody else holds, and
         // no signal from inside ends it.
-        list.add("--as-pid-1", NOTHING);
+        add(&mut list, "--unshare-pid", &["--as-pid-1"]);
         // Who shares a terminal with others can type for them.
-        list.add("--new-session", NOTHING);
-        list.add("--die-with-parent", NOTHING);
-        list.add("--chdir", &[&self.policy.root]);
-        list.0
+        add(&mut list, "--new-session", &["--die-with-parent"]);
+        add(&mut list, "--chdir", &[&self.policy.root]);
+        list
     }
 
-    fn add_strict(&self, list: &mut Arguments) {
+    fn add_strict(&self, list: &mut Vec<OsString>) {
         let SandboxPolicy { root, keys, .. } = &self.policy;
-        list.add("--ro-bind", &["/", "/"]);
-        list.add("--dev", &["/dev"]);
-        list.add("--remount-ro", &["/dev"]);
-        list.add("--proc", &["/proc"]);
+        add(list, "--ro-bind", &["/", "/"]);
+        add(list, "--dev", &["/dev"]);
+        add(list, "--remount-ro", &["/dev"]);
+        add(list, "--proc", &["/proc"]);
         for directory in PRIVATE.iter().filter(|path| Path::new(path).is_dir()) {
-            list.add("--tmpfs", &[directory]);
+            add(list, "--tmpfs", &[directory]);
         }
         if Path::new(NIX_SYSTEM).exists() {
-            list.add("--ro-bind", &[NIX_SYSTEM, NIX_SYSTEM]);
+            add(list, "--ro-bind", &[NIX_SYSTEM, NIX_SYSTEM]);
         }
-        list.add("--bind", &[root, root]);
+        add(list, "--bind", &[root, root]);
         let nested = nested_repositories(root).into_iter();
         let (old, new): (Vec<PathBuf>, Vec<PathBuf>) =
-            nested.partition(|git| self.identity_of(git).is_some());
+            nested.partition(|git| self.identities.contains_key(git));
         let old = with_linked(std::iter::once(&self.policy.git).chain(&old));
         for path in old.iter().chain(&self.policy.read_only) {
             let path = resolved(path);
             if path.exists() {
-                list.add("--ro-bind", &[&path, &path]);
+                add(list, "--ro-bind", &[&path, &path]);
             }
         }
         for path in with_linked(&new) {
             let path = resolved(&path);
-            // Whoever has made it is not to be shown anything by a link.
+            // The command that has made it is not to be shown anything by a link.
             if path.starts_with(root) {
                 // What still runs may remove it meanwhile.
-                list.add("--ro-bind-try", &[&path, &path]);
+                add(list, "--ro-bind-try", &[&path, &path]);
             }
         }
-        list.add("--tmpfs", &[&resolved(keys)]);
-        list.add("--remount-ro", &[&resolved(keys)]);
-        list.add("--setenv", &["TMPDIR", TEMPORARY]);
-        list.add("--unshare-net", NOTHING);
-        list.add("--unshare-ipc", NOTHING);
-        list.add("--cap-drop", &["ALL"]);
+        add(list, "--tmpfs", &[&resolved(keys)]);
+        add(list, "--remount-ro", &[&resolved(keys)]);
+        add(list, "--setenv", &["TMPDIR", TEMPORARY]);
+        add(list, "--unshare-net", &["--unshare-ipc"]);
+        add(list, "--cap-drop", &["ALL"]);
     }
 }
 
-const NOTHING: &[&str] = &[];
-
-#[derive(Default)]
-struct Arguments(Vec<OsString>);
-
-impl Arguments {
-    fn add(&mut self, option: &str, values: &[impl AsRef<OsStr>]) {
-        self.0.push(option.into());
-        self.0
-            .extend(values.iter().map(|value| value.as_ref().to_owned()));
-    }
+fn add(list: &mut Vec<OsString>, option: &str, values: &[impl AsRef<OsStr>]) {
+    list.push(option.into());
+    list.extend(values.iter().map(|value| value.as_ref().to_owned()));
 }
 
-fn identity(metadata: io::Result<Metadata>) -> Identity {
+fn identity(metadata: io::Result<Metadata>) -> FileIdentity {
     let metadata = metadata.ok()?;
     Some((metadata.dev(), metadata.ino(), metadata.created().ok()))
 }
 
-fn resolved_keys(key_file: impl AsRef<Path>) -> ResolvedPath {
+fn key_target(key_file: impl AsRef<Path>) -> KeyTarget {
     let target = resolved(key_file.as_ref());
     let directory = target.parent().unwrap_or(&target);
-    ResolvedPath {
+    KeyTarget {
         directory: identity(directory.metadata()),
         target,
     }
 }
 
 /// What must stay what and where it is, for as long as a run goes on.
-fn identities(policy: &SandboxPolicy, mode: SandboxMode) -> Vec<(PathBuf, Identity)> {
-    let mut identities: Vec<(PathBuf, Identity)> = [&policy.root, &policy.keys]
+fn identities(policy: &SandboxPolicy, mode: SandboxMode) -> BTreeMap<PathBuf, FileIdentity> {
+    let mut identities: BTreeMap<PathBuf, FileIdentity> = [&policy.root, &policy.keys]
         .into_iter()
         .chain(&policy.key_files)
         .map(|path| (path.clone(), identity(path.metadata())))
         .collect();
     if mode == SandboxMode::Strict {
-        let git = &policy.git;
-        identities.push((git.clone(), identity(git.symlink_metadata())));
-        for git in nested_repositories(&policy.root) {
+        let nested = nested_repositories(&policy.root);
+        for git in [policy.git.clone()].into_iter().chain(nested) {
             let found = identity(git.symlink_metadata());
-            identities.push((git, found));
+            identities.insert(git, found);
         }
     }
     identities
@@ -429,10 +401,9 @@ fn complaint(errors: &mut PipeReader) -> String {
     let text = String::from_utf8_lossy(&text[..length]);
     let first = text.lines().next().unwrap_or_default();
     let reason = first.strip_prefix("bwrap: ").unwrap_or(first).trim();
-    if reason.is_empty() {
-        "it does not say why".to_owned()
-    } else {
-        reason.to_owned()
+    match reason {
+        "" => "it does not say why".to_owned(),
+        reason => reason.to_owned(),
     }
 }
 
@@ -452,9 +423,9 @@ mod tests {
                 read_only: Vec::new(),
             },
             mode,
-            identities: Vec::new(),
-            resolved_keys: Vec::new(),
-            new_repositories: NewRepositories::Refused,
+            identities: BTreeMap::new(),
+            key_targets: Vec::new(),
+            keeps_new_repositories: false,
         }
     }
 

@@ -22,10 +22,10 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use super::process_tree::Scope;
 use super::subreaper;
-use super::supervisor::{GRACE, Place, TEAR_DOWN, supervise};
+use super::supervisor::{GRACE, SupervisorPlace, TEAR_DOWN, supervise};
 use super::wire::{MAX_REQUEST, Notice, SpawnRequest};
 use crate::sys::environment::Clock;
-use crate::sys::interrupt::{Interrupt, Woken, is_readable_within};
+use crate::sys::interrupt::{Interrupt, is_readable_within};
 
 /// How long a supervisor may take to be there.
 const SET_UP: Duration = Duration::from_secs(10);
@@ -35,7 +35,7 @@ const MAX_LINE: usize = 4096;
 /// A supervisor that is there, and the command that it was told to start.
 #[derive(Debug)]
 pub(super) struct SupervisedChild {
-    host: Host,
+    host: SupervisorHandle,
     /// Whether all of it has been ended.
     over: bool,
     /// To the supervisor, and back.
@@ -46,7 +46,7 @@ pub(super) struct SupervisedChild {
 
 /// What the supervisor is.
 #[derive(Debug)]
-enum Host {
+enum SupervisorHandle {
     /// The first process in the sandbox that this child, bwrap, has made.
     Sandbox(Child),
     /// This child.
@@ -55,69 +55,69 @@ enum Host {
     Thread,
 }
 
-/// What came from a supervisor.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Received {
-    Notice(Notice),
-    /// Nothing, or not all of a notice.
-    NotYet,
-    /// Nothing will come any more: the supervisor is gone.
-    End,
-}
-
 impl SupervisedChild {
     /// Starts a supervisor that is a process: `command` becomes one in this place. It and what it is told to start
-    /// work in `root`, and do not get the variables in `hidden`. `None` where it does not answer.
+    /// work in `root`, and do not get the variables in `hidden`.
     ///
     /// # Errors
-    /// The system's; of kind [`io::ErrorKind::Interrupted`] where a signal came.
+    /// The system's; of kind [`io::ErrorKind::Interrupted`] where a signal came, and
+    /// [`io::ErrorKind::ConnectionAborted`] where the supervisor does not answer.
     pub fn spawn(
         mut command: Command,
-        place: Place,
+        place: SupervisorPlace,
         root: &Path,
         hidden: &[OsString],
         interrupt: &Interrupt,
-    ) -> io::Result<Option<Self>> {
+    ) -> io::Result<Self> {
         let (line, theirs) = UnixStream::pair()?;
         command
             .arg(place.command())
-            .current_dir(root)
             .stdin(OwnedFd::from(theirs))
             .stdout(Stdio::null());
-        for variable in hidden {
-            command.env_remove(variable);
-        }
+        prepare(&mut command, root, hidden);
         let host = match place {
-            Place::Sandbox => Host::Sandbox(command.process_group(0).spawn()?),
-            Place::Outside => Host::Process(subreaper::spawn(&mut command)?),
+            SupervisorPlace::Sandbox => {
+                SupervisorHandle::Sandbox(command.process_group(0).spawn()?)
+            }
+            SupervisorPlace::Outside => SupervisorHandle::Process(subreaper::spawn(&mut command)?),
         };
         // It holds the line's other end.
         drop(command);
         Self::greeted(host, line, interrupt)
     }
 
-    /// Starts one that is a thread. It ends the command's process group, and no more; `prepare` gives the command
-    /// its directory and its variables.
+    /// Starts one that is a thread. It ends the command's process group, and no more.
     ///
     /// # Errors
-    /// The system's; of kind [`io::ErrorKind::Interrupted`] where a signal came.
+    /// The system's; of kind [`io::ErrorKind::Interrupted`] where a signal came, and
+    /// [`io::ErrorKind::ConnectionAborted`] where the supervisor does not answer.
     pub fn on_thread<'scope>(
         scope: &'scope thread::Scope<'scope, '_>,
         clock: &'scope dyn Clock,
-        prepare: impl FnOnce(&mut Command) + Send + 'scope,
+        root: &'scope Path,
+        hidden: &'scope [OsString],
         interrupt: &Interrupt,
-    ) -> io::Result<Option<Self>> {
+    ) -> io::Result<Self> {
         let (line, theirs) = UnixStream::pair()?;
         // The program's end of the line tells it of signals.
         let never = Interrupt::never()?;
         thread::Builder::new().spawn_scoped(scope, move || {
+            let prepare = |command: &mut Command| prepare(command, root, hidden);
             supervise(theirs, Scope::Group, clock, &never, prepare)
         })?;
-        Self::greeted(Host::Thread, line, interrupt)
+        Self::greeted(SupervisorHandle::Thread, line, interrupt)
     }
 
     /// Waits for the word that the supervisor is there.
-    fn greeted(host: Host, line: UnixStream, interrupt: &Interrupt) -> io::Result<Option<Self>> {
+    fn greeted(
+        host: SupervisorHandle,
+        line: UnixStream,
+        interrupt: &Interrupt,
+    ) -> io::Result<Self> {
+        let no_answer = || {
+            let reason = "its supervisor does not answer";
+            io::Error::new(io::ErrorKind::ConnectionAborted, reason)
+        };
         line.set_nonblocking(true)?;
         let mut child = Self {
             host,
@@ -126,14 +126,13 @@ impl SupervisedChild {
             received: Vec::new(),
         };
         loop {
-            match child.receive()? {
-                Received::Notice(Notice::Ready) => return Ok(Some(child)),
-                Received::Notice(_) | Received::End => return Ok(None),
-                Received::NotYet => {}
+            match child.receive() {
+                Ok(Some(Notice::Ready)) => return Ok(child),
+                Ok(None) => {}
+                Ok(Some(_)) | Err(_) => return Err(no_answer()),
             }
-            match interrupt.poll(&[child.as_fd()], PollFlags::IN, Some(SET_UP))? {
-                Woken::Ready => {}
-                Woken::TimedOut => return Ok(None),
+            if !interrupt.poll(&[child.as_fd()], PollFlags::IN, Some(SET_UP))? {
+                return Err(no_answer());
             }
         }
     }
@@ -143,25 +142,22 @@ impl SupervisedChild {
     /// # Errors
     /// When the request is too long, or the supervisor is gone.
     pub fn start(&self, request: &SpawnRequest, output: &PipeWriter) -> io::Result<()> {
-        let request = serde_json::to_vec(request)?;
+        let request = format!("{}\n", serde_json::to_string(request)?);
         if request.len() > MAX_REQUEST {
             let reason = "it is longer than 1 MiB";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
         }
-        let length = u32::try_from(request.len()).unwrap_or(u32::MAX);
         let fds = [output.as_fd()];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut control = SendAncillaryBuffer::new(&mut space);
         // The space is made for this.
         let _ = control.push(SendAncillaryMessage::ScmRights(&fds));
-        let length = length.to_be_bytes();
-        // The line is empty, and holds a few bytes in any case.
-        let sent = sendmsg(&self.line, &[IoSlice::new(&length)], &mut control, FLAGS)?;
+        // The line is empty, and holds a byte in any case.
+        sendmsg(&self.line, &[IoSlice::new(&[0])], &mut control, FLAGS)?;
         // A long request is more than the line holds at once.
         self.line.set_nonblocking(false)?;
         self.line.set_write_timeout(Some(SET_UP))?;
-        (&self.line).write_all(length.get(sent..).unwrap_or_default())?;
-        (&self.line).write_all(&request)?;
+        (&self.line).write_all(request.as_bytes())?;
         self.line.set_nonblocking(true)
     }
 
@@ -178,7 +174,7 @@ impl SupervisedChild {
         if std::mem::replace(&mut self.over, true) {
             return;
         }
-        let limit = if let Host::Sandbox(bwrap) = &self.host {
+        let limit = if let SupervisorHandle::Sandbox(bwrap) = &self.host {
             end_sandbox(bwrap);
             TEAR_DOWN
         } else {
@@ -190,42 +186,49 @@ impl SupervisedChild {
             && matches!(self.line.read(&mut rest), Ok(1..))
         {}
         match &mut self.host {
-            Host::Process(supervisor) => subreaper::end(supervisor),
-            Host::Sandbox(bwrap) => {
+            SupervisorHandle::Process(supervisor) => subreaper::end(supervisor),
+            SupervisorHandle::Sandbox(bwrap) => {
                 let _ = bwrap.kill();
                 let _ = bwrap.wait();
             }
-            Host::Thread => {}
+            SupervisorHandle::Thread => {}
         }
     }
 
     /// What the supervisor says, if it has said something.
     ///
     /// # Errors
-    /// When the line cannot be read.
-    pub fn receive(&mut self) -> io::Result<Received> {
+    /// When it is gone: nothing will come any more.
+    pub fn receive(&mut self) -> io::Result<Option<Notice>> {
+        let end = || io::Error::from(io::ErrorKind::UnexpectedEof);
         loop {
-            if let Some(end) = self.received.iter().position(|byte| *byte == b'\n') {
-                let line = self.received.drain(..=end).collect::<Vec<_>>();
-                let line = String::from_utf8_lossy(&line);
-                // Nobody of ours says anything else.
-                let notice = Notice::from_line(line.trim_end());
-                return Ok(notice.map_or(Received::End, Received::Notice));
+            if let Some(at) = memchr::memchr(b'\n', &self.received) {
+                let line = self.received.drain(..=at).collect::<Vec<_>>();
+                let notice = Notice::from_line(String::from_utf8_lossy(&line).trim_end());
+                // No supervisor of ours says anything else,
+                return notice.map(Some).ok_or_else(end);
             }
             let mut chunk = [0; 256];
             match self.line.read(&mut chunk) {
-                // Nor as much.
-                _ if self.received.len() > MAX_LINE => return Ok(Received::End),
-                Ok(0) => return Ok(Received::End),
+                // nor as much.
+                _ if self.received.len() > MAX_LINE => return Err(end()),
+                Ok(0) => return Err(end()),
                 Ok(amount) => self.received.extend_from_slice(&chunk[..amount]),
                 Err(error) => match error.kind() {
                     io::ErrorKind::Interrupted => {}
-                    io::ErrorKind::WouldBlock => return Ok(Received::NotYet),
-                    io::ErrorKind::ConnectionReset => return Ok(Received::End),
+                    io::ErrorKind::WouldBlock => return Ok(None),
                     _ => return Err(error),
                 },
             }
         }
+    }
+}
+
+/// Has a program work in `root`, without the variables in `hidden`.
+fn prepare(command: &mut Command, root: &Path, hidden: &[OsString]) {
+    command.current_dir(root);
+    for variable in hidden {
+        command.env_remove(variable);
     }
 }
 

@@ -11,7 +11,7 @@
 //! program ends it in the supervisor's place, see `subreaper`, unless it was killed too.
 
 use std::ffi::OsStr;
-use std::io::{self, IoSliceMut, Read as _, Write as _};
+use std::io::{self, BufRead as _, BufReader, IoSliceMut, Read as _, Write as _};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -26,7 +26,7 @@ use rustix::process::{Pid, Signal};
 
 use super::process_tree::{ProcessTree, Scope};
 use super::subreaper;
-use super::wire::{Leftovers, MAX_REQUEST, Notice, SpawnRequest, Status};
+use super::wire::{CommandStatus, Leftovers, MAX_REQUEST, Notice, SpawnRequest};
 use crate::sys::environment::Clock;
 use crate::sys::interrupt::{Interrupt, is_readable_within};
 
@@ -41,14 +41,14 @@ const TICK: Duration = Duration::from_millis(10);
 
 /// Where a supervisor that is a process works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum SupervisorPlace {
     /// In a sandbox, as the first process there.
     Sandbox,
     /// Beside a command that is not sandboxed.
     Outside,
 }
 
-impl Place {
+impl SupervisorPlace {
     /// The only argument of this program there.
     #[must_use]
     pub fn command(self) -> &'static str {
@@ -61,8 +61,9 @@ impl Place {
     /// The place that this argument stands for. `main` looks for it before it reads any command line.
     #[must_use]
     pub fn of_command(command: &OsStr) -> Option<Self> {
-        let places = [Self::Sandbox, Self::Outside];
-        places.into_iter().find(|place| command == place.command())
+        [Self::Sandbox, Self::Outside]
+            .into_iter()
+            .find(|place| command == place.command())
     }
 }
 
@@ -72,26 +73,22 @@ impl Place {
 ///
 /// # Errors
 /// When the line is no such line, or is gone.
-pub fn run(place: Place, clock: &dyn Clock, interrupt: &Interrupt) -> io::Result<()> {
+pub fn run(place: SupervisorPlace, clock: &dyn Clock, interrupt: &Interrupt) -> io::Result<()> {
     detach(place)?;
     let line = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     supervise(line, Scope::Descendants, clock, interrupt, |_| {})
 }
 
 /// Sees that neither a command nor a terminal can get at this process.
-fn detach(place: Place) -> io::Result<()> {
+fn detach(place: SupervisorPlace) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     {
-        use rustix::process::{
-            DumpableBehavior, getpid, set_child_subreaper, set_dumpable_behavior,
-        };
+        use rustix::process::{DumpableBehavior, set_dumpable_behavior};
         // Nobody may look into this process, where the line is.
         set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
-        if place == Place::Outside {
-            set_child_subreaper(Some(getpid()))?;
-        }
     }
-    if place == Place::Outside {
+    if place == SupervisorPlace::Outside {
+        subreaper::adopt_orphans()?;
         // A command that has the user's terminal could wait there for what the user types.
         rustix::process::setsid()?;
     }
@@ -115,7 +112,7 @@ pub(super) fn supervise(
     let leader = match spawn(&request.words, output, prepare) {
         Ok(leader) => leader,
         Err(error) => {
-            let status = Status::NotStarted(error.raw_os_error().unwrap_or_default());
+            let status = CommandStatus::NotStarted(error.raw_os_error().unwrap_or_default());
             return notify(&mut line, Notice::Ended(status, Duration::ZERO));
         }
     };
@@ -150,7 +147,7 @@ impl Supervisor<'_> {
         let tree = self.tree;
         thread::Builder::new().spawn(move || {
             tree.wait_for_leader();
-            // Whoever waits, is woken by its being closed.
+            // Closing it ends the wait below.
             drop(ending);
         })?;
         self.wait(Some(&ended), None)?;
@@ -223,7 +220,7 @@ impl Supervisor<'_> {
                 false
             }
         });
-        // Whoever no longer listens does not want to know.
+        // Fails where nobody listens any more.
         let _ = self.tell();
         self.tree.reap_leader();
     }
@@ -243,12 +240,11 @@ fn notify(line: &mut UnixStream, notice: Notice) -> io::Result<()> {
 
 /// Waits for the request and the pipe that the command is to print to; `None` where the other end is closed
 /// instead.
-fn receive(mut line: &UnixStream) -> io::Result<Option<(SpawnRequest, OwnedFd)>> {
+fn receive(line: &UnixStream) -> io::Result<Option<(SpawnRequest, OwnedFd)>> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
-    let mut length = [0; 4];
-    let buffers = &mut [IoSliceMut::new(&mut length)];
-    let received = recvmsg(line, buffers, &mut control, FLAGS)?;
+    let mut mark = [0];
+    recvmsg(line, &mut [IoSliceMut::new(&mut mark)], &mut control, FLAGS)?;
     let mut fds = control.drain().filter_map(|message| match message {
         RecvAncillaryMessage::ScmRights(mut fds) => fds.next(),
         _ => None,
@@ -256,14 +252,9 @@ fn receive(mut line: &UnixStream) -> io::Result<Option<(SpawnRequest, OwnedFd)>>
     let Some(output) = fds.next() else {
         return Ok(None);
     };
-    line.read_exact(length.get_mut(received.bytes..).unwrap_or_default())?;
-    let length = u32::from_be_bytes(length) as usize;
-    if length > MAX_REQUEST {
-        return Err(io::ErrorKind::InvalidData.into());
-    }
-    let mut request = vec![0; length];
-    line.read_exact(&mut request)?;
-    Ok(Some((serde_json::from_slice(&request)?, output)))
+    let mut request = String::new();
+    BufReader::new(line.take(MAX_REQUEST as u64)).read_line(&mut request)?;
+    Ok(Some((serde_json::from_str(&request)?, output)))
 }
 
 /// What is received is not to be open in the command; elsewhere than on Linux that is seen to by `spawn`
@@ -297,9 +288,12 @@ mod tests {
 
     #[test]
     fn a_place_is_known_by_its_command() {
-        for place in [Place::Sandbox, Place::Outside] {
-            assert_eq!(Place::of_command(place.command().as_ref()), Some(place));
+        for place in [SupervisorPlace::Sandbox, SupervisorPlace::Outside] {
+            assert_eq!(
+                SupervisorPlace::of_command(place.command().as_ref()),
+                Some(place)
+            );
         }
-        assert_eq!(Place::of_command("commit".as_ref()), None);
+        assert_eq!(SupervisorPlace::of_command("commit".as_ref()), None);
     }
 }

@@ -1,7 +1,7 @@
 //! What the program and a command's supervisor say to each other. Pure.
 //!
-//! One request goes in, after its length; notices come back, a line of JSON each. A request of any content up to
-//! [`MAX_REQUEST`] arrives as it was given.
+//! One request goes in, after a byte that carries the pipe for the output; notices come back. Each is a line of
+//! JSON. A request of any content up to [`MAX_REQUEST`] arrives as it was given.
 
 use std::fmt;
 use std::time::Duration;
@@ -31,7 +31,7 @@ pub(super) enum Leftovers {
 
 /// How a command has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Status {
+pub enum CommandStatus {
     /// With this exit code.
     Exited(i32),
     /// By this signal.
@@ -42,7 +42,7 @@ pub enum Status {
     Lost,
 }
 
-impl fmt::Display for Status {
+impl fmt::Display for CommandStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Exited(code) => write!(f, "exit code: {code}"),
@@ -61,7 +61,7 @@ pub(super) enum Notice {
     /// All is set up: the request may come.
     Ready,
     /// How the command has ended, and how long after its start.
-    Ended(Status, Duration),
+    Ended(CommandStatus, Duration),
     /// The command has ended, and so many of its processes have not: they are being ended.
     LeftBehind(u64),
 }
@@ -88,11 +88,11 @@ mod tests {
         for notice in [
             Notice::Ready,
             Notice::LeftBehind(3),
-            Notice::Ended(Status::Exited(0), Duration::ZERO),
-            Notice::Ended(Status::Exited(139), after),
-            Notice::Ended(Status::Signaled(11), after),
-            Notice::Ended(Status::NotStarted(2), after),
-            Notice::Ended(Status::Lost, after),
+            Notice::Ended(CommandStatus::Exited(0), Duration::ZERO),
+            Notice::Ended(CommandStatus::Exited(139), after),
+            Notice::Ended(CommandStatus::Signaled(11), after),
+            Notice::Ended(CommandStatus::NotStarted(2), after),
+            Notice::Ended(CommandStatus::Lost, after),
         ] {
             let line = notice.to_line();
             assert!(!line.contains('\n'));

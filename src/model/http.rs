@@ -109,11 +109,14 @@ impl<'a> HttpModel<'a> {
             .accept("application/json, text/event-stream")
             .accept_encoding("identity")
             .build();
-        let connector =
-            ().chain(ConnectProxyConnector::default())
-                .chain(TcpConnector::new(interrupt.clone(), !endpoint.is_secure()))
-                .chain(RustlsConnector::default());
-        let resolver = InterruptibleResolver::new(interrupt.clone());
+        let connector = ()
+            .chain(ConnectProxyConnector::default())
+            .chain(TcpConnector {
+                interrupt: interrupt.clone(),
+                loopback_only: !endpoint.is_secure(),
+            })
+            .chain(RustlsConnector::default());
+        let resolver = InterruptibleResolver(interrupt.clone());
         let agent = Agent::with_parts(config, connector, resolver);
         let wire = spec.provider.wire();
         Self {

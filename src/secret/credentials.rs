@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use std::thread;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
-use memchr::{memchr_iter, memmem};
+use memchr::memmem;
 use regex::{Captures, Regex};
 
 use crate::secret::Redactor;
@@ -105,33 +105,14 @@ static WORDS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
     AhoCorasick::builder().kind(kind).build(words).ok()
 });
 
-fn may_hold_any(text: &str) -> bool {
-    WORDS.as_ref().is_some_and(|words| words.is_match(text))
-}
-
-/// What a credential looks like.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// A key of this project's own.
-    OwnKey,
-    /// One that has this shape, by the name of what is shaped so.
-    Shape(&'static str),
-}
-
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::OwnKey => "an API key of this project",
-            Self::Shape(name) => name,
-        })
-    }
-}
+/// What a key of this project's own is called.
+const OWN_KEY: &str = "an API key of this project";
 
 /// What looks like a credential, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// What it looks like.
-    pub kind: Kind,
+    /// What it looks like, in words.
+    pub kind: &'static str,
     /// The file that it stands in, relative to the root.
     pub file: &'static str,
     /// The line there, from 1 on.
@@ -144,7 +125,7 @@ impl Finding {
     /// Whether this is one of the project's own keys.
     #[must_use]
     pub fn is_own_key(&self) -> bool {
-        self.kind == Kind::OwnKey
+        self.kind == OWN_KEY
     }
 }
 
@@ -162,10 +143,9 @@ impl fmt::Display for Finding {
 /// the keys that `redactor` knows.
 #[must_use]
 pub fn find(file: &'static str, text: &str, redactor: &Redactor) -> Vec<Finding> {
-    let middle = if text.len() < LARGE {
-        0
-    } else {
-        text.len() / 2
+    let middle = match text.len() {
+        LARGE.. => text.len() / 2,
+        _ => 0,
     };
     // No credential reaches across the heading of a file.
     let heading = memmem::find(&text.as_bytes()[middle..], b"\n--- ").filter(|_| middle > 0);
@@ -178,10 +158,8 @@ pub fn find(file: &'static str, text: &str, redactor: &Redactor) -> Vec<Finding>
         let places = thread.ok().and_then(|thread| thread.join().ok());
         (places.unwrap_or_else(|| search(first)), rest)
     });
-    places.extend(
-        rest.into_iter()
-            .map(|(place, kind)| (first.len() + place, kind)),
-    );
+    let rest = rest.into_iter();
+    places.extend(rest.map(|(place, kind)| (first.len() + place, kind)));
     if places.is_empty() {
         return Vec::new();
     }
@@ -191,27 +169,46 @@ pub fn find(file: &'static str, text: &str, redactor: &Redactor) -> Vec<Finding>
             .is_some_and(|shapes| shapes.is_match(name));
         shaped || redactor.find(name).next().is_some()
     };
-    let mut lines = Lines::new(text, &is_secret);
-    let findings = places.into_iter().map(|(place, kind)| {
-        let (line, within) = lines.locate(place);
-        Finding {
-            kind,
-            file,
-            line,
-            within,
-        }
-    });
-    let mut findings: Vec<Finding> = findings.collect();
+    let mut findings = located(file, text, places, is_secret);
     findings.dedup();
     findings
 }
 
+/// The findings at these places of a text, which are in their order. A file whose name is a secret is not told.
+fn located(
+    file: &'static str,
+    text: &str,
+    places: Vec<(usize, &'static str)>,
+    is_secret: impl Fn(&str) -> bool,
+) -> Vec<Finding> {
+    let mut places = places.into_iter().peekable();
+    let mut findings = Vec::new();
+    let (mut end, mut part) = (0, None);
+    for (line, content) in (1..).zip(text.split_inclusive('\n')) {
+        end += content.len();
+        if let Some(name) = heading(content) {
+            part = Some((name, line)).filter(|_| !is_secret(name));
+        }
+        while let Some((_, kind)) = places.next_if(|(place, _)| *place < end) {
+            let within = part.filter(|(_, heading)| *heading < line);
+            findings.push(Finding {
+                kind,
+                file,
+                line,
+                within: within.map(|(name, heading): (&str, _)| (name.to_owned(), line - heading)),
+            });
+        }
+    }
+    findings
+}
+
 /// Where in `text` there is what looks like a credential, in their order.
-fn places(text: &str, redactor: &Redactor) -> Vec<(usize, Kind)> {
+fn places(text: &str, redactor: &Redactor) -> Vec<(usize, &'static str)> {
     let own: Vec<Range<usize>> = redactor.find(text).collect();
-    let own_keys = own.iter().map(|place| (place.start, Kind::OwnKey));
-    let mut places: Vec<(usize, Kind)> = own_keys.collect();
-    let shapes = ANY_SHAPE.iter().filter(|_| may_hold_any(text));
+    let own_keys = own.iter().map(|place| (place.start, OWN_KEY));
+    let mut places: Vec<(usize, &'static str)> = own_keys.collect();
+    let may_hold_any = WORDS.as_ref().is_some_and(|words| words.is_match(text));
+    let shapes = ANY_SHAPE.iter().filter(|_| may_hold_any);
     for found in shapes.flat_map(|shapes| shapes.captures_iter(text)) {
         let Some((place, kind)) = which(&found) else {
             continue;
@@ -227,9 +224,9 @@ fn places(text: &str, redactor: &Redactor) -> Vec<(usize, Kind)> {
 }
 
 /// Which shape was found, and where.
-fn which(found: &Captures<'_>) -> Option<(Range<usize>, Kind)> {
+fn which(found: &Captures<'_>) -> Option<(Range<usize>, &'static str)> {
     let mut groups = found.iter().skip(1).zip(SHAPES);
-    groups.find_map(|(group, (name, ..))| Some((group?.range(), Kind::Shape(name))))
+    groups.find_map(|(group, (name, ..))| Some((group?.range(), name)))
 }
 
 /// Whether this may be a real one: not what documentation puts there, and no long name in code.
@@ -243,59 +240,14 @@ fn is_plausible(token: &str) -> bool {
     !PLACEHOLDERS.iter().any(|word| token.contains(word)) && (has_digit || !like_a_name)
 }
 
-/// Tells the lines of places that are asked for in their order.
-struct Lines<'t, F: Fn(&str) -> bool> {
-    text: &'t str,
-    /// Whether a file's name is not to be told.
-    is_secret: F,
-    /// Up to here lines were counted.
-    counted: usize,
-    /// The line there, from 1 on.
-    line: usize,
-    /// The file whose part of a code base this is, and the line of its heading.
-    within: Option<(&'t str, usize)>,
-}
-
-impl<'t, F: Fn(&str) -> bool> Lines<'t, F> {
-    fn new(text: &'t str, is_secret: F) -> Self {
-        let first = heading(text.trim_start_matches('\u{feff}'));
-        Self {
-            text,
-            within: first.filter(|name| !is_secret(name)).map(|file| (file, 1)),
-            is_secret,
-            counted: 0,
-            line: 1,
-        }
-    }
-
-    fn locate(&mut self, place: usize) -> (usize, Option<(String, usize)>) {
-        let passed = &self.text.as_bytes()[self.counted..place];
-        for newline in memchr_iter(b'\n', passed) {
-            self.line += 1;
-            let rest = &self.text[self.counted + newline + 1..];
-            if let Some(file) = heading(rest) {
-                self.within = Some((file, self.line)).filter(|_| !(self.is_secret)(file));
-            }
-        }
-        self.counted = place;
-        let within = self
-            .within
-            .filter(|(_, heading)| *heading < self.line)
-            .map(|(file, heading)| (file.to_owned(), self.line - heading));
-        (self.line, within)
-    }
-}
-
 /// The file that a line like `--- src/main.rs ---` announces.
-fn heading(text: &str) -> Option<&str> {
+fn heading(line: &str) -> Option<&str> {
     /// No path is longer.
     const LONGEST: usize = 4096;
-    let rest = text.strip_prefix("--- ")?;
-    let line = rest.split('\n').next()?;
-    if line.len() > LONGEST {
-        return None;
-    }
-    line.trim_end_matches('\r').strip_suffix(" ---")
+    let line = line.trim_start_matches('\u{feff}');
+    let line = line.trim_end_matches(['\r', '\n']);
+    let name = line.strip_prefix("--- ")?.strip_suffix(" ---")?;
+    (name.len() <= LONGEST).then_some(name)
 }
 
 /// Whether a file of this name commonly holds a credential, whatever else is in it.
@@ -331,232 +283,4 @@ pub fn is_secret_file(name: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn kinds(text: &str) -> Vec<String> {
-        let findings = find("query.txt", text, &Redactor::default());
-        let kinds = findings.iter().map(|finding| finding.kind.to_string());
-        kinds.collect()
-    }
-
-    /// Written in two parts, so that no scanner takes this file for what it looks for.
-    fn token(prefix: &str, rest: &str, times: usize) -> String {
-        format!("{prefix}{}", rest.repeat(times))
-    }
-
-    #[expect(clippy::too_many_lines, reason = "it is a table")]
-    #[test]
-    fn every_shape_is_found_by_its_kind_alone() {
-        assert!(ANY_SHAPE.is_some());
-        for (kind, text) in [
-            (
-                "a private key",
-                token("-----BEGIN RSA PRIVATE", " KEY-----\n", 1),
-            ),
-            (
-                "a private key",
-                token("-----BEGIN PRIVATE", " KEY-----\\nMII", 1),
-            ),
-            (
-                "a private key",
-                token("-----BEGIN PGP PRIVATE", " KEY BLOCK-----\r\n", 1),
-            ),
-            (
-                "a private key",
-                token("---- BEGIN SSH2 ENCRYPTED PRIVATE", " KEY ----", 1),
-            ),
-            (
-                "a private key",
-                token("PuTTY-User-Key-File-", "2: ssh-rsa", 1),
-            ),
-            ("an age secret key", token("AGE-SECRET-KEY-1", "Q", 58)),
-            ("an AWS access key", token("AKIA", "Q7", 8)),
-            ("an AWS access key", token("AKIA", "IOSFODNN7EXAMPLE", 1)),
-            (
-                "an AWS secret key",
-                token("aws_secret_access_key = ", "a0/+", 10),
-            ),
-            ("a Google API key", token("AIza", "Sy_-x", 7)),
-            ("a Google OAuth token", token("ya29.", "a0", 12)),
-            ("a Google refresh token", token("1//0", "a0", 24)),
-            ("a Google OAuth client secret", token("GOCSPX-", "a0", 14)),
-            (
-                "an Azure storage key",
-                token("AccountKey=", "a0", 43) + "==",
-            ),
-            ("an OpenAI key", token("sk-proj-", "a0", 20)),
-            ("an OpenAI key", token("sk-", "a0", 24)),
-            ("an Anthropic key", token("sk-ant-api03-", "a0", 20)),
-            ("an OpenRouter key", token("sk-or-v1-", "a0", 32)),
-            ("a Groq key", token("gsk_", "a0", 26)),
-            ("an xAI key", token("xai-", "a0", 40)),
-            ("a Perplexity key", token("pplx-", "a0", 24)),
-            ("a Replicate token", token("r8_", "a", 37)),
-            ("a Hugging Face token", token("hf_", "a0", 17)),
-            ("a GitHub token", token("ghp_", "a0", 18)),
-            ("a GitHub token", token("github_pat_", "a0", 41)),
-            ("a GitLab token", token("glpat-", "a0", 10)),
-            ("a GitLab token", token("glrt-", "a0", 10)),
-            ("a Slack token", token("xoxb-", "12", 10)),
-            ("a Slack token", token("xapp-", "1-A0", 10)),
-            (
-                "a Slack webhook",
-                token("https://hooks.slack.com/services/T0/B0/", "a0", 12),
-            ),
-            (
-                "a Discord webhook",
-                token(
-                    "https://discord.com/api/webhooks/123456789012345678/",
-                    "a0",
-                    34,
-                ),
-            ),
-            ("a Telegram bot's token", token("123456789:AA", "a-0", 11)),
-            ("a Stripe key", token("sk_live_", "a0", 12)),
-            ("a Stripe key", token("whsec_", "a0", 16)),
-            ("a Square token", token("sq0csp-", "a0", 20)),
-            (
-                "a SendGrid key",
-                token("SG.", "a0", 11) + &token(".", "a", 43),
-            ),
-            ("a Twilio key", token("SK", "a0", 16)),
-            ("a Shopify token", token("shpat_", "a0", 16)),
-            ("a DigitalOcean token", token("dop_v1_", "a0", 32)),
-            ("a Databricks token", token("dapi", "a0", 16)),
-            ("a HashiCorp Vault token", token("hvs.", "a0", 12)),
-            (
-                "a Terraform token",
-                token("", "a0", 7) + &token(".atlasv1.", "a0", 33),
-            ),
-            ("a Pulumi token", token("pul-", "a0", 20)),
-            ("a Doppler token", token("dp.pt.", "a0", 22)),
-            ("a Grafana token", token("glsa_", "a0", 16) + "_01234567"),
-            ("a New Relic key", token("NRAK-", "A0B", 9)),
-            ("a Sentry token", token("sntrys_", "a0", 30)),
-            ("an Atlassian token", token("ATATT3x", "a0", 60)),
-            ("a Linear key", token("lin_api_", "a0", 20)),
-            (
-                "a Postman key",
-                token("PMAK-", "a0", 12) + &token("-", "a0", 17),
-            ),
-            ("a PlanetScale token", token("pscale_tkn_", "a0", 20)),
-            ("a Supabase token", token("sbp_", "a0", 20)),
-            ("a Netlify token", token("nfp_", "a0", 20)),
-            ("a Fly.io token", token("FlyV1 fm2_", "a0", 30)),
-            ("a Docker Hub token", token("dckr_pat_", "a-0", 9)),
-            ("a 1Password token", token("ops_eyJ", "a0", 60)),
-            ("an npm token", token("npm_", "a0", 18)),
-            (
-                "an npm token",
-                token(
-                    "//x/:_authToken=",
-                    "01234567-0123-0123-0123-0123456789ab",
-                    1,
-                ),
-            ),
-            ("a PyPI token", token("pypi-AgEIcHlwaS5vcmc", "a0", 30)),
-            ("a RubyGems key", token("rubygems_", "a0", 24)),
-            ("a crates.io token", token("cio", "a0", 16)),
-            ("a Bitbucket token", token("ATBB", "a0", 16)),
-        ] {
-            for text in [
-                text.clone(),
-                format!("key = \"{text}\n\";"),
-                format!("\u{fc}_{text}\n"),
-            ] {
-                assert_eq!(kinds(&text), [kind], "{text}");
-            }
-        }
-    }
-
-    #[test]
-    fn what_only_resembles_one_is_not_found() {
-        for text in [
-            String::new(),
-            token("ghp_", "x", 36),
-            token("sk-ant-api03-", "your-key-goes-here-", 2),
-            token("hf_", "ModelForConditionalGenerationOutputs", 1),
-            token("cio", "AbstractStreamFactoryImplementation", 1),
-            token("sk-admin-", "dashboard-header-navigation", 1),
-            format!(
-                "s.starts_with(\"{}\")",
-                token("-----BEGIN RSA PRIVATE", " KEY-----", 1)
-            ),
-            token("AKIA", "x7", 8),
-            token("AKIA", "Q7", 9),
-            token("sk-", "short", 1),
-            "fn ghp_token() {}".to_owned(),
-            token("-----BEGIN PUBLIC", " KEY-----", 1),
-            token("xAIza", "Sy_-x", 7),
-        ] {
-            assert_eq!(kinds(&text), [""; 0], "{text}");
-        }
-    }
-
-    #[test]
-    fn a_finding_tells_the_file_and_the_line_but_not_the_value() {
-        let redactor = Redactor::new(["own-key-0123456789"]);
-        let secret = token("ghp_", "a0", 18);
-        let rollup = format!(
-            "--- a.rs ---\nfn a() {{}}\n--- b.rs ---\n\nlet k = \"own-key-0123456789\";\n{secret}{secret}\n"
-        );
-        let findings = find("agent-config/codeRollup.txt", &rollup, &redactor);
-        let told: Vec<String> = findings.iter().map(Finding::to_string).collect();
-        assert_eq!(
-            told,
-            [
-                "`agent-config/codeRollup.txt`, line 5 (`b.rs`, line 2): an API key of this project",
-                "`agent-config/codeRollup.txt`, line 6 (`b.rs`, line 3): a GitHub token",
-            ]
-        );
-    }
-
-    #[test]
-    fn a_large_code_base_has_the_same_findings_as_its_parts() {
-        let secret = token("ghp_", "a1", 20);
-        let key = "own-key-0123456789";
-        let redactor = Redactor::new([key]);
-        let filler = "let words = [\"some\"];\n".repeat(LARGE / 40);
-        let text =
-            format!("--- a.rs ---\n{secret}\n{filler}--- b.rs ---\n{key}\n{filler}{secret}\n");
-        assert!(text.len() >= LARGE);
-        let findings = find("codeRollup.txt", &text, &redactor);
-        let places: Vec<_> = findings.iter().map(|found| found.within.clone()).collect();
-        let last = filler.lines().count() + 2;
-        let expected = [("a.rs", 1), ("b.rs", 1), ("b.rs", last)];
-        assert_eq!(
-            places,
-            expected.map(|(file, line)| Some((file.to_owned(), line)))
-        );
-    }
-
-    #[test]
-    fn this_file_can_be_sent() {
-        assert_eq!(kinds(include_str!("credentials.rs")), [""; 0]);
-    }
-
-    #[test]
-    fn a_heading_that_is_a_credential_is_not_told() {
-        let secret = token("ghp_", "a0", 18);
-        let findings = find(
-            "query.txt",
-            &format!("--- {secret} ---\n{secret}\n"),
-            &Redactor::default(),
-        );
-        assert_eq!(findings.len(), 2);
-        assert!(
-            findings
-                .iter()
-                .all(|finding| !finding.to_string().contains("ghp_"))
-        );
-    }
-
-    #[test]
-    fn a_key_that_has_the_shape_of_one_is_told_once() {
-        let own = token("ghp_", "a0", 18);
-        let findings = find("query.txt", &own, &Redactor::new([own.as_str()]));
-        assert_eq!(findings.len(), 1);
-        assert_eq!(findings[0].kind, Kind::OwnKey);
-    }
-}
+mod tests;

@@ -13,7 +13,6 @@ use std::sync::Arc;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 /// A vendor's API key: one line of visible ASCII. Its `Debug` and `Display` show the last two characters at the most.
 #[derive(Clone, PartialEq, Eq)]
@@ -74,18 +73,8 @@ impl fmt::Debug for ApiKey {
 /// A key shorter than this many bytes is not looked for: it would match everywhere.
 pub const SHORTEST_KEY: usize = 6;
 
-/// What RFC 3986 calls unreserved, and so leaves as it is.
-const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
-    .remove(b'-')
-    .remove(b'.')
-    .remove(b'_')
-    .remove(b'~');
-
-/// The same but for `/`, which many encoders leave alone.
-const RESERVED_IN_PATHS: &AsciiSet = &RESERVED.remove(b'/');
-
-/// The same but for `+`.
-const RESERVED_BUT_PLUS: &AsciiSet = &RESERVED.remove(b'+');
+/// So many bytes of a stream are searched at a time, so that a long text is not held twice.
+const PIECE: usize = 64 << 10;
 
 /// Replaces keys by `[REDACTED]` and their last two characters. Its `Debug` shows nothing of them.
 #[derive(Clone, Default)]
@@ -205,8 +194,7 @@ impl<W: Write> RedactingWriter<'_, W> {
     /// # Errors
     /// The inner writer's.
     pub fn finish(mut self) -> io::Result<W> {
-        self.emit_rest()?;
-        self.inner.flush()?;
+        self.end()?;
         Ok(self.inner)
     }
 
@@ -215,13 +203,12 @@ impl<W: Write> RedactingWriter<'_, W> {
     /// # Errors
     /// The inner writer's.
     pub fn finish_found(mut self) -> io::Result<bool> {
-        self.emit_rest()?;
-        self.inner.flush()?;
+        self.end()?;
         Ok(self.found)
     }
 
     /// Writes as much of what is held back as can be told by now: all but the beginning of what may become
-    /// a key. For whoever reads along; the rest still needs [`finish`](Self::finish).
+    /// a key. For a reader who follows along; the rest still needs [`finish`](Self::finish).
     ///
     /// # Errors
     /// The inner writer's.
@@ -240,15 +227,10 @@ impl<W: Write> RedactingWriter<'_, W> {
         self.inner.flush()
     }
 
-    fn emit_rest(&mut self) -> io::Result<()> {
+    fn end(&mut self) -> io::Result<()> {
         let held = std::mem::take(&mut self.held);
         self.emit(&held, held.len())?;
-        Ok(())
-    }
-
-    /// The inner writer; what is held back has not reached it yet.
-    pub fn inner_mut(&mut self) -> &mut W {
-        &mut self.inner
+        self.inner.flush()
     }
 
     /// Writes `bytes` up to about `settled`, redacted, and returns how many bytes are done. A match that begins before
@@ -277,26 +259,15 @@ impl<W: Write> RedactingWriter<'_, W> {
 
 impl<W: Write> Write for RedactingWriter<'_, W> {
     fn write(&mut self, chunk: &[u8]) -> io::Result<usize> {
-        let longest = self.redactor.longest;
-        if longest == 0 {
-            self.inner.write_all(chunk)?;
-            return Ok(chunk.len());
-        }
-        // Only the border is put together in memory; the rest of a large chunk is searched where it lies.
-        let border = chunk.len().min(longest.saturating_mul(2));
-        let mut joined = std::mem::take(&mut self.held);
-        let before = joined.len();
-        joined.extend_from_slice(&chunk[..border]);
-        let done = self.emit(&joined, (joined.len() + 1).saturating_sub(longest))?;
-        if border == chunk.len() {
-            joined.drain(..done);
-            self.held = joined;
-            return Ok(chunk.len());
-        }
-        // At least `longest` bytes of the chunk are behind us, so `done` lies in the chunk.
-        let rest = &chunk[done - before..];
-        let done = self.emit(rest, (rest.len() + 1).saturating_sub(longest))?;
-        self.held.extend_from_slice(&rest[done..]);
+        let chunk = &chunk[..chunk.len().min(PIECE)];
+        let mut held = std::mem::take(&mut self.held);
+        held.extend_from_slice(chunk);
+        let settled = held
+            .len()
+            .saturating_sub(self.redactor.longest.saturating_sub(1));
+        let done = self.emit(&held, settled)?;
+        held.drain(..done);
+        self.held = held;
         Ok(chunk.len())
     }
 
@@ -316,9 +287,8 @@ fn replacement(key: &str) -> String {
 /// The ways a key is commonly written: raw, JSON-escaped, percent-encoded, base64 and base64url at
 /// all three shifts, hex.
 fn forms(key: &str) -> Vec<String> {
-    let hex = key
-        .bytes()
-        .fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"));
+    let hex: Vec<_> = key.bytes().map(|byte| format!("{byte:02x}")).collect();
+    let hex = hex.concat();
     let mut forms = vec![key.to_owned(), hex.to_uppercase(), hex];
     forms.extend(json_forms(key));
     forms.extend(percent_forms(key));
@@ -339,12 +309,21 @@ fn forms(key: &str) -> Vec<String> {
 /// several tastes; all but letters and digits; everything.
 fn json_forms(key: &str) -> Vec<String> {
     const HTML: [&str; 5] = ["/", "<>&", "<>&'", "<>&='", "<>&'+`\""];
+    const NUMBERS: [fn(char) -> String; 2] = [
+        |c| format!("\\u{:04x}", u32::from(c)),
+        |c| format!("\\u{:04X}", u32::from(c)),
+    ];
     let plain = key.replace('\\', "\\\\").replace('"', "\\\"");
     let mut forms = vec![plain.replace('/', "\\/"), plain];
-    let mut escape = |which: &dyn Fn(char) -> bool| {
-        let lower: String = key.chars().map(|c| json_char(c, which(c))).collect();
-        forms.push(upper_digits(&lower, "\\u", 4));
-        forms.push(lower);
+    let mut escape = |is_number: &dyn Fn(char) -> bool| {
+        for number in NUMBERS {
+            let escaped = key.chars().map(|c| match c {
+                _ if is_number(c) => number(c),
+                '"' | '\\' => format!("\\{c}"),
+                _ => c.to_string(),
+            });
+            forms.push(escaped.collect());
+        }
     };
     for characters in HTML {
         escape(&|c| characters.contains(c));
@@ -354,50 +333,24 @@ fn json_forms(key: &str) -> Vec<String> {
     forms
 }
 
-fn json_char(c: char, as_number: bool) -> String {
-    match c {
-        _ if as_number => format!("\\u{:04x}", u32::from(c)),
-        '"' | '\\' => format!("\\{c}"),
-        _ => c.to_string(),
-    }
-}
-
-/// Percent-encoded as RFC 3986 has it; with `/` or `+` left alone, as is common; and everything.
+/// Percent-encoded as RFC 3986 has it; with `/` or `+` left alone, as is common; and everything. The digits in
+/// either case.
 fn percent_forms(key: &str) -> Vec<String> {
-    let all = key
-        .bytes()
-        .fold(String::new(), |all, byte| all + &format!("%{byte:02X}"));
-    let full = utf8_percent_encode(key, RESERVED).to_string();
-    let path = utf8_percent_encode(key, RESERVED_IN_PATHS).to_string();
-    let plus = utf8_percent_encode(key, RESERVED_BUT_PLUS).to_string();
-    let upper = [all, full, path, plus];
-    upper
-        .iter()
-        .map(|form| lower_digits(form))
-        .chain(upper.clone())
+    const LEFT_ALONE: [Option<&str>; 4] = [None, Some("-._~"), Some("-._~/"), Some("-._~+")];
+    const NUMBERS: [fn(u8) -> String; 2] = [|b| format!("%{b:02x}"), |b| format!("%{b:02X}")];
+    let encode = |left_alone: Option<&str>, number: fn(u8) -> String| {
+        let encoded = key.bytes().map(|byte| match left_alone {
+            Some(signs) if byte.is_ascii_alphanumeric() || signs.contains(char::from(byte)) => {
+                char::from(byte).to_string()
+            }
+            _ => number(byte),
+        });
+        encoded.collect()
+    };
+    LEFT_ALONE
+        .into_iter()
+        .flat_map(|left_alone| NUMBERS.map(|number| encode(left_alone, number)))
         .collect()
-}
-
-/// `%2F` as `%2f`: both cases are in use.
-fn lower_digits(encoded: &str) -> String {
-    change_digits(encoded, "%", 2, str::to_ascii_lowercase)
-}
-
-fn upper_digits(encoded: &str, mark: &str, count: usize) -> String {
-    change_digits(encoded, mark, count, str::to_ascii_uppercase)
-}
-
-/// Changes the case of the `count` hex digits behind each `mark`.
-fn change_digits(encoded: &str, mark: &str, count: usize, change: fn(&str) -> String) -> String {
-    let mut pieces = encoded.split(mark);
-    let mut out = pieces.next().unwrap_or_default().to_owned();
-    for piece in pieces {
-        let (digits, rest) = piece.split_at_checked(count).unwrap_or((piece, ""));
-        out.push_str(mark);
-        out.push_str(&change(digits));
-        out.push_str(rest);
-    }
-    out
 }
 
 /// The characters of `key`'s base64 that depend on the key alone when it stands `shift` bytes into a group of three.
@@ -412,156 +365,4 @@ fn base64_inner(engine: &impl base64::Engine, key: &str, shift: usize) -> String
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use base64::Engine as _;
-    use proptest::prelude::*;
-
-    const KEY: &str = "sk-proj/Ab+9_\"x\\Z=Qw";
-
-    fn stream(redactor: &Redactor, chunks: &[&[u8]]) -> Vec<u8> {
-        let mut writer = redactor.writer(Vec::new());
-        for chunk in chunks {
-            writer.write_all(chunk).unwrap();
-        }
-        writer.finish().unwrap()
-    }
-
-    #[test]
-    fn a_key_file_holds_one_line_of_visible_ascii() {
-        for (content, expected) in [
-            (&b" abc-1 \r\n"[..], Ok("abc-1")),
-            (b"", Err(KeyProblem::Empty)),
-            (b" \n\t", Err(KeyProblem::Empty)),
-            (b"a\nb", Err(KeyProblem::MultiLine)),
-            (b"a\rb", Err(KeyProblem::MultiLine)),
-            (b"a b", Err(KeyProblem::NotVisibleAscii)),
-            (b"a\0b", Err(KeyProblem::NotVisibleAscii)),
-            ("schlüssel".as_bytes(), Err(KeyProblem::NotVisibleAscii)),
-            (b"\xff\xfe", Err(KeyProblem::NotVisibleAscii)),
-        ] {
-            let parsed = ApiKey::parse(content);
-            assert_eq!(
-                parsed.as_ref().map(ApiKey::expose).map_err(|e| *e),
-                expected,
-                "{content:?}"
-            );
-        }
-    }
-
-    #[test]
-    fn a_key_does_not_print() {
-        let key = ApiKey::parse(KEY.as_bytes()).unwrap();
-        assert_eq!(
-            format!("{key} {key:?}"),
-            "[REDACTED]Qw ApiKey([REDACTED]Qw)"
-        );
-    }
-
-    #[test]
-    fn every_form_of_a_key_is_found() {
-        let redactor = Redactor::new([KEY]);
-        let in_base64 = |prefix: &str| STANDARD_NO_PAD.encode(format!("{prefix}{KEY}tail"));
-        let in_base64url = |prefix: &str| URL_SAFE_NO_PAD.encode(format!("{prefix}{KEY}tail"));
-        let each = |form: fn(u8) -> String| KEY.bytes().map(form).collect::<String>();
-        for text in [
-            KEY.to_owned(),
-            serde_json::to_string(KEY).unwrap(),
-            serde_json::to_string(KEY).unwrap().replace('/', "\\/"),
-            r"sk-proj/Ab\u002b9_\u0022x\\Z=Qw".to_owned(),
-            r#"sk-proj/Ab+9_\"x\\Z\u003DQw"#.to_owned(),
-            each(|byte| format!("\\u{byte:04x}")),
-            each(|byte| format!("\\u{byte:04X}")),
-            "sk-proj%2FAb%2B9_%22x%5CZ%3DQw".to_owned(),
-            "sk-proj%2fAb%2b9_%22x%5cZ%3dQw".to_owned(),
-            "sk-proj/Ab%2B9_%22x%5CZ%3DQw".to_owned(),
-            "sk-proj%2FAb+9_%22x%5CZ%3DQw".to_owned(),
-            r#"sk-proj\u002fAb+9_\"x\\Z=Qw"#.to_owned(),
-            serde_json::to_string(&each(|byte| format!("\\u{byte:04x}"))).unwrap(),
-            each(|byte| format!("%{byte:02x}")),
-            in_base64(""),
-            in_base64("a"),
-            in_base64("ab"),
-            in_base64url(""),
-            in_base64url("a"),
-            in_base64url("ab"),
-            each(|byte| format!("{byte:02x}")),
-            each(|byte| format!("{byte:02X}")),
-        ] {
-            assert!(redactor.text(&text).contains("[REDACTED]Qw"), "{text}");
-        }
-    }
-
-    #[test]
-    fn the_longer_of_two_keys_wins_and_short_keys_are_passed_over() {
-        let redactor = Redactor::new(["abcdefgh", "abcdefghIJKL", "", "xy", "dummy"]);
-        assert_eq!(
-            redactor.text("abcdefghIJKL xy dummy abcdefgh"),
-            "[REDACTED]KL xy dummy [REDACTED]gh"
-        );
-    }
-
-    #[test]
-    fn without_keys_nothing_changes() {
-        let redactor = Redactor::new([]);
-        assert_eq!(redactor.text("text"), "text");
-        assert_eq!(stream(&redactor, &[b"te", b"xt"]), b"text");
-    }
-
-    #[test]
-    fn a_redactor_does_not_print_its_keys() {
-        let printed = format!("{:?}", Redactor::new([KEY]));
-        assert!(printed.starts_with("Redactor("), "{printed}");
-        assert!(!printed.contains(KEY));
-    }
-
-    #[test]
-    fn what_cannot_become_a_key_is_not_held_back_when_released() {
-        let redactor = Redactor::new(["secretkey1", "secretkey1longer"]);
-        for (written, shown) in [
-            ("a prompt> ", "a prompt> "),
-            ("half a secretke", "half a "),
-            // The longer one may still come.
-            ("secretkey1", ""),
-            ("secretkey1x", "[REDACTED]y1x"),
-            ("secretkey1longer", "[REDACTED]er"),
-            ("secretkeysecret", "secretkey"),
-        ] {
-            let mut writer = redactor.writer(Vec::new());
-            writer.write_all(written.as_bytes()).unwrap();
-            writer.release().unwrap();
-            let now = String::from_utf8_lossy(writer.inner_mut()).into_owned();
-            assert_eq!(now, shown, "{written}");
-            let all = writer.finish().unwrap();
-            assert_eq!(String::from_utf8(all).unwrap(), redactor.text(written));
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn a_stream_is_redacted_as_the_whole_text_is(
-            parts in prop::collection::vec(prop_oneof![
-                Just("secretkey1".to_owned()), Just("secretkey1longer".to_owned()), "[a-z1 ]{0,60}",
-                Just(STANDARD_NO_PAD.encode("..secretkey1..")),
-            ], 0..12),
-            cuts in prop::collection::vec(0usize..300, 0..6),
-        ) {
-            let redactor = Redactor::new(["secretkey1", "secretkey1longer"]);
-            let text = parts.concat();
-            let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(text.len())).collect();
-            cuts.sort_unstable();
-            cuts.push(text.len());
-            let mut from = 0;
-            let chunks: Vec<&[u8]> = cuts.iter().map(|&to| { let c = &text.as_bytes()[from..to]; from = to; c }).collect();
-            let streamed = stream(&redactor, &chunks);
-            prop_assert_eq!(String::from_utf8(streamed).unwrap(), redactor.text(&text));
-            // The same for one who reads along.
-            let mut writer = redactor.writer(Vec::new());
-            for chunk in &chunks {
-                writer.write_all(chunk).unwrap();
-                writer.release().unwrap();
-            }
-            prop_assert_eq!(String::from_utf8(writer.finish().unwrap()).unwrap(), redactor.text(&text));
-        }
-    }
-}
+mod tests;

@@ -24,42 +24,34 @@ impl Excerpt {
     /// What is not UTF-8 is replaced.
     #[must_use]
     pub fn into_text(self) -> String {
-        let kept = self.head.len() + self.tail.len();
-        let left_out = self.total - kept as u64;
-        lossy(joined(self.head, left_out, &Vec::from(self.tail)))
+        let (mut text, tail) = (self.head, Vec::from(self.tail));
+        let left_out = self.total - (text.len() + tail.len()) as u64;
+        if left_out == 0 {
+            text.extend(tail);
+            return lossy(text);
+        }
+        // The cuts go where a character ends, so that none is torn.
+        let torn = text.utf8_chunks().last();
+        let torn = torn.map_or(0, |chunk| chunk.invalid().len());
+        text.truncate(text.len() - torn);
+        let is_continuation = |byte: &&u8| **byte & 0xC0 == 0x80;
+        let started = tail.iter().take(3).take_while(is_continuation).count();
+        let left_out = left_out + (torn + started) as u64;
+        if !text.ends_with(b"\n") {
+            text.push(b'\n');
+        }
+        text.extend(format!("{BEFORE}{left_out}{BEHIND}\n").as_bytes());
+        text.extend(&tail[started..]);
+        lossy(text)
     }
-}
-
-/// The two ends of a stream; where something was left out between them, a line in its place says how many
-/// bytes. The cuts go where a character ends, so that none is torn.
-#[must_use]
-pub fn joined(mut head: Vec<u8>, left_out: u64, tail: &[u8]) -> Vec<u8> {
-    if left_out == 0 {
-        head.extend_from_slice(tail);
-        return head;
-    }
-    let torn = torn_end(&head);
-    head.truncate(head.len() - torn);
-    let started = tail
-        .iter()
-        .take(3)
-        .take_while(|byte| is_continuation(**byte))
-        .count();
-    let left_out = left_out + (torn + started) as u64;
-    if !head.ends_with(b"\n") {
-        head.push(b'\n');
-    }
-    head.extend_from_slice(format!("{BEFORE}{left_out}{BEHIND}\n").as_bytes());
-    head.extend_from_slice(&tail[started..]);
-    head
 }
 
 /// What stands around the figure in the line that says how much was left out.
 const BEFORE: &str = "[... ";
 const BEHIND: &str = " bytes left out ...]";
 
-/// How many bytes this line says were left out, if it is such a line, with or without a count of lines. Whoever
-/// writes such a line is believed.
+/// How many bytes this line says were left out, if it is such a line, with or without a count of lines. Such a
+/// line is believed, wherever it comes from.
 fn left_out(line: &str) -> Option<u64> {
     let told = line.strip_prefix(BEFORE)?.strip_suffix(BEHIND)?;
     let figure = told
@@ -92,31 +84,6 @@ impl Write for Excerpt {
 pub fn lossy(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes)
         .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
-}
-
-/// How many bytes at the end are the beginning of a character that is cut off.
-fn torn_end(bytes: &[u8]) -> usize {
-    let started = bytes
-        .iter()
-        .rev()
-        .take(3)
-        .position(|byte| !is_continuation(*byte));
-    let Some(continued) = started else { return 0 };
-    let width = match bytes[bytes.len() - 1 - continued] {
-        0xC0..=0xDF => 2,
-        0xE0..=0xEF => 3,
-        0xF0..=0xF7 => 4,
-        _ => 1,
-    };
-    if width > continued + 1 {
-        continued + 1
-    } else {
-        0
-    }
-}
-
-fn is_continuation(byte: u8) -> bool {
-    byte & 0xC0 == 0x80
 }
 
 #[cfg(test)]

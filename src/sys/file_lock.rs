@@ -57,15 +57,12 @@ impl FileLock {
                         return Ok(lock);
                     }
                 }
-                Err(TryLockError::WouldBlock) => match file.try_lock_shared() {
-                    // It was but looked at, see `is_held`.
-                    Ok(()) => file.unlock()?,
-                    Err(TryLockError::WouldBlock) => {
-                        let process = holder(&file);
-                        return Err(LockProblem::Held { process });
-                    }
-                    Err(TryLockError::Error(error)) => return Err(error.into()),
-                },
+                Err(TryLockError::WouldBlock) if is_locked(&file)? => {
+                    let process = holder(&file);
+                    return Err(LockProblem::Held { process });
+                }
+                // It was but looked at, see `is_held`.
+                Err(TryLockError::WouldBlock) => {}
                 Err(TryLockError::Error(error)) => return Err(error.into()),
             }
             thread::yield_now();
@@ -87,7 +84,7 @@ impl FileLock {
         }
     }
 
-    /// Removes the lock file. It is locked until it is gone; whoever opened it before will see that it is not the one at
+    /// Removes the lock file. It is locked until it is gone; a process that opened it before will see that it is not the one at
     /// its path, and make another.
     ///
     /// # Errors
@@ -108,12 +105,6 @@ impl FileLock {
             path: path.to_owned(),
         }))
     }
-
-    /// The process that holds it: this one, where the system tells.
-    #[must_use]
-    pub fn holder(&self) -> Option<u32> {
-        holder(&self.file)
-    }
 }
 
 impl Drop for FileLock {
@@ -133,17 +124,15 @@ fn open(path: &Path) -> io::Result<File> {
 /// Whether somebody holds the lock on the file at `path`. One that cannot be looked at is held by nobody.
 #[must_use]
 pub fn is_held(path: &Path) -> bool {
-    // Shared: those who look do not see each other, and whoever wants the lock can tell them from a holder.
-    let Ok(file) = File::open(path) else {
-        return false;
-    };
+    File::open(path).is_ok_and(|file| is_locked(&file).unwrap_or(false))
+}
+
+fn is_locked(file: &File) -> io::Result<bool> {
+    // Shared: those who look do not see each other, and one who wants the lock can tell them from a holder.
     match file.try_lock_shared() {
-        Err(TryLockError::WouldBlock) => true,
-        Err(TryLockError::Error(_)) => false,
-        Ok(()) => {
-            let _ = file.unlock();
-            false
-        }
+        Ok(()) => file.unlock().map(|()| false),
+        Err(TryLockError::WouldBlock) => Ok(true),
+        Err(TryLockError::Error(error)) => Err(error),
     }
 }
 
@@ -155,12 +144,8 @@ pub fn holder(file: &File) -> Option<u32> {
     let locks = fs::read_to_string("/proc/locks").ok()?;
     locks.lines().find_map(|line| {
         let words: Vec<&str> = line.split_whitespace().collect();
-        let held = words.get(1) == Some(&"FLOCK") && words.get(5)?.ends_with(&inode);
-        if held {
-            words.get(4)?.parse().ok()
-        } else {
-            None
-        }
+        let is_it = words.get(1) == Some(&"FLOCK") && words.get(5)?.ends_with(&inode);
+        words.get(4).filter(|_| is_it)?.parse().ok()
     })
 }
 
@@ -181,7 +166,7 @@ mod tests {
         };
         if cfg!(target_os = "linux") {
             assert_eq!(process, Some(std::process::id()));
-            assert_eq!(process, lock.holder());
+            assert_eq!(process, holder(&lock.file));
         }
         drop(lock);
         assert!(!is_held(&path));

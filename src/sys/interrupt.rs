@@ -1,8 +1,7 @@
 //! The signals that ask a run to end, as something every wait can watch.
 //!
 //! Touches nothing but the process's signal handlers, and those only in [`Interrupt::install`], which `main` calls.
-//! Guarantees that whoever waits through [`Interrupt::poll`] or [`Interrupt::sleep`] wakes at once when a signal
-//! comes, and that a signal that came earlier is never missed. A SIGINT can be taken back, see
+//! Guarantees that a wait in [`Interrupt::poll`] or [`Interrupt::sleep`] ends at once when a signal comes, and that a signal that came earlier is never missed. A SIGINT can be taken back, see
 //! [`Interrupt::take`]; SIGTERM and SIGHUP last.
 
 use std::io;
@@ -15,17 +14,18 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
-use signal_hook::consts::signal::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
+use signal_hook::consts::signal::SIGXFSZ;
+use signal_hook::low_level::signal_name;
 
 /// A signal that ends a run in an orderly way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Signal {
     /// SIGINT, as Ctrl-C sends it.
-    Int,
-    /// SIGTERM.
-    Term,
+    Int = 2,
+    /// SIGTERM, as `kill` sends it.
+    Term = 15,
     /// SIGHUP: the terminal went away.
-    Hup,
+    Hup = 1,
 }
 
 impl Signal {
@@ -34,34 +34,18 @@ impl Signal {
     /// The signal's number, the same on every Unix.
     #[must_use]
     pub fn number(self) -> u8 {
-        match self {
-            Self::Int => 2,
-            Self::Term => 15,
-            Self::Hup => 1,
-        }
+        self as u8
     }
 
     /// The signal's name.
     #[must_use]
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Int => "SIGINT",
-            Self::Term => "SIGTERM",
-            Self::Hup => "SIGHUP",
-        }
+        signal_name(self.number().into()).unwrap_or_default()
     }
 
     /// Whether it cannot be taken back.
     fn lasts(self) -> bool {
         self != Self::Int
-    }
-
-    fn raw(self) -> i32 {
-        match self {
-            Self::Int => SIGINT,
-            Self::Term => SIGTERM,
-            Self::Hup => SIGHUP,
-        }
     }
 }
 
@@ -71,15 +55,6 @@ impl Signal {
 pub struct Interrupted {
     /// Which signal it was. Of several one that lasts, and of those the latest.
     pub signal: Signal,
-}
-
-/// Signals that came and were forgotten again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Taken {
-    /// Which signal: SIGINT, as no other can be forgotten.
-    pub signal: Signal,
-    /// How often it came, at least 1.
-    pub times: u32,
 }
 
 /// The signals that were ignored when the process began, a bit each; none where that cannot be told.
@@ -95,15 +70,6 @@ impl From<Interrupted> for io::Error {
     fn from(interrupted: Interrupted) -> Self {
         Self::new(io::ErrorKind::Interrupted, interrupted)
     }
-}
-
-/// What ended a wait in [`Interrupt::poll`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Woken {
-    /// A descriptor is ready, or at its end.
-    Ready,
-    /// The time passed.
-    TimedOut,
 }
 
 /// Tells whether a signal has come. Cloning is cheap; all clones see the same signal.
@@ -131,18 +97,18 @@ impl Interrupt {
             signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)))?;
         }
         for signal in Signal::ALL {
-            // Whoever started the program with a signal ignored, as `nohup` does, wants it so.
+            // A signal that was ignored at the start, as under `nohup`, stays ignored.
             if ignored & (1 << (signal.number() - 1)) != 0 {
                 continue;
             }
+            let number = signal.number().into();
             if signal.lasts() {
-                // The flag first: whoever is woken must find it set.
+                // The flag first: a wait that it ends must find it set.
                 let flag = Arc::clone(&interrupt.lasting);
-                let value = usize::from(signal.number());
-                signal_hook::flag::register_usize(signal.raw(), flag, value)?;
+                signal_hook::flag::register_usize(number, flag, signal.number().into())?;
             }
             let sender = interrupt.sender.try_clone()?;
-            signal_hook::low_level::pipe::register(signal.raw(), sender)?;
+            signal_hook::low_level::pipe::register(number, sender)?;
         }
         Ok(interrupt)
     }
@@ -177,25 +143,23 @@ impl Interrupt {
     }
 
     /// Forgets the SIGINTs that came, and says how many there were, so that an interactive program can
-    /// stop a step and go on. `None` where none came, or something came that lasts: then nothing is forgotten.
+    /// stop a step and go on. 0 also where something came that lasts: then nothing is forgotten.
     #[must_use]
-    pub fn take(&self) -> Option<Taken> {
+    pub fn take(&self) -> u32 {
         if self.lasting().is_some() {
-            return None;
+            return 0;
         }
         let times = self.drain();
         if self.lasting().is_some() {
             // It came in between, and its byte may be among those that are gone. Where that one stands
             // no more, the socket is empty and takes another.
-            let _ = send(&*self.sender, b"x", SendFlags::DONTWAIT);
-            return None;
+            self.raise();
+            return 0;
         }
-        let signal = Signal::Int;
-        (times > 0).then_some(Taken { signal, times })
+        times
     }
 
-    /// Asks for a stop as Ctrl-C does: whoever shows a screen, or drives an agent from another thread, is no
-    /// signal. It can be taken back like one.
+    /// Asks for a stop as Ctrl-C does, for a screen, or a thread that drives an agent, which send no signals. It can be taken back like one.
     pub fn raise(&self) {
         // Where the socket is full, there are stops enough in it.
         let _ = send(&*self.sender, b"x", SendFlags::DONTWAIT);
@@ -237,8 +201,8 @@ impl Interrupt {
         self.check()
     }
 
-    /// Waits until one of `fds` is ready for `events`, the time has passed (`None`: no limit), or a signal
-    /// comes.
+    /// Waits until one of `fds` is ready for `events` or at its end, the time has passed (`None`: no limit), or a
+    /// signal comes. Whether one of them is ready.
     ///
     /// # Errors
     /// The system's error, or one of kind [`io::ErrorKind::Interrupted`] that carries [`Interrupted`].
@@ -247,7 +211,7 @@ impl Interrupt {
         fds: &[BorrowedFd<'_>],
         events: PollFlags,
         timeout: Option<Duration>,
-    ) -> io::Result<Woken> {
+    ) -> io::Result<bool> {
         let watched = fds
             .iter()
             .map(|fd| PollFd::from_borrowed_fd(*fd, events))
@@ -255,10 +219,9 @@ impl Interrupt {
         let mut watched: Vec<_> = watched.collect();
         wait(&mut watched, timeout)?;
         self.check()?;
-        let ready = watched[..fds.len()]
+        Ok(watched[..fds.len()]
             .iter()
-            .any(|fd| !fd.revents().is_empty());
-        Ok(if ready { Woken::Ready } else { Woken::TimedOut })
+            .any(|fd| !fd.revents().is_empty()))
     }
 }
 
@@ -325,7 +288,7 @@ mod tests {
     #[test]
     fn a_sigint_can_be_taken_and_the_next_one_wakes_again() {
         let interrupt = Interrupt::never().unwrap();
-        assert_eq!(interrupt.take(), None);
+        assert_eq!(interrupt.take(), 0);
         for times in [1, 3, 100] {
             for _ in 0..times {
                 interrupt.simulate(Signal::Int);
@@ -333,8 +296,8 @@ mod tests {
             let woken = interrupt.clone().sleep(Duration::from_secs(3600));
             let signal = Signal::Int;
             assert_eq!(woken, Err(Interrupted { signal }));
-            assert_eq!(interrupt.take(), Some(Taken { signal, times }));
-            assert_eq!(interrupt.take(), None);
+            assert_eq!(interrupt.take(), times);
+            assert_eq!(interrupt.take(), 0);
             assert_eq!(interrupt.check(), Ok(()));
             assert_eq!(interrupt.sleep(Duration::from_millis(1)), Ok(()));
         }
@@ -355,7 +318,7 @@ mod tests {
             }
             let lasting = came.iter().copied().find(|signal| signal.lasts()).unwrap();
             for _ in 0..2 {
-                assert_eq!(interrupt.take(), None, "{came:?}");
+                assert_eq!(interrupt.take(), 0, "{came:?}");
                 let woken = interrupt.sleep(Duration::from_secs(3600));
                 assert_eq!(woken, Err(Interrupted { signal: lasting }), "{came:?}");
             }
@@ -368,7 +331,7 @@ mod tests {
         let interrupt = Interrupt::never().unwrap();
         interrupt.simulate(Signal::Int);
         interrupt.lasting.store(15, Ordering::SeqCst);
-        assert_eq!(interrupt.take(), None);
+        assert_eq!(interrupt.take(), 0);
         let signal = Signal::Term;
         assert_eq!(interrupt.check(), Err(Interrupted { signal }));
     }
@@ -389,7 +352,7 @@ mod tests {
             let mut taken = 0;
             while taken < SENT {
                 if interrupt.sleep(Duration::from_secs(60)).is_err() {
-                    taken += interrupt.take().map_or(0, |taken| taken.times);
+                    taken += interrupt.take();
                 }
             }
             taken

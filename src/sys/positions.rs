@@ -8,6 +8,8 @@ use serde::de::{Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
+use crate::sys::text::cut;
+
 /// How many characters of serde's word on a mistake are told.
 const REASON_LIMIT: usize = 300;
 
@@ -42,7 +44,8 @@ impl Positions<'_> {
             let reason = text
                 .rsplit_once(" at line ")
                 .map_or(&*text, |(reason, _)| reason);
-            self.problem_at(self.offset(part) + offset, bounded(reason))
+            // It may show a value, which may be of any length.
+            self.problem_at(self.offset(part) + offset, cut(reason, REASON_LIMIT))
         })
     }
 
@@ -69,10 +72,7 @@ impl Positions<'_> {
     pub fn problem_at(&self, offset: usize, reason: impl Into<String>) -> Misplaced {
         let text = self.0.as_bytes();
         let before = text.get(..offset).unwrap_or(text);
-        let line_start = before
-            .iter()
-            .rposition(|byte| *byte == b'\n')
-            .map_or(0, |at| at + 1);
+        let line_start = memchr::memrchr(b'\n', before).map_or(0, |at| at + 1);
         Misplaced {
             line: memchr::memchr_iter(b'\n', before).count() + 1,
             column: before.len() - line_start + 1,
@@ -83,14 +83,6 @@ impl Positions<'_> {
     /// Where `part` begins, which is a slice of the text.
     fn offset(&self, part: &str) -> usize {
         (part.as_ptr() as usize).saturating_sub(self.0.as_ptr() as usize)
-    }
-}
-
-/// A reason may show a value, which may be of any length.
-fn bounded(reason: &str) -> String {
-    match reason.char_indices().nth(REASON_LIMIT) {
-        Some((end, _)) => format!("{}…", reason.get(..end).unwrap_or_default()),
-        None => reason.to_owned(),
     }
 }
 
@@ -113,8 +105,8 @@ pub struct Entries<'a>(pub Vec<(String, &'a RawValue)>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Entries<'a> {
     fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
-        struct Object;
-        impl<'de> Visitor<'de> for Object {
+        struct EntriesVisitor;
+        impl<'de> Visitor<'de> for EntriesVisitor {
             type Value = Entries<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -134,7 +126,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Entries<'a> {
                 Ok(Entries(entries))
             }
         }
-        input.deserialize_map(Object)
+        input.deserialize_map(EntriesVisitor)
     }
 }
 

@@ -47,15 +47,11 @@ pub(crate) fn printable(text: &str, kept: &[char]) -> String {
 
 /// `text` with every deceptive character written out.
 pub(crate) fn escaped(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        if is_deceptive(c) {
-            escaped.extend(c.escape_default());
-        } else {
-            escaped.push(c);
-        }
-    }
-    escaped
+    let escape = |c: char| match c {
+        c if is_deceptive(c) => c.escape_default().to_string(),
+        c => c.to_string(),
+    };
+    text.chars().map(escape).collect()
 }
 
 /// What a line that follows `text` needs before it.

@@ -6,7 +6,7 @@
 //! resolves to.
 
 use std::io::{self, Read as _, Write as _};
-use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs as _};
+use std::net::{SocketAddr, TcpStream};
 use std::os::fd::AsFd as _;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
@@ -16,14 +16,13 @@ use rustix::io::Errno;
 use socket2::{Domain, Protocol, Socket, TcpKeepalive, Type};
 use ureq::config::Config;
 use ureq::http::Uri;
-use ureq::http::uri::Scheme;
 use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
 use ureq::unversioned::transport::{
     Buffers, ConnectionDetails, Connector, Either, LazyBuffers, NextTimeout, Transport,
 };
 use ureq::{Error, Timeout};
 
-use crate::sys::interrupt::{Interrupt, Woken};
+use crate::sys::interrupt::Interrupt;
 
 /// The first probe on an idle connection goes out after this long, well below the 60 seconds after
 /// which the least patient NATs forget it.
@@ -36,20 +35,14 @@ const RESOLVER_TICK: Duration = Duration::from_millis(50);
 /// Opens TCP connections, unless an earlier connector of the chain (a proxy) has done so.
 #[derive(Debug)]
 pub struct TcpConnector {
-    interrupt: Interrupt,
+    /// Ends every wait.
+    pub interrupt: Interrupt,
     /// Connections go to this machine only, whatever a name resolves to: what they carry is not
     /// encrypted.
-    loopback_only: bool,
+    pub loopback_only: bool,
 }
 
 impl TcpConnector {
-    pub fn new(interrupt: Interrupt, loopback_only: bool) -> Self {
-        Self {
-            interrupt,
-            loopback_only,
-        }
-    }
-
     fn connect_any(&self, details: &ConnectionDetails<'_>) -> Result<TcpStream, Error> {
         let deadline = Deadline::from(details.timeout);
         let mut last = Error::HostNotFound;
@@ -85,13 +78,11 @@ impl TcpConnector {
         socket.set_tcp_keepalive(&keepalive)?;
         match socket.connect(&address.into()) {
             Err(error) if error.raw_os_error() == Some(Errno::INPROGRESS.raw_os_error()) => {
-                match self
-                    .interrupt
-                    .poll(&[socket.as_fd()], PollFlags::OUT, limit)?
-                {
-                    Woken::TimedOut => return Err(io::ErrorKind::TimedOut.into()),
-                    Woken::Ready => socket.take_error()?.map_or(Ok(()), Err)?,
+                let fds = [socket.as_fd()];
+                if !self.interrupt.poll(&fds, PollFlags::OUT, limit)? {
+                    return Err(io::ErrorKind::TimedOut.into());
                 }
+                socket.take_error()?.map_or(Ok(()), Err)?;
             }
             other => other?,
         }
@@ -265,74 +256,35 @@ impl Deadline {
     }
 }
 
-/// Resolves names in a thread, which a signal need not wait for; addresses without one.
+/// ureq's resolver in a thread, which a signal need not wait for.
 #[derive(Debug)]
-pub struct InterruptibleResolver {
-    interrupt: Interrupt,
-}
+pub struct InterruptibleResolver(pub Interrupt);
 
-impl InterruptibleResolver {
-    pub fn new(interrupt: Interrupt) -> Self {
-        Self { interrupt }
-    }
-
-    fn look_up(&self, host: String, timeout: NextTimeout) -> Result<Vec<SocketAddr>, Error> {
-        let deadline = Deadline::from(timeout);
+impl Resolver for InterruptibleResolver {
+    fn resolve(
+        &self,
+        uri: &Uri,
+        config: &Config,
+        timeout: NextTimeout,
+    ) -> Result<ResolvedSocketAddrs, Error> {
         let (sender, receiver) = mpsc::sync_channel(1);
+        let (uri, config) = (uri.clone(), config.clone());
         std::thread::spawn(move || {
-            let addresses = host.to_socket_addrs().map(Iterator::collect);
-            // Nobody listens any more after a time-out or a signal.
-            let _ = sender.send(addresses);
+            let resolved = DefaultResolver::default().resolve(&uri, &config, timeout);
+            // Nobody listens any more after a signal.
+            let _ = sender.send(resolved);
         });
         loop {
-            let tick = deadline
-                .left()?
-                .map_or(RESOLVER_TICK, |left| left.min(RESOLVER_TICK));
-            match receiver.recv_timeout(tick) {
-                Ok(addresses) => return Ok(addresses?),
+            match receiver.recv_timeout(RESOLVER_TICK) {
+                Ok(resolved) => return resolved,
                 Err(RecvTimeoutError::Timeout) => {
-                    self.interrupt.check().map_err(io::Error::from)?;
+                    self.0.check().map_err(io::Error::from)?;
                 }
                 Err(RecvTimeoutError::Disconnected) => return Err(Error::HostNotFound),
             }
         }
     }
 }
-
-impl Resolver for InterruptibleResolver {
-    fn resolve(
-        &self,
-        uri: &Uri,
-        _config: &Config,
-        timeout: NextTimeout,
-    ) -> Result<ResolvedSocketAddrs, Error> {
-        let missing = || Error::BadUri(uri.to_string());
-        let authority = uri.authority().ok_or_else(missing)?;
-        let scheme = uri.scheme().unwrap_or(&Scheme::HTTPS);
-        let host = DefaultResolver::host_and_port(scheme, authority).ok_or_else(missing)?;
-        let bare = authority
-            .host()
-            .trim_start_matches('[')
-            .trim_end_matches(']');
-        let found = if bare.parse::<IpAddr>().is_ok() {
-            host.to_socket_addrs()?.collect()
-        } else {
-            self.look_up(host, timeout)?
-        };
-        let mut addresses = self.empty();
-        for address in found.into_iter().take(MAX_ADDRESSES) {
-            addresses.push(address);
-        }
-        if addresses.is_empty() {
-            Err(Error::HostNotFound)
-        } else {
-            Ok(addresses)
-        }
-    }
-}
-
-/// What ureq's list of addresses holds.
-const MAX_ADDRESSES: usize = 16;
 
 #[cfg(test)]
 mod tests {

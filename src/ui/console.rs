@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use console::{Style, Term};
 
-use super::agent::{self, Look};
+use super::agent::{self, EventView};
 use super::boxes::{self, Painted};
-use super::spinner::{Spinner, dollars};
+use super::spinner::{Spinner, aside, dollars};
 use super::{Event, Reporter, to_stdout};
 use crate::model::price::Usd;
 use crate::model::usage::Usage;
@@ -75,6 +75,8 @@ pub struct Console<'r> {
 const WIDTH: usize = 80;
 /// How many files of a reply are listed by name.
 const LISTED: usize = 20;
+/// What stands before their names.
+const INDENT: &str = "            ";
 
 impl<'r> Console<'r> {
     /// A console that prints nothing `redactor` knows as a key.
@@ -92,14 +94,21 @@ impl<'r> Console<'r> {
         style.for_stderr().force_styling(self.options.colors.stderr)
     }
 
+    /// A text of ours for stderr, in a style.
+    fn paint(&self, text: &str, style: Style) -> String {
+        self.style(style).apply_to(text).to_string()
+    }
+
+    /// Anybody's text, without keys and without anything that moves the cursor or changes the colours.
+    fn printable(&self, text: &str) -> String {
+        text::printable(&self.redactor.text(text), &['\n'])
+    }
+
     /// A line of progress: what was done, and how it went.
     fn line(&self, label: &str, style: Style, text: &str) {
         self.spinner.stop();
         if !self.options.quiet {
-            let label = self
-                .style(style)
-                .apply_to(format!("{label:>8}"))
-                .to_string();
+            let label = self.paint(&format!("{label:>8}"), style);
             self.print(&label, &format!("  {text}"));
         }
     }
@@ -115,7 +124,7 @@ impl<'r> Console<'r> {
             self.line(label, Style::new(), text);
             return;
         }
-        let text = printable(&self.redactor.text(text));
+        let text = self.printable(text);
         self.spinner.stage(label, text, figures);
     }
 
@@ -141,14 +150,14 @@ impl<'r> Console<'r> {
     fn work(&self, text: &str) {
         self.spinner.stop();
         if self.is_live() && self.is_decorated() {
-            self.spinner.work(printable(&self.redactor.text(text)));
+            self.spinner.work(self.printable(text));
         }
     }
 
     /// Prints a line to stderr, above the spinner where there is one. The label is ours, and may have
     /// colours; the text may be anybody's.
     fn print(&self, label: &str, text: &str) {
-        let text = printable(&self.redactor.text(text));
+        let text = self.printable(text);
         let write = || {
             // A stderr that is closed is no reason to end the run.
             let _ = writeln!(io::stderr(), "{label}{text}");
@@ -158,24 +167,18 @@ impl<'r> Console<'r> {
 
     fn edits(&self, label: &str, verb: &str, edits: &EditsRecord) {
         let (written, removed) = (edits.written.len(), edits.removed.len());
-        self.line(
-            label,
-            Style::new(),
-            &format!("{written} {verb}, {removed} removed"),
-        );
+        let text = format!("{written} {verb}, {removed} removed");
+        self.line(label, Style::new(), &text);
         if self.options.quiet {
             return;
         }
         let removed = edits.removed.iter().map(|path| format!("{path} (removed)"));
         let paths: Vec<String> = edits.written.iter().cloned().chain(removed).collect();
         for path in paths.iter().take(LISTED) {
-            self.print("            ", path);
+            self.print(INDENT, path);
         }
         if paths.len() > LISTED {
-            self.print(
-                "            ",
-                &format!("and {} more", paths.len() - LISTED),
-            );
+            self.print(INDENT, &format!("and {} more", paths.len() - LISTED));
         }
     }
 }
@@ -210,10 +213,8 @@ impl Reporter for Console<'_> {
                 wait,
                 reason,
             } => {
-                self.print(
-                    "   retry  ",
-                    &format!("{reason}; try {next_try} in {}", seconds(*wait)),
-                );
+                let text = format!("{reason}; try {next_try} in {}", seconds(*wait));
+                self.print("   retry  ", &text);
             }
             // The boxes that follow tell of it.
             Event::Answered { .. } if self.spinner.shows_call() => self.spinner.stop(),
@@ -227,11 +228,8 @@ impl Reporter for Console<'_> {
             Event::Applied(edits) => self.edits("applied", "written", edits),
             Event::PutBack(edits) => self.edits("undone", "put back", edits),
             Event::Uncontained { reason } => {
-                self.line(
-                    "sandbox",
-                    Style::new(),
-                    &format!("none: {reason}; builds and commands can read the keys"),
-                );
+                let text = format!("none: {reason}; builds and commands can read the keys");
+                self.line("sandbox", Style::new(), &text);
             }
             Event::Building { spent } => self.step("build", "build.sh", &dollars(*spent)),
             Event::Built {
@@ -239,17 +237,12 @@ impl Reporter for Console<'_> {
                 passed,
                 took,
             } => {
-                let style = if *passed {
-                    Style::new().green()
-                } else {
-                    Style::new().red()
+                let (label, style) = match passed {
+                    true => ("passed", Style::new().green()),
+                    false => ("failed", Style::new().red()),
                 };
-                let label = if *passed { "passed" } else { "failed" };
-                self.line(
-                    label,
-                    style,
-                    &format!("build.sh, {} ({status})", seconds(*took)),
-                );
+                let text = format!("build.sh, {} ({status})", seconds(*took));
+                self.line(label, style, &text);
             }
             Event::Warning(text) => self.warning(text),
             Event::Reviewed {
@@ -268,16 +261,7 @@ impl Reporter for Console<'_> {
                 self.in_tool.store(false, Ordering::Relaxed);
                 self.show(event);
             }
-            Event::Notice(_)
-            | Event::Finished { .. }
-            | Event::Failed { .. }
-            | Event::Session { .. }
-            | Event::Thoughts(_)
-            | Event::Tasks(_)
-            | Event::Auditing
-            | Event::Malformed { .. }
-            | Event::Audited { .. }
-            | Event::Compressed { .. } => self.show(event),
+            _ => self.show(event),
         }
     }
 
@@ -290,28 +274,26 @@ impl Console<'_> {
     fn answered(&self, model: &str, usage: Option<Usage>, cost: Option<Usd>, took: Duration) {
         let cost = cost.filter(|cost| *cost != Usd::ZERO);
         let cost = cost.map(|cost| format!(", {cost}")).unwrap_or_default();
-        let usage = usage
-            .map(|usage| format!(": {}", tokens(usage)))
-            .unwrap_or_default();
-        self.line(
-            "answered",
-            Style::new(),
-            &format!("{model}{usage}{cost}, {}", seconds(took)),
-        );
+        let usage = usage.map(|usage| format!(": {}", tokens(usage)));
+        let usage = usage.unwrap_or_default();
+        let text = format!("{model}{usage}{cost}, {}", seconds(took));
+        self.line("answered", Style::new(), &text);
     }
 
-    /// Shows what an agent did. Whoever wants it quiet is asked, and told how it ended, all the same.
+    /// Shows what an agent did. Even where it is to be quiet, it shows its questions and how it ended.
     fn show(&self, event: &Event) {
         let is_wanted = match event {
             Event::Finished { .. } | Event::Failed { .. } => true,
             Event::Tool { asks, .. } => *asks,
             _ => false,
         };
-        match agent::look(event) {
-            Some(Look::Boxed { .. }) if self.options.quiet && !is_wanted => self.spinner.stop(),
-            Some(Look::Boxed { title, body }) => self.boxed(title, body),
-            Some(Look::Line { label: "", text }) => self.plain_line(&text.text, text.style),
-            Some(Look::Line { label, text }) => self.line(label, text.style, &text.text),
+        match agent::view(event) {
+            Some(EventView::Boxed { .. }) if self.options.quiet && !is_wanted => {
+                self.spinner.stop();
+            }
+            Some(EventView::Boxed { title, body }) => self.boxed(title, body),
+            Some(EventView::Line { label: "", text }) => self.plain_line(&text.text, text.style),
+            Some(EventView::Line { label, text }) => self.line(label, text.style, &text.text),
             None => {}
         }
     }
@@ -320,9 +302,8 @@ impl Console<'_> {
     fn plain_line(&self, text: &str, style: Style) {
         self.spinner.stop();
         if !self.options.quiet {
-            let text = printable(&self.redactor.text(text)).replace('\n', " ");
-            let styled = self.style(style).apply_to(text).to_string();
-            self.print(&styled, "");
+            let text = self.printable(text).replace('\n', " ");
+            self.print(&self.paint(&text, style), "");
         }
     }
 
@@ -336,7 +317,7 @@ impl Console<'_> {
         };
         let title = ready(title);
         let body: Vec<Painted> = body.into_iter().map(ready).collect();
-        // Whoever wants no colours wants plain text.
+        // Without colours, plain text is wanted.
         let lines = if self.options.colors.stderr {
             let columns = Term::stderr().size().1;
             let mut lines = boxes::drawn(&title, &body, columns.into());
@@ -351,42 +332,34 @@ impl Console<'_> {
     }
 
     fn warning(&self, text: &str) {
-        let style = self.style(Style::new().yellow());
-        let label = style.apply_to("warning:").to_string();
+        let label = self.paint("warning:", Style::new().yellow());
         self.print(&label, &format!(" {text}"));
     }
 
     /// What a reviewer reads first: the warnings again, and the change as git shows it.
     fn review(&self, warnings: &[String], told: usize, stat: &Stat) {
         self.spinner.stop();
-        if self.options.quiet {
-            warnings
-                .iter()
-                .skip(told)
-                .for_each(|warning| self.warning(warning));
-            return;
-        }
-        for warning in warnings {
+        let told = if self.options.quiet { told } else { 0 };
+        for warning in warnings.iter().skip(told) {
             self.warning(warning);
         }
-        let stat = printable(&self.redactor.text(&stat.text(WIDTH)));
+        if self.options.quiet {
+            return;
+        }
+        let stat = self.printable(&stat.text(WIDTH));
         // A stderr that is closed is no reason to end the run.
         let _ = write!(io::stderr(), "{}", self.colored(&stat));
     }
 
     /// The signs of a stat in the colours that git gives them.
     fn colored(&self, stat: &str) -> String {
-        let paint = |sign: &str, style: Style| self.style(style).apply_to(sign).to_string();
         let line = |line: &str| match line.rsplit_once(['|', ' ']) {
             Some((_, graph)) if !graph.is_empty() && graph.chars().all(|c| "+-".contains(c)) => {
                 let (text, graph) = line.split_at(line.len() - graph.len());
                 let plus = graph.trim_end_matches('-');
                 let minus = &graph[plus.len()..];
-                format!(
-                    "{text}{}{}\n",
-                    paint(plus, Style::new().green()),
-                    paint(minus, Style::new().red())
-                )
+                let plus = self.paint(plus, Style::new().green());
+                format!("{text}{plus}{}\n", self.paint(minus, Style::new().red()))
             }
             _ => format!("{line}\n"),
         };
@@ -414,16 +387,12 @@ impl Console<'_> {
     /// Prints why the run failed, and the folder that tells more.
     pub fn error(&self, message: &dyn Display, hint: Option<&str>, log: Option<&str>) {
         self.spinner.stop();
-        let label = self
-            .style(Style::new().red().bold())
-            .apply_to("error:")
-            .to_string();
+        let label = self.paint("error:", Style::new().red().bold());
         self.print(&label, &format!(" {message}"));
-        if let Some(hint) = hint {
-            self.print("hint: ", hint);
-        }
-        if let Some(log) = log {
-            self.print("log: ", log);
+        for (label, text) in [("hint: ", hint), ("log: ", log)] {
+            if let Some(text) = text {
+                self.print(label, text);
+            }
         }
     }
 }
@@ -431,22 +400,16 @@ impl Console<'_> {
 /// A line of a diff in the colours that git gives it, and without anything that moves the cursor.
 fn colored_diff_line(line: &str) -> String {
     let plain = line.trim_end_matches('\n');
-    let style = match plain.as_bytes() {
-        [b'd', b'i', b'f', b'f', ..]
-        | [b'-', b'-', b'-', b' ', ..]
-        | [b'+', b'+', b'+', b' ', ..] => Style::new().bold(),
-        [b'@', b'@', ..] => Style::new().cyan(),
-        [b'+', ..] => Style::new().green(),
-        [b'-', ..] => Style::new().red(),
-        _ => Style::new(),
+    let is_any = |signs: &[&str]| signs.iter().any(|sign| plain.starts_with(sign));
+    let style = match Style::new() {
+        style if is_any(&["diff", "--- ", "+++ "]) => style.bold(),
+        style if is_any(&["@@"]) => style.cyan(),
+        style if is_any(&["+"]) => style.green(),
+        style if is_any(&["-"]) => style.red(),
+        style => style,
     };
     let printable = text::printable(plain, &['\t']);
     format!("{}\n", style.force_styling(true).apply_to(printable))
-}
-
-/// A vendor's or a file's text must not move the cursor or change the colours.
-fn printable(text: &str) -> String {
-    text::printable(text, &['\n'])
 }
 
 fn tokens(usage: Usage) -> String {
@@ -456,16 +419,8 @@ fn tokens(usage: Usage) -> String {
         thought_tokens,
         output_tokens,
     } = usage;
-    let cached = if cached_tokens > 0 {
-        format!(" ({} cached)", grouped(cached_tokens))
-    } else {
-        String::new()
-    };
-    let thoughts = if thought_tokens > 0 {
-        format!(" ({} thought)", grouped(thought_tokens))
-    } else {
-        String::new()
-    };
+    let cached = aside(cached_tokens, "cached");
+    let thoughts = aside(thought_tokens, "thought");
     let (input, output) = (grouped(input_tokens), grouped(output_tokens));
     format!("{input} tokens in{cached}, {output} out{thoughts}")
 }

@@ -19,7 +19,7 @@ use rustyline::error::ReadlineError;
 use rustyline::history::MemHistory;
 use rustyline::{Behavior, Config};
 
-use crate::sys::interrupt::{Interrupt, Interrupted, Woken, is_readable_within};
+use crate::sys::interrupt::{Interrupt, Interrupted, is_readable_within};
 use crate::sys::text::printable;
 
 /// How many bytes a line may have.
@@ -37,7 +37,7 @@ pub enum Typed {
     Line(String),
     /// There is no more: Ctrl-D, or the end of the input.
     End,
-    /// Ctrl-C.
+    /// Ctrl-C was pressed.
     Interrupted,
 }
 
@@ -76,16 +76,12 @@ pub enum InputError {
 
 impl From<io::Error> for InputError {
     fn from(error: io::Error) -> Self {
-        let inner = error.get_ref().and_then(|inner| inner.downcast_ref());
-        match inner {
-            Some(interrupted) => Self::Interrupted(*interrupted),
-            None => Self::Io(error),
-        }
+        error.downcast().map_or_else(Self::Io, Self::Interrupted)
     }
 }
 
 /// Somebody who can be asked.
-pub trait Input {
+pub trait LineReader {
     /// Asks for a line. The prompt is shown where somebody looks on.
     ///
     /// # Errors
@@ -96,7 +92,7 @@ pub trait Input {
     fn forget_typed_ahead(&mut self) {}
 }
 
-/// A person at a terminal that can move its cursor; for anything else there is [`Lines`]. What is typed can
+/// A person at a terminal that can move its cursor; for anything else there is [`PlainLines`]. What is typed can
 /// be edited and, within the process, be had again. A text that is pasted is one input, whatever lines it
 /// has; so is what ends with `\` and the line after it.
 pub struct Editor {
@@ -131,7 +127,7 @@ impl Editor {
 
     /// A line as rustyline gives it.
     fn piece(&mut self, prompt: &str) -> Result<Typed, InputError> {
-        if self.interrupt.take().is_some() {
+        if self.interrupt.take() > 0 {
             return Ok(Typed::Interrupted);
         }
         self.interrupt.check()?;
@@ -144,7 +140,7 @@ impl Editor {
             Ok::<_, io::Error>(read)
         })?;
         // What lasts is more than the Ctrl-C that it looks like.
-        if self.interrupt.take().is_none() {
+        if self.interrupt.take() == 0 {
             self.interrupt.check()?;
         }
         match read {
@@ -164,7 +160,7 @@ fn editor(config: &Config) -> Result<rustyline::Editor<(), MemHistory>, InputErr
     Ok(editor)
 }
 
-impl Input for Editor {
+impl LineReader for Editor {
     fn forget_typed_ahead(&mut self) {
         // Where standard input is no terminal there is nothing to forget.
         let _ = tcflush(io::stdin(), QueueSelector::IFlush);
@@ -227,7 +223,7 @@ const AGAIN: Duration = Duration::from_millis(100);
 fn watch(interrupt: &Interrupt, closed: &UnixStream) {
     loop {
         match interrupt.poll(&[closed.as_fd()], PollFlags::IN, None) {
-            Ok(Woken::TimedOut) => {}
+            Ok(false) => {}
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {
                 // Where rustyline is not there yet, this is one more for `interrupt`.
                 let _ = kill_process(getpid(), Number::INT);
@@ -235,20 +231,20 @@ fn watch(interrupt: &Interrupt, closed: &UnixStream) {
                     return;
                 }
             }
-            Ok(Woken::Ready) | Err(_) => return,
+            Ok(true) | Err(_) => return,
         }
     }
 }
 
 /// Lines from a pipe or a file, or from a terminal that cannot move its cursor. Prompts are not shown. The
 /// first error is the last: what comes after it is not read.
-pub struct Lines<R> {
+pub struct PlainLines<R> {
     reader: BufReader<R>,
     /// The number of the line that comes next.
     number: usize,
 }
 
-impl<R: Read> Lines<R> {
+impl<R: Read> PlainLines<R> {
     /// The lines of `reader`, for which see [`stdin`].
     pub fn new(reader: R) -> Self {
         let reader = BufReader::new(reader);
@@ -256,7 +252,7 @@ impl<R: Read> Lines<R> {
     }
 }
 
-impl<R: Read> Input for Lines<R> {
+impl<R: Read> LineReader for PlainLines<R> {
     fn line(&mut self, _prompt: &str) -> Result<Typed, InputError> {
         let line = self.number;
         let mut bytes = Vec::new();
@@ -325,11 +321,11 @@ impl<R: Read + AsFd> Read for Watched<R> {
             // A SIGINT that somebody has taken meanwhile ends no wait.
             let woken = self.interrupt.poll(&source, PollFlags::IN, None);
             // Not of kind `Interrupted`, after which readers try again.
-            let woken = woken.map_err(|error| match error.downcast::<Interrupted>() {
-                Ok(interrupted) => io::Error::other(interrupted),
-                Err(error) => error,
+            let woken = woken.map_err(|error| {
+                let interrupted = error.downcast::<Interrupted>();
+                interrupted.map_or_else(|error| error, io::Error::other)
             });
-            if woken? == Woken::Ready {
+            if woken? {
                 return self.source.read(bytes);
             }
         }
@@ -346,152 +342,4 @@ pub fn stdin(interrupt: Interrupt) -> io::Result<Watched<File>> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::sys::interrupt::Signal;
-    use std::io::Write as _;
-
-    fn all(input: &[u8]) -> Vec<Typed> {
-        let mut lines = Lines::new(input);
-        let mut typed = Vec::new();
-        loop {
-            typed.push(lines.line("> ").unwrap());
-            if typed.last() == Some(&Typed::End) {
-                return typed;
-            }
-        }
-    }
-
-    #[test]
-    fn lines_come_without_their_ends() {
-        for (input, expected) in [
-            (&b""[..], &[][..]),
-            (b"a\nb\n", &["a", "b"]),
-            (b"a\r\nb", &["a", "b"]),
-            (b"\n\n", &["", ""]),
-            (b"a\rb\r", &["a\rb"]),
-            ("caf\u{e9}\n".as_bytes(), &["caf\u{e9}"]),
-        ] {
-            let line = |text: &&str| Typed::Line((*text).to_owned());
-            let expected: Vec<_> = expected.iter().map(line).chain([Typed::End]).collect();
-            assert_eq!(all(input), expected, "{input:?}");
-        }
-    }
-
-    #[test]
-    fn a_line_may_come_in_pieces_and_have_the_limit() {
-        /// A byte at a time, as from a slow pipe.
-        struct Slow<'a>(&'a [u8]);
-        impl Read for Slow<'_> {
-            fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-                let count = 1.min(bytes.len());
-                self.0.read(bytes.split_at_mut(count).0)
-            }
-        }
-        let mut lines = Lines::new(Slow(b"ab\r\ncd"));
-        assert_eq!(lines.line("").unwrap(), Typed::Line("ab".to_owned()));
-        assert_eq!(lines.line("").unwrap(), Typed::Line("cd".to_owned()));
-        for end in ["", "\n", "\r\n"] {
-            let longest = format!("{}{end}", "x".repeat(LINE_LIMIT));
-            let typed = Lines::new(longest.as_bytes()).line("").unwrap();
-            assert!(matches!(typed, Typed::Line(line) if line.len() == LINE_LIMIT));
-        }
-    }
-
-    #[test]
-    fn a_line_beyond_the_limit_is_an_error_however_much_follows() {
-        let longer = format!("a\n{}\n", "x".repeat(LINE_LIMIT + 1));
-        let mut lines = Lines::new(longer.as_bytes());
-        assert_eq!(lines.line("").unwrap(), Typed::Line("a".to_owned()));
-        let error = lines.line("").unwrap_err();
-        assert!(matches!(error, InputError::LineTooLong { line: 2, .. }));
-        let error = Lines::new(io::repeat(b'x')).line("").unwrap_err();
-        assert!(matches!(error, InputError::LineTooLong { line: 1, .. }));
-    }
-
-    #[test]
-    fn what_is_no_text_is_told_with_its_line() {
-        let mut lines = Lines::new(&b"a\n\xff\n"[..]);
-        assert_eq!(lines.line("").unwrap(), Typed::Line("a".to_owned()));
-        let error = lines.line("").unwrap_err().to_string();
-        assert!(
-            error.starts_with("line 2 of the input is not UTF-8"),
-            "{error}"
-        );
-    }
-
-    #[test]
-    fn a_signal_ends_the_wait_for_a_line() {
-        let interrupt = Interrupt::never().unwrap();
-        let (reader, writer) = UnixStream::pair().unwrap();
-        let mut lines = Lines::new(Watched::new(reader, interrupt.clone()));
-        (&writer).write_all(b"a\nb\n").unwrap();
-        assert_eq!(lines.line("").unwrap(), Typed::Line("a".to_owned()));
-        interrupt.simulate(Signal::Term);
-        // What was read before is there; what is to be waited for is not.
-        assert_eq!(lines.line("").unwrap(), Typed::Line("b".to_owned()));
-        let error = lines.line("").unwrap_err();
-        assert!(matches!(
-            error,
-            InputError::Interrupted(Interrupted {
-                signal: Signal::Term
-            })
-        ));
-    }
-
-    #[test]
-    fn a_signal_ends_the_wait_for_a_prompt() {
-        let interrupt = Interrupt::never().unwrap();
-        let (reader, _writer) = UnixStream::pair().unwrap();
-        let error = std::thread::scope(|scope| {
-            let waiting = scope.spawn(|| prompt_from(Watched::new(reader, interrupt.clone())));
-            interrupt.simulate(Signal::Int);
-            waiting.join().unwrap().unwrap_err()
-        });
-        assert_eq!(error.to_string(), "interrupted by SIGINT");
-    }
-
-    #[test]
-    fn a_prompt_is_all_there_is_less_its_last_newline() {
-        for (input, expected) in [
-            ("do it", "do it"),
-            ("do it\n", "do it"),
-            ("do it\r\n", "do it"),
-            ("a\n\nb\n\n", "a\n\nb\n"),
-            ("  x", "  x"),
-        ] {
-            assert_eq!(
-                prompt_from(input.as_bytes()).unwrap(),
-                expected,
-                "{input:?}"
-            );
-        }
-    }
-
-    #[test]
-    fn a_prompt_that_is_none_is_an_error() {
-        for blank in ["", "\n", " \t\r\n"] {
-            let error = prompt_from(blank.as_bytes()).unwrap_err();
-            assert!(matches!(error, InputError::Blank), "{blank:?}");
-        }
-        let error = prompt_from(&b"a\nb\xff"[..]).unwrap_err();
-        assert!(matches!(error, InputError::NotUtf8 { line: 2 }));
-        let error = prompt_from(io::repeat(b'x')).unwrap_err();
-        assert!(matches!(error, InputError::TooLong));
-    }
-
-    #[test]
-    fn a_backslash_continues_a_line_unless_it_is_behind_another() {
-        for (line, expected) in [
-            ("", false),
-            ("a", false),
-            ("a\\", true),
-            ("\\", true),
-            ("a\\\\", false),
-            ("a\\\\\\", true),
-            ("a\\ ", false),
-        ] {
-            assert_eq!(is_continued(line), expected, "{line:?}");
-        }
-    }
-}
+mod tests;

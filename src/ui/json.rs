@@ -5,13 +5,14 @@
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use chrono::SecondsFormat;
+use serde::{Serialize as _, Serializer};
 use serde_json::{Value, json};
 
 use super::Event;
-use crate::model::StepId;
-use crate::record::{EditsRecord, RunRecord, Seconds};
+use crate::record::{RunRecord, Seconds};
 use crate::secret::Redactor;
 use crate::sys::environment::Clock;
 
@@ -42,10 +43,13 @@ impl<'r> JsonLines<'r> {
 
     /// Writes what happened.
     pub fn event(&self, event: &Event) {
-        if self.is_worth_telling(event) {
-            let (name, fields) = fields(event);
-            // What comes at the end tells that nobody can read this.
-            let _ = self.line(name, fields);
+        if self.is_worth_telling(event)
+            && let Value::Object(named) = named_fields(event)
+        {
+            for (name, fields) in named {
+                // What comes at the end tells that nobody can read this.
+                let _ = self.line(&name, fields);
+            }
         }
     }
 
@@ -100,7 +104,7 @@ pub fn document(redactor: &Redactor, document: &Value) -> io::Result<()> {
 /// A run's record as JSON.
 #[must_use]
 pub fn record(record: &RunRecord) -> Value {
-    // All of its keys are strings and all of its numbers finite, so that there is always a value.
+    // As for events, there is always a value.
     serde_json::to_value(record).unwrap_or_default()
 }
 
@@ -108,122 +112,49 @@ fn print(redactor: &Redactor, text: &str) -> io::Result<()> {
     super::to_stdout(&format!("{}\n", redactor.text(text)))
 }
 
-fn fields(event: &Event) -> (&'static str, Value) {
+/// What happened, as `{"name": {"field": …}}`.
+fn named_fields(event: &Event) -> Value {
     match event {
-        Event::Started { log } => ("started", json!({ "log": log })),
         Event::Asking {
             step,
             model,
             prompt,
             spent,
         } => {
-            let tokens = prompt
-                .as_ref()
-                .map(|size| json!({"count": size.tokens, "exact": false}));
-            let mut fields = step_fields(step);
-            fields["model"] = json!(model);
-            fields["prompt_tokens"] = tokens.into();
-            fields["spent"] = json!(spent);
-            ("asking", fields)
+            let count = prompt.as_ref().map(|size| size.tokens);
+            let tokens = count.map(|count| json!({"count": count, "exact": false}));
+            let (kind, number) = (&step.purpose, step.number);
+            json!({"asking": {
+                "kind": kind, "number": number, "model": model, "prompt_tokens": tokens, "spent": spent,
+            }})
         }
-        Event::Receiving {
-            output_tokens,
-            thought_tokens,
-            spent,
-            ..
-        } => (
-            "receiving",
-            json!({"output_tokens": output_tokens, "thought_tokens": thought_tokens, "spent": spent}),
-        ),
-        Event::Retrying {
-            next_try,
-            wait,
-            reason,
-        } => (
-            "retrying",
-            json!({"next_try": next_try, "wait": Seconds(*wait), "reason": reason}),
-        ),
-        Event::Answered {
-            model,
-            usage,
-            cost,
-            took,
-        } => (
-            "answered",
-            json!({"model": model, "usage": usage, "cost": cost, "seconds": Seconds(*took)}),
-        ),
-        Event::Applied(edits) => ("applied", edits_fields(edits)),
-        Event::PutBack(edits) => ("put-back", edits_fields(edits)),
-        Event::Uncontained { reason } => ("uncontained", json!({ "reason": reason })),
-        Event::Building { spent } => ("building", json!({ "spent": spent })),
-        Event::Built {
-            status,
-            passed,
-            took,
-        } => (
-            "built",
-            json!({"status": status, "passed": passed, "seconds": Seconds(*took)}),
-        ),
-        Event::Warning(text) => ("warning", json!({ "message": text })),
-        Event::Reviewed { warnings, stat, .. } => (
-            "reviewed",
-            json!({"warnings": warnings, "files": stat.files}),
-        ),
-        Event::Notice(text) => ("notice", json!({ "message": text })),
-        Event::Finished { summary, log } => ("finished", json!({"summary": summary, "log": log})),
-        Event::Failed { error, hint, log } => (
-            "failed",
-            json!({"error": {"message": error, "hint": hint}, "log": log}),
-        ),
-        Event::Session { id, resumed } => ("session", json!({"id": id, "resumed": resumed})),
-        Event::Thoughts(text) => ("thoughts", json!({ "text": text })),
-        Event::Tasks(tasks) => ("tasks", json!({ "tasks": tasks })),
-        Event::Tool { name, input, .. } => ("tool", json!({"name": name, "input": input})),
-        Event::ToolResult {
-            name,
-            text,
-            failed,
-            took,
-            ..
-        } => (
-            "tool-result",
-            json!({"name": name, "text": text, "failed": failed, "seconds": Seconds(*took)}),
-        ),
-        Event::Malformed {
-            fault,
-            failures,
-            allowed,
-        } => (
-            "malformed",
-            json!({"fault": fault, "failures": failures, "allowed": allowed}),
-        ),
-        Event::Auditing => ("auditing", json!({})),
-        Event::Audited { passed, text } => ("audited", json!({"passed": passed, "text": text})),
-        Event::Compressed {
-            tokens_before,
-            tokens_after,
-        } => (
-            "compressed",
-            json!({"tokens_before": tokens_before, "tokens_after": tokens_after}),
-        ),
+        Event::Failed { error, hint, log } => {
+            json!({"failed": {"error": {"message": error, "hint": hint}, "log": log}})
+        }
+        Event::Warning(text) => json!({"warning": {"message": text}}),
+        Event::Notice(text) => json!({"notice": {"message": text}}),
+        Event::Thoughts(text) => json!({"thoughts": {"text": text}}),
+        Event::Tasks(tasks) => json!({"tasks": {"tasks": tasks}}),
+        Event::Auditing => json!({"auditing": {}}),
+        // All of its keys are strings and all of its numbers finite, so that there is always a value.
+        event => serde_json::to_value(event).unwrap_or_default(),
     }
 }
 
-fn step_fields(step: &StepId) -> Value {
-    json!({"kind": step.purpose, "number": step.number})
-}
-
-fn edits_fields(edits: &EditsRecord) -> Value {
-    json!({"written": edits.written, "removed": edits.removed})
+/// Writes a duration as [`Seconds`].
+pub(super) fn seconds<S: Serializer>(
+    duration: &Duration,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    Seconds(*duration).serialize(serializer)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Purpose;
     use crate::model::price::Usd;
+    use crate::model::{Purpose, StepId};
     use crate::record::tasks::{Task, TaskStatus};
-    use std::time::Duration;
 
     /// The schema, with nothing allowed that it does not describe.
     fn schema() -> jsonschema::Validator {
@@ -308,9 +239,11 @@ mod tests {
                 tokens_after: 8500,
             },
         ] {
-            let (name, mut line) = fields(&event);
+            let named = named_fields(&event);
+            let (name, fields) = named.as_object().unwrap().iter().next().unwrap();
+            let mut line = fields.clone();
             line["schema"] = SCHEMA.into();
-            line["event"] = name.into();
+            line["event"] = name.as_str().into();
             line["time"] = "2026-01-15T10:30:00.000+01:00".into();
             assert!(schema.is_valid(&line), "{line:#}");
         }

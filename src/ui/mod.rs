@@ -3,20 +3,21 @@
 //! Writes to the standard streams: progress, warnings and errors to stderr, the result alone to
 //! stdout. Guarantees that no key is printed, and that a closed terminal is no reason to fail.
 
-pub mod columns;
-pub mod editor;
-pub mod input;
+pub(crate) mod columns;
+pub(crate) mod editor;
+pub(crate) mod input;
 
 mod agent;
 mod boxes;
 mod console;
-pub mod json;
+pub(crate) mod json;
 mod spinner;
 
 use std::fmt::Display;
 use std::io::{self, Write as _};
 use std::time::Duration;
 
+use serde::Serialize;
 use serde_json::Value;
 
 use self::json::JsonLines;
@@ -33,8 +34,10 @@ use crate::sys::environment::Clock;
 
 pub use self::console::{Console, ConsoleOptions};
 
-/// Something that happened, with all of its text: it can cross a channel to another thread.
-#[derive(Debug, Clone, PartialEq)]
+/// Something that happened, with all of its text: it can cross a channel to another thread. Programs read it as
+/// `json` writes it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Event {
     /// The run has its folder.
     Started {
@@ -42,8 +45,9 @@ pub enum Event {
         log: String,
     },
     /// The model is being asked.
+    #[serde(skip)]
     Asking {
-        /// For what.
+        /// What for.
         step: StepId,
         /// Which model.
         model: String,
@@ -55,8 +59,10 @@ pub enum Event {
     /// A piece of a streamed reply has come.
     Receiving {
         /// The piece; of a thought as of an answer.
+        #[serde(skip)]
         piece: String,
         /// Whether the model thinks it, rather than says it.
+        #[serde(skip)]
         is_thought: bool,
         /// How many tokens of answer there are, about.
         output_tokens: u64,
@@ -70,6 +76,7 @@ pub enum Event {
         /// The number of the next try.
         next_try: u32,
         /// How long until then.
+        #[serde(serialize_with = "json::seconds")]
         wait: Duration,
         /// Why the last one failed.
         reason: String,
@@ -83,6 +90,7 @@ pub enum Event {
         /// What that costs, where the price is known.
         cost: Option<Usd>,
         /// How long it took.
+        #[serde(rename = "seconds", serialize_with = "json::seconds")]
         took: Duration,
     },
     /// The reply's edits are on the disk.
@@ -106,6 +114,7 @@ pub enum Event {
         /// Whether it passed.
         passed: bool,
         /// How long it took.
+        #[serde(rename = "seconds", serialize_with = "json::seconds")]
         took: Duration,
     },
     /// The user should look at something.
@@ -115,8 +124,10 @@ pub enum Event {
         /// All warnings of the run.
         warnings: Vec<String>,
         /// How many of them were told before.
+        #[serde(skip)]
         told: usize,
         /// The change in lines, file by file.
+        #[serde(rename = "files")]
         stat: Stat,
     },
     /// The user should know of something.
@@ -130,7 +141,7 @@ pub enum Event {
     },
     /// What was asked for at the terminal is not done.
     Failed {
-        /// Why.
+        /// What went wrong.
         error: String,
         /// What to do about it.
         hint: Option<String>,
@@ -155,6 +166,7 @@ pub enum Event {
         /// What it is given, as the model wrote it.
         input: String,
         /// Whether it talks with the user: what moves on the screen would disturb their typing.
+        #[serde(skip)]
         asks: bool,
     },
     /// A tool has ended.
@@ -166,8 +178,10 @@ pub enum Event {
         /// Whether the tool failed.
         failed: bool,
         /// Whether the agent says by it that it is done.
+        #[serde(skip)]
         is_end: bool,
         /// How long it took.
+        #[serde(rename = "seconds", serialize_with = "json::seconds")]
         took: Duration,
     },
     /// A reply is not of the protocol's form; the model is told.
@@ -260,7 +274,7 @@ impl<'r> Output<'r> {
     ) {
         self.console.error(message, hint, log);
         if self.format != OutputFormat::Text {
-            // The error is the news.
+            // What failed is told already.
             let _ = self.result("", document);
         }
     }

@@ -22,28 +22,18 @@ const WORK: &str = "{spinner} {msg}  {elapsed}";
 /// What turns meanwhile; the last one is seen when it is over.
 const TURNING: &str = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏ ";
 
-/// The step that is going on, while it is shown.
+/// What is going on, while it is shown.
 #[derive(Debug, Default)]
-pub(super) struct Spinner(Mutex<Option<Step>>);
+pub(super) struct Spinner(Mutex<Option<Activity>>);
 
-/// A step that is going on.
+/// Something that takes a while.
 #[derive(Debug, Clone)]
-struct Step {
+struct Activity {
     bar: ProgressBar,
     /// What it is about, without the figures behind it.
     text: String,
-    kind: Kind,
-}
-
-/// What kind of step is going on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    /// One of a pipeline: it has a line before and after it.
-    Stage,
-    /// An agent's call: all that is seen of it is how it counts along.
-    Call,
-    /// A tool, or whatever else takes a while.
-    Work,
+    /// Whether it is an agent's call: all that is seen of it is how it counts along.
+    is_call: bool,
 }
 
 impl Spinner {
@@ -52,46 +42,41 @@ impl Spinner {
         let bar = bar(STAGE);
         bar.set_prefix(label.to_owned());
         bar.set_message(format!("{text}{figures}"));
-        self.start(bar, text, Kind::Stage);
+        self.start(bar, text, false);
     }
 
     /// Shows an agent's call.
     pub fn call(&self, doing: &str) {
         let bar = bar(CALL);
         bar.set_message(call_text(doing, 0));
-        self.start(bar, doing.to_owned(), Kind::Call);
+        self.start(bar, doing.to_owned(), true);
     }
 
     /// Shows something else that takes a while.
     pub fn work(&self, text: String) {
         let bar = bar(WORK);
         bar.set_message(text.clone());
-        self.start(bar, text, Kind::Work);
+        self.start(bar, text, false);
     }
 
-    fn start(&self, bar: ProgressBar, text: String, kind: Kind) {
+    fn start(&self, bar: ProgressBar, text: String, is_call: bool) {
         bar.enable_steady_tick(Duration::from_millis(100));
         if let Ok(mut going) = self.0.lock() {
-            *going = Some(Step { bar, text, kind });
+            *going = Some(Activity { bar, text, is_call });
         }
     }
 
     /// Shows how far the reply has come, behind the step that is going on.
     pub fn update(&self, output_tokens: u64, thought_tokens: u64, spent: Usd) {
         if let Ok(going) = self.0.lock()
-            && let Some(Step { bar, text, kind }) = &*going
+            && let Some(Activity { bar, text, is_call }) = &*going
         {
-            bar.set_message(match kind {
-                Kind::Call => call_text(text, output_tokens.saturating_add(thought_tokens)),
-                Kind::Stage | Kind::Work => {
-                    let thought = match thought_tokens {
-                        0 => String::new(),
-                        tokens => format!(" ({} thought)", grouped(tokens)),
-                    };
-                    let tokens = grouped(output_tokens);
-                    let spent = dollars(spent);
-                    format!("{text}  about {tokens} tokens{thought}{spent}")
-                }
+            bar.set_message(if *is_call {
+                call_text(text, output_tokens.saturating_add(thought_tokens))
+            } else {
+                let thought = aside(thought_tokens, "thought");
+                let (tokens, spent) = (grouped(output_tokens), dollars(spent));
+                format!("{text}  about {tokens} tokens{thought}{spent}")
             });
         }
     }
@@ -99,13 +84,13 @@ impl Spinner {
     /// Whether an agent's call is what is shown.
     pub fn shows_call(&self) -> bool {
         let going = self.0.lock().ok();
-        going.is_some_and(|going| matches!(&*going, Some(step) if step.kind == Kind::Call))
+        going.is_some_and(|going| going.as_ref().is_some_and(|activity| activity.is_call))
     }
 
     /// Does something to the terminal while nothing turns there.
     pub fn suspend(&self, write: impl FnOnce()) {
         match self.0.lock().ok().and_then(|going| going.clone()) {
-            Some(Step { bar, .. }) => bar.suspend(write),
+            Some(Activity { bar, .. }) => bar.suspend(write),
             None => write(),
         }
     }
@@ -113,7 +98,7 @@ impl Spinner {
     /// Nothing turns any more, and nothing is left of it.
     pub fn stop(&self) {
         let going = self.0.lock().ok();
-        if let Some(Step { bar, .. }) = going.and_then(|mut going| going.take()) {
+        if let Some(Activity { bar, .. }) = going.and_then(|mut going| going.take()) {
             bar.finish_and_clear();
         }
     }
@@ -179,6 +164,14 @@ fn bar(template: &str) -> ProgressBar {
 /// `Thinking... [1,247 tokens]`
 fn call_text(doing: &str, tokens: u64) -> String {
     format!("{doing} [{}]", counted(tokens, "token"))
+}
+
+/// How many of some tokens are such, behind their count; nothing where none are.
+pub(super) fn aside(tokens: u64, such: &str) -> String {
+    match tokens {
+        0 => String::new(),
+        tokens => format!(" ({} {such})", grouped(tokens)),
+    }
 }
 
 /// What was spent, where it is anything.

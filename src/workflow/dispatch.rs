@@ -11,7 +11,7 @@ use super::{
 use crate::agent::tools::place::Outside;
 use crate::cli::{self, Cli, Command, DevArgs, DevCommand, OnFailure};
 use crate::model::Delivery;
-use crate::ui::input::{self, Editor, Input, InputError, Lines};
+use crate::ui::input::{self, Editor, InputError, LineReader, PlainLines};
 use crate::workflow::error::Error;
 
 /// Starts what the command line asks for; `stdin` is where a user who is asked answers.
@@ -106,12 +106,12 @@ pub struct Stdin {
 }
 
 /// Who is asked: somebody at a terminal, or whatever standard input is.
-fn open_input(context: &Context<'_>, stdin: Stdin) -> Result<Box<dyn Input>, InputError> {
+fn open_input(context: &Context<'_>, stdin: Stdin) -> Result<Box<dyn LineReader>, InputError> {
     let interrupt = context.interrupt.clone();
     if stdin.is_terminal {
         return Ok(Box::new(Editor::new(interrupt, stdin.is_seen)?));
     }
-    Ok(Box::new(Lines::new(input::stdin(interrupt)?)))
+    Ok(Box::new(PlainLines::new(input::stdin(interrupt)?)))
 }
 
 fn choice(cli: &Cli) -> ModelChoice {

@@ -13,11 +13,11 @@ use crate::agent::AgentError;
 use crate::record;
 use crate::sys::interrupt::{Interrupted, Signal};
 use crate::ui::Event;
-use crate::ui::input::{Input, InputError, Typed};
+use crate::ui::input::{InputError, LineReader, Typed};
 use crate::workflow::error::{Error, Exit};
 
 /// Makes the input when somebody is to be asked.
-pub type OpenInput<'i> = &'i dyn Fn() -> Result<Box<dyn Input>, InputError>;
+pub type OpenInput<'i> = &'i dyn Fn() -> Result<Box<dyn LineReader>, InputError>;
 
 /// Works on one request: gets where answers come from, and the request, unless it is to go on with what was
 /// asked for before.
@@ -92,7 +92,7 @@ const INTERRUPTED: AgentError = AgentError::Interrupted(Interrupted {
 fn talk(
     context: &Context<'_>,
     prompt: &str,
-    input: &RefCell<Box<dyn Input>>,
+    input: &RefCell<Box<dyn LineReader>>,
     begin: bool,
     mut work: impl FnMut(Option<&str>) -> Result<Outcome, Failure>,
 ) -> Result<(), Failure> {
@@ -150,14 +150,12 @@ fn attend(context: &Context<'_>, done: Result<Outcome, Failure>) -> Result<u32, 
         Err(failure) => failure,
     };
     let taken = context.interrupt.take();
-    match taken {
-        // Asking twice is asking to leave; and a SIGTERM is not taken back.
-        Some(taken) if taken.times > 1 => return Err(failure),
-        None if context.interrupt.check().is_err() => return Err(failure),
-        _ => {}
+    // Who asks twice wants to leave; and a SIGTERM is not taken back.
+    if taken > 1 || taken == 0 && context.interrupt.check().is_err() {
+        return Err(failure);
     }
     // At a question of the agent's, it comes as a key.
-    let is_stopped = taken.is_some() || matches!(failure.error.exit(), Exit::Interrupted(_));
+    let is_stopped = taken > 0 || matches!(failure.error.exit(), Exit::Interrupted(_));
     let (error, hint) = if is_stopped {
         let hint = record::hint(Some(INSTEAD.to_owned()), failure.tree);
         ("stopped".to_owned(), hint)

@@ -25,7 +25,7 @@ use crate::record::run_log::make_ignored_directory;
 use crate::record::{AgentRecord, LimitsRecord, RunRecord, Seconds};
 use crate::sys::files::read_regular;
 use crate::ui::Event;
-use crate::ui::input::Input;
+use crate::ui::input::LineReader;
 use crate::workflow::error::Error;
 
 /// Which session is meant.
@@ -179,7 +179,7 @@ impl<'c> Workspace<'c> {
 /// Where answers to an agent's questions come from.
 pub enum AnswerSource<'i> {
     /// From the user at the terminal.
-    Typed(&'i RefCell<Box<dyn Input>>),
+    Typed(&'i RefCell<Box<dyn LineReader>>),
     /// From a recorded run.
     Recorded(RefCell<VecDeque<Option<String>>>),
     /// Nobody is there.

@@ -129,7 +129,7 @@ fn state(state: ProcessState, took: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exec::process::Status;
+    use crate::exec::process::CommandStatus;
 
     #[test]
     fn a_list_has_a_line_for_each() {
@@ -143,12 +143,12 @@ mod tests {
             listed("proc_aaaaaa", ProcessState::Running, "npm start"),
             listed(
                 "proc_bbbbbb",
-                ProcessState::Ended(Status::Exited(2)),
+                ProcessState::Ended(CommandStatus::Exited(2)),
                 "make",
             ),
             listed(
                 "proc_cccccc",
-                ProcessState::Ended(Status::Signaled(15)),
+                ProcessState::Ended(CommandStatus::Signaled(15)),
                 "top",
             ),
         ];

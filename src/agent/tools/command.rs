@@ -8,7 +8,7 @@ use crate::agent::tool::{
     Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
 };
 use crate::exec::process::{
-    Invocation, NoSuchProcess, OnTimeout, ProcessError, Processes, Ran, Status,
+    CommandStatus, Invocation, NoSuchProcess, ProcessError, Processes, Ran,
 };
 
 /// How the model knows the tool.
@@ -57,22 +57,18 @@ pub struct RunCommand<'p, 'a> {
 }
 
 impl RunCommand<'_, '_> {
-    fn invoke(
-        &self,
-        invocation: Invocation<'_>,
-        on_timeout: OnTimeout,
-    ) -> Result<ToolOutput, ToolError> {
+    fn invoke(&self, invocation: Invocation<'_>) -> Result<ToolOutput, ToolError> {
         let output_file = (self.output_files)();
         let mut processes = self.processes.borrow_mut();
-        let ran = processes.run(invocation, self.patience, on_timeout, &output_file);
+        let ran = processes.run(invocation, self.patience, &output_file);
         let ran = ran.map_err(|error| match error {
             ProcessError::NotStarted { .. } => ToolError::Failed(error.to_string()),
             error => ToolError::Fatal(error.into()),
         })?;
         let (text, exit_code) = match ran {
-            Ran::Ended { status, output, .. } => {
+            Ran::Ended { status, output } => {
                 let code = match status {
-                    Status::Exited(code) => Some(code),
+                    CommandStatus::Exited(code) => Some(code),
                     _ => None,
                 };
                 (ended(status, &output), code)
@@ -101,17 +97,17 @@ impl Tool for RunCommand<'_, '_> {
             Shell::Full if command.trim().is_empty() => {
                 Err(ToolError::Failed("the command is empty".to_owned()))
             }
-            Shell::Full => self.invoke(Invocation::Shell(command), OnTimeout::Background),
+            Shell::Full => self.invoke(Invocation::Shell(command)),
             Shell::Restricted(words) => {
                 let words = words(command).map_err(ToolError::Failed)?;
-                self.invoke(Invocation::Words(&words), OnTimeout::End)
+                self.invoke(Invocation::Words(&words))
             }
         }
     }
 }
 
 /// How a command ended, and what it printed.
-pub(super) fn ended(status: Status, output: &str) -> String {
+pub(super) fn ended(status: CommandStatus, output: &str) -> String {
     format!("{status}\n{}", printed(output))
 }
 

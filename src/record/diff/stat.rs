@@ -7,7 +7,8 @@ use super::quote::quoted;
 use super::{FileChange, in_order};
 
 /// What changed, file by file: what `git diff --stat` shows.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
 pub struct Stat {
     /// In the order of the paths' bytes. Files without a change are not among them.
     pub files: Vec<FileStat>,

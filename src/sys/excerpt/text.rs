@@ -4,6 +4,7 @@
 
 use super::left_out;
 use crate::sys::numbers::counted;
+use crate::sys::text::line_end;
 
 /// Room for the line that says what was left out.
 const MARKER: usize = 96;
@@ -21,11 +22,7 @@ pub fn bounded(text: &str, limit: usize) -> String {
     let middle = text
         .get(head.len()..text.len() - tail.len())
         .unwrap_or_default();
-    let newline = if head.is_empty() || head.ends_with('\n') {
-        ""
-    } else {
-        "\n"
-    };
+    let newline = line_end(head);
     format!("{head}{newline}[... {} left out ...]\n{tail}", size(middle))
 }
 

@@ -1,0 +1,139 @@
+use super::*;
+use crate::model::Purpose;
+use crate::ui::boxes;
+use std::time::Duration;
+
+/// What is seen of an event, in colours.
+fn seen(event: &Event) -> String {
+    let forced = |part: Painted| Painted::new(part.text, part.style.force_styling(true));
+    match view(event) {
+        None => String::new(),
+        Some(EventView::Line { label, text }) => {
+            let text = forced(text);
+            format!("{label}|{}", text.style.apply_to(text.text))
+        }
+        Some(EventView::Boxed { title, body }) => {
+            let body: Vec<_> = body.into_iter().map(forced).collect();
+            boxes::plain(&forced(title), &body).join("\n")
+        }
+    }
+}
+
+fn task(status: TaskStatus, text: &str) -> Task {
+    let text = text.to_owned();
+    Task { status, text }
+}
+
+fn result(text: &str, failed: bool) -> Event {
+    Event::ToolResult {
+        name: "COMMAND".to_owned(),
+        text: text.to_owned(),
+        failed,
+        is_end: false,
+        took: Duration::ZERO,
+    }
+}
+
+#[test]
+fn an_event_has_the_title_and_the_colors_of_the_specification() {
+    let tasks = [
+        task(TaskStatus::Complete, "a"),
+        task(TaskStatus::InProgress, "b"),
+        task(TaskStatus::Pending, "c"),
+    ];
+    let tool = Event::Tool {
+        name: "READ_FILE".to_owned(),
+        input: "\"a.rs\"".to_owned(),
+        asks: false,
+    };
+    let audited = |passed| Event::Audited {
+        passed,
+        text: "x".to_owned(),
+    };
+    for (event, expected) in [
+        (
+            Event::Thoughts("x".to_owned()),
+            "Thoughts\n  \u{1b}[2mx\u{1b}[0m",
+        ),
+        (
+            Event::Tasks(tasks.to_vec()),
+            "\u{1b}[36mTask List\u{1b}[0m\n  \u{1b}[32m[x] a\u{1b}[0m\n  \u{1b}[33m[~] b\u{1b}[0m\n  [ ] c",
+        ),
+        (
+            tool,
+            "\u{1b}[33m\u{1b}[1mTool: READ_FILE\u{1b}[0m\n  \"a.rs\"",
+        ),
+        (result("x", false), "Result\n  x"),
+        (
+            result("x", true),
+            "\u{1b}[31mResult (failed)\u{1b}[0m\n  \u{1b}[31mx\u{1b}[0m",
+        ),
+        (
+            audited(true),
+            "\u{1b}[32mAudit (passed)\u{1b}[0m\n  \u{1b}[32mx\u{1b}[0m",
+        ),
+        (
+            audited(false),
+            "\u{1b}[31mAudit (failed)\u{1b}[0m\n  \u{1b}[31mx\u{1b}[0m",
+        ),
+    ] {
+        assert_eq!(seen(&event), expected, "{event:?}");
+    }
+}
+
+#[test]
+fn what_is_no_text_of_the_agents_is_a_line() {
+    let session = |resumed| Event::Session {
+        id: "5".to_owned(),
+        resumed,
+    };
+    let malformed = Event::Malformed {
+        fault: "line 4: no tool".to_owned(),
+        failures: 2,
+        allowed: 3,
+    };
+    let compressed = Event::Compressed {
+        tokens_before: 128_000,
+        tokens_after: 8500,
+    };
+    for (event, expected) in [
+        (session(false), "session|5 (new session)"),
+        (session(true), "session|5 (resumed)"),
+        (
+            malformed,
+            "|\u{1b}[31mreply not understood (2 of 3): line 4: no tool\u{1b}[0m",
+        ),
+        (
+            compressed,
+            "|context compressed: 128,000 \u{2192} 8,500 tokens",
+        ),
+    ] {
+        assert_eq!(seen(&event), expected, "{event:?}");
+    }
+}
+
+#[test]
+fn what_says_nothing_is_not_shown() {
+    for nothing in [
+        Event::Thoughts(" \n".to_owned()),
+        Event::Tasks(Vec::new()),
+        Event::Warning("x".to_owned()),
+    ] {
+        assert_eq!(seen(&nothing), "", "{nothing:?}");
+    }
+    assert_eq!(seen(&result(" \n", false)), "Result\n  (nothing)");
+}
+
+#[test]
+fn only_an_agents_calls_count_along() {
+    for (step, expected) in [
+        (StepId::INITIAL, None),
+        (StepId::repair(1), None),
+        (StepId::REPORT, None),
+        (StepId::new(Purpose::STEP, 1), Some("Thinking...")),
+        (StepId::new(Purpose::AUDIT, 1), Some("Auditing...")),
+        (StepId::new(Purpose::COMPRESSION, 1), Some("Compressing...")),
+    ] {
+        assert_eq!(doing(&step), expected, "{step}");
+    }
+}
