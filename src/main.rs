@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use code_commit::World;
-use code_commit::cli::{Cli, Usage};
+use code_commit::cli::{Cli, CliMessage};
 use code_commit::edit::Program;
 use code_commit::exec::supervisor::{self, Place};
 use code_commit::secret::Redactor;
@@ -33,7 +33,7 @@ fn main() -> ExitCode {
 }
 
 /// Makes sense of the arguments, by the name that the program was started under: a link does.
-fn read(arguments: &[OsString]) -> Result<Cli, Usage> {
+fn read(arguments: &[OsString]) -> Result<Cli, CliMessage> {
     let name = arguments
         .first()
         .and_then(|name| Path::new(name).file_name());
@@ -43,7 +43,7 @@ fn read(arguments: &[OsString]) -> Result<Cli, Usage> {
     Cli::read(arguments)
 }
 
-fn run(read: Result<Cli, Usage>, clock: SystemClock) -> Exit {
+fn run(read: Result<Cli, CliMessage>, clock: SystemClock) -> Exit {
     match read {
         Ok(cli) => match capture(clock) {
             Ok(world) => code_commit::run(&cli, &world),
@@ -53,14 +53,8 @@ fn run(read: Result<Cli, Usage>, clock: SystemClock) -> Exit {
                 Exit::LocalIo,
             ),
         },
-        Err(Usage {
-            text,
-            is_error: true,
-        }) => say(&without_keys(&text), true, Exit::Usage),
-        Err(Usage {
-            text,
-            is_error: false,
-        }) => say(&text, false, Exit::Done),
+        Err(message) if message.is_error => say(&without_keys(&message.text), true, Exit::Usage),
+        Err(message) => say(&message.text, false, Exit::Done),
     }
 }
 

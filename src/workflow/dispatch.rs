@@ -18,36 +18,32 @@ use crate::workflow::error::Error;
 /// When it was not done.
 pub fn dispatch(cli: &Cli, context: &Context<'_>, stdin: Stdin) -> Result<Outcome, Failure> {
     match &cli.command {
-        Some(Command::Init(_)) => super::init(context),
-        Some(Command::Rollup(arguments)) => super::rollup(
+        Some(Command::Init) => super::init(context),
+        Some(Command::Rollup { all, paths, budget }) => super::rollup(
             context,
             &RollupOptions {
-                all: arguments.all,
-                paths: arguments.paths.clone(),
-                budget: arguments.budget,
+                all: *all,
+                paths: paths.clone(),
+                budget: *budget,
             },
         ),
-        Some(Command::Models(_)) => super::models(context),
-        Some(Command::Log(arguments)) => super::log(context, arguments.run.as_deref()),
-        Some(Command::Diff(arguments)) => {
-            super::diff(context, arguments.run.as_deref(), arguments.stat)
-        }
-        Some(Command::Report(arguments)) => super::report(
+        Some(Command::Models) => super::models(context),
+        Some(Command::Log { run }) => super::log(context, run.as_deref()),
+        Some(Command::Diff { run, stat }) => super::diff(context, run.as_deref(), *stat),
+        Some(Command::Report { run, all, page }) => super::report(
             context,
             &ReportOptions {
-                run: arguments.run.clone(),
-                all: arguments.all,
-                output: arguments.page.clone(),
+                run: run.clone(),
+                all: *all,
+                output: page.clone(),
             },
         ),
-        Some(Command::Demo(arguments)) => super::demo(context, arguments.directory.as_deref()),
-        Some(Command::Recover(_)) => super::recover(context),
-        Some(Command::Undo(arguments)) => super::undo(context, arguments.run.as_deref()),
+        Some(Command::Demo { directory }) => super::demo(context, directory.as_deref()),
+        Some(Command::Recover) => super::recover(context),
+        Some(Command::Undo { run }) => super::undo(context, run.as_deref()),
         Some(Command::Dev(arguments)) => dev(arguments, context, stdin),
-        Some(Command::Completions(arguments)) => {
-            Ok(Outcome::verbatim(cli::completions(arguments.shell)))
-        }
-        Some(Command::Man(arguments)) => super::manual(arguments.command.as_deref()),
+        Some(Command::Completions { shell }) => Ok(Outcome::verbatim(cli::completions(*shell))),
+        Some(Command::Man { command }) => super::manual(command.as_deref()),
         None if cli.dry_run => {
             // A report has no build.
             let build = (!cli.consistency_check).then(|| build(cli));
@@ -60,7 +56,7 @@ pub fn dispatch(cli: &Cli, context: &Context<'_>, stdin: Stdin) -> Result<Outcom
 
 fn dev(arguments: &DevArgs, context: &Context<'_>, stdin: Stdin) -> Result<Outcome, Failure> {
     match &arguments.command {
-        Some(DevCommand::Config(_)) => super::config(context),
+        Some(DevCommand::Config) => super::config(context),
         Some(DevCommand::Sessions(_)) => super::sessions(context),
         None => {
             let request = match arguments.prompt.as_deref() {
@@ -167,17 +163,17 @@ pub(super) fn command_name(cli: &Cli) -> &'static str {
     match &cli.command {
         None if cli.consistency_check => "consistency",
         None => "commit",
-        Some(Command::Init(_)) => "init",
-        Some(Command::Rollup(_)) => "rollup",
-        Some(Command::Models(_)) => "models",
-        Some(Command::Log(_)) => "log",
-        Some(Command::Diff(_)) => "diff",
-        Some(Command::Report(_)) => "report",
-        Some(Command::Undo(_)) => "undo",
-        Some(Command::Recover(_)) => "recover",
-        Some(Command::Demo(_)) => "demo",
+        Some(Command::Init) => "init",
+        Some(Command::Rollup { .. }) => "rollup",
+        Some(Command::Models) => "models",
+        Some(Command::Log { .. }) => "log",
+        Some(Command::Diff { .. }) => "diff",
+        Some(Command::Report { .. }) => "report",
+        Some(Command::Undo { .. }) => "undo",
+        Some(Command::Recover) => "recover",
+        Some(Command::Demo { .. }) => "demo",
         Some(Command::Dev(_)) => "dev",
-        Some(Command::Completions(_)) => "completions",
-        Some(Command::Man(_)) => "man",
+        Some(Command::Completions { .. }) => "completions",
+        Some(Command::Man { .. }) => "man",
     }
 }
