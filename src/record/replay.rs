@@ -74,15 +74,14 @@ impl Recording {
             .into_iter()
             .find(|folder| folder.is_dir())
             .ok_or_else(|| RecordingProblem::Missing(name.to_path_buf()))?;
-        let recorded = recorded_models(&folder).unwrap_or_default();
-        let repair = recorded
-            .attempts
+        let RecordedModels { model, steps } = RecordedModels::read(&folder);
+        let mut repairs = steps
             .into_iter()
-            .find(|attempt| attempt.kind == Some(Purpose::REPAIR));
+            .filter(|step| step.kind == Some(Purpose::REPAIR));
         Ok(Self {
             folder,
-            repair: repair.and_then(|attempt| attempt.model),
-            first: recorded.model,
+            repair: repairs.next().and_then(|step| step.model),
+            first: model,
         })
     }
 
@@ -127,23 +126,32 @@ impl Recording {
     }
 }
 
-/// What `result.json` says of models.
+/// The models that a run was made with.
 #[derive(Deserialize, Default)]
 struct RecordedModels {
     model: Option<String>,
-    #[serde(default)]
-    attempts: Vec<RecordedAttempt>,
+    #[serde(rename = "attempts", default)]
+    steps: Vec<RecordedStep>,
 }
 
 #[derive(Deserialize)]
-struct RecordedAttempt {
+struct RecordedStep {
     kind: Option<Purpose>,
     model: Option<String>,
 }
 
-/// The models that `result.json` names; an aborted run has none.
-fn recorded_models(folder: &Path) -> Option<RecordedModels> {
-    serde_json::from_slice(&read_regular(&folder.join(run_files::RESULT)).ok()?).ok()
+impl RecordedModels {
+    /// By `result.json`; of a run that was killed, which has none, by its steps.
+    fn read(folder: &Path) -> Self {
+        let read = |name| read_regular(&folder.join(name)).unwrap_or_default();
+        serde_json::from_slice(&read(run_files::RESULT)).unwrap_or_else(|_| {
+            let lines = read(run_files::STEPS);
+            let lines = serde_json::Deserializer::from_slice(&lines).into_iter();
+            let steps: Vec<RecordedStep> = lines.map_while(Result::ok).collect();
+            let model = steps.first().and_then(|step| step.model.clone());
+            Self { model, steps }
+        })
+    }
 }
 
 /// Gives the recorded replies.
@@ -164,7 +172,7 @@ impl ReplayModel {
     }
 
     fn read_file(&self, step: &StepId, artifact: Artifact) -> Result<Option<Vec<u8>>, ModelError> {
-        let path = self.path(step, artifact);
+        let path = self.folder.join(run_files::name(step, artifact));
         let read = read_regular(&path).if_there();
         read.map_err(|source| ModelError::Unreadable { path, source })
     }
@@ -187,10 +195,6 @@ impl ReplayModel {
             }
         });
         Ok((text, error))
-    }
-
-    fn path(&self, step: &StepId, artifact: Artifact) -> PathBuf {
-        self.folder.join(run_files::name(step, artifact))
     }
 }
 
@@ -225,6 +229,21 @@ impl Model for ReplayModel {
 mod tests {
     use super::*;
     use crate::model::Provider;
+
+    #[test]
+    fn a_run_that_was_killed_names_its_models_in_its_steps() {
+        let root = tempfile::tempdir().unwrap();
+        let steps = concat!(
+            r#"{"kind": "initial", "number": 0, "model": "one"}"#,
+            "\n",
+            r#"{"kind": "repair", "number": 1, "model": "other"}"#,
+            "\n{\"kind\": \"rep",
+        );
+        std::fs::write(root.path().join(run_files::STEPS), steps).unwrap();
+        let found = Recording::find(root.path(), root.path(), Path::new("")).unwrap();
+        assert_eq!(found.first_model(), Some("one"));
+        assert_eq!(found.repair.as_deref(), Some("other"));
+    }
 
     #[test]
     fn the_reply_is_the_whole_text_and_none_where_it_is_not_whole() {

@@ -41,7 +41,7 @@ impl Verdict {
 /// What is missing or unclear, for the auditor.
 pub fn read(text: &str) -> Result<Verdict, String> {
     let lines = lines(text);
-    let overall = |line: &Line<'_>| value(line, "overall");
+    let overall = |line: &AnswerLine<'_>| value(line, "overall");
     let Some(at) = lines.iter().rposition(|line| overall(line).is_some()) else {
         return Err(format!("there is no `Overall:` line: {FORM}"));
     };
@@ -49,7 +49,11 @@ pub fn read(text: &str) -> Result<Verdict, String> {
         let line = lines[at].text.trim().escape_debug();
         format!("`{line}` does not say plainly whether the work passes: {FORM}")
     })?;
-    let failed: Vec<Line<'_>> = lines.iter().copied().filter(Line::is_failed_row).collect();
+    let failed: Vec<AnswerLine<'_>> = lines
+        .iter()
+        .copied()
+        .filter(AnswerLine::is_failed_row)
+        .collect();
     let seen = joined(&lines[..at]).trim().to_owned();
     let mut feedback = feedback(&lines[at + 1..]);
     let passed = said && failed.is_empty();
@@ -72,13 +76,13 @@ pub fn read(text: &str) -> Result<Verdict, String> {
 
 /// A line of the answer.
 #[derive(Debug, Clone, Copy)]
-struct Line<'t> {
+struct AnswerLine<'t> {
     text: &'t str,
     /// Whether it stands outside code fences.
     is_outside: bool,
 }
 
-impl Line<'_> {
+impl AnswerLine<'_> {
     /// Whether it is a table's row in which a cell says FAIL: at its beginning and in capitals, or as its only
     /// word. Others may tell of failures that are handled.
     fn is_failed_row(&self) -> bool {
@@ -96,7 +100,7 @@ impl Line<'_> {
 }
 
 /// The lines, and which stand in fences; of an answer that is one fenced block, the lines in it.
-fn lines(text: &str) -> Vec<Line<'_>> {
+fn lines(text: &str) -> Vec<AnswerLine<'_>> {
     let mut fences = FenceScanner::default();
     let lines = text.trim_matches(['\n', '\r', '\u{feff}']).lines();
     let lines: Vec<_> = lines.map(|line| (line, fences.step(line))).collect();
@@ -111,7 +115,7 @@ fn lines(text: &str) -> Vec<Line<'_>> {
     } else {
         FenceLine::Outside
     };
-    let lines = lines.into_iter().map(|(text, kind)| Line {
+    let lines = lines.into_iter().map(|(text, kind)| AnswerLine {
         text,
         is_outside: kind == own,
     });
@@ -121,7 +125,7 @@ fn lines(text: &str) -> Vec<Line<'_>> {
 }
 
 /// What stands behind a label and its colon, less the marks of bold text.
-fn value(line: &Line<'_>, label: &str) -> Option<String> {
+fn value(line: &AnswerLine<'_>, label: &str) -> Option<String> {
     let plain = line.text.replace("**", "").replace("__", "");
     let plain = plain.trim_start_matches(['#', '-', '*', '_', ' ', '\t']);
     let (start, rest) = plain.split_at_checked(label.len())?;
@@ -163,7 +167,7 @@ fn words(text: &str) -> Vec<String> {
 }
 
 /// What stands behind `Feedback:`, to the end; without that, all that is there.
-fn feedback(lines: &[Line<'_>]) -> String {
+fn feedback(lines: &[AnswerLine<'_>]) -> String {
     let labelled = |line| value(line, "feedback");
     let at = lines.iter().position(|line| labelled(line).is_some());
     let below = joined(&lines[at.map_or(0, |at| at + 1)..]);
@@ -173,7 +177,7 @@ fn feedback(lines: &[Line<'_>]) -> String {
         .to_owned()
 }
 
-fn joined(lines: &[Line<'_>]) -> String {
+fn joined(lines: &[AnswerLine<'_>]) -> String {
     let lines: Vec<&str> = lines.iter().map(|line| line.text).collect();
     lines.join("\n")
 }

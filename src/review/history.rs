@@ -23,7 +23,7 @@ use crate::model::REPAIRS;
 use crate::model::{Purpose, StepId};
 use crate::project::LOGS;
 use crate::project::Project;
-use crate::record::diff::{FileChange, NEW_MODE, State};
+use crate::record::diff::{FileChange, FileState, NEW_MODE};
 use crate::record::run_files::{self, Artifact, RESULT, STEPS};
 use crate::record::{RunRecord, Step};
 use crate::sys::excerpt::lossy;
@@ -211,7 +211,7 @@ impl PastRun {
                         "what `{}` was before is not in the run's record any more: it is shown as empty",
                         path.escape_debug()
                     ));
-                    State::empty(before.mode)
+                    FileState::empty(before.mode)
                 })
             });
             let mode = before.as_ref().map_or(NEW_MODE, |before| before.mode);
@@ -223,7 +223,7 @@ impl PastRun {
                 };
                 let reply = replied.get(path).copied().unwrap_or_default().to_vec();
                 if is_it(&reply) {
-                    return State { content: reply, mode };
+                    return FileState { content: reply, mode };
                 }
                 // The build has changed it: perhaps it is still there, or another run has kept it.
                 let on_disk = read_limited(&project.root().join(path)).filter(is_it);
@@ -235,7 +235,7 @@ impl PastRun {
                     ));
                     reply
                 });
-                State { content, mode }
+                FileState { content, mode }
             });
             if before != after {
                 changes.files.push(FileChange {
@@ -261,10 +261,10 @@ impl PastRun {
     }
 
     /// A file as it was before the run; `None` where that is not kept any more.
-    fn kept(&self, project: &Project, before: &Before) -> Option<State> {
+    fn kept(&self, project: &Project, before: &Before) -> Option<FileState> {
         let path = kept_path(&self.relative(), before);
         let content = read_limited(&project.root().join(path))?;
-        (Digest::of(&content) == before.digest).then_some(State {
+        (Digest::of(&content) == before.digest).then_some(FileState {
             content,
             mode: before.mode,
         })
@@ -291,7 +291,7 @@ impl PastRun {
             return steps;
         };
         if steps.is_empty() {
-            steps.clone_from(&record.attempts);
+            steps.clone_from(&record.steps);
         }
         steps
     }
@@ -346,7 +346,7 @@ impl PastRun {
 const STAMP_LENGTH: usize = "2026-11-21-20-15-03-".len();
 
 /// The files that a run has changed, as they were before, and then as each reply leaves them.
-struct FileStates(BTreeMap<String, Option<State>>);
+struct FileStates(BTreeMap<String, Option<FileState>>);
 
 impl FileStates {
     fn before(project: &Project, run: &PastRun) -> Self {
@@ -369,7 +369,7 @@ impl FileStates {
         for edit in parsed.edits {
             let before = self.0.get(&edit.path).cloned().flatten();
             let after = match edit.action {
-                Action::Write(content) => Some(State {
+                Action::Write(content) => Some(FileState {
                     content: content.as_bytes().to_vec(),
                     mode: before.as_ref().map_or(NEW_MODE, |before| before.mode),
                 }),

@@ -33,6 +33,7 @@ use crate::model::usage::Usage;
 use crate::model::{
     Listener, Model, ModelError, ModelSpec, Purpose, Reply, Request, Spent, StepId,
 };
+use crate::record::run_files::RESULT;
 use crate::record::run_log::{LogError, RunLog};
 use crate::record::{PartRecord, RunRecord, Seconds, Step};
 use crate::ui::{Event, Reporter};
@@ -102,13 +103,13 @@ impl<'c> Run<'c> {
 
     /// Writes down how far the step that is under way has come.
     pub fn log_step(&self) -> Result<(), LogError> {
-        let step = self.record.attempts.last();
+        let step = self.record.steps.last();
         step.map_or(Ok(()), |step| self.log.step(step))
     }
 
     /// Changes the record of the step that is under way.
     pub fn note(&mut self, change: impl FnOnce(&mut Step)) {
-        if let Some(step) = self.record.attempts.last_mut() {
+        if let Some(step) = self.record.steps.last_mut() {
             change(step);
         }
     }
@@ -134,7 +135,7 @@ impl<'c> Run<'c> {
         self.log_step()?;
         self.note(Step::shorten);
         self.record
-            .attempts
+            .steps
             .push(Step::new(step.clone(), &spec.name, parts));
         self.log.query(step, &prompt)?;
         self.log_step()?;
@@ -326,7 +327,7 @@ impl<'c> Run<'c> {
         if let Err(error) = &result {
             self.end_with(error);
         }
-        let logged = self.log.result(&self.record);
+        let logged = self.log.json(RESULT, &self.record);
         let log = self.log.name().to_owned();
         match (result, logged) {
             (Ok(summary), Ok(())) => Ok(Outcome {

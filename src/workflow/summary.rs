@@ -148,11 +148,11 @@ fn changed(context: &Context<'_>, changes: &[FileChange], tree: TreeState) -> St
 }
 
 fn attempts(record: &RunRecord) -> String {
-    if record.attempts.is_empty() {
+    if record.steps.is_empty() {
         return String::new();
     }
     let head = "\n### Steps\n\n| step | model | seconds | finish | files | build |\n|---|---|---:|---|---:|---|\n";
-    let rows = record.attempts.iter().map(row);
+    let rows = record.steps.iter().map(row);
     std::iter::once(head.to_owned()).chain(rows).collect()
 }
 
@@ -173,7 +173,7 @@ fn row(step: &Step) -> String {
 }
 
 fn last_build(record: &RunRecord, run: &PastRun) -> String {
-    let mut steps = record.attempts.iter();
+    let mut steps = record.steps.iter();
     let built = steps.rfind(|step| step.build.is_some());
     let log = built.and_then(|step| run.text(&step.id(), Artifact::Build));
     let Some((status, output)) = log.as_ref().and_then(|log| log.split_once('\n')) else {
