@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::error::one_line;
 use super::{
-    Assembler, Delivery, End, Ending, Listener, ModelError, ModelSpec, ReasoningEffort, Reply,
+    Assembler, Delivery, End, Listener, ModelError, ModelSpec, RawReply, ReasoningEffort, Reply,
     Request, Spent, VendorError, Wire, count, elements, first, object, parse_answer, text, update,
 };
 use crate::model::message::{Message, Role, Words};
@@ -36,22 +36,22 @@ pub(super) struct Gemini;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Body<'a> {
+struct GeminiBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
-    system_instruction: Option<Content<'a>>,
-    contents: Vec<Content<'a>>,
+    system_instruction: Option<GeminiContent<'a>>,
+    contents: Vec<GeminiContent<'a>>,
     generation_config: Value,
 }
 
 #[derive(Serialize)]
-struct Content<'a> {
+struct GeminiContent<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     role: Option<&'static str>,
-    parts: Vec<Part<'a>>,
+    parts: Vec<GeminiPart<'a>>,
 }
 
 #[derive(Serialize)]
-struct Part<'a> {
+struct GeminiPart<'a> {
     text: Words<'a>,
 }
 
@@ -76,7 +76,7 @@ fn thinking(spec: &ModelSpec) -> Option<Value> {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Answer<'a> {
+struct GeminiAnswer<'a> {
     #[serde(borrow)]
     candidates: Option<Vec<Candidate<'a>>>,
     #[serde(default)]
@@ -92,19 +92,19 @@ struct Answer<'a> {
 #[serde(rename_all = "camelCase")]
 struct Candidate<'a> {
     #[serde(borrow)]
-    content: Option<AnswerContent<'a>>,
+    content: Option<CandidateContent<'a>>,
     finish_reason: Option<String>,
     finish_message: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct AnswerContent<'a> {
+struct CandidateContent<'a> {
     #[serde(borrow)]
-    parts: Option<Vec<AnswerPart<'a>>>,
+    parts: Option<Vec<CandidatePart<'a>>>,
 }
 
 #[derive(Deserialize)]
-struct AnswerPart<'a> {
+struct CandidatePart<'a> {
     #[serde(borrow)]
     text: Option<&'a RawValue>,
     thought: Option<bool>,
@@ -135,14 +135,14 @@ impl Wire for Gemini {
             .iter()
             .partition(|message| message.role == Role::System);
         let schema = request.form.schema.as_ref();
-        let body = Body {
-            system_instruction: (!system.is_empty()).then(|| Content {
+        let body = GeminiBody {
+            system_instruction: (!system.is_empty()).then(|| GeminiContent {
                 role: None,
                 parts: system.into_iter().map(part).collect(),
             }),
             contents: turns
                 .into_iter()
-                .map(|turn| Content {
+                .map(|turn| GeminiContent {
                     role: Some(role(turn.role)),
                     parts: vec![part(turn)],
                 })
@@ -159,16 +159,14 @@ impl Wire for Gemini {
     }
 
     fn assembler(&self) -> Box<dyn Assembler> {
-        Box::new(Assembled::default())
+        Box::new(GeminiStream::default())
     }
 
     fn read_reply(&self, json: &[u8]) -> Result<Reply, ModelError> {
-        let answer: Answer<'_> = parse_answer(json)?;
+        let answer: GeminiAnswer<'_> = parse_answer(json)?;
         self.check(&answer.error)?;
         if let Some(reason) = answer.prompt_feedback["blockReason"].as_str() {
-            return Err(ModelError::Blocked {
-                reason: one_line(reason),
-            });
+            return Err(ModelError::Blocked(one_line(reason)));
         }
         let told = answer.usage_metadata;
         let spent = Spent {
@@ -185,15 +183,16 @@ impl Wire for Gemini {
             .content
             .and_then(|content| content.parts)
             .unwrap_or_default();
-        let literals = parts.iter().filter(|part| part.thought != Some(true));
-        Ending {
+        let said = parts.iter().filter(|part| part.thought != Some(true));
+        RawReply {
+            literals: said.filter_map(|part| part.text).collect(),
+            calls: Vec::new(),
             finish: candidate.finish_reason,
             meaning: end,
-            calls: Vec::new(),
             message: candidate.finish_message,
             spent,
         }
-        .reply(literals.filter_map(|part| part.text))
+        .checked()
     }
 
     /// Of `google.rpc.Status`, with the details `ErrorInfo`, `RetryInfo` and `QuotaFailure`.
@@ -215,17 +214,15 @@ impl Wire for Gemini {
 
 /// A streamed answer: whole answers in form, each with the next part of the text.
 #[derive(Default)]
-struct Assembled {
+struct GeminiStream {
+    /// What the pieces tell besides the text.
+    answer: Value,
+    /// What they tell of the candidate.
+    candidate: Value,
     text: String,
-    finish: Value,
-    finish_message: Value,
-    prompt_feedback: Value,
-    usage: Value,
-    model_version: Value,
-    response_id: Value,
 }
 
-impl Assembler for Assembled {
+impl Assembler for GeminiStream {
     fn event(&mut self, data: &[u8], listener: &dyn Listener) -> Result<(), ModelError> {
         // Some proxies end streams as OpenAI does.
         if data.trim_ascii() == b"[DONE]" {
@@ -233,15 +230,11 @@ impl Assembler for Assembled {
         }
         let chunk = Value::Object(parse_answer(data)?);
         Gemini.check(&chunk["error"])?;
-        update(&mut self.prompt_feedback, &chunk["promptFeedback"]);
-        update(&mut self.usage, &chunk["usageMetadata"]);
-        update(&mut self.model_version, &chunk["modelVersion"]);
-        update(&mut self.response_id, &chunk["responseId"]);
+        update(&mut self.answer, &chunk);
         let Some(candidate) = first(&chunk["candidates"]) else {
             return Ok(());
         };
-        update(&mut self.finish, &candidate["finishReason"]);
-        update(&mut self.finish_message, &candidate["finishMessage"]);
+        update(&mut self.candidate, candidate);
         for part in elements(&candidate["content"]["parts"]) {
             let text = part["text"].as_str().unwrap_or_default();
             if part["thought"] == true {
@@ -254,36 +247,25 @@ impl Assembler for Assembled {
         Ok(())
     }
 
-    fn is_over(&self) -> bool {
-        // Only the end of the stream tells.
-        false
-    }
-
     fn finish(self: Box<Self>) -> Option<Vec<u8>> {
-        if self.finish.is_null() && !self.prompt_feedback["blockReason"].is_string() {
+        let Self {
+            mut answer,
+            mut candidate,
+            text,
+        } = *self;
+        let is_blocked = answer["promptFeedback"]["blockReason"].is_string();
+        if candidate["finishReason"].is_null() && !is_blocked {
             return None;
         }
-        let candidate = object(json!({
-            "content": {"role": "model", "parts": [{"text": self.text}]},
-            "finishReason": self.finish,
-            "finishMessage": self.finish_message,
-            "index": 0,
-        }));
-        let answer = json!({
-            "candidates": [candidate],
-            "promptFeedback": self.prompt_feedback,
-            "usageMetadata": self.usage,
-            "modelVersion": self.model_version,
-            "responseId": self.response_id,
-        });
+        candidate["content"] = json!({"role": "model", "parts": [{"text": text}]});
+        answer["candidates"] = json!([candidate]);
         Some(answer.to_string().into_bytes())
     }
 }
 
-fn part<'a>(message: &'a Message<'_>) -> Part<'a> {
-    Part {
-        text: message.words(),
-    }
+fn part<'a>(message: &'a Message<'_>) -> GeminiPart<'a> {
+    let text = message.words();
+    GeminiPart { text }
 }
 
 fn role(role: Role) -> &'static str {

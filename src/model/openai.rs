@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::error::one_line;
 use super::{
-    Assembler, Delivery, End, Ending, Listener, ModelError, ModelSpec, Reply, Request, Spent,
+    Assembler, Delivery, End, Listener, ModelError, ModelSpec, RawReply, Reply, Request, Spent,
     ToolSchema, VendorError, Wire, count, elements, first, object, parse_answer, text, update,
 };
 use crate::model::message::{Call, CallResult, Message, Part, Role, Words};
@@ -34,30 +34,30 @@ fn end(finish: &str) -> End {
 pub(super) struct OpenAi;
 
 #[derive(Serialize)]
-struct Body<'a> {
-    messages: Vec<BodyMessage<'a>>,
+struct ChatBody<'a> {
+    messages: Vec<ChatMessage<'a>>,
     #[serde(flatten)]
     rest: Value,
 }
 
 #[derive(Serialize)]
-struct BodyMessage<'a> {
+struct ChatMessage<'a> {
     role: &'static str,
     /// Null where a message of the model's has nothing but calls.
-    content: Option<Content<'a>>,
+    content: Option<ChatContent<'a>>,
     #[serde(flatten)]
     rest: Value,
 }
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Content<'a> {
+enum ChatContent<'a> {
     Words(Words<'a>),
     Result(&'a str),
 }
 
 #[derive(Deserialize)]
-struct Answer<'a> {
+struct ChatAnswer<'a> {
     #[serde(borrow)]
     choices: Option<Vec<Choice<'a>>>,
     #[serde(default)]
@@ -70,12 +70,12 @@ struct Answer<'a> {
 #[derive(Deserialize)]
 struct Choice<'a> {
     #[serde(borrow)]
-    message: Option<AnswerMessage<'a>>,
+    message: Option<ChoiceMessage<'a>>,
     finish_reason: Option<String>,
 }
 
 #[derive(Deserialize, Default)]
-struct AnswerMessage<'a> {
+struct ChoiceMessage<'a> {
     #[serde(borrow)]
     content: Option<&'a RawValue>,
     refusal: Option<String>,
@@ -98,16 +98,18 @@ impl Wire for OpenAi {
         delivery: Delivery,
         out: &mut dyn Write,
     ) -> serde_json::Result<()> {
-        let dialect = Dialect::of(spec);
+        // OpenAI has renamed things that servers which are compatible with it know by their old names only; its
+        // own newer models take the new ones only.
+        let is_own = spec.is_openais_own();
         let limit = request.max_output_tokens;
         let form = &request.form;
         let schema = form.schema.as_ref();
         let streamed = delivery == Delivery::Streamed;
         let tools: Vec<Value> = form.tools.iter().map(body_tool).collect();
         let messages = request.messages.iter();
-        let body = Body {
+        let body = ChatBody {
             messages: messages
-                .flat_map(|message| body_messages(message, dialect))
+                .flat_map(|message| body_messages(message, is_own))
                 .collect(),
             rest: object(json!({
                 "model": spec.id,
@@ -116,9 +118,9 @@ impl Wire for OpenAi {
                     json!({"type": "json_schema", "json_schema": {"name": "reply", "schema": schema}})
                 }),
                 "temperature": spec.temperature,
-                "max_completion_tokens": limit.filter(|_| dialect == Dialect::OpenAi),
+                "max_completion_tokens": limit.filter(|_| is_own),
                 // The same for servers that know only the older name.
-                "max_tokens": limit.filter(|_| dialect == Dialect::Compatible),
+                "max_tokens": limit.filter(|_| !is_own),
                 "reasoning_effort": spec.reasoning_effort,
                 "stream": streamed.then_some(true),
                 "stream_options": streamed.then(|| json!({"include_usage": true})),
@@ -128,11 +130,11 @@ impl Wire for OpenAi {
     }
 
     fn assembler(&self) -> Box<dyn Assembler> {
-        Box::new(Assembled::default())
+        Box::new(ChatStream::default())
     }
 
     fn read_reply(&self, json: &[u8]) -> Result<Reply, ModelError> {
-        let answer: Answer<'_> = parse_answer(json)?;
+        let answer: ChatAnswer<'_> = parse_answer(json)?;
         self.check(&answer.error)?;
         let spent = Spent {
             usage: answer.usage.is_object().then(|| usage(&answer.usage)),
@@ -146,18 +148,17 @@ impl Wire for OpenAi {
         };
         let message = choice.message.unwrap_or_default();
         if let Some(text) = message.refusal.filter(|refusal| !refusal.trim().is_empty()) {
-            return Err(ModelError::Refused {
-                text: one_line(&text),
-            });
+            return Err(ModelError::Refused(one_line(&text)));
         }
-        Ending {
+        RawReply {
+            literals: message.content.into_iter().collect(),
+            calls: calls(message.tool_calls),
             finish: choice.finish_reason,
             meaning: end,
-            calls: calls(message.tool_calls),
             message: None,
             spent,
         }
-        .reply(message.content)
+        .checked()
     }
 
     fn vendor_error(&self, error: &Value) -> VendorError {
@@ -188,35 +189,17 @@ fn usage(told: &Value) -> Usage {
     }
 }
 
-/// OpenAI has renamed things that servers which are compatible with it know by their old names only;
-/// its own newer models take the new ones only.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Dialect {
-    OpenAi,
-    Compatible,
-}
-
-impl Dialect {
-    fn of(spec: &ModelSpec) -> Self {
-        if spec.is_openais_own() {
-            Self::OpenAi
-        } else {
-            Self::Compatible
-        }
-    }
-}
-
 /// A message as the wire has it: what came of calls are messages of their own.
-fn body_messages<'a>(message: &'a Message<'_>, dialect: Dialect) -> Vec<BodyMessage<'a>> {
+fn body_messages<'a>(message: &'a Message<'_>, is_own: bool) -> Vec<ChatMessage<'a>> {
     let mut results = Vec::new();
     let mut tool_calls = Vec::new();
     for part in &message.parts {
         match part {
             Part::Text(_) => {}
             Part::Call(call) => tool_calls.push(body_call(call)),
-            Part::Result(CallResult { id, text }) => results.push(BodyMessage {
+            Part::Result(CallResult { id, text }) => results.push(ChatMessage {
                 role: "tool",
-                content: Some(Content::Result(text)),
+                content: Some(ChatContent::Result(text)),
                 rest: json!({"tool_call_id": id}),
             }),
         }
@@ -224,9 +207,9 @@ fn body_messages<'a>(message: &'a Message<'_>, dialect: Dialect) -> Vec<BodyMess
     let words = message.words();
     let has_words = !words.is_empty();
     if has_words || results.is_empty() {
-        results.push(BodyMessage {
-            role: role_name(message.role, dialect),
-            content: (has_words || tool_calls.is_empty()).then_some(Content::Words(words)),
+        results.push(ChatMessage {
+            role: role_name(message.role, is_own),
+            content: (has_words || tool_calls.is_empty()).then_some(ChatContent::Words(words)),
             rest: object(json!({"tool_calls": (!tool_calls.is_empty()).then_some(tool_calls)})),
         });
     }
@@ -243,12 +226,9 @@ fn body_call(call: &Call) -> Value {
 }
 
 fn body_tool(tool: &ToolSchema) -> Value {
-    let ToolSchema {
-        name,
-        description,
-        schema,
-    } = tool;
-    json!({"type": "function", "function": {"name": name, "description": description, "parameters": schema}})
+    json!({"type": "function", "function": {
+        "name": tool.name, "description": tool.description, "parameters": tool.schema,
+    }})
 }
 
 /// The calls of an answer. Their ids are made up where the server gives none, or one twice.
@@ -277,26 +257,25 @@ fn arguments(written: &Value) -> Value {
     }
 }
 
-fn role_name(role: Role, dialect: Dialect) -> &'static str {
-    match (role, dialect) {
-        (Role::System, Dialect::OpenAi) => "developer",
-        (Role::System, Dialect::Compatible) => "system",
+fn role_name(role: Role, is_own: bool) -> &'static str {
+    match role {
+        Role::System if is_own => "developer",
+        Role::System => "system",
         // The program's own words about tools travel as the user's: they answer no call.
-        (Role::User | Role::Tool, _) => "user",
-        (Role::Assistant, _) => "assistant",
+        Role::User | Role::Tool => "user",
+        Role::Assistant => "assistant",
     }
 }
 
 /// A streamed answer: chunks whose choice has a `delta` in the place of the message.
 #[derive(Default)]
-struct Assembled {
-    id: Value,
-    model: Value,
+struct ChatStream {
+    /// What the chunks tell besides their choices, and those of the last one.
+    answer: Value,
     content: String,
     refusal: Option<String>,
     calls: Vec<PartialCall>,
-    finish: Value,
-    usage: Value,
+    finish: Option<String>,
     done: bool,
 }
 
@@ -309,7 +288,7 @@ struct PartialCall {
     arguments: String,
 }
 
-impl Assembler for Assembled {
+impl Assembler for ChatStream {
     fn event(&mut self, data: &[u8], listener: &dyn Listener) -> Result<(), ModelError> {
         // What comes behind the end is no part of the answer.
         self.done |= data.trim_ascii() == b"[DONE]";
@@ -318,13 +297,11 @@ impl Assembler for Assembled {
         }
         let chunk = Value::Object(parse_answer(data)?);
         OpenAi.check(&chunk["error"])?;
-        update(&mut self.id, &chunk["id"]);
-        update(&mut self.model, &chunk["model"]);
-        update(&mut self.usage, &chunk["usage"]);
+        update(&mut self.answer, &chunk);
         let Some(choice) = first(&chunk["choices"]) else {
             return Ok(());
         };
-        update(&mut self.finish, &choice["finish_reason"]);
+        self.finish = text(&choice["finish_reason"]).or(self.finish.take());
         let delta = &choice["delta"];
         if let Some(text) = delta["content"].as_str() {
             listener.text(text);
@@ -349,9 +326,7 @@ impl Assembler for Assembled {
     }
 
     fn finish(self: Box<Self>) -> Option<Vec<u8>> {
-        if !self.done || self.finish.is_null() {
-            return None;
-        }
+        let finish = self.finish.filter(|_| self.done)?;
         let calls = self.calls.into_iter().map(|call| {
             let function = json!({"name": call.name, "arguments": call.arguments});
             json!({"id": call.id, "type": "function", "function": function})
@@ -362,18 +337,14 @@ impl Assembler for Assembled {
         if !calls.is_empty() {
             message["tool_calls"] = calls.into();
         }
-        let answer = json!({
-            "id": self.id,
-            "object": "chat.completion",
-            "model": self.model,
-            "choices": [{"index": 0, "message": message, "finish_reason": self.finish}],
-            "usage": self.usage,
-        });
+        let mut answer = self.answer;
+        answer["object"] = "chat.completion".into();
+        answer["choices"] = json!([{"index": 0, "message": message, "finish_reason": finish}]);
         Some(answer.to_string().into_bytes())
     }
 }
 
-impl Assembled {
+impl ChatStream {
     /// Takes a piece of a call: the first one has its id and name. Servers that leave out the index send each
     /// call whole.
     fn call(&mut self, piece: &Value) {

@@ -203,11 +203,9 @@ impl Model for ReplayModel {
         if let Some(answer) = self.read_file(&request.step, Artifact::ResponseJson)? {
             return Ok(answer);
         }
-        let path = run_files::name(&request.step, Artifact::ResponseJson).into();
-        Err(self
-            .recorded(&request.step)?
-            .1
-            .unwrap_or(ModelError::NotRecorded { path }))
+        let name = run_files::name(&request.step, Artifact::ResponseJson);
+        let (_, recorded) = self.recorded(&request.step)?;
+        Err(recorded.unwrap_or(ModelError::NotRecorded(name)))
     }
 
     fn read(&self, step: &StepId, answer: &[u8]) -> Result<Reply, ModelError> {
