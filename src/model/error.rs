@@ -4,8 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::http::ANSWER_LIMIT;
-use super::{End, VendorError};
+use super::{ANSWER_LIMIT, End, VendorError};
 use crate::model::usage::Usage;
 use crate::sys::interrupt::Interrupted;
 use crate::sys::text;

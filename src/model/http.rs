@@ -15,8 +15,8 @@ use ureq::{Agent, Body, SendBody};
 
 use super::retry::{self, Advice};
 use super::{
-    Delivery, Endpoint, Listener, Model, ModelError, ModelSpec, Proxies, Reply, Request, StepId,
-    Wire,
+    ANSWER_LIMIT, Delivery, Endpoint, Listener, Model, ModelError, ModelSpec, Proxies, Reply,
+    Request, StepId, Wire,
 };
 use crate::secret::ApiKey;
 use crate::sys::environment::Clock;
@@ -24,8 +24,6 @@ use crate::sys::interrupt::{Interrupt, Interrupted};
 use crate::sys::sse::Events;
 use crate::sys::transport::{InterruptibleResolver, TcpConnector};
 
-/// How large an answer may be, in bytes.
-pub const ANSWER_LIMIT: u64 = 256 << 20;
 /// How long a connection may take to be made.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 /// How large an error's answer may be; vendors' are a few hundred bytes.

@@ -49,8 +49,14 @@ impl<'a> From<&'a str> for Text<'a> {
 }
 
 impl From<String> for Text<'_> {
-    fn from(text: String) -> Self {
-        Self(vec![Cow::Owned(text)])
+    fn from(piece: String) -> Self {
+        Self(vec![Cow::Owned(piece)])
+    }
+}
+
+impl<'a> From<Cow<'a, str>> for Text<'a> {
+    fn from(piece: Cow<'a, str>) -> Self {
+        Self(vec![piece])
     }
 }
 

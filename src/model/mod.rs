@@ -38,6 +38,9 @@ pub use http::{HttpModel, Route};
 pub use step_id::{Purpose, REPAIRS, StepId};
 pub use table::{ModelTable, TableProblem};
 
+/// How large an answer may be, in bytes.
+const ANSWER_LIMIT: u64 = 256 << 20;
+
 /// A model of the table.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelSpec {

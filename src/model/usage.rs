@@ -16,6 +16,16 @@ pub struct Usage {
 }
 
 impl Usage {
+    /// The tokens of a call without cache and thoughts.
+    #[must_use]
+    pub fn plain(input_tokens: u64, output_tokens: u64) -> Self {
+        Self {
+            input_tokens,
+            output_tokens,
+            ..Self::default()
+        }
+    }
+
     /// The tokens of two calls together.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {

@@ -27,7 +27,7 @@ use std::time::Duration;
 
 use crate::model::estimate::{self, Fit, OverBudget};
 use crate::model::price::{Price, Usd};
-use crate::model::prompt::{Part, Prompt};
+use crate::model::prompt::Prompt;
 use crate::model::tokens::{self, Size};
 use crate::model::usage::Usage;
 use crate::model::{
@@ -127,7 +127,12 @@ impl<'c> Run<'c> {
         let SelectedModel { spec, model } = models.model(&step.purpose);
         // What the log shows is what is sent.
         let prompt = prompt.map(|piece| self.context.redactor.piece(piece));
-        let parts = prompt.parts().iter().map(part_record).collect();
+        let sections = prompt.sections().into_iter();
+        let parts = sections.map(|(name, pieces)| PartRecord {
+            part: name.into(),
+            bytes: pieces.iter().map(|piece| piece.len() as u64).sum(),
+        });
+        let parts = parts.collect();
         let reporter = self.context.reporter;
         let size = self.size(models, spec, &prompt)?;
         let max_output_tokens = self.allowed_answer(models, spec, size.as_ref())?;
@@ -146,10 +151,10 @@ impl<'c> Run<'c> {
             spent: self.spent,
         });
         let before = self.context.clock.elapsed();
-        let offers_tools = !prompt.form().tools.is_empty();
+        let offers_tools = !prompt.form.tools.is_empty();
         let request = Request {
             step: step.clone(),
-            form: prompt.form().clone(),
+            form: prompt.form.clone(),
             messages: prompt.messages(),
             max_output_tokens,
             // What a call has cost that broke, nobody tells; another one comes on top.
@@ -372,13 +377,6 @@ pub fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
     thread
         .join()
         .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-}
-
-fn part_record(part: &Part<'_>) -> PartRecord {
-    PartRecord {
-        part: part.name.into(),
-        bytes: part.pieces.iter().map(|piece| piece.len() as u64).sum(),
-    }
 }
 
 /// What a reply is made of. Its words are in a file of their own.

@@ -10,7 +10,7 @@ use crate::model::price::Usd;
 use crate::model::prompt::{Inputs, Prompt};
 use crate::model::tokens::Size;
 use crate::model::{ModelSpec, Purpose};
-use crate::project::rollup::{self, Section, State};
+use crate::project::rollup::{self, RollupFile, RollupState};
 use crate::sys::numbers;
 
 /// How many files are named.
@@ -82,14 +82,14 @@ impl SendingProblem {
 
 /// The files of the rollup that are not as they are on the disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stale(Vec<(String, State)>);
+pub struct Stale(Vec<(String, RollupState)>);
 
 impl Stale {
     /// `None` where all of them are the same.
-    fn of(sections: &[Section<'_>]) -> Option<Self> {
+    fn of(sections: &[RollupFile<'_>]) -> Option<Self> {
         let stale = sections
             .iter()
-            .filter(|section| section.state != State::Same);
+            .filter(|section| section.state != RollupState::Same);
         let stale: Vec<_> = stale
             .map(|section| (section.path.to_owned(), section.state))
             .collect();
@@ -101,7 +101,7 @@ impl fmt::Display for Stale {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, (path, state)) in self.0.iter().take(NAMED).enumerate() {
             let comma = if at > 0 { ", " } else { "" };
-            let what = if *state == State::Gone {
+            let what = if *state == RollupState::Gone {
                 "is not there"
             } else {
                 "has changed"
@@ -194,7 +194,7 @@ pub fn prompt<'i>(purpose: &Purpose, inputs: &'i Inputs) -> Prompt<'i> {
 }
 
 /// The largest files of the rollup, and their tokens.
-pub fn largest(sections: &[Section<'_>]) -> Vec<(String, u64)> {
+pub fn largest(sections: &[RollupFile<'_>]) -> Vec<(String, u64)> {
     let files = sections
         .iter()
         .map(|section| (section.path, section.content));
