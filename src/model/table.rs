@@ -9,27 +9,30 @@ mod form;
 mod tests;
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
+use regex::Regex;
 use serde_json::value::RawValue;
 
-use self::form::{Entry, File, Rules, is_name};
+use self::form::{File, ModelEntry, Rules, is_name};
 use super::{ModelSpec, Origin, Provider, Purpose, ToolForm};
 use crate::model::price::{LongPrompt, Price, Usd};
 use crate::sys::positions::{Misplaced, Positions};
+use crate::sys::text::regex;
 
 /// Every model that is known, the default first, and which of them is asked for what.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelTable {
     models: Vec<ModelSpec>,
-    rules: SelectionRules,
-}
-
-/// Which model is asked where the command line names none.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct SelectionRules {
+    /// The model to ask where the command line names none.
     default: Option<String>,
+    /// The same, by what it is called for.
     by_purpose: BTreeMap<Purpose, String>,
 }
+
+/// A key file, whatever else stands there.
+static KEY_FILE: LazyLock<Regex> =
+    LazyLock::new(|| regex(r#""keyFile"\s*:\s*"(?:agent-config/)?([^"/]+)""#));
 
 /// What is wrong in `models.json`, and where.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -78,7 +81,8 @@ impl ModelTable {
     pub fn built_in() -> Self {
         Self {
             models: built_in().into(),
-            rules: SelectionRules::default(),
+            default: None,
+            by_purpose: BTreeMap::new(),
         }
     }
 
@@ -92,23 +96,18 @@ impl ModelTable {
         let file: File<'_> = at.object(json)?;
         let mut table = Self::built_in();
         for (name, entry) in file.models.0 {
-            let read: Entry = at.object(entry.get())?;
+            let read: ModelEntry = at.object(entry.get())?;
             table
                 .add(&name, read)
                 .map_err(|reason| at.problem(entry.get(), reason))?;
         }
         if let Some(rules) = file.selection_rules {
             let read: Rules<'_> = at.object(rules.get())?;
-            let by_task = read.by_task_type;
-            let named = |rule: Option<&RawValue>| table.rule(&at, rule);
-            let mut by_purpose = BTreeMap::new();
-            for (purpose, rule) in by_task.rules() {
-                by_purpose.extend(named(rule)?.map(|model| (purpose, model)));
+            table.default = table.rule(&at, read.default)?;
+            for (purpose, rule) in read.by_task_type.rules() {
+                let model = table.rule(&at, rule)?;
+                table.by_purpose.extend(model.map(|model| (purpose, model)));
             }
-            table.rules = SelectionRules {
-                default: named(read.default)?,
-                by_purpose,
-            };
         }
         Ok(table)
     }
@@ -128,17 +127,15 @@ impl ModelTable {
     /// The model to ask for `purpose` where the command line names none.
     #[must_use]
     pub fn chosen(&self, purpose: &Purpose) -> &ModelSpec {
-        let rules = &self.rules;
-        let rule = |purpose| rules.by_purpose.get(purpose);
+        let rule = |purpose| self.by_purpose.get(purpose);
         let by_purpose = match rule(purpose) {
             // What is good enough for the change is good enough for its repair.
             None if *purpose == Purpose::REPAIR => rule(&Purpose::INITIAL),
             rule => rule,
         };
-        let named = by_purpose.or(rules.default.as_ref());
-        named
-            .and_then(|name| self.named(name))
-            .unwrap_or(&self.models[0])
+        let name = by_purpose.or(self.default.as_ref());
+        let named = name.and_then(|name| self.named(name));
+        named.unwrap_or(&self.models[0])
     }
 
     /// The key files of all models, each once.
@@ -153,16 +150,8 @@ impl ModelTable {
 
     /// Whatever looks like the name of a key file in `json`, which may be no table at all.
     pub fn named_key_files(json: &str) -> impl Iterator<Item = &str> {
-        let behind = json.split("\"keyFile\"").skip(1);
-        let values = behind.filter_map(|rest| rest.trim_start().strip_prefix(':'));
-        let strings =
-            values.filter_map(|rest| rest.trim_start().strip_prefix('"')?.split('"').next());
-        strings.filter_map(|file| {
-            let name = file.strip_prefix("agent-config/").unwrap_or(file);
-            is_name(name)
-                .then_some(name)
-                .filter(|name| !name.contains('/'))
-        })
+        let names = KEY_FILE.captures_iter(json).map(|found| found.extract());
+        names.map(|(_, [name])| name).filter(|name| is_name(name))
     }
 
     /// The names of all models, for messages.
@@ -172,38 +161,37 @@ impl ModelTable {
         names.join(", ")
     }
 
-    fn add(&mut self, name: &str, entry: Entry) -> Result<(), String> {
+    fn add(&mut self, name: &str, entry: ModelEntry) -> Result<(), String> {
         if !is_name(name) {
             return Err(format!(
                 "a model's name is made of letters, digits and `.:/_-`, which `{}` is not",
                 name.escape_debug()
             ));
         }
-        let known = self.named(name).map(|known| known.provider);
-        let provider = entry.provider.or(known);
-        if entry.tools == Some(ToolForm::Native) && provider == Some(Provider::Gemini) {
+        let known = self.models.iter().position(|spec| spec.name == name);
+        let at = known.unwrap_or(self.models.len());
+        if known.is_none() {
+            let provider = entry.provider.ok_or_else(|| {
+                format!(
+                    "`{name}` has no `provider`: `gemini` or `openai` (and all that is compatible)"
+                )
+            })?;
+            self.models.push(ModelSpec::new(name, provider));
+        }
+        let spec = &mut self.models[at];
+        if entry
+            .provider
+            .is_some_and(|provider| provider != spec.provider)
+        {
+            return Err(format!(
+                "`{name}` is built in with another provider: choose another name"
+            ));
+        }
+        if entry.tools == Some(ToolForm::Native) && spec.provider == Provider::Gemini {
             return Err("`\"tools\": \"native\"` is for the provider `openai`: `markdown` and `json` work with both".to_owned());
         }
-        if let Some(known) = self.models.iter_mut().find(|spec| spec.name == name) {
-            if entry
-                .provider
-                .is_some_and(|provider| provider != known.provider)
-            {
-                return Err(format!(
-                    "`{name}` is built in with another provider: choose another name"
-                ));
-            }
-            known.origin = Origin::Overridden;
-            entry.write_to(known);
-            return Ok(());
-        }
-        let provider = entry.provider.ok_or_else(|| {
-            format!("`{name}` has no `provider`: `gemini` or `openai` (and all that is compatible)")
-        })?;
-        let mut spec = ModelSpec::new(name, provider);
-        spec.origin = Origin::Added;
-        entry.write_to(&mut spec);
-        self.models.push(spec);
+        spec.origin = known.map_or(Origin::Added, |_| Origin::Overridden);
+        entry.write_to(spec);
         Ok(())
     }
 

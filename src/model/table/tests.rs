@@ -95,7 +95,7 @@ fn a_mistake_is_told_with_its_place() {
         ),
         (
             "{\"models\": {\"x\": {\"provider\": \"openai\", \"contextWindow\": 0}}}",
-            "expected a nonzero u64",
+            "`0` is not a number of tokens, a whole number from 1 on",
         ),
         (
             "{\"models\": {\"x\": {\"provider\": \"openai\", \"price\": {\"input\": -1, \"output\": 1}}}}",
