@@ -397,19 +397,12 @@ fn parse_dollars(text: &str) -> Result<Usd, String> {
 fn parse_duration(text: &str) -> Result<Duration, String> {
     const LONGEST: u64 = 30 * 24 * 3600;
     let form = || "write it like `90s`, `30m` or `1h`".to_owned();
-    let (number, unit) = text
-        .split_at_checked(text.len().saturating_sub(1))
-        .ok_or_else(form)?;
-    let unit = match unit {
-        "s" => 1,
-        "m" => 60,
-        "h" => 3600,
-        _ => return Err(form()),
-    };
-    if !number.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Err(form());
-    }
-    let number: u64 = number.parse().map_err(|_| form())?;
+    let mut units = [("s", 1), ("m", 60), ("h", 3600)].into_iter();
+    let found = units.find_map(|(name, unit)| Some((text.strip_suffix(name)?, unit)));
+    let (number, unit) = found.ok_or_else(form)?;
+    // Without a sign, which would be parsed.
+    let digits = number.bytes().all(|byte| byte.is_ascii_digit());
+    let number: u64 = number.parse().ok().filter(|_| digits).ok_or_else(form)?;
     match number.checked_mul(unit) {
         Some(0) => Err("it must be longer than nothing".to_owned()),
         Some(seconds) if seconds <= LONGEST => Ok(Duration::from_secs(seconds)),

@@ -5,8 +5,8 @@
 
 use std::net::IpAddr;
 
-use ureq::Proxy;
 use ureq::http::Uri;
+use ureq::{Proxy, ProxyBuilder, ProxyProtocol};
 
 use super::{ModelSpec, Provider};
 use crate::sys::environment::Environment;
@@ -169,29 +169,23 @@ impl Proxies {
 fn proxy(value: &str, excepted: &str) -> Option<Proxy> {
     // `Proxy::new` takes no exceptions, so what it read goes through the builder once more.
     let read = Proxy::new(value).ok()?;
-    if !matches!(
-        read.protocol(),
-        ureq::ProxyProtocol::Http | ureq::ProxyProtocol::Https
-    ) {
+    if !matches!(read.protocol(), ProxyProtocol::Http | ProxyProtocol::Https) {
         return None;
     }
-    let mut builder = Proxy::builder(read.protocol())
+    let builder = Proxy::builder(read.protocol())
         .host(read.host())
         .port(read.port());
-    if let Some(username) = read.username() {
-        builder = builder.username(username);
-    }
-    if let Some(password) = read.password() {
-        builder = builder.password(password);
-    }
-    let entries = excepted
-        .split(',')
-        .map(str::trim)
-        .filter(|entry| !entry.is_empty());
-    entries
-        .fold(builder, ureq::ProxyBuilder::no_proxy)
-        .build()
-        .ok()
+    let builder = read
+        .username()
+        .into_iter()
+        .fold(builder, ProxyBuilder::username);
+    let builder = read
+        .password()
+        .into_iter()
+        .fold(builder, ProxyBuilder::password);
+    let entries = excepted.split(',').map(str::trim);
+    let entries = entries.filter(|entry| !entry.is_empty());
+    entries.fold(builder, ProxyBuilder::no_proxy).build().ok()
 }
 
 #[cfg(test)]

@@ -42,7 +42,7 @@ pub use table::{ModelTable, TableProblem};
 const ANSWER_LIMIT: u64 = 256 << 20;
 
 /// A model of the table.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct ModelSpec {
     /// What `--model` takes.
     pub name: String,
@@ -78,15 +78,7 @@ impl ModelSpec {
             name: name.to_owned(),
             provider,
             id: name.to_owned(),
-            base_url: None,
-            key_file: None,
-            context_window: None,
-            max_output_tokens: None,
-            reasoning_effort: None,
-            temperature: None,
-            tools: ToolForm::Markdown,
-            price: None,
-            origin: Origin::BuiltIn,
+            ..Self::default()
         }
     }
 
@@ -94,19 +86,19 @@ impl ModelSpec {
     #[must_use]
     pub fn is_openais_own(&self) -> bool {
         let id = self.id.rsplit('/').next().unwrap_or_default();
-        let own = id.starts_with("gpt-") && !id.starts_with("gpt-oss")
-            || ["o1", "o3", "o4"]
-                .iter()
-                .any(|family| id.starts_with(family));
-        self.provider == Provider::OpenAi && own
+        let families = ["gpt-", "o1", "o3", "o4"];
+        self.provider == Provider::OpenAi
+            && families.iter().any(|family| id.starts_with(family))
+            && !id.starts_with("gpt-oss")
     }
 }
 
 /// How an agent has a model call tools.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ToolForm {
     /// By headings in Markdown, which every model can write.
+    #[default]
     Markdown,
     /// By a JSON object as the whole reply, which many servers can hold a model to.
     Json,
@@ -115,10 +107,11 @@ pub enum ToolForm {
 }
 
 /// Where an entry of the table comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Origin {
     /// The specification.
+    #[default]
     BuiltIn,
     /// The specification, changed by `models.json`.
     Overridden,
@@ -140,10 +133,11 @@ pub enum ReasoningEffort {
 }
 
 /// A vendor, that is: a wire format.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Provider {
     /// Google's Gemini API.
+    #[default]
     Gemini,
     /// OpenAI's chat completions, and what is compatible with them.
     OpenAi,

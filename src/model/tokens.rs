@@ -67,54 +67,45 @@ pub fn count(text: &str) -> u64 {
     let class = |at: usize| bytes.get(at).map(|byte| CLASSES[usize::from(*byte)]);
     let (mut hundredths, mut at, mut before) = (0, 0, ByteClass::LineEnd);
     while let Some(first) = class(at) {
-        let (end, cost) = match first {
+        let small = run(bytes, at, |class| class == ByteClass::Capital);
+        let end = match first {
             ByteClass::Capital | ByteClass::Letter | ByteClass::Accented => {
-                let small = run(bytes, at, |class| class == ByteClass::Capital);
-                let end = run(bytes, small, ByteClass::is_in_word);
-                (
-                    end,
-                    word(&bytes[at..end], small - at, before == ByteClass::Blank),
-                )
+                run(bytes, small, ByteClass::is_in_word)
             }
-            ByteClass::Digit => {
-                let end = run(bytes, at, |class| class == ByteClass::Digit);
-                // A blank goes with a word, but not with a number.
-                let alone = if before == ByteClass::Blank { 100 } else { 0 };
-                (end, (end - at).div_ceil(3) * 105 + alone)
+            ByteClass::Foreign | ByteClass::Rest => at + 1,
+            _ => run(bytes, at, |class| class == first),
+        };
+        let piece = &bytes[at..end];
+        let behind_blank = before == ByteClass::Blank;
+        let cost = match first {
+            ByteClass::Capital | ByteClass::Letter | ByteClass::Accented => {
+                word(piece, small - at, behind_blank)
             }
+            // A blank goes with a word, but not with a number.
+            ByteClass::Digit => piece.len().div_ceil(3) * 105 + usize::from(behind_blank) * 100,
             ByteClass::Blank => {
-                let end = run(bytes, at, |class| class == ByteClass::Blank);
-                let tab = if bytes[at] == b'\t' { 15 } else { 0 };
-                match (end - at, before) {
-                    (1, _) => (end, tab),
-                    (_, ByteClass::LineEnd) => (end, 74 + tab),
-                    _ => (end, 100 + tab),
+                let tab = usize::from(piece[0] == b'\t') * 15;
+                match (piece.len(), before) {
+                    (1, _) => tab,
+                    (_, ByteClass::LineEnd) => 74 + tab,
+                    _ => 100 + tab,
                 }
             }
             // Behind a mark, it goes with that.
-            ByteClass::LineEnd => {
-                let end = run(bytes, at, |class| class == ByteClass::LineEnd);
-                (end, if before == ByteClass::Mark { 0 } else { 135 })
-            }
+            ByteClass::LineEnd if before == ByteClass::Mark => 0,
+            ByteClass::LineEnd => 135,
             ByteClass::Mark => {
-                let end = run(bytes, at, |class| class == ByteClass::Mark);
-                let marks = &bytes[at..end];
-                let next = class(end)
-                    .is_some_and(|next| matches!(next, ByteClass::Capital | ByteClass::Letter));
+                let next = class(end);
+                let is_word = matches!(next, Some(ByteClass::Capital | ByteClass::Letter));
+                let others = piece.windows(2).filter(|two| two[0] != two[1]).count();
                 // A single one goes with the word that it stands before.
-                let glued = marks.len() == 1 && next && before != ByteClass::Blank;
-                let others = marks.windows(2).filter(|two| two[0] != two[1]).count();
-                (
-                    end,
-                    if glued {
-                        0
-                    } else {
-                        88 + others * 22 + marks.len() * 3
-                    },
-                )
+                match piece.len() {
+                    1 if is_word && !behind_blank => 0,
+                    marks => 88 + others * 22 + marks * 3,
+                }
             }
-            ByteClass::Foreign => (at + 1, foreign(bytes[at])),
-            ByteClass::Rest => (at + 1, 0),
+            ByteClass::Foreign => foreign(piece[0]),
+            ByteClass::Rest => 0,
         };
         if first != ByteClass::Rest {
             before = first;

@@ -13,13 +13,16 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::sync::LazyLock;
 
 use bstr::ByteSlice as _;
 use gix_glob::Pattern;
 use gix_glob::pattern::Mode as PatternMode;
 use gix_glob::wildmatch::Mode;
+use regex::Regex;
 
-use crate::sys::files::{IfThere as _, is_missing};
+use crate::sys::files::IfThere as _;
+use crate::sys::text::regex;
 
 /// Whether letters of either case are the same.
 pub use gix_glob::pattern::Case;
@@ -49,11 +52,8 @@ impl IgnoreFile {
     /// matches. The last matching line counts.
     #[must_use]
     pub fn verdict(&self, path: &[u8], is_dir: bool, case: Case) -> Option<bool> {
-        let found = self
-            .0
-            .iter()
-            .rev()
-            .find(|pattern| matches(pattern, path, is_dir, case));
+        let mut patterns = self.0.iter().rev();
+        let found = patterns.find(|pattern| matches(pattern, path, is_dir, case));
         found.map(|pattern| !pattern.is_negative())
     }
 }
@@ -120,11 +120,8 @@ impl IgnoreRules {
         let git = git_directory(&top)?;
         let fold = ignores_case(&git)?;
         // git follows a link here, though not where the work tree has one.
-        let exclude = match fs::read(git.join("info/exclude")) {
-            Ok(content) => IgnoreFile::parse(&content),
-            Err(error) if is_missing(&error) => IgnoreFile::default(),
-            Err(error) => return Err(error),
-        };
+        let exclude = fs::read(git.join("info/exclude")).if_there()?;
+        let exclude = IgnoreFile::parse(&exclude.unwrap_or_default());
         let case = if fold { Case::Fold } else { Case::Sensitive };
         Ok(Self {
             top,
@@ -170,10 +167,8 @@ impl IgnoreRules {
         let mut level = path;
         while let Some(slash) = level.rfind_byte(b'/') {
             level = &path[..slash];
-            if let Some(ignored) = self
-                .level(level)?
-                .verdict(&path[slash + 1..], is_dir, self.case)
-            {
+            let rules = self.level(level)?;
+            if let Some(ignored) = rules.verdict(&path[slash + 1..], is_dir, self.case) {
                 return Ok(ignored);
             }
         }
@@ -187,24 +182,19 @@ impl IgnoreRules {
         if let Some(known) = self.levels.borrow().get(dir) {
             return Ok(Rc::clone(known));
         }
-        let rules = Rc::new(read_rules(
-            &self.top.join(dir.to_path_lossy()).join(GITIGNORE),
-        )?);
-        self.levels
-            .borrow_mut()
-            .insert(dir.to_vec(), Rc::clone(&rules));
-        Ok(rules)
+        let file = self.top.join(dir.to_path_lossy()).join(GITIGNORE);
+        let rules = Rc::new(read_rules(&file)?);
+        let mut levels = self.levels.borrow_mut();
+        Ok(Rc::clone(levels.entry(dir.to_vec()).or_insert(rules)))
     }
 }
 
 /// The rules in the ignore file at `file`; none where there is no such file. A symbolic link counts as none, as it does
 /// for git.
 fn read_rules(file: &Path) -> io::Result<IgnoreFile> {
-    match file.symlink_metadata() {
-        Ok(metadata) if metadata.is_file() => Ok(IgnoreFile::parse(&fs::read(file)?)),
-        Ok(_) => Ok(IgnoreFile::default()),
-        Err(error) if is_missing(&error) => Ok(IgnoreFile::default()),
-        Err(error) => Err(error),
+    match file.symlink_metadata().if_there()? {
+        Some(metadata) if metadata.is_file() => Ok(IgnoreFile::parse(&fs::read(file)?)),
+        _ => Ok(IgnoreFile::default()),
     }
 }
 
@@ -226,24 +216,14 @@ fn git_directory(top: &Path) -> io::Result<PathBuf> {
 /// Reads `core.ignoreCase` from the repository's own configuration, where `git init` puts it on
 /// systems that need it.
 fn ignores_case(git: &Path) -> io::Result<bool> {
-    let config = match fs::read_to_string(git.join("config")) {
-        Ok(config) => config,
-        Err(error) if is_missing(&error) => return Ok(false),
-        Err(error) => return Err(error),
-    };
-    let mut in_core = false;
-    let mut fold = false;
-    for line in config.lines().map(|line| line.trim().to_ascii_lowercase()) {
-        if line.starts_with('[') {
-            in_core = line.starts_with("[core]");
-        } else if let Some((name, value)) = line.split_once('=').filter(|_| in_core)
-            && name.trim() == "ignorecase"
-        {
-            fold = matches!(value.trim(), "true" | "yes" | "on" | "1");
-        }
-    }
-    Ok(fold)
+    let config = fs::read_to_string(git.join("config"));
+    let config = config.if_there()?.unwrap_or_default();
+    Ok(IGNORES_CASE.is_match(&config))
 }
+
+/// In the section `core`, up to where the next one begins.
+static IGNORES_CASE: LazyLock<Regex> =
+    LazyLock::new(|| regex(r"(?im)^\s*\[core\][^\[]*^\s*ignorecase\s*=\s*(?:true|yes|on|1)\s*$"));
 
 fn read_pointer(file: &Path, label: &str) -> io::Result<Option<String>> {
     let text = fs::read_to_string(file).if_there()?.unwrap_or_default();

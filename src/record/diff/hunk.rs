@@ -74,11 +74,8 @@ pub fn hunks<'a>(before: &'a [u8], after: &'a [u8]) -> Option<Vec<Hunk<'a>>> {
         |one: &LineChange, next: &LineChange| next.before.start - one.before.end <= 2 * CONTEXT;
     let groups = comparison.changes.chunk_by(are_near);
     let mut headings = Headings::default();
-    Some(
-        groups
-            .filter_map(|near| hunk(&comparison, near, &mut headings))
-            .collect(),
-    )
+    let hunks = groups.filter_map(|near| hunk(&comparison, near, &mut headings));
+    Some(hunks.collect())
 }
 
 /// Makes a hunk of changes that are near each other.
@@ -164,12 +161,6 @@ impl<'a> Headings<'a> {
 }
 
 fn heading(line: &[u8]) -> Option<&[u8]> {
-    let begins = line
-        .first()
-        .is_some_and(|byte| byte.is_ascii_alphabetic() || matches!(byte, b'_' | b'$'));
-    let mut shown = &line[..line.len().min(80)];
-    while let [rest @ .., b' ' | b'\t' | b'\r' | b'\n'] = shown {
-        shown = rest;
-    }
-    begins.then_some(shown)
+    let begins = matches!(line, [b'a'..=b'z' | b'A'..=b'Z' | b'_' | b'$', ..]);
+    begins.then(|| line[..line.len().min(80)].trim_ascii_end())
 }
