@@ -93,14 +93,8 @@ pub struct Cli {
     pub diff: bool,
 
     /// What to do with the edits when the run fails: keep (default) or revert
-    #[arg(
-        long,
-        value_name = "WHAT",
-        value_enum,
-        hide_possible_values = true,
-        conflicts_with = "consistency_check"
-    )]
-    pub on_failure: Option<OnFailure>,
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t = OnFailure::Keep, hide_default_value = true, hide_possible_values = true, conflicts_with = "consistency_check")]
+    pub on_failure: OnFailure,
 
     /// Output flags.
     #[command(flatten)]
@@ -336,9 +330,8 @@ fn hint(error: &clap::Error, whole: &clap::Command, arguments: &[OsString]) -> S
         return format!("hint: see `{program} --help`\n");
     }
     let is_named = |command: &&clap::Command| {
-        arguments
-            .iter()
-            .any(|argument| argument.to_str() == Some(command.get_name()))
+        let name = command.get_name();
+        arguments.iter().any(|argument| argument == name)
     };
     // The innermost command that is named.
     let mut command = whole;

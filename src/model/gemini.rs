@@ -130,23 +130,16 @@ impl Wire for Gemini {
         _delivery: Delivery,
         out: &mut dyn Write,
     ) -> serde_json::Result<()> {
-        let (system, turns): (Vec<_>, Vec<_>) = request
-            .messages
-            .iter()
-            .partition(|message| message.role == Role::System);
+        let messages = request.messages.iter();
+        let (system, turns): (Vec<_>, Vec<_>) =
+            messages.partition(|message| message.role == Role::System);
         let schema = request.form.schema.as_ref();
         let body = GeminiBody {
             system_instruction: (!system.is_empty()).then(|| GeminiContent {
                 role: None,
                 parts: system.into_iter().map(part).collect(),
             }),
-            contents: turns
-                .into_iter()
-                .map(|turn| GeminiContent {
-                    role: Some(role(turn.role)),
-                    parts: vec![part(turn)],
-                })
-                .collect(),
+            contents: turns.into_iter().map(content).collect(),
             generation_config: object(json!({
                 "maxOutputTokens": request.max_output_tokens,
                 "temperature": spec.temperature,
@@ -179,11 +172,11 @@ impl Wire for Gemini {
                 spent: spent.into(),
             });
         };
-        let parts = candidate
-            .content
-            .and_then(|content| content.parts)
-            .unwrap_or_default();
-        let said = parts.iter().filter(|part| part.thought != Some(true));
+        let parts = candidate.content.and_then(|content| content.parts);
+        let said = parts
+            .iter()
+            .flatten()
+            .filter(|part| part.thought != Some(true));
         RawReply {
             literals: said.filter_map(|part| part.text).collect(),
             calls: Vec::new(),
@@ -200,10 +193,7 @@ impl Wire for Gemini {
         let details = || elements(&error["details"]);
         let mut quotas = details().flat_map(|detail| elements(&detail["violations"]));
         VendorError {
-            quota_spent: quotas.any(|quota| {
-                let id = quota["quotaId"].as_str();
-                id.is_some_and(|id| id.contains("PerDay"))
-            }),
+            quota_spent: quotas.any(|quota| quota["quotaId"].to_string().contains("PerDay")),
             retry_delay: details().find_map(|detail| parse_delay(detail["retryDelay"].as_str()?)),
             bad_key: details().any(|detail| detail["reason"] == "API_KEY_INVALID"),
             code: text(&error["status"]),
@@ -268,10 +258,11 @@ fn part<'a>(message: &'a Message<'_>) -> GeminiPart<'a> {
     GeminiPart { text }
 }
 
-fn role(role: Role) -> &'static str {
-    match role {
-        Role::Assistant => "model",
-        Role::System | Role::User | Role::Tool => "user",
+fn content<'a>(message: &'a Message<'_>) -> GeminiContent<'a> {
+    let is_models = message.role == Role::Assistant;
+    GeminiContent {
+        role: Some(if is_models { "model" } else { "user" }),
+        parts: vec![part(message)],
     }
 }
 

@@ -127,18 +127,16 @@ impl<'a> HttpModel<'a> {
         left: Duration,
         listener: &dyn Listener,
     ) -> Result<Vec<u8>, TryError> {
-        let response = self
-            .send(request, left)
-            .map_err(|error| self.classify(error))?;
+        let response = self.send(request, left);
+        let response = response.map_err(|error| self.classify(error))?;
         let status = response.status().as_u16();
         let headers = response.headers();
         if response.status().is_redirection() {
             let location = header(headers, "location").unwrap_or("nowhere").to_owned();
             return Err(ModelError::Redirect { status, location }.into());
         }
-        if let Some(encoding) = header(headers, "content-encoding")
-            .filter(|encoding| !encoding.eq_ignore_ascii_case("identity"))
-        {
+        let encoding = header(headers, "content-encoding");
+        if let Some(encoding) = encoding.filter(|name| !name.eq_ignore_ascii_case("identity")) {
             let encoding = super::error::one_line(encoding);
             let compressed = format!("is compressed as `{encoding}`, which was not asked for");
             return Err(ModelError::Malformed(compressed).into());

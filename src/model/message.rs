@@ -187,16 +187,6 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// Whether its text, as logs show it, ends a line.
-    #[must_use]
-    pub fn ends_line(&self) -> bool {
-        match self.parts.last() {
-            None => true,
-            Some(Part::Text(text)) => text.ends_line(),
-            Some(part) => part.to_string().ends_with('\n'),
-        }
-    }
-
     /// The pieces of its words, and what else is sent of it.
     pub fn pieces(&self) -> impl Iterator<Item = Cow<'_, str>> {
         self.parts.iter().flat_map(|part| match part {

@@ -7,6 +7,7 @@ use std::fmt;
 
 use crate::model::Form;
 use crate::model::message::{Message, Part, Role, Text};
+use crate::sys::text;
 
 /// The system prompt of a commit's first query.
 pub const COMMIT_INITIAL: &str = include_str!("../../prompts/commit_initial.txt");
@@ -213,8 +214,8 @@ impl fmt::Display for Prompt<'_> {
                 }
                 let mut new = self.conversation.iter().skip(known);
                 new.try_for_each(|message| {
-                    let line_end = if message.ends_line() { "" } else { "\n" };
-                    write!(f, "[{}]\n{message}{line_end}", message.role.name())
+                    let (role, said) = (message.role.name(), message.to_string());
+                    write!(f, "[{role}]\n{said}{}", text::line_end(&said))
                 })
             }
         }

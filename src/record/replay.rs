@@ -70,10 +70,9 @@ impl Recording {
     /// # Errors
     /// When there is no such folder.
     pub fn find(root: &Path, logs: &Path, name: &Path) -> Result<Self, RecordingProblem> {
-        let folder = [root.join(name), logs.join(name)]
-            .into_iter()
-            .find(|folder| folder.is_dir())
-            .ok_or_else(|| RecordingProblem::Missing(name.to_path_buf()))?;
+        let mut folders = [root.join(name), logs.join(name)].into_iter();
+        let folder = folders.find(|folder| folder.is_dir());
+        let folder = folder.ok_or_else(|| RecordingProblem::Missing(name.to_path_buf()))?;
         let RecordedModels { model, steps } = RecordedModels::read(&folder);
         let mut repairs = steps
             .into_iter()
@@ -109,8 +108,7 @@ impl Recording {
         table: &'t ModelTable,
     ) -> Result<Option<&'t ModelSpec>, RecordingProblem> {
         let repair = self.repair.as_ref().filter(|_| *purpose == Purpose::REPAIR);
-        let recorded = repair.or(self.first.as_ref());
-        let Some(recorded) = recorded.cloned() else {
+        let Some(recorded) = repair.or(self.first.as_ref()).cloned() else {
             return Ok(None);
         };
         let folder = self.folder.clone();
@@ -179,19 +177,14 @@ impl ReplayModel {
 
     /// The response file's text, and the error that it holds in place of a reply.
     fn recorded(&self, step: &StepId) -> Result<(String, Option<ModelError>), ModelError> {
-        let text = self
-            .read_file(step, Artifact::ResponseText)?
-            .unwrap_or_default();
-        let text = String::from_utf8_lossy(&text).into_owned();
+        let text = self.read_file(step, Artifact::ResponseText)?;
+        let text = String::from_utf8_lossy(&text.unwrap_or_default()).into_owned();
         let error = text.strip_prefix(run_files::ERROR_LINE).map(|error| {
             let (message, rest) = error.split_once('\n').unwrap_or((error, ""));
-            let hint = rest
-                .trim_end()
-                .strip_prefix("hint: ")
-                .unwrap_or("this error was recorded");
+            let hint = rest.trim_end().strip_prefix("hint: ");
             ModelError::Recorded {
                 message: message.to_owned(),
-                hint: hint.to_owned(),
+                hint: hint.unwrap_or("this error was recorded").to_owned(),
             }
         });
         Ok((text, error))

@@ -277,9 +277,11 @@ fn failed(path: &Path) -> impl FnOnce(io::Error) -> LogError {
 /// # Errors
 /// When it cannot be made.
 pub fn make_ignored_directory(path: &Path) -> Result<(), LogError> {
-    let make = || match make_directory(path)? {
-        true => fs::write(path.join(".gitignore"), "*\n"),
-        false => Ok(()),
+    let make = || {
+        if make_directory(path)? {
+            fs::write(path.join(".gitignore"), "*\n")?;
+        }
+        Ok(())
     };
     make().map_err(failed(path))
 }
@@ -319,17 +321,10 @@ const FIRST_LINE: usize = 80;
 
 fn first_line(status: &str) -> Vec<u8> {
     // Only ASCII, so that characters are as many as bytes.
-    let plain = |c: char| {
-        if c.is_ascii_control() {
-            ' '
-        } else if c.is_ascii() {
-            c
-        } else {
-            '?'
-        }
-    };
-    let status: String = status.chars().map(plain).take(FIRST_LINE - 1).collect();
-    format!("{status:<width$}\n", width = FIRST_LINE - 1).into_bytes()
+    let status = status.replace(|c: char| c.is_ascii_control(), " ");
+    let status = status.replace(|c: char| !c.is_ascii(), "?");
+    let width = FIRST_LINE - 1;
+    format!("{status:<width$.width$}\n").into_bytes()
 }
 
 /// The log of a build that is running: the output as it comes, less the keys.

@@ -49,17 +49,14 @@ pub fn read(text: &str) -> Result<Verdict, String> {
         let line = lines[at].text.trim().escape_debug();
         format!("`{line}` does not say plainly whether the work passes: {FORM}")
     })?;
-    let failed: Vec<AnswerLine<'_>> = lines
-        .iter()
-        .copied()
-        .filter(AnswerLine::is_failed_row)
-        .collect();
+    let failed = lines.iter().copied().filter(AnswerLine::is_failed_row);
+    let failed: Vec<AnswerLine<'_>> = failed.collect();
     let seen = joined(&lines[..at]).trim().to_owned();
     let mut feedback = feedback(&lines[at + 1..]);
     let passed = said && failed.is_empty();
     if !passed && !failed.is_empty() {
-        // Whoever reads a praise must learn why the work comes back.
-        feedback.insert_str(0, &format!("These checks failed:\n{}\n\n", joined(&failed)));
+        // Where the words praise the work, this is why it comes back.
+        feedback = format!("These checks failed:\n{}\n\n{feedback}", joined(&failed));
         feedback.truncate(feedback.trim_end().len());
     } else if !passed && feedback.is_empty() {
         feedback.clone_from(&seen);
@@ -87,14 +84,12 @@ impl AnswerLine<'_> {
     /// word. Others may tell of failures that are handled.
     fn is_failed_row(&self) -> bool {
         let is_row = self.is_outside && self.text.trim_start().starts_with('|');
+        let mut cells = self.text.split('|').map(words);
         is_row
-            && self.text.split('|').any(|cell| {
-                let words = words(cell);
-                let is_alone = !words.is_empty() && words.iter().all(|word| is_fail(word));
-                is_alone
-                    || words
-                        .first()
-                        .is_some_and(|word| word == "FAIL" || word == "FAILED")
+            && cells.any(|words| match words.first().map(String::as_str) {
+                None => false,
+                Some("FAIL" | "FAILED") => true,
+                Some(_) => words.iter().all(|word| is_fail(word)),
             })
     }
 }
@@ -104,24 +99,23 @@ fn lines(text: &str) -> Vec<AnswerLine<'_>> {
     let mut fences = FenceScanner::default();
     let lines = text.trim_matches(['\n', '\r', '\u{feff}']).lines();
     let lines: Vec<_> = lines.map(|line| (line, fences.step(line))).collect();
-    let is_one_block = match lines.as_slice() {
-        [(_, FenceLine::Opening), inner @ .., _] if fences.open().is_none() => inner
-            .iter()
-            .all(|(line, kind)| *kind == FenceLine::Inside && Fence::of(line).is_none()),
-        _ => false,
-    };
-    let own = if is_one_block {
-        FenceLine::Inside
-    } else {
-        FenceLine::Outside
-    };
+    let is_inner =
+        |(line, kind): &(&str, FenceLine)| *kind == FenceLine::Inside && Fence::of(line).is_none();
+    if let [(_, FenceLine::Opening), inner @ .., _] = lines.as_slice()
+        && fences.open().is_none()
+        && inner.iter().all(is_inner)
+    {
+        let inner = inner.iter().map(|(text, _)| AnswerLine {
+            text,
+            is_outside: true,
+        });
+        return inner.collect();
+    }
     let lines = lines.into_iter().map(|(text, kind)| AnswerLine {
         text,
-        is_outside: kind == own,
+        is_outside: kind == FenceLine::Outside,
     });
-    lines
-        .filter(|line| line.is_outside || !is_one_block)
-        .collect()
+    lines.collect()
 }
 
 /// What stands behind a label and its colon, less the marks of bold text.
@@ -136,14 +130,9 @@ fn value(line: &AnswerLine<'_>, label: &str) -> Option<String> {
 /// What the first word says, with or without marks, if the words behind it do not say that work fails.
 fn passes(value: &str) -> Option<bool> {
     let words = words(value);
-    let is_pass = |word: &str| {
-        ["PASS", "PASSED"]
-            .iter()
-            .any(|pass| word.eq_ignore_ascii_case(pass))
-    };
     match words.as_slice() {
         [first, ..] if is_fail(first) => Some(false),
-        [first, rest @ ..] if is_pass(first) && !value.contains('?') => {
+        [first, rest @ ..] if is_one(first, ["PASS", "PASSED"]) && !value.contains('?') => {
             (!rest.iter().any(|word| is_fail(word))).then_some(true)
         }
         _ => None,
@@ -151,19 +140,19 @@ fn passes(value: &str) -> Option<bool> {
 }
 
 fn is_fail(word: &str) -> bool {
-    ["FAIL", "FAILED"]
-        .iter()
-        .any(|fail| word.eq_ignore_ascii_case(fail))
+    is_one(word, ["FAIL", "FAILED"])
+}
+
+fn is_one(word: &str, words: [&str; 2]) -> bool {
+    words.iter().any(|other| word.eq_ignore_ascii_case(other))
 }
 
 /// The words; a sign that stands for a failure is one.
 fn words(text: &str) -> Vec<String> {
     let text = text.replace(['❌', '✗', '✘', '✖', '❎', '🔴'], " FAIL ");
     let words = text.split(|c: char| !c.is_alphanumeric());
-    words
-        .filter(|word| !word.is_empty())
-        .map(str::to_owned)
-        .collect()
+    let words = words.filter(|word| !word.is_empty());
+    words.map(str::to_owned).collect()
 }
 
 /// What stands behind `Feedback:`, to the end; without that, all that is there.
@@ -172,9 +161,8 @@ fn feedback(lines: &[AnswerLine<'_>]) -> String {
     let at = lines.iter().position(|line| labelled(line).is_some());
     let below = joined(&lines[at.map_or(0, |at| at + 1)..]);
     let first = at.and_then(|at| labelled(&lines[at]));
-    format!("{}\n{below}", first.unwrap_or_default())
-        .trim()
-        .to_owned()
+    let all = format!("{}\n{below}", first.unwrap_or_default());
+    all.trim().to_owned()
 }
 
 fn joined(lines: &[AnswerLine<'_>]) -> String {

@@ -6,7 +6,7 @@ use super::{
     ReportOptions, RequestInput, RollupOptions, Secrets, SessionChoice,
 };
 use crate::agent::tools::place::Outside;
-use crate::cli::{self, Cli, Command, DevArgs, DevCommand, OnFailure};
+use crate::cli::{self, Cli, Command, DevArgs, DevCommand};
 use crate::edit::Elision;
 use crate::model::Delivery;
 use crate::ui::input::{self, Editor, Input, InputError, Lines};
@@ -153,7 +153,7 @@ fn commit_options(cli: &Cli) -> CommitOptions {
         } else {
             Elision::Rejected
         },
-        on_failure: cli.on_failure.unwrap_or(OnFailure::Keep),
+        on_failure: cli.on_failure,
         show_diff: cli.diff,
     }
 }
