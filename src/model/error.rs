@@ -56,7 +56,7 @@ pub enum ModelError {
     Tls {
         /// The server's host.
         host: String,
-        /// Why not.
+        /// What is wrong with the certificate or the handshake.
         reason: String,
     },
     /// Something that no retry mends: not HTTP, a request that cannot be built.
@@ -64,7 +64,7 @@ pub enum ModelError {
     Protocol {
         /// The server's host.
         host: String,
-        /// Why.
+        /// What ureq says of it.
         reason: String,
     },
     /// The time for the call, all retries included, was over.

@@ -116,7 +116,7 @@ pub struct CallResult {
 /// A piece of a message.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Part<'a> {
-    /// Words.
+    /// What is said, as text.
     Text(Text<'a>),
     /// A tool is to be used.
     Call(Call),

@@ -27,7 +27,7 @@ pub struct Usd(f64);
 pub struct NoAmount;
 
 impl Usd {
-    /// Nothing.
+    /// No money at all.
     pub const ZERO: Self = Self(0.0);
 
     /// The amount as a number.

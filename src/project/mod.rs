@@ -380,10 +380,10 @@ fn ignores_config(content: &[u8]) -> bool {
         "codeRollup.txt",
         "any.other",
     ]
-    .iter();
-    let is_file_ignored = |file: &&str| verdict(&format!("{CONFIG}/{file}"), false) == Some(true);
+    .into_iter();
+    let is_file_ignored = |file: &str| verdict(&format!("{CONFIG}/{file}"), false) == Some(true);
     CONFIG_LINE.is_match(&String::from_utf8_lossy(content))
-        && verdict(CONFIG, true).unwrap_or_else(|| files.all(|file| is_file_ignored(file)))
+        && verdict(CONFIG, true).unwrap_or_else(|| files.all(is_file_ignored))
 }
 
 #[cfg(test)]

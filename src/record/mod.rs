@@ -39,9 +39,9 @@ pub const SCHEMA: u32 = 1;
 /// Which files a reply changed; paths relative to the project's root, sorted.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EditsRecord {
-    /// Written or created.
+    /// Files that have a new content, or are new.
     pub written: Vec<String>,
-    /// Removed.
+    /// Files that are gone now.
     pub removed: Vec<String>,
 }
 
@@ -127,7 +127,7 @@ pub struct PartRecord {
 /// How much a run has changed, as `git diff --shortstat` counts it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StatRecord {
-    /// Files.
+    /// How many files have changed.
     pub files: u64,
     /// Lines that are new.
     pub added: u64,

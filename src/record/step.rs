@@ -33,11 +33,11 @@ pub struct Step {
     pub seconds: Seconds,
     /// The vendor's finish reason.
     pub finish: Option<String>,
-    /// Tokens.
+    /// The tokens that the call took, as the vendor counts them.
     pub usage: Option<Usage>,
     /// What the call cost, by the model's price; null where the price or the tokens are not known.
     pub cost: Option<Usd>,
-    /// Files changed.
+    /// The files that the reply changed.
     pub edits: Option<EditsRecord>,
     /// The build that followed.
     pub build: Option<BuildRecord>,

@@ -17,7 +17,7 @@ pub const FORM: &str = "when you know enough, end your answer, in the place of a
 pub struct Verdict {
     /// Whether the work is accepted.
     pub passed: bool,
-    /// What is to be done, for whoever did the work. Never blank where the work is not accepted.
+    /// What is to be done, for the one who did the work. Never blank where the work is not accepted.
     pub feedback: String,
     /// What was looked at, for a reader: what stands in front of the verdict. May be blank.
     pub seen: String,
