@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::error::ErrorKind;
+use clap::error::ErrorKind::{InvalidSubcommand, UnknownArgument};
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 
 use self::dev::Dev;
@@ -322,10 +322,7 @@ fn hint(error: &clap::Error, whole: &clap::Command, arguments: &[OsString]) -> S
     if !error.use_stderr() {
         return String::new();
     }
-    if !matches!(
-        error.kind(),
-        ErrorKind::UnknownArgument | ErrorKind::InvalidSubcommand
-    ) {
+    if !matches!(error.kind(), UnknownArgument | InvalidSubcommand) {
         let program = whole.get_name();
         return format!("hint: see `{program} --help`\n");
     }

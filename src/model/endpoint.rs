@@ -129,10 +129,8 @@ fn plain_server(base: &str) -> Option<(String, bool)> {
 
 fn is_loopback(host: &str) -> bool {
     let bare = host.trim_start_matches('[').trim_end_matches(']');
-    host.eq_ignore_ascii_case("localhost")
-        || bare
-            .parse::<IpAddr>()
-            .is_ok_and(|address| address.is_loopback())
+    let address = bare.parse::<IpAddr>();
+    host.eq_ignore_ascii_case("localhost") || address.is_ok_and(|ip| ip.is_loopback())
 }
 
 /// The proxy that the environment names for https.

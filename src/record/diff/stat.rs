@@ -55,11 +55,8 @@ impl FileStat {
         let (before, after) = (change.before(), change.after());
         let (mut added, mut removed, mut kind) = (0, 0, StatKind::Text);
         if let Some(Comparison { changes, .. }) = Comparison::of(before, after) {
-            added = changes.iter().map(|change| change.after.len() as u64).sum();
-            removed = changes
-                .iter()
-                .map(|change| change.before.len() as u64)
-                .sum();
+            added = changes.iter().map(|at| at.after.len() as u64).sum();
+            removed = changes.iter().map(|at| at.before.len() as u64).sum();
         } else if before == after {
             kind = StatKind::SameBinary;
         } else {
