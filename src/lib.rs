@@ -47,7 +47,7 @@ pub mod workflow;
 
 use std::path::PathBuf;
 
-use crate::cli::{Cli, OutputFormat};
+use crate::cli::Cli;
 use crate::project::Project;
 use crate::sys::environment::{Clock, Environment};
 use crate::sys::interrupt::Interrupt;
@@ -82,12 +82,9 @@ pub fn run(cli: &Cli, world: &World) -> Exit {
     let project = Project::new(world.root.clone());
     let models = workflow::table(&project);
     let redactor = redactor(cli, &project, &models, &world.environment);
-    let format = cli
-        .shown()
-        .map_or(OutputFormat::Text, |shown| shown.output_format);
     let output = Output::new(
         console_options(cli, world),
-        format,
+        cli.output.output_format,
         &*world.clock,
         &redactor,
     );
@@ -112,7 +109,6 @@ pub fn run(cli: &Cli, world: &World) -> Exit {
 }
 
 fn console_options(cli: &Cli, world: &World) -> ConsoleOptions {
-    let quiet = cli.shown().is_none_or(|shown| shown.quiet);
     let terminals = (world.stdout_terminal, world.terminal);
-    ConsoleOptions::new(quiet, terminals, &world.environment)
+    ConsoleOptions::new(cli.output.quiet, terminals, &world.environment)
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use code_commit::World;
-use code_commit::cli::{Cli, Usage};
+use code_commit::cli::{Cli, CliMessage};
 use code_commit::exec::supervisor::{self, SupervisorPlace};
 use code_commit::secret::Redactor;
 use code_commit::sys::environment::{Environment, KEY_VARIABLES, SystemClock};
@@ -32,34 +32,21 @@ fn main() -> ExitCode {
 }
 
 /// Makes sense of the arguments, by the name that the program was started under: a link does.
-fn read(arguments: &[OsString]) -> Result<Cli, Usage> {
-    let name = arguments
-        .first()
-        .and_then(|name| Path::new(name).file_name());
-    if name.is_some_and(|name| name == "dev") {
-        return Cli::read_dev(arguments);
+fn read(arguments: &[OsString]) -> Result<Cli, CliMessage> {
+    match arguments.first().map(Path::new) {
+        Some(program) if program.ends_with("dev") => Cli::read_dev(arguments),
+        _ => Cli::read(arguments),
     }
-    Cli::read(arguments)
 }
 
-fn run(read: Result<Cli, Usage>, clock: SystemClock) -> Exit {
+fn run(read: Result<Cli, CliMessage>, clock: SystemClock) -> Exit {
     match read {
         Ok(cli) => match capture(clock) {
             Ok(world) => code_commit::run(&cli, &world),
-            Err(error) => say(
-                &format!("error: cannot start: {error}\n"),
-                true,
-                Exit::LocalIo,
-            ),
+            Err(error) => say(&format!("error: cannot start: {error}\n"), Exit::LocalIo),
         },
-        Err(Usage {
-            text,
-            is_error: true,
-        }) => say(&without_keys(&text), true, Exit::Usage),
-        Err(Usage {
-            text,
-            is_error: false,
-        }) => say(&text, false, Exit::Done),
+        Err(message) if message.is_error => say(&without_keys(&message.text), Exit::Usage),
+        Err(message) => say(&message.text, Exit::Done),
     }
 }
 
@@ -110,12 +97,11 @@ fn without_keys(text: &str) -> String {
     Redactor::new(keys).text(text).into_owned()
 }
 
-fn say(text: &str, is_error: bool, exit: Exit) -> Exit {
-    // A closed stream is no error: EPIPE is ignored.
-    let _ = if is_error {
-        io::stderr().write_all(text.as_bytes())
-    } else {
-        io::stdout().write_all(text.as_bytes())
+/// Prints `text`, an error unless all is done. A closed stream is no error: EPIPE is ignored.
+fn say(text: &str, exit: Exit) -> Exit {
+    let _ = match exit {
+        Exit::Done => io::stdout().write_all(text.as_bytes()),
+        _ => io::stderr().write_all(text.as_bytes()),
     };
     exit
 }

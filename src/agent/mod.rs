@@ -226,7 +226,8 @@ impl Agent<'_> {
         let messages = self.messages(&system, conversation)?;
         let known = progress.known(&messages);
         progress.sent.clone_from(&messages);
-        let prompt = Prompt::of_agent(system, messages, known).with_form(form);
+        let mut prompt = Prompt::of_agent(system, messages, known);
+        prompt.form = form;
         let reply = match self.env.host.ask(&self.purpose, prompt) {
             Err(AgentError::Model(error)) if error.is_no_whole_reply() => {
                 return self.ask_again(error, conversation, progress);

@@ -108,7 +108,7 @@ impl Reporter for Screen {
 
 impl Host for Screen {
     fn ask(&self, _purpose: &Purpose, prompt: Prompt<'_>) -> Result<Reply, AgentError> {
-        let system = prompt.parts()[0].pieces.concat();
+        let system = prompt.sections()[0].1.concat();
         assert!(system.contains("tools: post"), "{system}");
         let [reply, rest @ ..] = self.replies.get() else {
             panic!("the script goes on");

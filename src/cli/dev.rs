@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 use uuid::Uuid;
 
-use super::{OutputArgs, OutputFormat, PlainArgs, SELDOM, parse_dollars, parse_duration};
+use super::{OutputArgs, SELDOM, parse_dollars, parse_duration};
 use crate::exec::sandbox::SandboxMode;
 use crate::model::price::Usd;
 
@@ -47,7 +47,7 @@ Environment:
 
 /// Arguments of `dev`.
 #[derive(Debug, Clone, Args)]
-#[command(about = DEV_ABOUT, long_about = None, after_help = DEV_AFTER_HELP, max_term_width = 80, args_conflicts_with_subcommands = true)]
+#[command(after_help = DEV_AFTER_HELP, max_term_width = 80, args_conflicts_with_subcommands = true)]
 pub struct DevArgs {
     /// A command other than running the agent.
     #[command(subcommand)]
@@ -78,10 +78,6 @@ pub struct DevArgs {
     #[arg(long)]
     pub allow_outside: bool,
 
-    /// Output flags.
-    #[command(flatten)]
-    pub output: OutputArgs,
-
     /// Time limit of a model call, retries included, such as 90s, 30m or 1h
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "30m", help_heading = SELDOM)]
     pub timeout: Duration,
@@ -97,24 +93,13 @@ pub struct DevArgs {
 }
 
 impl DevArgs {
-    /// Applies flags that stand for others: `--json` is `--output-format json`.
-    pub(super) fn settle(&mut self) {
-        if let Some(DevCommand::Sessions(sessions)) = &mut self.command {
-            let SessionsCommand::List(list) = &mut sessions.command;
-            if list.json {
-                list.output.output_format = OutputFormat::Json;
-            }
-        }
-    }
-
-    pub(super) fn output(&self) -> &OutputArgs {
-        match &self.command {
-            None => &self.output,
-            Some(DevCommand::Config(arguments)) => &arguments.output,
-            Some(DevCommand::Sessions(arguments)) => match &arguments.command {
-                SessionsCommand::List(arguments) => &arguments.output,
-            },
-        }
+    /// Whether sessions are to be listed as JSON.
+    pub(super) fn lists_json(&self) -> bool {
+        use DevCommand::Sessions;
+        matches!(
+            self.command,
+            Some(Sessions(SessionsCommand::List { json: true }))
+        )
     }
 }
 
@@ -122,42 +107,30 @@ impl DevArgs {
 #[derive(Debug, Clone, Subcommand)]
 pub enum DevCommand {
     /// Manage sessions
-    Sessions(SessionsArgs),
-    /// Open config.json in an editor
-    Config(PlainArgs),
-}
-
-/// Arguments of `dev sessions`.
-#[derive(Debug, Clone, Args)]
-pub struct SessionsArgs {
-    /// The command.
     #[command(subcommand)]
-    pub command: SessionsCommand,
+    Sessions(SessionsCommand),
+    /// Open config.json in an editor
+    Config,
 }
 
 /// The commands for sessions.
 #[derive(Debug, Clone, Subcommand)]
 pub enum SessionsCommand {
     /// List all sessions: id, time, state, directory, prompt
-    List(SessionsListArgs),
-}
-
-/// Arguments of `dev sessions list`.
-#[derive(Debug, Clone, Args)]
-pub struct SessionsListArgs {
-    /// Print JSON; same as --output-format json
-    #[arg(long, conflicts_with = "output_format")]
-    pub json: bool,
-
-    /// Output flags.
-    #[command(flatten)]
-    pub output: OutputArgs,
+    List {
+        /// Print JSON; same as --output-format json
+        #[arg(long, conflicts_with = "output_format")]
+        json: bool,
+    },
 }
 
 /// The command line of the binary `dev`, which is that of `code-commit dev`.
 #[derive(Debug, Clone, Parser)]
-#[command(name = "dev", version, about = DEV_ABOUT, long_about = None, after_help = DEV_AFTER_HELP, max_term_width = 80, args_conflicts_with_subcommands = true)]
+#[command(name = "dev", version, about = DEV_ABOUT, long_about = None)]
 pub(super) struct Dev {
     #[command(flatten)]
     pub(super) arguments: DevArgs,
+
+    #[command(flatten)]
+    pub(super) output: OutputArgs,
 }

@@ -6,11 +6,11 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::error::ErrorKind;
+use clap::error::ErrorKind::{InvalidSubcommand, UnknownArgument};
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 
 use self::dev::Dev;
-pub use self::dev::{DevArgs, DevCommand, SessionsArgs, SessionsCommand, SessionsListArgs};
+pub use self::dev::{DevArgs, DevCommand, SessionsCommand};
 use crate::exec::sandbox::SandboxMode;
 use crate::model::price::Usd;
 
@@ -93,14 +93,8 @@ pub struct Cli {
     pub diff: bool,
 
     /// What to do with the edits when the run fails: keep (default) or revert
-    #[arg(
-        long,
-        value_name = "WHAT",
-        value_enum,
-        hide_possible_values = true,
-        conflicts_with = "consistency_check"
-    )]
-    pub on_failure: Option<OnFailure>,
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t = OnFailure::Keep, hide_default_value = true, hide_possible_values = true, conflicts_with = "consistency_check")]
+    pub on_failure: OnFailure,
 
     /// Output flags.
     #[command(flatten)]
@@ -145,6 +139,37 @@ pub enum OnFailure {
     Revert,
 }
 
+/// Arguments of `rollup`.
+#[derive(Debug, Clone, Args)]
+pub struct RollupArgs {
+    /// Include lock files; secrets, logs and binary files are always left out
+    #[arg(long)]
+    pub all: bool,
+
+    /// Include only these files and directories [default: all]
+    #[arg(value_name = "PATH")]
+    pub paths: Vec<PathBuf>,
+
+    /// Suggest files to leave out if the rollup has more tokens than this
+    #[arg(long, value_name = "TOKENS")]
+    pub budget: Option<u64>,
+}
+
+/// Arguments of `report`.
+#[derive(Debug, Clone, Args)]
+pub struct ReportArgs {
+    /// Name or path of the run's folder [default: the last run]
+    pub run: Option<PathBuf>,
+
+    /// Report on all runs: success, repairs and cost per day
+    #[arg(long, conflicts_with = "run")]
+    pub all: bool,
+
+    /// HTML file to write [default: report.html in the run's folder or in logs]
+    #[arg(long = "output", value_name = "FILE")]
+    pub page: Option<PathBuf>,
+}
+
 /// Flags for builds.
 #[derive(Debug, Clone, Args)]
 pub struct BuildArgs {
@@ -162,11 +187,11 @@ pub struct BuildArgs {
 #[derive(Debug, Clone, Args)]
 pub struct OutputArgs {
     /// Print only the result, warnings and errors
-    #[arg(long, short)]
+    #[arg(long, short, global = true)]
     pub quiet: bool,
 
     /// Output format: text (default), json (one document at the end) or jsonl (one event per line)
-    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = OutputFormat::Text, hide_default_value = true, hide_possible_values = true)]
+    #[arg(long, global = true, value_name = "FORMAT", value_enum, default_value_t = OutputFormat::Text, hide_default_value = true, hide_possible_values = true)]
     pub output_format: OutputFormat,
 }
 
@@ -187,180 +212,56 @@ pub enum OutputFormat {
 #[derive(Debug, Clone, Subcommand)]
 pub enum Command {
     /// Set up a project: .gitignore, build.sh and an example query
-    Init(PlainArgs),
+    Init,
     /// Write the files that git tracks to agent-config/codeRollup.txt
     Rollup(RollupArgs),
     /// List the available models, and what each still needs
-    Models(PlainArgs),
+    Models,
     /// List the runs, or show one step by step
-    Log(RunArgs),
+    Log {
+        /// Name or path of the run's folder [default: list all runs]
+        run: Option<PathBuf>,
+    },
     /// Show what a run changed, as a unified diff
-    Diff(DiffArgs),
+    Diff {
+        /// Name or path of the run's folder [default: the last run with changes]
+        run: Option<PathBuf>,
+
+        /// Show the number of changed lines per file instead
+        #[arg(long)]
+        stat: bool,
+    },
     /// Write an HTML report of one run, or of all runs
     Report(ReportArgs),
     /// Restore the project to its state before a run
-    Undo(UndoArgs),
+    Undo {
+        /// Name or path of the run's folder [default: the last run with changes]
+        run: Option<PathBuf>,
+    },
     /// Restore a consistent tree after a run was killed
-    Recover(RecoverArgs),
+    Recover,
     /// Run the pipeline on a sample project with recorded replies
-    Demo(DemoArgs),
+    Demo {
+        /// New or empty directory [default: code-commit-demo]
+        directory: Option<PathBuf>,
+    },
     /// Run an agent with tools until an independent audit passes
     Dev(DevArgs),
     /// Print a shell completion script
-    Completions(CompletionsArgs),
+    Completions {
+        /// Shell to complete for
+        shell: clap_complete::Shell,
+    },
     /// Print the manual page of the program or of a command
-    Man(ManArgs),
-}
-
-impl Cli {
-    /// The output flags of what is asked for; commands that print a script or a page have none.
-    #[must_use]
-    pub fn shown(&self) -> Option<&OutputArgs> {
-        self.command
-            .as_ref()
-            .map_or(Some(&self.output), Command::output)
-    }
-}
-
-impl Command {
-    /// Its output flags; commands that print a script or a page have none.
-    #[must_use]
-    pub fn output(&self) -> Option<&OutputArgs> {
-        match self {
-            Self::Init(arguments) | Self::Models(arguments) => Some(&arguments.output),
-            Self::Rollup(arguments) => Some(&arguments.output),
-            Self::Log(arguments) => Some(&arguments.output),
-            Self::Diff(arguments) => Some(&arguments.output),
-            Self::Report(arguments) => Some(&arguments.output),
-            Self::Undo(arguments) => Some(&arguments.output),
-            Self::Recover(arguments) => Some(&arguments.output),
-            Self::Demo(arguments) => Some(&arguments.output),
-            Self::Dev(arguments) => Some(arguments.output()),
-            Self::Completions(_) | Self::Man(_) => None,
-        }
-    }
-}
-
-/// Arguments of commands that have only output flags.
-#[derive(Debug, Clone, Args)]
-pub struct PlainArgs {
-    /// Output flags.
-    #[command(flatten)]
-    pub output: OutputArgs,
-}
-
-/// Arguments of `rollup`.
-#[derive(Debug, Clone, Args)]
-pub struct RollupArgs {
-    /// Include lock files; secrets, logs and binary files are always left out
-    #[arg(long)]
-    pub all: bool,
-
-    /// Include only these files and directories [default: all]
-    #[arg(value_name = "PATH")]
-    pub paths: Vec<PathBuf>,
-
-    /// Suggest files to leave out if the rollup has more tokens than this
-    #[arg(long, value_name = "TOKENS")]
-    pub budget: Option<u64>,
-
-    /// Output flags.
-    #[command(flatten)]
-    pub output: OutputArgs,
-}
-
-/// Arguments of `log`.
-#[derive(Debug, Clone, Args)]
-pub struct RunArgs {
-    /// Name or path of the run's folder [default: list all runs]
-    pub run: Option<PathBuf>,
-
-    /// Output flags.
-    #[command(flatten)]
-    pub output: OutputArgs,
-}
-
-/// Arguments of `diff`.
-#[derive(Debug, Clone, Args)]
-pub struct DiffArgs {
-    /// Name or path of the run's folder [default: the last run with changes]
-    pub run: Option<PathBuf>,
-
-    /// Show the number of changed lines per file instead
-    #[arg(long)]
-    pub stat: bool,
-
-    /// Output flags.
-    #[command(flatten)]
-    pub output: OutputArgs,
-}
-
-/// Arguments of `report`.
-#[derive(Debug, Clone, Args)]
-pub struct ReportArgs {
-    /// Name or path of the run's folder [default: the last run]
-    pub run: Option<PathBuf>,
-
-    /// Report on all runs: success, repairs and cost per day
-    #[arg(long, conflicts_with = "run")]
-    pub all: bool,
-
-    /// HTML file to write [default: report.html in the run's folder or in logs]
-    #[arg(long = "output", value_name = "FILE")]
-    pub page: Option<PathBuf>,
-
-    /// Output flags.
-    #[command(flatten)]
-    pub output: OutputArgs,
-}
-
-/// Arguments of `completions`.
-#[derive(Debug, Clone, Args)]
-pub struct CompletionsArgs {
-    /// Shell to complete for
-    pub shell: clap_complete::Shell,
-}
-
-/// Arguments of `man`.
-#[derive(Debug, Clone, Args)]
-pub struct ManArgs {
-    /// Command to describe [default: the whole program]
-    pub command: Option<String>,
-}
-
-/// Arguments of `recover`.
-#[derive(Debug, Clone, Args)]
-pub struct RecoverArgs {
-    /// Output flags.
-    #[command(flatten)]
-    pub output: OutputArgs,
-}
-
-/// Arguments of `undo`.
-#[derive(Debug, Clone, Args)]
-pub struct UndoArgs {
-    /// Name or path of the run's folder [default: the last run with changes]
-    pub run: Option<PathBuf>,
-
-    /// Output flags.
-    #[command(flatten)]
-    pub output: OutputArgs,
-}
-
-/// Arguments of `demo`.
-#[derive(Debug, Clone, Args)]
-pub struct DemoArgs {
-    /// New or empty directory [default: code-commit-demo]
-    pub directory: Option<PathBuf>,
-
-    /// Output flags.
-    #[command(flatten)]
-    pub output: OutputArgs,
+    Man {
+        /// Command to describe [default: the whole program]
+        command: Option<String>,
+    },
 }
 
 /// A command line that runs nothing: help, the version, or an error.
 #[derive(Debug)]
-pub struct Usage {
+pub struct CliMessage {
     /// What to print, with its line end.
     pub text: String,
     /// Whether it is an error.
@@ -371,35 +272,55 @@ impl Cli {
     /// Reads the command line.
     ///
     /// # Errors
-    /// [`Usage`] where it asks for help, or is wrong.
-    pub fn read(arguments: &[OsString]) -> Result<Self, Usage> {
+    /// A [`CliMessage`] where it asks for help, or is wrong.
+    pub fn read(arguments: &[OsString]) -> Result<Self, CliMessage> {
         let read = Self::try_parse_from(arguments);
-        let mut cli = read.map_err(|error| usage(&error, &Self::command(), arguments))?;
-        if let Some(Command::Dev(dev)) = &mut cli.command {
-            dev.settle();
-        }
-        Ok(cli)
+        let cli = read.map_err(|error| message(&error, Self::command(), arguments))?;
+        Ok(cli.settled())
     }
 
     /// Reads the command line of the binary `dev`.
     ///
     /// # Errors
-    /// [`Usage`] where it asks for help, or is wrong.
-    pub fn read_dev(arguments: &[OsString]) -> Result<Self, Usage> {
+    /// A [`CliMessage`] where it asks for help, or is wrong.
+    pub fn read_dev(arguments: &[OsString]) -> Result<Self, CliMessage> {
         let read = Dev::try_parse_from(arguments);
-        let mut dev = read.map_err(|error| usage(&error, &Dev::command(), arguments))?;
-        dev.arguments.settle();
+        let dev = read.map_err(|error| message(&error, Dev::command(), arguments))?;
         // The flags of the commit workflow are as nobody has given any.
-        let mut cli = Self::try_parse_from(["code-commit"])
-            .map_err(|error| usage(&error, &Self::command(), arguments))?;
-        cli.command = Some(Command::Dev(dev.arguments));
-        Ok(cli)
+        let cli = Self::try_parse_from(["code-commit"])
+            .map_err(|error| message(&error, Self::command(), arguments))?;
+        let (command, output) = (Some(Command::Dev(dev.arguments)), dev.output);
+        Ok(Self {
+            command,
+            output,
+            ..cli
+        }
+        .settled())
+    }
+
+    /// Applies flags that stand for others: `--json` is `--output-format json`. What prints a script or a page
+    /// prints nothing else.
+    fn settled(mut self) -> Self {
+        match &self.command {
+            Some(Command::Dev(dev)) if dev.lists_json() => {
+                self.output.output_format = OutputFormat::Json;
+            }
+            Some(Command::Completions { .. } | Command::Man { .. }) => {
+                self.output = OutputArgs {
+                    quiet: true,
+                    output_format: OutputFormat::Text,
+                };
+            }
+            _ => {}
+        }
+        self
     }
 }
 
-fn usage(error: &clap::Error, whole: &clap::Command, arguments: &[OsString]) -> Usage {
-    Usage {
-        text: format!("{}{}", error.render(), hint(error, whole, arguments)),
+fn message(error: &clap::Error, mut whole: clap::Command, arguments: &[OsString]) -> CliMessage {
+    whole.build();
+    CliMessage {
+        text: format!("{}{}", error.render(), hint(error, &whole, arguments)),
         is_error: error.use_stderr(),
     }
 }
@@ -409,17 +330,13 @@ fn hint(error: &clap::Error, whole: &clap::Command, arguments: &[OsString]) -> S
     if !error.use_stderr() {
         return String::new();
     }
-    if !matches!(
-        error.kind(),
-        ErrorKind::UnknownArgument | ErrorKind::InvalidSubcommand
-    ) {
+    if !matches!(error.kind(), UnknownArgument | InvalidSubcommand) {
         let program = whole.get_name();
         return format!("hint: see `{program} --help`\n");
     }
     let is_named = |command: &&clap::Command| {
-        arguments
-            .iter()
-            .any(|argument| argument.to_str() == Some(command.get_name()))
+        let name = command.get_name();
+        arguments.iter().any(|argument| argument == name)
     };
     // The innermost command that is named.
     let mut command = whole;
@@ -427,18 +344,13 @@ fn hint(error: &clap::Error, whole: &clap::Command, arguments: &[OsString]) -> S
         command = named;
     }
     let flags = command.get_arguments().filter_map(|argument| {
-        let mut names = vec![argument.get_long()?];
-        names.extend(argument.get_visible_aliases().into_iter().flatten());
-        Some(
-            names
-                .into_iter()
-                .map(|name| format!("`--{name}`"))
-                .collect::<Vec<_>>()
-                .join(" "),
-        )
+        let aliases = argument.get_visible_aliases().into_iter().flatten();
+        let names = std::iter::once(argument.get_long()?).chain(aliases);
+        let names: Vec<String> = names.map(|name| format!("`--{name}`")).collect();
+        Some(names.join(" "))
     });
-    let commands = command
-        .get_subcommands()
+    let commands = command.get_subcommands();
+    let commands = commands
         .filter(|command| !command.is_hide_set())
         .map(|command| format!("`{}`", command.get_name()));
     let names: Vec<String> = flags
@@ -477,10 +389,7 @@ pub fn manual(command: Option<&str>) -> Option<Vec<u8>> {
     let page = match command {
         // The name's line of a manual page is one line.
         None => whole.about(summary).long_about(ABOUT),
-        Some(name) => whole
-            .find_subcommand(name)
-            .filter(|found| !found.is_hide_set())?
-            .clone(),
+        Some(name) => whole.find_subcommand(name)?.clone(),
     };
     let mut roff = Vec::new();
     // A vector takes all that is written.
@@ -503,19 +412,12 @@ fn parse_dollars(text: &str) -> Result<Usd, String> {
 fn parse_duration(text: &str) -> Result<Duration, String> {
     const LONGEST: u64 = 30 * 24 * 3600;
     let form = || "write it like `90s`, `30m` or `1h`".to_owned();
-    let (number, unit) = text
-        .split_at_checked(text.len().saturating_sub(1))
-        .ok_or_else(form)?;
-    let unit = match unit {
-        "s" => 1,
-        "m" => 60,
-        "h" => 3600,
-        _ => return Err(form()),
-    };
-    if !number.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Err(form());
-    }
-    let number: u64 = number.parse().map_err(|_| form())?;
+    let mut units = [("s", 1), ("m", 60), ("h", 3600)].into_iter();
+    let found = units.find_map(|(name, unit)| Some((text.strip_suffix(name)?, unit)));
+    let (number, unit) = found.ok_or_else(form)?;
+    // Without a sign, which would be parsed.
+    let digits = number.bytes().all(|byte| byte.is_ascii_digit());
+    let number: u64 = number.parse().ok().filter(|_| digits).ok_or_else(form)?;
     match number.checked_mul(unit) {
         Some(0) => Err("it must be longer than nothing".to_owned()),
         Some(seconds) if seconds <= LONGEST => Ok(Duration::from_secs(seconds)),
@@ -527,7 +429,7 @@ fn parse_duration(text: &str) -> Result<Duration, String> {
 mod tests {
     use super::*;
 
-    fn read(arguments: &[&str]) -> Result<Cli, Usage> {
+    fn read(arguments: &[&str]) -> Result<Cli, CliMessage> {
         let all = std::iter::once("code-commit").chain(arguments.iter().copied());
         let all: Vec<OsString> = all.map(Into::into).collect();
         Cli::read(&all)

@@ -5,9 +5,8 @@
 
 use std::net::IpAddr;
 
-use ureq::Proxy;
 use ureq::http::Uri;
-use ureq::http::uri::Scheme;
+use ureq::{Proxy, ProxyBuilder, ProxyProtocol};
 
 use super::{ModelSpec, Provider};
 use crate::sys::environment::Environment;
@@ -86,46 +85,15 @@ impl Endpoint {
 
     /// Checks a base URL; `variable` says where it was named.
     pub(crate) fn parse(variable: &str, value: &str) -> Result<Self, EndpointProblem> {
-        let base = value.trim().trim_end_matches('/');
-        let not_a_url = || EndpointProblem::NotAUrl {
-            variable: variable.into(),
-            value: value.into(),
+        let (variable, value) = (variable.to_owned(), value.to_owned());
+        let base = value.trim().trim_end_matches('/').to_owned();
+        let Some((host, secure)) = plain_server(&base) else {
+            return Err(EndpointProblem::NotAUrl { variable, value });
         };
-        let uri: Uri = base.parse().map_err(|_| not_a_url())?;
-        let host = uri
-            .host()
-            .filter(|host| !host.is_empty())
-            .ok_or_else(not_a_url)?
-            .to_owned();
-        let has_user = uri
-            .authority()
-            .is_some_and(|authority| authority.as_str().contains('@'));
-        // A port that is no number is no port for `Uri`, and would be passed over.
-        let bare_host = uri
-            .authority()
-            .is_some_and(|authority| authority.as_str() == host);
-        if !bare_host && !has_user && uri.port_u16().is_none() {
-            return Err(not_a_url());
+        if !secure && !is_loopback(&host) {
+            return Err(EndpointProblem::Insecure { variable, value });
         }
-        if has_user || uri.query().is_some() || base.contains('#') {
-            return Err(not_a_url());
-        }
-        let secure = match uri.scheme() {
-            Some(scheme) if *scheme == Scheme::HTTPS => true,
-            Some(scheme) if *scheme == Scheme::HTTP && is_loopback(&host) => false,
-            Some(scheme) if *scheme == Scheme::HTTP => {
-                return Err(EndpointProblem::Insecure {
-                    variable: variable.into(),
-                    value: value.into(),
-                });
-            }
-            _ => return Err(not_a_url()),
-        };
-        Ok(Self {
-            base: base.to_owned(),
-            host,
-            secure,
-        })
+        Ok(Self { base, host, secure })
     }
 
     /// The URL of `path`, which begins with a slash.
@@ -147,12 +115,22 @@ impl Endpoint {
     }
 }
 
+/// The host of a URL that names nothing but a server and a path, and whether that is https.
+fn plain_server(base: &str) -> Option<(String, bool)> {
+    let uri: Uri = base.parse().ok()?;
+    let (authority, host) = (uri.authority()?, uri.host()?);
+    // A port that is no number is no port for `Uri`, and would be passed over.
+    let has_plain_port = authority.as_str() == host || authority.port_u16().is_some();
+    let has_more = authority.as_str().contains('@') || uri.query().is_some() || base.contains('#');
+    let secure = uri.scheme_str()? == "https";
+    let is_plain = !host.is_empty() && has_plain_port && !has_more;
+    (is_plain && (secure || uri.scheme_str() == Some("http"))).then(|| (host.to_owned(), secure))
+}
+
 fn is_loopback(host: &str) -> bool {
     let bare = host.trim_start_matches('[').trim_end_matches(']');
-    host.eq_ignore_ascii_case("localhost")
-        || bare
-            .parse::<IpAddr>()
-            .is_ok_and(|address| address.is_loopback())
+    let address = bare.parse::<IpAddr>();
+    host.eq_ignore_ascii_case("localhost") || address.is_ok_and(|ip| ip.is_loopback())
 }
 
 /// The proxy that the environment names for https.
@@ -189,29 +167,23 @@ impl Proxies {
 fn proxy(value: &str, excepted: &str) -> Option<Proxy> {
     // `Proxy::new` takes no exceptions, so what it read goes through the builder once more.
     let read = Proxy::new(value).ok()?;
-    if !matches!(
-        read.protocol(),
-        ureq::ProxyProtocol::Http | ureq::ProxyProtocol::Https
-    ) {
+    if !matches!(read.protocol(), ProxyProtocol::Http | ProxyProtocol::Https) {
         return None;
     }
-    let mut builder = Proxy::builder(read.protocol())
+    let builder = Proxy::builder(read.protocol())
         .host(read.host())
         .port(read.port());
-    if let Some(username) = read.username() {
-        builder = builder.username(username);
-    }
-    if let Some(password) = read.password() {
-        builder = builder.password(password);
-    }
-    let entries = excepted
-        .split(',')
-        .map(str::trim)
-        .filter(|entry| !entry.is_empty());
-    entries
-        .fold(builder, ureq::ProxyBuilder::no_proxy)
-        .build()
-        .ok()
+    let builder = read
+        .username()
+        .into_iter()
+        .fold(builder, ProxyBuilder::username);
+    let builder = read
+        .password()
+        .into_iter()
+        .fold(builder, ProxyBuilder::password);
+    let entries = excepted.split(',').map(str::trim);
+    let entries = entries.filter(|entry| !entry.is_empty());
+    entries.fold(builder, ProxyBuilder::no_proxy).build().ok()
 }
 
 #[cfg(test)]

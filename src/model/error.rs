@@ -4,8 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::End;
-use super::VendorError;
+use super::{ANSWER_LIMIT, End, VendorError};
 use crate::model::usage::Usage;
 use crate::sys::interrupt::Interrupted;
 use crate::sys::text;
@@ -57,7 +56,7 @@ pub enum ModelError {
     Tls {
         /// The server's host.
         host: String,
-        /// Why not.
+        /// What is wrong with the certificate or the handshake.
         reason: String,
     },
     /// Something that no retry mends: not HTTP, a request that cannot be built.
@@ -65,15 +64,12 @@ pub enum ModelError {
     Protocol {
         /// The server's host.
         host: String,
-        /// Why.
+        /// What ureq says of it.
         reason: String,
     },
-    /// The time for the call was over.
-    #[error("the model gave no whole answer within {}", human_duration(*.after))]
-    TimedOut {
-        /// The limit, all retries included.
-        after: Duration,
-    },
+    /// The time for the call, all retries included, was over.
+    #[error("the model gave no whole answer within {}", human_duration(*.0))]
+    TimedOut(Duration),
     /// The next try would come after the time for the call is over.
     #[error(
         "{error}; the next try would come in {}, when the time for the call is over",
@@ -86,36 +82,22 @@ pub enum ModelError {
         wait: Duration,
     },
     /// The answer is larger than is ever read.
-    #[error("the model's answer is larger than {} MiB", .limit / (1 << 20))]
-    TooLarge {
-        /// The limit in bytes.
-        limit: u64,
-    },
-    /// The answer is compressed, though that was not asked for.
-    #[error("the model's answer is compressed as `{encoding}`, which was not asked for")]
-    Compressed {
-        /// The answer's `Content-Encoding`.
-        encoding: String,
-    },
+    #[error("the model's answer is larger than {} MiB", ANSWER_LIMIT >> 20)]
+    TooLarge,
     /// The answer has no body.
     #[error("the model's answer has no content at all")]
     NoBody,
-    /// The answer is not UTF-8.
-    #[error("the model's answer is not valid UTF-8")]
-    NotUtf8,
-    /// The answer is a JSON array.
-    #[error("the model's answer is a JSON array where one object is expected")]
-    ArrayAnswer,
+    /// The answer is no JSON object: compressed, not UTF-8, or an array.
+    #[error("the model's answer {0}")]
+    Malformed(String),
     /// The answer is not JSON, or not JSON of the vendor's form.
     #[error(
         "the model's answer {}: {source}; it begins `{snippet}`",
-        if *.cut { "ends in the middle of its JSON" } else { "is not the JSON that was expected" }
+        if .source.is_eof() { "ends in the middle of its JSON" } else { "is not the JSON that was expected" }
     )]
     NotJson {
         /// Its beginning.
         snippet: String,
-        /// Whether it ends too early.
-        cut: bool,
         /// The parser's word.
         source: serde_json::Error,
     },
@@ -123,17 +105,11 @@ pub enum ModelError {
     #[error("the model's answer reports an error{}", vendor_sentence(.0))]
     ErrorInAnswer(VendorError),
     /// The prompt was blocked.
-    #[error("the model's vendor blocked the prompt: `{reason}`")]
-    Blocked {
-        /// The vendor's reason.
-        reason: String,
-    },
+    #[error("the model's vendor blocked the prompt: `{0}`")]
+    Blocked(String),
     /// The model refused.
-    #[error("the model refused to answer: {text}")]
-    Refused {
-        /// Its words.
-        text: String,
-    },
+    #[error("the model refused to answer: {0}")]
+    Refused(String),
     /// There is no candidate, or no text in it.
     #[error("the model's answer has no text (it ended with `{finish}`)")]
     Empty {
@@ -166,11 +142,8 @@ pub enum ModelError {
         hint: String,
     },
     /// The recorded run holds no such reply.
-    #[error("the recorded run holds no `{}`", .path.display())]
-    NotRecorded {
-        /// The file that was looked for.
-        path: PathBuf,
-    },
+    #[error("the recorded run holds no `{0}`")]
+    NotRecorded(String),
     /// A recorded reply cannot be read.
     #[error("cannot read `{}`: {source}", .path.display())]
     Unreadable {
@@ -181,7 +154,7 @@ pub enum ModelError {
     },
     /// A signal ended the call.
     #[error(transparent)]
-    Interrupted(Interrupted),
+    Interrupted(#[from] Interrupted),
 }
 
 impl ModelError {
@@ -189,10 +162,12 @@ impl ModelError {
     #[must_use]
     pub fn hint(&self) -> String {
         let hint = match self {
-            Self::Status { vendor, .. } if vendor.bad_key => return wrong_key(),
-            Self::Status {
-                status: 401 | 403, ..
-            } => return wrong_key(),
+            Self::Status { status, vendor, .. }
+                if vendor.bad_key || matches!(status, 401 | 403) =>
+            {
+                "the vendor does not accept the key: put a valid one into the model's key file in \
+                 `agent-config`, or, for an agent's own server, into `apiKey` of its `config.json`"
+            }
             Self::Status { vendor, .. } | Self::ErrorInAnswer(vendor) if vendor.quota_spent => {
                 "the quota is spent and waiting does not refill it soon: see the vendor's billing \
                  page, or use another model with `--model`"
@@ -226,17 +201,17 @@ impl ModelError {
                 "check that the base URL is that of the vendor's API, and that the proxy, if there is \
                  one, lets the call through"
             }
-            Self::TimedOut { .. } => "give the model longer with `--timeout`, or ask for less",
+            Self::TimedOut(_) => "give the model longer with `--timeout`, or ask for less",
             Self::NoTimeLeft { error, .. } => {
                 return format!("wait longer with `--timeout`; or else, {}", error.hint());
             }
-            Self::TooLarge { .. } => "ask for less in one query",
-            Self::Compressed { .. } | Self::NotUtf8 | Self::ArrayAnswer | Self::NotJson { .. } => {
+            Self::TooLarge => "ask for less in one query",
+            Self::Malformed(_) | Self::NotJson { .. } => {
                 "check that the base URL is that of the vendor's API and that no proxy changes \
                  answers; what came is in the log where it was JSON"
             }
             Self::NoBody | Self::Empty { .. } | Self::Unfinished => "try again",
-            Self::Blocked { .. } | Self::Refused { .. } => {
+            Self::Blocked(_) | Self::Refused(_) => {
                 "change the query, or use another model with `--model`"
             }
             Self::CutShort {
@@ -247,7 +222,7 @@ impl ModelError {
                 "nothing of it was applied; change the query, or use another model with `--model`"
             }
             Self::Recorded { hint, .. } => hint,
-            Self::NotRecorded { .. } => {
+            Self::NotRecorded(_) => {
                 "replay a run that got as far as this one, with the same project as it was then"
             }
             Self::Unreadable { .. } => "make the file readable",
@@ -312,6 +287,12 @@ impl ModelError {
         }
     }
 
+    /// What an answer is that the parser does not take.
+    pub(super) fn not_json(answer: &[u8], source: serde_json::Error) -> Self {
+        let snippet = Self::snippet(answer);
+        Self::NotJson { snippet, source }
+    }
+
     /// The beginning of an answer, on one line.
     pub(super) fn snippet(bytes: &[u8]) -> String {
         const LENGTH: usize = 200;
@@ -321,39 +302,22 @@ impl ModelError {
     }
 }
 
-fn wrong_key() -> String {
-    "the vendor does not accept the key: put a valid one into the model's key file in \
-     `agent-config`, or, for an agent's own server, into `apiKey` of its `config.json`"
-        .to_owned()
-}
-
 fn vendor_sentence(vendor: &VendorError) -> String {
     let code = vendor
         .code
-        .as_ref()
+        .iter()
         .map(|code| format!(" `{}`", one_line(code)));
-    let message = vendor
-        .message
-        .as_ref()
-        .map(|message| format!(": {}", one_line(message)));
-    format!(
-        "{}{}",
-        code.unwrap_or_default(),
-        message.unwrap_or_default()
-    )
+    code.chain([detail(vendor.message.as_deref())]).collect()
 }
 
 fn detail(message: Option<&str>) -> String {
-    message
-        .map(|message| format!(": {}", one_line(message)))
-        .unwrap_or_default()
+    message.map_or(String::new(), |message| format!(": {}", one_line(message)))
 }
 
 fn after_tries(count: u32) -> String {
-    if count > 1 {
-        format!(" (after {count} tries)")
-    } else {
-        String::new()
+    match count {
+        0 | 1 => String::new(),
+        _ => format!(" (after {count} tries)"),
     }
 }
 

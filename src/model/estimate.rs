@@ -25,9 +25,9 @@ const LONGEST_ANSWER: u64 = 128_000;
 #[must_use]
 pub fn measure(prompt: &Prompt<'_>) -> Size {
     let tokens = |pieces: &[Cow<'_, str>]| pieces.iter().map(|piece| tokens::count(piece)).sum();
-    let parts = prompt.parts().into_iter();
-    let parts: Vec<(&'static str, u64)> = parts
-        .map(|part| (part.name, tokens(&part.pieces)))
+    let parts = prompt.sections().into_iter();
+    let parts: Vec<(_, u64)> = parts
+        .map(|(name, pieces)| (name, tokens(&pieces)))
         .collect();
     Size {
         tokens: parts.iter().map(|part| part.1).sum::<u64>() + FRAMING,
@@ -93,13 +93,7 @@ pub struct CostRange {
 /// What the first call may cost.
 #[must_use]
 pub fn first_call(size: &Size, spec: &ModelSpec, price: &Price) -> CostRange {
-    let cost = |input_tokens, output_tokens| {
-        price.of(Usage {
-            input_tokens,
-            output_tokens,
-            ..Usage::default()
-        })
-    };
+    let cost = |input, output| price.of(Usage::plain(input, output));
     let window = spec.context_window.unwrap_or(u64::MAX);
     CostRange {
         least: cost(size.tokens.min(window), 0),
@@ -135,11 +129,7 @@ pub fn with_repairs(
         let call = |number: u64| {
             let answered = output + (number - 1) * repair_output;
             let input_tokens = size.at_most().saturating_add(build + answered);
-            repair_price.of(Usage {
-                input_tokens: input_tokens.min(window),
-                output_tokens: repair_output,
-                ..Usage::default()
-            })
+            repair_price.of(Usage::plain(input_tokens.min(window), repair_output))
         };
         first.most.unwrap_or_default() + (1..=u64::from(REPAIRS)).map(call).sum()
     });

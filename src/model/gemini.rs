@@ -2,6 +2,9 @@
 //!
 //! After the vendor's discovery document, v1beta.
 
+#[cfg(test)]
+mod tests;
+
 use std::io::Write;
 use std::time::Duration;
 
@@ -11,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::error::one_line;
 use super::{
-    Assembler, Delivery, End, Ending, Listener, ModelError, ModelSpec, ReasoningEffort, Reply,
+    Assembler, Delivery, End, Listener, ModelError, ModelSpec, RawReply, ReasoningEffort, Reply,
     Request, Spent, VendorError, Wire, count, elements, first, object, parse_answer, text, update,
 };
 use crate::model::message::{Message, Role, Words};
@@ -33,22 +36,22 @@ pub(super) struct Gemini;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Body<'a> {
+struct GeminiBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
-    system_instruction: Option<Content<'a>>,
-    contents: Vec<Content<'a>>,
+    system_instruction: Option<GeminiContent<'a>>,
+    contents: Vec<GeminiContent<'a>>,
     generation_config: Value,
 }
 
 #[derive(Serialize)]
-struct Content<'a> {
+struct GeminiContent<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     role: Option<&'static str>,
-    parts: Vec<Part<'a>>,
+    parts: Vec<GeminiPart<'a>>,
 }
 
 #[derive(Serialize)]
-struct Part<'a> {
+struct GeminiPart<'a> {
     text: Words<'a>,
 }
 
@@ -73,7 +76,7 @@ fn thinking(spec: &ModelSpec) -> Option<Value> {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Answer<'a> {
+struct GeminiAnswer<'a> {
     #[serde(borrow)]
     candidates: Option<Vec<Candidate<'a>>>,
     #[serde(default)]
@@ -89,19 +92,19 @@ struct Answer<'a> {
 #[serde(rename_all = "camelCase")]
 struct Candidate<'a> {
     #[serde(borrow)]
-    content: Option<AnswerContent<'a>>,
+    content: Option<CandidateContent<'a>>,
     finish_reason: Option<String>,
     finish_message: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct AnswerContent<'a> {
+struct CandidateContent<'a> {
     #[serde(borrow)]
-    parts: Option<Vec<AnswerPart<'a>>>,
+    parts: Option<Vec<CandidatePart<'a>>>,
 }
 
 #[derive(Deserialize)]
-struct AnswerPart<'a> {
+struct CandidatePart<'a> {
     #[serde(borrow)]
     text: Option<&'a RawValue>,
     thought: Option<bool>,
@@ -127,23 +130,16 @@ impl Wire for Gemini {
         _delivery: Delivery,
         out: &mut dyn Write,
     ) -> serde_json::Result<()> {
-        let (system, turns): (Vec<_>, Vec<_>) = request
-            .messages
-            .iter()
-            .partition(|message| message.role == Role::System);
+        let messages = request.messages.iter();
+        let (system, turns): (Vec<_>, Vec<_>) =
+            messages.partition(|message| message.role == Role::System);
         let schema = request.form.schema.as_ref();
-        let body = Body {
-            system_instruction: (!system.is_empty()).then(|| Content {
+        let body = GeminiBody {
+            system_instruction: (!system.is_empty()).then(|| GeminiContent {
                 role: None,
                 parts: system.into_iter().map(part).collect(),
             }),
-            contents: turns
-                .into_iter()
-                .map(|turn| Content {
-                    role: Some(role(turn.role)),
-                    parts: vec![part(turn)],
-                })
-                .collect(),
+            contents: turns.into_iter().map(content).collect(),
             generation_config: object(json!({
                 "maxOutputTokens": request.max_output_tokens,
                 "temperature": spec.temperature,
@@ -156,16 +152,14 @@ impl Wire for Gemini {
     }
 
     fn assembler(&self) -> Box<dyn Assembler> {
-        Box::new(Assembled::default())
+        Box::new(GeminiStream::default())
     }
 
     fn read_reply(&self, json: &[u8]) -> Result<Reply, ModelError> {
-        let answer: Answer<'_> = parse_answer(json)?;
+        let answer: GeminiAnswer<'_> = parse_answer(json)?;
         self.check(&answer.error)?;
         if let Some(reason) = answer.prompt_feedback["blockReason"].as_str() {
-            return Err(ModelError::Blocked {
-                reason: one_line(reason),
-            });
+            return Err(ModelError::Blocked(one_line(reason)));
         }
         let told = answer.usage_metadata;
         let spent = Spent {
@@ -178,19 +172,20 @@ impl Wire for Gemini {
                 spent: spent.into(),
             });
         };
-        let parts = candidate
-            .content
-            .and_then(|content| content.parts)
-            .unwrap_or_default();
-        let literals = parts.iter().filter(|part| part.thought != Some(true));
-        Ending {
+        let parts = candidate.content.and_then(|content| content.parts);
+        let said = parts
+            .iter()
+            .flatten()
+            .filter(|part| part.thought != Some(true));
+        RawReply {
+            literals: said.filter_map(|part| part.text).collect(),
+            calls: Vec::new(),
             finish: candidate.finish_reason,
             meaning: end,
-            calls: Vec::new(),
             message: candidate.finish_message,
             spent,
         }
-        .reply(literals.filter_map(|part| part.text))
+        .checked()
     }
 
     /// Of `google.rpc.Status`, with the details `ErrorInfo`, `RetryInfo` and `QuotaFailure`.
@@ -198,10 +193,7 @@ impl Wire for Gemini {
         let details = || elements(&error["details"]);
         let mut quotas = details().flat_map(|detail| elements(&detail["violations"]));
         VendorError {
-            quota_spent: quotas.any(|quota| {
-                let id = quota["quotaId"].as_str();
-                id.is_some_and(|id| id.contains("PerDay"))
-            }),
+            quota_spent: quotas.any(|quota| quota["quotaId"].to_string().contains("PerDay")),
             retry_delay: details().find_map(|detail| parse_delay(detail["retryDelay"].as_str()?)),
             bad_key: details().any(|detail| detail["reason"] == "API_KEY_INVALID"),
             code: text(&error["status"]),
@@ -212,17 +204,15 @@ impl Wire for Gemini {
 
 /// A streamed answer: whole answers in form, each with the next part of the text.
 #[derive(Default)]
-struct Assembled {
+struct GeminiStream {
+    /// What the pieces tell besides the text.
+    answer: Value,
+    /// What they tell of the candidate.
+    candidate: Value,
     text: String,
-    finish: Value,
-    finish_message: Value,
-    prompt_feedback: Value,
-    usage: Value,
-    model_version: Value,
-    response_id: Value,
 }
 
-impl Assembler for Assembled {
+impl Assembler for GeminiStream {
     fn event(&mut self, data: &[u8], listener: &dyn Listener) -> Result<(), ModelError> {
         // Some proxies end streams as OpenAI does.
         if data.trim_ascii() == b"[DONE]" {
@@ -230,15 +220,11 @@ impl Assembler for Assembled {
         }
         let chunk = Value::Object(parse_answer(data)?);
         Gemini.check(&chunk["error"])?;
-        update(&mut self.prompt_feedback, &chunk["promptFeedback"]);
-        update(&mut self.usage, &chunk["usageMetadata"]);
-        update(&mut self.model_version, &chunk["modelVersion"]);
-        update(&mut self.response_id, &chunk["responseId"]);
+        update(&mut self.answer, &chunk);
         let Some(candidate) = first(&chunk["candidates"]) else {
             return Ok(());
         };
-        update(&mut self.finish, &candidate["finishReason"]);
-        update(&mut self.finish_message, &candidate["finishMessage"]);
+        update(&mut self.candidate, candidate);
         for part in elements(&candidate["content"]["parts"]) {
             let text = part["text"].as_str().unwrap_or_default();
             if part["thought"] == true {
@@ -251,42 +237,32 @@ impl Assembler for Assembled {
         Ok(())
     }
 
-    fn is_over(&self) -> bool {
-        // Only the end of the stream tells.
-        false
-    }
-
     fn finish(self: Box<Self>) -> Option<Vec<u8>> {
-        if self.finish.is_null() && !self.prompt_feedback["blockReason"].is_string() {
+        let Self {
+            mut answer,
+            mut candidate,
+            text,
+        } = *self;
+        let is_blocked = answer["promptFeedback"]["blockReason"].is_string();
+        if candidate["finishReason"].is_null() && !is_blocked {
             return None;
         }
-        let candidate = object(json!({
-            "content": {"role": "model", "parts": [{"text": self.text}]},
-            "finishReason": self.finish,
-            "finishMessage": self.finish_message,
-            "index": 0,
-        }));
-        let answer = json!({
-            "candidates": [candidate],
-            "promptFeedback": self.prompt_feedback,
-            "usageMetadata": self.usage,
-            "modelVersion": self.model_version,
-            "responseId": self.response_id,
-        });
+        candidate["content"] = json!({"role": "model", "parts": [{"text": text}]});
+        answer["candidates"] = json!([candidate]);
         Some(answer.to_string().into_bytes())
     }
 }
 
-fn part<'a>(message: &'a Message<'_>) -> Part<'a> {
-    Part {
-        text: message.words(),
-    }
+fn part<'a>(message: &'a Message<'_>) -> GeminiPart<'a> {
+    let text = message.words();
+    GeminiPart { text }
 }
 
-fn role(role: Role) -> &'static str {
-    match role {
-        Role::Assistant => "model",
-        Role::System | Role::User | Role::Tool => "user",
+fn content<'a>(message: &'a Message<'_>) -> GeminiContent<'a> {
+    let is_models = message.role == Role::Assistant;
+    GeminiContent {
+        role: Some(if is_models { "model" } else { "user" }),
+        parts: vec![part(message)],
     }
 }
 
@@ -303,155 +279,4 @@ fn usage(told: &Value) -> Usage {
 /// `google.protobuf.Duration` in JSON: `37s`, `3.5s`.
 fn parse_delay(delay: &str) -> Option<Duration> {
     Duration::try_from_secs_f64(delay.strip_suffix('s')?.parse().ok()?).ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::model::ModelTable;
-    use crate::model::{Form, StepId};
-    use serde_json::json;
-
-    fn read(answer: &serde_json::Value) -> Result<Reply, ModelError> {
-        Gemini.read_reply(answer.to_string().as_bytes())
-    }
-
-    #[expect(clippy::needless_pass_by_value, reason = "reads better at the calls")]
-    fn answer(parts: serde_json::Value, finish: &str) -> serde_json::Value {
-        json!({"candidates": [{"content": {"role": "model", "parts": parts}, "finishReason": finish, "index": 0}]})
-    }
-
-    #[test]
-    fn the_request_has_the_system_prompt_in_its_own_slot() {
-        let messages = [
-            Message::text(Role::System, "be brief"),
-            Message::text(Role::User, "hello"),
-            Message::text(Role::Assistant, "hi"),
-        ];
-        let table = ModelTable::built_in();
-        let spec = table.named("gemini-2.5-pro").unwrap();
-        let request = Request {
-            step: StepId::INITIAL,
-            messages: messages.to_vec(),
-            form: Form::default(),
-            max_output_tokens: spec.max_output_tokens,
-            once: false,
-        };
-        let mut body = Vec::new();
-        Gemini
-            .write_request(spec, &request, Delivery::Whole, &mut body)
-            .unwrap();
-        let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
-        let expected = json!({
-            "systemInstruction": {"parts": [{"text": "be brief"}]},
-            "contents": [
-                {"role": "user", "parts": [{"text": "hello"}]},
-                {"role": "model", "parts": [{"text": "hi"}]},
-            ],
-            "generationConfig": {"maxOutputTokens": 65536},
-        });
-        assert_eq!(body, expected);
-    }
-
-    #[test]
-    fn thoughts_are_dropped_and_the_other_parts_joined() {
-        let mut whole = answer(
-            json!([{"text": "hmm", "thought": true}, {"text": "a\n"}, {"inlineData": {}}, {"text": "b"}]),
-            "STOP",
-        );
-        whole["modelVersion"] = "gemini-2.5-pro-002".into();
-        whole["usageMetadata"] = json!({"promptTokenCount": 5, "thoughtsTokenCount": 3,
-            "candidatesTokenCount": 2, "cachedContentTokenCount": 1, "totalTokenCount": 10});
-        let reply = read(&whole).unwrap();
-        assert_eq!(*reply.text, "a\nb");
-        assert_eq!(reply.finish, "STOP");
-        assert_eq!(reply.model_version.as_deref(), Some("gemini-2.5-pro-002"));
-        let usage = Usage {
-            input_tokens: 5,
-            cached_tokens: 1,
-            thought_tokens: 3,
-            output_tokens: 2,
-        };
-        assert_eq!(reply.usage, Some(usage));
-    }
-
-    #[test]
-    fn what_is_not_a_whole_answer_says_why() {
-        let text = json!([{"text": "x"}]);
-        for (json, expected) in [
-            (
-                answer(text.clone(), "MAX_TOKENS"),
-                "not whole: it ended with `MAX_TOKENS`",
-            ),
-            (
-                answer(text.clone(), "SAFETY"),
-                "not whole: it ended with `SAFETY`",
-            ),
-            (
-                answer(json!([]), "STOP"),
-                "has no text (it ended with `STOP`)",
-            ),
-            (answer(json!([{"text": " \n"}]), "STOP"), "has no text"),
-            (
-                answer(json!([{"text": 1}]), "STOP"),
-                "not the JSON that was expected",
-            ),
-            (
-                json!({"candidates": [{"finishReason": "STOP", "content": {"role": "model"}}]}),
-                "has no text",
-            ),
-            (
-                json!({"candidates": [{"finishReason": "STOP"}]}),
-                "has no text",
-            ),
-            (
-                json!({"candidates": [{"content": {"parts": text}}]}),
-                "no finish reason",
-            ),
-            (
-                json!({"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}}),
-                "blocked the prompt: `PROHIBITED_CONTENT`",
-            ),
-            (json!({}), "has no text (it ended with `no answer`)"),
-            (
-                json!({"error": {"code": 500, "status": "INTERNAL", "message": "oops"}}),
-                "reports an error `INTERNAL`: oops",
-            ),
-            (
-                json!([answer(json!([{"text": "x"}]), "STOP")]),
-                "JSON array",
-            ),
-        ] {
-            let error = read(&json).unwrap_err().to_string();
-            assert!(error.contains(expected), "{json}: {error}");
-        }
-    }
-
-    #[test]
-    fn what_is_not_json_says_so() {
-        for (body, expected) in [
-            (&b""[..], "no content at all"),
-            (b"<html>", "begins `<html>`"),
-            (b"{\"candidates\": [", "ends in the middle of its JSON"),
-            (b"{\"candidates\": \"\xff\"}", "not valid UTF-8"),
-        ] {
-            let error = Gemini.read_reply(body).unwrap_err().to_string();
-            assert!(error.contains(expected), "{error}");
-        }
-    }
-
-    #[test]
-    fn an_error_tells_key_quota_and_delay_even_in_an_array() {
-        let wrong_key = json!({"error": {"code": 400, "message": "API key not valid.", "status": "INVALID_ARGUMENT",
-            "details": [{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"}]}});
-        let read = Gemini.read_failure(wrong_key.to_string().as_bytes());
-        assert!(read.bad_key && !read.quota_spent);
-        assert_eq!(read.code.as_deref(), Some("INVALID_ARGUMENT"));
-        let quota = json!([{"error": {"code": 429, "status": "RESOURCE_EXHAUSTED", "details": [
-            {"violations": [{"quotaId": "GenerateRequestsPerDayPerProject"}]}, {"retryDelay": "37s"}]}}]);
-        let read = Gemini.read_failure(quota.to_string().as_bytes());
-        assert!(read.quota_spent);
-        assert_eq!(read.retry_delay, Some(Duration::from_secs(37)));
-        assert_eq!(Gemini.read_failure(b"<html>"), VendorError::default());
-    }
 }

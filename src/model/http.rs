@@ -15,8 +15,8 @@ use ureq::{Agent, Body, SendBody};
 
 use super::retry::{self, Advice};
 use super::{
-    Delivery, Endpoint, Listener, Model, ModelError, ModelSpec, Proxies, Reply, Request, StepId,
-    Wire,
+    ANSWER_LIMIT, Delivery, Endpoint, Listener, Model, ModelError, ModelSpec, Proxies, Reply,
+    Request, StepId, Wire,
 };
 use crate::secret::ApiKey;
 use crate::sys::environment::Clock;
@@ -24,8 +24,6 @@ use crate::sys::interrupt::{Interrupt, Interrupted};
 use crate::sys::sse::Events;
 use crate::sys::transport::{InterruptibleResolver, TcpConnector};
 
-/// How large an answer may be, in bytes.
-pub const ANSWER_LIMIT: u64 = 256 << 20;
 /// How long a connection may take to be made.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 /// How large an error's answer may be; vendors' are a few hundred bytes.
@@ -46,8 +44,7 @@ pub struct Route {
 pub struct HttpModel<'a> {
     spec: ModelSpec,
     wire: &'static dyn Wire,
-    endpoint: Endpoint,
-    key: Option<ApiKey>,
+    route: Route,
     delivery: Delivery,
     agent: Agent,
     timeout: Duration,
@@ -87,17 +84,13 @@ impl<'a> HttpModel<'a> {
         clock: &'a dyn Clock,
         interrupt: Interrupt,
     ) -> Self {
-        let Route {
-            endpoint,
-            proxies,
-            key,
-        } = route;
+        let endpoint = &route.endpoint;
         let config = Agent::config_builder()
             .http_status_as_error(false)
             .max_redirects(0)
             .max_redirects_will_error(false)
             .max_idle_connections(0)
-            .proxy(proxies.for_endpoint(&endpoint))
+            .proxy(route.proxies.for_endpoint(endpoint))
             .tls_config(
                 TlsConfig::builder()
                     .root_certs(RootCerts::PlatformVerifier)
@@ -122,8 +115,7 @@ impl<'a> HttpModel<'a> {
         Self {
             spec,
             wire,
-            endpoint,
-            key,
+            route,
             delivery,
             agent,
             timeout,
@@ -132,64 +124,25 @@ impl<'a> HttpModel<'a> {
         }
     }
 
-    /// Tries until there is an answer, the failure is final, or the time is over.
-    fn call_with_retries(
-        &self,
-        request: &Request<'_>,
-        listener: &dyn Listener,
-    ) -> Result<Vec<u8>, ModelError> {
-        let deadline = self.clock.elapsed() + self.timeout;
-        let timed_out = ModelError::TimedOut {
-            after: self.timeout,
-        };
-        for tries in 1.. {
-            let left = deadline.saturating_sub(self.clock.elapsed());
-            if left.is_zero() {
-                return Err(timed_out);
-            }
-            let failed = match self.try_once(request, left, listener) {
-                Ok(body) => return Ok(body),
-                Err(failed) => failed,
-            };
-            let error = failed.error.after(tries);
-            if !failed.is_retryable || tries >= retry::MAX_TRIES {
-                return Err(error);
-            }
-            // The wall clock's sub-second part is as good a die as any: it only keeps clients apart.
-            let jitter = f64::from(self.clock.now().timestamp_subsec_micros()) / 1e6;
-            let wait = failed.wait.filter(|wait| !wait.is_zero());
-            let wait = wait.unwrap_or_else(|| retry::backoff(tries, jitter));
-            if wait > deadline.saturating_sub(self.clock.elapsed()) {
-                let error = Box::new(error);
-                return Err(ModelError::NoTimeLeft { error, wait });
-            }
-            listener.restart();
-            listener.retrying(tries + 1, wait, &error.brief());
-            self.interrupt.sleep(wait)?;
-        }
-        Err(timed_out)
-    }
-
     fn try_once(
         &self,
         request: &Request<'_>,
         left: Duration,
         listener: &dyn Listener,
     ) -> Result<Vec<u8>, TryError> {
-        let response = self
-            .send(request, left)
-            .map_err(|error| self.classify(error))?;
+        let response = self.send(request, left);
+        let response = response.map_err(|error| self.classify(error))?;
         let status = response.status().as_u16();
         let headers = response.headers();
         if response.status().is_redirection() {
             let location = header(headers, "location").unwrap_or("nowhere").to_owned();
             return Err(ModelError::Redirect { status, location }.into());
         }
-        if let Some(encoding) = header(headers, "content-encoding")
-            .filter(|encoding| !encoding.eq_ignore_ascii_case("identity"))
-        {
+        let encoding = header(headers, "content-encoding");
+        if let Some(encoding) = encoding.filter(|name| !name.eq_ignore_ascii_case("identity")) {
             let encoding = super::error::one_line(encoding);
-            return Err(ModelError::Compressed { encoding }.into());
+            let compressed = format!("is compressed as `{encoding}`, which was not asked for");
+            return Err(ModelError::Malformed(compressed).into());
         }
         // A server that does not stream answers as a whole all the same.
         let is_stream = header(headers, "content-type")
@@ -206,11 +159,11 @@ impl<'a> HttpModel<'a> {
             });
         }
         let advice = Advice::read(|name| header(headers, name), self.clock.now());
-        // Whatever is wrong with the body of an error, the status is the news.
+        // The status matters even where the body of an error cannot be read.
         let body =
             self.read_body(response, FAILURE_LIMIT)
                 .or_else(|failed| match failed.error {
-                    ModelError::Interrupted(_) | ModelError::TimedOut { .. } => Err(failed),
+                    ModelError::Interrupted(_) | ModelError::TimedOut(_) => Err(failed),
                     _ => Ok(Vec::new()),
                 })?;
         let mut vendor = self.wire.read_failure(&body);
@@ -237,13 +190,13 @@ impl<'a> HttpModel<'a> {
             .map_err(io::Error::from)?;
         let mut call = self
             .agent
-            .post(self.endpoint.url(&wire.path(spec, delivery)))
+            .post(self.route.endpoint.url(&wire.path(spec, delivery)))
             .config()
             .timeout_global(Some(left))
             .build()
             .header("content-type", "application/json")
             .header("content-length", length.0.to_string());
-        if let Some(key) = &self.key {
+        if let Some(key) = &self.route.key {
             let (name, prefix) = wire.key_header();
             call = call.header(name, format!("{prefix}{}", key.expose()));
         }
@@ -277,20 +230,16 @@ impl<'a> HttpModel<'a> {
         // Where there are no events after all, what came instead.
         let mut head = Vec::new();
         loop {
-            let amount = match reader.read(&mut chunk) {
-                Ok(0) => break,
-                Ok(amount) => amount,
-                Err(error) => return Err(self.classify(ureq::Error::from(error))),
-            };
+            let read = reader.read(&mut chunk);
+            let amount = read.map_err(|error| self.classify(ureq::Error::from(error)))?;
             total += amount as u64;
             if total > ANSWER_LIMIT {
-                let limit = ANSWER_LIMIT;
-                return Err(ModelError::TooLarge { limit }.into());
+                return Err(ModelError::TooLarge.into());
             }
             let room = FAILURE_HEAD.saturating_sub(head.len());
             head.extend_from_slice(&chunk[..amount.min(room)]);
             events.read(&chunk[..amount], |data| assembler.event(data, listener))?;
-            if assembler.is_over() {
+            if amount == 0 || assembler.is_over() {
                 break;
             }
         }
@@ -306,7 +255,7 @@ impl<'a> HttpModel<'a> {
     fn read_body(&self, response: Response<Body>, limit: u64) -> Result<Vec<u8>, TryError> {
         let announced = response.body().content_length().unwrap_or(0);
         if announced > limit {
-            return Err(ModelError::TooLarge { limit }.into());
+            return Err(ModelError::TooLarge.into());
         }
         let mut body = Vec::with_capacity(usize::try_from(announced).unwrap_or(0));
         let mut reader = response.into_body().into_reader().take(limit + 1);
@@ -314,7 +263,7 @@ impl<'a> HttpModel<'a> {
             .read_to_end(&mut body)
             .map_err(|error| self.classify(ureq::Error::from(error)))?;
         if body.len() as u64 > limit {
-            return Err(ModelError::TooLarge { limit }.into());
+            return Err(ModelError::TooLarge.into());
         }
         Ok(body)
     }
@@ -322,7 +271,7 @@ impl<'a> HttpModel<'a> {
     fn broken(&self, reason: impl Into<String>) -> TryError {
         TryError {
             error: ModelError::Connection {
-                host: self.endpoint.host().to_owned(),
+                host: self.route.endpoint.host().to_owned(),
                 reason: reason.into(),
                 tries: 1,
             },
@@ -333,16 +282,13 @@ impl<'a> HttpModel<'a> {
 
     /// Sorts ureq's errors by what they mean for the call.
     fn classify(&self, error: ureq::Error) -> TryError {
-        let host = self.endpoint.host().to_owned();
+        let host = self.route.endpoint.host().to_owned();
         let reason = error.to_string();
         match error {
             ureq::Error::Timeout(ureq::Timeout::Connect | ureq::Timeout::Resolve) => {
                 self.broken("no connection in time")
             }
-            ureq::Error::Timeout(_) => {
-                let after = self.timeout;
-                ModelError::TimedOut { after }.into()
-            }
+            ureq::Error::Timeout(_) => ModelError::TimedOut(self.timeout).into(),
             ureq::Error::HostNotFound => self.broken("the host is not known"),
             ureq::Error::ConnectionFailed => self.broken("no connection"),
             ureq::Error::Io(error) => self.classify_io(&error),
@@ -354,14 +300,14 @@ impl<'a> HttpModel<'a> {
     }
 
     fn classify_io(&self, error: &io::Error) -> TryError {
-        let (host, reason) = (self.endpoint.host().to_owned(), error.to_string());
+        let (host, reason) = (self.route.endpoint.host().to_owned(), error.to_string());
         let inner = error.get_ref();
         if let Some(interrupted) = inner.and_then(|inner| inner.downcast_ref::<Interrupted>()) {
             return ModelError::Interrupted(*interrupted).into();
         }
         match error.kind() {
             // rustls reports what it does not accept as invalid data.
-            io::ErrorKind::InvalidData if self.endpoint.is_secure() => {
+            io::ErrorKind::InvalidData if self.route.endpoint.is_secure() => {
                 ModelError::Tls { host, reason }.into()
             }
             io::ErrorKind::PermissionDenied => ModelError::Protocol { host, reason }.into(),
@@ -371,20 +317,38 @@ impl<'a> HttpModel<'a> {
 }
 
 impl Model for HttpModel<'_> {
+    /// Tries until there is an answer, the failure is final, or the time is over.
     fn ask(&self, request: &Request<'_>, listener: &dyn Listener) -> Result<Vec<u8>, ModelError> {
-        self.call_with_retries(request, listener)
+        let deadline = self.clock.elapsed() + self.timeout;
+        let left = || deadline.saturating_sub(self.clock.elapsed());
+        let mut tries = 0;
+        while !left().is_zero() {
+            tries += 1;
+            let failed = match self.try_once(request, left(), listener) {
+                Ok(body) => return Ok(body),
+                Err(failed) => failed,
+            };
+            let error = failed.error.after(tries);
+            if !failed.is_retryable || tries >= retry::MAX_TRIES {
+                return Err(error);
+            }
+            // The wall clock's sub-second part is as good a die as any: it only keeps clients apart.
+            let jitter = f64::from(self.clock.now().timestamp_subsec_micros()) / 1e6;
+            let wait = failed.wait.filter(|wait| !wait.is_zero());
+            let wait = wait.unwrap_or_else(|| retry::backoff(tries, jitter));
+            if wait > left() {
+                let error = Box::new(error);
+                return Err(ModelError::NoTimeLeft { error, wait });
+            }
+            listener.restart();
+            listener.retrying(tries + 1, wait, &error.brief());
+            self.interrupt.sleep(wait)?;
+        }
+        Err(ModelError::TimedOut(self.timeout))
     }
 
     fn read(&self, _step: &StepId, answer: &[u8]) -> Result<Reply, ModelError> {
         self.wire.read_reply(answer)
-    }
-}
-
-impl std::fmt::Debug for HttpModel<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("HttpModel")
-            .field("spec", &self.spec)
-            .finish_non_exhaustive()
     }
 }
 

@@ -49,8 +49,14 @@ impl<'a> From<&'a str> for Text<'a> {
 }
 
 impl From<String> for Text<'_> {
-    fn from(text: String) -> Self {
-        Self(vec![Cow::Owned(text)])
+    fn from(piece: String) -> Self {
+        Self(vec![Cow::Owned(piece)])
+    }
+}
+
+impl<'a> From<Cow<'a, str>> for Text<'a> {
+    fn from(piece: Cow<'a, str>) -> Self {
+        Self(vec![piece])
     }
 }
 
@@ -110,7 +116,7 @@ pub struct CallResult {
 /// A piece of a message.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Part<'a> {
-    /// Words.
+    /// What is said, as text.
     Text(Text<'a>),
     /// A tool is to be used.
     Call(Call),
@@ -178,16 +184,6 @@ impl<'a> Message<'a> {
         Self {
             parts: parts.collect(),
             ..self
-        }
-    }
-
-    /// Whether its text, as logs show it, ends a line.
-    #[must_use]
-    pub fn ends_line(&self) -> bool {
-        match self.parts.last() {
-            None => true,
-            Some(Part::Text(text)) => text.ends_line(),
-            Some(part) => part.to_string().ends_with('\n'),
         }
     }
 

@@ -30,7 +30,6 @@ use serde_json::value::RawValue;
 use crate::model::message::{Call, Message};
 use crate::model::price::Price;
 use crate::model::usage::Usage;
-use crate::sys::interrupt::Interrupted;
 
 pub use endpoint::{Endpoint, EndpointProblem, Proxies};
 pub(crate) use error::human_duration;
@@ -39,8 +38,11 @@ pub use http::{HttpModel, Route};
 pub use step_id::{Purpose, REPAIRS, StepId};
 pub use table::{ModelTable, TableProblem};
 
+/// How large an answer may be, in bytes.
+const ANSWER_LIMIT: u64 = 256 << 20;
+
 /// A model of the table.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct ModelSpec {
     /// What `--model` takes.
     pub name: String,
@@ -76,15 +78,7 @@ impl ModelSpec {
             name: name.to_owned(),
             provider,
             id: name.to_owned(),
-            base_url: None,
-            key_file: None,
-            context_window: None,
-            max_output_tokens: None,
-            reasoning_effort: None,
-            temperature: None,
-            tools: ToolForm::Markdown,
-            price: None,
-            origin: Origin::BuiltIn,
+            ..Self::default()
         }
     }
 
@@ -92,19 +86,19 @@ impl ModelSpec {
     #[must_use]
     pub fn is_openais_own(&self) -> bool {
         let id = self.id.rsplit('/').next().unwrap_or_default();
-        let own = id.starts_with("gpt-") && !id.starts_with("gpt-oss")
-            || ["o1", "o3", "o4"]
-                .iter()
-                .any(|family| id.starts_with(family));
-        self.provider == Provider::OpenAi && own
+        let families = ["gpt-", "o1", "o3", "o4"];
+        self.provider == Provider::OpenAi
+            && families.iter().any(|family| id.starts_with(family))
+            && !id.starts_with("gpt-oss")
     }
 }
 
 /// How an agent has a model call tools.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ToolForm {
     /// By headings in Markdown, which every model can write.
+    #[default]
     Markdown,
     /// By a JSON object as the whole reply, which many servers can hold a model to.
     Json,
@@ -113,10 +107,11 @@ pub enum ToolForm {
 }
 
 /// Where an entry of the table comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Origin {
     /// The specification.
+    #[default]
     BuiltIn,
     /// The specification, changed by `models.json`.
     Overridden,
@@ -138,10 +133,11 @@ pub enum ReasoningEffort {
 }
 
 /// A vendor, that is: a wire format.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Provider {
     /// Google's Gemini API.
+    #[default]
     Gemini,
     /// OpenAI's chat completions, and what is compatible with them.
     OpenAi,
@@ -221,13 +217,6 @@ pub enum End {
     Refused,
     /// Anything else, by the vendor's word.
     Other,
-}
-
-impl End {
-    /// Whether the answer is whole.
-    fn is_whole(self) -> bool {
-        matches!(self, Self::Stop | Self::ToolCalls)
-    }
 }
 
 /// A whole answer, without the JSON that it came in: an answer of 50 MB is not held longer than it
@@ -355,82 +344,68 @@ trait Assembler {
     fn event(&mut self, data: &[u8], listener: &dyn Listener) -> Result<(), ModelError>;
 
     /// Whether nothing more is to come, though the connection may stay open.
-    fn is_over(&self) -> bool;
+    fn is_over(&self) -> bool {
+        // Only the end of the stream tells.
+        false
+    }
 
     /// The whole answer's JSON; `None` where the stream ended before it was whole.
     fn finish(self: Box<Self>) -> Option<Vec<u8>>;
 }
 
-/// How an answer ends, on either wire.
-struct Ending {
+/// What either wire finds in an answer, before it is known to be a whole reply.
+struct RawReply<'a> {
+    /// The JSON strings that make up the text.
+    literals: Vec<&'a RawValue>,
+    /// The tools that are called.
+    calls: Vec<Call>,
     /// The finish reason, where there is one.
     finish: Option<String>,
     /// What the vendor's word means.
     meaning: fn(&str) -> End,
-    /// The tools that are called.
-    calls: Vec<Call>,
     /// What the vendor says of the finish reason.
     message: Option<String>,
     spent: Spent,
 }
 
-impl Ending {
-    /// The reply whose text the JSON strings `literals` make up; where it is not whole, why.
-    fn reply<'a>(
-        self,
-        literals: impl IntoIterator<Item = &'a RawValue>,
-    ) -> Result<Reply, ModelError> {
-        let Self {
-            finish,
-            meaning,
-            calls,
-            message,
-            spent,
-        } = self;
-        let Some(finish) = finish.as_deref().map(error::one_line) else {
+impl RawReply<'_> {
+    /// The reply; where it is not whole, why.
+    fn checked(self) -> Result<Reply, ModelError> {
+        let Some(finish) = self.finish.as_deref().map(error::one_line) else {
             return Err(ModelError::Unfinished);
         };
-        let end = meaning(&finish);
-        // Whoever waits for the results of no calls was cut short.
-        let waits_for_nothing = end == End::ToolCalls && calls.is_empty();
-        if !end.is_whole() || waits_for_nothing {
+        let end = (self.meaning)(&finish);
+        // Without a call, there is nothing to wait for: the reply was cut short.
+        let waits_for_nothing = end == End::ToolCalls && self.calls.is_empty();
+        if !matches!(end, End::Stop | End::ToolCalls) || waits_for_nothing {
             return Err(ModelError::CutShort {
                 finish,
                 end,
-                message,
-                spent: spent.into(),
+                message: self.message,
+                spent: self.spent.into(),
             });
         }
         let mut text = String::new();
-        for literal in literals {
-            json_text::append(&mut text, literal).map_err(|source| ModelError::NotJson {
-                snippet: ModelError::snippet(literal.get().as_bytes()),
-                cut: false,
-                source,
-            })?;
+        for literal in self.literals {
+            json_text::append(&mut text, literal)
+                .map_err(|source| ModelError::not_json(literal.get().as_bytes(), source))?;
         }
-        if text.trim().is_empty() && calls.is_empty() {
-            return Err(ModelError::Empty {
-                finish,
-                spent: spent.into(),
-            });
+        if text.trim().is_empty() && self.calls.is_empty() {
+            let spent = self.spent.into();
+            return Err(ModelError::Empty { finish, spent });
         }
-        let Spent {
-            usage,
-            model_version,
-        } = spent;
         Ok(Reply {
             text: text.into(),
             // Some servers say that they stop where they wait.
-            end: if calls.is_empty() {
+            end: if self.calls.is_empty() {
                 end
             } else {
                 End::ToolCalls
             },
-            calls,
+            calls: self.calls,
             finish,
-            usage,
-            model_version,
+            usage: self.spent.usage,
+            model_version: self.spent.model_version,
         })
     }
 }
@@ -468,10 +443,12 @@ fn first(answers: &Value) -> Option<&Value> {
     elements(answers).find(|answer| answer["index"].as_u64().unwrap_or(0) == 0)
 }
 
-/// Replaces what earlier pieces of a stream told by what this one tells, if anything.
+/// Replaces the fields that earlier pieces of a stream told by those that this one tells.
 fn update(known: &mut Value, told: &Value) {
-    if !told.is_null() {
-        known.clone_from(told);
+    for (name, value) in told.as_object().into_iter().flatten() {
+        if !value.is_null() {
+            known[name] = value.clone();
+        }
     }
 }
 
@@ -490,20 +467,11 @@ fn parse_answer<'a, T: serde::Deserialize<'a>>(json: &'a [u8]) -> Result<T, Mode
         return Err(ModelError::NoBody);
     }
     if std::str::from_utf8(json).is_err() {
-        return Err(ModelError::NotUtf8);
+        return Err(ModelError::Malformed("is not valid UTF-8".to_owned()));
     }
     if json.trim_ascii_start().starts_with(b"[") {
-        return Err(ModelError::ArrayAnswer);
+        let array = "is a JSON array where one object is expected";
+        return Err(ModelError::Malformed(array.to_owned()));
     }
-    serde_json::from_slice(json).map_err(|source| ModelError::NotJson {
-        snippet: ModelError::snippet(json),
-        cut: source.is_eof(),
-        source,
-    })
-}
-
-impl From<Interrupted> for ModelError {
-    fn from(interrupted: Interrupted) -> Self {
-        Self::Interrupted(interrupted)
-    }
+    serde_json::from_slice(json).map_err(|source| ModelError::not_json(json, source))
 }

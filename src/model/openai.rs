@@ -2,6 +2,9 @@
 //!
 //! After the vendor's OpenAPI description; compatible servers leave fields out, so all are optional.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::HashSet;
 use std::io::Write;
 
@@ -11,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::error::one_line;
 use super::{
-    Assembler, Delivery, End, Ending, Listener, ModelError, ModelSpec, Reply, Request, Spent,
+    Assembler, Delivery, End, Listener, ModelError, ModelSpec, RawReply, Reply, Request, Spent,
     ToolSchema, VendorError, Wire, count, elements, first, object, parse_answer, text, update,
 };
 use crate::model::message::{Call, CallResult, Message, Part, Role, Words};
@@ -31,30 +34,30 @@ fn end(finish: &str) -> End {
 pub(super) struct OpenAi;
 
 #[derive(Serialize)]
-struct Body<'a> {
-    messages: Vec<BodyMessage<'a>>,
+struct ChatBody<'a> {
+    messages: Vec<ChatMessage<'a>>,
     #[serde(flatten)]
     rest: Value,
 }
 
 #[derive(Serialize)]
-struct BodyMessage<'a> {
+struct ChatMessage<'a> {
     role: &'static str,
     /// Null where a message of the model's has nothing but calls.
-    content: Option<Content<'a>>,
+    content: Option<ChatContent<'a>>,
     #[serde(flatten)]
     rest: Value,
 }
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Content<'a> {
+enum ChatContent<'a> {
     Words(Words<'a>),
     Result(&'a str),
 }
 
 #[derive(Deserialize)]
-struct Answer<'a> {
+struct ChatAnswer<'a> {
     #[serde(borrow)]
     choices: Option<Vec<Choice<'a>>>,
     #[serde(default)]
@@ -67,12 +70,12 @@ struct Answer<'a> {
 #[derive(Deserialize)]
 struct Choice<'a> {
     #[serde(borrow)]
-    message: Option<AnswerMessage<'a>>,
+    message: Option<ChoiceMessage<'a>>,
     finish_reason: Option<String>,
 }
 
 #[derive(Deserialize, Default)]
-struct AnswerMessage<'a> {
+struct ChoiceMessage<'a> {
     #[serde(borrow)]
     content: Option<&'a RawValue>,
     refusal: Option<String>,
@@ -95,16 +98,18 @@ impl Wire for OpenAi {
         delivery: Delivery,
         out: &mut dyn Write,
     ) -> serde_json::Result<()> {
-        let dialect = Dialect::of(spec);
+        // OpenAI has renamed things that servers which are compatible with it know by their old names only; its
+        // own newer models take the new ones only.
+        let is_own = spec.is_openais_own();
         let limit = request.max_output_tokens;
         let form = &request.form;
         let schema = form.schema.as_ref();
         let streamed = delivery == Delivery::Streamed;
         let tools: Vec<Value> = form.tools.iter().map(body_tool).collect();
         let messages = request.messages.iter();
-        let body = Body {
+        let body = ChatBody {
             messages: messages
-                .flat_map(|message| body_messages(message, dialect))
+                .flat_map(|message| body_messages(message, is_own))
                 .collect(),
             rest: object(json!({
                 "model": spec.id,
@@ -113,9 +118,9 @@ impl Wire for OpenAi {
                     json!({"type": "json_schema", "json_schema": {"name": "reply", "schema": schema}})
                 }),
                 "temperature": spec.temperature,
-                "max_completion_tokens": limit.filter(|_| dialect == Dialect::OpenAi),
+                "max_completion_tokens": limit.filter(|_| is_own),
                 // The same for servers that know only the older name.
-                "max_tokens": limit.filter(|_| dialect == Dialect::Compatible),
+                "max_tokens": limit.filter(|_| !is_own),
                 "reasoning_effort": spec.reasoning_effort,
                 "stream": streamed.then_some(true),
                 "stream_options": streamed.then(|| json!({"include_usage": true})),
@@ -125,11 +130,11 @@ impl Wire for OpenAi {
     }
 
     fn assembler(&self) -> Box<dyn Assembler> {
-        Box::new(Assembled::default())
+        Box::new(ChatStream::default())
     }
 
     fn read_reply(&self, json: &[u8]) -> Result<Reply, ModelError> {
-        let answer: Answer<'_> = parse_answer(json)?;
+        let answer: ChatAnswer<'_> = parse_answer(json)?;
         self.check(&answer.error)?;
         let spent = Spent {
             usage: answer.usage.is_object().then(|| usage(&answer.usage)),
@@ -143,18 +148,17 @@ impl Wire for OpenAi {
         };
         let message = choice.message.unwrap_or_default();
         if let Some(text) = message.refusal.filter(|refusal| !refusal.trim().is_empty()) {
-            return Err(ModelError::Refused {
-                text: one_line(&text),
-            });
+            return Err(ModelError::Refused(one_line(&text)));
         }
-        Ending {
+        RawReply {
+            literals: message.content.into_iter().collect(),
+            calls: calls(message.tool_calls),
             finish: choice.finish_reason,
             meaning: end,
-            calls: calls(message.tool_calls),
             message: None,
             spent,
         }
-        .reply(message.content)
+        .checked()
     }
 
     fn vendor_error(&self, error: &Value) -> VendorError {
@@ -185,35 +189,17 @@ fn usage(told: &Value) -> Usage {
     }
 }
 
-/// OpenAI has renamed things that servers which are compatible with it know by their old names only;
-/// its own newer models take the new ones only.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Dialect {
-    OpenAi,
-    Compatible,
-}
-
-impl Dialect {
-    fn of(spec: &ModelSpec) -> Self {
-        if spec.is_openais_own() {
-            Self::OpenAi
-        } else {
-            Self::Compatible
-        }
-    }
-}
-
 /// A message as the wire has it: what came of calls are messages of their own.
-fn body_messages<'a>(message: &'a Message<'_>, dialect: Dialect) -> Vec<BodyMessage<'a>> {
+fn body_messages<'a>(message: &'a Message<'_>, is_own: bool) -> Vec<ChatMessage<'a>> {
     let mut results = Vec::new();
     let mut tool_calls = Vec::new();
     for part in &message.parts {
         match part {
             Part::Text(_) => {}
             Part::Call(call) => tool_calls.push(body_call(call)),
-            Part::Result(CallResult { id, text }) => results.push(BodyMessage {
+            Part::Result(CallResult { id, text }) => results.push(ChatMessage {
                 role: "tool",
-                content: Some(Content::Result(text)),
+                content: Some(ChatContent::Result(text)),
                 rest: json!({"tool_call_id": id}),
             }),
         }
@@ -221,9 +207,9 @@ fn body_messages<'a>(message: &'a Message<'_>, dialect: Dialect) -> Vec<BodyMess
     let words = message.words();
     let has_words = !words.is_empty();
     if has_words || results.is_empty() {
-        results.push(BodyMessage {
-            role: role_name(message.role, dialect),
-            content: (has_words || tool_calls.is_empty()).then_some(Content::Words(words)),
+        results.push(ChatMessage {
+            role: role_name(message.role, is_own),
+            content: (has_words || tool_calls.is_empty()).then_some(ChatContent::Words(words)),
             rest: object(json!({"tool_calls": (!tool_calls.is_empty()).then_some(tool_calls)})),
         });
     }
@@ -240,12 +226,9 @@ fn body_call(call: &Call) -> Value {
 }
 
 fn body_tool(tool: &ToolSchema) -> Value {
-    let ToolSchema {
-        name,
-        description,
-        schema,
-    } = tool;
-    json!({"type": "function", "function": {"name": name, "description": description, "parameters": schema}})
+    json!({"type": "function", "function": {
+        "name": tool.name, "description": tool.description, "parameters": tool.schema,
+    }})
 }
 
 /// The calls of an answer. Their ids are made up where the server gives none, or one twice.
@@ -274,26 +257,25 @@ fn arguments(written: &Value) -> Value {
     }
 }
 
-fn role_name(role: Role, dialect: Dialect) -> &'static str {
-    match (role, dialect) {
-        (Role::System, Dialect::OpenAi) => "developer",
-        (Role::System, Dialect::Compatible) => "system",
+fn role_name(role: Role, is_own: bool) -> &'static str {
+    match role {
+        Role::System if is_own => "developer",
+        Role::System => "system",
         // The program's own words about tools travel as the user's: they answer no call.
-        (Role::User | Role::Tool, _) => "user",
-        (Role::Assistant, _) => "assistant",
+        Role::User | Role::Tool => "user",
+        Role::Assistant => "assistant",
     }
 }
 
 /// A streamed answer: chunks whose choice has a `delta` in the place of the message.
 #[derive(Default)]
-struct Assembled {
-    id: Value,
-    model: Value,
+struct ChatStream {
+    /// What the chunks tell besides their choices, and those of the last one.
+    answer: Value,
     content: String,
     refusal: Option<String>,
     calls: Vec<PartialCall>,
-    finish: Value,
-    usage: Value,
+    finish: Option<String>,
     done: bool,
 }
 
@@ -306,7 +288,7 @@ struct PartialCall {
     arguments: String,
 }
 
-impl Assembler for Assembled {
+impl Assembler for ChatStream {
     fn event(&mut self, data: &[u8], listener: &dyn Listener) -> Result<(), ModelError> {
         // What comes behind the end is no part of the answer.
         self.done |= data.trim_ascii() == b"[DONE]";
@@ -315,13 +297,11 @@ impl Assembler for Assembled {
         }
         let chunk = Value::Object(parse_answer(data)?);
         OpenAi.check(&chunk["error"])?;
-        update(&mut self.id, &chunk["id"]);
-        update(&mut self.model, &chunk["model"]);
-        update(&mut self.usage, &chunk["usage"]);
+        update(&mut self.answer, &chunk);
         let Some(choice) = first(&chunk["choices"]) else {
             return Ok(());
         };
-        update(&mut self.finish, &choice["finish_reason"]);
+        self.finish = text(&choice["finish_reason"]).or(self.finish.take());
         let delta = &choice["delta"];
         if let Some(text) = delta["content"].as_str() {
             listener.text(text);
@@ -346,9 +326,7 @@ impl Assembler for Assembled {
     }
 
     fn finish(self: Box<Self>) -> Option<Vec<u8>> {
-        if !self.done || self.finish.is_null() {
-            return None;
-        }
+        let finish = self.finish.filter(|_| self.done)?;
         let calls = self.calls.into_iter().map(|call| {
             let function = json!({"name": call.name, "arguments": call.arguments});
             json!({"id": call.id, "type": "function", "function": function})
@@ -359,18 +337,14 @@ impl Assembler for Assembled {
         if !calls.is_empty() {
             message["tool_calls"] = calls.into();
         }
-        let answer = json!({
-            "id": self.id,
-            "object": "chat.completion",
-            "model": self.model,
-            "choices": [{"index": 0, "message": message, "finish_reason": self.finish}],
-            "usage": self.usage,
-        });
+        let mut answer = self.answer;
+        answer["object"] = "chat.completion".into();
+        answer["choices"] = json!([{"index": 0, "message": message, "finish_reason": finish}]);
         Some(answer.to_string().into_bytes())
     }
 }
 
-impl Assembled {
+impl ChatStream {
     /// Takes a piece of a call: the first one has its id and name. Servers that leave out the index send each
     /// call whole.
     fn call(&mut self, piece: &Value) {
@@ -402,142 +376,5 @@ impl Assembled {
             whole @ Value::Object(_) => call.arguments = whole.to_string(),
             piece => call.arguments.push_str(&said(piece)),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::model::ModelTable;
-    use crate::model::{Form, StepId};
-    use serde_json::json;
-
-    fn read(answer: &Value) -> Result<Reply, ModelError> {
-        OpenAi.read_reply(answer.to_string().as_bytes())
-    }
-
-    #[expect(clippy::needless_pass_by_value, reason = "reads better at the calls")]
-    fn answer(message: Value, finish: Value) -> Value {
-        json!({"object": "chat.completion", "choices": [{"index": 0, "message": message, "finish_reason": finish}]})
-    }
-
-    #[test]
-    fn the_request_has_the_system_prompt_as_the_developer() {
-        let messages = [
-            Message::text(Role::System, "be brief"),
-            Message::text(Role::User, "hello"),
-        ];
-        let table = ModelTable::built_in();
-        let spec = table.named("gpt-5").unwrap();
-        let request = Request {
-            step: StepId::INITIAL,
-            messages: messages.to_vec(),
-            form: Form::default(),
-            max_output_tokens: spec.max_output_tokens,
-            once: false,
-        };
-        let mut body = Vec::new();
-        OpenAi
-            .write_request(spec, &request, Delivery::Whole, &mut body)
-            .unwrap();
-        let body: Value = serde_json::from_slice(&body).unwrap();
-        let expected = json!({
-            "model": "gpt-5",
-            "messages": [{"role": "developer", "content": "be brief"}, {"role": "user", "content": "hello"}],
-            "max_completion_tokens": 128_000,
-        });
-        assert_eq!(body, expected);
-    }
-
-    #[test]
-    fn a_whole_answer_is_read_with_its_usage() {
-        let mut whole = answer(
-            json!({"role": "assistant", "content": "a\nb"}),
-            json!("stop"),
-        );
-        whole["model"] = "gpt-5-2025-08-07".into();
-        whole["usage"] = json!({"prompt_tokens": 7, "completion_tokens": 9, "total_tokens": 16,
-            "prompt_tokens_details": {"cached_tokens": 4}, "completion_tokens_details": {"reasoning_tokens": 6}});
-        let reply = read(&whole).unwrap();
-        assert_eq!(*reply.text, "a\nb");
-        assert_eq!(reply.model_version.as_deref(), Some("gpt-5-2025-08-07"));
-        let usage = Usage {
-            input_tokens: 7,
-            cached_tokens: 4,
-            thought_tokens: 6,
-            output_tokens: 3,
-        };
-        assert_eq!(reply.usage, Some(usage));
-    }
-
-    #[test]
-    fn compatible_servers_may_leave_out_or_null_what_is_not_needed() {
-        let reply = read(&answer(
-            json!({"content": "x", "refusal": null}),
-            json!("stop"),
-        ))
-        .unwrap();
-        assert_eq!((reply.usage, reply.model_version), (None, None));
-        let mut nulls = answer(json!({"content": "x"}), json!("stop"));
-        nulls["usage"] = json!({"prompt_tokens": 1, "prompt_tokens_details": null});
-        assert_eq!(read(&nulls).unwrap().usage.unwrap().input_tokens, 1);
-    }
-
-    #[test]
-    fn what_is_not_a_whole_answer_says_why() {
-        for (json, expected) in [
-            (
-                answer(json!({"content": "x"}), json!("length")),
-                "not whole: it ended with `length`",
-            ),
-            (
-                answer(json!({"content": null}), json!("tool_calls")),
-                "ended with `tool_calls`",
-            ),
-            (
-                answer(json!({"content": "x"}), json!("content_filter")),
-                "`content_filter`",
-            ),
-            (
-                answer(json!({"content": "x"}), Value::Null),
-                "no finish reason",
-            ),
-            (
-                answer(json!({"content": null}), json!("stop")),
-                "has no text",
-            ),
-            (answer(json!({"content": ""}), json!("stop")), "has no text"),
-            (
-                answer(
-                    json!({"content": null, "refusal": "I can't"}),
-                    json!("stop"),
-                ),
-                "refused to answer: I can't",
-            ),
-            (
-                json!({"choices": []}),
-                "has no text (it ended with `no answer`)",
-            ),
-            (
-                json!({"error": {"message": "m", "code": 7}}),
-                "reports an error `7`: m",
-            ),
-            (json!([{"error": {"message": "m"}}]), "JSON array"),
-        ] {
-            let error = read(&json).unwrap_err().to_string();
-            assert!(error.contains(expected), "{json}: {error}");
-        }
-    }
-
-    #[test]
-    fn an_error_tells_a_spent_quota_from_a_rate_limit() {
-        let failure = |code: Value| {
-            let json = json!({"error": {"message": "m", "type": "t", "param": null, "code": code}});
-            OpenAi.read_failure(json.to_string().as_bytes())
-        };
-        assert!(failure(json!("insufficient_quota")).quota_spent);
-        assert!(!failure(json!("rate_limit_exceeded")).quota_spent);
-        assert_eq!(failure(Value::Null).code.as_deref(), Some("t"));
-        assert_eq!(failure(json!(401)).code.as_deref(), Some("401"));
     }
 }

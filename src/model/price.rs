@@ -27,7 +27,7 @@ pub struct Usd(f64);
 pub struct NoAmount;
 
 impl Usd {
-    /// Nothing.
+    /// No money at all.
     pub const ZERO: Self = Self(0.0);
 
     /// The amount as a number.
@@ -133,25 +133,17 @@ impl Price {
             _ => (self.input, self.cached_input, self.output),
         };
         let cached = usage.cached_tokens.min(usage.input_tokens);
-        let answered = usage.output_tokens.saturating_add(usage.thought_tokens);
         per_token(input, usage.input_tokens - cached)
             + per_token(cached_input, cached)
-            + per_token(output, answered)
+            + per_token(output, usage.answered())
     }
 
     /// How many tokens of answer `money` pays for, behind a prompt of `input_tokens`.
     #[must_use]
     pub fn affordable_output(&self, money: Usd, input_tokens: u64) -> u64 {
-        let prompt = Usage {
-            input_tokens,
-            ..Usage::default()
-        };
-        let one = Usage {
-            output_tokens: 1,
-            ..prompt
-        };
-        let each = self.of(one).less(self.of(prompt)).0;
-        let left = money.0 - self.of(prompt).0;
+        let prompt = self.of(Usage::plain(input_tokens, 0));
+        let each = self.of(Usage::plain(input_tokens, 1)).less(prompt).0;
+        let left = money.0 - prompt.0;
         if left < 0.0 {
             return 0;
         }

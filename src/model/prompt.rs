@@ -6,7 +6,8 @@ use std::borrow::Cow;
 use std::fmt;
 
 use crate::model::Form;
-use crate::model::message::{Message, Part as MessagePart, Role, Text};
+use crate::model::message::{Message, Part, Role, Text};
+use crate::sys::text;
 
 /// The system prompt of a commit's first query.
 pub const COMMIT_INITIAL: &str = include_str!("../../prompts/commit_initial.txt");
@@ -39,38 +40,22 @@ pub enum Replacement<'a> {
 pub struct Prompt<'a> {
     system: Cow<'a, str>,
     conversation: Vec<Message<'a>>,
-    form: Form,
+    /// What the answer is to be besides words.
+    pub form: Form,
     /// The conversation's sections: their names, and the pieces of the text that they begin with.
     sections: Vec<(&'static str, usize)>,
-    logged: Logged,
-}
-
-/// What of a prompt the run log keeps.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Logged {
-    /// All of it, as it is sent.
-    Whole,
-    /// The conversation from this message on, with who says it: what is before is in the log already.
-    From(usize),
-}
-
-/// A part of a prompt, for whoever wants to know how large it is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Part<'p> {
-    /// `system`, or the section's name.
-    pub name: &'static str,
-    /// Its text, piece by piece.
-    pub pieces: Vec<Cow<'p, str>>,
+    /// How many messages are in the run log already, and with them the system prompt; `None`: the log keeps all of
+    /// it, as it is sent.
+    known: Option<usize>,
 }
 
 impl<'a> Prompt<'a> {
     fn new(system: &'static str) -> Self {
+        let conversation = vec![Message::text(Role::User, Text::default())];
         Self {
-            system: Cow::Borrowed(system),
-            conversation: vec![Message::text(Role::User, Text::default())],
-            form: Form::default(),
             sections: Vec::new(),
-            logged: Logged::Whole,
+            known: None,
+            ..Self::of_agent(system, conversation, 0)
         }
     }
 
@@ -87,7 +72,7 @@ impl<'a> Prompt<'a> {
             conversation,
             form: Form::default(),
             sections: vec![("conversation", 0)],
-            logged: Logged::From(known),
+            known: Some(known),
         }
     }
 
@@ -145,24 +130,10 @@ impl<'a> Prompt<'a> {
         }
     }
 
-    /// The same prompt for an answer of this form.
-    #[must_use]
-    pub fn with_form(self, form: Form) -> Self {
-        Self { form, ..self }
-    }
-
-    /// What the answer is to be besides words.
-    #[must_use]
-    pub fn form(&self) -> &Form {
-        &self.form
-    }
-
     /// The conversation to send.
     #[must_use]
     pub fn messages(self) -> Vec<Message<'a>> {
-        let mut system = Text::default();
-        system.push(self.system);
-        let system = Message::text(Role::System, system);
+        let system = Message::text(Role::System, self.system);
         std::iter::once(system).chain(self.conversation).collect()
     }
 
@@ -178,25 +149,17 @@ impl<'a> Prompt<'a> {
         (self.system.len() + conversation) as u64
     }
 
-    /// What the prompt is made of.
+    /// What the prompt is made of: `system` and the sections, each with its text in pieces.
     #[must_use]
-    pub fn parts(&self) -> Vec<Part<'_>> {
-        let pieces: Vec<Cow<'_, str>> = self.pieces().collect();
-        let mut parts = vec![Part {
-            name: "system",
-            pieces: vec![Cow::Borrowed(&self.system)],
-        }];
-        for (at, (name, from)) in self.sections.iter().enumerate() {
-            let to = self
-                .sections
-                .get(at + 1)
-                .map_or(pieces.len(), |next| next.1);
-            parts.push(Part {
-                name,
-                pieces: pieces[*from..to].to_vec(),
-            });
-        }
-        parts
+    pub fn sections(&self) -> Vec<(&'static str, Vec<Cow<'_, str>>)> {
+        let mut pieces: Vec<Cow<'_, str>> = self.pieces().collect();
+        let sections = self.sections.iter().rev();
+        let mut sections: Vec<_> = sections
+            .map(|(name, from)| (*name, pieces.split_off(*from)))
+            .collect();
+        sections.push(("system", vec![Cow::Borrowed(&self.system)]));
+        sections.reverse();
+        sections
     }
 
     fn pieces(&self) -> impl Iterator<Item = Cow<'_, str>> {
@@ -210,12 +173,12 @@ impl<'a> Prompt<'a> {
         self.push(content);
     }
 
-    fn last_part(&mut self) -> Option<&mut MessagePart<'a>> {
+    fn last_part(&mut self) -> Option<&mut Part<'a>> {
         self.conversation.last_mut()?.parts.last_mut()
     }
 
     fn push(&mut self, piece: impl Into<Cow<'a, str>>) {
-        if let Some(MessagePart::Text(text)) = self.last_part() {
+        if let Some(Part::Text(text)) = self.last_part() {
             text.push(piece);
         }
     }
@@ -228,7 +191,7 @@ impl<'a> Prompt<'a> {
     }
 
     fn end_line(&mut self) {
-        if let Some(MessagePart::Text(text)) = self.last_part()
+        if let Some(Part::Text(text)) = self.last_part()
             && !text.ends_line()
         {
             text.push("\n");
@@ -238,21 +201,21 @@ impl<'a> Prompt<'a> {
 
 impl fmt::Display for Prompt<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.logged {
-            Logged::Whole => {
+        match self.known {
+            None => {
                 write!(f, "{}", self.system)?;
                 let mut messages = self.conversation.iter();
                 messages.try_for_each(|message| write!(f, "{message}"))
             }
-            Logged::From(known) => {
+            Some(known) => {
                 match known {
                     0 => write!(f, "[system]\n{}", self.system)?,
                     known => writeln!(f, "[system prompt and {known} messages as before]")?,
                 }
                 let mut new = self.conversation.iter().skip(known);
                 new.try_for_each(|message| {
-                    let line_end = if message.ends_line() { "" } else { "\n" };
-                    write!(f, "[{}]\n{message}{line_end}", message.role.name())
+                    let (role, said) = (message.role.name(), message.to_string());
+                    write!(f, "[{role}]\n{said}{}", text::line_end(&said))
                 })
             }
         }
@@ -300,8 +263,8 @@ mod tests {
         let inputs = inputs();
         let replacements = [("a.rs", Replacement::Written("x"))];
         let prompt = Prompt::repair("failed", &inputs, replacements);
-        let parts = prompt.parts();
-        let names: Vec<&str> = parts.iter().map(|part| part.name).collect();
+        let parts = prompt.sections();
+        let names: Vec<&str> = parts.iter().map(|part| part.0).collect();
         assert_eq!(
             names,
             [
@@ -312,9 +275,9 @@ mod tests {
                 "file replacements"
             ]
         );
-        let joined: String = parts.iter().flat_map(|part| part.pieces.clone()).collect();
+        let joined: String = parts.iter().flat_map(|part| part.1.clone()).collect();
         assert_eq!(joined, prompt.to_string());
-        assert_eq!(parts[3].pieces.concat(), "[codebase]\n--- a ---\nx\n");
+        assert_eq!(parts[3].1.concat(), "[codebase]\n--- a ---\nx\n");
     }
 
     #[test]

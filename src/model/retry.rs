@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use chrono::{DateTime, FixedOffset, Utc};
+use chrono::{DateTime, FixedOffset};
 
 use super::VendorError;
 
@@ -44,9 +44,8 @@ pub fn is_retryable(status: u16, advice: &Advice, vendor: &VendorError) -> bool 
     if vendor.quota_spent {
         return false;
     }
-    advice
-        .should_retry
-        .unwrap_or(matches!(status, 408 | 409 | 429 | 500..=599))
+    let may_pass = matches!(status, 408 | 409 | 429 | 500..=599);
+    advice.should_retry.unwrap_or(may_pass)
 }
 
 /// How long to wait after `failed` tries where the server does not say: 0.5 s, doubling up to 8 s,
@@ -63,11 +62,7 @@ fn parse_retry_after(value: &str, now: DateTime<FixedOffset>) -> Option<Duration
     parse_number(value, 1.0).or_else(|| {
         let date = DateTime::parse_from_rfc2822(value.trim()).ok()?;
         // A date that has passed asks for no wait.
-        Some(
-            (date.with_timezone(&Utc) - now.with_timezone(&Utc))
-                .to_std()
-                .unwrap_or_default(),
-        )
+        Some((date - now).to_std().unwrap_or_default())
     })
 }
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub const REPAIRS: u16 = 3;
 
 /// What a model is called for. An open name: a workflow or a profile may bring its own.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Purpose(Cow<'static, str>);
 

@@ -5,29 +5,34 @@
 //! URL is one that a key may travel to. A mistake in the file is told with its line and column.
 
 mod form;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
+use regex::Regex;
 use serde_json::value::RawValue;
 
-use self::form::{Entry, File, Rules, is_name};
+use self::form::{File, ModelEntry, Rules, is_name};
 use super::{ModelSpec, Origin, Provider, Purpose, ToolForm};
 use crate::model::price::{LongPrompt, Price, Usd};
 use crate::sys::positions::{Misplaced, Positions};
+use crate::sys::text::regex;
 
 /// Every model that is known, the default first, and which of them is asked for what.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelTable {
     models: Vec<ModelSpec>,
-    rules: SelectionRules,
-}
-
-/// Which model is asked where the command line names none.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct SelectionRules {
+    /// The model to ask where the command line names none.
     default: Option<String>,
+    /// The same, by what it is called for.
     by_purpose: BTreeMap<Purpose, String>,
 }
+
+/// A key file, whatever else stands there.
+static KEY_FILE: LazyLock<Regex> =
+    LazyLock::new(|| regex(r#""keyFile"\s*:\s*"(?:agent-config/)?([^"/]+)""#));
 
 /// What is wrong in `models.json`, and where.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -76,7 +81,8 @@ impl ModelTable {
     pub fn built_in() -> Self {
         Self {
             models: built_in().into(),
-            rules: SelectionRules::default(),
+            default: None,
+            by_purpose: BTreeMap::new(),
         }
     }
 
@@ -90,23 +96,18 @@ impl ModelTable {
         let file: File<'_> = at.object(json)?;
         let mut table = Self::built_in();
         for (name, entry) in file.models.0 {
-            let read: Entry = at.object(entry.get())?;
+            let read: ModelEntry = at.object(entry.get())?;
             table
                 .add(&name, read)
                 .map_err(|reason| at.problem(entry.get(), reason))?;
         }
         if let Some(rules) = file.selection_rules {
             let read: Rules<'_> = at.object(rules.get())?;
-            let by_task = read.by_task_type;
-            let named = |rule: Option<&RawValue>| table.rule(&at, rule);
-            let mut by_purpose = BTreeMap::new();
-            for (purpose, rule) in by_task.rules() {
-                by_purpose.extend(named(rule)?.map(|model| (purpose, model)));
+            table.default = table.rule(&at, read.default)?;
+            for (purpose, rule) in read.by_task_type.rules() {
+                let model = table.rule(&at, rule)?;
+                table.by_purpose.extend(model.map(|model| (purpose, model)));
             }
-            table.rules = SelectionRules {
-                default: named(read.default)?,
-                by_purpose,
-            };
         }
         Ok(table)
     }
@@ -126,17 +127,15 @@ impl ModelTable {
     /// The model to ask for `purpose` where the command line names none.
     #[must_use]
     pub fn chosen(&self, purpose: &Purpose) -> &ModelSpec {
-        let rules = &self.rules;
-        let rule = |purpose| rules.by_purpose.get(purpose);
+        let rule = |purpose| self.by_purpose.get(purpose);
         let by_purpose = match rule(purpose) {
             // What is good enough for the change is good enough for its repair.
             None if *purpose == Purpose::REPAIR => rule(&Purpose::INITIAL),
             rule => rule,
         };
-        let named = by_purpose.or(rules.default.as_ref());
-        named
-            .and_then(|name| self.named(name))
-            .unwrap_or(&self.models[0])
+        let name = by_purpose.or(self.default.as_ref());
+        let named = name.and_then(|name| self.named(name));
+        named.unwrap_or(&self.models[0])
     }
 
     /// The key files of all models, each once.
@@ -151,16 +150,8 @@ impl ModelTable {
 
     /// Whatever looks like the name of a key file in `json`, which may be no table at all.
     pub fn named_key_files(json: &str) -> impl Iterator<Item = &str> {
-        let behind = json.split("\"keyFile\"").skip(1);
-        let values = behind.filter_map(|rest| rest.trim_start().strip_prefix(':'));
-        let strings =
-            values.filter_map(|rest| rest.trim_start().strip_prefix('"')?.split('"').next());
-        strings.filter_map(|file| {
-            let name = file.strip_prefix("agent-config/").unwrap_or(file);
-            is_name(name)
-                .then_some(name)
-                .filter(|name| !name.contains('/'))
-        })
+        let names = KEY_FILE.captures_iter(json).map(|found| found.extract());
+        names.map(|(_, [name])| name).filter(|name| is_name(name))
     }
 
     /// The names of all models, for messages.
@@ -170,38 +161,37 @@ impl ModelTable {
         names.join(", ")
     }
 
-    fn add(&mut self, name: &str, entry: Entry) -> Result<(), String> {
+    fn add(&mut self, name: &str, entry: ModelEntry) -> Result<(), String> {
         if !is_name(name) {
             return Err(format!(
                 "a model's name is made of letters, digits and `.:/_-`, which `{}` is not",
                 name.escape_debug()
             ));
         }
-        let known = self.named(name).map(|known| known.provider);
-        let provider = entry.provider.or(known);
-        if entry.tools == Some(ToolForm::Native) && provider == Some(Provider::Gemini) {
+        let known = self.models.iter().position(|spec| spec.name == name);
+        let at = known.unwrap_or(self.models.len());
+        if known.is_none() {
+            let provider = entry.provider.ok_or_else(|| {
+                format!(
+                    "`{name}` has no `provider`: `gemini` or `openai` (and all that is compatible)"
+                )
+            })?;
+            self.models.push(ModelSpec::new(name, provider));
+        }
+        let spec = &mut self.models[at];
+        if entry
+            .provider
+            .is_some_and(|provider| provider != spec.provider)
+        {
+            return Err(format!(
+                "`{name}` is built in with another provider: choose another name"
+            ));
+        }
+        if entry.tools == Some(ToolForm::Native) && spec.provider == Provider::Gemini {
             return Err("`\"tools\": \"native\"` is for the provider `openai`: `markdown` and `json` work with both".to_owned());
         }
-        if let Some(known) = self.models.iter_mut().find(|spec| spec.name == name) {
-            if entry
-                .provider
-                .is_some_and(|provider| provider != known.provider)
-            {
-                return Err(format!(
-                    "`{name}` is built in with another provider: choose another name"
-                ));
-            }
-            known.origin = Origin::Overridden;
-            entry.write_to(known);
-            return Ok(());
-        }
-        let provider = entry.provider.ok_or_else(|| {
-            format!("`{name}` has no `provider`: `gemini` or `openai` (and all that is compatible)")
-        })?;
-        let mut spec = ModelSpec::new(name, provider);
-        spec.origin = Origin::Added;
-        entry.write_to(&mut spec);
-        self.models.push(spec);
+        spec.origin = known.map_or(Origin::Added, |_| Origin::Overridden);
+        entry.write_to(spec);
         Ok(())
     }
 
@@ -223,170 +213,5 @@ impl ModelTable {
             self.names()
         );
         Err(at.problem(rule.get(), reason))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn problem(json: &str) -> String {
-        ModelTable::parse(json).unwrap_err().to_string()
-    }
-
-    #[test]
-    fn without_rules_the_first_built_in_model_is_asked() {
-        let table = ModelTable::parse("{}").unwrap();
-        assert_eq!(table, ModelTable::built_in());
-        for purpose in [Purpose::INITIAL, Purpose::REPAIR, Purpose::REPORT] {
-            assert_eq!(table.chosen(&purpose).name, "gemini-2.5-pro");
-        }
-        assert_eq!(table.key_files(), ["gemini-key.txt", "openai-key.txt"]);
-    }
-
-    #[test]
-    fn an_entry_adds_a_model_or_overrides_what_it_names_of_one() {
-        let table = ModelTable::parse(
-            r#"{"models": {
-                "local": {"provider": "openai", "id": "qwen:7b", "baseUrl": "http://127.0.0.1:8080/v1",
-                    "contextWindow": 8192, "maxOutputTokens": 2048, "reasoningEffort": "low", "price": {"input": 0, "output": 0}},
-                "gpt-5": {"id": "gpt-5.5", "keyFile": "agent-config/other.txt", "price": {"input": 2, "output": 8}}
-            }}"#,
-        )
-        .unwrap();
-        let local = table.named("local").unwrap();
-        assert_eq!(
-            (local.id.as_str(), local.key_file.as_deref()),
-            ("qwen:7b", None)
-        );
-        assert_eq!(local.context_window, Some(8192));
-        assert_eq!(local.origin, Origin::Added);
-        let gpt = table.named("gpt-5").unwrap();
-        assert_eq!(
-            (gpt.id.as_str(), gpt.key_file.as_deref()),
-            ("gpt-5.5", Some("other.txt"))
-        );
-        assert_eq!(gpt.context_window, Some(272_000));
-        assert!((gpt.price.unwrap().output.dollars() - 8.0).abs() < 1e-9);
-        assert_eq!(gpt.origin, Origin::Overridden);
-    }
-
-    #[test]
-    fn rules_say_who_is_asked_for_what() {
-        let rules = |rules: &str| {
-            let json = format!(
-                r#"{{"models": {{"a": {{"provider": "openai"}}, "b": {{"provider": "openai"}}}}, "selectionRules": {rules}}}"#
-            );
-            let table = ModelTable::parse(&json).unwrap();
-            [Purpose::INITIAL, Purpose::REPAIR, Purpose::REPORT]
-                .map(|purpose| table.chosen(&purpose).name.clone())
-        };
-        let standard = "gemini-2.5-pro";
-        for (json, expected) in [
-            ("{}", [standard; 3]),
-            (r#"{"default": "a"}"#, ["a"; 3]),
-            (r#"{"byTaskType": {"commit": "a"}}"#, ["a", "a", standard]),
-            (
-                r#"{"default": "a", "byTaskType": {"repair": "b"}}"#,
-                ["a", "b", "a"],
-            ),
-            (
-                r#"{"default": "a", "byTaskType": {"consistency": "b"}}"#,
-                ["a", "a", "b"],
-            ),
-        ] {
-            assert_eq!(rules(json), expected, "{json}");
-        }
-    }
-
-    #[test]
-    fn a_mistake_is_told_with_its_place() {
-        for (json, expected) in [
-            ("", "line 1, column 1: EOF"),
-            (
-                "{\n  \"models\": [\n}",
-                "line 2, column 12: invalid type: sequence",
-            ),
-            (
-                "{\"modles\": {}}",
-                "line 1, column 9: unknown field `modles`",
-            ),
-            (
-                "{\"models\": {\n  \"x\": {\"provider\": \"openai\",\n    \"windw\": 1}}}",
-                "line 3, column 11: unknown field `windw`",
-            ),
-            (
-                "{\"models\": {\n  \"x\": {}}}",
-                "line 2, column 8: `x` has no `provider`",
-            ),
-            (
-                "{\"models\": {\"x\": {\"provider\": \"anthropic\"}}}",
-                "unknown variant `anthropic`",
-            ),
-            (
-                "{\"models\": {\"x\": {\"provider\": \"openai\", \"contextWindow\": 0}}}",
-                "expected a nonzero u64",
-            ),
-            (
-                "{\"models\": {\"x\": {\"provider\": \"openai\", \"price\": {\"input\": -1, \"output\": 1}}}}",
-                "an amount of dollars is a number from 0",
-            ),
-            (
-                "{\"models\": {\"x\": {\"provider\": \"openai\", \"baseUrl\": \"http://10.0.0.1/v1\"}}}",
-                "plain http is taken for loopback hosts only",
-            ),
-            (
-                "{\"models\": {\"x\": {\"provider\": \"openai\", \"baseUrl\": \"nowhere\"}}}",
-                "not a plain URL",
-            ),
-            (
-                "{\"models\": {\"x\": {\"provider\": \"openai\", \"id\": \"a?b\"}}}",
-                "which `a?b` is not",
-            ),
-            (
-                "{\"models\": {\"x\": {\"provider\": \"openai\", \"keyFile\": \"../key\"}}}",
-                "plain name of a file in `agent-config`",
-            ),
-            (
-                "{\"models\": {\"x\": {\"provider\": \"openai\"}, \"x\": {\"provider\": \"openai\"}}}",
-                "`x` is there twice",
-            ),
-            (
-                "{\"models\": {\"gpt-5\": {\"provider\": \"gemini\"}}}",
-                "built in with another provider",
-            ),
-            (
-                "{\"models\": {\" \": {\"provider\": \"gemini\"}}}",
-                "a model's name is made of",
-            ),
-            (
-                "{\"selectionRules\": {\n\"default\": \"gpt-6\"}}",
-                "line 2, column 12: there is no model `gpt-6`: known are gemini-2.5-pro, gpt-5",
-            ),
-            (
-                "{\"selectionRules\": {\n\"byTaskType\": {\"repair\": 5}}}",
-                "line 2, column 26: invalid type: integer",
-            ),
-            (
-                "{\"selectionRules\": {\"byTaskType\": {\"fix\": \"gpt-5\"}}}",
-                "unknown field `fix`",
-            ),
-        ] {
-            let problem = problem(json);
-            assert!(problem.contains(expected), "{json}\n{problem}");
-        }
-    }
-
-    #[test]
-    fn a_key_in_the_place_of_its_file_is_not_shown() {
-        for key in [
-            "sk-proj-0123456789",
-            "gsk_0123456789abcdef0123456789abcdef",
-            "AIza0123456789",
-        ] {
-            let json =
-                format!(r#"{{"models": {{"x": {{"provider": "openai", "keyFile": "{key}"}}}}}}"#);
-            assert!(!problem(&json).contains(key));
-        }
     }
 }

@@ -13,7 +13,7 @@ pub const MARGIN: f64 = 1.25;
 
 /// What a byte is to a tokenizer.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Class {
+enum ByteClass {
     Capital,
     Letter,
     /// The first byte of a Latin letter beyond ASCII.
@@ -29,17 +29,17 @@ enum Class {
 }
 
 /// The class of each byte of UTF-8.
-static CLASSES: [Class; 256] = {
-    let mut classes = [Class::Mark; 256];
+static CLASSES: [ByteClass; 256] = {
+    let mut classes = [ByteClass::Mark; 256];
     let mut byte = 0;
     while byte < 256 {
-        classes[byte] = Class::of(byte);
+        classes[byte] = ByteClass::of(byte);
         byte += 1;
     }
     classes
 };
 
-impl Class {
+impl ByteClass {
     const fn of(byte: usize) -> Self {
         match byte {
             0x41..=0x5a => Self::Capital,
@@ -65,58 +65,49 @@ impl Class {
 pub fn count(text: &str) -> u64 {
     let bytes = text.as_bytes();
     let class = |at: usize| bytes.get(at).map(|byte| CLASSES[usize::from(*byte)]);
-    let (mut hundredths, mut at, mut before) = (0, 0, Class::LineEnd);
+    let (mut hundredths, mut at, mut before) = (0, 0, ByteClass::LineEnd);
     while let Some(first) = class(at) {
-        let (end, cost) = match first {
-            Class::Capital | Class::Letter | Class::Accented => {
-                let small = run(bytes, at, |class| class == Class::Capital);
-                let end = run(bytes, small, Class::is_in_word);
-                (
-                    end,
-                    word(&bytes[at..end], small - at, before == Class::Blank),
-                )
+        let small = run(bytes, at, |class| class == ByteClass::Capital);
+        let end = match first {
+            ByteClass::Capital | ByteClass::Letter | ByteClass::Accented => {
+                run(bytes, small, ByteClass::is_in_word)
             }
-            Class::Digit => {
-                let end = run(bytes, at, |class| class == Class::Digit);
-                // A blank goes with a word, but not with a number.
-                let alone = if before == Class::Blank { 100 } else { 0 };
-                (end, (end - at).div_ceil(3) * 105 + alone)
+            ByteClass::Foreign | ByteClass::Rest => at + 1,
+            _ => run(bytes, at, |class| class == first),
+        };
+        let piece = &bytes[at..end];
+        let behind_blank = before == ByteClass::Blank;
+        let cost = match first {
+            ByteClass::Capital | ByteClass::Letter | ByteClass::Accented => {
+                word(piece, small - at, behind_blank)
             }
-            Class::Blank => {
-                let end = run(bytes, at, |class| class == Class::Blank);
-                let tab = if bytes[at] == b'\t' { 15 } else { 0 };
-                match (end - at, before) {
-                    (1, _) => (end, tab),
-                    (_, Class::LineEnd) => (end, 74 + tab),
-                    _ => (end, 100 + tab),
+            // A blank goes with a word, but not with a number.
+            ByteClass::Digit => piece.len().div_ceil(3) * 105 + usize::from(behind_blank) * 100,
+            ByteClass::Blank => {
+                let tab = usize::from(piece[0] == b'\t') * 15;
+                match (piece.len(), before) {
+                    (1, _) => tab,
+                    (_, ByteClass::LineEnd) => 74 + tab,
+                    _ => 100 + tab,
                 }
             }
             // Behind a mark, it goes with that.
-            Class::LineEnd => {
-                let end = run(bytes, at, |class| class == Class::LineEnd);
-                (end, if before == Class::Mark { 0 } else { 135 })
-            }
-            Class::Mark => {
-                let end = run(bytes, at, |class| class == Class::Mark);
-                let marks = &bytes[at..end];
-                let next =
-                    class(end).is_some_and(|next| matches!(next, Class::Capital | Class::Letter));
+            ByteClass::LineEnd if before == ByteClass::Mark => 0,
+            ByteClass::LineEnd => 135,
+            ByteClass::Mark => {
+                let next = class(end);
+                let is_word = matches!(next, Some(ByteClass::Capital | ByteClass::Letter));
+                let others = piece.windows(2).filter(|two| two[0] != two[1]).count();
                 // A single one goes with the word that it stands before.
-                let glued = marks.len() == 1 && next && before != Class::Blank;
-                let others = marks.windows(2).filter(|two| two[0] != two[1]).count();
-                (
-                    end,
-                    if glued {
-                        0
-                    } else {
-                        88 + others * 22 + marks.len() * 3
-                    },
-                )
+                match piece.len() {
+                    1 if is_word && !behind_blank => 0,
+                    marks => 88 + others * 22 + marks * 3,
+                }
             }
-            Class::Foreign => (at + 1, foreign(bytes[at])),
-            Class::Rest => (at + 1, 0),
+            ByteClass::Foreign => foreign(piece[0]),
+            ByteClass::Rest => 0,
         };
-        if first != Class::Rest {
+        if first != ByteClass::Rest {
             before = first;
         }
         hundredths += cost;
@@ -127,7 +118,7 @@ pub fn count(text: &str) -> u64 {
 
 /// Where the classes end that begin at `from`.
 #[inline]
-fn run(bytes: &[u8], from: usize, is_in: impl Fn(Class) -> bool) -> usize {
+fn run(bytes: &[u8], from: usize, is_in: impl Fn(ByteClass) -> bool) -> usize {
     let other = |byte: &u8| !is_in(CLASSES[usize::from(*byte)]);
     let length = bytes[from..].iter().position(other);
     length.map_or(bytes.len(), |length| from + length)

@@ -16,6 +16,27 @@ pub struct Usage {
 }
 
 impl Usage {
+    /// The tokens of a call without cache and thoughts.
+    #[must_use]
+    pub fn plain(input_tokens: u64, output_tokens: u64) -> Self {
+        Self {
+            input_tokens,
+            output_tokens,
+            ..Self::default()
+        }
+    }
+
+    /// The tokens of two calls together.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            input_tokens: self.input_tokens.saturating_add(other.input_tokens),
+            cached_tokens: self.cached_tokens.saturating_add(other.cached_tokens),
+            thought_tokens: self.thought_tokens.saturating_add(other.thought_tokens),
+            output_tokens: self.output_tokens.saturating_add(other.output_tokens),
+        }
+    }
+
     /// What is billed as output: the answer and the thoughts.
     #[must_use]
     pub fn answered(&self) -> u64 {

@@ -4,19 +4,25 @@
 //! user's global excludes file, which is no part of the project. In particular nothing below an ignored directory is
 //! ever re-included: the walk goes from the top down and stops at the first ignored ancestor.
 
+#[cfg(test)]
+mod tests;
+
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::sync::LazyLock;
 
 use bstr::ByteSlice as _;
 use gix_glob::Pattern;
 use gix_glob::pattern::Mode as PatternMode;
 use gix_glob::wildmatch::Mode;
+use regex::Regex;
 
-use crate::sys::files::{IfThere as _, is_missing};
+use crate::sys::files::IfThere as _;
+use crate::sys::text::regex;
 
 /// Whether letters of either case are the same.
 pub use gix_glob::pattern::Case;
@@ -46,11 +52,8 @@ impl IgnoreFile {
     /// matches. The last matching line counts.
     #[must_use]
     pub fn verdict(&self, path: &[u8], is_dir: bool, case: Case) -> Option<bool> {
-        let found = self
-            .0
-            .iter()
-            .rev()
-            .find(|pattern| matches(pattern, path, is_dir, case));
+        let mut patterns = self.0.iter().rev();
+        let found = patterns.find(|pattern| matches(pattern, path, is_dir, case));
         found.map(|pattern| !pattern.is_negative())
     }
 }
@@ -117,11 +120,8 @@ impl IgnoreRules {
         let git = git_directory(&top)?;
         let fold = ignores_case(&git)?;
         // git follows a link here, though not where the work tree has one.
-        let exclude = match fs::read(git.join("info/exclude")) {
-            Ok(content) => IgnoreFile::parse(&content),
-            Err(error) if is_missing(&error) => IgnoreFile::default(),
-            Err(error) => return Err(error),
-        };
+        let exclude = fs::read(git.join("info/exclude")).if_there()?;
+        let exclude = IgnoreFile::parse(&exclude.unwrap_or_default());
         let case = if fold { Case::Fold } else { Case::Sensitive };
         Ok(Self {
             top,
@@ -167,10 +167,8 @@ impl IgnoreRules {
         let mut level = path;
         while let Some(slash) = level.rfind_byte(b'/') {
             level = &path[..slash];
-            if let Some(ignored) = self
-                .level(level)?
-                .verdict(&path[slash + 1..], is_dir, self.case)
-            {
+            let rules = self.level(level)?;
+            if let Some(ignored) = rules.verdict(&path[slash + 1..], is_dir, self.case) {
                 return Ok(ignored);
             }
         }
@@ -184,24 +182,19 @@ impl IgnoreRules {
         if let Some(known) = self.levels.borrow().get(dir) {
             return Ok(Rc::clone(known));
         }
-        let rules = Rc::new(read_rules(
-            &self.top.join(dir.to_path_lossy()).join(GITIGNORE),
-        )?);
-        self.levels
-            .borrow_mut()
-            .insert(dir.to_vec(), Rc::clone(&rules));
-        Ok(rules)
+        let file = self.top.join(dir.to_path_lossy()).join(GITIGNORE);
+        let rules = Rc::new(read_rules(&file)?);
+        let mut levels = self.levels.borrow_mut();
+        Ok(Rc::clone(levels.entry(dir.to_vec()).or_insert(rules)))
     }
 }
 
 /// The rules in the ignore file at `file`; none where there is no such file. A symbolic link counts as none, as it does
 /// for git.
 fn read_rules(file: &Path) -> io::Result<IgnoreFile> {
-    match file.symlink_metadata() {
-        Ok(metadata) if metadata.is_file() => Ok(IgnoreFile::parse(&fs::read(file)?)),
-        Ok(_) => Ok(IgnoreFile::default()),
-        Err(error) if is_missing(&error) => Ok(IgnoreFile::default()),
-        Err(error) => Err(error),
+    match file.symlink_metadata().if_there()? {
+        Some(metadata) if metadata.is_file() => Ok(IgnoreFile::parse(&fs::read(file)?)),
+        _ => Ok(IgnoreFile::default()),
     }
 }
 
@@ -223,220 +216,17 @@ fn git_directory(top: &Path) -> io::Result<PathBuf> {
 /// Reads `core.ignoreCase` from the repository's own configuration, where `git init` puts it on
 /// systems that need it.
 fn ignores_case(git: &Path) -> io::Result<bool> {
-    let config = match fs::read_to_string(git.join("config")) {
-        Ok(config) => config,
-        Err(error) if is_missing(&error) => return Ok(false),
-        Err(error) => return Err(error),
-    };
-    let mut in_core = false;
-    let mut fold = false;
-    for line in config.lines().map(|line| line.trim().to_ascii_lowercase()) {
-        if line.starts_with('[') {
-            in_core = line.starts_with("[core]");
-        } else if let Some((name, value)) = line.split_once('=').filter(|_| in_core)
-            && name.trim() == "ignorecase"
-        {
-            fold = matches!(value.trim(), "true" | "yes" | "on" | "1");
-        }
-    }
-    Ok(fold)
+    let config = fs::read_to_string(git.join("config"));
+    let config = config.if_there()?.unwrap_or_default();
+    Ok(IGNORES_CASE.is_match(&config))
 }
+
+/// In the section `core`, up to where the next one begins.
+static IGNORES_CASE: LazyLock<Regex> =
+    LazyLock::new(|| regex(r"(?im)^\s*\[core\][^\[]*^\s*ignorecase\s*=\s*(?:true|yes|on|1)\s*$"));
 
 fn read_pointer(file: &Path, label: &str) -> io::Result<Option<String>> {
     let text = fs::read_to_string(file).if_there()?.unwrap_or_default();
     let path = text.trim_end().strip_prefix(label);
     Ok(path.map(|path| path.trim_start().to_owned()))
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use duct::cmd;
-    use proptest::prelude::*;
-    use tempfile::TempDir;
-
-    use super::*;
-
-    fn work_tree(files: &[(&str, &str)]) -> TempDir {
-        let dir = tempfile::tempdir().unwrap();
-        git(dir.path(), &["init", "-q"]);
-        for (name, content) in files {
-            let path = dir.path().join(name);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, content).unwrap();
-        }
-        dir
-    }
-
-    fn git(dir: &Path, args: &[&str]) -> String {
-        undisturbed(cmd("git", args), dir).read().unwrap()
-    }
-
-    /// git in `dir`, whatever the user or a hook that runs the tests has set.
-    fn undisturbed(git: duct::Expression, dir: &Path) -> duct::Expression {
-        let variables = [
-            "GIT_DIR",
-            "GIT_WORK_TREE",
-            "GIT_INDEX_FILE",
-            "GIT_COMMON_DIR",
-            "GIT_PREFIX",
-        ];
-        let git = variables
-            .iter()
-            .fold(git, |git, variable| git.env_remove(variable));
-        let git = git
-            .env("GIT_CONFIG_GLOBAL", "/dev/null")
-            .env("GIT_CONFIG_SYSTEM", "/dev/null");
-        git.dir(dir).unchecked()
-    }
-
-    /// Which of `paths` git ignores, by its own word.
-    fn ignored_by_git(dir: &Path, paths: &BTreeSet<String>) -> BTreeSet<String> {
-        let input: String = paths.iter().map(|path| format!("{path}\0")).collect();
-        let output = undisturbed(
-            cmd!("git", "check-ignore", "--no-index", "--stdin", "-z"),
-            dir,
-        )
-        .stdin_bytes(input)
-        .read()
-        .unwrap();
-        output
-            .split('\0')
-            .filter(|path| !path.is_empty())
-            .map(str::to_owned)
-            .collect()
-    }
-
-    fn ignored_by_us(dir: &Path, paths: &BTreeSet<String>) -> BTreeSet<String> {
-        let rules = IgnoreRules::load(dir).unwrap();
-        paths
-            .iter()
-            .filter(|path| rules.is_ignored(path).unwrap())
-            .cloned()
-            .collect()
-    }
-
-    #[test]
-    fn nested_files_negation_and_exclude_are_gits() {
-        let dir = work_tree(&[
-            (
-                ".gitignore",
-                "\u{feff}*.secret\r\n!ok.secret\r\nscratch/\n!scratch/keep.rs\n/rooted.txt\n",
-            ),
-            ("sub/.gitignore", "gen/\n!*.secret\n"),
-            (".git/info/exclude", "excluded\n*.both\n"),
-            ("other/.gitignore", "!*.both\n"),
-        ]);
-        let rules = IgnoreRules::load(dir.path()).unwrap();
-        for (path, ignored) in [
-            ("x.secret", true),
-            ("ok.secret", false),
-            ("sub/x.secret", false),
-            ("scratch/keep.rs", true),
-            ("rooted.txt", true),
-            ("sub/rooted.txt", false),
-            ("sub/gen/out.rs", true),
-            ("gen/out.rs", false),
-            ("excluded", true),
-            ("other/a.both", false),
-            ("a.both", true),
-        ] {
-            assert_eq!(rules.is_ignored(path).unwrap(), ignored, "{path}");
-        }
-    }
-
-    #[test]
-    fn case_and_a_linked_exclude_are_as_git_has_them() {
-        let dir = work_tree(&[
-            (".gitignore", "Secret.txt\nDir/*.key\n"),
-            (".git/elsewhere", "mine\n"),
-        ]);
-        fs::create_dir_all(dir.path().join(".git/info")).unwrap();
-        let exclude = dir.path().join(".git/info/exclude");
-        let _ = fs::remove_file(&exclude);
-        std::os::unix::fs::symlink("../elsewhere", &exclude).unwrap();
-        let paths = ["secret.txt", "Secret.txt", "dir/a.KEY", "mine", "Mine"]
-            .map(str::to_owned)
-            .into();
-        for fold in ["true", "false"] {
-            git(dir.path(), &["config", "core.ignoreCase", fold]);
-            let ours = ignored_by_us(dir.path(), &paths);
-            assert_eq!(ours, ignored_by_git(dir.path(), &paths), "{fold}");
-            assert_eq!(ours.len(), if fold == "true" { 5 } else { 2 });
-        }
-    }
-
-    #[test]
-    fn a_project_below_the_work_trees_top_obeys_the_files_above() {
-        let dir = work_tree(&[(".gitignore", "/app/private\n"), ("app/x", "")]);
-        let rules = IgnoreRules::load(&dir.path().join("app")).unwrap();
-        assert!(rules.is_ignored("private/key").unwrap());
-        assert!(!rules.is_ignored("x").unwrap());
-    }
-
-    #[test]
-    fn a_pattern_for_directories_holds_for_a_directory_alone() {
-        let dir = work_tree(&[(".gitignore", "target/\nkept/*\n!kept/this\n")]);
-        let rules = IgnoreRules::load(dir.path()).unwrap();
-        assert!(rules.is_directory_ignored("target").unwrap());
-        assert!(!rules.is_ignored("target").unwrap());
-        assert!(!rules.is_directory_ignored("kept").unwrap());
-        assert!(rules.is_directory_ignored("kept/other").unwrap());
-    }
-
-    #[test]
-    fn a_linked_work_tree_obeys_the_shared_exclude() {
-        let dir = work_tree(&[(".git/common/info/exclude", "hidden\n")]);
-        let linked = tempfile::tempdir().unwrap();
-        let own = dir.path().join(".git/worktrees/linked");
-        fs::create_dir_all(&own).unwrap();
-        fs::write(own.join("commondir"), "../../common\n").unwrap();
-        fs::write(
-            linked.path().join(".git"),
-            format!("gitdir: {}\n", own.display()),
-        )
-        .unwrap();
-        let rules = IgnoreRules::load(linked.path()).unwrap();
-        assert!(rules.is_ignored("hidden").unwrap());
-    }
-
-    fn pattern() -> impl Strategy<Value = String> {
-        let piece = prop_oneof![
-            6 => "[ab.]{1,2}",
-            2 => Just("*".to_owned()),
-            1 => Just("**".to_owned()),
-            1 => Just("?".to_owned()),
-            1 => Just("[ab]".to_owned()),
-            1 => Just("[!a]".to_owned()),
-            1 => Just("[^b]".to_owned()),
-            1 => Just("[[:alpha:]]".to_owned()),
-            1 => Just("[a".to_owned()),
-            1 => Just("\\a".to_owned()),
-            1 => Just("{a,b}".to_owned()),
-            1 => Just("\\*".to_owned()),
-            3 => Just("/".to_owned()),
-        ];
-        let tail = prop_oneof![4 => Just(""), 1 => Just("/"), 1 => Just(" "), 1 => Just("\\ "), 1 => Just("\r"), 1 => Just("/**"), 1=> Just("\\")];
-        let head = prop_oneof![4 => Just(""), 1 => Just("!"), 1 => Just("/"), 1 => Just("**/"), 1 => Just("#"), 1 => Just("\\!")];
-        (head, prop::collection::vec(piece, 1..5), tail)
-            .prop_map(|(head, pieces, tail)| format!("{head}{}{tail}", pieces.concat()))
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
-        #[test]
-        fn random_rules_and_paths_get_gits_verdict(
-            root in prop::collection::vec(pattern(), 0..5),
-            nested in prop::collection::vec(pattern(), 0..4),
-            exclude in prop::collection::vec(pattern(), 0..3),
-            paths in prop::collection::btree_set("[ab*]{1,2}(/[ab.]?[ab ]){0,3}", 1..60),
-        ) {
-            let mut paths = paths; paths.remove("a"); // a directory here; policy rejects those
-            let dir = work_tree(&[
-                (".gitignore", &root.join("\n")), ("a/.gitignore", &nested.join("\n")), (".git/info/exclude", &exclude.join("\n")),
-            ]);
-            prop_assert_eq!(ignored_by_us(dir.path(), &paths), ignored_by_git(dir.path(), &paths), "{:?} {:?} {:?}", root, nested, exclude);
-        }
-    }
 }

@@ -9,7 +9,9 @@ pub mod rollup;
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
+use regex::Regex;
 use rustix::fs::{Access, access};
 
 use crate::project::gitignore::{Case, GITIGNORE, IgnoreFile, IgnoreRules};
@@ -17,6 +19,7 @@ use crate::secret::{ApiKey, KeyProblem, Redactor};
 use crate::sys::environment::{Environment, KEY_VARIABLES};
 use crate::sys::file_lock;
 use crate::sys::files::{is_missing, read_if_regular};
+use crate::sys::text::regex;
 
 /// The folder, below the project's root, that holds a folder for each run.
 pub const LOGS: &str = "logs";
@@ -284,10 +287,8 @@ impl Project {
         };
         let rules = IgnoreRules::load(&self.root).map_err(unreadable)?;
         for file in key_files {
-            if !rules
-                .is_ignored(&format!("{CONFIG}/{file}"))
-                .map_err(unreadable)?
-            {
+            let is_ignored = rules.is_ignored(&format!("{CONFIG}/{file}"));
+            if !is_ignored.map_err(unreadable)? {
                 return Ok(false);
             }
         }
@@ -322,30 +323,18 @@ impl Project {
         let files = key_files
             .into_iter()
             .filter_map(|file| self.read(file).ok());
-        let mut secrets: Vec<String> = files
-            .map(|content| String::from_utf8_lossy(&content).into_owned())
-            .collect();
+        let files = files.map(|content| String::from_utf8_lossy(&content).into_owned());
+        let variables = KEY_VARIABLES
+            .iter()
+            .filter_map(|name| environment.get(name));
         // Placeholders like `none` or `ollama` are common there.
-        let real = |key: &&str| key.len() >= SHORTEST_IN_ENVIRONMENT;
-        secrets.extend(
-            KEY_VARIABLES
-                .iter()
-                .filter_map(|name| environment.get(name))
-                .filter(real)
-                .map(str::to_owned),
-        );
-        secrets.extend(
-            further
-                .map(|key| key.expose().to_owned())
-                .filter(|key| real(&key.as_str())),
-        );
+        let given = variables
+            .chain(further.map(ApiKey::expose))
+            .filter(|key| key.len() >= SHORTEST_IN_ENVIRONMENT);
+        let secrets: Vec<String> = files.chain(given.map(str::to_owned)).collect();
         // A malformed file may hold several keys, a line each.
-        Redactor::new(
-            secrets
-                .iter()
-                .flat_map(|secret| secret.lines())
-                .map(str::trim),
-        )
+        let lines = secrets.iter().flat_map(|secret| secret.lines());
+        Redactor::new(lines.map(str::trim))
     }
 
     fn read_text(&self, file: &str) -> Result<String, ProjectProblem> {
@@ -373,44 +362,28 @@ pub struct ProjectLock {
     _root: File,
 }
 
+/// A line for `agent-config`, at the root or at any depth, or for all that is in it.
+static CONFIG_LINE: LazyLock<Regex> =
+    LazyLock::new(|| regex(r"(?m)^\u{feff}?(?:\*\*/)*/*agent-config(?:/\*{0,2})?\s*$"));
+
 /// Whether a `.gitignore` of this content keeps everything in `agent-config` out of git, by a line
 /// for that folder.
 fn ignores_config(content: &[u8]) -> bool {
-    let text = String::from_utf8_lossy(content);
-    let has_line = text.trim_start_matches('\u{feff}').lines().any(|line| {
-        let bare = line
-            .trim_end()
-            .trim_start_matches("**/")
-            .trim_start_matches('/');
-        let bare = bare
-            .strip_suffix("/**")
-            .or_else(|| bare.strip_suffix("/*"))
-            .unwrap_or(bare);
-        bare.trim_end_matches('/') == CONFIG
-    });
     let rules = IgnoreFile::parse(content);
-    let ignored =
-        |path: &str, is_dir| rules.verdict(path.as_bytes(), is_dir, Case::Sensitive) == Some(true);
+    let verdict = |path: &str, is_dir| rules.verdict(path.as_bytes(), is_dir, Case::Sensitive);
     // Where the folder itself is not ignored, a later line may have taken back any file in it:
     // then each of ours must be ignored by itself, and so must one with any other name.
-    let files = [
+    let mut files = [
         "gemini-key.txt",
         "openai-key.txt",
         "query.txt",
         "codeRollup.txt",
         "any.other",
-    ];
-    let all_files = || {
-        files
-            .iter()
-            .all(|file| ignored(&format!("{CONFIG}/{file}"), false))
-    };
-    has_line
-        && (ignored(CONFIG, true)
-            || rules
-                .verdict(CONFIG.as_bytes(), true, Case::Sensitive)
-                .is_none()
-                && all_files())
+    ]
+    .into_iter();
+    let is_file_ignored = |file: &str| verdict(&format!("{CONFIG}/{file}"), false) == Some(true);
+    CONFIG_LINE.is_match(&String::from_utf8_lossy(content))
+        && verdict(CONFIG, true).unwrap_or_else(|| files.all(is_file_ignored))
 }
 
 #[cfg(test)]

@@ -13,18 +13,18 @@ const CHUNK: usize = 64 << 10;
 
 /// A file in the rollup.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Section<'t> {
+pub struct RollupFile<'t> {
     /// Its path.
     pub path: &'t str,
     /// What the rollup holds of it.
     pub content: &'t str,
     /// How that compares to the disk.
-    pub state: State,
+    pub state: RollupState,
 }
 
 /// How a rolled-up file compares to the one on the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
+pub enum RollupState {
     /// It is the same.
     Same,
     /// It is another.
@@ -36,27 +36,21 @@ pub enum State {
 /// The files in `rollup`, held against those below `root`. What stands before the first header belongs
 /// to none.
 #[must_use]
-pub fn sections<'t>(rollup: &'t str, root: &Path) -> Vec<Section<'t>> {
+pub fn sections<'t>(rollup: &'t str, root: &Path) -> Vec<RollupFile<'t>> {
     let mut sections = Vec::new();
     let mut next = next_header(rollup, 0);
     while let Some(header) = next {
         let rest = &rollup[header.end..];
-        let (state, length) = if let Some(length) = compare(rest, root, header.path) {
-            (State::Same, length)
-        } else {
+        let up_to_next = || {
             let next = next_header(rollup, header.end);
-            let length = next.map_or(rest.len(), |next| next.start - header.end);
-            let is_there = is_file(root, header.path);
-            (
-                if is_there {
-                    State::Changed
-                } else {
-                    State::Gone
-                },
-                length,
-            )
+            next.map_or(rest.len(), |next| next.start - header.end)
         };
-        sections.push(Section {
+        let (state, length) = match compare(rest, root, header.path) {
+            Some(length) => (RollupState::Same, length),
+            None if is_file(root, header.path) => (RollupState::Changed, up_to_next()),
+            None => (RollupState::Gone, up_to_next()),
+        };
+        sections.push(RollupFile {
             path: header.path,
             content: &rest[..length],
             state,
@@ -154,7 +148,7 @@ mod tests {
 
     fn described(rollup: &str, root: &Path) -> Vec<String> {
         let sections = sections(rollup, root);
-        let one = |section: &Section<'_>| {
+        let one = |section: &RollupFile<'_>| {
             format!("{} {:?} {:?}", section.path, section.state, section.content)
         };
         sections.iter().map(one).collect()

@@ -12,8 +12,8 @@ mod stat;
 #[cfg(test)]
 mod tests;
 
-pub use hunk::{Hunk, Kind, Line, hunks};
-pub use stat::{Content, FileStat, Stat, stat};
+pub use hunk::{Hunk, Line, LineKind, hunks};
+pub use stat::{FileStat, Stat, StatKind, stat};
 
 use quote::quoted_behind;
 
@@ -37,21 +37,21 @@ pub struct FileChange {
     /// Relative to the project's root, with slashes.
     pub path: String,
     /// What it was.
-    pub before: Option<State>,
+    pub before: Option<FileState>,
     /// What it is now.
-    pub after: Option<State>,
+    pub after: Option<FileState>,
 }
 
 /// A file's bytes and mode.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct State {
+pub struct FileState {
     /// All of its bytes.
     pub content: Vec<u8>,
     /// The permission bits, of which git keeps one: whether the owner may execute the file.
     pub mode: u32,
 }
 
-impl State {
+impl FileState {
     /// An empty file.
     #[must_use]
     pub fn empty(mode: u32) -> Self {
@@ -84,7 +84,7 @@ impl FileChange {
 
     /// The modes as git writes them, of a side that is there.
     fn modes(&self) -> [Option<&'static str>; 2] {
-        [&self.before, &self.after].map(|state| state.as_ref().map(State::git_mode))
+        [&self.before, &self.after].map(|state| state.as_ref().map(FileState::git_mode))
     }
 
     /// Whether git has anything to show: an empty file that is created or deleted counts.
@@ -95,7 +95,7 @@ impl FileChange {
 }
 
 /// A file that is not there has no bytes.
-fn content(state: Option<&State>) -> &[u8] {
+fn content(state: Option<&FileState>) -> &[u8] {
     state.map_or(&[], |state| &state.content)
 }
 
@@ -170,9 +170,9 @@ fn push_hunk(out: &mut Vec<u8>, hunk: &Hunk) {
     out.push(b'\n');
     for line in &hunk.lines {
         out.push(match line.kind {
-            Kind::Context => b' ',
-            Kind::Removed => b'-',
-            Kind::Added => b'+',
+            LineKind::Context => b' ',
+            LineKind::Removed => b'-',
+            LineKind::Added => b'+',
         });
         out.extend(line.text);
         let end = if line.newline {

@@ -39,9 +39,9 @@ pub const SCHEMA: u32 = 1;
 /// Which files a reply changed; paths relative to the project's root, sorted.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EditsRecord {
-    /// Written or created.
+    /// Files that have a new content, or are new.
     pub written: Vec<String>,
-    /// Removed.
+    /// Files that are gone now.
     pub removed: Vec<String>,
 }
 
@@ -127,7 +127,7 @@ pub struct PartRecord {
 /// How much a run has changed, as `git diff --shortstat` counts it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StatRecord {
-    /// Files.
+    /// How many files have changed.
     pub files: u64,
     /// Lines that are new.
     pub added: u64,
@@ -147,7 +147,7 @@ pub struct SectionRecord {
 }
 
 /// How the process ends.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExitRecord {
     /// The exit code.
     pub code: u8,
@@ -168,7 +168,7 @@ pub enum TreeState {
     PutBack,
 }
 
-/// A hint, with what has become of the project's files behind it, where that is news.
+/// A hint, followed by the state of the project's files unless they are unchanged.
 #[must_use]
 pub fn hint(hint: Option<String>, tree: TreeState) -> Option<String> {
     let tree = match tree {
@@ -191,7 +191,7 @@ pub struct ErrorRecord {
 }
 
 /// The whole of `result.json`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
     /// [`SCHEMA`].
     pub schema: u32,
@@ -214,14 +214,12 @@ pub struct RunRecord {
     /// How long it took.
     pub seconds: Seconds,
     /// What the calls cost together; null where the cost of one is not known.
-    #[serde(default)]
     pub cost: Option<Usd>,
     /// What was changed, in lines; null where nothing was.
-    #[serde(default)]
     pub stat: Option<StatRecord>,
     /// The steps in their order. Here, of their actions only what they were and whether they failed.
-    #[serde(serialize_with = "step::brief")]
-    pub attempts: Vec<Step>,
+    #[serde(rename = "attempts", serialize_with = "step::brief")]
+    pub steps: Vec<Step>,
     /// The report's sections; only in a consistency report.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sections: Option<Vec<SectionRecord>>,
@@ -243,18 +241,8 @@ impl RunRecord {
             version: env!("CARGO_PKG_VERSION").into(),
             workflow: workflow.into(),
             exit,
-            tree: TreeState::Unchanged,
-            model: None,
-            model_version: None,
             started,
-            seconds: Seconds::default(),
-            cost: None,
-            stat: None,
-            attempts: Vec::new(),
-            sections: None,
-            agent: None,
-            warnings: Vec::new(),
-            error: None,
+            ..Self::default()
         }
     }
 
@@ -270,29 +258,23 @@ impl RunRecord {
     /// The tokens of all calls together; `None` where no vendor tells.
     #[must_use]
     pub fn usage(&self) -> Option<Usage> {
-        let used = self.attempts.iter().filter_map(|attempt| attempt.usage);
-        used.reduce(|sum, usage| Usage {
-            input_tokens: sum.input_tokens.saturating_add(usage.input_tokens),
-            cached_tokens: sum.cached_tokens.saturating_add(usage.cached_tokens),
-            thought_tokens: sum.thought_tokens.saturating_add(usage.thought_tokens),
-            output_tokens: sum.output_tokens.saturating_add(usage.output_tokens),
-        })
+        let used = self.steps.iter().filter_map(|step| step.usage);
+        used.reduce(Usage::plus)
     }
 
     /// What the calls cost together; `None` where the cost of one is not known.
     #[must_use]
     pub fn total_cost(&self) -> Option<Usd> {
-        self.attempts.iter().map(|attempt| attempt.cost).sum()
+        self.steps.iter().map(|step| step.cost).sum()
     }
 
     /// How many repairs were tried.
     #[must_use]
     pub fn repairs(&self) -> usize {
-        let repairs = self
-            .attempts
-            .iter()
-            .filter(|attempt| attempt.purpose == Purpose::REPAIR);
-        repairs.count()
+        let purposes = self.steps.iter().map(|step| &step.purpose);
+        purposes
+            .filter(|purpose| **purpose == Purpose::REPAIR)
+            .count()
     }
 }
 

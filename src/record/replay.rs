@@ -70,19 +70,17 @@ impl Recording {
     /// # Errors
     /// When there is no such folder.
     pub fn find(root: &Path, logs: &Path, name: &Path) -> Result<Self, RecordingProblem> {
-        let folder = [root.join(name), logs.join(name)]
+        let mut folders = [root.join(name), logs.join(name)].into_iter();
+        let folder = folders.find(|folder| folder.is_dir());
+        let folder = folder.ok_or_else(|| RecordingProblem::Missing(name.to_path_buf()))?;
+        let RecordedModels { model, steps } = RecordedModels::read(&folder);
+        let mut repairs = steps
             .into_iter()
-            .find(|folder| folder.is_dir())
-            .ok_or_else(|| RecordingProblem::Missing(name.to_path_buf()))?;
-        let recorded = recorded_models(&folder).unwrap_or_default();
-        let repair = recorded
-            .attempts
-            .into_iter()
-            .find(|attempt| attempt.kind == Some(Purpose::REPAIR));
+            .filter(|step| step.kind == Some(Purpose::REPAIR));
         Ok(Self {
             folder,
-            repair: repair.and_then(|attempt| attempt.model),
-            first: recorded.model,
+            repair: repairs.next().and_then(|step| step.model),
+            first: model,
         })
     }
 
@@ -110,8 +108,7 @@ impl Recording {
         table: &'t ModelTable,
     ) -> Result<Option<&'t ModelSpec>, RecordingProblem> {
         let repair = self.repair.as_ref().filter(|_| *purpose == Purpose::REPAIR);
-        let recorded = repair.or(self.first.as_ref());
-        let Some(recorded) = recorded.cloned() else {
+        let Some(recorded) = repair.or(self.first.as_ref()).cloned() else {
             return Ok(None);
         };
         let folder = self.folder.clone();
@@ -127,23 +124,32 @@ impl Recording {
     }
 }
 
-/// What `result.json` says of models.
+/// The models that a run was made with.
 #[derive(Deserialize, Default)]
 struct RecordedModels {
     model: Option<String>,
-    #[serde(default)]
-    attempts: Vec<RecordedAttempt>,
+    #[serde(rename = "attempts", default)]
+    steps: Vec<RecordedStep>,
 }
 
 #[derive(Deserialize)]
-struct RecordedAttempt {
+struct RecordedStep {
     kind: Option<Purpose>,
     model: Option<String>,
 }
 
-/// The models that `result.json` names; an aborted run has none.
-fn recorded_models(folder: &Path) -> Option<RecordedModels> {
-    serde_json::from_slice(&read_regular(&folder.join(run_files::RESULT)).ok()?).ok()
+impl RecordedModels {
+    /// By `result.json`; of a run that was killed, which has none, by its steps.
+    fn read(folder: &Path) -> Self {
+        let read = |name| read_regular(&folder.join(name)).unwrap_or_default();
+        serde_json::from_slice(&read(run_files::RESULT)).unwrap_or_else(|_| {
+            let lines = read(run_files::STEPS);
+            let lines = serde_json::Deserializer::from_slice(&lines).into_iter();
+            let steps: Vec<RecordedStep> = lines.map_while(Result::ok).collect();
+            let model = steps.first().and_then(|step| step.model.clone());
+            Self { model, steps }
+        })
+    }
 }
 
 /// Gives the recorded replies.
@@ -164,33 +170,24 @@ impl ReplayModel {
     }
 
     fn read_file(&self, step: &StepId, artifact: Artifact) -> Result<Option<Vec<u8>>, ModelError> {
-        let path = self.path(step, artifact);
+        let path = self.folder.join(run_files::name(step, artifact));
         let read = read_regular(&path).if_there();
         read.map_err(|source| ModelError::Unreadable { path, source })
     }
 
     /// The response file's text, and the error that it holds in place of a reply.
     fn recorded(&self, step: &StepId) -> Result<(String, Option<ModelError>), ModelError> {
-        let text = self
-            .read_file(step, Artifact::ResponseText)?
-            .unwrap_or_default();
-        let text = String::from_utf8_lossy(&text).into_owned();
+        let text = self.read_file(step, Artifact::ResponseText)?;
+        let text = String::from_utf8_lossy(&text.unwrap_or_default()).into_owned();
         let error = text.strip_prefix(run_files::ERROR_LINE).map(|error| {
             let (message, rest) = error.split_once('\n').unwrap_or((error, ""));
-            let hint = rest
-                .trim_end()
-                .strip_prefix("hint: ")
-                .unwrap_or("this error was recorded");
+            let hint = rest.trim_end().strip_prefix("hint: ");
             ModelError::Recorded {
                 message: message.to_owned(),
-                hint: hint.to_owned(),
+                hint: hint.unwrap_or("this error was recorded").to_owned(),
             }
         });
         Ok((text, error))
-    }
-
-    fn path(&self, step: &StepId, artifact: Artifact) -> PathBuf {
-        self.folder.join(run_files::name(step, artifact))
     }
 }
 
@@ -199,11 +196,9 @@ impl Model for ReplayModel {
         if let Some(answer) = self.read_file(&request.step, Artifact::ResponseJson)? {
             return Ok(answer);
         }
-        let path = run_files::name(&request.step, Artifact::ResponseJson).into();
-        Err(self
-            .recorded(&request.step)?
-            .1
-            .unwrap_or(ModelError::NotRecorded { path }))
+        let name = run_files::name(&request.step, Artifact::ResponseJson);
+        let (_, recorded) = self.recorded(&request.step)?;
+        Err(recorded.unwrap_or(ModelError::NotRecorded(name)))
     }
 
     fn read(&self, step: &StepId, answer: &[u8]) -> Result<Reply, ModelError> {
@@ -225,6 +220,21 @@ impl Model for ReplayModel {
 mod tests {
     use super::*;
     use crate::model::Provider;
+
+    #[test]
+    fn a_run_that_was_killed_names_its_models_in_its_steps() {
+        let root = tempfile::tempdir().unwrap();
+        let steps = concat!(
+            r#"{"kind": "initial", "number": 0, "model": "one"}"#,
+            "\n",
+            r#"{"kind": "repair", "number": 1, "model": "other"}"#,
+            "\n{\"kind\": \"rep",
+        );
+        std::fs::write(root.path().join(run_files::STEPS), steps).unwrap();
+        let found = Recording::find(root.path(), root.path(), Path::new("")).unwrap();
+        assert_eq!(found.first_model(), Some("one"));
+        assert_eq!(found.repair.as_deref(), Some("other"));
+    }
 
     #[test]
     fn the_reply_is_the_whole_text_and_none_where_it_is_not_whole() {

@@ -15,8 +15,8 @@ use serde::Serialize;
 
 use crate::model::StepId;
 use crate::project::LOGS;
+use crate::record::Step;
 use crate::record::run_files::{self, Artifact};
-use crate::record::{AgentRecord, RunRecord, Step};
 use crate::secret::{RedactingWriter, Redactor};
 use crate::sys::atomic_file;
 use crate::sys::excerpt::Excerpt;
@@ -196,16 +196,6 @@ impl<'r> RunLog<'r> {
         Ok(true)
     }
 
-    /// Keeps the conversation that an agent's run begins with.
-    ///
-    /// # Errors
-    /// When the file cannot be written.
-    pub fn conversation(&self, conversation: &impl Serialize) -> Result<(), LogError> {
-        self.write_to(run_files::CONVERSATION, create, |out| {
-            pretty(out, conversation)
-        })
-    }
-
     /// Notes a step as far as it has come: a later line about it takes the place of an earlier one.
     ///
     /// # Errors
@@ -217,20 +207,20 @@ impl<'r> RunLog<'r> {
         })
     }
 
-    /// Writes the record of the run.
+    /// Writes `record` as the file `name`, whatever stands there.
     ///
     /// # Errors
     /// When the file cannot be written.
-    pub fn result(&self, record: &RunRecord) -> Result<(), LogError> {
-        self.json(run_files::RESULT, record)
-    }
-
-    /// Notes what an agent's run is about, and what was answered so far.
-    ///
-    /// # Errors
-    /// When the file cannot be written.
-    pub fn agent(&self, record: &AgentRecord) -> Result<(), LogError> {
-        self.json(run_files::AGENT, record)
+    pub fn json(&self, name: &str, record: &impl Serialize) -> Result<(), LogError> {
+        let path = self.folder.join(name);
+        // Renamed over whatever stands there: a build may have tried to be faster.
+        let written = atomic_file::replace(&path, |file| {
+            self.redacted(file, |out| {
+                serde_json::to_writer_pretty(&mut *out, record)?;
+                out.write_all(b"\n")
+            })
+        });
+        written.map_err(failed(&path))
     }
 
     /// Has git pass the folder over, where it does not do so by itself.
@@ -245,14 +235,6 @@ impl<'r> RunLog<'r> {
     fn ignore(&self) -> Result<(), LogError> {
         let path = self.folder.join(".gitignore");
         fs::write(&path, "*\n").map_err(failed(&path))
-    }
-
-    fn json(&self, name: &str, record: &impl Serialize) -> Result<(), LogError> {
-        let path = self.folder.join(name);
-        // Renamed over whatever stands there: a build may have tried to be faster.
-        let written =
-            atomic_file::replace(&path, |file| self.redacted(file, |out| pretty(out, record)));
-        written.map_err(failed(&path))
     }
 
     fn write(
@@ -290,34 +272,30 @@ fn failed(path: &Path) -> impl FnOnce(io::Error) -> LogError {
     PathError::of("write", path)
 }
 
-fn pretty(out: &mut dyn Write, record: &impl Serialize) -> io::Result<()> {
-    serde_json::to_writer_pretty(&mut *out, record)?;
-    out.write_all(b"\n")
-}
-
 /// Makes a directory that git ignores, by a `.gitignore` of its own, unless it is there.
 ///
 /// # Errors
 /// When it cannot be made.
 pub fn make_ignored_directory(path: &Path) -> Result<(), LogError> {
-    let make = || match fs::create_dir(path) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        made => made.and_then(|()| fs::write(path.join(".gitignore"), "*\n")),
+    let make = || {
+        if make_directory(path)? {
+            fs::write(path.join(".gitignore"), "*\n")?;
+        }
+        Ok(())
     };
     make().map_err(failed(path))
 }
 
-/// Makes a directory, unless it is there. A link to one is refused: what is logged stays in the
-/// project.
-fn make_directory(path: &Path) -> io::Result<()> {
+/// Makes a directory, unless it is there; whether it was made. A link to one is refused: what is logged stays in
+/// the project.
+fn make_directory(path: &Path) -> io::Result<bool> {
     match fs::create_dir(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             let is_directory = path.symlink_metadata()?.is_dir();
-            is_directory
-                .then_some(())
-                .ok_or_else(|| io::ErrorKind::NotADirectory.into())
+            let refused = || io::ErrorKind::NotADirectory.into();
+            is_directory.then_some(false).ok_or_else(refused)
         }
-        made => made,
+        made => made.map(|()| true),
     }
 }
 
@@ -342,15 +320,11 @@ const UNFINISHED: &str = "unfinished: the build was still running when this was 
 const FIRST_LINE: usize = 80;
 
 fn first_line(status: &str) -> Vec<u8> {
-    // Bytes count, not characters; and one line is one line.
-    let mut line: Vec<u8> = status
-        .bytes()
-        .map(|byte| if byte.is_ascii_control() { b' ' } else { byte })
-        .collect();
-    line.truncate(FIRST_LINE - 1);
-    line.resize(FIRST_LINE - 1, b' ');
-    line.push(b'\n');
-    line
+    // Only ASCII, so that characters are as many as bytes.
+    let status = status.replace(|c: char| c.is_ascii_control(), " ");
+    let status = status.replace(|c: char| !c.is_ascii(), "?");
+    let width = FIRST_LINE - 1;
+    format!("{status:<width$.width$}\n").into_bytes()
 }
 
 /// The log of a build that is running: the output as it comes, less the keys.

@@ -14,7 +14,7 @@ use crate::model::usage::Usage;
 use crate::model::{Purpose, StepId};
 
 /// A call to the model and what came of it. What did not happen is null.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Step {
     /// What the model was called for.
     #[serde(rename = "kind")]
@@ -22,7 +22,6 @@ pub struct Step {
     /// The number of the repair, 1 to 3, or of an agent's call, from 1 on; else 0.
     pub number: u16,
     /// The model that was asked.
-    #[serde(default)]
     pub model: Option<String>,
     /// What the prompt is made of, in its order.
     #[serde(default)]
@@ -34,12 +33,11 @@ pub struct Step {
     pub seconds: Seconds,
     /// The vendor's finish reason.
     pub finish: Option<String>,
-    /// Tokens.
+    /// The tokens that the call took, as the vendor counts them.
     pub usage: Option<Usage>,
     /// What the call cost, by the model's price; null where the price or the tokens are not known.
-    #[serde(default)]
     pub cost: Option<Usd>,
-    /// Files changed.
+    /// The files that the reply changed.
     pub edits: Option<EditsRecord>,
     /// The build that followed.
     pub build: Option<BuildRecord>,
@@ -89,16 +87,7 @@ impl Step {
             number: id.number,
             model: Some(model.to_owned()),
             prompt,
-            reply: Vec::new(),
-            seconds: Seconds::default(),
-            finish: None,
-            usage: None,
-            cost: None,
-            edits: None,
-            build: None,
-            thoughts: None,
-            passed: None,
-            actions: Vec::new(),
+            ..Self::default()
         }
     }
 

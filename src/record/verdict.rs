@@ -17,7 +17,7 @@ pub const FORM: &str = "when you know enough, end your answer, in the place of a
 pub struct Verdict {
     /// Whether the work is accepted.
     pub passed: bool,
-    /// What is to be done, for whoever did the work. Never blank where the work is not accepted.
+    /// What is to be done, for the one who did the work. Never blank where the work is not accepted.
     pub feedback: String,
     /// What was looked at, for a reader: what stands in front of the verdict. May be blank.
     pub seen: String,
@@ -41,7 +41,7 @@ impl Verdict {
 /// What is missing or unclear, for the auditor.
 pub fn read(text: &str) -> Result<Verdict, String> {
     let lines = lines(text);
-    let overall = |line: &Line<'_>| value(line, "overall");
+    let overall = |line: &AnswerLine<'_>| value(line, "overall");
     let Some(at) = lines.iter().rposition(|line| overall(line).is_some()) else {
         return Err(format!("there is no `Overall:` line: {FORM}"));
     };
@@ -49,13 +49,14 @@ pub fn read(text: &str) -> Result<Verdict, String> {
         let line = lines[at].text.trim().escape_debug();
         format!("`{line}` does not say plainly whether the work passes: {FORM}")
     })?;
-    let failed: Vec<Line<'_>> = lines.iter().copied().filter(Line::is_failed_row).collect();
+    let failed = lines.iter().copied().filter(AnswerLine::is_failed_row);
+    let failed: Vec<AnswerLine<'_>> = failed.collect();
     let seen = joined(&lines[..at]).trim().to_owned();
     let mut feedback = feedback(&lines[at + 1..]);
     let passed = said && failed.is_empty();
     if !passed && !failed.is_empty() {
-        // Whoever reads a praise must learn why the work comes back.
-        feedback.insert_str(0, &format!("These checks failed:\n{}\n\n", joined(&failed)));
+        // Where the words praise the work, this is why it comes back.
+        feedback = format!("These checks failed:\n{}\n\n{feedback}", joined(&failed));
         feedback.truncate(feedback.trim_end().len());
     } else if !passed && feedback.is_empty() {
         feedback.clone_from(&seen);
@@ -72,56 +73,53 @@ pub fn read(text: &str) -> Result<Verdict, String> {
 
 /// A line of the answer.
 #[derive(Debug, Clone, Copy)]
-struct Line<'t> {
+struct AnswerLine<'t> {
     text: &'t str,
     /// Whether it stands outside code fences.
     is_outside: bool,
 }
 
-impl Line<'_> {
+impl AnswerLine<'_> {
     /// Whether it is a table's row in which a cell says FAIL: at its beginning and in capitals, or as its only
     /// word. Others may tell of failures that are handled.
     fn is_failed_row(&self) -> bool {
         let is_row = self.is_outside && self.text.trim_start().starts_with('|');
+        let mut cells = self.text.split('|').map(words);
         is_row
-            && self.text.split('|').any(|cell| {
-                let words = words(cell);
-                let is_alone = !words.is_empty() && words.iter().all(|word| is_fail(word));
-                is_alone
-                    || words
-                        .first()
-                        .is_some_and(|word| word == "FAIL" || word == "FAILED")
+            && cells.any(|words| match words.first().map(String::as_str) {
+                None => false,
+                Some("FAIL" | "FAILED") => true,
+                Some(_) => words.iter().all(|word| is_fail(word)),
             })
     }
 }
 
 /// The lines, and which stand in fences; of an answer that is one fenced block, the lines in it.
-fn lines(text: &str) -> Vec<Line<'_>> {
+fn lines(text: &str) -> Vec<AnswerLine<'_>> {
     let mut fences = FenceScanner::default();
     let lines = text.trim_matches(['\n', '\r', '\u{feff}']).lines();
     let lines: Vec<_> = lines.map(|line| (line, fences.step(line))).collect();
-    let is_one_block = match lines.as_slice() {
-        [(_, FenceLine::Opening), inner @ .., _] if fences.open().is_none() => inner
-            .iter()
-            .all(|(line, kind)| *kind == FenceLine::Inside && Fence::of(line).is_none()),
-        _ => false,
-    };
-    let own = if is_one_block {
-        FenceLine::Inside
-    } else {
-        FenceLine::Outside
-    };
-    let lines = lines.into_iter().map(|(text, kind)| Line {
+    let is_inner =
+        |(line, kind): &(&str, FenceLine)| *kind == FenceLine::Inside && Fence::of(line).is_none();
+    if let [(_, FenceLine::Opening), inner @ .., _] = lines.as_slice()
+        && fences.open().is_none()
+        && inner.iter().all(is_inner)
+    {
+        let inner = inner.iter().map(|(text, _)| AnswerLine {
+            text,
+            is_outside: true,
+        });
+        return inner.collect();
+    }
+    let lines = lines.into_iter().map(|(text, kind)| AnswerLine {
         text,
-        is_outside: kind == own,
+        is_outside: kind == FenceLine::Outside,
     });
-    lines
-        .filter(|line| line.is_outside || !is_one_block)
-        .collect()
+    lines.collect()
 }
 
 /// What stands behind a label and its colon, less the marks of bold text.
-fn value(line: &Line<'_>, label: &str) -> Option<String> {
+fn value(line: &AnswerLine<'_>, label: &str) -> Option<String> {
     let plain = line.text.replace("**", "").replace("__", "");
     let plain = plain.trim_start_matches(['#', '-', '*', '_', ' ', '\t']);
     let (start, rest) = plain.split_at_checked(label.len())?;
@@ -132,14 +130,9 @@ fn value(line: &Line<'_>, label: &str) -> Option<String> {
 /// What the first word says, with or without marks, if the words behind it do not say that work fails.
 fn passes(value: &str) -> Option<bool> {
     let words = words(value);
-    let is_pass = |word: &str| {
-        ["PASS", "PASSED"]
-            .iter()
-            .any(|pass| word.eq_ignore_ascii_case(pass))
-    };
     match words.as_slice() {
         [first, ..] if is_fail(first) => Some(false),
-        [first, rest @ ..] if is_pass(first) && !value.contains('?') => {
+        [first, rest @ ..] if is_one(first, ["PASS", "PASSED"]) && !value.contains('?') => {
             (!rest.iter().any(|word| is_fail(word))).then_some(true)
         }
         _ => None,
@@ -147,33 +140,32 @@ fn passes(value: &str) -> Option<bool> {
 }
 
 fn is_fail(word: &str) -> bool {
-    ["FAIL", "FAILED"]
-        .iter()
-        .any(|fail| word.eq_ignore_ascii_case(fail))
+    is_one(word, ["FAIL", "FAILED"])
+}
+
+fn is_one(word: &str, words: [&str; 2]) -> bool {
+    words.iter().any(|other| word.eq_ignore_ascii_case(other))
 }
 
 /// The words; a sign that stands for a failure is one.
 fn words(text: &str) -> Vec<String> {
     let text = text.replace(['❌', '✗', '✘', '✖', '❎', '🔴'], " FAIL ");
     let words = text.split(|c: char| !c.is_alphanumeric());
-    words
-        .filter(|word| !word.is_empty())
-        .map(str::to_owned)
-        .collect()
+    let words = words.filter(|word| !word.is_empty());
+    words.map(str::to_owned).collect()
 }
 
 /// What stands behind `Feedback:`, to the end; without that, all that is there.
-fn feedback(lines: &[Line<'_>]) -> String {
+fn feedback(lines: &[AnswerLine<'_>]) -> String {
     let labelled = |line| value(line, "feedback");
     let at = lines.iter().position(|line| labelled(line).is_some());
     let below = joined(&lines[at.map_or(0, |at| at + 1)..]);
     let first = at.and_then(|at| labelled(&lines[at]));
-    format!("{}\n{below}", first.unwrap_or_default())
-        .trim()
-        .to_owned()
+    let all = format!("{}\n{below}", first.unwrap_or_default());
+    all.trim().to_owned()
 }
 
-fn joined(lines: &[Line<'_>]) -> String {
+fn joined(lines: &[AnswerLine<'_>]) -> String {
     let lines: Vec<&str> = lines.iter().map(|line| line.text).collect();
     lines.join("\n")
 }

@@ -25,7 +25,7 @@ impl Figures {
             _ if !wanted => String::new(),
             text => text.unwrap_or_else(|| "?".to_owned()),
         };
-        let asked = !record.attempts.is_empty();
+        let asked = !record.steps.is_empty();
         let tokens = |of: fn(Usage) -> u64| only(asked, usage.map(|usage| grouped(of(usage))));
         Self {
             repairs: only(

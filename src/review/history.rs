@@ -21,7 +21,7 @@ use crate::edit::{self, Digest, EditKind};
 use crate::model::{Purpose, StepId};
 use crate::project::LOGS;
 use crate::project::Project;
-use crate::record::diff::{FileChange, NEW_MODE, State};
+use crate::record::diff::{FileChange, FileState, NEW_MODE};
 use crate::record::run_files::{self, Artifact, RESULT, STEPS};
 use crate::record::{RunRecord, Step};
 use crate::sys::excerpt::lossy;
@@ -190,7 +190,7 @@ impl PastRun {
                         "what `{}` was before is not in the run's record any more: it is shown as empty",
                         path.escape_debug()
                     ));
-                    State::empty(before.mode)
+                    FileState::empty(before.mode)
                 })
             });
             let mode = before.as_ref().map_or(NEW_MODE, |before| before.mode);
@@ -214,7 +214,7 @@ impl PastRun {
                     ));
                     reply
                 });
-                State { content, mode }
+                FileState { content, mode }
             });
             if before != after {
                 changes.files.push(FileChange {
@@ -240,10 +240,10 @@ impl PastRun {
     }
 
     /// A file as it was before the run; `None` where that is not kept any more.
-    fn kept(&self, project: &Project, before: &Before) -> Option<State> {
+    fn kept(&self, project: &Project, before: &Before) -> Option<FileState> {
         let path = kept_path(&self.relative(), before);
         let content = read_limited(&project.root().join(path))?;
-        (Digest::of(&content) == before.digest).then_some(State {
+        (Digest::of(&content) == before.digest).then_some(FileState {
             content,
             mode: before.mode,
         })
@@ -261,7 +261,7 @@ impl PastRun {
     fn recorded_steps(&self) -> Vec<Step> {
         let mut steps = self.logged_steps();
         match &self.record {
-            Some(record) if steps.is_empty() => steps.clone_from(&record.attempts),
+            Some(record) if steps.is_empty() => steps.clone_from(&record.steps),
             Some(_) => {}
             // Nobody knows whether a run that was killed had applied its last reply: it counts as applied.
             None => steps.iter_mut().for_each(|step| {
@@ -294,7 +294,7 @@ impl PastRun {
 const STAMP_LENGTH: usize = "2026-11-21-20-15-03-".len();
 
 /// The files that a run has changed, as they were before, and then as each reply leaves them.
-struct FileStates(BTreeMap<String, Option<State>>);
+struct FileStates(BTreeMap<String, Option<FileState>>);
 
 impl FileStates {
     fn before(project: &Project, run: &PastRun) -> Self {
@@ -320,7 +320,7 @@ impl FileStates {
         for edit in parsed.edits {
             let before = self.0.get(&edit.path).cloned().flatten();
             let after = match edit.kind {
-                EditKind::Write(content) => Some(State {
+                EditKind::Write(content) => Some(FileState {
                     content: content.into_bytes(),
                     mode: before.as_ref().map_or(NEW_MODE, |before| before.mode),
                 }),

@@ -14,7 +14,7 @@ use regex::bytes::{Regex, RegexBuilder};
 
 use crate::sys::text::{cut, printable};
 
-use crate::record::diff::{FileChange, Kind, hunks};
+use crate::record::diff::{FileChange, LineKind, hunks};
 use signs::{Concern, LANGUAGES, Language, MANIFESTS};
 
 /// The size beyond which a file is not looked into.
@@ -153,8 +153,8 @@ impl Sign {
         {
             let found = self.found(line.text);
             match (line.kind, line.after_line) {
-                (Kind::Removed, _) => gone += found.count(),
-                (Kind::Added, Some(at)) => new.extend(found.map(|text| {
+                (LineKind::Removed, _) => gone += found.count(),
+                (LineKind::Added, Some(at)) => new.extend(found.map(|text| {
                     let text = code(&String::from_utf8_lossy(text));
                     format!("{text} at line {at}")
                 })),

@@ -25,6 +25,7 @@ use crate::edit::error::ApplyError;
 use crate::edit::{ParsedReply, PathPolicy, VerifiedEdits, VerifyError};
 use crate::model::prompt::Prompt;
 use crate::model::{Purpose, Reply, StepId, tokens};
+use crate::record::run_files::{AGENT, CONVERSATION};
 use crate::record::{Action, AgentRecord, LimitsRecord, input_text};
 use crate::sys::interrupt::{Interrupted, Signal};
 use crate::ui::input::Typed;
@@ -80,10 +81,10 @@ impl<'c> AgentRun<'c> {
             answers: Vec::new(),
             limits: setup.limits,
         };
-        run.log.agent(&about)?;
+        run.log.json(AGENT, &about)?;
         run.record.agent = Some(about);
         if let Some(session) = session.filter(|session| !session.conversation.history.is_empty()) {
-            run.log.conversation(&session.conversation)?;
+            run.log.json(CONVERSATION, &session.conversation)?;
         }
         Ok(Self {
             tree: RefCell::new(RunTree::new(context, &run)),
@@ -199,10 +200,10 @@ impl<'c> AgentRun<'c> {
         self.commands.set(0);
         let mut run = self.run.borrow_mut();
         let text = prompt.to_string();
-        let before = run.record.attempts.len();
+        let before = run.record.steps.len();
         let asked = run.ask(self.setup.models, &step, prompt, |_| ());
         // A call that was not made has none.
-        let made = run.record.attempts.get(before);
+        let made = run.record.steps.get(before);
         let tokens = match (made.and_then(|made| made.usage), &asked) {
             (Some(used), _) => used.input_tokens.saturating_add(used.answered()),
             // Not every server tells; this is what the spinner counts by.
@@ -222,7 +223,7 @@ impl<'c> AgentRun<'c> {
         let runs = effect == Some(Effect::Runs);
         if runs && run.log.restore()? {
             if let Some(about) = &run.record.agent {
-                run.log.agent(about)?;
+                run.log.json(AGENT, about)?;
             }
             run.warn(
                 "a command has removed the run's folder: what was logged before is gone".to_owned(),
@@ -348,7 +349,7 @@ impl AgentRun<'_> {
             let answer = answer.as_deref();
             let answer = answer.map(|answer| self.context.redactor.text(answer).into_owned());
             agent.answers.push(answer);
-            run.log.agent(agent)?;
+            run.log.json(AGENT, agent)?;
         }
         Ok(answer)
     }

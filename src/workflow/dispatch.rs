@@ -9,7 +9,7 @@ use super::{
     page, rollup, sessions, undo,
 };
 use crate::agent::tools::place::Outside;
-use crate::cli::{self, Cli, Command, DevArgs, DevCommand, OnFailure};
+use crate::cli::{self, Cli, Command, DevArgs, DevCommand};
 use crate::model::Delivery;
 use crate::ui::input::{self, Editor, InputError, LineReader, PlainLines};
 use crate::workflow::error::Error;
@@ -20,25 +20,20 @@ use crate::workflow::error::Error;
 /// When it was not done.
 pub fn dispatch(cli: &Cli, context: &Context<'_>, stdin: Stdin) -> Result<Outcome, Failure> {
     match &cli.command {
-        Some(Command::Init(_)) => init::init(context),
+        Some(Command::Init) => init::init(context),
         Some(Command::Rollup(arguments)) => rollup::rollup(context, arguments),
-        Some(Command::Models(_)) => models::models(context),
-        Some(Command::Log(arguments)) => log::log(context, arguments.run.as_deref()),
-        Some(Command::Diff(arguments)) => {
-            diff::diff(context, arguments.run.as_deref(), arguments.stat)
-        }
+        Some(Command::Models) => models::models(context),
+        Some(Command::Log { run }) => log::log(context, run.as_deref()),
+        Some(Command::Diff { run, stat }) => diff::diff(context, run.as_deref(), *stat),
         Some(Command::Report(arguments)) => page::report(context, arguments),
-        Some(Command::Demo(arguments)) => demo::demo(context, arguments.directory.as_deref()),
-        Some(Command::Recover(_)) => recovery::recover(context),
-        Some(Command::Undo(arguments)) => undo::undo(context, arguments.run.as_deref()),
+        Some(Command::Demo { directory }) => demo::demo(context, directory.as_deref()),
+        Some(Command::Recover) => recovery::recover(context),
+        Some(Command::Undo { run }) => undo::undo(context, run.as_deref()),
         Some(Command::Dev(arguments)) => dev(arguments, context, stdin),
-        Some(Command::Completions(arguments)) => {
-            Ok(Outcome::verbatim(cli::completions(arguments.shell)))
-        }
-        Some(Command::Man(arguments)) => {
-            let name = arguments.command.as_deref();
-            let unknown = || Error::NoSuchCommand(name.unwrap_or_default().to_owned());
-            let page = cli::manual(name).ok_or_else(unknown)?;
+        Some(Command::Completions { shell }) => Ok(Outcome::verbatim(cli::completions(*shell))),
+        Some(Command::Man { command }) => {
+            let unknown = || Error::NoSuchCommand(command.clone().unwrap_or_default());
+            let page = cli::manual(command.as_deref()).ok_or_else(unknown)?;
             Ok(Outcome::verbatim(page))
         }
         None if cli.dry_run => {
@@ -53,7 +48,7 @@ pub fn dispatch(cli: &Cli, context: &Context<'_>, stdin: Stdin) -> Result<Outcom
 
 fn dev(arguments: &DevArgs, context: &Context<'_>, stdin: Stdin) -> Result<Outcome, Failure> {
     match &arguments.command {
-        Some(DevCommand::Config(_)) => sessions::config(context),
+        Some(DevCommand::Config) => sessions::config(context),
         Some(DevCommand::Sessions(_)) => sessions::sessions(context),
         None => {
             let request = match arguments.prompt.as_deref() {
@@ -142,7 +137,7 @@ fn commit_options(cli: &Cli) -> CommitOptions {
         choice: choice(cli),
         build: build(cli),
         allow_elision: cli.allow_elision,
-        on_failure: cli.on_failure.unwrap_or(OnFailure::Keep),
+        on_failure: cli.on_failure,
         show_diff: cli.diff,
     }
 }
@@ -152,17 +147,17 @@ pub(super) fn command_name(cli: &Cli) -> &'static str {
     match &cli.command {
         None if cli.consistency_check => "consistency",
         None => "commit",
-        Some(Command::Init(_)) => "init",
-        Some(Command::Rollup(_)) => "rollup",
-        Some(Command::Models(_)) => "models",
-        Some(Command::Log(_)) => "log",
-        Some(Command::Diff(_)) => "diff",
-        Some(Command::Report(_)) => "report",
-        Some(Command::Undo(_)) => "undo",
-        Some(Command::Recover(_)) => "recover",
-        Some(Command::Demo(_)) => "demo",
+        Some(Command::Init) => "init",
+        Some(Command::Rollup { .. }) => "rollup",
+        Some(Command::Models) => "models",
+        Some(Command::Log { .. }) => "log",
+        Some(Command::Diff { .. }) => "diff",
+        Some(Command::Report { .. }) => "report",
+        Some(Command::Undo { .. }) => "undo",
+        Some(Command::Recover) => "recover",
+        Some(Command::Demo { .. }) => "demo",
         Some(Command::Dev(_)) => "dev",
-        Some(Command::Completions(_)) => "completions",
-        Some(Command::Man(_)) => "man",
+        Some(Command::Completions { .. }) => "completions",
+        Some(Command::Man { .. }) => "man",
     }
 }

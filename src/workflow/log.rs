@@ -288,7 +288,7 @@ impl Story {
                 self.line(&format!("hint: {hint}"));
             }
         }
-        let cost = record.cost.filter(|_| !record.attempts.is_empty());
+        let cost = record.cost.filter(|_| !record.steps.is_empty());
         let spent = spent(record.usage(), cost);
         let seconds = record.seconds.0.as_secs_f64();
         self.line(&format!(

@@ -48,7 +48,7 @@ pub fn report(context: &Context<'_>, options: &ReportArgs) -> Result<Outcome, Fa
 fn last(context: &Context<'_>) -> Result<PastRun, Error> {
     let mut runs = history::runs(&context.project)?;
     let asked = |run: &PastRun| match &run.record {
-        Some(record) => !record.attempts.is_empty(),
+        Some(record) => !record.steps.is_empty(),
         None => run.workflow() != "undo",
     };
     let at = runs.iter().rposition(asked);

@@ -27,12 +27,13 @@ use std::time::Duration;
 
 use crate::model::estimate::{self, Fit, OverBudget};
 use crate::model::price::{Price, Usd};
-use crate::model::prompt::{Part, Prompt};
+use crate::model::prompt::Prompt;
 use crate::model::tokens::{self, Size};
 use crate::model::usage::Usage;
 use crate::model::{
     Listener, Model, ModelError, ModelSpec, Purpose, Reply, Request, Spent, StepId,
 };
+use crate::record::run_files::RESULT;
 use crate::record::run_log::{LogError, RunLog};
 use crate::record::{PartRecord, RunRecord, Seconds, Step};
 use crate::sys::parallel::joined;
@@ -93,13 +94,13 @@ impl<'c> Run<'c> {
 
     /// Writes down how far the step that is under way has come.
     pub fn log_step(&self) -> Result<(), LogError> {
-        let step = self.record.attempts.last();
+        let step = self.record.steps.last();
         step.map_or(Ok(()), |step| self.log.step(step))
     }
 
     /// Changes the record of the step that is under way.
     pub fn note(&mut self, change: impl FnOnce(&mut Step)) {
-        if let Some(step) = self.record.attempts.last_mut() {
+        if let Some(step) = self.record.steps.last_mut() {
             change(step);
         }
     }
@@ -117,7 +118,12 @@ impl<'c> Run<'c> {
         let SelectedModel { spec, model } = models.model(&step.purpose);
         // What the log shows is what is sent.
         let prompt = prompt.map(|piece| self.context.redactor.piece(piece));
-        let parts = prompt.parts().iter().map(part_record).collect();
+        let sections = prompt.sections().into_iter();
+        let parts = sections.map(|(name, pieces)| PartRecord {
+            part: name.into(),
+            bytes: pieces.iter().map(|piece| piece.len() as u64).sum(),
+        });
+        let parts = parts.collect();
         let reporter = self.context.reporter;
         let size = self.size(models, spec, &prompt)?;
         let max_output_tokens = self.allowed_answer(models, spec, size.as_ref())?;
@@ -125,7 +131,7 @@ impl<'c> Run<'c> {
         self.log_step()?;
         self.note(Step::shorten);
         self.record
-            .attempts
+            .steps
             .push(Step::new(step.clone(), &spec.name, parts));
         self.log.query(step, &prompt)?;
         self.log_step()?;
@@ -136,10 +142,10 @@ impl<'c> Run<'c> {
             spent: self.spent,
         });
         let before = self.context.clock.elapsed();
-        let offers_tools = !prompt.form().tools.is_empty();
+        let offers_tools = !prompt.form.tools.is_empty();
         let request = Request {
             step: step.clone(),
-            form: prompt.form().clone(),
+            form: prompt.form.clone(),
             messages: prompt.messages(),
             max_output_tokens,
             // What a call has cost that broke, nobody tells; another one comes on top.
@@ -306,7 +312,7 @@ impl<'c> Run<'c> {
         if let Err(error) = &result {
             self.end_with(error);
         }
-        let result = match (result, self.log.result(&self.record)) {
+        let result = match (result, self.log.json(RESULT, &self.record)) {
             (result, Ok(())) => result,
             (Ok(_), Err(unlogged)) => {
                 put_back(&mut self);
@@ -358,13 +364,6 @@ fn without_calls(reply: Reply, offers_tools: bool) -> Result<Reply, ModelError> 
         }
         .into(),
     })
-}
-
-fn part_record(part: &Part<'_>) -> PartRecord {
-    PartRecord {
-        part: part.name.into(),
-        bytes: part.pieces.iter().map(|piece| piece.len() as u64).sum(),
-    }
 }
 
 /// What a reply is made of. Its words are in a file of their own.

@@ -143,7 +143,7 @@ fn changed(context: &Context<'_>, changes: &[FileChange], tree: TreeState) -> St
 
 fn steps(record: &RunRecord) -> String {
     let head = "\n### Steps\n\n| step | model | seconds | finish | files | build |\n|---|---|---:|---|---:|---|\n";
-    let rows: String = record.attempts.iter().map(row).collect();
+    let rows: String = record.steps.iter().map(row).collect();
     if rows.is_empty() {
         rows
     } else {
@@ -168,7 +168,7 @@ fn row(step: &Step) -> String {
 }
 
 fn last_build(record: &RunRecord, run: &PastRun) -> String {
-    let mut steps = record.attempts.iter();
+    let mut steps = record.steps.iter();
     let built = steps.rfind(|step| step.build.is_some());
     let log = built.and_then(|step| run.text(&step.id(), Artifact::Build));
     let Some((status, output)) = log.as_ref().and_then(|log| log.split_once('\n')) else {

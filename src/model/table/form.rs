@@ -2,6 +2,7 @@
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::model::endpoint::Endpoint;
@@ -42,19 +43,18 @@ pub struct ByTask<'a> {
 
 impl<'a> ByTask<'a> {
     /// The rules, by what the model is called for.
-    pub fn rules(&self) -> [(Purpose, Option<&'a RawValue>); 3] {
-        [
-            (Purpose::INITIAL, self.commit),
-            (Purpose::REPAIR, self.repair),
-            (Purpose::REPORT, self.consistency),
-        ]
+    pub fn rules(&self) -> impl Iterator<Item = (Purpose, Option<&'a RawValue>)> {
+        let purposes = [Purpose::INITIAL, Purpose::REPAIR, Purpose::REPORT];
+        purposes
+            .into_iter()
+            .zip([self.commit, self.repair, self.consistency])
     }
 }
 
 /// A model's entry. What is left out stays as it is built in, or is not known.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Entry {
+pub struct ModelEntry {
     pub provider: Option<Provider>,
     #[serde(default, deserialize_with = "id")]
     id: Option<String>,
@@ -64,8 +64,10 @@ pub struct Entry {
     #[serde(default, deserialize_with = "key_file")]
     #[expect(clippy::option_option, reason = "null is not the same as left out")]
     key_file: Option<Option<String>>,
-    context_window: Option<std::num::NonZeroU64>,
-    max_output_tokens: Option<std::num::NonZeroU32>,
+    #[serde(default, deserialize_with = "tokens")]
+    context_window: Option<u64>,
+    #[serde(default, deserialize_with = "tokens")]
+    max_output_tokens: Option<u32>,
     reasoning_effort: Option<ReasoningEffort>,
     #[serde(default, deserialize_with = "temperature")]
     temperature: Option<f64>,
@@ -73,7 +75,7 @@ pub struct Entry {
     price: Option<PriceEntry>,
 }
 
-impl Entry {
+impl ModelEntry {
     pub fn write_to(self, spec: &mut ModelSpec) {
         if let Some(id) = self.id {
             // Another model has another price.
@@ -82,11 +84,8 @@ impl Entry {
         }
         spec.base_url = self.base_url.or(spec.base_url.take());
         spec.key_file = self.key_file.unwrap_or(spec.key_file.take());
-        spec.context_window = self.context_window.map(Into::into).or(spec.context_window);
-        spec.max_output_tokens = self
-            .max_output_tokens
-            .map(Into::into)
-            .or(spec.max_output_tokens);
+        spec.context_window = self.context_window.or(spec.context_window);
+        spec.max_output_tokens = self.max_output_tokens.or(spec.max_output_tokens);
         spec.reasoning_effort = self.reasoning_effort.or(spec.reasoning_effort);
         spec.temperature = self.temperature.or(spec.temperature);
         spec.tools = self.tools.unwrap_or(spec.tools);
@@ -104,6 +103,20 @@ fn id<'de, D: Deserializer<'de>>(input: D) -> Result<Option<String>, D::Error> {
         "an id is made of letters, digits and `.:/_-`, which `{}` is not",
         id.escape_debug()
     )))
+}
+
+/// A number of tokens.
+fn tokens<'de, D: Deserializer<'de>, T: TryFrom<u64>>(input: D) -> Result<Option<T>, D::Error> {
+    let Some(value) = Option::<Value>::deserialize(input)? else {
+        return Ok(None);
+    };
+    let number = value.as_u64().filter(|number| *number > 0);
+    let number = number.and_then(|number| T::try_from(number).ok());
+    number.map(Some).ok_or_else(|| {
+        D::Error::custom(format!(
+            "`{value}` is not a number of tokens, a whole number from 1 on"
+        ))
+    })
 }
 
 /// How freely a model chooses its words: from 0 to 2, as the vendors have it.

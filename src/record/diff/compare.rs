@@ -20,12 +20,12 @@ pub struct Comparison<'a> {
     /// The same of the other text.
     pub after: Vec<&'a [u8]>,
     /// The places where the texts differ, first to last. Between two of them is a common line at least.
-    pub changes: Vec<Change>,
+    pub changes: Vec<LineChange>,
 }
 
 /// Lines of either text that take the place of each other. One of the two may be empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Change {
+pub struct LineChange {
     /// Which lines are removed, from 0 on.
     pub before: Range<usize>,
     /// Which are added.
@@ -55,12 +55,12 @@ fn is_comparable(text: &[u8]) -> bool {
         && memchr_iter(b'\n', text).count() < MAX_LINES
 }
 
-fn changes(input: &InternedInput<&[u8]>) -> Vec<Change> {
+fn changes(input: &InternedInput<&[u8]>) -> Vec<LineChange> {
     let (before, after) = (&input.before, &input.after);
     let prefix = common(before.iter().zip(after));
     let (rest_before, rest_after) = (&before[prefix..], &after[prefix..]);
     let suffix = common(rest_before.iter().rev().zip(rest_after.iter().rev()));
-    let replaced = Change {
+    let replaced = LineChange {
         before: prefix..before.len() - suffix,
         after: prefix..after.len() - suffix,
     };
@@ -70,7 +70,7 @@ fn changes(input: &InternedInput<&[u8]>) -> Vec<Change> {
     let mut diff = Diff::compute(Algorithm::Myers, input);
     diff.postprocess_lines(input);
     let range = |range: Range<u32>| range.start as usize..range.end as usize;
-    let changes = diff.hunks().map(|hunk| Change {
+    let changes = diff.hunks().map(|hunk| LineChange {
         before: range(hunk.before),
         after: range(hunk.after),
     });

@@ -1,6 +1,6 @@
 //! Hunks: the changed lines of a file with some lines around them. Pure.
 
-use super::compare::{Change, Comparison};
+use super::compare::{Comparison, LineChange};
 
 /// How many common lines are shown around a change.
 const CONTEXT: usize = 3;
@@ -24,7 +24,7 @@ pub struct Hunk<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Line<'a> {
     /// What became of it.
-    pub kind: Kind,
+    pub kind: LineKind,
     /// Its bytes, without the newline. A carriage return in front of that is one of them.
     pub text: &'a [u8],
     /// Whether it ends with a newline, as all but a file's last line do.
@@ -37,7 +37,7 @@ pub struct Line<'a> {
 
 /// What became of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum LineKind {
     /// It is in both files.
     Context,
     /// It is in the file before only.
@@ -50,16 +50,16 @@ impl Hunk<'_> {
     /// How many lines it has in the file before.
     #[must_use]
     pub fn before_count(&self) -> usize {
-        self.count(Kind::Added)
+        self.count(LineKind::Added)
     }
 
     /// How many lines it has in the file after.
     #[must_use]
     pub fn after_count(&self) -> usize {
-        self.count(Kind::Removed)
+        self.count(LineKind::Removed)
     }
 
-    fn count(&self, except: Kind) -> usize {
+    fn count(&self, except: LineKind) -> usize {
         let lines = self.lines.iter();
         lines.filter(|line| line.kind != except).count()
     }
@@ -70,38 +70,36 @@ impl Hunk<'_> {
 #[must_use]
 pub fn hunks<'a>(before: &'a [u8], after: &'a [u8]) -> Option<Vec<Hunk<'a>>> {
     let comparison = Comparison::of(before, after)?;
-    let are_near = |one: &Change, next: &Change| next.before.start - one.before.end <= 2 * CONTEXT;
+    let are_near =
+        |one: &LineChange, next: &LineChange| next.before.start - one.before.end <= 2 * CONTEXT;
     let groups = comparison.changes.chunk_by(are_near);
     let mut headings = Headings::default();
-    Some(
-        groups
-            .filter_map(|near| hunk(&comparison, near, &mut headings))
-            .collect(),
-    )
+    let hunks = groups.filter_map(|near| hunk(&comparison, near, &mut headings));
+    Some(hunks.collect())
 }
 
 /// Makes a hunk of changes that are near each other.
 fn hunk<'a>(
     comparison: &Comparison<'a>,
-    near: &[Change],
+    near: &[LineChange],
     headings: &mut Headings<'a>,
 ) -> Option<Hunk<'a>> {
     let (first, last) = (near.first()?, near.last()?);
     let lead = first.before.start.min(CONTEXT);
     let tail = (comparison.before.len() - last.before.end).min(CONTEXT);
     let start = (first.before.start - lead, first.after.start - lead);
-    let mut lines = Lines {
+    let mut lines = HunkBuilder {
         comparison,
         before: start.0,
         after: start.1,
         taken: Vec::new(),
     };
     for change in near {
-        lines.take(change.before.start - lines.before, Kind::Context);
-        lines.take(change.before.len(), Kind::Removed);
-        lines.take(change.after.len(), Kind::Added);
+        lines.take(change.before.start - lines.before, LineKind::Context);
+        lines.take(change.before.len(), LineKind::Removed);
+        lines.take(change.after.len(), LineKind::Added);
     }
-    lines.take(tail, Kind::Context);
+    lines.take(tail, LineKind::Context);
     Some(Hunk {
         before_start: number(start.0, lines.before),
         after_start: number(start.1, lines.after),
@@ -116,7 +114,7 @@ fn number(start: usize, end: usize) -> usize {
 }
 
 /// Takes a hunk's lines from the two texts.
-struct Lines<'a, 'c> {
+struct HunkBuilder<'a, 'c> {
     comparison: &'c Comparison<'a>,
     /// How many lines of each text are behind it.
     before: usize,
@@ -124,22 +122,22 @@ struct Lines<'a, 'c> {
     taken: Vec<Line<'a>>,
 }
 
-impl Lines<'_, '_> {
-    fn take(&mut self, count: usize, kind: Kind) {
+impl HunkBuilder<'_, '_> {
+    fn take(&mut self, count: usize, kind: LineKind) {
         for _ in 0..count {
             let bytes = match kind {
-                Kind::Added => self.comparison.after[self.after],
-                Kind::Context | Kind::Removed => self.comparison.before[self.before],
+                LineKind::Added => self.comparison.after[self.after],
+                LineKind::Context | LineKind::Removed => self.comparison.before[self.before],
             };
-            self.before += usize::from(kind != Kind::Added);
-            self.after += usize::from(kind != Kind::Removed);
+            self.before += usize::from(kind != LineKind::Added);
+            self.after += usize::from(kind != LineKind::Removed);
             let text = bytes.strip_suffix(b"\n");
             self.taken.push(Line {
                 kind,
                 text: text.unwrap_or(bytes),
                 newline: text.is_some(),
-                before_line: (kind != Kind::Added).then_some(self.before),
-                after_line: (kind != Kind::Removed).then_some(self.after),
+                before_line: (kind != LineKind::Added).then_some(self.before),
+                after_line: (kind != LineKind::Removed).then_some(self.after),
             });
         }
     }
@@ -163,12 +161,6 @@ impl<'a> Headings<'a> {
 }
 
 fn heading(line: &[u8]) -> Option<&[u8]> {
-    let begins = line
-        .first()
-        .is_some_and(|byte| byte.is_ascii_alphabetic() || matches!(byte, b'_' | b'$'));
-    let mut shown = &line[..line.len().min(80)];
-    while let [rest @ .., b' ' | b'\t' | b'\r' | b'\n'] = shown {
-        shown = rest;
-    }
-    begins.then_some(shown)
+    let begins = matches!(line, [b'a'..=b'z' | b'A'..=b'Z' | b'_' | b'$', ..]);
+    begins.then(|| line[..line.len().min(80)].trim_ascii_end())
 }

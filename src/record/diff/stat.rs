@@ -25,12 +25,12 @@ pub struct FileStat {
     pub removed: u64,
     /// What kind of file it is.
     #[serde(skip)]
-    pub kind: Content,
+    pub kind: StatKind,
 }
 
 /// What kind of file it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Content {
+pub enum StatKind {
     /// Lines can be counted.
     Text,
     /// It is binary before or after, or too large to compare.
@@ -54,17 +54,14 @@ pub fn stat(changes: &[FileChange]) -> Stat {
 impl FileStat {
     fn of(change: &FileChange) -> Self {
         let (before, after) = (change.before(), change.after());
-        let (mut added, mut removed, mut kind) = (0, 0, Content::Text);
+        let (mut added, mut removed, mut kind) = (0, 0, StatKind::Text);
         if let Some(Comparison { changes, .. }) = Comparison::of(before, after) {
-            added = changes.iter().map(|change| change.after.len() as u64).sum();
-            removed = changes
-                .iter()
-                .map(|change| change.before.len() as u64)
-                .sum();
+            added = changes.iter().map(|at| at.after.len() as u64).sum();
+            removed = changes.iter().map(|at| at.before.len() as u64).sum();
         } else if before == after {
-            kind = Content::SameBinary;
+            kind = StatKind::SameBinary;
         } else {
-            kind = Content::Binary {
+            kind = StatKind::Binary {
                 before: before.len() as u64,
                 after: after.len() as u64,
             };
@@ -84,9 +81,9 @@ impl FileStat {
     /// The width of "Bin 1 -> 2 bytes", with the sizes that there are.
     fn binary_width(&self) -> Option<usize> {
         match self.kind {
-            Content::Text => None,
-            Content::SameBinary => Some(14 + 1 + 1),
-            Content::Binary { before, after } => Some(14 + digits(before) + digits(after)),
+            StatKind::Text => None,
+            StatKind::SameBinary => Some(14 + 1 + 1),
+            StatKind::Binary { before, after } => Some(14 + digits(before) + digits(after)),
         }
     }
 }
@@ -189,11 +186,11 @@ impl Columns {
         let (name, number) = (self.shortened(name), self.number);
         let name = format!("{name:<width$} |", width = self.name);
         match file.kind {
-            Content::SameBinary => format!("{name} {:>number$}", "Bin"),
-            Content::Binary { before, after } => {
+            StatKind::SameBinary => format!("{name} {:>number$}", "Bin"),
+            StatKind::Binary { before, after } => {
                 format!("{name} {:>number$} {before} -> {after} bytes", "Bin")
             }
-            Content::Text => {
+            StatKind::Text => {
                 let line = format!("{name} {:>number$} {}", file.changed(), self.graph(file));
                 line.trim_end().to_owned()
             }

@@ -11,17 +11,17 @@ use tempfile::TempDir;
 use super::*;
 
 /// A file that is not there.
-const ABSENT: Option<State> = None;
+const ABSENT: Option<FileState> = None;
 
-fn state(content: impl AsRef<[u8]>) -> State {
-    State {
+fn state(content: impl AsRef<[u8]>) -> FileState {
+    FileState {
         content: content.as_ref().to_vec(),
         mode: 0o644,
     }
 }
 
-fn with_mode(mode: u32, content: &str) -> State {
-    State {
+fn with_mode(mode: u32, content: &str) -> FileState {
+    FileState {
         mode,
         ..state(content)
     }
@@ -29,8 +29,8 @@ fn with_mode(mode: u32, content: &str) -> State {
 
 fn change(
     path: &str,
-    before: impl Into<Option<State>>,
-    after: impl Into<Option<State>>,
+    before: impl Into<Option<FileState>>,
+    after: impl Into<Option<FileState>>,
 ) -> FileChange {
     FileChange {
         path: path.to_owned(),
@@ -65,7 +65,7 @@ fn output(command: &mut Command) -> Vec<u8> {
     output.stdout
 }
 
-fn put(dir: &Path, path: &str, state: Option<&State>) {
+fn put(dir: &Path, path: &str, state: Option<&FileState>) {
     let path = dir.join(path);
     let Some(state) = state else {
         if path.exists() {
@@ -88,7 +88,7 @@ impl Repository {
     fn of(changes: &[FileChange]) -> Self {
         let dir = TempDir::new().unwrap();
         output(git(dir.path()).args(["init", "--quiet"]));
-        let tree = |side: fn(&FileChange) -> Option<&State>| {
+        let tree = |side: fn(&FileChange) -> Option<&FileState>| {
             for change in changes {
                 put(dir.path(), &change.path, side(change));
             }
@@ -268,21 +268,21 @@ fn hunks_number_their_lines() {
         hunks[1].lines[2..],
         [
             Line {
-                kind: Kind::Context,
+                kind: LineKind::Context,
                 text: b"a 18",
                 newline: true,
                 before_line: Some(19),
                 after_line: Some(18)
             },
             Line {
-                kind: Kind::Removed,
+                kind: LineKind::Removed,
                 text: b"a 19",
                 newline: true,
                 before_line: Some(20),
                 after_line: None
             },
             Line {
-                kind: Kind::Added,
+                kind: LineKind::Added,
                 text: b"b",
                 newline: false,
                 before_line: None,
@@ -352,7 +352,11 @@ fn rebuilt(before: &[u8], after: &[u8]) -> Vec<u8> {
         let start = hunk.before_start - usize::from(hunk.before_count() > 0);
         made.extend(lines[at..start].concat());
         at = start + hunk.before_count();
-        for line in hunk.lines.iter().filter(|line| line.kind != Kind::Removed) {
+        for line in hunk
+            .lines
+            .iter()
+            .filter(|line| line.kind != LineKind::Removed)
+        {
             made.extend(line.text);
             made.extend(line.newline.then_some(b'\n'));
         }
@@ -394,7 +398,7 @@ fn content() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-fn states() -> impl Strategy<Value = (Option<State>, Option<State>)> {
+fn states() -> impl Strategy<Value = (Option<FileState>, Option<FileState>)> {
     let mode = || prop::sample::select(vec![0o644, 0o755]);
     let other = prop::option::weighted(0.9, (content(), mode()));
     let edit = (0..40_usize, 0..5_usize, content());
@@ -413,14 +417,14 @@ fn states() -> impl Strategy<Value = (Option<State>, Option<State>)> {
                     let from = (*from).min(content.len());
                     let to = (from + length).min(content.len());
                     content.splice(from..to, new.iter().copied().take(9));
-                    State { content, mode }
+                    FileState { content, mode }
                 }
-                None => State {
+                None => FileState {
                     content: other,
                     mode,
                 },
             });
-            let one = Some(State { content, mode });
+            let one = Some(FileState { content, mode });
             if swap { (other, one) } else { (one, other) }
         })
 }
@@ -433,7 +437,7 @@ proptest! {
     }
 }
 
-fn content_of(state: Option<State>) -> Vec<u8> {
+fn content_of(state: Option<FileState>) -> Vec<u8> {
     state.map(|state| state.content).unwrap_or_default()
 }
 

@@ -11,7 +11,7 @@ use super::color::{self, Highlighter, Pieces};
 use super::elements::{bar, columns, left_out, unseen_column, within};
 use super::text::HtmlEscaper;
 use super::words::{bytes, count};
-use crate::record::diff::{self, FileChange, FileStat, Hunk, Kind, Line};
+use crate::record::diff::{self, FileChange, FileStat, Hunk, Line, LineKind};
 use crate::sys::numbers::grouped;
 
 /// How much markup the diffs of a page may take, in bytes.
@@ -184,9 +184,9 @@ impl<'a> DiffRenderer<'a> {
 
     fn line(&self, line: &Line<'_>, [before, after]: &[Vec<Pieces>; 2], width: usize) -> Markup {
         let (class, sign, colors, number) = match line.kind {
-            Kind::Context => ("x", " ", after, line.after_line),
-            Kind::Added => ("a", "+", after, line.after_line),
-            Kind::Removed => ("r", "-", before, line.before_line),
+            LineKind::Context => ("x", " ", after, line.after_line),
+            LineKind::Added => ("a", "+", after, line.after_line),
+            LineKind::Removed => ("r", "-", before, line.before_line),
         };
         let (text, returns) = self.cut(line.text);
         let pieces = number.and_then(|number| colors.get(number.checked_sub(1)?));
@@ -199,7 +199,7 @@ impl<'a> DiffRenderer<'a> {
         html! {
             span class=(class) data-n=(numbers) {
                 (sign) (colored(&text, pieces))
-                @if returns && line.kind != Kind::Context { em { "\u{240d}" } }
+                @if returns && line.kind != LineKind::Context { em { "\u{240d}" } }
                 "\n"
             }
             @if !line.newline {

@@ -106,15 +106,15 @@ impl Sum {
             return;
         };
         // A change that was never built took no repairs, but does not tell anything by that.
-        if record.attempts.iter().any(|step| step.build.is_some()) {
+        if record.steps.iter().any(|step| step.build.is_some()) {
             self.built += 1;
             self.repairs += record.repairs() as u64;
         }
         let usage = record.usage().unwrap_or_default();
         self.tokens_in = self.tokens_in.saturating_add(usage.input_tokens);
         self.tokens_out = self.tokens_out.saturating_add(usage.answered());
-        if !record.attempts.is_empty() {
-            let known = record.attempts.iter().filter_map(|step| step.cost);
+        if !record.steps.is_empty() {
+            let known = record.steps.iter().filter_map(|step| step.cost);
             self.cost = self.cost + known.sum();
             self.cost_unknown += u64::from(record.cost.is_none());
         }

@@ -144,7 +144,7 @@ fn quoted(escaper: HtmlEscaper<'_>, what: &str, text: &str) -> Markup {
 }
 
 fn facts(escaper: HtmlEscaper<'_>, record: &RunRecord) -> Markup {
-    let asked = !record.attempts.is_empty();
+    let asked = !record.steps.is_empty();
     let version = record.model_version.as_deref();
     let version = version.filter(|version| Some(*version) != record.model.as_deref());
     let calls = match &record.agent {

@@ -10,7 +10,7 @@ use serde_json::json;
 use super::*;
 use crate::model::{Purpose, StepId};
 use crate::project::Project;
-use crate::record::diff::{FileChange, State};
+use crate::record::diff::{FileChange, FileState};
 use crate::record::{Action, AgentRecord, LimitsRecord, RunRecord, Seconds, Step};
 
 const NAME: &str = "2026-11-21-20-15-03-committing-code";
@@ -67,7 +67,7 @@ fn record(text: &str, workflow: &str) -> RunRecord {
 fn agents_record(text: &str) -> RunRecord {
     let mut record = record(text, "dev");
     let kinds = [Purpose::STEP, Purpose::STEP, Purpose::AUDIT];
-    for (step, kind) in record.attempts.iter_mut().zip(kinds) {
+    for (step, kind) in record.steps.iter_mut().zip(kinds) {
         step.purpose = kind;
         step.build = None;
         let tool = |failed, known: Option<&str>| Action {
@@ -102,7 +102,7 @@ fn past_run(name: &str, record: Option<RunRecord>) -> PastRun {
 }
 
 fn change(path: &str, before: Option<&str>, after: Option<&str>) -> FileChange {
-    let state = |text: &str| State {
+    let state = |text: &str| FileState {
         content: text.as_bytes().to_vec(),
         mode: 0o644,
     };
@@ -123,7 +123,7 @@ fn changes(text: &str) -> Vec<FileChange> {
 }
 
 fn steps(text: &str, record: &RunRecord) -> Vec<PastStep> {
-    let steps = record.attempts.iter().enumerate();
+    let steps = record.steps.iter().enumerate();
     let steps = steps.map(|(at, step)| PastStep {
         step: step.clone(),
         reply: match at {
@@ -159,7 +159,7 @@ fn pages(text: &str) -> Vec<String> {
     let report = record(text, "consistency");
     let agents = agents_record(text);
     let mut undo = record(text, text);
-    undo.attempts.clear();
+    undo.steps.clear();
     let unfinished = PastStep {
         step: Step::new(StepId::INITIAL, text, Vec::new()),
         reply: Some(Ok(text.to_owned())),
@@ -336,8 +336,8 @@ fn a_page_about_very_much_is_small_and_says_what_it_leaves_out() {
 #[test]
 fn a_page_about_a_long_run_of_an_agent_is_small_and_says_what_it_leaves_out() {
     let mut record = agents_record("x");
-    let one = record.attempts[0].clone();
-    record.attempts = vec![one; 3000];
+    let one = record.steps[0].clone();
+    record.steps = vec![one; 3000];
     let mut steps = steps("x", &record);
     for step in &mut steps {
         step.reply = Some(Ok("prose \"\n".repeat(1 << 8)));
@@ -358,7 +358,7 @@ fn a_page_about_very_many_runs_is_small() {
         .map(|n| {
             let mut record = record("x", "commit");
             record.started += Duration::from_secs(86_400 * (n / 20));
-            record.attempts.truncate(1);
+            record.steps.truncate(1);
             past_run(&format!("{NAME}-{n}"), Some(record))
         })
         .collect();
@@ -372,7 +372,7 @@ fn an_overview_sums_up_what_was() {
     let with = |name: &str, code: u8, repairs: usize| {
         let mut record = record("x", "commit");
         record.exit.code = code;
-        record.attempts.truncate(1 + repairs);
+        record.steps.truncate(1 + repairs);
         past_run(name, Some(record))
     };
     let runs = [

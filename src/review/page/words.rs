@@ -87,7 +87,7 @@ pub fn workflow(name: &str) -> &str {
 /// How many calls an agent has made, by what for.
 pub fn calls(record: &RunRecord) -> String {
     let mut calls: Vec<(&str, usize)> = Vec::new();
-    for step in &record.attempts {
+    for step in &record.steps {
         let name = step.purpose.name();
         match calls.iter_mut().find(|(known, _)| *known == name) {
             Some((_, calls)) => *calls += 1,

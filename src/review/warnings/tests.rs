@@ -4,10 +4,10 @@ use proptest::prelude::*;
 
 use super::signs::Concern::{Only, Silence, Skip, Test};
 use super::*;
-use crate::record::diff::State;
+use crate::record::diff::FileState;
 
-fn state(content: &str) -> State {
-    State {
+fn state(content: &str) -> FileState {
+    FileState {
         content: content.into(),
         mode: 0o644,
     }
@@ -357,7 +357,7 @@ proptest! {
             10,
         ),
     ) {
-        let mut contents = contents.into_iter().map(|content| (content.len() % 7 > 0).then_some(State { content, mode: 0o644 }));
+        let mut contents = contents.into_iter().map(|content| (content.len() % 7 > 0).then_some(FileState { content, mode: 0o644 }));
         let changes: Vec<FileChange> = paths.into_iter()
             .map(|path| FileChange { path, before: contents.next().flatten(), after: contents.next().flatten() })
             .collect();

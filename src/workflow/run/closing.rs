@@ -6,7 +6,7 @@ use super::Run;
 use super::context::Context;
 use super::outcome::{Failure, Outcome};
 use super::tree::RunTree;
-use crate::record::diff::{self, Content, FileChange, FileStat, MAX_BYTES, NEW_MODE, State};
+use crate::record::diff::{self, FileChange, FileStat, FileState, MAX_BYTES, NEW_MODE, StatKind};
 use crate::record::{StatRecord, TreeState};
 use crate::review::history::PastRun;
 use crate::review::warnings;
@@ -92,20 +92,20 @@ fn changes<'f>(
                 path: path.to_owned(),
                 added: 0,
                 removed: 0,
-                kind: Content::Binary {
+                kind: StatKind::Binary {
                     before: before_size,
                     after: after_size as u64,
                 },
             });
             continue;
         }
-        let before = kept.map(|(kept, mode)| State {
+        let before = kept.map(|(kept, mode)| FileState {
             // What cannot be read shows as empty; the record itself is elsewhere.
             content: fs::read(kept).unwrap_or_default(),
             mode,
         });
         let mode = before.as_ref().map_or(NEW_MODE, |before| before.mode);
-        let after = after.map(|after| State {
+        let after = after.map(|after| FileState {
             content: after.to_vec(),
             mode,
         });

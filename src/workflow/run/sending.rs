@@ -9,7 +9,7 @@ use crate::model::price::Usd;
 use crate::model::prompt::{Inputs, Prompt};
 use crate::model::tokens::Size;
 use crate::model::{ModelSpec, Purpose};
-use crate::project::rollup::{self, Section, State};
+use crate::project::rollup::{self, RollupFile, RollupState};
 use crate::sys::numbers::{grouped, percent};
 
 /// How many files are named.
@@ -85,14 +85,14 @@ impl SendingProblem {
 }
 
 /// The files of the rollup that are not as they are on the disk, in words.
-fn stale(sections: &[Section<'_>]) -> Option<SendingProblem> {
+fn stale(sections: &[RollupFile<'_>]) -> Option<SendingProblem> {
     let stale = sections
         .iter()
-        .filter(|section| section.state != State::Same);
+        .filter(|section| section.state != RollupState::Same);
     let mut told: Vec<String> = stale
         .map(|section| {
             let what = match section.state {
-                State::Gone => "is not there",
+                RollupState::Gone => "is not there",
                 _ => "has changed",
             };
             format!("`{}` {what}", section.path.escape_debug())
@@ -181,7 +181,7 @@ pub fn prompt<'i>(purpose: &Purpose, inputs: &'i Inputs) -> Prompt<'i> {
 }
 
 /// The largest files of the rollup, and their tokens.
-pub fn largest(sections: &[Section<'_>]) -> Vec<(String, u64)> {
+pub fn largest(sections: &[RollupFile<'_>]) -> Vec<(String, u64)> {
     let files = sections
         .iter()
         .map(|section| (section.path, section.content));

@@ -1,0 +1,147 @@
+use super::*;
+use crate::model::ModelTable;
+use crate::model::{Form, StepId};
+use serde_json::json;
+
+fn read(answer: &serde_json::Value) -> Result<Reply, ModelError> {
+    Gemini.read_reply(answer.to_string().as_bytes())
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "reads better at the calls")]
+fn answer(parts: serde_json::Value, finish: &str) -> serde_json::Value {
+    json!({"candidates": [{"content": {"role": "model", "parts": parts}, "finishReason": finish, "index": 0}]})
+}
+
+#[test]
+fn the_request_has_the_system_prompt_in_its_own_slot() {
+    let messages = [
+        Message::text(Role::System, "be brief"),
+        Message::text(Role::User, "hello"),
+        Message::text(Role::Assistant, "hi"),
+    ];
+    let table = ModelTable::built_in();
+    let spec = table.named("gemini-2.5-pro").unwrap();
+    let request = Request {
+        step: StepId::INITIAL,
+        messages: messages.to_vec(),
+        form: Form::default(),
+        max_output_tokens: spec.max_output_tokens,
+        once: false,
+    };
+    let mut body = Vec::new();
+    Gemini
+        .write_request(spec, &request, Delivery::Whole, &mut body)
+        .unwrap();
+    let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
+    let expected = json!({
+        "systemInstruction": {"parts": [{"text": "be brief"}]},
+        "contents": [
+            {"role": "user", "parts": [{"text": "hello"}]},
+            {"role": "model", "parts": [{"text": "hi"}]},
+        ],
+        "generationConfig": {"maxOutputTokens": 65536},
+    });
+    assert_eq!(body, expected);
+}
+
+#[test]
+fn thoughts_are_dropped_and_the_other_parts_joined() {
+    let mut whole = answer(
+        json!([{"text": "hmm", "thought": true}, {"text": "a\n"}, {"inlineData": {}}, {"text": "b"}]),
+        "STOP",
+    );
+    whole["modelVersion"] = "gemini-2.5-pro-002".into();
+    whole["usageMetadata"] = json!({"promptTokenCount": 5, "thoughtsTokenCount": 3,
+        "candidatesTokenCount": 2, "cachedContentTokenCount": 1, "totalTokenCount": 10});
+    let reply = read(&whole).unwrap();
+    assert_eq!(*reply.text, "a\nb");
+    assert_eq!(reply.finish, "STOP");
+    assert_eq!(reply.model_version.as_deref(), Some("gemini-2.5-pro-002"));
+    let usage = Usage {
+        input_tokens: 5,
+        cached_tokens: 1,
+        thought_tokens: 3,
+        output_tokens: 2,
+    };
+    assert_eq!(reply.usage, Some(usage));
+}
+
+#[test]
+fn what_is_not_a_whole_answer_says_why() {
+    let text = json!([{"text": "x"}]);
+    for (json, expected) in [
+        (
+            answer(text.clone(), "MAX_TOKENS"),
+            "not whole: it ended with `MAX_TOKENS`",
+        ),
+        (
+            answer(text.clone(), "SAFETY"),
+            "not whole: it ended with `SAFETY`",
+        ),
+        (
+            answer(json!([]), "STOP"),
+            "has no text (it ended with `STOP`)",
+        ),
+        (answer(json!([{"text": " \n"}]), "STOP"), "has no text"),
+        (
+            answer(json!([{"text": 1}]), "STOP"),
+            "not the JSON that was expected",
+        ),
+        (
+            json!({"candidates": [{"finishReason": "STOP", "content": {"role": "model"}}]}),
+            "has no text",
+        ),
+        (
+            json!({"candidates": [{"finishReason": "STOP"}]}),
+            "has no text",
+        ),
+        (
+            json!({"candidates": [{"content": {"parts": text}}]}),
+            "no finish reason",
+        ),
+        (
+            json!({"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}}),
+            "blocked the prompt: `PROHIBITED_CONTENT`",
+        ),
+        (json!({}), "has no text (it ended with `no answer`)"),
+        (
+            json!({"error": {"code": 500, "status": "INTERNAL", "message": "oops"}}),
+            "reports an error `INTERNAL`: oops",
+        ),
+        (
+            json!([answer(json!([{"text": "x"}]), "STOP")]),
+            "JSON array",
+        ),
+    ] {
+        let error = read(&json).unwrap_err().to_string();
+        assert!(error.contains(expected), "{json}: {error}");
+    }
+}
+
+#[test]
+fn what_is_not_json_says_so() {
+    for (body, expected) in [
+        (&b""[..], "no content at all"),
+        (b"<html>", "begins `<html>`"),
+        (b"{\"candidates\": [", "ends in the middle of its JSON"),
+        (b"{\"candidates\": \"\xff\"}", "not valid UTF-8"),
+    ] {
+        let error = Gemini.read_reply(body).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+#[test]
+fn an_error_tells_key_quota_and_delay_even_in_an_array() {
+    let wrong_key = json!({"error": {"code": 400, "message": "API key not valid.", "status": "INVALID_ARGUMENT",
+        "details": [{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"}]}});
+    let read = Gemini.read_failure(wrong_key.to_string().as_bytes());
+    assert!(read.bad_key && !read.quota_spent);
+    assert_eq!(read.code.as_deref(), Some("INVALID_ARGUMENT"));
+    let quota = json!([{"error": {"code": 429, "status": "RESOURCE_EXHAUSTED", "details": [
+        {"violations": [{"quotaId": "GenerateRequestsPerDayPerProject"}]}, {"retryDelay": "37s"}]}}]);
+    let read = Gemini.read_failure(quota.to_string().as_bytes());
+    assert!(read.quota_spent);
+    assert_eq!(read.retry_delay, Some(Duration::from_secs(37)));
+    assert_eq!(Gemini.read_failure(b"<html>"), VendorError::default());
+}

@@ -1,0 +1,133 @@
+use super::*;
+use crate::model::ModelTable;
+use crate::model::{Form, StepId};
+use serde_json::json;
+
+fn read(answer: &Value) -> Result<Reply, ModelError> {
+    OpenAi.read_reply(answer.to_string().as_bytes())
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "reads better at the calls")]
+fn answer(message: Value, finish: Value) -> Value {
+    json!({"object": "chat.completion", "choices": [{"index": 0, "message": message, "finish_reason": finish}]})
+}
+
+#[test]
+fn the_request_has_the_system_prompt_as_the_developer() {
+    let messages = [
+        Message::text(Role::System, "be brief"),
+        Message::text(Role::User, "hello"),
+    ];
+    let table = ModelTable::built_in();
+    let spec = table.named("gpt-5").unwrap();
+    let request = Request {
+        step: StepId::INITIAL,
+        messages: messages.to_vec(),
+        form: Form::default(),
+        max_output_tokens: spec.max_output_tokens,
+        once: false,
+    };
+    let mut body = Vec::new();
+    OpenAi
+        .write_request(spec, &request, Delivery::Whole, &mut body)
+        .unwrap();
+    let body: Value = serde_json::from_slice(&body).unwrap();
+    let expected = json!({
+        "model": "gpt-5",
+        "messages": [{"role": "developer", "content": "be brief"}, {"role": "user", "content": "hello"}],
+        "max_completion_tokens": 128_000,
+    });
+    assert_eq!(body, expected);
+}
+
+#[test]
+fn a_whole_answer_is_read_with_its_usage() {
+    let mut whole = answer(
+        json!({"role": "assistant", "content": "a\nb"}),
+        json!("stop"),
+    );
+    whole["model"] = "gpt-5-2025-08-07".into();
+    whole["usage"] = json!({"prompt_tokens": 7, "completion_tokens": 9, "total_tokens": 16,
+        "prompt_tokens_details": {"cached_tokens": 4}, "completion_tokens_details": {"reasoning_tokens": 6}});
+    let reply = read(&whole).unwrap();
+    assert_eq!(*reply.text, "a\nb");
+    assert_eq!(reply.model_version.as_deref(), Some("gpt-5-2025-08-07"));
+    let usage = Usage {
+        input_tokens: 7,
+        cached_tokens: 4,
+        thought_tokens: 6,
+        output_tokens: 3,
+    };
+    assert_eq!(reply.usage, Some(usage));
+}
+
+#[test]
+fn compatible_servers_may_leave_out_or_null_what_is_not_needed() {
+    let reply = read(&answer(
+        json!({"content": "x", "refusal": null}),
+        json!("stop"),
+    ))
+    .unwrap();
+    assert_eq!((reply.usage, reply.model_version), (None, None));
+    let mut nulls = answer(json!({"content": "x"}), json!("stop"));
+    nulls["usage"] = json!({"prompt_tokens": 1, "prompt_tokens_details": null});
+    assert_eq!(read(&nulls).unwrap().usage.unwrap().input_tokens, 1);
+}
+
+#[test]
+fn what_is_not_a_whole_answer_says_why() {
+    for (json, expected) in [
+        (
+            answer(json!({"content": "x"}), json!("length")),
+            "not whole: it ended with `length`",
+        ),
+        (
+            answer(json!({"content": null}), json!("tool_calls")),
+            "ended with `tool_calls`",
+        ),
+        (
+            answer(json!({"content": "x"}), json!("content_filter")),
+            "`content_filter`",
+        ),
+        (
+            answer(json!({"content": "x"}), Value::Null),
+            "no finish reason",
+        ),
+        (
+            answer(json!({"content": null}), json!("stop")),
+            "has no text",
+        ),
+        (answer(json!({"content": ""}), json!("stop")), "has no text"),
+        (
+            answer(
+                json!({"content": null, "refusal": "I can't"}),
+                json!("stop"),
+            ),
+            "refused to answer: I can't",
+        ),
+        (
+            json!({"choices": []}),
+            "has no text (it ended with `no answer`)",
+        ),
+        (
+            json!({"error": {"message": "m", "code": 7}}),
+            "reports an error `7`: m",
+        ),
+        (json!([{"error": {"message": "m"}}]), "JSON array"),
+    ] {
+        let error = read(&json).unwrap_err().to_string();
+        assert!(error.contains(expected), "{json}: {error}");
+    }
+}
+
+#[test]
+fn an_error_tells_a_spent_quota_from_a_rate_limit() {
+    let failure = |code: Value| {
+        let json = json!({"error": {"message": "m", "type": "t", "param": null, "code": code}});
+        OpenAi.read_failure(json.to_string().as_bytes())
+    };
+    assert!(failure(json!("insufficient_quota")).quota_spent);
+    assert!(!failure(json!("rate_limit_exceeded")).quota_spent);
+    assert_eq!(failure(Value::Null).code.as_deref(), Some("t"));
+    assert_eq!(failure(json!(401)).code.as_deref(), Some("401"));
+}
