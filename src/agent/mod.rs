@@ -221,13 +221,7 @@ impl Agent<'_> {
         progress: &mut Progress,
     ) -> Result<Next, AgentError> {
         let brief = (self.brief)();
-        let Offer { instructions, form } = self.protocol.offer(&brief.tools);
-        let system = format!("{}\n{instructions}", brief.instructions);
-        let messages = self.messages(&system, conversation)?;
-        let known = progress.known(&messages);
-        progress.sent.clone_from(&messages);
-        let prompt = Prompt::of_agent(system, messages, known).with_form(form);
-        let reply = match self.env.host.ask(&self.purpose, prompt) {
+        let reply = match self.ask(&brief, conversation, progress) {
             Err(AgentError::Model(error)) if error.is_no_whole_reply() => {
                 return self.ask_again(error, conversation, progress);
             }
@@ -241,6 +235,21 @@ impl Agent<'_> {
                 self.return_fault(fault, &around, conversation, progress)
             }
         }
+    }
+
+    fn ask(
+        &self,
+        brief: &Brief<'_>,
+        conversation: &mut Conversation,
+        progress: &mut Progress,
+    ) -> Result<Reply, AgentError> {
+        let Offer { instructions, form } = self.protocol.offer(&brief.tools);
+        let system = format!("{}\n{instructions}", brief.instructions);
+        let messages = self.messages(&system, conversation)?;
+        let known = progress.known(&messages);
+        progress.sent.clone_from(&messages);
+        let prompt = Prompt::of_agent(system, messages, known).with_form(form);
+        self.env.host.ask(&self.purpose, prompt)
     }
 
     /// What is to be sent of the conversation.

@@ -145,7 +145,6 @@ impl<'c> Run<'c> {
             spent: self.spent,
         });
         let before = self.context.clock.elapsed();
-        let offers_tools = !prompt.form().tools.is_empty();
         let request = Request {
             step: step.clone(),
             form: prompt.form().clone(),
@@ -162,23 +161,10 @@ impl<'c> Run<'c> {
             Ok(answer) => answer,
             Err(error) => return Err(self.without_reply(step, spec, error)),
         };
-        let (reply, examined) = match self.read(&**model, step, answer, examine)? {
+        let (reply, examined) = match self.read(&**model, &request, answer, examine)? {
             Ok(read) => read,
             Err(error) => return Err(self.without_reply(step, spec, error)),
         };
-        if !reply.calls.is_empty() && !offers_tools {
-            let error = ModelError::CutShort {
-                finish: reply.finish,
-                end: reply.end,
-                message: Some("it calls tools, and was given none".to_owned()),
-                spent: Spent {
-                    usage: reply.usage,
-                    model_version: reply.model_version,
-                }
-                .into(),
-            };
-            return Err(self.without_reply(step, spec, error));
-        }
         let usage = reply.usage;
         let cost = self.account(spec, usage, size.as_ref());
         reporter.event(&Event::Answered {
@@ -263,17 +249,18 @@ impl<'c> Run<'c> {
     fn read<T>(
         &self,
         model: &dyn Model,
-        step: &StepId,
+        request: &Request<'_>,
         answer: Vec<u8>,
         examine: impl FnOnce(&Reply) -> T,
     ) -> Result<Result<(Reply, T), ModelError>, LogError> {
-        let log = &self.log;
+        let (log, step) = (&self.log, &request.step);
         // Shared, so that it is gone as soon as both are done with it: it may be large.
         let answer = Arc::new(answer);
         thread::scope(|scope| {
             let logged = Arc::clone(&answer);
             let logging = log.in_background(scope, move |log| log.answer(step, &logged))?;
             let reply = model.read(step, &answer);
+            let reply = reply.and_then(|reply| without_calls_unless_offered(reply, request));
             drop(answer);
             let read = match reply {
                 Ok(reply) => {
@@ -371,6 +358,23 @@ pub fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
     thread
         .join()
         .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// The reply, unless it calls tools and was offered none.
+fn without_calls_unless_offered(reply: Reply, request: &Request<'_>) -> Result<Reply, ModelError> {
+    if reply.calls.is_empty() || !request.form.tools.is_empty() {
+        return Ok(reply);
+    }
+    Err(ModelError::CutShort {
+        finish: reply.finish,
+        end: reply.end,
+        message: Some("it calls tools, and was given none".to_owned()),
+        spent: Spent {
+            usage: reply.usage,
+            model_version: reply.model_version,
+        }
+        .into(),
+    })
 }
 
 fn part_record(part: &Part<'_>) -> PartRecord {
