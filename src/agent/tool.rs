@@ -316,18 +316,19 @@ impl<'a> Toolbox<'a> {
         self.0.iter().map(|tool| tool.spec())
     }
 
+    /// Says that there is no tool of this name, and which there are.
+    pub(super) fn unknown(&self, name: &str) -> String {
+        let names: Vec<&str> = self.specs().map(|spec| &*spec.name).collect();
+        format!("there is no tool `{name}`: there are {}", names.join(", "))
+    }
+
     /// The tool that a reply calls, and the call with arguments that fit it.
     ///
     /// # Errors
     /// What is wrong with the call, for the model.
     pub fn resolve(&self, call: &Call) -> Result<(&(dyn Tool + 'a), ToolCall), String> {
         let Some(tool) = self.named(&call.name) else {
-            let names: Vec<&str> = self.specs().map(|spec| &*spec.name).collect();
-            return Err(format!(
-                "there is no tool `{}`: there are {}",
-                call.name,
-                names.join(", ")
-            ));
+            return Err(self.unknown(&call.name));
         };
         let arguments = tool.spec().check(&call.input)?;
         let call = ToolCall {

@@ -10,6 +10,7 @@ use super::{Decision, Fault, Offer, Protocol, Turn, tasks_in};
 use crate::agent::tool::Toolbox;
 use crate::model::message::Call;
 use crate::model::{Form, Reply};
+use crate::sys::fences::Fence;
 
 /// The protocol.
 #[derive(Debug, Clone, Copy, Default)]
@@ -18,11 +19,8 @@ pub struct Json;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Object {
-    #[serde(default)]
-    thoughts: String,
-    #[serde(default)]
-    calls: Vec<WrittenCall>,
-    #[serde(default)]
+    thoughts: Option<String>,
+    calls: Option<Vec<WrittenCall>>,
     answer: Option<String>,
 }
 
@@ -77,7 +75,7 @@ impl Protocol for Json {
                 ),
             }
         })?;
-        let calls = object.calls.into_iter().zip(1_usize..);
+        let calls = object.calls.into_iter().flatten().zip(1_usize..);
         let calls: Vec<Call> = calls
             .map(|(call, number)| Call {
                 id: format!("call-{number}"),
@@ -101,7 +99,7 @@ impl Protocol for Json {
             }
         };
         Ok(Turn {
-            thoughts: object.thoughts,
+            thoughts: object.thoughts.unwrap_or_default(),
             tasks,
             decision,
             note: None,
@@ -112,9 +110,11 @@ impl Protocol for Json {
 
 /// The text without the one fence around all of it.
 fn unfenced(text: &str) -> &str {
-    let inner = text
-        .strip_prefix("```json")
-        .or_else(|| text.strip_prefix("```"));
-    let inner = inner.and_then(|inner| inner.strip_suffix("```"));
-    inner.map_or(text, str::trim)
+    let lines = text
+        .split_once('\n')
+        .and_then(|(first, rest)| Some((first, rest.rsplit_once('\n')?)));
+    match lines.map(|(first, (inner, last))| (Fence::of(first), inner, Fence::of(last))) {
+        Some((Some(opening), inner, Some(end))) if end.closes(&opening) => inner.trim(),
+        _ => text,
+    }
 }

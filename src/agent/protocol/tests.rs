@@ -196,7 +196,7 @@ fn json_objects() -> Vec<Said> {
         said(
             "```json\n{\"thoughts\": \"\", \"calls\": [{\"tool\": \"READ_FILE\", \"input\": {\"path\": \"b.txt\"}}]}\n```",
         ),
-        said(r#"{"thoughts": "", "calls": [{"tool": "DONE", "input": {"summary": "Looked."}}]}"#),
+        said(r#"{"thoughts": null, "calls": [{"tool": "DONE", "input": {"summary": "Looked."}}]}"#),
     ]
 }
 

@@ -30,6 +30,7 @@ static NO_COMMAND: LazyLock<Regex> = LazyLock::new(|| {
 });
 static BARE_WORD: LazyLock<Regex> =
     LazyLock::new(|| regex(r"(?:^|[^<])<<[- \t]*[\p{Alphabetic}_]"));
+static FENCE: LazyLock<Regex> = LazyLock::new(|| regex(r"(?m)^\s*```"));
 static QUOTED_WORD: LazyLock<Regex> = LazyLock::new(|| regex(r#"<<[- \t]*['"\\]"#));
 
 /// The command that the lines of a code block are; `opening` is its fence.
@@ -73,18 +74,15 @@ pub fn raw(lines: &[Line<'_>]) -> Result<String, Fault> {
 
 /// That no backticks are run which are meant as text: a here-document keeps them only if its word is quoted.
 fn check_backticks(lines: &[Line<'_>]) -> Result<(), Fault> {
-    let is_bare = lines.iter().any(|line| BARE_WORD.is_match(line.text()));
-    let is_quoted = lines.iter().any(|line| QUOTED_WORD.is_match(line.text()));
-    let is_run = |line: &&Line<'_>| {
-        let text = line.text().replace("\\`", "");
-        is_bare && text.contains('`') || !is_quoted && text.trim_start().starts_with("```")
-    };
-    match lines.iter().find(is_run) {
-        None => Ok(()),
-        Some(line) => Err(line.fault(
+    let text = joined(lines).replace("\\`", "");
+    let is_run = text.contains('`') && BARE_WORD.is_match(&text)
+        || FENCE.is_match(&text) && !QUOTED_WORD.is_match(&text);
+    match lines.iter().find(|line| line.text().contains('`')) {
+        Some(line) if is_run => Err(line.fault(
             "the shell would run what stands between these backticks: quote the word of the here-document, \
              as in <<'EOF', or write $(...) where it is meant to be run",
         )),
+        _ => Ok(()),
     }
 }
 

@@ -4,7 +4,7 @@
 
 use super::super::Fault;
 use super::lines::{Line, Name, fenced, joined, trimmed};
-use crate::agent::tool::{ParameterKind, ToolSpec, Toolbox};
+use crate::agent::tool::{ToolSpec, Toolbox};
 use crate::record::tasks::Task;
 use crate::sys::fences::FenceLine;
 
@@ -34,28 +34,16 @@ impl<'r> Sections<'r> {
     pub fn of(lines: &[Line<'r>]) -> Result<Self, Fault> {
         let header = lines.first().map_or(1, |line| line.number);
         let mut found: Vec<Section<'_>> = Vec::new();
-        for (at, line, place) in fenced(lines).skip(1) {
-            match (line.heading(), place) {
-                (Some((name, value)), FenceLine::Outside) => {
-                    let mut section = Section {
-                        name,
-                        at: line.number,
-                        body: Vec::new(),
-                    };
-                    section.body.extend(
-                        Some(Line {
-                            raw: value,
-                            ..*line
-                        })
-                        .filter(|_| !value.is_empty()),
-                    );
-                    if name == Name::ToolInput {
-                        section.body.extend(lines.iter().skip(at + 1));
-                        found.push(section);
-                        break;
-                    }
-                    found.push(section);
-                }
+        for (_, line, place) in fenced(lines).skip(1) {
+            let is_input = found
+                .last()
+                .is_some_and(|last| last.name == Name::ToolInput);
+            match (line.heading().filter(|_| !is_input), place) {
+                (Some((name, raw)), FenceLine::Outside) => found.push(Section {
+                    name,
+                    at: line.number,
+                    body: vec![Line { raw, ..*line }],
+                }),
                 (Some((Name::ToolChoice | Name::ToolInput, _)), _) => {
                     return Err(line.fault(
                         "this heading stands in a code block: close the block that was opened above, or \
@@ -78,8 +66,10 @@ impl<'r> Sections<'r> {
             .filter(move |section| section.name == name)
     }
 
-    pub fn has(&self, name: Name) -> bool {
-        self.named(name).next().is_some()
+    /// Whether a tool or its input is under a heading.
+    pub fn name_a_tool(&self) -> bool {
+        let mut names = self.found.iter().map(|section| section.name);
+        names.any(|name| matches!(name, Name::ToolChoice | Name::ToolInput))
     }
 
     /// What stands under `## Thoughts`.
@@ -105,47 +95,13 @@ impl<'r> Sections<'r> {
         Some((trimmed(&section.body), section.at))
     }
 
-    /// Takes a task list that stands behind the input out of it, where that cannot be part of it.
-    pub fn part_tasks(&mut self, tool: &ToolSpec) {
-        let is_raw = tool.takes(ParameterKind::Text) || tool.takes(ParameterKind::Command);
-        let Some(input) = self
-            .found
-            .last_mut()
-            .filter(|last| last.name == Name::ToolInput)
-        else {
-            return;
-        };
-        let mut block_ended = false;
-        let mut heading = None;
-        for (at, line, place) in fenced(&input.body) {
-            let is_heading = matches!(line.heading(), Some((Name::TaskList, _)));
-            block_ended |= place == FenceLine::Closing;
-            match place {
-                FenceLine::Outside if is_heading && (block_ended || !is_raw) => heading = Some(at),
-                FenceLine::Outside => {}
-                _ => heading = None,
-            }
-        }
-        let Some(at) = heading else { return };
-        let is_list = |line: &Line<'_>| line.is_blank() || Task::parse(line.text()).is_some();
-        if input.body.iter().skip(at + 1).all(is_list) {
-            let body = input.body.split_off(at);
-            let at = body.first().map_or(input.at, |line| line.number);
-            self.found.push(Section {
-                name: Name::TaskList,
-                at,
-                body,
-            });
-        }
-    }
-
     /// The tool that is chosen, and the line that names it.
     ///
     /// # Errors
     /// Where none is, or more than one.
     pub fn tool<'t>(&self, tools: &'t Toolbox<'_>) -> Result<(&'t ToolSpec, usize), Fault> {
         let Some(first) = self.named(Name::ToolChoice).next() else {
-            let behind = if self.has(Name::ToolInput) {
+            let behind = if self.name_a_tool() {
                 " before `## Tool Input`, which comes last"
             } else {
                 ""
@@ -153,26 +109,33 @@ impl<'r> Sections<'r> {
             let problem = format!("there is no `## Tool Choice` section{behind}");
             return Err(Fault::at(self.header, problem));
         };
-        let bodies = self
-            .named(Name::ToolChoice)
-            .map(|section| name_lines(&section.body));
-        let lines: Vec<Line<'_>> = bodies.collect::<Result<Vec<_>, Fault>>()?.concat();
-        let mut chosen: Option<(&'t ToolSpec, usize)> = None;
-        for line in &lines {
-            for tool in named_in(line.text(), tools) {
-                let (first, _) = *chosen.get_or_insert((tool, line.number));
-                if first.name != tool.name {
-                    return Err(line.fault(format!(
-                        "`{}` besides `{}`: a reply uses one tool",
-                        tool.name, first.name
-                    )));
-                }
+        let mut lines = Vec::new();
+        for section in self.named(Name::ToolChoice) {
+            lines.extend(name_lines(&section.body)?);
+        }
+        let named = |line: &Line<'r>| {
+            let number = line.number;
+            named_in(line.text(), tools)
+                .into_iter()
+                .map(move |tool| (tool, number))
+        };
+        let mut named = lines.iter().flat_map(named);
+        let Some((tool, at)) = named.next() else {
+            return Err(lines.first().map_or_else(
+                || Fault::at(first.at, "no tool is named under `## Tool Choice`"),
+                |line| line.fault(tools.unknown(line.text().trim_matches(is_ornament))),
+            ));
+        };
+        match named.find(|(other, _)| other.name != tool.name) {
+            None => Ok((tool, at)),
+            Some((other, at)) => {
+                let (tool, other) = (&tool.name, &other.name);
+                Err(Fault::at(
+                    at,
+                    format!("`{other}` besides `{tool}`: a reply uses one tool"),
+                ))
             }
         }
-        chosen.ok_or_else(|| match lines.first() {
-            None => Fault::at(first.at, "no tool is named under `## Tool Choice`"),
-            Some(line) => no_tool(line, tools),
-        })
     }
 }
 
@@ -196,10 +159,8 @@ fn named_in<'t>(text: &str, tools: &'t Toolbox<'_>) -> Vec<&'t ToolSpec> {
     // Markdown has it so, where no emphasis is meant.
     let text = text.replace("\\_", "_");
     let whole = text.trim_matches(is_ornament).replace([' ', '-'], "_");
-    if let Some(tool) = tools
-        .specs()
-        .find(|tool| tool.name.eq_ignore_ascii_case(&whole))
-    {
+    let is_whole = |tool: &&ToolSpec| tool.name.eq_ignore_ascii_case(&whole);
+    if let Some(tool) = tools.specs().find(is_whole) {
         return vec![tool];
     }
     let words = text.split(|c: char| !(c.is_alphanumeric() || c == '_'));
@@ -209,18 +170,6 @@ fn named_in<'t>(text: &str, tools: &'t Toolbox<'_>) -> Vec<&'t ToolSpec> {
             .find(|tool| tool.name == word.trim_matches('_'))
     };
     words.filter_map(known).collect()
-}
-
-fn no_tool(line: &Line<'_>, tools: &Toolbox<'_>) -> Fault {
-    let names: Vec<String> = tools
-        .specs()
-        .map(|tool| format!("`{}`", tool.name))
-        .collect();
-    let name = line.text().trim_matches(is_ornament);
-    line.fault(format!(
-        "there is no tool `{name}`; there are {}",
-        names.join(", ")
-    ))
 }
 
 /// Whether a tool's name may have `c` around it.
