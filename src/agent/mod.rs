@@ -27,8 +27,6 @@ pub mod tagged;
 pub mod tool;
 pub mod tools;
 
-use std::time::Duration;
-
 use serde_json::Value;
 
 use crate::model::message::{Call, Message};
@@ -209,7 +207,7 @@ impl Agent<'_> {
             }
             self.env.host.check()?;
             let stepped = self.step(conversation, &mut progress);
-            // Whatever comes of it, what was said is kept.
+            // Also after a failure, what was said is kept.
             self.keep(conversation)?;
             next = stepped?;
         }
@@ -357,7 +355,15 @@ impl Agent<'_> {
         let took = self.env.clock.elapsed().saturating_sub(before);
         // In this order: a cut through a key would leave a part of it.
         let text = bounded(&self.env.redactor.text(&output.text), OUTPUT_LIMIT);
-        let action = acted(call, &text, failed, output.exit_code, took);
+        let action = Action {
+            tool: call.name.clone().into(),
+            failed,
+            id: Some(call.id.clone()),
+            input: Some(call.input.clone()).filter(|input| *input != Value::Null),
+            result: Some(text.clone()),
+            exit_code: output.exit_code,
+            seconds: Some(Seconds(took)),
+        };
         self.env.host.note(Note::Acted(action, effect))?;
         self.tell(&Event::ToolResult {
             name: call.name.clone(),
@@ -500,7 +506,11 @@ impl Agent<'_> {
                 }
                 // Who was done goes on with something else.
                 (Some(_), Some(Effect::Ends)) if !self.protocol.remembers_calls() => {}
-                _ => conversation.say(HistoryMessage::of_tool(&call.name, &call.id, CUT_SHORT)),
+                _ => {
+                    // Those behind the first had to wait for it.
+                    let told = if at == 0 { CUT_SHORT } else { NOT_BEGUN };
+                    conversation.say(HistoryMessage::of_tool(&call.name, &call.id, told));
+                }
             }
         }
         if let Some(request) = request {
@@ -529,10 +539,6 @@ fn unanswered(mut calls: Vec<Call>, conversation: &Conversation) -> Vec<Call> {
     let results = conversation
         .last_turn()
         .map_or(&[][..], |(_, results)| results);
-    if results.iter().any(|result| result.call.is_none()) {
-        // Sessions of before have no ids, and results in the order of the calls.
-        return calls.split_off(results.len().min(calls.len()));
-    }
     let heard = |call: &Call| {
         results
             .iter()
@@ -542,31 +548,15 @@ fn unanswered(mut calls: Vec<Call>, conversation: &Conversation) -> Vec<Call> {
     calls
 }
 
-/// What came of a call, as the run keeps it.
-fn acted(
-    call: &Call,
-    result: &str,
-    failed: bool,
-    exit_code: Option<i32>,
-    took: Duration,
-) -> Action {
-    Action {
-        tool: call.name.clone().into(),
-        failed,
-        id: Some(call.id.clone()),
-        input: Some(call.input.clone()).filter(|input| *input != Value::Null),
-        result: Some(result.to_owned()),
-        exit_code,
-        seconds: Some(Seconds(took)),
-    }
-}
-
 /// What a model is told of calls behind one that ends the work.
 const NOT_DONE: &str = "This was not done: the work had ended before.";
 
 /// What a model is told of a tool during whose use the session was cut short.
 const CUT_SHORT: &str = "The session was cut short while this was being done: it may have been done, in part \
                          or not at all. Look before you do it again.";
+
+/// What a model is told of calls that waited when the session was cut short.
+const NOT_BEGUN: &str = "This was not done: the session was cut short before it began.";
 
 /// How many lines of a reply are shown around the one that is wrong.
 const AROUND: usize = 3;

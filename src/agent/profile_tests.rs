@@ -7,8 +7,8 @@ use std::thread;
 
 use serde_json::json;
 
-use super::memory::All;
 use super::permissions::{Permission, Permissions};
+use super::tests::All;
 use super::tool::{Arguments, ToolSpec};
 use super::*;
 use crate::sys::environment::SystemClock;

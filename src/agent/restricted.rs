@@ -26,7 +26,7 @@ const GIT: &str = "git --no-pager --no-optional-locks -c core.fsmonitor=false -c
     -c protocol.allow=never";
 
 /// A program, or a subcommand of git.
-struct Program {
+struct AllowedProgram {
     name: &'static str,
     /// The flags that it may be given, as a pattern; a value stands behind a blank.
     flags: &'static str,
@@ -37,7 +37,7 @@ struct Program {
     needs_file: bool,
 }
 
-const PROGRAMS: [Program; 9] = [
+const PROGRAMS: [AllowedProgram; 9] = [
     plain("cat", "-[nbsAETv]+", &[], true),
     plain("head", HEAD_FLAGS, NUMBERS, true),
     plain("tail", HEAD_FLAGS, NUMBERS, true),
@@ -49,7 +49,7 @@ const PROGRAMS: [Program; 9] = [
         &[("-L", "a number"), ("-I", "a pattern"), ("-P", "a pattern")],
         false,
     ),
-    Program {
+    AllowedProgram {
         added: "--ignore-submodules=dirty",
         ..plain(
             "git status",
@@ -58,11 +58,11 @@ const PROGRAMS: [Program; 9] = [
             false,
         )
     },
-    Program {
+    AllowedProgram {
         added: "--no-ext-diff --no-textconv --ignore-submodules=dirty",
         ..plain("git diff", DIFF_FLAGS, &[], false)
     },
-    Program {
+    AllowedProgram {
         added: "--no-ext-diff --no-textconv",
         ..plain("git log", LOG_FLAGS, &[("-n", "a number")], false)
     },
@@ -85,8 +85,8 @@ const fn plain(
     flags: &'static str,
     takes: &'static [(&'static str, &'static str)],
     needs_file: bool,
-) -> Program {
-    Program {
+) -> AllowedProgram {
+    AllowedProgram {
         name,
         flags,
         takes,
@@ -154,7 +154,7 @@ fn checked(words: &[String], root: &Path) -> Result<Vec<String>, String> {
     program.checked(rest, root)
 }
 
-impl Program {
+impl AllowedProgram {
     fn checked(&self, words: &[&str], root: &Path) -> Result<Vec<String>, String> {
         let allowed = regex(&format!("^(?:{})$", self.flags));
         let is_git = self.name.starts_with("git ");

@@ -15,10 +15,10 @@ use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, SubsecRound as _, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use self::form::{Dated, Form, Outlined};
+pub use self::form::SessionFile;
+use self::form::{Dated, Outlined};
 pub use self::summary::{Outline, SessionSummary, text, to_json};
 use super::conversation::Conversation;
 use crate::secret::Redactor;
@@ -75,20 +75,8 @@ pub struct Compression {
 pub struct Session {
     /// What was said, and where the work stands.
     pub conversation: Conversation,
-    /// How far it has come.
-    pub state: SessionState,
-    /// The model that was asked last; blank where a file of another program's does not say.
-    pub model: String,
-    /// How many tokens were sent and received so far.
-    pub total_tokens: u64,
-    id: Uuid,
-    created_at: DateTime<Utc>,
-    updated_at: DateTime<Utc>,
-    directory: String,
-    compression_count: u64,
-    compressions: Vec<Compression>,
-    /// What the file holds besides, of a later version or of another program.
-    other: Map<String, Value>,
+    /// What its file says besides.
+    pub file: SessionFile,
     _hold: SessionLock,
     /// Whether the map has it as its directory's last.
     is_noted: bool,
@@ -116,7 +104,7 @@ impl Session {
     /// Its name among all sessions.
     #[must_use]
     pub fn id(&self) -> Uuid {
-        self.id
+        self.file.id
     }
 
     /// Keeps it from becoming the last one of its directory: a replay is nobody's to go on with.
@@ -126,8 +114,8 @@ impl Session {
 
     /// Notes that its history was compressed.
     pub fn compressed(&mut self, compression: Compression) {
-        self.compression_count = self.compression_count.saturating_add(1);
-        self.compressions.push(compression);
+        self.file.compression_count = self.file.compression_count.saturating_add(1);
+        self.file.compressions.push(compression);
     }
 }
 
@@ -287,16 +275,14 @@ impl<'r> SessionStore<'r> {
         let now = now.trunc_subsecs(3);
         Ok(Session {
             conversation: Conversation::default(),
-            state: SessionState::Active,
-            model: model.to_owned(),
-            total_tokens: 0,
-            id,
-            created_at: now,
-            updated_at: now,
-            directory: self.written(directory),
-            compression_count: 0,
-            compressions: Vec::new(),
-            other: Map::new(),
+            file: SessionFile {
+                id,
+                created_at: now,
+                updated_at: now,
+                directory: self.written(directory),
+                model: model.to_owned(),
+                ..SessionFile::default()
+            },
             _hold: hold,
             is_noted: false,
         })
@@ -321,7 +307,7 @@ impl<'r> SessionStore<'r> {
         }
         let hold = self.hold(id)?;
         let content = read(&path)?.ok_or_else(missing)?;
-        match parse::<Form>(&content) {
+        match parse::<SessionFile>(&content) {
             Ok(form) => Ok(form.into_session(id, hold)),
             Err(mistake) => Err(SessionError::Damaged { path, mistake }),
         }
@@ -344,12 +330,12 @@ impl<'r> SessionStore<'r> {
     /// [`SessionError::Elsewhere`] where it is not.
     pub fn check_directory(&self, session: &Session, directory: &Path) -> Result<(), SessionError> {
         let here = self.written(directory);
-        if session.directory == here {
+        if session.file.directory == here {
             return Ok(());
         }
         Err(SessionError::Elsewhere {
-            id: session.id,
-            directory: session.directory.clone(),
+            id: session.id(),
+            directory: session.file.directory.clone(),
             here,
         })
     }
@@ -359,10 +345,13 @@ impl<'r> SessionStore<'r> {
     /// # Errors
     /// When something cannot be written. What was there of the session is then still there.
     pub fn save(&self, session: &mut Session, now: DateTime<Utc>) -> Result<(), SessionError> {
-        session.updated_at = now.trunc_subsecs(3);
-        write(&self.file(session.id), &Form::of(session, self.redactor))?;
+        session.file.updated_at = now.trunc_subsecs(3);
+        write(
+            &self.file(session.id()),
+            &SessionFile::of(session, self.redactor),
+        )?;
         if !session.is_noted {
-            self.note(&session.directory, session.id)?;
+            self.note(&session.file.directory, session.id())?;
             session.is_noted = true;
         }
         Ok(())

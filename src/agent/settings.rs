@@ -16,12 +16,12 @@ use crate::sys::positions::{self, Entries, Misplaced, Positions};
 
 /// The settings' file, in an agent's home.
 pub const FILE: &str = "config.json";
-/// Overrides `apiUrl`.
-const API_URL_VARIABLE: &str = "DEV_AGENT_API_URL";
-/// Overrides `apiKey`.
-const API_KEY_VARIABLE: &str = "DEV_AGENT_API_KEY";
-/// Overrides `model`.
-const MODEL_VARIABLE: &str = "DEV_AGENT_MODEL";
+/// The variables that override fields.
+const VARIABLES: [(&str, &str); 3] = [
+    ("DEV_AGENT_API_URL", "apiUrl"),
+    ("DEV_AGENT_API_KEY", "apiKey"),
+    ("DEV_AGENT_MODEL", "model"),
+];
 
 /// The specification's default configuration. The file is made with these bytes, and what a file leaves out is as it
 /// stands here: see [`Settings::default`].
@@ -190,9 +190,7 @@ impl Settings {
     /// Sets a field by its name in the file. The error says what is expected; the name stands before it.
     fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
         match name {
-            "apiUrl" => self.api_url = url(&text(value)?)?,
-            "apiKey" => self.api_key = key(&text(value)?)?,
-            "model" => self.model = model(&text(value)?)?,
+            "apiUrl" | "apiKey" | "model" => self.set_text(name, &text(value)?)?,
             "maxContextTokens" => {
                 self.max_context_tokens = number(value, "tokens", 1024, 1_000_000_000)?.into();
             }
@@ -216,15 +214,24 @@ impl Settings {
         Ok(())
     }
 
+    /// Sets a field that is text, likewise.
+    fn set_text(&mut self, name: &str, value: &str) -> Result<(), String> {
+        match name {
+            "apiUrl" => self.api_url = url(value)?,
+            "apiKey" => self.api_key = key(value)?,
+            _ => self.model = model(value)?,
+        }
+        Ok(())
+    }
+
     fn override_by(&mut self, environment: &Environment) -> Result<(), SettingsProblem> {
-        if let Some(value) = variable(environment, API_URL_VARIABLE, url)? {
-            self.api_url = value;
-        }
-        if let Some(value) = variable(environment, API_KEY_VARIABLE, key)? {
-            self.api_key = value;
-        }
-        if let Some(value) = variable(environment, MODEL_VARIABLE, model)? {
-            self.model = value;
+        for (variable, name) in VARIABLES {
+            let Some(value) = environment.os(variable) else {
+                continue;
+            };
+            let value = value.to_str().ok_or_else(|| "is not UTF-8".to_owned());
+            let set = value.and_then(|value| self.set_text(name, value));
+            set.map_err(|reason| SettingsProblem::Variable { variable, reason })?;
         }
         Ok(())
     }
@@ -257,22 +264,6 @@ fn create(path: &Path) -> Result<(Vec<u8>, bool), SettingsProblem> {
             Ok((content, false))
         }
         Err(source) => Err(unwritable(source)),
-    }
-}
-
-/// What a variable stands for; `None` where it is not set.
-fn variable<T>(
-    environment: &Environment,
-    variable: &'static str,
-    read: impl FnOnce(&str) -> Result<T, String>,
-) -> Result<Option<T>, SettingsProblem> {
-    let Some(value) = environment.os(variable) else {
-        return Ok(None);
-    };
-    let value = value.to_str().ok_or_else(|| "is not UTF-8".to_owned());
-    match value.and_then(read) {
-        Ok(value) => Ok(Some(value)),
-        Err(reason) => Err(SettingsProblem::Variable { variable, reason }),
     }
 }
 
@@ -452,18 +443,18 @@ mod tests {
         let load =
             |variables: &[(&str, &str)]| Settings::load(dir.path(), &Environment::of(variables));
         let (settings, _) = load(&[
-            (API_URL_VARIABLE, "https://host.test"),
-            (API_KEY_VARIABLE, "sekret-key"),
-            (MODEL_VARIABLE, "other"),
+            ("DEV_AGENT_API_URL", "https://host.test"),
+            ("DEV_AGENT_API_KEY", "sekret-key"),
+            ("DEV_AGENT_MODEL", "other"),
         ])
         .unwrap();
         assert_eq!(settings.api_url.as_deref(), Some("https://host.test"));
         assert_eq!(settings.api_key.unwrap().expose(), "sekret-key");
         assert_eq!(settings.model, "other");
         for (variable, value) in [
-            (API_URL_VARIABLE, "http://sekret.test"),
-            (API_KEY_VARIABLE, "two sekrets"),
-            (MODEL_VARIABLE, "sekret\u{7}"),
+            ("DEV_AGENT_API_URL", "http://sekret.test"),
+            ("DEV_AGENT_API_KEY", "two sekrets"),
+            ("DEV_AGENT_MODEL", "sekret\u{7}"),
         ] {
             let problem = load(&[(variable, value)]).unwrap_err();
             assert!(problem.to_string().starts_with(&format!("`{variable}` ")));

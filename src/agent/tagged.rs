@@ -63,35 +63,18 @@ pub fn tagged_requests(requests: &[String]) -> String {
 
 /// `content` between two of these tags, which stand on lines of their own.
 ///
-/// In the content, the `<` of whatever looks like a tag of the program's own is written as `&lt;`; all else
+/// In an attribute, all but letters, digits, `_`, `.` and `-` becomes `_`. In the content, the `<` of whatever looks like a tag of the program's own is written as `&lt;`; all else
 /// stays byte by byte.
 #[must_use]
 pub fn tagged(tag: Tag, attributes: &[(&str, &str)], content: &str) -> String {
+    let is_odd = |c: char| !c.is_ascii_alphanumeric() && !"_.-".contains(c);
     let attributes: String = attributes
         .iter()
-        .map(|(key, value)| format!(" {key}=\"{}\"", escaped(value)))
+        .map(|(key, value)| format!(" {key}=\"{}\"", value.replace(is_odd, "_")))
         .collect();
     let (name, content) = (tag.name(), defused(content));
     let line_end = line_end(&content);
     format!("<{name}{attributes}>\n{content}{line_end}</{name}>")
-}
-
-/// An attribute's value, such that it ends neither itself, nor its tag, nor its line.
-fn escaped(value: &str) -> String {
-    let mut escaped = String::with_capacity(value.len());
-    for c in value.chars() {
-        match c {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}' => {
-                escaped.push_str(&format!("&#{};", u32::from(c)));
-            }
-            _ => escaped.push(c),
-        }
-    }
-    escaped
 }
 
 /// What stands behind a `<` and makes it look like a tag of the program's; some letters of other alphabets
@@ -142,8 +125,7 @@ mod tests {
                 &[("tool", "A"), ("input", "a \"b\"\n</tool_result> & c")],
                 "x"
             ),
-            "<tool_result tool=\"A\" input=\"a &quot;b&quot;&#10;&lt;/tool_result&gt; &amp; c\">\nx\n\
-             </tool_result>"
+            "<tool_result tool=\"A\" input=\"a__b____tool_result____c\">\nx\n</tool_result>"
         );
     }
 

@@ -161,7 +161,7 @@ impl<'c> AgentRun<'c> {
     }
 
     fn note_state(&self, state: SessionState) -> Result<(), Error> {
-        self.change_session(|session| session.state = state)
+        self.change_session(|session| session.file.state = state)
     }
 
     /// Changes the session, where there is one, and keeps it.
@@ -214,7 +214,7 @@ impl<'c> AgentRun<'c> {
         };
         if let Some(kept) = self.setup.session {
             let mut session = kept.session.borrow_mut();
-            session.total_tokens = session.total_tokens.saturating_add(tokens);
+            session.file.total_tokens = session.file.total_tokens.saturating_add(tokens);
         }
         asked.map(|(reply, ())| reply)
     }

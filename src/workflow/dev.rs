@@ -10,7 +10,7 @@ use super::run::Names;
 use super::talk::{self, OpenInput};
 use super::workspace::{AgentOptions, Answers, Workspace};
 use super::{Context, Failure, Outcome};
-use crate::agent::audit::{Judging, work_until_passed};
+use crate::agent::audit::work_until_passed;
 use crate::agent::memory::Compress;
 use crate::agent::permissions::{DenyPaths, Everything, ReadOnly};
 use crate::agent::protocol;
@@ -21,7 +21,7 @@ use crate::agent::tools::background::{
 };
 use crate::agent::tools::command::{RunCommand, Shell};
 use crate::agent::tools::list::ListDirectory;
-use crate::agent::tools::notes::{AskUser, Done, UpdateTaskList};
+use crate::agent::tools::notes::{AskUser, DONE, Done, UpdateTaskList, VERDICT};
 use crate::agent::tools::read::ReadFile;
 use crate::agent::tools::replace::FindAndReplace;
 use crate::agent::tools::write::WriteFile;
@@ -110,12 +110,13 @@ fn work(
                 tools: Toolbox::new()
                     .with(ReadFile { root, outside })
                     .with(ListDirectory { root, outside })
+                    .with(Done(&VERDICT))
                     .with(command(
                         Shell::Restricted(&restricted),
                         patience.max(CHECKS),
                     )),
             },
-            protocol: &Judging(&*protocol::of(form, PlainReplies::Taken)),
+            protocol: &*protocol::of(form, PlainReplies::Taken),
             permissions: &DenyPaths {
                 permissions: &ReadOnly {
                     commands: &restricted,
@@ -153,7 +154,7 @@ fn developers_tools<'w>(
             files: run,
         })
         .with(UpdateTaskList)
-        .with(Done)
+        .with(Done(&DONE))
         .with(ReadBackgroundProcess { processes })
         .with(ListBackgroundProcesses { processes })
         .with(KillBackgroundProcess { processes });

@@ -18,7 +18,7 @@ pub struct Json;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Object {
+struct JsonReply {
     thoughts: Option<String>,
     calls: Option<Vec<WrittenCall>>,
     answer: Option<String>,
@@ -66,7 +66,7 @@ impl Protocol for Json {
 
     fn read(&self, reply: &Reply, tools: &Toolbox<'_>) -> Result<Turn, Fault> {
         let text = unfenced(reply.text.trim());
-        let object: Object = serde_json::from_str(text).map_err(|error| {
+        let object: JsonReply = serde_json::from_str(text).map_err(|error| {
             let line = (error.line() > 0).then_some(error.line());
             Fault {
                 line,

@@ -28,11 +28,11 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use self::lines::{Line, joined};
+use self::lines::{ReplyLine, joined};
 use self::response::{Response, response};
 use self::sections::Sections;
 use super::{Decision, Fault, Offer, Protocol, Turn};
-use crate::agent::tool::{ToolSpec, Toolbox};
+use crate::agent::tool::Toolbox;
 use crate::model::message::Call;
 use crate::model::{Form, Reply};
 use crate::record::tasks::Task;
@@ -93,7 +93,7 @@ impl Protocol for Markdown {
 
 impl Markdown {
     /// What a reply without a header is.
-    fn answer(self, lines: &[Line<'_>]) -> Result<Turn, Fault> {
+    fn answer(self, lines: &[ReplyLine<'_>]) -> Result<Turn, Fault> {
         let text = joined(lines).trim().to_owned();
         if self.plain_replies == PlainReplies::Taken && !text.is_empty() {
             return Ok(Turn {

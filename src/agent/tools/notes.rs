@@ -29,6 +29,18 @@ pub static DONE: ToolSpec = ToolSpec::new(
     Effect::Ends,
 );
 
+/// The description of DONE for an auditor, for whom a verdict in plain words does as well.
+pub static VERDICT: ToolSpec = ToolSpec::new(
+    "DONE",
+    "Ends the audit with your verdict, as a reply without a tool does.",
+    &[Parameter {
+        name: "summary",
+        kind: ParameterKind::Text,
+        meaning: "what you found, and at its end the lines `Overall: ...` and `Feedback: ...`",
+    }],
+    Effect::Ends,
+);
+
 /// The description of ASK_USER.
 pub static ASK_USER: ToolSpec = ToolSpec::new(
     "ASK_USER",
@@ -55,13 +67,13 @@ impl Tool for UpdateTaskList {
     }
 }
 
-/// Ends the work.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Done;
+/// Ends the work: [`DONE`], or the auditor's [`VERDICT`].
+#[derive(Debug, Clone, Copy)]
+pub struct Done(pub &'static ToolSpec);
 
 impl Tool for Done {
     fn spec(&self) -> &ToolSpec {
-        &DONE
+        self.0
     }
 
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
@@ -155,7 +167,7 @@ mod tests {
     fn done_ends_with_its_summary_and_the_task_list_does_not() {
         let mut arguments = Arguments::default();
         arguments.set("summary", "All of it.".to_owned());
-        let output = Done.run(&arguments).unwrap();
+        let output = Done(&DONE).run(&arguments).unwrap();
         assert_eq!((output.text.as_str(), output.is_end), ("All of it.", true));
         let output = UpdateTaskList.run(&Arguments::default()).unwrap();
         assert_eq!(

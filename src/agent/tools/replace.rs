@@ -85,14 +85,14 @@ impl Tool for FindAndReplace<'_> {
 
 /// A text with a passage replaced.
 #[derive(Debug, PartialEq, Eq)]
-struct Change {
+struct Replaced {
     text: String,
     /// Where the replacement stands in it.
     range: Range<usize>,
 }
 
 /// `text` with `replace` in the place of `find`.
-fn replaced(text: &str, find: &str, replace: &str) -> Result<Change, String> {
+fn replaced(text: &str, find: &str, replace: &str) -> Result<Replaced, String> {
     if find.is_empty() {
         return Err(
             "nothing is to be found: `find` is empty; to change all of a file, write it as a whole"
@@ -123,10 +123,10 @@ fn replaced(text: &str, find: &str, replace: &str) -> Result<Change, String> {
     Err(not_found(text, find))
 }
 
-fn spliced(text: &str, start: usize, length: usize, replace: &str) -> Change {
+fn spliced(text: &str, start: usize, length: usize, replace: &str) -> Replaced {
     let (before, rest) = text.split_at(start);
     let behind = rest.get(length..).unwrap_or_default();
-    Change {
+    Replaced {
         text: [before, replace, behind].concat(),
         range: start..start + replace.len(),
     }
@@ -201,7 +201,7 @@ fn not_found(text: &str, find: &str) -> String {
 }
 
 /// The changed lines with some around them, numbered.
-fn excerpt(change: &Change) -> String {
+fn excerpt(change: &Replaced) -> String {
     let bytes = change.text.as_bytes();
     let first = line_of(bytes, change.range.start);
     // A replacement that ends its line changes nothing of the next one.

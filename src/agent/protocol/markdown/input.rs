@@ -10,7 +10,7 @@ use regex::Regex;
 
 use super::super::Fault;
 use super::command;
-use super::lines::{Line, fenced, joined, trimmed};
+use super::lines::{ReplyLine, fenced, joined, trimmed};
 use crate::agent::tool::{Arguments, Parameter, ParameterKind, ToolSpec};
 use crate::sys::fences::FenceLine;
 use crate::sys::text::regex;
@@ -19,7 +19,11 @@ use crate::sys::text::regex;
 ///
 /// # Errors
 /// What is wrong with the input, and what is expected.
-pub fn arguments(tool: &ToolSpec, input: &[Line<'_>], heading: usize) -> Result<Arguments, Fault> {
+pub fn arguments(
+    tool: &ToolSpec,
+    input: &[ReplyLine<'_>],
+    heading: usize,
+) -> Result<Arguments, Fault> {
     let mut rest = Unread {
         lines: input,
         line: input.first().map_or(heading, |line| line.number),
@@ -53,15 +57,15 @@ pub fn shape(tool: &ToolSpec) -> (Vec<&'static Parameter>, Vec<&'static Paramete
 /// What is still to be read.
 struct Unread<'a, 'r> {
     /// Less the blank lines around it.
-    lines: &'a [Line<'r>],
+    lines: &'a [ReplyLine<'r>],
     /// The line up to which it was read, for faults at the end.
     line: usize,
 }
 
 /// A code block.
 struct Block<'a, 'r> {
-    opening: &'a Line<'r>,
-    content: &'a [Line<'r>],
+    opening: &'a ReplyLine<'r>,
+    content: &'a [ReplyLine<'r>],
 }
 
 impl<'a, 'r> Unread<'a, 'r> {

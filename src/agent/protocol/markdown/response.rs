@@ -5,7 +5,7 @@
 //! stands above a header may go on behind it, or a short fence is all that keeps it apart, it is a [`Fault`].
 
 use super::super::Fault;
-use super::lines::{Line, fenced, trimmed};
+use super::lines::{ReplyLine, fenced, trimmed};
 use super::sections::Sections;
 use crate::agent::tool::{Parameter, ParameterKind, ToolSpec, Toolbox};
 use crate::sys::fences::{FenceLine, FenceScanner};
@@ -16,7 +16,7 @@ const SHORT: usize = 3;
 /// The response of a reply.
 pub struct Response<'a, 'r> {
     /// Its lines, from the header on.
-    pub lines: &'a [Line<'r>],
+    pub lines: &'a [ReplyLine<'r>],
     /// How many others stand above it that name a tool.
     pub others: usize,
 }
@@ -33,7 +33,7 @@ struct Headers {
 }
 
 impl Headers {
-    fn of(lines: &[Line<'_>]) -> Self {
+    fn of(lines: &[ReplyLine<'_>]) -> Self {
         let mut headers = Self::default();
         let mut fences = FenceScanner::default();
         for (at, line) in lines.iter().enumerate() {
@@ -56,7 +56,7 @@ impl Headers {
 /// # Errors
 /// Where a header may be part of a file or of a command.
 pub fn response<'a, 'r>(
-    lines: &'a [Line<'r>],
+    lines: &'a [ReplyLine<'r>],
     tools: &Toolbox<'_>,
 ) -> Result<Option<Response<'a, 'r>>, Fault> {
     let headers = Headers::of(lines);
@@ -74,7 +74,7 @@ pub fn response<'a, 'r>(
 
 /// The response that begins at `last`, where nothing says that it is part of another.
 fn alone<'a, 'r>(
-    lines: &'a [Line<'r>],
+    lines: &'a [ReplyLine<'r>],
     headers: &Headers,
     last: usize,
     tools: &Toolbox<'_>,
@@ -115,13 +115,13 @@ fn alone<'a, 'r>(
 /// What stands in the block that is opened at `opening` above a first header, where that is a block around the
 /// whole reply: words may stand above, and nothing behind.
 fn unwrapped<'a, 'r>(
-    lines: &'a [Line<'r>],
+    lines: &'a [ReplyLine<'r>],
     opening: usize,
     header: usize,
-) -> Option<&'a [Line<'r>]> {
+) -> Option<&'a [ReplyLine<'r>]> {
     let between = lines.get(opening + 1..header)?;
     let fence = lines.get(opening)?.fence()?;
-    if !between.iter().all(Line::is_blank) {
+    if !between.iter().all(ReplyLine::is_blank) {
         return None;
     }
     let inner = trimmed(lines.get(header..)?);
@@ -134,7 +134,7 @@ fn unwrapped<'a, 'r>(
 /// How many tools a response above another names; `None` where what stands behind it may be part of it: content of a
 /// file that is not closed where it seems, or a here-document. Whole contents before another use of the same tool
 /// are a draft of it.
-fn draft(lines: &[Line<'_>], last: Option<&ToolSpec>, tools: &Toolbox<'_>) -> Option<usize> {
+fn draft(lines: &[ReplyLine<'_>], last: Option<&ToolSpec>, tools: &Toolbox<'_>) -> Option<usize> {
     let blocks = |lines| {
         let opening = fenced(lines).filter(|(_, _, place)| *place == FenceLine::Opening);
         opening.count()
@@ -156,7 +156,7 @@ fn draft(lines: &[Line<'_>], last: Option<&ToolSpec>, tools: &Toolbox<'_>) -> Op
     (is_whole && !(is_raw && tool.takes(ParameterKind::Command))).then_some(1)
 }
 
-fn unclear(lines: &[Line<'_>], at: usize) -> Fault {
+fn unclear(lines: &[ReplyLine<'_>], at: usize) -> Fault {
     let number = lines.get(at).map_or(1, |line| line.number);
     Fault::at(
         number,

@@ -3,19 +3,19 @@
 //! Guarantees that no heading in a code block is taken for one of the response's own.
 
 use super::super::Fault;
-use super::lines::{Line, Name, fenced, joined, trimmed};
+use super::lines::{Name, ReplyLine, fenced, joined, trimmed};
 use crate::agent::tool::{ToolSpec, Toolbox};
 use crate::record::tasks::Task;
 use crate::sys::fences::FenceLine;
 
 /// A section.
 #[derive(Debug, Clone)]
-struct Section<'r> {
+struct ReplySection<'r> {
     name: Name,
     /// The line of its heading.
     at: usize,
     /// What stands behind the heading's colon, and below.
-    body: Vec<Line<'r>>,
+    body: Vec<ReplyLine<'r>>,
 }
 
 /// The sections of a response, as they stand in it.
@@ -23,7 +23,7 @@ struct Section<'r> {
 pub struct Sections<'r> {
     /// The line of the response's header.
     header: usize,
-    found: Vec<Section<'r>>,
+    found: Vec<ReplySection<'r>>,
 }
 
 impl<'r> Sections<'r> {
@@ -31,18 +31,18 @@ impl<'r> Sections<'r> {
     ///
     /// # Errors
     /// Where a code block above the input holds a heading that names a tool or its input.
-    pub fn of(lines: &[Line<'r>]) -> Result<Self, Fault> {
+    pub fn of(lines: &[ReplyLine<'r>]) -> Result<Self, Fault> {
         let header = lines.first().map_or(1, |line| line.number);
-        let mut found: Vec<Section<'_>> = Vec::new();
+        let mut found: Vec<ReplySection<'_>> = Vec::new();
         for (_, line, place) in fenced(lines).skip(1) {
             let is_input = found
                 .last()
                 .is_some_and(|last| last.name == Name::ToolInput);
             match (line.heading().filter(|_| !is_input), place) {
-                (Some((name, raw)), FenceLine::Outside) => found.push(Section {
+                (Some((name, raw)), FenceLine::Outside) => found.push(ReplySection {
                     name,
                     at: line.number,
-                    body: vec![Line { raw, ..*line }],
+                    body: vec![ReplyLine { raw, ..*line }],
                 }),
                 (Some((Name::ToolChoice | Name::ToolInput, _)), _) => {
                     return Err(line.fault(
@@ -60,7 +60,7 @@ impl<'r> Sections<'r> {
         Ok(Self { header, found })
     }
 
-    fn named(&self, name: Name) -> impl Iterator<Item = &Section<'r>> {
+    fn named(&self, name: Name) -> impl Iterator<Item = &ReplySection<'r>> {
         self.found
             .iter()
             .filter(move |section| section.name == name)
@@ -90,7 +90,7 @@ impl<'r> Sections<'r> {
     }
 
     /// What stands under `## Tool Input`, less the blank lines around it, and the line of its heading.
-    pub fn input(&self) -> Option<(&[Line<'r>], usize)> {
+    pub fn input(&self) -> Option<(&[ReplyLine<'r>], usize)> {
         let section = self.named(Name::ToolInput).next()?;
         Some((trimmed(&section.body), section.at))
     }
@@ -113,7 +113,7 @@ impl<'r> Sections<'r> {
         for section in self.named(Name::ToolChoice) {
             lines.extend(name_lines(&section.body)?);
         }
-        let named = |line: &Line<'r>| {
+        let named = |line: &ReplyLine<'r>| {
             let number = line.number;
             named_in(line.text(), tools)
                 .into_iter()
@@ -140,7 +140,7 @@ impl<'r> Sections<'r> {
 }
 
 /// The lines of a tool choice that may name the tool, less a code block that is around all of them.
-fn name_lines<'r>(body: &[Line<'r>]) -> Result<Vec<Line<'r>>, Fault> {
+fn name_lines<'r>(body: &[ReplyLine<'r>]) -> Result<Vec<ReplyLine<'r>>, Fault> {
     let lines = trimmed(body);
     let inner = match lines {
         [first, inner @ .., last] if first.fence().is_some() && last.fence().is_some() => inner,
@@ -178,7 +178,7 @@ fn is_ornament(c: char) -> bool {
 }
 
 /// The tasks of a list. An indented line goes on with the task above it; others are passed over.
-fn tasks(lines: &[Line<'_>]) -> Vec<Task> {
+fn tasks(lines: &[ReplyLine<'_>]) -> Vec<Task> {
     let mut tasks: Vec<Task> = Vec::new();
     for line in lines {
         let text = line.text();

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::agent::tool::{
-    Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput,
+    Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
 };
 use crate::record::tasks::{Task, TaskStatus};
 
