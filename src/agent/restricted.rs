@@ -34,42 +34,34 @@ struct AllowedProgram {
     takes: &'static [(&'static str, &'static str)],
     /// What git is told besides, behind the subcommand.
     added: &'static str,
-    needs_file: bool,
 }
 
 const PROGRAMS: [AllowedProgram; 9] = [
-    plain("cat", "-[nbsAETv]+", &[], true),
-    plain("head", HEAD_FLAGS, NUMBERS, true),
-    plain("tail", HEAD_FLAGS, NUMBERS, true),
-    plain("ls", LS_FLAGS, &[], false),
-    plain("dir", LS_FLAGS, &[], false),
-    plain(
-        "tree",
-        r"-[adfsh]+|--noreport|-L ?\d{1,9}|-[IP] .*",
-        &[("-L", "a number"), ("-I", "a pattern"), ("-P", "a pattern")],
-        false,
+    allowed("cat", "-[nbsAETv]+", &[], ""),
+    allowed("head", HEAD_FLAGS, NUMBERS, ""),
+    allowed("tail", HEAD_FLAGS, NUMBERS, ""),
+    allowed("ls", LS_FLAGS, &[], ""),
+    allowed("dir", LS_FLAGS, &[], ""),
+    allowed("tree", TREE_FLAGS, TREE_VALUES, ""),
+    allowed("git status", STATUS_FLAGS, &[], "--ignore-submodules=dirty"),
+    allowed(
+        "git diff",
+        DIFF_FLAGS,
+        &[],
+        "--no-ext-diff --no-textconv --ignore-submodules=dirty",
     ),
-    AllowedProgram {
-        added: "--ignore-submodules=dirty",
-        ..plain(
-            "git status",
-            "-s|--short|-b|--branch|-sb|--porcelain(=v[12])?|-u(no|normal|all)?|--ignored",
-            &[],
-            false,
-        )
-    },
-    AllowedProgram {
-        added: "--no-ext-diff --no-textconv --ignore-submodules=dirty",
-        ..plain("git diff", DIFF_FLAGS, &[], false)
-    },
-    AllowedProgram {
-        added: "--no-ext-diff --no-textconv",
-        ..plain("git log", LOG_FLAGS, &[("-n", "a number")], false)
-    },
+    allowed("git log", LOG_FLAGS, NUMBERS, "--no-ext-diff --no-textconv"),
 ];
 
+/// Those that would wait for input.
+const NEED_FILE: [&str; 3] = ["cat", "head", "tail"];
 const HEAD_FLAGS: &str = r"-[qv]+|-\d{1,9}|-[nc] ?[+-]?\d{1,9}";
 const NUMBERS: &[(&str, &str)] = &[("-n", "a number"), ("-c", "a number")];
+const TREE_FLAGS: &str = r"-[adfsh]+|--noreport|-L ?\d{1,9}|-[IP] .*";
+const TREE_VALUES: &[(&str, &str)] =
+    &[("-L", "a number"), ("-I", "a pattern"), ("-P", "a pattern")];
+const STATUS_FLAGS: &str =
+    "-s|--short|-b|--branch|-sb|--porcelain(=v[12])?|-u(no|normal|all)?|--ignored";
 const LS_FLAGS: &str = "-[aAlhRrtS1Fdpsi]+|--color=never|--group-directories-first";
 
 const DIFF_FLAGS: &str = r"(?x: -w | -b | -U\d{1,9}
@@ -80,18 +72,17 @@ const LOG_FLAGS: &str = r"(?x: -p | -\d{1,9} | -n\x20?[+-]?\d{1,9}
     | --(since|until|author|grep)=.*
     | --(format|pretty)=(oneline|short|medium|full|fuller|reference|raw|.*%.*) )";
 
-const fn plain(
+const fn allowed(
     name: &'static str,
     flags: &'static str,
     takes: &'static [(&'static str, &'static str)],
-    needs_file: bool,
+    added: &'static str,
 ) -> AllowedProgram {
     AllowedProgram {
         name,
         flags,
         takes,
-        added: "",
-        needs_file,
+        added,
     }
 }
 
@@ -181,7 +172,7 @@ impl AllowedProgram {
                 ));
             }
         }
-        if self.needs_file && files.is_empty() && paths.is_empty() {
+        if NEED_FILE.contains(&self.name) && files.is_empty() && paths.is_empty() {
             return Err(format!("{} wants a file", self.name));
         }
         let mut argv: Vec<&str> = match self.name.strip_prefix("git ") {

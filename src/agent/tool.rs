@@ -38,6 +38,18 @@ pub struct Parameter {
     pub meaning: &'static str,
 }
 
+impl Parameter {
+    /// One of this name and kind; `meaning` is a phrase for the model.
+    #[must_use]
+    pub const fn new(name: &'static str, kind: ParameterKind, meaning: &'static str) -> Self {
+        Self {
+            name,
+            kind,
+            meaning,
+        }
+    }
+}
+
 /// What a tool does to the world; permissions go by it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
@@ -203,19 +215,11 @@ impl Arguments {
     pub fn into_value(self) -> Value {
         Value::Object(self.0)
     }
-
-    /// All of them, for a tool that came at run time.
-    #[must_use]
-    pub fn object(&self) -> &Map<String, Value> {
-        &self.0
-    }
 }
 
 /// A tool that a reply asks for, with arguments that fit it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolCall {
-    /// The call's id.
-    pub id: String,
     /// The tool's description.
     pub tool: ToolSpec,
     /// What it is given.
@@ -332,7 +336,6 @@ impl<'a> Toolbox<'a> {
         };
         let arguments = tool.spec().check(&call.input)?;
         let call = ToolCall {
-            id: call.id.clone(),
             tool: tool.spec().clone(),
             arguments,
         };
@@ -347,16 +350,8 @@ mod tests {
     #[test]
     fn arguments_are_held_against_the_schema_before_anything_runs() {
         const PARAMETERS: &[Parameter] = &[
-            Parameter {
-                name: "path",
-                kind: ParameterKind::Path,
-                meaning: "",
-            },
-            Parameter {
-                name: "tasks",
-                kind: ParameterKind::Tasks,
-                meaning: "",
-            },
+            Parameter::new("path", ParameterKind::Path, ""),
+            Parameter::new("tasks", ParameterKind::Tasks, ""),
         ];
         let own = ToolSpec::new("WRITE", "", PARAMETERS, Effect::Writes);
         let came = ToolSpec {

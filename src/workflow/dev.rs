@@ -16,9 +16,7 @@ use crate::agent::permissions::{DenyPaths, Everything, ReadOnly};
 use crate::agent::protocol;
 use crate::agent::protocol::markdown::PlainReplies;
 use crate::agent::tool::Toolbox;
-use crate::agent::tools::background::{
-    KillBackgroundProcess, ListBackgroundProcesses, ReadBackgroundProcess,
-};
+use crate::agent::tools::background::{BackgroundAction, BackgroundTool};
 use crate::agent::tools::command::{RunCommand, Shell};
 use crate::agent::tools::list::ListDirectory;
 use crate::agent::tools::notes::{AskUser, DONE, Done, UpdateTaskList, VERDICT};
@@ -139,7 +137,10 @@ fn developers_tools<'w>(
     run: &'w AgentRun<'_>,
 ) -> Toolbox<'w> {
     let (root, outside) = (context.project.root(), place.outside);
-    let processes = &place.processes;
+    let background = |action| BackgroundTool {
+        processes: &place.processes,
+        action,
+    };
     let tools = Toolbox::new()
         .with(ListDirectory { root, outside })
         .with(ReadFile { root, outside })
@@ -155,9 +156,9 @@ fn developers_tools<'w>(
         })
         .with(UpdateTaskList)
         .with(Done(&DONE))
-        .with(ReadBackgroundProcess { processes })
-        .with(ListBackgroundProcesses { processes })
-        .with(KillBackgroundProcess { processes });
+        .with(background(BackgroundAction::Read))
+        .with(background(BackgroundAction::List))
+        .with(background(BackgroundAction::Kill));
     if run.is_interactive() {
         tools.with(AskUser { user: run })
     } else {

@@ -23,11 +23,7 @@ use crate::ui::{Event, Reporter};
 static READ: ToolSpec = ToolSpec::new(
     "READ_FILE",
     "Shows a file.",
-    &[Parameter {
-        name: "path",
-        kind: ParameterKind::Path,
-        meaning: "the file",
-    }],
+    &[Parameter::new("path", ParameterKind::Path, "the file")],
     Effect::Reads,
 );
 

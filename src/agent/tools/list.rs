@@ -31,11 +31,11 @@ const DEEPEST: usize = 128;
 pub static LIST_DIRECTORY: ToolSpec = ToolSpec::new(
     "LIST_DIRECTORY",
     "Shows what is in a directory, or what a glob matches, as a tree. What git ignores is left out.",
-    &[Parameter {
-        name: "path",
-        kind: ParameterKind::Path,
-        meaning: "a directory, `.` for the project's root, or a glob like `src/**/*.ts`",
-    }],
+    &[Parameter::new(
+        "path",
+        ParameterKind::Path,
+        "a directory, `.` for the project's root, or a glob like `src/**/*.ts`",
+    )],
     Effect::Reads,
 );
 

@@ -9,11 +9,11 @@ use crate::agent::tool::{
 pub static UPDATE_TASK_LIST: ToolSpec = ToolSpec::new(
     "UPDATE_TASK_LIST",
     "Does nothing but note the task list of this response.",
-    &[Parameter {
-        name: "tasks",
-        kind: ParameterKind::Tasks,
-        meaning: "the whole task list, a task a line: `[ ]` pending, `[~]` in progress, `[x]` complete",
-    }],
+    &[Parameter::new(
+        "tasks",
+        ParameterKind::Tasks,
+        "the whole task list, a task a line: `[ ]` pending, `[~]` in progress, `[x]` complete",
+    )],
     Effect::Notes,
 );
 
@@ -21,11 +21,11 @@ pub static UPDATE_TASK_LIST: ToolSpec = ToolSpec::new(
 pub static DONE: ToolSpec = ToolSpec::new(
     "DONE",
     "Says that all that was asked for is done.",
-    &[Parameter {
-        name: "summary",
-        kind: ParameterKind::Text,
-        meaning: "what was done",
-    }],
+    &[Parameter::new(
+        "summary",
+        ParameterKind::Text,
+        "what was done",
+    )],
     Effect::Ends,
 );
 
@@ -33,11 +33,11 @@ pub static DONE: ToolSpec = ToolSpec::new(
 pub static VERDICT: ToolSpec = ToolSpec::new(
     "DONE",
     "Ends the audit with your verdict, as a reply without a tool does.",
-    &[Parameter {
-        name: "summary",
-        kind: ParameterKind::Text,
-        meaning: "what you found, and at its end the lines `Overall: ...` and `Feedback: ...`",
-    }],
+    &[Parameter::new(
+        "summary",
+        ParameterKind::Text,
+        "what you found, and at its end the lines `Overall: ...` and `Feedback: ...`",
+    )],
     Effect::Ends,
 );
 
@@ -45,11 +45,11 @@ pub static VERDICT: ToolSpec = ToolSpec::new(
 pub static ASK_USER: ToolSpec = ToolSpec::new(
     "ASK_USER",
     "Asks the user a question, and waits for the answer.",
-    &[Parameter {
-        name: "question",
-        kind: ParameterKind::Text,
-        meaning: "the question",
-    }],
+    &[Parameter::new(
+        "question",
+        ParameterKind::Text,
+        "the question",
+    )],
     Effect::Asks,
 );
 

@@ -28,21 +28,13 @@ pub static FIND_AND_REPLACE_IN_FILE: ToolSpec = ToolSpec::new(
     "FIND_AND_REPLACE_IN_FILE",
     "Replaces a passage of a file. It must be there exactly once: take as many lines around it as that needs.",
     &[
-        Parameter {
-            name: "path",
-            kind: ParameterKind::Path,
-            meaning: "the file",
-        },
-        Parameter {
-            name: "find",
-            kind: ParameterKind::Block,
-            meaning: "the passage, letter by letter",
-        },
-        Parameter {
-            name: "replace",
-            kind: ParameterKind::Block,
-            meaning: "what takes its place",
-        },
+        Parameter::new("path", ParameterKind::Path, "the file"),
+        Parameter::new(
+            "find",
+            ParameterKind::Block,
+            "the passage, letter by letter",
+        ),
+        Parameter::new("replace", ParameterKind::Block, "what takes its place"),
     ],
     Effect::Writes,
 );

@@ -22,16 +22,8 @@ pub static WRITE_FILE: ToolSpec = ToolSpec::new(
     "WRITE_FILE",
     "Gives a file this content as a whole, and makes it and its directories where they are not there.",
     &[
-        Parameter {
-            name: "path",
-            kind: ParameterKind::Path,
-            meaning: "the file",
-        },
-        Parameter {
-            name: "content",
-            kind: ParameterKind::Block,
-            meaning: "its whole content",
-        },
+        Parameter::new("path", ParameterKind::Path, "the file"),
+        Parameter::new("content", ParameterKind::Block, "its whole content"),
     ],
     Effect::Writes,
 );
