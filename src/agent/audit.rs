@@ -1,6 +1,7 @@
 //! An agent that judges another's work, and the work that goes on until it passes.
 
 use super::conversation::{Conversation, HistoryMessage};
+use super::protocol::Fault;
 use super::tagged::{Tag, tagged, tagged_requests};
 use super::{Agent, AgentError, Note};
 use crate::model::Purpose;
@@ -61,19 +62,17 @@ fn judge(
     audit.history.push(HistoryMessage::tagged(brief));
     let ended = auditor.work_on(&mut audit, None)?;
     // The auditor's ending has seen to it that this is a verdict.
-    let unclear = |feedback| Verdict {
-        passed: false,
-        feedback,
-        seen: String::new(),
-    };
-    Ok(verdict::read(&ended.words).unwrap_or_else(unclear))
+    verdict::read(&ended.words).map_err(|problem| AgentError::NotUnderstood {
+        tries: auditor.tries,
+        fault: Fault::of_all(problem),
+    })
 }
 
 /// What the auditor is told.
 fn brief(requests: &[String], tasks: &[Task], summary: &str) -> String {
     let requests = tagged_requests(requests);
     let tasks: Vec<String> = tasks.iter().map(Task::to_string).collect();
-    let tasks = tagged(Tag::TaskList, &[], &tasks.join("\n"));
-    let summary = tagged(Tag::WorkSummary, &[], summary);
+    let tasks = tagged(Tag::TASK_LIST, &[], &tasks.join("\n"));
+    let summary = tagged(Tag::WORK_SUMMARY, &[], summary);
     format!("{requests}\n\n{tasks}\n\n{summary}")
 }

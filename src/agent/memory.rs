@@ -123,7 +123,7 @@ impl Compress<'_> {
 
 /// The end of the specification's prompt for a summary.
 fn framed(conversation: &str) -> String {
-    let conversation = tagged(Tag::Conversation, &[], conversation);
+    let conversation = tagged(Tag::CONVERSATION, &[], conversation);
     format!("## Conversation to Summarize\n\n{conversation}\n")
 }
 

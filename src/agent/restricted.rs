@@ -50,7 +50,12 @@ const PROGRAMS: [AllowedProgram; 9] = [
         &[],
         "--no-ext-diff --no-textconv --ignore-submodules=dirty",
     ),
-    allowed("git log", LOG_FLAGS, NUMBERS, "--no-ext-diff --no-textconv"),
+    allowed(
+        "git log",
+        LOG_FLAGS,
+        &[("-n", "a number")],
+        "--no-ext-diff --no-textconv",
+    ),
 ];
 
 /// Those that would wait for input.

@@ -17,8 +17,8 @@ use chrono::{DateTime, SubsecRound as _, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use self::form::Outlined;
 pub use self::form::SessionFile;
-use self::form::{Dated, Outlined};
 pub use self::summary::{Outline, SessionSummary, text, to_json};
 use super::conversation::Conversation;
 use crate::secret::Redactor;
@@ -178,17 +178,11 @@ pub enum SessionError {
         /// The system's word.
         source: io::Error,
     },
-    /// Something cannot be read.
-    #[error("`{}` cannot be read: {source}", .path.display())]
-    Unreadable {
-        /// The file or the directory.
-        path: PathBuf,
-        /// The system's word.
-        source: io::Error,
-    },
-    /// Something cannot be written or removed.
-    #[error("`{}` cannot be written: {source}", .path.display())]
-    Unwritable {
+    /// Something cannot be read, written or removed.
+    #[error("`{}` cannot be {what}: {source}", .path.display())]
+    Io {
+        /// `read` or `written`.
+        what: &'static str,
         /// The file or the directory.
         path: PathBuf,
         /// The system's word.
@@ -225,9 +219,8 @@ impl SessionError {
             Self::Unlockable { .. } => {
                 "set `DEV_AGENT_HOME` to a directory on a file system that can lock".to_owned()
             }
-            Self::Unreadable { path, .. } => format!("make `{}` a readable file", path.display()),
-            Self::Unwritable { path, .. } => format!(
-                "make `{}` writable, or set `DEV_AGENT_HOME` to a directory that is",
+            Self::Io { what, path, .. } => format!(
+                "let `{}` be {what}, or set `DEV_AGENT_HOME` to a directory where that is possible",
                 path.display()
             ),
         }
@@ -249,7 +242,7 @@ impl<'r> SessionStore<'r> {
     pub fn at(home: &Path, redactor: &'r Redactor) -> Result<Self, SessionError> {
         let directory = home.join(SESSIONS);
         let made = atomic_file::private_directory(&directory);
-        made.map_err(unwritable(&directory))?;
+        made.map_err(cannot_be("written", &directory))?;
         Ok(Self {
             directory,
             redactor,
@@ -415,7 +408,7 @@ impl<'r> SessionStore<'r> {
         if !is_old() {
             return Ok(false);
         }
-        fs::remove_file(&path).map_err(unwritable(&path))?;
+        fs::remove_file(&path).map_err(cannot_be("written", &path))?;
         Ok(true)
     }
 
@@ -426,7 +419,7 @@ impl<'r> SessionStore<'r> {
             if name.starts_with(atomic_file::STAGED)
                 && modified_at(&path).is_some_and(|at| at < oldest)
             {
-                fs::remove_file(&path).map_err(unwritable(&path))?;
+                fs::remove_file(&path).map_err(cannot_be("written", &path))?;
             }
         }
         Ok(())
@@ -507,7 +500,7 @@ impl<'r> SessionStore<'r> {
                 .filter_map(io::Result::transpose)
                 .collect::<io::Result<Vec<String>>>()
         };
-        read().map_err(unreadable(&self.directory))
+        read().map_err(cannot_be("read", &self.directory))
     }
 }
 
@@ -518,7 +511,9 @@ fn parse<'t, T: Deserialize<'t>>(content: &'t [u8]) -> Result<T, Misplaced> {
 
 /// A file's content; `None` where it is missing.
 fn read(path: &Path) -> Result<Option<Vec<u8>>, SessionError> {
-    read_regular(path).if_there().map_err(unreadable(path))
+    read_regular(path)
+        .if_there()
+        .map_err(cannot_be("read", path))
 }
 
 fn write(path: &Path, content: &impl Serialize) -> Result<(), SessionError> {
@@ -528,24 +523,19 @@ fn write(path: &Path, content: &impl Serialize) -> Result<(), SessionError> {
         out.write_all(b"\n")?;
         out.flush()
     });
-    written.map_err(unwritable(path))
+    written.map_err(cannot_be("written", path))
 }
 
-fn unwritable(path: &Path) -> impl FnOnce(io::Error) -> SessionError {
+fn cannot_be(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> SessionError {
     let path = path.to_owned();
-    |source| SessionError::Unwritable { path, source }
-}
-
-fn unreadable(path: &Path) -> impl FnOnce(io::Error) -> SessionError {
-    let path = path.to_owned();
-    |source| SessionError::Unreadable { path, source }
+    move |source| SessionError::Io { what, path, source }
 }
 
 /// When a session was changed last, by its own word, or else by its file's.
 fn updated_at(path: &Path) -> Option<DateTime<Utc>> {
     let content = read(path).ok()??;
-    let dated = parse::<Dated>(&content).ok();
-    dated.map_or_else(|| modified_at(path), |dated| Some(dated.updated_at))
+    let outlined = parse::<Outlined>(&content).ok();
+    outlined.map_or_else(|| modified_at(path), |outlined| Some(outlined.updated_at))
 }
 
 fn is_missing(path: &Path) -> bool {

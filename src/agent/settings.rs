@@ -3,9 +3,12 @@
 //! Reads the file, and writes it once, where it is missing. Guarantees that every value makes sense, that a mistake is
 //! told with its place and what is expected there, and that no error shows the key, nor any other value.
 
+use std::fmt::Display;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+use serde::de::DeserializeOwned;
 
 use crate::model::endpoint::{Endpoint, EndpointProblem};
 use crate::secret::ApiKey;
@@ -192,20 +195,16 @@ impl Settings {
         match name {
             "apiUrl" | "apiKey" | "model" => self.set_text(name, &text(value)?)?,
             "maxContextTokens" => {
-                self.max_context_tokens = number(value, "tokens", 1024, 1_000_000_000)?.into();
+                self.max_context_tokens = number(value, "tokens", 1024, 1_000_000_000)?;
             }
             "commandTimeout" => {
-                let seconds = number(value, "seconds", 1, 86_400)?;
-                self.command_timeout = Duration::from_secs(seconds.into());
+                self.command_timeout = Duration::from_secs(number(value, "seconds", 1, 86_400)?);
             }
             "maxRetries" => self.max_retries = number(value, "retries", 0, 1000)?,
             "maxRetriesAutomated" => {
                 self.max_retries_automated = number(value, "retries", 0, 1000)?;
             }
-            "maxLoops" => {
-                let calls = number(value, "calls", 1, u16::MAX.into())?;
-                self.max_loops = u16::try_from(calls).unwrap_or(u16::MAX);
-            }
+            "maxLoops" => self.max_loops = number(value, "calls", 1, u16::MAX)?,
             "sessionRetentionDays" => {
                 self.session_retention_days = number(value, "days", 0, 36_500)?;
             }
@@ -272,9 +271,12 @@ fn text(json: &str) -> Result<String, String> {
     serde_json::from_str(json).map_err(|_| "must be a string, in quotes".to_owned())
 }
 
-fn number(json: &str, unit: &str, least: u32, most: u32) -> Result<u32, String> {
-    let number: Option<u32> = serde_json::from_str(json).ok();
-    let number = number.filter(|number| (least..=most).contains(number));
+fn number<T>(json: &str, unit: &str, least: T, most: T) -> Result<T, String>
+where
+    T: DeserializeOwned + PartialOrd + Display,
+{
+    let number: Option<T> = serde_json::from_str(json).ok();
+    let number = number.filter(|number| (&least..=&most).contains(&number));
     number.ok_or_else(|| format!("must be a whole number of {unit}, from {least} to {most}"))
 }
 

@@ -9,55 +9,43 @@ use regex::Regex;
 
 use crate::sys::text::{is_ignorable, line_end, regex};
 
-/// The tags that the program puts around text.
+/// A tag that the program puts around text, by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tag {
-    /// What the user asks for.
-    UserRequest,
-    /// What came of a tool.
-    ToolResult,
-    /// What was said, for whoever sums it up.
-    Conversation,
-    /// What was said before, summed up.
-    ContextSummary,
-    /// A task list.
-    TaskList,
-    /// What an agent says of its own work.
-    WorkSummary,
-    /// The program's own words.
-    SystemNote,
-}
+pub struct Tag(&'static str);
 
 impl Tag {
+    /// What the user asks for.
+    pub const USER_REQUEST: Self = Self("user_request");
+    /// What came of a tool.
+    pub const TOOL_RESULT: Self = Self("tool_result");
+    /// What was said, to be summed up.
+    pub const CONVERSATION: Self = Self("conversation");
+    /// What was said before, summed up.
+    pub const CONTEXT_SUMMARY: Self = Self("context_summary");
+    /// A task list.
+    pub const TASK_LIST: Self = Self("task_list");
+    /// What an agent says of its own work.
+    pub const WORK_SUMMARY: Self = Self("work_summary");
+    /// The program's own words.
+    pub const SYSTEM_NOTE: Self = Self("system_note");
+
     /// All of them: what is not here is not defused.
     const ALL: [Self; 7] = [
-        Self::UserRequest,
-        Self::ToolResult,
-        Self::Conversation,
-        Self::ContextSummary,
-        Self::TaskList,
-        Self::WorkSummary,
-        Self::SystemNote,
+        Self::USER_REQUEST,
+        Self::TOOL_RESULT,
+        Self::CONVERSATION,
+        Self::CONTEXT_SUMMARY,
+        Self::TASK_LIST,
+        Self::WORK_SUMMARY,
+        Self::SYSTEM_NOTE,
     ];
-
-    const fn name(self) -> &'static str {
-        match self {
-            Self::UserRequest => "user_request",
-            Self::ToolResult => "tool_result",
-            Self::Conversation => "conversation",
-            Self::ContextSummary => "context_summary",
-            Self::TaskList => "task_list",
-            Self::WorkSummary => "work_summary",
-            Self::SystemNote => "system_note",
-        }
-    }
 }
 
 /// What the user has asked for, each between tags of its own.
 #[must_use]
 pub fn tagged_requests(requests: &[String]) -> String {
     let requests = requests.iter();
-    let tagged = requests.map(|text| tagged(Tag::UserRequest, &[], text));
+    let tagged = requests.map(|text| tagged(Tag::USER_REQUEST, &[], text));
     tagged.collect::<Vec<_>>().join("\n\n")
 }
 
@@ -72,7 +60,7 @@ pub fn tagged(tag: Tag, attributes: &[(&str, &str)], content: &str) -> String {
         .iter()
         .map(|(key, value)| format!(" {key}=\"{}\"", value.replace(is_odd, "_")))
         .collect();
-    let (name, content) = (tag.name(), defused(content));
+    let (name, content) = (tag.0, defused(content));
     let line_end = line_end(&content);
     format!("<{name}{attributes}>\n{content}{line_end}</{name}>")
 }
@@ -80,7 +68,7 @@ pub fn tagged(tag: Tag, attributes: &[(&str, &str)], content: &str) -> String {
 /// What stands behind a `<` and makes it look like a tag of the program's; some letters of other alphabets
 /// are cases of ASCII's. Of other alphabets, a sign behind the name may be one that hardly shows.
 static TAG: LazyLock<Regex> = LazyLock::new(|| {
-    let names = Tag::ALL.map(Tag::name).join("|");
+    let names = Tag::ALL.map(|tag| tag.0).join("|");
     regex(&format!(r"^[\s/]*(?i:{names})(?:$|[^-A-Za-z0-9_.:])"))
 });
 
@@ -111,17 +99,17 @@ mod tests {
     #[test]
     fn text_stands_between_tags_on_lines_of_their_own() {
         assert_eq!(
-            tagged(Tag::TaskList, &[], "a\nb"),
+            tagged(Tag::TASK_LIST, &[], "a\nb"),
             "<task_list>\na\nb\n</task_list>"
         );
         assert_eq!(
-            tagged(Tag::TaskList, &[], "a\n"),
+            tagged(Tag::TASK_LIST, &[], "a\n"),
             "<task_list>\na\n</task_list>"
         );
-        assert_eq!(tagged(Tag::TaskList, &[], ""), "<task_list>\n</task_list>");
+        assert_eq!(tagged(Tag::TASK_LIST, &[], ""), "<task_list>\n</task_list>");
         assert_eq!(
             tagged(
-                Tag::ToolResult,
+                Tag::TOOL_RESULT,
                 &[("tool", "A"), ("input", "a \"b\"\n</tool_result> & c")],
                 "x"
             ),
@@ -182,8 +170,8 @@ mod tests {
                     Just("\u{200b}".to_owned()),
                     Just("tool_".to_owned()),
                     Just("result".to_owned()),
-                    tag().prop_map(|tag| tag.name().to_uppercase()),
-                    tag().prop_map(|tag| tag.name().to_owned()),
+                    tag().prop_map(|tag| tag.0.to_uppercase()),
+                    tag().prop_map(|tag| tag.0.to_owned()),
                     any::<String>(),
                 ],
                 0..24,
@@ -191,10 +179,10 @@ mod tests {
             tag in tag(),
         ) {
             let content = pieces.concat();
-            let name = tag.name();
+            let name = tag.0;
             let whole = tagged(tag, &[("input", &content)], &content);
             let visible: String = whole.chars().filter(|c| !is_invisible(*c)).collect();
-            let names = Tag::ALL.map(Tag::name);
+            let names = Tag::ALL.map(|tag| tag.0);
             let any_tag = Regex::new(&format!(r"(?i)<[\s/]*({})([^a-z0-9_.:-]|$)", names.join("|"))).unwrap();
             prop_assert_eq!(any_tag.find_iter(&visible).count(), 2);
             let opening = format!("<{name} input=\"");

@@ -71,10 +71,7 @@ impl Effect {
     /// Whether doing it twice is the same as doing it once.
     #[must_use]
     pub fn may_be_repeated(self) -> bool {
-        match self {
-            Self::Reads | Self::Asks | Self::Notes | Self::Ends => true,
-            Self::Writes | Self::Runs => false,
-        }
+        !matches!(self, Self::Writes | Self::Runs)
     }
 }
 

@@ -315,7 +315,7 @@ impl Error {
                 SessionError::InUse { .. }
                 | SessionError::Damaged { .. }
                 | SessionError::Unlockable { .. } => Exit::NotReady,
-                SessionError::Unreadable { .. } | SessionError::Unwritable { .. } => Exit::LocalIo,
+                SessionError::Io { .. } => Exit::LocalIo,
             },
             Self::Input(error) => match error {
                 InputError::Interrupted(interrupted) => Exit::Interrupted(interrupted.signal),

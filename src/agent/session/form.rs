@@ -139,13 +139,6 @@ fn redacted(value: &Value, redactor: &Redactor) -> Value {
     }
 }
 
-/// What of a file says how old it is.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Dated {
-    pub updated_at: DateTime<Utc>,
-}
-
 /// What of a file a list shows.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]

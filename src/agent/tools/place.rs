@@ -4,7 +4,7 @@
 //! is reached through handles that cannot leave it, even while the tree is being changed.
 
 use std::cmp::Reverse;
-use std::fs::{File, Metadata};
+use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::fd::AsFd as _;
 use std::path::{Component, Path, PathBuf};
@@ -138,9 +138,11 @@ impl ResolvedPath {
             }
             Self::Outside(_) => files::open_regular(&resolved)?,
         };
-        Ok(match opened {
-            Some(file) => Found::File(file),
-            None => kind(resolved.symlink_metadata()),
+        Ok(match (opened, resolved.symlink_metadata()) {
+            (Some(file), _) => Found::File(file),
+            (None, Ok(metadata)) if metadata.is_dir() => Found::Directory,
+            (None, Ok(_)) => Found::Special,
+            (None, Err(_)) => Found::Missing,
         })
     }
 
@@ -294,14 +296,6 @@ fn below(root: &Path, resolved: &Path) -> io::Result<String> {
             "it leads out of the project",
         )
     })
-}
-
-fn kind(metadata: io::Result<Metadata>) -> Found {
-    match metadata {
-        Ok(metadata) if metadata.is_dir() => Found::Directory,
-        Ok(_) => Found::Special,
-        Err(_) => Found::Missing,
-    }
 }
 
 /// Says that the system does not let a place be read.

@@ -74,11 +74,9 @@ impl<'r> Sections<'r> {
 
     /// What stands under `## Thoughts`.
     pub fn thoughts(&self) -> String {
-        let bodies: Vec<String> = self
-            .named(Name::Thoughts)
-            .map(|section| joined(&section.body).trim().to_owned())
-            .collect();
-        bodies.join("\n\n").trim().to_owned()
+        let bodies = self.named(Name::Thoughts);
+        let bodies = bodies.map(|section| joined(&section.body).trim().to_owned());
+        bodies.collect::<Vec<_>>().join("\n\n").trim().to_owned()
     }
 
     /// The task list; `None` where no task is named: that is no list, and the one that was before stays.
