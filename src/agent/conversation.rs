@@ -29,7 +29,6 @@ pub struct HistoryMessage {
     /// Whether it consists of tagged parts, and is sent as it is: a summary does.
     #[serde(
         rename = "isSummary",
-        alias = "is_summary",
         default,
         skip_serializing_if = "std::ops::Not::not"
     )]
@@ -38,7 +37,6 @@ pub struct HistoryMessage {
     /// as one is.
     #[serde(
         rename = "isFault",
-        alias = "is_fault",
         default,
         skip_serializing_if = "std::ops::Not::not"
     )]

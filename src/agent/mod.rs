@@ -149,14 +149,6 @@ struct Progress {
     sent: Vec<Message<'static>>,
 }
 
-impl Progress {
-    /// How many of these messages are in the run log already.
-    fn known(&self, messages: &[Message<'_>]) -> usize {
-        let pairs = self.sent.iter().zip(messages);
-        pairs.take_while(|(sent, message)| sent == message).count()
-    }
-}
-
 /// How an agent has come to its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ended {
@@ -174,14 +166,6 @@ impl Ended {
             None => HistoryMessage::note(told),
         }
     }
-}
-
-/// What a step has led to.
-enum Next {
-    /// There is more to do.
-    Step,
-    /// The agent says that it is done.
-    End(Ended),
 }
 
 impl Agent<'_> {
@@ -202,7 +186,7 @@ impl Agent<'_> {
         let mut next = self.take_up(conversation, request, &mut progress)?;
         self.keep(conversation)?;
         loop {
-            if let Next::End(ended) = next {
+            if let Some(ended) = next {
                 return Ok(ended);
             }
             self.env.host.check()?;
@@ -217,7 +201,7 @@ impl Agent<'_> {
         &self,
         conversation: &mut Conversation,
         progress: &mut Progress,
-    ) -> Result<Next, AgentError> {
+    ) -> Result<Option<Ended>, AgentError> {
         let brief = (self.brief)();
         let reply = match self.ask(&brief, conversation, progress) {
             Err(AgentError::Model(error)) if error.is_no_whole_reply() => {
@@ -244,7 +228,9 @@ impl Agent<'_> {
         let Offer { instructions, form } = self.protocol.offer(&brief.tools);
         let system = format!("{}\n{instructions}", brief.instructions);
         let messages = self.messages(&system, conversation)?;
-        let known = progress.known(&messages);
+        // Those that are in the run log already.
+        let pairs = progress.sent.iter().zip(&messages);
+        let known = pairs.take_while(|(sent, message)| sent == message).count();
         progress.sent.clone_from(&messages);
         let prompt = Prompt::of_agent(system, messages, known).with_form(form);
         self.env.host.ask(&self.purpose, prompt)
@@ -278,7 +264,7 @@ impl Agent<'_> {
         tools: &Toolbox<'_>,
         conversation: &mut Conversation,
         progress: &mut Progress,
-    ) -> Result<Next, AgentError> {
+    ) -> Result<Option<Ended>, AgentError> {
         let mut said = HistoryMessage::of_agent(turn.remembered);
         if let (Decision::Use(calls), true) = (&turn.decision, self.protocol.remembers_calls()) {
             said.calls.clone_from(calls);
@@ -313,18 +299,18 @@ impl Agent<'_> {
         tools: &Toolbox<'_>,
         conversation: &mut Conversation,
         progress: &mut Progress,
-    ) -> Result<Next, AgentError> {
+    ) -> Result<Option<Ended>, AgentError> {
         for (at, call) in calls.iter().enumerate() {
             // A kill during the call must not lose that it was made.
             self.keep(conversation)?;
-            if let end @ Next::End(_) = self.call(call, tools, conversation, progress)? {
+            if let Some(ended) = self.call(call, tools, conversation, progress)? {
                 for call in &calls[at + 1..] {
                     conversation.say(HistoryMessage::of_tool(&call.name, &call.id, NOT_DONE));
                 }
-                return Ok(end);
+                return Ok(Some(ended));
             }
         }
-        Ok(Next::Step)
+        Ok(None)
     }
 
     /// Uses a tool, and tells the model what came of it.
@@ -334,7 +320,7 @@ impl Agent<'_> {
         tools: &Toolbox<'_>,
         conversation: &mut Conversation,
         progress: &mut Progress,
-    ) -> Result<Next, AgentError> {
+    ) -> Result<Option<Ended>, AgentError> {
         let resolved = tools.resolve(call);
         let effect = resolved.as_ref().ok().map(|(_, call)| call.tool.effect);
         self.tell(&Event::Tool {
@@ -384,11 +370,11 @@ impl Agent<'_> {
         ));
         if !failed {
             progress.failures = 0;
-            return Ok(Next::Step);
+            return Ok(None);
         }
         progress.failures += 1;
         if progress.failures < self.tries {
-            return Ok(Next::Step);
+            return Ok(None);
         }
         Err(AgentError::ToolsFailed {
             tries: progress.failures,
@@ -419,9 +405,9 @@ impl Agent<'_> {
         ended: Ended,
         conversation: &mut Conversation,
         progress: &mut Progress,
-    ) -> Result<Next, AgentError> {
+    ) -> Result<Option<Ended>, AgentError> {
         match (self.ending)(&ended.words) {
-            Ok(()) => Ok(Next::End(ended)),
+            Ok(()) => Ok(Some(ended)),
             Err(problem) => {
                 if ended.by.is_some() && self.protocol.remembers_calls() {
                     conversation.say(ended.message(format!("ERROR: {problem}")));
@@ -437,7 +423,7 @@ impl Agent<'_> {
         error: ModelError,
         conversation: &mut Conversation,
         progress: &mut Progress,
-    ) -> Result<Next, AgentError> {
+    ) -> Result<Option<Ended>, AgentError> {
         if progress.failures + 1 >= self.tries {
             return Err(error.into());
         }
@@ -451,7 +437,7 @@ impl Agent<'_> {
         around: &str,
         conversation: &mut Conversation,
         progress: &mut Progress,
-    ) -> Result<Next, AgentError> {
+    ) -> Result<Option<Ended>, AgentError> {
         progress.failures += 1;
         let told = self.env.redactor.text(&fault.to_string()).into_owned();
         self.tell(&Event::Malformed {
@@ -467,7 +453,7 @@ impl Agent<'_> {
             "Your last reply was not understood: {told}\n{around}Nothing of it was done. Reply again, in the form \
              that was described."
         )));
-        Ok(Next::Step)
+        Ok(None)
     }
 
     fn keep(&self, conversation: &Conversation) -> Result<(), AgentError> {
@@ -484,7 +470,7 @@ impl Agent<'_> {
         conversation: &mut Conversation,
         request: Option<&str>,
         progress: &mut Progress,
-    ) -> Result<Next, AgentError> {
+    ) -> Result<Option<Ended>, AgentError> {
         let tools = (self.brief)().tools;
         let calls = match (self.last_decision(conversation, &tools), request) {
             (Some(Decision::Answer(words)), None) => {
@@ -498,10 +484,8 @@ impl Agent<'_> {
             match (request, effect) {
                 (None, Some(effect)) if effect.may_be_repeated() => {
                     let rest = &calls[at..=at];
-                    if let end @ Next::End(_) =
-                        self.carry_out_all(rest, &tools, conversation, progress)?
-                    {
-                        return Ok(end);
+                    if let Some(ended) = self.carry_out_all(rest, &tools, conversation, progress)? {
+                        return Ok(Some(ended));
                     }
                 }
                 // Who was done goes on with something else.
@@ -519,7 +503,7 @@ impl Agent<'_> {
             // Of a call that can no longer be read, there is no result to tell.
             conversation.say(HistoryMessage::note(CUT_SHORT));
         }
-        Ok(Next::Step)
+        Ok(None)
     }
 
     /// What the agent has decided last, where nothing but results was said since.

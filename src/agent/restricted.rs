@@ -126,11 +126,7 @@ fn split(command: &str) -> Result<Vec<String>, String> {
             special.as_str().trim_start_matches([' ', '\t', ':', '='])
         ));
     }
-    let words = shlex::split(line).ok_or("a quote in it is not closed")?;
-    if words.is_empty() {
-        return Err("there is no command".to_owned());
-    }
-    Ok(words)
+    shlex::split(line).ok_or_else(|| "a quote in it is not closed".to_owned())
 }
 
 /// The words to run, where all of them are allowed.

@@ -273,10 +273,10 @@ fn text(json: &str) -> Result<String, String> {
 
 fn number<T>(json: &str, unit: &str, least: T, most: T) -> Result<T, String>
 where
-    T: DeserializeOwned + PartialOrd + Display,
+    T: DeserializeOwned + PartialOrd + Display + Copy,
 {
     let number: Option<T> = serde_json::from_str(json).ok();
-    let number = number.filter(|number| (&least..=&most).contains(&number));
+    let number = number.filter(|number| (least..=most).contains(number));
     number.ok_or_else(|| format!("must be a whole number of {unit}, from {least} to {most}"))
 }
 

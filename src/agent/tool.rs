@@ -187,7 +187,7 @@ fn is_of(value: &Value, kind: &str) -> bool {
 
 /// What a tool is given, by the parameters' names.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Arguments(Map<String, Value>);
+pub struct Arguments(pub(super) Map<String, Value>);
 
 impl Arguments {
     /// The text of this name; "" where there is none.
@@ -199,18 +199,6 @@ impl Arguments {
     /// Sets an argument.
     pub fn set(&mut self, name: &str, value: impl Into<Value>) {
         self.0.insert(name.to_owned(), value.into());
-    }
-
-    /// Those of this object.
-    #[must_use]
-    pub fn of(object: Map<String, Value>) -> Self {
-        Self(object)
-    }
-
-    /// As a call has them.
-    #[must_use]
-    pub fn into_value(self) -> Value {
-        Value::Object(self.0)
     }
 }
 

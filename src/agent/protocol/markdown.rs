@@ -27,6 +27,7 @@ mod thoughts;
 use std::sync::LazyLock;
 
 use regex::Regex;
+use serde_json::Value;
 
 use self::lines::{ReplyLine, joined};
 use self::response::{Response, response};
@@ -151,7 +152,7 @@ fn turn(response: &Response<'_, '_>, tools: &Toolbox<'_>) -> Result<Turn, Fault>
     let call = Call {
         id: "call-1".to_owned(),
         name: tool.name.clone().into_owned(),
-        input: arguments?.into_value(),
+        input: Value::Object(arguments?.0),
     };
     let (thoughts, tasks) = (sections.thoughts(), sections.tasks());
     Ok(Turn {

@@ -9,8 +9,6 @@ use std::io::{self, Read as _};
 use std::os::fd::AsFd as _;
 use std::path::{Component, Path, PathBuf};
 
-use gix_imara_diff::{Algorithm, Diff, InternedInput};
-
 use crate::agent::tool::ToolError;
 use crate::edit::beneath::{Root, open_regular, split};
 use crate::project::CONFIG;
@@ -82,15 +80,11 @@ impl ResolvedPath {
             (Err(_), _) => Self::Outside(resolved),
         };
         match (&place, outside) {
-            (Self::Outside(resolved), Outside::Refused) => Err(format!(
-                "{} leads out of the project{}; stay inside it, or let the user start the program with \
+            (Self::Outside(_), Outside::Refused) => Err(format!(
+                "{} leads out of the project, to {}; stay inside it, or let the user start the program with \
                  `--allow-outside`",
                 quoted(path),
-                if resolved == &clean {
-                    String::new()
-                } else {
-                    format!(", to {}", quoted(&resolved.to_string_lossy()))
-                }
+                place.shown()
             )),
             _ => Ok(place),
         }
@@ -344,14 +338,11 @@ fn names_in(directory: &Path) -> Vec<String> {
     names
 }
 
-/// How many of a thousand letters two names have in common, whatever their case.
+/// How many letters two names begin with in common, whatever their case.
 fn likeness(one: &str, other: &str) -> usize {
-    let mut letters = InternedInput::default();
-    letters.update_before(one.to_lowercase().chars());
-    letters.update_after(other.to_lowercase().chars());
-    let new = Diff::compute(Algorithm::MyersMinimal, &letters).count_additions() as usize;
-    let total = letters.before.len() + letters.after.len();
-    2000 * (letters.after.len() - new) / total.max(1)
+    let (one, other) = (one.to_lowercase(), other.to_lowercase());
+    let pairs = one.chars().zip(other.chars());
+    pairs.take_while(|(one, other)| one == other).count()
 }
 
 #[cfg(test)]

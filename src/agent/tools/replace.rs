@@ -6,8 +6,7 @@
 use std::ops::Range;
 use std::path::Path;
 
-use memchr::memchr_iter;
-use memchr::memmem::Finder;
+use memchr::{memchr_iter, memmem};
 
 use super::place::{Outside, ResolvedPath};
 use super::write::put;
@@ -124,23 +123,15 @@ fn spliced(text: &str, start: usize, length: usize, replace: &str) -> Replaced {
     }
 }
 
-/// Where `find` stands, overlapping passages included; no more than [`MOST_MATCHES`].
+/// Where `find` stands; no more than [`MOST_MATCHES`].
 fn matches(text: &str, find: &str) -> Vec<usize> {
-    let finder = Finder::new(find);
-    let mut found = Vec::new();
-    let mut from = 0;
-    while let Some(at) = text
-        .as_bytes()
-        .get(from..)
-        .and_then(|rest| finder.find(rest))
-    {
-        found.push(from + at);
-        if found.len() >= MOST_MATCHES {
-            break;
-        }
-        from += at + 1;
+    let (text, find) = (text.as_bytes(), find.as_bytes());
+    let found: Vec<usize> = memmem::find_iter(text, find).take(MOST_MATCHES).collect();
+    match (found.as_slice(), memmem::rfind(text, find)) {
+        // They overlap.
+        ([first], Some(last)) if *first != last => vec![*first, last],
+        _ => found,
     }
-    found
 }
 
 fn with_lf(text: &str) -> String {
@@ -152,9 +143,8 @@ fn with_crlf(text: &str) -> String {
 }
 
 fn has_crlf_throughout(text: &str) -> bool {
-    let mut newlines = memchr_iter(b'\n', text.as_bytes()).peekable();
-    newlines.peek().is_some()
-        && newlines.all(|at| at > 0 && text.as_bytes().get(at - 1) == Some(&b'\r'))
+    let newlines = text.matches('\n').count();
+    newlines > 0 && newlines == text.matches("\r\n").count()
 }
 
 /// The line of a byte, from 1 on.
@@ -163,10 +153,8 @@ fn line_of(text: &[u8], at: usize) -> usize {
 }
 
 fn ambiguous(text: &str, found: &[usize]) -> String {
-    let lines: Vec<usize> = found
-        .iter()
-        .map(|at| line_of(text.as_bytes(), *at))
-        .collect();
+    let lines = found.iter().map(|at| line_of(text.as_bytes(), *at));
+    let lines: Vec<usize> = lines.collect();
     format!(
         "`find` is found more than once: {}; add lines around it, so that it is there once",
         at_lines(&lines)
@@ -289,7 +277,10 @@ mod tests {
     fn counting_matches_of_a_long_passage_ends() {
         let text = "a".repeat(2 << 20);
         let problem = replaced(&text, &text[..1 << 20], "b").unwrap_err();
-        assert!(problem.contains(" and more"), "{problem}");
+        assert!(
+            problem.contains("more than once: lines 1 and 1;"),
+            "{problem}"
+        );
     }
 
     #[test]

@@ -122,7 +122,7 @@ impl<'a, 'r> Unread<'a, 'r> {
         };
         self.end(BEHIND)?;
         let object = serde_json::from_str(&joined(block.content));
-        object.map(Arguments::of).map_err(|error| Fault {
+        object.map(Arguments).map_err(|error| Fault {
             problem: format!("{}: {error}", missing.problem),
             ..missing
         })
