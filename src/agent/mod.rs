@@ -31,7 +31,7 @@ use serde_json::Value;
 
 use crate::model::message::{Call, Message};
 use crate::model::prompt::Prompt;
-use crate::model::{ModelError, Purpose, Reply};
+use crate::model::{Purpose, Reply};
 use crate::record::{Action, Seconds, input_text};
 use crate::secret::Redactor;
 use crate::sys::environment::Clock;
@@ -204,8 +204,12 @@ impl Agent<'_> {
     ) -> Result<Option<Ended>, AgentError> {
         let brief = (self.brief)();
         let reply = match self.ask(&brief, conversation, progress) {
-            Err(AgentError::Model(error)) if error.is_no_whole_reply() => {
-                return self.ask_again(error, conversation, progress);
+            // The last try ends with the model's own error.
+            Err(AgentError::Model(error))
+                if error.is_no_whole_reply() && progress.failures + 1 < self.tries =>
+            {
+                let fault = Fault::of_all(error.to_string());
+                return self.return_fault(fault, "", conversation, progress);
             }
             asked => asked?,
         };
@@ -415,19 +419,6 @@ impl Agent<'_> {
                 self.return_fault(Fault::of_all(problem), "", conversation, progress)
             }
         }
-    }
-
-    /// Tells the model that its reply has not come whole, and asks again.
-    fn ask_again(
-        &self,
-        error: ModelError,
-        conversation: &mut Conversation,
-        progress: &mut Progress,
-    ) -> Result<Option<Ended>, AgentError> {
-        if progress.failures + 1 >= self.tries {
-            return Err(error.into());
-        }
-        self.return_fault(Fault::of_all(error.to_string()), "", conversation, progress)
     }
 
     /// Tells the model what is wrong with its reply.

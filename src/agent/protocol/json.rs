@@ -87,16 +87,8 @@ impl Protocol for Json {
         let decision = match (calls.is_empty(), object.answer) {
             (false, None) => Decision::Use(calls),
             (true, Some(answer)) => Decision::Answer(answer),
-            (false, Some(_)) => {
-                return Err(Fault::of_all(
-                    "the reply has both `calls` and `answer`: it has one of them",
-                ));
-            }
-            (true, None) => {
-                return Err(Fault::of_all(
-                    "the reply has neither `calls` nor `answer`: it has one of them",
-                ));
-            }
+            (false, Some(_)) => return Err(one_of_them("both `calls` and `answer`")),
+            (true, None) => return Err(one_of_them("neither `calls` nor `answer`")),
         };
         Ok(Turn {
             thoughts: object.thoughts.unwrap_or_default(),
@@ -106,6 +98,10 @@ impl Protocol for Json {
             remembered: text.to_owned(),
         })
     }
+}
+
+fn one_of_them(found: &str) -> Fault {
+    Fault::of_all(format!("the reply has {found}: it has one of them"))
 }
 
 /// The text without the one fence around all of it.

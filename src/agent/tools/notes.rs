@@ -85,7 +85,7 @@ impl Tool for Done {
     }
 }
 
-/// Whoever answers an agent's questions.
+/// The one who answers an agent's questions.
 pub trait User {
     /// The answer; `None` where nobody is there to give one.
     ///

@@ -60,25 +60,23 @@ pub fn response<'a, 'r>(
     tools: &Toolbox<'_>,
 ) -> Result<Option<Response<'a, 'r>>, Fault> {
     let headers = Headers::of(lines);
-    match (headers.outside.last(), headers.inside.first()) {
-        (None, None) => Ok(None),
-        (None, Some(&(first, opening, _))) => {
-            let inner = unwrapped(lines, opening, first).ok_or_else(|| unclear(lines, first))?;
-            let headers = Headers::of(inner);
-            let last = headers.outside.last().copied().unwrap_or_default();
-            alone(inner, &headers, last, tools).map(Some)
+    let lines = match headers.inside.first() {
+        _ if !headers.outside.is_empty() => lines,
+        None => return Ok(None),
+        Some(&(first, opening, _)) => {
+            unwrapped(lines, opening, first).ok_or_else(|| unclear(lines, first))?
         }
-        (Some(&last), _) => alone(lines, &headers, last, tools).map(Some),
-    }
+    };
+    alone(lines, tools).map(Some)
 }
 
-/// The response that begins at `last`, where nothing says that it is part of another.
+/// The response that begins at the last header in no code block, where nothing says that it is part of another.
 fn alone<'a, 'r>(
     lines: &'a [ReplyLine<'r>],
-    headers: &Headers,
-    last: usize,
     tools: &Toolbox<'_>,
 ) -> Result<Response<'a, 'r>, Fault> {
+    let headers = Headers::of(lines);
+    let last = headers.outside.last().copied().unwrap_or_default();
     let is_short = |(at, _, length): &&(usize, usize, usize)| *at < last || *length <= SHORT;
     if let Some((at, ..)) = headers.inside.iter().find(is_short) {
         return Err(unclear(lines, *at));
