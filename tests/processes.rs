@@ -11,9 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use code_commit::agent::tool::{Arguments, Tool, ToolError};
-use code_commit::agent::tools::background::{
-    KillBackgroundProcess, ListBackgroundProcesses, ReadBackgroundProcess,
-};
+use code_commit::agent::tools::background::{BackgroundAction, BackgroundTool};
 use code_commit::agent::tools::command::{RunCommand, Shell};
 use code_commit::exec::process::{
     CommandStatus, Invocation, ProcessError, ProcessState, Processes, Ran, Report, SpawnOptions,
@@ -681,7 +679,8 @@ fn the_tools_tell_how_commands_stand() {
     let said = run(&tool, &arguments("command", "cat gate; echo end"));
     let id = said.lines().next().unwrap();
     let id = id.strip_prefix("Command backgrounded as ").unwrap();
-    let list = ListBackgroundProcesses {
+    let list = BackgroundTool {
+        action: BackgroundAction::List,
         processes: &processes,
     };
     let listed = run(&list, &Arguments::default());
@@ -690,7 +689,8 @@ fn the_tools_tell_how_commands_stand() {
         "{listed}"
     );
     assert!(listed.ends_with(" s: cat gate; echo end\n"), "{listed}");
-    let read = ReadBackgroundProcess {
+    let read = BackgroundTool {
+        action: BackgroundAction::Read,
         processes: &processes,
     };
     drop(OpenOptions::new().write(true).open(gate).unwrap());
@@ -698,7 +698,8 @@ fn the_tools_tell_how_commands_stand() {
         let said = run(&read, &arguments("process", id));
         said.starts_with(&format!("{id}: exit code: 0, after ")) && said.ends_with("\nend\n")
     });
-    let kill = KillBackgroundProcess {
+    let kill = BackgroundTool {
+        action: BackgroundAction::Kill,
         processes: &processes,
     };
     let failed = kill.run(&arguments("process", "proc_000000"));

@@ -29,7 +29,6 @@ pub struct HistoryMessage {
     /// Whether it consists of tagged parts, and is sent as it is: a summary does.
     #[serde(
         rename = "isSummary",
-        alias = "is_summary",
         default,
         skip_serializing_if = "std::ops::Not::not"
     )]
@@ -38,7 +37,6 @@ pub struct HistoryMessage {
     /// as one is.
     #[serde(
         rename = "isFault",
-        alias = "is_fault",
         default,
         skip_serializing_if = "std::ops::Not::not"
     )]
@@ -98,7 +96,7 @@ impl HistoryMessage {
     /// What takes the place of a conversation: what was in it, and what the user has asked for.
     #[must_use]
     pub fn summary(summary: &str, requests: &[String]) -> Self {
-        let summary = tagged(Tag::ContextSummary, &[], summary);
+        let summary = tagged(Tag::CONTEXT_SUMMARY, &[], summary);
         let requests = tagged_requests(requests);
         Self::tagged(format!(
             "[CONTEXT SUMMARY]\n\n{summary}\n\n[ORIGINAL REQUEST]\n\n{requests}"
@@ -123,11 +121,11 @@ impl HistoryMessage {
                 format!("{}{}", self.content, calls.collect::<String>())
             }
             (Role::User, _) if self.is_tagged => self.content.clone(),
-            (Role::User, _) => tagged(Tag::UserRequest, &[], &self.content),
+            (Role::User, _) => tagged(Tag::USER_REQUEST, &[], &self.content),
             (Role::Tool, Some(tool)) => {
-                tagged(Tag::ToolResult, &[("tool", tool.as_str())], &self.content)
+                tagged(Tag::TOOL_RESULT, &[("tool", tool.as_str())], &self.content)
             }
-            (Role::Tool, None) => tagged(Tag::SystemNote, &[], &self.content),
+            (Role::Tool, None) => tagged(Tag::SYSTEM_NOTE, &[], &self.content),
         }
     }
 }

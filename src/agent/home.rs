@@ -1,7 +1,6 @@
 //! Where an agent keeps its settings and its sessions. Pure.
 
-use std::ffi::{OsStr, OsString};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::sys::environment::Environment;
 
@@ -15,8 +14,6 @@ pub enum System {
     Linux,
     /// macOS.
     MacOs,
-    /// Windows.
-    Windows,
 }
 
 impl System {
@@ -25,46 +22,9 @@ impl System {
     pub const fn current() -> Self {
         if cfg!(target_os = "macos") {
             Self::MacOs
-        } else if cfg!(windows) {
-            Self::Windows
         } else {
             Self::Linux
         }
-    }
-
-    /// The variable that says below which directory settings are kept.
-    const fn base_variable(self) -> &'static str {
-        match self {
-            Self::Linux | Self::MacOs => "HOME",
-            Self::Windows => "APPDATA",
-        }
-    }
-
-    /// Whether `path` is absolute there; [`std::path::Path`] knows only the system that it was built for.
-    fn is_absolute(self, path: &OsStr) -> bool {
-        let path = path.as_encoded_bytes();
-        match self {
-            Self::Linux | Self::MacOs => path.starts_with(b"/"),
-            Self::Windows => match path {
-                [b'\\', b'\\', ..] => true,
-                [drive, b':', b'\\' | b'/', ..] => drive.is_ascii_alphabetic(),
-                _ => false,
-            },
-        }
-    }
-
-    /// `name` below `base`.
-    fn below(self, base: &OsStr, name: &str) -> PathBuf {
-        let separator = match self {
-            Self::Linux | Self::MacOs => "/",
-            Self::Windows => "\\",
-        };
-        let mut path = OsString::from(base);
-        if !base.as_encoded_bytes().ends_with(separator.as_bytes()) {
-            path.push(separator);
-        }
-        path.push(name);
-        path.into()
     }
 }
 
@@ -99,48 +59,43 @@ impl NoHome {
 
 /// The directory of an agent's settings and sessions: what `DEV_AGENT_HOME` says; else, on Linux,
 /// `$XDG_CONFIG_HOME/dev-agent` where that variable is an absolute path; else the system's own place, which is
-/// `~/.dev-agent`, `~/Library/Application Support/dev-agent` or `%APPDATA%\dev-agent`.
+/// `~/.dev-agent` or `~/Library/Application Support/dev-agent`.
 ///
 /// # Errors
 /// When the variable that decides is missing, or is not an absolute path.
 pub fn directory(environment: &Environment, system: System) -> Result<PathBuf, NoHome> {
-    if let Some(home) = absolute(environment, system, HOME_VARIABLE)? {
-        return Ok(home.into());
+    if let Some(home) = absolute(environment, HOME_VARIABLE)? {
+        return Ok(home.to_owned());
     }
     // The standard has a relative path there passed over.
-    let config = environment.os("XDG_CONFIG_HOME");
-    let config = config.filter(|path| system == System::Linux && system.is_absolute(path));
-    if let Some(config) = config {
-        return Ok(system.below(config, "dev-agent"));
+    let config = environment.os("XDG_CONFIG_HOME").map(Path::new);
+    if let Some(config) = config.filter(|path| system == System::Linux && path.is_absolute()) {
+        return Ok(config.join("dev-agent"));
     }
-    let variable = system.base_variable();
-    let base = absolute(environment, system, variable)?.ok_or(NoHome::Unset { variable })?;
-    let name = match system {
+    let home = absolute(environment, "HOME")?.ok_or(NoHome::Unset { variable: "HOME" })?;
+    Ok(home.join(match system {
         System::Linux => ".dev-agent",
         System::MacOs => "Library/Application Support/dev-agent",
-        System::Windows => "dev-agent",
-    };
-    Ok(system.below(base, name))
+    }))
 }
 
 fn absolute<'e>(
     environment: &'e Environment,
-    system: System,
     variable: &'static str,
-) -> Result<Option<&'e OsStr>, NoHome> {
-    match environment.os(variable) {
-        Some(value) if !system.is_absolute(value) => Err(NoHome::NotAbsolute {
+) -> Result<Option<&'e Path>, NoHome> {
+    match environment.os(variable).map(Path::new) {
+        Some(path) if !path.is_absolute() => Err(NoHome::NotAbsolute {
             variable,
-            value: value.to_string_lossy().into_owned(),
+            value: path.to_string_lossy().into_owned(),
         }),
-        value => Ok(value),
+        path => Ok(path),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use System::{Linux, MacOs, Windows};
+    use System::{Linux, MacOs};
 
     fn directory_of(system: System, variables: &[(&str, &str)]) -> Result<String, NoHome> {
         let variables = variables.iter();
@@ -152,13 +107,11 @@ mod tests {
 
     #[test]
     fn every_system_has_its_place() {
-        let appdata = ("APPDATA", r"C:\Users\Ann\AppData\Roaming");
         let (home, mac) = (("HOME", "/home/ann"), ("HOME", "/Users/ann"));
         let (xdg, own) = (("XDG_CONFIG_HOME", "/cfg"), (HOME_VARIABLE, "/my/own"));
         for (system, variables, expected) in [
             (Linux, &[home][..], "/home/ann/.dev-agent"),
             (Linux, &[("HOME", "/")], "/.dev-agent"),
-            (Linux, &[home, appdata], "/home/ann/.dev-agent"),
             (Linux, &[home, xdg], "/cfg/dev-agent"),
             (Linux, &[xdg], "/cfg/dev-agent"),
             (Linux, &[home, xdg, own], "/my/own"),
@@ -174,18 +127,6 @@ mod tests {
                 "/Users/ann/Library/Application Support/dev-agent",
             ),
             (MacOs, &[mac, own], "/my/own"),
-            (
-                Windows,
-                &[appdata, xdg, home],
-                r"C:\Users\Ann\AppData\Roaming\dev-agent",
-            ),
-            (Windows, &[("APPDATA", r"D:\")], r"D:\dev-agent"),
-            (
-                Windows,
-                &[("APPDATA", r"\\server\ann")],
-                r"\\server\ann\dev-agent",
-            ),
-            (Windows, &[appdata, (HOME_VARIABLE, "E:/own")], "E:/own"),
         ] {
             let found = directory_of(system, variables);
             assert_eq!(found.as_deref(), Ok(expected), "{system:?} {variables:?}");
@@ -201,15 +142,7 @@ mod tests {
         for (system, variables, expected) in [
             (Linux, &[][..], NoHome::Unset { variable: "HOME" }),
             (MacOs, &[("HOME", "")], NoHome::Unset { variable: "HOME" }),
-            (
-                Windows,
-                &[("HOME", "/home/ann")],
-                NoHome::Unset {
-                    variable: "APPDATA",
-                },
-            ),
             (Linux, &[("HOME", "here")], relative("HOME")),
-            (Windows, &[("APPDATA", "here")], relative("APPDATA")),
             (
                 Linux,
                 &[("HOME", "/home/ann"), (HOME_VARIABLE, "here")],

@@ -47,25 +47,6 @@ pub trait Memory {
     ) -> Result<View<'c>, AgentError>;
 }
 
-/// Sends all of it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct All;
-
-impl Memory for All {
-    fn view<'c>(
-        &self,
-        _host: &dyn Host,
-        _system: &str,
-        _protocol: &dyn Protocol,
-        conversation: &'c mut Conversation,
-    ) -> Result<View<'c>, AgentError> {
-        Ok(View {
-            history: Cow::Borrowed(&conversation.history),
-            compressed: None,
-        })
-    }
-}
-
 /// How many bytes of a single message go into the request for a summary; less where that is still too long.
 const SHARES: [usize; 4] = [usize::MAX, 8 << 10, 2 << 10, 512];
 
@@ -142,7 +123,7 @@ impl Compress<'_> {
 
 /// The end of the specification's prompt for a summary.
 fn framed(conversation: &str) -> String {
-    let conversation = tagged(Tag::Conversation, &[], conversation);
+    let conversation = tagged(Tag::CONVERSATION, &[], conversation);
     format!("## Conversation to Summarize\n\n{conversation}\n")
 }
 

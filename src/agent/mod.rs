@@ -27,13 +27,11 @@ pub mod tagged;
 pub mod tool;
 pub mod tools;
 
-use std::time::Duration;
-
 use serde_json::Value;
 
 use crate::model::message::{Call, Message};
 use crate::model::prompt::Prompt;
-use crate::model::{ModelError, Purpose, Reply};
+use crate::model::{Purpose, Reply};
 use crate::record::{Action, Seconds, input_text};
 use crate::secret::Redactor;
 use crate::sys::environment::Clock;
@@ -151,14 +149,6 @@ struct Progress {
     sent: Vec<Message<'static>>,
 }
 
-impl Progress {
-    /// How many of these messages are in the run log already.
-    fn known(&self, messages: &[Message<'_>]) -> usize {
-        let pairs = self.sent.iter().zip(messages);
-        pairs.take_while(|(sent, message)| sent == message).count()
-    }
-}
-
 /// How an agent has come to its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ended {
@@ -176,14 +166,6 @@ impl Ended {
             None => HistoryMessage::note(told),
         }
     }
-}
-
-/// What a step has led to.
-enum Next {
-    /// There is more to do.
-    Step,
-    /// The agent says that it is done.
-    End(Ended),
 }
 
 impl Agent<'_> {
@@ -204,12 +186,12 @@ impl Agent<'_> {
         let mut next = self.take_up(conversation, request, &mut progress)?;
         self.keep(conversation)?;
         loop {
-            if let Next::End(ended) = next {
+            if let Some(ended) = next {
                 return Ok(ended);
             }
             self.env.host.check()?;
             let stepped = self.step(conversation, &mut progress);
-            // Whatever comes of it, what was said is kept.
+            // Also after a failure, what was said is kept.
             self.keep(conversation)?;
             next = stepped?;
         }
@@ -219,18 +201,15 @@ impl Agent<'_> {
         &self,
         conversation: &mut Conversation,
         progress: &mut Progress,
-    ) -> Result<Next, AgentError> {
+    ) -> Result<Option<Ended>, AgentError> {
         let brief = (self.brief)();
-        let Offer { instructions, form } = self.protocol.offer(&brief.tools);
-        let system = format!("{}\n{instructions}", brief.instructions);
-        let messages = self.messages(&system, conversation)?;
-        let known = progress.known(&messages);
-        progress.sent.clone_from(&messages);
-        let mut prompt = Prompt::of_agent(system, messages, known);
-        prompt.form = form;
-        let reply = match self.env.host.ask(&self.purpose, prompt) {
-            Err(AgentError::Model(error)) if error.is_no_whole_reply() => {
-                return self.ask_again(error, conversation, progress);
+        let reply = match self.ask(&brief, conversation, progress) {
+            // The last try ends with the model's own error.
+            Err(AgentError::Model(error))
+                if error.is_no_whole_reply() && progress.failures + 1 < self.tries =>
+            {
+                let fault = Fault::of_all(error.to_string());
+                return self.return_fault(fault, "", conversation, progress);
             }
             asked => asked?,
         };
@@ -242,6 +221,24 @@ impl Agent<'_> {
                 self.return_fault(fault, &around, conversation, progress)
             }
         }
+    }
+
+    fn ask(
+        &self,
+        brief: &Brief<'_>,
+        conversation: &mut Conversation,
+        progress: &mut Progress,
+    ) -> Result<Reply, AgentError> {
+        let Offer { instructions, form } = self.protocol.offer(&brief.tools);
+        let system = format!("{}\n{instructions}", brief.instructions);
+        let messages = self.messages(&system, conversation)?;
+        // Those that are in the run log already.
+        let pairs = progress.sent.iter().zip(&messages);
+        let known = pairs.take_while(|(sent, message)| sent == message).count();
+        progress.sent.clone_from(&messages);
+        let mut prompt = Prompt::of_agent(system, messages, known);
+        prompt.form = form;
+        self.env.host.ask(&self.purpose, prompt)
     }
 
     /// What is to be sent of the conversation.
@@ -272,7 +269,7 @@ impl Agent<'_> {
         tools: &Toolbox<'_>,
         conversation: &mut Conversation,
         progress: &mut Progress,
-    ) -> Result<Next, AgentError> {
+    ) -> Result<Option<Ended>, AgentError> {
         let mut said = HistoryMessage::of_agent(turn.remembered);
         if let (Decision::Use(calls), true) = (&turn.decision, self.protocol.remembers_calls()) {
             said.calls.clone_from(calls);
@@ -307,18 +304,18 @@ impl Agent<'_> {
         tools: &Toolbox<'_>,
         conversation: &mut Conversation,
         progress: &mut Progress,
-    ) -> Result<Next, AgentError> {
+    ) -> Result<Option<Ended>, AgentError> {
         for (at, call) in calls.iter().enumerate() {
             // A kill during the call must not lose that it was made.
             self.keep(conversation)?;
-            if let end @ Next::End(_) = self.call(call, tools, conversation, progress)? {
+            if let Some(ended) = self.call(call, tools, conversation, progress)? {
                 for call in &calls[at + 1..] {
                     conversation.say(HistoryMessage::of_tool(&call.name, &call.id, NOT_DONE));
                 }
-                return Ok(end);
+                return Ok(Some(ended));
             }
         }
-        Ok(Next::Step)
+        Ok(None)
     }
 
     /// Uses a tool, and tells the model what came of it.
@@ -328,7 +325,7 @@ impl Agent<'_> {
         tools: &Toolbox<'_>,
         conversation: &mut Conversation,
         progress: &mut Progress,
-    ) -> Result<Next, AgentError> {
+    ) -> Result<Option<Ended>, AgentError> {
         let resolved = tools.resolve(call);
         let effect = resolved.as_ref().ok().map(|(_, call)| call.tool.effect);
         self.tell(&Event::Tool {
@@ -349,7 +346,15 @@ impl Agent<'_> {
         let took = self.env.clock.elapsed().saturating_sub(before);
         // In this order: a cut through a key would leave a part of it.
         let text = bounded(&self.env.redactor.text(&output.text), OUTPUT_LIMIT);
-        let action = acted(call, &text, failed, output.exit_code, took);
+        let action = Action {
+            tool: call.name.clone().into(),
+            failed,
+            id: Some(call.id.clone()),
+            input: Some(call.input.clone()).filter(|input| *input != Value::Null),
+            result: Some(text.clone()),
+            exit_code: output.exit_code,
+            seconds: Some(Seconds(took)),
+        };
         self.env.host.note(Note::Acted(action, effect))?;
         self.tell(&Event::ToolResult {
             name: call.name.clone(),
@@ -370,11 +375,11 @@ impl Agent<'_> {
         ));
         if !failed {
             progress.failures = 0;
-            return Ok(Next::Step);
+            return Ok(None);
         }
         progress.failures += 1;
         if progress.failures < self.tries {
-            return Ok(Next::Step);
+            return Ok(None);
         }
         Err(AgentError::ToolsFailed {
             tries: progress.failures,
@@ -405,9 +410,9 @@ impl Agent<'_> {
         ended: Ended,
         conversation: &mut Conversation,
         progress: &mut Progress,
-    ) -> Result<Next, AgentError> {
+    ) -> Result<Option<Ended>, AgentError> {
         match (self.ending)(&ended.words) {
-            Ok(()) => Ok(Next::End(ended)),
+            Ok(()) => Ok(Some(ended)),
             Err(problem) => {
                 if ended.by.is_some() && self.protocol.remembers_calls() {
                     conversation.say(ended.message(format!("ERROR: {problem}")));
@@ -417,19 +422,6 @@ impl Agent<'_> {
         }
     }
 
-    /// Tells the model that its reply has not come whole, and asks again.
-    fn ask_again(
-        &self,
-        error: ModelError,
-        conversation: &mut Conversation,
-        progress: &mut Progress,
-    ) -> Result<Next, AgentError> {
-        if progress.failures + 1 >= self.tries {
-            return Err(error.into());
-        }
-        self.return_fault(Fault::of_all(error.to_string()), "", conversation, progress)
-    }
-
     /// Tells the model what is wrong with its reply.
     fn return_fault(
         &self,
@@ -437,7 +429,7 @@ impl Agent<'_> {
         around: &str,
         conversation: &mut Conversation,
         progress: &mut Progress,
-    ) -> Result<Next, AgentError> {
+    ) -> Result<Option<Ended>, AgentError> {
         progress.failures += 1;
         let told = self.env.redactor.text(&fault.to_string()).into_owned();
         self.tell(&Event::Malformed {
@@ -453,7 +445,7 @@ impl Agent<'_> {
             "Your last reply was not understood: {told}\n{around}Nothing of it was done. Reply again, in the form \
              that was described."
         )));
-        Ok(Next::Step)
+        Ok(None)
     }
 
     fn keep(&self, conversation: &Conversation) -> Result<(), AgentError> {
@@ -470,7 +462,7 @@ impl Agent<'_> {
         conversation: &mut Conversation,
         request: Option<&str>,
         progress: &mut Progress,
-    ) -> Result<Next, AgentError> {
+    ) -> Result<Option<Ended>, AgentError> {
         let tools = (self.brief)().tools;
         let calls = match (self.last_decision(conversation, &tools), request) {
             (Some(Decision::Answer(words)), None) => {
@@ -484,15 +476,17 @@ impl Agent<'_> {
             match (request, effect) {
                 (None, Some(effect)) if effect.may_be_repeated() => {
                     let rest = &calls[at..=at];
-                    if let end @ Next::End(_) =
-                        self.carry_out_all(rest, &tools, conversation, progress)?
-                    {
-                        return Ok(end);
+                    if let Some(ended) = self.carry_out_all(rest, &tools, conversation, progress)? {
+                        return Ok(Some(ended));
                     }
                 }
                 // Who was done goes on with something else.
                 (Some(_), Some(Effect::Ends)) if !self.protocol.remembers_calls() => {}
-                _ => conversation.say(HistoryMessage::of_tool(&call.name, &call.id, CUT_SHORT)),
+                _ => {
+                    // Those behind the first had to wait for it.
+                    let told = if at == 0 { CUT_SHORT } else { NOT_BEGUN };
+                    conversation.say(HistoryMessage::of_tool(&call.name, &call.id, told));
+                }
             }
         }
         if let Some(request) = request {
@@ -501,7 +495,7 @@ impl Agent<'_> {
             // Of a call that can no longer be read, there is no result to tell.
             conversation.say(HistoryMessage::note(CUT_SHORT));
         }
-        Ok(Next::Step)
+        Ok(None)
     }
 
     /// What the agent has decided last, where nothing but results was said since.
@@ -521,10 +515,6 @@ fn unanswered(mut calls: Vec<Call>, conversation: &Conversation) -> Vec<Call> {
     let results = conversation
         .last_turn()
         .map_or(&[][..], |(_, results)| results);
-    if results.iter().any(|result| result.call.is_none()) {
-        // Sessions of before have no ids, and results in the order of the calls.
-        return calls.split_off(results.len().min(calls.len()));
-    }
     let heard = |call: &Call| {
         results
             .iter()
@@ -534,31 +524,15 @@ fn unanswered(mut calls: Vec<Call>, conversation: &Conversation) -> Vec<Call> {
     calls
 }
 
-/// What came of a call, as the run keeps it.
-fn acted(
-    call: &Call,
-    result: &str,
-    failed: bool,
-    exit_code: Option<i32>,
-    took: Duration,
-) -> Action {
-    Action {
-        tool: call.name.clone().into(),
-        failed,
-        id: Some(call.id.clone()),
-        input: Some(call.input.clone()).filter(|input| *input != Value::Null),
-        result: Some(result.to_owned()),
-        exit_code,
-        seconds: Some(Seconds(took)),
-    }
-}
-
 /// What a model is told of calls behind one that ends the work.
 const NOT_DONE: &str = "This was not done: the work had ended before.";
 
 /// What a model is told of a tool during whose use the session was cut short.
 const CUT_SHORT: &str = "The session was cut short while this was being done: it may have been done, in part \
                          or not at all. Look before you do it again.";
+
+/// What a model is told of calls that waited when the session was cut short.
+const NOT_BEGUN: &str = "This was not done: the session was cut short before it began.";
 
 /// How many lines of a reply are shown around the one that is wrong.
 const AROUND: usize = 3;

@@ -115,7 +115,6 @@ mod tests {
         let mut arguments = Arguments::default();
         arguments.set(argument.0, argument.1);
         ToolCall {
-            id: "call-1".to_owned(),
             tool: tool.clone(),
             arguments,
         }

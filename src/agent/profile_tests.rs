@@ -7,8 +7,8 @@ use std::thread;
 
 use serde_json::json;
 
-use super::memory::All;
 use super::permissions::{Permission, Permissions};
+use super::tests::All;
 use super::tool::{Arguments, ToolSpec};
 use super::*;
 use crate::sys::environment::SystemClock;
@@ -124,7 +124,7 @@ impl Host for Screen {
     fn confirm(&self, question: &str, preview: Option<&str>) -> Result<bool, AgentError> {
         let asked = format!("{question} {}", preview.unwrap_or_default());
         self.event(&Event::Notice(asked));
-        // Whoever closes the screen stops the agent.
+        // A user who closes the screen stops the agent.
         let signal = Signal::Int;
         self.answers
             .recv()

@@ -26,7 +26,7 @@ const GIT: &str = "git --no-pager --no-optional-locks -c core.fsmonitor=false -c
     -c protocol.allow=never";
 
 /// A program, or a subcommand of git.
-struct Program {
+struct AllowedProgram {
     name: &'static str,
     /// The flags that it may be given, as a pattern; a value stands behind a blank.
     flags: &'static str,
@@ -34,42 +34,39 @@ struct Program {
     takes: &'static [(&'static str, &'static str)],
     /// What git is told besides, behind the subcommand.
     added: &'static str,
-    needs_file: bool,
 }
 
-const PROGRAMS: [Program; 9] = [
-    plain("cat", "-[nbsAETv]+", &[], true),
-    plain("head", HEAD_FLAGS, NUMBERS, true),
-    plain("tail", HEAD_FLAGS, NUMBERS, true),
-    plain("ls", LS_FLAGS, &[], false),
-    plain("dir", LS_FLAGS, &[], false),
-    plain(
-        "tree",
-        r"-[adfsh]+|--noreport|-L ?\d{1,9}|-[IP] .*",
-        &[("-L", "a number"), ("-I", "a pattern"), ("-P", "a pattern")],
-        false,
+const PROGRAMS: [AllowedProgram; 9] = [
+    allowed("cat", "-[nbsAETv]+", &[], ""),
+    allowed("head", HEAD_FLAGS, NUMBERS, ""),
+    allowed("tail", HEAD_FLAGS, NUMBERS, ""),
+    allowed("ls", LS_FLAGS, &[], ""),
+    allowed("dir", LS_FLAGS, &[], ""),
+    allowed("tree", TREE_FLAGS, TREE_VALUES, ""),
+    allowed("git status", STATUS_FLAGS, &[], "--ignore-submodules=dirty"),
+    allowed(
+        "git diff",
+        DIFF_FLAGS,
+        &[],
+        "--no-ext-diff --no-textconv --ignore-submodules=dirty",
     ),
-    Program {
-        added: "--ignore-submodules=dirty",
-        ..plain(
-            "git status",
-            "-s|--short|-b|--branch|-sb|--porcelain(=v[12])?|-u(no|normal|all)?|--ignored",
-            &[],
-            false,
-        )
-    },
-    Program {
-        added: "--no-ext-diff --no-textconv --ignore-submodules=dirty",
-        ..plain("git diff", DIFF_FLAGS, &[], false)
-    },
-    Program {
-        added: "--no-ext-diff --no-textconv",
-        ..plain("git log", LOG_FLAGS, &[("-n", "a number")], false)
-    },
+    allowed(
+        "git log",
+        LOG_FLAGS,
+        &[("-n", "a number")],
+        "--no-ext-diff --no-textconv",
+    ),
 ];
 
+/// Those that would wait for input.
+const NEED_FILE: [&str; 3] = ["cat", "head", "tail"];
 const HEAD_FLAGS: &str = r"-[qv]+|-\d{1,9}|-[nc] ?[+-]?\d{1,9}";
 const NUMBERS: &[(&str, &str)] = &[("-n", "a number"), ("-c", "a number")];
+const TREE_FLAGS: &str = r"-[adfsh]+|--noreport|-L ?\d{1,9}|-[IP] .*";
+const TREE_VALUES: &[(&str, &str)] =
+    &[("-L", "a number"), ("-I", "a pattern"), ("-P", "a pattern")];
+const STATUS_FLAGS: &str =
+    "-s|--short|-b|--branch|-sb|--porcelain(=v[12])?|-u(no|normal|all)?|--ignored";
 const LS_FLAGS: &str = "-[aAlhRrtS1Fdpsi]+|--color=never|--group-directories-first";
 
 const DIFF_FLAGS: &str = r"(?x: -w | -b | -U\d{1,9}
@@ -80,18 +77,17 @@ const LOG_FLAGS: &str = r"(?x: -p | -\d{1,9} | -n\x20?[+-]?\d{1,9}
     | --(since|until|author|grep)=.*
     | --(format|pretty)=(oneline|short|medium|full|fuller|reference|raw|.*%.*) )";
 
-const fn plain(
+const fn allowed(
     name: &'static str,
     flags: &'static str,
     takes: &'static [(&'static str, &'static str)],
-    needs_file: bool,
-) -> Program {
-    Program {
+    added: &'static str,
+) -> AllowedProgram {
+    AllowedProgram {
         name,
         flags,
         takes,
-        added: "",
-        needs_file,
+        added,
     }
 }
 
@@ -130,11 +126,7 @@ fn split(command: &str) -> Result<Vec<String>, String> {
             special.as_str().trim_start_matches([' ', '\t', ':', '='])
         ));
     }
-    let words = shlex::split(line).ok_or("a quote in it is not closed")?;
-    if words.is_empty() {
-        return Err("there is no command".to_owned());
-    }
-    Ok(words)
+    shlex::split(line).ok_or_else(|| "a quote in it is not closed".to_owned())
 }
 
 /// The words to run, where all of them are allowed.
@@ -154,7 +146,7 @@ fn checked(words: &[String], root: &Path) -> Result<Vec<String>, String> {
     program.checked(rest, root)
 }
 
-impl Program {
+impl AllowedProgram {
     fn checked(&self, words: &[&str], root: &Path) -> Result<Vec<String>, String> {
         let allowed = regex(&format!("^(?:{})$", self.flags));
         let is_git = self.name.starts_with("git ");
@@ -181,7 +173,7 @@ impl Program {
                 ));
             }
         }
-        if self.needs_file && files.is_empty() && paths.is_empty() {
+        if NEED_FILE.contains(&self.name) && files.is_empty() && paths.is_empty() {
             return Err(format!("{} wants a file", self.name));
         }
         let mut argv: Vec<&str> = match self.name.strip_prefix("git ") {

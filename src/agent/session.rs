@@ -15,10 +15,10 @@ use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, SubsecRound as _, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use self::form::{Dated, Form, Outlined};
+use self::form::Outlined;
+pub use self::form::SessionFile;
 pub use self::summary::{Outline, SessionSummary, text, to_json};
 use super::conversation::Conversation;
 use crate::secret::Redactor;
@@ -75,20 +75,8 @@ pub struct Compression {
 pub struct Session {
     /// What was said, and where the work stands.
     pub conversation: Conversation,
-    /// How far it has come.
-    pub state: SessionState,
-    /// The model that was asked last; blank where a file of another program's does not say.
-    pub model: String,
-    /// How many tokens were sent and received so far.
-    pub total_tokens: u64,
-    id: Uuid,
-    created_at: DateTime<Utc>,
-    updated_at: DateTime<Utc>,
-    directory: String,
-    compression_count: u64,
-    compressions: Vec<Compression>,
-    /// What the file holds besides, of a later version or of another program.
-    other: Map<String, Value>,
+    /// What its file says besides.
+    pub file: SessionFile,
     _hold: SessionLock,
     /// Whether the map has it as its directory's last.
     is_noted: bool,
@@ -116,7 +104,7 @@ impl Session {
     /// Its name among all sessions.
     #[must_use]
     pub fn id(&self) -> Uuid {
-        self.id
+        self.file.id
     }
 
     /// Keeps it from becoming the last one of its directory: a replay is nobody's to go on with.
@@ -126,8 +114,8 @@ impl Session {
 
     /// Notes that its history was compressed.
     pub fn compressed(&mut self, compression: Compression) {
-        self.compression_count = self.compression_count.saturating_add(1);
-        self.compressions.push(compression);
+        self.file.compression_count = self.file.compression_count.saturating_add(1);
+        self.file.compressions.push(compression);
     }
 }
 
@@ -190,17 +178,11 @@ pub enum SessionError {
         /// The system's word.
         source: io::Error,
     },
-    /// Something cannot be read.
-    #[error("`{}` cannot be read: {source}", .path.display())]
-    Unreadable {
-        /// The file or the directory.
-        path: PathBuf,
-        /// The system's word.
-        source: io::Error,
-    },
-    /// Something cannot be written or removed.
-    #[error("`{}` cannot be written: {source}", .path.display())]
-    Unwritable {
+    /// Something cannot be read, written or removed.
+    #[error("`{}` cannot be {what}: {source}", .path.display())]
+    Io {
+        /// `read` or `written`.
+        what: &'static str,
         /// The file or the directory.
         path: PathBuf,
         /// The system's word.
@@ -237,9 +219,8 @@ impl SessionError {
             Self::Unlockable { .. } => {
                 "set `DEV_AGENT_HOME` to a directory on a file system that can lock".to_owned()
             }
-            Self::Unreadable { path, .. } => format!("make `{}` a readable file", path.display()),
-            Self::Unwritable { path, .. } => format!(
-                "make `{}` writable, or set `DEV_AGENT_HOME` to a directory that is",
+            Self::Io { what, path, .. } => format!(
+                "let `{}` be {what}, or set `DEV_AGENT_HOME` to a directory where that is possible",
                 path.display()
             ),
         }
@@ -261,7 +242,7 @@ impl<'r> SessionStore<'r> {
     pub fn at(home: &Path, redactor: &'r Redactor) -> Result<Self, SessionError> {
         let directory = home.join(SESSIONS);
         let made = atomic_file::private_directory(&directory);
-        made.map_err(unwritable(&directory))?;
+        made.map_err(cannot_be("written", &directory))?;
         Ok(Self {
             directory,
             redactor,
@@ -287,16 +268,14 @@ impl<'r> SessionStore<'r> {
         let now = now.trunc_subsecs(3);
         Ok(Session {
             conversation: Conversation::default(),
-            state: SessionState::Active,
-            model: model.to_owned(),
-            total_tokens: 0,
-            id,
-            created_at: now,
-            updated_at: now,
-            directory: self.written(directory),
-            compression_count: 0,
-            compressions: Vec::new(),
-            other: Map::new(),
+            file: SessionFile {
+                id,
+                created_at: now,
+                updated_at: now,
+                directory: self.written(directory),
+                model: model.to_owned(),
+                ..SessionFile::default()
+            },
             _hold: hold,
             is_noted: false,
         })
@@ -321,7 +300,7 @@ impl<'r> SessionStore<'r> {
         }
         let hold = self.hold(id)?;
         let content = read(&path)?.ok_or_else(missing)?;
-        match parse::<Form>(&content) {
+        match parse::<SessionFile>(&content) {
             Ok(form) => Ok(form.into_session(id, hold)),
             Err(mistake) => Err(SessionError::Damaged { path, mistake }),
         }
@@ -344,12 +323,12 @@ impl<'r> SessionStore<'r> {
     /// [`SessionError::Elsewhere`] where it is not.
     pub fn check_directory(&self, session: &Session, directory: &Path) -> Result<(), SessionError> {
         let here = self.written(directory);
-        if session.directory == here {
+        if session.file.directory == here {
             return Ok(());
         }
         Err(SessionError::Elsewhere {
-            id: session.id,
-            directory: session.directory.clone(),
+            id: session.id(),
+            directory: session.file.directory.clone(),
             here,
         })
     }
@@ -359,10 +338,13 @@ impl<'r> SessionStore<'r> {
     /// # Errors
     /// When something cannot be written. What was there of the session is then still there.
     pub fn save(&self, session: &mut Session, now: DateTime<Utc>) -> Result<(), SessionError> {
-        session.updated_at = now.trunc_subsecs(3);
-        write(&self.file(session.id), &Form::of(session, self.redactor))?;
+        session.file.updated_at = now.trunc_subsecs(3);
+        write(
+            &self.file(session.id()),
+            &SessionFile::of(session, self.redactor),
+        )?;
         if !session.is_noted {
-            self.note(&session.directory, session.id)?;
+            self.note(&session.file.directory, session.id())?;
             session.is_noted = true;
         }
         Ok(())
@@ -426,7 +408,7 @@ impl<'r> SessionStore<'r> {
         if !is_old() {
             return Ok(false);
         }
-        fs::remove_file(&path).map_err(unwritable(&path))?;
+        fs::remove_file(&path).map_err(cannot_be("written", &path))?;
         Ok(true)
     }
 
@@ -437,7 +419,7 @@ impl<'r> SessionStore<'r> {
             if name.starts_with(atomic_file::STAGED)
                 && modified_at(&path).is_some_and(|at| at < oldest)
             {
-                fs::remove_file(&path).map_err(unwritable(&path))?;
+                fs::remove_file(&path).map_err(cannot_be("written", &path))?;
             }
         }
         Ok(())
@@ -518,7 +500,7 @@ impl<'r> SessionStore<'r> {
                 .filter_map(io::Result::transpose)
                 .collect::<io::Result<Vec<String>>>()
         };
-        read().map_err(unreadable(&self.directory))
+        read().map_err(cannot_be("read", &self.directory))
     }
 }
 
@@ -529,7 +511,9 @@ fn parse<'t, T: Deserialize<'t>>(content: &'t [u8]) -> Result<T, Misplaced> {
 
 /// A file's content; `None` where it is missing.
 fn read(path: &Path) -> Result<Option<Vec<u8>>, SessionError> {
-    read_regular(path).if_there().map_err(unreadable(path))
+    read_regular(path)
+        .if_there()
+        .map_err(cannot_be("read", path))
 }
 
 fn write(path: &Path, content: &impl Serialize) -> Result<(), SessionError> {
@@ -539,24 +523,19 @@ fn write(path: &Path, content: &impl Serialize) -> Result<(), SessionError> {
         out.write_all(b"\n")?;
         out.flush()
     });
-    written.map_err(unwritable(path))
+    written.map_err(cannot_be("written", path))
 }
 
-fn unwritable(path: &Path) -> impl FnOnce(io::Error) -> SessionError {
+fn cannot_be(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> SessionError {
     let path = path.to_owned();
-    |source| SessionError::Unwritable { path, source }
-}
-
-fn unreadable(path: &Path) -> impl FnOnce(io::Error) -> SessionError {
-    let path = path.to_owned();
-    |source| SessionError::Unreadable { path, source }
+    move |source| SessionError::Io { what, path, source }
 }
 
 /// When a session was changed last, by its own word, or else by its file's.
 fn updated_at(path: &Path) -> Option<DateTime<Utc>> {
     let content = read(path).ok()??;
-    let dated = parse::<Dated>(&content).ok();
-    dated.map_or_else(|| modified_at(path), |dated| Some(dated.updated_at))
+    let outlined = parse::<Outlined>(&content).ok();
+    outlined.map_or_else(|| modified_at(path), |outlined| Some(outlined.updated_at))
 }
 
 fn is_missing(path: &Path) -> bool {

@@ -4,11 +4,12 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 
 use super::audit::work_until_passed;
-use super::memory::All;
+use super::memory::View;
 use super::permissions::Everything;
 use super::tool::ToolSpec;
 use super::*;
 use crate::sys::environment::SystemClock;
+use std::borrow::Cow;
 
 /// A tool of each effect. `breaks` fails.
 fn tools() -> [ToolSpec; 4] {
@@ -78,6 +79,25 @@ impl Protocol for Words {
             decision,
             note: None,
             remembered: said.to_owned(),
+        })
+    }
+}
+
+/// Sends all of it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct All;
+
+impl Memory for All {
+    fn view<'c>(
+        &self,
+        _host: &dyn Host,
+        _system: &str,
+        _protocol: &dyn Protocol,
+        conversation: &'c mut Conversation,
+    ) -> Result<View<'c>, AgentError> {
+        Ok(View {
+            history: Cow::Borrowed(&conversation.history),
+            compressed: None,
         })
     }
 }
@@ -189,6 +209,7 @@ fn work(
 fn told(conversation: &Conversation) -> Vec<String> {
     let short = |message: &HistoryMessage| match (&message.tool, message.content.as_str()) {
         (Some(tool), CUT_SHORT) => format!("{tool}: cut short"),
+        (Some(tool), NOT_BEGUN) => format!("{tool}: not begun"),
         (Some(tool), content) => format!("{tool}: {content}"),
         (None, CUT_SHORT) => "cut short".to_owned(),
         (None, content) => content.lines().next().unwrap_or_default().to_owned(),
@@ -251,9 +272,11 @@ fn what_was_cut_short_is_done_again_only_where_that_does_no_harm() {
             "look run",
             0,
             None,
-            &["look: look done", "run: cut short"][..],
+            &["look: look done", "run: not begun"][..],
         ),
         ("look run", 1, None, &["run: cut short"]),
+        // Calls are carried out one after the other.
+        ("run run", 0, None, &["run: cut short", "run: not begun"]),
         ("run look", 1, None, &["look: look done"]),
         ("look run", 2, None, &[]),
         ("look", 0, Some("else"), &["look: cut short", "else"]),

@@ -38,6 +38,18 @@ pub struct Parameter {
     pub meaning: &'static str,
 }
 
+impl Parameter {
+    /// One of this name and kind; `meaning` is a phrase for the model.
+    #[must_use]
+    pub const fn new(name: &'static str, kind: ParameterKind, meaning: &'static str) -> Self {
+        Self {
+            name,
+            kind,
+            meaning,
+        }
+    }
+}
+
 /// What a tool does to the world; permissions go by it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
@@ -59,10 +71,7 @@ impl Effect {
     /// Whether doing it twice is the same as doing it once.
     #[must_use]
     pub fn may_be_repeated(self) -> bool {
-        match self {
-            Self::Reads | Self::Asks | Self::Notes | Self::Ends => true,
-            Self::Writes | Self::Runs => false,
-        }
+        !matches!(self, Self::Writes | Self::Runs)
     }
 }
 
@@ -178,7 +187,7 @@ fn is_of(value: &Value, kind: &str) -> bool {
 
 /// What a tool is given, by the parameters' names.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Arguments(Map<String, Value>);
+pub struct Arguments(pub(super) Map<String, Value>);
 
 impl Arguments {
     /// The text of this name; "" where there is none.
@@ -191,31 +200,11 @@ impl Arguments {
     pub fn set(&mut self, name: &str, value: impl Into<Value>) {
         self.0.insert(name.to_owned(), value.into());
     }
-
-    /// Those of this object.
-    #[must_use]
-    pub fn of(object: Map<String, Value>) -> Self {
-        Self(object)
-    }
-
-    /// As a call has them.
-    #[must_use]
-    pub fn into_value(self) -> Value {
-        Value::Object(self.0)
-    }
-
-    /// All of them, for a tool that came at run time.
-    #[must_use]
-    pub fn object(&self) -> &Map<String, Value> {
-        &self.0
-    }
 }
 
 /// A tool that a reply asks for, with arguments that fit it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolCall {
-    /// The call's id.
-    pub id: String,
     /// The tool's description.
     pub tool: ToolSpec,
     /// What it is given.
@@ -316,22 +305,22 @@ impl<'a> Toolbox<'a> {
         self.0.iter().map(|tool| tool.spec())
     }
 
+    /// Says that there is no tool of this name, and which there are.
+    pub(super) fn unknown(&self, name: &str) -> String {
+        let names: Vec<&str> = self.specs().map(|spec| &*spec.name).collect();
+        format!("there is no tool `{name}`: there are {}", names.join(", "))
+    }
+
     /// The tool that a reply calls, and the call with arguments that fit it.
     ///
     /// # Errors
     /// What is wrong with the call, for the model.
     pub fn resolve(&self, call: &Call) -> Result<(&(dyn Tool + 'a), ToolCall), String> {
         let Some(tool) = self.named(&call.name) else {
-            let names: Vec<&str> = self.specs().map(|spec| &*spec.name).collect();
-            return Err(format!(
-                "there is no tool `{}`: there are {}",
-                call.name,
-                names.join(", ")
-            ));
+            return Err(self.unknown(&call.name));
         };
         let arguments = tool.spec().check(&call.input)?;
         let call = ToolCall {
-            id: call.id.clone(),
             tool: tool.spec().clone(),
             arguments,
         };
@@ -346,16 +335,8 @@ mod tests {
     #[test]
     fn arguments_are_held_against_the_schema_before_anything_runs() {
         const PARAMETERS: &[Parameter] = &[
-            Parameter {
-                name: "path",
-                kind: ParameterKind::Path,
-                meaning: "",
-            },
-            Parameter {
-                name: "tasks",
-                kind: ParameterKind::Tasks,
-                meaning: "",
-            },
+            Parameter::new("path", ParameterKind::Path, ""),
+            Parameter::new("tasks", ParameterKind::Tasks, ""),
         ];
         let own = ToolSpec::new("WRITE", "", PARAMETERS, Effect::Writes);
         let came = ToolSpec {

@@ -218,6 +218,13 @@ impl ModelError {
                 end: End::MaxTokens,
                 ..
             } => "nothing of it was applied; ask for less in one query, so that the reply fits",
+            Self::CutShort {
+                end: End::ToolCalls,
+                ..
+            } => {
+                "nothing of it was applied; an agent's model may call tools so where its entry in \
+                 `agent-config/models.json` has `\"tools\": \"native\"`; else use another with `--model`"
+            }
             Self::CutShort { .. } => {
                 "nothing of it was applied; change the query, or use another model with `--model`"
             }
@@ -282,7 +289,7 @@ impl ModelError {
     pub fn is_no_whole_reply(&self) -> bool {
         match self {
             Self::NoBody | Self::Empty { .. } | Self::Unfinished => true,
-            Self::CutShort { end, .. } => *end == End::MaxTokens,
+            Self::CutShort { end, .. } => matches!(end, End::MaxTokens | End::ToolCalls),
             _ => false,
         }
     }

@@ -17,9 +17,9 @@ use super::{Context, Failure, Outcome};
 use crate::agent::conversation::Conversation;
 use crate::agent::memory::Compressed;
 use crate::agent::session::{Compression, Session, SessionState};
-use crate::agent::tool::Effect;
+use crate::agent::tool::{Effect, ToolError};
+use crate::agent::tools::Files;
 use crate::agent::tools::notes::User;
-use crate::agent::tools::{Files, WriteError};
 use crate::agent::{AgentError, Env, Host, Note};
 use crate::edit::error::ApplyError;
 use crate::edit::{ParsedReply, PathPolicy, VerifiedEdits, VerifyError};
@@ -159,7 +159,7 @@ impl<'c> AgentRun<'c> {
     }
 
     fn note_state(&self, state: SessionState) -> Result<(), Error> {
-        self.change_session(|session| session.state = state)
+        self.change_session(|session| session.file.state = state)
     }
 
     /// Changes the session, where there is one, and keeps it.
@@ -212,7 +212,7 @@ impl<'c> AgentRun<'c> {
         };
         if let Some(kept) = self.setup.session {
             let mut session = kept.session.borrow_mut();
-            session.total_tokens = session.total_tokens.saturating_add(tokens);
+            session.file.total_tokens = session.file.total_tokens.saturating_add(tokens);
         }
         asked.map(|(reply, ())| reply)
     }
@@ -250,16 +250,16 @@ impl<'c> AgentRun<'c> {
     }
 
     /// Holds a file against the policy that every reply is held against.
-    fn verified(&self, path: &str, content: String) -> Result<VerifiedEdits, WriteError> {
+    fn verified(&self, path: &str, content: String) -> Result<VerifiedEdits, ToolError> {
         let load = PathPolicy::load(self.context.project.root(), self.context.program);
         let verified = load.and_then(|policy| policy.verify(ParsedReply::of_file(path, content)));
         verified.map_err(|error| match error {
             VerifyError::Rejected(rejection) => {
                 let faults = rejection.faults.iter();
                 let faults: Vec<String> = faults.map(|fault| fault.kind.to_string()).collect();
-                WriteError::Refused(faults.join("; "))
+                ToolError::Failed(faults.join("; "))
             }
-            error @ VerifyError::Io { .. } => WriteError::Refused(error.to_string()),
+            error @ VerifyError::Io { .. } => ToolError::Failed(error.to_string()),
         })
     }
 }
@@ -305,15 +305,15 @@ impl Host for AgentRun<'_> {
 }
 
 impl Files for AgentRun<'_> {
-    fn write(&self, path: &str, content: String) -> Result<Vec<String>, WriteError> {
+    fn write(&self, path: &str, content: String) -> Result<Vec<String>, ToolError> {
         let edits = self.verified(path, content)?;
         let mut run = self.run.borrow_mut();
         let applied = self.tree.borrow_mut().apply(&mut run, &edits);
         applied.map_err(|error| match error {
             Error::Apply(error @ ApplyError::RolledBack { .. }) => {
-                WriteError::Refused(error.to_string())
+                ToolError::Failed(error.to_string())
             }
-            error => WriteError::Fatal(error.into()),
+            error => ToolError::Fatal(error.into()),
         })?;
         Ok(edits.warnings().to_vec())
     }

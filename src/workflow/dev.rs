@@ -9,18 +9,16 @@ use super::agent_run::{AgentRun, AgentSetup};
 use super::talk::{self, OpenInput};
 use super::workspace::{AgentOptions, AnswerSource, Workspace};
 use super::{Context, Failure, Outcome};
-use crate::agent::audit::{Judging, work_until_passed};
+use crate::agent::audit::work_until_passed;
 use crate::agent::memory::Compress;
 use crate::agent::permissions::{DenyPaths, Everything, ReadOnly};
 use crate::agent::protocol;
 use crate::agent::protocol::markdown::PlainReplies;
 use crate::agent::tool::Toolbox;
-use crate::agent::tools::background::{
-    KillBackgroundProcess, ListBackgroundProcesses, ReadBackgroundProcess,
-};
+use crate::agent::tools::background::{BackgroundAction, BackgroundTool};
 use crate::agent::tools::command::{RunCommand, Shell};
 use crate::agent::tools::list::ListDirectory;
-use crate::agent::tools::notes::{AskUser, Done, UpdateTaskList};
+use crate::agent::tools::notes::{AskUser, DONE, Done, UpdateTaskList, VERDICT};
 use crate::agent::tools::read::ReadFile;
 use crate::agent::tools::replace::FindAndReplace;
 use crate::agent::tools::write::WriteFile;
@@ -107,12 +105,13 @@ fn work(
                 tools: Toolbox::new()
                     .with(ReadFile { root, outside })
                     .with(ListDirectory { root, outside })
+                    .with(Done(&VERDICT))
                     .with(command(
                         Shell::Restricted(&restricted),
                         patience.max(CHECKS),
                     )),
             },
-            protocol: &Judging(&*protocol::of(form, PlainReplies::Taken)),
+            protocol: &*protocol::of(form, PlainReplies::Taken),
             permissions: &DenyPaths {
                 permissions: &ReadOnly {
                     commands: &restricted,
@@ -135,7 +134,10 @@ fn developers_tools<'w>(
     run: &'w AgentRun<'_>,
 ) -> Toolbox<'w> {
     let (root, outside) = (context.project.root(), place.outside);
-    let processes = &place.processes;
+    let background = |action| BackgroundTool {
+        processes: &place.processes,
+        action,
+    };
     let tools = Toolbox::new()
         .with(ListDirectory { root, outside })
         .with(ReadFile { root, outside })
@@ -150,10 +152,10 @@ fn developers_tools<'w>(
             files: run,
         })
         .with(UpdateTaskList)
-        .with(Done)
-        .with(ReadBackgroundProcess { processes })
-        .with(ListBackgroundProcesses { processes })
-        .with(KillBackgroundProcess { processes });
+        .with(Done(&DONE))
+        .with(background(BackgroundAction::Read))
+        .with(background(BackgroundAction::List))
+        .with(background(BackgroundAction::Kill));
     if run.is_interactive() {
         tools.with(AskUser { user: run })
     } else {

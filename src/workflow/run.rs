@@ -142,7 +142,6 @@ impl<'c> Run<'c> {
             spent: self.spent,
         });
         let before = self.context.clock.elapsed();
-        let offers_tools = !prompt.form.tools.is_empty();
         let request = Request {
             step: step.clone(),
             form: prompt.form.clone(),
@@ -162,12 +161,10 @@ impl<'c> Run<'c> {
         let took = self.context.clock.elapsed().saturating_sub(before);
         self.note(|record| record.seconds = Seconds(took));
         let read = match answer {
-            Ok(answer) => self.read(&**model, step, answer, examine)?,
+            Ok(answer) => self.read(&**model, &request, answer, examine)?,
             Err(error) => Err(error),
         };
-        let (reply, examined) = read
-            .and_then(|(reply, examined)| Ok((without_calls(reply, offers_tools)?, examined)))
-            .map_err(|error| self.without_reply(step, spec, error))?;
+        let (reply, examined) = read.map_err(|error| self.without_reply(step, spec, error))?;
         let usage = reply.usage;
         let cost = self.account(spec, usage, size.as_ref());
         reporter.event(&Event::Answered {
@@ -252,17 +249,18 @@ impl<'c> Run<'c> {
     fn read<T>(
         &self,
         model: &dyn Model,
-        step: &StepId,
+        request: &Request<'_>,
         answer: Vec<u8>,
         examine: impl FnOnce(&Reply) -> T,
     ) -> Result<Result<(Reply, T), ModelError>, LogError> {
-        let log = &self.log;
+        let (log, step) = (&self.log, &request.step);
         // Shared, so that it is gone as soon as both are done with it: it may be large.
         let answer = Arc::new(answer);
         thread::scope(|scope| {
             let logged = Arc::clone(&answer);
             let logging = log.in_background(scope, move |log| log.answer(step, &logged))?;
             let reply = model.read(step, &answer);
+            let reply = reply.and_then(|reply| without_calls_unless_offered(reply, request));
             drop(answer);
             let read = match reply {
                 Ok(reply) => {
@@ -349,9 +347,9 @@ impl<'c> Run<'c> {
     }
 }
 
-/// The reply, unless it calls tools that were not offered.
-fn without_calls(reply: Reply, offers_tools: bool) -> Result<Reply, ModelError> {
-    if offers_tools || reply.calls.is_empty() {
+/// The reply, unless it calls tools and was offered none.
+fn without_calls_unless_offered(reply: Reply, request: &Request<'_>) -> Result<Reply, ModelError> {
+    if reply.calls.is_empty() || !request.form.tools.is_empty() {
         return Ok(reply);
     }
     Err(ModelError::CutShort {

@@ -172,7 +172,7 @@ impl<'c> Workspace<'c> {
 
     /// Whether the session has something that was asked for and is not done.
     pub fn has_more_to_do(&self) -> bool {
-        self.is_begun() && self.kept.session.borrow().state != SessionState::Complete
+        self.is_begun() && self.kept.session.borrow().file.state != SessionState::Complete
     }
 }
 
@@ -266,7 +266,7 @@ fn open_session(
     let session = if let Some(id) = found {
         let mut session = store.open(id)?;
         store.check_directory(&session, directory)?;
-        model.clone_into(&mut session.model);
+        model.clone_into(&mut session.file.model);
         session
     } else {
         let id = match which {

@@ -83,14 +83,16 @@ fn a_verdict_may_stand_in_the_form_of_a_tools_reply_and_who_forgets_it_is_told_h
         reply("DONE", "Overall: PASS\nFeedback: none"),
     ]);
     agent.work("go").exits(0);
-    for nth in [2, 3] {
-        let told = last_told(&server, nth);
-        assert!(told.contains("there is no tool `"), "{told}");
-        assert!(
-            told.contains("end your answer, in the place of a tool, with a line `Overall: PASS`"),
-            "{told}"
-        );
-    }
+    let told = last_told(&server, 2);
+    assert!(
+        told.contains("end your answer, in the place of a tool, with a line `Overall: PASS`"),
+        "{told}"
+    );
+    let told = last_told(&server, 3);
+    assert!(
+        told.contains("there is no tool `COMMND`: there are READ_FILE, LIST_DIRECTORY, DONE"),
+        "{told}"
+    );
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::agent::{AgentProject, PASS, streamed};
+use crate::support::agent::{AgentProject, PASS, done, streamed};
 use crate::support::{Answer, ModelServer};
 
 const MODELS: &str = r#"{"models": {"test-model": {"provider": "openai", "tools": "native"}}}"#;
@@ -130,4 +130,31 @@ fn an_agent_works_by_the_vendors_own_calls() {
     );
     assert_eq!(step["tools"][3]["exit_code"], 3);
     assert_eq!(steps.last().unwrap()["passed"], true);
+}
+
+#[test]
+fn a_model_that_calls_tools_though_it_was_offered_none_is_told_so_and_tries_again() {
+    let unasked = || calls(&[("d1", "DONE", json!({"summary": "Done."}))]);
+    let server = ModelServer::start([
+        unasked(),
+        calls(&[]),
+        streamed(&done()),
+        unasked(),
+        streamed(PASS),
+    ]);
+    let run = AgentProject::new(&server).work("Do it").exits(0);
+    assert!(!run.stderr.contains("File exists"), "{}", run.stderr);
+    let told = server.requests()[1].json()["messages"].to_string();
+    assert!(
+        told.contains("it calls tools, and was given none"),
+        "{told}"
+    );
+    let server = ModelServer::start([unasked(), unasked()]);
+    let agent = AgentProject::new(&server).configured(&json!({"maxRetriesAutomated": 2}));
+    let run = agent.work("Do it").exits(4);
+    assert!(
+        run.stderr.contains("`\"tools\": \"native\"`"),
+        "{}",
+        run.stderr
+    );
 }

@@ -10,6 +10,7 @@ use super::{Decision, Fault, Offer, Protocol, Turn, tasks_in};
 use crate::agent::tool::Toolbox;
 use crate::model::message::Call;
 use crate::model::{Form, Reply};
+use crate::sys::fences::Fence;
 
 /// The protocol.
 #[derive(Debug, Clone, Copy, Default)]
@@ -17,12 +18,9 @@ pub struct Json;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Object {
-    #[serde(default)]
-    thoughts: String,
-    #[serde(default)]
-    calls: Vec<WrittenCall>,
-    #[serde(default)]
+struct JsonReply {
+    thoughts: Option<String>,
+    calls: Option<Vec<WrittenCall>>,
     answer: Option<String>,
 }
 
@@ -68,7 +66,7 @@ impl Protocol for Json {
 
     fn read(&self, reply: &Reply, tools: &Toolbox<'_>) -> Result<Turn, Fault> {
         let text = unfenced(reply.text.trim());
-        let object: Object = serde_json::from_str(text).map_err(|error| {
+        let object: JsonReply = serde_json::from_str(text).map_err(|error| {
             let line = (error.line() > 0).then_some(error.line());
             Fault {
                 line,
@@ -77,7 +75,7 @@ impl Protocol for Json {
                 ),
             }
         })?;
-        let calls = object.calls.into_iter().zip(1_usize..);
+        let calls = object.calls.into_iter().flatten().zip(1_usize..);
         let calls: Vec<Call> = calls
             .map(|(call, number)| Call {
                 id: format!("call-{number}"),
@@ -89,19 +87,11 @@ impl Protocol for Json {
         let decision = match (calls.is_empty(), object.answer) {
             (false, None) => Decision::Use(calls),
             (true, Some(answer)) => Decision::Answer(answer),
-            (false, Some(_)) => {
-                return Err(Fault::of_all(
-                    "the reply has both `calls` and `answer`: it has one of them",
-                ));
-            }
-            (true, None) => {
-                return Err(Fault::of_all(
-                    "the reply has neither `calls` nor `answer`: it has one of them",
-                ));
-            }
+            (false, Some(_)) => return Err(one_of_them("both `calls` and `answer`")),
+            (true, None) => return Err(one_of_them("neither `calls` nor `answer`")),
         };
         Ok(Turn {
-            thoughts: object.thoughts,
+            thoughts: object.thoughts.unwrap_or_default(),
             tasks,
             decision,
             note: None,
@@ -110,11 +100,17 @@ impl Protocol for Json {
     }
 }
 
+fn one_of_them(found: &str) -> Fault {
+    Fault::of_all(format!("the reply has {found}: it has one of them"))
+}
+
 /// The text without the one fence around all of it.
 fn unfenced(text: &str) -> &str {
-    let inner = text
-        .strip_prefix("```json")
-        .or_else(|| text.strip_prefix("```"));
-    let inner = inner.and_then(|inner| inner.strip_suffix("```"));
-    inner.map_or(text, str::trim)
+    let lines = text
+        .split_once('\n')
+        .and_then(|(first, rest)| Some((first, rest.rsplit_once('\n')?)));
+    match lines.map(|(first, (inner, last))| (Fence::of(first), inner, Fence::of(last))) {
+        Some((Some(opening), inner, Some(end))) if end.closes(&opening) => inner.trim(),
+        _ => text,
+    }
 }

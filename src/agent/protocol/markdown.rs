@@ -27,12 +27,13 @@ mod thoughts;
 use std::sync::LazyLock;
 
 use regex::Regex;
+use serde_json::Value;
 
-use self::lines::{Line, joined};
+use self::lines::{ReplyLine, joined};
 use self::response::{Response, response};
 use self::sections::Sections;
 use super::{Decision, Fault, Offer, Protocol, Turn};
-use crate::agent::tool::{ToolSpec, Toolbox};
+use crate::agent::tool::Toolbox;
 use crate::model::message::Call;
 use crate::model::{Form, Reply};
 use crate::record::tasks::Task;
@@ -93,7 +94,7 @@ impl Protocol for Markdown {
 
 impl Markdown {
     /// What a reply without a header is.
-    fn answer(self, lines: &[Line<'_>]) -> Result<Turn, Fault> {
+    fn answer(self, lines: &[ReplyLine<'_>]) -> Result<Turn, Fault> {
         let text = joined(lines).trim().to_owned();
         if self.plain_replies == PlainReplies::Taken && !text.is_empty() {
             return Ok(Turn {
@@ -136,24 +137,28 @@ fn strip_trailing(mut text: &str) -> &str {
 
 /// Reads a response.
 fn turn(response: &Response<'_, '_>, tools: &Toolbox<'_>) -> Result<Turn, Fault> {
-    let mut sections = Sections::of(response.lines)?;
+    let sections = Sections::of(response.lines)?;
     let (tool, named_at) = sections.tool(tools)?;
-    sections.part_tasks(tool);
-    let (input, heading) = match sections.input() {
-        Some(input) => input,
-        None if input::is_needed(tool) => return Err(no_input(tool, named_at)),
-        None => (&[][..], named_at),
-    };
+    let (input, heading) = sections.input().unwrap_or((&[], named_at));
+    let arguments = input::arguments(tool, input, heading).map_err(|fault| {
+        let missing = format!(
+            "there is no `## Tool Input` section behind it, which `{}` needs",
+            tool.name
+        );
+        sections
+            .input()
+            .map_or(Fault::at(named_at, missing), |_| fault)
+    });
     let call = Call {
         id: "call-1".to_owned(),
         name: tool.name.clone().into_owned(),
-        input: input::arguments(tool, input, heading)?.into_value(),
+        input: Value::Object(arguments?.0),
     };
     let (thoughts, tasks) = (sections.thoughts(), sections.tasks());
     Ok(Turn {
         remembered: rendered(
             &thoughts,
-            tasks.as_deref(),
+            tasks.as_deref().unwrap_or_default(),
             &call.name,
             joined(input).trim(),
         ),
@@ -173,27 +178,16 @@ fn not_done(others: usize) -> String {
     )
 }
 
-fn no_input(tool: &ToolSpec, line: usize) -> Fault {
-    Fault::at(
-        line,
-        format!(
-            "there is no `## Tool Input` section behind it, which `{}` needs",
-            tool.name
-        ),
-    )
-}
-
 /// A turn as the template has it.
-fn rendered(thoughts: &str, tasks: Option<&[Task]>, tool: &str, input: &str) -> String {
-    let mut sections = vec!["# Agent Response".to_owned()];
-    if !thoughts.is_empty() {
-        sections.push(format!("## Thoughts\n{thoughts}"));
-    }
-    if let Some(tasks) = tasks {
-        let tasks: Vec<String> = tasks.iter().map(ToString::to_string).collect();
-        sections.push(format!("## Task List\n{}", tasks.join("\n")));
-    }
-    sections.push(format!("## Tool Choice\n{tool}"));
-    sections.push(format!("## Tool Input\n{input}"));
-    sections.join("\n\n").trim_end().to_owned()
+fn rendered(thoughts: &str, tasks: &[Task], tool: &str, input: &str) -> String {
+    let tasks: Vec<String> = tasks.iter().map(ToString::to_string).collect();
+    let sections = [
+        ("Thoughts", thoughts),
+        ("Task List", &tasks.join("\n")),
+        ("Tool Choice", tool),
+        ("Tool Input", input),
+    ];
+    let there = sections.iter().filter(|(_, text)| !text.is_empty());
+    let written = there.map(|(name, text)| format!("\n\n## {name}\n{text}"));
+    format!("# Agent Response{}", written.collect::<String>())
 }

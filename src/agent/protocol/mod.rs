@@ -44,7 +44,7 @@ pub enum Decision {
     /// It uses tools, at least one, in this order, whether the earlier ones fail or not; but none after one that
     /// ends the work.
     Use(Vec<Call>),
-    /// It has words for whoever asked, in the place of a tool.
+    /// It answers in words, in the place of a tool.
     Answer(String),
 }
 

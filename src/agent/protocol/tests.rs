@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::agent::conversation::Conversation;
-use crate::agent::memory::All;
 use crate::agent::permissions::Everything;
+use crate::agent::tests::All;
 use crate::agent::tool::{Arguments, Effect, Parameter, Tool, ToolError, ToolOutput, ToolSpec};
-use crate::agent::tools::notes::{Done, UpdateTaskList};
+use crate::agent::tools::notes::{DONE, Done, UpdateTaskList};
 use crate::agent::{Agent, AgentError, Brief, Env, Host, Note};
 use crate::model::message::{Part, Role};
 use crate::model::prompt::Prompt;
@@ -23,11 +23,7 @@ use crate::ui::{Event, Reporter};
 static READ: ToolSpec = ToolSpec::new(
     "READ_FILE",
     "Shows a file.",
-    &[Parameter {
-        name: "path",
-        kind: ParameterKind::Path,
-        meaning: "the file",
-    }],
+    &[Parameter::new("path", ParameterKind::Path, "the file")],
     Effect::Reads,
 );
 
@@ -125,7 +121,10 @@ impl Reporter for Silent {
 }
 
 fn tools<'a>() -> Toolbox<'a> {
-    Toolbox::new().with(Read).with(UpdateTaskList).with(Done)
+    Toolbox::new()
+        .with(Read)
+        .with(UpdateTaskList)
+        .with(Done(&DONE))
 }
 
 /// Works through the script; the summary, what was done, and what was sent last.
@@ -196,7 +195,7 @@ fn json_objects() -> Vec<Said> {
         said(
             "```json\n{\"thoughts\": \"\", \"calls\": [{\"tool\": \"READ_FILE\", \"input\": {\"path\": \"b.txt\"}}]}\n```",
         ),
-        said(r#"{"thoughts": "", "calls": [{"tool": "DONE", "input": {"summary": "Looked."}}]}"#),
+        said(r#"{"thoughts": null, "calls": [{"tool": "DONE", "input": {"summary": "Looked."}}]}"#),
     ]
 }
 

@@ -1,5 +1,7 @@
 //! The form of a session's file: the specification's fields, and ours behind them. Pure.
 
+use std::mem::take;
+
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -11,40 +13,45 @@ use crate::model::message::Call;
 use crate::record::tasks::Task;
 use crate::secret::Redactor;
 
-/// A whole file. It lives for a moment, on the way from a session to the disk or back.
-#[derive(Serialize, Deserialize)]
+/// A whole file. While a session is used, what was said is in its [`Conversation`] instead.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Form {
-    id: Uuid,
-    created_at: DateTime<Utc>,
-    updated_at: DateTime<Utc>,
-    working_directory: String,
-    original_prompt: String,
-    task_list: Vec<Task>,
-    history: Vec<HistoryMessage>,
+pub struct SessionFile {
+    pub(super) id: Uuid,
+    pub(super) created_at: DateTime<Utc>,
+    pub(super) updated_at: DateTime<Utc>,
+    #[serde(rename = "workingDirectory")]
+    pub(super) directory: String,
+    pub(super) original_prompt: String,
+    pub(super) task_list: Vec<Task>,
+    pub(super) history: Vec<HistoryMessage>,
     /// What was said before, and is in the history as a summary.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    earlier: Vec<HistoryMessage>,
-    total_tokens: u64,
+    pub(super) earlier: Vec<HistoryMessage>,
+    /// How many tokens were sent and received so far.
+    pub total_tokens: u64,
     #[serde(default)]
-    compression_count: u64,
+    pub(super) compression_count: u64,
     #[serde(default)]
-    compressions: Vec<Compression>,
+    pub(super) compressions: Vec<Compression>,
+    /// How far the session has come.
     #[serde(default)]
-    state: SessionState,
+    pub state: SessionState,
+    /// The model that was asked last; blank where a file of another program's does not say.
     #[serde(default)]
-    model: String,
+    pub model: String,
     /// All requests, the original prompt being the first.
     #[serde(default)]
-    requests: Vec<String>,
+    pub(super) requests: Vec<String>,
+    /// What the file holds besides, of a later version or of another program.
     #[serde(flatten)]
-    other: Map<String, Value>,
+    pub(super) other: Map<String, Value>,
 }
 
-impl Form {
+impl SessionFile {
     /// A session as it is written: every text less the keys. Texts are redacted one by one, before they are escaped: so
     /// whatever a key looks like, the file stays JSON.
-    pub fn of(session: &Session, redactor: &Redactor) -> Self {
+    pub(super) fn of(session: &Session, redactor: &Redactor) -> Self {
         let text = |text: &str| redactor.text(text).into_owned();
         let Conversation {
             requests,
@@ -57,68 +64,50 @@ impl Form {
             text: text(&task.text),
         });
         let message = |message: &HistoryMessage| HistoryMessage {
-            role: message.role,
             content: text(&message.content),
             tool: message.tool.as_deref().map(text),
-            call: message.call.clone(),
             calls: message
                 .calls
                 .iter()
                 .map(|call| redacted_call(call, redactor))
                 .collect(),
-            is_tagged: message.is_tagged,
-            is_fault: message.is_fault,
+            ..message.clone()
         };
         let requests: Vec<String> = requests.iter().map(|request| text(request)).collect();
-        let other = session.other.iter();
+        let other = session.file.other.iter();
         Self {
-            id: session.id,
-            created_at: session.created_at,
-            updated_at: session.updated_at,
-            working_directory: session.directory.clone(),
             original_prompt: requests.first().cloned().unwrap_or_default(),
             task_list: tasks.collect(),
             history: history.iter().map(message).collect(),
             earlier: earlier.iter().map(message).collect(),
-            total_tokens: session.total_tokens,
-            compression_count: session.compression_count,
-            compressions: session.compressions.clone(),
-            state: session.state,
-            model: text(&session.model),
+            model: text(&session.file.model),
             requests,
             other: other
                 .map(|(name, value)| (name.clone(), redacted(value, redactor)))
                 .collect(),
+            ..session.file.clone()
         }
     }
 
     /// The session whose file it is. The file's name decides on the id: a copy is a session of its own.
-    pub fn into_session(self, id: Uuid, hold: SessionLock) -> Session {
-        let mut requests = self.requests;
+    pub(super) fn into_session(mut self, id: Uuid, hold: SessionLock) -> Session {
+        self.id = id;
+        let prompt = take(&mut self.original_prompt);
+        let mut requests = take(&mut self.requests);
         match requests.first_mut() {
             // Another program may know of no other field than this.
-            Some(first) => *first = self.original_prompt,
-            None if self.original_prompt.is_empty() => {}
-            None => requests.push(self.original_prompt),
+            Some(first) => *first = prompt,
+            None if prompt.is_empty() => {}
+            None => requests.push(prompt),
         }
-        let compressions = self.compressions;
         Session {
             conversation: Conversation {
                 requests,
-                tasks: self.task_list,
-                history: self.history,
-                earlier: self.earlier,
+                tasks: take(&mut self.task_list),
+                history: take(&mut self.history),
+                earlier: take(&mut self.earlier),
             },
-            state: self.state,
-            model: self.model,
-            total_tokens: self.total_tokens,
-            id,
-            created_at: self.created_at,
-            updated_at: self.updated_at,
-            directory: self.working_directory,
-            compression_count: self.compression_count.max(compressions.len() as u64),
-            compressions,
-            other: self.other,
+            file: self,
             _hold: hold,
             is_noted: false,
         }
@@ -148,13 +137,6 @@ fn redacted(value: &Value, redactor: &Redactor) -> Value {
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
     }
-}
-
-/// What of a file says how old it is.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Dated {
-    pub updated_at: DateTime<Utc>,
 }
 
 /// What of a file a list shows.

@@ -4,6 +4,7 @@ use super::*;
 use crate::agent::conversation::HistoryMessage;
 use crate::model::message::{Call, Role};
 use crate::record::tasks::{Task, TaskStatus};
+use serde_json::Value;
 use std::os::unix::fs::PermissionsExt as _;
 use std::thread;
 use std::time::SystemTime;
@@ -111,8 +112,8 @@ fn the_specifications_session_is_read_and_written_as_it_stands() {
     home.put(ID, EXAMPLE);
     let mut session = store.open(ID).unwrap();
     assert_eq!(session.id(), ID);
-    assert_eq!(session.created_at, at("2025-01-15T10:30:00Z"));
-    assert_eq!(session.directory, r"C:\Users\Belle\projects\my-app");
+    assert_eq!(session.file.created_at, at("2025-01-15T10:30:00Z"));
+    assert_eq!(session.file.directory, r"C:\Users\Belle\projects\my-app");
     let Conversation {
         requests,
         tasks,
@@ -122,9 +123,9 @@ fn the_specifications_session_is_read_and_written_as_it_stands() {
     assert_eq!(requests, &["Add JWT authentication"]);
     assert_eq!(tasks[2].status, TaskStatus::InProgress);
     assert_eq!(history[1].role, Role::Assistant);
-    assert_eq!(session.total_tokens, 15_420);
+    assert_eq!(session.file.total_tokens, 15_420);
 
-    let then = session.updated_at;
+    let then = session.file.updated_at;
     store.save(&mut session, then).unwrap();
     let written = home.json(&format!("{ID}.json"));
     let mut expected: Value = serde_json::from_str(EXAMPLE).unwrap();
@@ -167,8 +168,8 @@ fn everything_of_a_session_outlives_the_process() {
         }],
         earlier: vec![HistoryMessage::of_agent("before")],
     };
-    session.state = SessionState::Failed;
-    session.total_tokens = u64::MAX;
+    session.file.state = SessionState::Failed;
+    session.file.total_tokens = u64::MAX;
     let compression = Compression {
         timestamp: at("2025-01-15T11:30:00Z"),
         tokens_before: 128_000,
@@ -190,13 +191,13 @@ fn everything_of_a_session_outlives_the_process() {
 
     let session = store.open(ID).unwrap();
     assert_eq!(session.conversation, conversation);
-    assert_eq!(session.state, SessionState::Failed);
+    assert_eq!(session.file.state, SessionState::Failed);
     assert_eq!(
-        (session.total_tokens, session.model.as_str()),
+        (session.file.total_tokens, session.file.model.as_str()),
         (u64::MAX, "m")
     );
-    assert_eq!(session.compressions, [compression]);
-    assert_eq!(session.updated_at, later);
+    assert_eq!(session.file.compressions, [compression]);
+    assert_eq!(session.file.updated_at, later);
 }
 
 #[test]
@@ -206,7 +207,7 @@ fn fields_of_others_are_kept() {
     let other = r#"{"theirs": {"a": [1, null, "sekret-key-1"]}, "#;
     home.put(ID, EXAMPLE.replacen('{', other, 1));
     let mut session = store.open(ID).unwrap();
-    let then = session.updated_at;
+    let then = session.file.updated_at;
     store.save(&mut session, then).unwrap();
     let written = home.json(&format!("{ID}.json"));
     let expected = serde_json::json!({"a": [1, null, "[REDACTED]-1"]});
@@ -482,7 +483,7 @@ fn a_list_shows_the_newest_first_and_the_damaged_as_such() {
     let mut done = store
         .create(id(3), at("2025-01-15T10:30:00Z"), Path::new("/c"), "m")
         .unwrap();
-    done.state = SessionState::Complete;
+    done.file.state = SessionState::Complete;
     done.conversation.requests = vec!["\n  first line \nsecond".to_owned()];
     store.save(&mut done, at("2025-01-15T10:30:00Z")).unwrap();
     let damaged = home.put(id(4), "{\n]");
@@ -556,7 +557,7 @@ fn a_damaged_session_is_told_with_its_place() {
 proptest::proptest! {
     #[test]
     fn any_bytes_are_a_session_or_damaged(content in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..64)) {
-        let _ = parse::<Form>(&content);
+        let _ = parse::<SessionFile>(&content);
         let _ = parse::<Outlined>(&content);
     }
 }

@@ -4,17 +4,17 @@
 use std::cell::RefCell;
 use std::time::Duration;
 
-use super::command::{no_such_process, printed};
+use super::command::printed;
 use crate::agent::tool::{
     Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
 };
 use crate::exec::process::{Listed, ProcessState, Processes, Report};
 
-const PROCESS: &[Parameter] = &[Parameter {
-    name: "process",
-    kind: ParameterKind::Text,
-    meaning: "the process's name, such as proc_abc123",
-}];
+const PROCESS: &[Parameter] = &[Parameter::new(
+    "process",
+    ParameterKind::Text,
+    "the process's name, such as proc_abc123",
+)];
 
 /// How the model knows the tool that reads.
 pub static READ_BACKGROUND_PROCESS: ToolSpec = ToolSpec::new(
@@ -40,57 +40,43 @@ pub static KILL_BACKGROUND_PROCESS: ToolSpec = ToolSpec::new(
     Effect::Runs,
 );
 
-/// Shows how a background process stands.
-pub struct ReadBackgroundProcess<'p, 'a> {
-    /// Where commands run.
-    pub processes: &'p RefCell<Processes<'a>>,
+/// What is done with background processes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BackgroundAction {
+    /// One is shown, and what it has printed.
+    Read,
+    /// All are listed.
+    List,
+    /// One is ended.
+    Kill,
 }
 
-impl Tool for ReadBackgroundProcess<'_, '_> {
+/// Looks after background processes.
+pub struct BackgroundTool<'p, 'a> {
+    /// Where commands run.
+    pub processes: &'p RefCell<Processes<'a>>,
+    /// What is done with them.
+    pub action: BackgroundAction,
+}
+
+impl Tool for BackgroundTool<'_, '_> {
     fn spec(&self) -> &ToolSpec {
-        &READ_BACKGROUND_PROCESS
+        match self.action {
+            BackgroundAction::Read => &READ_BACKGROUND_PROCESS,
+            BackgroundAction::List => &LIST_BACKGROUND_PROCESSES,
+            BackgroundAction::Kill => &KILL_BACKGROUND_PROCESS,
+        }
     }
 
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
         let id = name(arguments);
-        let read = self.processes.borrow_mut().read(id);
-        let report = read.map_err(|error| no_such_process(&error))?;
-        Ok(ToolOutput::said(described(id, &report)))
-    }
-}
-
-/// Lists the background processes.
-pub struct ListBackgroundProcesses<'p, 'a> {
-    /// Where commands run.
-    pub processes: &'p RefCell<Processes<'a>>,
-}
-
-impl Tool for ListBackgroundProcesses<'_, '_> {
-    fn spec(&self) -> &ToolSpec {
-        &LIST_BACKGROUND_PROCESSES
-    }
-
-    fn run(&self, _arguments: &Arguments) -> Result<ToolOutput, ToolError> {
-        let list = self.processes.borrow_mut().list();
-        Ok(ToolOutput::said(table(&list)))
-    }
-}
-
-/// Ends a background process.
-pub struct KillBackgroundProcess<'p, 'a> {
-    /// Where commands run.
-    pub processes: &'p RefCell<Processes<'a>>,
-}
-
-impl Tool for KillBackgroundProcess<'_, '_> {
-    fn spec(&self) -> &ToolSpec {
-        &KILL_BACKGROUND_PROCESS
-    }
-
-    fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
-        let id = name(arguments);
-        let killed = self.processes.borrow_mut().kill(id);
-        let report = killed.map_err(|error| no_such_process(&error))?;
+        let mut processes = self.processes.borrow_mut();
+        let report = match self.action {
+            BackgroundAction::List => return Ok(ToolOutput::said(table(&processes.list()))),
+            BackgroundAction::Read => processes.read(id),
+            BackgroundAction::Kill => processes.kill(id),
+        };
+        let report = report.map_err(|error| ToolError::Failed(error.to_string()))?;
         Ok(ToolOutput::said(described(id, &report)))
     }
 }

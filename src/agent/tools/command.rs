@@ -7,9 +7,7 @@ use std::time::Duration;
 use crate::agent::tool::{
     Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
 };
-use crate::exec::process::{
-    CommandStatus, Invocation, NoSuchProcess, ProcessError, Processes, Ran,
-};
+use crate::exec::process::{CommandStatus, Invocation, ProcessError, Processes, Ran};
 
 /// How the model knows the tool.
 pub static COMMAND: ToolSpec = ToolSpec::new(
@@ -17,11 +15,11 @@ pub static COMMAND: ToolSpec = ToolSpec::new(
     "Runs a shell command in the project's root, without input, and gives its exit code and \
               what it prints. One that takes long goes on in the background: start servers and \
               watchers as they are, without `&`.",
-    &[Parameter {
-        name: "command",
-        kind: ParameterKind::Command,
-        meaning: "the command",
-    }],
+    &[Parameter::new(
+        "command",
+        ParameterKind::Command,
+        "the command",
+    )],
     Effect::Runs,
 );
 
@@ -71,7 +69,7 @@ impl RunCommand<'_, '_> {
                     CommandStatus::Exited(code) => Some(code),
                     _ => None,
                 };
-                (ended(status, &output), code)
+                (format!("{status}\n{}", printed(&output)), code)
             }
             Ran::InBackground { id, output } => (backgrounded(&id, &output), None),
             Ran::TimedOut { output } => (timed_out(self.patience, &output), None),
@@ -106,11 +104,6 @@ impl Tool for RunCommand<'_, '_> {
     }
 }
 
-/// How a command ended, and what it printed.
-pub(super) fn ended(status: CommandStatus, output: &str) -> String {
-    format!("{status}\n{}", printed(output))
-}
-
 fn backgrounded(id: &str, output: &str) -> String {
     format!(
         "Command backgrounded as {id}\n\
@@ -132,8 +125,4 @@ pub(super) fn printed(output: &str) -> String {
     } else {
         output.to_owned()
     }
-}
-
-pub(super) fn no_such_process(error: &NoSuchProcess) -> ToolError {
-    ToolError::Failed(error.to_string())
 }

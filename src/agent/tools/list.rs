@@ -6,7 +6,7 @@
 use std::cmp::Ordering;
 use std::collections::{HashMap, VecDeque};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use globset::{GlobBuilder, GlobMatcher};
 use rustix::fs::{AtFlags, Dir, FileType, readlinkat, statat};
@@ -31,11 +31,11 @@ const DEEPEST: usize = 128;
 pub static LIST_DIRECTORY: ToolSpec = ToolSpec::new(
     "LIST_DIRECTORY",
     "Shows what is in a directory, or what a glob matches, as a tree. What git ignores is left out.",
-    &[Parameter {
-        name: "path",
-        kind: ParameterKind::Path,
-        meaning: "a directory, `.` for the project's root, or a glob like `src/**/*.ts`",
-    }],
+    &[Parameter::new(
+        "path",
+        ParameterKind::Path,
+        "a directory, `.` for the project's root, or a glob like `src/**/*.ts`",
+    )],
     Effect::Reads,
 );
 
@@ -136,7 +136,7 @@ impl Glob {
 
 /// What an entry is.
 #[derive(Debug, PartialEq, Eq)]
-enum Kind {
+enum EntryKind {
     File,
     Directory,
     /// A link, and what it names.
@@ -145,15 +145,15 @@ enum Kind {
 
 /// Something in a directory.
 #[derive(Debug)]
-struct Entry {
+struct TreeEntry {
     name: String,
-    kind: Kind,
+    kind: EntryKind,
 }
 
 /// One directory of the tree that is shown.
 #[derive(Debug, Default)]
 struct Node {
-    entries: Vec<Entry>,
+    entries: Vec<TreeEntry>,
     /// How many there was no room for.
     left_out: u64,
     /// Whether nobody has looked into it.
@@ -174,8 +174,6 @@ struct Walk {
     nodes: HashMap<String, Node>,
     shown: usize,
     looked_at: usize,
-    /// How many directories nobody has looked into.
-    closed: u64,
     /// Whether more was there than is looked at.
     is_cut_short: bool,
 }
@@ -191,7 +189,6 @@ impl Walk {
             nodes: HashMap::new(),
             shown: 0,
             looked_at: 0,
-            closed: 0,
             is_cut_short: false,
         })
     }
@@ -204,21 +201,18 @@ impl Walk {
                 self.close(path);
                 continue;
             }
-            let entries = match self.entries(&path) {
-                Ok(entries) => entries,
-                Err(error) if depth == 0 => return Err(error),
-                Err(_) => {
-                    self.close(path);
-                    continue;
-                }
-            };
+            let entries = self.entries(&path);
+            if entries.is_err() && depth > 0 {
+                self.close(path);
+                continue;
+            }
             // One large directory must not hide what is beside it.
             let left = SHOWN.saturating_sub(self.shown);
             let room = if queue.is_empty() { left } else { left / 2 };
             let most = self.shown + room.max(1);
-            for entry in entries {
+            for entry in entries? {
                 let below = joined(&path, &entry.name);
-                let is_directory = entry.kind == Kind::Directory;
+                let is_directory = entry.kind == EntryKind::Directory;
                 let enters = match &self.glob {
                     Some(glob) => {
                         let may_match = depth + 1 < glob.depth;
@@ -239,16 +233,14 @@ impl Walk {
 
     /// Leaves a directory as one that nobody has looked into.
     fn close(&mut self, path: String) {
-        if self.glob.is_some() {
-            self.is_cut_short = true;
-        } else {
-            self.closed += 1;
+        self.is_cut_short = true;
+        if self.glob.is_none() {
             self.nodes.entry(path).or_default().is_closed = true;
         }
     }
 
     /// What is in the directory at `path`, sorted, less what git ignores.
-    fn entries(&mut self, path: &str) -> io::Result<Vec<Entry>> {
+    fn entries(&mut self, path: &str) -> io::Result<Vec<TreeEntry>> {
         let handle = self.top.directory_to_read(&joined(&self.start, path))?;
         let (mut kept, mut is_ignored) = (Vec::new(), false);
         for found in Dir::read_from(&handle)? {
@@ -270,18 +262,18 @@ impl Walk {
                 known => known,
             };
             let kind = match kind {
-                FileType::Directory => Kind::Directory,
+                FileType::Directory => EntryKind::Directory,
                 FileType::Symlink => {
                     let target = readlinkat(&handle, name, Vec::new()).unwrap_or_default();
-                    Kind::Link(target.to_string_lossy().into_owned())
+                    EntryKind::Link(target.to_string_lossy().into_owned())
                 }
-                _ => Kind::File,
+                _ => EntryKind::File,
             };
             let name = name.to_string_lossy().into_owned();
             if self.is_left_out(&joined(path, &name), &kind) {
                 is_ignored = true;
             } else {
-                kept.push(Entry { name, kind });
+                kept.push(TreeEntry { name, kind });
             }
         }
         if kept.is_empty() && is_ignored && !path.is_empty() {
@@ -292,13 +284,13 @@ impl Walk {
     }
 
     /// Whether git ignores what is at a path. Where that cannot be told, it is shown.
-    fn is_left_out(&self, path: &str, kind: &Kind) -> bool {
+    fn is_left_out(&self, path: &str, kind: &EntryKind) -> bool {
         let Some((rules, prefix)) = &self.rules else {
             return false;
         };
         let path = joined(prefix, path);
         let ignored = match kind {
-            Kind::Directory => rules.is_directory_ignored(&path),
+            EntryKind::Directory => rules.is_directory_ignored(&path),
             _ => rules.is_ignored(&path),
         };
         ignored.unwrap_or(false)
@@ -308,15 +300,15 @@ impl Walk {
 /// Git's rules for what is below a place; none where git ignores the place itself, as it was named all the
 /// same, and none elsewhere than in a repository.
 fn rules(root: &Path, place: &ResolvedPath, start: &str) -> Option<(IgnoreRules, String)> {
-    let (top, prefix): (PathBuf, &str) = match place {
-        ResolvedPath::Inside(_) => (root.to_path_buf(), start),
+    let (top, prefix) = match place {
+        ResolvedPath::Inside(_) => (root, start),
         ResolvedPath::Outside(path) => {
             let mut above = path.ancestors();
             above.find(|directory| directory.join(".git").symlink_metadata().is_ok())?;
-            (path.clone(), "")
+            (path.as_path(), "")
         }
     };
-    let rules = IgnoreRules::load(&top).ok()?;
+    let rules = IgnoreRules::load(top).ok()?;
     let is_ignored = !prefix.is_empty() && rules.is_directory_ignored(prefix).unwrap_or(false);
     (!is_ignored).then(|| (rules, prefix.to_owned()))
 }
@@ -330,7 +322,7 @@ fn joined(directory: &str, name: &str) -> String {
 
 impl Walk {
     /// Adds an entry, where fewer than `most` are shown, and tells whether it was added.
-    fn insert(&mut self, directory: &str, entry: Entry, most: usize) -> bool {
+    fn insert(&mut self, directory: &str, entry: TreeEntry, most: usize) -> bool {
         let node = self.nodes.entry(directory.to_owned()).or_default();
         if self.shown >= most {
             node.left_out += 1;
@@ -342,7 +334,7 @@ impl Walk {
     }
 
     /// Adds an entry, and the way to it.
-    fn insert_with_parents(&mut self, directory: &str, entry: Entry) {
+    fn insert_with_parents(&mut self, directory: &str, entry: TreeEntry) {
         if !self.insert(directory, entry, SHOWN) {
             return;
         }
@@ -351,13 +343,14 @@ impl Walk {
         while !path.is_empty() {
             let (parent, name) = split(path);
             let node = self.nodes.entry(parent.to_owned()).or_default();
-            let is_there = |entry: &Entry| entry.kind == Kind::Directory && entry.name == name;
+            let is_there =
+                |entry: &TreeEntry| entry.kind == EntryKind::Directory && entry.name == name;
             if node.entries.iter().any(is_there) {
                 break;
             }
-            node.entries.push(Entry {
+            node.entries.push(TreeEntry {
                 name: name.to_owned(),
-                kind: Kind::Directory,
+                kind: EntryKind::Directory,
             });
             path = parent;
         }
@@ -374,14 +367,11 @@ impl Walk {
             Some(pattern) => format!("no files in {shown} match {}\n", quoted(pattern)),
             None => format!("{shown} is empty, or all in it is ignored by git\n"),
         };
-        if self.closed > 0 {
-            let closed = several(self.closed, "directory", "directories");
-            text.push_str(&format!(
-                "[{closed} marked `…` not looked into; list them by their own paths]\n"
-            ));
-        }
         if self.is_cut_short {
-            text.push_str("[the tree is too large to be searched whole; name a directory in it]\n");
+            text.push_str(
+                "[the tree is too large to be searched whole: what is marked `…` was not looked into; name a \
+                 directory in it]\n",
+            );
         }
         text
     }
@@ -394,24 +384,23 @@ impl Walk {
         // A glob's way to a match is noted when the match is found.
         node.entries.sort_by(order);
         let mut lines = Vec::new();
-        for Entry { name, kind } in node.entries {
+        for TreeEntry { name, kind } in node.entries {
             let below = joined(path, &name);
             let name = escaped(&name);
             match (kind, self.nodes.get(&below)) {
-                (Kind::Directory, Some(node)) if node.is_ignored => {}
-                (Kind::Directory, Some(node)) if node.is_closed => {
+                (EntryKind::Directory, Some(node)) if node.is_ignored => {}
+                (EntryKind::Directory, Some(node)) if node.is_closed => {
                     lines.push((format!("{name}/ …"), None));
                 }
-                (Kind::Directory, _) => lines.push((format!("{name}/"), Some(below))),
-                (Kind::File, _) => lines.push((name, None)),
-                (Kind::Link(target), _) => {
+                (EntryKind::Directory, _) => lines.push((format!("{name}/"), Some(below))),
+                (EntryKind::File, _) => lines.push((name, None)),
+                (EntryKind::Link(target), _) => {
                     lines.push((format!("{name} -> {}", escaped(&target)), None));
                 }
             }
         }
         if node.left_out > 0 {
-            let entries = several(node.left_out, "entry more", "entries more");
-            lines.push((format!("[... {entries} ...]"), None));
+            lines.push((format!("[... {} more ...]", grouped(node.left_out)), None));
         }
         let last = lines.len().saturating_sub(1);
         for (at, (line, below)) in lines.into_iter().enumerate() {
@@ -428,12 +417,8 @@ impl Walk {
     }
 }
 
-fn several(count: u64, one: &str, many: &str) -> String {
-    format!("{} {}", grouped(count), if count == 1 { one } else { many })
-}
-
-fn order(one: &Entry, other: &Entry) -> Ordering {
-    let key = |entry: &Entry| entry.kind == Kind::Directory;
+fn order(one: &TreeEntry, other: &TreeEntry) -> Ordering {
+    let key = |entry: &TreeEntry| entry.kind == EntryKind::Directory;
     (key(one), &one.name).cmp(&(key(other), &other.name))
 }
 

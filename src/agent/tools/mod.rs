@@ -9,31 +9,11 @@ pub mod read;
 pub mod replace;
 pub mod write;
 
-use crate::agent::AgentError;
 use crate::agent::tool::ToolError;
 use crate::sys::numbers::grouped;
 
 /// How many bytes of a tool's output a model is shown.
 pub const OUTPUT_LIMIT: usize = 32 << 10;
-
-/// Why a file was not written; nothing was changed then.
-#[derive(Debug)]
-pub enum WriteError {
-    /// It may not be: the rule that it breaks, for the model.
-    Refused(String),
-    /// The run is over.
-    Fatal(AgentError),
-}
-
-impl WriteError {
-    /// The same, as a tool's error.
-    fn of_tool(self) -> ToolError {
-        match self {
-            Self::Refused(reason) => ToolError::Failed(reason),
-            Self::Fatal(error) => ToolError::Fatal(error),
-        }
-    }
-}
 
 /// Puts files where they belong: verified and undoable inside the project.
 pub trait Files {
@@ -41,8 +21,8 @@ pub trait Files {
     /// content, and makes it where it is not there. What the model should know about that: sentences.
     ///
     /// # Errors
-    /// When the file may not be written, or could not be.
-    fn write(&self, path: &str, content: String) -> Result<Vec<String>, WriteError>;
+    /// When the file may not be written, or could not be; nothing was changed then.
+    fn write(&self, path: &str, content: String) -> Result<Vec<String>, ToolError>;
 }
 
 /// How many lines a text has; one that does not end counts.

@@ -9,11 +9,11 @@ use crate::agent::tool::{
 pub static UPDATE_TASK_LIST: ToolSpec = ToolSpec::new(
     "UPDATE_TASK_LIST",
     "Does nothing but note the task list of this response.",
-    &[Parameter {
-        name: "tasks",
-        kind: ParameterKind::Tasks,
-        meaning: "the whole task list, a task a line: `[ ]` pending, `[~]` in progress, `[x]` complete",
-    }],
+    &[Parameter::new(
+        "tasks",
+        ParameterKind::Tasks,
+        "the whole task list, a task a line: `[ ]` pending, `[~]` in progress, `[x]` complete",
+    )],
     Effect::Notes,
 );
 
@@ -21,11 +21,23 @@ pub static UPDATE_TASK_LIST: ToolSpec = ToolSpec::new(
 pub static DONE: ToolSpec = ToolSpec::new(
     "DONE",
     "Says that all that was asked for is done.",
-    &[Parameter {
-        name: "summary",
-        kind: ParameterKind::Text,
-        meaning: "what was done",
-    }],
+    &[Parameter::new(
+        "summary",
+        ParameterKind::Text,
+        "what was done",
+    )],
+    Effect::Ends,
+);
+
+/// The description of DONE for an auditor, for whom a verdict in plain words does as well.
+pub static VERDICT: ToolSpec = ToolSpec::new(
+    "DONE",
+    "Ends the audit with your verdict, as a reply without a tool does.",
+    &[Parameter::new(
+        "summary",
+        ParameterKind::Text,
+        "what you found, and at its end the lines `Overall: ...` and `Feedback: ...`",
+    )],
     Effect::Ends,
 );
 
@@ -33,11 +45,11 @@ pub static DONE: ToolSpec = ToolSpec::new(
 pub static ASK_USER: ToolSpec = ToolSpec::new(
     "ASK_USER",
     "Asks the user a question, and waits for the answer.",
-    &[Parameter {
-        name: "question",
-        kind: ParameterKind::Text,
-        meaning: "the question",
-    }],
+    &[Parameter::new(
+        "question",
+        ParameterKind::Text,
+        "the question",
+    )],
     Effect::Asks,
 );
 
@@ -55,13 +67,13 @@ impl Tool for UpdateTaskList {
     }
 }
 
-/// Ends the work.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Done;
+/// Ends the work: [`DONE`], or the auditor's [`VERDICT`].
+#[derive(Debug, Clone, Copy)]
+pub struct Done(pub &'static ToolSpec);
 
 impl Tool for Done {
     fn spec(&self) -> &ToolSpec {
-        &DONE
+        self.0
     }
 
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
@@ -73,7 +85,7 @@ impl Tool for Done {
     }
 }
 
-/// Whoever answers an agent's questions.
+/// The one who answers an agent's questions.
 pub trait User {
     /// The answer; `None` where nobody is there to give one.
     ///
@@ -155,7 +167,7 @@ mod tests {
     fn done_ends_with_its_summary_and_the_task_list_does_not() {
         let mut arguments = Arguments::default();
         arguments.set("summary", "All of it.".to_owned());
-        let output = Done.run(&arguments).unwrap();
+        let output = Done(&DONE).run(&arguments).unwrap();
         assert_eq!((output.text.as_str(), output.is_end), ("All of it.", true));
         let output = UpdateTaskList.run(&Arguments::default()).unwrap();
         assert_eq!(

@@ -4,12 +4,10 @@
 //! is reached through handles that cannot leave it, even while the tree is being changed.
 
 use std::cmp::Reverse;
-use std::fs::{File, Metadata};
+use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::fd::AsFd as _;
 use std::path::{Component, Path, PathBuf};
-
-use gix_imara_diff::{Algorithm, Diff, InternedInput};
 
 use crate::agent::tool::ToolError;
 use crate::edit::beneath::{Root, open_regular, split};
@@ -82,15 +80,11 @@ impl ResolvedPath {
             (Err(_), _) => Self::Outside(resolved),
         };
         match (&place, outside) {
-            (Self::Outside(resolved), Outside::Refused) => Err(format!(
-                "{} leads out of the project{}; stay inside it, or let the user start the program with \
+            (Self::Outside(_), Outside::Refused) => Err(format!(
+                "{} leads out of the project, to {}; stay inside it, or let the user start the program with \
                  `--allow-outside`",
                 quoted(path),
-                if resolved == &clean {
-                    String::new()
-                } else {
-                    format!(", to {}", quoted(&resolved.to_string_lossy()))
-                }
+                place.shown()
             )),
             _ => Ok(place),
         }
@@ -138,9 +132,11 @@ impl ResolvedPath {
             }
             Self::Outside(_) => files::open_regular(&resolved)?,
         };
-        Ok(match opened {
-            Some(file) => Found::File(file),
-            None => kind(resolved.symlink_metadata()),
+        Ok(match (opened, resolved.symlink_metadata()) {
+            (Some(file), _) => Found::File(file),
+            (None, Ok(metadata)) if metadata.is_dir() => Found::Directory,
+            (None, Ok(_)) => Found::Special,
+            (None, Err(_)) => Found::Missing,
         })
     }
 
@@ -296,14 +292,6 @@ fn below(root: &Path, resolved: &Path) -> io::Result<String> {
     })
 }
 
-fn kind(metadata: io::Result<Metadata>) -> Found {
-    match metadata {
-        Ok(metadata) if metadata.is_dir() => Found::Directory,
-        Ok(_) => Found::Special,
-        Err(_) => Found::Missing,
-    }
-}
-
 /// Says that the system does not let a place be read.
 pub(super) fn unreadable(shown: &str, error: &io::Error) -> String {
     format!("{shown} cannot be read: {error}")
@@ -350,194 +338,12 @@ fn names_in(directory: &Path) -> Vec<String> {
     names
 }
 
-/// How many of a thousand letters two names have in common, whatever their case.
+/// How many letters two names begin with in common, whatever their case.
 fn likeness(one: &str, other: &str) -> usize {
-    let mut letters = InternedInput::default();
-    letters.update_before(one.to_lowercase().chars());
-    letters.update_after(other.to_lowercase().chars());
-    let new = Diff::compute(Algorithm::MyersMinimal, &letters).count_additions() as usize;
-    let total = letters.before.len() + letters.after.len();
-    2000 * (letters.after.len() - new) / total.max(1)
+    let (one, other) = (one.to_lowercase(), other.to_lowercase());
+    let pairs = one.chars().zip(other.chars());
+    pairs.take_while(|(one, other)| one == other).count()
 }
 
 #[cfg(test)]
-mod tests {
-    use std::fs;
-    use std::os::unix::fs::symlink;
-
-    use tempfile::TempDir;
-
-    use super::*;
-
-    /// A directory with a project in `root` and a neighbour in `beside`.
-    fn tree() -> (TempDir, PathBuf) {
-        let dir = tempfile::tempdir().unwrap();
-        let top = dir.path().canonicalize().unwrap();
-        let root = top.join("root");
-        fs::create_dir_all(root.join("a/b")).unwrap();
-        fs::create_dir(top.join("beside")).unwrap();
-        fs::write(top.join("beside/secret"), "s").unwrap();
-        fs::write(root.join("a/b/c.rs"), "c").unwrap();
-        symlink("../beside", root.join("out")).unwrap();
-        symlink("a/b", root.join("in")).unwrap();
-        symlink("../beside/nothing", root.join("dangling")).unwrap();
-        symlink("root", top.join("alias")).unwrap();
-        (dir, root)
-    }
-
-    fn inside(path: &str) -> ResolvedPath {
-        ResolvedPath::Inside(path.to_owned())
-    }
-
-    #[test]
-    fn what_stays_in_the_project_becomes_a_plain_relative_path() {
-        let (_dir, root) = tree();
-        for (path, expected) in [
-            (".", ""),
-            ("./", ""),
-            ("./a/b/c.rs", "a/b/c.rs"),
-            ("a/../a//b/", "a/b"),
-            ("new/deeper/file", "new/deeper/file"),
-            ("../root/a", "a"),
-            ("in/c.rs", "in/c.rs"),
-            ("~/x", "~/x"),
-            ("a\\b", "a\\b"),
-            ("dangling", "dangling"),
-        ] {
-            let place = ResolvedPath::of(&root, path, Outside::Refused);
-            assert_eq!(place, Ok(inside(expected)), "{path}");
-            if !path.contains('~') {
-                let absolute = format!("{}/{path}", root.display());
-                let place = ResolvedPath::of(&root, &absolute, Outside::Refused);
-                assert_eq!(place, Ok(inside(expected)), "{absolute}");
-            }
-        }
-        let by_alias = root.with_file_name("alias").join("a/new");
-        let place = ResolvedPath::of(&root, by_alias.to_str().unwrap(), Outside::Refused);
-        assert_eq!(place, Ok(inside("a/new")));
-    }
-
-    #[test]
-    fn what_leads_out_is_refused_unless_the_user_allows_it() {
-        let (_dir, root) = tree();
-        let beside = root.with_file_name("beside");
-        for path in [
-            "..",
-            "../beside",
-            "a/../../beside",
-            "/",
-            "/etc/passwd",
-            "out",
-            "out/secret",
-            "out/new/file",
-            "../root2",
-        ] {
-            let refused = ResolvedPath::of(&root, path, Outside::Refused).unwrap_err();
-            assert!(refused.starts_with(&format!("`{path}` ")), "{refused}");
-            assert!(refused.contains("--allow-outside"), "{refused}");
-            let allowed = ResolvedPath::of(&root, path, Outside::Allowed);
-            assert!(matches!(allowed, Ok(ResolvedPath::Outside(_))), "{path}");
-        }
-        let place = ResolvedPath::of(&root, "out/secret", Outside::Allowed);
-        assert_eq!(place, Ok(ResolvedPath::Outside(beside.join("secret"))));
-    }
-
-    #[test]
-    fn what_is_no_path_is_refused_by_name() {
-        let (_dir, root) = tree();
-        let long = "a/".repeat(LONGEST);
-        for (path, said) in [
-            ("", "empty"),
-            ("  ", "empty"),
-            ("a\0b", "NUL"),
-            (long.as_str(), "bytes"),
-            ("C:\\a\\b.ts", "Windows"),
-            ("c:/a", "Windows"),
-            ("\\\\server\\share", "Windows"),
-        ] {
-            for outside in [Outside::Refused, Outside::Allowed] {
-                let refused = ResolvedPath::of(&root, path, outside).unwrap_err();
-                assert!(refused.contains(said), "{refused}");
-            }
-        }
-    }
-
-    #[test]
-    fn what_is_there_is_told_without_waiting_for_it() {
-        let (_dir, root) = tree();
-        let fifo = root.join("fifo");
-        rustix::fs::mknodat(
-            rustix::fs::CWD,
-            &fifo,
-            rustix::fs::FileType::Fifo,
-            rustix::fs::Mode::from_raw_mode(0o600),
-            0,
-        )
-        .unwrap();
-        let look = |place: &ResolvedPath| format!("{:?}", place.look(&root).unwrap());
-        for (path, expected) in [
-            ("in/c.rs", "File"),
-            ("a/b/c.rs", "File"),
-            ("", "Directory"),
-            ("in", "Directory"),
-            ("fifo", "Special"),
-            ("none", "Missing"),
-            ("dangling", "Missing"),
-            ("a/b/c.rs/x", "Missing"),
-        ] {
-            let found = look(&inside(path));
-            assert!(found.starts_with(expected), "{path}: {found}");
-        }
-        assert_eq!(look(&ResolvedPath::Outside(fifo)), "Special");
-        // A link that leads out has slipped in after the check.
-        assert!(inside("out/secret").look(&root).is_err());
-    }
-
-    #[test]
-    fn credentials_are_known_by_name_whatever_links_to_them() {
-        let (_dir, root) = tree();
-        fs::create_dir(root.join("agent-config")).unwrap();
-        for name in [".env", "agent-config/my-key.txt", "agent-config/query.txt"] {
-            fs::write(root.join(name), "").unwrap();
-        }
-        symlink("../.env", root.join("a/notes.txt")).unwrap();
-        for (path, is_secret) in [
-            (".env", true),
-            ("a/notes.txt", true),
-            ("agent-config/my-key.txt", true),
-            ("agent-config/query.txt", false),
-            ("agent-config", false),
-            ("a/b/c.rs", false),
-            ("not-there/id_rsa", true),
-        ] {
-            let checked = inside(path).check_secrets(&root);
-            assert_eq!(checked.is_err(), is_secret, "{path}");
-        }
-    }
-
-    #[test]
-    fn what_is_not_there_is_told_with_what_is() {
-        let (_dir, root) = tree();
-        for (path, expected) in [
-            ("a/b/C.rs", "`a/b/C.rs` does not exist; `a/b` holds `c.rs`"),
-            ("a/x/y.rs", "`a/x/y.rs` does not exist; `a` holds `b`"),
-            (
-                "zzz",
-                "`zzz` does not exist; `.` holds `a`, `dangling`, `in`, `out`",
-            ),
-        ] {
-            assert_eq!(missing(&root, &inside(path)), expected);
-        }
-    }
-
-    #[test]
-    fn odd_characters_are_escaped() {
-        for (text, expected) in [
-            ("a b", "a b"),
-            ("ä\n\u{1b}[2J", "ä\\n\\u{1b}[2J"),
-            ("a\u{202e}b", "a\\u{202e}b"),
-        ] {
-            assert_eq!(escaped(text), expected);
-        }
-    }
-}
+mod tests;

@@ -19,11 +19,7 @@ const LARGEST: u64 = 64 << 20;
 pub static READ_FILE: ToolSpec = ToolSpec::new(
     "READ_FILE",
     "Shows what is in a file. Of a long one, the beginning and the end.",
-    &[Parameter {
-        name: "path",
-        kind: ParameterKind::Path,
-        meaning: "the file",
-    }],
+    &[Parameter::new("path", ParameterKind::Path, "the file")],
     Effect::Reads,
 );
 

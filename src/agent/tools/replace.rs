@@ -6,8 +6,7 @@
 use std::ops::Range;
 use std::path::Path;
 
-use memchr::memchr_iter;
-use memchr::memmem::Finder;
+use memchr::{memchr_iter, memmem};
 
 use super::place::{Outside, ResolvedPath};
 use super::write::put;
@@ -28,21 +27,13 @@ pub static FIND_AND_REPLACE_IN_FILE: ToolSpec = ToolSpec::new(
     "FIND_AND_REPLACE_IN_FILE",
     "Replaces a passage of a file. It must be there exactly once: take as many lines around it as that needs.",
     &[
-        Parameter {
-            name: "path",
-            kind: ParameterKind::Path,
-            meaning: "the file",
-        },
-        Parameter {
-            name: "find",
-            kind: ParameterKind::Block,
-            meaning: "the passage, letter by letter",
-        },
-        Parameter {
-            name: "replace",
-            kind: ParameterKind::Block,
-            meaning: "what takes its place",
-        },
+        Parameter::new("path", ParameterKind::Path, "the file"),
+        Parameter::new(
+            "find",
+            ParameterKind::Block,
+            "the passage, letter by letter",
+        ),
+        Parameter::new("replace", ParameterKind::Block, "what takes its place"),
     ],
     Effect::Writes,
 );
@@ -85,14 +76,14 @@ impl Tool for FindAndReplace<'_> {
 
 /// A text with a passage replaced.
 #[derive(Debug, PartialEq, Eq)]
-struct Change {
+struct Replaced {
     text: String,
     /// Where the replacement stands in it.
     range: Range<usize>,
 }
 
 /// `text` with `replace` in the place of `find`.
-fn replaced(text: &str, find: &str, replace: &str) -> Result<Change, String> {
+fn replaced(text: &str, find: &str, replace: &str) -> Result<Replaced, String> {
     if find.is_empty() {
         return Err(
             "nothing is to be found: `find` is empty; to change all of a file, write it as a whole"
@@ -123,32 +114,24 @@ fn replaced(text: &str, find: &str, replace: &str) -> Result<Change, String> {
     Err(not_found(text, find))
 }
 
-fn spliced(text: &str, start: usize, length: usize, replace: &str) -> Change {
+fn spliced(text: &str, start: usize, length: usize, replace: &str) -> Replaced {
     let (before, rest) = text.split_at(start);
     let behind = rest.get(length..).unwrap_or_default();
-    Change {
+    Replaced {
         text: [before, replace, behind].concat(),
         range: start..start + replace.len(),
     }
 }
 
-/// Where `find` stands, overlapping passages included; no more than [`MOST_MATCHES`].
+/// Where `find` stands; no more than [`MOST_MATCHES`].
 fn matches(text: &str, find: &str) -> Vec<usize> {
-    let finder = Finder::new(find);
-    let mut found = Vec::new();
-    let mut from = 0;
-    while let Some(at) = text
-        .as_bytes()
-        .get(from..)
-        .and_then(|rest| finder.find(rest))
-    {
-        found.push(from + at);
-        if found.len() >= MOST_MATCHES {
-            break;
-        }
-        from += at + 1;
+    let (text, find) = (text.as_bytes(), find.as_bytes());
+    let found: Vec<usize> = memmem::find_iter(text, find).take(MOST_MATCHES).collect();
+    match (found.as_slice(), memmem::rfind(text, find)) {
+        // They overlap.
+        ([first], Some(last)) if *first != last => vec![*first, last],
+        _ => found,
     }
-    found
 }
 
 fn with_lf(text: &str) -> String {
@@ -160,9 +143,8 @@ fn with_crlf(text: &str) -> String {
 }
 
 fn has_crlf_throughout(text: &str) -> bool {
-    let mut newlines = memchr_iter(b'\n', text.as_bytes()).peekable();
-    newlines.peek().is_some()
-        && newlines.all(|at| at > 0 && text.as_bytes().get(at - 1) == Some(&b'\r'))
+    let newlines = text.matches('\n').count();
+    newlines > 0 && newlines == text.matches("\r\n").count()
 }
 
 /// The line of a byte, from 1 on.
@@ -171,10 +153,8 @@ fn line_of(text: &[u8], at: usize) -> usize {
 }
 
 fn ambiguous(text: &str, found: &[usize]) -> String {
-    let lines: Vec<usize> = found
-        .iter()
-        .map(|at| line_of(text.as_bytes(), *at))
-        .collect();
+    let lines = found.iter().map(|at| line_of(text.as_bytes(), *at));
+    let lines: Vec<usize> = lines.collect();
     format!(
         "`find` is found more than once: {}; add lines around it, so that it is there once",
         at_lines(&lines)
@@ -201,7 +181,7 @@ fn not_found(text: &str, find: &str) -> String {
 }
 
 /// The changed lines with some around them, numbered.
-fn excerpt(change: &Change) -> String {
+fn excerpt(change: &Replaced) -> String {
     let bytes = change.text.as_bytes();
     let first = line_of(bytes, change.range.start);
     // A replacement that ends its line changes nothing of the next one.
@@ -224,153 +204,4 @@ fn excerpt(change: &Change) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::fs;
-
-    use proptest::prelude::*;
-
-    use super::super::write::tests::Plain;
-    use super::*;
-
-    #[test]
-    fn one_passage_is_replaced_and_all_else_stays() {
-        for (text, find, replace, expected) in [
-            ("a b c", "b", "x", "a x c"),
-            ("a b c", "a b c", "", ""),
-            ("a\nb\nc", "b\n", "", "a\nc"),
-            ("a\r\nb\r\nc\r\n", "a\nb", "x\ny\nz", "x\r\ny\r\nz\r\nc\r\n"),
-            ("a\r\nb\r\n", "a\r\nb", "x\ny", "x\ny\r\n"),
-            ("a\nb\nc\n", "a\r\nb", "x\r\ny\r\nz", "x\ny\nz\nc\n"),
-            ("a\r\nb\r\n", "b", "x\ny", "a\r\nx\r\ny\r\n"),
-            ("a\r\nb\nc\n", "b", "x\ny", "a\r\nx\ny\nc\n"),
-            ("a\r\nb\nc\n", "a\nb", "x\ny", "x\r\ny\nc\n"),
-            ("äöü", "ö", "€", "ä€ü"),
-            ("\u{feff}a", "a", "b", "\u{feff}b"),
-            ("a", "a", "$1\\0", "$1\\0"),
-        ] {
-            let change = replaced(text, find, replace).map(|change| change.text);
-            assert_eq!(change.as_deref(), Ok(expected), "{text:?} {find:?}");
-        }
-    }
-
-    #[test]
-    fn what_is_not_there_exactly_once_is_told_with_the_lines() {
-        let many = "x\n".repeat(500);
-        for (text, find, replace, said) in [
-            ("a", "", "b", "`find` is empty"),
-            ("a", "a", "a", "changes nothing"),
-            (
-                "a\nb\na",
-                "a",
-                "b",
-                "found more than once: lines 1 and 3; add lines around it",
-            ),
-            ("aaa", "aa", "b", "found more than once: lines 1 and 1"),
-            (
-                "a\r\nb\r\na\r\nb",
-                "a\nb",
-                "c",
-                "found more than once: lines 1 and 3",
-            ),
-            (
-                &many,
-                "x",
-                "y",
-                "lines 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and more",
-            ),
-            ("a\nb", "c", "d", "nor is its first line"),
-            (
-                "fn a() {\n\tb\n}\n",
-                "fn a() {\n    b\n}",
-                "c",
-                "its first line is at line 1, but",
-            ),
-            ("  x = 1", "    x = 1", "y", "often in blanks"),
-            ("a", "\n", "b", "nor is its first line"),
-        ] {
-            let problem = replaced(text, find, replace).unwrap_err();
-            assert!(problem.contains(said), "{find:?}: {problem}");
-        }
-    }
-
-    #[test]
-    fn counting_matches_of_a_long_passage_ends() {
-        let text = "a".repeat(2 << 20);
-        let problem = replaced(&text, &text[..1 << 20], "b").unwrap_err();
-        assert!(problem.contains(" and more"), "{problem}");
-    }
-
-    #[test]
-    fn the_excerpt_shows_the_change_and_what_is_around_it() {
-        let text: String = (1..=12).map(|line| format!("line {line}\n")).collect();
-        let change = replaced(&text, "line 9\n", "new\nlines\n").unwrap();
-        let expected =
-            "  7 | line 7\n  8 | line 8\n> 9 | new\n>10 | lines\n 11 | line 10\n 12 | line 11\n";
-        assert_eq!(excerpt(&change), expected);
-        let change = replaced("a\nb\nc\n", "b\n", "").unwrap();
-        assert_eq!(excerpt(&change), " 1 | a\n>2 | c\n");
-        let change = replaced("a", "a", "").unwrap();
-        assert_eq!(excerpt(&change), "");
-    }
-
-    #[test]
-    fn a_file_is_changed_on_the_disk_or_not_at_all() {
-        let dir = tempfile::tempdir().unwrap();
-        let root = dir.path().canonicalize().unwrap();
-        fs::write(root.join("a.rs"), "let a = 1;\r\nlet b = 2;\r\n").unwrap();
-        fs::write(root.join("bad"), b"x\n\xff").unwrap();
-        let files = Plain::below(&root);
-        let tool = FindAndReplace {
-            root: &root,
-            outside: Outside::Refused,
-            files: &files,
-        };
-        let run = |path: &str, find: &str| {
-            let mut arguments = Arguments::default();
-            arguments.set("path", path.to_owned());
-            arguments.set("find", find.to_owned());
-            arguments.set("replace", "let c = 3;".to_owned());
-            tool.run(&arguments)
-        };
-        for (path, find, said) in [
-            ("bad", "x", "`bad`: it is not UTF-8, see line 2"),
-            ("none", "x", "does not exist"),
-            (
-                "a.rs",
-                "let",
-                "`a.rs`: `find` is found more than once: lines 1 and 2",
-            ),
-        ] {
-            let Err(ToolError::Failed(problem)) = run(path, find) else {
-                panic!("{path} is not changed");
-            };
-            assert!(problem.contains(said), "{problem}");
-        }
-        assert!(files.written.borrow().is_empty());
-        let output = run("a.rs", "let b = 2;").unwrap();
-        assert_eq!(
-            output.text,
-            "changed `a.rs`:\n 1 | let a = 1;\n>2 | let c = 3;"
-        );
-        let content = fs::read_to_string(root.join("a.rs")).unwrap();
-        assert_eq!(content, "let a = 1;\r\nlet c = 3;\r\n");
-    }
-
-    proptest! {
-        #[test]
-        fn a_passage_that_is_there_once_is_the_only_thing_that_changes(
-            before in "[ab\r\n ]{0,30}", find in "[abä\n]{1,8}", behind in "[ab\r\n ]{0,30}", replace in "[xy\n]{0,8}",
-        ) {
-            prop_assume!(find != replace);
-            let text = format!("{before}{find}{behind}");
-            match replaced(&text, &find, &replace) {
-                Ok(change) => {
-                    // New lines may end as the file's do.
-                    let expected = format!("{before}{replace}{behind}");
-                    prop_assert_eq!(change.text.replace('\r', ""), expected.replace('\r', ""));
-                }
-                Err(_) => prop_assert!(matches(&text, &find).len() > 1),
-            }
-        }
-    }
-}
+mod tests;

@@ -9,7 +9,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use super::place::{Found, Outside, ResolvedPath, unreadable};
-use super::{Files, WriteError, line_count};
+use super::{Files, line_count};
 use crate::agent::tool::{
     Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
 };
@@ -22,16 +22,8 @@ pub static WRITE_FILE: ToolSpec = ToolSpec::new(
     "WRITE_FILE",
     "Gives a file this content as a whole, and makes it and its directories where they are not there.",
     &[
-        Parameter {
-            name: "path",
-            kind: ParameterKind::Path,
-            meaning: "the file",
-        },
-        Parameter {
-            name: "content",
-            kind: ParameterKind::Block,
-            meaning: "its whole content",
-        },
+        Parameter::new("path", ParameterKind::Path, "the file"),
+        Parameter::new("content", ParameterKind::Block, "its whole content"),
     ],
     Effect::Writes,
 );
@@ -86,7 +78,7 @@ pub(super) fn put(
             return Ok(ToolOutput::said(format!("{said}\nwarning: {warned}")));
         }
     };
-    let warnings = files.write(path, content).map_err(WriteError::of_tool)?;
+    let warnings = files.write(path, content)?;
     let warnings = warnings
         .iter()
         .map(|warning| format!("\nwarning: {warning}"));

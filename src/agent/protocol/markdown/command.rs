@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::super::Fault;
-use super::lines::{Line, joined};
+use super::lines::{ReplyLine, joined};
 use crate::sys::text::regex;
 
 /// What may stand behind a command's fence. Code in another language, and transcripts with their outputs, are
@@ -30,13 +30,14 @@ static NO_COMMAND: LazyLock<Regex> = LazyLock::new(|| {
 });
 static BARE_WORD: LazyLock<Regex> =
     LazyLock::new(|| regex(r"(?:^|[^<])<<[- \t]*[\p{Alphabetic}_]"));
+static FENCE: LazyLock<Regex> = LazyLock::new(|| regex(r"(?m)^\s*```"));
 static QUOTED_WORD: LazyLock<Regex> = LazyLock::new(|| regex(r#"<<[- \t]*['"\\]"#));
 
 /// The command that the lines of a code block are; `opening` is its fence.
 ///
 /// # Errors
 /// Where it is no shell's, or the shell would run what is meant as text.
-pub fn in_block(opening: &Line<'_>, content: &[Line<'_>]) -> Result<String, Fault> {
+pub fn in_block(opening: &ReplyLine<'_>, content: &[ReplyLine<'_>]) -> Result<String, Fault> {
     let info = opening.fence().map_or("", |fence| fence.info);
     if !SHELLS.is_match(info) {
         return Err(opening.fault(format!(
@@ -52,13 +53,13 @@ pub fn in_block(opening: &Line<'_>, content: &[Line<'_>]) -> Result<String, Faul
 ///
 /// # Errors
 /// Where there may be more than a command.
-pub fn raw(lines: &[Line<'_>]) -> Result<String, Fault> {
+pub fn raw(lines: &[ReplyLine<'_>]) -> Result<String, Fault> {
     if let [line] = lines
         && let Some(quoted) = quoted(line.text().trim())
     {
         return Ok(quoted.to_owned());
     }
-    let is_odd = |line: &&Line<'_>| {
+    let is_odd = |line: &&ReplyLine<'_>| {
         line.fence().is_some() || line.heading().is_some() || NO_COMMAND.is_match(line.text())
     };
     if let Some(line) = lines.iter().find(is_odd) {
@@ -72,19 +73,16 @@ pub fn raw(lines: &[Line<'_>]) -> Result<String, Fault> {
 }
 
 /// That no backticks are run which are meant as text: a here-document keeps them only if its word is quoted.
-fn check_backticks(lines: &[Line<'_>]) -> Result<(), Fault> {
-    let is_bare = lines.iter().any(|line| BARE_WORD.is_match(line.text()));
-    let is_quoted = lines.iter().any(|line| QUOTED_WORD.is_match(line.text()));
-    let is_run = |line: &&Line<'_>| {
-        let text = line.text().replace("\\`", "");
-        is_bare && text.contains('`') || !is_quoted && text.trim_start().starts_with("```")
-    };
-    match lines.iter().find(is_run) {
-        None => Ok(()),
-        Some(line) => Err(line.fault(
+fn check_backticks(lines: &[ReplyLine<'_>]) -> Result<(), Fault> {
+    let text = joined(lines).replace("\\`", "");
+    let is_run = text.contains('`') && BARE_WORD.is_match(&text)
+        || FENCE.is_match(&text) && !QUOTED_WORD.is_match(&text);
+    match lines.iter().find(|line| line.text().contains('`')) {
+        Some(line) if is_run => Err(line.fault(
             "the shell would run what stands between these backticks: quote the word of the here-document, \
              as in <<'EOF', or write $(...) where it is meant to be run",
         )),
+        _ => Ok(()),
     }
 }
 

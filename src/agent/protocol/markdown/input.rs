@@ -10,7 +10,7 @@ use regex::Regex;
 
 use super::super::Fault;
 use super::command;
-use super::lines::{Line, fenced, joined, trimmed};
+use super::lines::{ReplyLine, fenced, joined, trimmed};
 use crate::agent::tool::{Arguments, Parameter, ParameterKind, ToolSpec};
 use crate::sys::fences::FenceLine;
 use crate::sys::text::regex;
@@ -19,16 +19,20 @@ use crate::sys::text::regex;
 ///
 /// # Errors
 /// What is wrong with the input, and what is expected.
-pub fn arguments(tool: &ToolSpec, input: &[Line<'_>], heading: usize) -> Result<Arguments, Fault> {
-    if tool.schema.is_some() {
-        return object(input, heading);
-    }
-    let mut arguments = Arguments::default();
-    let (paths, others) = shape(tool);
-    let mut rest = Input {
+pub fn arguments(
+    tool: &ToolSpec,
+    input: &[ReplyLine<'_>],
+    heading: usize,
+) -> Result<Arguments, Fault> {
+    let mut rest = Unread {
         lines: input,
         line: input.first().map_or(heading, |line| line.number),
     };
+    if tool.schema.is_some() {
+        return rest.object();
+    }
+    let mut arguments = Arguments::default();
+    let (paths, others) = shape(tool);
     for parameter in &paths {
         arguments.set(parameter.name, rest.path(parameter)?);
     }
@@ -42,27 +46,6 @@ pub fn arguments(tool: &ToolSpec, input: &[Line<'_>], heading: usize) -> Result<
     Ok(arguments)
 }
 
-/// What a tool that came at run time is given: a JSON object, alone in a block.
-fn object(input: &[Line<'_>], heading: usize) -> Result<Arguments, Fault> {
-    let first = input.first().map_or(heading, |line| line.number);
-    let mut rest = Input {
-        lines: input,
-        line: first,
-    };
-    let expected = "expected a JSON object in a code block";
-    let block = rest.block().ok_or_else(|| Fault::at(first, expected))?;
-    rest.end(BEHIND)?;
-    let read = serde_json::from_str(&joined(block.content));
-    let object = read.map_err(|error| Fault::at(first, format!("{expected}: {error}")))?;
-    Ok(Arguments::of(object))
-}
-
-/// Whether a tool has any input.
-pub fn is_needed(tool: &ToolSpec) -> bool {
-    let (paths, others) = shape(tool);
-    !paths.is_empty() || !others.is_empty() || tool.schema.is_some()
-}
-
 /// The parameters of a tool as they stand in its input: paths, and what else there is.
 pub fn shape(tool: &ToolSpec) -> (Vec<&'static Parameter>, Vec<&'static Parameter>) {
     let is_path = |parameter: &&Parameter| parameter.kind == ParameterKind::Path;
@@ -72,20 +55,20 @@ pub fn shape(tool: &ToolSpec) -> (Vec<&'static Parameter>, Vec<&'static Paramete
 }
 
 /// What is still to be read.
-struct Input<'a, 'r> {
+struct Unread<'a, 'r> {
     /// Less the blank lines around it.
-    lines: &'a [Line<'r>],
+    lines: &'a [ReplyLine<'r>],
     /// The line up to which it was read, for faults at the end.
     line: usize,
 }
 
 /// A code block.
 struct Block<'a, 'r> {
-    opening: &'a Line<'r>,
-    content: &'a [Line<'r>],
+    opening: &'a ReplyLine<'r>,
+    content: &'a [ReplyLine<'r>],
 }
 
-impl<'a, 'r> Input<'a, 'r> {
+impl<'a, 'r> Unread<'a, 'r> {
     /// Takes `count` lines, and the blank ones behind.
     fn skip(&mut self, count: usize) {
         let (taken, rest) = self.lines.split_at(count.min(self.lines.len()));
@@ -100,10 +83,9 @@ impl<'a, 'r> Input<'a, 'r> {
 
     /// Takes the end.
     fn end(&self, problem: &str) -> Result<(), Fault> {
-        if self.lines.is_empty() {
-            Ok(())
-        } else {
-            Err(self.fault(problem))
+        match self.lines {
+            [] => Ok(()),
+            [line, ..] => Err(line.fault(problem)),
         }
     }
 
@@ -117,21 +99,33 @@ impl<'a, 'r> Input<'a, 'r> {
         Some(Block { opening, content })
     }
 
-    /// Takes the line that names a parameter above a block; "" where there is none.
+    /// Takes the word alone on a line above a block; "" where there is none.
     fn label(&mut self) -> &'r str {
-        let (Some(label), Some(next)) = (
-            self.lines.first(),
-            self.lines.iter().skip(1).find(|line| !line.is_blank()),
-        ) else {
+        let mut there = self.lines.iter().filter(|line| !line.is_blank());
+        let (Some(label), Some(next)) = (there.next(), there.next()) else {
             return "";
         };
         let name = label.text().trim_matches(|c: char| !c.is_alphabetic());
         let is_name = name.chars().all(|c| c.is_alphabetic() || c == '_');
-        if label.fence().is_some() || next.fence().is_none() || name.is_empty() || !is_name {
+        if label.fence().is_some() || next.fence().is_none() || !is_name {
             return "";
         }
-        self.skip(1);
+        self.skip(usize::from(!name.is_empty()));
         name
+    }
+
+    /// Takes what a tool is given that came at run time: a JSON object, alone in a block.
+    fn object(&mut self) -> Result<Arguments, Fault> {
+        let missing = self.fault("expected a JSON object in a code block");
+        let Some(block) = self.block() else {
+            return Err(missing);
+        };
+        self.end(BEHIND)?;
+        let object = serde_json::from_str(&joined(block.content));
+        object.map(Arguments).map_err(|error| Fault {
+            problem: format!("{}: {error}", missing.problem),
+            ..missing
+        })
     }
 
     /// Takes a path.
@@ -161,36 +155,29 @@ impl<'a, 'r> Input<'a, 'r> {
             meaning,
             kind,
         } = parameter;
-        let all = self.lines;
-        let begin = self.line;
+        let (all, begin) = (self.lines, self.line);
         if !self.label().eq_ignore_ascii_case(name) {
             (self.lines, self.line) = (all, begin);
         }
-        let block = self.block();
-        let is_alone = self.lines.is_empty();
-        let text = match (kind, block) {
-            (ParameterKind::Path | ParameterKind::Block, None) => {
-                let problem = format!("expected a fenced code block with `{name}` ({meaning})");
-                return Err(self.fault(problem));
-            }
-            (ParameterKind::Path | ParameterKind::Block, Some(block)) => {
+        let missing = |place: &str| format!("expected {place} `{name}` ({meaning})");
+        let missing_block = self.fault(missing("a fenced code block with"));
+        let is_words = matches!(kind, ParameterKind::Text | ParameterKind::Tasks);
+        let text = match self.block() {
+            Some(block) if is_words && self.lines.is_empty() => joined(block.content),
+            _ if is_words => joined(all).trim().to_owned(),
+            None if *kind == ParameterKind::Command => command::raw(all)?.trim().to_owned(),
+            None => return Err(missing_block),
+            Some(block) => {
                 self.end(BEHIND)?;
-                return Ok(joined(block.content));
-            }
-            (ParameterKind::Text | ParameterKind::Tasks, Some(block)) if is_alone => {
-                joined(block.content)
-            }
-            (ParameterKind::Text | ParameterKind::Tasks, _) => joined(all).trim().to_owned(),
-            (ParameterKind::Command, Some(block)) => {
-                self.end(BEHIND)?;
+                if *kind != ParameterKind::Command {
+                    return Ok(joined(block.content));
+                }
                 command::in_block(block.opening, block.content)?
             }
-            (ParameterKind::Command, None) => command::raw(all)?.trim().to_owned(),
         };
         if text.trim().is_empty() {
             let line = all.first().map_or(begin, |line| line.number);
-            let problem = format!("expected `{name}` ({meaning}) under `## Tool Input`");
-            return Err(Fault::at(line, problem));
+            return Err(Fault::at(line, missing("under `## Tool Input`:")));
         }
         // The line ends of words are the reply's own.
         Ok(without_last_line_end(text).replace("\r\n", "\n"))
@@ -217,34 +204,31 @@ impl<'a, 'r> Input<'a, 'r> {
             let block = self.block().ok_or(problem)?;
             let info = block.opening.fence().map_or("", |fence| fence.info);
             let info = info.split_whitespace().next().unwrap_or_default();
-            let is_info = |known: &Parameter| known.name.eq_ignore_ascii_case(info);
-            let is_other =
-                !label.eq_ignore_ascii_case(info) && parameters.iter().any(|known| is_info(known));
-            let found = if label.is_empty() { info } else { label };
-            // A label above counts, unless the fence has another parameter's.
-            let at = missing
-                .iter()
-                .position(|known| known.name.eq_ignore_ascii_case(found))
-                .filter(|_| label.is_empty() || !is_other);
-            let Some(at) = at else {
-                let found = match found {
-                    "" => "without a label".to_owned(),
-                    label => format!("labelled `{label}`"),
-                };
-                return Err(block.opening.fault(format!(
-                    "a code block {found}, where those that are expected are {names}, each once; content that has \
-                     fences goes between longer ones"
-                )));
+            let named = |text: &str| {
+                let mut missing = missing.iter();
+                missing.position(|known| known.name.eq_ignore_ascii_case(text))
             };
+            // A label above counts, unless the fence has another parameter's.
+            let (found, at) = match (label, named(info)) {
+                ("", at) => (info, at),
+                (label, None) => (label, named(label)),
+                (label, at) => (label, at.filter(|at| named(label) == Some(*at))),
+            };
+            let at = at.ok_or_else(|| {
+                block.opening.fault(format!(
+                    "a code block labelled `{found}`, where those that are expected are {names}, each once; content \
+                     that has fences goes between longer ones"
+                ))
+            })?;
             let parameter = missing.remove(at);
             arguments.set(parameter.name, without_last_line_end(joined(block.content)));
         }
         match missing.first() {
             None => Ok(()),
-            Some(Parameter { name, meaning, .. }) => Err(Fault {
-                problem: format!("there is no code block labelled `{name}` ({meaning})"),
-                ..begin
-            }),
+            Some(Parameter { name, meaning, .. }) => {
+                let problem = format!("there is no code block labelled `{name}` ({meaning})");
+                Err(Fault { problem, ..begin })
+            }
         }
     }
 }
@@ -254,12 +238,10 @@ const BEHIND: &str = "nothing is expected behind the code block, which ends at t
 
 /// `text` less its last line end.
 fn without_last_line_end(mut text: String) -> String {
-    if text.ends_with('\n') {
-        text.pop();
-        if text.ends_with('\r') {
-            text.pop();
-        }
-    }
+    let end = text.strip_suffix('\n').map_or(text.len(), |rest| {
+        rest.strip_suffix('\r').unwrap_or(rest).len()
+    });
+    text.truncate(end);
     text
 }
 
@@ -284,19 +266,17 @@ static NO_BARE_PATH: LazyLock<Regex> = LazyLock::new(|| {
 
 /// A path less what is around it; `None` where it is empty, a quote is open, or it is more than a path.
 fn path(text: &str) -> Option<&str> {
-    let text = text.get(LABEL.find(text).map_or(0, |label| label.end())..)?;
-    let inner = |found: ::regex::Captures<'_>| {
-        found
-            .iter()
-            .skip(1)
-            .flatten()
-            .next()
-            .map(|inner| inner.range())
-    };
-    let bold = BOLD.captures(text).and_then(inner);
-    let text = bold.and_then(|bold| text.get(bold)).unwrap_or(text);
-    if let Some(inner) = IN_QUOTES.captures(text).and_then(inner) {
-        return text.get(inner).filter(|inner| !inner.trim().is_empty());
+    let text = text.get(LABEL.find(text)?.end()..)?;
+    let text = inner(&BOLD, text).unwrap_or(text);
+    match inner(&IN_QUOTES, text) {
+        Some(quoted) => (!quoted.trim().is_empty()).then_some(quoted),
+        None => (!text.is_empty() && !NO_BARE_PATH.is_match(text)).then_some(text),
     }
-    (!text.is_empty() && !NO_BARE_PATH.is_match(text)).then_some(text)
+}
+
+/// What the group of `pattern` has that takes part in the match.
+fn inner<'t>(pattern: &Regex, text: &'t str) -> Option<&'t str> {
+    let found = pattern.captures(text)?;
+    let group = found.iter().skip(1).flatten().next();
+    group.map(|group| group.as_str())
 }

@@ -58,19 +58,11 @@ fn example(tool: &ToolSpec) -> String {
         .map(|path| format!("\"[{}]\"", path.meaning))
         .collect();
     match others.as_slice() {
-        [only] => parts.push(alone(only)),
+        [only] if only.kind != ParameterKind::Block => parts.push(format!("[{}]", only.meaning)),
+        [only] => parts.push(block("", only)),
         several => parts.extend(several.iter().map(|known| block(known.name, known))),
     }
     parts.join("\n\n")
-}
-
-fn alone(parameter: &Parameter) -> String {
-    match parameter.kind {
-        ParameterKind::Path | ParameterKind::Block => block("", parameter),
-        ParameterKind::Text | ParameterKind::Command | ParameterKind::Tasks => {
-            format!("[{}]", parameter.meaning)
-        }
-    }
 }
 
 fn block(label: &str, parameter: &Parameter) -> String {

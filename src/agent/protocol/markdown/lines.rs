@@ -12,7 +12,7 @@ use crate::sys::text::regex;
 
 /// A line of the reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Line<'r> {
+pub struct ReplyLine<'r> {
     /// Its number in the whole reply, from 1 on.
     pub number: usize,
     /// Its text with its line end.
@@ -20,19 +20,21 @@ pub struct Line<'r> {
 }
 
 /// The lines of `text`, less a byte order mark.
-pub fn lines(text: &str) -> Vec<Line<'_>> {
+pub fn lines(text: &str) -> Vec<ReplyLine<'_>> {
     let text = text.trim_start_matches('\u{feff}');
     let numbered = (1..).zip(text.split_inclusive('\n'));
-    numbered.map(|(number, raw)| Line { number, raw }).collect()
+    numbered
+        .map(|(number, raw)| ReplyLine { number, raw })
+        .collect()
 }
 
 /// The bytes of `lines`.
-pub fn joined(lines: &[Line<'_>]) -> String {
+pub fn joined(lines: &[ReplyLine<'_>]) -> String {
     lines.iter().map(|line| line.raw).collect()
 }
 
 /// `lines` less the blank ones at both ends.
-pub fn trimmed<'a, 'r>(lines: &'a [Line<'r>]) -> &'a [Line<'r>] {
+pub fn trimmed<'a, 'r>(lines: &'a [ReplyLine<'r>]) -> &'a [ReplyLine<'r>] {
     let first = lines.iter().position(|line| !line.is_blank());
     let last = lines.iter().rposition(|line| !line.is_blank());
     match (first, last) {
@@ -43,14 +45,14 @@ pub fn trimmed<'a, 'r>(lines: &'a [Line<'r>]) -> &'a [Line<'r>] {
 
 /// `lines`, each with what it is to the fences.
 pub fn fenced<'a, 'r>(
-    lines: &'a [Line<'r>],
-) -> impl Iterator<Item = (usize, &'a Line<'r>, FenceLine)> {
+    lines: &'a [ReplyLine<'r>],
+) -> impl Iterator<Item = (usize, &'a ReplyLine<'r>, FenceLine)> {
     let mut fences = FenceScanner::default();
-    let step = move |(at, line): (usize, &'a Line<'r>)| (at, line, fences.step(line.text()));
+    let step = move |(at, line): (usize, &'a ReplyLine<'r>)| (at, line, fences.step(line.text()));
     lines.iter().enumerate().map(step)
 }
 
-impl<'r> Line<'r> {
+impl<'r> ReplyLine<'r> {
     /// Its text, less its line end.
     pub fn text(&self) -> &'r str {
         let text = self.raw.strip_suffix('\n').unwrap_or(self.raw);
@@ -138,7 +140,7 @@ mod tests {
 
     #[test]
     fn a_heading_is_told_whatever_it_is_adorned_with() {
-        let titled = |raw| match (Line { number: 1, raw }).heading() {
+        let titled = |raw| match (ReplyLine { number: 1, raw }).heading() {
             Some((Name::ToolChoice, value)) => Some(value),
             _ => None,
         };
@@ -178,7 +180,7 @@ mod tests {
 
     #[test]
     fn a_header_is_a_heading_of_any_level() {
-        let is_header = |raw| Line { number: 1, raw }.is_header();
+        let is_header = |raw| ReplyLine { number: 1, raw }.is_header();
         for text in [
             "# AGENT  response\n",
             "## Agent Response",

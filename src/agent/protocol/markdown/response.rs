@@ -5,9 +5,9 @@
 //! stands above a header may go on behind it, or a short fence is all that keeps it apart, it is a [`Fault`].
 
 use super::super::Fault;
-use super::lines::{Line, Name, fenced, trimmed};
+use super::lines::{ReplyLine, fenced, trimmed};
 use super::sections::Sections;
-use crate::agent::tool::{ParameterKind, ToolSpec, Toolbox};
+use crate::agent::tool::{Parameter, ParameterKind, ToolSpec, Toolbox};
 use crate::sys::fences::{FenceLine, FenceScanner};
 
 /// A fence of this length may stand inside a file as well; a longer one is there to hold such a file.
@@ -16,7 +16,7 @@ const SHORT: usize = 3;
 /// The response of a reply.
 pub struct Response<'a, 'r> {
     /// Its lines, from the header on.
-    pub lines: &'a [Line<'r>],
+    pub lines: &'a [ReplyLine<'r>],
     /// How many others stand above it that name a tool.
     pub others: usize,
 }
@@ -33,7 +33,7 @@ struct Headers {
 }
 
 impl Headers {
-    fn of(lines: &[Line<'_>]) -> Self {
+    fn of(lines: &[ReplyLine<'_>]) -> Self {
         let mut headers = Self::default();
         let mut fences = FenceScanner::default();
         for (at, line) in lines.iter().enumerate() {
@@ -56,29 +56,27 @@ impl Headers {
 /// # Errors
 /// Where a header may be part of a file or of a command.
 pub fn response<'a, 'r>(
-    lines: &'a [Line<'r>],
+    lines: &'a [ReplyLine<'r>],
     tools: &Toolbox<'_>,
 ) -> Result<Option<Response<'a, 'r>>, Fault> {
     let headers = Headers::of(lines);
-    match (headers.outside.last(), headers.inside.first()) {
-        (None, None) => Ok(None),
-        (None, Some(&(first, opening, _))) => {
-            let inner = unwrapped(lines, opening, first).ok_or_else(|| unclear(lines, first))?;
-            let headers = Headers::of(inner);
-            let last = headers.outside.last().copied().unwrap_or_default();
-            alone(inner, &headers, last, tools).map(Some)
+    let lines = match headers.inside.first() {
+        _ if !headers.outside.is_empty() => lines,
+        None => return Ok(None),
+        Some(&(first, opening, _)) => {
+            unwrapped(lines, opening, first).ok_or_else(|| unclear(lines, first))?
         }
-        (Some(&last), _) => alone(lines, &headers, last, tools).map(Some),
-    }
+    };
+    alone(lines, tools).map(Some)
 }
 
-/// The response that begins at `last`, where nothing says that it is part of another.
+/// The response that begins at the last header in no code block, where nothing says that it is part of another.
 fn alone<'a, 'r>(
-    lines: &'a [Line<'r>],
-    headers: &Headers,
-    last: usize,
+    lines: &'a [ReplyLine<'r>],
     tools: &Toolbox<'_>,
 ) -> Result<Response<'a, 'r>, Fault> {
+    let headers = Headers::of(lines);
+    let last = headers.outside.last().copied().unwrap_or_default();
     let is_short = |(at, _, length): &&(usize, usize, usize)| *at < last || *length <= SHORT;
     if let Some((at, ..)) = headers.inside.iter().find(is_short) {
         return Err(unclear(lines, *at));
@@ -92,23 +90,19 @@ fn alone<'a, 'r>(
     let response = lines.get(last..).unwrap_or_default();
     let tool = Sections::of(response).and_then(|sections| sections.tool(tools));
     let tool = tool.ok().map(|(tool, _)| tool);
-    // Whoever leaves out the header may write a file all the same.
+    // A reply without the header may write a file all the same.
     let first = headers.outside.first().copied().unwrap_or_default();
     let above = Sections::of(lines.get(..first).unwrap_or_default());
-    if above.is_ok_and(|above| above.has(Name::ToolChoice) || above.has(Name::ToolInput)) {
+    if above.is_ok_and(|above| above.name_a_tool()) {
         return Err(unclear(lines, first));
     }
     let mut others = 0;
-    for pair in headers.outside.windows(2) {
-        let &[from, to] = pair else { continue };
+    for (&from, &to) in headers.outside.iter().zip(headers.outside.iter().skip(1)) {
         // Right below a fence, it may be the first line of a block.
         let is_below_fence = lines.get(to - 1).is_some_and(|line| line.fence().is_some());
-        match Draft::of(lines.get(from..to).unwrap_or_default(), tools) {
-            Some(draft) if !is_below_fence && !draft.may_hold(tool) => {
-                others += usize::from(draft.tool.is_some());
-            }
-            _ => return Err(unclear(lines, to)),
-        }
+        let draft = draft(lines.get(from..to).unwrap_or_default(), tool, tools);
+        let draft = draft.filter(|_| !is_below_fence);
+        others += draft.ok_or_else(|| unclear(lines, to))?;
     }
     Ok(Response {
         lines: response,
@@ -119,13 +113,13 @@ fn alone<'a, 'r>(
 /// What stands in the block that is opened at `opening` above a first header, where that is a block around the
 /// whole reply: words may stand above, and nothing behind.
 fn unwrapped<'a, 'r>(
-    lines: &'a [Line<'r>],
+    lines: &'a [ReplyLine<'r>],
     opening: usize,
     header: usize,
-) -> Option<&'a [Line<'r>]> {
+) -> Option<&'a [ReplyLine<'r>]> {
     let between = lines.get(opening + 1..header)?;
     let fence = lines.get(opening)?.fence()?;
-    if !between.iter().all(Line::is_blank) {
+    if !between.iter().all(ReplyLine::is_blank) {
         return None;
     }
     let inner = trimmed(lines.get(header..)?);
@@ -135,54 +129,32 @@ fn unwrapped<'a, 'r>(
     inner.get(..inner.len() - usize::from(is_end))
 }
 
-/// A response above another.
-struct Draft<'t> {
-    /// The tool that it names.
-    tool: Option<&'t ToolSpec>,
-    /// How many code blocks its input has.
-    blocks: usize,
-    /// Whether its input is a command that stands in no block: a here-document may hold anything.
-    is_raw_command: bool,
+/// How many tools a response above another names; `None` where what stands behind it may be part of it: content of a
+/// file that is not closed where it seems, or a here-document. Whole contents before another use of the same tool
+/// are a draft of it.
+fn draft(lines: &[ReplyLine<'_>], last: Option<&ToolSpec>, tools: &Toolbox<'_>) -> Option<usize> {
+    let blocks = |lines| {
+        let opening = fenced(lines).filter(|(_, _, place)| *place == FenceLine::Opening);
+        opening.count()
+    };
+    let sections = Sections::of(lines).ok()?;
+    if !sections.name_a_tool() {
+        return (blocks(lines) == 0).then_some(0);
+    }
+    let (tool, _) = sections.tool(tools).ok()?;
+    let (input, _) = sections.input().unwrap_or_default();
+    let is_raw = input.first().is_some_and(|line| line.fence().is_none());
+    let is_content = |known: &&Parameter| known.kind == ParameterKind::Block;
+    let contents = tool.parameters.iter().filter(is_content).count();
+    let is_same = last.is_some_and(|last| last.name == tool.name);
+    let is_whole = match contents {
+        0 => blocks(input) <= 1,
+        _ => blocks(input) == contents && is_same,
+    };
+    (is_whole && !(is_raw && tool.takes(ParameterKind::Command))).then_some(1)
 }
 
-impl<'t> Draft<'t> {
-    /// `None` where its parts cannot be told apart.
-    fn of(lines: &[Line<'_>], tools: &'t Toolbox<'_>) -> Option<Self> {
-        let sections = Sections::of(lines).ok()?;
-        let tool = if sections.has(Name::ToolChoice) || sections.has(Name::ToolInput) {
-            Some(sections.tool(tools).ok()?.0)
-        } else {
-            None
-        };
-        let (input, _) = sections.input().unwrap_or_default();
-        let begins_raw = input.first().is_some_and(|line| line.fence().is_none());
-        let opens = |(_, _, place): &(usize, &Line<'_>, FenceLine)| *place == FenceLine::Opening;
-        Some(Self {
-            tool,
-            blocks: fenced(if tool.is_some() { input } else { lines })
-                .filter(opens)
-                .count(),
-            is_raw_command: begins_raw
-                && tool.is_some_and(|tool| tool.takes(ParameterKind::Command)),
-        })
-    }
-
-    /// Whether a response behind it that uses `last` may be part of its input.
-    fn may_hold(&self, last: Option<&ToolSpec>) -> bool {
-        let Some(tool) = self.tool else {
-            return self.blocks > 0;
-        };
-        let contents = tool.parameters.iter();
-        let contents = contents.filter(|known| known.kind == ParameterKind::Block);
-        let contents = contents.count();
-        // What is written may show a response, in a block or in none; whole contents before another use of the
-        // same tool are a draft of it.
-        let is_draft = self.blocks == contents && last.is_some_and(|last| last.name == tool.name);
-        self.is_raw_command || self.blocks > contents.max(1) || contents > 0 && !is_draft
-    }
-}
-
-fn unclear(lines: &[Line<'_>], at: usize) -> Fault {
+fn unclear(lines: &[ReplyLine<'_>], at: usize) -> Fault {
     let number = lines.get(at).map_or(1, |line| line.number);
     Fault::at(
         number,

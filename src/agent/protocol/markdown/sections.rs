@@ -3,19 +3,19 @@
 //! Guarantees that no heading in a code block is taken for one of the response's own.
 
 use super::super::Fault;
-use super::lines::{Line, Name, fenced, joined, trimmed};
-use crate::agent::tool::{ParameterKind, ToolSpec, Toolbox};
+use super::lines::{Name, ReplyLine, fenced, joined, trimmed};
+use crate::agent::tool::{ToolSpec, Toolbox};
 use crate::record::tasks::Task;
 use crate::sys::fences::FenceLine;
 
 /// A section.
 #[derive(Debug, Clone)]
-struct Section<'r> {
+struct ReplySection<'r> {
     name: Name,
     /// The line of its heading.
     at: usize,
     /// What stands behind the heading's colon, and below.
-    body: Vec<Line<'r>>,
+    body: Vec<ReplyLine<'r>>,
 }
 
 /// The sections of a response, as they stand in it.
@@ -23,7 +23,7 @@ struct Section<'r> {
 pub struct Sections<'r> {
     /// The line of the response's header.
     header: usize,
-    found: Vec<Section<'r>>,
+    found: Vec<ReplySection<'r>>,
 }
 
 impl<'r> Sections<'r> {
@@ -31,31 +31,19 @@ impl<'r> Sections<'r> {
     ///
     /// # Errors
     /// Where a code block above the input holds a heading that names a tool or its input.
-    pub fn of(lines: &[Line<'r>]) -> Result<Self, Fault> {
+    pub fn of(lines: &[ReplyLine<'r>]) -> Result<Self, Fault> {
         let header = lines.first().map_or(1, |line| line.number);
-        let mut found: Vec<Section<'_>> = Vec::new();
-        for (at, line, place) in fenced(lines).skip(1) {
-            match (line.heading(), place) {
-                (Some((name, value)), FenceLine::Outside) => {
-                    let mut section = Section {
-                        name,
-                        at: line.number,
-                        body: Vec::new(),
-                    };
-                    section.body.extend(
-                        Some(Line {
-                            raw: value,
-                            ..*line
-                        })
-                        .filter(|_| !value.is_empty()),
-                    );
-                    if name == Name::ToolInput {
-                        section.body.extend(lines.iter().skip(at + 1));
-                        found.push(section);
-                        break;
-                    }
-                    found.push(section);
-                }
+        let mut found: Vec<ReplySection<'_>> = Vec::new();
+        for (_, line, place) in fenced(lines).skip(1) {
+            let is_input = found
+                .last()
+                .is_some_and(|last| last.name == Name::ToolInput);
+            match (line.heading().filter(|_| !is_input), place) {
+                (Some((name, raw)), FenceLine::Outside) => found.push(ReplySection {
+                    name,
+                    at: line.number,
+                    body: vec![ReplyLine { raw, ..*line }],
+                }),
                 (Some((Name::ToolChoice | Name::ToolInput, _)), _) => {
                     return Err(line.fault(
                         "this heading stands in a code block: close the block that was opened above, or \
@@ -72,23 +60,23 @@ impl<'r> Sections<'r> {
         Ok(Self { header, found })
     }
 
-    fn named(&self, name: Name) -> impl Iterator<Item = &Section<'r>> {
+    fn named(&self, name: Name) -> impl Iterator<Item = &ReplySection<'r>> {
         self.found
             .iter()
             .filter(move |section| section.name == name)
     }
 
-    pub fn has(&self, name: Name) -> bool {
-        self.named(name).next().is_some()
+    /// Whether a tool or its input is under a heading.
+    pub fn name_a_tool(&self) -> bool {
+        let mut names = self.found.iter().map(|section| section.name);
+        names.any(|name| matches!(name, Name::ToolChoice | Name::ToolInput))
     }
 
     /// What stands under `## Thoughts`.
     pub fn thoughts(&self) -> String {
-        let bodies: Vec<String> = self
-            .named(Name::Thoughts)
-            .map(|section| joined(&section.body).trim().to_owned())
-            .collect();
-        bodies.join("\n\n").trim().to_owned()
+        let bodies = self.named(Name::Thoughts);
+        let bodies = bodies.map(|section| joined(&section.body).trim().to_owned());
+        bodies.collect::<Vec<_>>().join("\n\n").trim().to_owned()
     }
 
     /// The task list; `None` where no task is named: that is no list, and the one that was before stays.
@@ -100,43 +88,9 @@ impl<'r> Sections<'r> {
     }
 
     /// What stands under `## Tool Input`, less the blank lines around it, and the line of its heading.
-    pub fn input(&self) -> Option<(&[Line<'r>], usize)> {
+    pub fn input(&self) -> Option<(&[ReplyLine<'r>], usize)> {
         let section = self.named(Name::ToolInput).next()?;
         Some((trimmed(&section.body), section.at))
-    }
-
-    /// Takes a task list that stands behind the input out of it, where that cannot be part of it.
-    pub fn part_tasks(&mut self, tool: &ToolSpec) {
-        let is_raw = tool.takes(ParameterKind::Text) || tool.takes(ParameterKind::Command);
-        let Some(input) = self
-            .found
-            .last_mut()
-            .filter(|last| last.name == Name::ToolInput)
-        else {
-            return;
-        };
-        let mut block_ended = false;
-        let mut heading = None;
-        for (at, line, place) in fenced(&input.body) {
-            let is_heading = matches!(line.heading(), Some((Name::TaskList, _)));
-            block_ended |= place == FenceLine::Closing;
-            match place {
-                FenceLine::Outside if is_heading && (block_ended || !is_raw) => heading = Some(at),
-                FenceLine::Outside => {}
-                _ => heading = None,
-            }
-        }
-        let Some(at) = heading else { return };
-        let is_list = |line: &Line<'_>| line.is_blank() || Task::parse(line.text()).is_some();
-        if input.body.iter().skip(at + 1).all(is_list) {
-            let body = input.body.split_off(at);
-            let at = body.first().map_or(input.at, |line| line.number);
-            self.found.push(Section {
-                name: Name::TaskList,
-                at,
-                body,
-            });
-        }
     }
 
     /// The tool that is chosen, and the line that names it.
@@ -145,7 +99,7 @@ impl<'r> Sections<'r> {
     /// Where none is, or more than one.
     pub fn tool<'t>(&self, tools: &'t Toolbox<'_>) -> Result<(&'t ToolSpec, usize), Fault> {
         let Some(first) = self.named(Name::ToolChoice).next() else {
-            let behind = if self.has(Name::ToolInput) {
+            let behind = if self.name_a_tool() {
                 " before `## Tool Input`, which comes last"
             } else {
                 ""
@@ -153,31 +107,38 @@ impl<'r> Sections<'r> {
             let problem = format!("there is no `## Tool Choice` section{behind}");
             return Err(Fault::at(self.header, problem));
         };
-        let bodies = self
-            .named(Name::ToolChoice)
-            .map(|section| name_lines(&section.body));
-        let lines: Vec<Line<'_>> = bodies.collect::<Result<Vec<_>, Fault>>()?.concat();
-        let mut chosen: Option<(&'t ToolSpec, usize)> = None;
-        for line in &lines {
-            for tool in named_in(line.text(), tools) {
-                let (first, _) = *chosen.get_or_insert((tool, line.number));
-                if first.name != tool.name {
-                    return Err(line.fault(format!(
-                        "`{}` besides `{}`: a reply uses one tool",
-                        tool.name, first.name
-                    )));
-                }
+        let mut lines = Vec::new();
+        for section in self.named(Name::ToolChoice) {
+            lines.extend(name_lines(&section.body)?);
+        }
+        let named = |line: &ReplyLine<'r>| {
+            let number = line.number;
+            named_in(line.text(), tools)
+                .into_iter()
+                .map(move |tool| (tool, number))
+        };
+        let mut named = lines.iter().flat_map(named);
+        let Some((tool, at)) = named.next() else {
+            return Err(lines.first().map_or_else(
+                || Fault::at(first.at, "no tool is named under `## Tool Choice`"),
+                |line| line.fault(tools.unknown(line.text().trim_matches(is_ornament))),
+            ));
+        };
+        match named.find(|(other, _)| other.name != tool.name) {
+            None => Ok((tool, at)),
+            Some((other, at)) => {
+                let (tool, other) = (&tool.name, &other.name);
+                Err(Fault::at(
+                    at,
+                    format!("`{other}` besides `{tool}`: a reply uses one tool"),
+                ))
             }
         }
-        chosen.ok_or_else(|| match lines.first() {
-            None => Fault::at(first.at, "no tool is named under `## Tool Choice`"),
-            Some(line) => no_tool(line, tools),
-        })
     }
 }
 
 /// The lines of a tool choice that may name the tool, less a code block that is around all of them.
-fn name_lines<'r>(body: &[Line<'r>]) -> Result<Vec<Line<'r>>, Fault> {
+fn name_lines<'r>(body: &[ReplyLine<'r>]) -> Result<Vec<ReplyLine<'r>>, Fault> {
     let lines = trimmed(body);
     let inner = match lines {
         [first, inner @ .., last] if first.fence().is_some() && last.fence().is_some() => inner,
@@ -196,10 +157,8 @@ fn named_in<'t>(text: &str, tools: &'t Toolbox<'_>) -> Vec<&'t ToolSpec> {
     // Markdown has it so, where no emphasis is meant.
     let text = text.replace("\\_", "_");
     let whole = text.trim_matches(is_ornament).replace([' ', '-'], "_");
-    if let Some(tool) = tools
-        .specs()
-        .find(|tool| tool.name.eq_ignore_ascii_case(&whole))
-    {
+    let is_whole = |tool: &&ToolSpec| tool.name.eq_ignore_ascii_case(&whole);
+    if let Some(tool) = tools.specs().find(is_whole) {
         return vec![tool];
     }
     let words = text.split(|c: char| !(c.is_alphanumeric() || c == '_'));
@@ -211,25 +170,13 @@ fn named_in<'t>(text: &str, tools: &'t Toolbox<'_>) -> Vec<&'t ToolSpec> {
     words.filter_map(known).collect()
 }
 
-fn no_tool(line: &Line<'_>, tools: &Toolbox<'_>) -> Fault {
-    let names: Vec<String> = tools
-        .specs()
-        .map(|tool| format!("`{}`", tool.name))
-        .collect();
-    let name = line.text().trim_matches(is_ornament);
-    line.fault(format!(
-        "there is no tool `{name}`; there are {}",
-        names.join(", ")
-    ))
-}
-
 /// Whether a tool's name may have `c` around it.
 fn is_ornament(c: char) -> bool {
     !c.is_alphabetic()
 }
 
 /// The tasks of a list. An indented line goes on with the task above it; others are passed over.
-fn tasks(lines: &[Line<'_>]) -> Vec<Task> {
+fn tasks(lines: &[ReplyLine<'_>]) -> Vec<Task> {
     let mut tasks: Vec<Task> = Vec::new();
     for line in lines {
         let text = line.text();

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::agent::tool::{
-    Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput,
+    Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
 };
 use crate::record::tasks::{Task, TaskStatus};
 
@@ -225,9 +225,8 @@ fn a_tool_must_be_one_that_is_there() {
     for (text, expected) in [
         (
             "# Agent Response\n## Tool Choice\nDELETE\n## Tool Input\n",
-            "line 3: there is no tool `DELETE`; there are `READ_FILE`, `WRITE_FILE`, \
-             `FIND_AND_REPLACE_IN_FILE`, `COMMAND`, `NOTE`, `LIST_PROCESSES`, `MOVE`, `RUN_IN`, \
-             `ASK_USER`, `DONE`",
+            "line 3: there is no tool `DELETE`: there are READ_FILE, WRITE_FILE, FIND_AND_REPLACE_IN_FILE, \
+             COMMAND, NOTE, LIST_PROCESSES, MOVE, RUN_IN, ASK_USER, DONE",
         ),
         (
             "x\n# Agent Response\n## Thoughts\nI am done.",

@@ -5,7 +5,7 @@
 //! nothing behind a header is cut out, and that no response is cut in two.
 
 use super::super::Fault;
-use super::lines::Line;
+use super::lines::ReplyLine;
 use crate::sys::fences::FenceScanner;
 
 const OPENING: [&str; 2] = ["<think>", "<thinking>"];
@@ -15,7 +15,7 @@ const CLOSING: [&str; 2] = ["</think>", "</thinking>"];
 ///
 /// # Errors
 /// Where a thought has no end, or ends behind a response or in the middle of one.
-pub fn spoken<'r>(lines: &[Line<'r>]) -> Result<Vec<Line<'r>>, Fault> {
+pub fn spoken<'r>(lines: &[ReplyLine<'r>]) -> Result<Vec<ReplyLine<'r>>, Fault> {
     let mut spoken = Vec::new();
     let mut fences = FenceScanner::default();
     let mut has_header = false;
@@ -55,9 +55,9 @@ pub fn spoken<'r>(lines: &[Line<'r>]) -> Result<Vec<Line<'r>>, Fault> {
 
 /// The rest of the line that ends the thought which begins with `first`.
 fn end_of_thought<'r>(
-    first: Line<'r>,
-    rest: &mut impl Iterator<Item = Line<'r>>,
-) -> Result<Line<'r>, Fault> {
+    first: ReplyLine<'r>,
+    rest: &mut impl Iterator<Item = ReplyLine<'r>>,
+) -> Result<ReplyLine<'r>, Fault> {
     let mut fences = FenceScanner::default();
     let mut has_header = false;
     for line in std::iter::once(first).chain(rest) {
@@ -79,7 +79,7 @@ fn end_of_thought<'r>(
 }
 
 /// The rest of the line behind the first tag that ends a thought.
-fn behind_tag(line: Line<'_>) -> Option<Line<'_>> {
+fn behind_tag(line: ReplyLine<'_>) -> Option<ReplyLine<'_>> {
     let mut ends = CLOSING.iter().filter_map(|tag| line.raw.split_once(tag));
-    ends.next().map(|(_, raw)| Line { raw, ..line })
+    ends.next().map(|(_, raw)| ReplyLine { raw, ..line })
 }

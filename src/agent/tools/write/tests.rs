@@ -22,9 +22,9 @@ impl<'a> Plain<'a> {
 }
 
 impl Files for Plain<'_> {
-    fn write(&self, path: &str, content: String) -> Result<Vec<String>, WriteError> {
+    fn write(&self, path: &str, content: String) -> Result<Vec<String>, ToolError> {
         if path.starts_with("no") {
-            return Err(WriteError::Refused(format!("`{path}` is protected")));
+            return Err(ToolError::Failed(format!("`{path}` is protected")));
         }
         fs::write(self.root.join(path), &content).unwrap();
         self.written.borrow_mut().push((path.to_owned(), content));

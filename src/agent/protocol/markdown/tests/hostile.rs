@@ -256,6 +256,7 @@ fn what_stands_behind_a_block_is_refused() {
             "```\n```",
             "\n## Tool Choice\nDONE",
             "\n## Task List\nwords",
+            "\n## Task List\n- [x] a\n",
             "\n## Task List\n[x] a\n```\nb\n```",
         ] {
             for label in ["", "md", "rust"] {

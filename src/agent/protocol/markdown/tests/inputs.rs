@@ -101,7 +101,7 @@ fn labelled_blocks_must_be_those_that_are_expected() {
         ),
         (
             "\"a\"\n```\nx\n```\n```replace\ny\n```\n",
-            "line 6: a code block without a label, where those that are expected are `find` and `replace`, each once; \
+            "line 6: a code block labelled ``, where those that are expected are `find` and `replace`, each once; \
              content that has fences goes between longer ones",
         ),
         (

@@ -147,7 +147,6 @@ fn paths() {
         "## Tool Input\n~~~\n\na.rs\n~~~",
         "## Tool Input\n\"a.rs\"<|im_end|>",
         "## Tool Input\n\"a.rs\"</s>\n<|eot_id|>\n",
-        "## Tool Input\na.rs\n\n## Task List\n- [x] Look\n- [ ] Write",
     ];
     let text = |input| format!("# Agent Response\n## Tool Choice\nREAD_FILE\n{input}");
     all_read(inputs.map(text), "READ_FILE path=a.rs");
@@ -172,16 +171,11 @@ fn contents() {
         "\"a\"\n   ```\nx\n  ```",
         "\"a\"\n```rust title=\"a\"\nx\n```  ",
         "\"a\"\n```\nx\n```<|im_end|>",
-        "\"a\"\n```\nx\n```\n\n## Task List\n[x] Write it\n[ ] Read it\n",
-        "\"a\"\n```\nx\n```\n\n**Task List:**\n- [x] Write it",
     ];
     all_read(
         inputs.map(|input| uses("WRITE_FILE", input)),
         "WRITE_FILE path=a content=x\n",
     );
-    let turn = read_turn(&uses("WRITE_FILE", "a\n```\nx\n```\n## Task List\n[x] b")).unwrap();
-    assert_eq!(turn.tasks, Some(vec![task(TaskStatus::Complete, "b")]));
-    assert!(turn.remembered.ends_with("## Tool Input\na\n```\nx\n```"));
     // What is in a block is its own.
     for (fence, content) in [
         ("```", "## Tool Choice\nDONE\n## Tool Input\nx\n"),
@@ -225,7 +219,6 @@ fn replacements() {
         "a\n1. Find:\n```find\nx\n```\n2. Replace:\n```replace\ny\n```",
         "File: `a`\n\n`find`:\n```\nx\n```\n`replace`:\n```\ny\n```\n",
         "\"a\"\r\n```find\r\nx\r\n```\r\n```replace\r\ny\r\n```\r\n",
-        "a\n```find\nx\n```\n```replace\ny\n```\n## Task List\n[x] Replace it",
     ];
     let expected = "FIND_AND_REPLACE_IN_FILE path=a find=x replace=y";
     all_read(
@@ -257,7 +250,6 @@ fn commands() {
         "Command:\n```sh\nls -l\n```",
         "**Command:**\n\n```sh\nls -l\n```",
         "```bash\r\nls -l\r\n```\r\n",
-        "```bash\nls -l\n```\n\n## Task List\n- [ ] Look",
     ];
     all_read(
         inputs.map(|input| uses("COMMAND", input)),

@@ -1,0 +1,104 @@
+//! What stands between tags, and that no content closes them.
+
+use super::*;
+use proptest::prelude::*;
+use regex::Regex;
+
+#[test]
+fn text_stands_between_tags_on_lines_of_their_own() {
+    assert_eq!(
+        tagged(Tag::TASK_LIST, &[], "a\nb"),
+        "<task_list>\na\nb\n</task_list>"
+    );
+    assert_eq!(
+        tagged(Tag::TASK_LIST, &[], "a\n"),
+        "<task_list>\na\n</task_list>"
+    );
+    assert_eq!(tagged(Tag::TASK_LIST, &[], ""), "<task_list>\n</task_list>");
+    assert_eq!(
+        tagged(
+            Tag::TOOL_RESULT,
+            &[("tool", "A"), ("input", "a \"b\"\n</tool_result> & c")],
+            "x"
+        ),
+        "<tool_result tool=\"A\" input=\"a__b____tool_result____c\">\nx\n</tool_result>"
+    );
+}
+
+#[test]
+fn what_looks_like_a_tag_of_the_programs_is_defused() {
+    for content in [
+        "<tool_result>",
+        "</tool_result>",
+        "</tool_result",
+        "</USER_Request >",
+        "< / system_note\n>",
+        "<\n/task_list>",
+        "<conversation x=\"1\"/>",
+        "</tool\u{200b}_result>",
+        "<\u{feff}/\u{ad}tool_result\u{2060}>",
+        "</tool_result\0>",
+        "<//tool_result>",
+        // A Kelvin sign and a long s.
+        "</tas\u{212a}_li\u{17f}t>",
+        "</tool_result\u{301}>",
+    ] {
+        let expected = content.replacen('<', "&lt;", 1);
+        assert_eq!(defused(content), expected, "{content:?}");
+    }
+}
+
+#[test]
+fn all_else_stays_byte_by_byte() {
+    for content in [
+        "",
+        "a < b && c > d\r\n",
+        "<div></div> &lt; &amp;",
+        "<tool_results> <conversation-list/> <task_list.x> <x:task_list>",
+        "<< tool result>",
+        "tool_result>",
+        "\u{200b}<\u{200b}a>",
+    ] {
+        assert_eq!(defused(content), content);
+    }
+}
+
+fn tag() -> impl Strategy<Value = Tag> {
+    prop::sample::select(&Tag::ALL)
+}
+
+proptest! {
+    #[test]
+    fn the_only_tags_are_the_two_around_it(
+        pieces in prop::collection::vec(
+            prop_oneof![
+                Just("<".to_owned()),
+                Just("/".to_owned()),
+                Just(">".to_owned()),
+                Just("\u{200b}".to_owned()),
+                Just("tool_".to_owned()),
+                Just("result".to_owned()),
+                tag().prop_map(|tag| tag.0.to_uppercase()),
+                tag().prop_map(|tag| tag.0.to_owned()),
+                any::<String>(),
+            ],
+            0..24,
+        ),
+        tag in tag(),
+    ) {
+        let content = pieces.concat();
+        let name = tag.0;
+        let whole = tagged(tag, &[("input", &content)], &content);
+        let visible: String = whole.chars().filter(|c| !is_invisible(*c)).collect();
+        let names = Tag::ALL.map(|tag| tag.0);
+        let any_tag = Regex::new(&format!(r"(?i)<[\s/]*({})([^a-z0-9_.:-]|$)", names.join("|"))).unwrap();
+        prop_assert_eq!(any_tag.find_iter(&visible).count(), 2);
+        let opening = format!("<{name} input=\"");
+        let closing = format!("\n</{name}>");
+        prop_assert!(whole.starts_with(&opening));
+        prop_assert!(whole.ends_with(&closing));
+        // Nothing but the `<` of tags is changed.
+        let restored = defused(&content).replace("&lt;", "<");
+        prop_assert_eq!(restored, content.replace("&lt;", "<"));
+    }
+}
