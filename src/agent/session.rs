@@ -24,11 +24,14 @@ use super::conversation::Conversation;
 use crate::secret::Redactor;
 use crate::sys::atomic_file;
 use crate::sys::file_lock::{self, FileLock, LockProblem, holder_words};
-use crate::sys::files::{IfThere as _, read_regular};
+use crate::sys::files::{self, IfThere as _, Links, MIB};
 use crate::sys::positions::{self, Misplaced, Positions};
 
 /// The folder with the sessions, in an agent's home.
 pub const SESSIONS: &str = "sessions";
+
+/// No session's file is larger, in bytes.
+const LARGEST: u64 = 64 * MIB;
 
 /// How far a session has come.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -511,7 +514,7 @@ fn parse<'t, T: Deserialize<'t>>(content: &'t [u8]) -> Result<T, Misplaced> {
 
 /// A file's content; `None` where it is missing.
 fn read(path: &Path) -> Result<Option<Vec<u8>>, SessionError> {
-    read_regular(path)
+    files::read(path, Links::Refused, LARGEST)
         .if_there()
         .map_err(cannot_be("read", path))
 }

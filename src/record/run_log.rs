@@ -4,9 +4,8 @@
 //! writes into another's folder, and that no link that somebody planted is followed.
 
 use std::fmt::Display;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, BufWriter, Seek as _, SeekFrom, Write};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::thread::{self, Scope, ScopedJoinHandle};
 
@@ -20,7 +19,7 @@ use crate::record::run_files::{self, Artifact};
 use crate::secret::{RedactingWriter, Redactor};
 use crate::sys::atomic_file;
 use crate::sys::excerpt::Excerpt;
-use crate::sys::files::PathError;
+use crate::sys::files::{PathError, append, create_new};
 
 /// A file of the run could not be written.
 pub type LogError = PathError;
@@ -234,7 +233,7 @@ impl<'r> RunLog<'r> {
 
     fn ignore(&self) -> Result<(), LogError> {
         let path = self.folder.join(".gitignore");
-        fs::write(&path, "*\n").map_err(failed(&path))
+        ignore_all(&path).map_err(failed(&path))
     }
 
     fn write(
@@ -279,7 +278,7 @@ fn failed(path: &Path) -> impl FnOnce(io::Error) -> LogError {
 pub fn make_ignored_directory(path: &Path) -> Result<(), LogError> {
     let make = || {
         if make_directory(path)? {
-            fs::write(path.join(".gitignore"), "*\n")?;
+            ignore_all(&path.join(".gitignore"))?;
         }
         Ok(())
     };
@@ -301,16 +300,12 @@ fn make_directory(path: &Path) -> io::Result<bool> {
 
 /// Makes a file that must not exist: neither a link nor another run's file is written to.
 fn create(path: &Path) -> io::Result<File> {
-    OpenOptions::new().write(true).create_new(true).open(path)
+    create_new(path, 0o666)
 }
 
-/// Opens a file to write on. Never through a link that somebody planted.
-fn append(path: &Path) -> io::Result<File> {
-    OpenOptions::new()
-        .append(true)
-        .create(true)
-        .custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed())
-        .open(path)
+/// Writes an ignore file by which git passes everything over that lies beside it.
+fn ignore_all(path: &Path) -> io::Result<()> {
+    atomic_file::replace(path, |file| file.write_all(b"*\n"))
 }
 
 /// What the first line of a build's log says until the build has ended.

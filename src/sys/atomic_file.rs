@@ -5,10 +5,13 @@
 
 use std::fs::{DirBuilder, File, Permissions};
 use std::io;
+use std::os::fd::AsFd;
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::Path;
 
+use rustix::fs::{AtFlags, Mode, OFlags, openat, renameat, unlinkat};
 use tempfile::NamedTempFile;
+use uuid::Uuid;
 
 /// How the names of files begin that are not in their place yet. A process that is killed leaves them behind.
 pub const STAGED: &str = ".staged-";
@@ -23,6 +26,26 @@ pub fn replace(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> 
     write(staged.as_file_mut())?;
     staged.persist(path)?;
     Ok(())
+}
+
+/// The same for the file `name` in a directory that is open, whatever has become of its path.
+///
+/// # Errors
+/// When the file cannot be written; what was there is then still there.
+pub fn replace_in(
+    directory: impl AsFd,
+    name: &str,
+    write: impl FnOnce(&mut File) -> io::Result<()>,
+) -> io::Result<()> {
+    let staged = format!("{STAGED}{}", Uuid::new_v4().simple());
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+    let file = openat(&directory, &staged, flags, Mode::from_raw_mode(0o666))?;
+    let written = write(&mut File::from(file));
+    let moved = written.and_then(|()| Ok(renameat(&directory, &staged, &directory, name)?));
+    if moved.is_err() {
+        let _ = unlinkat(&directory, &staged, AtFlags::empty());
+    }
+    moved
 }
 
 /// The same for a file that nobody but its owner may read. It is on the disk before it stands in its place, so that
