@@ -381,9 +381,9 @@ impl<'r> SessionStore<'r> {
                     Err(error) => problem = problem.or(Some(error)),
                 }
             }
-            let swept = self.remove_staged(oldest);
-            problem = problem.or(swept.err());
         }
+        let swept = self.remove_staged(now);
+        problem = problem.or(swept.err());
         for id in self.named(".lock")? {
             if is_missing(&self.file(id)) {
                 // It goes with its hold, unless a session is just being made.
@@ -415,17 +415,13 @@ impl<'r> SessionStore<'r> {
         Ok(true)
     }
 
-    /// Removes the files that processes were killed over, of before `oldest`.
-    fn remove_staged(&self, oldest: DateTime<Utc>) -> Result<(), SessionError> {
-        for name in self.names()? {
-            let path = self.directory.join(&name);
-            if name.starts_with(atomic_file::STAGED)
-                && modified_at(&path).is_some_and(|at| at < oldest)
-            {
-                fs::remove_file(&path).map_err(cannot_be("written", &path))?;
-            }
-        }
-        Ok(())
+    /// Removes the files that processes were killed over. One that is alive needs such a file for a moment.
+    fn remove_staged(&self, now: DateTime<Utc>) -> Result<(), SessionError> {
+        let oldest = now.checked_sub_signed(TimeDelta::hours(1));
+        let swept = oldest.map(|oldest| atomic_file::sweep(&self.directory, Some(oldest.into())));
+        swept
+            .unwrap_or(Ok(()))
+            .map_err(cannot_be("written", &self.directory))
     }
 
     fn summary(&self, id: Uuid) -> Option<SessionSummary> {

@@ -13,9 +13,9 @@ use chrono::{DateTime, FixedOffset};
 use serde::Serialize;
 
 use crate::model::StepId;
-use crate::project::LOGS;
+use crate::project::{CONFIG, LOGS};
 use crate::record::Step;
-use crate::record::run_files::{self, Artifact};
+use crate::record::run_files::{self, Artifact, REPLACED, RESULT};
 use crate::secret::{RedactingWriter, Redactor};
 use crate::sys::atomic_file;
 use crate::sys::excerpt::Excerpt;
@@ -295,6 +295,23 @@ fn make_directory(path: &Path) -> io::Result<bool> {
             is_directory.then_some(false).ok_or_else(refused)
         }
         made => made.map(|()| true),
+    }
+}
+
+/// Removes what killed runs have not moved into its place. For whoever holds the project; a run that has its record has
+/// left nothing.
+pub fn sweep(root: &Path) {
+    let (logs, config) = (root.join(LOGS), root.join(CONFIG));
+    let mut directories = vec![logs.clone(), config.clone()];
+    for run in fs::read_dir(&logs).into_iter().flatten().flatten() {
+        if run.path().join(RESULT).symlink_metadata().is_err() {
+            directories.push(run.path());
+            directories.push(config.join(REPLACED).join(run.file_name()));
+        }
+    }
+    for directory in directories {
+        // What stays is told by its name, and harms nobody.
+        let _ = atomic_file::sweep(&directory, None);
     }
 }
 
