@@ -174,7 +174,7 @@ pub fn hint(hint: Option<String>, tree: TreeState) -> Option<String> {
     let tree = match tree {
         TreeState::Unchanged => return hint,
         TreeState::Changed => {
-            "the changes made so far are still there: see `git diff`; `code-commit undo` takes them back"
+            "what was applied is still there: see `git diff`; `code-commit undo` takes it back"
         }
         TreeState::PutBack => "the project is as it was before the run",
     };

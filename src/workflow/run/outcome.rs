@@ -105,7 +105,7 @@ mod tests {
         };
         let hint = failure.hint().unwrap();
         assert!(
-            hint.contains("are still there") && !hint.contains("nothing"),
+            hint.contains("is still there") && !hint.contains("nothing"),
             "{hint}"
         );
     }
