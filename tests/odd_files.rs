@@ -2,7 +2,7 @@
 //! command ends, with little memory, and says what is wrong or passes it over.
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -325,10 +325,13 @@ fn a_summary_goes_to_a_file_elsewhere_or_to_the_device_that_the_user_names() {
     let elsewhere = tempfile::tempdir().unwrap();
     let file = elsewhere.path().join("summary.md");
     fs::write(&file, "old").unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
     project
         .run(&["--summary-file", file.to_str().unwrap()])
         .exits(0);
     assert!(fs::read_to_string(&file).unwrap().contains("code-commit"));
+    let mode = fs::metadata(&file).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
     let run = project.run(&["--summary-file", "/dev/stdout"]).exits(0);
     assert!(run.stdout.contains("## code-commit"), "{}", run.stdout);
 }

@@ -26,6 +26,7 @@ fn point() -> Result<(), Errno> {
 #[cfg(test)]
 use tests::point;
 
+#[expect(clippy::disallowed_methods, reason = "`beneath` says how to open")]
 pub fn openat(dir: impl AsFd, path: &str, flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
     point()?;
     rustix::fs::openat(dir, path, flags, mode)

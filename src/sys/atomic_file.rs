@@ -33,6 +33,10 @@ pub fn replace(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> 
 ///
 /// # Errors
 /// When the file cannot be written; what was there is then still there.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a file that must not exist is no link and no pipe"
+)]
 pub fn replace_in(
     directory: impl AsFd,
     name: &str,

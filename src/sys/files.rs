@@ -6,7 +6,7 @@
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
-use std::os::fd::AsFd as _;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -103,7 +103,7 @@ pub(crate) fn open_regular(path: &Path, links: Links) -> io::Result<Option<File>
 /// When it is none, or cannot be opened.
 pub(crate) fn open_directory(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let opened = retry_on_intr(|| rustix::fs::open(path, flags, Mode::empty()));
+    let opened = open_at_all(path, flags, Mode::empty());
     Ok(opened?.into())
 }
 
@@ -187,7 +187,7 @@ pub(crate) fn open_to_lock(path: &Path) -> io::Result<File> {
 /// When it is a file, cannot be opened, or takes no bytes for ten seconds.
 pub(crate) fn write_stream(path: &Path, content: &[u8]) -> io::Result<()> {
     let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let opened = retry_on_intr(|| rustix::fs::open(path, flags, Mode::empty()));
+    let opened = open_at_all(path, flags, Mode::empty());
     let mut stream = File::from(opened?);
     if stream.metadata()?.is_file() {
         return Err(io::Error::other("it has become a file"));
@@ -248,7 +248,7 @@ fn open_by(path: &Path, links: Links, flags: OFlags, mode: Mode) -> io::Result<F
     if links == Links::Refused {
         flags |= OFlags::NOFOLLOW;
     }
-    let file = match retry_on_intr(|| rustix::fs::open(path, flags, mode)) {
+    let file = match open_at_all(path, flags, mode) {
         Ok(opened) => File::from(opened),
         Err(Errno::NXIO | Errno::ISDIR) => return Err(io::Error::other(NoFile)),
         Err(Errno::LOOP) if links == Links::Refused => return Err(io::Error::other(NoFile)),
@@ -259,6 +259,11 @@ fn open_by(path: &Path, links: Links, flags: OFlags, mode: Mode) -> io::Result<F
     } else {
         Err(io::Error::other(NoFile))
     }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the one place")]
+fn open_at_all(path: &Path, flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
+    retry_on_intr(|| rustix::fs::open(path, flags, mode))
 }
 
 #[cfg(test)]

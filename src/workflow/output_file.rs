@@ -4,7 +4,9 @@
 //! project no link is followed that was not there when the file was found; that no link leads from inside the project
 //! to elsewhere; and that nothing is written to `agent-config` or git's own folder.
 
+use std::fs::{File, Metadata, Permissions};
 use std::io::{self, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::agent::tools::place::resolved;
@@ -52,6 +54,13 @@ impl OutputFile {
                 kind: OutputKind::Stream,
             });
         }
+        if ["/dev", "/proc"]
+            .iter()
+            .any(|system| named.starts_with(system))
+        {
+            // Were standard output's own file replaced, what is printed would go nowhere.
+            return refused("it is no pipe or device now; name the file that it stands for");
+        }
         let path = resolved(&named);
         let closed = [project.config(), resolved(&project.config())];
         if closed.iter().any(|closed| path.starts_with(closed)) {
@@ -73,7 +82,16 @@ impl OutputFile {
     /// # Errors
     /// When it cannot be written; a file is then as it was.
     pub fn write(&self, project: &Project, text: &str) -> io::Result<()> {
-        let write = |file: &mut std::fs::File| file.write_all(text.as_bytes());
+        let there = self.path.symlink_metadata().ok();
+        let there = there.filter(Metadata::is_file);
+        let write = |file: &mut File| {
+            if let Some(there) = there {
+                // First: nobody is to read what they could not read before.
+                let mode = there.permissions().mode() & 0o777;
+                file.set_permissions(Permissions::from_mode(mode))?;
+            }
+            file.write_all(text.as_bytes())
+        };
         match self.kind {
             OutputKind::Stream => files::write_stream(&self.path, text.as_bytes()),
             OutputKind::Outside => atomic_file::replace(&self.path, write),
