@@ -10,6 +10,7 @@
     clippy::unwrap_used,
     clippy::print_stdout,
     clippy::panic,
+    clippy::disallowed_methods,
     reason = "a benchmark prints, and may panic like a test"
 )]
 

@@ -32,6 +32,14 @@
 //! Nothing below `main` asks for the time, the current directory or the environment: they arrive as
 //! arguments.
 
+#![cfg_attr(
+    test,
+    expect(
+        clippy::disallowed_methods,
+        reason = "tests open the files that they have made"
+    )
+)]
+
 pub mod agent;
 pub mod cli;
 pub mod edit;
@@ -54,7 +62,7 @@ use crate::sys::interrupt::Interrupt;
 use crate::ui::{ConsoleOptions, Output};
 use crate::workflow::dispatch::Stdin;
 use crate::workflow::error::Exit;
-use crate::workflow::{Context, redactor};
+use crate::workflow::{Context, SummaryFile, redactor};
 
 /// What the process was started in. `main` captures it; nothing below asks for it again.
 pub struct World {
@@ -103,8 +111,11 @@ pub fn run(cli: &Cli, world: &World) -> Exit {
         is_terminal: world.stdin_terminal,
         is_seen: world.stdout_terminal,
     };
+    let summary = SummaryFile::find(cli, &context);
     let done = workflow::dispatch(cli, &context, stdin);
-    workflow::summarize(cli, &context, &done);
+    if let Some(summary) = summary {
+        workflow::summarize(summary, &context, &done);
+    }
     workflow::tell(cli, &output, started, done)
 }
 

@@ -7,6 +7,7 @@ use std::ffi::OsString;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::SystemTime;
 
 use code_commit::World;
 use code_commit::cli::{Cli, CliMessage};
@@ -64,6 +65,7 @@ fn supervise(place: SupervisorPlace, clock: SystemClock) -> Exit {
 }
 
 fn capture(clock: SystemClock) -> Result<World, String> {
+    SystemClock::check(SystemTime::now()).map_err(|wrong| wrong.to_string())?;
     let here = std::env::current_dir().and_then(|path| path.canonicalize());
     let nowhere = |error| {
         format!(

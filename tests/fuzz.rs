@@ -7,6 +7,7 @@
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
+    clippy::disallowed_methods,
     reason = "a test panics, and one without a harness prints"
 )]
 

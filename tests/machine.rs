@@ -253,3 +253,26 @@ fn there_is_a_manual_page_for_the_program_and_each_command() {
         .says(&["there is no command `surprise`"]);
     assert_eq!(project.runs().len(), 0);
 }
+
+#[test]
+fn a_program_that_cannot_be_given_the_record_is_told_by_the_exit_code() {
+    for format in ["json", "jsonl"] {
+        let server = ModelServer::gemini(&["^^^a\nx\n^^^end\n"; 2]);
+        let project = TestProject::new().with(&server);
+        let full = std::fs::File::options().write(true).open("/dev/full");
+        let mut run = project.command(&["--output-format", format]);
+        let done = run.stdout(full.unwrap()).output().unwrap();
+        let said = String::from_utf8_lossy(&done.stderr);
+        assert_eq!(done.status.code(), Some(6), "{said}");
+        for part in ["cannot write to stdout", "hint: ", "log: logs/"] {
+            assert!(said.contains(part), "{said}");
+        }
+        assert_eq!(project.read("a"), "x\n");
+        // A reader who has gone, as `head` does, has what it wanted.
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut run = project.command(&["--output-format", format]);
+        let done = run.stdout(writer).output().unwrap();
+        assert_eq!(done.status.code(), Some(0));
+    }
+}

@@ -5,7 +5,8 @@
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
-    reason = "that is how a test fails"
+    clippy::disallowed_methods,
+    reason = "that is how a test fails, and it opens the files that it has made"
 )]
 
 mod support;
@@ -21,6 +22,7 @@ mod examples;
 mod hostile;
 mod machine;
 mod models;
+mod odd_files;
 mod page;
 mod past;
 mod preparing;

@@ -483,3 +483,27 @@ fn an_agents_run_that_was_killed_tells_how_far_it_came() {
     agent.project.run(&["undo"]).exits(0);
     assert!(!agent.project.path("a.txt").exists());
 }
+
+#[test]
+fn the_last_run_is_the_last_by_time_whatever_the_folders_are_called() {
+    let server = ModelServer::gemini(&["^^^one\nx\n^^^end\n", "^^^two\nx\n^^^end\n"]);
+    let project = TestProject::new().with(&server);
+    let first = project.run(&[]).exits(0).folder;
+    // The clock was put back meanwhile, or another time zone was set.
+    let later = project.path("logs/2099-01-01-00-00-00-committing-code");
+    std::fs::rename(project.path(&format!("logs/{first}")), later).unwrap();
+    project.run(&[]).exits(0);
+    let is_second = |name: &str| name.starts_with("20") && !name.starts_with("2099");
+    let reported = project.run(&["report"]).exits(0).stdout;
+    let (_, reported) = reported.split_once("logs/").unwrap();
+    assert!(is_second(reported), "{reported}");
+    assert!(project.run(&["diff"]).exits(0).stdout.contains("two"));
+    let listed = project.run(&["log"]).exits(0).stdout;
+    let (older, newer) = listed.split_once("2099-").unwrap();
+    assert!(
+        !older.contains("committing-code") && newer.contains("\n20"),
+        "{listed}"
+    );
+    project.run(&["undo"]).exits(0);
+    assert!(project.path("one").exists() && !project.path("two").exists());
+}

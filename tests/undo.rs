@@ -219,3 +219,26 @@ fn what_is_replaced_and_holds_a_key_is_kept_beside_the_keys() {
         .mode();
     assert_eq!(mode & 0o777, 0o640);
 }
+
+#[test]
+fn what_a_killed_run_has_not_moved_into_its_place_is_removed() {
+    let (killed, done) = (
+        "logs/2026-01-01-00-00-00-dev",
+        "logs/2026-01-02-00-00-00-dev",
+    );
+    let staged = [
+        "logs/.staged-a".to_owned(),
+        "agent-config/.staged-a".to_owned(),
+        "agent-config/replaced/2026-01-01-00-00-00-dev/.staged-a".to_owned(),
+        format!("{killed}/.staged-a"),
+    ];
+    let mut project = TestProject::new()
+        .file(&format!("{killed}/notes"), "mine")
+        .file(&format!("{done}/result.json"), "{}");
+    for path in &staged {
+        project = project.file(path, "x");
+    }
+    project.run(&["recover"]).exits(0);
+    assert!(staged.iter().all(|path| !project.path(path).exists()));
+    assert_eq!(project.read(&format!("{killed}/notes")), "mine");
+}

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::process::Command;
 
-use crate::support::{ModelServer, TestProject};
+use crate::support::{ModelServer, TestProject, skipped};
 
 #[test]
 fn help_shows_every_flag_the_files_and_the_exit_codes() {
@@ -113,4 +113,29 @@ fn dev_says_where_code_commit_is_to_be() {
         said.contains("hint: install `code-commit` beside `dev`"),
         "{said}"
     );
+}
+
+#[test]
+fn a_clock_from_before_1970_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let (source, library) = (dir.path().join("clock.c"), dir.path().join("clock.so"));
+    let code = "#define _GNU_SOURCE\n#include <time.h>\n#include <unistd.h>\n#include <sys/syscall.h>\n\
+        int clock_gettime(clockid_t clock, struct timespec *time) {\n\
+        long done = syscall(SYS_clock_gettime, clock, time);\n\
+        if (clock == CLOCK_REALTIME) time->tv_sec = -1000;\n\
+        return done; }\n";
+    fs::write(&source, code).unwrap();
+    let compiled = Command::new("cc")
+        .args(["-shared", "-fPIC", "-o"])
+        .args([&library, &source])
+        .status();
+    if !compiled.is_ok_and(|status| status.success()) {
+        skipped("no C compiler makes a library here");
+        return;
+    }
+    let project = TestProject::new().variable("LD_PRELOAD", library.to_str().unwrap());
+    project
+        .run(&["--dry-run"])
+        .exits(6)
+        .says(&["the clock shows a time before 1970", "hint: "]);
 }

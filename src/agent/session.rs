@@ -24,11 +24,14 @@ use super::conversation::Conversation;
 use crate::secret::Redactor;
 use crate::sys::atomic_file;
 use crate::sys::file_lock::{self, FileLock, LockProblem, holder_words};
-use crate::sys::files::{IfThere as _, read_regular};
+use crate::sys::files::{self, IfThere as _, Links, MIB};
 use crate::sys::positions::{self, Misplaced, Positions};
 
 /// The folder with the sessions, in an agent's home.
 pub const SESSIONS: &str = "sessions";
+
+/// No session's file is larger, in bytes.
+const LARGEST: u64 = 64 * MIB;
 
 /// How far a session has come.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -378,9 +381,9 @@ impl<'r> SessionStore<'r> {
                     Err(error) => problem = problem.or(Some(error)),
                 }
             }
-            let swept = self.remove_staged(oldest);
-            problem = problem.or(swept.err());
         }
+        let swept = self.remove_staged(now);
+        problem = problem.or(swept.err());
         for id in self.named(".lock")? {
             if is_missing(&self.file(id)) {
                 // It goes with its hold, unless a session is just being made.
@@ -412,17 +415,13 @@ impl<'r> SessionStore<'r> {
         Ok(true)
     }
 
-    /// Removes the files that processes were killed over, of before `oldest`.
-    fn remove_staged(&self, oldest: DateTime<Utc>) -> Result<(), SessionError> {
-        for name in self.names()? {
-            let path = self.directory.join(&name);
-            if name.starts_with(atomic_file::STAGED)
-                && modified_at(&path).is_some_and(|at| at < oldest)
-            {
-                fs::remove_file(&path).map_err(cannot_be("written", &path))?;
-            }
-        }
-        Ok(())
+    /// Removes the files that processes were killed over. One that is alive needs such a file for a moment.
+    fn remove_staged(&self, now: DateTime<Utc>) -> Result<(), SessionError> {
+        let oldest = now.checked_sub_signed(TimeDelta::hours(1));
+        let swept = oldest.map(|oldest| atomic_file::sweep(&self.directory, Some(oldest.into())));
+        swept
+            .unwrap_or(Ok(()))
+            .map_err(cannot_be("written", &self.directory))
     }
 
     fn summary(&self, id: Uuid) -> Option<SessionSummary> {
@@ -511,7 +510,7 @@ fn parse<'t, T: Deserialize<'t>>(content: &'t [u8]) -> Result<T, Misplaced> {
 
 /// A file's content; `None` where it is missing.
 fn read(path: &Path) -> Result<Option<Vec<u8>>, SessionError> {
-    read_regular(path)
+    files::read(path, Links::Refused, LARGEST)
         .if_there()
         .map_err(cannot_be("read", path))
 }

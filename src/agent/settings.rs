@@ -14,7 +14,7 @@ use crate::model::endpoint::{Endpoint, EndpointProblem};
 use crate::secret::ApiKey;
 use crate::sys::atomic_file;
 use crate::sys::environment::Environment;
-use crate::sys::files::{IfThere as _, read_regular};
+use crate::sys::files::{self, IfThere as _, Links, MIB};
 use crate::sys::positions::{self, Entries, Misplaced, Positions};
 
 /// The settings' file, in an agent's home.
@@ -238,7 +238,7 @@ impl Settings {
 
 /// The file's content; `None` where it is missing.
 fn read(path: &Path) -> Result<Option<Vec<u8>>, SettingsProblem> {
-    let read = read_regular(path).if_there();
+    let read = files::read(path, Links::Followed, MIB).if_there();
     read.map_err(|source| SettingsProblem::Unreadable {
         path: path.to_owned(),
         source,

@@ -36,6 +36,7 @@ pub struct Root(OwnedFd);
 
 impl Root {
     /// Opens the root itself; its own path is trusted.
+    #[expect(clippy::disallowed_methods, reason = "it opens a directory")]
     pub fn open(path: &Path) -> Result<Self, Errno> {
         let flags = OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::RDONLY;
         open(path, flags, Mode::empty()).map(Self)

@@ -14,8 +14,13 @@ use rustix::fs::Stat;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
+use crate::sys::files::{MIB, check_size};
+
 /// A point in time: seconds and nanoseconds since 1970.
 pub type Stamp = (i64, i64);
+/// What lies in a larger file is not looked at, in bytes: there is no end to what a file without any blocks may
+/// seem to hold.
+const LARGEST: u64 = 1024 * MIB;
 /// No time is later.
 pub const FOR_EVER: Stamp = (i64::MAX, i64::MAX);
 
@@ -39,10 +44,11 @@ impl Digest {
     /// The digest of a file's content, from where it is read next.
     ///
     /// # Errors
-    /// When it cannot be read.
-    pub fn of_file(mut file: File) -> io::Result<Self> {
+    /// When it is larger than any file that is looked after, or cannot be read.
+    pub fn of_file(file: File) -> io::Result<Self> {
         let mut hash = Xxh3::new();
-        let size = io::copy(&mut file, &mut hash)?;
+        check_size(&file, LARGEST)?;
+        let size = io::copy(&mut file.take(LARGEST), &mut hash)?;
         Ok(Self {
             size,
             hash: hash.digest(),

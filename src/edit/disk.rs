@@ -14,6 +14,8 @@ use rustix::fs::ResolveFlags;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags, Stat, Timespec, Timestamps, UTIME_NOW};
 use rustix::io::Errno;
 
+use crate::sys::files::{self, Links};
+
 /// Where a test lets a call fail.
 #[cfg(not(test))]
 #[expect(clippy::unnecessary_wraps, reason = "in tests it fails")]
@@ -24,6 +26,7 @@ fn point() -> Result<(), Errno> {
 #[cfg(test)]
 use tests::point;
 
+#[expect(clippy::disallowed_methods, reason = "`beneath` says how to open")]
 pub fn openat(dir: impl AsFd, path: &str, flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
     point()?;
     rustix::fs::openat(dir, path, flags, mode)
@@ -117,17 +120,19 @@ pub fn set_times(file: &File, times: FileTimes) -> io::Result<()> {
 
 pub fn create_new(path: &Path) -> io::Result<File> {
     point()?;
-    File::create_new(path)
+    files::create_new(path, 0o666)
 }
 
+/// Opens a directory.
 pub fn open(path: &Path) -> io::Result<File> {
     point()?;
-    File::open(path)
+    files::open_directory(path)
 }
 
-pub fn read(path: &Path) -> io::Result<Vec<u8>> {
+/// Reads a file of the program's own.
+pub fn read(path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
     point()?;
-    fs::read(path)
+    files::read(path, Links::Refused, max_bytes)
 }
 
 pub fn rename(old: &Path, new: &Path) -> io::Result<()> {

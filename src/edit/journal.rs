@@ -24,7 +24,10 @@ use super::digest::{FOR_EVER, Stamp, modified};
 use super::disk;
 use super::error::JournalError;
 use super::record::Record;
-use crate::sys::files::{IfThere as _, PathError};
+use crate::sys::files::{IfThere as _, MIB, PathError};
+
+/// No journal is larger, in bytes.
+const LARGEST: u64 = 64 * MIB;
 
 /// A journal that was still being written; it speaks of nothing that has happened.
 const UNFINISHED: &str = ".code-commit-journal-new";
@@ -225,7 +228,7 @@ impl Journal {
 
 /// Reads a journal, where there is one.
 fn read(path: &Path) -> Result<Option<Record>, JournalError> {
-    let json = disk::read(path).if_there();
+    let json = disk::read(path, LARGEST).if_there();
     json.and_then(|json| json.map(|json| Record::parse(&json)).transpose())
         .map_err(PathError::of("read the journal", path.to_path_buf()))
 }

@@ -23,9 +23,11 @@ use super::operation::FileOperation;
 use super::record::Record;
 use crate::record::run_files::CHANGES;
 use crate::secret::Redactor;
-use crate::sys::files::PathError;
+use crate::sys::files::{MIB, PathError};
 use crate::sys::parallel::in_parallel;
 
+/// No log of changes is larger, in bytes.
+const LARGEST: u64 = 16 * MIB;
 /// How much of a file is read at once.
 const CHUNK: usize = 64 << 10;
 
@@ -314,7 +316,7 @@ pub fn read(root: &Path, folder: &str) -> Result<Option<ChangeLog>, UndoLogError
         Ok(_) => Err(io::Error::other("it is of another version of this program")),
         Err(error) => Err(error.into()),
     };
-    let read = disk::read(&path).and_then(parse);
+    let read = disk::read(&path, LARGEST).and_then(parse);
     Ok(Some(read.map_err(PathError::of("read", path))?))
 }
 

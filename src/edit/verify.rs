@@ -18,7 +18,7 @@ use super::{
     EditKind, FaultKind, FileEdit, ParsedReply, Rejection, ReplyFault, Rule, comparison, spelling,
 };
 use crate::project::gitignore::IgnoreRules;
-use crate::sys::files::{IfThere as _, PathError, read_regular};
+use crate::sys::files::{self, IfThere as _, Links, PathError};
 
 /// The file identity that a system gives: device and inode.
 type FileId = (u64, u64);
@@ -124,6 +124,8 @@ enum Obstacle {
     Rule(#[from] Rule),
     #[error(transparent)]
     Io(#[from] io::Error),
+    #[error(transparent)]
+    Rules(#[from] PathError),
 }
 
 /// The path policy of one project, as its disk is now.
@@ -161,7 +163,7 @@ impl PathPolicy {
         Ok(Self {
             allows_elision: false,
             mount: mount_of(root, &metadata).map_err(failed())?,
-            ignored: IgnoreRules::load(root).map_err(failed())?,
+            ignored: IgnoreRules::load(root)?,
             program,
             protected: identified.collect(),
             directories: RefCell::default(),
@@ -200,6 +202,7 @@ impl PathPolicy {
             let failed = || PathError::of("look at", &edit.path);
             match self.look(&edit.path) {
                 Err(Obstacle::Io(error)) => return Err(failed()(error).into()),
+                Err(Obstacle::Rules(error)) => return Err(error.into()),
                 Err(Obstacle::Rule(rule)) => faults.push(breach(&edit, rule)),
                 Ok(present) => {
                     let warnings = &mut verified.warnings;
@@ -230,7 +233,8 @@ impl PathPolicy {
         let changes = if size > LARGEST_COMPARED {
             vec!["is too large to compare and is replaced as a whole"]
         } else {
-            comparison::silent_changes(&read_regular(&self.root.join(path))?, new)
+            let present = files::read(&self.root.join(path), Links::Refused, LARGEST_COMPARED)?;
+            comparison::silent_changes(&present, new)
         };
         warnings.extend(changes.iter().map(|change| format!("`{path}` {change}")));
         let elided = comparison::elided_at(size, new).filter(|_| !self.allows_elision);

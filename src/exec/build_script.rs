@@ -6,8 +6,7 @@
 //! the variables that it is not to see.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
-use std::io::{self, Read as _, Write};
+use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::thread::{self, Scope};
@@ -21,7 +20,7 @@ use super::sandbox::{Sandbox, SandboxProblem};
 use super::supervised_child::SupervisedChild;
 use super::wire::{CommandStatus, Leftovers, SpawnRequest};
 use crate::sys::environment::Clock;
-use crate::sys::files::IfThere as _;
+use crate::sys::files::{self, IfThere as _, Links};
 use crate::sys::interrupt::{Interrupt, Interrupted};
 use crate::sys::parallel::joined;
 
@@ -100,9 +99,7 @@ pub fn inspect(root: &Path, path: Option<&OsStr>) -> Result<(), ScriptProblem> {
     if metadata.permissions().mode() & 0o111 == 0 || !is_executable(&script) {
         return Err(ScriptProblem::NotExecutable);
     }
-    let mut beginning = Vec::new();
-    let read = File::open(&script).and_then(|file| file.take(1024).read_to_end(&mut beginning));
-    read.map_err(unreadable)?;
+    let beginning = files::beginning(&script, Links::Followed, 1024).map_err(unreadable)?;
     if beginning.starts_with(b"\x7fELF") {
         return Ok(());
     }

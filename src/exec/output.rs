@@ -5,10 +5,10 @@
 //! hold a bounded beginning and end of an output, with what was left out counted; that nobody but the user may read
 //! the file; and that a reader who follows along sees what was printed.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter, Read as _, Write};
 use std::os::fd::AsFd as _;
-use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,6 +18,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 
 use crate::secret::Redactor;
 use crate::sys::excerpt::{Excerpt, lossy};
+use crate::sys::files;
 use crate::sys::interrupt::is_readable_within;
 use crate::sys::text::line_end;
 
@@ -130,9 +131,7 @@ impl CapturedOutput {
     /// # Errors
     /// When it is there, or cannot be made.
     pub fn create(path: &Path) -> io::Result<Self> {
-        let mut options = OpenOptions::new();
-        let options = options.read(true).write(true).create_new(true).mode(0o600);
-        Ok(Self::new(options.open(path)?))
+        Ok(Self::new(files::create_new(path, 0o600)?))
     }
 
     fn new(file: File) -> Self {

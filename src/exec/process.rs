@@ -27,6 +27,7 @@ use super::supervisor::SupervisorPlace;
 use super::wire::{Leftovers, SpawnRequest};
 use crate::secret::Redactor;
 use crate::sys::environment::Clock;
+use crate::sys::files::{Links, open};
 use crate::sys::interrupt::Interrupt;
 use crate::sys::text::{line_end, one_line};
 
@@ -201,7 +202,9 @@ impl<'a> Processes<'a> {
     pub fn new(mut options: SpawnOptions<'a>) -> Self {
         options.sandbox = options.sandbox.map(Sandbox::with_new_repositories);
         Self {
-            program: options.program.and_then(|path| File::open(path).ok()),
+            program: options
+                .program
+                .and_then(|path| open(path, Links::Followed).ok()),
             options,
             background: Vec::new(),
         }

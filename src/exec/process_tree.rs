@@ -14,6 +14,7 @@ use rustix::process::{
 };
 
 use super::wire::CommandStatus;
+use crate::sys::files::{Links, MIB, read};
 
 const ENDED: WaitIdOptions = WaitIdOptions::EXITED.union(WaitIdOptions::NOWAIT);
 
@@ -160,7 +161,8 @@ impl ProcessInfo {
     /// All that there are; none where there is no Linux.
     pub fn all() -> Vec<Self> {
         let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-        let stats = entries.filter_map(|entry| fs::read(entry.path().join("stat")).ok());
+        let stats =
+            entries.filter_map(|entry| read(&entry.path().join("stat"), Links::Refused, MIB).ok());
         stats
             .filter_map(|stat| Self::parse(&String::from_utf8_lossy(&stat)))
             .collect()

@@ -21,6 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use super::supervised_child::SupervisedChild;
 use super::supervisor::SupervisorPlace;
+use crate::sys::files::{Links, MIB, open, read};
 use crate::sys::interrupt::{Interrupt, Interrupted, is_readable_within};
 
 /// The program that makes sandboxes.
@@ -141,7 +142,7 @@ impl Sandbox {
         let Some(bwrap) = bwrap else {
             return Err(SandboxProblem::NotInstalled);
         };
-        let program = File::open(program)?;
+        let program = open(program, Links::Followed)?;
         // It is to be inherited by bwrap, which starts it by its number.
         fcntl_setfd(&program, FdFlags::empty()).map_err(io::Error::from)?;
         Ok(Self {
@@ -378,10 +379,7 @@ fn with_linked<'g>(all_git: impl IntoIterator<Item = &'g PathBuf>) -> Vec<PathBu
 
 /// The folder that a `.git` file names, if it is one.
 fn linked_git(git: &Path) -> Option<PathBuf> {
-    if !git.is_file() {
-        return None;
-    }
-    let content = fs::read_to_string(git).ok()?;
+    let content = String::from_utf8(read(git, Links::Refused, MIB).ok()?).ok()?;
     let folder = content.strip_prefix("gitdir:")?.trim();
     Some(git.parent()?.join(folder))
 }

@@ -4,7 +4,6 @@
 //! command is left when this is dropped; where its supervisor was lost, as far as [`subreaper`] guarantees it.
 
 use std::ffi::OsString;
-use std::fs;
 use std::io::{self, IoSlice, PipeWriter, Read as _, Write as _};
 use std::mem::MaybeUninit;
 use std::net::Shutdown;
@@ -25,6 +24,7 @@ use super::subreaper;
 use super::supervisor::{GRACE, SupervisorPlace, TEAR_DOWN, supervise};
 use super::wire::{MAX_REQUEST, Notice, SpawnRequest};
 use crate::sys::environment::Clock;
+use crate::sys::files::{Links, MIB, read};
 use crate::sys::interrupt::{Interrupt, is_readable_within};
 
 /// How long a supervisor may take to be there.
@@ -245,7 +245,9 @@ fn end_sandbox(bwrap: &Child) {
 /// The sandbox's first process, which is bwrap's only child.
 fn first_process(bwrap: &Child) -> Option<Pid> {
     let id = bwrap.id();
-    let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).ok()?;
+    let path = format!("/proc/{id}/task/{id}/children");
+    let children = read(Path::new(&path), Links::Refused, MIB).ok()?;
+    let children = String::from_utf8(children).ok()?;
     Pid::from_raw(children.split_whitespace().next()?.parse().ok()?)
 }
 

@@ -9,8 +9,6 @@ mod tests;
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::LazyLock;
@@ -21,7 +19,7 @@ use gix_glob::pattern::Mode as PatternMode;
 use gix_glob::wildmatch::Mode;
 use regex::Regex;
 
-use crate::sys::files::IfThere as _;
+use crate::sys::files::{self, IfThere as _, Links, MIB, PathError, is_no_file};
 use crate::sys::text::regex;
 
 /// Whether letters of either case are the same.
@@ -29,6 +27,9 @@ pub use gix_glob::pattern::Case;
 
 /// The name of git's ignore files.
 pub const GITIGNORE: &str = ".gitignore";
+
+/// None of git's own files that is read here is larger, in bytes.
+pub(super) const LARGEST: u64 = MIB;
 
 /// The patterns of one ignore file, matched by a port of git's own wildmatch.
 #[derive(Debug, Default)]
@@ -106,7 +107,7 @@ impl IgnoreRules {
     ///
     /// # Errors
     /// When an ignore file is there but cannot be read.
-    pub fn load(root: &Path) -> io::Result<Self> {
+    pub fn load(root: &Path) -> Result<Self, PathError> {
         let work_tree = root
             .ancestors()
             .find(|dir| dir.join(".git").symlink_metadata().is_ok());
@@ -120,8 +121,8 @@ impl IgnoreRules {
         let git = git_directory(&top)?;
         let fold = ignores_case(&git)?;
         // git follows a link here, though not where the work tree has one.
-        let exclude = fs::read(git.join("info/exclude")).if_there()?;
-        let exclude = IgnoreFile::parse(&exclude.unwrap_or_default());
+        let exclude = read_git(&git.join("info/exclude"), Links::Followed)?;
+        let exclude = IgnoreFile::parse(&exclude);
         let case = if fold { Case::Fold } else { Case::Sensitive };
         Ok(Self {
             top,
@@ -136,7 +137,7 @@ impl IgnoreRules {
     ///
     /// # Errors
     /// When an ignore file on the way is there but cannot be read.
-    pub fn is_ignored(&self, path: &str) -> io::Result<bool> {
+    pub fn is_ignored(&self, path: &str) -> Result<bool, PathError> {
         self.is_ignored_as(path, false)
     }
 
@@ -144,11 +145,11 @@ impl IgnoreRules {
     ///
     /// # Errors
     /// When an ignore file on the way is there but cannot be read.
-    pub fn is_directory_ignored(&self, path: &str) -> io::Result<bool> {
+    pub fn is_directory_ignored(&self, path: &str) -> Result<bool, PathError> {
         self.is_ignored_as(path, true)
     }
 
-    fn is_ignored_as(&self, path: &str, is_dir: bool) -> io::Result<bool> {
+    fn is_ignored_as(&self, path: &str, is_dir: bool) -> Result<bool, PathError> {
         let path = [&self.prefix, path.as_bytes()].concat();
         let ends = path
             .find_iter(b"/")
@@ -163,7 +164,7 @@ impl IgnoreRules {
     }
 
     /// Whether a rule excludes this very path; the deepest file with an opinion decides.
-    fn is_excluded(&self, path: &[u8], is_dir: bool) -> io::Result<bool> {
+    fn is_excluded(&self, path: &[u8], is_dir: bool) -> Result<bool, PathError> {
         let mut level = path;
         while let Some(slash) = level.rfind_byte(b'/') {
             level = &path[..slash];
@@ -178,29 +179,31 @@ impl IgnoreRules {
             .unwrap_or(false))
     }
 
-    fn level(&self, dir: &[u8]) -> io::Result<Rc<IgnoreFile>> {
+    fn level(&self, dir: &[u8]) -> Result<Rc<IgnoreFile>, PathError> {
         if let Some(known) = self.levels.borrow().get(dir) {
             return Ok(Rc::clone(known));
         }
         let file = self.top.join(dir.to_path_lossy()).join(GITIGNORE);
-        let rules = Rc::new(read_rules(&file)?);
+        // Git does not follow a link here.
+        let rules = Rc::new(IgnoreFile::parse(&read_git(&file, Links::Refused)?));
         let mut levels = self.levels.borrow_mut();
         Ok(Rc::clone(levels.entry(dir.to_vec()).or_insert(rules)))
     }
 }
 
-/// The rules in the ignore file at `file`; none where there is no such file. A symbolic link counts as none, as it does
-/// for git.
-fn read_rules(file: &Path) -> io::Result<IgnoreFile> {
-    match file.symlink_metadata().if_there()? {
-        Some(metadata) if metadata.is_file() => Ok(IgnoreFile::parse(&fs::read(file)?)),
-        _ => Ok(IgnoreFile::default()),
+/// What one of git's files holds; nothing, where there is none or something that is no file.
+fn read_git(path: &Path, links: Links) -> Result<Vec<u8>, PathError> {
+    match files::read(path, links, LARGEST).if_there() {
+        Err(error) if is_no_file(&error) => Ok(Vec::new()),
+        read => Ok(read
+            .map_err(PathError::of("read", path))?
+            .unwrap_or_default()),
     }
 }
 
 /// Where the work tree's shared git directory lies: `.git` itself, or what a `.git` file of a linked work tree or a
 /// submodule points to.
-fn git_directory(top: &Path) -> io::Result<PathBuf> {
+fn git_directory(top: &Path) -> Result<PathBuf, PathError> {
     let dot_git = top.join(".git");
     if !dot_git.is_file() {
         return Ok(dot_git);
@@ -215,18 +218,18 @@ fn git_directory(top: &Path) -> io::Result<PathBuf> {
 
 /// Reads `core.ignoreCase` from the repository's own configuration, where `git init` puts it on
 /// systems that need it.
-fn ignores_case(git: &Path) -> io::Result<bool> {
-    let config = fs::read_to_string(git.join("config"));
-    let config = config.if_there()?.unwrap_or_default();
-    Ok(IGNORES_CASE.is_match(&config))
+fn ignores_case(git: &Path) -> Result<bool, PathError> {
+    let config = read_git(&git.join("config"), Links::Followed)?;
+    Ok(IGNORES_CASE.is_match(&String::from_utf8_lossy(&config)))
 }
 
 /// In the section `core`, up to where the next one begins.
 static IGNORES_CASE: LazyLock<Regex> =
     LazyLock::new(|| regex(r"(?im)^\s*\[core\][^\[]*^\s*ignorecase\s*=\s*(?:true|yes|on|1)\s*$"));
 
-fn read_pointer(file: &Path, label: &str) -> io::Result<Option<String>> {
-    let text = fs::read_to_string(file).if_there()?.unwrap_or_default();
+fn read_pointer(file: &Path, label: &str) -> Result<Option<String>, PathError> {
+    let text = read_git(file, Links::Followed)?;
+    let text = String::from_utf8_lossy(&text);
     let path = text.trim_end().strip_prefix(label);
     Ok(path.map(|path| path.trim_start().to_owned()))
 }

@@ -6,7 +6,7 @@
 pub mod gitignore;
 pub mod rollup;
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
@@ -14,11 +14,11 @@ use std::sync::LazyLock;
 use regex::Regex;
 use rustix::fs::{Access, access};
 
-use crate::project::gitignore::{Case, GITIGNORE, IgnoreFile, IgnoreRules};
+use crate::project::gitignore::{Case, GITIGNORE, IgnoreFile, IgnoreRules, LARGEST};
 use crate::secret::{ApiKey, KeyProblem, Redactor};
 use crate::sys::environment::{Environment, KEY_VARIABLES};
 use crate::sys::file_lock;
-use crate::sys::files::{is_missing, read_if_regular};
+use crate::sys::files::{self, Links, MIB, PathError, is_missing, is_no_file, is_too_large};
 use crate::sys::text::regex;
 
 /// The folder, below the project's root, that holds a folder for each run.
@@ -123,6 +123,9 @@ impl ProjectProblem {
                 format!("run `./codeRollup.sh` or `code-commit rollup`, which write `{path}`")
             }
             Self::Missing(path) => format!("put the API key into `{path}`"),
+            Self::Unreadable { path, source } if is_too_large(source) => {
+                format!("make `{path}` smaller")
+            }
             Self::Unreadable { path, .. } => format!("make `{path}` readable"),
             Self::NotAFile(path) => format!("make `{path}` a file"),
             Self::NotUtf8 { path, .. } => {
@@ -232,18 +235,12 @@ impl Project {
         key_files: impl IntoIterator<Item = &'k str>,
     ) -> Result<(), ProjectProblem> {
         let path = self.root.join(GITIGNORE);
-        let content = match path.symlink_metadata() {
-            // git does not follow a link here.
-            Ok(metadata) if !metadata.is_file() => {
-                return Err(ProjectProblem::NotAFile(GITIGNORE.into()));
-            }
-            Ok(_) => fs::read(&path),
-            Err(error) => Err(error),
-        };
-        match content {
+        // Git does not follow a link here.
+        match files::read(&path, Links::Refused, LARGEST) {
             Ok(content) if ignores_config(&content) && self.hides(key_files)? => Ok(()),
             Ok(_) => Err(ProjectProblem::NotIgnored),
             Err(error) if is_missing(&error) => Err(ProjectProblem::NoGitignore),
+            Err(error) if is_no_file(&error) => Err(ProjectProblem::NotAFile(GITIGNORE.into())),
             Err(source) => Err(ProjectProblem::Unreadable {
                 path: GITIGNORE.into(),
                 source,
@@ -281,9 +278,12 @@ impl Project {
         &self,
         key_files: impl IntoIterator<Item = &'k str>,
     ) -> Result<bool, ProjectProblem> {
-        let unreadable = |source| ProjectProblem::Unreadable {
-            path: GITIGNORE.into(),
-            source,
+        let unreadable = |error: PathError| {
+            let path = error.path.strip_prefix(&self.root).unwrap_or(&error.path);
+            ProjectProblem::Unreadable {
+                path: path.display().to_string(),
+                source: error.source,
+            }
         };
         let rules = IgnoreRules::load(&self.root).map_err(unreadable)?;
         for file in key_files {
@@ -301,7 +301,7 @@ impl Project {
     /// # Errors
     /// When another run has it.
     pub fn lock(&self) -> Result<ProjectLock, ProjectProblem> {
-        let root = File::open(&self.root).map_err(ProjectProblem::Unlockable)?;
+        let root = files::open_directory(&self.root).map_err(ProjectProblem::Unlockable)?;
         match root.try_lock() {
             Ok(()) => Ok(ProjectLock { _root: root }),
             Err(TryLockError::WouldBlock) => Err(ProjectProblem::Held {
@@ -347,12 +347,21 @@ impl Project {
     fn read(&self, file: &str) -> Result<Vec<u8>, ProjectProblem> {
         let absolute = self.config().join(file);
         let path = format!("{CONFIG}/{file}");
-        match read_if_regular(&absolute) {
-            Ok(Some(content)) => Ok(content),
-            Ok(None) => Err(ProjectProblem::NotAFile(path)),
+        // These are the user's own, and so are links to them.
+        match files::read(&absolute, Links::Followed, max_bytes(file)) {
+            Ok(content) => Ok(content),
+            Err(error) if is_no_file(&error) => Err(ProjectProblem::NotAFile(path)),
             Err(error) if is_missing(&error) => Err(ProjectProblem::Missing(path)),
             Err(source) => Err(ProjectProblem::Unreadable { path, source }),
         }
+    }
+}
+
+/// How large a file of `agent-config` may be.
+fn max_bytes(file: &str) -> u64 {
+    match file {
+        "query.txt" | "codeRollup.txt" => 128 * MIB,
+        _ => MIB,
     }
 }
 

@@ -4,9 +4,11 @@
 //! Reads the project's files to compare, and changes nothing. A file may hold such lines itself: what a
 //! section is, is told by the file on the disk where it is still the same.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read as _};
 use std::path::{Component, Path};
+
+use crate::sys::files::{Links, open};
 
 /// How much of a file is compared at once.
 const CHUNK: usize = 64 << 10;
@@ -110,7 +112,7 @@ fn same_bytes(rest: &[u8], root: &Path, path: &str) -> Option<usize> {
     if !is_file(root, path) {
         return None;
     }
-    let mut file = File::open(root.join(path)).ok()?;
+    let mut file = open(&root.join(path), Links::Refused).ok()?;
     let mut chunk = vec![0; CHUNK];
     let mut length = 0;
     loop {

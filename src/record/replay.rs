@@ -10,7 +10,10 @@ use crate::model::{
     Listener, Model, ModelError, ModelSpec, ModelTable, Purpose, Reply, Request, StepId,
 };
 use crate::record::run_files::{self, Artifact};
-use crate::sys::files::{IfThere as _, read_regular};
+use crate::sys::files::{self, IfThere as _, Links, MIB};
+
+/// No file of a recording is larger, in bytes: as large as an answer may be.
+const LARGEST: u64 = 256 * MIB;
 
 /// A recorded run: where it lies, and which models it was made with.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -141,9 +144,10 @@ struct RecordedStep {
 impl RecordedModels {
     /// By `result.json`; of a run that was killed, which has none, by its steps.
     fn read(folder: &Path) -> Self {
-        let read = |name| read_regular(&folder.join(name)).unwrap_or_default();
-        serde_json::from_slice(&read(run_files::RESULT)).unwrap_or_else(|_| {
-            let lines = read(run_files::STEPS);
+        let read = |name| files::read(&folder.join(name), Links::Refused, LARGEST);
+        let result = read(run_files::RESULT).unwrap_or_default();
+        serde_json::from_slice(&result).unwrap_or_else(|_| {
+            let lines = read(run_files::STEPS).unwrap_or_default();
             let lines = serde_json::Deserializer::from_slice(&lines).into_iter();
             let steps: Vec<RecordedStep> = lines.map_while(Result::ok).collect();
             let model = steps.first().and_then(|step| step.model.clone());
@@ -171,7 +175,7 @@ impl ReplayModel {
 
     fn read_file(&self, step: &StepId, artifact: Artifact) -> Result<Option<Vec<u8>>, ModelError> {
         let path = self.folder.join(run_files::name(step, artifact));
-        let read = read_regular(&path).if_there();
+        let read = files::read(&path, Links::Refused, LARGEST).if_there();
         read.map_err(|source| ModelError::Unreadable { path, source })
     }
 

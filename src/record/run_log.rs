@@ -4,9 +4,8 @@
 //! writes into another's folder, and that no link that somebody planted is followed.
 
 use std::fmt::Display;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, BufWriter, Seek as _, SeekFrom, Write};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::thread::{self, Scope, ScopedJoinHandle};
 
@@ -14,13 +13,13 @@ use chrono::{DateTime, FixedOffset};
 use serde::Serialize;
 
 use crate::model::StepId;
-use crate::project::LOGS;
+use crate::project::{CONFIG, LOGS};
 use crate::record::Step;
-use crate::record::run_files::{self, Artifact};
+use crate::record::run_files::{self, Artifact, REPLACED, RESULT};
 use crate::secret::{RedactingWriter, Redactor};
 use crate::sys::atomic_file;
 use crate::sys::excerpt::Excerpt;
-use crate::sys::files::PathError;
+use crate::sys::files::{PathError, append, create_new};
 
 /// A file of the run could not be written.
 pub type LogError = PathError;
@@ -234,7 +233,7 @@ impl<'r> RunLog<'r> {
 
     fn ignore(&self) -> Result<(), LogError> {
         let path = self.folder.join(".gitignore");
-        fs::write(&path, "*\n").map_err(failed(&path))
+        ignore_all(&path).map_err(failed(&path))
     }
 
     fn write(
@@ -279,7 +278,7 @@ fn failed(path: &Path) -> impl FnOnce(io::Error) -> LogError {
 pub fn make_ignored_directory(path: &Path) -> Result<(), LogError> {
     let make = || {
         if make_directory(path)? {
-            fs::write(path.join(".gitignore"), "*\n")?;
+            ignore_all(&path.join(".gitignore"))?;
         }
         Ok(())
     };
@@ -299,18 +298,31 @@ fn make_directory(path: &Path) -> io::Result<bool> {
     }
 }
 
-/// Makes a file that must not exist: neither a link nor another run's file is written to.
-fn create(path: &Path) -> io::Result<File> {
-    OpenOptions::new().write(true).create_new(true).open(path)
+/// Removes what killed runs have not moved into its place. For whoever holds the project; a run that has its record has
+/// left nothing.
+pub fn sweep(root: &Path) {
+    let (logs, config) = (root.join(LOGS), root.join(CONFIG));
+    let mut directories = vec![logs.clone(), config.clone()];
+    for run in fs::read_dir(&logs).into_iter().flatten().flatten() {
+        if run.path().join(RESULT).symlink_metadata().is_err() {
+            directories.push(run.path());
+            directories.push(config.join(REPLACED).join(run.file_name()));
+        }
+    }
+    for directory in directories {
+        // What stays is told by its name, and harms nobody.
+        let _ = atomic_file::sweep(&directory, None);
+    }
 }
 
-/// Opens a file to write on. Never through a link that somebody planted.
-fn append(path: &Path) -> io::Result<File> {
-    OpenOptions::new()
-        .append(true)
-        .create(true)
-        .custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed())
-        .open(path)
+/// Makes a file that must not exist: neither a link nor another run's file is written to.
+fn create(path: &Path) -> io::Result<File> {
+    create_new(path, 0o666)
+}
+
+/// Writes an ignore file by which git passes everything over that lies beside it.
+fn ignore_all(path: &Path) -> io::Result<()> {
+    atomic_file::replace(path, |file| file.write_all(b"*\n"))
 }
 
 /// What the first line of a build's log says until the build has ended.

@@ -8,12 +8,12 @@
 
 use std::cell::LazyCell;
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::{BufRead as _, BufReader, Read as _, Take};
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use chrono::{DateTime, FixedOffset, NaiveDateTime};
+use chrono::{DateTime, FixedOffset, NaiveDateTime, Utc};
 
 use crate::edit::changes::{Before, ChangeLog, kept_path};
 use crate::edit::undo_log;
@@ -25,12 +25,16 @@ use crate::record::diff::{FileChange, FileState, NEW_MODE};
 use crate::record::run_files::{self, Artifact, RESULT, STEPS};
 use crate::record::{RunRecord, Step};
 use crate::sys::excerpt::lossy;
-use crate::sys::files::{IfThere as _, PathError, open_regular};
+use crate::sys::files::{IfThere as _, Links, MIB, PathError, check_size, open, read};
 
 /// A file of a run's folder that is larger than this is not read as a text, in bytes.
-const MAX_TEXT: u64 = 64 << 20;
+const MAX_TEXT: u64 = 64 * MIB;
+/// The same for a run's record.
+const MAX_RECORD: u64 = 8 * MIB;
 /// The same for the steps, which are read line by line.
-const MAX_STEPS: u64 = 512 << 20;
+const MAX_STEPS: u64 = 512 * MIB;
+/// A line of them that is longer is read as several, of which none is a step.
+const MAX_STEP: u64 = 16 * MIB;
 
 /// There is no such run.
 #[derive(Debug, thiserror::Error)]
@@ -100,9 +104,11 @@ impl PastRun {
     /// Reads the run whose folder has this name.
     pub fn read(project: &Project, name: &str) -> Self {
         let run = Self::unread(project, name);
-        let record = read_limited(&run.folder.join(RESULT));
+        let record = read(&run.folder.join(RESULT), Links::Refused, MAX_RECORD);
         Self {
-            record: record.and_then(|json| serde_json::from_slice(&json).ok()),
+            record: record
+                .ok()
+                .and_then(|json| serde_json::from_slice(&json).ok()),
             ..run
         }
     }
@@ -119,6 +125,19 @@ impl PastRun {
     /// When it began, by its record.
     pub fn started(&self) -> Option<DateTime<FixedOffset>> {
         self.record.as_ref().map(|record| record.started)
+    }
+
+    /// When it began; of a run without a record, when it was heard of last.
+    fn time(&self) -> DateTime<Utc> {
+        let traces = [self.folder.join(STEPS), self.folder.clone()];
+        let heard_of = || {
+            let mut found = traces
+                .iter()
+                .filter_map(|path| path.symlink_metadata().ok());
+            found.find_map(|found| Some(found.modified().ok()?.into()))
+        };
+        let began = self.started().map(|started| started.to_utc());
+        began.or_else(heard_of).unwrap_or_default()
     }
 
     /// The workflow, by its record or its folder's name.
@@ -275,11 +294,9 @@ impl PastRun {
     fn logged_steps(&self) -> Vec<Step> {
         let mut steps: Vec<Step> = Vec::new();
         let mut places = BTreeMap::new();
-        let file = open_limited(&self.folder.join(STEPS), MAX_STEPS).map(BufReader::new);
-        let lines = file.into_iter().flat_map(|file| file.split(b'\n'));
-        let read = lines.map_while(Result::ok);
+        let lines = lines_of(&self.folder.join(STEPS)).into_iter().flatten();
         // The last line may be torn.
-        for step in read.filter_map(|line| serde_json::from_slice::<Step>(&line).ok()) {
+        for step in lines.filter_map(|line| serde_json::from_slice::<Step>(&line).ok()) {
             let place = *places.entry(step.id()).or_insert(steps.len());
             match steps.get_mut(place) {
                 Some(known) => *known = step,
@@ -340,13 +357,15 @@ impl FileStates {
     }
 }
 
-/// All runs, the oldest first.
+/// All runs, the oldest first: by when they began. Folders' names have the local time, which leaps.
 ///
 /// # Errors
 /// When `logs` cannot be read.
 pub fn runs(project: &Project) -> Result<Vec<PastRun>, NoSuchRun> {
     let names = names(project)?.into_iter();
-    Ok(names.map(|name| PastRun::read(project, &name)).collect())
+    let mut runs: Vec<_> = names.map(|name| PastRun::read(project, &name)).collect();
+    runs.sort_by_cached_key(PastRun::time);
+    Ok(runs)
 }
 
 /// The path of the folder of this name, relative to the root.
@@ -354,11 +373,11 @@ pub fn relative(name: &str) -> String {
     format!("{LOGS}/{name}")
 }
 
-/// The names of all runs' folders, by time.
+/// The names of all runs' folders, in their order.
 ///
 /// # Errors
 /// When `logs` cannot be read.
-pub fn names(project: &Project) -> Result<Vec<String>, NoSuchRun> {
+fn names(project: &Project) -> Result<Vec<String>, NoSuchRun> {
     let logs = project.logs();
     let unreadable = || PathError::of("read", &logs);
     let entries = fs::read_dir(&logs).if_there().map_err(unreadable())?;
@@ -409,17 +428,19 @@ pub fn find(project: &Project, run: &Path) -> Result<String, NoSuchRun> {
     name.ok_or_else(|| NoSuchRun::Missing(run.to_path_buf()))
 }
 
-/// A regular file's content, where it is not too large.
+/// A file's content, where it is no link and not too large.
 fn read_limited(path: &Path) -> Option<Vec<u8>> {
-    let mut content = Vec::new();
-    let mut file = open_limited(path, MAX_TEXT)?;
-    file.read_to_end(&mut content).ok()?;
-    Some(content)
+    read(path, Links::Refused, MAX_TEXT).ok()
 }
 
-/// Opens a regular file, where it is no link and not too large.
-fn open_limited(path: &Path, max_bytes: u64) -> Option<Take<File>> {
-    let file = open_regular(path).ok()?.filter(|_| !path.is_symlink())?;
-    let fits = file.metadata().ok()?.len() <= max_bytes;
-    fits.then(|| file.take(max_bytes))
+/// The lines of a file, where it is no link and not too large. One that is too long comes in pieces.
+fn lines_of(path: &Path) -> Option<impl Iterator<Item = Vec<u8>> + use<>> {
+    let file = open(path, Links::Refused).ok()?;
+    check_size(&file, MAX_STEPS).ok()?;
+    let mut file = BufReader::new(file.take(MAX_STEPS));
+    Some(std::iter::from_fn(move || {
+        let mut line = Vec::new();
+        let read = file.by_ref().take(MAX_STEP).read_until(b'\n', &mut line);
+        read.ok().filter(|amount| *amount > 0).map(|_| line)
+    }))
 }

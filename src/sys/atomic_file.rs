@@ -3,15 +3,19 @@
 //! Touches the file and its directory. Guarantees that a reader sees the old content or the new one
 //! whole, and that a link in the file's place is replaced rather than followed.
 
-use std::fs::{DirBuilder, File, Permissions};
+use std::fs::{self, DirBuilder, File, Permissions};
 use std::io;
+use std::os::fd::AsFd;
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::Path;
+use std::time::SystemTime;
 
+use rustix::fs::{AtFlags, Mode, OFlags, openat, renameat, unlinkat};
 use tempfile::NamedTempFile;
+use uuid::Uuid;
 
 /// How the names of files begin that are not in their place yet. A process that is killed leaves them behind.
-pub const STAGED: &str = ".staged-";
+const STAGED: &str = ".staged-";
 
 /// Replaces `path`, or makes it, with what `write` writes.
 ///
@@ -23,6 +27,30 @@ pub fn replace(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> 
     write(staged.as_file_mut())?;
     staged.persist(path)?;
     Ok(())
+}
+
+/// The same for the file `name` in a directory that is open, whatever has become of its path.
+///
+/// # Errors
+/// When the file cannot be written; what was there is then still there.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a file that must not exist is no link and no pipe"
+)]
+pub fn replace_in(
+    directory: impl AsFd,
+    name: &str,
+    write: impl FnOnce(&mut File) -> io::Result<()>,
+) -> io::Result<()> {
+    let staged = format!("{STAGED}{}", Uuid::new_v4().simple());
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+    let file = openat(&directory, &staged, flags, Mode::from_raw_mode(0o666))?;
+    let written = write(&mut File::from(file));
+    let moved = written.and_then(|()| Ok(renameat(&directory, &staged, &directory, name)?));
+    if moved.is_err() {
+        let _ = unlinkat(&directory, &staged, AtFlags::empty());
+    }
+    moved
 }
 
 /// The same for a file that nobody but its owner may read. It is on the disk before it stands in its place, so that
@@ -48,6 +76,33 @@ pub fn create_private(
 ) -> io::Result<()> {
     stage_private(path, write)?.persist_noclobber(path)?;
     Ok(())
+}
+
+/// Removes the files in `directory` that processes were killed over, of before `oldest`, if that is given.
+///
+/// # Errors
+/// When the directory cannot be read, or a file not be removed. What can be removed is removed all the same.
+pub fn sweep(directory: &Path, oldest: Option<SystemTime>) -> io::Result<()> {
+    // What a link leads to is somebody else's.
+    if !directory.symlink_metadata()?.is_dir() {
+        return Ok(());
+    }
+    let mut swept = Ok(());
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        let is_staged = entry
+            .file_name()
+            .as_encoded_bytes()
+            .starts_with(STAGED.as_bytes());
+        let is_old = || {
+            let modified = entry.metadata().and_then(|found| found.modified());
+            oldest.is_none_or(|oldest| modified.is_ok_and(|modified| modified < oldest))
+        };
+        if is_staged && is_old() {
+            swept = swept.and(fs::remove_file(entry.path()));
+        }
+    }
+    swept
 }
 
 /// Makes a directory that nobody but its owner may look into, and those above it. One that is there stays as it is.
@@ -79,7 +134,6 @@ fn stage(path: &Path, mode: u32) -> io::Result<NamedTempFile> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs;
     use std::io::Write as _;
     use std::os::unix::fs::symlink;
 

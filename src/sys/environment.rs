@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use chrono::{DateTime, FixedOffset, Local};
 
@@ -85,7 +85,21 @@ pub struct SystemClock {
     started: Instant,
 }
 
+/// The clock shows a time that no certificate is valid at, and no time stamp is of.
+#[derive(Debug, thiserror::Error)]
+#[error("the clock shows a time before 1970\nhint: set the clock")]
+pub struct WrongClock;
+
 impl SystemClock {
+    /// Looks whether `now`, by the wall clock, is a time to work at.
+    ///
+    /// # Errors
+    /// When it is before 1970.
+    pub fn check(now: SystemTime) -> Result<(), WrongClock> {
+        let since_1970 = now.duration_since(SystemTime::UNIX_EPOCH);
+        since_1970.map(drop).map_err(|_| WrongClock)
+    }
+
     /// A clock whose [`elapsed`](Clock::elapsed) counts from now.
     #[must_use]
     pub fn start() -> Self {
@@ -97,10 +111,22 @@ impl SystemClock {
 
 impl Clock for SystemClock {
     fn now(&self) -> DateTime<FixedOffset> {
-        Local::now().fixed_offset()
+        DateTime::<Local>::from(SystemTime::now()).fixed_offset()
     }
 
     fn elapsed(&self) -> Duration {
         self.started.elapsed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_from_before_the_epoch_is_refused() {
+        let second = Duration::from_secs(1);
+        assert!(SystemClock::check(SystemTime::UNIX_EPOCH).is_ok());
+        assert!(SystemClock::check(SystemTime::UNIX_EPOCH - second).is_err());
     }
 }

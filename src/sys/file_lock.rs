@@ -3,13 +3,13 @@
 //! Touches lock files and the table of locks. Guarantees that a [`FileLock`] is on the file that stands at its path, so
 //! that a lock file can be removed while others wait for it.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, TryLockError};
 use std::io;
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::thread;
 
-use crate::sys::files::IfThere as _;
+use crate::sys::files::{self, IfThere as _, Links, MIB};
 
 /// How often a lock is tried for that nobody seems to hold.
 const TRIES: usize = 1000;
@@ -50,7 +50,7 @@ impl FileLock {
     /// When another holds it, or it cannot be locked at all.
     pub fn take(path: &Path) -> Result<Self, LockProblem> {
         for _ in 0..TRIES {
-            let file = open(path)?;
+            let file = files::open_to_lock(path)?;
             match file.try_lock() {
                 Ok(()) => {
                     if let Some(lock) = Self::of(file, path)? {
@@ -76,7 +76,7 @@ impl FileLock {
     /// When it cannot be locked at all.
     pub fn wait(path: &Path) -> io::Result<Self> {
         loop {
-            let file = open(path)?;
+            let file = files::open_to_lock(path)?;
             file.lock()?;
             if let Some(lock) = Self::of(file, path)? {
                 return Ok(lock);
@@ -115,16 +115,11 @@ impl Drop for FileLock {
     }
 }
 
-fn open(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    let options = options.read(true).write(true).create(true).truncate(false);
-    options.mode(0o600).open(path)
-}
-
 /// Whether somebody holds the lock on the file at `path`. One that cannot be looked at is held by nobody.
 #[must_use]
 pub fn is_held(path: &Path) -> bool {
-    File::open(path).is_ok_and(|file| is_locked(&file).unwrap_or(false))
+    let file = files::open(path, Links::Refused);
+    file.is_ok_and(|file| is_locked(&file).unwrap_or(false))
 }
 
 fn is_locked(file: &File) -> io::Result<bool> {
@@ -141,8 +136,8 @@ fn is_locked(file: &File) -> io::Result<bool> {
 #[must_use]
 pub fn holder(file: &File) -> Option<u32> {
     let inode = format!(":{}", file.metadata().ok()?.ino());
-    let locks = fs::read_to_string("/proc/locks").ok()?;
-    locks.lines().find_map(|line| {
+    let locks = files::read(Path::new("/proc/locks"), Links::Refused, 64 * MIB).ok()?;
+    String::from_utf8_lossy(&locks).lines().find_map(|line| {
         let words: Vec<&str> = line.split_whitespace().collect();
         let is_it = words.get(1) == Some(&"FLOCK") && words.get(5)?.ends_with(&inode);
         words.get(4).filter(|_| is_it)?.parse().ok()

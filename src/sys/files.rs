@@ -1,13 +1,23 @@
-//! What every room asks of files: whether one is missing, that it is one, and what could not be done to it.
+//! The one place that opens files, so that what lies at a path can neither hang nor fill the program.
 //!
-//! Reads only.
+//! Opens, reads and makes files, and nothing else. Guarantees that only regular files are opened, that opening never
+//! waits, that a link at the path's end is followed only where the caller says so, and that nothing is read that is
+//! larger than the caller allows. Lints keep everybody else from opening files by other means.
 
 use std::fs::File;
-use std::io::{self, Read as _};
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
+
+/// A mebibyte, in which limits are told.
+pub(crate) const MIB: u64 = 1 << 20;
+/// How long a pipe or a device may take no bytes.
+const SLOWEST_STREAM: Duration = Duration::from_secs(10);
 
 /// What could not be done to a file.
 #[derive(Debug, thiserror::Error)]
@@ -59,37 +69,287 @@ impl<T> IfThere<T> for io::Result<T> {
     }
 }
 
-/// Opens a file for reading, links followed; `None` where it is anything else. Never waits: a pipe that nobody
-/// writes to would take forever.
+/// What becomes of a symbolic link at a path's end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Links {
+    /// It counts as no file.
+    Refused,
+    /// It stands for the file that it leads to: the user's own, like one to a key.
+    Followed,
+}
+
+/// Opens a file for reading, whatever its size. Never waits: a pipe that nobody writes to would take forever.
+///
+/// # Errors
+/// When it is no file, or cannot be opened.
+pub(crate) fn open(path: &Path, links: Links) -> io::Result<File> {
+    open_by(path, links, OFlags::RDONLY, Mode::empty())
+}
+
+/// The same; `None` where it is no file.
 ///
 /// # Errors
 /// When nothing is there, or it cannot be opened.
-pub(crate) fn open_regular(path: &Path) -> io::Result<Option<File>> {
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = match rustix::fs::open(path, flags, Mode::empty()) {
-        Ok(opened) => File::from(opened),
-        Err(Errno::NXIO) => return Ok(None),
-        Err(errno) => return Err(errno.into()),
-    };
-    Ok(file.metadata()?.is_file().then_some(file))
+pub(crate) fn open_regular(path: &Path, links: Links) -> io::Result<Option<File>> {
+    match open(path, links) {
+        Err(error) if is_no_file(&error) => Ok(None),
+        opened => opened.map(Some),
+    }
 }
 
-/// The whole content of a file; `None` where it is anything else.
+/// Opens a directory, links followed.
 ///
 /// # Errors
-/// When nothing is there, or it cannot be read.
-pub(crate) fn read_if_regular(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    let read = |mut file: File| {
-        let mut content = Vec::new();
-        file.read_to_end(&mut content).map(|_| content)
-    };
-    open_regular(path)?.map(read).transpose()
+/// When it is none, or cannot be opened.
+pub(crate) fn open_directory(path: &Path) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let opened = open_at_all(path, flags, Mode::empty());
+    Ok(opened?.into())
 }
 
-/// The same where anything else is an error.
+/// The whole content of a file of no more than `max_bytes`.
+///
+/// # Errors
+/// When it is no file, is larger, or cannot be read.
+pub(crate) fn read(path: &Path, links: Links, max_bytes: u64) -> io::Result<Vec<u8>> {
+    read_open(open(path, links)?, max_bytes)
+}
+
+/// The same of a file that is open.
+///
+/// # Errors
+/// When it is larger, or cannot be read.
+pub(crate) fn read_open(file: File, max_bytes: u64) -> io::Result<Vec<u8>> {
+    let size = check_size(&file, max_bytes)?;
+    let mut content = Vec::with_capacity(usize::try_from(size).unwrap_or_default());
+    // It may be growing.
+    file.take(max_bytes + 1).read_to_end(&mut content)?;
+    if content.len() as u64 > max_bytes {
+        return Err(too_large(max_bytes));
+    }
+    Ok(content)
+}
+
+/// The first bytes of a file of any size.
 ///
 /// # Errors
 /// When it is no file, or cannot be read.
-pub(crate) fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
-    read_if_regular(path)?.ok_or_else(|| io::Error::other("it is not a file"))
+pub(crate) fn beginning(path: &Path, links: Links, max_bytes: u64) -> io::Result<Vec<u8>> {
+    let file = open(path, links)?;
+    let mut content = Vec::new();
+    file.take(max_bytes).read_to_end(&mut content)?;
+    Ok(content)
+}
+
+/// The size of a file that is open, where it is no more than `max_bytes`.
+///
+/// # Errors
+/// When it is larger.
+pub(crate) fn check_size(file: &File, max_bytes: u64) -> io::Result<u64> {
+    let size = file.metadata()?.len();
+    if size > max_bytes {
+        return Err(too_large(max_bytes));
+    }
+    Ok(size)
+}
+
+/// Makes a file that must not exist, to be written and read; the user's umask takes from `mode`.
+///
+/// # Errors
+/// [`io::ErrorKind::AlreadyExists`] where there is anything, a link included; or when it cannot be made.
+pub(crate) fn create_new(path: &Path, mode: u32) -> io::Result<File> {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
+    open_by(path, Links::Refused, flags, Mode::from_raw_mode(mode))
+}
+
+/// Opens a file to write at its end, and makes it where it is missing. Never through a link.
+///
+/// # Errors
+/// When there is something else, or it cannot be made.
+pub(crate) fn append(path: &Path) -> io::Result<File> {
+    let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE;
+    open_by(path, Links::Refused, flags, Mode::from_raw_mode(0o666))
+}
+
+/// Opens a file that is there to be locked, and makes it for its owner alone where it is missing.
+///
+/// # Errors
+/// When there is something else, or it cannot be made.
+pub(crate) fn open_to_lock(path: &Path) -> io::Result<File> {
+    let flags = OFlags::RDWR | OFlags::CREATE;
+    open_by(path, Links::Refused, flags, Mode::from_raw_mode(0o600))
+}
+
+/// Writes to the pipe or the device at `path`, which the user has named; links like `/dev/stdout` are followed. Gives
+/// up where nobody reads.
+///
+/// # Errors
+/// When it is a file, cannot be opened, or takes no bytes for ten seconds.
+pub(crate) fn write_stream(path: &Path, content: &[u8]) -> io::Result<()> {
+    let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let opened = open_at_all(path, flags, Mode::empty());
+    let mut stream = File::from(opened?);
+    if stream.metadata()?.is_file() {
+        return Err(io::Error::other("it has become a file"));
+    }
+    let mut left = content;
+    while !left.is_empty() {
+        match stream.write(left) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(written) => left = &left[written..],
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => wait_for_room(&stream)?,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+fn wait_for_room(stream: &File) -> io::Result<()> {
+    let mut fds = [PollFd::from_borrowed_fd(stream.as_fd(), PollFlags::OUT)];
+    let longest = Timespec::try_from(SLOWEST_STREAM).map_err(|_| Errno::INVAL)?;
+    match poll(&mut fds, Some(&longest)) {
+        Ok(0) => Err(io::ErrorKind::TimedOut.into()),
+        Ok(_) => Ok(()),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+/// Whether that is why something was not opened: it is a directory, a link, a pipe, a device or the like.
+pub(crate) fn is_no_file(error: &io::Error) -> bool {
+    let inner = error.get_ref();
+    inner.is_some_and(<dyn std::error::Error + Send + Sync>::is::<NoFile>)
+}
+
+/// Something else lies where a file was expected.
+#[derive(Debug, thiserror::Error)]
+#[error("it is not a file")]
+struct NoFile;
+
+/// Whether that is why something was not read: it has more bytes than were allowed.
+pub(crate) fn is_too_large(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::FileTooLarge
+}
+
+fn too_large(max_bytes: u64) -> io::Error {
+    let limit = match max_bytes {
+        bytes if bytes % MIB == 0 => format!("{} MiB", bytes / MIB),
+        bytes => format!("{bytes} bytes"),
+    };
+    io::Error::new(
+        io::ErrorKind::FileTooLarge,
+        format!("it is larger than {limit}"),
+    )
+}
+
+fn open_by(path: &Path, links: Links, flags: OFlags, mode: Mode) -> io::Result<File> {
+    // A terminal that is opened does not become the process's own, and a pipe is not waited for.
+    let mut flags = flags | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    if links == Links::Refused {
+        flags |= OFlags::NOFOLLOW;
+    }
+    let file = match open_at_all(path, flags, mode) {
+        Ok(opened) => File::from(opened),
+        Err(Errno::NXIO | Errno::ISDIR) => return Err(io::Error::other(NoFile)),
+        Err(Errno::LOOP) if links == Links::Refused => return Err(io::Error::other(NoFile)),
+        Err(errno) => return Err(errno.into()),
+    };
+    if file.metadata()?.is_file() {
+        Ok(file)
+    } else {
+        Err(io::Error::other(NoFile))
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the one place")]
+fn open_at_all(path: &Path, flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
+    retry_on_intr(|| rustix::fs::open(path, flags, mode))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::fd::AsRawFd as _;
+    use std::os::unix::fs::symlink;
+    use std::os::unix::net::UnixListener;
+
+    /// A directory with everything that is no file.
+    fn odd_things() -> (tempfile::TempDir, Vec<PathBuf>) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        let kind = rustix::fs::FileType::Fifo;
+        rustix::fs::mknodat(rustix::fs::CWD, path("pipe"), kind, 0o600.into(), 0).unwrap();
+        drop(UnixListener::bind(path("socket")).unwrap());
+        fs::create_dir(path("directory")).unwrap();
+        symlink("/dev/zero", path("endless")).unwrap();
+        symlink("pipe", path("link to a pipe")).unwrap();
+        let names = ["pipe", "socket", "directory", "endless", "link to a pipe"];
+        let paths = names.map(path).to_vec();
+        (dir, paths)
+    }
+
+    #[test]
+    fn nothing_but_a_file_is_opened_and_nothing_is_waited_for() {
+        let (_dir, paths) = odd_things();
+        for path in paths {
+            for links in [Links::Refused, Links::Followed] {
+                assert!(open_regular(&path, links).unwrap().is_none(), "{path:?}");
+                assert!(is_no_file(&read(&path, links, MIB).unwrap_err()));
+                assert!(is_no_file(&beginning(&path, links, 9).unwrap_err()));
+            }
+            for opened in [append(&path), open_to_lock(&path)] {
+                assert!(is_no_file(&opened.unwrap_err()), "{path:?}");
+            }
+            let made = create_new(&path, 0o600).unwrap_err();
+            assert_eq!(made.kind(), io::ErrorKind::AlreadyExists);
+        }
+    }
+
+    #[test]
+    fn a_link_is_followed_only_where_the_caller_says_so() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, link) = (dir.path().join("x"), dir.path().join("link"));
+        fs::write(&path, "content").unwrap();
+        symlink("x", &link).unwrap();
+        assert_eq!(read(&link, Links::Followed, MIB).unwrap(), b"content");
+        assert!(is_no_file(&read(&link, Links::Refused, MIB).unwrap_err()));
+        assert!(is_no_file(&append(&link).unwrap_err()));
+        assert_eq!(fs::read_to_string(&path).unwrap(), "content");
+    }
+
+    #[test]
+    fn a_file_is_read_whole_or_not_at_all() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x");
+        fs::write(&path, "12345").unwrap();
+        assert_eq!(read(&path, Links::Refused, 5).unwrap(), b"12345");
+        assert_eq!(beginning(&path, Links::Refused, 2).unwrap(), b"12");
+        let error = read(&path, Links::Refused, 4).unwrap_err();
+        assert!(is_too_large(&error));
+        assert_eq!(error.to_string(), "it is larger than 4 bytes");
+        // A terabyte that takes no room on the disk, and none in memory.
+        fs::File::options()
+            .write(true)
+            .open(&path)
+            .unwrap()
+            .set_len(1 << 40)
+            .unwrap();
+        let error = read(&path, Links::Refused, 2 * MIB).unwrap_err();
+        assert_eq!(error.to_string(), "it is larger than 2 MiB");
+    }
+
+    #[test]
+    fn a_pipe_that_nobody_reads_is_not_written_to() {
+        let (_dir, paths) = odd_things();
+        assert!(write_stream(&paths[0], b"x").is_err());
+        let (mut reader, writer) = io::pipe().unwrap();
+        let mut text = [0; 2];
+        let by_number = format!("/proc/self/fd/{}", writer.as_raw_fd());
+        if cfg!(target_os = "linux") {
+            write_stream(Path::new(&by_number), b"ab").unwrap();
+            reader.read_exact(&mut text).unwrap();
+            assert_eq!(&text, b"ab");
+        }
+    }
 }

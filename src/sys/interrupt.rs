@@ -7,6 +7,7 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -16,6 +17,8 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use signal_hook::consts::signal::SIGXFSZ;
 use signal_hook::low_level::signal_name;
+
+use crate::sys::files::{Links, MIB, read};
 
 /// A signal that ends a run in an orderly way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,7 +62,8 @@ pub struct Interrupted {
 
 /// The signals that were ignored when the process began, a bit each; none where that cannot be told.
 fn ignored_signals() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let status = read(Path::new("/proc/self/status"), Links::Refused, MIB).unwrap_or_default();
+    let status = String::from_utf8_lossy(&status);
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
         .unwrap_or(0)

@@ -18,7 +18,7 @@ use crate::model::price::Usd;
 use crate::record::ExitRecord;
 use crate::record::replay::RecordingProblem;
 use crate::review::history::NoSuchRun;
-use crate::sys::files::PathError;
+use crate::sys::files::{PathError, is_too_large};
 use crate::sys::interrupt::{Interrupted, Signal};
 use crate::sys::numbers;
 use crate::ui::editor::EditorProblem;
@@ -350,6 +350,11 @@ impl Error {
             | Self::Input(InputError::Interrupted(_)) => "run again",
             Self::Input(InputError::Io(_)) => "see where standard input comes from",
             Self::Input(_) => "say what is to be done as text, at the prompt or by `-p -`",
+            Self::Verify(VerifyError::Io(error)) | Self::File(error)
+                if is_too_large(&error.source) =>
+            {
+                "make it smaller, or move it away"
+            }
             Self::Verify(VerifyError::Io { .. })
             | Self::File(PathError { action: "read", .. })
             | Self::NoSuchRun(NoSuchRun::Unreadable { .. }) => "make it readable",
@@ -398,7 +403,8 @@ fn apply_hint(error: &ApplyError) -> &'static str {
         ApplyError::NotRolledBack { .. } => "mend the cause, and run `code-commit recover`",
         ApplyError::Earlier(error) => recover_hint(error),
         ApplyError::RolledBack { .. } | ApplyError::Journal(_) => {
-            "nothing of it was applied; mend the cause and run again"
+            // What has become of the project is told by the run.
+            "mend the cause and run again"
         }
     }
 }

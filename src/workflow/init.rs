@@ -1,7 +1,7 @@
 //! Prepares a project for its first run. What exists is left as it is; to `.gitignore` the lines that it
 //! lacks are added.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs;
 use std::io::{self, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -12,7 +12,7 @@ use super::run::recovery;
 use super::{Context, Failure, Outcome};
 use crate::project::gitignore::GITIGNORE;
 use crate::project::{EXAMPLE_QUERY, LOGS, QUERY};
-use crate::sys::files::{IfThere as _, PathError};
+use crate::sys::files::{self, IfThere as _, Links, MIB, PathError};
 use crate::sys::text::line_end;
 use crate::workflow::error::Error;
 
@@ -125,7 +125,7 @@ fn ignore(context: &Context<'_>) -> Result<(&'static str, &'static str), Error> 
         if path.is_symlink() {
             return Err(io::Error::other("it is a symbolic link"));
         }
-        let before = fs::read(&path).if_there()?;
+        let before = files::read(&path, Links::Refused, MIB).if_there()?;
         let text = String::from_utf8_lossy(before.as_deref().unwrap_or_default());
         let is_logs = |line: &str| line.trim().trim_matches('/') == LOGS;
         let lines = [
@@ -140,8 +140,7 @@ fn ignore(context: &Context<'_>) -> Result<(&'static str, &'static str), Error> 
         if added.is_empty() {
             return Ok("left as it is");
         }
-        let mut file = OpenOptions::new().append(true).create(true).open(&path)?;
-        file.write_all(format!("{}{added}", line_end(&text)).as_bytes())?;
+        files::append(&path)?.write_all(format!("{}{added}", line_end(&text)).as_bytes())?;
         Ok(before.map_or("written", |_| "lines added"))
     };
     Ok((GITIGNORE, add().map_err(PathError::of("write", GITIGNORE))?))
@@ -155,7 +154,7 @@ pub fn write_new(path: &Path, content: &str) -> Result<bool, Error> {
             return Err(io::Error::other("its folder is a symbolic link"));
         }
         fs::create_dir_all(folder)?;
-        let mut file = match File::create_new(path) {
+        let mut file = match files::create_new(path, 0o666) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
             created => created?,
         };

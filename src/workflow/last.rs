@@ -1,13 +1,12 @@
 //! The run that a command is about, by its name or as the last one that counts.
 
 use std::path::Path;
-use std::time::SystemTime;
 
 use super::Context;
 use crate::edit::undo::is_undone;
 use crate::edit::undo_log;
 use crate::record::TreeState;
-use crate::review::history::{self, NoSuchRun, PastRun};
+use crate::review::history::{self, NoSuchRun};
 use crate::workflow::error::Error;
 
 /// The folder of `run`, relative to the root; where none is named, that of the last run that changed anything.
@@ -26,8 +25,7 @@ pub fn folder(context: &Context<'_>, run: Option<&Path>) -> Result<String, Error
 fn changed(context: &Context<'_>) -> Result<String, Error> {
     let root = context.project.root();
     let journal = context.project.journal_directory();
-    for run in newest_first(context)? {
-        let run = PastRun::read(&context.project, &run);
+    for run in history::runs(&context.project)?.into_iter().rev() {
         let folder = run.relative();
         if run.workflow() == "undo" {
             continue;
@@ -46,18 +44,4 @@ fn changed(context: &Context<'_>) -> Result<String, Error> {
         }
     }
     Err(NoSuchRun::NoRun("changed anything").into())
-}
-
-/// The names of the runs that have an undo log, by when that was written: stamps are of local time.
-fn newest_first(context: &Context<'_>) -> Result<Vec<String>, Error> {
-    let project = &context.project;
-    let names = history::names(project)?.into_iter();
-    let written = names.filter_map(|name| {
-        let log = undo_log::locate(project.root(), &history::relative(&name))?;
-        let written = log.metadata().and_then(|found| found.modified());
-        Some((written.unwrap_or(SystemTime::UNIX_EPOCH), name))
-    });
-    let mut runs: Vec<_> = written.collect();
-    runs.sort_unstable_by(|a, b| b.cmp(a));
-    Ok(runs.into_iter().map(|(_, name)| name).collect())
 }

@@ -1,11 +1,11 @@
 //! Writes a page about a run, or about all of them. Reads their folders; changes nothing but the page.
 
-use std::fs;
-use std::io::{self, Read as _, Write as _};
+use std::io;
 use std::path::Path;
 
 use serde_json::json;
 
+use super::output_file::OutputFile;
 use super::{Context, Failure, Outcome};
 use crate::cli::ReportArgs;
 use crate::model::StepId;
@@ -13,8 +13,7 @@ use crate::project::LOGS;
 use crate::record::run_files::Artifact;
 use crate::review::history::{self, NoSuchRun, PastRun};
 use crate::review::page::{self, RunPage};
-use crate::sys::atomic_file;
-use crate::sys::files::PathError;
+use crate::sys::files::{self, Links, PathError};
 use crate::workflow::error::Error;
 
 /// The page's name, in a run's folder or beside all of them.
@@ -93,23 +92,19 @@ fn of_all(context: &Context<'_>, options: &ReportArgs) -> Result<String, Error> 
 /// Writes the page, over an earlier one or where nothing is; or into a pipe or a device. No other file
 /// is replaced: it is somebody's, and no page can be worth it.
 fn write(context: &Context<'_>, path: &Path, text: &str) -> Result<(), Error> {
-    let path = context.project.root().join(path);
-    let write = || match path.metadata() {
-        Ok(found) if !found.is_file() => fs::write(&path, text),
-        Ok(_) if !is_page(&path)? => Err(io::Error::other("there is a file that is no page")),
-        _ => atomic_file::replace(
-            &path.canonicalize().unwrap_or_else(|_| path.clone()),
-            |file| file.write_all(text.as_bytes()),
-        ),
+    let project = &context.project;
+    let path = project.root().join(path);
+    let write = || {
+        if path.is_file() && !is_page(&path)? {
+            return Err(io::Error::other("there is a file that is no page"));
+        }
+        OutputFile::find(project, &path)?.write(project, text)
     };
-    Ok(write().map_err(PathError::of("write", &path))?)
+    Ok(write().map_err(PathError::of("write", path))?)
 }
 
+/// Whether the file is a page, or has nothing that would be lost.
 fn is_page(path: &Path) -> io::Result<bool> {
-    let mut beginning = Vec::new();
-    let limit = page::BEGINNING.len() as u64;
-    fs::File::open(path)?
-        .take(limit)
-        .read_to_end(&mut beginning)?;
+    let beginning = files::beginning(path, Links::Followed, page::BEGINNING.len() as u64)?;
     Ok(beginning.is_empty() || beginning == page::BEGINNING.as_bytes())
 }

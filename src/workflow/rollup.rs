@@ -16,7 +16,7 @@ use crate::project::rollup::{header, is_file};
 use crate::project::{CONFIG, ROLLUP};
 use crate::secret::credentials;
 use crate::sys::atomic_file;
-use crate::sys::files::PathError;
+use crate::sys::files::{self, Links, PathError};
 use crate::sys::git;
 use crate::sys::numbers::{counted, grouped, percent};
 use crate::ui::columns::{self, Align};
@@ -118,7 +118,8 @@ fn read(root: &Path, paths: Vec<String>, all: bool) -> Result<(Vec<Rolled>, Vec<
             left_out.push((path, reason));
             continue;
         }
-        let content = fs::read(root.join(&path)).map_err(PathError::of("read", &path))?;
+        let content = files::read(&root.join(&path), Links::Refused, LARGEST)
+            .map_err(PathError::of("read", &path))?;
         match String::from_utf8(content) {
             Ok(content) if !content.contains('\0') => files.push(Rolled {
                 // The header is a part of what is sent.

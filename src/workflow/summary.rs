@@ -1,8 +1,9 @@
 //! A run's summary as Markdown, for readers of a CI job's page. Written wherever the user wants it.
 
-use std::fs;
 use std::io;
+use std::path::PathBuf;
 
+use super::output_file::OutputFile;
 use super::run::closing;
 use super::{Context, Failure, Outcome};
 use crate::cli::Cli;
@@ -23,12 +24,30 @@ const LONGEST_LINE: usize = 500;
 /// How many lines of a failed build are quoted.
 const QUOTED: usize = 40;
 
-/// Writes the summary of how a run has ended, where the command line asks for one. Where that cannot be done, it is
-/// a warning: what was done is done.
-pub fn summarize(cli: &Cli, context: &Context<'_>, done: &Result<Outcome, Failure>) {
-    let (Some(path), None) = (&cli.summary_file, &cli.command) else {
-        return;
-    };
+/// Where the summary of a run goes, as it was when the command began: what a build makes of that place is not followed.
+pub struct SummaryFile {
+    /// As it was named.
+    path: PathBuf,
+    file: io::Result<OutputFile>,
+}
+
+impl SummaryFile {
+    /// The place that the command line names, where it asks for a summary.
+    #[must_use]
+    pub fn find(cli: &Cli, context: &Context<'_>) -> Option<Self> {
+        let path = cli
+            .summary_file
+            .as_ref()
+            .filter(|_| cli.command.is_none())?;
+        Some(Self {
+            path: path.clone(),
+            file: OutputFile::find(&context.project, path),
+        })
+    }
+}
+
+/// Writes the summary of how a run has ended. Where that cannot be done, it is a warning: what was done is done.
+pub fn summarize(summary: SummaryFile, context: &Context<'_>, done: &Result<Outcome, Failure>) {
     let (record, log) = match done {
         Ok(outcome) => (&outcome.record, &outcome.log),
         Err(failure) => (&failure.record, &failure.log),
@@ -43,15 +62,8 @@ pub fn summarize(cli: &Cli, context: &Context<'_>, done: &Result<Outcome, Failur
             plain(failure.error.exit().name(), &context.redactor.text(&error))
         }
     };
-    let path = context.project.root().join(path);
-    let is_ours = path.starts_with(context.project.config());
-    let written = if is_ours {
-        Err(io::Error::other("that folder is for keys and inputs"))
-    } else {
-        // Not replaced by a rename: it may be a link, a pipe or a device.
-        fs::write(&path, text)
-    };
-    if let Err(error) = written {
+    let SummaryFile { path, file } = summary;
+    if let Err(error) = file.and_then(|file| file.write(&context.project, &text)) {
         let warning = format!("cannot write the summary to `{}`: {error}", path.display());
         context.warn(warning);
     }

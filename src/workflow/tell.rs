@@ -28,17 +28,19 @@ fn succeeded(output: &Output<'_>, outcome: Outcome) -> Exit {
     for warning in &outcome.warnings {
         output.event(&Event::Warning(warning.clone()));
     }
-    let is_run = outcome.record.is_some();
+    let (is_run, log) = (outcome.record.is_some(), outcome.log.clone());
     let Err(error) = output.result(&result_text(&outcome), || document(outcome)) else {
         return Exit::Done;
     };
     let problem = format!("cannot write to stdout: {error}");
-    if is_run {
+    if is_run && output.format() == OutputFormat::Text {
         // What a run has done is done, and its record says so.
         output.event(&Event::Warning(problem));
         return Exit::Done;
     }
-    output.error(&problem, None, None, || Value::Null);
+    // A program that has asked for the record must not take half of it for the whole.
+    let hint = is_run.then_some("what the run has done is done: its folder has the same record");
+    output.error(&problem, hint, log.as_deref(), || Value::Null);
     Exit::LocalIo
 }
 

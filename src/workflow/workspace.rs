@@ -23,7 +23,7 @@ use crate::exec::subreaper;
 use crate::record::run_files::{AGENT, CONVERSATION, RESULT};
 use crate::record::run_log::make_ignored_directory;
 use crate::record::{AgentRecord, LimitsRecord, RunRecord, Seconds};
-use crate::sys::files::read_regular;
+use crate::sys::files::{self, Links, MIB};
 use crate::ui::Event;
 use crate::ui::input::LineReader;
 use crate::workflow::error::Error;
@@ -195,7 +195,8 @@ impl AnswerSource<'_> {
 
 /// What a file of a run's folder holds, where it can be read: a run that was cut short has no record.
 fn read<T: DeserializeOwned>(folder: &Path, file: &str) -> Option<T> {
-    serde_json::from_slice(&read_regular(&folder.join(file)).ok()?).ok()
+    let content = files::read(&folder.join(file), Links::Refused, 64 * MIB);
+    serde_json::from_slice(&content.ok()?).ok()
 }
 
 /// Where agents keep what outlives them.

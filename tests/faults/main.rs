@@ -4,6 +4,7 @@
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
+    clippy::disallowed_methods,
     reason = "that is how a test fails"
 )]
 

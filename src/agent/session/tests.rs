@@ -467,7 +467,10 @@ fn old_sessions_are_removed_and_nothing_else() {
     assert_eq!(home.json("directory-map.json"), expected);
 
     drop(used);
+    fs::write(&left_behind[0], "").unwrap();
+    age(&left_behind[0], "2025-01-31T22:59:59Z");
     assert_eq!(store.clean(now, 0).unwrap(), 0);
+    assert!(!left_behind[0].exists());
     assert_eq!(store.clean(now, 36_500).unwrap(), 0);
     assert_eq!(store.clean(now, 31).unwrap(), 1);
 }

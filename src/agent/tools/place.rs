@@ -13,7 +13,7 @@ use crate::agent::tool::ToolError;
 use crate::edit::beneath::{Root, open_regular, split};
 use crate::project::CONFIG;
 use crate::secret::credentials::is_secret_file;
-use crate::sys::files::{self, is_missing};
+use crate::sys::files::{self, Links, is_missing};
 use crate::sys::numbers::counted;
 use crate::sys::text::escaped;
 
@@ -130,7 +130,7 @@ impl ResolvedPath {
                 let parent = Root::open(root)?.directory_to_read(parent)?;
                 open_regular(parent.as_fd(), name)?
             }
-            Self::Outside(_) => files::open_regular(&resolved)?,
+            Self::Outside(_) => files::open_regular(&resolved, Links::Refused)?,
         };
         Ok(match (opened, resolved.symlink_metadata()) {
             (Some(file), _) => Found::File(file),
@@ -255,7 +255,7 @@ fn check_form(path: &str) -> Result<(), String> {
 }
 
 /// The absolute `path` with links resolved, as far as it is there.
-fn resolved(path: &Path) -> PathBuf {
+pub(crate) fn resolved(path: &Path) -> PathBuf {
     for ancestor in path.ancestors() {
         // One that cannot be resolved is not there, or nobody gets through it.
         if let Ok(resolved) = ancestor.canonicalize() {

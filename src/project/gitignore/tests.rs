@@ -1,4 +1,5 @@
 use std::collections::BTreeSet;
+use std::fs;
 
 use duct::cmd;
 use proptest::prelude::*;

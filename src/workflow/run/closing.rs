@@ -1,7 +1,5 @@
 //! What a reviewer reads first when a run has ended: the warnings, and the change in lines.
 
-use std::fs;
-
 use super::Run;
 use super::context::Context;
 use super::outcome::{Failure, Outcome};
@@ -10,6 +8,7 @@ use crate::record::diff::{self, FileChange, FileStat, FileState, MAX_BYTES, NEW_
 use crate::record::{StatRecord, TreeState};
 use crate::review::history::PastRun;
 use crate::review::warnings;
+use crate::sys::files::{self, Links};
 use crate::ui::Event;
 use crate::workflow::error::Error;
 
@@ -101,7 +100,7 @@ fn changes<'f>(
         }
         let before = kept.map(|(kept, mode)| FileState {
             // What cannot be read shows as empty; the record itself is elsewhere.
-            content: fs::read(kept).unwrap_or_default(),
+            content: files::read(&kept, Links::Refused, MAX_BYTES as u64).unwrap_or_default(),
             mode,
         });
         let mode = before.as_ref().map_or(NEW_MODE, |before| before.mode);

@@ -88,3 +88,25 @@ impl<E: Into<Error>> From<E> for Failure {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::edit::error::ApplyError;
+    use crate::sys::files::PathError;
+    use std::io;
+
+    #[test]
+    fn a_hint_says_one_thing_of_what_has_become_of_the_project() {
+        let failed = PathError::of("write", "a")(io::Error::from(io::ErrorKind::StorageFull));
+        let failure = Failure {
+            tree: TreeState::Changed,
+            ..Error::Apply(ApplyError::RolledBack(failed)).into()
+        };
+        let hint = failure.hint().unwrap();
+        assert!(
+            hint.contains("is still there") && !hint.contains("nothing"),
+            "{hint}"
+        );
+    }
+}

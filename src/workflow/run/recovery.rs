@@ -1,6 +1,6 @@
 //! Takes the project for a run, and puts its tree in order first where an earlier run was cut short.
 //!
-//! Touches the lock, the journals and what they speak of.
+//! Touches the lock, the journals and what they speak of, and files that killed runs have not moved into their places.
 
 use super::context::Context;
 use super::not_ready::NotReady;
@@ -8,6 +8,7 @@ use super::outcome::{Failure, Outcome};
 use crate::edit;
 use crate::edit::recovery::Recovered;
 use crate::project::ProjectLock;
+use crate::record::run_log;
 use crate::workflow::error::Error;
 
 /// Takes the project, and puts its tree in order, for a command that has something else to do: what was
@@ -41,6 +42,7 @@ pub fn recover(context: &Context<'_>) -> Result<Outcome, Failure> {
 
 /// Puts the tree of a locked project in order, and says in words what there was to do.
 fn put_in_order(context: &Context<'_>) -> Result<Option<&'static str>, Error> {
+    run_log::sweep(context.project.root());
     let mut recovered = None;
     for journal in context.project.journal_directories() {
         recovered = recovered.or(edit::recovery::recover(context.tree(&journal))?);

@@ -1,7 +1,7 @@
 //! What a run makes of the project's files: applies replies, takes them back, and sees that they reach
 //! the disk.
 
-use std::io::{self, Read as _};
+use std::io;
 use std::os::fd::AsFd as _;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,6 +19,7 @@ use crate::edit::undo::{Journalling, UndoError, Undone, undo};
 use crate::edit::undo_log::UndoLog;
 use crate::edit::{self, Digest, Stamp, VerifiedEdits};
 use crate::record::{EditsRecord, TreeState};
+use crate::sys::files::{MIB, read_open};
 use crate::sys::parallel::joined;
 use crate::ui::Event;
 use crate::workflow::error::Error;
@@ -28,6 +29,9 @@ const FEW_FILES: usize = 8;
 /// more of them while a build goes on that has taken this long already: what waits for the disk takes
 /// time from a build that is over at once.
 const LONG_BUILD: Duration = Duration::from_millis(20);
+
+/// What a build has made of a file is not looked at where it is larger, in bytes.
+const LARGEST: u64 = 64 * MIB;
 
 /// The project's files, as one run changes them.
 pub struct RunTree<'c> {
@@ -84,12 +88,8 @@ impl<'c> RunTree<'c> {
     fn read(&self, path: &str) -> io::Result<Option<Vec<u8>>> {
         let (directory, name) = split(path);
         let directory = Root::open(self.context.project.root())?.directory(directory)?;
-        let Some(mut file) = open_regular(directory.as_fd(), name)? else {
-            return Ok(None);
-        };
-        let mut content = Vec::new();
-        file.read_to_end(&mut content)?;
-        Ok(Some(content))
+        let file = open_regular(directory.as_fd(), name)?;
+        file.map(|file| read_open(file, LARGEST)).transpose()
     }
 
     /// Applies a reply.

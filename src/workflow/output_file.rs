@@ -1,0 +1,108 @@
+//! A file that the user has named for the program to write: a summary, a page.
+//!
+//! Writes that file and nothing else. Guarantees that a file is replaced and never written through; that inside the
+//! project no link is followed that was not there when the file was found; that no link leads from inside the project
+//! to elsewhere; and that nothing is written to `agent-config` or git's own folder.
+
+use std::fs::{File, Metadata, Permissions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use crate::agent::tools::place::resolved;
+use crate::edit::beneath::{Root, split};
+use crate::project::Project;
+use crate::sys::{atomic_file, files};
+
+/// Where something is to be written.
+#[derive(Debug)]
+pub struct OutputFile {
+    /// Absolute, links resolved; that of a pipe or a device as it was named.
+    path: PathBuf,
+    kind: OutputKind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum OutputKind {
+    /// A file in the project.
+    Inside,
+    /// A file elsewhere.
+    Outside,
+    /// A pipe or a device elsewhere, like `/dev/stdout`.
+    Stream,
+}
+
+impl OutputFile {
+    /// Where `path` leads now, from the project's root.
+    ///
+    /// # Errors
+    /// When nothing is to be written there.
+    pub fn find(project: &Project, path: &Path) -> io::Result<Self> {
+        let refused = |why| Err(io::Error::other(why));
+        let root = project.root();
+        let named = path_clean::clean(root.join(path));
+        let is_named_inside = named.starts_with(root);
+        let is_stream = named
+            .metadata()
+            .is_ok_and(|found| !found.is_file() && !found.is_dir());
+        if is_stream && is_named_inside {
+            return refused("it is not a file");
+        }
+        if is_stream {
+            return Ok(Self {
+                path: named,
+                kind: OutputKind::Stream,
+            });
+        }
+        if ["/dev", "/proc"]
+            .iter()
+            .any(|system| named.starts_with(system))
+        {
+            // Were standard output's own file replaced, what is printed would go nowhere.
+            return refused("it is no pipe or device now; name the file that it stands for");
+        }
+        let path = resolved(&named);
+        let closed = [project.config(), resolved(&project.config())];
+        if closed.iter().any(|closed| path.starts_with(closed)) {
+            return refused("that folder is for keys and inputs");
+        }
+        let kind = match path.strip_prefix(root) {
+            Ok(inside) if inside.iter().any(|name| name == ".git") => {
+                return refused("that folder is git's own");
+            }
+            Ok(_) => OutputKind::Inside,
+            Err(_) if is_named_inside => return refused("it leads out of the project"),
+            Err(_) => OutputKind::Outside,
+        };
+        Ok(Self { path, kind })
+    }
+
+    /// Gives it this text.
+    ///
+    /// # Errors
+    /// When it cannot be written; a file is then as it was.
+    pub fn write(&self, project: &Project, text: &str) -> io::Result<()> {
+        let there = self.path.symlink_metadata().ok();
+        let there = there.filter(Metadata::is_file);
+        let write = |file: &mut File| {
+            if let Some(there) = there {
+                // First: nobody is to read what they could not read before.
+                let mode = there.permissions().mode() & 0o777;
+                file.set_permissions(Permissions::from_mode(mode))?;
+            }
+            file.write_all(text.as_bytes())
+        };
+        match self.kind {
+            OutputKind::Stream => files::write_stream(&self.path, text.as_bytes()),
+            OutputKind::Outside => atomic_file::replace(&self.path, write),
+            OutputKind::Inside => {
+                let inside = self.path.strip_prefix(project.root()).ok();
+                let inside = inside.and_then(Path::to_str);
+                let inside = inside.ok_or_else(|| io::Error::other("its name is not UTF-8"))?;
+                let (directory, name) = split(inside);
+                let directory = Root::open(project.root())?.directory_to_read(directory)?;
+                atomic_file::replace_in(directory, name, write)
+            }
+        }
+    }
+}
