@@ -13,22 +13,23 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::sync::LazyLock;
 
 use bstr::ByteSlice as _;
 use gix_glob::Pattern;
 use gix_glob::pattern::Mode as PatternMode;
 use gix_glob::wildmatch::Mode;
-use regex::Regex;
 
+use super::repository::{self, Repository};
 use crate::sys::files::IfThere as _;
-use crate::sys::text::regex;
 
 /// Whether letters of either case are the same.
 pub use gix_glob::pattern::Case;
 
 /// The name of git's ignore files.
 pub const GITIGNORE: &str = ".gitignore";
+
+/// No list of a repository's own excludes has more bytes.
+const LARGEST_EXCLUDE: u64 = 16 << 20;
 
 /// The patterns of one ignore file, matched by a port of git's own wildmatch.
 #[derive(Debug, Default)]
@@ -107,22 +108,22 @@ impl IgnoreRules {
     /// # Errors
     /// When an ignore file is there but cannot be read.
     pub fn load(root: &Path) -> io::Result<Self> {
-        let work_tree = root
-            .ancestors()
-            .find(|dir| dir.join(".git").symlink_metadata().is_ok());
-        let top = work_tree.unwrap_or(root).to_path_buf();
+        let repository = Repository::of(root)?;
+        let top = repository.as_ref().map_or(root, |found| &found.top);
+        let top = top.to_path_buf();
         // `top` is an ancestor of `root`, or `root` itself.
         let prefix = root.strip_prefix(&top).unwrap_or(Path::new(""));
         let mut prefix = prefix.as_os_str().as_encoded_bytes().to_vec();
         if !prefix.is_empty() {
             prefix.push(b'/');
         }
-        let git = git_directory(&top)?;
-        let fold = ignores_case(&git)?;
-        // git follows a link here, though not where the work tree has one.
-        let exclude = fs::read(git.join("info/exclude")).if_there()?;
+        let (case, exclude) = repository.map_or(Ok((Case::Sensitive, None)), |repository| {
+            // git follows a link here, though not where the work tree has one.
+            let exclude = repository.common.join("info/exclude");
+            let exclude = repository::read(&exclude, LARGEST_EXCLUDE)?;
+            io::Result::Ok((case(&repository)?, exclude))
+        })?;
         let exclude = IgnoreFile::parse(&exclude.unwrap_or_default());
-        let case = if fold { Case::Fold } else { Case::Sensitive };
         Ok(Self {
             top,
             prefix,
@@ -198,35 +199,15 @@ fn read_rules(file: &Path) -> io::Result<IgnoreFile> {
     }
 }
 
-/// Where the work tree's shared git directory lies: `.git` itself, or what a `.git` file of a linked work tree or a
-/// submodule points to.
-fn git_directory(top: &Path) -> io::Result<PathBuf> {
-    let dot_git = top.join(".git");
-    if !dot_git.is_file() {
-        return Ok(dot_git);
-    }
-    let Some(target) = read_pointer(&dot_git, "gitdir:")? else {
-        return Ok(dot_git);
-    };
-    let own = top.join(target);
-    Ok(read_pointer(&own.join("commondir"), "")?
-        .map_or_else(|| own.clone(), |common| own.join(common)))
-}
-
-/// Reads `core.ignoreCase` from the repository's own configuration, where `git init` puts it on
-/// systems that need it.
-fn ignores_case(git: &Path) -> io::Result<bool> {
-    let config = fs::read_to_string(git.join("config"));
-    let config = config.if_there()?.unwrap_or_default();
-    Ok(IGNORES_CASE.is_match(&config))
-}
-
-/// In the section `core`, up to where the next one begins.
-static IGNORES_CASE: LazyLock<Regex> =
-    LazyLock::new(|| regex(r"(?im)^\s*\[core\][^\[]*^\s*ignorecase\s*=\s*(?:true|yes|on|1)\s*$"));
-
-fn read_pointer(file: &Path, label: &str) -> io::Result<Option<String>> {
-    let text = fs::read_to_string(file).if_there()?.unwrap_or_default();
-    let path = text.trim_end().strip_prefix(label);
-    Ok(path.map(|path| path.trim_start().to_owned()))
+/// What `core.ignoreCase` says, which `git init` sets on systems that need it.
+fn case(repository: &Repository) -> io::Result<Case> {
+    let folds = repository.config()?.boolean("core.ignoreCase");
+    // git refuses to work where the value is none.
+    let folds =
+        folds.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.to_string()))?;
+    Ok(if folds.unwrap_or_default() {
+        Case::Fold
+    } else {
+        Case::Sensitive
+    })
 }
