@@ -29,6 +29,7 @@ mod readiness;
 mod redaction;
 mod replay;
 mod replies;
+mod repositories;
 mod sandbox;
 mod sending;
 mod signals;
