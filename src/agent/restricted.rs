@@ -4,7 +4,7 @@
 //! A command is parsed into words and run without a shell, so nothing in it is expanded, joined or
 //! redirected. Looks at where its file arguments lead, and changes nothing. Guarantees that every word is
 //! on a list: a name, a flag that is known to do no harm, or an argument that stays in the project. Git runs none of the
-//! programs that a repository's configuration names, and writes nothing (see [`crate::sys::git`]); where the
+//! programs that a repository's configuration names, and writes nothing (see `sys::git`); where the
 //! configuration has filters, git is not run.
 //! `npm` runs what the project's `package.json` says, as the specification wants it.
 

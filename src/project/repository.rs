@@ -9,13 +9,14 @@ use std::sync::LazyLock;
 
 use gix_config::File as ConfigFile;
 use gix_config::file::Metadata;
+use gix_config::file::init::Options;
 use regex::Regex;
 
 use crate::sys::files::{IfThere as _, open_regular};
 use crate::sys::text::regex;
 
 /// No configuration has more bytes.
-const LARGEST_CONFIG: u64 = 4 << 20;
+const LARGEST_CONFIG: u64 = 1 << 20;
 /// No file that points elsewhere has more bytes: a path, and a word before it.
 const LARGEST_POINTER: u64 = 8 << 10;
 
@@ -88,7 +89,7 @@ impl Repository {
     pub fn config(&self) -> io::Result<ConfigFile> {
         let content = read(&self.common.join("config"), LARGEST_CONFIG)?.unwrap_or_default();
         let parsed =
-            ConfigFile::from_bytes_no_includes(&content, Metadata::api(), Default::default());
+            ConfigFile::from_bytes_no_includes(&content, Metadata::api(), Options::default());
         parsed.map_err(|error| invalid(&format!("git's configuration is damaged: {error}")))
     }
 }

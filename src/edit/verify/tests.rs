@@ -223,7 +223,10 @@ fn made_repositories(root: &Path, reply: &str) -> Vec<String> {
         Err(VerifyError::Rejected(rejection)) => {
             let faults = rejection.faults.into_iter();
             let paths = faults.filter_map(|fault| match fault.kind {
-                FaultKind::Path { path, rule } if rule == Rule::MadeRepo => Some(path),
+                FaultKind::Path {
+                    path,
+                    rule: Rule::MadeRepo,
+                } => Some(path),
                 _ => None,
             });
             paths.collect()
