@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::support::agent::{AgentProject, PASS, done, last_told, write};
+use crate::support::agent::{AgentProject, PASS, done, last_told, reply, write};
 use crate::support::{Finished, GEMINI_KEY, ModelServer, TestProject};
 
 fn git(directory: &Path, arguments: &[&str]) {
@@ -184,8 +184,8 @@ fn a_server_that_is_not_the_vendors_is_told() {
 fn a_reply_that_would_make_a_repository_is_rejected() {
     let block = |path: &str| format!("^^^{path}\nx\n^^^end\n");
     let paths = ["x/HEAD", "x/config", "x/objects/y", "x/refs/y"];
-    let reply: String = paths.iter().map(|path| block(path)).collect();
-    let server = ModelServer::gemini(&[&reply]);
+    let made: String = paths.iter().map(|path| block(path)).collect();
+    let server = ModelServer::gemini(&[&made]);
     let project = TestProject::new().with(&server);
     let run = project.run(&[]).exits(5);
     run.says(&["`x/HEAD`", "git would take for a repository"]);
@@ -205,6 +205,32 @@ fn no_file_of_an_agents_makes_a_repository_of_those_before() {
     assert!(told.contains("git would take for a repository"), "{told}");
     assert!(agent.project.path("x/refs/heads/y").exists());
     assert!(!agent.project.path("x/HEAD").exists());
+}
+
+#[test]
+fn an_audit_sees_what_has_changed_and_runs_nothing_that_the_repository_names() {
+    let (agent, server) = AgentProject::scripted(&[
+        done(),
+        reply("COMMAND", "git diff"),
+        reply("COMMAND", "git status -s"),
+        PASS.to_owned(),
+    ]);
+    let root = agent.project.path("");
+    git(&root, &["init", "-q"]);
+    git(&root, &["add", "src"]);
+    let trap = root.join("trapped");
+    let touch = format!("touch '{}'", trap.display());
+    for name in ["core.fsmonitor", "diff.external", "alias.diff"] {
+        git(&root, &["config", name, &touch]);
+    }
+    fs::write(root.join("src/main.rs"), "changed\n").unwrap();
+    let index = fs::read(root.join(".git/index")).unwrap();
+    agent.work("go").exits(0);
+    let (diff, status) = (last_told(&server, 2), last_told(&server, 3));
+    assert!(diff.contains("+changed"), "{diff}");
+    assert!(status.contains("AM src/main.rs"), "{status}");
+    assert!(!trap.exists());
+    assert_eq!(fs::read(root.join(".git/index")).unwrap(), index);
 }
 
 #[test]

@@ -7,7 +7,6 @@ mod essential;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -44,9 +43,9 @@ pub enum IndexProblem {
     },
 }
 
-/// What git tracks in a directory and below it.
+/// What git tracks in a directory and below it: sorted, each path once.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct TrackedPaths(BTreeSet<String>);
+pub struct TrackedPaths(Vec<String>);
 
 impl TrackedPaths {
     /// What git tracks below `root`, an absolute directory. Where git has not made an index yet, it tracks nothing.
@@ -67,13 +66,15 @@ impl TrackedPaths {
         if !prefix.is_empty() {
             prefix.push(b'/');
         }
-        let mut paths = BTreeSet::new();
+        let mut paths = Vec::new();
         let add = |path: &[u8]| {
             let inside = path.strip_prefix(prefix.as_slice());
             let inside = inside.filter(|inside| !inside.is_empty());
             paths.extend(inside.map(|inside| String::from_utf8_lossy(inside).into_owned()));
         };
         for_each_path(&repository.own, kind, add)?;
+        paths.sort();
+        paths.dedup();
         Ok(Self(paths))
     }
 
