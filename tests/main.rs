@@ -31,6 +31,7 @@ mod readiness;
 mod redaction;
 mod replay;
 mod replies;
+mod repositories;
 mod sandbox;
 mod sending;
 mod signals;

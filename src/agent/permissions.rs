@@ -166,6 +166,8 @@ mod tests {
     fn an_auditor_looks_and_changes_nothing() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
+        std::fs::create_dir(root.join(".git")).unwrap();
+        let path = std::env::var_os("PATH");
         for (tool, command, may) in [
             (&list::LIST_DIRECTORY, "", true),
             (&read::READ_FILE, "", true),
@@ -182,7 +184,7 @@ mod tests {
             (&background::KILL_BACKGROUND_PROCESS, "git status", false),
         ] {
             let call = call(tool, ("command", command));
-            let commands = |command: &str| restricted::words(command, &root);
+            let commands = |command: &str| restricted::words(command, &root, path.as_deref());
             let checked = ReadOnly {
                 commands: &commands,
             }

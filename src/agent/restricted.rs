@@ -3,27 +3,25 @@
 //!
 //! A command is parsed into words and run without a shell, so nothing in it is expanded, joined or
 //! redirected. Looks at where its file arguments lead, and changes nothing. Guarantees that every word is
-//! on a list: a name, a flag that is known to do no harm, or an argument that stays in the project. Git is
-//! told to run none of the programs that a repository's configuration names for hooks, pagers, differences
-//! and signatures. The filters of a repository's files are run, or git could not tell what has changed.
+//! on a list: a name, a flag that is known to do no harm, or an argument that stays in the project. Git runs none of the
+//! programs that a repository's configuration names, and writes nothing (see `sys::git`); where the
+//! configuration has filters, git is not run.
 //! `npm` runs what the project's `package.json` says, as the specification wants it.
 
+use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::LazyLock;
 
 use regex::Regex;
 
 use crate::agent::tools::place::{Outside, ResolvedPath, quoted};
+use crate::project::repository::Repository;
+use crate::sys::git::{Git, GitPlace};
 use crate::sys::text::regex;
 
 /// What may be run, for the model.
 const ALLOWED: &str =
     "cat, head, tail, ls, dir, tree, git status, git diff, git log, npm test, npm run build";
-
-/// What stands before git's own subcommand.
-const GIT: &str = "git --no-pager --no-optional-locks -c core.fsmonitor=false -c core.hooksPath=/dev/null \
-    -c diff.external= -c diff.submodule=short -c log.showSignature=false -c format.pretty=medium \
-    -c protocol.allow=never";
 
 /// A program, or a subcommand of git.
 struct AllowedProgram {
@@ -100,15 +98,45 @@ static SPECIAL: LazyLock<Regex> =
 static SIGNATURE: LazyLock<Regex> = LazyLock::new(|| regex("^--(format|pretty)=.*%[-+ ]*G"));
 
 /// The words of `command`, the first of them the program: to be run as they are in `root`, the project's
-/// root with links resolved, and never by a shell.
+/// root with links resolved, and never by a shell. `path` is where git is looked for.
 ///
 /// # Errors
 /// A sentence for the model: what of it is not allowed, and what is.
-pub fn words(command: &str, root: &Path) -> Result<Vec<String>, String> {
-    let allowed = split(command).and_then(|words| checked(&words, root));
+pub fn words(command: &str, root: &Path, path: Option<&OsStr>) -> Result<Vec<String>, String> {
+    let checked = |words: Vec<String>| match checked(&words, root)? {
+        words if words[0] == "git" => with_safe_git(&words[1..], root, path),
+        words => Ok(words),
+    };
+    let allowed = split(command).and_then(checked);
     allowed.map_err(|problem| {
         format!("{problem}. You may run one of these, without a shell: {ALLOWED}")
     })
+}
+
+/// What runs git with these arguments on the project's repository, and no other program.
+fn with_safe_git(
+    arguments: &[String],
+    root: &Path,
+    path: Option<&OsStr>,
+) -> Result<Vec<String>, String> {
+    let unreadable = |error| format!("the project's git repository cannot be read: {error}");
+    let repository = Repository::of(root).map_err(unreadable)?;
+    let repository = repository.ok_or("the project is in no git repository")?;
+    if repository.may_filter().map_err(unreadable)? {
+        return Err(
+            "git cannot be run: the repository's configuration names filters, which are programs, or \
+             includes other files"
+                .to_owned(),
+        );
+    }
+    let git = Git::find(path, root).ok_or("git is not installed")?;
+    let place = GitPlace {
+        own: &repository.own,
+        top: &repository.top,
+    };
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let words = git.words(Some(place), &arguments);
+    words.ok_or_else(|| "the project's path is not UTF-8".to_owned())
 }
 
 /// Splits a line into words as a shell would, where that takes no more than blanks and quotes.
@@ -176,10 +204,7 @@ impl AllowedProgram {
         if NEED_FILE.contains(&self.name) && files.is_empty() && paths.is_empty() {
             return Err(format!("{} wants a file", self.name));
         }
-        let mut argv: Vec<&str> = match self.name.strip_prefix("git ") {
-            Some(subcommand) => GIT.split(' ').chain([subcommand]).collect(),
-            None => vec![self.name],
-        };
+        let mut argv: Vec<&str> = self.name.split(' ').collect();
         argv.extend(self.added.split_terminator(' '));
         argv.extend(flags);
         let mut argv = owned(&argv);

@@ -121,16 +121,33 @@ impl Root {
 }
 
 /// The directory that was opened last: edits are sorted, so one handle serves all its files.
-#[derive(Default)]
 pub struct OpenDirectory {
     open: Option<(String, OwnedFd)>,
+    by: fn(&Root, &str) -> Result<OwnedFd, Errno>,
+}
+
+impl Default for OpenDirectory {
+    fn default() -> Self {
+        Self {
+            open: None,
+            by: Root::directory,
+        }
+    }
 }
 
 impl OpenDirectory {
+    /// For directories that are only read from: see [`Root::directory_to_read`].
+    pub fn to_read() -> Self {
+        Self {
+            open: None,
+            by: Root::directory_to_read,
+        }
+    }
+
     /// A handle on the directory `path`.
     pub fn at(&mut self, root: &Root, path: &str) -> Result<BorrowedFd<'_>, Errno> {
         if self.open.as_ref().is_none_or(|(open, _)| open != path) {
-            self.open = Some((path.to_owned(), root.directory(path)?));
+            self.open = Some((path.to_owned(), (self.by)(root, path)?));
         }
         self.open
             .as_ref()

@@ -72,6 +72,11 @@ pub enum Rule {
     /// A nested repository or a submodule is in the way.
     #[error("the path lies in another git repository")]
     NestedRepo,
+    /// It would be in a directory that git takes for a repository, with a configuration that names programs.
+    #[error(
+        "the path lies in a directory that git would take for a repository: `HEAD` beside `objects`, `refs` or `commondir`"
+    )]
+    MadeRepo,
     /// A mount point is in the way.
     #[error("the path lies beyond a mount point")]
     CrossDevice,

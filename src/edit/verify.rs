@@ -4,8 +4,8 @@
 //! reply without any fault; all faults of a reply are found, not only the first.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::fs::{self, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
@@ -188,6 +188,7 @@ impl PathPolicy {
     pub fn verify(&self, reply: ParsedReply) -> Result<VerifiedEdits, VerifyError> {
         let mut faults = reply.faults;
         faults.extend(collisions(&reply.edits));
+        faults.extend(self.repositories(&reply.edits));
         let mut verified = VerifiedEdits::default();
         if reply.edits.is_empty() && faults.is_empty() {
             verified.warnings.push("the reply has no edits".to_owned());
@@ -276,6 +277,28 @@ impl PathPolicy {
         }
     }
 
+    /// Writes that leave a directory on their way which git takes for a repository, whether or not the reply makes it one.
+    fn repositories(&self, edits: &[FileEdit]) -> Vec<ReplyFault> {
+        let after = TreeAfter::of(edits);
+        let mut known: HashMap<&str, bool> = HashMap::new();
+        let mut faults = Vec::new();
+        for edit in edits.iter().filter(|edit| edit.kind != EditKind::Remove) {
+            // Those are told of already, and are not looked up on the disk.
+            if spelling::broken_rule(&edit.path).is_some() {
+                continue;
+            }
+            let mut directories = ancestors(&edit.path).chain([""]);
+            let is_made = directories.any(|directory| {
+                let is_repository = || after.is_repository(&self.root, directory);
+                *known.entry(directory).or_insert_with(is_repository)
+            });
+            if is_made {
+                faults.push(breach(edit, Rule::MadeRepo));
+            }
+        }
+        faults
+    }
+
     fn is_program(&self, path: &Path, found: Option<&Metadata>) -> bool {
         let Some((program, program_id)) = &self.program else {
             return false;
@@ -333,6 +356,57 @@ impl PathPolicy {
         };
         let other = names.get(&spelling::fold(name));
         Ok(other.is_some_and(|other| other != name))
+    }
+}
+
+/// What in a directory makes git take it for a repository, beside `HEAD`: folded, as git may find it in any case.
+const REPOSITORY: [&str; 3] = ["objects", "refs", "commondir"];
+
+/// What a reply makes of the tree, as far as it makes repositories.
+struct TreeAfter<'e> {
+    /// The directories of files that would be called so, and whether each would be `HEAD`, in whatever case.
+    made: HashSet<(&'e str, bool)>,
+    removed: HashSet<&'e str>,
+}
+
+impl<'e> TreeAfter<'e> {
+    fn of(edits: &'e [FileEdit]) -> Self {
+        let mut after = Self {
+            made: HashSet::new(),
+            removed: HashSet::new(),
+        };
+        for edit in edits {
+            if edit.kind == EditKind::Remove {
+                after.removed.insert(&edit.path);
+                continue;
+            }
+            let (directory, name) = split(&edit.path);
+            if spelling::fold(name) == "head" {
+                after.made.insert((directory, true));
+            }
+            for path in ancestors(&edit.path).chain([edit.path.as_str()]) {
+                let (directory, name) = split(path);
+                if REPOSITORY.contains(&spelling::fold(name).as_str()) {
+                    after.made.insert((directory, false));
+                }
+            }
+        }
+        after
+    }
+
+    fn is_repository(&self, root: &Path, directory: &str) -> bool {
+        let is_there = |name: &str| {
+            let path = if directory.is_empty() {
+                name.to_owned()
+            } else {
+                format!("{directory}/{name}")
+            };
+            let found = root.join(&path).symlink_metadata();
+            found.is_ok() && !self.removed.contains(path.as_str())
+        };
+        let has_head = self.made.contains(&(directory, true)) || is_there("HEAD");
+        let is_made = self.made.contains(&(directory, false));
+        has_head && (is_made || REPOSITORY.iter().any(|name| is_there(name)))
     }
 }
 

@@ -73,14 +73,15 @@ impl Endpoint {
         if let Some(url) = &spec.base_url {
             return Self::parse("baseUrl", url);
         }
-        let (variable, standard) = match spec.provider {
-            Provider::Gemini => (
-                "GOOGLE_GEMINI_BASE_URL",
-                "https://generativelanguage.googleapis.com",
-            ),
-            Provider::OpenAi => ("OPENAI_BASE_URL", "https://api.openai.com/v1"),
-        };
+        let (variable, standard) = standard(spec.provider);
         Self::parse(variable, environment.get(variable).unwrap_or(standard))
+    }
+
+    /// The base URL, where it is not that of the provider's own service.
+    #[must_use]
+    pub fn differing(&self, provider: Provider) -> Option<&str> {
+        let (_, standard) = standard(provider);
+        (self.base != standard).then_some(&*self.base)
     }
 
     /// Checks a base URL; `variable` says where it was named.
@@ -112,6 +113,17 @@ impl Endpoint {
     #[must_use]
     pub fn is_secure(&self) -> bool {
         self.secure
+    }
+}
+
+/// The variable that names another server, and the base URL of the provider's own.
+fn standard(provider: Provider) -> (&'static str, &'static str) {
+    match provider {
+        Provider::Gemini => (
+            "GOOGLE_GEMINI_BASE_URL",
+            "https://generativelanguage.googleapis.com",
+        ),
+        Provider::OpenAi => ("OPENAI_BASE_URL", "https://api.openai.com/v1"),
     }
 }
 
@@ -224,6 +236,31 @@ mod tests {
                 expected,
                 "{url}"
             );
+        }
+    }
+
+    #[test]
+    fn a_server_that_is_not_the_vendors_is_told() {
+        let gemini = ModelSpec::new("x", Provider::Gemini);
+        let at = |url: &str| ModelSpec {
+            base_url: Some(url.to_owned()),
+            ..gemini.clone()
+        };
+        let variable = [("GOOGLE_GEMINI_BASE_URL", "https://proxy.test/g/")];
+        let none = Environment::of(&[]);
+        let set = Environment::of(&variable);
+        for (spec, environment, expected) in [
+            (&gemini, &none, None),
+            (&gemini, &set, Some("https://proxy.test/g")),
+            (&at("https://a.test"), &set, Some("https://a.test")),
+            (
+                &at("https://generativelanguage.googleapis.com/"),
+                &set,
+                None,
+            ),
+        ] {
+            let endpoint = Endpoint::of(spec, environment).unwrap();
+            assert_eq!(endpoint.differing(spec.provider), expected);
         }
     }
 

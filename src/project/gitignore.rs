@@ -9,18 +9,17 @@ mod tests;
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::sync::LazyLock;
 
 use bstr::ByteSlice as _;
 use gix_glob::Pattern;
 use gix_glob::pattern::Mode as PatternMode;
 use gix_glob::wildmatch::Mode;
-use regex::Regex;
 
+use super::repository::Repository;
 use crate::sys::files::{self, IfThere as _, Links, MIB, PathError, is_no_file};
-use crate::sys::text::regex;
 
 /// Whether letters of either case are the same.
 pub use gix_glob::pattern::Case;
@@ -108,22 +107,24 @@ impl IgnoreRules {
     /// # Errors
     /// When an ignore file is there but cannot be read.
     pub fn load(root: &Path) -> Result<Self, PathError> {
-        let work_tree = root
-            .ancestors()
-            .find(|dir| dir.join(".git").symlink_metadata().is_ok());
-        let top = work_tree.unwrap_or(root).to_path_buf();
+        let repository = Repository::of(root).map_err(PathError::of("read", root.join(".git")))?;
+        let top = repository.as_ref().map_or(root, |found| &found.top);
+        let top = top.to_path_buf();
         // `top` is an ancestor of `root`, or `root` itself.
         let prefix = root.strip_prefix(&top).unwrap_or(Path::new(""));
         let mut prefix = prefix.as_os_str().as_encoded_bytes().to_vec();
         if !prefix.is_empty() {
             prefix.push(b'/');
         }
-        let git = git_directory(&top)?;
-        let fold = ignores_case(&git)?;
-        // git follows a link here, though not where the work tree has one.
-        let exclude = read_git(&git.join("info/exclude"), Links::Followed)?;
+        let (case, exclude) =
+            repository.map_or(Ok((Case::Sensitive, Vec::new())), |repository| {
+                // git follows a link here, though not where the work tree has one.
+                let exclude = read_git(&repository.common.join("info/exclude"), Links::Followed)?;
+                let case = case(&repository);
+                let config = repository.common.join("config");
+                Ok((case.map_err(PathError::of("read", config))?, exclude))
+            })?;
         let exclude = IgnoreFile::parse(&exclude);
-        let case = if fold { Case::Fold } else { Case::Sensitive };
         Ok(Self {
             top,
             prefix,
@@ -201,35 +202,15 @@ fn read_git(path: &Path, links: Links) -> Result<Vec<u8>, PathError> {
     }
 }
 
-/// Where the work tree's shared git directory lies: `.git` itself, or what a `.git` file of a linked work tree or a
-/// submodule points to.
-fn git_directory(top: &Path) -> Result<PathBuf, PathError> {
-    let dot_git = top.join(".git");
-    if !dot_git.is_file() {
-        return Ok(dot_git);
-    }
-    let Some(target) = read_pointer(&dot_git, "gitdir:")? else {
-        return Ok(dot_git);
-    };
-    let own = top.join(target);
-    Ok(read_pointer(&own.join("commondir"), "")?
-        .map_or_else(|| own.clone(), |common| own.join(common)))
-}
-
-/// Reads `core.ignoreCase` from the repository's own configuration, where `git init` puts it on
-/// systems that need it.
-fn ignores_case(git: &Path) -> Result<bool, PathError> {
-    let config = read_git(&git.join("config"), Links::Followed)?;
-    Ok(IGNORES_CASE.is_match(&String::from_utf8_lossy(&config)))
-}
-
-/// In the section `core`, up to where the next one begins.
-static IGNORES_CASE: LazyLock<Regex> =
-    LazyLock::new(|| regex(r"(?im)^\s*\[core\][^\[]*^\s*ignorecase\s*=\s*(?:true|yes|on|1)\s*$"));
-
-fn read_pointer(file: &Path, label: &str) -> Result<Option<String>, PathError> {
-    let text = read_git(file, Links::Followed)?;
-    let text = String::from_utf8_lossy(&text);
-    let path = text.trim_end().strip_prefix(label);
-    Ok(path.map(|path| path.trim_start().to_owned()))
+/// What `core.ignoreCase` says, which `git init` sets on systems that need it.
+fn case(repository: &Repository) -> io::Result<Case> {
+    let folds = repository.config()?.boolean("core.ignoreCase");
+    // git refuses to work where the value is none.
+    let folds =
+        folds.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.to_string()))?;
+    Ok(if folds.unwrap_or_default() {
+        Case::Fold
+    } else {
+        Case::Sensitive
+    })
 }

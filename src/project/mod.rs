@@ -1,20 +1,24 @@
 //! The project that the program runs in: its well-known paths, and the inputs that must be there.
 //!
 //! Reads the user's files and changes nothing. Guarantees that an input which is read is
-//! whole UTF-8 text, and that a key's content is in no error.
+//! whole UTF-8 text, that a key's content is in no error, and that what git tracks is taken neither for a key nor for
+//! the table of models, which says where keys go: it may have come with the repository.
 
 pub mod gitignore;
+pub mod index;
+pub mod repository;
 pub mod rollup;
 
 use std::fs::{File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use regex::Regex;
 use rustix::fs::{Access, access};
 
 use crate::project::gitignore::{Case, GITIGNORE, IgnoreFile, IgnoreRules, LARGEST};
+use crate::project::index::{IndexProblem, TrackedPaths};
 use crate::secret::{ApiKey, KeyProblem, Redactor};
 use crate::sys::environment::{Environment, KEY_VARIABLES};
 use crate::sys::file_lock;
@@ -30,15 +34,20 @@ pub const CONFIG: &str = "agent-config";
 const SHORTEST_IN_ENVIRONMENT: usize = 8;
 
 /// A project, by its root.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Project {
     root: PathBuf,
+    /// What git tracks in it, or why that is not known; read once.
+    tracked: Arc<OnceLock<Result<TrackedPaths, String>>>,
 }
 
 /// The query, relative to the root.
 pub const QUERY: &str = "agent-config/query.txt";
 /// The rolled-up code base, relative to the root.
 pub const ROLLUP: &str = "agent-config/codeRollup.txt";
+
+/// The table of models, in `agent-config`.
+const MODELS: &str = "models.json";
 
 /// The query that `init` writes; nobody means it.
 pub const EXAMPLE_QUERY: &str = "\
@@ -94,6 +103,22 @@ pub enum ProjectProblem {
         /// What is wrong with it.
         problem: KeyProblem,
     },
+    /// A file that only the user is to make may have come with the repository.
+    #[error("git tracks `{tracked}`: `{path}` may have come with the repository, and is not used")]
+    Tracked {
+        /// The file, relative to the root.
+        path: String,
+        /// What git tracks of it: the file, or the folder in the form of a link.
+        tracked: String,
+    },
+    /// Whether git tracks a file cannot be told.
+    #[error("whether git tracks `{path}` is not known: {problem}")]
+    Index {
+        /// The file, relative to the root.
+        path: String,
+        /// Why.
+        problem: String,
+    },
     /// Another run is under way in the project.
     #[error("another run holds the project{}", file_lock::holder_words(*.process))]
     Held {
@@ -133,6 +158,10 @@ impl ProjectProblem {
             }
             Self::EmptyQuery | Self::ExampleQuery => "write what is to be done into it".into(),
             Self::Key { path, .. } => format!("put the API key alone on one line of `{path}`"),
+            Self::Tracked { path, tracked } => format!(
+                "if `{path}` is yours, run `git rm --cached {tracked}`; otherwise remove it"
+            ),
+            Self::Index { .. } => "mend the repository: `git status` must work in it".into(),
             Self::Held { .. } => "wait until it has ended, or end it".into(),
             Self::Unlockable(_) => "put the project on a file system that can lock".into(),
         }
@@ -143,7 +172,10 @@ impl Project {
     /// The project at `root`, an absolute path with links resolved.
     #[must_use]
     pub fn new(root: PathBuf) -> Self {
-        Self { root }
+        Self {
+            root,
+            tracked: Arc::default(),
+        }
     }
 
     /// The root.
@@ -205,24 +237,69 @@ impl Project {
         self.read_text("codeRollup.txt")
     }
 
-    /// Reads the table of models.
+    /// Reads the table of models, which is the user's.
+    ///
+    /// # Errors
+    /// When it is not there, git tracks it, or it is not text.
+    pub fn models(&self) -> Result<String, ProjectProblem> {
+        let text = self.anybodys_models()?;
+        self.check_untracked(MODELS)?;
+        Ok(text)
+    }
+
+    /// The same, whoever has made it: for what is to be kept out of sight, and for nothing else.
     ///
     /// # Errors
     /// When it is not there, or not text.
-    pub fn models(&self) -> Result<String, ProjectProblem> {
-        self.read_text("models.json")
+    pub fn anybodys_models(&self) -> Result<String, ProjectProblem> {
+        self.read_text(MODELS)
     }
 
-    /// Reads a key file of `agent-config`.
+    /// Reads a key file of `agent-config`, which is the user's.
     ///
     /// # Errors
-    /// When it is not there, or holds no key.
+    /// When it is not there, git tracks it, or it holds no key.
     pub fn key(&self, file: &str) -> Result<ApiKey, ProjectProblem> {
         let content = self.read(file)?;
+        self.check_untracked(file)?;
         ApiKey::parse(&content).map_err(|problem| ProjectProblem::Key {
             path: format!("{CONFIG}/{file}"),
             problem,
         })
+    }
+
+    /// Looks whether the key files that are there are the user's: git tracks none of them.
+    ///
+    /// # Errors
+    /// When git tracks one, or that cannot be told.
+    pub fn check_keys_untracked<'k>(
+        &self,
+        key_files: impl IntoIterator<Item = &'k str>,
+    ) -> Result<(), ProjectProblem> {
+        let is_there = |file: &&str| self.config().join(file).symlink_metadata().is_ok();
+        let mut there = key_files.into_iter().filter(is_there);
+        there.try_for_each(|file| self.check_untracked(file))
+    }
+
+    fn check_untracked(&self, file: &str) -> Result<(), ProjectProblem> {
+        let path = format!("{CONFIG}/{file}");
+        let tracked = self.tracked.get_or_init(|| {
+            TrackedPaths::below(&self.root).or_else(|problem| match problem {
+                IndexProblem::NoRepository => Ok(TrackedPaths::default()),
+                problem => Err(problem.to_string()),
+            })
+        });
+        match tracked.as_ref().map(|tracked| tracked.find(&path)) {
+            Ok(None) => Ok(()),
+            Ok(Some(tracked)) => Err(ProjectProblem::Tracked {
+                tracked: tracked.to_owned(),
+                path,
+            }),
+            Err(problem) => Err(ProjectProblem::Index {
+                problem: problem.clone(),
+                path,
+            }),
+        }
     }
 
     /// Looks whether git really ignores the folder with the keys: `.gitignore` has a line for it,

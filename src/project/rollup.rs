@@ -126,8 +126,7 @@ fn same_bytes(rest: &[u8], root: &Path, path: &str) -> Option<usize> {
 }
 
 /// Whether there is such a file below the root, with no link on the way.
-#[must_use]
-pub fn is_file(root: &Path, path: &str) -> bool {
+fn is_file(root: &Path, path: &str) -> bool {
     let mut at = root.to_path_buf();
     let mut found = None;
     for part in Path::new(path).components() {

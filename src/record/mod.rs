@@ -20,6 +20,7 @@ pub mod tasks;
 pub mod verdict;
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt::{self, Display};
 use std::time::Duration;
 
@@ -206,6 +207,9 @@ pub struct RunRecord {
     pub tree: TreeState,
     /// The model that was asked for.
     pub model: Option<String>,
+    /// The servers that were asked, by model, where they are not the vendors' own.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub base_urls: BTreeMap<String, String>,
     /// The version that answered, by the vendor's word.
     pub model_version: Option<String>,
     /// When the run began.

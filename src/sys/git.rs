@@ -1,28 +1,191 @@
-//! The one place that starts git: to list a project's files, and to put the demo's into an index.
+//! The one place that makes a command which starts git: for the demo's own repository, and for what an auditor looks
+//! at. Whatever else is to be known of a repository is read without git.
 //!
-//! Guarantees that git works on the repository of the directory that it is started in.
+//! Looks programs up, and starts none. Guarantees that it is a git from an absolute entry of `PATH` outside the project,
+//! that no variable of the environment reaches it, and that it reads no configuration but the repository's
+//! own, of which every setting that names a program, and that its commands heed, is overridden. Filters have names of the
+//! repository's choice, so they cannot be: whoever works on a repository that was there before must see that none
+//! is configured.
 
+use std::ffi::OsStr;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Set in hooks and in `rebase --exec`: they would make git work on another repository.
-const VARIABLES: [&str; 5] = [
-    "GIT_DIR",
-    "GIT_WORK_TREE",
-    "GIT_INDEX_FILE",
-    "GIT_COMMON_DIR",
-    "GIT_OBJECT_DIRECTORY",
+use rustix::fs::{Access, access};
+
+/// All that is in git's environment.
+const ENVIRONMENT: [&str; 10] = [
+    "GIT_CONFIG_NOSYSTEM=1",
+    "GIT_CONFIG_SYSTEM=/dev/null",
+    "GIT_CONFIG_GLOBAL=/dev/null",
+    "GIT_ATTR_NOSYSTEM=1",
+    "GIT_OPTIONAL_LOCKS=0",
+    // Not even those that a repository's configuration allows: this is the list of all that may be used.
+    "GIT_ALLOW_PROTOCOL=none",
+    "GIT_NO_LAZY_FETCH=1",
+    "GIT_TERMINAL_PROMPT=0",
+    "GIT_PAGER=cat",
+    "GIT_EDITOR=false",
 ];
 
-/// A git command in `directory`, without anything to read.
-#[must_use]
-pub fn command(directory: &Path, arguments: &[&str]) -> Command {
-    let mut git = Command::new("git");
-    git.args(arguments)
-        .current_dir(directory)
-        .stdin(Stdio::null());
-    for variable in VARIABLES {
-        git.env_remove(variable);
+/// What counts before a repository's configuration.
+const SETTINGS: [&str; 21] = [
+    "core.fsmonitor=false",
+    "core.hooksPath=/dev/null",
+    "core.pager=cat",
+    "core.editor=false",
+    "core.askPass=false",
+    "core.sshCommand=false",
+    "core.gitProxy=",
+    "core.alternateRefsCommand=false",
+    "core.attributesFile=/dev/null",
+    "credential.helper=",
+    // Writes the index.
+    "diff.autoRefreshIndex=false",
+    "diff.external=",
+    "diff.submodule=short",
+    "format.pretty=medium",
+    "gpg.program=false",
+    "log.showSignature=false",
+    "protocol.allow=never",
+    "safe.bareRepository=explicit",
+    "safe.directory=*",
+    "status.submoduleSummary=false",
+    "submodule.recurse=false",
+];
+
+/// The repository that git is to work on, whatever lies where it is started.
+#[derive(Debug, Clone, Copy)]
+pub struct GitPlace<'p> {
+    /// Its own directory.
+    pub own: &'p Path,
+    /// The top of its work tree.
+    pub top: &'p Path,
+}
+
+/// A git that was found, and what clears its environment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Git {
+    env: String,
+    git: String,
+}
+
+impl Git {
+    /// The git that `path`, a list of directories, leads to; not by a relative one, nor by one in `project`, which has
+    /// links resolved.
+    #[must_use]
+    pub fn find(path: Option<&OsStr>, project: &Path) -> Option<Self> {
+        let find = |name| find(name, path?, project);
+        Some(Self {
+            env: find("env")?,
+            git: find("git")?,
+        })
     }
-    git
+
+    /// The words of a command that runs git with `arguments`; `None` where the place's path is not UTF-8.
+    #[must_use]
+    pub fn words(&self, place: Option<GitPlace<'_>>, arguments: &[&str]) -> Option<Vec<String>> {
+        let mut words = vec![self.env.clone(), "-i".to_owned()];
+        words.extend(ENVIRONMENT.map(str::to_owned));
+        words.push(self.git.clone());
+        words.extend(["--no-pager", "--no-optional-locks"].map(str::to_owned));
+        for setting in SETTINGS {
+            words.extend(["-c", setting].map(str::to_owned));
+        }
+        if let Some(place) = place {
+            words.push(format!("--git-dir={}", place.own.to_str()?));
+            words.push(format!("--work-tree={}", place.top.to_str()?));
+        }
+        words.extend(arguments.iter().map(|&argument| argument.to_owned()));
+        Some(words)
+    }
+
+    /// The same as a command in `directory`, without anything to read or say.
+    #[must_use]
+    pub fn command(&self, directory: &Path, arguments: &[&str]) -> Option<Command> {
+        let words = self.words(None, arguments)?;
+        let (program, arguments) = words.split_first()?;
+        let mut command = Command::new(program);
+        command
+            .args(arguments)
+            .current_dir(directory)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        Some(command)
+    }
+}
+
+fn find(name: &str, path: &OsStr, project: &Path) -> Option<String> {
+    let is_outside = |file: &Path| {
+        let resolved = file.canonicalize();
+        !file.starts_with(project) && resolved.is_ok_and(|file| !file.starts_with(project))
+    };
+    let found = std::env::split_paths(path)
+        .filter(|directory| directory.is_absolute())
+        .map(|directory| directory.join(name))
+        .find(|file| file.is_file() && access(file, Access::EXEC_OK).is_ok() && is_outside(file));
+    found.as_deref().and_then(Path::to_str).map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+    use std::path::PathBuf;
+
+    #[test]
+    fn git_is_not_taken_from_the_project_nor_by_a_relative_entry() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path().canonicalize().unwrap();
+        let project = dir.join("project");
+        let tools = dir.join("tools");
+        for directory in [&project, &tools] {
+            fs::create_dir(directory).unwrap();
+            for name in ["git", "env"] {
+                let file = directory.join(name);
+                fs::write(&file, "").unwrap();
+                fs::set_permissions(file, fs::Permissions::from_mode(0o755)).unwrap();
+            }
+        }
+        let disguised = dir.join("disguised");
+        symlink(&project, &disguised).unwrap();
+        let linked = dir.join("linked");
+        fs::create_dir(&linked).unwrap();
+        for name in ["git", "env"] {
+            symlink(project.join(name), linked.join(name)).unwrap();
+        }
+        let relative = PathBuf::from(".");
+        let bad = [&relative, &project, &disguised, &linked];
+        let found =
+            |path: &[&PathBuf]| Git::find(Some(&std::env::join_paths(path).unwrap()), &project);
+        assert_eq!(found(&bad), None);
+        let git = found(&[&bad[..], &[&tools]].concat()).unwrap();
+        assert_eq!(Path::new(&git.git), tools.join("git"));
+        assert_eq!(Path::new(&git.env), tools.join("env"));
+        assert_eq!(Git::find(None, &project), None);
+    }
+
+    #[test]
+    fn no_variable_reaches_git_and_no_configuration_but_the_repositorys() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = std::env::var_os("PATH");
+        let git = Git::find(path.as_deref(), dir.path()).unwrap();
+        let run = |arguments: &[&str]| {
+            let mut command = git.command(dir.path(), arguments).unwrap();
+            let elsewhere = dir.path().join("elsewhere");
+            command.env("GIT_DIR", &elsewhere).env("HOME", dir.path());
+            command.env("GIT_CONFIG_COUNT", "1");
+            command.env("GIT_CONFIG_KEY_0", "user.name");
+            command.env("GIT_CONFIG_VALUE_0", "theirs");
+            command.stdout(Stdio::piped()).output().unwrap()
+        };
+        fs::write(dir.path().join(".gitconfig"), "[user]\nname = theirs\n").unwrap();
+        assert!(run(&["init", "--quiet"]).status.success());
+        assert!(dir.path().join(".git").is_dir());
+        assert!(!run(&["config", "user.name"]).status.success());
+        let output = run(&["config", "--get", "core.fsmonitor"]).stdout;
+        assert_eq!(output, b"false\n");
+    }
 }

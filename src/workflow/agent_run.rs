@@ -69,7 +69,7 @@ impl<'c> AgentRun<'c> {
         request: Option<&str>,
     ) -> Result<Self, Error> {
         let mut run = Run::start(context, setup.name, setup.name)?;
-        run.record.model = Some(setup.models.first.spec.name.clone());
+        run.note_models(setup.models);
         if !context.project.ignores(run.log.name()) {
             run.log.keep_from_git()?;
         }

@@ -3,7 +3,6 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::time::Duration;
 
 use super::commit::{CommitOptions, commit};
@@ -14,7 +13,7 @@ use crate::exec::sandbox::SandboxMode;
 use crate::model::{Delivery, ModelTable};
 use crate::project::Project;
 use crate::sys::files::PathError;
-use crate::sys::git;
+use crate::sys::git::Git;
 use crate::workflow::error::Error;
 
 /// Where the demo goes when nothing else is said.
@@ -57,9 +56,9 @@ pub fn demo(context: &Context<'_>, directory: Option<&Path>) -> Result<Outcome, 
     let shown = choose(context.project.root(), directory)?;
     let root = context.project.root().join(&shown);
     write_project(&root)?;
-    let tracked = track(&root);
     let resolved = root.canonicalize();
     let root = resolved.map_err(PathError::of("write", root))?;
+    let tracked = track(context, &root);
     // Whatever models the surrounding project has: the recording is of a built-in one.
     let models = Ok(ModelTable::built_in());
     let context = Context {
@@ -149,12 +148,17 @@ fn write_project(root: &Path) -> Result<(), Error> {
 }
 
 /// Puts the project's files into a git index, so that `git diff` shows what the run changed. Says
-/// whether there is a git to do so.
-fn track(root: &Path) -> bool {
-    let git = |arguments: &[&str]| {
-        let mut command = git::command(root, arguments);
-        command.stdout(Stdio::null()).stderr(Stdio::null());
-        command.status().is_ok_and(|status| status.success())
+/// whether there is a git to do so. It is not taken from the project that the command was given in.
+fn track(context: &Context<'_>, root: &Path) -> bool {
+    let path = context.environment.os("PATH");
+    let Some(git) = Git::find(path, context.project.root()) else {
+        return false;
     };
-    git(&["init", "--quiet"]) && git(&["add", "--all"])
+    let run = |arguments: &[&str]| {
+        let status = git
+            .command(root, arguments)
+            .and_then(|mut git| git.status().ok());
+        status.is_some_and(|status| status.success())
+    };
+    run(&["init", "--quiet"]) && run(&["add", "--all"])
 }

@@ -68,7 +68,8 @@ fn work(
     };
     let run = AgentRun::start(context, setup, request)?;
     let form = place.models.first.spec.tools;
-    let restricted = |command: &str| restricted::words(command, root);
+    let path = context.environment.os("PATH");
+    let restricted = |command: &str| restricted::words(command, root, path);
     let output_files = || run.command_output();
     let patience = place.limits.command_timeout.0;
     let command = |shell, patience| RunCommand {

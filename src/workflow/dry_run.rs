@@ -1,5 +1,7 @@
 //! The dry run: all that needs no model. Sends nothing, and writes nothing.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 
 use super::run::builds::BuildOptions;
@@ -29,7 +31,10 @@ pub fn dry_run(
     let warnings = survey.warnings.clone();
     let outcome = match (&survey.inputs, &*survey.specs) {
         (Some(inputs), [spec, repair @ ..]) => {
-            let estimate = Estimate::new(context, &purpose, inputs, spec, repair.first());
+            let estimate = Estimate {
+                base_urls: survey.base_urls(),
+                ..Estimate::new(context, &purpose, inputs, spec, repair.first())
+            };
             Outcome::shown(estimate.text(), estimate.json(&warnings))
         }
         _ => Outcome::default(),
@@ -55,6 +60,8 @@ struct Estimate<'e> {
     files: usize,
     first: Option<CostRange>,
     all: Option<CostRange>,
+    /// The servers that are not the vendors' own, by model.
+    base_urls: BTreeMap<String, String>,
 }
 
 impl<'e> Estimate<'e> {
@@ -81,6 +88,7 @@ impl<'e> Estimate<'e> {
                 estimate::with_repairs(&size, (spec, *price), repair.unwrap_or((spec, *price)))
             }),
             size,
+            base_urls: BTreeMap::new(),
         }
     }
 
@@ -88,6 +96,9 @@ impl<'e> Estimate<'e> {
         let mut lines = Vec::new();
         let mut line = |label: &str, text: String| lines.push(format!("{label:<9} {text}"));
         line("model", self.spec.name.clone());
+        for (model, url) in &self.base_urls {
+            line("server", format!("{url} for {model}, not its vendor's"));
+        }
         line(
             "prompt",
             match self.spec.context_window {
@@ -126,6 +137,7 @@ impl<'e> Estimate<'e> {
         json!({
             "schema": 1,
             "model": self.spec.name,
+            "base_urls": self.base_urls,
             "prompt": {"tokens": self.size.tokens, "exact": false, "parts": parts.collect::<Vec<_>>()},
             "context_window": self.spec.context_window,
             "files": self.files,

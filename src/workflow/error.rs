@@ -15,6 +15,7 @@ use crate::exec::sandbox::SandboxProblem;
 use crate::model::ModelError;
 use crate::model::estimate::OverBudget;
 use crate::model::price::Usd;
+use crate::project::index::IndexProblem;
 use crate::record::ExitRecord;
 use crate::record::replay::RecordingProblem;
 use crate::review::history::NoSuchRun;
@@ -150,9 +151,9 @@ pub(crate) enum Error {
     /// There is no such command.
     #[error("there is no command `{0}`")]
     NoSuchCommand(String),
-    /// There is no git, or it will not list files.
+    /// What git tracks is not known.
     #[error("git does not list the project's files: {0}")]
-    NoGit(String),
+    NoIndex(IndexProblem),
     /// A path that was named leads out of the project, or git tracks nothing there.
     #[error("`{}` names nothing that git tracks", .0.display())]
     NotTracked(PathBuf),
@@ -248,7 +249,7 @@ impl Error {
                 Exit::OverBudget
             }
             Self::NotReady(_)
-            | Self::NoGit(_)
+            | Self::NoIndex(_)
             | Self::EmptyRollup(_)
             | Self::Editor(_)
             | Self::Session(
@@ -321,9 +322,10 @@ impl Error {
                 "`code-commit models` shows them; `agent-config/models.json` adds others"
             }
             Self::NoSuchCommand(_) => "`code-commit --help` lists them",
-            Self::NoGit(_) => {
-                "install git, and make the project a repository: `git init && git add --all`"
+            Self::NoIndex(IndexProblem::NoRepository) => {
+                "make the project a repository: `git init && git add --all`"
             }
+            Self::NoIndex(_) => "mend the repository: `git status` must work in it",
             Self::EmptyRollup(_) => {
                 "the rollup is as it was; name other paths, or `git add` files of text"
             }

@@ -23,6 +23,12 @@ pub fn table(project: &Project) -> Result<ModelTable, ModelsProblem> {
     match project.models() {
         Ok(json) => Ok(ModelTable::parse(&json)?),
         Err(ProjectProblem::Missing(_)) => Ok(ModelTable::built_in()),
+        Err(problem @ (ProjectProblem::Tracked { .. } | ProjectProblem::Index { .. })) => {
+            Err(ModelsProblem::NotUsers {
+                problem: problem.to_string(),
+                hint: problem.hint(),
+            })
+        }
         Err(problem) => Err(ModelsProblem::Unreadable(problem.to_string())),
     }
 }

@@ -1,8 +1,9 @@
-//! Rolls the code base up: what git tracks, as one text. Writes `agent-config/codeRollup.txt` alone.
+//! Rolls the code base up: what git tracks, as one text. Writes `agent-config/codeRollup.txt` alone, and starts no
+//! git. Guarantees that nothing outside the project gets into it: each file is read through handles below the root.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs;
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
@@ -10,14 +11,15 @@ use serde_json::{Value, json};
 use super::run::recovery;
 use super::{Context, Failure, Outcome};
 use crate::cli::RollupArgs;
+use crate::edit::beneath::{OpenDirectory, PathEntry, Root};
 use crate::model::tokens;
 use crate::project::LOGS;
-use crate::project::rollup::{header, is_file};
+use crate::project::index::TrackedPaths;
+use crate::project::rollup::header;
 use crate::project::{CONFIG, ROLLUP};
 use crate::secret::credentials;
 use crate::sys::atomic_file;
-use crate::sys::files::{self, Links, PathError};
-use crate::sys::git;
+use crate::sys::files::PathError;
 use crate::sys::numbers::{counted, grouped, percent};
 use crate::ui::columns::{self, Align};
 use crate::workflow::error::Error;
@@ -44,11 +46,12 @@ type LeftOut = (String, &'static str);
 /// Rolls the project up.
 ///
 /// # Errors
-/// When git does not list its files, or one cannot be read, or the rollup not be written.
+/// When what git tracks is not known, or a file cannot be read, or the rollup not be written.
 pub fn rollup(context: &Context<'_>, options: &RollupArgs) -> Result<Outcome, Failure> {
     let _lock = recovery::take(context)?;
     let root = context.project.root();
-    let paths = chosen(tracked(context)?, &options.paths)?;
+    let tracked = TrackedPaths::below(root).map_err(Error::NoIndex)?;
+    let paths = chosen(tracked.files().collect(), &options.paths)?;
     let (files, left_out) = read(root, paths, options.all)?;
     if files.is_empty() {
         return Err(Error::EmptyRollup(left_out_text(&left_out)).into());
@@ -74,25 +77,6 @@ pub fn rollup(context: &Context<'_>, options: &RollupArgs) -> Result<Outcome, Fa
     })
 }
 
-/// The paths that git tracks, sorted by their bytes.
-fn tracked(context: &Context<'_>) -> Result<Vec<String>, Error> {
-    let mut git = git::command(context.project.root(), &["ls-files", "-z", "--cached"]);
-    let output = git
-        .output()
-        .map_err(|error| Error::NoGit(error.to_string()))?;
-    if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        let first = said.trim().lines().next().unwrap_or_default();
-        return Err(Error::NoGit(first.to_owned()));
-    }
-    let names = output.stdout.split(|byte| *byte == 0);
-    let names = names.filter(|name| !name.is_empty());
-    let paths = names.map(|name| String::from_utf8_lossy(name).into_owned());
-    // A file with conflicts is listed once for each side.
-    let paths: BTreeSet<String> = paths.collect();
-    Ok(paths.into_iter().collect())
-}
-
 /// Those of the tracked files that were named.
 fn chosen(tracked: Vec<String>, named: &[PathBuf]) -> Result<Vec<String>, Error> {
     if named.is_empty() {
@@ -113,41 +97,40 @@ fn chosen(tracked: Vec<String>, named: &[PathBuf]) -> Result<Vec<String>, Error>
 /// Reads the files that are text, and says which are left out.
 fn read(root: &Path, paths: Vec<String>, all: bool) -> Result<(Vec<Rolled>, Vec<LeftOut>), Error> {
     let (mut files, mut left_out) = (Vec::new(), Vec::new());
+    let handle = Root::open(root).map_err(PathError::of("read", root))?;
+    let mut directory = OpenDirectory::to_read();
     for path in paths {
-        if let Some(reason) = unwanted(root, &path, all) {
-            left_out.push((path, reason));
-            continue;
-        }
-        let content = files::read(&root.join(&path), Links::Refused, LARGEST)
-            .map_err(PathError::of("read", &path))?;
-        match String::from_utf8(content) {
-            Ok(content) if !content.contains('\0') => files.push(Rolled {
+        let content = unwanted(&path, all).map_or_else(
+            || {
+                let entry = directory.entry(&handle, &path)?;
+                content(entry, &root.join(&path))
+            },
+            |reason| Ok(Err(reason)),
+        );
+        match content.map_err(PathError::of("read", &path))? {
+            Ok(content) => files.push(Rolled {
                 // The header is a part of what is sent.
                 tokens: tokens::count(&header(&path)) + tokens::count(&content),
                 path,
                 content,
             }),
-            _ => left_out.push((path, "binary")),
+            Err(reason) => left_out.push((path, reason)),
         }
     }
     Ok((files, left_out))
 }
 
-/// Why a file is left out, whatever it holds.
-fn unwanted(root: &Path, path: &str, all: bool) -> Option<&'static str> {
-    let first = path.split('/').next().unwrap_or_default();
-    if first.eq_ignore_ascii_case(CONFIG) || first.eq_ignore_ascii_case(LOGS) {
-        return Some("protected");
-    }
-    if path.contains('\n') {
+/// Why a file is left out, whatever it holds. The paths of an index may be any.
+fn unwanted(path: &str, all: bool) -> Option<&'static str> {
+    let mut names = path.split('/');
+    let is = |name: &str, known: &str| name.eq_ignore_ascii_case(known);
+    if path.contains('\n') || names.clone().any(|name| matches!(name, "" | "." | "..")) {
         return Some("odd name");
     }
-    match root.join(path).symlink_metadata() {
-        Ok(found) if found.is_symlink() || !is_file(root, path) => return Some("link"),
-        Ok(found) if !found.is_file() => return Some("directory"),
-        Ok(found) if found.len() > LARGEST => return Some("huge"),
-        Err(_) => return Some("gone"),
-        Ok(_) => {}
+    let in_git = names.clone().any(|name| is(name, ".git"));
+    let first = names.next().unwrap_or_default();
+    if in_git || is(first, CONFIG) || is(first, LOGS) {
+        return Some("protected");
     }
     let name = path.rsplit('/').next().unwrap_or_default();
     if credentials::is_secret_file(name) {
@@ -156,8 +139,32 @@ fn unwanted(root: &Path, path: &str, all: bool) -> Option<&'static str> {
     (!all && LOCK_FILES.split(' ').any(|lock| lock == name)).then_some("lock file")
 }
 
+/// The text of a file; or why it is left out.
+fn content(entry: PathEntry, path: &Path) -> io::Result<Result<String, &'static str>> {
+    let file = match entry {
+        PathEntry::File(file) => file,
+        PathEntry::Nothing => return Ok(Err("gone")),
+        PathEntry::SomethingElse if path.is_dir() => return Ok(Err("directory")),
+        PathEntry::SomethingElse => return Ok(Err("link")),
+    };
+    let size = file.metadata()?.len();
+    if size > LARGEST {
+        return Ok(Err("huge"));
+    }
+    let mut content = Vec::with_capacity(usize::try_from(size).unwrap_or_default() + 1);
+    // It may have grown meanwhile.
+    file.take(LARGEST).read_to_end(&mut content)?;
+    let text = String::from_utf8(content).ok();
+    Ok(text.filter(|text| !text.contains('\0')).ok_or("binary"))
+}
+
 fn write(context: &Context<'_>, files: &[Rolled]) -> io::Result<()> {
-    fs::create_dir_all(context.project.config())?;
+    let directory = context.project.config();
+    // What a link leads to may lie anywhere.
+    if directory.is_symlink() {
+        return Err(io::Error::other("`agent-config` is a symbolic link"));
+    }
+    fs::create_dir_all(directory)?;
     atomic_file::replace(&context.project.root().join(ROLLUP), |out| {
         let mut out = io::BufWriter::new(out);
         for file in files {

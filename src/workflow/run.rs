@@ -30,9 +30,7 @@ use crate::model::price::{Price, Usd};
 use crate::model::prompt::Prompt;
 use crate::model::tokens::{self, Size};
 use crate::model::usage::Usage;
-use crate::model::{
-    Listener, Model, ModelError, ModelSpec, Purpose, Reply, Request, Spent, StepId,
-};
+use crate::model::{Listener, Model, ModelError, ModelSpec, Reply, Request, Spent, StepId};
 use crate::record::run_files::RESULT;
 use crate::record::run_log::{LogError, RunLog};
 use crate::record::{PartRecord, RunRecord, Seconds, Step};
@@ -80,10 +78,17 @@ impl<'c> Run<'c> {
 
     /// Tells the user what was noticed before the run had its folder.
     pub fn begin(&mut self, ready: &Ready<'_>) {
-        self.record.model = Some(ready.models.model(&Purpose::INITIAL).spec.name.clone());
+        self.note_models(&ready.models);
+        ready.models.tell_base_urls(self.context);
         for warning in &ready.warnings {
             self.warn(warning.clone());
         }
+    }
+
+    /// Notes whom the run asks, and where.
+    pub fn note_models(&mut self, models: &Models<'_>) {
+        self.record.model = Some(models.first.spec.name.clone());
+        self.record.base_urls = models.base_urls();
     }
 
     /// Tells the user something that is no error.
@@ -115,7 +120,7 @@ impl<'c> Run<'c> {
         examine: impl FnOnce(&Reply) -> T,
     ) -> Result<(Reply, T), Error> {
         self.context.interrupt.check()?;
-        let SelectedModel { spec, model } = models.model(&step.purpose);
+        let SelectedModel { spec, model, .. } = models.model(&step.purpose);
         // What the log shows is what is sent.
         let prompt = prompt.map(|piece| self.context.redactor.piece(piece));
         let sections = prompt.sections().into_iter();

@@ -83,12 +83,15 @@ impl<'c> Workspace<'c> {
     /// Sets it up.
     ///
     /// # Errors
-    /// When something is missing or wrong: a key that git does not ignore, settings, model, session, sandbox.
+    /// When something is missing or wrong: a key that git does not ignore or tracks, settings, model, session, sandbox.
     pub fn open(context: &'c Context<'c>, options: &AgentOptions) -> Result<Self, Error> {
         let ignored = context.project.check_keys_ignored(context.key_files());
         ignored.map_err(NotReady::from)?;
+        let untracked = context.project.check_keys_untracked(context.key_files());
+        untracked.map_err(NotReady::from)?;
         let (home, settings) = settings(context)?;
         let models = selection::agent_model(context, &options.choice, &settings)?;
+        models.tell_base_urls(context);
         let store = sessions(context, &home, &settings)?;
         let spec = &models.first.spec;
         let mut session = open_session(context, &store, options.session, &spec.name)?;

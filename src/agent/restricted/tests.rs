@@ -1,7 +1,7 @@
 //! That commands that look are allowed, and no others, however they are written.
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::PathBuf;
 
 use duct::cmd;
@@ -17,20 +17,28 @@ fn project() -> (TempDir, PathBuf) {
     for file in ["a b.txt", "src/main.rs", "-n", ".env", "it's", "#x"] {
         fs::write(root.join(file), "content\n").unwrap();
     }
+    fs::create_dir(root.join(".git")).unwrap();
     symlink("src/deep", root.join("link")).unwrap();
     symlink("../..", root.join("src/out")).unwrap();
     symlink("../.env", root.join("src/notes")).unwrap();
     (dir, root)
 }
 
+/// The words of a command, with the git of this machine.
+fn words(command: &str, root: &Path) -> Result<Vec<String>, String> {
+    super::words(command, root, std::env::var_os("PATH").as_deref())
+}
+
 /// What is run, as one line; of git, what stands behind its own options.
 fn run(root: &Path, command: &str) -> Result<String, String> {
     let words = words(command, root)?;
-    let line = words.join(" ");
-    let options = format!("{GIT} ");
-    Ok(line
-        .strip_prefix(&options)
-        .map_or(line.clone(), |rest| format!("git {rest}")))
+    let last = words
+        .iter()
+        .position(|word| word.starts_with("--work-tree="));
+    Ok(match last {
+        Some(last) => format!("git {}", words[last + 1..].join(" ")),
+        None => words.join(" "),
+    })
 }
 
 #[test]
@@ -291,57 +299,162 @@ fn all_else_is_refused_and_what_is_wrong_is_named() {
     }
 }
 
-#[test]
-fn git_runs_no_program_that_a_repository_names() {
-    let (_dir, root) = project();
+/// A repository with a commit and a change since; and the path of a file that no trap may make.
+fn repository() -> (TempDir, PathBuf, PathBuf) {
+    let (dir, root) = project();
+    fs::remove_dir(root.join(".git")).unwrap();
     let trap = root.with_file_name("trapped");
-    let set = |name: &str, value: &str| {
-        cmd!("git", "config", name, value).dir(&root).run().unwrap();
-    };
-    cmd!("git", "init", "-q").dir(&root).run().unwrap();
-    cmd!("git", "add", "src/main.rs").dir(&root).run().unwrap();
-    cmd!(
-        "git",
-        "-c",
-        "user.name=a",
-        "-c",
-        "user.email=b",
-        "commit",
-        "-qm",
-        "one"
-    )
-    .dir(&root)
-    .run()
-    .unwrap();
+    git(&root, &["init", "-q"]);
+    git(&root, &["add", "src/main.rs"]);
+    let identity = ["-c", "user.name=a", "-c", "user.email=b"];
+    git(&root, &[&identity[..], &["commit", "-qm", "one"]].concat());
+    fs::write(root.join("src/main.rs"), "other\n").unwrap();
+    (dir, root, trap)
+}
+
+fn git(root: &Path, arguments: &[&str]) {
+    let git = cmd("git", arguments).dir(root);
+    git.env("GIT_CONFIG_GLOBAL", "/dev/null").run().unwrap();
+}
+
+fn output(root: &Path, command: &str) -> String {
+    let argv = words(command, root).unwrap();
+    let (program, arguments) = argv.split_first().unwrap();
+    cmd(program, arguments).dir(root).read().unwrap()
+}
+
+#[test]
+fn git_runs_no_program_that_a_repository_names_and_writes_nothing() {
+    let (_dir, root, trap) = repository();
     let touch = format!("touch {}; false", trap.display());
     for name in [
         "core.fsmonitor",
         "core.pager",
         "pager.log",
+        "pager.diff",
+        "pager.status",
+        "alias.status",
+        "alias.diff",
         "diff.external",
         "diff.trap.textconv",
         "diff.trap.command",
         "gpg.program",
         "core.editor",
+        "core.sshCommand",
+        "credential.helper",
+        "interactive.diffFilter",
     ] {
-        set(name, &touch);
+        git(&root, &["config", name, &touch]);
     }
-    set("log.showSignature", "true");
-    set("format.pretty", "%GG");
+    git(&root, &["config", "alias.log", &format!("!{touch}")]);
+    git(&root, &["config", "log.showSignature", "true"]);
+    git(&root, &["config", "status.submoduleSummary", "true"]);
+    git(&root, &["config", "format.pretty", "%GG"]);
+    let hooks = root.join("hooks");
+    fs::create_dir(&hooks).unwrap();
+    for hook in ["post-index-change", "fsmonitor-watchman"] {
+        for directory in [&hooks, &root.join(".git/hooks")] {
+            fs::create_dir_all(directory).unwrap();
+            let script = format!("#!/bin/sh\n{touch}\n");
+            let file = directory.join(hook);
+            fs::write(&file, script).unwrap();
+            fs::set_permissions(file, fs::Permissions::from_mode(0o755)).unwrap();
+        }
+    }
+    let hooks = hooks.to_str().unwrap();
+    git(&root, &["config", "core.hooksPath", hooks]);
     fs::write(root.join(".gitattributes"), "* diff=trap\n").unwrap();
-    fs::write(root.join("src/main.rs"), "other\n").unwrap();
+    // A file that looks changed by its time alone, which git would write down.
+    git(&root, &["add", ".gitattributes"]);
+    let later = std::time::SystemTime::now() + std::time::Duration::from_secs(60);
+    let file = fs::File::options()
+        .append(true)
+        .open(root.join(".gitattributes"));
+    file.unwrap().set_modified(later).unwrap();
+    let _ = fs::remove_file(&trap);
+    let before = contents(&root);
     for (command, said) in [
         ("git status -s", " M src/main.rs"),
         ("git diff", "+other"),
         ("git diff HEAD -- src", "-content"),
         ("git log -p", "+content"),
     ] {
-        let argv = words(command, &root).unwrap();
-        let (program, arguments) = argv.split_first().unwrap();
-        let output = cmd(program, arguments).dir(&root).read().unwrap();
+        let output = output(&root, command);
         assert!(output.contains(said), "{command}: {output}");
         assert!(!trap.exists(), "{command}");
+        assert_eq!(contents(&root), before, "{command}");
     }
+}
+
+/// All files below a directory, with what is in them.
+fn contents(directory: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_symlink() {
+            continue;
+        }
+        if path.is_dir() {
+            found.extend(contents(&path));
+        } else {
+            found.push((path.clone(), fs::read(&path).unwrap()));
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn git_is_not_run_where_the_configuration_has_filters_or_includes() {
+    let (_dir, root, trap) = repository();
+    let evil = format!("[filter \"trap\"]\n\tclean = touch {}\n", trap.display());
+    fs::write(root.join(".git/evil"), &evil).unwrap();
+    fs::write(root.join(".gitattributes"), "* filter=trap\n").unwrap();
+    let config = fs::read_to_string(root.join(".git/config")).unwrap();
+    let process = evil.replace("clean", "process");
+    let include = "[Include] path = evil\n".to_owned();
+    let conditional = "[includeIf \"gitdir:**\"]\npath = evil\n".to_owned();
+    let dotted = evil.replace("filter \"trap\"", "FILTER.trap");
+    for (file, added) in [
+        ("config", &evil),
+        ("config", &process),
+        ("config", &include),
+        ("config", &conditional),
+        ("config", &dotted),
+        ("config.worktree", &evil),
+    ] {
+        fs::write(root.join(".git/config"), &config).unwrap();
+        let whole = if file == "config" { &config } else { "" };
+        fs::write(root.join(".git").join(file), format!("{whole}{added}")).unwrap();
+        let refused = words("git diff", &root).unwrap_err();
+        assert!(refused.contains("names filters"), "{added}: {refused}");
+        assert!(words("cat src/main.rs", &root).is_ok());
+    }
+}
+
+#[test]
+fn git_sees_the_projects_repository_and_its_files_and_nothing_else() {
+    let (dir, root, _) = repository();
+    // A work tree elsewhere, as the configuration would have it.
+    let elsewhere = dir.path().join("elsewhere");
+    fs::create_dir_all(elsewhere.join("src")).unwrap();
+    fs::write(elsewhere.join("src/main.rs"), "secret\n").unwrap();
+    let elsewhere = elsewhere.to_str().unwrap();
+    git(&root, &["config", "core.worktree", elsewhere]);
+    let output = output(&root, "git diff");
+    assert!(
+        output.contains("+other") && !output.contains("secret"),
+        "{output}"
+    );
+    fs::remove_dir_all(root.join(".git")).unwrap();
+    cmd!("git", "init", "-q", "--bare", ".")
+        .dir(&root)
+        .run()
+        .unwrap();
+    let refused = words("git status", &root).unwrap_err();
+    assert!(refused.contains("in no git repository"), "{refused}");
+    let without = super::words("cat src/main.rs", &root, None);
+    assert!(without.is_ok());
 }
 
 proptest! {
@@ -351,7 +464,7 @@ proptest! {
     ) {
         let dir = tempfile::tempdir().unwrap();
         if let Ok(words) = words(&line, &dir.path().canonicalize().unwrap()) {
-            let known = ["cat", "head", "tail", "ls", "dir", "tree", "git", "npm"];
+            let known = ["cat", "head", "tail", "ls", "dir", "tree", "npm"];
             prop_assert!(known.contains(&words[0].as_str()));
         }
     }

@@ -214,3 +214,66 @@ fn warnings_name_what_the_supervisor_should_look_at() {
     assert_eq!(verified.warnings(), expected);
     assert_eq!(verified.edits().len(), 3);
 }
+
+/// The paths of a reply that are refused because git would take their directory for a repository.
+fn made_repositories(root: &Path, reply: &str) -> Vec<String> {
+    let policy = PathPolicy::load(root, None).unwrap();
+    match policy.verify(parse(reply)) {
+        Ok(_) => Vec::new(),
+        Err(VerifyError::Rejected(rejection)) => {
+            let faults = rejection.faults.into_iter();
+            let paths = faults.filter_map(|fault| match fault.kind {
+                FaultKind::Path {
+                    path,
+                    rule: Rule::MadeRepo,
+                } => Some(path),
+                _ => None,
+            });
+            paths.collect()
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+#[test]
+fn no_reply_makes_a_directory_a_repository() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path();
+    for path in [
+        "half/HEAD",
+        "other/refs/x",
+        "whole.git/HEAD",
+        "whole.git/refs/x",
+    ] {
+        let path = root.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "").unwrap();
+    }
+    let write = |path: &str| format!("^^^{path}\nx\n^^^end\n");
+    for (paths, refused) in [
+        (&["HEAD", "src/refs.rs", "src/objects/a.rs"][..], &[][..]),
+        (&["a/HEAD", "a/config", "a/b/refs/x"], &[]),
+        (&["a/HEAD", "a/refs/x"], &["a/HEAD", "a/refs/x"]),
+        (&["a/HEAD", "a/objects/x/y"], &["a/HEAD", "a/objects/x/y"]),
+        (&["a/head", "a/Objects"], &["a/Objects", "a/head"]),
+        (
+            &["a/HEAD", "a/commondir", "b/x"],
+            &["a/HEAD", "a/commondir"],
+        ),
+        (&["HEAD", "objects/x", "b/x"], &["HEAD", "b/x", "objects/x"]),
+        (&["half/refs/x"], &["half/refs/x"]),
+        (&["half/config"], &[]),
+        (&["other/HEAD"], &["other/HEAD"]),
+        (&["whole.git/config"], &["whole.git/config"]),
+        (&["whole.git/hooks/x"], &["whole.git/hooks/x"]),
+    ] {
+        let reply: String = paths.iter().map(|path| write(path)).collect();
+        let mut found = made_repositories(root, &reply);
+        found.sort();
+        assert_eq!(found, refused, "{paths:?}");
+    }
+    // What is removed is not there any more.
+    let reply = write("half/refs/x") + "^^^half/HEAD\n^^^delete\n^^^end\n";
+    let reply = reply.replace("^^^delete\n^^^end\n", "^^^delete\n");
+    assert!(made_repositories(root, &reply).is_empty());
+}

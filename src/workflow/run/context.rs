@@ -89,6 +89,14 @@ pub enum ModelsProblem {
     /// It cannot be read.
     #[error("{0}")]
     Unreadable(String),
+    /// It may not be the user's.
+    #[error("{problem}")]
+    NotUsers {
+        /// Why.
+        problem: String,
+        /// What the user can do about it.
+        hint: String,
+    },
     /// There is a mistake in it.
     #[error("`agent-config/models.json` is invalid: {0}")]
     Mistake(#[from] TableProblem),
@@ -99,6 +107,7 @@ impl ModelsProblem {
     #[must_use]
     pub fn hint(&self) -> String {
         let hint = match self {
+            Self::NotUsers { hint, .. } => hint,
             Self::Unreadable(_) => "make it a readable UTF-8 file, or remove it",
             Self::Mistake(_) => "fix it, or remove the file; docs/models.md describes the format",
         };
@@ -120,7 +129,7 @@ pub fn redactor(
     // Where the table cannot be used, its keys are kept out of sight all the same.
     let broken = models
         .is_err()
-        .then(|| project.models().ok())
+        .then(|| project.anybodys_models().ok())
         .flatten()
         .unwrap_or_default();
     key_files.extend(ModelTable::named_key_files(&broken));

@@ -108,9 +108,15 @@ impl<P: Into<Problem>> From<P> for NotReady {
 }
 
 impl NotReady {
-    /// What is there; what is not is noted.
+    /// What is there; what is not is noted, once.
     pub fn note<T, E: Into<Problem>>(&mut self, result: Result<T, E>) -> Option<T> {
-        let note = |problem: E| self.problems.push(problem.into());
+        let note = |problem: E| {
+            let problem = problem.into();
+            let text = problem.to_string();
+            if !self.problems.iter().any(|known| known.to_string() == text) {
+                self.problems.push(problem);
+            }
+        };
         result.map_err(note).ok()
     }
 

@@ -1,6 +1,7 @@
 //! Looks whether a run can start, before anything is sent or written, and lists all that is missing.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use super::builds::{self, BuildOptions};
 use super::context::{Context, ModelChoice};
@@ -46,6 +47,12 @@ pub struct Survey<'a> {
 }
 
 impl<'a> Survey<'a> {
+    /// The servers that would be asked, by model, where they are not the vendors' own.
+    pub fn base_urls(&self) -> BTreeMap<String, String> {
+        let models = self.models.as_ref();
+        models.map(Models::base_urls).unwrap_or_default()
+    }
+
     /// What a run starts from.
     ///
     /// # Errors
@@ -85,6 +92,7 @@ pub fn survey<'a>(
     let mut missing = NotReady::default();
     missing.note(context.models.as_ref().map_err(Clone::clone));
     missing.note(project.check_gitignore(context.key_files()));
+    missing.note(project.check_keys_untracked(context.key_files()));
     let query = missing.note(query(context, &purpose));
     let rollup = missing.note(project.rollup());
     // Nothing is sent where replies are replayed.

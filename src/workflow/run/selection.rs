@@ -2,6 +2,8 @@
 //!
 //! Reads the table of models, the run that is to be replayed, and key files. Sends nothing.
 
+use std::collections::BTreeMap;
+
 use super::context::{Context, ModelChoice};
 use super::not_ready::NotReady;
 use super::sending;
@@ -35,6 +37,25 @@ impl Models<'_> {
             _ => &self.first,
         }
     }
+
+    /// The servers that are not the vendors', by the names of the models.
+    pub fn base_urls(&self) -> BTreeMap<String, String> {
+        let models = [Some(&self.first), self.repair.as_ref()];
+        let named = |model: &SelectedModel<'_>| {
+            let base_url = model.base_url.clone()?;
+            Some((model.spec.name.clone(), base_url))
+        };
+        models.into_iter().flatten().filter_map(named).collect()
+    }
+
+    /// Tells the user of them.
+    pub fn tell_base_urls(&self, context: &Context<'_>) {
+        for (model, url) in self.base_urls() {
+            context.notice(format!(
+                "`{model}` is asked at {url}, not at its vendor's server"
+            ));
+        }
+    }
 }
 
 /// A model that is to be asked.
@@ -43,6 +64,8 @@ pub struct SelectedModel<'a> {
     pub spec: ModelSpec,
     /// The model.
     pub model: Box<dyn Model + 'a>,
+    /// Its server, where that is not its vendor's: keys and code go there.
+    pub base_url: Option<String>,
 }
 
 impl<'a> SelectedModel<'a> {
@@ -51,6 +74,7 @@ impl<'a> SelectedModel<'a> {
         Self {
             model: Box::new(ReplayModel::new(recording, spec.clone())),
             spec,
+            base_url: None,
         }
     }
 
@@ -68,6 +92,8 @@ impl<'a> SelectedModel<'a> {
             (_, own_key) => Some(own_key),
         };
         let route = missing.note(route(context, &spec))?;
+        let base_url = route.endpoint.differing(spec.provider);
+        let base_url = base_url.map(str::to_owned);
         let route = Route { key: key?, ..route };
         let model = HttpModel::new(
             spec.clone(),
@@ -80,6 +106,7 @@ impl<'a> SelectedModel<'a> {
         Some(Self {
             spec,
             model: Box::new(model),
+            base_url,
         })
     }
 }

@@ -1,0 +1,197 @@
+//! What git tracks: the paths in its index.
+//!
+//! Reads the index and, where that is split, the shared one, and starts no git. Guarantees that what it takes is
+//! bounded, whatever stands in there; what it cannot read is an error that names the file, never a shorter list.
+
+mod essential;
+#[cfg(test)]
+mod tests;
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use gix_index::State;
+use gix_index::decode::Options;
+use gix_index::hash::{Kind, ObjectId, hasher};
+
+use super::repository::{self, Repository};
+
+/// No index has more bytes; that of half a million files has half as many.
+const LARGEST: u64 = 128 << 20;
+
+/// Why what git tracks is not known.
+#[derive(Debug, thiserror::Error)]
+pub enum IndexProblem {
+    /// There is no repository.
+    #[error("the project is in no git repository")]
+    NoRepository,
+    /// A file of the repository's cannot be read.
+    #[error("`{}` cannot be read: {source}", .path.display())]
+    Unreadable {
+        /// The file, or the directory whose repository it is.
+        path: PathBuf,
+        /// The system's word.
+        source: io::Error,
+    },
+    /// The index is damaged, or of a kind that is not known.
+    #[error("git's index `{}` is damaged or of an unknown kind: {cause}", .path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        cause: String,
+    },
+}
+
+/// What git tracks in a directory and below it: sorted, each path once.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct TrackedPaths(Vec<String>);
+
+impl TrackedPaths {
+    /// What git tracks below `root`, an absolute directory. Where git has not made an index yet, it tracks nothing.
+    ///
+    /// # Errors
+    /// When there is no repository, or its index cannot be read.
+    pub fn below(root: &Path) -> Result<Self, IndexProblem> {
+        let unreadable = |source| IndexProblem::Unreadable {
+            path: root.join(".git"),
+            source,
+        };
+        let repository = Repository::of(root).map_err(unreadable)?;
+        let repository = repository.ok_or(IndexProblem::NoRepository)?;
+        let kind = object_format(&repository).map_err(unreadable)?;
+        // `top` is an ancestor of `root`, or `root` itself.
+        let prefix = root.strip_prefix(&repository.top).unwrap_or(Path::new(""));
+        let mut prefix = prefix.as_os_str().as_encoded_bytes().to_vec();
+        if !prefix.is_empty() {
+            prefix.push(b'/');
+        }
+        let mut paths = Vec::new();
+        let add = |path: &[u8]| {
+            let inside = path.strip_prefix(prefix.as_slice());
+            let inside = inside.filter(|inside| !inside.is_empty());
+            paths.extend(inside.map(|inside| String::from_utf8_lossy(inside).into_owned()));
+        };
+        for_each_path(&repository.own, kind, add)?;
+        paths.sort();
+        paths.dedup();
+        Ok(Self(paths))
+    }
+
+    /// The files, sorted by their bytes, each once however many sides of a conflict it has. Those of a directory that
+    /// a sparse checkout leaves out are not listed: they are not on the disk.
+    pub fn files(self) -> impl Iterator<Item = String> {
+        self.0.into_iter().filter(|path| !path.ends_with('/'))
+    }
+
+    /// What git tracks at `path`, or on the way there, whatever the letters' case.
+    #[must_use]
+    pub fn find(&self, path: &str) -> Option<&str> {
+        let tracked = self.0.iter().map(|tracked| tracked.trim_end_matches('/'));
+        let mut tracked = tracked.filter(|tracked| {
+            let start = path.get(..tracked.len());
+            let same = start.is_some_and(|start| start.eq_ignore_ascii_case(tracked));
+            same && matches!(path.as_bytes().get(tracked.len()), None | Some(b'/'))
+        });
+        tracked.next()
+    }
+}
+
+/// How the repository names its objects.
+fn object_format(repository: &Repository) -> io::Result<Kind> {
+    let format = repository.config()?.string("extensions.objectFormat");
+    let is_sha256 = format.is_some_and(|format| format.eq_ignore_ascii_case(b"sha256"));
+    Ok(if is_sha256 { Kind::Sha256 } else { Kind::Sha1 })
+}
+
+/// Hands on every path of the index in `directory`.
+fn for_each_path(
+    directory: &Path,
+    kind: Kind,
+    mut add: impl FnMut(&[u8]),
+) -> Result<(), IndexProblem> {
+    let path = directory.join("index");
+    let Some(index) = decode(&path, kind, None)? else {
+        return Ok(());
+    };
+    if let Some(link) = index.link() {
+        let checksum = link.shared_index_checksum;
+        let path = directory.join(format!("sharedindex.{checksum}"));
+        let damaged = |cause: &str| IndexProblem::Damaged {
+            path: path.clone(),
+            cause: cause.to_owned(),
+        };
+        let shared = decode(&path, kind, Some(checksum))?;
+        let shared = shared.ok_or_else(|| damaged("it is missing"))?;
+        let mut removed = vec![false; shared.entries().len()];
+        let bitmaps = link.bitmaps.as_ref();
+        let marked = bitmaps.is_none_or(|bitmaps| {
+            let mut mark = |at| {
+                removed
+                    .get_mut(at)
+                    .map(|removed: &mut bool| *removed = true)
+            };
+            bitmaps.delete.for_each_set_bit(&mut mark).is_some()
+        });
+        if !marked || shared.link().is_some() {
+            return Err(damaged("it does not fit the index that refers to it"));
+        }
+        let entries = shared.entries().iter().zip(removed);
+        let kept = entries.filter(|(_, removed)| !removed);
+        kept.for_each(|(entry, _)| add(entry.path(&shared)));
+    }
+    // One that stands for an entry of the shared index has no path.
+    let own = index.entries().iter().map(|entry| entry.path(&index));
+    own.filter(|path| !path.is_empty())
+        .for_each(|path| add(path));
+    Ok(())
+}
+
+/// Reads an index, if there is one. Its end is the checksum of the rest, or zeros: then `expected` says what counts.
+fn decode(
+    path: &Path,
+    kind: Kind,
+    expected: Option<ObjectId>,
+) -> Result<Option<State>, IndexProblem> {
+    let read = repository::read(path, LARGEST);
+    let content = read.map_err(|source| IndexProblem::Unreadable {
+        path: path.to_path_buf(),
+        source,
+    })?;
+    let Some(content) = content else {
+        return Ok(None);
+    };
+    let damaged = |cause: String| IndexProblem::Damaged {
+        path: path.to_path_buf(),
+        cause,
+    };
+    check(&content, kind, expected).map_err(damaged)?;
+    let essential = essential::part(&content, kind.len_in_bytes());
+    let essential = essential.ok_or_else(|| damaged("its entries do not fit".to_owned()))?;
+    let options = Options {
+        thread_limit: Some(1),
+        ..Options::default()
+    };
+    // Nobody asks when it was written.
+    let time = State::new(kind).timestamp();
+    let decoded = State::from_bytes(&essential, time, kind, options);
+    let (state, _) = decoded.map_err(|error| damaged(error.to_string()))?;
+    Ok(Some(state))
+}
+
+/// Holds the content against the checksum at its end.
+fn check(content: &[u8], kind: Kind, expected: Option<ObjectId>) -> Result<(), String> {
+    let at = content.len().checked_sub(kind.len_in_bytes());
+    let (rest, end) = content.split_at(at.ok_or("it is too short")?);
+    let noted = ObjectId::from_bytes_or_panic(end);
+    if noted.is_null() {
+        return Ok(());
+    }
+    let mut hasher = hasher(kind);
+    hasher.update(rest);
+    let sum = hasher.try_finalize().map_err(|error| error.to_string())?;
+    if sum != noted || expected.is_some_and(|expected| expected != sum) {
+        return Err("its checksum is wrong".to_owned());
+    }
+    Ok(())
+}

@@ -1,0 +1,188 @@
+//! The git repository that a project belongs to: where git keeps what it knows of it.
+//!
+//! Reads git's pointers and its configuration, regular files of a bounded size alone. Starts no git, follows no
+//! `include` of the configuration, and looks at no variable: what counts is what lies on the disk.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+
+use gix_config::File as ConfigFile;
+use gix_config::file::Metadata;
+use gix_config::file::init::Options;
+use regex::Regex;
+
+use crate::sys::files::{self, IfThere as _, Links, MIB};
+use crate::sys::text::regex;
+
+/// No configuration has more bytes.
+const LARGEST_CONFIG: u64 = MIB;
+/// No file that points elsewhere has more bytes: a path, and a word before it.
+const LARGEST_POINTER: u64 = 8 << 10;
+
+/// Sections begin so, and a blank may not stand in there. What is included may have any section.
+static FILTERS: LazyLock<Regex> = LazyLock::new(|| regex(r"(?i)\[(?:filter|include)"));
+
+/// A repository, by its directories.
+#[derive(Debug)]
+pub struct Repository {
+    /// The top of its work tree.
+    pub top: PathBuf,
+    /// What is this work tree's own: its index.
+    pub own: PathBuf,
+    /// What all its work trees share: configuration, ignore rules.
+    pub common: PathBuf,
+}
+
+impl Repository {
+    /// The one whose work tree `root` lies in, an absolute directory. Looks upwards, as git does.
+    ///
+    /// # Errors
+    /// When what stands in `.git`'s place cannot be read.
+    pub fn of(root: &Path) -> io::Result<Option<Self>> {
+        let mut ancestors = root.ancestors();
+        let top = ancestors.find(|dir| dir.join(".git").symlink_metadata().is_ok());
+        top.map(Self::at).transpose()
+    }
+
+    /// `.git` itself, or what the `.git` file of a linked work tree or a submodule points to.
+    fn at(top: &Path) -> io::Result<Self> {
+        let dot_git = top.join(".git");
+        let target = if dot_git.is_dir() {
+            None
+        } else {
+            read_pointer(&dot_git, "gitdir:")?
+        };
+        let own = target.map_or(dot_git, |target| top.join(target));
+        let common = read_pointer(&own.join("commondir"), "")?;
+        Ok(Self {
+            top: top.to_path_buf(),
+            common: common.map_or_else(|| own.clone(), |common| own.join(common)),
+            own,
+        })
+    }
+
+    /// Whether its configuration may name filters, which git runs to compare files: it has such a section, or includes
+    /// other files. One that only looks so, in a comment, counts as well.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn may_filter(&self) -> io::Result<bool> {
+        let files = [
+            self.common.join("config"),
+            self.common.join("config.worktree"),
+            self.own.join("config.worktree"),
+        ];
+        for file in files {
+            let content = read(&file, LARGEST_CONFIG)?.unwrap_or_default();
+            if FILTERS.is_match(&String::from_utf8_lossy(&content)) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Its configuration, as far as it stands in the repository's own file.
+    ///
+    /// # Errors
+    /// When it cannot be read, or git would not understand it.
+    pub fn config(&self) -> io::Result<ConfigFile> {
+        let content = read(&self.common.join("config"), LARGEST_CONFIG)?.unwrap_or_default();
+        let parsed =
+            ConfigFile::from_bytes_no_includes(&content, Metadata::api(), Options::default());
+        parsed.map_err(|error| invalid(&format!("git's configuration is damaged: {error}")))
+    }
+}
+
+/// The content of a file of git's, if there is one.
+///
+/// # Errors
+/// When it is no regular file, has more than `limit` bytes, or cannot be read.
+pub(super) fn read(path: &Path, limit: u64) -> io::Result<Option<Vec<u8>>> {
+    files::read(path, Links::Followed, limit).if_there()
+}
+
+fn invalid(problem: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, problem)
+}
+
+fn read_pointer(file: &Path, label: &str) -> io::Result<Option<PathBuf>> {
+    let content = read(file, LARGEST_POINTER)?.unwrap_or_default();
+    let text = String::from_utf8_lossy(&content);
+    let path = text.trim_end().strip_prefix(label).map(str::trim_start);
+    Ok(path.filter(|path| !path.is_empty()).map(PathBuf::from))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn repository(config: &str) -> (tempfile::TempDir, Repository) {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join(".git")).unwrap();
+        fs::write(dir.path().join(".git/config"), config).unwrap();
+        let repository = Repository::of(dir.path()).unwrap().unwrap();
+        (dir, repository)
+    }
+
+    #[test]
+    fn of_several_values_the_last_counts_and_nothing_is_included() {
+        for (config, expected) in [
+            ("", None),
+            ("[core]\n\tignorecase = true\n", Some(true)),
+            ("[core]\nignoreCase\n", Some(true)),
+            ("[CORE] IgnoreCase = yes # so\n", Some(true)),
+            (
+                "[core]\nignorecase = true\n[core]\nignorecase = false\n",
+                Some(false),
+            ),
+            ("[core \"x\"]\nignorecase = true\n", None),
+            ("[include]\npath = other\n", None),
+        ] {
+            let (dir, repository) = repository(config);
+            fs::write(dir.path().join(".git/other"), "[core]\nignorecase = true\n").unwrap();
+            let config = repository.config().unwrap();
+            assert_eq!(config.boolean("core.ignoreCase").unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn a_damaged_configuration_is_told() {
+        let (_dir, repository) = repository("[core\n");
+        let error = repository.config().err().unwrap();
+        assert!(error.to_string().contains("is damaged"), "{error}");
+    }
+
+    #[test]
+    fn what_is_no_file_or_too_large_is_not_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x");
+        assert_eq!(read(&path, 3).unwrap(), None);
+        fs::write(&path, "abc").unwrap();
+        assert_eq!(read(&path, 3).unwrap().unwrap(), b"abc");
+        assert!(read(&path, 2).is_err());
+        assert!(read(dir.path(), 3).is_err());
+        assert!(read(Path::new("/dev/zero"), 3).is_err());
+    }
+
+    #[test]
+    fn a_linked_work_tree_has_an_index_of_its_own_and_shares_the_rest() {
+        let dir = tempfile::tempdir().unwrap();
+        let own = dir.path().join("main/.git/worktrees/w");
+        fs::create_dir_all(&own).unwrap();
+        fs::write(own.join("commondir"), "../..\n").unwrap();
+        let deep = dir.path().join("w/deep");
+        fs::create_dir_all(&deep).unwrap();
+        let pointer = format!("gitdir: {}\n", own.display());
+        fs::write(dir.path().join("w/.git"), pointer).unwrap();
+        let found = Repository::of(&deep).unwrap().unwrap();
+        assert_eq!(found.top, dir.path().join("w"));
+        assert_eq!(found.own, own);
+        let shared = dir.path().join("main/.git");
+        assert_eq!(
+            found.common.canonicalize().unwrap(),
+            shared.canonicalize().unwrap()
+        );
+    }
+}

@@ -1,0 +1,283 @@
+//! A repository that is hostile: it names programs, has settings of its own, or is damaged. Nothing it names is run,
+//! nothing it brings decides where keys go, and nothing outside of it is read.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::support::agent::{AgentProject, PASS, done, last_told, reply, write};
+use crate::support::{Finished, GEMINI_KEY, ModelServer, TestProject};
+
+fn git(directory: &Path, arguments: &[&str]) {
+    let mut git = Command::new("git");
+    git.args(arguments)
+        .current_dir(directory)
+        .env("GIT_CONFIG_GLOBAL", "/dev/null");
+    assert!(git.status().unwrap().success(), "{arguments:?}");
+}
+
+/// A project whose sources git tracks.
+fn tracked() -> TestProject {
+    let project = TestProject::new();
+    git(&project.path(""), &["init", "-q"]);
+    git(&project.path(""), &["add", "src", "build.sh"]);
+    project
+}
+
+const ROLLUP: &str = "--- build.sh ---\n#!/bin/sh\necho built\n--- src/main.rs ---\nfn main() {}\n";
+
+#[test]
+fn no_program_that_a_repository_or_the_environment_names_is_run_to_list_files() {
+    let project = tracked();
+    let root = project.path("");
+    let trap = root.join("trapped");
+    let touch = format!("touch '{}'", trap.display());
+    for name in [
+        "core.fsmonitor",
+        "core.pager",
+        "filter.trap.clean",
+        "filter.trap.smudge",
+        "filter.trap.process",
+        "diff.external",
+        "diff.trap.textconv",
+        "alias.ls-files",
+    ] {
+        git(&root, &["config", name, &touch]);
+    }
+    git(&root, &["config", "include.path", "evil"]);
+    fs::write(
+        root.join(".git/evil"),
+        format!("[core]\nfsmonitor = {touch}\n"),
+    )
+    .unwrap();
+    let script = format!("#!/bin/sh\n{touch}\n");
+    let project = project
+        .file(".gitattributes", "* filter=trap diff=trap\n")
+        .file("tools/README", "")
+        .file("hooks/README", "")
+        .program("tools/git", &script)
+        .program("hooks/post-index-change", &script);
+    git(&root, &["config", "core.hooksPath", "hooks"]);
+    let _ = fs::remove_file(&trap);
+    let path = std::env::var_os("PATH").unwrap();
+    let path = std::iter::once(root.join("tools")).chain(std::env::split_paths(&path));
+    let path = std::env::join_paths(path).unwrap();
+    let project = project
+        .variable("PATH", path.to_str().unwrap())
+        .variable("GIT_DIR", "/nowhere")
+        .variable("GIT_CONFIG_COUNT", "1")
+        .variable("GIT_CONFIG_KEY_0", "core.fsmonitor")
+        .variable("GIT_CONFIG_VALUE_0", &touch);
+    project.run(&["init"]).exits(0);
+    project.run(&["rollup"]).exits(0);
+    assert_eq!(project.read("agent-config/codeRollup.txt"), ROLLUP);
+    project.run(&["demo", "--quiet", "shown"]).exits(0);
+    assert!(!trap.exists());
+    let project = project.variable("PATH", "");
+    project.run(&["rollup"]).exits(0);
+}
+
+#[test]
+fn a_damaged_index_is_told_by_name() {
+    let project = tracked().file(".git/index", "nonsense");
+    project.run(&["rollup"]).exits(3).says(&[
+        "git does not list the project's files",
+        "/.git/index`",
+        "hint:",
+    ]);
+    // Whether the key came with the repository cannot be told.
+    project
+        .run(&["--dry-run"])
+        .exits(3)
+        .says(&["gemini-key.txt", "/.git/index`"]);
+}
+
+#[track_caller]
+fn refused(run: Finished, server: &ModelServer, file: &str) {
+    run.exits(3).says(&[
+        &format!("git tracks `{file}`"),
+        &format!("`git rm --cached {file}`"),
+    ]);
+    assert!(server.requests().is_empty());
+}
+
+#[test]
+fn a_table_of_models_that_git_tracks_does_not_say_where_keys_go() {
+    let thief = ModelServer::gemini(&[]);
+    let models = format!(
+        r#"{{"models": {{"gemini-2.5-pro": {{"baseUrl": "{}"}}}}}}"#,
+        thief.url()
+    );
+    let project = tracked().file("agent-config/models.json", &models);
+    git(
+        &project.path(""),
+        &["add", "-f", "agent-config/models.json"],
+    );
+    for arguments in [&[][..], &["--dry-run"], &["--cc"], &["models"]] {
+        let run = project.run(arguments);
+        refused(run, &thief, "agent-config/models.json");
+    }
+    let told = project.run(&["--dry-run"]).exits(3).stderr;
+    assert_eq!(told.matches("git tracks").count(), 1, "{told}");
+}
+
+#[test]
+fn no_file_that_git_tracks_is_sent_as_a_key() {
+    let server = ModelServer::gemini(&["Nothing.", "Nothing."]);
+    let outside = tempfile::tempdir().unwrap();
+    let secret = outside.path().join("secret");
+    fs::write(&secret, "not-for-the-server-0123456789\n").unwrap();
+    let key = "agent-config/gemini-key.txt";
+    let project = tracked().with(&server).without(key);
+    symlink(&secret, project.path(key)).unwrap();
+    git(&project.path(""), &["add", "-f", key]);
+    refused(project.run(&[]), &server, key);
+    // The key of a model that is not asked is none either.
+    refused(project.run(&["--model", "gpt-5"]), &server, key);
+    // The way out; and a link of the user's own works.
+    git(&project.path(""), &["rm", "-q", "--cached", key]);
+    project.run(&[]).exits(0);
+    fs::write(&secret, GEMINI_KEY).unwrap();
+    project.run(&[]).exits(0);
+}
+
+#[test]
+fn a_folder_that_git_tracks_as_a_link_brings_no_key() {
+    let server = ModelServer::gemini(&[]);
+    let project = tracked().with(&server);
+    let elsewhere = project.path("elsewhere");
+    fs::rename(project.path("agent-config"), &elsewhere).unwrap();
+    symlink("elsewhere", project.path("agent-config")).unwrap();
+    git(&project.path(""), &["add", "-f", "agent-config"]);
+    let run = project.run(&["--dry-run"]).exits(3);
+    run.says(&[
+        "git tracks `agent-config`",
+        "`git rm --cached agent-config`",
+    ]);
+}
+
+#[test]
+fn an_agent_takes_no_key_that_git_tracks() {
+    let (agent, server) = AgentProject::scripted(&[done(), PASS.to_owned()]);
+    git(&agent.project.path(""), &["init", "-q"]);
+    let key = "agent-config/openai-key.txt";
+    git(&agent.project.path(""), &["add", "-f", key]);
+    refused(agent.run(&["-p", "go"]), &server, key);
+}
+
+#[test]
+fn a_server_that_is_not_the_vendors_is_told() {
+    let server = ModelServer::gemini(&["Nothing."]);
+    let project = TestProject::new().with(&server);
+    let shown = project.run(&["--dry-run"]).exits(0).stdout;
+    assert!(shown.contains(&server.url()), "{shown}");
+    let run = project.run(&[]).exits(0);
+    assert_eq!(run.result()["base_urls"]["gemini-2.5-pro"], server.url());
+    run.says(&[&format!("`gemini-2.5-pro` is asked at {}", server.url())]);
+    let vendors = TestProject::new().run(&["--dry-run"]).exits(0).stdout;
+    assert!(!vendors.contains("https://"), "{vendors}");
+}
+
+#[test]
+fn a_reply_that_would_make_a_repository_is_rejected() {
+    let block = |path: &str| format!("^^^{path}\nx\n^^^end\n");
+    let paths = ["x/HEAD", "x/config", "x/objects/y", "x/refs/y"];
+    let made: String = paths.iter().map(|path| block(path)).collect();
+    let server = ModelServer::gemini(&[&made]);
+    let project = TestProject::new().with(&server);
+    let run = project.run(&[]).exits(5);
+    run.says(&["`x/HEAD`", "git would take for a repository"]);
+    assert!(!project.path("x").exists());
+}
+
+#[test]
+fn no_file_of_an_agents_makes_a_repository_of_those_before() {
+    let (agent, server) = AgentProject::scripted(&[
+        write("x/refs/heads/y", "y\n"),
+        write("x/HEAD", "ref: refs/heads/y\n"),
+        done(),
+        PASS.to_owned(),
+    ]);
+    agent.work("go").exits(0);
+    let told = last_told(&server, 2);
+    assert!(told.contains("git would take for a repository"), "{told}");
+    assert!(agent.project.path("x/refs/heads/y").exists());
+    assert!(!agent.project.path("x/HEAD").exists());
+}
+
+#[test]
+fn an_audit_sees_what_has_changed_and_runs_nothing_that_the_repository_names() {
+    let (agent, server) = AgentProject::scripted(&[
+        done(),
+        reply("COMMAND", "git diff"),
+        reply("COMMAND", "git status -s"),
+        PASS.to_owned(),
+    ]);
+    let root = agent.project.path("");
+    git(&root, &["init", "-q"]);
+    git(&root, &["add", "src"]);
+    let trap = root.join("trapped");
+    let touch = format!("touch '{}'", trap.display());
+    for name in ["core.fsmonitor", "diff.external", "alias.diff"] {
+        git(&root, &["config", name, &touch]);
+    }
+    fs::write(root.join("src/main.rs"), "changed\n").unwrap();
+    let index = fs::read(root.join(".git/index")).unwrap();
+    agent.work("go").exits(0);
+    let (diff, status) = (last_told(&server, 2), last_told(&server, 3));
+    assert!(diff.contains("+changed"), "{diff}");
+    assert!(status.contains("AM src/main.rs"), "{status}");
+    assert!(!trap.exists());
+    assert_eq!(fs::read(root.join(".git/index")).unwrap(), index);
+}
+
+#[test]
+fn a_rollup_is_not_written_through_a_link() {
+    let project = tracked();
+    let elsewhere = tempfile::tempdir().unwrap();
+    fs::remove_dir_all(project.path("agent-config")).unwrap();
+    symlink(elsewhere.path(), project.path("agent-config")).unwrap();
+    project
+        .run(&["rollup"])
+        .exits(6)
+        .says(&["`agent-config` is a symbolic link", "hint:"]);
+    assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn nothing_outside_is_rolled_up_while_a_directory_and_a_link_are_swapped() {
+    let outside = tempfile::tempdir().unwrap();
+    let mut project = TestProject::new();
+    for nth in 0..100 {
+        let name = format!("swapped/f{nth}");
+        fs::write(outside.path().join(format!("f{nth}")), "OUTSIDE\n").unwrap();
+        project = project.file(&name, "inside\n");
+    }
+    let root = project.path("");
+    git(&root, &["init", "-q"]);
+    git(&root, &["add", "src", "swapped"]);
+    let (directory, kept) = (root.join("swapped"), root.join("kept"));
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                fs::rename(&directory, &kept).unwrap();
+                symlink(outside.path(), &directory).unwrap();
+                fs::remove_file(&directory).unwrap();
+                fs::rename(&kept, &directory).unwrap();
+            }
+        });
+        let rolled: Vec<String> = (0..40)
+            .map(|_| {
+                project.run(&["rollup"]).exits(0);
+                project.read("agent-config/codeRollup.txt")
+            })
+            .collect();
+        is_over.store(true, Ordering::Relaxed);
+        for rollup in rolled {
+            assert!(!rollup.contains("OUTSIDE"));
+        }
+    });
+}
