@@ -19,6 +19,7 @@ mod dev;
 mod docs;
 mod examples;
 mod hostile;
+mod hosts;
 mod machine;
 mod models;
 mod page;
