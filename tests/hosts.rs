@@ -93,119 +93,82 @@ fn a_named_host_is_reached_and_no_other() {
     run.says(&[&about(&b)]);
 }
 
+/// Requests, without the empty line at their end, and the status of each. `LOCAL` is the host that is allowed, by a
+/// name and the `PORT`, `OTHER` one that is not.
+const SPELLINGS: [(&str, &str, &str); 18] = [
+    ("odd-case", "CONNECT LocalHost:PORT HTTP/1.1", "200"),
+    ("its-address", "CONNECT 127.0.0.1:PORT HTTP/1.1", "403"),
+    (
+        "mapped-address",
+        "CONNECT [::ffff:127.0.0.1]:PORT HTTP/1.1",
+        "403",
+    ),
+    ("short-address", "CONNECT 127.1:PORT HTTP/1.1", "400"),
+    ("number", "CONNECT 2130706433:PORT HTTP/1.1", "400"),
+    ("user", "CONNECT OTHER@LOCAL HTTP/1.1", "400"),
+    ("user-of-other", "CONNECT LOCAL@OTHER HTTP/1.1", "400"),
+    ("user-in-url", "GET http://LOCAL@OTHER/ HTTP/1.1", "400"),
+    ("dot", "CONNECT localhost.:PORT HTTP/1.1", "400"),
+    ("backslash", r"GET http://OTHER\\@LOCAL/ HTTP/1.1", "400"),
+    (
+        "bare-return",
+        r"GET http://LOCAL/ HTTP/1.1\rHost: OTHER",
+        "400",
+    ),
+    (
+        "folded",
+        r"GET http://LOCAL/ HTTP/1.1\r\nX: a\r\n OTHER",
+        "400",
+    ),
+    ("relative", r"GET / HTTP/1.1\r\nHost: LOCAL", "400"),
+    ("https", "GET https://LOCAL/ HTTP/1.1", "400"),
+    (
+        "chunked",
+        r"POST http://LOCAL/ HTTP/1.1\r\nTransfer-Encoding: chunked",
+        "411",
+    ),
+    (
+        "lengths",
+        r"POST http://LOCAL/ HTTP/1.1\r\nContent-Length: 0\r\nContent-Length: 9",
+        "411",
+    ),
+    (
+        "host-header",
+        r"GET http://LOCAL/ HTTP/1.1\r\nHost: OTHER",
+        "200",
+    ),
+    ("huge", "GET http://LOCAL/HUGE HTTP/1.1", "431"),
+];
+
 #[test]
 fn no_spelling_leads_to_another_host() {
     if !can_talk() {
         return;
     }
     let (named, other) = (host(), host());
-    let (a, b) = (name(&named), name(&other));
-    let port = a.rsplit(':').next().unwrap();
+    let port = name(&named).replace("127.0.0.1:", "");
     let local = format!("localhost:{port}");
-    let huge = "x".repeat(20_000);
-    let table = [
-        (
-            "odd-case",
-            format!("CONNECT LocalHost:{port} HTTP/1.1\\r\\n\\r\\nGET / HTTP/1.1\\r\\n\\r\\n"),
-            "200",
-        ),
-        (
-            "no-name",
-            format!("CONNECT {a} HTTP/1.1\\r\\n\\r\\n"),
-            "403",
-        ),
-        (
-            "user",
-            format!("CONNECT {b}@{local} HTTP/1.1\\r\\n\\r\\n"),
-            "400",
-        ),
-        (
-            "user-of-other",
-            format!("CONNECT {local}@{b} HTTP/1.1\\r\\n\\r\\n"),
-            "400",
-        ),
-        (
-            "user-in-url",
-            format!("GET http://{local}@{b}/ HTTP/1.1\\r\\n\\r\\n"),
-            "400",
-        ),
-        (
-            "dot",
-            format!("CONNECT localhost.:{port} HTTP/1.1\\r\\n\\r\\n"),
-            "400",
-        ),
-        (
-            "short-address",
-            format!("CONNECT 127.1:{port} HTTP/1.1\\r\\n\\r\\n"),
-            "400",
-        ),
-        (
-            "number",
-            format!("CONNECT 2130706433:{port} HTTP/1.1\\r\\n\\r\\n"),
-            "400",
-        ),
-        (
-            "mapped-address",
-            format!("CONNECT [::ffff:127.0.0.1]:{port} HTTP/1.1\\r\\n\\r\\n"),
-            "403",
-        ),
-        (
-            "backslash",
-            format!("GET http://{b}\\\\\\\\@{local}/ HTTP/1.1\\r\\n\\r\\n"),
-            "400",
-        ),
-        (
-            "bare-return",
-            format!("GET http://{local}/ HTTP/1.1\\rHost: {b}\\r\\n\\r\\n"),
-            "400",
-        ),
-        (
-            "folded",
-            format!("GET http://{local}/ HTTP/1.1\\r\\nX: a\\r\\n {b}\\r\\n\\r\\n"),
-            "400",
-        ),
-        (
-            "relative",
-            format!("GET / HTTP/1.1\\r\\nHost: {local}\\r\\n\\r\\n"),
-            "400",
-        ),
-        (
-            "https",
-            format!("GET https://{local}/ HTTP/1.1\\r\\n\\r\\n"),
-            "400",
-        ),
-        (
-            "chunked",
-            format!("POST http://{local}/ HTTP/1.1\\r\\nTransfer-Encoding: chunked\\r\\n\\r\\n"),
-            "411",
-        ),
-        (
-            "two-lengths",
-            format!(
-                "POST http://{local}/ HTTP/1.1\\r\\nContent-Length: 0\\r\\nContent-Length: 9\\r\\n\\r\\n"
-            ),
-            "411",
-        ),
-        (
-            "host-header",
-            format!("GET http://{local}/ HTTP/1.1\\r\\nHost: {b}\\r\\n\\r\\n"),
-            "200",
-        ),
-    ];
-    let build: String = table
-        .iter()
-        .map(|(what, request, _)| format!("status {what} '{request}'\n"))
-        .collect();
-    let build = format!("{build}status huge 'GET http://{local}/{huge}'");
+    let (mut build, mut expected) = (String::new(), String::new());
+    for (what, request, status) in SPELLINGS {
+        let request = request
+            .replace("LOCAL", &local)
+            .replace("OTHER", &name(&other))
+            .replace("PORT", &port)
+            .replace("HUGE", &"x".repeat(20_000));
+        let is_tunnel = request.starts_with("CONNECT");
+        let rest = if is_tunnel {
+            r"GET / HTTP/1.1\r\n\r\n"
+        } else {
+            ""
+        };
+        build += &format!("status {what} '{request}\\r\\n\\r\\n{rest}'\n");
+        expected += &format!("{what}: {status}\n");
+    }
     let run = run(&build, &["--allow-host", &local]).exits(0);
-    let expected: String = table
-        .iter()
-        .map(|(what, _, status)| format!("{what}: {status}\n"))
-        .collect();
-    assert_eq!(output(&run), expected + "huge: 431\n");
+    assert_eq!(output(&run), expected);
     assert!(other.requests().is_empty());
-    let hosts: Vec<_> = named.requests();
-    let hosts: Vec<_> = hosts.iter().map(|one| one.header("host")).collect();
+    let requests = named.requests();
+    let hosts: Vec<_> = requests.iter().map(|one| one.header("host")).collect();
     assert_eq!(hosts, [None, Some(local.as_str())]);
 }
 

@@ -4,7 +4,7 @@
 //! hands the open port to the program: a socket stays in the network where it was made. The program takes the
 //! connections, on threads of their own, and reaches the hosts from outside. Touches the network. Guarantees that a
 //! connection leads to one host, which is allowed, at an address that was checked after the name was resolved, and
-//! carries one request or one tunnel; that a sandbox has no more than a number of connections at a time; and that
+//! carries one request or one tunnel; that there are no more than a number of connections at a time; and that
 //! nothing of it outlives the sandbox but a wait of seconds.
 
 use std::io::{self, Read, Write as _};
@@ -39,7 +39,7 @@ const LOOPBACK: [(&str, &str); 3] = [
     ("127.0.0.1", "127.0.0.1"),
     ("::1", "[::1]"),
 ];
-/// How many connections a sandbox has at a time; more wait.
+/// How many connections there are at a time; more wait.
 const MAX_CONNECTIONS: usize = 64;
 /// How often it is looked whether one has ended.
 const TICK: Duration = Duration::from_millis(20);
@@ -59,6 +59,8 @@ const MAX_REFUSALS: usize = 20;
 pub(super) struct HostProxy {
     hosts: Vec<AllowedHost>,
     refusals: Mutex<Refusals>,
+    /// Each connection holds one more of it.
+    connections: Arc<()>,
 }
 
 /// Each once.
@@ -74,6 +76,7 @@ impl HostProxy {
         Self {
             hosts: hosts.to_vec(),
             refusals: Mutex::default(),
+            connections: Arc::default(),
         }
     }
 
@@ -129,10 +132,9 @@ impl HostProxy {
         // Who has knocked may be gone again.
         port.set_nonblocking(true)?;
         let never = Interrupt::never()?;
-        let connections = Arc::new(());
         loop {
             never.poll(&[port.as_fd(), line.as_fd()], PollFlags::IN, None)?;
-            let is_full = Arc::strong_count(&connections) > MAX_CONNECTIONS;
+            let is_full = Arc::strong_count(&self.connections) > MAX_CONNECTIONS;
             let pause = if is_full { TICK } else { Duration::ZERO };
             if is_readable_within(line.as_fd(), pause) {
                 return Ok(());
@@ -142,7 +144,7 @@ impl HostProxy {
             }
             match port.accept() {
                 Ok((client, _)) => {
-                    let (proxy, connection) = (Arc::clone(self), Arc::clone(&connections));
+                    let (proxy, connection) = (Arc::clone(self), Arc::clone(&self.connections));
                     let serve = move || {
                         proxy.answer(&client);
                         drop(connection);
@@ -169,26 +171,34 @@ impl HostProxy {
     }
 
     fn relay(&self, client: &TcpStream) -> Result<(), Denial> {
-        let _ = client.set_write_timeout(Some(WRITE_TIME));
         let (request, rest) = read_request(client)?;
         let server = self.reach(&request.host, request.port)?;
-        let prepared = client.set_read_timeout(None).and_then(|()| {
-            server.set_write_timeout(Some(WRITE_TIME))?;
-            client.set_nodelay(true)?;
-            server.set_nodelay(true)
+        let prepared = [client, &server].into_iter().try_for_each(|end| {
+            end.set_write_timeout(Some(WRITE_TIME))?;
+            end.set_nodelay(true)
         });
         prepared.map_err(|error| unreachable(&request.host, request.port, &error))?;
         exchange(client, &server, request.plain, &rest);
         Ok(())
     }
 
-    /// Connects to a host, if that is allowed, and at an address that is.
+    /// Connects to a host, if that is allowed. The name of another one is not even resolved.
     fn reach(&self, host: &HostName, port: u16) -> Result<TcpStream, Denial> {
         if !is_allowed(&self.hosts, host, port) {
             let host = host.clone();
             return Err(Denial::NotAllowed { host, port });
         }
         let found = addresses(host, port).map_err(|error| unreachable(host, port, &error))?;
+        self.connect(host, port, found)
+    }
+
+    /// Connects to the first of these addresses that the host may lead to and that answers.
+    fn connect(
+        &self,
+        host: &HostName,
+        port: u16,
+        found: Vec<SocketAddr>,
+    ) -> Result<TcpStream, Denial> {
         let mut denial = unreachable(host, port, &"it has no address");
         for address in found.into_iter().take(MAX_ADDRESSES) {
             if !may_lead_to(&self.hosts, host, address.ip(), port) {
@@ -322,12 +332,27 @@ mod tests {
             let denial = proxy.reach(&host, port).unwrap_err();
             proxy.remember(&denial);
         };
-        [1, 2, 1].map(ask);
+        [1, 2, 1].into_iter().for_each(ask);
         assert_eq!(proxy.new_refusals().len(), 2);
-        [1, 3].map(ask);
+        [1, 3].into_iter().for_each(ask);
         let said = "`127.0.0.1:3` is not allowed; `--allow-host 127.0.0.1:3` allows it";
         assert_eq!(proxy.new_refusals(), [said]);
         (1..=100).for_each(ask);
         assert_eq!(proxy.new_refusals().len(), MAX_REFUSALS - 3);
+    }
+
+    #[test]
+    fn a_name_that_leads_to_this_machine_needs_the_address_to_be_named() {
+        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let found = port.local_addr().unwrap();
+        let host = HostName::Domain("a.example".to_owned());
+        let number = found.port();
+        let connect = |hosts: &[&str]| proxy(hosts).connect(&host, number, vec![found]);
+        let name = format!("a.example:{number}");
+        let said = format!(
+            "`{name}` leads to an address that is not public; `--allow-host {found}` allows that, too"
+        );
+        assert_eq!(connect(&[&name]).unwrap_err().to_string(), said);
+        assert!(connect(&[&name, &found.to_string()]).is_ok());
     }
 }
