@@ -163,7 +163,6 @@ fn is_public(address: IpAddr) -> bool {
                 || address.is_private()
                 || address.is_loopback()
                 || address.is_link_local()
-                || address.is_documentation()
                 || address == Ipv4Addr::new(168, 63, 129, 16))
         }
         IpAddr::V6(address) => match address.segments() {
@@ -172,8 +171,8 @@ fn is_public(address: IpAddr) -> bool {
                 let [.., a, b, c, d] = address.octets();
                 is_public(Ipv4Addr::new(a, b, c, d).into())
             }
-            // Special purposes and tunnels, documentation.
-            [0x2001, ..=0x1ff | 0xdb8, ..] | [0x2002 | 0x3fff, ..] => false,
+            // Special purposes and tunnels.
+            [0x2001, ..=0x1ff, ..] | [0x2002, ..] => false,
             [first, ..] => first & 0xe000 == 0x2000,
         },
     }
