@@ -49,7 +49,7 @@ const HEAD_TIME: Duration = Duration::from_secs(5);
 /// How many addresses of a host are tried, and for how long each.
 const MAX_ADDRESSES: usize = 4;
 const CONNECT_TIME: Duration = Duration::from_secs(10);
-/// How long somebody may not take what is sent.
+/// How long a host may not take what is sent, which would outlive the sandbox. A client may take its time.
 const WRITE_TIME: Duration = Duration::from_secs(60);
 /// How many refusals are told of.
 const MAX_REFUSALS: usize = 20;
@@ -173,11 +173,11 @@ impl HostProxy {
     fn relay(&self, client: &TcpStream) -> Result<(), Denial> {
         let (request, rest) = read_request(client)?;
         let server = self.reach(&request.host, request.port)?;
-        let prepared = [client, &server].into_iter().try_for_each(|end| {
-            end.set_write_timeout(Some(WRITE_TIME))?;
-            end.set_nodelay(true)
-        });
-        prepared.map_err(|error| unreachable(&request.host, request.port, &error))?;
+        for end in [client, &server] {
+            // Who has gone meanwhile is noticed soon enough.
+            let _ = end.set_nodelay(true);
+        }
+        let _ = server.set_write_timeout(Some(WRITE_TIME));
         exchange(client, &server, request.plain, &rest);
         Ok(())
     }
