@@ -20,6 +20,7 @@ mod dev;
 mod docs;
 mod examples;
 mod hostile;
+mod hosts;
 mod machine;
 mod models;
 mod odd_files;

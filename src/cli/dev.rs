@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory as _, Parser, Subcommand};
 use uuid::Uuid;
 
-use super::{OutputArgs, SELDOM, parse_dollars, parse_duration};
+use super::{OutputArgs, SELDOM, check_hosts, parse_dollars, parse_duration};
+use crate::exec::hosts::AllowedHost;
 use crate::exec::sandbox::SandboxMode;
 use crate::model::price::Usd;
 
@@ -90,6 +91,11 @@ pub struct DevArgs {
     /// blocks the network and the rest of the disk, or refuses to run; off does not sandbox
     #[arg(long, value_name = "HOW", value_enum, default_value_t = SandboxMode::Auto, hide_possible_values = true, help_heading = SELDOM)]
     pub sandbox: SandboxMode,
+
+    /// Let commands in a strict sandbox reach this host, NAME or NAME:PORT, through a proxy; may be
+    /// repeated
+    #[arg(long, value_name = "NAME", help_heading = SELDOM)]
+    pub allow_host: Vec<AllowedHost>,
 }
 
 impl DevArgs {
@@ -133,4 +139,17 @@ pub(super) struct Dev {
 
     #[command(flatten)]
     pub(super) output: OutputArgs,
+}
+
+impl Dev {
+    /// The same, if the hosts that it allows can be.
+    pub(super) fn with_hosts_allowed(self) -> Result<Self, clap::Error> {
+        let DevArgs {
+            sandbox,
+            allow_host,
+            ..
+        } = &self.arguments;
+        check_hosts(*sandbox, allow_host, Self::command)?;
+        Ok(self)
+    }
 }

@@ -6,11 +6,12 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::error::ErrorKind::{InvalidSubcommand, UnknownArgument};
+use clap::error::ErrorKind::{ArgumentConflict, InvalidSubcommand, UnknownArgument};
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 
 use self::dev::Dev;
 pub use self::dev::{DevArgs, DevCommand, SessionsCommand};
+use crate::exec::hosts::AllowedHost;
 use crate::exec::sandbox::SandboxMode;
 use crate::model::price::Usd;
 
@@ -181,6 +182,11 @@ pub struct BuildArgs {
     /// blocks the network and the rest of the disk, or refuses to run; off does not sandbox
     #[arg(long, value_name = "HOW", value_enum, default_value_t = SandboxMode::Auto, hide_possible_values = true, conflicts_with = "consistency_check", help_heading = SELDOM)]
     pub sandbox: SandboxMode,
+
+    /// Let builds in a strict sandbox reach this host, NAME or NAME:PORT, through a proxy; may be
+    /// repeated
+    #[arg(long, value_name = "NAME", help_heading = SELDOM)]
+    pub allow_host: Vec<AllowedHost>,
 }
 
 /// Flags for what is shown.
@@ -274,7 +280,7 @@ impl Cli {
     /// # Errors
     /// A [`CliMessage`] where it asks for help, or is wrong.
     pub fn read(arguments: &[OsString]) -> Result<Self, CliMessage> {
-        let read = Self::try_parse_from(arguments);
+        let read = Self::try_parse_from(arguments).and_then(Self::with_hosts_allowed);
         let cli = read.map_err(|error| message(&error, Self::command(), arguments))?;
         Ok(cli.settled())
     }
@@ -284,7 +290,7 @@ impl Cli {
     /// # Errors
     /// A [`CliMessage`] where it asks for help, or is wrong.
     pub fn read_dev(arguments: &[OsString]) -> Result<Self, CliMessage> {
-        let read = Dev::try_parse_from(arguments);
+        let read = Dev::try_parse_from(arguments).and_then(Dev::with_hosts_allowed);
         let dev = read.map_err(|error| message(&error, Dev::command(), arguments))?;
         // The flags of the commit workflow are as nobody has given any.
         let cli = Self::try_parse_from(["code-commit"])
@@ -296,6 +302,16 @@ impl Cli {
             ..cli
         }
         .settled())
+    }
+
+    /// The same, if the hosts that it allows can be.
+    fn with_hosts_allowed(self) -> Result<Self, clap::Error> {
+        let (sandbox, hosts) = match &self.command {
+            Some(Command::Dev(dev)) => (dev.sandbox, &dev.allow_host),
+            _ => (self.build.sandbox, &self.build.allow_host),
+        };
+        check_hosts(sandbox, hosts, Self::command)?;
+        Ok(self)
     }
 
     /// Applies flags that stand for others: `--json` is `--output-format json`. What prints a script or a page
@@ -315,6 +331,20 @@ impl Cli {
         }
         self
     }
+}
+
+/// Hosts are allowed where nothing else is.
+fn check_hosts(
+    sandbox: SandboxMode,
+    hosts: &[AllowedHost],
+    whole: impl FnOnce() -> clap::Command,
+) -> Result<(), clap::Error> {
+    if hosts.is_empty() || sandbox == SandboxMode::Strict {
+        return Ok(());
+    }
+    let reason =
+        "`--allow-host` needs `--sandbox strict`: other builds and commands reach every host";
+    Err(whole().error(ArgumentConflict, reason))
 }
 
 fn message(error: &clap::Error, mut whole: clap::Command, arguments: &[OsString]) -> CliMessage {

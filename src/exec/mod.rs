@@ -2,12 +2,16 @@
 //!
 //! A command is started, watched and ended by its [`supervisor`], which is a process in the sandbox, one beside
 //! the command, or a thread of this program; in each case, `runner` waits for it and reads its output.
+//! What a strict sandbox may reach of the network, it reaches through `proxy`.
 
 pub(crate) mod build_script;
+mod descriptors;
+pub(crate) mod hosts;
 mod output;
 pub mod process;
 mod process_error;
 mod process_tree;
+mod proxy;
 mod runner;
 pub mod sandbox;
 pub mod subreaper;

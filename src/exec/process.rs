@@ -267,6 +267,12 @@ impl<'a> Processes<'a> {
         }
     }
 
+    /// Which connections were refused since this was asked last: each once, in sentences without an end.
+    pub fn new_refusals(&self) -> Vec<String> {
+        let sandbox = self.options.sandbox.as_ref();
+        sandbox.map_or_else(Vec::new, Sandbox::new_refusals)
+    }
+
     /// How a background process stands, and what it has printed so far.
     ///
     /// # Errors

@@ -12,6 +12,7 @@ use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use clap::ValueEnum;
@@ -19,6 +20,8 @@ use rustix::fs::{Access, access};
 use rustix::io::{FdFlags, fcntl_setfd};
 use serde::{Deserialize, Serialize};
 
+use super::hosts::AllowedHost;
+use super::proxy::HostProxy;
 use super::supervised_child::SupervisedChild;
 use super::supervisor::SupervisorPlace;
 use crate::sys::files::{Links, MIB, open, read};
@@ -119,6 +122,8 @@ pub struct Sandbox {
     /// Whether repositories may come up in the project while a run goes on: they cannot be written to from then on.
     /// Else nothing is sandboxed any more.
     keeps_new_repositories: bool,
+    /// What a strict one may reach of the network.
+    proxy: Option<Arc<HostProxy>>,
 }
 
 impl Sandbox {
@@ -153,7 +158,24 @@ impl Sandbox {
             policy,
             mode,
             keeps_new_repositories: false,
+            proxy: None,
         })
+    }
+
+    /// The same whose commands may reach these hosts, if it is a strict one, and no others.
+    #[must_use]
+    pub fn with_hosts(self, hosts: &[AllowedHost]) -> Self {
+        let is_strict = self.mode == SandboxMode::Strict && !hosts.is_empty();
+        Self {
+            proxy: is_strict.then(|| Arc::new(HostProxy::new(hosts))),
+            ..self
+        }
+    }
+
+    /// Which connections were refused since this was asked last: each once, in sentences without an end.
+    pub fn new_refusals(&self) -> Vec<String> {
+        let proxy = self.proxy.as_ref();
+        proxy.map_or_else(Vec::new, |proxy| proxy.new_refusals())
     }
 
     /// The same for commands that may make repositories below the project's root. What was made cannot be
@@ -231,7 +253,7 @@ impl Sandbox {
                 interrupt.check()?;
                 Err(error.into())
             }
-            Ok(child) => Ok(child),
+            Ok(child) => Ok(child.with_proxy(self.proxy.clone())),
         }
     }
 
@@ -305,6 +327,9 @@ impl Sandbox {
         add(list, "--remount-ro", &[&resolved(keys)]);
         add(list, "--setenv", &["TMPDIR", TEMPORARY]);
         add(list, "--unshare-net", &["--unshare-ipc"]);
+        for variable in self.proxy.iter().flat_map(|proxy| proxy.variables()) {
+            add(list, "--setenv", &variable);
+        }
         add(list, "--cap-drop", &["ALL"]);
     }
 }
@@ -424,6 +449,7 @@ mod tests {
             identities: BTreeMap::new(),
             key_targets: Vec::new(),
             keeps_new_repositories: false,
+            proxy: None,
         }
     }
 

@@ -4,22 +4,23 @@
 //! command is left when this is dropped; where its supervisor was lost, as far as [`subreaper`] guarantees it.
 
 use std::ffi::OsString;
-use std::io::{self, IoSlice, PipeWriter, Read as _, Write as _};
-use std::mem::MaybeUninit;
+use std::io::{self, PipeWriter, Read as _, Write as _};
 use std::net::Shutdown;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
 use rustix::event::PollFlags;
-use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
+use super::descriptors;
 use super::process_tree::Scope;
+use super::proxy::HostProxy;
 use super::subreaper;
 use super::supervisor::{GRACE, SupervisorPlace, TEAR_DOWN, supervise};
 use super::wire::{MAX_REQUEST, Notice, SpawnRequest};
@@ -42,6 +43,8 @@ pub(super) struct SupervisedChild {
     line: UnixStream,
     /// What came that is no whole line yet.
     received: Vec<u8>,
+    /// By which the command reaches hosts, in a sandbox without a network.
+    proxy: Option<Arc<HostProxy>>,
 }
 
 /// What the supervisor is.
@@ -124,6 +127,7 @@ impl SupervisedChild {
             over: false,
             line,
             received: Vec::new(),
+            proxy: None,
         };
         loop {
             match child.receive() {
@@ -137,6 +141,12 @@ impl SupervisedChild {
         }
     }
 
+    /// The same whose command reaches hosts by this.
+    pub fn with_proxy(mut self, proxy: Option<Arc<HostProxy>>) -> Self {
+        self.proxy = proxy;
+        self
+    }
+
     /// Starts a command in the project's root. What it prints, on both streams, goes to `output`.
     ///
     /// # Errors
@@ -147,13 +157,10 @@ impl SupervisedChild {
             let reason = "it is longer than 1 MiB";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
         }
-        let fds = [output.as_fd()];
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-        let mut control = SendAncillaryBuffer::new(&mut space);
-        // The space is made for this.
-        let _ = control.push(SendAncillaryMessage::ScmRights(&fds));
+        let proxied = self.proxy.as_ref().map(HostProxy::start).transpose()?;
+        let fds = std::iter::once(output.as_fd()).chain(proxied.as_ref().map(AsFd::as_fd));
         // The line is empty, and holds a byte in any case.
-        sendmsg(&self.line, &[IoSlice::new(&[0])], &mut control, FLAGS)?;
+        descriptors::send(&self.line, &fds.collect::<Vec<_>>())?;
         // A long request is more than the line holds at once.
         self.line.set_nonblocking(false)?;
         self.line.set_write_timeout(Some(SET_UP))?;
@@ -250,12 +257,6 @@ fn first_process(bwrap: &Child) -> Option<Pid> {
     let children = String::from_utf8(children).ok()?;
     Pid::from_raw(children.split_whitespace().next()?.parse().ok()?)
 }
-
-#[cfg(target_os = "linux")]
-const FLAGS: SendFlags = SendFlags::NOSIGNAL;
-/// Rust's runtime ignores the signal.
-#[cfg(not(target_os = "linux"))]
-const FLAGS: SendFlags = SendFlags::empty();
 
 impl AsFd for SupervisedChild {
     /// Readable when the supervisor has said something, or is gone.

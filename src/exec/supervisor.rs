@@ -4,15 +4,15 @@
 //! Talks to the program by one end of a socket pair, the line. Inside a sandbox, the supervisor is the first
 //! process in there. Beside a command that is not sandboxed it is a process that adopts what the command's
 //! processes leave behind, so that it finds a daemon that has left the command's process group too; where there is
-//! no Linux, it finds the group alone. For a build that is not sandboxed it is a thread, and ends the group.
+//! no Linux, it finds the group alone. Where the command may reach hosts, it opens the port of their `proxy` first.
+//! For a build that is not sandboxed it is a thread, and ends the group.
 //! Guarantees that nobody else holds that line or can take it, that a command is not taken for ended before it
 //! has, and that nothing of a command outlives a program that was killed, unless that was its thread: the line
 //! closes then. A command outside of a sandbox can undo the last of these by a SIGKILL to its supervisor; then the
 //! program ends it in the supervisor's place, see `subreaper`, unless it was killed too.
 
 use std::ffi::OsStr;
-use std::io::{self, BufRead as _, BufReader, IoSliceMut, Read as _, Write as _};
-use std::mem::MaybeUninit;
+use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
@@ -21,10 +21,11 @@ use std::thread;
 use std::time::Duration;
 
 use rustix::event::PollFlags;
-use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use rustix::process::{Pid, Signal};
 
+use super::descriptors;
 use super::process_tree::{ProcessTree, Scope};
+use super::proxy;
 use super::subreaper;
 use super::wire::{CommandStatus, Leftovers, MAX_REQUEST, Notice, SpawnRequest};
 use crate::sys::environment::Clock;
@@ -105,12 +106,14 @@ pub(super) fn supervise(
     prepare: impl FnOnce(&mut Command),
 ) -> io::Result<()> {
     notify(&mut line, Notice::Ready)?;
-    let Some((request, output)) = receive(&line)? else {
+    let Some((request, output, proxied)) = receive(&line)? else {
         return Ok(());
     };
     let started = clock.elapsed();
-    let leader = match spawn(&request.words, output, prepare) {
-        Ok(leader) => leader,
+    let listening = proxied.map(proxy::listen).transpose();
+    let spawned = listening.and_then(|line| Ok((line, spawn(&request.words, output, prepare)?)));
+    let (_held, leader) = match spawned {
+        Ok(spawned) => spawned,
         Err(error) => {
             let status = CommandStatus::NotStarted(error.raw_os_error().unwrap_or_default());
             return notify(&mut line, Notice::Ended(status, Duration::ZERO));
@@ -238,31 +241,17 @@ fn notify(line: &mut UnixStream, notice: Notice) -> io::Result<()> {
     line.write_all(format!("{}\n", notice.to_line()).as_bytes())
 }
 
-/// Waits for the request and the pipe that the command is to print to; `None` where the other end is closed
-/// instead.
-fn receive(line: &UnixStream) -> io::Result<Option<(SpawnRequest, OwnedFd)>> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-    let mut control = RecvAncillaryBuffer::new(&mut space);
-    let mut mark = [0];
-    recvmsg(line, &mut [IoSliceMut::new(&mut mark)], &mut control, FLAGS)?;
-    let mut fds = control.drain().filter_map(|message| match message {
-        RecvAncillaryMessage::ScmRights(mut fds) => fds.next(),
-        _ => None,
-    });
+/// Waits for the request, the pipe that the command is to print to and, if it may reach hosts, the line to their
+/// proxy; `None` where the other end is closed instead.
+fn receive(line: &UnixStream) -> io::Result<Option<(SpawnRequest, OwnedFd, Option<OwnedFd>)>> {
+    let mut fds = descriptors::receive(line)?.into_iter();
     let Some(output) = fds.next() else {
         return Ok(None);
     };
     let mut request = String::new();
     BufReader::new(line.take(MAX_REQUEST as u64)).read_line(&mut request)?;
-    Ok(Some((serde_json::from_str(&request)?, output)))
+    Ok(Some((serde_json::from_str(&request)?, output, fds.next())))
 }
-
-/// What is received is not to be open in the command; elsewhere than on Linux that is seen to by `spawn`
-/// alone, which gives it away.
-#[cfg(target_os = "linux")]
-const FLAGS: RecvFlags = RecvFlags::CMSG_CLOEXEC;
-#[cfg(not(target_os = "linux"))]
-const FLAGS: RecvFlags = RecvFlags::empty();
 
 /// Starts the command in a process group of its own. In a sandbox, nothing of this program stays open in
 /// it but its own file, for reading, by whose number it was started.

@@ -172,6 +172,11 @@ impl<'c> AgentRun<'c> {
         Ok(store.save(&mut session, self.context.clock.now().to_utc())?)
     }
 
+    /// Tells the user something that is no error.
+    pub fn warn(&self, text: String) {
+        self.run.borrow_mut().warn(text);
+    }
+
     /// Writes the record, and says how the run has ended.
     pub fn finish(self, result: Result<String, Error>) -> Result<Outcome, Failure> {
         let mut run = self.run.into_inner();

@@ -11,6 +11,7 @@ use super::{Context, Failure, ModelChoice, Outcome};
 use crate::cli::OnFailure;
 use crate::edit::{self, PathPolicy, VerifiedEdits, VerifyError};
 use crate::exec::build_script::{BuildError, BuildReport, BuildStatus};
+use crate::exec::hosts::AllowedHost;
 use crate::exec::sandbox::{SandboxMode, SandboxProblem};
 use crate::model::REPAIRS;
 use crate::model::prompt::{Prompt, Replacement};
@@ -28,6 +29,8 @@ pub struct CommitOptions {
     pub choice: ModelChoice,
     /// How builds are run.
     pub build: BuildOptions,
+    /// What builds may reach, in a strict sandbox.
+    pub hosts: Vec<AllowedHost>,
     /// Whether a reply may leave code out.
     pub allow_elision: bool,
     /// What becomes of the edits when the run fails.
@@ -46,7 +49,7 @@ pub fn commit(context: &Context<'_>, options: &CommitOptions) -> Result<Outcome,
     run.begin(&ready);
     let mut tree = RunTree::new(context, &run);
     let mut replacements = Replacements::default();
-    let builds = Builds::new(context, options.build).map_err(Error::from);
+    let builds = Builds::new(context, options.build, &options.hosts).map_err(Error::from);
     let result = builds.and_then(|builds| {
         let mut commit = Commit {
             context,
@@ -141,6 +144,9 @@ impl Commit<'_> {
                 return Err(error.into());
             }
         };
+        for refusal in self.builds.new_refusals() {
+            run.warn(format!("build.sh could not reach a host: {refusal}"));
+        }
         if report.left_behind && !matches!(report.status, BuildStatus::TimedOut(_)) {
             run.warn("build.sh has left something running that held its output: it was ended, where it could be, and what it still had to print is not in the log".to_owned());
         }

@@ -82,6 +82,7 @@ pub fn demo(context: &Context<'_>, directory: Option<&Path>) -> Result<Outcome, 
             // Nothing of it is anybody else's.
             sandbox: SandboxMode::Off,
         },
+        hosts: Vec::new(),
         allow_elision: false,
         on_failure: OnFailure::Keep,
         show_diff: false,

@@ -125,6 +125,9 @@ fn work(
         };
         work_until_passed(&worker, &auditor, conversation, request)
     });
+    for refusal in place.processes.borrow().new_refusals() {
+        run.warn(format!("a command could not reach a host: {refusal}"));
+    }
     run.finish(result)
 }
 

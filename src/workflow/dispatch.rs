@@ -83,6 +83,7 @@ fn agent_options(arguments: &DevArgs, request: Option<String>) -> AgentOptions {
             max_cost: arguments.max_cost,
         },
         sandbox: arguments.sandbox,
+        hosts: arguments.allow_host.clone(),
         outside: if arguments.allow_outside {
             Outside::Allowed
         } else {
@@ -136,6 +137,7 @@ fn commit_options(cli: &Cli) -> CommitOptions {
     CommitOptions {
         choice: choice(cli),
         build: build(cli),
+        hosts: cli.build.allow_host.clone(),
         allow_elision: cli.allow_elision,
         on_failure: cli.on_failure,
         show_diff: cli.diff,

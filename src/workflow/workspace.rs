@@ -17,6 +17,7 @@ use crate::agent::home::{self, System};
 use crate::agent::session::{SESSIONS, Session, SessionState, SessionStore};
 use crate::agent::settings::{self, Settings};
 use crate::agent::tools::place::Outside;
+use crate::exec::hosts::AllowedHost;
 use crate::exec::process::{Processes, SpawnOptions};
 use crate::exec::sandbox::SandboxMode;
 use crate::exec::subreaper;
@@ -51,6 +52,8 @@ pub struct AgentOptions {
     pub choice: ModelChoice,
     /// How far commands are sandboxed.
     pub sandbox: SandboxMode,
+    /// What commands may reach, in a strict sandbox.
+    pub hosts: Vec<AllowedHost>,
     /// Whether it may leave the current directory.
     pub outside: Outside,
 }
@@ -104,6 +107,7 @@ impl<'c> Workspace<'c> {
         }
         let sandbox =
             builds::command_sandbox(context, options.sandbox, &home.join(settings::FILE))?;
+        let sandbox = sandbox.map(|sandbox| sandbox.with_hosts(&options.hosts));
         // Where that is refused, fewer are found of those that hide.
         let _ = subreaper::install();
         let processes = Processes::new(SpawnOptions {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::context::Context;
 use super::not_ready::NotReady;
 use crate::exec::build_script::{BuildError, BuildReport, BuildScript};
+use crate::exec::hosts::AllowedHost;
 use crate::exec::sandbox::{Sandbox, SandboxMode, SandboxPolicy, SandboxProblem};
 use crate::record::run_log::BuildLog;
 use crate::sys::environment::KEY_VARIABLES;
@@ -34,11 +35,15 @@ pub struct Builds<'c> {
 }
 
 impl<'c> Builds<'c> {
-    /// Finds out what builds can be sandboxed by.
+    /// Finds out what builds can be sandboxed by. In a strict sandbox, they reach these hosts.
     ///
     /// # Errors
     /// When there is no strict sandbox, though there was one when the run began.
-    pub fn new(context: &'c Context<'c>, options: BuildOptions) -> Result<Self, BuildError> {
+    pub fn new(
+        context: &'c Context<'c>,
+        options: BuildOptions,
+        hosts: &[AllowedHost],
+    ) -> Result<Self, BuildError> {
         let mut builds = Self {
             context,
             options,
@@ -47,7 +52,9 @@ impl<'c> Builds<'c> {
             sandboxed: false,
         };
         match find(context, options.sandbox, None) {
-            Ok(sandbox) => builds.sandbox = sandbox,
+            Ok(sandbox) => {
+                builds.sandbox = sandbox.map(|sandbox| sandbox.with_hosts(hosts));
+            }
             Err(problem) if builds.may_go_without(&problem) => builds.go_without(&problem),
             Err(problem) => return Err(problem.into()),
         }
@@ -68,6 +75,12 @@ impl<'c> Builds<'c> {
             sandbox.check_unmoved()?;
         }
         Ok(report)
+    }
+
+    /// Which connections were refused since this was asked last.
+    pub fn new_refusals(&self) -> Vec<String> {
+        let sandbox = self.sandbox.as_ref();
+        sandbox.map_or_else(Vec::new, Sandbox::new_refusals)
     }
 
     fn may_go_without(&self, problem: &SandboxProblem) -> bool {
