@@ -2,6 +2,7 @@
 //!
 //! Reads that folder and nothing else; needs neither network nor key.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
@@ -23,6 +24,8 @@ pub struct Recording {
     first: Option<String>,
     /// The model of the repairs.
     repair: Option<String>,
+    /// The servers that were not the vendors', by model.
+    base_urls: BTreeMap<String, String>,
 }
 
 /// Why a folder cannot be replayed.
@@ -76,7 +79,11 @@ impl Recording {
         let mut folders = [root.join(name), logs.join(name)].into_iter();
         let folder = folders.find(|folder| folder.is_dir());
         let folder = folder.ok_or_else(|| RecordingProblem::Missing(name.to_path_buf()))?;
-        let RecordedModels { model, steps } = RecordedModels::read(&folder);
+        let RecordedModels {
+            model,
+            base_urls,
+            steps,
+        } = RecordedModels::read(&folder);
         let mut repairs = steps
             .into_iter()
             .filter(|step| step.kind == Some(Purpose::REPAIR));
@@ -84,6 +91,7 @@ impl Recording {
             folder,
             repair: repairs.next().and_then(|step| step.model),
             first: model,
+            base_urls,
         })
     }
 
@@ -91,6 +99,12 @@ impl Recording {
     #[must_use]
     pub fn first_model(&self) -> Option<&str> {
         self.first.as_deref()
+    }
+
+    /// The server that a model was asked at, where that was not its vendor's.
+    #[must_use]
+    pub fn base_url(&self, model: &str) -> Option<&str> {
+        self.base_urls.get(model).map(String::as_str)
     }
 
     /// The folder.
@@ -131,6 +145,8 @@ impl Recording {
 #[derive(Deserialize, Default)]
 struct RecordedModels {
     model: Option<String>,
+    #[serde(default)]
+    base_urls: BTreeMap<String, String>,
     #[serde(rename = "attempts", default)]
     steps: Vec<RecordedStep>,
 }
@@ -151,7 +167,11 @@ impl RecordedModels {
             let lines = serde_json::Deserializer::from_slice(&lines).into_iter();
             let steps: Vec<RecordedStep> = lines.map_while(Result::ok).collect();
             let model = steps.first().and_then(|step| step.model.clone());
-            Self { model, steps }
+            Self {
+                model,
+                steps,
+                ..Self::default()
+            }
         })
     }
 }

@@ -11,7 +11,6 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
 use chrono::{DateTime, FixedOffset, NaiveDateTime, Utc};
 
@@ -127,17 +126,17 @@ impl PastRun {
         self.record.as_ref().map(|record| record.started)
     }
 
-    /// When it began; of a run without a record, when it was heard of last.
-    fn time(&self) -> DateTime<Utc> {
-        let traces = [self.folder.join(STEPS), self.folder.clone()];
-        let heard_of = || {
-            let mut found = traces
-                .iter()
-                .filter_map(|path| path.symlink_metadata().ok());
-            found.find_map(|found| Some(found.modified().ok()?.into()))
-        };
-        let began = self.started().map(|started| started.to_utc());
-        began.or_else(heard_of).unwrap_or_default()
+    /// The second in which it began, and when it was heard of last: for runs of one second, and for those without a
+    /// record.
+    fn time(&self) -> (i64, DateTime<Utc>) {
+        let traces = [RESULT, STEPS, "."].map(|name| self.folder.join(name));
+        let mut found = traces
+            .iter()
+            .filter_map(|path| path.symlink_metadata().ok());
+        let heard_of = found.find_map(|found| Some(found.modified().ok()?.into()));
+        let heard_of = heard_of.unwrap_or_default();
+        let began = self.started().map_or(heard_of, |started| started.to_utc());
+        (began.timestamp(), heard_of)
     }
 
     /// The workflow, by its record or its folder's name.
@@ -388,7 +387,7 @@ fn names(project: &Project) -> Result<Vec<String>, NoSuchRun> {
         let name = entry.file_name().into_string();
         names.extend(name.ok().filter(|name| is_run && has_stamp(name)));
     }
-    names.sort_by_cached_key(|name| order(&logs, name));
+    names.sort_by_cached_key(|name| order(name));
     Ok(names)
 }
 
@@ -398,17 +397,13 @@ fn has_stamp(name: &str) -> bool {
     NaiveDateTime::parse_from_str(stamp, "%Y-%m-%d-%H-%M-%S-").is_ok()
 }
 
-/// By the stamp in the name; runs of one second by when they ended, and by their numbers.
-fn order(logs: &Path, name: &str) -> (String, bool, Option<SystemTime>, u32) {
+/// By the stamp in the name, and by the number behind it.
+fn order(name: &str) -> (String, u32) {
     let stamp = name.get(..STAMP_LENGTH - 1).unwrap_or(name);
-    let result = logs.join(name).join(RESULT).metadata();
-    let ended = result.and_then(|found| found.modified()).ok();
     let number = name
         .rsplit_once('-')
         .and_then(|(_, number)| number.parse().ok());
-    let number = number.unwrap_or(1);
-    // What has not ended is later than what has.
-    (stamp.to_owned(), ended.is_none(), ended, number)
+    (stamp.to_owned(), number.unwrap_or(1))
 }
 
 /// The name of the folder of the run that is meant by `run`: its name, or its path from the root.

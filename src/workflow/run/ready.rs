@@ -49,7 +49,7 @@ pub struct Survey<'a> {
 impl<'a> Survey<'a> {
     /// The servers that would be asked, by model, where they are not the vendors' own.
     pub fn base_urls(&self) -> BTreeMap<String, String> {
-        let models = self.models.as_ref();
+        let models = self.models.as_ref().filter(|models| !models.is_replay);
         models.map(Models::base_urls).unwrap_or_default()
     }
 

@@ -48,8 +48,11 @@ impl Models<'_> {
         models.into_iter().flatten().filter_map(named).collect()
     }
 
-    /// Tells the user of them.
+    /// Tells the user of them, if anything is sent.
     pub fn tell_base_urls(&self, context: &Context<'_>) {
+        if self.is_replay {
+            return;
+        }
         for (model, url) in self.base_urls() {
             context.notice(format!(
                 "`{model}` is asked at {url}, not at its vendor's server"
@@ -64,7 +67,7 @@ pub struct SelectedModel<'a> {
     pub spec: ModelSpec,
     /// The model.
     pub model: Box<dyn Model + 'a>,
-    /// Its server, where that is not its vendor's: keys and code go there.
+    /// Its server, where that is not its vendor's: keys and code go there, or went there when replies were recorded.
     pub base_url: Option<String>,
 }
 
@@ -73,8 +76,8 @@ impl<'a> SelectedModel<'a> {
     pub fn replayed(spec: ModelSpec, recording: &Recording) -> Self {
         Self {
             model: Box::new(ReplayModel::new(recording, spec.clone())),
+            base_url: recording.base_url(&spec.name).map(str::to_owned),
             spec,
-            base_url: None,
         }
     }
 
