@@ -13,6 +13,7 @@ mod support;
 mod architecture;
 mod builds;
 mod commit;
+mod confinement;
 mod consistency;
 mod demo;
 mod dev;
