@@ -141,7 +141,7 @@ fn the_keys_are_hidden_by_every_name_that_the_project_is_mounted_under() {
         "{VANDAL}for key in agent-config second/agent-config keys; do
             cat $key/gemini-key.txt 2>/dev/null | wc -c; (echo x > $key/made) 2>/dev/null
         done
-        cat second/name; cat key | wc -c
+        cat second/name; cat key 2>/dev/null | wc -c
         vandalize second/.gitignore second/.git/config; true"
     );
     for mode in ["auto", "strict"] {
