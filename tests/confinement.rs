@@ -7,6 +7,7 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
+use crate::support::agent::{AgentProject, PASS, done, last_told, reply};
 use crate::support::{
     BUBBLEWRAP, Finished, GEMINI_KEY, ModelServer, TestProject, bubblewrap_works, skipped,
 };
@@ -330,4 +331,25 @@ fn in_a_strict_sandbox_there_are_no_sockets_in_files_and_no_keyrings() {
     };
     assert_eq!(run("strict"), "pair\nloopback\nroutes\n");
     assert!(run("auto").contains("file socket\n"));
+}
+
+#[test]
+fn an_agents_commands_may_change_the_gate_and_nothing_that_git_runs() {
+    if !bubblewrap_works() {
+        return;
+    }
+    let command = "for file in .gitignore build.sh .git/config .git/hooks/sample; do
+        (echo >> $file) 2>/dev/null && echo \"changed: $file\"
+        done; ls -A $DEV_AGENT_HOME | wc -l";
+    for mode in ["auto", "strict"] {
+        let (agent, server) =
+            AgentProject::scripted(&[reply("COMMAND", command), done(), PASS.to_owned()]);
+        let agent = agent
+            .with_file(".git/config", "[core]\n")
+            .with_file(".git/hooks/sample", "");
+        agent.run(&["-p", "go", "--sandbox", mode]).exits(0);
+        let told = last_told(&server, 1);
+        let expected = "changed: .gitignore\nchanged: build.sh\n0\n";
+        assert!(told.contains(expected), "{mode}: {told}");
+    }
 }
