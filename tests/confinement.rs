@@ -40,6 +40,7 @@ vandalize() {
         mv "$file" gone 2>/dev/null && echo "moved: $file"
         rm -f "$file" 2>/dev/null && echo "removed: $file"
         chmod 777 "$file" 2>/dev/null && echo "opened: $file"
+        unshare -Urm sh -c 'umount "$0" && echo evil >> "$0"' "$file" 2>/dev/null && echo "unmounted: $file"
     done
 }
 "#;

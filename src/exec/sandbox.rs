@@ -54,6 +54,9 @@ const PRIVATE: [&str; 4] = [TEMPORARY, "/var/tmp", "/dev/shm", "/run"];
 /// What of that programs are run from on NixOS.
 const NIX_SYSTEM: &str = "/run/current-system";
 
+/// How often a sandbox is set up anew where other projects, say, have come or gone meanwhile.
+const ATTEMPTS: u32 = 10;
+
 /// How far builds and commands are sandboxed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -269,9 +272,30 @@ impl Sandbox {
         hidden: &[OsString],
     ) -> Result<SupervisedChild, SandboxProblem> {
         self.check_unmoved()?;
+        let mut arguments = self.arguments();
+        for _ in 1..ATTEMPTS {
+            match self.enter_with(&arguments, interrupt, hidden) {
+                Err(SandboxProblem::Unusable(reason)) => {
+                    let before = std::mem::replace(&mut arguments, self.arguments());
+                    if before == arguments {
+                        return Err(SandboxProblem::Unusable(reason));
+                    }
+                }
+                entered => return entered,
+            }
+        }
+        self.enter_with(&arguments, interrupt, hidden)
+    }
+
+    fn enter_with(
+        &self,
+        arguments: &[OsString],
+        interrupt: &Interrupt,
+        hidden: &[OsString],
+    ) -> Result<SupervisedChild, SandboxProblem> {
         let (mut errors, complaints) = io::pipe()?;
         let mut command = Command::new(&self.bwrap);
-        command.args(self.arguments());
+        command.args(arguments);
         #[cfg(target_os = "linux")]
         let _inherited = self.add_filter(&mut command)?;
         command

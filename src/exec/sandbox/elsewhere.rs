@@ -35,8 +35,8 @@ const CREDENTIALS: [&str; 25] = [
     ".gemini/oauth_creds.json",
 ];
 
-/// Where everybody may make directories, there are no projects beside one another.
-const STICKY: u32 = 0o1000;
+/// Where everybody may make directories, as in `/tmp`, there are no projects beside one another.
+const WRITABLE_BY_ALL: u32 = 0o002;
 
 /// What of that is there.
 pub(super) fn credentials(home: &Path) -> Vec<PathBuf> {
@@ -52,7 +52,7 @@ pub(super) fn other_projects(root: &Path, keys: &Path) -> Vec<PathBuf> {
     let above = parent.ancestors().map(|ancestor| ancestor.join(name));
     let is_shared = parent
         .metadata()
-        .is_ok_and(|found| found.mode() & STICKY != 0);
+        .is_ok_and(|found| found.mode() & WRITABLE_BY_ALL != 0);
     let listed = (!is_shared).then(|| fs::read_dir(parent));
     let siblings = listed.into_iter().flatten().flatten().flatten();
     let siblings = siblings
