@@ -7,6 +7,7 @@
 //! credentials in their known places, and writes to the project alone.
 
 mod elsewhere;
+mod identity;
 mod mounts;
 mod repositories;
 #[cfg(target_os = "linux")]
@@ -14,19 +15,19 @@ mod syscalls;
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::fs::{File, Metadata};
+use std::fs::File;
 use std::io::{self, PipeReader, Read as _, Write as _};
 use std::os::fd::{AsFd as _, AsRawFd as _};
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use clap::ValueEnum;
 use rustix::fs::{Access, access};
 use rustix::io::{FdFlags, fcntl_setfd};
 use serde::{Deserialize, Serialize};
 
+use self::identity::{FileIdentity, KeyTarget, identity, key_target, resolved};
 use self::mounts::MountTable;
 use self::repositories::{Nested, with_linked};
 use super::supervised_child::SupervisedChild;
@@ -109,17 +110,6 @@ pub struct SandboxPolicy {
     pub protected: Vec<PathBuf>,
     /// What else nothing inside a strict sandbox may write to.
     pub read_only: Vec<PathBuf>,
-}
-
-/// Which file something is: device, inode, and when it was made, since numbers of inodes are given out
-/// again.
-type FileIdentity = Option<(u64, u64, Option<SystemTime>)>;
-
-/// Where a key file leads, and the directory there.
-#[derive(Debug, PartialEq, Eq)]
-struct KeyTarget {
-    target: PathBuf,
-    directory: FileIdentity,
 }
 
 /// A way to sandbox commands.
@@ -461,20 +451,6 @@ fn add(list: &mut Vec<OsString>, option: &str, values: &[impl AsRef<OsStr>]) {
     list.extend(values.iter().map(|value| value.as_ref().to_owned()));
 }
 
-fn identity(metadata: io::Result<Metadata>) -> FileIdentity {
-    let metadata = metadata.ok()?;
-    Some((metadata.dev(), metadata.ino(), metadata.created().ok()))
-}
-
-fn key_target(key_file: impl AsRef<Path>) -> KeyTarget {
-    let target = resolved(key_file.as_ref());
-    let directory = target.parent().unwrap_or(&target);
-    KeyTarget {
-        directory: identity(directory.metadata()),
-        target,
-    }
-}
-
 /// What is not in the policy and must stay what it is.
 fn watched(policy: &SandboxPolicy, mode: SandboxMode, nested: &Nested) -> Vec<PathBuf> {
     let directories = policy.hidden.iter().map(|path| resolved(path));
@@ -486,10 +462,6 @@ fn watched(policy: &SandboxPolicy, mode: SandboxMode, nested: &Nested) -> Vec<Pa
         watched.extend(settings.filter(|path| path.symlink_metadata().is_err()));
     }
     watched
-}
-
-fn resolved(path: &Path) -> PathBuf {
-    path.canonicalize().unwrap_or_else(|_| path.to_path_buf())
 }
 
 /// What bubblewrap has to say about why it did not work.
