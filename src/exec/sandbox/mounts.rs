@@ -11,11 +11,11 @@ use std::path::{Path, PathBuf};
 
 /// All that is mounted, in the order in which it was.
 #[derive(Debug, Default)]
-pub(super) struct MountTable(Vec<Mount>);
+pub(super) struct MountTable(Vec<MountPoint>);
 
 /// A directory or file that is mounted.
 #[derive(Debug, PartialEq, Eq)]
-struct Mount {
+struct MountPoint {
     /// The file system that it belongs to,
     device: Vec<u8>,
     /// and its path in there.
@@ -63,9 +63,9 @@ impl MountTable {
 
     /// The file system that holds a path, and the path in there.
     fn place(&self, path: &Path) -> Option<(&[u8], PathBuf)> {
-        let holds = |mount: &&Mount| path.starts_with(&mount.point);
+        let holds = |mount: &&MountPoint| path.starts_with(&mount.point);
         // Of several in one place, the last covers the others.
-        let depth = |mount: &&Mount| mount.point.components().count();
+        let depth = |mount: &&MountPoint| mount.point.components().count();
         let mount = self.0.iter().filter(holds).max_by_key(depth)?;
         let rest = path.strip_prefix(&mount.point).ok()?;
         Some((&mount.device, joined(&mount.source, rest)))
@@ -73,9 +73,9 @@ impl MountTable {
 }
 
 /// Reads a line such as `36 35 98:0 /source /point rw,noatime - ext4 /dev/root rw`.
-fn mount(line: &[u8]) -> Option<Mount> {
+fn mount(line: &[u8]) -> Option<MountPoint> {
     let mut words = line.split(|byte| *byte == b' ').skip(2);
-    Some(Mount {
+    Some(MountPoint {
         device: words.next()?.to_vec(),
         source: unescaped(words.next()?),
         point: unescaped(words.next()?),

@@ -3,7 +3,13 @@
 //! Reads the project's directories and git's own small files, and nothing else.
 
 use std::fs;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
+
+use crate::sys::files::open_regular;
+
+/// No path is longer, in bytes.
+const LONGEST: u64 = 8192;
 
 /// What is looked for below the project's root.
 #[derive(Debug, Default)]
@@ -84,6 +90,46 @@ fn common_folder(git: &Path) -> Option<PathBuf> {
     Some(git.join(short_file(&git.join("commondir"))?.trim()))
 }
 
+/// The beginning of a file, which is all of what git writes there.
 fn short_file(path: &Path) -> Option<String> {
-    path.is_file().then(|| fs::read_to_string(path).ok())?
+    let file = open_regular(path).ok()??;
+    let mut text = String::new();
+    file.take(LONGEST).read_to_string(&mut text).ok()?;
+    Some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_are_found_wherever_a_repository_has_them() {
+        let dir = tempfile::tempdir().unwrap();
+        let write = |name: &str, content: &str| {
+            let path = dir.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, content).unwrap();
+        };
+        let found = |git: &str| {
+            let found = settings(&dir.path().join(git)).into_iter();
+            let inner = |path: PathBuf| {
+                let path = path.strip_prefix(dir.path()).unwrap().to_path_buf();
+                path.display().to_string()
+            };
+            found.map(inner).collect::<Vec<_>>().join(" ")
+        };
+        let folder = |name: &str| {
+            format!("{name}/config {name}/hooks {name}/config.worktree {name}/commondir")
+        };
+        write("plain/HEAD", "");
+        assert_eq!(found("plain"), folder("plain"));
+        write("plain/worktrees/one/commondir", "../..\n");
+        write("tree/.git", "gitdir: ../plain/worktrees/one\n");
+        let own = folder("tree/../plain/worktrees/one");
+        let common = folder("tree/../plain/worktrees/one/../..");
+        assert_eq!(found("tree/.git"), format!("tree/.git {own} {common}"));
+        write("odd/.git", "no link\n");
+        assert_eq!(found("odd/.git"), "odd/.git");
+        assert_eq!(found("missing"), "");
+    }
 }
