@@ -14,6 +14,7 @@ mod support;
 mod architecture;
 mod builds;
 mod commit;
+mod confinement;
 mod consistency;
 mod demo;
 mod dev;

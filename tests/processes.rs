@@ -347,7 +347,7 @@ fn sandbox(place: &Place, mode: SandboxMode, key_file: &Path) -> Option<Sandbox>
         keys: place.dir.join("keys"),
         key_files: vec![key_file.to_owned()],
         git: place.dir.join(".git"),
-        read_only: Vec::new(),
+        ..SandboxPolicy::default()
     };
     fs::create_dir(&policy.keys).unwrap();
     fs::write(policy.keys.join("key"), GEMINI_KEY).unwrap();

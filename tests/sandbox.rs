@@ -207,7 +207,7 @@ fn nothing_that_a_build_starts_outlives_the_run() {
     if !bubblewrap_works() {
         return;
     }
-    for mode in ["auto", "strict"] {
+    for mode in ["auto", "strict", "off"] {
         let server = ModelServer::gemini(&[NOTHING]);
         let project = TestProject::new().with(&server).build(
             "setsid sh -c 'exec 9>life >/dev/null 2>&1; trap \"\" TERM HUP INT; echo x >&9; touch started; sleep 600' &

@@ -2,7 +2,7 @@
 //!
 //! Touches the script's processes and nothing else; what the script prints goes to a writer as
 //! it comes. Guarantees that the run goes on when the script has ended, even if a process still holds
-//! its output; that its time is limited; that its process group ends with it; and that it does not see
+//! its output; that its time is limited; that what it has started ends with it; and that it does not see
 //! the variables that it is not to see.
 
 use std::ffi::{OsStr, OsString};
@@ -249,8 +249,7 @@ impl BuildScript<'_> {
         })
     }
 
-    /// Without a sandbox, a thread does: `$PPID` is this program, and what has left the script's process group is
-    /// none of its business.
+    /// Without a sandbox, a thread does: `$PPID` is this program.
     fn start_supervisor<'scope>(
         &'scope self,
         scope: &'scope Scope<'scope, '_>,

@@ -1,30 +1,41 @@
 //! Sandboxes builds and commands, by bubblewrap: `bwrap`, which Linux distributions have.
 //!
 //! Starts `bwrap` with this program inside it, which starts the command and tells how it ends. Guarantees
-//! that a command which was started here sees neither the keys nor other processes; that all of it ends
-//! with the sandbox; and, where it is strict, that it has no network and writes to the project alone.
+//! that a command which was started here sees neither the keys, under whatever name the folder is mounted, nor other
+//! processes; that it writes neither to what is protected nor to git's settings and hooks; that all of it ends
+//! with the sandbox; and, where it is strict, that it has no network, reaches no service of the machine, sees no
+//! credentials in their known places, and writes to the project alone.
+
+mod elsewhere;
+mod identity;
+mod mounts;
+mod repositories;
+#[cfg(target_os = "linux")]
+mod syscalls;
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, File, Metadata};
-use std::io::{self, PipeReader, Read as _};
+use std::fs::File;
+use std::io::{self, PipeReader, Read as _, Write as _};
 use std::os::fd::{AsFd as _, AsRawFd as _};
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use clap::ValueEnum;
 use rustix::fs::{Access, access};
 use rustix::io::{FdFlags, fcntl_setfd};
 use serde::{Deserialize, Serialize};
 
+use self::identity::{FileIdentity, KeyTarget, identity, key_target, resolved};
+use self::mounts::MountTable;
+use self::repositories::{Nested, with_linked};
 use super::hosts::AllowedHost;
 use super::proxy::HostProxy;
 use super::supervised_child::SupervisedChild;
 use super::supervisor::SupervisorPlace;
-use crate::sys::files::{Links, MIB, open, read};
+use crate::sys::files::{Links, open};
 use crate::sys::interrupt::{Interrupt, Interrupted, is_readable_within};
 
 /// The program that makes sandboxes.
@@ -47,6 +58,9 @@ const FORBIDDEN: [&str; 7] = [
 const PRIVATE: [&str; 4] = [TEMPORARY, "/var/tmp", "/dev/shm", "/run"];
 /// What of that programs are run from on NixOS.
 const NIX_SYSTEM: &str = "/run/current-system";
+
+/// How often a sandbox is set up anew where other projects, say, have come or gone meanwhile.
+const ATTEMPTS: u32 = 10;
 
 /// How far builds and commands are sandboxed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
@@ -82,7 +96,7 @@ pub enum SandboxProblem {
 }
 
 /// What is to be sandboxed, and away from what.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SandboxPolicy {
     /// The project's root.
     pub root: PathBuf,
@@ -92,19 +106,14 @@ pub struct SandboxPolicy {
     pub key_files: Vec<PathBuf>,
     /// git's folder, which may be missing.
     pub git: PathBuf,
+    /// Other directories and files that are empty inside, as far as they are there in the beginning.
+    pub hidden: Vec<PathBuf>,
+    /// The user's home directory, where there is one; a strict sandbox hides credentials in there.
+    pub home: Option<PathBuf>,
+    /// What nothing inside may write to, as far as it is there, besides git's settings and hooks.
+    pub protected: Vec<PathBuf>,
     /// What else nothing inside a strict sandbox may write to.
     pub read_only: Vec<PathBuf>,
-}
-
-/// Which file something is: device, inode, and when it was made, since numbers of inodes are given out
-/// again.
-type FileIdentity = Option<(u64, u64, Option<SystemTime>)>;
-
-/// Where a key file leads, and the directory there.
-#[derive(Debug, PartialEq, Eq)]
-struct KeyTarget {
-    target: PathBuf,
-    directory: FileIdentity,
 }
 
 /// A way to sandbox commands.
@@ -115,6 +124,11 @@ pub struct Sandbox {
     program: File,
     policy: SandboxPolicy,
     mode: SandboxMode,
+    /// What else must stay what it is, be it there or not: directories that are hidden, and settings that git
+    /// would take from new files.
+    watched: Vec<PathBuf>,
+    /// The keys of other projects in this one.
+    nested_keys: Vec<PathBuf>,
     /// What the paths of the policy were at the beginning.
     identities: BTreeMap<PathBuf, FileIdentity>,
     /// Of the key files, then.
@@ -150,16 +164,21 @@ impl Sandbox {
         let program = open(program, Links::Followed)?;
         // It is to be inherited by bwrap, which starts it by its number.
         fcntl_setfd(&program, FdFlags::empty()).map_err(io::Error::from)?;
-        Ok(Self {
+        let nested = Nested::find(&policy.root, &policy.keys);
+        let mut sandbox = Self {
             bwrap,
             program,
-            identities: identities(&policy, mode),
+            watched: watched(&policy, mode, &nested),
+            nested_keys: nested.keys,
+            identities: BTreeMap::new(),
             key_targets: policy.key_files.iter().map(key_target).collect(),
             policy,
             mode,
             keeps_new_repositories: false,
             proxy: None,
-        })
+        };
+        sandbox.identities = sandbox.identities_with(nested.repositories);
+        Ok(sandbox)
     }
 
     /// The same whose commands may reach these hosts, if it is a strict one, and no others.
@@ -193,7 +212,11 @@ impl Sandbox {
     /// # Errors
     /// When it is not.
     pub fn check_unmoved(&self) -> Result<(), SandboxProblem> {
-        let now = identities(&self.policy, self.mode);
+        let repositories = match self.mode {
+            SandboxMode::Strict => self.nested_repositories(),
+            SandboxMode::Auto | SandboxMode::Off => Vec::new(),
+        };
+        let now = self.identities_with(repositories);
         let is_changed = |path: &&PathBuf| match self.identities.get(*path) {
             Some(then) => now.get(*path) != Some(then),
             // All else was looked at in the beginning, whether it was there or not.
@@ -203,6 +226,31 @@ impl Sandbox {
             Some(path) => Err(SandboxProblem::Moved(path.clone())),
             None => Ok(()),
         }
+    }
+
+    fn nested_repositories(&self) -> Vec<PathBuf> {
+        Nested::find(&self.policy.root, &self.policy.keys).repositories
+    }
+
+    /// What must stay what and where it is, for as long as a run goes on; these repositories in a strict sandbox
+    /// alone.
+    fn identities_with(&self, repositories: Vec<PathBuf>) -> BTreeMap<PathBuf, FileIdentity> {
+        let policy = &self.policy;
+        let mut identities: BTreeMap<PathBuf, FileIdentity> = [&policy.root, &policy.keys]
+            .into_iter()
+            .chain(&policy.key_files)
+            .map(|path| (path.clone(), identity(path.metadata())))
+            .collect();
+        let mut links = self.watched.clone();
+        if self.mode == SandboxMode::Strict {
+            links.push(policy.git.clone());
+            links.extend(repositories);
+        }
+        identities.extend(links.into_iter().map(|path| {
+            let found = identity(path.symlink_metadata());
+            (path, found)
+        }));
+        identities
     }
 
     /// Takes the key files for what they are now, as far as they are where they were: their user has saved
@@ -237,10 +285,33 @@ impl Sandbox {
         hidden: &[OsString],
     ) -> Result<SupervisedChild, SandboxProblem> {
         self.check_unmoved()?;
+        let mut arguments = self.arguments();
+        for _ in 1..ATTEMPTS {
+            match self.enter_with(&arguments, interrupt, hidden) {
+                Err(SandboxProblem::Unusable(reason)) => {
+                    let before = std::mem::replace(&mut arguments, self.arguments());
+                    if before == arguments {
+                        return Err(SandboxProblem::Unusable(reason));
+                    }
+                }
+                entered => return entered,
+            }
+        }
+        self.enter_with(&arguments, interrupt, hidden)
+    }
+
+    fn enter_with(
+        &self,
+        arguments: &[OsString],
+        interrupt: &Interrupt,
+        hidden: &[OsString],
+    ) -> Result<SupervisedChild, SandboxProblem> {
         let (mut errors, complaints) = io::pipe()?;
         let mut command = Command::new(&self.bwrap);
+        command.args(arguments);
+        #[cfg(target_os = "linux")]
+        let _inherited = self.add_filter(&mut command)?;
         command
-            .args(self.arguments())
             .arg("--")
             .arg(format!("/proc/self/fd/{}", self.program.as_raw_fd()))
             .stderr(complaints);
@@ -257,29 +328,28 @@ impl Sandbox {
         }
     }
 
+    /// Has bubblewrap filter system calls, where it is strict; what it reads must be open until it is started.
+    #[cfg(target_os = "linux")]
+    fn add_filter(&self, command: &mut Command) -> io::Result<Option<PipeReader>> {
+        if self.mode != SandboxMode::Strict {
+            return Ok(None);
+        }
+        let (reader, mut writer) = io::pipe()?;
+        // A pipe holds more than this.
+        writer.write_all(&syscalls::filter()?)?;
+        fcntl_setfd(&reader, FdFlags::empty())?;
+        let number = reader.as_raw_fd().to_string();
+        command.args(["--seccomp", &number]);
+        Ok(Some(reader))
+    }
+
     /// bubblewrap's arguments, in the order in which they are carried out.
     fn arguments(&self) -> Vec<OsString> {
         let mut list = Vec::new();
+        let mounts = MountTable::read();
         match self.mode {
-            SandboxMode::Auto | SandboxMode::Off => {
-                add(&mut list, "--dev-bind", &["/", "/"]);
-                // What is mounted cannot be renamed.
-                let root = &self.policy.root;
-                add(&mut list, "--dev-bind", &[root, root]);
-                add(&mut list, "--tmpfs", &[&resolved(&self.policy.keys)]);
-                add(&mut list, "--proc", &["/proc"]);
-                for capability in FORBIDDEN {
-                    add(&mut list, "--cap-drop", &[capability]);
-                }
-            }
-            SandboxMode::Strict => self.add_strict(&mut list),
-        }
-        // A link among the key files leads out of the folder that is hidden.
-        for key in &self.policy.key_files {
-            let target = resolved(key);
-            if target.exists() && !target.starts_with(resolved(&self.policy.keys)) {
-                add(&mut list, "--ro-bind", &[Path::new("/dev/null"), &target]);
-            }
+            SandboxMode::Auto | SandboxMode::Off => self.add_lenient(&mut list, &mounts),
+            SandboxMode::Strict => self.add_strict(&mut list, &mounts),
         }
         // The kernel's settings are the whole machine's.
         add(&mut list, "--ro-bind", &["/proc/sys", "/proc/sys"]);
@@ -292,8 +362,33 @@ impl Sandbox {
         list
     }
 
-    fn add_strict(&self, list: &mut Vec<OsString>) {
-        let SandboxPolicy { root, keys, .. } = &self.policy;
+    fn add_lenient(&self, list: &mut Vec<OsString>, mounts: &MountTable) {
+        let SandboxPolicy { root, git, .. } = &self.policy;
+        add(list, "--dev-bind", &["/", "/"]);
+        // What is mounted cannot be renamed.
+        add(list, "--dev-bind", &[root, root]);
+        for folder in with_linked([git]).iter().map(|path| resolved(path)) {
+            if folder.is_dir() {
+                add(list, "--dev-bind", &[&folder, &folder]);
+            }
+        }
+        for other in elsewhere::other_projects(root, &self.policy.keys) {
+            let project = other.parent().unwrap_or(&other);
+            if !root.starts_with(project) {
+                add(list, "--dev-bind-try", &[project, project]);
+            }
+        }
+        add_read_only(list, mounts, &self.policy.protected);
+        add_read_only(list, mounts, &repositories::settings(git));
+        self.add_hidden(list, mounts);
+        add(list, "--proc", &["/proc"]);
+        for capability in FORBIDDEN {
+            add(list, "--cap-drop", &[capability]);
+        }
+    }
+
+    fn add_strict(&self, list: &mut Vec<OsString>, mounts: &MountTable) {
+        let root = &self.policy.root;
         add(list, "--ro-bind", &["/", "/"]);
         add(list, "--dev", &["/dev"]);
         add(list, "--remount-ro", &["/dev"]);
@@ -305,16 +400,15 @@ impl Sandbox {
             add(list, "--ro-bind", &[NIX_SYSTEM, NIX_SYSTEM]);
         }
         add(list, "--bind", &[root, root]);
-        let nested = nested_repositories(root).into_iter();
+        let nested = self.nested_repositories().into_iter();
         let (old, new): (Vec<PathBuf>, Vec<PathBuf>) =
             nested.partition(|git| self.identities.contains_key(git));
-        let old = with_linked(std::iter::once(&self.policy.git).chain(&old));
-        for path in old.iter().chain(&self.policy.read_only) {
-            let path = resolved(path);
-            if path.exists() {
-                add(list, "--ro-bind", &[&path, &path]);
-            }
-        }
+        let mut old = with_linked(std::iter::once(&self.policy.git).chain(&old));
+        // A file in the project names a folder elsewhere: what is no repository is not to be shown again.
+        old.retain(|path| resolved(path).starts_with(root) || path.join("HEAD").is_file());
+        add_read_only(list, mounts, &old);
+        add_read_only(list, mounts, &self.policy.protected);
+        add_read_only(list, mounts, &self.policy.read_only);
         for path in with_linked(&new) {
             let path = resolved(&path);
             // The command that has made it is not to be shown anything by a link.
@@ -323,14 +417,58 @@ impl Sandbox {
                 add(list, "--ro-bind-try", &[&path, &path]);
             }
         }
-        add(list, "--tmpfs", &[&resolved(keys)]);
-        add(list, "--remount-ro", &[&resolved(keys)]);
+        self.add_hidden(list, mounts);
         add(list, "--setenv", &["TMPDIR", TEMPORARY]);
         add(list, "--unshare-net", &["--unshare-ipc"]);
         for variable in self.proxy.iter().flat_map(|proxy| proxy.variables()) {
             add(list, "--setenv", &variable);
         }
         add(list, "--cap-drop", &["ALL"]);
+    }
+
+    /// Has everything empty that is hidden, by whatever name. Later than all else: nothing is to show it again.
+    fn add_hidden(&self, list: &mut Vec<OsString>, mounts: &MountTable) {
+        let hidden = self.hidden().into_iter();
+        for name in hidden.flat_map(|path| mounts.names(&path)) {
+            if name.exists() && !name.is_dir() {
+                add(list, "--ro-bind", &[Path::new("/dev/null"), &name]);
+                continue;
+            }
+            add(list, "--tmpfs", &[&name]);
+            if self.mode == SandboxMode::Strict {
+                add(list, "--remount-ro", &[&name]);
+            }
+        }
+    }
+
+    /// What is hidden, with links resolved: a link among the key files leads out of the folder with the keys.
+    fn hidden(&self) -> Vec<PathBuf> {
+        let SandboxPolicy { root, keys, .. } = &self.policy;
+        let mut wanted = self.policy.hidden.clone();
+        wanted.extend(self.nested_keys.iter().cloned());
+        wanted.extend(elsewhere::other_projects(root, keys));
+        if let (SandboxMode::Strict, Some(home)) = (self.mode, &self.policy.home) {
+            wanted.extend(elsewhere::credentials(home));
+        }
+        wanted.extend(self.policy.key_files.iter().cloned());
+        let mut hidden = vec![resolved(keys)];
+        for path in wanted.iter().map(|path| resolved(path)) {
+            let is_hidden = hidden.iter().any(|directory| path.starts_with(directory));
+            // A directory that holds the project cannot be empty.
+            if path.exists() && !is_hidden && !root.starts_with(&path) {
+                hidden.push(path);
+            }
+        }
+        hidden
+    }
+}
+
+/// Lets nothing inside write to these, as far as they are there, by whatever name.
+fn add_read_only(list: &mut Vec<OsString>, mounts: &MountTable, paths: &[PathBuf]) {
+    let paths = paths.iter().map(|path| resolved(path));
+    let names = paths.filter(|path| path.exists());
+    for name in names.flat_map(|path| mounts.names(&path)) {
+        add(list, "--ro-bind", &[&name, &name]);
     }
 }
 
@@ -339,78 +477,17 @@ fn add(list: &mut Vec<OsString>, option: &str, values: &[impl AsRef<OsStr>]) {
     list.extend(values.iter().map(|value| value.as_ref().to_owned()));
 }
 
-fn identity(metadata: io::Result<Metadata>) -> FileIdentity {
-    let metadata = metadata.ok()?;
-    Some((metadata.dev(), metadata.ino(), metadata.created().ok()))
-}
-
-fn key_target(key_file: impl AsRef<Path>) -> KeyTarget {
-    let target = resolved(key_file.as_ref());
-    let directory = target.parent().unwrap_or(&target);
-    KeyTarget {
-        directory: identity(directory.metadata()),
-        target,
+/// What is not in the policy and must stay what it is.
+fn watched(policy: &SandboxPolicy, mode: SandboxMode, nested: &Nested) -> Vec<PathBuf> {
+    let directories = policy.hidden.iter().map(|path| resolved(path));
+    let mut watched: Vec<PathBuf> = directories.filter(|path| path.is_dir()).collect();
+    watched.extend(nested.keys.iter().cloned());
+    // A strict sandbox lets nobody write beside them.
+    if mode != SandboxMode::Strict {
+        let settings = repositories::settings(&policy.git).into_iter();
+        watched.extend(settings.filter(|path| path.symlink_metadata().is_err()));
     }
-}
-
-/// What must stay what and where it is, for as long as a run goes on.
-fn identities(policy: &SandboxPolicy, mode: SandboxMode) -> BTreeMap<PathBuf, FileIdentity> {
-    let mut identities: BTreeMap<PathBuf, FileIdentity> = [&policy.root, &policy.keys]
-        .into_iter()
-        .chain(&policy.key_files)
-        .map(|path| (path.clone(), identity(path.metadata())))
-        .collect();
-    if mode == SandboxMode::Strict {
-        let nested = nested_repositories(&policy.root);
-        for git in [policy.git.clone()].into_iter().chain(nested) {
-            let found = identity(git.symlink_metadata());
-            identities.insert(git, found);
-        }
-    }
-    identities
-}
-
-/// git's folders and links to such in other places of the project, sorted: their hooks and settings are
-/// run like its own. What builds make in `target` is theirs.
-fn nested_repositories(root: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    let mut pending = vec![root.to_path_buf()];
-    while let Some(directory) = pending.pop() {
-        let is_root = directory == root;
-        // What cannot be read now, cannot be looked into by the build either.
-        for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
-            let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
-            let name = entry.file_name();
-            if name == ".git" {
-                if !is_root {
-                    found.push(entry.path());
-                }
-            } else if is_directory && !(is_root && name == "target") {
-                pending.push(entry.path());
-            }
-        }
-    }
-    found.sort();
-    found
-}
-
-/// These, and the folders that those of them name which are files.
-fn with_linked<'g>(all_git: impl IntoIterator<Item = &'g PathBuf>) -> Vec<PathBuf> {
-    let mut found: Vec<PathBuf> = all_git.into_iter().cloned().collect();
-    let linked: Vec<PathBuf> = found.iter().filter_map(|git| linked_git(git)).collect();
-    found.extend(linked);
-    found
-}
-
-/// The folder that a `.git` file names, if it is one.
-fn linked_git(git: &Path) -> Option<PathBuf> {
-    let content = String::from_utf8(read(git, Links::Refused, MIB).ok()?).ok()?;
-    let folder = content.strip_prefix("gitdir:")?.trim();
-    Some(git.parent()?.join(folder))
-}
-
-fn resolved(path: &Path) -> PathBuf {
-    path.canonicalize().unwrap_or_else(|_| path.to_path_buf())
+    watched
 }
 
 /// What bubblewrap has to say about why it did not work.
@@ -443,9 +520,11 @@ mod tests {
                 keys: "/no/such/project/agent-config".into(),
                 key_files: Vec::new(),
                 git: "/no/such/project/.git".into(),
-                read_only: Vec::new(),
+                ..SandboxPolicy::default()
             },
             mode,
+            watched: Vec::new(),
+            nested_keys: Vec::new(),
             identities: BTreeMap::new(),
             key_targets: Vec::new(),
             keeps_new_repositories: false,
@@ -480,7 +559,7 @@ mod tests {
         let planted = dir.path().join(BWRAP);
         std::fs::write(&planted, "#!/bin/sh\n").unwrap();
         let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-        fs::set_permissions(&planted, permissions).unwrap();
+        std::fs::set_permissions(&planted, permissions).unwrap();
         let policy = SandboxPolicy {
             root: dir.path().to_path_buf(),
             ..sandbox(SandboxMode::Auto).policy

@@ -1,5 +1,5 @@
-//! Ends what is left of a command outside of a sandbox whose supervisor was lost: by a SIGKILL of the command's,
-//! say.
+//! Ends what is left of a command outside of a sandbox whose supervisor was lost, by a SIGKILL of the command's, say;
+//! and what a build outside of a sandbox has left in sessions of its own.
 //!
 //! Touches `/proc`, and the processes that it finds there. They are known by their session, which is their
 //! supervisor's. Those that have made one of their own are found by their parents; where these have ended, by having
@@ -92,12 +92,20 @@ pub(super) fn pid(child: &Child) -> Option<Pid> {
 fn end_leftovers(supervisor: Pid) {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
     let ended = retry_on_intr(|| waitid(WaitId::Pid(supervisor), options));
-    let is_lost = !matches!(ended, Ok(Some(status)) if status.exited());
+    if matches!(ended, Ok(Some(status)) if status.exited()) {
+        reap(&find_leftovers(supervisor));
+    } else {
+        end_all(|| find_leftovers(supervisor));
+    }
+}
+
+/// Ends what is found, until nothing is.
+fn end_all(find: impl Fn() -> Vec<ProcessInfo>) {
     for _ in 0..TURNS {
-        let mut left = find_leftovers(supervisor);
+        let mut left = find();
         reap(&left);
         left.retain(|process| !process.has_ended);
-        if !is_lost || left.is_empty() {
+        if left.is_empty() {
             return;
         }
         for process in left {
@@ -105,6 +113,53 @@ fn end_leftovers(supervisor: Pid) {
         }
         thread::sleep(TICK);
     }
+}
+
+/// Adopts what a build that this very process starts leaves behind, and ends it when told to.
+#[derive(Debug)]
+pub(super) struct Adoption {
+    /// The children that this process had before; `None` where none can be adopted, or told from others.
+    earlier: Option<Vec<Pid>>,
+}
+
+impl Adoption {
+    /// To be called before the build is started. Nothing else is to be started until [`end`](Self::end). The first
+    /// process of a container adopts everybody else's too, and all of them end with it.
+    pub fn begin() -> Self {
+        let is_possible = cfg!(target_os = "linux") && getpid() != Pid::INIT && can_look();
+        let earlier = (is_possible && adopt_orphans().is_ok()).then(children);
+        Self { earlier }
+    }
+
+    /// Ends all that has come since. It has no time to end by itself: it has left the process group that had some.
+    pub fn end(self) {
+        let Some(earlier) = self.earlier else {
+            return;
+        };
+        let is_new = |process: &ProcessInfo| {
+            process.parent == Some(getpid()) && !earlier.contains(&process.number)
+        };
+        if has_children() {
+            end_all(|| with_descendants(&ProcessInfo::all(), is_new));
+        }
+    }
+}
+
+/// Saves looking through all processes, which most builds leave nothing in.
+fn has_children() -> bool {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    retry_on_intr(|| waitid(WaitId::All, options)).is_ok()
+}
+
+fn children() -> Vec<Pid> {
+    if !has_children() {
+        return Vec::new();
+    }
+    let own = Some(getpid());
+    let all = ProcessInfo::all().into_iter();
+    all.filter(|process| process.parent == own)
+        .map(|process| process.number)
+        .collect()
 }
 
 /// What is left of a command, and of others whose supervisors are gone.

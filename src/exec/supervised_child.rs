@@ -21,7 +21,7 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use super::descriptors;
 use super::process_tree::Scope;
 use super::proxy::HostProxy;
-use super::subreaper;
+use super::subreaper::{self, Adoption};
 use super::supervisor::{GRACE, SupervisorPlace, TEAR_DOWN, supervise};
 use super::wire::{MAX_REQUEST, Notice, SpawnRequest};
 use crate::sys::environment::Clock;
@@ -89,7 +89,8 @@ impl SupervisedChild {
         Self::greeted(host, line, interrupt)
     }
 
-    /// Starts one that is a thread. It ends the command's process group, and no more.
+    /// Starts one that is a thread. It ends the command's process group, and what has left that and lost its parent.
+    /// The thread's end is the end of all of it.
     ///
     /// # Errors
     /// The system's; of kind [`io::ErrorKind::Interrupted`] where a signal came, and
@@ -106,7 +107,10 @@ impl SupervisedChild {
         let never = Interrupt::never()?;
         thread::Builder::new().spawn_scoped(scope, move || {
             let prepare = |command: &mut Command| prepare(command, root, hidden);
-            supervise(theirs, Scope::Group, clock, &never, prepare)
+            let adoption = Adoption::begin();
+            let supervised = supervise(theirs, Scope::Group, clock, &never, prepare);
+            adoption.end();
+            supervised
         })?;
         Self::greeted(SupervisorHandle::Thread, line, interrupt)
     }

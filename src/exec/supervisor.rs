@@ -5,7 +5,8 @@
 //! process in there. Beside a command that is not sandboxed it is a process that adopts what the command's
 //! processes leave behind, so that it finds a daemon that has left the command's process group too; where there is
 //! no Linux, it finds the group alone. Where the command may reach hosts, it opens the port of their `proxy` first.
-//! For a build that is not sandboxed it is a thread, and ends the group.
+//! For a build that is not sandboxed it is a thread, which ends the group, and then what this program has adopted of
+//! the build's.
 //! Guarantees that nobody else holds that line or can take it, that a command is not taken for ended before it
 //! has, and that nothing of a command outlives a program that was killed, unless that was its thread: the line
 //! closes then. A command outside of a sandbox can undo the last of these by a SIGKILL to its supervisor; then the

@@ -1,11 +1,13 @@
 //! The builds of a run: each is run by `build.sh`, sandboxed as far as was asked for.
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::context::Context;
 use super::not_ready::NotReady;
+use crate::agent::home::{self, System};
+use crate::agent::settings;
 use crate::exec::build_script::{BuildError, BuildReport, BuildScript};
 use crate::exec::hosts::AllowedHost;
 use crate::exec::sandbox::{Sandbox, SandboxMode, SandboxPolicy, SandboxProblem};
@@ -13,6 +15,16 @@ use crate::record::run_log::BuildLog;
 use crate::sys::environment::KEY_VARIABLES;
 use crate::ui::Event;
 use crate::workflow::error::Error;
+
+/// What a build cannot write to where it is sandboxed. What an agent's commands do to these is theirs, as what they
+/// do to all other files.
+const PROTECTED: [&str; 5] = [
+    ".gitignore",
+    "build.sh",
+    "codeRollup.sh",
+    "LLMInstructions.md",
+    "UserSpecification.md",
+];
 
 /// How builds are to be run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -166,7 +178,8 @@ fn try_out(
     Ok(sandbox)
 }
 
-/// The sandbox of this mode, with one more key file; none where there is to be none.
+/// The sandbox of this mode: for builds, or with one more key file for an agent's commands; none where there is to
+/// be none.
 fn find(
     context: &Context<'_>,
     mode: SandboxMode,
@@ -178,11 +191,24 @@ fn find(
     let project = &context.project;
     let key_files = context.key_files().into_iter();
     let key_files = key_files.map(|file| project.config().join(file));
+    let agent = home::directory(context.environment, System::current());
+    // The file may be a link to somewhere else, and the directory may hold the project.
+    let hidden = agent.map_or_else(
+        |_| Vec::new(),
+        |agent| vec![agent.clone(), agent.join(settings::FILE)],
+    );
+    let protected: &[&str] = if key_file.is_none() { &PROTECTED } else { &[] };
     let policy = SandboxPolicy {
         root: project.root().to_path_buf(),
         keys: project.config(),
         key_files: key_files.chain(key_file.map(Path::to_path_buf)).collect(),
         git: project.root().join(".git"),
+        hidden,
+        home: context.environment.os("HOME").map(PathBuf::from),
+        protected: protected
+            .iter()
+            .map(|name| project.root().join(name))
+            .collect(),
         read_only: vec![project.logs()],
     };
     let Some(program) = context.program else {

@@ -1,0 +1,174 @@
+//! The other names of a file: a directory that is mounted twice shows the same files in both places.
+//!
+//! Reads `/proc/self/mountinfo`. Guarantees that each name it gives leads to the same file now; a mount that this
+//! process does not see, and a hard link, it does not know of.
+
+use std::ffi::OsString;
+
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use crate::sys::files::{Links, MIB, read};
+
+/// All that is mounted, in the order in which it was.
+#[derive(Debug, Default)]
+pub(super) struct MountTable(Vec<MountPoint>);
+
+/// A directory or file that is mounted.
+#[derive(Debug, PartialEq, Eq)]
+struct MountPoint {
+    /// The file system that it belongs to,
+    device: Vec<u8>,
+    /// and its path in there.
+    source: PathBuf,
+    /// Where it is mounted.
+    point: PathBuf,
+}
+
+impl MountTable {
+    /// As things are now; empty where there is no Linux.
+    pub fn read() -> Self {
+        let table = read(Path::new("/proc/self/mountinfo"), Links::Refused, 64 * MIB);
+        Self::parse(&table.unwrap_or_default())
+    }
+
+    fn parse(text: &[u8]) -> Self {
+        Self(
+            text.split(|byte| *byte == b'\n')
+                .filter_map(mount)
+                .collect(),
+        )
+    }
+
+    /// A path, which has its links resolved, and the other names of what is there; and those of a part of it, where
+    /// only that is mounted elsewhere.
+    pub fn names(&self, path: &Path) -> Vec<PathBuf> {
+        let mut names = vec![path.to_path_buf()];
+        let Some((device, inner)) = self.place(path) else {
+            return names;
+        };
+        for mount in self.0.iter().filter(|mount| mount.device == device) {
+            let (name, original) = if let Ok(rest) = inner.strip_prefix(&mount.source) {
+                (joined(&mount.point, rest), path.to_path_buf())
+            } else if let Ok(part) = mount.source.strip_prefix(&inner) {
+                (mount.point.clone(), joined(path, part))
+            } else {
+                continue;
+            };
+            // Something else may be mounted over either.
+            if !names.contains(&name) && is_same(&name, &original) {
+                names.push(name);
+            }
+        }
+        names
+    }
+
+    /// The file system that holds a path, and the path in there.
+    fn place(&self, path: &Path) -> Option<(&[u8], PathBuf)> {
+        let holds = |mount: &&MountPoint| path.starts_with(&mount.point);
+        // Of several in one place, the last covers the others.
+        let depth = |mount: &&MountPoint| mount.point.components().count();
+        let mount = self.0.iter().filter(holds).max_by_key(depth)?;
+        let rest = path.strip_prefix(&mount.point).ok()?;
+        Some((&mount.device, joined(&mount.source, rest)))
+    }
+}
+
+/// Reads a line such as `36 35 98:0 /source /point rw,noatime - ext4 /dev/root rw`.
+fn mount(line: &[u8]) -> Option<MountPoint> {
+    let mut words = line.split(|byte| *byte == b' ').skip(2);
+    Some(MountPoint {
+        device: words.next()?.to_vec(),
+        source: unescaped(words.next()?),
+        point: unescaped(words.next()?),
+    })
+}
+
+/// Blanks, line ends and backslashes are written as three octal digits.
+fn unescaped(word: &[u8]) -> PathBuf {
+    let mut parts = word.split(|byte| *byte == b'\\');
+    let mut path = parts.next().unwrap_or_default().to_vec();
+    for part in parts {
+        let (digits, rest) = part.split_at(part.len().min(3));
+        let digits = std::str::from_utf8(digits).ok();
+        path.extend(digits.and_then(|digits| u8::from_str_radix(digits, 8).ok()));
+        path.extend(rest);
+    }
+    OsString::from_vec(path).into()
+}
+
+/// Without the slash that joining nothing leaves at the end.
+fn joined(path: &Path, rest: &Path) -> PathBuf {
+    match rest.as_os_str().as_bytes() {
+        [] => path.to_path_buf(),
+        _ => path.join(rest),
+    }
+}
+
+fn is_same(one: &Path, other: &Path) -> bool {
+    let identity = |path: &Path| path.metadata().map(|found| (found.dev(), found.ino())).ok();
+    identity(one).is_some_and(|found| Some(found) == identity(other))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn a_path_is_found_in_its_file_system() {
+        let table = MountTable::parse(
+            b"21 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw\n\
+              22 21 8:2 /@home /home rw - btrfs /dev/sda2 rw\n\
+              23 22 8:3 /a\\040b\\134c /home/me/d\\011e rw master:1 - ext4 /dev/sda3 rw\n\
+              24 21 8:4 / /covered rw - tmpfs tmpfs rw\n\
+              25 24 8:5 / /covered rw - tmpfs tmpfs rw\n\
+              broken\n",
+        );
+        for (path, device, inner) in [
+            ("/", "8:1", "/"),
+            ("/homely", "8:1", "/homely"),
+            ("/home/me", "8:2", "/@home/me"),
+            ("/home/me/d\te", "8:3", "/a b\\c"),
+            ("/home/me/d\te/f", "8:3", "/a b\\c/f"),
+            ("/covered/x", "8:5", "/x"),
+        ] {
+            let place = table.place(Path::new(path));
+            let expected = Some((device.as_bytes(), PathBuf::from(inner)));
+            assert_eq!(place, expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn other_names_are_those_that_lead_to_the_same_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path().canonicalize().unwrap();
+        fs::create_dir_all(dir.join("project/keys/part")).unwrap();
+        // Links stand in for mounts, which not everybody may make.
+        std::os::unix::fs::symlink(dir.join("project"), dir.join("second")).unwrap();
+        std::os::unix::fs::symlink(dir.join("project/keys/part"), dir.join("some")).unwrap();
+        fs::create_dir_all(dir.join("other/keys")).unwrap();
+        let line = |source: &str, point: &str| {
+            let (source, point) = (dir.join(source), dir.join(point));
+            format!(
+                "1 1 8:1 {} {} rw - ext4 x rw\n",
+                source.display(),
+                point.display()
+            )
+        };
+        let text = [
+            "1 1 8:1 / / rw - ext4 x rw\n".to_owned(),
+            line("project", "second"),
+            line("project/keys/part", "some"),
+            // Covered, or gone.
+            line("project", "other"),
+            line("project", "missing"),
+            line("project/src", "src"),
+        ];
+        let table = MountTable::parse(text.concat().as_bytes());
+        let names = table.names(&dir.join("project/keys"));
+        let expected = ["project/keys", "second/keys", "some"].map(|name| dir.join(name));
+        assert_eq!(names, expected);
+    }
+}

@@ -1,0 +1,131 @@
+//! Where git takes settings and programs from: what may not be written to in a sandbox.
+//!
+//! Reads the project's directories and git's own small files, and nothing else.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::sys::files::{Links, beginning};
+
+/// No path is longer, in bytes.
+const LONGEST: u64 = 8192;
+
+/// What is looked for below the project's root.
+#[derive(Debug, Default)]
+pub(super) struct Nested {
+    /// git's folders and links to such, sorted: their hooks and settings are run like the project's own.
+    pub repositories: Vec<PathBuf>,
+    /// Folders of other projects with keys, sorted.
+    pub keys: Vec<PathBuf>,
+}
+
+impl Nested {
+    /// Looks for them, and for folders with keys by the name of `keys`. What builds make in `target` is theirs.
+    pub fn find(root: &Path, keys: &Path) -> Self {
+        let mut found = Self::default();
+        let mut pending = vec![root.to_path_buf()];
+        while let Some(directory) = pending.pop() {
+            let is_root = directory == root;
+            // What cannot be read now, cannot be looked into by the build either.
+            for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+                let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
+                let name = entry.file_name();
+                if name == ".git" {
+                    if !is_root {
+                        found.repositories.push(entry.path());
+                    }
+                } else if is_directory && keys.file_name() == Some(&name) {
+                    if !is_root {
+                        found.keys.push(entry.path());
+                    }
+                } else if is_directory && !(is_root && name == "target") {
+                    pending.push(entry.path());
+                }
+            }
+        }
+        found.repositories.sort();
+        found.keys.sort();
+        found
+    }
+}
+
+/// These, and the folders that belong to them in other places: those that files name, and those that several
+/// worktrees have in common.
+pub(super) fn with_linked<'g>(all_git: impl IntoIterator<Item = &'g PathBuf>) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for git in all_git {
+        let linked = linked_git(git);
+        let common = common_folder(linked.as_ref().unwrap_or(git));
+        found.extend([Some(git.clone()), linked, common].into_iter().flatten());
+    }
+    found
+}
+
+/// The settings and the hooks of a repository, whether they are there or not; none where there is no repository.
+pub(super) fn settings(git: &Path) -> Vec<PathBuf> {
+    // The last two say where the others are.
+    const NAMES: [&str; 4] = ["config", "hooks", "config.worktree", "commondir"];
+    let mut found: Vec<PathBuf> = git
+        .is_file()
+        .then(|| git.to_path_buf())
+        .into_iter()
+        .collect();
+    let folders = with_linked([&git.to_path_buf()]).into_iter();
+    for folder in folders.filter(|folder| folder.is_dir()) {
+        found.extend(NAMES.map(|name| folder.join(name)));
+    }
+    found
+}
+
+/// The folder that a `.git` file names, if it is one.
+fn linked_git(git: &Path) -> Option<PathBuf> {
+    let folder = short_file(git)?;
+    let folder = folder.strip_prefix("gitdir:")?.trim();
+    Some(git.parent()?.join(folder))
+}
+
+/// The folder with settings and hooks that a worktree's own folder names, if it is one.
+fn common_folder(git: &Path) -> Option<PathBuf> {
+    Some(git.join(short_file(&git.join("commondir"))?.trim()))
+}
+
+/// The beginning of a file, which is all of what git writes there.
+fn short_file(path: &Path) -> Option<String> {
+    String::from_utf8(beginning(path, Links::Followed, LONGEST).ok()?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_are_found_wherever_a_repository_has_them() {
+        let dir = tempfile::tempdir().unwrap();
+        let write = |name: &str, content: &str| {
+            let path = dir.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, content).unwrap();
+        };
+        let found = |git: &str| {
+            let found = settings(&dir.path().join(git)).into_iter();
+            let inner = |path: PathBuf| {
+                let path = path.strip_prefix(dir.path()).unwrap().to_path_buf();
+                path.display().to_string()
+            };
+            found.map(inner).collect::<Vec<_>>().join(" ")
+        };
+        let folder = |name: &str| {
+            format!("{name}/config {name}/hooks {name}/config.worktree {name}/commondir")
+        };
+        write("plain/HEAD", "");
+        assert_eq!(found("plain"), folder("plain"));
+        write("plain/worktrees/one/commondir", "../..\n");
+        write("tree/.git", "gitdir: ../plain/worktrees/one\n");
+        let own = folder("tree/../plain/worktrees/one");
+        let common = folder("tree/../plain/worktrees/one/../..");
+        assert_eq!(found("tree/.git"), format!("tree/.git {own} {common}"));
+        write("odd/.git", "no link\n");
+        assert_eq!(found("odd/.git"), "odd/.git");
+        assert_eq!(found("missing"), "");
+    }
+}

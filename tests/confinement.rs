@@ -1,0 +1,356 @@
+//! What a sandbox keeps from a hostile build besides the project's own keys. Where bubblewrap does not work, the
+//! tests say so and pass.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::process::Command;
+
+use tempfile::TempDir;
+
+use crate::support::agent::{AgentProject, PASS, done, last_told, reply};
+use crate::support::{
+    BUBBLEWRAP, Finished, GEMINI_KEY, ModelServer, TestProject, bubblewrap_works, skipped,
+};
+
+const NOTHING: &str = "Nothing to do.";
+
+/// Runs a build in a project, and gives what it has printed.
+fn output(project: TestProject, build: &str, mode: &str) -> String {
+    let server = ModelServer::gemini(&[NOTHING]);
+    let project = project.with(&server).build(build);
+    printed(&project.run(&["--sandbox", mode]).exits(0))
+}
+
+/// Outside of the directories that a strict sandbox has of its own.
+fn visible_directory() -> TempDir {
+    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
+}
+
+fn printed(run: &Finished) -> String {
+    let log = run.logged("initial-build.txt");
+    log.split_once('\n').unwrap().1.to_owned()
+}
+
+/// Tries to change each of its arguments in many ways, and names those that it got through with.
+const VANDAL: &str = r#"
+vandalize() {
+    for file; do
+        (echo evil >> "$file") 2>/dev/null && echo "appended: $file"
+        cp "$file" copy && mv -f copy "$file" 2>/dev/null && echo "replaced: $file"
+        mv "$file" gone 2>/dev/null && echo "moved: $file"
+        rm -f "$file" 2>/dev/null && echo "removed: $file"
+        chmod 777 "$file" 2>/dev/null && echo "opened: $file"
+        unshare -Urm sh -c 'umount "$0" && echo evil >> "$0"' "$file" 2>/dev/null && echo "unmounted: $file"
+    done
+}
+"#;
+
+#[test]
+fn a_build_cannot_change_the_gate() {
+    if !bubblewrap_works() {
+        return;
+    }
+    let files = [
+        ".gitignore",
+        "build.sh",
+        "codeRollup.sh",
+        "LLMInstructions.md",
+        "UserSpecification.md",
+    ];
+    let build = format!("{VANDAL}vandalize {}; echo over", files.join(" "));
+    for mode in ["auto", "strict"] {
+        let project = TestProject::new()
+            .file("codeRollup.sh", "as it was")
+            .file("LLMInstructions.md", "as it was")
+            .file("UserSpecification.md", "as it was");
+        assert_eq!(output(project, &build, mode), "over\n", "{mode}");
+    }
+    // The tries are real.
+    let build = format!("{VANDAL}vandalize LLMInstructions.md; true");
+    let project = TestProject::new().file("LLMInstructions.md", "as it was");
+    let done = output(project, &build, "off");
+    assert_eq!(done.lines().count(), 4, "{done}");
+}
+
+#[test]
+fn a_build_cannot_change_what_git_runs() {
+    if !bubblewrap_works() {
+        return;
+    }
+    let build = format!(
+        "{VANDAL}vandalize $(cat files)
+        mv .git elsewhere 2>/dev/null && echo 'moved: .git'
+        touch $(dirname $(head -n 1 files))/../.git/ours 2>/dev/null
+        (echo evil > $(grep hooks files | head -n 1 | xargs dirname)/post-commit) 2>/dev/null && echo hook
+        echo over"
+    );
+    let repository = |name: &str| {
+        let file = |part: &str| format!("{name}/{part}");
+        TestProject::new()
+            .file(&file("HEAD"), "ref: refs/heads/main\n")
+            .file(&file("config"), "[core]\n")
+            .file(&file("hooks/pre-commit"), "")
+    };
+    for mode in ["auto", "strict"] {
+        let plain = repository(".git").file("files", ".git/config .git/hooks/pre-commit");
+        assert_eq!(output(plain, &build, mode), "over\n", "{mode}");
+        let worktree = repository("main")
+            .file(".git", "gitdir: main/worktrees/one\n")
+            .file("main/worktrees/one/HEAD", "ref: refs/heads/main\n")
+            .file("main/worktrees/one/commondir", "../..\n")
+            .file(
+                "files",
+                ".git main/config main/hooks/pre-commit main/worktrees/one/commondir",
+            );
+        assert_eq!(output(worktree, &build, mode), "over\n", "{mode}, worktree");
+    }
+    let server = ModelServer::gemini(&[NOTHING; 4]);
+    let project = repository(".git")
+        .with(&server)
+        .build("echo ../evil > .git/commondir");
+    let run = project.run(&[]).exits(6);
+    run.says(&["/.git/commondir` was made, moved or replaced"]);
+}
+
+#[test]
+fn in_a_lenient_sandbox_git_commits() {
+    if !bubblewrap_works() {
+        return;
+    }
+    let project = TestProject::new();
+    let made = project.path("").join(".git");
+    let git = Command::new("git")
+        .args(["init", "--quiet"])
+        .current_dir(project.path(""))
+        .status();
+    if !git.is_ok_and(|status| status.success()) {
+        return skipped("git is not installed");
+    }
+    let build =
+        "git add src && git -c user.name=A -c user.email=a@example.org commit --quiet -m One &&
+        git switch --quiet -c other && git stash list && git gc --quiet && git log --format=%s &&
+        ! git config user.name Evil 2>/dev/null";
+    assert_eq!(output(project, build, "auto"), "One\n");
+    assert!(!made.exists(), "the project is removed with the test");
+}
+
+#[test]
+fn the_keys_are_hidden_by_every_name_that_the_project_is_mounted_under() {
+    if !bubblewrap_works() {
+        return;
+    }
+    let build = format!(
+        "{VANDAL}for key in agent-config second/agent-config keys; do
+            cat $key/gemini-key.txt 2>/dev/null | wc -c; (echo x > $key/made) 2>/dev/null
+        done
+        cat second/name; cat key 2>/dev/null | wc -c
+        vandalize second/.gitignore second/.git/config; true"
+    );
+    for mode in ["auto", "strict"] {
+        let server = ModelServer::gemini(&[NOTHING]);
+        let project = TestProject::new()
+            .with(&server)
+            .file("name", "it is mounted\n")
+            .file("key", "")
+            .file("keys/empty", "")
+            .file("second/empty", "")
+            .file(".git/config", "[core]\n")
+            .build(&build);
+        let (root, config) = (project.path(""), project.path("agent-config"));
+        let plain = project.command(&["--sandbox", mode]);
+        let mut command = Command::new(BUBBLEWRAP[0]);
+        command
+            .args(&BUBBLEWRAP[1..])
+            .arg("--bind")
+            .args([&root, &project.path("second")]);
+        command.arg("--bind").args([&config, &project.path("keys")]);
+        command
+            .arg("--bind")
+            .args([&config.join("gemini-key.txt"), &project.path("key")]);
+        command
+            .arg("--chdir")
+            .arg(&root)
+            .arg("--")
+            .arg(plain.get_program());
+        command.args(plain.get_args()).env_clear();
+        command.envs(
+            plain
+                .get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        );
+        let run = Finished::new(&project, &["--sandbox", mode], command.output().unwrap());
+        assert_eq!(
+            printed(&run.exits(0)),
+            "0\n0\n0\nit is mounted\n0\n",
+            "{mode}"
+        );
+        assert_eq!(
+            project.read("agent-config/gemini-key.txt").trim(),
+            GEMINI_KEY
+        );
+    }
+}
+
+#[test]
+fn the_keys_of_the_agent_and_of_other_projects_are_hidden() {
+    if !bubblewrap_works() {
+        return;
+    }
+    let build = "for file in $HOME/.dev-agent/config.json $HOME/linked.json ../agent-config/key ../two/agent-config/key \
+        part/agent-config/key; do cat $file 2>/dev/null | wc -c; done; cat ../two/other part/other
+        cat $HOME/other; ! mv ../two ../three 2>/dev/null";
+    for mode in ["auto", "strict"] {
+        let parent = visible_directory();
+        let write = |name: &str| {
+            let path = parent.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "secret\n").unwrap();
+        };
+        for file in [
+            "agent-config/key",
+            "two/agent-config/key",
+            "one/part/agent-config/key",
+        ] {
+            write(file);
+        }
+        for file in [
+            "two/other",
+            "one/part/other",
+            "home/other",
+            "home/linked.json",
+        ] {
+            write(file);
+        }
+        fs::create_dir(parent.path().join("home/.dev-agent")).unwrap();
+        let link = parent.path().join("home/.dev-agent/config.json");
+        symlink("../linked.json", link).unwrap();
+        let project = TestProject::within(parent.path(), "one")
+            .variable("HOME", parent.path().join("home").to_str().unwrap());
+        let expected = "0\n0\n0\n0\n0\nsecret\nsecret\nsecret\n";
+        assert_eq!(output(project, build, mode), expected, "{mode}");
+        assert!(parent.path().join("two/agent-config/key").exists());
+    }
+}
+
+#[test]
+fn a_build_that_carries_off_the_keys_of_a_project_within_ends_the_run() {
+    if !bubblewrap_works() {
+        return;
+    }
+    let server = ModelServer::gemini(&[NOTHING; 2]);
+    let project = TestProject::new()
+        .with(&server)
+        .file("a/b/agent-config/key", "secret")
+        .build("mv a c; exit 1");
+    project
+        .run(&[])
+        .exits(6)
+        .says(&["a/b/agent-config` was made, moved or replaced"]);
+    assert_eq!(server.requests().len(), 1, "there was no second build");
+}
+
+#[test]
+fn in_a_strict_sandbox_credentials_in_the_home_directory_are_hidden() {
+    if !bubblewrap_works() {
+        return;
+    }
+    let files = [
+        ".ssh/id_ed25519",
+        ".netrc",
+        ".aws/credentials",
+        ".npmrc",
+        ".gnupg/secring",
+        ".config/gh/hosts.yml",
+        ".docker/config.json",
+        ".kube/config",
+        ".cargo/credentials.toml",
+        ".pypirc",
+        ".git-credentials",
+        ".azure/token",
+        ".config/gcloud/token",
+    ];
+    let home = visible_directory();
+    for file in files.iter().chain(&[".cargo/config.toml"]) {
+        let path = home.path().join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "secret\n").unwrap();
+    }
+    let build = format!(
+        "cd $HOME; for file in {}; do cat $file 2>/dev/null; done; cat .cargo/config.toml",
+        files.join(" ")
+    );
+    let variable = home.path().to_str().unwrap();
+    let project = TestProject::within(home.path(), "project").variable("HOME", variable);
+    assert_eq!(output(project, &build, "strict"), "secret\n");
+    let project = TestProject::within(home.path(), "another").variable("HOME", variable);
+    let shown = output(project, &build, "auto");
+    assert_eq!(shown.lines().count(), files.len() + 1, "{shown}");
+}
+
+/// Tries what a strict sandbox denies, and what it must not; prints what works.
+const CALLS: &str = r#"
+import ctypes, os, platform, socket, sys
+libc = ctypes.CDLL(None, use_errno=True)
+numbers = {"x86_64": (248, 250, 425, 321, 298, 323), "aarch64": (217, 219, 425, 280, 241, 282)}
+names = ("add_key", "keyctl", "io_uring_setup", "bpf", "perf_event_open", "userfaultfd")
+def attempt(name, action):
+    try:
+        action()
+        print(name)
+    except PermissionError:
+        pass
+for name, number in zip(names, numbers[platform.machine()]):
+    libc.syscall(number, 0, 0, 0, 0, 0)
+    if ctypes.get_errno() != 1:
+        print(name)
+attempt("file socket", lambda: socket.socket(socket.AF_UNIX))
+attempt("other family", lambda: socket.socket(socket.AF_VSOCK))
+attempt("datagram pair", lambda: socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM))
+attempt("pair", lambda: socket.socketpair())
+attempt("loopback", lambda: socket.create_server(("127.0.0.1", 0)))
+attempt("routes", lambda: socket.socket(socket.AF_NETLINK, socket.SOCK_RAW))
+"#;
+
+#[test]
+fn in_a_strict_sandbox_there_are_no_sockets_in_files_and_no_keyrings() {
+    if !bubblewrap_works() {
+        return;
+    }
+    if !Command::new("python3")
+        .arg("--version")
+        .output()
+        .is_ok_and(|run| run.status.success())
+    {
+        return skipped("python3 is not installed");
+    }
+    let run = |mode| {
+        output(
+            TestProject::new().file("calls.py", CALLS),
+            "python3 calls.py",
+            mode,
+        )
+    };
+    assert_eq!(run("strict"), "pair\nloopback\nroutes\n");
+    assert!(run("auto").contains("file socket\n"));
+}
+
+#[test]
+fn an_agents_commands_may_change_the_gate_and_nothing_that_git_runs() {
+    if !bubblewrap_works() {
+        return;
+    }
+    let command = "for file in .gitignore build.sh .git/config .git/hooks/sample; do
+        (echo >> $file) 2>/dev/null && echo \"changed: $file\"
+        done; ls -A $DEV_AGENT_HOME | wc -l";
+    for mode in ["auto", "strict"] {
+        let (agent, server) =
+            AgentProject::scripted(&[reply("COMMAND", command), done(), PASS.to_owned()]);
+        let agent = agent
+            .with_file(".git/config", "[core]\n")
+            .with_file(".git/hooks/sample", "");
+        agent.run(&["-p", "go", "--sandbox", mode]).exits(0);
+        let told = last_told(&server, 1);
+        let expected = "changed: .gitignore\nchanged: build.sh\n0\n";
+        assert!(told.contains(expected), "{mode}: {told}");
+    }
+}
