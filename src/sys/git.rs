@@ -1,9 +1,9 @@
 //! The one place that makes a command which starts git: for the demo's own repository, and for what an auditor looks
 //! at. Whatever else is to be known of a repository is read without git.
 //!
-//! Looks programs up, and starts none. Guarantees that it is a git from an absolute entry of `PATH` outside the project,
-//! that no variable of the environment reaches it, and that it reads no configuration but the repository's
-//! own, of which every setting that names a program, and that its commands heed, is overridden. Filters have names of the
+//! Looks programs up, and starts none. Guarantees that it is a git from an absolute entry of `PATH` outside the
+//! project, that no variable of the environment reaches it, and that it reads no configuration but the repository's
+//! own, of which every setting that names a program for these commands is overridden. Filters have names of the
 //! repository's choice, so they cannot be: whoever works on a repository that was there before must see that none
 //! is configured.
 

@@ -258,3 +258,40 @@ fn data(files: &[Rolled], left_out: &[LeftOut], total: u64, proposal: Option<&[&
     json!({"schema": 1, "tokens": total, "exact": false, "files": files.collect::<Vec<_>>(),
         "left_out": left_out.collect::<Vec<_>>(), "over_budget": proposal})
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hostile_index_names_nothing_that_is_rolled_up() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().join("root");
+        fs::create_dir_all(root.join(".git")).unwrap();
+        fs::create_dir_all(root.join("a")).unwrap();
+        for file in ["../outside", ".git/config", "a/b"] {
+            fs::write(root.join(file), "text\n").unwrap();
+        }
+        let outside = dir.path().join("outside").to_str().unwrap().to_owned();
+        for (path, expected) in [
+            ("../outside", Some("odd name")),
+            ("a/../../outside", Some("odd name")),
+            (&outside, Some("odd name")),
+            ("a//b", Some("odd name")),
+            ("./a/b", Some("odd name")),
+            ("a/b\n", Some("odd name")),
+            (".git/config", Some("protected")),
+            ("a/.GIT/config", Some("protected")),
+            ("Agent-Config/gemini-key.txt", Some("protected")),
+            ("a", Some("directory")),
+            ("a/b/c", Some("link")),
+            ("a/c", Some("gone")),
+            ("a/b", None),
+        ] {
+            let (files, left_out) = read(&root, vec![path.to_owned()], false).unwrap();
+            let reason = left_out.first().map(|(_, reason)| *reason);
+            assert_eq!(reason, expected, "{path}");
+            assert_eq!(files.is_empty(), expected.is_some(), "{path}");
+        }
+    }
+}
