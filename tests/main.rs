@@ -18,6 +18,7 @@ mod demo;
 mod dev;
 mod docs;
 mod examples;
+mod gate;
 mod hostile;
 mod machine;
 mod models;

@@ -29,6 +29,7 @@ Exit codes (also in the run's result.json):
   0  done             build.sh passed, or the report was written
   1  build-failed     build.sh failed after the last repair; the edits are
                       kept, unless --on-failure is revert
+     gate-changed     a build changed build.sh or another protected file
   2  usage            invalid command line; nothing was written
   3  not-ready        something is missing or another run is active; nothing
                       was sent

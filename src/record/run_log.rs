@@ -212,14 +212,28 @@ impl<'r> RunLog<'r> {
     /// # Errors
     /// When the file cannot be written.
     pub fn json(&self, name: &str, record: &impl Serialize) -> Result<(), LogError> {
+        self.replace(name, |out| {
+            serde_json::to_writer_pretty(&mut *out, record)?;
+            out.write_all(b"\n")
+        })
+    }
+
+    /// Writes `text` as the file `name`, whatever stands there.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn text(&self, name: &str, text: &str) -> Result<(), LogError> {
+        self.replace(name, |out| out.write_all(text.as_bytes()))
+    }
+
+    fn replace(
+        &self,
+        name: &str,
+        content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<(), LogError> {
         let path = self.folder.join(name);
         // Renamed over whatever stands there: a build may have tried to be faster.
-        let written = atomic_file::replace(&path, |file| {
-            self.redacted(file, |out| {
-                serde_json::to_writer_pretty(&mut *out, record)?;
-                out.write_all(b"\n")
-            })
-        });
+        let written = atomic_file::replace(&path, |file| self.redacted(file, content));
         written.map_err(failed(&path))
     }
 

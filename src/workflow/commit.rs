@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::run::Run;
 use super::run::builds::{BuildOptions, Builds};
 use super::run::closing;
+use super::run::gate::{Gate, GateChanged};
 use super::run::ready::{self, Ready};
 use super::run::tree::RunTree;
 use super::{Context, Failure, ModelChoice, Outcome};
@@ -15,6 +16,7 @@ use crate::exec::sandbox::{SandboxMode, SandboxProblem};
 use crate::model::REPAIRS;
 use crate::model::prompt::{Prompt, Replacement};
 use crate::model::{Reply, StepId};
+use crate::record::run_files::GATE;
 use crate::record::run_log::BuildLog;
 use crate::record::{BuildRecord, Seconds};
 use crate::sys::text::line_end;
@@ -52,6 +54,7 @@ pub fn commit(context: &Context<'_>, options: &CommitOptions) -> Result<Outcome,
             context,
             options,
             builds,
+            gate: Gate::new(context.project.root()),
         };
         commit.until_the_build_passes(&mut run, &ready, &mut tree, &mut replacements)
     });
@@ -76,6 +79,7 @@ struct Commit<'c> {
     context: &'c Context<'c>,
     options: &'c CommitOptions,
     builds: Builds<'c>,
+    gate: Gate,
 }
 
 impl Commit<'_> {
@@ -155,7 +159,20 @@ impl Commit<'_> {
         let record = record(&report, self.builds.record());
         run.note(|step| step.build = Some(record));
         run.log_step()?;
+        // Whatever the build says of itself: it may have said it of a gate of its own.
+        self.check_gate(run)?;
         Ok((report.status, with_timeout_note(output, report.status)))
+    }
+
+    fn check_gate(&self, run: &mut Run<'_>) -> Result<(), GateChanged> {
+        let context = self.context;
+        let checked = self.gate.check(&context.project, &context.key_files());
+        if let Err(changed) = &checked
+            && let Err(unlogged) = run.log.text(GATE, &changed.diff)
+        {
+            run.warn(unlogged.to_string());
+        }
+        checked
     }
 }
 
