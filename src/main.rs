@@ -94,7 +94,8 @@ fn without_keys(text: &str) -> String {
     let keys = KEY_VARIABLES
         .iter()
         .filter_map(|name| environment.get(name));
-    Redactor::new(keys).text(text).into_owned()
+    let redactor = Redactor::with_values(keys, environment.secrets());
+    redactor.text(text).into_owned()
 }
 
 /// Prints `text`, an error unless all is done. A closed stream is no error: EPIPE is ignored.

@@ -131,13 +131,14 @@ fn output_on_stderr_is_no_failure() {
 #[test]
 fn a_build_that_destroys_itself_is_a_local_fault() {
     let server = ModelServer::gemini(&["^^^fail\n^^^end", "^^^fail\n^^^delete\n"]);
-    let run = TestProject::new()
+    let project = TestProject::new()
         .with(&server)
-        .build("rm build.sh; exit 1")
-        .run(&[])
-        .exits(6);
+        .program("interpreter", "#!/bin/sh\nrm interpreter; exit 1\n");
+    let interpreter = project.path("interpreter").display().to_string();
+    let script = format!("#!{interpreter}\n");
+    let run = project.program("build.sh", script).run(&[]).exits(6);
     run.says(&[
-        "cannot start `build.sh`: `build.sh` is missing",
+        &format!("cannot start `build.sh`: the interpreter of `build.sh`, `{interpreter}`"),
         "the project is as it was before the run",
     ]);
 }

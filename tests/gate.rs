@@ -47,6 +47,7 @@ fn whatever_a_build_does_to_a_protected_file_counts_though_the_build_passes() {
             "`codeRollup.sh` was changed",
             "new mode 100644",
         ),
+        ("rm build.sh", "`build.sh` was removed", "deleted file mode"),
         (
             "rm LLMInstructions.md",
             "`LLMInstructions.md` was removed",

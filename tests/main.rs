@@ -31,6 +31,7 @@ mod redaction;
 mod replay;
 mod replies;
 mod sandbox;
+mod secrets;
 mod sending;
 mod signals;
 mod steps;

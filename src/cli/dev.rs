@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 use uuid::Uuid;
 
-use super::{OutputArgs, SELDOM, parse_dollars, parse_duration};
+use super::{OutputArgs, SELDOM, parse_dollars, parse_duration, parse_variable};
 use crate::exec::sandbox::SandboxMode;
 use crate::model::price::Usd;
 
@@ -90,6 +90,11 @@ pub struct DevArgs {
     /// blocks the network and the rest of the disk, or refuses to run; off does not sandbox
     #[arg(long, value_name = "HOW", value_enum, default_value_t = SandboxMode::Auto, hide_possible_values = true, help_heading = SELDOM)]
     pub sandbox: SandboxMode,
+
+    /// Pass this environment variable on to commands in a sandbox, though its name says that it holds a
+    /// secret (*_TOKEN, *_KEY, ...); may be repeated
+    #[arg(long, value_name = "NAME", value_parser = parse_variable, help_heading = SELDOM)]
+    pub pass_env: Vec<String>,
 }
 
 impl DevArgs {

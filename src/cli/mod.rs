@@ -13,6 +13,7 @@ use self::dev::Dev;
 pub use self::dev::{DevArgs, DevCommand, SessionsCommand};
 use crate::exec::sandbox::SandboxMode;
 use crate::model::price::Usd;
+use crate::sys::environment::KEY_VARIABLES;
 
 const AFTER_HELP: &str = "\
 Files:
@@ -182,6 +183,11 @@ pub struct BuildArgs {
     /// blocks the network and the rest of the disk, or refuses to run; off does not sandbox
     #[arg(long, value_name = "HOW", value_enum, default_value_t = SandboxMode::Auto, hide_possible_values = true, conflicts_with = "consistency_check", help_heading = SELDOM)]
     pub sandbox: SandboxMode,
+
+    /// Pass this environment variable on to builds in a sandbox, though its name says that it holds a
+    /// secret (*_TOKEN, *_KEY, ...); may be repeated
+    #[arg(long, value_name = "NAME", value_parser = parse_variable, conflicts_with = "consistency_check", help_heading = SELDOM)]
+    pub pass_env: Vec<String>,
 }
 
 /// Flags for what is shown.
@@ -299,6 +305,15 @@ impl Cli {
         .settled())
     }
 
+    /// The variables that a sandbox lets through though their names say that they hold a secret.
+    #[must_use]
+    pub fn passed_variables(&self) -> &[String] {
+        match &self.command {
+            Some(Command::Dev(dev)) => &dev.pass_env,
+            _ => &self.build.pass_env,
+        }
+    }
+
     /// Applies flags that stand for others: `--json` is `--output-format json`. What prints a script or a page
     /// prints nothing else.
     fn settled(mut self) -> Self {
@@ -407,6 +422,16 @@ fn parse_dollars(text: &str) -> Result<Usd, String> {
         .parse()
         .map_err(|_| form())?;
     Usd::try_from(number).map_err(|_| form())
+}
+
+/// Reads the name of an environment variable that may be passed on.
+fn parse_variable(name: &str) -> Result<String, String> {
+    if KEY_VARIABLES.contains(&name) {
+        return Err("it holds a key of this program's own, which is never passed".to_owned());
+    }
+    let is_name = !name.is_empty() && !name.contains('=');
+    let named = is_name.then(|| name.to_owned());
+    named.ok_or_else(|| "name the variable alone, like `NPM_TOKEN`".to_owned())
 }
 
 /// Reads `90s`, `30m` or `1h`.

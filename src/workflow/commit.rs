@@ -150,6 +150,12 @@ impl Commit<'_> {
         }
         let status = describe(report.status);
         let output = log.finish(&status)?;
+        if !output.redacted.is_empty() {
+            run.warn(format!(
+                "the build printed secrets, which are neither in its log nor sent: {}",
+                output.redacted.join(", ")
+            ));
+        }
         let passed = report.status.passed();
         self.context.reporter.event(&Event::Built {
             status: status.clone(),
@@ -161,7 +167,7 @@ impl Commit<'_> {
         run.log_step()?;
         // Whatever the build says of itself: it may have said it of a gate of its own.
         self.check_gate(run)?;
-        Ok((report.status, with_timeout_note(output, report.status)))
+        Ok((report.status, with_timeout_note(output.text, report.status)))
     }
 
     fn check_gate(&self, run: &mut Run<'_>) -> Result<(), GateChanged> {

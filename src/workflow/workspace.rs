@@ -106,7 +106,7 @@ impl<'c> Workspace<'c> {
         let processes = Processes::new(SpawnOptions {
             root: context.project.root(),
             program: context.program,
-            hidden: builds::key_variables(context),
+            hidden: builds::hidden_variables(context, options.sandbox),
             clock: context.clock,
             interrupt: context.interrupt,
             redactor: context.redactor,

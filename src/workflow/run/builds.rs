@@ -1,6 +1,6 @@
 //! The builds of a run: each is run by `build.sh`, sandboxed as far as was asked for.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::time::Duration;
 
@@ -9,6 +9,7 @@ use super::not_ready::NotReady;
 use crate::exec::build_script::{BuildError, BuildReport, BuildScript};
 use crate::exec::sandbox::{Sandbox, SandboxMode, SandboxPolicy, SandboxProblem};
 use crate::record::run_log::BuildLog;
+use crate::secret::SecretKind;
 use crate::sys::environment::KEY_VARIABLES;
 use crate::ui::Event;
 use crate::workflow::error::Error;
@@ -42,7 +43,7 @@ impl<'c> Builds<'c> {
         let mut builds = Self {
             context,
             options,
-            hidden: key_variables(context),
+            hidden: hidden_variables(context, options.sandbox),
             sandbox: None,
             sandboxed: false,
         };
@@ -133,11 +134,18 @@ fn tell_uncontained(context: &Context<'_>, problem: &SandboxProblem) {
     context.reporter.event(&Event::Uncontained { reason });
 }
 
-/// The variables that commonly hold keys, and those that hold one of this project's.
-pub fn key_variables(context: &Context<'_>) -> Vec<OsString> {
-    let holds_key = |value: &str| context.redactor.find(value).next().is_some();
+/// The variables that builds and commands do not get: those that commonly hold keys, and those that hold one of this
+/// project's; and in a sandbox those that hold other secrets, but for what is to be passed.
+pub fn hidden_variables(context: &Context<'_>, mode: SandboxMode) -> Vec<OsString> {
+    let is_key = |(_, kind)| kind == SecretKind::Key;
+    let holds_key = |value: &str| context.redactor.find(value).any(is_key);
     let mut names = context.environment.names_where(holds_key);
     names.extend(KEY_VARIABLES.map(OsString::from));
+    if mode != SandboxMode::Off {
+        let secrets = context.environment.secret_names();
+        let is_passed = |name: &&OsStr| context.passed.iter().any(|passed| **name == **passed);
+        names.extend(secrets.filter(|name| !is_passed(name)).map(OsString::from));
+    }
     names
 }
 
