@@ -12,11 +12,13 @@ use code_commit::World;
 use code_commit::cli::{Cli, CliMessage};
 use code_commit::exec::supervisor::{self, SupervisorPlace};
 use code_commit::secret::Redactor;
+use code_commit::sys::core_dump;
 use code_commit::sys::environment::{Environment, KEY_VARIABLES, SystemClock};
 use code_commit::sys::interrupt::Interrupt;
 use code_commit::workflow::error::Exit;
 
 fn main() -> ExitCode {
+    core_dump::forbid();
     let clock = SystemClock::start();
     let arguments: Vec<OsString> = std::env::args_os().collect();
     // Nothing that a user asks for, and so no part of the command line that is described to them.

@@ -150,3 +150,20 @@ fn commands_of_an_agent_do_not_get_them_either() {
         assert!(!told.contains(VALUE));
     }
 }
+
+#[test]
+fn neither_the_program_nor_what_it_starts_dumps_core() {
+    let server = ModelServer::gemini(&[NOTHING]);
+    let project = TestProject::new().with(&server).build("ulimit -c");
+    let command = project.command(&[]);
+    let mut shell = std::process::Command::new("sh");
+    let variables = command.get_envs();
+    shell
+        .args(["-c", "ulimit -S -c $(ulimit -H -c); exec \"$0\""])
+        .arg(command.get_program())
+        .current_dir(project.path(""))
+        .env_clear()
+        .envs(variables.filter_map(|(name, value)| Some((name, value?))));
+    let run = Finished::new(&project, &[], shell.output().unwrap()).exits(0);
+    assert!(run.logged("initial-build.txt").ends_with("\n0\n"));
+}

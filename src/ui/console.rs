@@ -229,7 +229,10 @@ impl Reporter for Console<'_> {
             Event::PutBack(edits) => self.edits("undone", "put back", edits),
             Event::Uncontained { reason } => {
                 let text = format!("none: {reason}; builds and commands can read the keys");
-                self.line("sandbox", Style::new(), &text);
+                self.spinner.stop();
+                // Even where it is to be quiet.
+                let label = self.paint(" sandbox", Style::new());
+                self.print(&label, &format!("  {text}"));
             }
             Event::Building { spent } => self.step("build", "build.sh", &dollars(*spent)),
             Event::Built {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::run::Run;
 use super::run::builds::{BuildOptions, Builds};
 use super::run::closing;
-use super::run::gate::{Gate, GateChanged};
+use super::run::gate::Gate;
 use super::run::ready::{self, Ready};
 use super::run::tree::RunTree;
 use super::{Context, Failure, ModelChoice, Outcome};
@@ -48,14 +48,8 @@ pub fn commit(context: &Context<'_>, options: &CommitOptions) -> Result<Outcome,
     run.begin(&ready);
     let mut tree = RunTree::new(context, &run);
     let mut replacements = Replacements::default();
-    let builds = Builds::new(context, options.build).map_err(Error::from);
-    let result = builds.and_then(|builds| {
-        let mut commit = Commit {
-            context,
-            options,
-            builds,
-            gate: Gate::new(context.project.root()),
-        };
+    let commit = Commit::new(context, options);
+    let result = commit.and_then(|mut commit| {
         commit.until_the_build_passes(&mut run, &ready, &mut tree, &mut replacements)
     });
     match &result {
@@ -82,7 +76,16 @@ struct Commit<'c> {
     gate: Gate,
 }
 
-impl Commit<'_> {
+impl<'c> Commit<'c> {
+    fn new(context: &'c Context<'c>, options: &'c CommitOptions) -> Result<Self, Error> {
+        Ok(Self {
+            context,
+            options,
+            builds: Builds::new(context, options.build)?,
+            gate: Gate::new(context.project.root())?,
+        })
+    }
+
     fn until_the_build_passes(
         &mut self,
         run: &mut Run<'_>,
@@ -137,7 +140,9 @@ impl Commit<'_> {
         self.context.interrupt.check()?;
         let spent = run.spent;
         self.context.reporter.event(&Event::Building { spent });
-        let report = match tree.flushing(run, || self.builds.run(&mut log)) {
+        let built = tree.flushing(run, || self.builds.run(&mut log));
+        run.record.warnings.extend(self.builds.take_warning());
+        let report = match built {
             Ok(report) => report,
             Err(error) => {
                 // That the log is unfinished follows from what stopped the build.
@@ -170,15 +175,16 @@ impl Commit<'_> {
         Ok((report.status, with_timeout_note(output.text, report.status)))
     }
 
-    fn check_gate(&self, run: &mut Run<'_>) -> Result<(), GateChanged> {
+    fn check_gate(&self, run: &mut Run<'_>) -> Result<(), Error> {
         let context = self.context;
-        let checked = self.gate.check(&context.project, &context.key_files());
-        if let Err(changed) = &checked
-            && let Err(unlogged) = run.log.text(GATE, &changed.diff)
-        {
+        let changed = self.gate.change(&context.project, &context.key_files())?;
+        let Some(changed) = changed else {
+            return Ok(());
+        };
+        if let Err(unlogged) = run.log.text(GATE, &changed.diff) {
             run.warn(unlogged.to_string());
         }
-        checked
+        Err(changed.into())
     }
 }
 

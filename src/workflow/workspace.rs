@@ -77,6 +77,8 @@ pub struct Workspace<'c> {
     pub outside: Outside,
     /// Where the settings and the sessions are, which are not for agents.
     pub closed: Vec<PathBuf>,
+    /// What the record of a run is to say where commands are not sandboxed, though they should be.
+    pub uncontained: Option<String>,
 }
 
 impl<'c> Workspace<'c> {
@@ -99,7 +101,7 @@ impl<'c> Workspace<'c> {
         for directory in [context.project.config(), context.project.logs()] {
             make_ignored_directory(&directory)?;
         }
-        let sandbox =
+        let (sandbox, uncontained) =
             builds::command_sandbox(context, options.sandbox, &home.join(settings::FILE))?;
         // Where that is refused, fewer are found of those that hide.
         let _ = subreaper::install();
@@ -129,6 +131,7 @@ impl<'c> Workspace<'c> {
             processes: RefCell::new(processes),
             outside: options.outside,
             closed: own_paths(&home),
+            uncontained,
         })
     }
 

@@ -30,6 +30,8 @@ pub struct Builds<'c> {
     /// The variables that builds do not get.
     hidden: Vec<OsString>,
     sandbox: Option<Sandbox>,
+    /// Why there is none, though there should be one; until somebody has taken note of it.
+    uncontained: Option<String>,
     /// Whether a build was sandboxed already: from then on there is no doing without.
     sandboxed: bool,
 }
@@ -45,6 +47,7 @@ impl<'c> Builds<'c> {
             options,
             hidden: hidden_variables(context, options.sandbox),
             sandbox: None,
+            uncontained: None,
             sandboxed: false,
         };
         match find(context, options.sandbox, None) {
@@ -88,7 +91,12 @@ impl<'c> Builds<'c> {
     /// The run goes on, and says so.
     fn go_without(&mut self, problem: &SandboxProblem) {
         self.sandbox = None;
-        tell_uncontained(self.context, problem);
+        self.uncontained = Some(tell_uncontained(self.context, problem));
+    }
+
+    /// What the run's record is to say of builds that are not sandboxed, once.
+    pub fn take_warning(&mut self) -> Option<String> {
+        self.uncontained.take()
     }
 
     fn script(&self) -> BuildScript<'_> {
@@ -109,7 +117,8 @@ pub fn check_strict(context: &Context<'_>) -> Result<(), SandboxProblem> {
     try_out(context, SandboxMode::Strict, None).map(drop)
 }
 
-/// What an agent's commands are sandboxed by, with `key_file` hidden from them besides the project's own keys.
+/// What an agent's commands are sandboxed by, with `key_file` hidden from them besides the project's own keys; or what
+/// the run's record is to say where they are not, though they should be.
 ///
 /// # Errors
 /// When they are to be sandboxed strictly, and cannot be.
@@ -117,21 +126,24 @@ pub fn command_sandbox(
     context: &Context<'_>,
     mode: SandboxMode,
     key_file: &Path,
-) -> Result<Option<Sandbox>, Error> {
+) -> Result<(Option<Sandbox>, Option<String>), Error> {
     match try_out(context, mode, Some(key_file)) {
-        Ok(sandbox) => Ok(sandbox),
+        Ok(sandbox) => Ok((sandbox, None)),
         Err(SandboxProblem::Interrupted(interrupted)) => Err(interrupted.into()),
         Err(problem) if mode == SandboxMode::Strict => Err(NotReady::from(problem).into()),
         Err(problem) => {
-            tell_uncontained(context, &problem);
-            Ok(None)
+            let warning = tell_uncontained(context, &problem);
+            Ok((None, Some(warning)))
         }
     }
 }
 
-fn tell_uncontained(context: &Context<'_>, problem: &SandboxProblem) {
+/// Tells it, and gives the words for the record.
+fn tell_uncontained(context: &Context<'_>, problem: &SandboxProblem) -> String {
     let reason = problem.to_string();
+    let warning = format!("no sandbox: {reason}; builds and commands can read the keys");
     context.reporter.event(&Event::Uncontained { reason });
+    warning
 }
 
 /// The variables that builds and commands do not get: those that commonly hold keys, and those that hold one of this

@@ -13,10 +13,11 @@ use std::path::{Path, PathBuf};
 
 use crate::edit::PROTECTED_FILES;
 use crate::edit::beneath::{OpenDirectory, PathEntry, Root};
-use crate::project::Project;
 use crate::project::gitignore::{GITIGNORE, IgnoreRules};
+use crate::project::{Project, ProjectProblem};
 use crate::record::diff::{self, FileChange, FileState, NEW_MODE};
 use crate::record::run_files;
+use crate::sys::files::PathError;
 use crate::sys::text::escaped;
 
 /// So many bytes are held of all these files together. Of what goes beyond, anything done to it counts as a change.
@@ -48,7 +49,10 @@ enum GateFile {
 impl Gate {
     /// Looks at the files below `root`: the protected ones, but for `Cargo.lock`, which builds write, and every
     /// `.gitignore` that git reads.
-    pub fn new(root: &Path) -> Self {
+    ///
+    /// # Errors
+    /// When one cannot be looked at.
+    pub fn new(root: &Path) -> Result<Self, PathError> {
         let at_root = PROTECTED_FILES.iter().map(|name| (*name).to_owned());
         let paths = at_root
             .chain(ignore_files(root))
@@ -56,42 +60,50 @@ impl Gate {
         let mut room = ROOM;
         let mut files = BTreeMap::new();
         for path in paths {
-            let found = look(root, &path, room);
+            let found = look(root, &path, room)?;
             if let GateFile::File(state) = &found {
                 room -= state.content.len();
             }
             files.insert(path, found);
         }
-        Self(files)
+        Ok(Self(files))
     }
 
-    /// Sees whether the files are still what they were, and git still ignores these keys of the project.
+    /// Sees whether the files are still what they were, and git still ignores these keys of the project; what has
+    /// changed.
     ///
     /// # Errors
-    /// When they are not.
-    pub fn check(&self, project: &Project, key_files: &[&str]) -> Result<(), GateChanged> {
+    /// When one cannot be looked at.
+    pub fn change(
+        &self,
+        project: &Project,
+        key_files: &[&str],
+    ) -> Result<Option<GateChanged>, PathError> {
         let (mut files, mut diff) = (Vec::new(), String::new());
         for (path, before) in &self.0 {
             let room = match before {
                 GateFile::Large { .. } => 0,
                 _ => ROOM,
             };
-            let after = look(project.root(), path, room);
+            let after = look(project.root(), path, room)?;
             if after != *before {
                 diff.push_str(&difference(path, before, &after));
                 files.push((path.clone(), Change::of(before, &after)));
             }
         }
-        let keys = project.check_gitignore(key_files.iter().copied());
-        let exposes_keys = keys.is_err();
-        if files.is_empty() && !exposes_keys {
-            return Ok(());
-        }
-        Err(GateChanged {
+        let exposes_keys = match project.check_gitignore(key_files.iter().copied()) {
+            Ok(()) => false,
+            Err(ProjectProblem::Unreadable { path, source }) if !is_denied(&source) => {
+                return Err(PathError::of("read", path)(source));
+            }
+            Err(_) => true,
+        };
+        let has_changed = exposes_keys || !files.is_empty();
+        Ok(has_changed.then_some(GateChanged {
             files,
             exposes_keys,
             diff,
-        })
+        }))
     }
 }
 
@@ -207,17 +219,27 @@ fn ignore_files(root: &Path) -> Vec<String> {
 }
 
 /// What is at the path, without following a link.
-fn look(root: &Path, path: &str, room: usize) -> GateFile {
-    let entry = Root::open(root)
-        .map_err(io::Error::from)
-        .and_then(|root| OpenDirectory::default().entry(&root, path));
-    let link = || root.join(path).read_link().ok().map(GateFile::Link);
-    match entry {
-        Ok(PathEntry::Nothing) => GateFile::Missing,
-        Ok(PathEntry::File(file)) => read(file, room).unwrap_or(GateFile::SomethingElse),
-        Ok(PathEntry::SomethingElse) => link().unwrap_or(GateFile::SomethingElse),
-        Err(_) => GateFile::SomethingElse,
+fn look(root: &Path, path: &str, room: usize) -> Result<GateFile, PathError> {
+    let look = || match OpenDirectory::default().entry(&Root::open(root)?, path)? {
+        PathEntry::Nothing => Ok(GateFile::Missing),
+        PathEntry::File(file) => read(file, room),
+        PathEntry::SomethingElse => match root.join(path).read_link() {
+            // It is no link.
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
+                Ok(GateFile::SomethingElse)
+            }
+            target => target.map(GateFile::Link),
+        },
+    };
+    match look() {
+        // A build may have seen to that.
+        Err(error) if is_denied(&error) => Ok(GateFile::SomethingElse),
+        found => found.map_err(PathError::of("read", path)),
     }
+}
+
+fn is_denied(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::PermissionDenied
 }
 
 fn read(file: File, room: usize) -> io::Result<GateFile> {
