@@ -19,7 +19,7 @@ fn a_build_that_rewrites_itself_does_not_make_the_next_one_pass() {
     let project = project(&server).build(build);
     let run = project.run(&["--sandbox", "off"]).exits(1).says(&[
         "error: the build changed files that no build may change: `build.sh` was changed\n",
-        "`git checkout -- build.sh` restores them",
+        "`git checkout -- build.sh` restores what git tracks",
     ]);
     assert_eq!(run.result()["exit"]["name"], "gate-changed");
     assert_eq!(run.result()["tree"], "changed");

@@ -25,6 +25,7 @@ mod models;
 mod page;
 mod past;
 mod preparing;
+mod printing;
 mod processes;
 mod readiness;
 mod redaction;

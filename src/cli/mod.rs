@@ -14,6 +14,7 @@ pub use self::dev::{DevArgs, DevCommand, SessionsCommand};
 use crate::exec::sandbox::SandboxMode;
 use crate::model::price::Usd;
 use crate::sys::environment::KEY_VARIABLES;
+use crate::sys::text::{printable, without_ci_commands};
 
 const AFTER_HELP: &str = "\
 Files:
@@ -335,10 +336,13 @@ impl Cli {
 
 fn message(error: &clap::Error, mut whole: clap::Command, arguments: &[OsString]) -> CliMessage {
     whole.build();
-    CliMessage {
-        text: format!("{}{}", error.render(), hint(error, &whole, arguments)),
-        is_error: error.use_stderr(),
+    let is_error = error.use_stderr();
+    let mut text = format!("{}{}", error.render(), hint(error, &whole, arguments));
+    if is_error {
+        // What it quotes may be anybody's.
+        text = without_ci_commands(&printable(&text, &['\n'])).into_owned();
     }
+    CliMessage { text, is_error }
 }
 
 /// What may stand in the place of what is wrong; clap itself names the values only.

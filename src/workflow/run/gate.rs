@@ -160,7 +160,7 @@ impl GateChanged {
         }
         let names = names.join(" ");
         format!(
-            "{diff}; these files stay as the build left them: `git checkout -- {names}` restores them"
+            "{diff}; these files stay as the build left them: `git checkout -- {names}` restores what git tracks"
         )
     }
 }
