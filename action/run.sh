@@ -95,7 +95,13 @@ prepare() {
 name_of() {
     case $1 in
         0) echo 'done' ;;
-        1) echo build-failed ;;
+        1)
+            # The summary's heading tells which of those it is.
+            case $(head -n 1 "$FOLDER/artifact/summary.md" 2>/dev/null) in
+                *' gate-changed') echo gate-changed ;;
+                *) echo build-failed ;;
+            esac
+            ;;
         2) echo usage ;;
         3) echo not-ready ;;
         4) echo model-failed ;;

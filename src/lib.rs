@@ -105,6 +105,7 @@ pub fn run(cli: &Cli, world: &World) -> Exit {
         redactor: &redactor,
         reporter: &output,
         program: world.program.as_deref(),
+        passed: cli.passed_variables(),
         models: &models,
     };
     let stdin = Stdin {

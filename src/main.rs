@@ -13,11 +13,13 @@ use code_commit::World;
 use code_commit::cli::{Cli, CliMessage};
 use code_commit::exec::supervisor::{self, SupervisorPlace};
 use code_commit::secret::Redactor;
+use code_commit::sys::core_dump;
 use code_commit::sys::environment::{Environment, KEY_VARIABLES, SystemClock};
 use code_commit::sys::interrupt::Interrupt;
 use code_commit::workflow::error::Exit;
 
 fn main() -> ExitCode {
+    core_dump::forbid();
     let clock = SystemClock::start();
     let arguments: Vec<OsString> = std::env::args_os().collect();
     // Nothing that a user asks for, and so no part of the command line that is described to them.
@@ -96,7 +98,8 @@ fn without_keys(text: &str) -> String {
     let keys = KEY_VARIABLES
         .iter()
         .filter_map(|name| environment.get(name));
-    Redactor::new(keys).text(text).into_owned()
+    let redactor = Redactor::with_values(keys, environment.secrets());
+    redactor.text(text).into_owned()
 }
 
 /// Prints `text`, an error unless all is done. A closed stream is no error: EPIPE is ignored.

@@ -419,6 +419,7 @@ fn exits() -> BTreeSet<(u8, String)> {
     let all = [
         Exit::Done,
         Exit::BuildFailed,
+        Exit::GateChanged,
         Exit::Usage,
         Exit::NotReady,
         Exit::ModelFailed,
@@ -437,6 +438,7 @@ fn exits() -> BTreeSet<(u8, String)> {
         match exit {
             Exit::Done
             | Exit::BuildFailed
+            | Exit::GateChanged
             | Exit::Usage
             | Exit::NotReady
             | Exit::ModelFailed

@@ -253,8 +253,11 @@ fn the_action_passes_every_exit_code_on() {
         (6, "local-io"),
         (130, "interrupted"),
         (77, "unknown"),
+        (1, "gate-changed"),
     ] {
-        let runner = Runner::new(&format!("exit {code}"));
+        // As the program writes it.
+        let heading = format!("## code-commit: \u{274c} {name}");
+        let runner = Runner::new(&format!("echo '{heading}' >\"$summary\"; exit {code}"));
         let (outputs, gate, _) = runner.job("Do something.", &[]);
         assert_eq!(outputs["exit-code"], code.to_string());
         assert_eq!(outputs["exit-name"], name);

@@ -5,6 +5,7 @@ use std::io::Read as _;
 use std::os::unix::fs::{OpenOptionsExt as _, symlink};
 use std::process::Command;
 
+use crate::support::agent::{AgentProject, PASS, done};
 use crate::support::{
     Finished, GEMINI_KEY, ModelServer, TestProject, bubblewrap_works, write_program,
 };
@@ -303,20 +304,38 @@ fn without_bubblewrap_builds_run_as_they_are_unless_that_is_ruled_out() {
             "bubblewrap does not work here: No permission to do so",
         ),
     ] {
-        let server = ModelServer::gemini(&[NOTHING]);
+        let server = ModelServer::gemini(&[NOTHING; 2]);
         let project = TestProject::new().with(&server).variable("PATH", path);
         let line = format!(" sandbox  none: {reason}; builds and commands can read the keys\n");
         let run = project.run(&[]).exits(0).says(&[&line]);
         assert_eq!(run.result()["attempts"][0]["build"]["sandbox"], "off");
+        let quiet = project.run(&["--quiet"]).exits(0).says(&[&line]);
+        let warning = format!("no sandbox: {reason}; builds and commands can read the keys");
+        for run in [run, quiet] {
+            let result = run.result();
+            let told = result["warnings"].as_array().unwrap();
+            assert!(told.contains(&warning.as_str().into()), "{told:?}");
+        }
         let line = format!("builds and commands cannot be sandboxed strictly: {reason}");
         project
             .run(&["--sandbox", "strict"])
             .exits(3)
             .says(&[&line, "hint: install bubblewrap"]);
-        assert_eq!(server.requests().len(), 1, "nothing was sent");
+        assert_eq!(server.requests().len(), 2, "nothing was sent");
         project
             .run(&["--sandbox", "some"])
             .exits(2)
             .says(&["auto, strict, off"]);
     }
+}
+
+#[test]
+fn a_missing_sandbox_is_in_the_record_of_an_agents_run() {
+    let (agent, _server) = AgentProject::scripted(&[done().as_str(), PASS]);
+    let agent = agent.with_variable("PATH", "/no/such/directory");
+    let warning =
+        "no sandbox: bubblewrap (`bwrap`) is not installed; builds and commands can read the keys";
+    let run = agent.run(&["--quiet", "-p", "Go."]).exits(0);
+    let run = run.says(&["builds and commands can read the keys"]);
+    assert_eq!(run.result()["warnings"][0], warning);
 }

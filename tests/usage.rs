@@ -26,6 +26,7 @@ fn help_shows_every_flag_the_files_and_the_exit_codes() {
             "result.json",
             "0  done",
             "1  build-failed",
+            "gate-changed",
             "2  usage",
             "3  not-ready",
             "4  model-failed",

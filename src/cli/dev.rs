@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Args, CommandFactory as _, Parser, Subcommand};
 use uuid::Uuid;
 
-use super::{OutputArgs, SELDOM, check_hosts, parse_dollars, parse_duration};
+use super::{OutputArgs, SELDOM, check_hosts, parse_dollars, parse_duration, parse_variable};
 use crate::exec::hosts::AllowedHost;
 use crate::exec::sandbox::SandboxMode;
 use crate::model::price::Usd;
@@ -96,6 +96,11 @@ pub struct DevArgs {
     /// repeated
     #[arg(long, value_name = "NAME", help_heading = SELDOM)]
     pub allow_host: Vec<AllowedHost>,
+
+    /// Pass this environment variable on to commands in a sandbox, though its name says that it holds a
+    /// secret (*_TOKEN, *_KEY, ...); may be repeated
+    #[arg(long, value_name = "NAME", value_parser = parse_variable, help_heading = SELDOM)]
+    pub pass_env: Vec<String>,
 }
 
 impl DevArgs {

@@ -14,6 +14,8 @@ pub use self::dev::{DevArgs, DevCommand, SessionsCommand};
 use crate::exec::hosts::AllowedHost;
 use crate::exec::sandbox::SandboxMode;
 use crate::model::price::Usd;
+use crate::sys::environment::KEY_VARIABLES;
+use crate::sys::text::{printable, without_ci_commands};
 
 const AFTER_HELP: &str = "\
 Files:
@@ -30,6 +32,7 @@ Exit codes (also in the run's result.json):
   0  done             build.sh passed, or the report was written
   1  build-failed     build.sh failed after the last repair; the edits are
                       kept, unless --on-failure is revert
+     gate-changed     a build changed build.sh or another protected file
   2  usage            invalid command line; nothing was written
   3  not-ready        something is missing or another run is active; nothing
                       was sent
@@ -187,6 +190,11 @@ pub struct BuildArgs {
     /// repeated
     #[arg(long, value_name = "NAME", help_heading = SELDOM)]
     pub allow_host: Vec<AllowedHost>,
+
+    /// Pass this environment variable on to builds in a sandbox, though its name says that it holds a
+    /// secret (*_TOKEN, *_KEY, ...); may be repeated
+    #[arg(long, value_name = "NAME", value_parser = parse_variable, conflicts_with = "consistency_check", help_heading = SELDOM)]
+    pub pass_env: Vec<String>,
 }
 
 /// Flags for what is shown.
@@ -314,6 +322,15 @@ impl Cli {
         Ok(self)
     }
 
+    /// The variables that a sandbox lets through though their names say that they hold a secret.
+    #[must_use]
+    pub fn passed_variables(&self) -> &[String] {
+        match &self.command {
+            Some(Command::Dev(dev)) => &dev.pass_env,
+            _ => &self.build.pass_env,
+        }
+    }
+
     /// Applies flags that stand for others: `--json` is `--output-format json`. What prints a script or a page
     /// prints nothing else.
     fn settled(mut self) -> Self {
@@ -349,10 +366,13 @@ fn check_hosts(
 
 fn message(error: &clap::Error, mut whole: clap::Command, arguments: &[OsString]) -> CliMessage {
     whole.build();
-    CliMessage {
-        text: format!("{}{}", error.render(), hint(error, &whole, arguments)),
-        is_error: error.use_stderr(),
+    let is_error = error.use_stderr();
+    let mut text = format!("{}{}", error.render(), hint(error, &whole, arguments));
+    if is_error {
+        // What it quotes may be anybody's.
+        text = without_ci_commands(&printable(&text, &['\n'])).into_owned();
     }
+    CliMessage { text, is_error }
 }
 
 /// What may stand in the place of what is wrong; clap itself names the values only.
@@ -436,6 +456,16 @@ fn parse_dollars(text: &str) -> Result<Usd, String> {
         .parse()
         .map_err(|_| form())?;
     Usd::try_from(number).map_err(|_| form())
+}
+
+/// Reads the name of an environment variable that may be passed on.
+fn parse_variable(name: &str) -> Result<String, String> {
+    if KEY_VARIABLES.contains(&name) {
+        return Err("it holds a key of this program's own, which is never passed".to_owned());
+    }
+    let is_name = !name.is_empty() && !name.contains('=');
+    let named = is_name.then(|| name.to_owned());
+    named.ok_or_else(|| "name the variable alone, like `NPM_TOKEN`".to_owned())
 }
 
 /// Reads `90s`, `30m` or `1h`.

@@ -50,6 +50,7 @@ use crate::sys::numbers::counted;
 pub(crate) use digest::{Digest, Stamp};
 pub use parse::{ParsedReply, parse};
 pub use rule::Rule;
+pub(crate) use spelling::PROTECTED_FILES;
 pub use verify::{PathPolicy, VerifiedEdit, VerifiedEdits, VerifyError};
 
 /// What is to be done to a file.

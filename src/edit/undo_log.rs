@@ -140,7 +140,8 @@ impl<'r> UndoLog<'r> {
         file.rewind()?;
         let mut searched = self.redactor.writer(io::sink());
         io::copy(&mut BufReader::with_capacity(CHUNK, file), &mut searched)?;
-        Ok((digest, searched.finish_found()?))
+        let (_, holds_key) = searched.finish_found()?;
+        Ok((digest, holds_key))
     }
 
     /// The directory that keeps files; made where it is missing.

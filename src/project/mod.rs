@@ -20,7 +20,7 @@ use rustix::fs::{Access, access};
 use crate::project::gitignore::{Case, GITIGNORE, IgnoreFile, IgnoreRules, LARGEST};
 use crate::project::index::{IndexProblem, TrackedPaths};
 use crate::secret::{ApiKey, KeyProblem, Redactor};
-use crate::sys::environment::{Environment, KEY_VARIABLES};
+use crate::sys::environment::{Environment, KEY_VARIABLES, SHORTEST_SECRET};
 use crate::sys::file_lock;
 use crate::sys::files::{self, Links, MIB, PathError, is_missing, is_no_file, is_too_large};
 use crate::sys::text::regex;
@@ -29,9 +29,6 @@ use crate::sys::text::regex;
 pub const LOGS: &str = "logs";
 /// The folder with the user's files.
 pub const CONFIG: &str = "agent-config";
-
-/// A variable's value shorter than this many bytes is not taken for a key.
-const SHORTEST_IN_ENVIRONMENT: usize = 8;
 
 /// A project, by its root.
 #[derive(Debug, Clone)]
@@ -389,7 +386,7 @@ impl Project {
     }
 
     /// A redactor for every key that is known: those in the key files, which need not be of the
-    /// model in use, and those in the environment.
+    /// model in use, and those in the environment; and for the environment's other secrets.
     #[must_use]
     pub fn redactor<'f>(
         &self,
@@ -407,11 +404,14 @@ impl Project {
         // Placeholders like `none` or `ollama` are common there.
         let given = variables
             .chain(further.map(ApiKey::expose))
-            .filter(|key| key.len() >= SHORTEST_IN_ENVIRONMENT);
+            .filter(|key| key.len() >= SHORTEST_SECRET);
         let secrets: Vec<String> = files.chain(given.map(str::to_owned)).collect();
         // A malformed file may hold several keys, a line each.
         let lines = secrets.iter().flat_map(|secret| secret.lines());
-        Redactor::new(lines.map(str::trim))
+        // A path that is there says where a secret is, and is none.
+        let is_path = |value: &str| value.starts_with('/') && Path::new(value).exists();
+        let values = environment.secrets().filter(|value| !is_path(value));
+        Redactor::with_values(lines.map(str::trim), values)
     }
 
     fn read_text(&self, file: &str) -> Result<String, ProjectProblem> {

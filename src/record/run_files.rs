@@ -14,6 +14,8 @@ pub const AGENT: &str = "agent.json";
 pub const STEPS: &str = "steps.jsonl";
 /// What the run has done to the project's files.
 pub const CHANGES: &str = "changes.json";
+/// What a build has changed of the files that no build may change.
+pub const GATE: &str = "gate.diff";
 /// The folder with the files that the run has replaced or removed, as they were before.
 pub const REPLACED: &str = "replaced";
 /// The first line of a response file that holds an error in place of a reply.

@@ -16,6 +16,7 @@ use crate::model::StepId;
 use crate::project::{CONFIG, LOGS};
 use crate::record::Step;
 use crate::record::run_files::{self, Artifact, REPLACED, RESULT};
+use crate::secret::credentials::Censor;
 use crate::secret::{RedactingWriter, Redactor};
 use crate::sys::atomic_file;
 use crate::sys::excerpt::Excerpt;
@@ -149,7 +150,7 @@ impl<'r> RunLog<'r> {
         Ok(BuildLog {
             redactor: self.redactor,
             path,
-            output: self.redactor.writer(output),
+            output: self.redactor.writer(Censor::new(output)),
         })
     }
 
@@ -211,14 +212,32 @@ impl<'r> RunLog<'r> {
     /// # Errors
     /// When the file cannot be written.
     pub fn json(&self, name: &str, record: &impl Serialize) -> Result<(), LogError> {
+        self.replace(name, |out| {
+            serde_json::to_writer_pretty(&mut *out, record)?;
+            out.write_all(b"\n")
+        })
+    }
+
+    /// Writes `text`, less what looks like credentials, as the file `name`, whatever stands there.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn text(&self, name: &str, text: &str) -> Result<(), LogError> {
+        self.replace(name, |out| {
+            let mut out = Censor::new(out);
+            out.write_all(text.as_bytes())?;
+            out.finish().map(drop)
+        })
+    }
+
+    fn replace(
+        &self,
+        name: &str,
+        content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<(), LogError> {
         let path = self.folder.join(name);
         // Renamed over whatever stands there: a build may have tried to be faster.
-        let written = atomic_file::replace(&path, |file| {
-            self.redacted(file, |out| {
-                serde_json::to_writer_pretty(&mut *out, record)?;
-                out.write_all(b"\n")
-            })
-        });
+        let written = atomic_file::replace(&path, |file| self.redacted(file, content));
         written.map_err(failed(&path))
     }
 
@@ -339,12 +358,21 @@ fn first_line(status: &str) -> Vec<u8> {
     format!("{status:<width$.width$}\n").into_bytes()
 }
 
-/// The log of a build that is running: the output as it comes, less the keys.
+/// The log of a build that is running: the output as it comes, less the keys and what looks like credentials.
 #[derive(Debug)]
 pub struct BuildLog<'r> {
     redactor: &'r Redactor,
     path: PathBuf,
-    output: RedactingWriter<'r, Copies>,
+    output: RedactingWriter<'r, Censor<Copies>>,
+}
+
+/// What a build has printed.
+#[derive(Debug)]
+pub struct BuildOutput {
+    /// The output for the next prompt.
+    pub text: String,
+    /// What kinds of secrets were taken out of it, and out of the log.
+    pub redacted: Vec<&'static str>,
 }
 
 /// The output on its two ways: whole to the disk, its two ends to the next prompt.
@@ -371,7 +399,7 @@ impl BuildLog<'_> {
     ///
     /// # Errors
     /// When the file cannot be written.
-    pub fn finish(self, status: &str) -> Result<String, LogError> {
+    pub fn finish(self, status: &str) -> Result<BuildOutput, LogError> {
         let Self {
             path,
             output,
@@ -379,10 +407,15 @@ impl BuildLog<'_> {
         } = self;
         let status = redactor.text(status);
         let finish = || {
-            let Copies { mut file, excerpt } = output.finish()?;
+            let (output, has_keys) = output.finish_found()?;
+            let (Copies { mut file, excerpt }, kinds) = output.finish()?;
             file.seek(SeekFrom::Start(0))?;
             file.write_all(&first_line(&status))?;
-            Ok(excerpt.into_text())
+            let keys = has_keys.then_some("an API key or the value of a secret variable");
+            Ok(BuildOutput {
+                text: excerpt.into_text(),
+                redacted: keys.into_iter().chain(kinds).collect(),
+            })
         };
         finish().map_err(failed(&path))
     }
@@ -448,8 +481,9 @@ mod tests {
         build.write_all(b"out \xff sekret-").unwrap();
         assert!(fs::read(&path).unwrap().starts_with(b"unfinished"));
         build.write_all(b"key-1\nend").unwrap();
-        let text = build.finish("exit code: 101").unwrap();
-        assert_eq!(text, "out \u{fffd} [REDACTED]-1\nend");
+        let output = build.finish("exit code: 101").unwrap();
+        assert_eq!(output.text, "out \u{fffd} [REDACTED]-1\nend");
+        assert_eq!(output.redacted.len(), 1);
         let logged = fs::read(&path).unwrap();
         let newline = logged.iter().position(|byte| *byte == b'\n').unwrap();
         assert_eq!(logged[..newline].trim_ascii_end(), b"exit code: 101");

@@ -3,6 +3,8 @@
 //! Knows the forms that vendors document for their own scanners' sake: a fixed prefix and a length.
 //! Guarantees that nothing of what it finds but its kind and its place leaves this module.
 
+mod censor;
+
 use std::fmt;
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -10,18 +12,23 @@ use std::thread;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use memchr::memmem;
-use regex::{Captures, Regex};
+use regex::bytes::{Captures, Regex};
 
-use crate::secret::Redactor;
+use crate::secret::{Redactor, SecretKind};
+
+pub use censor::Censor;
+
+/// The kind of credential that goes over several lines.
+const PRIVATE_KEY: &str = "a private key";
 
 /// A kind of credential, words of which one is in each of its kind, and the whole form. Each is from
 /// its vendor's documentation of its tokens, or of secret scanning.
 #[rustfmt::skip]
 const SHAPES: [(&str, &[&str], &str); 56] = [
     // A line of its own, or the end of a line in a string: not the mere mention in code that looks for one.
-    ("a private key", &["PRIVATE KEY"], r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----(?:[ \t]*(?:[\r\n]|\\[rn]|$)|[ \t]+[0-9A-Za-z+/]{16})"),
-    ("a private key", &["BEGIN SSH2"], r"---- BEGIN SSH2 (?:ENCRYPTED )?PRIVATE KEY ----"),
-    ("a private key", &["PuTTY-User-Key-File"], r"PuTTY-User-Key-File-[0-9]: "),
+    (PRIVATE_KEY, &["PRIVATE KEY"], r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----(?:[ \t]*(?:[\r\n]|\\[rn]|$)|[ \t]+[0-9A-Za-z+/]{16})"),
+    (PRIVATE_KEY, &["BEGIN SSH2"], r"---- BEGIN SSH2 (?:ENCRYPTED )?PRIVATE KEY ----"),
+    (PRIVATE_KEY, &["PuTTY-User-Key-File"], r"PuTTY-User-Key-File-[0-9]: "),
     ("an age secret key", &["AGE-SECRET-KEY-1"], r"AGE-SECRET-KEY-1[0-9A-Z]{58}"),
     ("an AWS access key", &["AKIA", "ASIA"], r"(?:AKIA|ASIA)[0-9A-Z]{16}\b"),
     ("an AWS secret key", &["aws_secret_access_key", "AWS_SECRET_ACCESS_KEY"], r#"(?i:aws_secret_access_key)["']?\s*[=:]\s*["']?[0-9A-Za-z/+]{40}(?:[^0-9A-Za-z/+=]|$)"#),
@@ -107,6 +114,8 @@ static WORDS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
 
 /// What a key of this project's own is called.
 const OWN_KEY: &str = "an API key of this project";
+/// What the value of another secret variable is called.
+const VARIABLE: &str = "the value of a secret environment variable";
 
 /// What looks like a credential, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -126,6 +135,12 @@ impl Finding {
     #[must_use]
     pub fn is_own_key(&self) -> bool {
         self.kind == OWN_KEY
+    }
+
+    /// Whether the redactor knows this, and so takes it out of whatever is sent.
+    #[must_use]
+    pub fn is_redacted(&self) -> bool {
+        self.is_own_key() || self.kind == VARIABLE
     }
 }
 
@@ -166,7 +181,7 @@ pub fn find(file: &'static str, text: &str, redactor: &Redactor) -> Vec<Finding>
     let is_secret = |name: &str| {
         let shaped = ANY_SHAPE
             .as_ref()
-            .is_some_and(|shapes| shapes.is_match(name));
+            .is_some_and(|shapes| shapes.is_match(name.as_bytes()));
         shaped || redactor.find(name).next().is_some()
     };
     let mut findings = located(file, text, places, is_secret);
@@ -204,23 +219,52 @@ fn located(
 
 /// Where in `text` there is what looks like a credential, in their order.
 fn places(text: &str, redactor: &Redactor) -> Vec<(usize, &'static str)> {
-    let own: Vec<Range<usize>> = redactor.find(text).collect();
-    let own_keys = own.iter().map(|place| (place.start, OWN_KEY));
-    let mut places: Vec<(usize, &'static str)> = own_keys.collect();
+    let name = |kind| match kind {
+        SecretKind::Key => OWN_KEY,
+        SecretKind::Variable => VARIABLE,
+    };
+    let (own, mut places): (Vec<Range<usize>>, Vec<(usize, &'static str)>) = redactor
+        .find(text)
+        .map(|(place, kind)| (place.clone(), (place.start, name(kind))))
+        .unzip();
     let may_hold_any = WORDS.as_ref().is_some_and(|words| words.is_match(text));
     let shapes = ANY_SHAPE.iter().filter(|_| may_hold_any);
-    for found in shapes.flat_map(|shapes| shapes.captures_iter(text)) {
+    for found in shapes.flat_map(|shapes| shapes.captures_iter(text.as_bytes())) {
         let Some((place, kind)) = which(&found) else {
             continue;
         };
         let next = own.partition_point(|own| own.end <= place.start);
         let known = own.get(next).is_some_and(|own| own.start < place.end);
-        if !known && is_plausible(&text[place.clone()]) {
+        if !known && is_plausible(&text.as_bytes()[place.clone()]) {
             places.push((place.start, kind));
         }
     }
     places.sort_unstable_by_key(|(place, _)| *place);
     places
+}
+
+/// Where the next credential in `bytes` is from `from` on, and of which kind: the token alone, without what stands
+/// around it.
+fn next_credential(bytes: &[u8], from: usize) -> Option<(Range<usize>, &'static str)> {
+    if !WORDS.as_ref()?.is_match(&bytes[from..]) {
+        return None;
+    }
+    let shapes = ANY_SHAPE.as_ref()?;
+    let mut from = from;
+    loop {
+        let (place, kind) = which(&shapes.captures_at(bytes, from)?)?;
+        let token = &bytes[place.clone()];
+        if is_plausible(token) {
+            let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_+/=".contains(byte);
+            let end = token
+                .iter()
+                .rposition(is_part)
+                .map_or(place.end, |last| place.start + last + 1);
+            let start = place.start + usize::from(token.starts_with(b"_"));
+            return Some((start..end, kind));
+        }
+        from = place.end;
+    }
 }
 
 /// Which shape was found, and where.
@@ -230,8 +274,8 @@ fn which(found: &Captures<'_>) -> Option<(Range<usize>, &'static str)> {
 }
 
 /// Whether this may be a real one: not what documentation puts there, and no long name in code.
-fn is_plausible(token: &str) -> bool {
-    let lower = token.to_ascii_lowercase();
+fn is_plausible(token: &[u8]) -> bool {
+    let lower = String::from_utf8_lossy(token).to_ascii_lowercase();
     let token = lower.trim_start_matches('_');
     let like_a_name = ["hf_", "cio", "sk-admin-"]
         .iter()

@@ -73,10 +73,20 @@ impl fmt::Debug for ApiKey {
 /// A key shorter than this many bytes is not looked for: it would match everywhere.
 pub const SHORTEST_KEY: usize = 6;
 
+/// What a redactor has found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SecretKind {
+    /// One of the keys.
+    Key,
+    /// The value of another variable that holds a secret.
+    Variable,
+}
+
 /// So many bytes of a stream are searched at a time, so that a long text is not held twice.
 const PIECE: usize = 64 << 10;
 
-/// Replaces keys by `[REDACTED]` and their last two characters. Its `Debug` shows nothing of them.
+/// Replaces keys, and the values of secret variables, by `[REDACTED]` and their last two characters. Its `Debug` shows
+/// nothing of them. What is said of keys here goes for those values as well.
 #[derive(Clone, Default)]
 pub struct Redactor {
     patterns: Option<AhoCorasick>,
@@ -84,6 +94,8 @@ pub struct Redactor {
     forms: Arc<[String]>,
     /// What stands in for the pattern of the same index.
     replacements: Vec<String>,
+    /// What the pattern of the same index is of.
+    kinds: Vec<SecretKind>,
     /// Length of the longest pattern, in bytes.
     longest: usize,
 }
@@ -92,13 +104,39 @@ impl Redactor {
     /// A redactor for these keys. The same key twice is no harm; one of fewer than [`SHORTEST_KEY`] bytes is passed over.
     #[must_use]
     pub fn new<'a>(keys: impl IntoIterator<Item = &'a str>) -> Self {
-        let mut patterns: Vec<(String, String)> = Vec::new();
-        for key in keys.into_iter().filter(|key| key.len() >= SHORTEST_KEY) {
-            patterns.extend(forms(key).into_iter().map(|form| (form, replacement(key))));
+        Self::with_values(keys, [])
+    }
+
+    /// A redactor for these keys, and for the values of other variables that hold secrets.
+    #[must_use]
+    pub fn with_values<'a>(
+        keys: impl IntoIterator<Item = &'a str>,
+        values: impl IntoIterator<Item = &'a str>,
+    ) -> Self {
+        let is_long = |key: &&str| key.len() >= SHORTEST_KEY;
+        let keys: Vec<&str> = keys.into_iter().filter(is_long).collect();
+        // A value that has a key in it is as secret as the key.
+        let kind = |value: &str| {
+            if keys.iter().any(|key| value.contains(key)) {
+                SecretKind::Key
+            } else {
+                SecretKind::Variable
+            }
+        };
+        let values = values.into_iter().filter(is_long);
+        let mut patterns: Vec<(String, String, SecretKind)> = Vec::new();
+        for secret in keys.iter().copied().chain(values) {
+            let pattern = |form| (form, replacement(secret), kind(secret));
+            patterns.extend(forms(secret).into_iter().map(pattern));
         }
-        patterns.sort();
+        // Stable: of equal forms, a key's comes first.
+        patterns.sort_by(|a, b| a.0.cmp(&b.0));
         patterns.dedup_by(|a, b| a.0 == b.0);
-        let (forms, replacements): (Vec<_>, Vec<_>) = patterns.into_iter().unzip();
+        let kinds = patterns.iter().map(|(.., kind)| *kind).collect();
+        let patterns = patterns.into_iter();
+        let (forms, replacements): (Vec<_>, Vec<_>) = patterns
+            .map(|(form, replacement, _)| (form, replacement))
+            .unzip();
         let longest = forms.iter().map(String::len).max().unwrap_or(0);
         // The longest of several matches at one place: with one key a prefix of another, the rest must not show.
         let automaton = AhoCorasick::builder()
@@ -110,6 +148,7 @@ impl Redactor {
             patterns: automaton.ok().filter(|_| longest > 0),
             forms: forms.into(),
             replacements,
+            kinds,
             longest,
         }
     }
@@ -128,10 +167,16 @@ impl Redactor {
             .unwrap_or(0)
     }
 
-    /// Where in `text` keys stand.
-    pub fn find<'t>(&'t self, text: &'t str) -> impl Iterator<Item = Range<usize>> + 't {
-        let patterns = self.patterns.iter();
-        patterns.flat_map(move |patterns| patterns.find_iter(text).map(|found| found.range()))
+    /// Where in `text` keys stand, and whether it is really a key.
+    pub fn find<'t>(
+        &'t self,
+        text: &'t str,
+    ) -> impl Iterator<Item = (Range<usize>, SecretKind)> + 't {
+        let found = self
+            .patterns
+            .iter()
+            .flat_map(move |all| all.find_iter(text));
+        found.map(|found| (found.range(), self.kinds[found.pattern()]))
     }
 
     /// `text` without the keys; borrowed where there was none.
@@ -193,18 +238,19 @@ impl<W: Write> RedactingWriter<'_, W> {
     ///
     /// # Errors
     /// The inner writer's.
-    pub fn finish(mut self) -> io::Result<W> {
-        self.end()?;
-        Ok(self.inner)
+    pub fn finish(self) -> io::Result<W> {
+        self.finish_found().map(|(inner, _)| inner)
     }
 
     /// The same, but tells whether there was a key in all that was written.
     ///
     /// # Errors
     /// The inner writer's.
-    pub fn finish_found(mut self) -> io::Result<bool> {
-        self.end()?;
-        Ok(self.found)
+    pub fn finish_found(mut self) -> io::Result<(W, bool)> {
+        let held = std::mem::take(&mut self.held);
+        self.emit(&held, held.len())?;
+        self.inner.flush()?;
+        Ok((self.inner, self.found))
     }
 
     /// Writes as much of what is held back as can be told by now: all but the beginning of what may become
@@ -224,12 +270,6 @@ impl<W: Write> RedactingWriter<'_, W> {
             held.drain(..done);
         }
         self.held = held;
-        self.inner.flush()
-    }
-
-    fn end(&mut self) -> io::Result<()> {
-        let held = std::mem::take(&mut self.held);
-        self.emit(&held, held.len())?;
         self.inner.flush()
     }
 

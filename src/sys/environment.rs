@@ -17,6 +17,23 @@ pub const KEY_VARIABLES: [&str; 4] = [
     "DEV_AGENT_API_KEY",
 ];
 
+/// The last words of the names of variables that hold a secret: `TOKEN`, `NPM_TOKEN`.
+const SECRET_WORDS: [&str; 6] = [
+    "TOKEN",
+    "SECRET",
+    "PASSWORD",
+    "PASSWD",
+    "KEY",
+    "CREDENTIALS",
+];
+
+/// A shorter value, in bytes, is not looked for anywhere: it would be found everywhere.
+pub const SHORTEST_SECRET: usize = 8;
+/// The same of a value of letters alone, which may be a word: `password`, `production`.
+const SHORTEST_OF_LETTERS: usize = 12;
+/// Nor is a longer one, as a whole: no token is, and to look for it takes memory.
+const LONGEST_SECRET: usize = 4096;
+
 /// A snapshot of the environment variables.
 #[derive(Debug, Clone, Default)]
 pub struct Environment(HashMap<OsString, OsString>);
@@ -30,9 +47,9 @@ impl Environment {
 
     /// The variable's value; `None` where it is unset or empty.
     #[must_use]
-    pub fn os(&self, name: &str) -> Option<&OsStr> {
+    pub fn os(&self, name: impl AsRef<OsStr>) -> Option<&OsStr> {
         self.0
-            .get(OsStr::new(name))
+            .get(name.as_ref())
             .map(OsString::as_os_str)
             .filter(|value| !value.is_empty())
     }
@@ -46,11 +63,41 @@ impl Environment {
         found.map(|(name, _)| name.clone()).collect()
     }
 
+    /// The names of the variables that hold a secret, as their names say.
+    pub fn secret_names(&self) -> impl Iterator<Item = &OsStr> {
+        let names = self.0.keys().map(OsString::as_os_str);
+        names.filter(|name| name.to_str().is_some_and(is_secret_name))
+    }
+
+    /// What these hold, as far as it is to be looked for.
+    pub fn secrets(&self) -> impl Iterator<Item = &str> {
+        let values = self
+            .secret_names()
+            .filter_map(|name| self.os(name)?.to_str());
+        values.map(str::trim).filter(|value| is_distinctive(value))
+    }
+
     /// The first of `names` that is set.
     #[must_use]
     pub fn first<'n>(&self, names: &[&'n str]) -> Option<(&'n str, &str)> {
         names.iter().find_map(|name| Some((*name, self.get(name)?)))
     }
+}
+
+fn is_secret_name(name: &str) -> bool {
+    let last = name.rsplit('_').next().unwrap_or_default();
+    let last = last.to_ascii_uppercase();
+    SECRET_WORDS.contains(&last.as_str())
+}
+
+/// Whether a value is not found by chance.
+fn is_distinctive(value: &str) -> bool {
+    let shortest = if value.bytes().all(|byte| byte.is_ascii_alphabetic()) {
+        SHORTEST_OF_LETTERS
+    } else {
+        SHORTEST_SECRET
+    };
+    (shortest..=LONGEST_SECRET).contains(&value.len())
 }
 
 #[cfg(test)]
@@ -128,5 +175,50 @@ mod tests {
         let second = Duration::from_secs(1);
         assert!(SystemClock::check(SystemTime::UNIX_EPOCH).is_ok());
         assert!(SystemClock::check(SystemTime::UNIX_EPOCH - second).is_err());
+    }
+
+    #[test]
+    fn a_secret_is_told_by_the_last_word_of_its_variables_name() {
+        for name in [
+            "TOKEN",
+            "NPM_TOKEN",
+            "DB_PASSWORD",
+            "db_passwd",
+            "X_SECRET",
+            "SSH_KEY",
+            "AWS_CREDENTIALS",
+        ] {
+            assert!(is_secret_name(name), "{name}");
+        }
+        for name in [
+            "SSH_AUTH_SOCK",
+            "TOKENS",
+            "KEYBOARD",
+            "MONKEY",
+            "TOKEN_URL",
+            "PATH",
+            "",
+        ] {
+            assert!(!is_secret_name(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_may_be_a_word_is_not_looked_for() {
+        let long = "a".repeat(LONGEST_SECRET + 1);
+        for (value, expected) in [
+            ("password", false),
+            ("production", false),
+            ("hunter2", false),
+            ("hunter22", true),
+            ("correcthorsebattery", true),
+            (" a-b-c-d-e \n", true),
+            (long.as_str(), false),
+        ] {
+            let environment = Environment::of(&[("A_TOKEN", value), ("OTHER", "hunter2hunter2")]);
+            let found: Vec<&str> = environment.secrets().collect();
+            assert_eq!(found == [value.trim()], expected, "{value}");
+            assert_eq!(found.len(), usize::from(expected));
+        }
     }
 }

@@ -3,6 +3,7 @@
 //! Knows nothing of projects, models or runs.
 
 pub(crate) mod atomic_file;
+pub mod core_dump;
 pub mod environment;
 pub(crate) mod excerpt;
 pub(crate) mod fences;

@@ -45,6 +45,16 @@ pub(crate) fn printable(text: &str, kept: &[char]) -> String {
     text.replace(|c: char| is_deceptive(c) && !kept.contains(&c), "\u{fffd}")
 }
 
+/// What a CI runner takes for its commands: GitHub's at the beginning of a line, though blanks stand before them;
+/// Azure's, TeamCity's and GitHub's older ones anywhere.
+static CI_COMMAND: LazyLock<Regex> =
+    LazyLock::new(|| regex(r"(?m)(^\s*:)(:)|(#)(#(?:vso|teamcity)?\[)"));
+
+/// `text` with a blank in every such command.
+pub(crate) fn without_ci_commands(text: &str) -> Cow<'_, str> {
+    CI_COMMAND.replace_all(text, "$1$3 $2$4")
+}
+
 /// `text` with every deceptive character written out.
 pub(crate) fn escaped(text: &str) -> String {
     let escape = |c: char| match c {
@@ -100,6 +110,32 @@ mod tests {
         assert_eq!(escaped("ä\n\u{1b}[2J"), "ä\\n\\u{1b}[2J");
         assert_eq!(escaped("a\u{202e}b"), "a\\u{202e}b");
         assert_eq!(printable("a\u{202e}b\u{200f}", &[]), "a\u{fffd}b\u{fffd}");
+    }
+
+    #[test]
+    fn no_line_is_a_command_of_a_ci_runner() {
+        for (text, expected) in [
+            ("::set-output name=a::b", ": :set-output name=a::b"),
+            ("a\n \t\u{a0}::add-mask::b", "a\n \t\u{a0}: :add-mask::b"),
+            (":::x", ": ::x"),
+            ("a ##[set-env name=b]c", "a # #[set-env name=b]c"),
+            ("##vso[task.x]", "# #vso[task.x]"),
+            ("###teamcity[x]", "## #teamcity[x]"),
+        ] {
+            let safe = without_ci_commands(text);
+            assert_eq!(safe, expected);
+            assert_eq!(without_ci_commands(&safe), safe);
+        }
+        for harmless in [
+            "std::fmt",
+            "a ::b",
+            "## Heading [a]",
+            "#[test]",
+            "a#: b",
+            "# # [a]",
+        ] {
+            assert_eq!(without_ci_commands(harmless), harmless);
+        }
     }
 
     #[test]

@@ -24,12 +24,20 @@ use crate::sys::numbers::grouped;
 use crate::sys::text;
 
 /// How a console is to be used.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a fact of its own about the streams"
+)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConsoleOptions {
     /// Progress is not shown.
     pub quiet: bool,
     /// stderr is a terminal that can redraw a line.
     pub terminal: bool,
+    /// stdout is a terminal.
+    pub stdout_terminal: bool,
+    /// A CI runner may read what is printed, and look for its commands in it.
+    pub runner: bool,
     /// Where colours may be used.
     pub colors: Colors,
 }
@@ -40,9 +48,14 @@ impl ConsoleOptions {
     pub fn new(quiet: bool, (stdout, stderr): (bool, bool), environment: &Environment) -> Self {
         let dumb = environment.get("TERM").is_none_or(|term| term == "dumb");
         let colors = !dumb && environment.os("NO_COLOR").is_none();
+        let is_told = ["CI", "GITHUB_ACTIONS", "TF_BUILD", "TEAMCITY_VERSION"]
+            .iter()
+            .any(|name| environment.os(name).is_some());
         Self {
             quiet,
             terminal: stderr && !dumb,
+            stdout_terminal: stdout,
+            runner: is_told || !stdout || !stderr,
             colors: Colors {
                 stdout: stdout && colors,
                 stderr: stderr && colors,
@@ -101,7 +114,16 @@ impl<'r> Console<'r> {
 
     /// Anybody's text, without keys and without anything that moves the cursor or changes the colours.
     fn printable(&self, text: &str) -> String {
-        text::printable(&self.redactor.text(text), &['\n'])
+        self.commanding_nobody(text::printable(&self.redactor.text(text), &['\n']))
+    }
+
+    /// The same text, with nothing in it that a CI runner would obey.
+    fn commanding_nobody(&self, text: String) -> String {
+        if self.options.runner {
+            text::without_ci_commands(&text).into_owned()
+        } else {
+            text
+        }
     }
 
     /// A line of progress: what was done, and how it went.
@@ -229,7 +251,10 @@ impl Reporter for Console<'_> {
             Event::PutBack(edits) => self.edits("undone", "put back", edits),
             Event::Uncontained { reason } => {
                 let text = format!("none: {reason}; builds and commands can read the keys");
-                self.line("sandbox", Style::new(), &text);
+                self.spinner.stop();
+                // Even where it is to be quiet.
+                let label = self.paint(" sandbox", Style::new());
+                self.print(&label, &format!("  {text}"));
             }
             Event::Building { spent } => self.step("build", "build.sh", &dollars(*spent)),
             Event::Built {
@@ -326,7 +351,8 @@ impl Console<'_> {
         } else {
             boxes::plain(&title, &body)
         };
-        let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+        let text = lines.iter().map(|line| format!("{line}\n")).collect();
+        let text = self.commanding_nobody(text);
         // A stderr that is closed is no reason to end the run.
         let _ = io::stderr().write_all(text.as_bytes());
     }
@@ -374,12 +400,14 @@ impl Console<'_> {
         self.spinner.stop();
         let mut text = self.redactor.text(text).into_owned();
         if text.starts_with("diff --git ") {
-            // As bytes: it may be applied.
-            if self.options.colors.stdout {
-                text = text.split_inclusive('\n').map(colored_diff_line).collect();
+            // Elsewhere as bytes: it may be applied.
+            if self.options.stdout_terminal {
+                let lines = text.split_inclusive('\n');
+                let colors = self.options.colors.stdout;
+                text = lines.map(|line| diff_line(line, colors)).collect();
             }
         } else {
-            text = text::printable(&text, &['\n', '\t']);
+            text = self.commanding_nobody(text::printable(&text, &['\n', '\t']));
         }
         to_stdout(&text)
     }
@@ -397,8 +425,9 @@ impl Console<'_> {
     }
 }
 
-/// A line of a diff in the colours that git gives it, and without anything that moves the cursor.
-fn colored_diff_line(line: &str) -> String {
+/// A line of a diff without anything that moves the cursor, and, if there are to be `colors`, in those that git gives
+/// it.
+fn diff_line(line: &str, colors: bool) -> String {
     let plain = line.trim_end_matches('\n');
     let is_any = |signs: &[&str]| signs.iter().any(|sign| plain.starts_with(sign));
     let style = match Style::new() {
@@ -409,7 +438,7 @@ fn colored_diff_line(line: &str) -> String {
         style => style,
     };
     let printable = text::printable(plain, &['\t']);
-    format!("{}\n", style.force_styling(true).apply_to(printable))
+    format!("{}\n", style.force_styling(colors).apply_to(printable))
 }
 
 fn tokens(usage: Usage) -> String {

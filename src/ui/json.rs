@@ -109,7 +109,12 @@ pub fn record(record: &RunRecord) -> Value {
 }
 
 fn print(redactor: &Redactor, text: &str) -> io::Result<()> {
-    super::to_stdout(&format!("{}\n", redactor.text(text)))
+    // The same to who reads JSON, and nothing to a CI runner that looks for its commands anywhere in a line.
+    let mut text = redactor.text(text).into_owned();
+    for command in ["[", "vso[", "teamcity["] {
+        text = text.replace(&format!("##{command}"), &format!("#\\u0023{command}"));
+    }
+    super::to_stdout(&format!("{text}\n"))
 }
 
 /// What happened, as `{"name": {"field": …}}`.

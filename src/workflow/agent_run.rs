@@ -46,6 +46,8 @@ pub struct AgentSetup<'s> {
     pub session: Option<&'s KeptSession<'s>>,
     /// Where answers to the agents' questions come from.
     pub answers: AnswerSource<'s>,
+    /// What was told before the run began.
+    pub warnings: Vec<String>,
 }
 
 /// A run that agents work in.
@@ -70,6 +72,7 @@ impl<'c> AgentRun<'c> {
     ) -> Result<Self, Error> {
         let mut run = Run::start(context, setup.name, setup.name)?;
         run.note_models(setup.models);
+        run.record.warnings.clone_from(&setup.warnings);
         if !context.project.ignores(run.log.name()) {
             run.log.keep_from_git()?;
         }

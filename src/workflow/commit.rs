@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::run::Run;
 use super::run::builds::{BuildOptions, Builds};
 use super::run::closing;
+use super::run::gate::Gate;
 use super::run::ready::{self, Ready};
 use super::run::tree::RunTree;
 use super::{Context, Failure, ModelChoice, Outcome};
@@ -16,6 +17,7 @@ use crate::exec::sandbox::{SandboxMode, SandboxProblem};
 use crate::model::REPAIRS;
 use crate::model::prompt::{Prompt, Replacement};
 use crate::model::{Reply, StepId};
+use crate::record::run_files::GATE;
 use crate::record::run_log::BuildLog;
 use crate::record::{BuildRecord, Seconds};
 use crate::sys::text::line_end;
@@ -49,13 +51,8 @@ pub fn commit(context: &Context<'_>, options: &CommitOptions) -> Result<Outcome,
     run.begin(&ready);
     let mut tree = RunTree::new(context, &run);
     let mut replacements = Replacements::default();
-    let builds = Builds::new(context, options.build, &options.hosts).map_err(Error::from);
-    let result = builds.and_then(|builds| {
-        let mut commit = Commit {
-            context,
-            options,
-            builds,
-        };
+    let commit = Commit::new(context, options);
+    let result = commit.and_then(|mut commit| {
         commit.until_the_build_passes(&mut run, &ready, &mut tree, &mut replacements)
     });
     match &result {
@@ -79,9 +76,19 @@ struct Commit<'c> {
     context: &'c Context<'c>,
     options: &'c CommitOptions,
     builds: Builds<'c>,
+    gate: Gate,
 }
 
-impl Commit<'_> {
+impl<'c> Commit<'c> {
+    fn new(context: &'c Context<'c>, options: &'c CommitOptions) -> Result<Self, Error> {
+        Ok(Self {
+            context,
+            options,
+            builds: Builds::new(context, options.build, &options.hosts)?,
+            gate: Gate::new(context.project.root())?,
+        })
+    }
+
     fn until_the_build_passes(
         &mut self,
         run: &mut Run<'_>,
@@ -136,7 +143,9 @@ impl Commit<'_> {
         self.context.interrupt.check()?;
         let spent = run.spent;
         self.context.reporter.event(&Event::Building { spent });
-        let report = match tree.flushing(run, || self.builds.run(&mut log)) {
+        let built = tree.flushing(run, || self.builds.run(&mut log));
+        run.record.warnings.extend(self.builds.take_warning());
+        let report = match built {
             Ok(report) => report,
             Err(error) => {
                 // That the log is unfinished follows from what stopped the build.
@@ -152,6 +161,12 @@ impl Commit<'_> {
         }
         let status = describe(report.status);
         let output = log.finish(&status)?;
+        if !output.redacted.is_empty() {
+            run.warn(format!(
+                "the build printed secrets, which are neither in its log nor sent: {}",
+                output.redacted.join(", ")
+            ));
+        }
         let passed = report.status.passed();
         self.context.reporter.event(&Event::Built {
             status: status.clone(),
@@ -161,7 +176,21 @@ impl Commit<'_> {
         let record = record(&report, self.builds.record());
         run.note(|step| step.build = Some(record));
         run.log_step()?;
-        Ok((report.status, with_timeout_note(output, report.status)))
+        // Whatever the build says of itself: it may have said it of a gate of its own.
+        self.check_gate(run)?;
+        Ok((report.status, with_timeout_note(output.text, report.status)))
+    }
+
+    fn check_gate(&self, run: &mut Run<'_>) -> Result<(), Error> {
+        let context = self.context;
+        let changed = self.gate.change(&context.project, &context.key_files())?;
+        let Some(changed) = changed else {
+            return Ok(());
+        };
+        if let Err(unlogged) = run.log.text(GATE, &changed.diff) {
+            run.warn(unlogged.to_string());
+        }
+        Err(changed.into())
     }
 }
 

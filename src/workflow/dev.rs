@@ -65,6 +65,7 @@ fn work(
         limits: place.limits,
         session: Some(&place.kept),
         answers,
+        warnings: place.uncontained.iter().cloned().collect(),
     };
     let run = AgentRun::start(context, setup, request)?;
     let form = place.models.first.spec.tools;

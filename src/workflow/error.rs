@@ -25,6 +25,7 @@ use crate::sys::numbers;
 use crate::ui::editor::EditorProblem;
 use crate::ui::input::InputError;
 use crate::workflow::NotReady;
+use crate::workflow::run::gate::GateChanged;
 
 /// How the process ends: the contract's exit codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +34,8 @@ pub enum Exit {
     Done,
     /// The build still fails after the last repair.
     BuildFailed,
+    /// A build has changed what it is judged by.
+    GateChanged,
     /// The command line is wrong.
     Usage,
     /// The project lacks something.
@@ -62,6 +65,7 @@ impl Exit {
             Self::Done => (0, "done"),
             // What was asked for was not reached.
             Self::BuildFailed => (1, "build-failed"),
+            Self::GateChanged => (1, "gate-changed"),
             Self::AuditFailed => (1, "audit-failed"),
             Self::ToolsFailed => (1, "tools-failed"),
             Self::LoopLimit => (1, "loop-limit"),
@@ -183,6 +187,9 @@ pub(crate) enum Error {
         /// How the last build ended.
         status: String,
     },
+    /// A build has changed what it is judged by.
+    #[error(transparent)]
+    GateChanged(#[from] GateChanged),
     /// An agent did not get to the end of its work.
     #[error(transparent)]
     Agent(AgentError),
@@ -286,6 +293,7 @@ impl Error {
             Self::BuildFailed { .. } | Self::OverBudget(_) | Self::DoesNotFit { .. } => {
                 Exit::BuildFailed
             }
+            Self::GateChanged(_) => Exit::GateChanged,
             Self::Agent(AgentError::ToolsFailed { .. }) => Exit::ToolsFailed,
             Self::Agent(AgentError::AuditFailed { .. }) => Exit::AuditFailed,
             Self::Agent(AgentError::LoopLimit { .. }) => Exit::LoopLimit,
@@ -315,6 +323,7 @@ impl Error {
             Self::Model(error) => return Some(error.hint()),
             Self::Session(error) => return Some(error.hint()),
             Self::Agent(error) => return error.hint().map(str::to_owned),
+            Self::GateChanged(changed) => return Some(changed.hint()),
             Self::Build(BuildError::Unfit { problem }) => problem.hint(),
             Self::Apply(error) | Self::Undo(UndoError::Apply(error)) => apply_hint(error),
             Self::Recover(error) | Self::Undo(UndoError::Recover(error)) => recover_hint(error),

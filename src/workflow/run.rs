@@ -6,12 +6,13 @@
 //! |---|---|
 //! | `context`, `outcome` | what every workflow is given, and how it ends |
 //! | `recovery`, `ready`, `sending`, `selection`, `not_ready` | what has to be there before a run begins |
-//! | `builds`, `tree` | what a run does to the project |
+//! | `builds`, `tree`, `gate` | what a run does to the project, and what its builds may not |
 //! | `closing` | what there is to say of it in the end |
 
 pub mod builds;
 pub mod closing;
 pub mod context;
+pub mod gate;
 pub mod not_ready;
 pub mod outcome;
 pub mod ready;

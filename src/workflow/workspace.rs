@@ -80,6 +80,8 @@ pub struct Workspace<'c> {
     pub outside: Outside,
     /// Where the settings and the sessions are, which are not for agents.
     pub closed: Vec<PathBuf>,
+    /// What the record of a run is to say where commands are not sandboxed, though they should be.
+    pub uncontained: Option<String>,
 }
 
 impl<'c> Workspace<'c> {
@@ -105,7 +107,7 @@ impl<'c> Workspace<'c> {
         for directory in [context.project.config(), context.project.logs()] {
             make_ignored_directory(&directory)?;
         }
-        let sandbox =
+        let (sandbox, uncontained) =
             builds::command_sandbox(context, options.sandbox, &home.join(settings::FILE))?;
         let sandbox = sandbox.map(|sandbox| sandbox.with_hosts(&options.hosts));
         // Where that is refused, fewer are found of those that hide.
@@ -113,7 +115,7 @@ impl<'c> Workspace<'c> {
         let processes = Processes::new(SpawnOptions {
             root: context.project.root(),
             program: context.program,
-            hidden: builds::key_variables(context),
+            hidden: builds::hidden_variables(context, options.sandbox),
             clock: context.clock,
             interrupt: context.interrupt,
             redactor: context.redactor,
@@ -136,6 +138,7 @@ impl<'c> Workspace<'c> {
             processes: RefCell::new(processes),
             outside: options.outside,
             closed: own_paths(&home),
+            uncontained,
         })
     }
 

@@ -1,6 +1,6 @@
 //! The builds of a run: each is run by `build.sh`, sandboxed as far as was asked for.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use crate::exec::build_script::{BuildError, BuildReport, BuildScript};
 use crate::exec::hosts::AllowedHost;
 use crate::exec::sandbox::{Sandbox, SandboxMode, SandboxPolicy, SandboxProblem};
 use crate::record::run_log::BuildLog;
+use crate::secret::SecretKind;
 use crate::sys::environment::KEY_VARIABLES;
 use crate::ui::Event;
 use crate::workflow::error::Error;
@@ -42,6 +43,8 @@ pub struct Builds<'c> {
     /// The variables that builds do not get.
     hidden: Vec<OsString>,
     sandbox: Option<Sandbox>,
+    /// Why there is none, though there should be one; until somebody has taken note of it.
+    uncontained: Option<String>,
     /// Whether a build was sandboxed already: from then on there is no doing without.
     sandboxed: bool,
 }
@@ -59,8 +62,9 @@ impl<'c> Builds<'c> {
         let mut builds = Self {
             context,
             options,
-            hidden: key_variables(context),
+            hidden: hidden_variables(context, options.sandbox),
             sandbox: None,
+            uncontained: None,
             sandboxed: false,
         };
         match find(context, options.sandbox, None) {
@@ -112,7 +116,12 @@ impl<'c> Builds<'c> {
     /// The run goes on, and says so.
     fn go_without(&mut self, problem: &SandboxProblem) {
         self.sandbox = None;
-        tell_uncontained(self.context, problem);
+        self.uncontained = Some(tell_uncontained(self.context, problem));
+    }
+
+    /// What the run's record is to say of builds that are not sandboxed, once.
+    pub fn take_warning(&mut self) -> Option<String> {
+        self.uncontained.take()
     }
 
     fn script(&self) -> BuildScript<'_> {
@@ -133,7 +142,8 @@ pub fn check_strict(context: &Context<'_>) -> Result<(), SandboxProblem> {
     try_out(context, SandboxMode::Strict, None).map(drop)
 }
 
-/// What an agent's commands are sandboxed by, with `key_file` hidden from them besides the project's own keys.
+/// What an agent's commands are sandboxed by, with `key_file` hidden from them besides the project's own keys; or what
+/// the run's record is to say where they are not, though they should be.
 ///
 /// # Errors
 /// When they are to be sandboxed strictly, and cannot be.
@@ -141,28 +151,38 @@ pub fn command_sandbox(
     context: &Context<'_>,
     mode: SandboxMode,
     key_file: &Path,
-) -> Result<Option<Sandbox>, Error> {
+) -> Result<(Option<Sandbox>, Option<String>), Error> {
     match try_out(context, mode, Some(key_file)) {
-        Ok(sandbox) => Ok(sandbox),
+        Ok(sandbox) => Ok((sandbox, None)),
         Err(SandboxProblem::Interrupted(interrupted)) => Err(interrupted.into()),
         Err(problem) if mode == SandboxMode::Strict => Err(NotReady::from(problem).into()),
         Err(problem) => {
-            tell_uncontained(context, &problem);
-            Ok(None)
+            let warning = tell_uncontained(context, &problem);
+            Ok((None, Some(warning)))
         }
     }
 }
 
-fn tell_uncontained(context: &Context<'_>, problem: &SandboxProblem) {
+/// Tells it, and gives the words for the record.
+fn tell_uncontained(context: &Context<'_>, problem: &SandboxProblem) -> String {
     let reason = problem.to_string();
+    let warning = format!("no sandbox: {reason}; builds and commands can read the keys");
     context.reporter.event(&Event::Uncontained { reason });
+    warning
 }
 
-/// The variables that commonly hold keys, and those that hold one of this project's.
-pub fn key_variables(context: &Context<'_>) -> Vec<OsString> {
-    let holds_key = |value: &str| context.redactor.find(value).next().is_some();
+/// The variables that builds and commands do not get: those that commonly hold keys, and those that hold one of this
+/// project's; and in a sandbox those that hold other secrets, but for what is to be passed.
+pub fn hidden_variables(context: &Context<'_>, mode: SandboxMode) -> Vec<OsString> {
+    let is_key = |(_, kind)| kind == SecretKind::Key;
+    let holds_key = |value: &str| context.redactor.find(value).any(is_key);
     let mut names = context.environment.names_where(holds_key);
     names.extend(KEY_VARIABLES.map(OsString::from));
+    if mode != SandboxMode::Off {
+        let secrets = context.environment.secret_names();
+        let is_passed = |name: &&OsStr| context.passed.iter().any(|passed| **name == **passed);
+        names.extend(secrets.filter(|name| !is_passed(name)).map(OsString::from));
+    }
     names
 }
 

@@ -31,6 +31,8 @@ pub struct Context<'a> {
     pub reporter: &'a dyn Reporter,
     /// The program's own file, which no reply may touch.
     pub program: Option<&'a Path>,
+    /// The variables that a sandbox lets through though their names say that they hold a secret.
+    pub passed: &'a [String],
     /// The models that can be asked, or why their table cannot be used.
     pub models: &'a Result<ModelTable, ModelsProblem>,
 }

@@ -18,8 +18,7 @@ use crate::secret::credentials::{self, Finding};
 use crate::sys::parallel::side_by_side;
 use crate::workflow::error::Error;
 
-const KEY_IN_INPUTS: &str =
-    "an API key stands in the query or the code base; it was left out of the prompt";
+const IN_INPUTS: &str = "stands in the query or the code base; it was left out of the prompt";
 
 /// All that a run starts from.
 pub struct Ready<'a> {
@@ -128,10 +127,15 @@ pub fn survey<'a>(
     // The search has been over every byte: where it has found no key, none has to be taken out.
     if let Some(inputs) = inputs
         .as_mut()
-        .filter(|_| findings.iter().any(Finding::is_own_key))
+        .filter(|_| findings.iter().any(Finding::is_redacted))
     {
         redact(context, inputs);
-        warnings.push(KEY_IN_INPUTS.to_owned());
+        let what = if findings.iter().any(Finding::is_own_key) {
+            "an API key"
+        } else {
+            "the value of a secret environment variable"
+        };
+        warnings.push(format!("{what} {IN_INPUTS}"));
     }
     if sends {
         warnings.extend(sent_secrets(choice, findings));
@@ -168,7 +172,7 @@ pub fn check<'a>(
 
 /// What is sent though it looks like a credential.
 fn sent_secrets(choice: &ModelChoice, mut findings: Vec<Finding>) -> Option<String> {
-    findings.retain(|finding| !finding.is_own_key());
+    findings.retain(|finding| !finding.is_redacted());
     let is_sent = choice.allow_secrets && !findings.is_empty();
     is_sent.then(|| {
         let list = listed(&findings);

@@ -1,0 +1,224 @@
+//! Takes credentials out of a stream. Pure.
+//!
+//! Guarantees that no more than [`MAX_LINE`] bytes and a chunk are held, whatever comes; that a private key goes as a
+//! whole; and that what is put in a credential's place names its kind and nothing else of it.
+
+use std::collections::BTreeSet;
+use std::io::{self, Write};
+use std::sync::LazyLock;
+
+use regex::bytes::Regex;
+
+use super::{PRIVATE_KEY, next_credential};
+
+/// A longer line is searched in parts,
+const MAX_LINE: usize = 64 << 10;
+/// which overlap by so many bytes: no token is longer.
+const OVERLAP: usize = 8 << 10;
+/// So much at the most is taken for a private key where its end does not come.
+const MAX_PRIVATE_KEY: usize = 32 << 10;
+
+/// The end of what each of the shapes of private keys begins.
+static END: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    let end = r"-----END (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----|---- END SSH2 (?:ENCRYPTED )?PRIVATE KEY ----|Private-MAC: [0-9a-f]+";
+    Regex::new(end).ok()
+});
+
+/// Writes on what it is given, with the kind of a credential in the place of each. [`finish`](Self::finish) must be
+/// called at the end: until then, the last line is held back.
+#[derive(Debug)]
+pub struct Censor<W: Write> {
+    held: Vec<u8>,
+    /// How much of a private key may still come, where one has begun.
+    private_key: Option<usize>,
+    kinds: BTreeSet<&'static str>,
+    inner: W,
+}
+
+impl<W: Write> Censor<W> {
+    /// One that writes to `inner`.
+    pub fn new(inner: W) -> Self {
+        Self {
+            held: Vec::new(),
+            private_key: None,
+            kinds: BTreeSet::new(),
+            inner,
+        }
+    }
+
+    /// Writes what was held back, flushes, and gives the inner writer back, and the kinds of what was taken out.
+    ///
+    /// # Errors
+    /// The inner writer's.
+    pub fn finish(mut self) -> io::Result<(W, BTreeSet<&'static str>)> {
+        let held = std::mem::take(&mut self.held);
+        self.emit(&held, held.len())?;
+        self.inner.flush()?;
+        Ok((self.inner, self.kinds))
+    }
+
+    /// Writes `bytes` up to about `settled`, and returns how many are done: a credential that begins before is taken
+    /// out as a whole.
+    fn emit(&mut self, bytes: &[u8], settled: usize) -> io::Result<usize> {
+        let mut done = 0;
+        while done < settled {
+            if let Some(room) = self.private_key.take() {
+                done += self.pass_over(&bytes[done..], settled - done, room);
+                continue;
+            }
+            let found = next_credential(bytes, done);
+            let Some((place, kind)) = found.filter(|(place, _)| place.start < settled) else {
+                self.inner.write_all(&bytes[done..settled])?;
+                return Ok(settled);
+            };
+            self.inner.write_all(&bytes[done..place.start])?;
+            write!(self.inner, "[REDACTED: {kind}]")?;
+            self.kinds.insert(kind);
+            self.private_key = (kind == PRIVATE_KEY).then_some(MAX_PRIVATE_KEY);
+            done = place.end;
+        }
+        Ok(done)
+    }
+
+    /// How many bytes belong to the private key that has begun, of which so many may still come.
+    fn pass_over(&mut self, bytes: &[u8], settled: usize, room: usize) -> usize {
+        let end = END.as_ref().and_then(|end| end.find(bytes));
+        match end.filter(|end| end.start() < settled.min(room)) {
+            Some(end) => end.end(),
+            None if settled < room => {
+                self.private_key = Some(room - settled);
+                settled
+            }
+            None => room,
+        }
+    }
+}
+
+impl<W: Write> Write for Censor<W> {
+    fn write(&mut self, chunk: &[u8]) -> io::Result<usize> {
+        let chunk = &chunk[..chunk.len().min(MAX_LINE)];
+        let mut held = std::mem::take(&mut self.held);
+        held.extend_from_slice(chunk);
+        let settled = match memchr::memrchr(b'\n', &held) {
+            Some(newline) => newline + 1,
+            None if held.len() > MAX_LINE => held.len() - OVERLAP,
+            None => 0,
+        };
+        let done = self.emit(&held, settled)?;
+        held.drain(..done);
+        self.held = held;
+        Ok(chunk.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn token() -> String {
+        format!("ghp_{}", "a0".repeat(18))
+    }
+
+    fn private_key(lines: usize) -> String {
+        let body = format!("{}\n", "Ab0+".repeat(16)).repeat(lines);
+        format!(
+            "-----BEGIN {0}-----\n{body}-----END {0}-----",
+            "RSA PRIVATE KEY"
+        )
+    }
+
+    fn censored(chunks: &[&[u8]]) -> (String, Vec<&'static str>) {
+        let mut censor = Censor::new(Vec::new());
+        for chunk in chunks {
+            censor.write_all(chunk).unwrap();
+            assert!(censor.held.len() <= 2 * MAX_LINE);
+        }
+        let (written, kinds) = censor.finish().unwrap();
+        (
+            String::from_utf8_lossy(&written).into_owned(),
+            kinds.into_iter().collect(),
+        )
+    }
+
+    #[test]
+    fn each_credential_gives_way_to_its_kind() {
+        let (token, key) = (token(), private_key(20));
+        let on_a_line = key.replace('\n', "\\n");
+        let prefixed = key.replace('\n', "\napp_1 | ");
+        for (text, expected) in [
+            ("nothing\nat all".to_owned(), "nothing\nat all"),
+            (format!("a {token} b"), "a [REDACTED: a GitHub token] b"),
+            (
+                format!("x_{token}\n\"{token}\""),
+                "x_[REDACTED: a GitHub token]\n\"[REDACTED: a GitHub token]\"",
+            ),
+            (format!("a\n{key}\nb"), "a\n[REDACTED: a private key]\nb"),
+            (
+                format!("{{\"key\": \"{on_a_line}\\n\"}}"),
+                "{\"key\": \"[REDACTED: a private key]\\n\"}",
+            ),
+            (
+                format!("app_1 | {prefixed}\nb"),
+                "app_1 | [REDACTED: a private key]\nb",
+            ),
+            (
+                format!("AWS_SECRET_ACCESS_KEY=\"{}\"\n", "a0/+".repeat(10)),
+                "[REDACTED: an AWS secret key]\"\n",
+            ),
+            ("your ghp_ token".to_owned(), "your ghp_ token"),
+        ] {
+            assert_eq!(censored(&[text.as_bytes()]).0, expected);
+        }
+        let both = format!("{key}\n{token}\n{token}");
+        let kinds = censored(&[both.as_bytes()]).1;
+        assert_eq!(kinds, ["a GitHub token", "a private key"]);
+        // What is not UTF-8 is no obstacle, and stays as it is.
+        let mut censor = Censor::new(Vec::new());
+        let text = [b"\xff", token.as_bytes(), b"\xfe"].concat();
+        censor.write_all(&text).unwrap();
+        let written = censor.finish().unwrap().0;
+        assert_eq!(written, b"\xff[REDACTED: a GitHub token]\xfe");
+    }
+
+    #[test]
+    fn what_only_begins_like_a_private_key_does_not_take_all_that_follows() {
+        let key = private_key(1);
+        let (begin, _) = key.split_once('\n').unwrap();
+        let rest = "0123456789abcde\n".repeat(10_000);
+        let (shown, _) = censored(&[format!("{begin}\n{rest}").as_bytes()]);
+        assert_eq!(
+            shown.len(),
+            "[REDACTED: a private key]".len() + 1 + rest.len() - MAX_PRIVATE_KEY
+        );
+    }
+
+    #[test]
+    fn a_line_without_end_is_searched_all_the_same() {
+        let token = token();
+        for before in [MAX_LINE - OVERLAP, MAX_LINE - 20, MAX_LINE, 3 * MAX_LINE] {
+            let text = format!("{} {token} {}", "x".repeat(before), "y".repeat(MAX_LINE));
+            let (shown, _) = censored(&[text.as_bytes()]);
+            let expected = text.replace(&token, "[REDACTED: a GitHub token]");
+            assert!(shown == expected, "{before}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn chunks_make_no_difference(
+            parts in prop::collection::vec(prop_oneof![
+                Just(token()), Just(private_key(2)), "[a-z \n]{0,40}", Just("-----BEGIN PRIVATE".to_owned()),
+            ], 0..8),
+            size in 1usize..200,
+        ) {
+            let text = parts.concat();
+            let chunks: Vec<&[u8]> = text.as_bytes().chunks(size).collect();
+            prop_assert_eq!(censored(&chunks), censored(&[text.as_bytes()]));
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! No build changes what the next one is judged by.
+
+use crate::support::{ModelServer, TestProject, bubblewrap_works};
+
+const NOTHING: &str = "Nothing to do.";
+
+fn project(server: &ModelServer) -> TestProject {
+    TestProject::new()
+        .with(server)
+        .program("codeRollup.sh", "#!/bin/sh\n")
+        .file("sub/.gitignore", "*.o\n")
+        .file("LLMInstructions.md", "Be kind.\n")
+}
+
+#[test]
+fn a_build_that_rewrites_itself_does_not_make_the_next_one_pass() {
+    let server = ModelServer::gemini(&["^^^a\nx\n^^^end\n", NOTHING]);
+    let build = "echo 'exit 0' > new; cat new >> build.sh; sed -i 2d build.sh; exit 1";
+    let project = project(&server).build(build);
+    let run = project.run(&["--sandbox", "off"]).exits(1).says(&[
+        "error: the build changed files that no build may change: `build.sh` was changed\n",
+        "`git checkout -- build.sh` restores what git tracks",
+    ]);
+    assert_eq!(run.result()["exit"]["name"], "gate-changed");
+    assert_eq!(run.result()["tree"], "changed");
+    assert_eq!(server.requests().len(), 1, "there was no second build");
+    let diff = run.logged("gate.diff");
+    let expected = format!("@@ -1,2 +1,2 @@\n #!/bin/sh\n-{build}\n+exit 0\n");
+    assert!(
+        diff.starts_with("diff --git a/build.sh b/build.sh\n"),
+        "{diff}"
+    );
+    assert!(diff.ends_with(&expected), "{diff}");
+    assert_eq!(project.read("a"), "x\n");
+}
+
+#[test]
+fn whatever_a_build_does_to_a_protected_file_counts_though_the_build_passes() {
+    for (build, expected, logged) in [
+        (
+            "echo x >> codeRollup.sh",
+            "`codeRollup.sh` was changed",
+            "+x\n",
+        ),
+        (
+            "chmod -x codeRollup.sh",
+            "`codeRollup.sh` was changed",
+            "new mode 100644",
+        ),
+        ("rm build.sh", "`build.sh` was removed", "deleted file mode"),
+        (
+            "rm LLMInstructions.md",
+            "`LLMInstructions.md` was removed",
+            "deleted file mode",
+        ),
+        (
+            "echo x > UserSpecification.md",
+            "`UserSpecification.md` was created",
+            "new file mode",
+        ),
+        (
+            "cp build.sh b; ln -sf b build.sh",
+            "`build.sh` was replaced by something else",
+            "and is a link to `b`",
+        ),
+        (
+            "rm build.sh; mkfifo build.sh",
+            "`build.sh` was replaced by something else",
+            "cannot be read as a file",
+        ),
+        (
+            "truncate -s 1T codeRollup.sh",
+            "`codeRollup.sh` was changed",
+            "and is a file of 1099511627776 bytes",
+        ),
+        (
+            "echo >> sub/.gitignore; mv sub/.gitignore sub/.gitignore",
+            "`sub/.gitignore` was changed",
+            "+\n",
+        ),
+    ] {
+        let server = ModelServer::gemini(&[NOTHING]);
+        let project = project(&server).build(&format!("{build}; exit 0"));
+        let run = project
+            .run(&["--sandbox", "off"])
+            .exits(1)
+            .says(&[expected]);
+        assert_eq!(run.result()["exit"]["name"], "gate-changed", "{build}");
+        assert_eq!(run.result()["attempts"][0]["build"]["code"], 0, "{build}");
+        let diff = run.logged("gate.diff");
+        assert!(diff.contains(logged), "{build}: {diff}");
+    }
+}
+
+#[test]
+fn what_is_large_before_the_run_is_not_read_and_may_stay() {
+    let server = ModelServer::gemini(&[NOTHING; 2]);
+    let project = project(&server);
+    let large = std::fs::File::create(project.path("UserSpecification.md")).unwrap();
+    large.set_len(1 << 40).unwrap();
+    project.run(&["--sandbox", "off"]).exits(0);
+    project
+        .build("printf x >> UserSpecification.md")
+        .run(&["--sandbox", "off"])
+        .exits(1)
+        .says(&["`UserSpecification.md` was changed"]);
+}
+
+#[test]
+fn what_builds_do_otherwise_is_their_own_business() {
+    let server = ModelServer::gemini(&[NOTHING]);
+    let build = "cp build.sh b; cat b > build.sh; touch codeRollup.sh Cargo.lock\n\
+        mkdir .cache target/x -p; echo '*' | tee .cache/.gitignore target/x/.gitignore > sub/built.o";
+    project(&server)
+        .file("target/.gitignore", "x\n")
+        .build(&format!("{build}\nrm target/.gitignore"))
+        .run(&["--sandbox", "off"])
+        .exits(0);
+}
+
+#[test]
+fn no_sandbox_makes_a_difference() {
+    if !bubblewrap_works() {
+        return;
+    }
+    for mode in ["auto", "strict", "off"] {
+        let server = ModelServer::gemini(&[NOTHING]);
+        let run = project(&server)
+            .build("echo x > UserSpecification.md")
+            .run(&["--sandbox", mode])
+            .exits(1);
+        assert_eq!(run.result()["exit"]["name"], "gate-changed", "{mode}");
+    }
+}
+
+#[test]
+fn the_edits_are_reverted_where_that_is_wanted_and_the_gate_is_not() {
+    let server = ModelServer::gemini(&["^^^a\nx\n^^^end\n"]);
+    let project = project(&server).build("echo >> codeRollup.sh");
+    let run = project
+        .run(&["--sandbox", "off", "--on-failure", "revert"])
+        .exits(1);
+    assert_eq!(run.result()["tree"], "put-back");
+    assert!(!project.path("a").exists());
+    assert_eq!(project.read("codeRollup.sh"), "#!/bin/sh\n\n");
+}
+
+#[test]
+fn a_build_that_has_git_take_the_keys_is_told_as_such() {
+    let told = "git no longer ignores the keys in `agent-config`";
+    for (ignored, build) in [
+        ("/agent-config\n", "echo '!/agent-config' >> .gitignore"),
+        ("/agent-config\n", "rm .gitignore"),
+        // No file is changed that was there before.
+        ("/agent-config/*\n", "echo '!*' > agent-config/.gitignore"),
+    ] {
+        let server = ModelServer::gemini(&[NOTHING]);
+        project(&server)
+            .file(".gitignore", ignored)
+            .build(build)
+            .run(&["--sandbox", "off"])
+            .exits(1)
+            .says(&[told]);
+    }
+}

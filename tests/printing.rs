@@ -1,0 +1,117 @@
+//! What models, files and commands say is data wherever it is printed.
+
+use std::process::{Command, Stdio};
+
+use crate::support::agent::{AgentProject, PASS, reply};
+use crate::support::{ModelServer, TestProject, skipped};
+
+const COMMANDS: &str =
+    "::add-mask::x\n  ::set-output name=a::b\na ##[set-env name=c]d\n##vso[task.e]f";
+/// Characters that turn the direction of text around, and one that moves the cursor.
+const DECEPTIVE: [char; 6] = [
+    '\u{202e}', '\u{2066}', '\u{200f}', '\u{61c}', '\u{9b}', '\u{1b}',
+];
+
+/// No line is one that a CI runner takes for its command.
+#[track_caller]
+fn commands_nobody(text: &str) {
+    for line in text.lines() {
+        let is_command = line.trim_start().starts_with("::");
+        assert!(
+            !is_command && !line.contains("##[") && !line.contains("##vso["),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn what_an_agent_prints_commands_no_ci_runner() {
+    let command = format!(
+        "printf '%s\\n' '{}'; cat /no/such",
+        COMMANDS.replace('\n', "' '")
+    );
+    let texts = [
+        reply("COMMAND", &command).replace("On we go.", COMMANDS),
+        reply("DONE", COMMANDS),
+        PASS.replace("none", COMMANDS),
+    ];
+    for (format, arguments) in [
+        ("text", &["-p", COMMANDS][..]),
+        ("json", &["-p", COMMANDS, "--output-format", "json"]),
+        ("jsonl", &["-p", COMMANDS, "--output-format", "jsonl"]),
+    ] {
+        let (agent, _server) = AgentProject::scripted(&texts);
+        let run = agent.run(arguments).exits(0);
+        commands_nobody(&run.stderr);
+        commands_nobody(&run.stdout);
+        assert!(run.stderr.contains(": :add-mask::x"), "{}", run.stderr);
+        if format == "json" {
+            let document: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+            assert!(document.to_string().contains("##vso[task.e]f"));
+        }
+        let story = agent.project.run(&["log", &run.folder]).exits(0);
+        commands_nobody(&story.stdout);
+    }
+}
+
+#[test]
+fn neither_does_what_is_wrong_with_a_reply_or_a_command_line() {
+    let server = ModelServer::gemini(&["^^^::error::x\n^^^end\n"]);
+    let project = TestProject::new().with(&server);
+    let run = project.run(&[]).exits(5);
+    commands_nobody(&run.stderr);
+    let run = project.run(&["--timeout", "\n::error::x\u{202e}"]).exits(2);
+    commands_nobody(&run.stderr);
+    assert!(!run.stderr.contains(DECEPTIVE), "{}", run.stderr);
+}
+
+#[test]
+fn nothing_printed_deceives_whoever_reads_it() {
+    let deceptive: String = DECEPTIVE.iter().flat_map(|c| ['a', *c, 'b']).collect();
+    let server = ModelServer::gemini(&[
+        &format!("^^^src/{deceptive}\n^^^end\n"),
+        &format!("^^^fail\n{deceptive}\n^^^end\n"),
+        "",
+        "",
+        "",
+    ]);
+    let project = TestProject::new()
+        .with(&server)
+        .file("said", &deceptive)
+        .build("cat said; test ! -e fail");
+    for (expected, arguments) in [
+        (5, &["--summary-file", "summary.md"][..]),
+        (4, &["--summary-file", "summary.md"]),
+    ] {
+        let run = project.run(arguments).exits(expected);
+        let summary = project.read("summary.md");
+        let story = project.run(&["log", &run.folder]).exits(0).stdout;
+        for text in [run.stderr, run.stdout, summary, story] {
+            assert!(!text.contains(DECEPTIVE), "{text:?}");
+        }
+    }
+}
+
+#[test]
+fn a_diff_on_a_terminal_without_colors_moves_no_cursor() {
+    let server = ModelServer::gemini(&["^^^a\nx\u{1b}[2Jy\u{202e}z\n^^^end\n"]);
+    let project = TestProject::new().with(&server);
+    project.run(&[]).exits(0);
+    let command = project.command(&["diff"]);
+    let line = format!("exec {} diff", command.get_program().to_str().unwrap());
+    let shown = Command::new("script")
+        .args(["--quiet", "--return", "--command", &line, "/dev/null"])
+        .current_dir(project.path(""))
+        .env("NO_COLOR", "1")
+        .env("SHELL", "/bin/sh")
+        .stdin(Stdio::null())
+        .output();
+    let Ok(shown) = shown else {
+        return skipped("there is no `script`");
+    };
+    let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+    assert!(shown.contains("+x\u{fffd}[2Jy\u{fffd}z"), "{shown:?}");
+    // In a file it is what it is: it may be applied.
+    let piped = project.run(&["diff"]).exits(0).stdout;
+    assert!(piped.contains("+x\u{1b}[2Jy\u{202e}z"), "{piped:?}");
+}
