@@ -19,7 +19,7 @@ use crate::secret::{ApiKey, KeyProblem, Redactor};
 use crate::sys::environment::{Environment, KEY_VARIABLES};
 use crate::sys::file_lock;
 use crate::sys::files::{is_missing, read_if_regular};
-use crate::sys::text::regex;
+use crate::sys::text::{regex, without_mark};
 
 /// The folder, below the project's root, that holds a folder for each run.
 pub const LOGS: &str = "logs";
@@ -348,7 +348,11 @@ impl Project {
         let absolute = self.config().join(file);
         let path = format!("{CONFIG}/{file}");
         match read_if_regular(&absolute) {
-            Ok(Some(content)) => Ok(content),
+            Ok(Some(mut content)) => {
+                let mark = content.len() - without_mark(&content).len();
+                content.drain(..mark);
+                Ok(content)
+            }
             Ok(None) => Err(ProjectProblem::NotAFile(path)),
             Err(error) if is_missing(&error) => Err(ProjectProblem::Missing(path)),
             Err(source) => Err(ProjectProblem::Unreadable { path, source }),
