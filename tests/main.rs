@@ -11,6 +11,7 @@
 mod support;
 
 mod architecture;
+mod attributes;
 mod builds;
 mod commit;
 mod consistency;

@@ -14,6 +14,8 @@ use rustix::fs::Stat;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
+use super::attributes::Rights;
+
 /// A point in time: seconds and nanoseconds since 1970.
 pub type Stamp = (i64, i64);
 /// No time is later.
@@ -115,10 +117,8 @@ impl Fingerprint {
 pub struct Present {
     /// Which file it is, in which state.
     pub fingerprint: Fingerprint,
-    /// Its mode bits.
-    pub mode: u32,
-    /// Its owner and group.
-    pub owner: (u32, u32),
+    /// What its mode permits, and whose it is.
+    pub rights: Rights,
 }
 
 impl Present {
@@ -126,8 +126,7 @@ impl Present {
     pub(super) fn of(stat: &Stat) -> Self {
         Self {
             fingerprint: Fingerprint::of(stat),
-            mode: stat.st_mode & 0o7777,
-            owner: (stat.st_uid, stat.st_gid),
+            rights: Rights::of(stat),
         }
     }
 
