@@ -20,6 +20,7 @@ mod dev;
 mod docs;
 mod examples;
 mod hostile;
+mod hostile_project;
 mod machine;
 mod models;
 mod page;
