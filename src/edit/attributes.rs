@@ -11,7 +11,7 @@ use std::path::Path;
 
 use rustix::fs::{
     Stat, XattrFlags, fgetxattr, fgetxattr_query, flistxattr, flistxattr_query, fremovexattr,
-    fsetxattr, fstat,
+    fsetxattr,
 };
 use rustix::io::Errno;
 
@@ -51,14 +51,14 @@ impl Rights {
     }
 }
 
-/// Gives `new`, which is private so far, the attributes of `old` and these `rights`. Says what it could not be
-/// given: ends of sentences whose subject is the file.
+/// Gives `new`, which is private so far, the attributes of `old`, whose mode bits are `mode`, and these `rights`. Says
+/// what it could not be given: ends of sentences whose subject is the file.
 ///
 /// # Errors
-/// When `old` cannot be looked at, or `new` not be given its mode.
-pub fn hand_on(old: &File, new: &File, rights: Rights) -> io::Result<Vec<String>> {
+/// When `new` cannot be given its mode.
+pub fn hand_on(old: &File, mode: u32, new: &File, rights: Rights) -> io::Result<Vec<String>> {
     let mut lost = Vec::new();
-    if fstat(old)?.st_mode & 0o7000 != 0 {
+    if mode & 0o7000 != 0 {
         lost.push("has lost its set-user-ID, set-group-ID or sticky bit".to_owned());
     }
     let mut mode = rights.mode & PERMISSIONS;
@@ -94,7 +94,7 @@ pub fn replace(path: &Path, there: &Metadata, new: &File) -> io::Result<Vec<Stri
         owner: (there.uid(), there.gid()),
     };
     if let Ok(Some(old)) = open_regular(path) {
-        return hand_on(&old, new, rights);
+        return hand_on(&old, there.mode(), new, rights);
     }
     // What may not be read may be replaced all the same.
     disk::set_permissions(new, Permissions::from_mode(without_group(rights.mode)))?;

@@ -2,7 +2,7 @@
 //!
 //! One table of names. A reply may change these files; whoever starts it is told.
 
-use super::spelling::fold;
+use super::beneath::split;
 
 /// When a file runs code, and which files do. A pattern is a name at any depth, the end of a path, a directory at any
 /// depth (with `/` at its end), or an extension (with `*` at its beginning).
@@ -184,26 +184,29 @@ pub const EXECUTED: [(&str, &[&str]); 6] = [
 
 /// When the file at `path` runs code, where its name says that it does.
 pub fn runs_code(path: &str) -> Option<&'static str> {
-    let folded: Vec<String> = path.split('/').map(fold).collect();
-    let folded = format!("/{}", folded.join("/"));
     let found = EXECUTED.iter().find(|(_, patterns)| {
         let mut patterns = patterns.iter();
-        patterns.any(|pattern| is_match(&folded, &pattern.to_ascii_lowercase()))
+        patterns.any(|pattern| is_match(path, pattern))
     });
     found.map(|(when, _)| *when)
 }
 
-/// Whether a path, with a slash before it, is one of the pattern's.
+/// Whether a path is one of the pattern's, in any letter case.
 fn is_match(path: &str, pattern: &str) -> bool {
-    if let Some(end) = pattern.strip_prefix('*') {
-        return path.ends_with(end);
+    if let Some(directory) = pattern.strip_suffix('/') {
+        let mut above = split(path).0.split('/');
+        return above.any(|name| name.eq_ignore_ascii_case(directory));
     }
-    let named = format!("/{pattern}");
-    if pattern.ends_with('/') {
-        path.contains(&named)
-    } else {
-        path.ends_with(&named)
-    }
+    let (is_end, pattern) = match pattern.strip_prefix('*') {
+        Some(end) => (true, end),
+        None => (false, pattern),
+    };
+    let Some(before) = path.len().checked_sub(pattern.len()) else {
+        return false;
+    };
+    let (before, end) = path.as_bytes().split_at(before);
+    end.eq_ignore_ascii_case(pattern.as_bytes())
+        && (is_end || before.last().is_none_or(|last| *last == b'/'))
 }
 
 #[cfg(test)]

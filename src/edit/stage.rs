@@ -9,7 +9,7 @@ use std::io::{self, Seek as _};
 use std::ops::Range;
 use std::os::fd::{AsFd as _, BorrowedFd};
 
-use rustix::fs::{AtFlags, fstat};
+use rustix::fs::{AtFlags, Stat, fstat};
 
 use super::attributes::{Rights, hand_on};
 use super::beneath::{OpenDirectory, Root, create_new, if_there, open_regular, split};
@@ -75,8 +75,8 @@ fn stage_one(
             disk::write_all(&mut file, content.as_bytes())?;
             let lost = match step.present {
                 Some(present) => {
-                    let old = open_present(directory, split(step.path).1, present)?;
-                    hand_on(&old, &file, Rights::of(&fstat(&old)?))?
+                    let (old, stat) = open_present(directory, split(step.path).1, present)?;
+                    hand_on(&old, stat.st_mode, &file, Rights::of(&stat))?
                 }
                 None => Vec::new(),
             };
@@ -84,13 +84,14 @@ fn stage_one(
         }
         Operation::Restore { path, before } => {
             let (file, kept) = bring_back(plan.root, path, before, directory, name)?;
+            let stat = fstat(&kept)?;
             // Whose it is, the disk says.
             let owner = match step.present {
                 Some(present) => present.rights.owner,
-                None => Rights::of(&fstat(&kept)?).owner,
+                None => Rights::of(&stat).owner,
             };
             let mode = before.mode;
-            let lost = hand_on(&kept, &file, Rights { mode, owner })?;
+            let lost = hand_on(&kept, stat.st_mode, &file, Rights { mode, owner })?;
             (file, lost)
         }
     };
@@ -103,10 +104,15 @@ fn stage_one(
 }
 
 /// Opens the file that is to be replaced.
-fn open_present(directory: BorrowedFd<'_>, name: &str, present: Present) -> io::Result<File> {
+fn open_present(
+    directory: BorrowedFd<'_>,
+    name: &str,
+    present: Present,
+) -> io::Result<(File, Stat)> {
     let file = open_regular(directory, name)?.ok_or_else(changed_meanwhile)?;
-    present.check(&fstat(&file)?)?;
-    Ok(file)
+    let stat = fstat(&file)?;
+    present.check(&stat)?;
+    Ok((file, stat))
 }
 
 /// A copy of a file that was kept, and that file itself.
