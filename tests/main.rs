@@ -12,6 +12,7 @@
 mod support;
 
 mod architecture;
+mod attributes;
 mod builds;
 mod commit;
 mod confinement;
@@ -22,6 +23,7 @@ mod docs;
 mod examples;
 mod gate;
 mod hostile;
+mod hostile_project;
 mod hosts;
 mod machine;
 mod models;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Answer, ModelServer, TestProject};
+use crate::support::{Answer, ModelServer, TestProject, gemini, openai};
 
 fn sse(events: &[Value], end: &str) -> Answer {
     let events: String = events
@@ -72,6 +72,42 @@ fn a_streamed_answer_is_put_together_applied_and_logged_as_a_whole() {
         std::fs::remove_file(project.path("a")).unwrap();
         project.run(&["--replay", &run.folder]).exits(0);
         assert_eq!(project.read("a"), "caf\u{e9}\n");
+    }
+}
+
+#[test]
+fn an_answer_may_begin_with_a_byte_order_mark() {
+    const MARK: &str = "\u{feff}";
+    let reply = format!("{MARK}^^^a\ncaf\u{e9}\n^^^end\n");
+    for (model, answer, streamed) in [
+        ("gemini-2.5-pro", gemini(&reply), gemini_events()),
+        ("gpt-5", openai(&reply), openai_events()),
+    ] {
+        let events: Vec<String> = streamed.iter().map(Value::to_string).collect();
+        let events = events.join("\n\ndata: ");
+        let stream = |events: &str| {
+            let kind = ("content-type", "text/event-stream");
+            Answer::new(200, &[kind], format!("{events}\n\ndata: [DONE]\n\n"))
+        };
+        let text = |word: &str| events.replacen(word, &format!("{MARK}{word}"), 1);
+        for (answer, arguments) in [
+            (Answer::new(200, &[], format!("{MARK}{answer}")), &[][..]),
+            (stream(&format!("{MARK}data: {events}")), &["--stream"]),
+            (stream(&format!("data: {MARK}{events}")), &["--stream"]),
+            (stream(&format!("data: {}", text("^^^a"))), &["--stream"]),
+        ] {
+            let server = ModelServer::start([answer]);
+            let project = TestProject::new()
+                .with(&server)
+                .file("agent-config/query.txt", format!("{MARK}Do something.\n"))
+                .file("agent-config/models.json", format!("{MARK}{{}}"));
+            let arguments = [&["--model", model], arguments].concat();
+            let run = project.run(&arguments).exits(0);
+            assert_eq!(project.read("a"), "caf\u{e9}\n", "{model}");
+            assert!(!run.logged("initial-query.txt").contains(MARK));
+            let again = project.run(&["--replay", &run.folder]).exits(0);
+            assert!(!again.logged("initial-query-response.txt").contains(MARK));
+        }
     }
 }
 

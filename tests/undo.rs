@@ -1,7 +1,9 @@
 //! The user's own work is safe: what a run replaces is kept, and can be had back.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+
+use serde_json::Value;
 
 use crate::support::{GEMINI_KEY, ModelServer, TestProject};
 
@@ -167,6 +169,43 @@ fn undo_refuses_what_is_no_run_or_was_tampered_with() {
         .exits(6)
         .says(&["replaced/1", "was changed"]);
     assert_eq!(project.tree(), after);
+}
+
+#[test]
+fn a_record_gives_nobody_rights_that_no_file_has() {
+    let (project, _server) = after_a_run("echo built", &[REPLY]);
+    let run = project.run(&[]).exits(0);
+    let log = format!("logs/{}/changes.json", run.folder);
+    let mut changes: Value = serde_json::from_str(&project.read(&log)).unwrap();
+    let before = &mut changes["files"]["src/main.rs"]["before"];
+    let mode = before["mode"].as_str().unwrap().to_owned();
+    before["mode"] = format!("6{mode}").into();
+    before["owner"] = serde_json::json!([4321, 4321]);
+    let project = project.file(&log, changes.to_string());
+    let owner = |path: &str| std::fs::metadata(project.path(path)).unwrap().uid();
+    let own = owner("src/main.rs");
+    project.run(&["undo"]).exits(0);
+    assert_eq!(owner("src/main.rs"), own);
+    let restored = std::fs::metadata(project.path("src/main.rs")).unwrap();
+    assert_eq!(format!("{:o}", restored.mode() & 0o7777), mode);
+}
+
+#[test]
+fn what_a_record_says_of_files_elsewhere_is_not_shown() {
+    let (project, _server) = after_a_run("echo built", &[REPLY]);
+    let run = project.run(&[]).exits(0);
+    let log = format!("logs/{}/changes.json", run.folder);
+    let changes = project.read(&log);
+    for path in ["../outside", "/etc/passwd", "agent-config/gemini-key.txt"] {
+        let forged = changes.replace("src/main.rs", path);
+        std::fs::write(project.path(&log), forged).unwrap();
+        for command in ["diff", "undo"] {
+            let run = project.run(&[command, &run.folder]).exits(6);
+            run.says(&[&format!("it names `{path}`, which no run may change")]);
+        }
+        project.run(&["log", &run.folder]).exits(0);
+        project.run(&["report", &run.folder]).exits(0);
+    }
 }
 
 #[test]

@@ -52,6 +52,8 @@ pub struct Applied {
     record: Record,
     /// What kept the files that were replaced from being removed: the next run removes them.
     pub left: Option<RecoverError>,
+    /// What the new files could not be given of those that they replace, a sentence each.
+    pub lost: Vec<String>,
 }
 
 impl Applied {
@@ -132,13 +134,16 @@ fn carry_out(
         Journalling::On => Journal::arm(tree.journal, &record)?,
         Journalling::Off => Journal::without_file(),
     };
-    let done = stage_all(plan)
-        .and_then(|()| Ok(journal.advance(JournalState::Installing)?))
-        .and_then(|()| install_all(plan))
-        .and_then(|()| Ok(journal.install()?));
+    let done = stage_all(plan).and_then(|lost| {
+        journal.advance(JournalState::Installing)?;
+        install_all(plan)?;
+        journal.install()?;
+        Ok(lost)
+    });
     match done {
         // The tree is the new one, whatever comes now.
-        Ok(()) => Ok(Applied {
+        Ok(lost) => Ok(Applied {
+            lost,
             left: rollback::remove_leftovers(plan.root, &record)
                 .or_else(|_| rollback::remove_leftovers(plan.root, &record))
                 .err(),
@@ -159,9 +164,11 @@ fn carry_out(
     }
 }
 
-fn stage_all(plan: &Plan<'_>) -> Result<(), ApplyError> {
+/// Says what the new files could not be given.
+fn stage_all(plan: &Plan<'_>) -> Result<Vec<String>, ApplyError> {
     make_directories(plan)?;
-    in_parallel(plan.whole.steps.len(), |slots| stage(plan, slots)).map(drop)
+    let lost = in_parallel(plan.whole.steps.len(), |slots| stage(plan, slots))?;
+    Ok(lost.concat())
 }
 
 fn install_all(plan: &Plan<'_>) -> Result<(), ApplyError> {

@@ -5,8 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use super::attributes::PERMISSIONS;
 use super::beneath::split;
 use super::digest::{Digest, Stamp};
+use super::spelling;
 use crate::project::CONFIG;
 use crate::record::run_files::REPLACED;
 
@@ -21,11 +23,10 @@ pub struct Before {
     /// Whether that lies beside the keys, because it holds one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub beside_keys: bool,
-    /// Its mode bits.
+    /// What its mode permits. A run's folder is what anybody may have made of it: no more than that is taken
+    /// from there, and no owner.
     #[serde(with = "octal")]
     pub mode: u32,
-    /// Its owner and group.
-    pub owner: (u32, u32),
     /// Its content.
     #[serde(flatten)]
     pub digest: Digest,
@@ -34,6 +35,8 @@ pub struct Before {
 /// Mode bits as people write them.
 mod octal {
     use serde::{Deserialize as _, Deserializer, Serializer, de::Error as _};
+
+    use super::PERMISSIONS;
 
     #[expect(
         clippy::trivially_copy_pass_by_ref,
@@ -46,8 +49,8 @@ mod octal {
     pub fn deserialize<'d, D: Deserializer<'d>>(input: D) -> Result<u32, D::Error> {
         let text = String::deserialize(input)?;
         match u32::from_str_radix(&text, 8) {
-            Ok(mode) if mode <= 0o7777 => Ok(mode),
-            _ => Err(D::Error::custom("these are no mode bits")),
+            Ok(mode) => Ok(mode & PERMISSIONS),
+            Err(_) => Err(D::Error::custom("these are no mode bits")),
         }
     }
 }
@@ -84,6 +87,12 @@ impl ChangeLog {
         }
     }
 
+    /// The first path that is named and no run may change.
+    pub(super) fn forbidden(&self) -> Option<&String> {
+        let mut paths = self.files.keys().chain(&self.directories);
+        paths.find(|path| spelling::broken_rule(path).is_some())
+    }
+
     /// Whether every file is as it was before.
     pub fn are_none(&self) -> bool {
         self.files.values().all(|change| {
@@ -117,14 +126,17 @@ mod tests {
             kept: 3,
             beside_keys: false,
             mode: 0o644,
-            owner: (1, 2),
             digest: Digest::of(b"x"),
         };
         let json = serde_json::to_value(&before).unwrap();
         assert_eq!(json["kept"], 3);
         assert_eq!(json["mode"], "644");
         assert_eq!(json["size"], 1);
+        let mut record = json.clone();
         assert_eq!(serde_json::from_value::<Before>(json).unwrap(), before);
+        record["mode"] = "6644".into();
+        record["owner"] = serde_json::json!([0, 0]);
+        assert_eq!(serde_json::from_value::<Before>(record).unwrap(), before);
         assert_eq!(kept_path("logs/run", &before), "logs/run/replaced/3");
         let beside_keys = Before {
             beside_keys: true,

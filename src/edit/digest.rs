@@ -14,6 +14,7 @@ use rustix::fs::Stat;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
+use super::attributes::Rights;
 use crate::sys::files::{MIB, check_size};
 
 /// A point in time: seconds and nanoseconds since 1970.
@@ -121,10 +122,8 @@ impl Fingerprint {
 pub struct Present {
     /// Which file it is, in which state.
     pub fingerprint: Fingerprint,
-    /// Its mode bits.
-    pub mode: u32,
-    /// Its owner and group.
-    pub owner: (u32, u32),
+    /// What its mode permits, and whose it is.
+    pub rights: Rights,
 }
 
 impl Present {
@@ -132,8 +131,7 @@ impl Present {
     pub(super) fn of(stat: &Stat) -> Self {
         Self {
             fingerprint: Fingerprint::of(stat),
-            mode: stat.st_mode & 0o7777,
-            owner: (stat.st_uid, stat.st_gid),
+            rights: Rights::of(stat),
         }
     }
 

@@ -2,12 +2,12 @@
 //!
 //! | module | what it is for |
 //! |---|---|
-//! | `parse`, `spelling`, `rule`, `comparison`, [`verify`](PathPolicy) | from a reply to edits that may be applied; only looks |
+//! | `parse`, `spelling`, `rule`, `comparison`, `executed`, [`verify`](PathPolicy) | from a reply to edits that may be applied; only looks |
 //! | `apply`, `operation`, `plan`, `stage`, `place` | from edits to the disk |
 //! | `journal`, `record` | what is under way |
 //! | `recovery`, `rollback`, `torn`, `mend` | what becomes of an application that was cut short |
 //! | `undo_log`, `changes`, `undo` | what was replaced, and the way back to it |
-//! | `beneath`, `disk`, `digest` | handles that stay below the root, the system's calls, and what tells files apart |
+//! | `beneath`, `disk`, `digest`, `attributes` | handles that stay below the root, the system's calls, what tells files apart, and what they have besides their content |
 //! | `error` | what can go wrong between verified edits and a tree in order |
 //!
 //! Guarantees that nothing of a reply is written that [`PathPolicy::verify`] has not passed: only it makes
@@ -15,12 +15,14 @@
 //! against the spelling of paths again, and goes through the same handles.
 
 pub(crate) mod apply;
+pub(crate) mod attributes;
 pub(crate) mod beneath;
 pub(crate) mod changes;
 mod comparison;
 mod digest;
 mod disk;
 pub(crate) mod error;
+mod executed;
 mod journal;
 mod mend;
 mod operation;

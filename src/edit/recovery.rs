@@ -15,7 +15,7 @@ use super::mend::mend;
 use super::record::Record;
 use super::rollback::{remove_leftovers, roll_back};
 use super::torn::is_torn;
-use super::undo_log::reserved;
+use super::undo_log::release;
 
 pub use super::rollback::Recovered;
 
@@ -38,7 +38,7 @@ pub fn recover(tree: Tree<'_>) -> Result<Option<Recovered>, RecoverError> {
         };
         if let Some(folder) = &record.folder {
             // What kept room for a run that was cut short.
-            let _ = std::fs::remove_file(reserved(tree.root, folder));
+            release(&root, folder);
         }
         journal.remove()?;
         recovered = recovered.or(found);

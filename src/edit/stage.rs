@@ -2,18 +2,19 @@
 //!
 //! Writes beside the targets, and in new directories that have staged names themselves. Guarantees that
 //! nothing is overwritten, that a file which is to replace another is private until it has that one's
-//! mode, and that what is brought back is what was kept.
+//! rights, and that what is brought back is what was kept.
 
-use std::fs::{File, FileTimes, Permissions};
+use std::fs::{File, FileTimes};
 use std::io::{self, Seek as _};
 use std::ops::Range;
 use std::os::fd::{AsFd as _, BorrowedFd};
-use std::os::unix::fs::{PermissionsExt as _, fchown};
 
-use rustix::fs::AtFlags;
+use rustix::fs::{AtFlags, Stat, fstat};
 
+use super::attributes::{Rights, hand_on};
 use super::beneath::{OpenDirectory, Root, create_new, if_there, open_regular, split};
 use super::changes::Before;
+use super::digest::{Present, changed_meanwhile};
 use super::disk;
 use super::error::{ApplyError, apply_failed};
 use super::operation::{Durability, FileOperation, Operation};
@@ -36,66 +37,92 @@ pub fn make_directories(plan: &Plan<'_>) -> Result<(), ApplyError> {
     Ok(())
 }
 
-/// Writes new files under their staged names.
-pub fn stage(plan: &Plan<'_>, slots: Range<usize>) -> Result<(), ApplyError> {
+/// Writes new files under their staged names. Says what they could not be given of the files that they replace, a
+/// sentence each.
+pub fn stage(plan: &Plan<'_>, slots: Range<usize>) -> Result<Vec<String>, ApplyError> {
     let mut directory = OpenDirectory::default();
+    let mut lost = Vec::new();
     for slot in slots {
         let step = &plan.whole.steps[slot];
         let (parent, name) = split(&plan.staged[slot]);
         let staged = directory.at(plan.root, parent).map_err(io::Error::from);
-        staged
+        let lost_here = staged
             .and_then(|directory| stage_one(plan, directory, name, step))
             .map_err(apply_failed("write", step.path))?;
+        lost.extend(
+            lost_here
+                .iter()
+                .map(|what| format!("`{}` {what}", step.path)),
+        );
     }
-    Ok(())
+    Ok(lost)
 }
 
-/// Makes a file that must not exist. One that is to replace another gets its mode and owner.
+/// Makes a file that must not exist. One that is to replace another, or to be brought back, gets what that one had;
+/// says what it could not be given of it.
 fn stage_one(
     plan: &Plan<'_>,
     directory: BorrowedFd<'_>,
     name: &str,
     step: &FileOperation<'_>,
-) -> io::Result<()> {
-    let (file, mode_and_owner) = match &step.action {
-        Operation::Remove => return Ok(()),
+) -> io::Result<Vec<String>> {
+    let (file, lost) = match &step.action {
+        Operation::Remove => return Ok(Vec::new()),
         Operation::Write(content) => {
             // Private until it has its mode: the file that it replaces may be.
             let mode = if step.present.is_some() { 0o600 } else { 0o666 };
             let mut file = create_new(directory, name, mode)?;
             disk::write_all(&mut file, content.as_bytes())?;
-            (
-                file,
-                step.present.map(|present| (present.mode, present.owner)),
-            )
+            let lost = match step.present {
+                Some(present) => {
+                    let (old, stat) = open_present(directory, split(step.path).1, present)?;
+                    hand_on(&old, stat.st_mode, &file, Rights::of(&stat))?
+                }
+                None => Vec::new(),
+            };
+            (file, lost)
         }
         Operation::Restore { path, before } => {
-            let file = bring_back(plan.root, path, before, directory, name)?;
-            (file, Some((before.mode, before.owner)))
+            let (file, kept) = bring_back(plan.root, path, before, directory, name)?;
+            let stat = fstat(&kept)?;
+            // Whose it is, the disk says.
+            let owner = match step.present {
+                Some(present) => present.rights.owner,
+                None => Rights::of(&stat).owner,
+            };
+            let mode = before.mode;
+            let lost = hand_on(&kept, stat.st_mode, &file, Rights { mode, owner })?;
+            (file, lost)
         }
     };
-    if let Some((mode, (user, group))) = mode_and_owner {
-        // Somebody else's file stays theirs where we may give files away; the owner first, as a
-        // change of owner clears mode bits.
-        let _ = fchown(&file, Some(user), Some(group));
-        disk::set_permissions(&file, Permissions::from_mode(mode))?;
-    }
     // Not to the nanosecond everywhere; then a file that a power cut has torn is not known for ours.
     disk::set_times(&file, FileTimes::new().set_modified(plan.now))?;
     if plan.whole.durability == Durability::AtOnce {
         disk::sync(&file)?;
     }
-    Ok(())
+    Ok(lost)
 }
 
-/// A copy of a file that was kept.
+/// Opens the file that is to be replaced.
+fn open_present(
+    directory: BorrowedFd<'_>,
+    name: &str,
+    present: Present,
+) -> io::Result<(File, Stat)> {
+    let file = open_regular(directory, name)?.ok_or_else(changed_meanwhile)?;
+    let stat = fstat(&file)?;
+    present.check(&stat)?;
+    Ok((file, stat))
+}
+
+/// A copy of a file that was kept, and that file itself.
 fn bring_back(
     root: &Root,
     path: &str,
     before: &Before,
     directory: BorrowedFd<'_>,
     name: &str,
-) -> io::Result<File> {
+) -> io::Result<(File, File)> {
     let (parent, kept) = split(path);
     let vault = root.directory_to_read(parent)?;
     let mut source = open_regular(vault.as_fd(), kept)?
@@ -114,8 +141,8 @@ fn bring_back(
         disk::linkat(&vault, kept, directory, name)?;
         source.try_clone()?
     };
-    if before.digest.is_of(source)? {
-        Ok(file)
+    if before.digest.is_of(source.try_clone()?)? {
+        Ok((file, source))
     } else {
         Err(io::Error::other(format!(
             "`{path}`, which keeps it, was changed"

@@ -13,7 +13,6 @@ use super::digest::{Digest, Present};
 use super::error::{ApplyError, RecoverError};
 use super::operation::{ChangeSet, Durability, FileOperation, Operation};
 use super::recovery;
-use super::spelling;
 use super::undo_log::UndoLog;
 use crate::record::EditsRecord;
 use crate::sys::files::PathError;
@@ -26,9 +25,6 @@ pub enum UndoError {
     /// Files are not as the run left them.
     #[error("files were changed after the run: {}", .0.join("; "))]
     Changed(Vec<String>),
-    /// The undo log names a file that no run changes.
-    #[error("the run's `changes.json` names `{}`, which no run may change", .0.escape_debug())]
-    Damaged(String),
     /// A file could not be looked at.
     #[error(transparent)]
     Io(#[from] PathError),
@@ -101,11 +97,6 @@ fn inverse<'c>(
     let mut steps = Vec::new();
     let mut edits = EditsRecord::default();
     let mut changed = Vec::new();
-    // The log lies where a build may have written to it.
-    let mut paths = changes.files.keys().chain(&changes.directories);
-    if let Some(path) = paths.find(|path| spelling::broken_rule(path).is_some()) {
-        return Err(UndoError::Damaged(path.clone()));
-    }
     for (path, change) in &changes.files {
         let entry = directory
             .entry(&root, path)
@@ -121,7 +112,7 @@ fn inverse<'c>(
             }
         };
         let is_as_before = now == Some(change.before.as_ref().map(|before| before.digest));
-        if is_as_before && present.map(|present| present.mode) == mode {
+        if is_as_before && present.map(|present| present.rights.mode) == mode {
             continue;
         }
         if !is_as_before && !now.is_some_and(|now| change.after.contains(&now)) {

@@ -12,8 +12,10 @@ use std::ops::Range;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::AtFlags;
 use rustix::io::Errno;
 
+use super::attributes;
 use super::beneath::{OpenDirectory, PathEntry, Root, create_new, open_regular, split};
 use super::changes::{Before, ChangeLog, LoggedChange, SCHEMA, vault};
 use super::digest::{Digest, Stamp, changed, changed_meanwhile, modified};
@@ -118,13 +120,16 @@ impl<'r> UndoLog<'r> {
                 none => none.insert(self.open_vault(root, beside_keys)?),
             };
             let kept = numbers[slot].to_string();
-            link_or_copy(from, name, vault, &kept)?;
+            let is_whole = link_or_copy(from, name, vault, &kept)?;
             present.check(&statat(from, name)?)?;
             Ok(Some(Before {
                 kept: numbers[slot],
                 beside_keys,
-                mode: present.mode,
-                owner: present.owner,
+                mode: if is_whole {
+                    present.rights.mode
+                } else {
+                    attributes::without_group(present.rights.mode)
+                },
                 digest,
             }))
         };
@@ -198,13 +203,15 @@ impl<'r> UndoLog<'r> {
     fn reserve(&self, size: usize) -> io::Result<()> {
         const LEAST: usize = 64 << 10;
         self.release();
-        let file = disk::create_new(&reserved(&self.root, &self.folder))?;
+        let file = disk::create_new(&self.root.join(&self.folder).join(RESERVED))?;
         disk::allocate(&file, (3 * size).max(LEAST))
     }
 
     /// Gives that room free.
     pub fn release(&self) {
-        let _ = std::fs::remove_file(reserved(&self.root, &self.folder));
+        if let Ok(root) = Root::open(&self.root) {
+            release(&root, &self.folder);
+        }
     }
 
     /// Looks what a build has made of the files that the run has changed, and notes that too: it is
@@ -254,9 +261,14 @@ impl<'r> UndoLog<'r> {
     }
 }
 
-/// The file that keeps room on the disk while the run in `folder` goes on.
-pub(super) fn reserved(root: &Path, folder: &str) -> PathBuf {
-    root.join(folder).join(".reserved")
+/// The file that keeps room on the disk while a run goes on.
+const RESERVED: &str = ".reserved";
+
+/// Gives the room free that the run in `folder` has kept. The folder may be what a journal says, and lead anywhere.
+pub(super) fn release(root: &Root, folder: &str) {
+    if let Ok(folder) = root.directory_to_read(folder) {
+        let _ = rustix::fs::unlinkat(folder, RESERVED, AtFlags::empty());
+    }
 }
 
 impl LoggedChange {
@@ -313,8 +325,17 @@ pub fn read(root: &Path, folder: &str) -> Result<Option<ChangeLog>, UndoLogError
         return Ok(None);
     };
     let parse = |json: Vec<u8>| match serde_json::from_slice::<ChangeLog>(&json) {
-        Ok(changes) if changes.schema == SCHEMA => Ok(changes),
-        Ok(_) => Err(io::Error::other("it is of another version of this program")),
+        Ok(changes) if changes.schema != SCHEMA => {
+            Err(io::Error::other("it is of another version of this program"))
+        }
+        // It lies where a build may write, and comes with a repository that has a `logs` of its own.
+        Ok(changes) => match changes.forbidden() {
+            None => Ok(changes),
+            Some(path) => Err(io::Error::other(format!(
+                "it names `{}`, which no run may change",
+                path.escape_debug()
+            ))),
+        },
         Err(error) => Err(error.into()),
     };
     let read = disk::read(&path, LARGEST).and_then(parse);
@@ -322,11 +343,11 @@ pub fn read(root: &Path, folder: &str) -> Result<Option<ChangeLog>, UndoLogError
 }
 
 /// Gives a file a second name; or, where that cannot be, its bytes to a new file. A file that has
-/// several names already could be written to through one of them.
-fn link_or_copy(from: BorrowedFd<'_>, name: &str, to: &OwnedFd, kept: &str) -> io::Result<()> {
+/// several names already could be written to through one of them. Says whether its attributes are kept with it.
+fn link_or_copy(from: BorrowedFd<'_>, name: &str, to: &OwnedFd, kept: &str) -> io::Result<bool> {
     let is_only_name = statat(from, name)?.st_nlink <= 1;
     match is_only_name.then(|| linkat(from, name, to, kept)) {
-        Some(Ok(())) => Ok(()),
+        Some(Ok(())) => Ok(true),
         // There is something: nobody but us writes there.
         Some(Err(Errno::EXIST)) => Err(Errno::EXIST.into()),
         // Another file system, one without links, or somebody else's file.
@@ -334,10 +355,12 @@ fn link_or_copy(from: BorrowedFd<'_>, name: &str, to: &OwnedFd, kept: &str) -> i
     }
 }
 
-/// Copies a file to one that must not exist, and to the disk.
-fn copy(from: BorrowedFd<'_>, name: &str, to: &OwnedFd, kept: &str) -> io::Result<()> {
+/// Copies a file to one that must not exist, and to the disk. Says whether its attributes were copied, too.
+fn copy(from: BorrowedFd<'_>, name: &str, to: &OwnedFd, kept: &str) -> io::Result<bool> {
     let mut source = open_regular(from, name)?.ok_or_else(changed_meanwhile)?;
     let mut copy = create_new(to.as_fd(), kept, 0o600)?;
     disk::copy(&mut source, &mut copy)?;
-    disk::sync(&copy)
+    let is_whole = attributes::keep(&source, &copy);
+    disk::sync(&copy)?;
+    Ok(is_whole)
 }

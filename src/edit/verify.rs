@@ -11,8 +11,10 @@ use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+use super::attributes::{PERMISSIONS, Rights};
 use super::beneath::{ancestors, split};
 use super::digest::{Fingerprint, Present};
+use super::executed::runs_code;
 use super::operation::{FileOperation, Operation};
 use super::{
     EditKind, FaultKind, FileEdit, ParsedReply, Rejection, ReplyFault, Rule, comparison, spelling,
@@ -98,9 +100,8 @@ impl VerifiedEdits {
             let warning = format!("`{path}` is to be removed, but is not there");
             return self.warnings.push(warning);
         }
-        if runs_in_builds(path) {
-            let warning = format!("`{path}` runs code when the project is built");
-            self.warnings.push(warning);
+        if let Some(when) = runs_code(path) {
+            self.warnings.push(format!("`{path}` runs code {when}"));
         }
         self.edits.push(VerifiedEdit { edit, present });
     }
@@ -271,8 +272,10 @@ impl PathPolicy {
                     size: found.size(),
                     modified: (found.mtime(), found.mtime_nsec()),
                 },
-                mode: found.mode() & 0o7777,
-                owner: (found.uid(), found.gid()),
+                rights: Rights {
+                    mode: found.mode() & PERMISSIONS,
+                    owner: (found.uid(), found.gid()),
+                },
             })),
         }
     }
@@ -433,20 +436,6 @@ fn breach(edit: &FileEdit, rule: Rule) -> ReplyFault {
         line: edit.line,
         kind: FaultKind::Path { path, rule },
     }
-}
-
-/// Whether a file runs code in builds or CI though it does not look like it.
-fn runs_in_builds(path: &str) -> bool {
-    let (parent, name) = split(path);
-    matches!(name, "build.rs" | "rust-toolchain.toml" | "rust-toolchain")
-        || parent.split('/').next_back() == Some(".cargo") && name.starts_with("config")
-        || [".github/workflows/", ".husky/", ".githooks/"]
-            .iter()
-            .any(|folder| path.starts_with(folder))
-        || matches!(
-            path,
-            ".gitlab-ci.yml" | ".envrc" | ".vscode/tasks.json" | ".gitattributes" | ".gitmodules"
-        )
 }
 
 fn file_id(metadata: &Metadata) -> FileId {

@@ -274,7 +274,8 @@ impl ModelError {
             Self::NoTimeLeft { error, .. } => return error.answer(),
             _ => return None,
         };
-        let is_json = serde_json::from_slice::<serde::de::IgnoredAny>(answer).is_ok();
+        let is_json =
+            serde_json::from_slice::<serde::de::IgnoredAny>(text::without_mark(answer)).is_ok();
         is_json.then_some(answer)
     }
 

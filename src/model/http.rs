@@ -22,6 +22,7 @@ use crate::secret::ApiKey;
 use crate::sys::environment::Clock;
 use crate::sys::interrupt::{Interrupt, Interrupted};
 use crate::sys::sse::Events;
+use crate::sys::text::without_mark;
 use crate::sys::transport::{InterruptibleResolver, TcpConnector};
 
 /// How long a connection may take to be made.
@@ -246,7 +247,8 @@ impl<'a> HttpModel<'a> {
         if let Some(answer) = assembler.finish() {
             return Ok(answer);
         }
-        if head.trim_ascii_start().starts_with(b"{") && total <= FAILURE_HEAD as u64 {
+        if without_mark(&head).trim_ascii_start().starts_with(b"{") && total <= FAILURE_HEAD as u64
+        {
             return Ok(head);
         }
         Err(self.broken("the stream ended before the reply was whole"))

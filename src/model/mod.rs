@@ -30,6 +30,7 @@ use serde_json::value::RawValue;
 use crate::model::message::{Call, Message};
 use crate::model::price::Price;
 use crate::model::usage::Usage;
+use crate::sys::text::{BYTE_ORDER_MARK, without_mark};
 
 pub use endpoint::{Endpoint, EndpointProblem, Proxies};
 pub(crate) use error::human_duration;
@@ -322,7 +323,7 @@ trait Wire: Sync {
 
     /// Reads the JSON of an error's answer, which the vendors sometimes wrap in an array.
     fn read_failure(&self, json: &[u8]) -> VendorError {
-        let answer: Value = serde_json::from_slice(json).unwrap_or_default();
+        let answer: Value = serde_json::from_slice(without_mark(json)).unwrap_or_default();
         self.told(&answer.get(0).unwrap_or(&answer)["error"])
     }
 
@@ -389,6 +390,9 @@ impl RawReply<'_> {
         for literal in self.literals {
             json_text::append(&mut text, literal)
                 .map_err(|source| ModelError::not_json(literal.get().as_bytes(), source))?;
+        }
+        if text.starts_with(BYTE_ORDER_MARK) {
+            text.drain(..BYTE_ORDER_MARK.len());
         }
         if text.trim().is_empty() && self.calls.is_empty() {
             let spent = self.spent.into();
@@ -463,6 +467,7 @@ fn count(value: &Value) -> u64 {
 
 /// Parses an answer, or says what is in its place.
 fn parse_answer<'a, T: serde::Deserialize<'a>>(json: &'a [u8]) -> Result<T, ModelError> {
+    let json = without_mark(json);
     if json.trim_ascii().is_empty() {
         return Err(ModelError::NoBody);
     }

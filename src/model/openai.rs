@@ -19,6 +19,7 @@ use super::{
 };
 use crate::model::message::{Call, CallResult, Message, Part, Role, Words};
 use crate::model::usage::Usage;
+use crate::sys::text::BYTE_ORDER_MARK;
 
 /// What the finish reasons mean: the vendor's, and those of servers that are compatible with it.
 fn end(finish: &str) -> End {
@@ -252,7 +253,8 @@ fn arguments(written: &Value) -> Value {
     match written {
         Value::Null => json!({}),
         Value::String(text) if text.trim().is_empty() => json!({}),
-        Value::String(text) => serde_json::from_str(text).unwrap_or_else(|_| written.clone()),
+        Value::String(text) => serde_json::from_str(text.trim_start_matches(BYTE_ORDER_MARK))
+            .unwrap_or_else(|_| written.clone()),
         other => other.clone(),
     }
 }

@@ -23,7 +23,7 @@ use crate::secret::{ApiKey, KeyProblem, Redactor};
 use crate::sys::environment::{Environment, KEY_VARIABLES, SHORTEST_SECRET};
 use crate::sys::file_lock;
 use crate::sys::files::{self, Links, MIB, PathError, is_missing, is_no_file, is_too_large};
-use crate::sys::text::regex;
+use crate::sys::text::{regex, without_mark};
 
 /// The folder, below the project's root, that holds a folder for each run.
 pub const LOGS: &str = "logs";
@@ -426,7 +426,11 @@ impl Project {
         let path = format!("{CONFIG}/{file}");
         // These are the user's own, and so are links to them.
         match files::read(&absolute, Links::Followed, max_bytes(file)) {
-            Ok(content) => Ok(content),
+            Ok(mut content) => {
+                let mark = content.len() - without_mark(&content).len();
+                content.drain(..mark);
+                Ok(content)
+            }
             Err(error) if is_no_file(&error) => Err(ProjectProblem::NotAFile(path)),
             Err(error) if is_missing(&error) => Err(ProjectProblem::Missing(path)),
             Err(source) => Err(ProjectProblem::Unreadable { path, source }),

@@ -3,7 +3,7 @@
 //! After the HTML standard's event stream format, less what no vendor uses: event types, ids and
 //! retry times are passed over.
 
-const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+use super::text::without_mark;
 
 /// Takes events out of a stream of bytes, however it is cut into pieces.
 #[derive(Debug, Default)]
@@ -49,8 +49,9 @@ impl Events {
     /// The event's data, where the line that has come to its end ends an event.
     fn end_line(&mut self) -> Option<Vec<u8>> {
         let mut line = std::mem::take(&mut self.line);
-        if !std::mem::replace(&mut self.begun, true) && line.starts_with(BYTE_ORDER_MARK) {
-            line.drain(..BYTE_ORDER_MARK.len());
+        if !std::mem::replace(&mut self.begun, true) {
+            let mark = line.len() - without_mark(&line).len();
+            line.drain(..mark);
         }
         if line.is_empty() {
             return self.data.take();

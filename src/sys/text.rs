@@ -17,6 +17,15 @@ pub(crate) fn regex(pattern: &str) -> Regex {
     Regex::new(pattern).expect("a valid pattern")
 }
 
+/// What some editors and servers put before a text, and is no part of it.
+pub(crate) const BYTE_ORDER_MARK: &str = "\u{feff}";
+
+/// The same bytes without a byte order mark before them.
+pub(crate) fn without_mark(bytes: &[u8]) -> &[u8] {
+    let mark = BYTE_ORDER_MARK.as_bytes();
+    bytes.strip_prefix(mark).unwrap_or(bytes)
+}
+
 /// What terminals take for commands: colours, titles, links.
 const ESCAPES: &str = concat!(
     r"(?:\x1b\[|\u{9b})[0-?]*[ -/]*[@-~]",

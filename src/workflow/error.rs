@@ -397,7 +397,7 @@ impl Error {
                 "name a folder below `logs`, by its path or its name"
             }
             Self::NoSuchRun(NoSuchRun::NoRun(_)) => "`code-commit log` lists the runs",
-            Self::UndoLog(_) | Self::Undo(UndoError::Damaged(_)) => {
+            Self::UndoLog(_) => {
                 "put the files back by hand: `replaced` in the run's folder holds them"
             }
             Self::Undo(UndoError::Changed(_)) => {

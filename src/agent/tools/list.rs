@@ -8,7 +8,7 @@ use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::path::Path;
 
-use globset::{GlobBuilder, GlobMatcher};
+use globset::{GlobBuilder, GlobSet};
 use rustix::fs::{AtFlags, Dir, FileType, readlinkat, statat};
 
 use super::place::{Found, Outside, ResolvedPath, missing, quoted, unreadable};
@@ -18,7 +18,7 @@ use crate::agent::tool::{
 use crate::edit::beneath::{Root, split};
 use crate::project::gitignore::IgnoreRules;
 use crate::sys::numbers::{counted, grouped};
-use crate::sys::text::escaped;
+use crate::sys::text::{cut, escaped};
 
 /// How many entries are shown.
 const SHOWN: usize = 1000;
@@ -26,6 +26,10 @@ const SHOWN: usize = 1000;
 const LOOKED_AT: usize = 200_000;
 /// How many names deep anything is looked at.
 const DEEPEST: usize = 128;
+/// How long a glob may be, in bytes. What is nested in it is read by recursion, and matching takes time by its length.
+const LONGEST_GLOB: usize = 1000;
+/// How much of an error about a glob is told, in characters: it may quote what the glob was turned into.
+const QUOTED_ERROR: usize = 200;
 
 /// Its description.
 pub static LIST_DIRECTORY: ToolSpec = ToolSpec::new(
@@ -100,7 +104,8 @@ impl ListDirectory<'_> {
 
 /// A glob, less its directory part.
 struct Glob {
-    matcher: GlobMatcher,
+    /// Of one pattern: unlike a matcher, a set says so where a pattern is too much for it.
+    matcher: GlobSet,
     /// How many names deep a match can be.
     depth: usize,
 }
@@ -114,12 +119,18 @@ impl Glob {
                 quoted(pattern)
             ));
         }
+        if pattern.len() > LONGEST_GLOB {
+            return Err(format!(
+                "the glob is longer than {LONGEST_GLOB} bytes; use a shorter one, or several"
+            ));
+        }
         let glob = GlobBuilder::new(pattern).literal_separator(true).build();
-        let glob = glob.map_err(|error| {
+        let matcher = glob.and_then(|glob| GlobSet::new([glob]));
+        let matcher = matcher.map_err(|error| {
             format!(
                 "{} is no glob: {}; `*`, `?`, `**`, `[ab]` and `{{a,b}}` are known",
                 quoted(pattern),
-                error.kind()
+                cut(&error.kind().to_string(), QUOTED_ERROR)
             )
         })?;
         let depth = if pattern.contains("**") {
@@ -127,10 +138,7 @@ impl Glob {
         } else {
             pattern.matches('/').count() + 1
         };
-        Ok(Self {
-            matcher: glob.compile_matcher(),
-            depth,
-        })
+        Ok(Self { matcher, depth })
     }
 }
 

@@ -1,11 +1,10 @@
 //! The tool WRITE_FILE: gives a file its content, and makes it where it is not there.
 //!
 //! Inside the project it writes through [`Files`] alone, which verifies and can undo. Elsewhere, where the
-//! user allows that, a file is replaced in one step and keeps its mode; nothing takes that back.
+//! user allows that, a file is replaced in one step and keeps its rights; nothing takes that back.
 
-use std::fs::{self, Permissions};
+use std::fs;
 use std::io::{self, Write as _};
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use super::place::{Found, Outside, ResolvedPath, unreadable};
@@ -13,6 +12,7 @@ use super::{Files, line_count};
 use crate::agent::tool::{
     Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
 };
+use crate::edit::attributes;
 use crate::sys::atomic_file;
 use crate::sys::files::IfThere as _;
 use crate::sys::numbers::counted;
@@ -70,12 +70,17 @@ pub(super) fn put(
     let path = match place {
         ResolvedPath::Inside(path) => path,
         ResolvedPath::Outside(path) => {
-            let written = write_outside(path, &content);
-            written.map_err(|error| {
+            let mut warned = write_outside(path, &content).map_err(|error| {
                 ToolError::Failed(format!("{} cannot be written: {error}", place.shown()))
             })?;
-            let warned = "it is outside the project: `undo` does not take this back";
-            return Ok(ToolOutput::said(format!("{said}\nwarning: {warned}")));
+            warned.push("is outside the project: `undo` does not take this back".to_owned());
+            let warned = warned
+                .iter()
+                .map(|warned| format!("\nwarning: it {warned}"));
+            return Ok(ToolOutput::said(format!(
+                "{said}{}",
+                warned.collect::<String>()
+            )));
         }
     };
     let warnings = files.write(path, content)?;
@@ -104,19 +109,23 @@ fn is_new(place: &ResolvedPath, root: &Path) -> Result<bool, String> {
     }
 }
 
-fn write_outside(path: &Path, content: &str) -> io::Result<()> {
+/// Says what the file has lost of the one that it replaces: ends of sentences.
+fn write_outside(path: &Path, content: &str) -> io::Result<Vec<String>> {
     if let Some(parent) = path.parent() {
         fs::create_dir_all(parent)?;
     }
-    let there = path.metadata().if_there()?;
-    let mode = there.map(|metadata| metadata.permissions().mode() & 0o7777);
-    atomic_file::replace(path, |file| {
+    let Some(there) = path.metadata().if_there()? else {
+        atomic_file::replace(path, |file| file.write_all(content.as_bytes()))?;
+        return Ok(Vec::new());
+    };
+    let mut lost = Vec::new();
+    atomic_file::replace_private(path, |file| {
         file.write_all(content.as_bytes())?;
         // Last: writing takes some bits away.
-        mode.map_or(Ok(()), |mode| {
-            file.set_permissions(Permissions::from_mode(mode))
-        })
-    })
+        lost = attributes::replace(path, &there, file)?;
+        Ok(())
+    })?;
+    Ok(lost)
 }
 
 #[cfg(test)]

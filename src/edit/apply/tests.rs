@@ -132,7 +132,7 @@ fn files_are_written_made_and_removed_and_modes_kept() {
     fs::set_permissions(tree.root.path().join("a"), Permissions::from_mode(0o4751)).unwrap();
     tree.apply(&tree.verified(REPLY)).unwrap();
     let listing = tree.listing();
-    assert_eq!(listing["a"], "4751 new a\n");
+    assert_eq!(listing["a"], "751 new a\n");
     assert!(listing["d/e/f"].ends_with("new f\n"));
     assert!(!listing.contains_key("gone"));
     assert_eq!(listing.len(), 6, "nothing is left behind: {listing:?}");

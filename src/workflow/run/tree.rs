@@ -103,7 +103,7 @@ impl<'c> RunTree<'c> {
         if let Some(applied) = applied? {
             run.record.tree = TreeState::Changed;
             self.installed = applied.installed();
-            warn_of_leftovers(run, &applied);
+            warn_of(run, &applied);
             self.applied = Some(applied);
         }
         let record = EditsRecord {
@@ -198,7 +198,7 @@ impl<'c> RunTree<'c> {
         let undo_log = Some(&mut self.undo_log);
         let Undone { edits, applied } = undo(tree, folder, changes, undo_log, Journalling::On)?;
         if let Some(applied) = applied {
-            warn_of_leftovers(run, &applied);
+            warn_of(run, &applied);
             let flushed = applied.flush(self.context.project.root(), &AtomicBool::new(false));
             self.flushed(run, Some(applied), flushed);
         }
@@ -218,7 +218,22 @@ impl<'c> RunTree<'c> {
     }
 }
 
-fn warn_of_leftovers(run: &mut Run<'_>, applied: &Applied) {
+/// How many of the files that have lost something are named.
+const MAX_NAMED: usize = 20;
+
+/// Warns of what is not as it should be about files that were replaced all the same.
+fn warn_of(run: &mut Run<'_>, applied: &Applied) {
+    for lost in applied.lost.iter().take(MAX_NAMED) {
+        run.warn(lost.clone());
+    }
+    if let Some(more) = applied
+        .lost
+        .len()
+        .checked_sub(MAX_NAMED)
+        .filter(|more| *more > 0)
+    {
+        run.warn(format!("{more} more files have lost rights or attributes"));
+    }
     if let Some(left) = &applied.left {
         run.warn(format!(
             "the files that were replaced are not all removed yet: {left}"

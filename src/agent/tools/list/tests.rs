@@ -72,6 +72,34 @@ fn a_glob_matches_whole_paths_below_its_directory() {
 }
 
 #[test]
+fn a_glob_that_is_too_much_is_a_fault_of_the_models() {
+    let (_dir, root) = project(&["a.rs"]);
+    let tool = ListDirectory {
+        root: &root,
+        outside: Outside::Refused,
+    };
+    let nested = |depth: usize| format!("{}a{}", "{".repeat(depth), ",b}".repeat(depth));
+    for (glob, expected) in [
+        (nested(150), "is no glob: "),
+        (nested(200_000), "is longer than 1000 bytes"),
+        ("[a-z]".repeat(200_000), "is longer than 1000 bytes"),
+        ("{".repeat(900), "is no glob: "),
+        ("[".repeat(900), "is no glob: "),
+    ] {
+        let told = tool.list(&glob).unwrap_err();
+        assert!(told.contains(expected) && told.len() < 1500, "{told}");
+    }
+    for glob in [
+        nested(20),
+        "[a-z]".repeat(190),
+        "*".repeat(900),
+        "**/".repeat(300) + "x",
+    ] {
+        tool.list(&glob).unwrap();
+    }
+}
+
+#[test]
 fn what_git_ignores_is_left_out_unless_it_is_named() {
     let (_dir, root) = project(&[
         ".git/config",

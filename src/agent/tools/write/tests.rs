@@ -1,6 +1,8 @@
 //! That files are written where they belong, and what is told of it.
 
 use std::cell::RefCell;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
 
 use super::*;
 

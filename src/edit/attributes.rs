@@ -1,0 +1,156 @@
+//! What a file has besides its content: mode, owner and group, access control list, and the user's extended
+//! attributes; and how it is handed on to the file that takes its place.
+//!
+//! Touches the files that it is given. Guarantees that the new file's rights are at no moment wider than
+//! those of the old one, even where something of them cannot be handed on; then that is said.
+
+use std::fs::{File, Metadata, Permissions};
+use std::io;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, fchown};
+use std::path::Path;
+
+use rustix::fs::{
+    Stat, XattrFlags, fgetxattr, fgetxattr_query, flistxattr, flistxattr_query, fremovexattr,
+    fsetxattr,
+};
+use rustix::io::Errno;
+
+use super::disk;
+use crate::sys::files::{Links, open_regular};
+
+/// The mode bits that a file keeps when its content changes. Those that would run it with its owner's or group's
+/// rights go, as they do when anybody writes to it.
+pub const PERMISSIONS: u32 = 0o777;
+/// The mode bits that stay where group or access control list could not be handed on: with a list, the group's
+/// bits are the most that anybody whom it names may do.
+const WITHOUT_GROUP: u32 = 0o707;
+
+/// The access control list.
+const ACL: &str = "system.posix_acl_access";
+/// What the user notes at a file.
+const USER: &str = "user.";
+/// The privileges that a program has, which are no other program's.
+const CAPABILITIES: &str = "security.capability";
+
+/// Mode bits, and owner and group, as a file is to have them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rights {
+    /// The mode bits.
+    pub mode: u32,
+    /// Owner and group.
+    pub owner: (u32, u32),
+}
+
+impl Rights {
+    /// The file's.
+    pub fn of(stat: &Stat) -> Self {
+        Self {
+            mode: stat.st_mode & PERMISSIONS,
+            owner: (stat.st_uid, stat.st_gid),
+        }
+    }
+}
+
+/// Gives `new`, which is private so far, the attributes of `old`, whose mode bits are `mode`, and these `rights`. Says
+/// what it could not be given: ends of sentences whose subject is the file.
+///
+/// # Errors
+/// When `new` cannot be given its mode.
+pub fn hand_on(old: &File, mode: u32, new: &File, rights: Rights) -> io::Result<Vec<String>> {
+    let mut lost = Vec::new();
+    if mode & 0o7000 != 0 {
+        lost.push("has lost its set-user-ID, set-group-ID or sticky bit".to_owned());
+    }
+    let mut mode = rights.mode & PERMISSIONS;
+    // Somebody else's file stays theirs where we may give files away; the owner first, as a change of owner
+    // clears mode bits.
+    let (user, group) = rights.owner;
+    let given = fchown(new, Some(user), Some(group)).or_else(|_| fchown(new, None, Some(group)));
+    if let Err(error) = given {
+        mode &= WITHOUT_GROUP;
+        lost.push(format!("has lost its group: {error}"));
+    }
+    match copy_attributes(old, new) {
+        Ok(true) => {}
+        Ok(false) => lost.push("has lost the capabilities of a program".to_owned()),
+        Err(error) => {
+            mode &= WITHOUT_GROUP;
+            lost.push(format!(
+                "has lost extended attributes or its access control list: {error}"
+            ));
+        }
+    }
+    disk::set_permissions(new, Permissions::from_mode(mode))?;
+    Ok(lost)
+}
+
+/// The same for the file at `path`, whose metadata are `there`, outside of any tree.
+///
+/// # Errors
+/// When `new` cannot be given its mode.
+pub fn replace(path: &Path, there: &Metadata, new: &File) -> io::Result<Vec<String>> {
+    let rights = Rights {
+        mode: there.mode() & PERMISSIONS,
+        owner: (there.uid(), there.gid()),
+    };
+    if let Ok(Some(old)) = open_regular(path, Links::Followed) {
+        return hand_on(&old, there.mode(), new, rights);
+    }
+    // What may not be read may be replaced all the same.
+    disk::set_permissions(new, Permissions::from_mode(without_group(rights.mode)))?;
+    Ok(vec![
+        "has lost its group's rights and extended attributes".to_owned(),
+    ])
+}
+
+/// Copies the access control list and the user's extended attributes. Says whether there is nothing else that
+/// matters.
+///
+/// # Errors
+/// When something could not be copied. The list may then not be the old file's: the mode must give the group
+/// nothing.
+fn copy_attributes(old: &File, new: &File) -> io::Result<bool> {
+    let names = names(old)?;
+    if !names.iter().any(|name| name == ACL) && fgetxattr_query(new, ACL).is_ok() {
+        // The directory gives one to what is made in it.
+        fremovexattr(new, ACL)?;
+    }
+    for name in names.iter().filter(|name| is_copied(name)) {
+        let mut value = vec![0; fgetxattr_query(old, name.as_str())?];
+        if !value.is_empty() {
+            let length = fgetxattr(old, name.as_str(), &mut value[..])?;
+            value.truncate(length);
+        }
+        fsetxattr(new, name.as_str(), &value, XattrFlags::empty())?;
+    }
+    Ok(!names.iter().any(|name| name == CAPABILITIES))
+}
+
+/// Gives a copy of a file that is kept its attributes; says whether that was possible.
+pub fn keep(old: &File, copy: &File) -> bool {
+    copy_attributes(old, copy).is_ok()
+}
+
+/// The mode to note for a file whose attributes could not be kept with it.
+pub fn without_group(mode: u32) -> u32 {
+    mode & WITHOUT_GROUP
+}
+
+fn is_copied(name: &str) -> bool {
+    name == ACL || name.starts_with(USER)
+}
+
+/// The names of a file's extended attributes; none where the file system has no such thing.
+fn names(file: &File) -> io::Result<Vec<String>> {
+    let length = match flistxattr_query(file) {
+        Ok(0) | Err(Errno::NOTSUP | Errno::NOSYS) => return Ok(Vec::new()),
+        length => length?,
+    };
+    let mut list = vec![0; length];
+    let length = flistxattr(file, &mut list[..])?;
+    let names = list[..length].split(|byte| *byte == 0);
+    let names = names.filter(|name| !name.is_empty());
+    Ok(names
+        .map(|name| String::from_utf8_lossy(name).into_owned())
+        .collect())
+}

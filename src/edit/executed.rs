@@ -1,0 +1,278 @@
+//! Files that run code though they do not look like it: what builds, editors, agents, CI and git obey. Pure.
+//!
+//! One table of names. A reply may change these files; whoever starts it is told.
+
+use super::beneath::split;
+
+/// When a file runs code, and which files do. A pattern is a name at any depth, the end of a path, a directory at any
+/// depth (with `/` at its end), or an extension (with `*` at its beginning).
+pub const EXECUTED: [(&str, &[&str]); 6] = [
+    (
+        "when the project is built",
+        &[
+            ".cargo/config",
+            ".cargo/config.toml",
+            ".npmrc",
+            ".yarn/",
+            ".yarnrc",
+            ".yarnrc.yml",
+            ".pnpmfile.cjs",
+            ".mvn/",
+            "*.bazel",
+            "*.cmake",
+            "*.csproj",
+            "*.gemspec",
+            "*.gradle",
+            "*.gradle.kts",
+            "*.mk",
+            "*.nix",
+            "*.targets",
+            "CMakeLists.txt",
+            "Containerfile",
+            "Directory.Build.props",
+            "Dockerfile",
+            "GNUmakefile",
+            "Gemfile",
+            "Justfile",
+            "Makefile",
+            "Makefile.toml",
+            "Package.swift",
+            "Rakefile",
+            "SConstruct",
+            "Taskfile.yml",
+            "Taskfile.yaml",
+            "binding.gyp",
+            "build.rs",
+            "build.sbt",
+            "build.xml",
+            "build.zig",
+            "bunfig.toml",
+            "compose.yaml",
+            "compose.yml",
+            "composer.json",
+            "configure",
+            "configure.ac",
+            "deno.json",
+            "docker-compose.yaml",
+            "docker-compose.yml",
+            "gradle.properties",
+            "gradlew",
+            "meson.build",
+            "mix.exs",
+            "mvnw",
+            "package.json",
+            "pom.xml",
+            "pyproject.toml",
+            "rust-toolchain",
+            "rust-toolchain.toml",
+            "setup.cfg",
+            "setup.py",
+            "sitecustomize.py",
+            "usercustomize.py",
+            "*.pth",
+        ],
+    ),
+    (
+        "when tests or checks are run",
+        &[
+            ".config/nextest.toml",
+            ".eslintrc.cjs",
+            ".eslintrc.js",
+            ".mocharc.js",
+            ".prettierrc.js",
+            "conftest.py",
+            "eslint.config.js",
+            "eslint.config.mjs",
+            "jest.config.js",
+            "jest.config.ts",
+            "noxfile.py",
+            "pytest.ini",
+            "tox.ini",
+            "vite.config.js",
+            "vite.config.ts",
+            "vitest.config.ts",
+        ],
+    ),
+    (
+        "when the project is opened in an editor or a shell",
+        &[
+            ".devcontainer/",
+            ".devcontainer.json",
+            ".dir-locals.el",
+            ".envrc",
+            ".exrc",
+            ".fleet/",
+            ".idea/",
+            ".mise.toml",
+            ".nvim.lua",
+            ".nvimrc",
+            ".tool-versions",
+            ".vimrc",
+            ".vscode/",
+            ".zed/",
+            "*.code-workspace",
+            "*.sublime-project",
+            "devcontainer.json",
+            "mise.toml",
+        ],
+    ),
+    (
+        "when an agent works on the project",
+        &[
+            ".aider.conf.yml",
+            ".claude/",
+            ".clinerules",
+            ".codex/",
+            ".continue/",
+            ".cursor/",
+            ".cursorrules",
+            ".gemini/",
+            ".mcp.json",
+            ".opencode/",
+            ".roo/",
+            ".windsurf/",
+            ".windsurfrules",
+            "AGENTS.md",
+            "CLAUDE.local.md",
+            "CLAUDE.md",
+            "GEMINI.md",
+            "mcp.json",
+        ],
+    ),
+    (
+        "in CI",
+        &[
+            ".appveyor.yml",
+            ".buildkite/",
+            ".circleci/",
+            ".cirrus.yml",
+            ".drone.yml",
+            ".forgejo/",
+            ".gitea/",
+            ".github/",
+            ".gitlab-ci.yml",
+            ".gitlab/",
+            ".travis.yml",
+            ".woodpecker/",
+            ".woodpecker.yml",
+            "Jenkinsfile",
+            "action.yaml",
+            "action.yml",
+            "appveyor.yml",
+            "azure-pipelines.yml",
+            "bitbucket-pipelines.yml",
+            "cloudbuild.yaml",
+        ],
+    ),
+    (
+        "when git is used",
+        &[
+            ".gitattributes",
+            ".gitconfig",
+            ".githooks/",
+            ".gitmodules",
+            ".husky/",
+            ".lintstagedrc.js",
+            ".overcommit.yml",
+            ".pre-commit-config.yaml",
+            ".pre-commit-hooks.yaml",
+            "lefthook.yml",
+            "lefthook.yaml",
+        ],
+    ),
+];
+
+/// When the file at `path` runs code, where its name says that it does.
+pub fn runs_code(path: &str) -> Option<&'static str> {
+    let found = EXECUTED.iter().find(|(_, patterns)| {
+        let mut patterns = patterns.iter();
+        patterns.any(|pattern| is_match(path, pattern))
+    });
+    found.map(|(when, _)| *when)
+}
+
+/// Whether a path is one of the pattern's, in any letter case.
+fn is_match(path: &str, pattern: &str) -> bool {
+    if let Some(directory) = pattern.strip_suffix('/') {
+        let mut above = split(path).0.split('/');
+        return above.any(|name| name.eq_ignore_ascii_case(directory));
+    }
+    let (is_end, pattern) = match pattern.strip_prefix('*') {
+        Some(end) => (true, end),
+        None => (false, pattern),
+    };
+    let Some(before) = path.len().checked_sub(pattern.len()) else {
+        return false;
+    };
+    let (before, end) = path.as_bytes().split_at(before);
+    end.eq_ignore_ascii_case(pattern.as_bytes())
+        && (is_end || before.last().is_none_or(|last| *last == b'/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_builds_editors_agents_ci_and_git_obey_runs_code() {
+        for path in [
+            "build.rs",
+            "a/b/build.rs",
+            ".cargo/config.toml",
+            "a/.cargo/config",
+            "package.json",
+            "sub/MAKEFILE",
+            "a/x.gradle",
+            "x.mk",
+            ".vscode/tasks.json",
+            ".vscode/settings.json",
+            ".idea/workspace.xml",
+            ".claude/settings.json",
+            "sub/CLAUDE.md",
+            ".mcp.json",
+            ".GitHub/workflows/x.yml",
+            ".circleci/config.yml",
+            "Jenkinsfile",
+            ".husky/pre-commit",
+            ".pre-commit-config.yaml",
+            "tests/conftest.py",
+            "flake.nix",
+            ".envrc",
+            "docker-compose.yml",
+            ".devcontainer/devcontainer.json",
+            ".gitattributes",
+            "sub/.gitmodules",
+            "sitecustomize.py",
+        ] {
+            assert!(runs_code(path).is_some(), "{path}");
+        }
+        for path in [
+            "src/main.rs",
+            "build.rs/x",
+            "rebuild.rs",
+            "vscode/tasks.json",
+            "x.claude/y",
+            "config.toml",
+            "mk",
+            "docs/package.json.md",
+        ] {
+            assert_eq!(runs_code(path), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn every_pattern_is_documented_and_found() {
+        let documented = include_str!("../../docs/reply-format.md");
+        for (when, patterns) in EXECUTED {
+            for pattern in patterns {
+                assert!(documented.contains(&format!("`{pattern}`")), "{pattern}");
+                let example = match pattern.strip_prefix('*') {
+                    Some(end) => format!("x{end}"),
+                    None if pattern.ends_with('/') => format!("{pattern}x"),
+                    None => (*pattern).to_owned(),
+                };
+                assert_eq!(runs_code(&example), Some(when), "{pattern}");
+            }
+        }
+    }
+}
