@@ -66,9 +66,11 @@ fn a_build_cannot_change_the_gate() {
         assert_eq!(output(project, &build, mode), "over\n", "{mode}");
     }
     // The tries are real.
+    let server = ModelServer::gemini(&[NOTHING]);
     let build = format!("{VANDAL}vandalize LLMInstructions.md; true");
-    let project = TestProject::new().file("LLMInstructions.md", "as it was");
-    let done = output(project, &build, "off");
+    let project = TestProject::new().with(&server).build(&build);
+    let project = project.file("LLMInstructions.md", "as it was");
+    let done = printed(&project.run(&["--sandbox", "off"]).exits(1));
     assert_eq!(done.lines().count(), 4, "{done}");
 }
 
