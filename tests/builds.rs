@@ -172,3 +172,20 @@ fn a_log_that_cannot_be_written_leaves_the_project_as_it_was() {
         .says(&["cannot write", "repair-query-1-build.txt"]);
     assert!(!project.path("a").exists());
 }
+
+#[test]
+fn what_a_build_puts_in_the_place_of_the_steps_is_neither_waited_for_nor_written_through() {
+    for trap in [
+        "mkfifo $steps",
+        "ln -s \"$PWD/outside\" $steps",
+        "mkfifo pipe; ln -s \"$PWD/pipe\" $steps",
+        ":",
+    ] {
+        let server = ModelServer::gemini(&["Nothing to do."]);
+        let build = format!("steps=$(ls -d logs/*)/steps.jsonl; rm $steps; {trap}");
+        let project = TestProject::new().with(&server).build(&build);
+        let run = project.run(&["--sandbox", "off"]).exits(0);
+        assert!(run.logged("steps.jsonl").ends_with("}\n"), "{trap}");
+        assert!(!project.path("outside").exists(), "{trap}");
+    }
+}

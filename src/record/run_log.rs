@@ -20,7 +20,7 @@ use crate::secret::credentials::Censor;
 use crate::secret::{RedactingWriter, Redactor};
 use crate::sys::atomic_file;
 use crate::sys::excerpt::Excerpt;
-use crate::sys::files::{PathError, append, create_new};
+use crate::sys::files::{PathError, append, create_new, is_no_file};
 
 /// A file of the run could not be written.
 pub type LogError = PathError;
@@ -201,7 +201,15 @@ impl<'r> RunLog<'r> {
     /// # Errors
     /// When the file cannot be written.
     pub fn step(&self, step: &Step) -> Result<(), LogError> {
-        self.write_to(run_files::STEPS, append, |out| {
+        // A build may have put something else there, which is not waited for, nor written through.
+        let open = |path: &Path| match append(path) {
+            Err(error) if is_no_file(&error) => {
+                fs::remove_file(path)?;
+                append(path)
+            }
+            opened => opened,
+        };
+        self.write_to(run_files::STEPS, open, |out| {
             serde_json::to_writer(&mut *out, step)?;
             out.write_all(b"\n")
         })
