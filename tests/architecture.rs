@@ -505,3 +505,26 @@ fn nobody_changes_the_current_directory() {
     let found = files.iter().filter(|(_, text)| text.contains(changing));
     assert_eq!(found.map(|(path, _)| path).collect::<Vec<_>>(), [""; 0]);
 }
+
+/// Which programs are started, and who chooses them, stands in `docs/safety.md`.
+#[test]
+fn programs_are_started_where_the_documents_say() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut files = BTreeMap::new();
+    collect(&root.join("src"), "src", &mut files);
+    let starts = |text: &str| {
+        let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
+        code.contains(concat!("Command", "::new(")) || code.contains(".spawn()")
+    };
+    let is_test = |path: &str| path.contains("/tests/") || path.ends_with("tests.rs");
+    let started = files
+        .iter()
+        .filter(|(path, text)| !is_test(path) && starts(text));
+    let started: BTreeSet<&str> = started.map(|(path, _)| path.as_str()).collect();
+    let page = fs::read_to_string(root.join("docs/safety.md")).unwrap();
+    let rows = page
+        .lines()
+        .filter(|line| line.starts_with("| ") && line.contains(", in `src/"));
+    let told = rows.flat_map(|row| row.split('`').filter(|word| word.starts_with("src/")));
+    assert_eq!(told.collect::<BTreeSet<_>>(), started);
+}
