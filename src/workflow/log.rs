@@ -228,6 +228,9 @@ impl Story {
             self.beginning_of(thoughts, "  ");
         }
         step.actions.iter().for_each(|action| self.action(action));
+        if let Some(tools) = &past.tools {
+            self.beginning_of(tools, "    ");
+        }
         if past.came_to_nothing() {
             self.line("  Nothing was done: the reply was not understood, or the run ended first.");
         } else if step.purpose == Purpose::COMPRESSION {
@@ -249,11 +252,13 @@ impl Story {
         let result = action.result.as_deref().unwrap_or_default();
         let call = format!("  {} {}", action.tool, first_of(&action.input_text()));
         let call = call.trim_end();
+        // In runs of before, the step does not tell the result.
+        let colon = if result.is_empty() { "" } else { ":" };
         if action.failed {
-            self.line(&format!("{call} failed:"));
+            self.line(&format!("{call} failed{colon}"));
             self.end_of(result);
         } else if action.tool == DONE.name {
-            self.line("  DONE:");
+            self.line(&format!("  DONE{colon}"));
             self.beginning_of(result, "    ");
         } else {
             self.line(call);

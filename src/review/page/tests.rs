@@ -132,6 +132,7 @@ fn steps(text: &str, record: &RunRecord) -> Vec<PastStep> {
             _ => None,
         },
         log: Some(format!("{text}\n{text}\n{text}")),
+        tools: Some(text.to_owned()),
         changes: changes(text),
     });
     steps.collect()
@@ -164,6 +165,7 @@ fn pages(text: &str) -> Vec<String> {
         step: Step::new(StepId::INITIAL, text, Vec::new()),
         reply: Some(Ok(text.to_owned())),
         log: None,
+        tools: None,
         changes: changes(text),
     };
     let runs = [
