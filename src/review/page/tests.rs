@@ -387,7 +387,7 @@ fn an_overview_sums_up_what_was() {
     let shown = texts(&overview(&runs, |_| true, &Redactor::default()));
     for part in [
         "2 of 3 runs succeeded",
-        "66.6\u{a0}%",
+        "66.7\u{a0}%",
         "1.00",
         "$0.06",
         "9.5\u{a0}s",
