@@ -182,9 +182,10 @@ impl PastRun {
             };
             let tells = step.actions.iter().any(|action| action.result.is_some());
             let file = (!tells).then(|| self.text(&step.id(), Artifact::Build));
-            let (tools, log) = match step.is_agents() {
-                true => (file.flatten(), None),
-                false => (None, file.flatten()),
+            let (tools, log) = if step.is_agents() {
+                (file.flatten(), None)
+            } else {
+                (None, file.flatten())
             };
             PastStep {
                 step,
@@ -292,13 +293,15 @@ impl PastRun {
         if steps.is_empty() {
             let recorded = self.record.as_ref().map(|record| record.steps.clone());
             steps = recorded.unwrap_or_else(|| self.named_steps());
-            steps.iter_mut().for_each(|step| self.add_verdict(step));
+            for step in &mut steps {
+                self.add_verdict(step);
+            }
         }
         if self.record.is_none() {
             // Nobody knows whether a run that was killed had applied its last reply: it counts as applied.
-            steps.iter_mut().for_each(|step| {
+            for step in &mut steps {
                 step.edits.get_or_insert_default();
-            });
+            }
         }
         steps
     }
