@@ -86,7 +86,7 @@ fn a_story_tells_query_change_build_and_end() {
     for part in [
         folder.as_str(),
         "asked gemini-2.5-pro for a change",
-        "The change to gemini-2.5-pro, 100 tokens in, 50 out, $0.00061",
+        "The call for the change, to gemini-2.5-pro, 100 tokens in, 50 out, $0.00061",
         "new.txt     | 2 ++",
         "src/main.rs | 2 +-",
         "build.sh failed (exit code: 7)",
@@ -199,7 +199,7 @@ fn a_summary_is_written_however_the_run_ends() {
             hostile,
             "true",
             0,
-            &["done", "<code>a\\_b.txt</code>", "| the change |"][..],
+            &["done", "<code>a\\_b.txt</code>", "| initial |"][..],
         ),
         (
             hostile,
