@@ -1,7 +1,7 @@
 //! Every language model behind one trait, and the table of those that are known.
 //!
-//! `http` uses the network; the wire formats (`gemini`, `openai`) are pure. Guarantees that a [`Reply`] is whole: whatever was
-//! blocked, refused, empty or cut short is a [`ModelError`].
+//! `http` uses the network; the wire formats (`gemini`, `openai`) are pure. Guarantees that a [`Reply`] is whole:
+//! whatever was blocked, refused, empty or cut short is a [`ModelError`].
 
 pub mod endpoint;
 mod error;
@@ -111,12 +111,12 @@ pub enum ToolForm {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Origin {
-    /// The specification.
+    /// The specification, as it came with the program.
     #[default]
     BuiltIn,
     /// The specification, changed by `models.json`.
     Overridden,
-    /// `models.json`.
+    /// `models.json` alone: the specification has no such model.
     Added,
 }
 
@@ -173,7 +173,7 @@ pub struct Form {
 /// A tool, as a vendor is told of it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolSchema {
-    /// Its name.
+    /// The name by which the model calls it.
     pub name: String,
     /// What it does, for the model.
     pub description: String,
