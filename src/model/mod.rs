@@ -3,21 +3,21 @@
 //! `http` uses the network; the wire formats (`gemini`, `openai`) are pure. Guarantees that a [`Reply`] is whole:
 //! whatever was blocked, refused, empty or cut short is a [`ModelError`].
 
-pub mod endpoint;
+pub(crate) mod endpoint;
 mod error;
-pub mod estimate;
+pub(crate) mod estimate;
 mod gemini;
 mod http;
 mod json_text;
 pub mod message;
 mod openai;
-pub mod price;
-pub mod prompt;
+pub(crate) mod price;
+pub(crate) mod prompt;
 mod retry;
 mod step_id;
-pub mod table;
+pub(crate) mod table;
 pub mod tokens;
-pub mod usage;
+pub(crate) mod usage;
 
 use std::io::Write;
 use std::sync::Arc;
@@ -32,12 +32,12 @@ use crate::model::price::Price;
 use crate::model::usage::Usage;
 use crate::sys::text::{BYTE_ORDER_MARK, without_mark};
 
-pub use endpoint::{Endpoint, EndpointProblem, Proxies};
+pub(crate) use endpoint::{Endpoint, EndpointProblem, Proxies};
 pub(crate) use error::human_duration;
 pub use error::{ModelError, Spent};
 pub use http::{HttpModel, Route};
 pub use step_id::{Purpose, REPAIRS, StepId};
-pub use table::{ModelTable, TableProblem};
+pub(crate) use table::{ModelTable, TableProblem};
 
 /// How large an answer may be, in bytes.
 const ANSWER_LIMIT: u64 = 256 << 20;
