@@ -70,9 +70,9 @@ pub struct World {
     pub root: PathBuf,
     /// The environment variables.
     pub environment: Environment,
-    /// The clocks.
+    /// Tells the time of day, and how long things take.
     pub clock: Box<dyn Clock>,
-    /// The signals.
+    /// Tells of the signals that ask for an end.
     pub interrupt: Interrupt,
     /// The program's own file: its absolute path, links resolved.
     pub program: Option<PathBuf>,

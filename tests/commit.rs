@@ -1,6 +1,6 @@
 //! The commit workflow from end to end.
 
-use crate::support::{GEMINI_KEY, ModelServer, OPENAI_KEY, TestProject};
+use crate::support::{GEMINI_KEY, ModelServer, OPENAI_KEY, TestProject, skipped};
 
 const WRITE_A: &str = "Here it is.\n^^^src/a.rs\npub fn a() {}\n^^^end\n";
 
@@ -311,8 +311,7 @@ fn a_config_folder_that_is_mounted_read_only_is_enough() {
     };
     let source = config.to_str().unwrap();
     if !mount(&["--bind", source]) || !mount(&["-o", "remount,ro,bind"]) {
-        eprintln!("skipped: this user cannot mount");
-        return;
+        return skipped("this user cannot mount");
     }
     let run = project.run(&[]);
     let unmounted = std::process::Command::new("umount").arg(&config).status();

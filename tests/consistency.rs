@@ -51,6 +51,14 @@ fn the_report_is_written_and_nothing_else_changes() {
             "{}",
             run.folder
         );
+        let story = project.run(&["log", &run.folder]).exits(0).stdout;
+        for part in [
+            "The call for the report, to gemini-2.5-pro",
+            "  The reply is the report.\n",
+        ] {
+            assert!(story.contains(part), "`{part}` is missing\n{story}");
+        }
+        assert!(!story.contains("changed no files"), "{story}");
         let system = server.requests()[0].json()["systemInstruction"]["parts"][0]["text"]
             .as_str()
             .unwrap()

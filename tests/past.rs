@@ -86,7 +86,7 @@ fn a_story_tells_query_change_build_and_end() {
     for part in [
         folder.as_str(),
         "asked gemini-2.5-pro for a change",
-        "The change to gemini-2.5-pro, 100 tokens in, 50 out, $0.00061",
+        "The call for the change, to gemini-2.5-pro, 100 tokens in, 50 out, $0.00061",
         "new.txt     | 2 ++",
         "src/main.rs | 2 +-",
         "build.sh failed (exit code: 7)",
@@ -199,7 +199,7 @@ fn a_summary_is_written_however_the_run_ends() {
             hostile,
             "true",
             0,
-            &["done", "<code>a\\_b.txt</code>", "| the change |"][..],
+            &["done", "<code>a\\_b.txt</code>", "| initial |"][..],
         ),
         (
             hostile,
@@ -506,4 +506,69 @@ fn the_last_run_is_the_last_by_time_whatever_the_folders_are_called() {
     );
     project.run(&["undo"]).exits(0);
     assert!(project.path("one").exists() && !project.path("two").exists());
+}
+
+#[test]
+fn an_agents_run_of_before_is_told_by_its_files() {
+    let missing = reply("READ_FILE", "\"b.txt\"");
+    let (agent, _server) =
+        AgentProject::scripted(&[write("a.txt", "a\n"), missing, done(), PASS.to_owned()]);
+    let folder = agent.work("go").exits(0).folder;
+    let file = |name: &str| format!("logs/{folder}/{name}");
+    // Its steps said no more than this.
+    std::fs::remove_file(agent.project.path(&file("steps.jsonl"))).unwrap();
+    let mut record: serde_json::Value =
+        serde_json::from_str(&agent.project.read(&file("result.json"))).unwrap();
+    for step in record["attempts"].as_array_mut().unwrap() {
+        step.as_object_mut().unwrap().remove("passed");
+    }
+    std::fs::write(agent.project.path(&file("result.json")), record.to_string()).unwrap();
+    let tool = "[READ_FILE]\nb.txt\n[result]\n`b.txt` does not exist\n";
+    std::fs::write(agent.project.path(&file("0002-step-tool.txt")), tool).unwrap();
+    let story = agent.project.run(&["log", &folder]).exits(0).stdout;
+    in_order(
+        &story,
+        &[
+            "  WRITE_FILE\n",
+            "  READ_FILE failed\n    [READ_FILE]\n    b.txt\n    [result]\n    `b.txt` does not exist\n",
+            "  DONE\n",
+            "  The audit passed the work:\n",
+        ],
+    );
+    agent.project.run(&["report", &folder]).exits(0);
+    let page = agent.project.read(&file("report.html"));
+    assert!(page.contains("does not exist"), "{page}");
+    // Where it was killed, there is no record either.
+    std::fs::remove_file(agent.project.path(&file("result.json"))).unwrap();
+    let story = agent.project.run(&["log", &folder]).exits(0).stdout;
+    in_order(
+        &story,
+        &["has no record", "Step 2", "    [READ_FILE]\n", "Audit 4"],
+    );
+}
+
+#[test]
+fn a_commit_run_of_before_that_was_killed_is_told_by_its_files() {
+    let (project, folder) = repaired();
+    for name in ["result.json", "steps.jsonl"] {
+        std::fs::remove_file(project.path(&format!("logs/{folder}/{name}"))).unwrap();
+    }
+    let story = project.run(&["log", &folder]).exits(0).stdout;
+    in_order(
+        &story,
+        &[
+            "has no record",
+            "new.txt     | 2 ++",
+            "build.sh ran (exit code: 7)",
+            "error: it is broken",
+            "Repair 1:",
+            "build.sh ran (exit code: 0)",
+        ],
+    );
+    project.run(&["report", &folder]).exits(0);
+    let page = project.read(&format!("logs/{folder}/report.html"));
+    assert!(
+        page.contains("it is broken") && page.contains("mended"),
+        "{page}"
+    );
 }

@@ -18,8 +18,7 @@ Without -p, it prompts for tasks one after another. With -p, it works on that
 one task and asks no questions.";
 
 const DEV_AFTER_HELP: &str = "\
-Files in ~/.dev-agent (macOS: ~/Library/Application Support/dev-agent;
-Windows: %APPDATA%\\dev-agent):
+Files in ~/.dev-agent (macOS: ~/Library/Application Support/dev-agent):
   config.json             server, model and limits; created on first use
   sessions/<uuid>.json    the conversation, saved after every step
 Files in the current directory:

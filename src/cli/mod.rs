@@ -403,10 +403,7 @@ fn hint(error: &clap::Error, whole: &clap::Command, arguments: &[OsString]) -> S
     let commands = commands
         .filter(|command| !command.is_hide_set())
         .map(|command| format!("`{}`", command.get_name()));
-    let names: Vec<String> = flags
-        .chain(commands)
-        .chain(["`--help`".to_owned()])
-        .collect();
+    let names: Vec<String> = flags.chain(commands).collect();
     wrapped(&format!("hint: allowed are {}", names.join(", "))) + "\n"
 }
 
@@ -553,8 +550,12 @@ mod tests {
                 &["demo", "--model", "gpt-5"],
                 &[
                     "'--model'",
-                    "hint: allowed are `--quiet`, `--output-format`, `--help`",
+                    "\nhint: allowed are `--quiet`, `--output-format`, `--help`\n",
                 ],
+            ),
+            (
+                &["dev", "sessions", "lst"],
+                &["\nhint: allowed are `--quiet`, `--output-format`, `--help`, `list`, `help`\n"],
             ),
         ] {
             let usage = read(arguments).unwrap_err();

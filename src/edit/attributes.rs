@@ -42,7 +42,7 @@ pub struct Rights {
 }
 
 impl Rights {
-    /// The file's.
+    /// What the file of this stat permits, and whose it is.
     pub fn of(stat: &Stat) -> Self {
         Self {
             mode: stat.st_mode & PERMISSIONS,

@@ -27,7 +27,7 @@ pub struct Before {
     /// from there, and no owner.
     #[serde(with = "octal")]
     pub mode: u32,
-    /// Its content.
+    /// What tells the content that it had.
     #[serde(flatten)]
     pub digest: Digest,
 }

@@ -93,7 +93,7 @@ impl fmt::Display for Digest {
 /// left out: its number may change from boot to boot, and nothing here leaves its directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fingerprint {
-    /// The inode.
+    /// The file's number in its file system.
     pub inode: u64,
     /// The size in bytes.
     pub size: u64,
@@ -102,7 +102,7 @@ pub struct Fingerprint {
 }
 
 impl Fingerprint {
-    /// The file's.
+    /// The fingerprint of the file of this stat.
     pub fn of(stat: &Stat) -> Self {
         Self {
             inode: number(stat.st_ino),

@@ -164,7 +164,7 @@ pub fn remove_file(path: &Path) -> io::Result<()> {
     fs::remove_file(path)
 }
 
-/// As [`crate::sys::atomic_file::replace`].
+/// As [`crate::sys::atomic_file::replace`], and a fault may be injected there.
 pub fn replace(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
     point()?;
     crate::sys::atomic_file::replace(path, |file| {

@@ -35,7 +35,7 @@ pub struct RecordedUnit {
 pub enum UnitChange {
     /// A file is made where none was.
     Create {
-        /// Its content.
+        /// What tells the content that it gets.
         new: Digest,
     },
     /// A directory is made where none was.

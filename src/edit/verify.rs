@@ -280,7 +280,8 @@ impl PathPolicy {
         }
     }
 
-    /// Writes that leave a directory on their way which git takes for a repository, whether or not the reply makes it one.
+    /// Writes that leave a directory on their way which git takes for a repository, whether or not the reply makes it
+    /// one.
     fn repositories(&self, edits: &[FileEdit]) -> Vec<ReplyFault> {
         let after = TreeAfter::of(edits);
         let mut known: HashMap<&str, bool> = HashMap::new();

@@ -177,7 +177,7 @@ pub enum BuildError {
     /// The system did not start it, or could not tell how it ended.
     #[error("cannot run `{}`: {source}", .path.display())]
     Io {
-        /// The script.
+        /// Where the script lies.
         path: PathBuf,
         /// What the system says.
         source: io::Error,

@@ -134,7 +134,7 @@ pub struct Report {
 /// The same in a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
-    /// Its name.
+    /// The name by which an agent asks for it.
     pub id: String,
     /// Whether it still runs.
     pub state: ProcessState,
@@ -210,21 +210,22 @@ impl<'a> Processes<'a> {
         }
     }
 
-    /// Runs a command, and waits for its end, for `patience` at the most. What it prints is kept in `output_file`, which must not be there yet. To be called
-    /// by a thread that lives as long as this: a sandbox ends with the thread that has started it.
+    /// Runs a command, and waits for its end, for `timeout` at the most. What it prints is kept in `output_file`,
+    /// which must not be there yet. To be called by a thread that lives as long as this: a sandbox ends with the
+    /// thread that has started it.
     ///
     /// # Errors
     /// When it cannot be started, its output cannot be kept, or a signal came.
     pub fn run(
         &mut self,
         invocation: Invocation<'_>,
-        patience: Duration,
+        timeout: Duration,
         output_file: &Path,
     ) -> Result<Ran, ProcessError> {
         self.renew_sandbox();
         let mut process = self.start(invocation, output_file)?;
         let running = &mut process.running;
-        if let Err(error) = running.wait(patience, self.options.interrupt) {
+        if let Err(error) = running.wait(timeout, self.options.interrupt) {
             running.stop();
             return Err(self.failed(error));
         }

@@ -29,7 +29,7 @@ pub enum ProcessError {
     /// The file for its output could not be made.
     #[error("cannot write `{}`: {source}", .path.display())]
     Output {
-        /// The file.
+        /// Where the output was to be kept.
         path: PathBuf,
         /// What the system says.
         source: io::Error,

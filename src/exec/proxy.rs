@@ -63,7 +63,7 @@ pub(super) struct HostProxy {
     connections: Arc<()>,
 }
 
-/// Each once.
+/// The hosts that were refused, each once.
 #[derive(Debug, Default)]
 struct Refusals {
     all: Vec<String>,

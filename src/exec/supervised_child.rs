@@ -52,7 +52,7 @@ pub(super) struct SupervisedChild {
 enum SupervisorHandle {
     /// The first process in the sandbox that this child, bwrap, has made.
     Sandbox(Child),
-    /// This child.
+    /// This child, a process of its own.
     Process(Child),
     /// A thread of this program.
     Thread,

@@ -27,7 +27,7 @@ pub enum EndpointProblem {
     NotAUrl {
         /// The environment variable.
         variable: String,
-        /// Its value.
+        /// What the variable says, which is shown.
         value: String,
     },
     /// Plain http to another machine.
@@ -35,7 +35,7 @@ pub enum EndpointProblem {
     Insecure {
         /// The environment variable.
         variable: String,
-        /// Its value.
+        /// What the variable says, which is shown.
         value: String,
     },
     /// The proxy's URL is none, or of a kind that is not supported.

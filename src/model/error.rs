@@ -38,7 +38,7 @@ pub enum ModelError {
     Redirect {
         /// The HTTP status.
         status: u16,
-        /// Where to.
+        /// The URL that it names in place of an answer.
         location: String,
     },
     /// The connection could not be made, or broke.
@@ -96,7 +96,7 @@ pub enum ModelError {
         if .source.is_eof() { "ends in the middle of its JSON" } else { "is not the JSON that was expected" }
     )]
     NotJson {
-        /// Its beginning.
+        /// How the answer begins, cut short.
         snippet: String,
         /// The parser's word.
         source: serde_json::Error,
@@ -147,7 +147,7 @@ pub enum ModelError {
     /// A recorded reply cannot be read.
     #[error("cannot read `{}`: {source}", .path.display())]
     Unreadable {
-        /// The file.
+        /// The response file in the recorded run's folder.
         path: PathBuf,
         /// The system's word.
         source: io::Error,

@@ -157,6 +157,10 @@ pub struct OverBudget {
 /// How many tokens the answer to a prompt may have, so that the call does not cost more than `money`;
 /// `None` where that is too little for an answer.
 #[must_use]
+#[expect(
+    clippy::option_option,
+    reason = "whether an answer can be paid for, and whether it has a limit"
+)]
 pub fn affordable_answer(
     size: &Size,
     spec: &ModelSpec,

@@ -33,7 +33,7 @@ const FAILURE_LIMIT: u64 = 1 << 20;
 /// The way to a model.
 #[derive(Debug)]
 pub struct Route {
-    /// The server.
+    /// The server that is asked.
     pub endpoint: Endpoint,
     /// What may stand on the way there.
     pub proxies: Proxies,

@@ -20,7 +20,7 @@ impl<'a> Text<'a> {
         self.0.push(piece.into());
     }
 
-    /// The pieces.
+    /// The pieces in their order, as they were added.
     pub fn pieces(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(AsRef::as_ref)
     }

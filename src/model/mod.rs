@@ -1,23 +1,23 @@
 //! Every language model behind one trait, and the table of those that are known.
 //!
-//! `http` uses the network; the wire formats (`gemini`, `openai`) are pure. Guarantees that a [`Reply`] is whole: whatever was
-//! blocked, refused, empty or cut short is a [`ModelError`].
+//! `http` uses the network; the wire formats (`gemini`, `openai`) are pure. Guarantees that a [`Reply`] is whole:
+//! whatever was blocked, refused, empty or cut short is a [`ModelError`].
 
-pub mod endpoint;
+pub(crate) mod endpoint;
 mod error;
-pub mod estimate;
+pub(crate) mod estimate;
 mod gemini;
 mod http;
 mod json_text;
 pub mod message;
 mod openai;
-pub mod price;
-pub mod prompt;
+pub(crate) mod price;
+pub(crate) mod prompt;
 mod retry;
 mod step_id;
-pub mod table;
+pub(crate) mod table;
 pub mod tokens;
-pub mod usage;
+pub(crate) mod usage;
 
 use std::io::Write;
 use std::sync::Arc;
@@ -32,12 +32,12 @@ use crate::model::price::Price;
 use crate::model::usage::Usage;
 use crate::sys::text::{BYTE_ORDER_MARK, without_mark};
 
-pub use endpoint::{Endpoint, EndpointProblem, Proxies};
+pub(crate) use endpoint::{Endpoint, EndpointProblem, Proxies};
 pub(crate) use error::human_duration;
 pub use error::{ModelError, Spent};
 pub use http::{HttpModel, Route};
 pub use step_id::{Purpose, REPAIRS, StepId};
-pub use table::{ModelTable, TableProblem};
+pub(crate) use table::{ModelTable, TableProblem};
 
 /// How large an answer may be, in bytes.
 const ANSWER_LIMIT: u64 = 256 << 20;
@@ -111,12 +111,12 @@ pub enum ToolForm {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Origin {
-    /// The specification.
+    /// The specification, as it came with the program.
     #[default]
     BuiltIn,
     /// The specification, changed by `models.json`.
     Overridden,
-    /// `models.json`.
+    /// `models.json` alone: the specification has no such model.
     Added,
 }
 
@@ -173,7 +173,7 @@ pub struct Form {
 /// A tool, as a vendor is told of it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolSchema {
-    /// Its name.
+    /// The name by which the model calls it.
     pub name: String,
     /// What it does, for the model.
     pub description: String,

@@ -19,9 +19,9 @@ pub const CONSISTENCY: &str = include_str!("../../prompts/consistency.txt");
 /// What the user wrote: the query, and the rolled-up code base.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Inputs {
-    /// `agent-config/query.txt`.
+    /// What `agent-config/query.txt` holds: the change that is wanted.
     pub query: String,
-    /// `agent-config/codeRollup.txt`.
+    /// What `agent-config/codeRollup.txt` holds: the code base.
     pub rollup: String,
 }
 

@@ -14,7 +14,7 @@ pub const MAX_TRIES: u32 = 5;
 /// What an answer with an error's status says about trying again.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Advice {
-    /// `x-should-retry`.
+    /// What the header `x-should-retry` asks for.
     pub should_retry: Option<bool>,
     /// `retry-after-ms` or `Retry-After`.
     pub wait: Option<Duration>,

@@ -36,7 +36,7 @@ pub enum IndexProblem {
     /// The index is damaged, or of a kind that is not known.
     #[error("git's index `{}` is damaged or of an unknown kind: {cause}", .path.display())]
     Damaged {
-        /// The file.
+        /// Where the index lies.
         path: PathBuf,
         /// What is wrong with it.
         cause: String,

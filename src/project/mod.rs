@@ -113,7 +113,7 @@ pub enum ProjectProblem {
     Index {
         /// The file, relative to the root.
         path: String,
-        /// Why.
+        /// What stands in the way of telling it.
         problem: String,
     },
     /// Another run is under way in the project.
@@ -175,7 +175,7 @@ impl Project {
         }
     }
 
-    /// The root.
+    /// The directory that everything is relative to.
     #[must_use]
     pub fn root(&self) -> &Path {
         &self.root

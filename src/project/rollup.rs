@@ -16,7 +16,7 @@ const CHUNK: usize = 64 << 10;
 /// A file in the rollup.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RollupFile<'t> {
-    /// Its path.
+    /// The path in its header, relative to the root.
     pub path: &'t str,
     /// What the rollup holds of it.
     pub content: &'t str,

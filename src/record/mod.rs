@@ -185,7 +185,7 @@ pub fn hint(hint: Option<String>, tree: TreeState) -> Option<String> {
 /// An error, as it was printed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ErrorRecord {
-    /// The sentence.
+    /// What went wrong, in a sentence.
     pub message: String,
     /// What to do about it.
     pub hint: Option<String>,
@@ -194,7 +194,7 @@ pub struct ErrorRecord {
 /// The whole of `result.json`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
-    /// [`SCHEMA`].
+    /// The version of this form: [`SCHEMA`].
     pub schema: u32,
     /// The program's version.
     pub version: Cow<'static, str>,

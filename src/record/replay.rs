@@ -107,7 +107,7 @@ impl Recording {
         self.base_urls.get(model).map(String::as_str)
     }
 
-    /// The folder.
+    /// The recorded run's folder.
     #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder

@@ -1,6 +1,6 @@
 //! The names of a run's files: the contract's table, in one place. Pure.
 
-use crate::model::StepId;
+use crate::model::{Purpose, StepId};
 
 /// The record of the whole run.
 pub const RESULT: &str = "result.json";
@@ -30,7 +30,7 @@ pub enum Artifact {
     ResponseText,
     /// The vendor's whole answer.
     ResponseJson,
-    /// The build's exit code and output; of an agent's step, the tool's input and what came of it.
+    /// The build's exit code and output; of an agent's step, in runs of before, the tool's input and what came of it.
     Build,
     /// The output of the first, second … command that an agent's step ran: its beginning and its end.
     Output(u32),
@@ -64,10 +64,27 @@ pub fn name(step: &StepId, artifact: Artifact) -> String {
     }
 }
 
+/// The step whose query has this file name.
+#[must_use]
+pub fn asked(file: &str) -> Option<StepId> {
+    let stem = file.strip_suffix(".txt")?;
+    let step = match (stem, stem.strip_prefix("repair-query-")) {
+        ("initial-query", _) => StepId::INITIAL,
+        ("query", _) => StepId::REPORT,
+        (_, Some(number)) => StepId::repair(number.parse().ok()?),
+        (_, None) => {
+            let (number, name) = stem.split_once('-')?;
+            let mut agents = [Purpose::STEP, Purpose::AUDIT, Purpose::COMPRESSION].into_iter();
+            let purpose = agents.find(|purpose| purpose.name() == name)?;
+            StepId::new(purpose, number.parse().ok()?)
+        }
+    };
+    (name(&step, Artifact::Query) == file).then_some(step)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Purpose;
 
     #[test]
     fn the_names_are_the_contracts() {
@@ -111,6 +128,32 @@ mod tests {
             ),
         ] {
             assert_eq!(name(&step, artifact), expected);
+        }
+    }
+
+    #[test]
+    fn a_query_tells_which_step_it_is_of_and_other_files_do_not() {
+        for step in [
+            StepId::INITIAL,
+            StepId::repair(2),
+            StepId::REPORT,
+            StepId::new(Purpose::STEP, 1),
+            StepId::new(Purpose::AUDIT, 12),
+            StepId::new(Purpose::COMPRESSION, 10_000),
+        ] {
+            assert_eq!(asked(&name(&step, Artifact::Query)), Some(step.clone()));
+            for other in [Artifact::ResponseText, Artifact::Build, Artifact::Output(1)] {
+                assert_eq!(asked(&name(&step, other)), None);
+            }
+        }
+        for file in [
+            "1-step.txt",
+            "0001-plan.txt",
+            "repair-query-+1.txt",
+            "0001-step",
+            "-step.txt",
+        ] {
+            assert_eq!(asked(file), None, "{file}");
         }
     }
 }

@@ -1,7 +1,8 @@
 //! One step of a run: a call to the model and what came of it. Plain data.
 //!
-//! A run is a list of steps, whatever its workflow. What shows a run (page, story, summary, events) reads them
-//! and never the raw replies. A run's folder holds them whole in `steps.jsonl`, and `result.json` in brief.
+//! A run is a list of steps, whatever its workflow. What shows a run (page, story, summary, events) is told by them
+//! what happened, and shows the texts of replies and builds from their own files. A run's folder holds the steps in
+//! `steps.jsonl`, with the inputs and results of an agent's tools, and in `result.json` without these.
 
 use std::borrow::Cow;
 

@@ -12,11 +12,11 @@ use crate::sys::text::regex;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TaskStatus {
-    /// `[ ]`
+    /// Not begun yet: `[ ]`
     Pending,
-    /// `[~]`
+    /// Under way: `[~]`
     InProgress,
-    /// `[x]`
+    /// Done: `[x]`
     Complete,
 }
 

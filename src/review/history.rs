@@ -2,9 +2,10 @@
 //!
 //! Reads `logs`, the files that are kept beside the keys, and the project's files where they are what a
 //! run has left; changes nothing. What a run did is told by its steps: those of `steps.jsonl`, or, where that
-//! is gone, those of `result.json`. What it changed is told from its own record too: the files that were
-//! replaced, and the replies' edits. So it can be told without git, and long after. Folders are what anybody
-//! may have made of them: what is damaged or missing there is told as missing.
+//! is gone, those of `result.json`, or, where that is gone too, those that the queries in the folder are named
+//! after. What it changed is told from its own record too: the files that were replaced, and the replies' edits.
+//! So it can be told without git, and long after. Folders are what anybody may have made of them: what is damaged
+//! or missing there is told as missing.
 
 use std::cell::LazyCell;
 use std::collections::BTreeMap;
@@ -22,7 +23,7 @@ use crate::project::LOGS;
 use crate::project::Project;
 use crate::record::diff::{FileChange, FileState, NEW_MODE};
 use crate::record::run_files::{self, Artifact, RESULT, STEPS};
-use crate::record::{RunRecord, Step};
+use crate::record::{RunRecord, Step, verdict};
 use crate::sys::excerpt::lossy;
 use crate::sys::files::{IfThere as _, Links, MIB, PathError, check_size, open, read};
 
@@ -68,6 +69,9 @@ pub struct PastStep {
     pub reply: Option<Result<String, String>>,
     /// The log of the build that followed.
     pub log: Option<String>,
+    /// What an agent's tools were given and what came of it, as its file has it: where the step itself does not
+    /// tell, in runs of before.
+    pub tools: Option<String>,
     /// What the reply changed, compared to what the steps before it had left.
     pub changes: Vec<FileChange>,
 }
@@ -78,7 +82,7 @@ impl PastStep {
         let step = &self.step;
         let acts =
             step.is_agents() && ![Purpose::AUDIT, Purpose::COMPRESSION].contains(&step.purpose);
-        let idle = step.actions.is_empty() && step.passed.is_none();
+        let idle = step.actions.is_empty() && step.passed.is_none() && self.tools.is_none();
         acts && idle && matches!(self.reply, Some(Ok(_)))
     }
 
@@ -176,11 +180,18 @@ impl PastRun {
                 Some(Ok(text)) if !step.is_agents() && step.edits.is_some() => files.apply(text),
                 _ => Vec::new(),
             };
-            let log = (!step.is_agents()).then(|| self.text(&step.id(), Artifact::Build));
+            let tells = step.actions.iter().any(|action| action.result.is_some());
+            let file = (!tells).then(|| self.text(&step.id(), Artifact::Build));
+            let (tools, log) = if step.is_agents() {
+                (file.flatten(), None)
+            } else {
+                (None, file.flatten())
+            };
             PastStep {
                 step,
                 reply,
-                log: log.flatten(),
+                log,
+                tools,
                 changes,
             }
         });
@@ -278,15 +289,46 @@ impl PastRun {
     /// The steps that there were, as far as they are recorded.
     fn recorded_steps(&self) -> Vec<Step> {
         let mut steps = self.logged_steps();
-        match &self.record {
-            Some(record) if steps.is_empty() => steps.clone_from(&record.steps),
-            Some(_) => {}
+        // Runs of before have no such steps.
+        if steps.is_empty() {
+            let recorded = self.record.as_ref().map(|record| record.steps.clone());
+            steps = recorded.unwrap_or_else(|| self.named_steps());
+            for step in &mut steps {
+                self.add_verdict(step);
+            }
+        }
+        if self.record.is_none() {
             // Nobody knows whether a run that was killed had applied its last reply: it counts as applied.
-            None => steps.iter_mut().for_each(|step| {
+            for step in &mut steps {
                 step.edits.get_or_insert_default();
-            }),
+            }
         }
         steps
+    }
+
+    /// The steps whose queries lie in the folder, of which nothing else is recorded.
+    fn named_steps(&self) -> Vec<Step> {
+        let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        let named = entries.filter_map(|entry| run_files::asked(entry.file_name().to_str()?));
+        let mut steps: Vec<_> = named
+            .map(|id| Step {
+                purpose: id.purpose,
+                number: id.number,
+                ..Step::default()
+            })
+            .collect();
+        steps.sort_by_key(|step| step.number);
+        steps
+    }
+
+    /// Where the step is an audit's last, and does not say whether that passes the work: by its reply.
+    fn add_verdict(&self, step: &mut Step) {
+        let ends = step.purpose == Purpose::AUDIT && step.actions.is_empty();
+        if ends && step.passed.is_none() {
+            let reply = self.reply(&step.id()).and_then(Result::ok);
+            let verdict = reply.and_then(|reply| verdict::read(&reply).ok());
+            step.passed = verdict.map(|verdict| verdict.passed);
+        }
     }
 
     /// The steps of `steps.jsonl`, each by the last whole line about it.

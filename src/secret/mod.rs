@@ -101,7 +101,8 @@ pub struct Redactor {
 }
 
 impl Redactor {
-    /// A redactor for these keys. The same key twice is no harm; one of fewer than [`SHORTEST_KEY`] bytes is passed over.
+    /// A redactor for these keys. The same key twice is no harm; one of fewer than [`SHORTEST_KEY`] bytes is passed
+    /// over.
     #[must_use]
     pub fn new<'a>(keys: impl IntoIterator<Item = &'a str>) -> Self {
         Self::with_values(keys, [])
@@ -221,8 +222,8 @@ impl fmt::Debug for Redactor {
     }
 }
 
-/// Redacts a stream, keys across the borders of its chunks included. [`finish`](Self::finish) must be called at the end:
-/// until then up to a pattern's length of bytes is held back.
+/// Redacts a stream, keys across the borders of its chunks included. [`finish`](Self::finish) must be called at the
+/// end: until then up to a pattern's length of bytes is held back.
 #[derive(Debug)]
 pub struct RedactingWriter<'a, W: Write> {
     redactor: &'a Redactor,

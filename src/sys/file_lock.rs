@@ -84,8 +84,8 @@ impl FileLock {
         }
     }
 
-    /// Removes the lock file. It is locked until it is gone; a process that opened it before will see that it is not the one at
-    /// its path, and make another.
+    /// Removes the lock file. It is locked until it is gone; a process that opened it before will see that it is not
+    /// the one at its path, and make another.
     ///
     /// # Errors
     /// When it cannot be removed.

@@ -1,8 +1,9 @@
 //! The signals that ask a run to end, as something every wait can watch.
 //!
 //! Touches nothing but the process's signal handlers, and those only in [`Interrupt::install`], which `main` calls.
-//! Guarantees that a wait in [`Interrupt::poll`] or [`Interrupt::sleep`] ends at once when a signal comes, and that a signal that came earlier is never missed. A SIGINT can be taken back, see
-//! [`Interrupt::take`]; SIGTERM and SIGHUP last.
+//! Guarantees that a wait in [`Interrupt::poll`] or [`Interrupt::sleep`] ends at once when a signal comes, and that a
+//! signal that came earlier is never missed. A SIGINT can be taken back, see [`Interrupt::take`]; SIGTERM and SIGHUP
+//! last.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -163,7 +164,8 @@ impl Interrupt {
         times
     }
 
-    /// Asks for a stop as Ctrl-C does, for a screen, or a thread that drives an agent, which send no signals. It can be taken back like one.
+    /// Asks for a stop as Ctrl-C does, for a screen, or a thread that drives an agent, which send no signals. It can
+    /// be taken back like one.
     pub fn raise(&self) {
         // Where the socket is full, there are stops enough in it.
         let _ = send(&*self.sender, b"x", SendFlags::DONTWAIT);

@@ -21,10 +21,11 @@ pub fn grouped(count: u64) -> String {
     text
 }
 
-/// A share in per cent, with one digit behind the point; 0 of nothing.
+/// A share in per cent, rounded to one digit behind the point; 0 of nothing.
 #[must_use]
 pub fn percent(part: u64, whole: u64) -> String {
-    let tenths = u128::from(part) * 1000 / u128::from(whole.max(1));
+    let whole = u128::from(whole.max(1));
+    let tenths = (u128::from(part) * 1000 + whole / 2) / whole;
     format!("{}.{}", tenths / 10, tenths % 10)
 }
 
@@ -54,6 +55,8 @@ mod tests {
     #[test]
     fn a_share_has_one_digit_behind_the_point() {
         assert_eq!(percent(1, 3), "33.3");
+        assert_eq!(percent(2, 3), "66.7");
+        assert_eq!(percent(902, 1_048_576), "0.1");
         assert_eq!(percent(0, 0), "0.0");
         assert_eq!(percent(u64::MAX, u64::MAX), "100.0");
     }

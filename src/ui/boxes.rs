@@ -20,7 +20,7 @@ const MARKS: usize = 8;
 /// Text in a style.
 #[derive(Debug, Clone)]
 pub struct Painted {
-    /// Anybody's text.
+    /// What is shown: anybody's text.
     pub text: String,
     /// The style of all of it.
     pub style: Style,

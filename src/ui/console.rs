@@ -67,9 +67,9 @@ impl ConsoleOptions {
 /// Where colours may be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Colors {
-    /// On stdout.
+    /// Whether stdout takes them.
     pub stdout: bool,
-    /// On stderr.
+    /// Whether stderr takes them.
     pub stderr: bool,
 }
 

@@ -27,21 +27,21 @@ pub enum EditorProblem {
     /// The command is not one that can be taken apart into words.
     #[error("`{}` is not a command: it is empty, or a quote is not closed", printable(.command, &[]))]
     NoCommand {
-        /// The command.
+        /// The editor's command, as the user set it.
         command: String,
     },
     /// It cannot be started.
     #[error("cannot start the editor `{}`: {source}", printable(.command, &[]))]
     NotStarted {
-        /// The command.
+        /// The editor's command, as the user set it.
         command: String,
         /// The system's word.
         source: io::Error,
     },
-    /// It failed.
+    /// It ran, and ended with an error.
     #[error("the editor `{}` failed: {status}", printable(.command, &[]))]
     Failed {
-        /// The command.
+        /// The editor's command, as the user set it.
         command: String,
         /// How it ended.
         status: ExitStatus,

@@ -47,9 +47,9 @@ pub enum Event {
     /// The model is being asked.
     #[serde(skip)]
     Asking {
-        /// What for.
+        /// The call that it is asked for.
         step: StepId,
-        /// Which model.
+        /// The model's name, as `--model` takes it.
         model: String,
         /// How large the prompt is, where that was counted.
         prompt: Option<Size>,
@@ -83,7 +83,7 @@ pub enum Event {
     },
     /// The reply is there.
     Answered {
-        /// Which model.
+        /// The model's name, as `--model` takes it.
         model: String,
         /// What it took, where the vendor tells.
         usage: Option<Usage>,
@@ -99,7 +99,7 @@ pub enum Event {
     PutBack(EditsRecord),
     /// Builds are not sandboxed.
     Uncontained {
-        /// Why not.
+        /// What stands in the sandbox's way.
         reason: String,
     },
     /// build.sh is running.
@@ -150,7 +150,7 @@ pub enum Event {
     },
     /// An agent works in a session.
     Session {
-        /// Its id.
+        /// The session's id, by which it is resumed.
         id: String,
         /// Whether it goes on with an earlier one.
         resumed: bool,
@@ -213,7 +213,7 @@ pub enum Event {
 
 /// Hears what happens.
 pub trait Reporter {
-    /// Something happened.
+    /// Tells of what has just happened.
     fn event(&self, event: &Event);
 
     /// Whether somebody looks on while things happen, so that counting along is worth the while.

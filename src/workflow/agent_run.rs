@@ -38,7 +38,7 @@ const LOGGED_AT_ONCE: usize = 8;
 pub struct AgentSetup<'s> {
     /// The workflow's name, in `result.json` and in the folder's name.
     pub name: &'static str,
-    /// Whom to ask.
+    /// The models that the agents ask.
     pub models: &'s Models<'s>,
     /// How far the agents can go.
     pub limits: LimitsRecord,

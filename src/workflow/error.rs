@@ -79,7 +79,7 @@ impl Exit {
         }
     }
 
-    /// The code.
+    /// The process's exit code.
     #[must_use]
     pub fn code(self) -> u8 {
         self.code_and_name().0
@@ -124,7 +124,7 @@ pub(crate) enum Error {
         numbers::grouped(*.window)
     )]
     DoesNotFit {
-        /// The model.
+        /// The model that was to be asked for the repair.
         model: String,
         /// The prompt's size.
         prompt_tokens: u64,

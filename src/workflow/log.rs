@@ -184,14 +184,16 @@ impl Story {
     }
 
     fn step(&mut self, past: &PastStep) {
-        let (title, figures) = (past.step.id().title(), figures(&past.step));
-        self.line(&format!("\n{title}{figures}"));
+        self.line(&format!("\n{}", heading(&past.step)));
         match &past.reply {
             None => self.line("  There is no reply."),
             Some(Err(error)) => error
                 .lines()
                 .for_each(|line| self.line(&format!("  {line}"))),
             Some(Ok(reply)) if past.step.is_agents() => self.agents(past, reply),
+            Some(Ok(_)) if past.step.purpose == Purpose::REPORT => {
+                self.line("  The reply is the report.");
+            }
             Some(Ok(_)) if past.changes.is_empty() => self.line("  The reply changed no files."),
             Some(Ok(_)) => self.stat(&past.changes),
         }
@@ -228,6 +230,9 @@ impl Story {
             self.beginning_of(thoughts, "  ");
         }
         step.actions.iter().for_each(|action| self.action(action));
+        if let Some(tools) = &past.tools {
+            self.beginning_of(tools, "    ");
+        }
         if past.came_to_nothing() {
             self.line("  Nothing was done: the reply was not understood, or the run ended first.");
         } else if step.purpose == Purpose::COMPRESSION {
@@ -249,11 +254,13 @@ impl Story {
         let result = action.result.as_deref().unwrap_or_default();
         let call = format!("  {} {}", action.tool, first_of(&action.input_text()));
         let call = call.trim_end();
+        // In runs of before, the step does not tell the result.
+        let colon = if result.is_empty() { "" } else { ":" };
         if action.failed {
-            self.line(&format!("{call} failed:"));
+            self.line(&format!("{call} failed{colon}"));
             self.end_of(result);
         } else if action.tool == DONE.name {
-            self.line("  DONE:");
+            self.line(&format!("  DONE{colon}"));
             self.beginning_of(result, "    ");
         } else {
             self.line(call);
@@ -298,14 +305,20 @@ impl Story {
     }
 }
 
-fn figures(step: &Step) -> String {
+fn heading(step: &Step) -> String {
+    let id = step.id();
+    // The first call has no number to be told by.
+    let (title, to) = match id.number {
+        0 => (format!("The call for {id}"), ", to"),
+        _ => (id.title(), " to"),
+    };
     // Of a run that was killed, nothing more may be known.
     let Some(model) = &step.model else {
-        return ":".to_owned();
+        return title + ":";
     };
     let spent = spent(step.usage, step.cost);
     let seconds = step.seconds.0.as_secs_f64();
-    format!(" to {model}{spent}, {seconds:.1}s:")
+    format!("{title}{to} {model}{spent}, {seconds:.1}s:")
 }
 
 fn spent(usage: Option<Usage>, cost: Option<Usd>) -> String {

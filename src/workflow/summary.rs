@@ -168,9 +168,14 @@ fn row(step: &Step) -> String {
     let files = step.edits.as_ref();
     let files = files.map(|_| step.changed_files().count().to_string());
     let build = step.build.as_ref().map(ToString::to_string);
+    let id = step.id();
+    let name = match id.number {
+        0 => id.purpose.name().to_owned(),
+        _ => id.to_string(),
+    };
     format!(
         "| {} | {} | {:.1} | {} | {} | {} |\n",
-        step.id(),
+        name,
         escaped(step.model.as_deref().unwrap_or_default()),
         step.seconds.0.as_secs_f64(),
         escaped(step.finish.as_deref().unwrap_or("–")),

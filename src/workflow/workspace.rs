@@ -48,7 +48,7 @@ pub struct AgentOptions {
     pub request: Option<String>,
     /// In which session.
     pub session: SessionChoice,
-    /// Whom to ask.
+    /// Which model is to be asked.
     pub choice: ModelChoice,
     /// How far commands are sandboxed.
     pub sandbox: SandboxMode,
@@ -60,7 +60,7 @@ pub struct AgentOptions {
 
 /// The session that a run's conversation is kept in.
 pub struct KeptSession<'s> {
-    /// The session.
+    /// The conversation, which grows as the agent works.
     pub session: RefCell<Session>,
     /// Where it is kept.
     pub store: SessionStore<'s>,
@@ -70,7 +70,7 @@ pub struct KeptSession<'s> {
 pub struct Workspace<'c> {
     /// How far an agent can go.
     pub limits: LimitsRecord,
-    /// Whom to ask.
+    /// The models that the agents ask.
     pub models: Models<'c>,
     /// What was said so far.
     pub kept: KeptSession<'c>,

@@ -16,7 +16,7 @@ const NEAR: usize = 3;
 pub enum Severity {
     /// An error, a failed test.
     Error,
-    /// A warning.
+    /// A warning, which by itself fails no build.
     Warning,
 }
 

@@ -128,6 +128,10 @@ fn done(escaper: HtmlEscaper<'_>, id: &str, past: &PastStep, left: usize) -> Mar
     html! {
         @for tool in &shown { (tool) }
         (left_out(step.actions.len() - shown.len(), "more tool", STEPS))
+        @if let Some(tools) = &past.tools {
+            @let opened = tools.lines().count() <= OPENED;
+            (part("The tools, and what came of them", &output::show(escaper, &format!("{id}-tools"), tools), opened))
+        }
         @if past.came_to_nothing() {
             p.note { "Nothing came of this reply: it was not understood, or the run ended before." }
         }

@@ -132,6 +132,7 @@ fn steps(text: &str, record: &RunRecord) -> Vec<PastStep> {
             _ => None,
         },
         log: Some(format!("{text}\n{text}\n{text}")),
+        tools: Some(text.to_owned()),
         changes: changes(text),
     });
     steps.collect()
@@ -164,6 +165,7 @@ fn pages(text: &str) -> Vec<String> {
         step: Step::new(StepId::INITIAL, text, Vec::new()),
         reply: Some(Ok(text.to_owned())),
         log: None,
+        tools: None,
         changes: changes(text),
     };
     let runs = [
@@ -385,7 +387,7 @@ fn an_overview_sums_up_what_was() {
     let shown = texts(&overview(&runs, |_| true, &Redactor::default()));
     for part in [
         "2 of 3 runs succeeded",
-        "66.6\u{a0}%",
+        "66.7\u{a0}%",
         "1.00",
         "$0.06",
         "9.5\u{a0}s",

@@ -36,7 +36,7 @@ pub struct BuildOptions {
     pub sandbox: SandboxMode,
 }
 
-/// Runs builds.
+/// Runs a run's builds, and keeps what each one printed.
 pub struct Builds<'c> {
     context: &'c Context<'c>,
     options: BuildOptions,

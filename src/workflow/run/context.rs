@@ -17,11 +17,11 @@ use crate::ui::{Event, Reporter};
 /// What every workflow works with.
 #[derive(Clone)]
 pub struct Context<'a> {
-    /// The project.
+    /// The project that the command is run in.
     pub project: Project,
     /// What the process was started with.
     pub environment: &'a Environment,
-    /// The time.
+    /// Tells the time of day, and how long things take.
     pub clock: &'a dyn Clock,
     /// Ends a run early.
     pub interrupt: &'a Interrupt,
@@ -94,7 +94,7 @@ pub enum ModelsProblem {
     /// It may not be the user's.
     #[error("{problem}")]
     NotUsers {
-        /// Why.
+        /// What makes it doubtful.
         problem: String,
         /// What the user can do about it.
         hint: String,

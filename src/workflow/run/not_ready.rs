@@ -120,7 +120,7 @@ impl NotReady {
         result.map_err(note).ok()
     }
 
-    /// Notes more.
+    /// Notes further problems, found elsewhere.
     pub fn extend<P: Into<Problem>>(&mut self, problems: impl IntoIterator<Item = P>) {
         self.problems.extend(problems.into_iter().map(P::into));
     }

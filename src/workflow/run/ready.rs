@@ -26,7 +26,7 @@ pub struct Ready<'a> {
     pub inputs: Inputs,
     /// What the user should know of them.
     pub warnings: Vec<String>,
-    /// Whom to ask.
+    /// The models for the change and its repairs, or for the report.
     pub models: Models<'a>,
     /// Keeps other runs out of the project.
     _lock: ProjectLock,

@@ -65,7 +65,7 @@ impl Models<'_> {
 pub struct SelectedModel<'a> {
     /// Its entry in the table.
     pub spec: ModelSpec,
-    /// The model.
+    /// The way to ask it, or its recorded replies.
     pub model: Box<dyn Model + 'a>,
     /// Its server, where that is not its vendor's: keys and code go there, or went there when replies were recorded.
     pub base_url: Option<String>,

@@ -29,7 +29,7 @@ pub enum SendingProblem {
     /// The prompt does not fit.
     #[error("the prompt does not fit into the window of `{model}`: {}{}", share(.size, *.window), breakdown(.size, .largest))]
     TooLarge {
-        /// The model.
+        /// The model's name, as `--model` takes it.
         model: String,
         /// The model's window, in tokens.
         window: u64,
@@ -48,13 +48,13 @@ pub enum SendingProblem {
         limit: Usd,
         /// What the prompt costs.
         least: Usd,
-        /// Its size.
+        /// How large the prompt is.
         size: Size,
     },
     /// A limit in dollars for a model without a price.
     #[error("`--max-cost` cannot be kept: the price of `{model}` is not known")]
     NoPrice {
-        /// The model.
+        /// The model's name, as `--model` takes it.
         model: String,
     },
 }
