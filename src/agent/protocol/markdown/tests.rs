@@ -471,8 +471,10 @@ proptest! {
         wrapping in prop::sample::select(&["", "```markdown\n", "~~~\n"][..]),
         above in prop::sample::select(&["", "So:\n", "````\n", "<think>\nhm\n</think>\n"][..]),
         thoughts in prop::sample::select(&["", "## Thoughts\n```\nx\n", "## Thoughts\nhm\n"][..]),
+        header in prop::sample::select(&["# Agent Response", "# Agent Reponse", "# Response", ""][..]),
     ) {
         let response = writes(opening, &content, closing)
+            .replacen("# Agent Response", header, 1)
             .replacen("\"a\"", "\"outermost\"", 1)
             .replacen("\n## Tool", &format!("\n{thoughts}## Tool"), 1);
         let wrapped = wrapping.trim_end_matches("markdown\n");

@@ -418,6 +418,39 @@ fn words_around_a_last_block_do_not_make_it_a_response() {
 }
 
 #[test]
+fn an_example_in_a_block_beside_words_is_no_response() {
+    let input = "## Tool Input\n\"a.md\"\n\n";
+    for above in [
+        format!("## Tool Choice\nWRITE_FILE\n{input}"),
+        format!("# Response\n## Tool Choice\nWRITE_FILE\n{input}"),
+        format!("# Agent Reponse\n\n## Tool Choice\nWRITE_FILE\n{input}"),
+        format!(
+            "# Agent Respnse\n## Tol Choice\nWRITE_FILE\n{}",
+            input.replace("Input", "Inptu")
+        ),
+        "<tool>WRITE_FILE</tool>\n\"a.md\"\n".to_owned(),
+        "I write the guide `a.md`, with WRITE_FILE:\n\n".to_owned(),
+        "You could reply like this:\n\n".to_owned(),
+    ] {
+        for example in examples() {
+            for fence in ["```", "````", "~~~~"] {
+                for end in [fence, ""] {
+                    let reply = format!("{above}{fence}markdown\n{example}{end}\n");
+                    all_refused(
+                        [&reply, &format!("<think>\nhm\n</think>\n{reply}")],
+                        UNCLEAR,
+                    );
+                }
+            }
+        }
+    }
+    for behind in ["That is the form.\n", "```\nls\n```\n"] {
+        let example = uses("COMMAND", "touch x\n");
+        all_refused([format!("````md\n{example}````\n{behind}")], "line ");
+    }
+}
+
+#[test]
 fn many_drafts_and_tags_and_fences_cost_no_more_than_their_length() {
     let (sender, over) = mpsc::channel();
     thread::spawn(move || {

@@ -331,7 +331,6 @@ fn a_block_around_the_whole_reply() {
             ("", "````markdown", "````"),
             ("", "```", ""),
             ("\u{feff}", "```markdown", "```"),
-            ("So:\n\n", "```markdown", "```"),
             ("<think>\nhm\n</think>\n", "```markdown", "```"),
         ] {
             all_read(
