@@ -54,6 +54,8 @@ pub enum Note<'n> {
     Thoughts(&'n str),
     /// A tool was used, or was to be; the effect is that of the tool, where there is such a tool.
     Acted(Action, Option<Effect>),
+    /// It has ended its work with these words, in the place of a tool.
+    Answered(&'n str),
     /// The work was judged: whether it passed.
     Judged(bool),
 }
@@ -286,7 +288,11 @@ impl Agent<'_> {
         let calls = match turn.decision {
             Decision::Answer(words) => {
                 let ended = Ended { words, by: None };
-                return self.end(ended, conversation, progress);
+                let ended = self.end(ended, conversation, progress)?;
+                if let Some(Ended { words, .. }) = &ended {
+                    self.env.host.note(Note::Answered(words))?;
+                }
+                return Ok(ended);
             }
             Decision::Use(calls) => calls,
         };

@@ -78,7 +78,7 @@ impl PastStep {
         let step = &self.step;
         let acts =
             step.is_agents() && ![Purpose::AUDIT, Purpose::COMPRESSION].contains(&step.purpose);
-        let idle = step.actions.is_empty() && step.passed.is_none();
+        let idle = step.actions.is_empty() && step.passed.is_none() && step.answer.is_none();
         acts && idle && matches!(self.reply, Some(Ok(_)))
     }
 

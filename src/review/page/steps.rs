@@ -40,7 +40,9 @@ pub fn ended(past: &PastStep) -> (StatusMark, String) {
         _ if !step.actions.is_empty() => return actions_ended(&step.actions),
         (.., Some(true)) => (StatusMark::Good, "passed"),
         (.., Some(false)) => (StatusMark::Bad, "not passed"),
-        _ if step.purpose == Purpose::REPORT => (StatusMark::Good, "answered"),
+        _ if step.purpose == Purpose::REPORT || step.answer.is_some() => {
+            (StatusMark::Good, "answered")
+        }
         _ if past.came_to_nothing() => (StatusMark::Bad, "nothing done"),
         _ if step.is_agents() => (StatusMark::Open, "answered"),
         _ if step.edits.is_none() => (StatusMark::Bad, "not applied"),
@@ -128,6 +130,10 @@ fn done(escaper: HtmlEscaper<'_>, id: &str, past: &PastStep, left: usize) -> Mar
     html! {
         @for tool in &shown { (tool) }
         (left_out(step.actions.len() - shown.len(), "more tool", STEPS))
+        @if let Some(answer) = step.answer.as_ref().filter(|_| step.purpose != Purpose::AUDIT) {
+            h3 { "Answer" }
+            (prose(escaper, answer, INPUT))
+        }
         @if past.came_to_nothing() {
             p.note { "Nothing came of this reply: it was not understood, or the run ended before." }
         }
