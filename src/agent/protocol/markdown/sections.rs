@@ -27,7 +27,8 @@ pub struct Sections<'r> {
 }
 
 impl<'r> Sections<'r> {
-    /// The sections of `lines`, which begin with the response's header. All behind `## Tool Input` is input.
+    /// The sections of `lines`, which begin with the response's header. All behind `## Tool Input` is input, but for
+    /// a task list behind its last code block.
     ///
     /// # Errors
     /// Where a code block above the input holds a heading that names a tool or its input.
@@ -56,6 +57,16 @@ impl<'r> Sections<'r> {
                     }
                 }
             }
+        }
+        let last = found.last_mut().filter(|last| last.name == Name::ToolInput);
+        let list = last.and_then(|input| Some((task_list(&input.body)?, input)));
+        if let Some((at, input)) = list {
+            let body = input.body.split_off(at);
+            found.push(ReplySection {
+                name: Name::TaskList,
+                at: body.first().map_or(header, |line| line.number),
+                body,
+            });
         }
         Ok(Self { header, found })
     }
@@ -173,6 +184,21 @@ fn named_in<'t>(text: &str, tools: &'t Toolbox<'_>) -> Vec<&'t ToolSpec> {
 /// Whether a tool's name may have `c` around it.
 fn is_ornament(c: char) -> bool {
     !c.is_alphabetic()
+}
+
+/// Where the task list begins that stands behind an input's last code block; `None` where there is none, or more than
+/// a heading and tasks.
+fn task_list(input: &[ReplyLine<'_>]) -> Option<usize> {
+    let closing = fenced(input).filter(|(_, _, place)| *place == FenceLine::Closing);
+    let behind = closing.last()?.0 + 1;
+    let list = trimmed(input.get(behind..)?);
+    let (heading, tasks) = list.split_first()?;
+    let is_task = |line: &ReplyLine<'_>| line.is_blank() || Task::parse(line.text()).is_some();
+    let is_list = heading.heading() == Some((Name::TaskList, ""))
+        && !tasks.is_empty()
+        && tasks.iter().all(is_task);
+    let first = |line: &ReplyLine<'_>| line.number == heading.number;
+    is_list.then(|| input.iter().rposition(first)).flatten()
 }
 
 /// The tasks of a list. An indented line goes on with the task above it; others are passed over.

@@ -256,7 +256,9 @@ fn what_stands_behind_a_block_is_refused() {
             "```\n```",
             "\n## Tool Choice\nDONE",
             "\n## Task List\nwords",
-            "\n## Task List\n- [x] a\n",
+            "\n## Task List\n- [x] a\nwords",
+            "\n## Task List\n",
+            "\nwords\n## Task List\n- [x] a\n",
             "\n## Task List\n[x] a\n```\nb\n```",
         ] {
             for label in ["", "md", "rust"] {

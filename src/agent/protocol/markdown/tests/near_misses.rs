@@ -411,3 +411,30 @@ fn of_several_responses_the_last_counts_and_the_model_is_told() {
         "WRITE_FILE path=a content=last\n",
     );
 }
+
+#[test]
+fn a_task_list_behind_a_fenced_input() {
+    for (tool, input, expected) in [
+        (
+            "WRITE_FILE",
+            "\"a\"\n```\nx\n```",
+            "WRITE_FILE path=a content=x\n",
+        ),
+        (
+            "FIND_AND_REPLACE_IN_FILE",
+            "a\n```find\nx\n```\n```replace\ny\n```",
+            "FIND_AND_REPLACE_IN_FILE path=a find=x replace=y",
+        ),
+        ("COMMAND", "````sh\nls\n````", "COMMAND command=ls"),
+    ] {
+        for heading in ["\n## Task List", "**Task List:**", "\n\n### Task List\n"] {
+            let text = uses(tool, &format!("{input}\n{heading}\n- [x] a\n\n- [ ] b\n"));
+            all_read([&text], expected);
+            let tasks = vec![
+                task(TaskStatus::Complete, "a"),
+                task(TaskStatus::Pending, "b"),
+            ];
+            assert_eq!(read_turn(&text).unwrap().tasks, Some(tasks));
+        }
+    }
+}
