@@ -202,7 +202,7 @@ fn task_list(input: &[ReplyLine<'_>]) -> Option<usize> {
 }
 
 /// The tasks of a list. An indented line goes on with the task above it; others are passed over.
-fn tasks(lines: &[ReplyLine<'_>]) -> Vec<Task> {
+pub fn tasks(lines: &[ReplyLine<'_>]) -> Vec<Task> {
     let mut tasks: Vec<Task> = Vec::new();
     for line in lines {
         let text = line.text();

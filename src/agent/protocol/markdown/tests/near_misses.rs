@@ -1,6 +1,7 @@
 //! What models write that is not quite the form, and can be read in one way only.
 
 use super::*;
+use crate::agent::tools::notes::UpdateTaskList;
 
 /// Asserts that each of `texts` is read as `expected`.
 fn all_read<T: AsRef<str>>(texts: impl IntoIterator<Item = T>, expected: &str) {
@@ -437,4 +438,29 @@ fn a_task_list_behind_a_fenced_input() {
             assert_eq!(read_turn(&text).unwrap().tasks, Some(tasks));
         }
     }
+}
+
+#[test]
+fn a_task_list_as_the_input_of_the_tool_that_updates_it() {
+    let tools = toolbox().with(UpdateTaskList);
+    for (input, expected) in [
+        (
+            "- [x] a\n- [ ] b",
+            vec![TaskStatus::Complete, TaskStatus::Pending],
+        ),
+        ("```\n[~] a\n```\n", vec![TaskStatus::InProgress]),
+        ("none", vec![TaskStatus::Pending; 3]),
+        ("", vec![TaskStatus::Pending; 3]),
+    ] {
+        let text = uses("UPDATE_TASK_LIST", input).replace(
+            "\n## Tool Choice",
+            "\n## Task List\n[ ] old\n[ ] older\n[ ] oldest\n\n## Tool Choice",
+        );
+        let turn = Markdown::default().read(&reply(&text), &tools).unwrap();
+        let statuses = turn.tasks.unwrap().into_iter().map(|task| task.status);
+        assert_eq!(statuses.collect::<Vec<_>>(), expected, "{text}");
+    }
+    let text = uses("UPDATE_TASK_LIST", "[x] a\n");
+    let turn = Markdown::default().read(&reply(&text), &tools).unwrap();
+    assert_eq!(turn.tasks, Some(vec![task(TaskStatus::Complete, "a")]));
 }
