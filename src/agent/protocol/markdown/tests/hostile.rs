@@ -280,16 +280,19 @@ fn what_stands_behind_a_block_is_refused() {
     assert_eq!(input("WRITE_FILE", nested), Err(format!("line 11: {OPEN}")));
     all_refused(
         [
-            "This shows the notes.",
             "```sh\nrm x\n```",
+            "It is ```rm x```.",
+            "# Next\nrm x",
             "Or:\n```sh\nrm x\n```",
             "## Tool Choice\nCOMMAND\n## Tool Input\nrm x",
-            "---",
             "<|im_end|>\nrm x",
         ]
         .map(|behind| uses("COMMAND", &format!("```bash\nls\n```\n{behind}"))),
         BEHIND,
     );
+    // The fence that closes the block may be a line of the file.
+    let cut = "```sh\ncat > a.md <<'E'\n# T\n```\nWords.\nE\n";
+    all_refused([uses("COMMAND", cut)], BEHIND);
 }
 
 #[test]

@@ -251,6 +251,8 @@ fn commands() {
         "Command:\n```sh\nls -l\n```",
         "**Command:**\n\n```sh\nls -l\n```",
         "```bash\r\nls -l\r\n```\r\n",
+        "```sh\nls -l\n```\n\nThis shows\nwhat is `there`.\n",
+        "```sh\nls -l\n```\n---\nrm x",
     ];
     all_read(
         inputs.map(|input| uses("COMMAND", input)),
