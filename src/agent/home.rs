@@ -34,15 +34,15 @@ pub enum NoHome {
     /// A variable that is needed is not there.
     #[error("there is no place for settings and sessions: `{variable}` is not set")]
     Unset {
-        /// The variable.
+        /// The variable that was to be set.
         variable: &'static str,
     },
     /// A variable holds no absolute path.
     #[error("`{variable}` is `{}`, which is not an absolute path", .value.escape_debug())]
     NotAbsolute {
-        /// The variable.
+        /// The variable that is set wrongly.
         variable: &'static str,
-        /// Its value.
+        /// What it is set to, which is no absolute path.
         value: String,
     },
 }

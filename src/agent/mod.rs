@@ -103,11 +103,11 @@ pub trait Host {
 /// What an agent is given from outside.
 #[derive(Clone, Copy)]
 pub struct Env<'a> {
-    /// The run.
+    /// The run that the agent works in.
     pub host: &'a dyn Host,
     /// Hears what happens.
     pub reporter: &'a dyn Reporter,
-    /// The time.
+    /// Tells how long a tool took.
     pub clock: &'a dyn Clock,
     /// Knows the keys.
     pub redactor: &'a Redactor,
@@ -138,7 +138,7 @@ pub struct Agent<'a> {
     pub ending: &'a dyn Fn(&str) -> Result<(), String>,
     /// How many failures in a row end the work; 0 counts as 1.
     pub tries: u32,
-    /// The rest.
+    /// The run, the reporter, the clock and the redactor.
     pub env: Env<'a>,
 }
 

@@ -12,7 +12,7 @@ use crate::model::message::Call;
 use crate::model::{Form, Reply};
 use crate::sys::fences::Fence;
 
-/// The protocol.
+/// The protocol of one JSON object a reply.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Json;
 
