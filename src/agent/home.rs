@@ -50,7 +50,7 @@ pub enum NoHome {
 impl NoHome {
     /// What the user can do about it.
     #[must_use]
-    pub fn hint(&self) -> String {
+    pub fn hint() -> String {
         format!(
             "set `{HOME_VARIABLE}` to the absolute path of a directory for settings and sessions"
         )
@@ -151,7 +151,7 @@ mod tests {
         ] {
             let problem = directory_of(system, variables).unwrap_err();
             assert_eq!(problem, expected);
-            assert!(problem.hint().contains(HOME_VARIABLE));
+            assert!(NoHome::hint().contains(HOME_VARIABLE));
         }
     }
 }

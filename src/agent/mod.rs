@@ -2,28 +2,28 @@
 //!
 //! | part | what it is for |
 //! |---|---|
-//! | [`protocol`] | how a reply names tools, and how they are described to the model |
+//! | `protocol` | how a reply names tools, and how they are described to the model |
 //! | [`tool`], [`tools`] | what a tool is, and one implementation of each |
-//! | [`permissions`], [`restricted`] | which calls may be carried out, and which commands of an auditor |
-//! | [`memory`] | what becomes of a conversation that grows too long |
-//! | [`conversation`], [`tagged`] | what was said so far, and how it is told from the program's own words |
-//! | [`audit`] | an agent that judges another's work |
-//! | [`session`], [`settings`], [`home`] | conversations that outlive the process, and what the user has set |
+//! | `permissions`, `restricted` | which calls may be carried out, and which commands of an auditor |
+//! | `memory` | what becomes of a conversation that grows too long |
+//! | `conversation`, `tagged` | what was said so far, and how it is told from the program's own words |
+//! | `audit` | an agent that judges another's work |
+//! | `session`, `settings`, `home` | conversations that outlive the process, and what the user has set |
 //!
 //! A workflow is a profile over these: it chooses the parts, and has none of its own. Stands above the
 //! stages and below the workflows.
 
-pub mod audit;
-pub mod conversation;
+pub(crate) mod audit;
+pub(crate) mod conversation;
 mod error;
-pub mod home;
-pub mod memory;
-pub mod permissions;
-pub mod protocol;
-pub mod restricted;
-pub mod session;
-pub mod settings;
-pub mod tagged;
+pub(crate) mod home;
+pub(crate) mod memory;
+pub(crate) mod permissions;
+pub(crate) mod protocol;
+pub(crate) mod restricted;
+pub(crate) mod session;
+pub(crate) mod settings;
+pub(crate) mod tagged;
 pub mod tool;
 pub mod tools;
 
