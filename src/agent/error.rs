@@ -109,8 +109,10 @@ impl AgentError {
 pub struct Fault {
     /// The line of the reply, from 1 on; `None` where it is no line's.
     pub line: Option<usize>,
-    /// What is wrong there, and what is expected: for the model.
+    /// What is wrong there.
     pub problem: String,
+    /// What to do about it, for the model alone; may be "".
+    pub remedy: &'static str,
 }
 
 impl Fault {
@@ -120,6 +122,7 @@ impl Fault {
         Self {
             line: Some(line),
             problem: problem.into(),
+            remedy: "",
         }
     }
 
@@ -129,6 +132,20 @@ impl Fault {
         Self {
             line: None,
             problem: problem.into(),
+            remedy: "",
         }
+    }
+
+    /// The same with what the model is to do about it.
+    #[must_use]
+    pub fn with_remedy(self, remedy: &'static str) -> Self {
+        Self { remedy, ..self }
+    }
+
+    /// What the model is told of it.
+    #[must_use]
+    pub fn told(&self) -> String {
+        let colon = if self.remedy.is_empty() { "" } else { ": " };
+        format!("{self}{colon}{}", self.remedy)
     }
 }

@@ -437,9 +437,10 @@ impl Agent<'_> {
         progress: &mut Progress,
     ) -> Result<Option<Ended>, AgentError> {
         progress.failures += 1;
-        let told = self.env.redactor.text(&fault.to_string()).into_owned();
+        let redacted = |text: &str| self.env.redactor.text(text).into_owned();
+        let told = redacted(&fault.told());
         self.tell(&Event::Malformed {
-            fault: told.clone(),
+            fault: redacted(&fault.to_string()),
             failures: progress.failures,
             allowed: self.tries,
         });

@@ -70,6 +70,7 @@ impl Protocol for Json {
             let line = (error.line() > 0).then_some(error.line());
             Fault {
                 line,
+                remedy: "",
                 problem: format!(
                     "the reply is not the one JSON object that was described: {error}"
                 ),

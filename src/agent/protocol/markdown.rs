@@ -105,11 +105,8 @@ impl Markdown {
                 note: None,
             });
         }
-        Err(Fault::at(
-            1,
-            "there is no `# Agent Response` header: reply in the form of the template, \
-                and use a tool",
-        ))
+        let fault = Fault::at(1, "there is no `# Agent Response` header");
+        Err(fault.with_remedy("reply in the form of the template, and use a tool"))
     }
 }
 

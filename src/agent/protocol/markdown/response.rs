@@ -159,7 +159,9 @@ fn unclear(lines: &[ReplyLine<'_>], at: usize) -> Fault {
     Fault::at(
         number,
         "it cannot be told whether this `# Agent Response` is another response or part of what is written \
-         above: write one response alone, and put a file or a command that has such lines between longer \
-         fences (````)",
+         above",
+    )
+    .with_remedy(
+        "write one response alone, and put a file or a command that has such lines between longer fences (````)",
     )
 }

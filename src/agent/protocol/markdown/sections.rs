@@ -46,10 +46,11 @@ impl<'r> Sections<'r> {
                     body: vec![ReplyLine { raw, ..*line }],
                 }),
                 (Some((Name::ToolChoice | Name::ToolInput, _)), _) => {
-                    return Err(line.fault(
-                        "this heading stands in a code block: close the block that was opened above, or \
-                         leave the heading out of it",
-                    ));
+                    return Err(line
+                        .fault("this heading stands in a code block")
+                        .with_remedy(
+                            "close the block that was opened above, or leave the heading out of it",
+                        ));
                 }
                 _ => {
                     if let Some(section) = found.last_mut() {

@@ -47,9 +47,9 @@ pub fn spoken<'r>(lines: &[ReplyLine<'r>]) -> Result<Vec<ReplyLine<'r>>, Fault> 
     }
     match late_end {
         None => Ok(spoken),
-        Some(line) => Err(line.fault(
-            "all up to this end of a thought is no response: write the response behind your thoughts",
-        )),
+        Some(line) => Err(line
+            .fault("all up to this end of a thought is no response")
+            .with_remedy("write the response behind your thoughts")),
     }
 }
 
@@ -64,18 +64,16 @@ fn end_of_thought<'r>(
         if let Some(end) = behind_tag(line) {
             if has_header && fences.open().is_some() {
                 return Err(line.fault(
-                    "it cannot be told whether this ends a thought or is part of the code block above: end \
-                     your thoughts before you write a response",
-                ));
+                    "it cannot be told whether this ends a thought or is part of the code block above",
+                ).with_remedy("end your thoughts before you write a response"));
             }
             return Ok(end);
         }
         has_header |= line.is_header();
         fences.step(line.text());
     }
-    Err(first.fault(
-        "all from here on is thought, since no `</think>` follows: end your thoughts, and reply",
-    ))
+    let fault = first.fault("all from here on is thought, since no `</think>` follows");
+    Err(fault.with_remedy("end your thoughts, and reply"))
 }
 
 /// The rest of the line behind the first tag that ends a thought.
