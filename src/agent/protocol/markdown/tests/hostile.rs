@@ -189,6 +189,12 @@ fn what_is_thought_must_end_ahead_of_the_response() {
         assert_eq!(call(&text), Err(format!("line 8: {late}")));
     }
     all_refused([format!("hm\n{}</think>", reads("a"))], late);
+    // A response whose header is broken, and whose content shows the end of a thought.
+    let text = writes("```md", &format!("```\n</think>\n{}", reads("b")), "```");
+    all_refused(
+        [text.replacen("# Agent Response", "# Agent Reponse", 1)],
+        "it cannot be told whether this ends a thought",
+    );
     // A response in a thought, whose content may show the end of one.
     let text = format!(
         "<think>\n{}</think>\n```\n",
