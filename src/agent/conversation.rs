@@ -15,7 +15,7 @@ use crate::sys::excerpt::text::bounded;
 pub struct HistoryMessage {
     /// By whom: anybody but the system.
     pub role: Role,
-    /// What.
+    /// What was said, or the whole result.
     pub content: String,
     /// The tool whose result it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -14,7 +14,7 @@ pub enum AgentError {
     /// Its replies were not understood, or its tools failed, again and again; at last a reply.
     #[error("nothing went well {} in a row; the last reply was not understood: {fault}", counted((*.tries).into(), "time"))]
     NotUnderstood {
-        /// How often.
+        /// How many failures there were, the last one included.
         tries: u32,
         /// What is wrong with the last one, and where.
         fault: Fault,
@@ -22,7 +22,7 @@ pub enum AgentError {
     /// Its replies were not understood, or its tools failed, again and again; at last a tool.
     #[error("nothing went well {} in a row; at last `{tool}` failed: {problem}", counted((*.tries).into(), "time"))]
     ToolsFailed {
-        /// How often.
+        /// How many failures there were, the last one included.
         tries: u32,
         /// The tool that failed last.
         tool: String,
@@ -32,7 +32,7 @@ pub enum AgentError {
     /// The audit has not passed the work, again and again.
     #[error("the audit has failed {}; the last one says: {feedback}", counted((*.audits).into(), "time"))]
     AuditFailed {
-        /// How often.
+        /// How many audits there were, the last one included.
         audits: u32,
         /// What it says.
         feedback: String,
@@ -40,7 +40,7 @@ pub enum AgentError {
     /// The model was asked as often as it may be.
     #[error("the loop limit is reached: {} to the model", counted((*.loops).into(), "call"))]
     LoopLimit {
-        /// How often.
+        /// How many calls were made, which is how many were allowed.
         loops: u32,
     },
     /// The conversation is too long, and a summary of it is not shorter.
@@ -49,7 +49,7 @@ pub enum AgentError {
          make it {after}"
     )]
     NotCompressed {
-        /// Its tokens.
+        /// The tokens it has, about.
         before: u64,
         /// The tokens it would have.
         after: u64,
@@ -109,8 +109,10 @@ impl AgentError {
 pub struct Fault {
     /// The line of the reply, from 1 on; `None` where it is no line's.
     pub line: Option<usize>,
-    /// What is wrong there, and what is expected: for the model.
+    /// What is wrong there.
     pub problem: String,
+    /// What to do about it, for the model alone; may be "".
+    pub remedy: &'static str,
 }
 
 impl Fault {
@@ -120,6 +122,7 @@ impl Fault {
         Self {
             line: Some(line),
             problem: problem.into(),
+            remedy: "",
         }
     }
 
@@ -129,6 +132,20 @@ impl Fault {
         Self {
             line: None,
             problem: problem.into(),
+            remedy: "",
         }
+    }
+
+    /// The same with what the model is to do about it.
+    #[must_use]
+    pub fn with_remedy(self, remedy: &'static str) -> Self {
+        Self { remedy, ..self }
+    }
+
+    /// What the model is told of it.
+    #[must_use]
+    pub fn told(&self) -> String {
+        let colon = if self.remedy.is_empty() { "" } else { ": " };
+        format!("{self}{colon}{}", self.remedy)
     }
 }

@@ -34,15 +34,15 @@ pub enum NoHome {
     /// A variable that is needed is not there.
     #[error("there is no place for settings and sessions: `{variable}` is not set")]
     Unset {
-        /// The variable.
+        /// The variable that was to be set.
         variable: &'static str,
     },
     /// A variable holds no absolute path.
     #[error("`{variable}` is `{}`, which is not an absolute path", .value.escape_debug())]
     NotAbsolute {
-        /// The variable.
+        /// The variable that is set wrongly.
         variable: &'static str,
-        /// Its value.
+        /// What it is set to, which is no absolute path.
         value: String,
     },
 }
@@ -50,7 +50,7 @@ pub enum NoHome {
 impl NoHome {
     /// What the user can do about it.
     #[must_use]
-    pub fn hint(&self) -> String {
+    pub fn hint() -> String {
         format!(
             "set `{HOME_VARIABLE}` to the absolute path of a directory for settings and sessions"
         )
@@ -151,7 +151,7 @@ mod tests {
         ] {
             let problem = directory_of(system, variables).unwrap_err();
             assert_eq!(problem, expected);
-            assert!(problem.hint().contains(HOME_VARIABLE));
+            assert!(NoHome::hint().contains(HOME_VARIABLE));
         }
     }
 }

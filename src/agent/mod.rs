@@ -2,28 +2,28 @@
 //!
 //! | part | what it is for |
 //! |---|---|
-//! | [`protocol`] | how a reply names tools, and how they are described to the model |
+//! | `protocol` | how a reply names tools, and how they are described to the model |
 //! | [`tool`], [`tools`] | what a tool is, and one implementation of each |
-//! | [`permissions`], [`restricted`] | which calls may be carried out, and which commands of an auditor |
-//! | [`memory`] | what becomes of a conversation that grows too long |
-//! | [`conversation`], [`tagged`] | what was said so far, and how it is told from the program's own words |
-//! | [`audit`] | an agent that judges another's work |
-//! | [`session`], [`settings`], [`home`] | conversations that outlive the process, and what the user has set |
+//! | `permissions`, `restricted` | which calls may be carried out, and which commands of an auditor |
+//! | `memory` | what becomes of a conversation that grows too long |
+//! | `conversation`, `tagged` | what was said so far, and how it is told from the program's own words |
+//! | `audit` | an agent that judges another's work |
+//! | `session`, `settings`, `home` | conversations that outlive the process, and what the user has set |
 //!
 //! A workflow is a profile over these: it chooses the parts, and has none of its own. Stands above the
 //! stages and below the workflows.
 
-pub mod audit;
-pub mod conversation;
+pub(crate) mod audit;
+pub(crate) mod conversation;
 mod error;
-pub mod home;
-pub mod memory;
-pub mod permissions;
-pub mod protocol;
-pub mod restricted;
-pub mod session;
-pub mod settings;
-pub mod tagged;
+pub(crate) mod home;
+pub(crate) mod memory;
+pub(crate) mod permissions;
+pub(crate) mod protocol;
+pub(crate) mod restricted;
+pub(crate) mod session;
+pub(crate) mod settings;
+pub(crate) mod tagged;
 pub mod tool;
 pub mod tools;
 
@@ -54,6 +54,8 @@ pub enum Note<'n> {
     Thoughts(&'n str),
     /// A tool was used, or was to be; the effect is that of the tool, where there is such a tool.
     Acted(Action, Option<Effect>),
+    /// It has ended its work with these words, in the place of a tool.
+    Answered(&'n str),
     /// The work was judged: whether it passed.
     Judged(bool),
 }
@@ -101,11 +103,11 @@ pub trait Host {
 /// What an agent is given from outside.
 #[derive(Clone, Copy)]
 pub struct Env<'a> {
-    /// The run.
+    /// The run that the agent works in.
     pub host: &'a dyn Host,
     /// Hears what happens.
     pub reporter: &'a dyn Reporter,
-    /// The time.
+    /// Tells how long a tool took.
     pub clock: &'a dyn Clock,
     /// Knows the keys.
     pub redactor: &'a Redactor,
@@ -136,7 +138,7 @@ pub struct Agent<'a> {
     pub ending: &'a dyn Fn(&str) -> Result<(), String>,
     /// How many failures in a row end the work; 0 counts as 1.
     pub tries: u32,
-    /// The rest.
+    /// The run, the reporter, the clock and the redactor.
     pub env: Env<'a>,
 }
 
@@ -286,7 +288,11 @@ impl Agent<'_> {
         let calls = match turn.decision {
             Decision::Answer(words) => {
                 let ended = Ended { words, by: None };
-                return self.end(ended, conversation, progress);
+                let ended = self.end(ended, conversation, progress)?;
+                if let Some(Ended { words, .. }) = &ended {
+                    self.env.host.note(Note::Answered(words))?;
+                }
+                return Ok(ended);
             }
             Decision::Use(calls) => calls,
         };
@@ -431,9 +437,10 @@ impl Agent<'_> {
         progress: &mut Progress,
     ) -> Result<Option<Ended>, AgentError> {
         progress.failures += 1;
-        let told = self.env.redactor.text(&fault.to_string()).into_owned();
+        let redacted = |text: &str| self.env.redactor.text(text).into_owned();
+        let told = redacted(&fault.told());
         self.tell(&Event::Malformed {
-            fault: told.clone(),
+            fault: redacted(&fault.to_string()),
             failures: progress.failures,
             allowed: self.tries,
         });

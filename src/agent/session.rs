@@ -65,7 +65,7 @@ impl SessionState {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Compression {
-    /// When.
+    /// When the history was compressed.
     pub timestamp: DateTime<Utc>,
     /// About how many tokens the history had.
     pub tokens_before: u64,
@@ -140,7 +140,7 @@ pub enum SessionError {
     /// No session was used in the directory.
     #[error("there is no session to resume in `{}`", .directory.escape_debug())]
     NoneIn {
-        /// The directory.
+        /// The directory that was looked for.
         directory: String,
     },
     /// The session is another directory's.
@@ -150,9 +150,9 @@ pub enum SessionError {
         .here.escape_debug()
     )]
     Elsewhere {
-        /// The session.
+        /// The session that was to be used.
         id: Uuid,
-        /// Its directory.
+        /// The directory that it began in.
         directory: String,
         /// The one that it was to be used in.
         here: String,
@@ -160,7 +160,7 @@ pub enum SessionError {
     /// Another process uses the session.
     #[error("the session `{id}` is in use{}", holder_words(*.process))]
     InUse {
-        /// The session.
+        /// The session that is in use.
         id: Uuid,
         /// The process, where the system tells.
         process: Option<u32>,
@@ -168,7 +168,7 @@ pub enum SessionError {
     /// The session's file is not as it must be.
     #[error("`{}` is damaged: {mistake}", .path.display())]
     Damaged {
-        /// The file.
+        /// The file that holds the session.
         path: PathBuf,
         /// What is wrong, and where.
         mistake: Misplaced,

@@ -86,7 +86,7 @@ pub enum SettingsProblem {
     /// The file cannot be read.
     #[error("`{}` cannot be read: {source}", .path.display())]
     Unreadable {
-        /// The file.
+        /// The settings file, as it was looked for.
         path: PathBuf,
         /// The system's word.
         source: io::Error,
@@ -94,7 +94,7 @@ pub enum SettingsProblem {
     /// The file is missing and cannot be made.
     #[error("`{}` cannot be made: {source}", .path.display())]
     Unwritable {
-        /// The file.
+        /// The settings file, as it was to be made.
         path: PathBuf,
         /// The system's word.
         source: io::Error,
@@ -102,7 +102,7 @@ pub enum SettingsProblem {
     /// There is a mistake in the file.
     #[error("`{}`, {mistake}", .path.display())]
     Mistake {
-        /// The file.
+        /// The file that has the mistake.
         path: PathBuf,
         /// What is wrong, and where.
         mistake: Misplaced,
@@ -110,7 +110,7 @@ pub enum SettingsProblem {
     /// A variable's value cannot be used.
     #[error("`{variable}` {reason}")]
     Variable {
-        /// The variable.
+        /// The variable whose value is wrong.
         variable: &'static str,
         /// What it must be.
         reason: String,

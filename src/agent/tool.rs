@@ -260,10 +260,10 @@ impl<E: Into<AgentError>> From<E> for ToolError {
 
 /// Something that an agent can use.
 pub trait Tool {
-    /// Its description.
+    /// What the model is told of it, and what it takes.
     fn spec(&self) -> &ToolSpec;
 
-    /// Does it.
+    /// Does what the tool is for, with arguments that fit its parameters.
     ///
     /// # Errors
     /// [`ToolError::Failed`] where the model is to be told, [`ToolError::Fatal`] where the run is over.
@@ -280,7 +280,7 @@ pub trait Tool {
 pub struct Toolbox<'a>(Vec<Box<dyn Tool + 'a>>);
 
 impl<'a> Toolbox<'a> {
-    /// No tools.
+    /// A toolbox with no tools in it yet.
     #[must_use]
     pub fn new() -> Self {
         Self::default()

@@ -45,6 +45,9 @@ pub struct Step {
     /// What an agent said of its work, in the reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thoughts: Option<String>,
+    /// The words with which an agent has ended its work, in the place of a tool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<String>,
     /// Whether the step ends an audit, and the audit passes the work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub passed: Option<bool>,
@@ -114,7 +117,7 @@ impl Step {
 
     /// Leaves out what only `steps.jsonl` holds.
     pub fn shorten(&mut self) {
-        self.thoughts = None;
+        (self.thoughts, self.answer) = (None, None);
         for action in &mut self.actions {
             *action = Action {
                 tool: std::mem::take(&mut action.tool),

@@ -82,7 +82,8 @@ impl PastStep {
         let step = &self.step;
         let acts =
             step.is_agents() && ![Purpose::AUDIT, Purpose::COMPRESSION].contains(&step.purpose);
-        let idle = step.actions.is_empty() && step.passed.is_none() && self.tools.is_none();
+        let has_end = step.passed.is_some() || step.answer.is_some();
+        let idle = step.actions.is_empty() && !has_end && self.tools.is_none();
         acts && idle && matches!(self.reply, Some(Ok(_)))
     }
 

@@ -281,6 +281,7 @@ impl Host for AgentRun<'_> {
         let run = || self.run.borrow_mut();
         match note {
             Note::Thoughts(text) => run().note(|step| step.thoughts = Some(text.to_owned())),
+            Note::Answered(words) => run().note(|step| step.answer = Some(words.to_owned())),
             Note::Judged(passed) => run().note(|step| step.passed = Some(passed)),
             Note::Acted(action, effect) => return Ok(self.acted(action, effect)?),
         }

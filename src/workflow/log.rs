@@ -233,7 +233,14 @@ impl Story {
         if let Some(tools) = &past.tools {
             self.beginning_of(tools, "    ");
         }
-        if past.came_to_nothing() {
+        if let Some(answer) = step
+            .answer
+            .as_ref()
+            .filter(|_| step.purpose != Purpose::AUDIT)
+        {
+            self.line("  Answer:");
+            self.beginning_of(answer, "    ");
+        } else if past.came_to_nothing() {
             self.line("  Nothing was done: the reply was not understood, or the run ended first.");
         } else if step.purpose == Purpose::COMPRESSION {
             self.line("  The reply summarizes the conversation so far.");

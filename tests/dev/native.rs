@@ -158,3 +158,30 @@ fn a_model_that_calls_tools_though_it_was_offered_none_is_told_so_and_tries_agai
         run.stderr
     );
 }
+
+#[test]
+fn an_answer_in_words_is_told_as_the_end_of_the_work() {
+    let object = |answer: &str| json!({ "answer": answer }).to_string();
+    for (form, said) in [("native", None), ("json", Some(object))] {
+        let reply = |words: &str| streamed(&said.map_or(words.to_owned(), |said| said(words)));
+        let server = ModelServer::start([reply("It was all there."), reply(PASS)]);
+        let models = MODELS.replace("native", form);
+        let agent = AgentProject::new(&server).with_file("agent-config/models.json", &models);
+        let run = agent.work("Look").exits(0);
+        let story = agent.project.run(&["log", &run.folder]).exits(0).stdout;
+        assert!(
+            story.contains("  Answer:\n    It was all there.\n"),
+            "{story}"
+        );
+        assert!(!story.contains("Nothing was done"), "{story}");
+        agent.project.run(&["report", &run.folder]).exits(0);
+        let page = agent
+            .project
+            .read(&format!("logs/{}/report.html", run.folder));
+        assert!(
+            page.contains("<h3>Answer</h3><pre class=\"prose\">It was all there.</pre>"),
+            "{page}"
+        );
+        assert!(!page.contains("nothing done"), "{page}");
+    }
+}

@@ -12,7 +12,7 @@ use crate::model::message::Call;
 use crate::model::{Form, Reply};
 use crate::sys::fences::Fence;
 
-/// The protocol.
+/// The protocol of one JSON object a reply.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Json;
 
@@ -70,6 +70,7 @@ impl Protocol for Json {
             let line = (error.line() > 0).then_some(error.line());
             Fault {
                 line,
+                remedy: "",
                 problem: format!(
                     "the reply is not the one JSON object that was described: {error}"
                 ),

@@ -33,7 +33,7 @@ use self::lines::{ReplyLine, joined};
 use self::response::{Response, response};
 use self::sections::Sections;
 use super::{Decision, Fault, Offer, Protocol, Turn};
-use crate::agent::tool::Toolbox;
+use crate::agent::tool::{ParameterKind, Toolbox};
 use crate::model::message::Call;
 use crate::model::{Form, Reply};
 use crate::record::tasks::Task;
@@ -105,11 +105,8 @@ impl Markdown {
                 note: None,
             });
         }
-        Err(Fault::at(
-            1,
-            "there is no `# Agent Response` header: reply in the form of the template, \
-                and use a tool",
-        ))
+        let fault = Fault::at(1, "there is no `# Agent Response` header");
+        Err(fault.with_remedy("reply in the form of the template, and use a tool"))
     }
 }
 
@@ -154,7 +151,12 @@ fn turn(response: &Response<'_, '_>, tools: &Toolbox<'_>) -> Result<Turn, Fault>
         name: tool.name.clone().into_owned(),
         input: Value::Object(arguments?.0),
     };
-    let (thoughts, tasks) = (sections.thoughts(), sections.tasks());
+    // A tool that takes the list may have it as its input.
+    let given = tool
+        .takes(ParameterKind::Tasks)
+        .then(|| sections::tasks(input));
+    let given = given.filter(|tasks| !tasks.is_empty());
+    let (thoughts, tasks) = (sections.thoughts(), given.or_else(|| sections.tasks()));
     Ok(Turn {
         remembered: rendered(
             &thoughts,

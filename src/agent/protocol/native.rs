@@ -9,7 +9,7 @@ use crate::model::{Form, Reply};
 const INSTRUCTIONS: &str = "Use the tools that you are given. A reply without a tool call is your answer, and ends \
                             the work.";
 
-/// The protocol.
+/// The protocol of the vendor's own tool calls.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Native;
 

@@ -15,7 +15,7 @@ const PROMPT_WIDTH: usize = 60;
 /// A session, as a list shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionSummary {
-    /// Its id.
+    /// What `--resume` is given to go on with it.
     pub id: Uuid,
     /// When it was saved last; of a damaged one, when its file was changed.
     pub updated_at: DateTime<Utc>,

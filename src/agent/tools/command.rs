@@ -42,7 +42,7 @@ pub enum Shell<'r> {
     Restricted(&'r dyn Fn(&str) -> Result<Vec<String>, String>),
 }
 
-/// The tool.
+/// The tool that runs shell commands.
 pub struct RunCommand<'p, 'a> {
     /// Where commands run.
     pub processes: &'p RefCell<Processes<'a>>,

@@ -31,7 +31,7 @@ const LONGEST_GLOB: usize = 1000;
 /// How much of an error about a glob is told, in characters: it may quote what the glob was turned into.
 const QUOTED_ERROR: usize = 200;
 
-/// Its description.
+/// The description of LIST_DIRECTORY.
 pub static LIST_DIRECTORY: ToolSpec = ToolSpec::new(
     "LIST_DIRECTORY",
     "Shows what is in a directory, or what a glob matches, as a tree. What git ignores is left out.",

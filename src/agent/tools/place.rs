@@ -60,7 +60,7 @@ pub enum Found {
     Directory,
     /// A pipe, a device or the like.
     Special,
-    /// Nothing.
+    /// There is nothing of that name.
     Missing,
 }
 

@@ -15,7 +15,7 @@ use crate::sys::numbers::counted;
 /// The largest file that is read, in bytes.
 const LARGEST: u64 = 64 << 20;
 
-/// Its description.
+/// The description of READ_FILE.
 pub static READ_FILE: ToolSpec = ToolSpec::new(
     "READ_FILE",
     "Shows what is in a file. Of a long one, the beginning and the end.",

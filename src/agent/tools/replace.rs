@@ -22,7 +22,7 @@ const MOST_MATCHES: usize = 11;
 /// How many lines around a change are shown.
 const AROUND: usize = 2;
 
-/// Its description.
+/// The description of FIND_AND_REPLACE_IN_FILE.
 pub static FIND_AND_REPLACE_IN_FILE: ToolSpec = ToolSpec::new(
     "FIND_AND_REPLACE_IN_FILE",
     "Replaces a passage of a file. It must be there exactly once: take as many lines around it as that needs.",

@@ -17,7 +17,7 @@ use crate::sys::atomic_file;
 use crate::sys::files::IfThere as _;
 use crate::sys::numbers::counted;
 
-/// Its description.
+/// The description of WRITE_FILE.
 pub static WRITE_FILE: ToolSpec = ToolSpec::new(
     "WRITE_FILE",
     "Gives a file this content as a whole, and makes it and its directories where they are not there.",

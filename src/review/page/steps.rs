@@ -40,7 +40,9 @@ pub fn ended(past: &PastStep) -> (StatusMark, String) {
         _ if !step.actions.is_empty() => return actions_ended(&step.actions),
         (.., Some(true)) => (StatusMark::Good, "passed"),
         (.., Some(false)) => (StatusMark::Bad, "not passed"),
-        _ if step.purpose == Purpose::REPORT => (StatusMark::Good, "answered"),
+        _ if step.purpose == Purpose::REPORT || step.answer.is_some() => {
+            (StatusMark::Good, "answered")
+        }
         _ if past.came_to_nothing() => (StatusMark::Bad, "nothing done"),
         _ if step.is_agents() => (StatusMark::Open, "answered"),
         _ if step.edits.is_none() => (StatusMark::Bad, "not applied"),
@@ -131,6 +133,10 @@ fn done(escaper: HtmlEscaper<'_>, id: &str, past: &PastStep, left: usize) -> Mar
         @if let Some(tools) = &past.tools {
             @let opened = tools.lines().count() <= OPENED;
             (part("The tools, and what came of them", &output::show(escaper, &format!("{id}-tools"), tools), opened))
+        }
+        @if let Some(answer) = step.answer.as_ref().filter(|_| step.purpose != Purpose::AUDIT) {
+            h3 { "Answer" }
+            (prose(escaper, answer, INPUT))
         }
         @if past.came_to_nothing() {
             p.note { "Nothing came of this reply: it was not understood, or the run ended before." }

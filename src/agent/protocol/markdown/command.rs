@@ -1,7 +1,8 @@
 //! A shell command as a tool's input: as it is, or alone in one code block. Pure.
 //!
 //! To a shell, a code fence is a command whose output is run, and words that stand beside a command are
-//! commands too. So a command that may be more than that is a [`Fault`]; nothing of it is parsed.
+//! commands too. So a command that may be more than that is a [`Fault`]; nothing of it is parsed. Only behind the end
+//! of its block may words stand: they are passed over.
 
 use std::sync::LazyLock;
 
@@ -59,10 +60,7 @@ pub fn raw(lines: &[ReplyLine<'_>]) -> Result<String, Fault> {
     {
         return Ok(quoted.to_owned());
     }
-    let is_odd = |line: &&ReplyLine<'_>| {
-        line.fence().is_some() || line.heading().is_some() || NO_COMMAND.is_match(line.text())
-    };
-    if let Some(line) = lines.iter().find(is_odd) {
+    if let Some(line) = lines.iter().find(|line| is_odd(line)) {
         return Err(line.fault(
             "a command is given as it is, or alone in one code block: nothing else may stand beside it; one \
              that has such lines, or ``` in it, goes between longer fences",
@@ -72,6 +70,19 @@ pub fn raw(lines: &[ReplyLine<'_>]) -> Result<String, Fault> {
     Ok(joined(lines))
 }
 
+/// Whether `behind` has nothing but words about the command above it, which the lines of a code block are. A
+/// here-document may go on behind the fence that closes the block.
+pub fn are_words(behind: &[ReplyLine<'_>], command: &[ReplyLine<'_>]) -> bool {
+    let is_heading = |line: &ReplyLine<'_>| line.text().trim_start().starts_with('#');
+    let may_go_on = joined(command).contains("<<");
+    !may_go_on && !behind.iter().any(|line| is_odd(line) || is_heading(line))
+}
+
+/// Whether a line is neither a command's own nor words.
+fn is_odd(line: &ReplyLine<'_>) -> bool {
+    line.fence().is_some() || line.heading().is_some() || NO_COMMAND.is_match(line.text())
+}
+
 /// That no backticks are run which are meant as text: a here-document keeps them only if its word is quoted.
 fn check_backticks(lines: &[ReplyLine<'_>]) -> Result<(), Fault> {
     let text = joined(lines).replace("\\`", "");
@@ -79,9 +90,8 @@ fn check_backticks(lines: &[ReplyLine<'_>]) -> Result<(), Fault> {
         || FENCE.is_match(&text) && !QUOTED_WORD.is_match(&text);
     match lines.iter().find(|line| line.text().contains('`')) {
         Some(line) if is_run => Err(line.fault(
-            "the shell would run what stands between these backticks: quote the word of the here-document, \
-             as in <<'EOF', or write $(...) where it is meant to be run",
-        )),
+            "the shell would run what stands between these backticks",
+        ).with_remedy("quote the word of the here-document, as in <<'EOF', or write $(...) where it is meant to be run")),
         _ => Ok(()),
     }
 }

@@ -167,12 +167,15 @@ impl<'a, 'r> Unread<'a, 'r> {
             _ if is_words => joined(all).trim().to_owned(),
             None if *kind == ParameterKind::Command => command::raw(all)?.trim().to_owned(),
             None => return Err(missing_block),
-            Some(block) => {
-                self.end(BEHIND)?;
-                if *kind != ParameterKind::Command {
-                    return Ok(joined(block.content));
+            Some(block) if *kind == ParameterKind::Command => {
+                if !command::are_words(self.lines, block.content) {
+                    self.end(BEHIND)?;
                 }
                 command::in_block(block.opening, block.content)?
+            }
+            Some(block) => {
+                self.end(BEHIND)?;
+                return Ok(joined(block.content));
             }
         };
         if text.trim().is_empty() {

@@ -93,7 +93,7 @@ fn alone<'a, 'r>(
     // A reply without the header may write a file all the same.
     let first = headers.outside.first().copied().unwrap_or_default();
     let above = Sections::of(lines.get(..first).unwrap_or_default());
-    if above.is_ok_and(|above| above.name_a_tool()) {
+    if above.map_or(true, |above| above.name_a_tool()) {
         return Err(unclear(lines, first));
     }
     let mut others = 0;
@@ -111,15 +111,15 @@ fn alone<'a, 'r>(
 }
 
 /// What stands in the block that is opened at `opening` above a first header, where that is a block around the
-/// whole reply: words may stand above, and nothing behind.
+/// whole reply: where words stand beside it, it may be a file's content, or an example.
 fn unwrapped<'a, 'r>(
     lines: &'a [ReplyLine<'r>],
     opening: usize,
     header: usize,
 ) -> Option<&'a [ReplyLine<'r>]> {
-    let between = lines.get(opening + 1..header)?;
+    let (above, between) = (lines.get(..opening)?, lines.get(opening + 1..header)?);
     let fence = lines.get(opening)?.fence()?;
-    if !between.iter().all(ReplyLine::is_blank) {
+    if !above.iter().chain(between).all(ReplyLine::is_blank) {
         return None;
     }
     let inner = trimmed(lines.get(header..)?);
@@ -159,7 +159,9 @@ fn unclear(lines: &[ReplyLine<'_>], at: usize) -> Fault {
     Fault::at(
         number,
         "it cannot be told whether this `# Agent Response` is another response or part of what is written \
-         above: write one response alone, and put a file or a command that has such lines between longer \
-         fences (````)",
+         above",
+    )
+    .with_remedy(
+        "write one response alone, and put a file or a command that has such lines between longer fences (````)",
     )
 }

@@ -27,7 +27,8 @@ pub struct Sections<'r> {
 }
 
 impl<'r> Sections<'r> {
-    /// The sections of `lines`, which begin with the response's header. All behind `## Tool Input` is input.
+    /// The sections of `lines`, which begin with the response's header. All behind `## Tool Input` is input, but for
+    /// a task list behind its last code block.
     ///
     /// # Errors
     /// Where a code block above the input holds a heading that names a tool or its input.
@@ -45,10 +46,11 @@ impl<'r> Sections<'r> {
                     body: vec![ReplyLine { raw, ..*line }],
                 }),
                 (Some((Name::ToolChoice | Name::ToolInput, _)), _) => {
-                    return Err(line.fault(
-                        "this heading stands in a code block: close the block that was opened above, or \
-                         leave the heading out of it",
-                    ));
+                    return Err(line
+                        .fault("this heading stands in a code block")
+                        .with_remedy(
+                            "close the block that was opened above, or leave the heading out of it",
+                        ));
                 }
                 _ => {
                     if let Some(section) = found.last_mut() {
@@ -56,6 +58,16 @@ impl<'r> Sections<'r> {
                     }
                 }
             }
+        }
+        let last = found.last_mut().filter(|last| last.name == Name::ToolInput);
+        let list = last.and_then(|input| Some((task_list(&input.body)?, input)));
+        if let Some((at, input)) = list {
+            let body = input.body.split_off(at);
+            found.push(ReplySection {
+                name: Name::TaskList,
+                at: body.first().map_or(header, |line| line.number),
+                body,
+            });
         }
         Ok(Self { header, found })
     }
@@ -175,8 +187,23 @@ fn is_ornament(c: char) -> bool {
     !c.is_alphabetic()
 }
 
+/// Where the task list begins that stands behind an input's last code block; `None` where there is none, or more than
+/// a heading and tasks.
+fn task_list(input: &[ReplyLine<'_>]) -> Option<usize> {
+    let closing = fenced(input).filter(|(_, _, place)| *place == FenceLine::Closing);
+    let behind = closing.last()?.0 + 1;
+    let list = trimmed(input.get(behind..)?);
+    let (heading, tasks) = list.split_first()?;
+    let is_task = |line: &ReplyLine<'_>| line.is_blank() || Task::parse(line.text()).is_some();
+    let is_list = heading.heading() == Some((Name::TaskList, ""))
+        && !tasks.is_empty()
+        && tasks.iter().all(is_task);
+    let first = |line: &ReplyLine<'_>| line.number == heading.number;
+    is_list.then(|| input.iter().rposition(first)).flatten()
+}
+
 /// The tasks of a list. An indented line goes on with the task above it; others are passed over.
-fn tasks(lines: &[ReplyLine<'_>]) -> Vec<Task> {
+pub fn tasks(lines: &[ReplyLine<'_>]) -> Vec<Task> {
     let mut tasks: Vec<Task> = Vec::new();
     for line in lines {
         let text = line.text();

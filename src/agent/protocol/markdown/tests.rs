@@ -119,7 +119,7 @@ fn only_call(turn: &Turn) -> &Call {
 
 /// The tool of a reply with its arguments: `NAME a=x b=y`; or the fault.
 fn call(text: &str) -> Result<String, String> {
-    let turn = read_turn(text).map_err(|fault| fault.to_string())?;
+    let turn = read_turn(text).map_err(|fault| fault.told())?;
     let call = only_call(&turn);
     let arguments = call.input.as_object().unwrap().iter();
     let arguments: String = arguments
@@ -256,6 +256,15 @@ fn a_tool_must_be_one_that_is_there() {
     ] {
         assert_eq!(call(text), Err(expected.to_owned()), "{text}");
     }
+}
+
+#[test]
+fn only_the_model_is_told_what_to_do() {
+    let fault = read_turn("I am done.").unwrap_err();
+    let shown = "line 1: there is no `# Agent Response` header";
+    assert_eq!(fault.to_string(), shown);
+    let told = format!("{shown}: reply in the form of the template, and use a tool");
+    assert_eq!(fault.told(), told);
 }
 
 /// A response that reads `path`, as a draft or the real one.
@@ -471,8 +480,10 @@ proptest! {
         wrapping in prop::sample::select(&["", "```markdown\n", "~~~\n"][..]),
         above in prop::sample::select(&["", "So:\n", "````\n", "<think>\nhm\n</think>\n"][..]),
         thoughts in prop::sample::select(&["", "## Thoughts\n```\nx\n", "## Thoughts\nhm\n"][..]),
+        header in prop::sample::select(&["# Agent Response", "# Agent Reponse", "# Response", ""][..]),
     ) {
         let response = writes(opening, &content, closing)
+            .replacen("# Agent Response", header, 1)
             .replacen("\"a\"", "\"outermost\"", 1)
             .replacen("\n## Tool", &format!("\n{thoughts}## Tool"), 1);
         let wrapped = wrapping.trim_end_matches("markdown\n");

@@ -5,7 +5,7 @@
 //! nothing behind a header is cut out, and that no response is cut in two.
 
 use super::super::Fault;
-use super::lines::ReplyLine;
+use super::lines::{Name, ReplyLine};
 use crate::sys::fences::FenceScanner;
 
 const OPENING: [&str; 2] = ["<think>", "<thinking>"];
@@ -32,6 +32,10 @@ pub fn spoken<'r>(lines: &[ReplyLine<'r>]) -> Result<Vec<ReplyLine<'r>>, Fault> 
         let ends = |tag: &str| text.starts_with(tag) || text.ends_with(tag);
         if is_outside && CLOSING.iter().any(|tag| ends(tag)) {
             if !has_header {
+                // A response whose header is broken is no thought: the tag may be part of its file.
+                if spoken.iter().any(names_a_tool) {
+                    return Err(unclear(line));
+                }
                 spoken.clear();
                 remainder = behind_tag(line);
                 continue;
@@ -47,10 +51,24 @@ pub fn spoken<'r>(lines: &[ReplyLine<'r>]) -> Result<Vec<ReplyLine<'r>>, Fault> 
     }
     match late_end {
         None => Ok(spoken),
-        Some(line) => Err(line.fault(
-            "all up to this end of a thought is no response: write the response behind your thoughts",
-        )),
+        Some(line) => Err(line
+            .fault("all up to this end of a thought is no response")
+            .with_remedy("write the response behind your thoughts")),
     }
+}
+
+fn names_a_tool(line: &ReplyLine<'_>) -> bool {
+    matches!(
+        line.heading(),
+        Some((Name::ToolChoice | Name::ToolInput, _))
+    )
+}
+
+/// A fault where an end of a thought may be part of what is written above.
+fn unclear(line: ReplyLine<'_>) -> Fault {
+    let fault = line
+        .fault("it cannot be told whether this ends a thought or is part of what is written above");
+    fault.with_remedy("end your thoughts before you write a response")
 }
 
 /// The rest of the line that ends the thought which begins with `first`.
@@ -64,18 +82,16 @@ fn end_of_thought<'r>(
         if let Some(end) = behind_tag(line) {
             if has_header && fences.open().is_some() {
                 return Err(line.fault(
-                    "it cannot be told whether this ends a thought or is part of the code block above: end \
-                     your thoughts before you write a response",
-                ));
+                    "it cannot be told whether this ends a thought or is part of the code block above",
+                ).with_remedy("end your thoughts before you write a response"));
             }
             return Ok(end);
         }
         has_header |= line.is_header();
         fences.step(line.text());
     }
-    Err(first.fault(
-        "all from here on is thought, since no `</think>` follows: end your thoughts, and reply",
-    ))
+    let fault = first.fault("all from here on is thought, since no `</think>` follows");
+    Err(fault.with_remedy("end your thoughts, and reply"))
 }
 
 /// The rest of the line behind the first tag that ends a thought.

@@ -189,6 +189,12 @@ fn what_is_thought_must_end_ahead_of_the_response() {
         assert_eq!(call(&text), Err(format!("line 8: {late}")));
     }
     all_refused([format!("hm\n{}</think>", reads("a"))], late);
+    // A response whose header is broken, and whose content shows the end of a thought.
+    let text = writes("```md", &format!("```\n</think>\n{}", reads("b")), "```");
+    all_refused(
+        [text.replacen("# Agent Response", "# Agent Reponse", 1)],
+        "it cannot be told whether this ends a thought",
+    );
     // A response in a thought, whose content may show the end of one.
     let text = format!(
         "<think>\n{}</think>\n```\n",
@@ -256,7 +262,9 @@ fn what_stands_behind_a_block_is_refused() {
             "```\n```",
             "\n## Tool Choice\nDONE",
             "\n## Task List\nwords",
-            "\n## Task List\n- [x] a\n",
+            "\n## Task List\n- [x] a\nwords",
+            "\n## Task List\n",
+            "\nwords\n## Task List\n- [x] a\n",
             "\n## Task List\n[x] a\n```\nb\n```",
         ] {
             for label in ["", "md", "rust"] {
@@ -278,16 +286,19 @@ fn what_stands_behind_a_block_is_refused() {
     assert_eq!(input("WRITE_FILE", nested), Err(format!("line 11: {OPEN}")));
     all_refused(
         [
-            "This shows the notes.",
             "```sh\nrm x\n```",
+            "It is ```rm x```.",
+            "# Next\nrm x",
             "Or:\n```sh\nrm x\n```",
             "## Tool Choice\nCOMMAND\n## Tool Input\nrm x",
-            "---",
             "<|im_end|>\nrm x",
         ]
         .map(|behind| uses("COMMAND", &format!("```bash\nls\n```\n{behind}"))),
         BEHIND,
     );
+    // The fence that closes the block may be a line of the file.
+    let cut = "```sh\ncat > a.md <<'E'\n# T\n```\nWords.\nE\n";
+    all_refused([uses("COMMAND", cut)], BEHIND);
 }
 
 #[test]
@@ -415,6 +426,39 @@ fn words_around_a_last_block_do_not_make_it_a_response() {
         ],
         "line ",
     );
+}
+
+#[test]
+fn an_example_in_a_block_beside_words_is_no_response() {
+    let input = "## Tool Input\n\"a.md\"\n\n";
+    for above in [
+        format!("## Tool Choice\nWRITE_FILE\n{input}"),
+        format!("# Response\n## Tool Choice\nWRITE_FILE\n{input}"),
+        format!("# Agent Reponse\n\n## Tool Choice\nWRITE_FILE\n{input}"),
+        format!(
+            "# Agent Respnse\n## Tol Choice\nWRITE_FILE\n{}",
+            input.replace("Input", "Inptu")
+        ),
+        "<tool>WRITE_FILE</tool>\n\"a.md\"\n".to_owned(),
+        "I write the guide `a.md`, with WRITE_FILE:\n\n".to_owned(),
+        "You could reply like this:\n\n".to_owned(),
+    ] {
+        for example in examples() {
+            for fence in ["```", "````", "~~~~"] {
+                for end in [fence, ""] {
+                    let reply = format!("{above}{fence}markdown\n{example}{end}\n");
+                    all_refused(
+                        [&reply, &format!("<think>\nhm\n</think>\n{reply}")],
+                        UNCLEAR,
+                    );
+                }
+            }
+        }
+    }
+    for behind in ["That is the form.\n", "```\nls\n```\n"] {
+        let example = uses("COMMAND", "touch x\n");
+        all_refused([format!("````md\n{example}````\n{behind}")], "line ");
+    }
 }
 
 #[test]

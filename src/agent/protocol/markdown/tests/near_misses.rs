@@ -1,6 +1,7 @@
 //! What models write that is not quite the form, and can be read in one way only.
 
 use super::*;
+use crate::agent::tools::notes::UpdateTaskList;
 
 /// Asserts that each of `texts` is read as `expected`.
 fn all_read<T: AsRef<str>>(texts: impl IntoIterator<Item = T>, expected: &str) {
@@ -250,6 +251,8 @@ fn commands() {
         "Command:\n```sh\nls -l\n```",
         "**Command:**\n\n```sh\nls -l\n```",
         "```bash\r\nls -l\r\n```\r\n",
+        "```sh\nls -l\n```\n\nThis shows\nwhat is `there`.\n",
+        "```sh\nls -l\n```\n---\nrm x",
     ];
     all_read(
         inputs.map(|input| uses("COMMAND", input)),
@@ -331,7 +334,6 @@ fn a_block_around_the_whole_reply() {
             ("", "````markdown", "````"),
             ("", "```", ""),
             ("\u{feff}", "```markdown", "```"),
-            ("So:\n\n", "```markdown", "```"),
             ("<think>\nhm\n</think>\n", "```markdown", "```"),
         ] {
             all_read(
@@ -411,4 +413,56 @@ fn of_several_responses_the_last_counts_and_the_model_is_told() {
         [format!("{draft}\n{last}")],
         "WRITE_FILE path=a content=last\n",
     );
+}
+
+#[test]
+fn a_task_list_behind_a_fenced_input() {
+    for (tool, input, expected) in [
+        (
+            "WRITE_FILE",
+            "\"a\"\n```\nx\n```",
+            "WRITE_FILE path=a content=x\n",
+        ),
+        (
+            "FIND_AND_REPLACE_IN_FILE",
+            "a\n```find\nx\n```\n```replace\ny\n```",
+            "FIND_AND_REPLACE_IN_FILE path=a find=x replace=y",
+        ),
+        ("COMMAND", "````sh\nls\n````", "COMMAND command=ls"),
+    ] {
+        for heading in ["\n## Task List", "**Task List:**", "\n\n### Task List\n"] {
+            let text = uses(tool, &format!("{input}\n{heading}\n- [x] a\n\n- [ ] b\n"));
+            all_read([&text], expected);
+            let tasks = vec![
+                task(TaskStatus::Complete, "a"),
+                task(TaskStatus::Pending, "b"),
+            ];
+            assert_eq!(read_turn(&text).unwrap().tasks, Some(tasks));
+        }
+    }
+}
+
+#[test]
+fn a_task_list_as_the_input_of_the_tool_that_updates_it() {
+    let tools = toolbox().with(UpdateTaskList);
+    for (input, expected) in [
+        (
+            "- [x] a\n- [ ] b",
+            vec![TaskStatus::Complete, TaskStatus::Pending],
+        ),
+        ("```\n[~] a\n```\n", vec![TaskStatus::InProgress]),
+        ("none", vec![TaskStatus::Pending; 3]),
+        ("", vec![TaskStatus::Pending; 3]),
+    ] {
+        let text = uses("UPDATE_TASK_LIST", input).replace(
+            "\n## Tool Choice",
+            "\n## Task List\n[ ] old\n[ ] older\n[ ] oldest\n\n## Tool Choice",
+        );
+        let turn = Markdown::default().read(&reply(&text), &tools).unwrap();
+        let statuses = turn.tasks.unwrap().into_iter().map(|task| task.status);
+        assert_eq!(statuses.collect::<Vec<_>>(), expected, "{text}");
+    }
+    let text = uses("UPDATE_TASK_LIST", "[x] a\n");
+    let turn = Markdown::default().read(&reply(&text), &tools).unwrap();
+    assert_eq!(turn.tasks, Some(vec![task(TaskStatus::Complete, "a")]));
 }
