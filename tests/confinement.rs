@@ -1,8 +1,10 @@
 //! What a sandbox keeps from a hostile build besides the project's own keys. Where bubblewrap does not work, the
 //! tests say so and pass.
 
+use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::path::Path;
 use std::process::Command;
 
 use tempfile::TempDir;
@@ -21,9 +23,23 @@ fn output(project: TestProject, build: &str, mode: &str) -> String {
     printed(&project.run(&["--sandbox", mode]).exits(0))
 }
 
-/// Outside of the directories that a strict sandbox has of its own.
+/// Outside of the directories that a strict sandbox has of its own, wherever the sources lie.
 fn visible_directory() -> TempDir {
-    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
+    let home = std::env::var_os("HOME").unwrap_or_default();
+    let places = [
+        OsString::from(env!("CARGO_TARGET_TMPDIR")),
+        home,
+        "/".into(),
+    ];
+    let is_visible = |place: &&OsString| {
+        let private = ["/tmp", "/var/tmp", "/dev/shm", "/run"];
+        let place = Path::new(place);
+        place.is_absolute() && !private.iter().any(|directory| place.starts_with(directory))
+    };
+    let mut visible = places.iter().filter(is_visible);
+    visible
+        .find_map(|place| tempfile::tempdir_in(place).ok())
+        .unwrap()
 }
 
 fn printed(run: &Finished) -> String {
