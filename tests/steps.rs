@@ -93,8 +93,8 @@ fn a_run_whose_steps_are_gone_is_told_by_its_record() {
     let (story, page) = told(&recorded(Some(&record()), None));
     assert_eq!(
         story,
-        "Step 1 to m, 1.0s:\n  COMMAND\n  READ_FILE failed:\n\n\
-         Audit 2 to m, 1.0s:\n  The audit's verdict is not recorded:\n    Overall: PASS"
+        "Step 1 to m, 1.0s:\n  COMMAND\n  READ_FILE failed\n\n\
+         Audit 2 to m, 1.0s:\n  The audit passed the work:\n    Overall: PASS"
     );
     in_order(
         &page,
@@ -103,7 +103,7 @@ fn a_run_whose_steps_are_gone_is_told_by_its_record() {
             "Only in the reply.",
             "<h3><code>COMMAND</code> ",
             "<h3><code>READ_FILE</code> ",
-            "<h2>Audit 2 <span class=\"ended open\">\u{2026} answered</span></h2>",
+            "<h2>Audit 2 <span class=\"ended good\">\u{2713} passed</span></h2>",
             "Overall: PASS",
         ],
     );
