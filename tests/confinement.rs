@@ -131,6 +131,24 @@ fn a_build_cannot_change_what_git_runs() {
 }
 
 #[test]
+fn what_git_runs_is_closed_to_a_project_that_is_a_part_of_a_repository() {
+    if !bubblewrap_works() {
+        return;
+    }
+    for mode in ["auto", "strict"] {
+        let parent = visible_directory();
+        for name in ["HEAD", "config", "hooks/pre-commit"] {
+            let path = parent.path().join(".git").join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "").unwrap();
+        }
+        let build = format!("{VANDAL}vandalize ../.git/config ../.git/hooks/pre-commit; echo over");
+        let project = TestProject::within(parent.path(), "part");
+        assert_eq!(output(project, &build, mode), "over\n", "{mode}");
+    }
+}
+
+#[test]
 fn in_a_lenient_sandbox_git_commits() {
     if !bubblewrap_works() {
         return;

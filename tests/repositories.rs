@@ -281,3 +281,19 @@ fn nothing_outside_is_rolled_up_while_a_directory_and_a_link_are_swapped() {
         }
     });
 }
+
+#[test]
+fn a_tracked_link_sends_no_file() {
+    for file in ["query.txt", "codeRollup.txt"] {
+        let project = tracked();
+        let (root, path) = (project.path(""), format!("agent-config/{file}"));
+        let outside = tempfile::NamedTempFile::new().unwrap();
+        fs::write(outside.path(), ROLLUP).unwrap();
+        fs::remove_file(root.join(&path)).unwrap();
+        std::os::unix::fs::symlink(outside.path(), root.join(&path)).unwrap();
+        project.run(&["--dry-run"]).exits(0);
+        git(&root, &["add", "-f", &path]);
+        let run = project.run(&["--dry-run"]).exits(3);
+        run.says(&[&path, "git rm --cached"]);
+    }
+}

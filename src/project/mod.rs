@@ -223,7 +223,7 @@ impl Project {
     /// # Errors
     /// When it is not there, or not text.
     pub fn query(&self) -> Result<String, ProjectProblem> {
-        self.read_text("query.txt")
+        self.read_sent("query.txt")
     }
 
     /// Reads the rolled-up code base. The file's bytes become the text's: nothing is copied.
@@ -231,7 +231,17 @@ impl Project {
     /// # Errors
     /// When it is not there, or not text.
     pub fn rollup(&self) -> Result<String, ProjectProblem> {
-        self.read_text("codeRollup.txt")
+        self.read_sent("codeRollup.txt")
+    }
+
+    /// What is sent may be a link of the user's, and none that came with the repository.
+    fn read_sent(&self, file: &str) -> Result<String, ProjectProblem> {
+        let text = self.read_text(file)?;
+        let config = self.config();
+        if config.is_symlink() || config.join(file).is_symlink() {
+            self.check_untracked(file)?;
+        }
+        Ok(text)
     }
 
     /// Reads the table of models, which is the user's.

@@ -198,6 +198,13 @@ fn try_out(
     Ok(sandbox)
 }
 
+/// git's folder, of the repository that the project is a part of; or where one would be.
+fn enclosing_git(root: &Path) -> PathBuf {
+    let mut folders = root.ancestors().map(|directory| directory.join(".git"));
+    let found = folders.find(|git| git.symlink_metadata().is_ok());
+    found.unwrap_or_else(|| root.join(".git"))
+}
+
 /// The sandbox of this mode: for builds, or with one more key file for an agent's commands; none where there is to
 /// be none.
 fn find(
@@ -222,7 +229,7 @@ fn find(
         root: project.root().to_path_buf(),
         keys: project.config(),
         key_files: key_files.chain(key_file.map(Path::to_path_buf)).collect(),
-        git: project.root().join(".git"),
+        git: enclosing_git(project.root()),
         hidden,
         home: context.environment.os("HOME").map(PathBuf::from),
         protected: protected
