@@ -16,6 +16,8 @@ pub(crate) mod prompt;
 mod retry;
 mod step_id;
 pub(crate) mod table;
+#[cfg(test)]
+mod tests;
 pub mod tokens;
 pub(crate) mod usage;
 

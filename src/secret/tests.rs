@@ -1,3 +1,5 @@
+//! Keys in every form that they are known in, whole, cut into chunks and beside one another. Pure.
+
 use super::*;
 use base64::Engine as _;
 use proptest::prelude::*;

@@ -1,3 +1,5 @@
+//! What is kept of an output, in memory and in its file. Writes to temporary directories alone.
+
 use super::*;
 use std::os::unix::fs::PermissionsExt as _;
 

@@ -1,6 +1,7 @@
+//! Gemini's wire by tables: the request that is written, and what each answer is read as. Pure.
+
 use super::*;
-use crate::model::ModelTable;
-use crate::model::{Form, StepId};
+use crate::model::tests::written;
 use serde_json::json;
 
 fn read(answer: &serde_json::Value) -> Result<Reply, ModelError> {
@@ -19,20 +20,7 @@ fn the_request_has_the_system_prompt_in_its_own_slot() {
         Message::text(Role::User, "hello"),
         Message::text(Role::Assistant, "hi"),
     ];
-    let table = ModelTable::built_in();
-    let spec = table.named("gemini-2.5-pro").unwrap();
-    let request = Request {
-        step: StepId::INITIAL,
-        messages: messages.to_vec(),
-        form: Form::default(),
-        max_output_tokens: spec.max_output_tokens,
-        once: false,
-    };
-    let mut body = Vec::new();
-    Gemini
-        .write_request(spec, &request, Delivery::Whole, &mut body)
-        .unwrap();
-    let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
+    let body = written(&Gemini, "gemini-2.5-pro", &messages);
     let expected = json!({
         "systemInstruction": {"parts": [{"text": "be brief"}]},
         "contents": [

@@ -1,6 +1,7 @@
+//! OpenAI's wire by tables: the request that is written, and what each answer is read as. Pure.
+
 use super::*;
-use crate::model::ModelTable;
-use crate::model::{Form, StepId};
+use crate::model::tests::written;
 use serde_json::json;
 
 fn read(answer: &Value) -> Result<Reply, ModelError> {
@@ -18,20 +19,7 @@ fn the_request_has_the_system_prompt_as_the_developer() {
         Message::text(Role::System, "be brief"),
         Message::text(Role::User, "hello"),
     ];
-    let table = ModelTable::built_in();
-    let spec = table.named("gpt-5").unwrap();
-    let request = Request {
-        step: StepId::INITIAL,
-        messages: messages.to_vec(),
-        form: Form::default(),
-        max_output_tokens: spec.max_output_tokens,
-        once: false,
-    };
-    let mut body = Vec::new();
-    OpenAi
-        .write_request(spec, &request, Delivery::Whole, &mut body)
-        .unwrap();
-    let body: Value = serde_json::from_slice(&body).unwrap();
+    let body = written(&OpenAi, "gpt-5", &messages);
     let expected = json!({
         "model": "gpt-5",
         "messages": [{"role": "developer", "content": "be brief"}, {"role": "user", "content": "hello"}],

@@ -1,3 +1,5 @@
+//! What `models.json` may say, and what each mistake in it is told as. Pure.
+
 use super::*;
 
 fn problem(json: &str) -> String {

@@ -1,3 +1,5 @@
+//! Holds the ignore rules against git's own verdict, in temporary repositories that no user's configuration reaches.
+
 use std::collections::BTreeSet;
 use std::fs;
 

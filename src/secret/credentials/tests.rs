@@ -1,3 +1,5 @@
+//! What looks like a credential, what only seems to, and where each is said to be. Pure.
+
 use super::*;
 
 fn kinds(text: &str) -> Vec<String> {

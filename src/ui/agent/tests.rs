@@ -1,3 +1,5 @@
+//! How the steps of an agent look at a terminal. Pure.
+
 use super::*;
 use crate::model::Purpose;
 use crate::ui::boxes;

@@ -1,3 +1,5 @@
+//! Boxes at every width: nothing is lost, nothing is wider, nothing commands the terminal. Pure.
+
 use super::*;
 use proptest::prelude::*;
 

@@ -1,3 +1,5 @@
+//! Lines and prompts as they are typed or piped. Reads from pipes of its own.
+
 use super::*;
 use crate::sys::interrupt::Signal;
 use std::io::Write as _;

@@ -1,0 +1,22 @@
+//! What the tests of the wires share. Pure.
+
+use serde_json::Value;
+
+use super::{Delivery, Form, Message, ModelTable, Request, StepId, Wire};
+
+/// The request that asks the built-in model `name` for a whole answer to `messages`.
+pub(super) fn written(wire: &dyn Wire, name: &str, messages: &[Message<'static>]) -> Value {
+    let table = ModelTable::built_in();
+    let spec = table.named(name).unwrap();
+    let request = Request {
+        step: StepId::INITIAL,
+        messages: messages.to_vec(),
+        form: Form::default(),
+        max_output_tokens: spec.max_output_tokens,
+        once: false,
+    };
+    let mut body = Vec::new();
+    wire.write_request(spec, &request, Delivery::Whole, &mut body)
+        .unwrap();
+    serde_json::from_slice(&body).unwrap()
+}
