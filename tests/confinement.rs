@@ -131,6 +131,26 @@ fn a_build_cannot_change_what_git_runs() {
 }
 
 #[test]
+fn a_build_cannot_change_what_git_runs_in_the_projects_other_repositories() {
+    if !bubblewrap_works() {
+        return;
+    }
+    let build = format!(
+        "{VANDAL}vandalize config sub/.git/config sub/.git/hooks/sample bare/config bare/hooks/sample
+        echo over"
+    );
+    for mode in ["auto", "strict"] {
+        // The root is a bare one itself.
+        let project = ["sub/.git", "bare", "."].into_iter();
+        let project = project.fold(TestProject::new(), |project, path| {
+            let hook = format!("{path}/hooks/sample");
+            project.repository(path).file(&hook, "")
+        });
+        assert_eq!(output(project, &build, mode), "over\n", "{mode}");
+    }
+}
+
+#[test]
 fn what_git_runs_is_closed_to_a_project_that_is_a_part_of_a_repository() {
     if !bubblewrap_works() {
         return;

@@ -163,3 +163,133 @@ fn a_build_that_has_git_take_the_keys_is_told_as_such() {
             .says(&[told]);
     }
 }
+
+/// Makes a repository with a program in its configuration, as `git init` would.
+const INIT: &str =
+    "init() { mkdir -p $1/objects $1/refs && echo 'ref: refs/heads/main' > $1/HEAD &&
+    printf '[core]\\n\\tfsmonitor = ./evil\\n' > $1/config; }\n";
+
+#[test]
+fn a_build_that_makes_a_repository_ends_the_run_whatever_its_kind() {
+    for (build, told) in [
+        ("init .git", "`.git` is a git repository now"),
+        ("init sub/.git", "`sub/.git` is a git repository now"),
+        ("init .", "`.` is a git repository now"),
+        ("init sub", "`sub` is a git repository now"),
+        ("init a/b/c", "`a/b/c` is a git repository now"),
+        (
+            "init target/x; echo gitdir: ../target/x > sub/.git",
+            "`sub/.git` is a git repository now",
+        ),
+        (
+            "init target/x; ln -s target/x .git",
+            "`.git` is a git repository now",
+        ),
+        (
+            "init sub/.git; echo '*' > sub/.gitignore",
+            "`sub/.git` is a git repository now",
+        ),
+        (
+            "x=$(printf '\\377'); mkdir $x; init $x/.git",
+            "/.git` is a git repository now",
+        ),
+    ] {
+        let server = ModelServer::gemini(&[NOTHING]);
+        let project = project(&server).build(&format!("{INIT}{build}"));
+        let run = project
+            .run(&["--sandbox", "off"])
+            .exits(1)
+            .says(&[told, "run no git command there before: it may run programs"]);
+        assert_eq!(run.result()["exit"]["name"], "gate-changed", "{build}");
+        assert!(run.logged("gate.diff").contains(told), "{build}");
+    }
+}
+
+#[test]
+fn a_build_that_replaces_a_repository_ends_the_run() {
+    for (build, told) in [
+        ("rm .git/HEAD", "`.git` is no git repository any more"),
+        (
+            "echo evil > .git/HEAD",
+            "`.git` is no git repository any more",
+        ),
+        ("rm -r .git", "`.git` is no git repository any more"),
+        (
+            "mv .git a; init .git",
+            "`.git` is another git repository now",
+        ),
+        (
+            "init target/x; echo gitdir: ../target/x > linked/.git",
+            "`linked/.git` is another git repository now",
+        ),
+        (
+            "mv bare a; init bare",
+            "`bare` is another git repository now",
+        ),
+    ] {
+        let server = ModelServer::gemini(&[NOTHING]);
+        let project = project(&server)
+            .repository(".git")
+            .repository("bare")
+            .file("linked/.git", "gitdir: ../.git\n")
+            .build(&format!("{INIT}{build}"));
+        let run = project.run(&["--sandbox", "off"]).exits(1).says(&[told]);
+        assert_eq!(run.result()["exit"]["name"], "gate-changed", "{build}");
+    }
+}
+
+#[test]
+fn a_repository_around_the_project_counts_as_well() {
+    for (build, told) in [
+        ("init ..", "` is a git repository now"),
+        ("init ../.git", "/.git` is a git repository now"),
+    ] {
+        let parent = tempfile::tempdir().unwrap();
+        let server = ModelServer::gemini(&[NOTHING]);
+        let project = TestProject::within(parent.path(), "part").with(&server);
+        let project = project.build(&format!("{INIT}{build}"));
+        let run = project.run(&["--sandbox", "off"]).exits(1).says(&[told]);
+        assert_eq!(run.result()["exit"]["name"], "gate-changed", "{build}");
+    }
+}
+
+#[test]
+fn repositories_that_test_suites_make_where_git_ignores_them_are_no_fault() {
+    let server = ModelServer::gemini(&[NOTHING]);
+    let build = format!("{INIT}init target/one/.git; init target/two; init node_modules/x");
+    project(&server)
+        .file(
+            ".gitignore",
+            "/agent-config\n/logs\n/target\nnode_modules\n",
+        )
+        .repository(".git")
+        // None, as git sees it.
+        .file("other/.git/config", "")
+        .build(&format!(
+            "{build}\nmv other/.git other/gone; echo 'ref: refs/heads/x' > .git/HEAD; touch .git/index"
+        ))
+        .run(&["--sandbox", "off"])
+        .exits(0);
+}
+
+#[test]
+fn a_repository_is_noticed_in_every_sandbox() {
+    if !bubblewrap_works() {
+        return;
+    }
+    for mode in ["auto", "strict"] {
+        let server = ModelServer::gemini(&[NOTHING]);
+        let run = project(&server)
+            .build(&format!("{INIT}init sub"))
+            .run(&["--sandbox", mode])
+            .exits(1)
+            .says(&["`sub` is a git repository now"]);
+        assert_eq!(run.result()["exit"]["name"], "gate-changed", "{mode}");
+    }
+    let server = ModelServer::gemini(&[NOTHING]);
+    project(&server)
+        .build(&format!("{INIT}init .git"))
+        .run(&[])
+        .exits(1)
+        .says(&["`.git` is a git repository now"]);
+}

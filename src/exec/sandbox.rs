@@ -7,13 +7,13 @@
 //! credentials in their known places, and writes to the project alone.
 
 mod elsewhere;
-mod identity;
 mod mounts;
 mod repositories;
 #[cfg(target_os = "linux")]
 mod syscalls;
+mod targets;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, PipeReader, Read as _, Write as _};
@@ -28,14 +28,15 @@ use rustix::fs::{Access, access};
 use rustix::io::{FdFlags, fcntl_setfd};
 use serde::{Deserialize, Serialize};
 
-use self::identity::{FileIdentity, KeyTarget, identity, key_target, resolved};
 use self::mounts::MountTable;
-use self::repositories::{Nested, with_linked};
+use self::repositories::{Nested, settings, with_linked};
+use self::targets::{KeyTarget, key_target, resolved};
 use super::hosts::AllowedHost;
 use super::proxy::HostProxy;
 use super::supervised_child::SupervisedChild;
 use super::supervisor::SupervisorPlace;
 use crate::sys::files::{Links, open};
+use crate::sys::identity::{FileIdentity, identity};
 use crate::sys::interrupt::{Interrupt, Interrupted, is_readable_within};
 
 /// The program that makes sandboxes.
@@ -106,6 +107,8 @@ pub struct SandboxPolicy {
     pub key_files: Vec<PathBuf>,
     /// git's folder, which may be missing.
     pub git: PathBuf,
+    /// Other repositories in the project: each a `.git`, or the directory of a bare one.
+    pub repositories: Vec<PathBuf>,
     /// Other directories and files that are empty inside, as far as they are there in the beginning.
     pub hidden: Vec<PathBuf>,
     /// The user's home directory, where there is one; a strict sandbox hides credentials in there.
@@ -114,6 +117,15 @@ pub struct SandboxPolicy {
     pub protected: Vec<PathBuf>,
     /// What else nothing inside a strict sandbox may write to.
     pub read_only: Vec<PathBuf>,
+}
+
+impl SandboxPolicy {
+    /// Of the repositories, what git takes settings and programs from.
+    fn settings(&self) -> Vec<PathBuf> {
+        let repositories = std::iter::once(&self.git).chain(&self.repositories);
+        let settings: BTreeSet<PathBuf> = repositories.flat_map(|git| settings(git)).collect();
+        settings.into_iter().collect()
+    }
 }
 
 /// A way to sandbox commands.
@@ -378,8 +390,9 @@ impl Sandbox {
                 add(list, "--dev-bind-try", &[project, project]);
             }
         }
-        add_read_only(list, mounts, &self.policy.protected);
-        add_read_only(list, mounts, &repositories::settings(git));
+        let mut closed = self.policy.protected.clone();
+        closed.extend(self.policy.settings());
+        add_read_only(list, mounts, &closed);
         self.add_hidden(list, mounts);
         add(list, "--proc", &["/proc"]);
         for capability in FORBIDDEN {
@@ -403,12 +416,14 @@ impl Sandbox {
         let nested = self.nested_repositories().into_iter();
         let (old, new): (Vec<PathBuf>, Vec<PathBuf>) =
             nested.partition(|git| self.identities.contains_key(git));
-        let mut old = with_linked(std::iter::once(&self.policy.git).chain(&old));
+        let mut closed = with_linked(std::iter::once(&self.policy.git).chain(&old));
         // A file in the project names a folder elsewhere: what is no repository is not to be shown again.
-        old.retain(|path| resolved(path).starts_with(root) || path.join("HEAD").is_file());
-        add_read_only(list, mounts, &old);
-        add_read_only(list, mounts, &self.policy.protected);
-        add_read_only(list, mounts, &self.policy.read_only);
+        closed.retain(|path| resolved(path).starts_with(root) || path.join("HEAD").is_file());
+        let settings = self.policy.settings().into_iter();
+        closed.extend(settings.filter(|path| resolved(path).starts_with(root)));
+        closed.extend_from_slice(&self.policy.protected);
+        closed.extend_from_slice(&self.policy.read_only);
+        add_read_only(list, mounts, &closed);
         for path in with_linked(&new) {
             let path = resolved(&path);
             // The command that has made it is not to be shown anything by a link.
@@ -463,11 +478,19 @@ impl Sandbox {
     }
 }
 
-/// Lets nothing inside write to these, as far as they are there, by whatever name.
+/// Lets nothing inside write to these, as far as they are there, by whatever name. What lies in one of them is closed
+/// with it.
 fn add_read_only(list: &mut Vec<OsString>, mounts: &MountTable, paths: &[PathBuf]) {
-    let paths = paths.iter().map(|path| resolved(path));
-    let names = paths.filter(|path| path.exists());
-    for name in names.flat_map(|path| mounts.names(&path)) {
+    let paths = paths.iter().filter_map(|path| path.canonicalize().ok());
+    let paths: BTreeSet<PathBuf> = paths.collect();
+    let mut closed: Vec<PathBuf> = Vec::new();
+    for path in paths {
+        // Whatever contains it comes before it.
+        if !closed.iter().any(|outer| path.starts_with(outer)) {
+            closed.push(path);
+        }
+    }
+    for name in closed.iter().flat_map(|path| mounts.names(path)) {
         add(list, "--ro-bind", &[&name, &name]);
     }
 }
@@ -484,7 +507,7 @@ fn watched(policy: &SandboxPolicy, mode: SandboxMode, nested: &Nested) -> Vec<Pa
     watched.extend(nested.keys.iter().cloned());
     // A strict sandbox lets nobody write beside them.
     if mode != SandboxMode::Strict {
-        let settings = repositories::settings(&policy.git).into_iter();
+        let settings = policy.settings().into_iter();
         watched.extend(settings.filter(|path| path.symlink_metadata().is_err()));
     }
     watched

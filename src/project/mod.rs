@@ -6,6 +6,7 @@
 
 pub mod gitignore;
 pub mod index;
+pub mod repositories;
 pub mod repository;
 pub mod rollup;
 

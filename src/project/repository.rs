@@ -15,6 +15,8 @@ use regex::Regex;
 use crate::sys::files::{self, IfThere as _, Links, MIB};
 use crate::sys::text::regex;
 
+/// The name of a repository, in the top of its work tree.
+pub const DOT_GIT: &str = ".git";
 /// No configuration has more bytes.
 const LARGEST_CONFIG: u64 = MIB;
 /// No file that points elsewhere has more bytes: a path, and a word before it.
@@ -41,23 +43,22 @@ impl Repository {
     /// When what stands in `.git`'s place cannot be read.
     pub fn of(root: &Path) -> io::Result<Option<Self>> {
         let mut ancestors = root.ancestors();
-        let top = ancestors.find(|dir| dir.join(".git").symlink_metadata().is_ok());
+        let top = ancestors.find(|dir| dir.join(DOT_GIT).symlink_metadata().is_ok());
         top.map(Self::at).transpose()
     }
 
     /// `.git` itself, or what the `.git` file of a linked work tree or a submodule points to.
-    fn at(top: &Path) -> io::Result<Self> {
-        let dot_git = top.join(".git");
+    pub(super) fn at(top: &Path) -> io::Result<Self> {
+        let dot_git = top.join(DOT_GIT);
         let target = if dot_git.is_dir() {
             None
         } else {
             read_pointer(&dot_git, "gitdir:")?
         };
         let own = target.map_or(dot_git, |target| top.join(target));
-        let common = read_pointer(&own.join("commondir"), "")?;
         Ok(Self {
             top: top.to_path_buf(),
-            common: common.map_or_else(|| own.clone(), |common| own.join(common)),
+            common: common_folder(&own)?,
             own,
         })
     }
@@ -104,6 +105,15 @@ pub(super) fn read(path: &Path, limit: u64) -> io::Result<Option<Vec<u8>>> {
 
 fn invalid(problem: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, problem)
+}
+
+/// What all work trees of the repository share that `own` is a folder of.
+///
+/// # Errors
+/// When what says so cannot be read.
+pub(super) fn common_folder(own: &Path) -> io::Result<PathBuf> {
+    let common = read_pointer(&own.join("commondir"), "")?;
+    Ok(common.map_or_else(|| own.to_path_buf(), |common| own.join(common)))
 }
 
 fn read_pointer(file: &Path, label: &str) -> io::Result<Option<PathBuf>> {

@@ -10,6 +10,7 @@ pub(crate) mod fences;
 pub(crate) mod file_lock;
 pub(crate) mod files;
 pub(crate) mod git;
+pub(crate) mod identity;
 pub mod interrupt;
 pub(crate) mod numbers;
 pub(crate) mod parallel;

@@ -1,6 +1,7 @@
 //! The commit workflow: ask, verify, apply, build, and repair up to three times.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use super::run::Run;
 use super::run::builds::{BuildOptions, Builds};
@@ -81,11 +82,13 @@ struct Commit<'c> {
 
 impl<'c> Commit<'c> {
     fn new(context: &'c Context<'c>, options: &'c CommitOptions) -> Result<Self, Error> {
+        let gate = Gate::new(context.project.root())?;
+        let repositories = gate.repositories().map(Path::to_path_buf).collect();
         Ok(Self {
             context,
             options,
-            builds: Builds::new(context, options.build, &options.hosts)?,
-            gate: Gate::new(context.project.root())?,
+            builds: Builds::new(context, options.build, &options.hosts, repositories)?,
+            gate,
         })
     }
 

@@ -75,6 +75,15 @@ impl TestProject {
         self
     }
 
+    /// A repository without content, as git lays it out.
+    pub fn repository(self, path: &str) -> Self {
+        let inner = |part: &str| format!("{path}/{part}");
+        self.file(&inner("HEAD"), "ref: refs/heads/main\n")
+            .file(&inner("config"), "[core]\n")
+            .file(&inner("objects/info/packs"), "")
+            .file(&inner("refs/heads/.keep"), "")
+    }
+
     pub fn without(self, path: &str) -> Self {
         fs::remove_file(self.path(path)).unwrap();
         self

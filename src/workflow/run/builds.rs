@@ -11,6 +11,7 @@ use crate::agent::settings;
 use crate::exec::build_script::{BuildError, BuildReport, BuildScript};
 use crate::exec::hosts::AllowedHost;
 use crate::exec::sandbox::{Sandbox, SandboxMode, SandboxPolicy, SandboxProblem};
+use crate::project::repositories::ProjectSearch;
 use crate::record::run_log::BuildLog;
 use crate::secret::SecretKind;
 use crate::sys::environment::KEY_VARIABLES;
@@ -50,7 +51,8 @@ pub struct Builds<'c> {
 }
 
 impl<'c> Builds<'c> {
-    /// Finds out what builds can be sandboxed by. In a strict sandbox, they reach these hosts.
+    /// Finds out what builds can be sandboxed by, and kept from what git runs in these repositories. In a strict
+    /// sandbox, they reach these hosts.
     ///
     /// # Errors
     /// When there is no strict sandbox, though there was one when the run began.
@@ -58,6 +60,7 @@ impl<'c> Builds<'c> {
         context: &'c Context<'c>,
         options: BuildOptions,
         hosts: &[AllowedHost],
+        repositories: Vec<PathBuf>,
     ) -> Result<Self, BuildError> {
         let mut builds = Self {
             context,
@@ -67,7 +70,7 @@ impl<'c> Builds<'c> {
             uncontained: None,
             sandboxed: false,
         };
-        match find(context, options.sandbox, None) {
+        match find(context, options.sandbox, None, repositories) {
             Ok(sandbox) => {
                 builds.sandbox = sandbox.map(|sandbox| sandbox.with_hosts(hosts));
             }
@@ -191,7 +194,15 @@ fn try_out(
     mode: SandboxMode,
     key_file: Option<&Path>,
 ) -> Result<Option<Sandbox>, SandboxProblem> {
-    let sandbox = find(context, mode, key_file)?;
+    let repositories = match mode {
+        SandboxMode::Off => Vec::new(),
+        _ => {
+            ProjectSearch::new(context.project.root())
+                .run()
+                .repositories
+        }
+    };
+    let sandbox = find(context, mode, key_file, repositories)?;
     if let Some(sandbox) = &sandbox {
         sandbox.try_out(context.interrupt)?;
     }
@@ -211,6 +222,7 @@ fn find(
     context: &Context<'_>,
     mode: SandboxMode,
     key_file: Option<&Path>,
+    repositories: Vec<PathBuf>,
 ) -> Result<Option<Sandbox>, SandboxProblem> {
     if mode == SandboxMode::Off {
         return Ok(None);
@@ -230,6 +242,7 @@ fn find(
         keys: project.config(),
         key_files: key_files.chain(key_file.map(Path::to_path_buf)).collect(),
         git: enclosing_git(project.root()),
+        repositories,
         hidden,
         home: context.environment.os("HOME").map(PathBuf::from),
         protected: protected

@@ -1,19 +1,23 @@
-//! The gate: the files that say how a change is judged. No build may change what the next one is judged by.
+//! The gate: the files that say how a change is judged. No build may change what the next one is judged by; nor may it
+//! make a repository, or put another in its place.
 //!
-//! Reads these files, and lists the project's directories once. Guarantees that no link is followed, that nothing
+//! Reads these files, and lists the project's directories before the run and after each build. Guarantees that no link is followed, that nothing
 //! but a file is read, and that no more than [`ROOM`] bytes of them are held at a time, or twice that while two states
 //! are compared.
 
+mod repositories;
+
 use std::collections::BTreeMap;
 use std::fmt;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+use self::repositories::{Repositories, RepositoryChange};
 use crate::edit::PROTECTED_FILES;
 use crate::edit::beneath::{OpenDirectory, PathEntry, Root};
-use crate::project::gitignore::{GITIGNORE, IgnoreRules};
+use crate::project::repositories::ProjectSearch;
 use crate::project::{Project, ProjectProblem};
 use crate::record::diff::{self, FileChange, FileState, NEW_MODE};
 use crate::record::run_files;
@@ -25,9 +29,12 @@ const ROOM: usize = 8 << 20;
 /// So many of the files that have changed are named.
 const NAMED: usize = 10;
 
-/// The files as they were before the run.
+/// The files and the repositories as they were before the run.
 #[derive(Debug)]
-pub struct Gate(BTreeMap<String, GateFile>);
+pub struct Gate {
+    files: BTreeMap<String, GateFile>,
+    repositories: Repositories,
+}
 
 /// What is at the path of such a file.
 #[derive(Debug, PartialEq, Eq)]
@@ -48,14 +55,16 @@ enum GateFile {
 
 impl Gate {
     /// Looks at the files below `root`: the protected ones, but for `Cargo.lock`, which builds write, and every
-    /// `.gitignore` that git reads.
+    /// `.gitignore` that git reads. Looks at the repositories, too.
     ///
     /// # Errors
-    /// When one cannot be looked at.
+    /// When a file cannot be looked at.
     pub fn new(root: &Path) -> Result<Self, PathError> {
+        let search = ProjectSearch::new(root);
+        let found = search.run();
         let at_root = PROTECTED_FILES.iter().map(|name| (*name).to_owned());
         let paths = at_root
-            .chain(ignore_files(root))
+            .chain(found.ignore_files)
             .filter(|path| path != "Cargo.lock");
         let mut room = ROOM;
         let mut files = BTreeMap::new();
@@ -66,11 +75,19 @@ impl Gate {
             }
             files.insert(path, found);
         }
-        Ok(Self(files))
+        Ok(Self {
+            files,
+            repositories: Repositories::new(search, found.repositories),
+        })
     }
 
-    /// Sees whether the files are still what they were, and git still ignores these keys of the project; what has
-    /// changed.
+    /// The repositories in the project and around it, before the run.
+    pub fn repositories(&self) -> impl Iterator<Item = &Path> {
+        self.repositories.paths()
+    }
+
+    /// Sees whether files and repositories are still what they were, and git still ignores these keys of the project;
+    /// what has changed.
     ///
     /// # Errors
     /// When one cannot be looked at.
@@ -80,7 +97,7 @@ impl Gate {
         key_files: &[&str],
     ) -> Result<Option<GateChanged>, PathError> {
         let (mut files, mut diff) = (Vec::new(), String::new());
-        for (path, before) in &self.0 {
+        for (path, before) in &self.files {
             let room = match before {
                 GateFile::Large { .. } => 0,
                 _ => ROOM,
@@ -98,9 +115,12 @@ impl Gate {
             }
             Err(_) => true,
         };
-        let has_changed = exposes_keys || !files.is_empty();
+        let repositories = self.repositories.changes(project.root());
+        diff.push_str(&repositories::lines(&repositories));
+        let has_changed = exposes_keys || !files.is_empty() || !repositories.is_empty();
         Ok(has_changed.then_some(GateChanged {
             files,
+            repositories,
             exposes_keys,
             diff,
         }))
@@ -142,6 +162,7 @@ impl Change {
 #[derive(Debug, thiserror::Error)]
 pub struct GateChanged {
     files: Vec<(String, Change)>,
+    repositories: Vec<(String, RepositoryChange)>,
     /// Whether git would take the keys now.
     exposes_keys: bool,
     /// The change, for the log.
@@ -155,24 +176,36 @@ impl GateChanged {
         let is_known = |(_, change): &&(String, Change)| *change != Change::Made;
         let names = self.files.iter().filter(is_known);
         let names: Vec<String> = names.map(|(path, _)| escaped(path)).take(NAMED).collect();
-        if names.is_empty() {
-            return format!("{diff}, and undo it by hand");
+        let mut hint = match names.join(" ") {
+            none if none.is_empty() => format!("{diff}, and undo it by hand"),
+            names => format!(
+                "{diff}; these files stay as the build left them: `git checkout -- {names}` restores what git tracks"
+            ),
+        };
+        if !self.repositories.is_empty() {
+            hint.push_str(
+                "; run no git command there before: it may run programs of the build's choice",
+            );
         }
-        let names = names.join(" ");
-        format!(
-            "{diff}; these files stay as the build left them: `git checkout -- {names}` restores what git tracks"
-        )
+        hint
     }
 }
 
 impl fmt::Display for GateChanged {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let files = self.files.iter().take(NAMED);
-        let mut told: Vec<String> = files
-            .map(|(path, change)| format!("`{}` was {}", escaped(path), change.word()))
-            .collect();
-        if self.files.len() > NAMED {
-            told.push(format!("and {} more", self.files.len() - NAMED));
+        let files = self.files.iter().map(|(path, change)| {
+            let word = change.word();
+            format!("`{}` was {word}", escaped(path))
+        });
+        let repositories = self.repositories.iter().map(|(path, change)| {
+            let words = change.words();
+            format!("`{}` {words}", escaped(path))
+        });
+        let mut told: Vec<String> = files.chain(repositories).collect();
+        let more = told.len().saturating_sub(NAMED);
+        told.truncate(NAMED);
+        if more > 0 {
+            told.push(format!("and {more} more"));
         }
         if self.exposes_keys {
             told.push("git no longer ignores the keys in `agent-config`".to_owned());
@@ -183,39 +216,6 @@ impl fmt::Display for GateChanged {
             "the build changed files that no build may change: {told}"
         )
     }
-}
-
-/// Every `.gitignore` below the root that git reads: none below a directory that it ignores. A directory whose name is
-/// not UTF-8 is left out, as it is for replies.
-fn ignore_files(root: &Path) -> Vec<String> {
-    let rules = IgnoreRules::load(root).ok();
-    let is_ignored = |directory: &str| {
-        let rules = rules.as_ref();
-        rules.is_some_and(|rules| rules.is_directory_ignored(directory).unwrap_or_default())
-    };
-    let (mut found, mut pending) = (Vec::new(), vec![String::new()]);
-    while let Some(directory) = pending.pop() {
-        for entry in fs::read_dir(root.join(&directory))
-            .into_iter()
-            .flatten()
-            .flatten()
-        {
-            let Ok(name) = entry.file_name().into_string() else {
-                continue;
-            };
-            let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
-            let path = match directory.as_str() {
-                "" => name.clone(),
-                parent => format!("{parent}/{name}"),
-            };
-            if name == GITIGNORE {
-                found.push(path);
-            } else if is_directory && name != ".git" && !is_ignored(&path) {
-                pending.push(path);
-            }
-        }
-    }
-    found
 }
 
 /// What is at the path, without following a link.

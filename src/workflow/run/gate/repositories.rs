@@ -1,0 +1,97 @@
+//! The repositories that git would use in the project and around it: no build may make one, or put another in the
+//! place of one, since git runs what a repository's configuration and hooks name.
+//!
+//! Looks at the directories that git did not ignore before the run, and reads git's small files in there.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use crate::project::repositories::{ProjectSearch, RepositoryState};
+use crate::sys::text::escaped;
+
+/// The repositories as they were before the run.
+#[derive(Debug)]
+pub struct Repositories {
+    search: ProjectSearch,
+    known: BTreeMap<PathBuf, RepositoryState>,
+}
+
+/// What has become of a repository.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RepositoryChange {
+    /// There was none.
+    Made,
+    /// There is none any more, for git.
+    Gone,
+    /// It is another.
+    Replaced,
+}
+
+impl RepositoryChange {
+    /// What is to be said behind the path.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Made => "is a git repository now",
+            Self::Gone => "is no git repository any more",
+            Self::Replaced => "is another git repository now",
+        }
+    }
+}
+
+impl Repositories {
+    /// Those that `found` names.
+    pub fn new(search: ProjectSearch, found: Vec<PathBuf>) -> Self {
+        let state = |path: PathBuf| (RepositoryState::of(&path), path);
+        let known = found.into_iter().map(state);
+        Self {
+            search,
+            known: known.map(|(state, path)| (path, state)).collect(),
+        }
+    }
+
+    /// Where they are.
+    pub fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.known.keys().map(PathBuf::as_path)
+    }
+
+    /// What has become of them, by paths as a user is to see them.
+    pub fn changes(&self, root: &Path) -> Vec<(String, RepositoryChange)> {
+        let found = self.search.run().repositories.into_iter();
+        let made = found.filter(|path| !self.known.contains_key(path));
+        let made = made.map(|path| (path, RepositoryChange::Made));
+        let known = self.known.iter().filter_map(|(path, before)| {
+            let after = RepositoryState::of(path);
+            let change = match (before.is_repository, after.is_repository) {
+                _ if after == *before => return None,
+                (false, false) => return None,
+                (false, true) => RepositoryChange::Made,
+                (true, false) => RepositoryChange::Gone,
+                (true, true) => RepositoryChange::Replaced,
+            };
+            Some((path.clone(), change))
+        });
+        let all = known.chain(made);
+        all.map(|(path, change)| (shown(root, &path), change))
+            .collect()
+    }
+}
+
+/// The changes in lines, for the log.
+pub fn lines(changes: &[(String, RepositoryChange)]) -> String {
+    let mut lines = String::new();
+    for (path, change) in changes {
+        // A text takes whatever is written to it.
+        let _ = writeln!(lines, "`{}` {}", escaped(path), change.words());
+    }
+    lines
+}
+
+/// A path relative to the root, if it is below that.
+fn shown(root: &Path, path: &Path) -> String {
+    let shown = path.strip_prefix(root).unwrap_or(path);
+    match shown.to_string_lossy().as_ref() {
+        "" => ".".to_owned(),
+        shown => shown.to_owned(),
+    }
+}
