@@ -151,6 +151,36 @@ fn a_build_cannot_change_what_git_runs_in_the_projects_other_repositories() {
 }
 
 #[test]
+fn a_build_cannot_change_what_gits_configuration_names() {
+    if !bubblewrap_works() {
+        return;
+    }
+    let build = format!(
+        "{VANDAL}vandalize ../.gitconfig ../.husky/pre-commit settings hooks/commit-msg
+        (echo x > hooks/new) 2>/dev/null && echo new; echo over"
+    );
+    let config = "[include]\n\tpath = ../.gitconfig\n[core]\n\thooksPath = .husky\n";
+    let included = "[includeIf \"gitdir:/nowhere\"]\n\tpath = part/settings\n";
+    for mode in ["auto", "strict"] {
+        let parent = visible_directory();
+        for (name, content) in [
+            (".git/HEAD", "ref: refs/heads/main\n"),
+            (".git/config", config),
+            (".gitconfig", included),
+            (".husky/pre-commit", ""),
+        ] {
+            let path = parent.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, content).unwrap();
+        }
+        let project = TestProject::within(parent.path(), "part")
+            .file("settings", "[core]\n\thooksPath = part/hooks\n")
+            .file("hooks/commit-msg", "");
+        assert_eq!(output(project, &build, mode), "over\n", "{mode}");
+    }
+}
+
+#[test]
 fn what_git_runs_is_closed_to_a_project_that_is_a_part_of_a_repository() {
     if !bubblewrap_works() {
         return;

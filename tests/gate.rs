@@ -293,3 +293,39 @@ fn a_repository_is_noticed_in_every_sandbox() {
         .exits(1)
         .says(&["`.git` is a git repository now"]);
 }
+
+#[test]
+fn what_gits_configuration_names_in_the_work_tree_is_compared() {
+    let config = "[include]\n\tpath = ../.gitconfig\n[core]\n\thooksPath = hooks\n";
+    for (build, told) in [
+        ("echo x > .gitconfig", "`.gitconfig` was created"),
+        (
+            "mkdir hooks/x; echo x > hooks/pre-push",
+            "`hooks/pre-push` was created",
+        ),
+        ("echo x >> hooks/mine", "`hooks/mine` was changed"),
+        ("rm -r hooks", "`hooks/mine` was removed"),
+        ("mv hooks a; ln -s a hooks", "`hooks` was created"),
+    ] {
+        let server = ModelServer::gemini(&[NOTHING]);
+        let project = project(&server)
+            .repository(".git")
+            .file(".git/config", config)
+            .file("hooks/mine", "")
+            .build(build);
+        let run = project.run(&["--sandbox", "off"]).exits(1).says(&[told]);
+        assert_eq!(run.result()["exit"]["name"], "gate-changed", "{build}");
+    }
+}
+
+#[test]
+fn a_reply_may_change_hooks_that_git_tracks() {
+    let server = ModelServer::gemini(&["^^^hooks/mine\nx\n^^^end\n^^^hooks/other\nx\n^^^end\n"]);
+    project(&server)
+        .repository(".git")
+        .file(".git/config", "[core]\n\thooksPath = hooks\n")
+        .file("hooks/mine", "")
+        .build("mkdir hooks/directory")
+        .run(&["--sandbox", "off"])
+        .exits(0);
+}

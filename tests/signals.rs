@@ -73,7 +73,7 @@ fn a_signal_during_a_build_ends_its_whole_group() {
     let server = ModelServer::gemini(&["^^^a\n1\n^^^end\n"]);
     // The build tells through a pipe that it has started; nobody has to guess.
     let project = TestProject::new().with(&server).build(
-        "trap '' TERM; sleep 600 & echo $! > child; echo $$ > parent; cat started; sleep 600",
+        "echo >> .gitignore; trap '' TERM; sleep 600 & echo $! > child; echo $$ > parent; cat started; sleep 600",
     );
     let fifo = project.path("started");
     rustix::fs::mknodat(
@@ -93,6 +93,11 @@ fn a_signal_during_a_build_ends_its_whole_group() {
         run.logged("initial-build.txt")
             .starts_with("interrupted by SIGINT")
     );
+    // What the build did before is told.
+    let told = "the build changed files that no build may change: `.gitignore` was changed";
+    let run = run.says(&[told]);
+    assert_eq!(run.result()["warnings"][0], told);
+    assert!(run.logged("gate.diff").contains("b/.gitignore\n"));
     assert_eq!(
         run.result()["attempts"][0]["build"],
         serde_json::Value::Null

@@ -419,9 +419,10 @@ impl Sandbox {
         let mut closed = with_linked(std::iter::once(&self.policy.git).chain(&old));
         // A file in the project names a folder elsewhere: what is no repository is not to be shown again.
         closed.retain(|path| resolved(path).starts_with(root) || path.join("HEAD").is_file());
-        let settings = self.policy.settings().into_iter();
-        closed.extend(settings.filter(|path| resolved(path).starts_with(root)));
-        closed.extend_from_slice(&self.policy.protected);
+        let mut inside = self.policy.settings();
+        inside.extend_from_slice(&self.policy.protected);
+        inside.retain(|path| resolved(path).starts_with(root));
+        closed.append(&mut inside);
         closed.extend_from_slice(&self.policy.read_only);
         add_read_only(list, mounts, &closed);
         for path in with_linked(&new) {

@@ -18,7 +18,7 @@ use crate::sys::text::regex;
 /// The name of a repository, in the top of its work tree.
 pub const DOT_GIT: &str = ".git";
 /// No configuration has more bytes.
-const LARGEST_CONFIG: u64 = MIB;
+pub(super) const LARGEST_CONFIG: u64 = MIB;
 /// No file that points elsewhere has more bytes: a path, and a word before it.
 const LARGEST_POINTER: u64 = 8 << 10;
 

@@ -82,7 +82,7 @@ struct Commit<'c> {
 
 impl<'c> Commit<'c> {
     fn new(context: &'c Context<'c>, options: &'c CommitOptions) -> Result<Self, Error> {
-        let gate = Gate::new(context.project.root())?;
+        let gate = Gate::new(context.project.root(), context.home())?;
         let repositories = gate.repositories().map(Path::to_path_buf).collect();
         Ok(Self {
             context,
@@ -144,6 +144,7 @@ impl<'c> Commit<'c> {
         mut log: BuildLog<'_>,
     ) -> Result<(BuildStatus, String), Error> {
         self.context.interrupt.check()?;
+        self.gate.before_build()?;
         let spent = run.spent;
         self.context.reporter.event(&Event::Building { spent });
         let built = tree.flushing(run, || self.builds.run(&mut log));
@@ -153,6 +154,7 @@ impl<'c> Commit<'c> {
             Err(error) => {
                 // That the log is unfinished follows from what stopped the build.
                 let _ = log.finish(&error.to_string());
+                self.warn_of_gate(run, &error);
                 return Err(error.into());
             }
         };
@@ -182,6 +184,16 @@ impl<'c> Commit<'c> {
         // Whatever the build says of itself: it may have said it of a gate of its own.
         self.check_gate(run)?;
         Ok((report.status, with_timeout_note(output.text, report.status)))
+    }
+
+    /// A build that has not come to its end may have changed the gate all the same.
+    fn warn_of_gate(&self, run: &mut Run<'_>, error: &BuildError) {
+        // Where the project itself was moved, what is at its path now is something else.
+        if !matches!(error, BuildError::Sandbox(_))
+            && let Err(changed) = self.check_gate(run)
+        {
+            run.warn(changed.to_string());
+        }
     }
 
     fn check_gate(&self, run: &mut Run<'_>) -> Result<(), Error> {

@@ -11,6 +11,7 @@ use crate::agent::settings;
 use crate::exec::build_script::{BuildError, BuildReport, BuildScript};
 use crate::exec::hosts::AllowedHost;
 use crate::exec::sandbox::{Sandbox, SandboxMode, SandboxPolicy, SandboxProblem};
+use crate::project::configured::ConfiguredPaths;
 use crate::project::repositories::ProjectSearch;
 use crate::record::run_log::BuildLog;
 use crate::secret::SecretKind;
@@ -237,6 +238,9 @@ fn find(
         |agent| vec![agent.clone(), agent.join(settings::FILE)],
     );
     let protected: &[&str] = if key_file.is_none() { &PROTECTED } else { &[] };
+    let protected = protected.iter().map(|name| project.root().join(name));
+    let named = ConfiguredPaths::of(project.root(), context.home());
+    let named = named.paths.iter().map(|path| named.top.join(path));
     let policy = SandboxPolicy {
         root: project.root().to_path_buf(),
         keys: project.config(),
@@ -244,11 +248,8 @@ fn find(
         git: enclosing_git(project.root()),
         repositories,
         hidden,
-        home: context.environment.os("HOME").map(PathBuf::from),
-        protected: protected
-            .iter()
-            .map(|name| project.root().join(name))
-            .collect(),
+        home: context.home().map(Path::to_path_buf),
+        protected: protected.chain(named).collect(),
         read_only: vec![project.logs()],
     };
     let Some(program) = context.program else {

@@ -56,6 +56,12 @@ impl Context<'_> {
         self.reporter.event(&Event::Notice(text.into()));
     }
 
+    /// The user's home directory.
+    #[must_use]
+    pub fn home(&self) -> Option<&Path> {
+        self.environment.os("HOME").map(Path::new)
+    }
+
     /// Where edits go, with this directory for the journal.
     pub fn tree<'t>(&'t self, journal: &'t Path) -> Tree<'t> {
         Tree {

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use super::files::shown;
 use crate::project::repositories::{ProjectSearch, RepositoryState};
 use crate::sys::text::escaped;
 
@@ -85,13 +86,4 @@ pub fn lines(changes: &[(String, RepositoryChange)]) -> String {
         let _ = writeln!(lines, "`{}` {}", escaped(path), change.words());
     }
     lines
-}
-
-/// A path relative to the root, if it is below that.
-fn shown(root: &Path, path: &Path) -> String {
-    let shown = path.strip_prefix(root).unwrap_or(path);
-    match shown.to_string_lossy().as_ref() {
-        "" => ".".to_owned(),
-        shown => shown.to_owned(),
-    }
 }

@@ -1,0 +1,177 @@
+//! What a repository's configuration names in its work tree: other files with settings, and the directory with hooks.
+//!
+//! Reads configuration files of a bounded size and number. Whether a condition of an `includeIf` holds, does not count:
+//! it may hold elsewhere.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use bstr::{BStr, ByteSlice as _};
+use gix_config::File as ConfigFile;
+use gix_config::file::Metadata;
+use gix_config::file::init::Options;
+
+use super::repository::{LARGEST_CONFIG, Repository, read};
+
+/// So many files are followed.
+const FILES: usize = 100;
+
+/// What is named, be it there or not.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct ConfiguredPaths {
+    /// The top of the work tree, links resolved.
+    pub top: PathBuf,
+    /// The paths, relative to the top.
+    pub paths: BTreeSet<PathBuf>,
+}
+
+impl ConfiguredPaths {
+    /// What the configuration of the repository that `root` lies in names, with this home directory. A directory that
+    /// holds the project is left out. Of what cannot be read, git reads nothing either.
+    #[must_use]
+    pub fn of(root: &Path, home: Option<&Path>) -> Self {
+        let Ok(Some(repository)) = Repository::of(root) else {
+            return Self::default();
+        };
+        let mut named = Self {
+            top: located(&repository.top, &repository.top),
+            ..Self::default()
+        };
+        let mut pending = vec![
+            repository.common.join("config"),
+            repository.common.join("config.worktree"),
+            repository.own.join("config.worktree"),
+        ];
+        let mut read = BTreeSet::new();
+        while let Some(file) = pending.pop() {
+            if read.len() < FILES && read.insert(file.clone()) {
+                pending.extend(named.add_from(&file, home));
+            }
+        }
+        let root = located(root, root);
+        let Self { top, paths } = &mut named;
+        paths.retain(|path| !root.starts_with(top.join(path)));
+        named
+    }
+
+    /// Adds what a file names, and gives the files that it includes.
+    fn add_from(&mut self, file: &Path, home: Option<&Path>) -> Vec<PathBuf> {
+        let content = read(file, LARGEST_CONFIG)
+            .ok()
+            .flatten()
+            .unwrap_or_default();
+        let parsed =
+            ConfigFile::from_bytes_no_includes(&content, Metadata::api(), Options::default());
+        let Ok(config) = parsed else {
+            return Vec::new();
+        };
+        let mut included = Vec::new();
+        for section in config.sections() {
+            let is = |name: &str| {
+                section
+                    .header()
+                    .name()
+                    .eq_ignore_ascii_case(name.as_bytes())
+            };
+            if is("include") || is("includeIf") {
+                let base = file.parent().unwrap_or(file);
+                for value in section.body().values("path") {
+                    included.extend(path_of(value.as_bstr(), base, home));
+                }
+            } else if is("core") {
+                for value in section.body().values("hooksPath") {
+                    let hooks = path_of(value.as_bstr(), &self.top, home);
+                    self.add(hooks.as_deref());
+                }
+            }
+        }
+        for path in &included {
+            self.add(Some(path));
+        }
+        included
+    }
+
+    /// Adds a path, if it is in the work tree.
+    fn add(&mut self, path: Option<&Path>) {
+        let inner = path.and_then(|path| path.strip_prefix(&self.top).ok());
+        self.paths.extend(inner.map(Path::to_path_buf));
+    }
+}
+
+/// The path that a value stands for, from this directory on.
+fn path_of(value: &BStr, base: &Path, home: Option<&Path>) -> Option<PathBuf> {
+    let path = match value.strip_prefix(b"~/") {
+        Some(rest) => home?.join(rest.to_path().ok()?),
+        None => base.join(value.to_path().ok()?),
+    };
+    Some(located(&path, base))
+}
+
+/// The same path without links and dots on the way, as far as that is there.
+fn located(path: &Path, base: &Path) -> PathBuf {
+    let parent = path.parent().and_then(|parent| parent.canonicalize().ok());
+    match parent.zip(path.file_name()) {
+        Some((parent, name)) => parent.join(name),
+        None => gix_path::normalize(Cow::Borrowed(path), base)
+            .map_or_else(|| path.to_path_buf(), Cow::into_owned),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn included_files_and_hooks_are_named_under_any_condition() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path().canonicalize().unwrap();
+        let top = dir.join("top");
+        let write = |name: &str, content: &str| {
+            let path = dir.join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, content).unwrap();
+        };
+        let named = |config: &str| {
+            write("top/.git/config", config);
+            let found = ConfiguredPaths::of(&top.join("part"), Some(&dir));
+            let paths = found.paths.iter();
+            let paths: Vec<String> = paths.map(|path| path.display().to_string()).collect();
+            paths.join(" ")
+        };
+        write("top/part/x", "");
+        write("top/.gitconfig", "[Core]\n\thookspath = part/hooks\n");
+        write("outside", "[include]\n\tpath = top/missing/from-outside\n");
+        for (config, expected) in [
+            ("", ""),
+            ("[core]\n\thooksPath = .husky/_\n", ".husky/_"),
+            ("[core]\n\thooksPath = ./a/../b\n", "b"),
+            (
+                "[core \"x\"]\n\thooksPath = a\n[CORE]\n\tHOOKSPATH=b\n",
+                "a b",
+            ),
+            ("[core]\n\thooksPath = ../outside\n", ""),
+            ("[core]\n\thooksPath = .\n", ""),
+            ("[core]\n\thooksPath = ~/top/hooks\n", "hooks"),
+            (
+                "[include]\n\tpath = ../.gitconfig\n",
+                ".gitconfig part/hooks",
+            ),
+            ("[includeIf \"onbranch:x\"]\n\tpath = ../part/y\n", "part/y"),
+            (
+                "[include]\n\tpath = ../../outside\n",
+                "missing/from-outside",
+            ),
+            (
+                "[include]\n\tpath = config\n\tpath = info/x\n",
+                ".git/config .git/info/x",
+            ),
+            ("damaged", ""),
+        ] {
+            assert_eq!(named(config), expected, "{config}");
+        }
+        let quoted = format!("[core]\n\thooksPath = \"{}/a b\"\n", top.display());
+        assert_eq!(named(&quoted), "a b");
+    }
+}

@@ -1,0 +1,215 @@
+//! The states of files before a build, and what has become of them.
+//!
+//! Reads these files. Guarantees that no link is followed, that nothing but a file is read, and that no more than
+//! [`ROOM`] bytes of them are held at a time, or twice that while two states are compared.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use crate::edit::beneath::{OpenDirectory, PathEntry, Root};
+use crate::record::diff::{self, FileChange, FileState, NEW_MODE};
+use crate::sys::files::PathError;
+use crate::sys::text::escaped;
+
+/// So many bytes are held of all these files together. Of what goes beyond, anything done to it counts as a change.
+const ROOM: usize = 8 << 20;
+
+/// Files by their paths below a directory.
+#[derive(Debug, Default)]
+pub struct GateFiles {
+    base: PathBuf,
+    states: BTreeMap<String, GateFile>,
+}
+
+impl GateFiles {
+    /// What is at these paths.
+    ///
+    /// # Errors
+    /// When one cannot be looked at.
+    pub fn new(base: &Path, paths: impl Iterator<Item = String>) -> Result<Self, PathError> {
+        let mut room = ROOM;
+        let mut states = BTreeMap::new();
+        for path in paths {
+            let found = look(base, &path, room)?;
+            if let GateFile::File(state) = &found {
+                room -= state.content.len();
+            }
+            states.insert(path, found);
+        }
+        Ok(Self {
+            base: base.to_path_buf(),
+            states,
+        })
+    }
+
+    /// What has become of them, and of those at `more` paths, where nothing was; by paths as a user of the project in
+    /// `root` is to see them. What there is to log of it is added to `diff`.
+    ///
+    /// # Errors
+    /// When one cannot be looked at.
+    pub fn changes(
+        &self,
+        root: &Path,
+        more: Vec<String>,
+        diff: &mut String,
+    ) -> Result<Vec<(String, Change)>, PathError> {
+        let more = more.iter().filter(|path| !self.states.contains_key(*path));
+        let more = more.map(|path| (path, &GateFile::Missing));
+        let mut changes = Vec::new();
+        for (path, before) in self.states.iter().chain(more) {
+            let room = match before {
+                GateFile::Large { .. } => 0,
+                _ => ROOM,
+            };
+            let after = look(&self.base, path, room)?;
+            if after != *before {
+                let path = shown(root, &self.base.join(path));
+                diff.push_str(&difference(&path, before, &after));
+                changes.push((path, Change::of(before, &after)));
+            }
+        }
+        Ok(changes)
+    }
+}
+
+/// A path relative to the root, if it is below that.
+pub fn shown(root: &Path, path: &Path) -> String {
+    let shown = path.strip_prefix(root).unwrap_or(path);
+    match shown.to_string_lossy().as_ref() {
+        "" => ".".to_owned(),
+        shown => shown.to_owned(),
+    }
+}
+
+/// What is at the path of such a file.
+#[derive(Debug, PartialEq, Eq)]
+enum GateFile {
+    Missing,
+    File(FileState),
+    /// A file that there is no room for.
+    Large {
+        size: u64,
+        inode: u64,
+        /// When anything was last done to it. Nobody can set that.
+        changed: (i64, i64),
+    },
+    Link(PathBuf),
+    /// A directory, a pipe or the like; or a file that cannot be read.
+    SomethingElse,
+}
+
+/// What has become of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// There was nothing.
+    Made,
+    /// It is another file.
+    Changed,
+    /// There is nothing any more.
+    Removed,
+    /// It is no file, or was none.
+    Replaced,
+}
+
+impl Change {
+    fn of(before: &GateFile, after: &GateFile) -> Self {
+        let is_file =
+            |state: &GateFile| matches!(state, GateFile::File(_) | GateFile::Large { .. });
+        match (before, after) {
+            (GateFile::Missing, _) => Self::Made,
+            (_, GateFile::Missing) => Self::Removed,
+            _ if is_file(before) && is_file(after) => Self::Changed,
+            _ => Self::Replaced,
+        }
+    }
+
+    /// What is to be said of it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Made => "created",
+            Self::Changed => "changed",
+            Self::Removed => "removed",
+            Self::Replaced => "replaced by something else",
+        }
+    }
+}
+
+/// What is at the path, without following a link.
+fn look(root: &Path, path: &str, room: usize) -> Result<GateFile, PathError> {
+    let look = || match OpenDirectory::default().entry(&Root::open(root)?, path)? {
+        PathEntry::Nothing => Ok(GateFile::Missing),
+        PathEntry::File(file) => read(file, room),
+        PathEntry::SomethingElse => match root.join(path).read_link() {
+            // It is no link.
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
+                Ok(GateFile::SomethingElse)
+            }
+            target => target.map(GateFile::Link),
+        },
+    };
+    match look() {
+        // A build may have seen to that.
+        Err(error) if is_denied(&error) => Ok(GateFile::SomethingElse),
+        found => found.map_err(PathError::of("read", path)),
+    }
+}
+
+/// Whether a build may have seen to that.
+pub fn is_denied(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::PermissionDenied
+}
+
+fn read(file: File, room: usize) -> io::Result<GateFile> {
+    let metadata = file.metadata()?;
+    let mut content = Vec::new();
+    if metadata.len() <= room as u64 {
+        // It may grow meanwhile.
+        file.take(room as u64 + 1).read_to_end(&mut content)?;
+    }
+    if content.len() > room || metadata.len() > room as u64 {
+        return Ok(GateFile::Large {
+            size: metadata.len(),
+            inode: metadata.ino(),
+            changed: (metadata.ctime(), metadata.ctime_nsec()),
+        });
+    }
+    // Whether it can be executed is all that counts.
+    let mode = if metadata.mode() & 0o111 == 0 {
+        NEW_MODE
+    } else {
+        NEW_MODE | 0o111
+    };
+    Ok(GateFile::File(FileState { content, mode }))
+}
+
+/// The change of a file as a diff; of what is no file, or a large one, in words.
+fn difference(path: &str, before: &GateFile, after: &GateFile) -> String {
+    let state = |file: &GateFile| match file {
+        GateFile::Missing => Some(None),
+        GateFile::File(state) => Some(Some(state.clone())),
+        _ => None,
+    };
+    if let (Some(before), Some(after)) = (state(before), state(after)) {
+        let path = path.to_owned();
+        return diff::text(&[FileChange {
+            path,
+            before,
+            after,
+        }]);
+    }
+    let (before, after) = (words(before), words(after));
+    format!("`{}` was {before}, and is {after}\n", escaped(path))
+}
+
+fn words(file: &GateFile) -> String {
+    match file {
+        GateFile::Missing => "missing".to_owned(),
+        GateFile::File(state) => format!("a file of {} bytes", state.content.len()),
+        GateFile::Large { size, .. } => format!("a file of {size} bytes"),
+        GateFile::Link(target) => format!("a link to `{}`", escaped(&target.to_string_lossy())),
+        GateFile::SomethingElse => "something that cannot be read as a file".to_owned(),
+    }
+}
