@@ -53,7 +53,7 @@ impl GateFiles {
     pub fn changes(
         &self,
         root: &Path,
-        more: Vec<String>,
+        more: &[String],
         diff: &mut String,
     ) -> Result<Vec<(String, Change)>, PathError> {
         let more = more.iter().filter(|path| !self.states.contains_key(*path));
