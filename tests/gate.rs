@@ -196,10 +196,10 @@ fn a_build_that_makes_a_repository_ends_the_run_whatever_its_kind() {
     ] {
         let server = ModelServer::gemini(&[NOTHING]);
         let project = project(&server).build(&format!("{INIT}{build}"));
-        let run = project
-            .run(&["--sandbox", "off"])
-            .exits(1)
-            .says(&[told, "run no git command there before: it may run programs"]);
+        let run = project.run(&["--sandbox", "off"]).exits(1).says(&[
+            told,
+            "until then, git may run programs of the build's choice there",
+        ]);
         assert_eq!(run.result()["exit"]["name"], "gate-changed", "{build}");
         assert!(run.logged("gate.diff").contains(told), "{build}");
     }

@@ -10,6 +10,9 @@ use crate::sys::files::{Links, beginning};
 /// No path is longer, in bytes.
 const LONGEST: u64 = 8192;
 
+/// Directories in the project's root that are not looked into.
+const NOT_SEARCHED: [&str; 2] = ["target", "logs"];
+
 /// What is looked for below the project's root.
 #[derive(Debug, Default)]
 pub(super) struct Nested {
@@ -20,7 +23,8 @@ pub(super) struct Nested {
 }
 
 impl Nested {
-    /// Looks for them, and for folders with keys by the name of `keys`. What builds make in `target` is theirs.
+    /// Looks for them, and for folders with keys by the name of `keys`. What builds make in `target` is theirs, and
+    /// `logs` has a folder for every run.
     pub fn find(root: &Path, keys: &Path) -> Self {
         let mut found = Self::default();
         let mut pending = vec![root.to_path_buf()];
@@ -38,7 +42,9 @@ impl Nested {
                     if !is_root {
                         found.keys.push(entry.path());
                     }
-                } else if is_directory && !(is_root && name == "target") {
+                } else if is_directory
+                    && !(is_root && NOT_SEARCHED.iter().any(|other| name == *other))
+                {
                     pending.push(entry.path());
                 }
             }

@@ -129,9 +129,7 @@ impl GateChanged {
             ),
         };
         if !self.repositories.is_empty() {
-            hint.push_str(
-                "; run no git command there before: it may run programs of the build's choice",
-            );
+            hint.push_str("; until then, git may run programs of the build's choice there");
         }
         hint
     }
