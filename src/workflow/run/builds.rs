@@ -143,7 +143,8 @@ impl<'c> Builds<'c> {
 
 /// Sees whether builds can be sandboxed strictly, before anything depends on it.
 pub fn check_strict(context: &Context<'_>) -> Result<(), SandboxProblem> {
-    try_out(context, SandboxMode::Strict, None).map(drop)
+    // That the project's other repositories are closed is no matter of whether it works.
+    try_out(context, SandboxMode::Strict, None, Vec::new()).map(drop)
 }
 
 /// What an agent's commands are sandboxed by, with `key_file` hidden from them besides the project's own keys; or what
@@ -156,7 +157,15 @@ pub fn command_sandbox(
     mode: SandboxMode,
     key_file: &Path,
 ) -> Result<(Option<Sandbox>, Option<String>), Error> {
-    match try_out(context, mode, Some(key_file)) {
+    let repositories = match mode {
+        SandboxMode::Off => Vec::new(),
+        _ => {
+            ProjectSearch::new(context.project.root())
+                .run()
+                .repositories
+        }
+    };
+    match try_out(context, mode, Some(key_file), repositories) {
         Ok(sandbox) => Ok((sandbox, None)),
         Err(SandboxProblem::Interrupted(interrupted)) => Err(interrupted.into()),
         Err(problem) if mode == SandboxMode::Strict => Err(NotReady::from(problem).into()),
@@ -194,15 +203,8 @@ fn try_out(
     context: &Context<'_>,
     mode: SandboxMode,
     key_file: Option<&Path>,
+    repositories: Vec<PathBuf>,
 ) -> Result<Option<Sandbox>, SandboxProblem> {
-    let repositories = match mode {
-        SandboxMode::Off => Vec::new(),
-        _ => {
-            ProjectSearch::new(context.project.root())
-                .run()
-                .repositories
-        }
-    };
     let sandbox = find(context, mode, key_file, repositories)?;
     if let Some(sandbox) = &sandbox {
         sandbox.try_out(context.interrupt)?;
