@@ -318,7 +318,10 @@ fn nothing_that_a_program_would_wait_for_is_named_to_it() {
         "git diff HEAD:src/main.rs notes",
     ] {
         let refused = words(command, &root).unwrap_err();
-        assert!(refused.contains("is a pipe, a device"), "{command}: {refused}");
+        assert!(
+            refused.contains("is a pipe, a device"),
+            "{command}: {refused}"
+        );
         assert!(refused.contains(ALLOWED), "{command}: {refused}");
     }
     assert!(words("ls src/deep", &root).is_ok());
