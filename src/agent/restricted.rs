@@ -119,8 +119,8 @@ fn with_safe_git(
     root: &Path,
     path: Option<&OsStr>,
 ) -> Result<Vec<String>, String> {
+    let repository = Repository::of(root).map_err(|error| error.to_string())?;
     let unreadable = |error| format!("the project's git repository cannot be read: {error}");
-    let repository = Repository::of(root).map_err(unreadable)?;
     let repository = repository.ok_or("the project is in no git repository")?;
     if repository.may_filter().map_err(unreadable)? {
         return Err(

@@ -19,6 +19,7 @@ use rustix::fs::{Access, access};
 
 use crate::project::gitignore::{Case, GITIGNORE, IgnoreFile, IgnoreRules, LARGEST};
 use crate::project::index::{IndexProblem, TrackedPaths};
+use crate::project::repository::Repository;
 use crate::secret::{ApiKey, KeyProblem, Redactor};
 use crate::sys::environment::{Environment, KEY_VARIABLES, SHORTEST_SECRET};
 use crate::sys::file_lock;
@@ -127,6 +128,9 @@ pub enum ProjectProblem {
     Unlockable(io::Error),
 }
 
+/// What to do about a repository that cannot be read.
+pub(crate) const MEND_REPOSITORY: &str = "mend the repository: `git status` must work in it";
+
 impl ProjectProblem {
     /// What the user can do about it.
     #[must_use]
@@ -148,6 +152,11 @@ impl ProjectProblem {
             Self::Unreadable { path, source } if is_too_large(source) => {
                 format!("make `{path}` smaller")
             }
+            Self::Unreadable { path, .. }
+                if path.ends_with(".git") || path.ends_with("commondir") =>
+            {
+                MEND_REPOSITORY.into()
+            }
             Self::Unreadable { path, .. } => format!("make `{path}` readable"),
             Self::NotAFile(path) => format!("make `{path}` a file"),
             Self::NotUtf8 { path, .. } => {
@@ -158,7 +167,7 @@ impl ProjectProblem {
             Self::Tracked { path, tracked } => format!(
                 "if `{path}` is yours, run `git rm --cached {tracked}`; otherwise remove it"
             ),
-            Self::Index { .. } => "mend the repository: `git status` must work in it".into(),
+            Self::Index { .. } => MEND_REPOSITORY.into(),
             Self::Held { .. } => "wait until it has ended, or end it".into(),
             Self::Unlockable(_) => "put the project on a file system that can lock".into(),
         }
@@ -362,13 +371,7 @@ impl Project {
         &self,
         key_files: impl IntoIterator<Item = &'k str>,
     ) -> Result<bool, ProjectProblem> {
-        let unreadable = |error: PathError| {
-            let path = error.path.strip_prefix(&self.root).unwrap_or(&error.path);
-            ProjectProblem::Unreadable {
-                path: path.display().to_string(),
-                source: error.source,
-            }
-        };
+        let unreadable = |error| self.unreadable(error);
         let rules = IgnoreRules::load(&self.root).map_err(unreadable)?;
         for file in key_files {
             let is_ignored = rules.is_ignored(&format!("{CONFIG}/{file}"));
@@ -377,6 +380,23 @@ impl Project {
             }
         }
         Ok(true)
+    }
+
+    /// Looks whether the repository that the project lies in, if any, is where its `.git` says.
+    ///
+    /// # Errors
+    /// When it is not.
+    pub fn check_repository(&self) -> Result<(), ProjectProblem> {
+        let found = Repository::of(&self.root);
+        found.map(drop).map_err(|error| self.unreadable(error))
+    }
+
+    fn unreadable(&self, error: PathError) -> ProjectProblem {
+        let path = error.path.strip_prefix(&self.root).unwrap_or(&error.path);
+        ProjectProblem::Unreadable {
+            path: path.display().to_string(),
+            source: error.source,
+        }
     }
 
     /// Takes the project for one run. The system gives it free when the run's process ends, however

@@ -15,6 +15,7 @@ use crate::exec::sandbox::SandboxProblem;
 use crate::model::ModelError;
 use crate::model::estimate::OverBudget;
 use crate::model::price::Usd;
+use crate::project::MEND_REPOSITORY;
 use crate::project::index::IndexProblem;
 use crate::record::ExitRecord;
 use crate::record::replay::RecordingProblem;
@@ -334,7 +335,7 @@ impl Error {
             Self::NoIndex(IndexProblem::NoRepository) => {
                 "make the project a repository: `git init && git add --all`"
             }
-            Self::NoIndex(_) => "mend the repository: `git status` must work in it",
+            Self::NoIndex(_) => MEND_REPOSITORY,
             Self::EmptyRollup(_) => {
                 "the rollup is as it was; name other paths, or `git add` files of text"
             }

@@ -9,7 +9,7 @@ use std::path::Path;
 use serde_json::json;
 
 use super::run::recovery;
-use super::{Context, Failure, Outcome};
+use super::{Context, Failure, NotReady, Outcome};
 use crate::project::gitignore::GITIGNORE;
 use crate::project::{EXAMPLE_QUERY, LOGS, QUERY};
 use crate::sys::files::{self, IfThere as _, Links, MIB, PathError};
@@ -48,6 +48,9 @@ exit 1";
 pub fn init(context: &Context<'_>) -> Result<Outcome, Failure> {
     let _lock = recovery::take(context)?;
     let root = context.project.root();
+    // What git ignores would not be known.
+    let repository = context.project.check_repository();
+    repository.map_err(NotReady::from)?;
     let (tool, build) = build_script(root);
     let files = [
         (QUERY, EXAMPLE_QUERY.to_owned()),
