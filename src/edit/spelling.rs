@@ -38,7 +38,7 @@ pub fn broken_rule(path: &str) -> Option<Rule> {
 
 /// Whether the spelling is one of a protected path's. Separators and names are read as any system
 /// might read them.
-fn protected_rule(path: &str) -> Option<Rule> {
+pub fn protected_rule(path: &str) -> Option<Rule> {
     let names = path.split(['/', '\\']).map(fold);
     let names: Vec<String> = names.filter(|name| !name.is_empty()).collect();
     let first = names.first()?;

@@ -19,7 +19,6 @@ use rustix::fs::{Access, access};
 
 use crate::project::gitignore::{Case, GITIGNORE, IgnoreFile, IgnoreRules, LARGEST};
 use crate::project::index::{IndexProblem, TrackedPaths};
-use crate::project::repository::Repository;
 use crate::secret::{ApiKey, KeyProblem, Redactor};
 use crate::sys::environment::{Environment, KEY_VARIABLES, SHORTEST_SECRET};
 use crate::sys::file_lock;
@@ -380,15 +379,6 @@ impl Project {
             }
         }
         Ok(true)
-    }
-
-    /// Looks whether the repository that the project lies in, if any, is where its `.git` says.
-    ///
-    /// # Errors
-    /// When it is not.
-    pub fn check_repository(&self) -> Result<(), ProjectProblem> {
-        let found = Repository::of(&self.root);
-        found.map(drop).map_err(|error| self.unreadable(error))
     }
 
     fn unreadable(&self, error: PathError) -> ProjectProblem {
