@@ -152,7 +152,9 @@ impl ProjectProblem {
                 format!("make `{path}` smaller")
             }
             Self::Unreadable { path, .. }
-                if path.ends_with(".git") || path.ends_with("commondir") =>
+                if [".git", "commondir"]
+                    .iter()
+                    .any(|name| Path::new(path).ends_with(name)) =>
             {
                 MEND_REPOSITORY.into()
             }
