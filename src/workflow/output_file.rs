@@ -10,10 +10,12 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{Access, access};
+
 use crate::agent::tools::place::resolved;
 use crate::edit::beneath::{Root, split};
 use crate::edit::{Rule, spelling};
-use crate::project::Project;
+use crate::project::{LOGS, Project};
 use crate::sys::{atomic_file, files};
 
 /// Where something is to be written.
@@ -127,8 +129,13 @@ impl OutputFile {
                 let inside = inside.and_then(Path::to_str);
                 let inside = inside.ok_or_else(|| io::Error::other("its name is not UTF-8"))?;
                 let (directory, name) = split(inside);
-                let directory = Root::open(project.root())?.directory_to_read(directory)?;
-                atomic_file::replace_in(directory, name, write)
+                let root = Root::open(project.root())?;
+                let directory = root.directory_to_read(directory)?;
+                // What a kill leaves in `logs`, the next command removes.
+                let logs = root.directory_to_read(LOGS).ok();
+                let logs = logs.filter(|_| access(project.logs(), Access::WRITE_OK).is_ok());
+                let staging = logs.as_ref().unwrap_or(&directory);
+                atomic_file::replace_in(staging, &directory, name, write)
             }
         }
     }
