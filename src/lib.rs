@@ -112,11 +112,15 @@ pub fn run(cli: &Cli, world: &World) -> Exit {
         is_terminal: world.stdin_terminal,
         is_seen: world.stdout_terminal,
     };
-    let summary = SummaryFile::find(cli, &context);
-    let done = workflow::dispatch(cli, &context, stdin);
-    if let Some(summary) = summary {
-        workflow::summarize(summary, &context, &done);
-    }
+    let done = match SummaryFile::find(cli, &context) {
+        Err(error) => Err(error.into()),
+        Ok(None) => workflow::dispatch(cli, &context, stdin),
+        Ok(Some(summary)) => {
+            let done = workflow::dispatch(cli, &context, stdin);
+            workflow::summarize(summary, &context, &done);
+            done
+        }
+    };
     workflow::tell(cli, &output, started, done)
 }
 

@@ -14,7 +14,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use crate::agent::tools::place::{Outside, ResolvedPath, quoted};
+use crate::agent::tools::place::{Found, Outside, ResolvedPath, quoted};
 use crate::project::repository::Repository;
 use crate::sys::git::{Git, GitPlace};
 use crate::sys::text::regex;
@@ -119,8 +119,8 @@ fn with_safe_git(
     root: &Path,
     path: Option<&OsStr>,
 ) -> Result<Vec<String>, String> {
+    let repository = Repository::of(root).map_err(|error| error.to_string())?;
     let unreadable = |error| format!("the project's git repository cannot be read: {error}");
-    let repository = Repository::of(root).map_err(unreadable)?;
     let repository = repository.ok_or("the project is in no git repository")?;
     if repository.may_filter().map_err(unreadable)? {
         return Err(
@@ -246,6 +246,13 @@ fn file_argument(path: &str, root: &Path) -> Result<String, String> {
 fn inside(path: &str, root: &Path) -> Result<String, String> {
     let resolved = ResolvedPath::of(root, path, Outside::Allowed)?;
     resolved.check_secrets(root)?;
+    // A program would wait for it. What cannot be looked at, the program says itself.
+    if let Ok(Found::Special) = resolved.look(root) {
+        return Err(format!(
+            "{} is a pipe, a device or the like, not a file; there is nothing to read",
+            resolved.shown()
+        ));
+    }
     match resolved {
         ResolvedPath::Inside(inside) => Ok(inside),
         ResolvedPath::Outside(_) => Err(format!("{} leads out of the project", quoted(path))),

@@ -23,8 +23,8 @@ pub struct Before {
     /// Whether that lies beside the keys, because it holds one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub beside_keys: bool,
-    /// What its mode permits. A run's folder is what anybody may have made of it: no more than that is taken
-    /// from there, and no owner.
+    /// What its mode permits. A run's folder is what anybody may have made of it: no owner is taken from there, and
+    /// no more of this than the disk bears out.
     #[serde(with = "octal")]
     pub mode: u32,
     /// What tells the content that it had.

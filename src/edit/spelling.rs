@@ -7,6 +7,7 @@
 use unicode_normalization::{UnicodeNormalization, is_nfc};
 
 use super::Rule;
+use crate::project::CONFIG;
 use crate::sys::text::is_ignorable;
 
 /// The files below the root that no reply may touch.
@@ -19,8 +20,9 @@ pub const PROTECTED_FILES: [&str; 6] = [
     "UserSpecification.md",
 ];
 
-/// The directories below the root that no reply may touch, besides `.git` at any depth.
-pub const PROTECTED_DIRECTORIES: [&str; 3] = ["agent-config", "logs", "target"];
+/// The directories below the root that no reply may touch, besides `.git` and `agent-config` at any depth: deeper
+/// ones hold the keys of other projects.
+pub const PROTECTED_DIRECTORIES: [&str; 3] = [CONFIG, "logs", "target"];
 
 /// No file system in use takes longer names, in bytes.
 const LONGEST_NAME: usize = 255;
@@ -36,7 +38,7 @@ pub fn broken_rule(path: &str) -> Option<Rule> {
 
 /// Whether the spelling is one of a protected path's. Separators and names are read as any system
 /// might read them.
-fn protected_rule(path: &str) -> Option<Rule> {
+pub fn protected_rule(path: &str) -> Option<Rule> {
     let names = path.split(['/', '\\']).map(fold);
     let names: Vec<String> = names.filter(|name| !name.is_empty()).collect();
     let first = names.first()?;
@@ -50,6 +52,8 @@ fn protected_rule(path: &str) -> Option<Rule> {
     names.iter().find_map(|name| {
         if is_spelling_of(name, ".git") {
             Some(Rule::ProtectedGit)
+        } else if is_spelling_of(name, CONFIG) {
+            Some(Rule::ProtectedDirectory)
         } else {
             // Windows calls `.gitignore` so where `GITIGN~1` to `~4` are taken.
             let is_hashed = name.starts_with("gi250a~");
@@ -186,6 +190,9 @@ mod tests {
             ("codero~2.sh", Some(Rule::ProtectedFile)),
             ("agent-con\u{fb01}g/x", Some(Rule::ProtectedDirectory)),
             ("a/b/.GITIGNORE ", Some(Rule::ProtectedFile)),
+            ("sub/agent-config/x", Some(Rule::ProtectedDirectory)),
+            ("a/b/Agent-Config", Some(Rule::ProtectedDirectory)),
+            ("sub/agent-configs/x", None),
             ("src/Cargo.lock", None),
             ("targets/x", None),
             ("src/target/x", None),

@@ -15,6 +15,7 @@ use gix_index::decode::Options;
 use gix_index::hash::{Kind, ObjectId, hasher};
 
 use super::repository::{self, Repository};
+use crate::sys::files::PathError;
 
 /// No index has more bytes; that of half a million files has half as many.
 const LARGEST: u64 = 128 << 20;
@@ -57,7 +58,8 @@ impl TrackedPaths {
             path: root.join(".git"),
             source,
         };
-        let repository = Repository::of(root).map_err(unreadable)?;
+        let repository = Repository::of(root)
+            .map_err(|PathError { path, source, .. }| IndexProblem::Unreadable { path, source })?;
         let repository = repository.ok_or(IndexProblem::NoRepository)?;
         let kind = object_format(&repository).map_err(unreadable)?;
         // `top` is an ancestor of `root`, or `root` itself.

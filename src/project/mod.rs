@@ -129,6 +129,9 @@ pub enum ProjectProblem {
     Unlockable(io::Error),
 }
 
+/// What to do about a repository that cannot be read.
+pub(crate) const MEND_REPOSITORY: &str = "mend the repository: `git status` must work in it";
+
 impl ProjectProblem {
     /// What the user can do about it.
     #[must_use]
@@ -150,6 +153,13 @@ impl ProjectProblem {
             Self::Unreadable { path, source } if is_too_large(source) => {
                 format!("make `{path}` smaller")
             }
+            Self::Unreadable { path, .. }
+                if [".git", "commondir"]
+                    .iter()
+                    .any(|name| Path::new(path).ends_with(name)) =>
+            {
+                MEND_REPOSITORY.into()
+            }
             Self::Unreadable { path, .. } => format!("make `{path}` readable"),
             Self::NotAFile(path) => format!("make `{path}` a file"),
             Self::NotUtf8 { path, .. } => {
@@ -160,7 +170,7 @@ impl ProjectProblem {
             Self::Tracked { path, tracked } => format!(
                 "if `{path}` is yours, run `git rm --cached {tracked}`; otherwise remove it"
             ),
-            Self::Index { .. } => "mend the repository: `git status` must work in it".into(),
+            Self::Index { .. } => MEND_REPOSITORY.into(),
             Self::Held { .. } => "wait until it has ended, or end it".into(),
             Self::Unlockable(_) => "put the project on a file system that can lock".into(),
         }
@@ -364,13 +374,7 @@ impl Project {
         &self,
         key_files: impl IntoIterator<Item = &'k str>,
     ) -> Result<bool, ProjectProblem> {
-        let unreadable = |error: PathError| {
-            let path = error.path.strip_prefix(&self.root).unwrap_or(&error.path);
-            ProjectProblem::Unreadable {
-                path: path.display().to_string(),
-                source: error.source,
-            }
-        };
+        let unreadable = |error| self.unreadable(error);
         let rules = IgnoreRules::load(&self.root).map_err(unreadable)?;
         for file in key_files {
             let is_ignored = rules.is_ignored(&format!("{CONFIG}/{file}"));
@@ -379,6 +383,14 @@ impl Project {
             }
         }
         Ok(true)
+    }
+
+    fn unreadable(&self, error: PathError) -> ProjectProblem {
+        let path = error.path.strip_prefix(&self.root).unwrap_or(&error.path);
+        ProjectProblem::Unreadable {
+            path: path.display().to_string(),
+            source: error.source,
+        }
     }
 
     /// Takes the project for one run. The system gives it free when the run's process ends, however

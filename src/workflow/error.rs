@@ -5,16 +5,17 @@ use std::path::PathBuf;
 
 use crate::agent::AgentError;
 use crate::agent::session::SessionError;
-use crate::edit::VerifyError;
 use crate::edit::error::{ApplyError, RecoverError};
 use crate::edit::undo::UndoError;
 use crate::edit::undo_log::UndoLogError;
+use crate::edit::{Rule, VerifyError};
 use crate::exec::build_script::BuildError;
 use crate::exec::process::ProcessError;
 use crate::exec::sandbox::SandboxProblem;
 use crate::model::ModelError;
 use crate::model::estimate::OverBudget;
 use crate::model::price::Usd;
+use crate::project::MEND_REPOSITORY;
 use crate::project::index::IndexProblem;
 use crate::record::ExitRecord;
 use crate::record::replay::RecordingProblem;
@@ -152,6 +153,14 @@ pub(crate) enum Error {
     /// The tree could not be put in order after an earlier run.
     #[error(transparent)]
     Recover(#[from] RecoverError),
+    /// The file that a summary is to be written to is none that may be changed.
+    #[error("the summary cannot be written to `{}`: {rule}", .path.display())]
+    ProtectedSummary {
+        /// The file, as it was named.
+        path: PathBuf,
+        /// Why not.
+        rule: Rule,
+    },
     /// There is no such command.
     #[error("there is no command `{0}`")]
     NoSuchCommand(String),
@@ -267,6 +276,7 @@ impl Error {
             | Self::Agent(AgentError::OverBudget(_)) => Exit::NotReady,
             Self::UnknownModel { .. }
             | Self::NoSuchCommand(_)
+            | Self::ProtectedSummary { .. }
             | Self::NotTracked(_)
             | Self::Recording(_)
             | Self::NoSuchRun(NoSuchRun::Missing(_) | NoSuchRun::NoRun(_))
@@ -330,11 +340,12 @@ impl Error {
             Self::UnknownModel { .. } => {
                 "`code-commit models` shows them; `agent-config/models.json` adds others"
             }
+            Self::ProtectedSummary { .. } => "name another file; nothing was done",
             Self::NoSuchCommand(_) => "`code-commit --help` lists them",
             Self::NoIndex(IndexProblem::NoRepository) => {
                 "make the project a repository: `git init && git add --all`"
             }
-            Self::NoIndex(_) => "mend the repository: `git status` must work in it",
+            Self::NoIndex(_) => MEND_REPOSITORY,
             Self::EmptyRollup(_) => {
                 "the rollup is as it was; name other paths, or `git add` files of text"
             }

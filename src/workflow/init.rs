@@ -11,7 +11,7 @@ use serde_json::json;
 use super::run::recovery;
 use super::{Context, Failure, Outcome};
 use crate::project::gitignore::GITIGNORE;
-use crate::project::{EXAMPLE_QUERY, LOGS, QUERY};
+use crate::project::{EXAMPLE_QUERY, LOGS, ProjectProblem, QUERY};
 use crate::sys::files::{self, IfThere as _, Links, MIB, PathError};
 use crate::sys::text::line_end;
 use crate::workflow::error::Error;
@@ -128,11 +128,13 @@ fn ignore(context: &Context<'_>) -> Result<(&'static str, &'static str), Error> 
         let before = files::read(&path, Links::Refused, MIB).if_there()?;
         let text = String::from_utf8_lossy(before.as_deref().unwrap_or_default());
         let is_logs = |line: &str| line.trim().trim_matches('/') == LOGS;
+        // Where the repository cannot be read, a line that is there is enough.
+        let lacks_config = matches!(
+            project.check_gitignore(context.key_files()),
+            Err(ProjectProblem::NoGitignore | ProjectProblem::NotIgnored)
+        );
         let lines = [
-            (
-                "/agent-config\n",
-                project.check_gitignore(context.key_files()).is_err(),
-            ),
+            ("/agent-config\n", lacks_config),
             ("/logs\n", !text.lines().any(is_logs)),
         ];
         let lacking = lines.into_iter().filter(|(_, lacks)| *lacks);

@@ -9,7 +9,7 @@ use super::output_file::OutputFile;
 use super::{Context, Failure, Outcome};
 use crate::cli::ReportArgs;
 use crate::model::StepId;
-use crate::project::LOGS;
+use crate::project::{LOGS, Project};
 use crate::record::run_files::Artifact;
 use crate::review::history::{self, NoSuchRun, PastRun};
 use crate::review::page::{self, RunPage};
@@ -35,7 +35,11 @@ pub fn report(context: &Context<'_>, options: &ReportArgs) -> Result<Outcome, Fa
         of_run(context, &run)
     };
     let path = options.page.clone().unwrap_or_else(|| usual.into());
-    write(context, &path, &text)?;
+    let find = match options.page {
+        Some(_) => OutputFile::find,
+        None => OutputFile::usual,
+    };
+    write(context, &path, &text, find)?;
     let path = path.display().to_string();
     Ok(Outcome {
         data: Some(json!({"schema": 1, "page": path})),
@@ -91,14 +95,19 @@ fn of_all(context: &Context<'_>, options: &ReportArgs) -> Result<String, Error> 
 
 /// Writes the page, over an earlier one or where nothing is; or into a pipe or a device. No other file
 /// is replaced: it is somebody's, and no page can be worth it.
-fn write(context: &Context<'_>, path: &Path, text: &str) -> Result<(), Error> {
+fn write(
+    context: &Context<'_>,
+    path: &Path,
+    text: &str,
+    find: impl Fn(&Project, &Path) -> io::Result<OutputFile>,
+) -> Result<(), Error> {
     let project = &context.project;
     let path = project.root().join(path);
     let write = || {
         if path.is_file() && !is_page(&path)? {
             return Err(io::Error::other("there is a file that is no page"));
         }
-        OutputFile::find(project, &path)?.write(project, text)
+        find(project, &path)?.write(project, text)
     };
     Ok(write().map_err(PathError::of("write", path))?)
 }

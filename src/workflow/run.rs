@@ -94,8 +94,11 @@ impl<'c> Run<'c> {
 
     /// Tells the user something that is no error.
     pub fn warn(&mut self, text: String) {
-        self.context.warn(text.clone());
-        self.record.warnings.push(text);
+        // Each repair may bring it again.
+        if !self.record.warnings.contains(&text) {
+            self.context.warn(text.clone());
+            self.record.warnings.push(text);
+        }
     }
 
     /// Writes down how far the step that is under way has come.

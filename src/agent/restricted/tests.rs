@@ -299,6 +299,40 @@ fn all_else_is_refused_and_what_is_wrong_is_named() {
     }
 }
 
+#[test]
+fn nothing_that_a_program_would_wait_for_is_named_to_it() {
+    let (_dir, root) = project();
+    make_pipe(&root.join("pipe"));
+    make_pipe(&root.join("src/deep/pipe"));
+    symlink("src/deep/pipe", root.join("notes")).unwrap();
+    let _socket = std::os::unix::net::UnixListener::bind(root.join("socket")).unwrap();
+    for command in [
+        "cat pipe",
+        "cat -n src/main.rs pipe",
+        "cat -- ./pipe",
+        "head -n 5 link/pipe",
+        "tail notes",
+        "cat socket",
+        "ls pipe",
+        "git diff -- pipe",
+        "git diff HEAD:src/main.rs notes",
+    ] {
+        let refused = words(command, &root).unwrap_err();
+        assert!(
+            refused.contains("is a pipe, a device"),
+            "{command}: {refused}"
+        );
+        assert!(refused.contains(ALLOWED), "{command}: {refused}");
+    }
+    assert!(words("ls src/deep", &root).is_ok());
+}
+
+fn make_pipe(path: &Path) {
+    let kind = rustix::fs::FileType::Fifo;
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    rustix::fs::mknodat(rustix::fs::CWD, path, kind, mode, 0).unwrap();
+}
+
 /// A repository with a commit and a change since; and the path of a file that no trap may make.
 fn repository() -> (TempDir, PathBuf, PathBuf) {
     let (dir, root) = project();
@@ -323,49 +357,107 @@ fn output(root: &Path, command: &str) -> String {
     cmd(program, arguments).dir(root).read().unwrap()
 }
 
+/// The settings whose value is a program, but for filters and what is included: with those, git is not run.
+const PROGRAM_SETTINGS: [&str; 36] = [
+    "core.fsmonitor",
+    "core.pager",
+    "core.editor",
+    "core.askPass",
+    "core.sshCommand",
+    "core.gitProxy",
+    "core.alternateRefsCommand",
+    "pager.log",
+    "pager.diff",
+    "pager.status",
+    "sequence.editor",
+    "diff.external",
+    "diff.trap.textconv",
+    "diff.trap.command",
+    "diff.tool",
+    "difftool.trap.cmd",
+    "merge.trap.driver",
+    "mergetool.trap.cmd",
+    "interactive.diffFilter",
+    "gpg.program",
+    "gpg.openpgp.program",
+    "gpg.x509.program",
+    "gpg.ssh.program",
+    "gpg.ssh.defaultKeyCommand",
+    "credential.helper",
+    "credential.https://example.invalid.helper",
+    "trailer.trap.command",
+    "trailer.trap.cmd",
+    "browser.trap.cmd",
+    "man.trap.cmd",
+    "sendemail.toCmd",
+    "uploadpack.packObjectsHook",
+    "remote.origin.uploadpack",
+    "remote.origin.receivepack",
+    "tar.trap.command",
+    "web.browser",
+];
+
+/// Gives a repository every setting that names a program, and what makes git run it: `program` in all of them.
+fn set_traps(root: &Path, program: &str) {
+    for name in PROGRAM_SETTINGS {
+        git(root, &["config", name, program]);
+    }
+    let shell = format!("!{program}");
+    let ext = format!("ext::{program}");
+    for (name, value) in [
+        ("alias.status", shell.as_str()),
+        ("alias.diff", &shell),
+        ("alias.log", &shell),
+        ("submodule.trap.update", &shell),
+        ("log.showSignature", "true"),
+        ("format.pretty", "%GG"),
+        ("pretty.oneline", "%GG"),
+        ("status.submoduleSummary", "true"),
+        ("diff.submodule", "log"),
+        ("remote.origin.url", &ext),
+        ("remote.origin.promisor", "true"),
+        ("extensions.partialClone", "origin"),
+        ("protocol.ext.allow", "always"),
+    ] {
+        git(root, &["config", name, value]);
+    }
+    let hooks = root.join("hooks");
+    for directory in [&hooks, &root.join(".git/hooks")] {
+        fs::create_dir_all(directory).unwrap();
+        for hook in ["post-index-change", "fsmonitor-watchman"] {
+            let _ = fs::remove_file(directory.join(hook));
+            symlink(program, directory.join(hook)).unwrap();
+        }
+    }
+    git(root, &["config", "core.hooksPath", hooks.to_str().unwrap()]);
+}
+
+/// Makes a commit on top of the last one that seems to be signed.
+fn commit_signed(root: &Path) {
+    let head = cmd!("git", "rev-parse", "HEAD", "HEAD^{tree}").dir(root);
+    let head = head.read().unwrap();
+    let (parent, tree) = head.split_once('\n').unwrap();
+    let commit = format!(
+        "tree {tree}\nparent {parent}\nauthor a <b> 1700000000 +0000\ncommitter a <b> 1700000000 +0000\n\
+         gpgsig -----BEGIN PGP SIGNATURE-----\n \n x\n -----END PGP SIGNATURE-----\n\nsigned\n"
+    );
+    let hash = cmd!("git", "hash-object", "-t", "commit", "-w", "--stdin").dir(root);
+    let hash = hash.stdin_bytes(commit).read().unwrap();
+    git(root, &["update-ref", "HEAD", &hash]);
+}
+
 #[test]
 fn git_runs_no_program_that_a_repository_names_and_writes_nothing() {
     let (_dir, root, trap) = repository();
-    let touch = format!("touch {}; false", trap.display());
-    for name in [
-        "core.fsmonitor",
-        "core.pager",
-        "pager.log",
-        "pager.diff",
-        "pager.status",
-        "alias.status",
-        "alias.diff",
-        "diff.external",
-        "diff.trap.textconv",
-        "diff.trap.command",
-        "gpg.program",
-        "core.editor",
-        "core.sshCommand",
-        "credential.helper",
-        "interactive.diffFilter",
-    ] {
-        git(&root, &["config", name, &touch]);
-    }
-    git(&root, &["config", "alias.log", &format!("!{touch}")]);
-    git(&root, &["config", "log.showSignature", "true"]);
-    git(&root, &["config", "status.submoduleSummary", "true"]);
-    git(&root, &["config", "format.pretty", "%GG"]);
-    let hooks = root.join("hooks");
-    fs::create_dir(&hooks).unwrap();
-    for hook in ["post-index-change", "fsmonitor-watchman"] {
-        for directory in [&hooks, &root.join(".git/hooks")] {
-            fs::create_dir_all(directory).unwrap();
-            let script = format!("#!/bin/sh\n{touch}\n");
-            let file = directory.join(hook);
-            fs::write(&file, script).unwrap();
-            fs::set_permissions(file, fs::Permissions::from_mode(0o755)).unwrap();
-        }
-    }
-    let hooks = hooks.to_str().unwrap();
-    git(&root, &["config", "core.hooksPath", hooks]);
+    commit_signed(&root);
     fs::write(root.join(".gitattributes"), "* diff=trap\n").unwrap();
-    // A file that looks changed by its time alone, which git would write down.
     git(&root, &["add", ".gitattributes"]);
+    let program = root.with_file_name("program");
+    let script = format!("#!/bin/sh\ntouch {}\nexit 1\n", trap.display());
+    fs::write(&program, script).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    set_traps(&root, program.to_str().unwrap());
+    // A file that looks changed by its time alone, which git would write down.
     let later = std::time::SystemTime::now() + std::time::Duration::from_secs(60);
     let file = fs::File::options()
         .append(true)
@@ -377,12 +469,23 @@ fn git_runs_no_program_that_a_repository_names_and_writes_nothing() {
         ("git status -s", " M src/main.rs"),
         ("git diff", "+other"),
         ("git diff HEAD -- src", "-content"),
+        ("git diff --stat", "main.rs"),
         ("git log -p", "+content"),
+        ("git log --oneline", "signed"),
+        ("git log --graph --stat --all", "signed"),
     ] {
         let output = output(&root, command);
         assert!(output.contains(said), "{command}: {output}");
         assert!(!trap.exists(), "{command}");
         assert_eq!(contents(&root), before, "{command}");
+    }
+    // To git as it is, they are traps.
+    for command in [&["status"][..], &["diff"], &["log", "-1"]] {
+        let plain = cmd("git", command).dir(&root).unchecked();
+        let plain = plain.env("GIT_CONFIG_GLOBAL", "/dev/null");
+        plain.stdout_null().stderr_null().run().unwrap();
+        assert!(trap.exists(), "{command:?}");
+        fs::remove_file(&trap).unwrap();
     }
 }
 

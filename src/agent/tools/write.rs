@@ -7,7 +7,7 @@ use std::fs;
 use std::io::{self, Write as _};
 use std::path::Path;
 
-use super::place::{Found, Outside, ResolvedPath, unreadable};
+use super::place::{Found, Outside, ResolvedPath, leads_through_config, unreadable};
 use super::{Files, line_count};
 use crate::agent::tool::{
     Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
@@ -69,6 +69,13 @@ pub(super) fn put(
 ) -> Result<ToolOutput, ToolError> {
     let path = match place {
         ResolvedPath::Inside(path) => path,
+        // As the path policy has it inside.
+        ResolvedPath::Outside(path) if leads_through_config(path) => {
+            return Err(ToolError::Failed(format!(
+                "{} is in another project's `agent-config`, where nothing may be changed",
+                place.shown()
+            )));
+        }
         ResolvedPath::Outside(path) => {
             let mut warned = write_outside(path, &content).map_err(|error| {
                 ToolError::Failed(format!("{} cannot be written: {error}", place.shown()))
