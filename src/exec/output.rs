@@ -17,7 +17,7 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, poll};
 
 use crate::secret::Redactor;
-use crate::sys::excerpt::{Excerpt, lossy};
+use crate::sys::excerpt::{Excerpt, readable};
 use crate::sys::files;
 use crate::sys::interrupt::is_readable_within;
 use crate::sys::text::line_end;
@@ -148,7 +148,7 @@ impl CapturedOutput {
         let captured = self.lock();
         let text = match &captured.excerpt {
             Some(excerpt) => Ok(excerpt.clone().into_text()),
-            None => captured.read().map(lossy),
+            None => captured.read().map(readable),
         };
         match (text, &captured.fault) {
             (Ok(text), None) => text,

@@ -1,6 +1,7 @@
 //! What is kept of an output, in memory and in its file. Writes to temporary directories alone.
 
 use super::*;
+use crate::sys::excerpt::lossy;
 use std::os::unix::fs::PermissionsExt as _;
 
 /// An output of these chunks that has come to its end, and its file.
