@@ -80,7 +80,7 @@ impl Copies {
     fn finish(mut self) -> io::Result<(File, String)> {
         let rest = self.excerpt.clone().rest(self.kept, self.ends_line);
         self.file.write_all(&rest)?;
-        // What is not UTF-8 has become longer.
+        // What is not UTF-8 has become longer; control characters would when they are sent.
         let text = bounded(&self.excerpt.into_text(), PROMPT_LIMIT);
         Ok((self.file, text))
     }
