@@ -83,6 +83,38 @@ fn secret_variables_are_kept_from_sandboxes_unless_they_are_passed_and_never_sho
 }
 
 #[test]
+fn passwords_in_urls_and_the_lines_of_keys_are_secret_too() {
+    let body = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSj";
+    let key = format!("-----BEGIN A-----\n{body}\n-----END A-----\n");
+    let build = r#"echo "$DATABASE_URL${PGPASSWORD}$npm_config__authToken$GPG_TTY"; echo "$DATABASE_URL" | cut -d: -f3; echo "$APP_KEY" | sed -n 2p"#;
+    let shown = "[REDACTED]/x[REDACTED]QqTOKEN/dev/pts/0\n[REDACTED]db@host/x\n[REDACTED]Sj\n";
+    for mode in ["off", "auto"] {
+        if mode == "auto" && !bubblewrap_works() {
+            return;
+        }
+        let server = ModelServer::gemini(&[NOTHING]);
+        let project = TestProject::new()
+            .with(&server)
+            .variable("DATABASE_URL", "postgres://app:s3cret-of-db@host/x")
+            .variable("PGPASSWORD", VALUE)
+            // Too short to be looked for, and not inherited all the same.
+            .variable("npm_config__authToken", "TOKEN")
+            .variable("APP_KEY", &key)
+            .variable("GPG_TTY", "/dev/pts/0")
+            .build(build);
+        let run = project.run(&["--sandbox", mode]).exits(0);
+        let log = run.logged("initial-build.txt");
+        assert!(!log.contains("s3cret") && !log.contains(body), "{log}");
+        let (_, output) = log.split_once('\n').unwrap();
+        let expected = match mode {
+            "off" => shown,
+            _ => "/dev/pts/0\n\n",
+        };
+        assert_eq!(output, expected);
+    }
+}
+
+#[test]
 fn what_holds_a_key_is_never_passed() {
     let server = ModelServer::gemini(&[NOTHING]);
     let project = TestProject::new()

@@ -272,6 +272,7 @@ impl<'a> Processes<'a> {
     }
 
     /// What kinds of credentials were taken out of what commands have printed, since this was asked last.
+    #[must_use]
     pub fn new_credentials(&self) -> Vec<&'static str> {
         self.credentials.take()
     }
