@@ -11,7 +11,6 @@ use regex::bytes::Regex;
 
 use super::{PRIVATE_KEY, WORDS, next_credential};
 use crate::secret::HoldingBack;
-use crate::sys::numbers::counted;
 
 /// A longer line is searched in parts,
 const MAX_LINE: usize = 64 << 10;
@@ -68,8 +67,7 @@ impl<W: Write> Censor<W> {
     pub fn finish(mut self) -> io::Result<(W, BTreeSet<&'static str>)> {
         self.give_out()?;
         if let Some(left_out @ 1..) = self.private_key {
-            let bytes = counted(left_out, "byte");
-            writeln!(self.inner, " [without an end: {bytes} left out]")?;
+            writeln!(self.inner, " [without an end: {left_out} bytes left out]")?;
         }
         self.inner.flush()?;
         Ok((self.inner, self.kinds))
@@ -214,7 +212,7 @@ mod tests {
         let key = private_key(30_000);
         let (key, _) = key.split_once("-----END").unwrap();
         let (shown, kinds) = censored(&[b"a\n", key.as_bytes()]);
-        let marker = "a\n[REDACTED: a private key] [without an end: 1,950,001 bytes left out]\n";
+        let marker = "a\n[REDACTED: a private key] [without an end: 1950001 bytes left out]\n";
         assert_eq!((shown.as_str(), kinds), (marker, vec!["a private key"]));
     }
 
