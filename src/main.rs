@@ -98,7 +98,8 @@ fn without_keys(text: &str) -> String {
     let keys = KEY_VARIABLES
         .iter()
         .filter_map(|name| environment.get(name));
-    let redactor = Redactor::with_values(keys, environment.secrets());
+    let secrets: Vec<_> = environment.secrets().collect();
+    let redactor = Redactor::with_values(keys, secrets.iter().map(AsRef::as_ref));
     redactor.text(text).into_owned()
 }
 

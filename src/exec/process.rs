@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::output::CapturedOutput;
+use super::output::{CapturedOutput, CredentialKinds};
 use super::runner::Running;
 use super::sandbox::Sandbox;
 use super::subreaper;
@@ -194,6 +194,8 @@ pub struct Processes<'a> {
     program: Option<File>,
     /// Those in the background by their names, in the order in which they were started.
     background: Vec<(String, Process<'a>)>,
+    /// What looks like credentials in what they have printed.
+    credentials: CredentialKinds,
 }
 
 impl<'a> Processes<'a> {
@@ -207,6 +209,7 @@ impl<'a> Processes<'a> {
                 .and_then(|path| open(path, Links::Followed).ok()),
             options,
             background: Vec::new(),
+            credentials: CredentialKinds::default(),
         }
     }
 
@@ -266,6 +269,12 @@ impl<'a> Processes<'a> {
         {
             sandbox.renew();
         }
+    }
+
+    /// What kinds of credentials were taken out of what commands have printed, since this was asked last.
+    #[must_use]
+    pub fn new_credentials(&self) -> Vec<&'static str> {
+        self.credentials.take()
     }
 
     /// Which connections were refused since this was asked last: each once, in sentences without an end.
@@ -341,7 +350,8 @@ impl<'a> Processes<'a> {
             _ => ProcessError::Io(source),
         })?;
         let (filled, redactor) = (output.clone(), options.redactor.clone());
-        let filling = move || filled.fill(pump, &redactor);
+        let kinds = self.credentials.clone();
+        let filling = move || filled.fill(pump, &redactor, &kinds);
         let thread = thread::Builder::new().spawn(filling);
         thread.map_err(ProcessError::Io)?;
         Ok(Process {

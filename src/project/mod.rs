@@ -435,7 +435,8 @@ impl Project {
         // A path that is there says where a secret is, and is none.
         let is_path = |value: &str| value.starts_with('/') && Path::new(value).exists();
         let values = environment.secrets().filter(|value| !is_path(value));
-        Redactor::with_values(lines.map(str::trim), values)
+        let values: Vec<_> = values.collect();
+        Redactor::with_values(lines.map(str::trim), values.iter().map(AsRef::as_ref))
     }
 
     fn read_text(&self, file: &str) -> Result<String, ProjectProblem> {

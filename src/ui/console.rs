@@ -24,10 +24,6 @@ use crate::sys::numbers::grouped;
 use crate::sys::text;
 
 /// How a console is to be used.
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each is a fact of its own about the streams"
-)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConsoleOptions {
     /// Progress is not shown.
@@ -36,8 +32,8 @@ pub struct ConsoleOptions {
     pub terminal: bool,
     /// stdout is a terminal.
     pub stdout_terminal: bool,
-    /// A CI runner may read what is printed, and look for its commands in it.
-    pub runner: bool,
+    /// Whether a CI runner reads what is printed, and looks for its commands in it.
+    pub runner: CiRunner,
     /// Where colours may be used.
     pub colors: Colors,
 }
@@ -55,13 +51,28 @@ impl ConsoleOptions {
             quiet,
             terminal: stderr && !dumb,
             stdout_terminal: stdout,
-            runner: is_told || !stdout || !stderr,
+            runner: match is_told {
+                true => CiRunner::Told,
+                false if stdout && stderr => CiRunner::None,
+                false => CiRunner::Possible,
+            },
             colors: Colors {
                 stdout: stdout && colors,
                 stderr: stderr && colors,
             },
         }
     }
+}
+
+/// Whether there is a CI runner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CiRunner {
+    /// Nobody but a person reads.
+    None,
+    /// There may be one: a stream goes somewhere else than to a terminal.
+    Possible,
+    /// The environment says so.
+    Told,
 }
 
 /// Where colours may be used.
@@ -119,10 +130,9 @@ impl<'r> Console<'r> {
 
     /// The same text, with nothing in it that a CI runner would obey.
     fn commanding_nobody(&self, text: String) -> String {
-        if self.options.runner {
-            text::without_ci_commands(&text).into_owned()
-        } else {
-            text
+        match self.options.runner {
+            CiRunner::None => text,
+            CiRunner::Possible | CiRunner::Told => text::without_ci_commands(&text).into_owned(),
         }
     }
 
@@ -401,10 +411,11 @@ impl Console<'_> {
         let mut text = self.redactor.text(text).into_owned();
         if text.starts_with("diff --git ") {
             // Elsewhere as bytes: it may be applied.
-            if self.options.stdout_terminal {
+            if self.options.stdout_terminal || self.options.runner == CiRunner::Told {
                 let lines = text.split_inclusive('\n');
                 let colors = self.options.colors.stdout;
-                text = lines.map(|line| diff_line(line, colors)).collect();
+                let lines = lines.map(|line| diff_line(line, colors)).collect();
+                text = self.commanding_nobody(lines);
             }
         } else {
             text = self.commanding_nobody(text::printable(&text, &['\n', '\t']));

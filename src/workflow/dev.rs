@@ -129,6 +129,13 @@ fn work(
     for refusal in place.processes.borrow().new_refusals() {
         run.warn(format!("a command could not reach a host: {refusal}"));
     }
+    let credentials = place.processes.borrow().new_credentials();
+    if !credentials.is_empty() {
+        run.warn(format!(
+            "commands printed secrets, which are neither in their logs nor sent: {}",
+            credentials.join(", ")
+        ));
+    }
     run.finish(result)
 }
 
