@@ -25,6 +25,7 @@ mod gate;
 mod hostile;
 mod hostile_project;
 mod hosts;
+mod inputs;
 mod machine;
 mod models;
 mod odd_files;

@@ -1,6 +1,7 @@
 //! The command line: clap's types, and nothing that acts.
 
 mod dev;
+mod inputs;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -11,16 +12,21 @@ use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 
 use self::dev::Dev;
 pub use self::dev::{DevArgs, DevCommand, SessionsCommand};
+pub use self::inputs::InputArgs;
 use crate::exec::hosts::AllowedHost;
 use crate::exec::sandbox::SandboxMode;
 use crate::model::price::Usd;
 use crate::sys::environment::KEY_VARIABLES;
 use crate::sys::text::{printable, without_ci_commands};
 
+/// The program's name.
+const PROGRAM: &str = "code-commit";
+
 const AFTER_HELP: &str = "\
 Files:
-  agent-config/query.txt               the change to make; you write it
-  agent-config/codeRollup.txt          the code base, from `code-commit rollup`
+  agent-config/query.txt               the change to make, without -m or --edit
+  agent-config/codeRollup.txt          the code base, without --rollup; written by
+                                       `code-commit rollup`
   agent-config/gemini-key.txt          API key for gemini-2.5-pro
   agent-config/openai-key.txt          API key for gpt-5
   agent-config/models.json             other models, and which model does what
@@ -55,9 +61,11 @@ const SELDOM: &str = "Advanced options";
 const ABOUT: &str = "\
 Ask a language model for a change, apply it all or nothing, and build it.
 
-Run it in the project's root. It reads the task from agent-config/query.txt and
-the code base from agent-config/codeRollup.txt, applies the reply, runs build.sh
-and asks for up to three repairs. `code-commit init` sets a project up.";
+Run it in a project: code-commit -m \"Add a --verbose flag\" --rollup
+
+It reads the task from -m or agent-config/query.txt and the code base from the
+files that git tracks or agent-config/codeRollup.txt, applies the reply, runs
+build.sh and asks for up to three repairs. `code-commit init` sets a project up.";
 
 /// The command line of `code-commit`.
 #[expect(
@@ -65,11 +73,15 @@ and asks for up to three repairs. `code-commit init` sets a project up.";
     reason = "flags are what a command line has"
 )]
 #[derive(Debug, Clone, Parser)]
-#[command(about = ABOUT, long_about = None, name = "code-commit", version, after_help = AFTER_HELP, max_term_width = 80, args_conflicts_with_subcommands = true)]
+#[command(about = ABOUT, long_about = None, name = PROGRAM, version, after_help = AFTER_HELP, max_term_width = 80, args_conflicts_with_subcommands = true)]
 pub struct Cli {
     /// A command other than the two workflows.
     #[command(subcommand)]
     pub command: Option<Command>,
+
+    /// Input flags.
+    #[command(flatten)]
+    pub inputs: InputArgs,
 
     /// Write a consistency report instead of changing the project
     #[arg(long, visible_aliases = ["consistency", "cc"])]
@@ -115,10 +127,6 @@ pub struct Cli {
     /// Take the replies from an earlier run's folder instead of a model
     #[arg(long, value_name = "RUN", help_heading = SELDOM)]
     pub replay: Option<PathBuf>,
-
-    /// Refuse to start if the rollup differs from the files on disk
-    #[arg(long, help_heading = SELDOM)]
-    pub require_fresh: bool,
 
     /// Send the query and the code base even if they seem to contain credentials; the project's own
     /// keys are redacted regardless
@@ -301,7 +309,7 @@ impl Cli {
         let read = Dev::try_parse_from(arguments).and_then(Dev::with_hosts_allowed);
         let dev = read.map_err(|error| message(&error, Dev::command(), arguments))?;
         // The flags of the commit workflow are as nobody has given any.
-        let cli = Self::try_parse_from(["code-commit"])
+        let cli = Self::try_parse_from([PROGRAM])
             .map_err(|error| message(&error, Self::command(), arguments))?;
         let (command, output) = (Some(Command::Dev(dev.arguments)), dev.output);
         Ok(Self {
@@ -380,6 +388,10 @@ fn hint(error: &clap::Error, whole: &clap::Command, arguments: &[OsString]) -> S
     if !error.use_stderr() {
         return String::new();
     }
+    let message = inputs::as_message(error, whole, arguments);
+    if let Some((message, true)) = message {
+        return format!("hint: {message}\n");
+    }
     if !matches!(error.kind(), UnknownArgument | InvalidSubcommand) {
         let program = whole.get_name();
         return format!("hint: see `{program} --help`\n");
@@ -404,7 +416,11 @@ fn hint(error: &clap::Error, whole: &clap::Command, arguments: &[OsString]) -> S
         .filter(|command| !command.is_hide_set())
         .map(|command| format!("`{}`", command.get_name()));
     let names: Vec<String> = flags.chain(commands).collect();
-    wrapped(&format!("hint: allowed are {}", names.join(", "))) + "\n"
+    let allowed = wrapped(&format!("allowed are {}", names.join(", ")));
+    match message {
+        Some((message, _)) => format!("hint: {message}; {allowed}\n"),
+        None => format!("hint: {allowed}\n"),
+    }
 }
 
 /// A long sentence on lines that fit a terminal, the second and later ones indented.
@@ -423,7 +439,7 @@ fn wrapped(text: &str) -> String {
 #[must_use]
 pub fn completions(shell: clap_complete::Shell) -> Vec<u8> {
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Cli::command(), "code-commit", &mut script);
+    clap_complete::generate(shell, &mut Cli::command(), PROGRAM, &mut script);
     script
 }
 

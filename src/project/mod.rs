@@ -43,6 +43,9 @@ pub const QUERY: &str = "agent-config/query.txt";
 /// The rolled-up code base, relative to the root.
 pub const ROLLUP: &str = "agent-config/codeRollup.txt";
 
+/// The query that is written in an editor, relative to the root.
+pub const DRAFT: &str = "agent-config/edited-query.txt";
+
 /// The table of models, in `agent-config`.
 const MODELS: &str = "models.json";
 

@@ -19,6 +19,7 @@ mod log;
 mod models;
 mod output_file;
 mod page;
+mod query;
 mod rollup;
 mod run;
 mod sections;
