@@ -383,7 +383,13 @@ fn the_page_of_commands_names_every_command_and_every_flag() {
         let is_called = calls.iter().any(|(called, _)| called == path);
         assert!(is_called || is_group, "{path:?}");
         let with_flags = [vec![], vec!["dev".to_owned()]];
-        let everywhere = ["--help", "--version", "--quiet", "--output-format"];
+        let everywhere = [
+            "--help",
+            "--version",
+            "--quiet",
+            "--output-format",
+            "--root",
+        ];
         for flag in flags {
             let mut given = calls.iter().filter(|(called, _)| called == path);
             let is_given = given.any(|(_, given)| given.contains(flag));

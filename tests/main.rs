@@ -31,6 +31,7 @@ mod models;
 mod odd_files;
 mod page;
 mod past;
+mod places;
 mod preparing;
 mod printing;
 mod processes;

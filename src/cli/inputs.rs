@@ -1,6 +1,7 @@
 //! The flags for what is sent, and the way there for whoever gives it without a flag.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use clap::Args;
 use clap::error::{ContextKind, ContextValue};
@@ -37,6 +38,14 @@ pub struct InputArgs {
     /// Refuse a rollup that cannot be compared with the files on disk, too
     #[arg(long, help_heading = SELDOM)]
     pub require_fresh: bool,
+}
+
+/// The flag for the project.
+#[derive(Debug, Clone, Args)]
+pub struct PlaceArgs {
+    /// Root of the project, if not the one found from the current directory
+    #[arg(long, global = true, value_name = "DIR")]
+    pub root: Option<PathBuf>,
 }
 
 /// How to ask for what the user has written without a flag, if they have; and whether it can be meant as nothing else: a

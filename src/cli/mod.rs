@@ -12,7 +12,7 @@ use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 
 use self::dev::Dev;
 pub use self::dev::{DevArgs, DevCommand, SessionsCommand};
-pub use self::inputs::InputArgs;
+pub use self::inputs::{InputArgs, PlaceArgs};
 use crate::exec::hosts::AllowedHost;
 use crate::exec::sandbox::SandboxMode;
 use crate::model::price::Usd;
@@ -115,6 +115,10 @@ pub struct Cli {
     /// Output flags.
     #[command(flatten)]
     pub output: OutputArgs,
+
+    /// The project's flag.
+    #[command(flatten)]
+    pub place: PlaceArgs,
 
     /// Write a Markdown summary of the run to PATH
     #[arg(long, value_name = "PATH", conflicts_with = "dry_run")]
@@ -311,10 +315,10 @@ impl Cli {
         // The flags of the commit workflow are as nobody has given any.
         let cli = Self::try_parse_from([PROGRAM])
             .map_err(|error| message(&error, Self::command(), arguments))?;
-        let (command, output) = (Some(Command::Dev(dev.arguments)), dev.output);
         Ok(Self {
-            command,
-            output,
+            command: Some(Command::Dev(dev.arguments)),
+            output: dev.output,
+            place: dev.place,
             ..cli
         }
         .settled())
@@ -566,12 +570,14 @@ mod tests {
                 &["demo", "--model", "gpt-5"],
                 &[
                     "'--model'",
-                    "\nhint: allowed are `--quiet`, `--output-format`, `--help`\n",
+                    "\nhint: allowed are `--quiet`, `--output-format`, `--root`, `--help`\n",
                 ],
             ),
             (
                 &["dev", "sessions", "lst"],
-                &["\nhint: allowed are `--quiet`, `--output-format`, `--help`, `list`, `help`\n"],
+                &[
+                    "\nhint: allowed are `--quiet`, `--output-format`, `--root`, `--help`, `list`,\n  `help`\n",
+                ],
             ),
         ] {
             let usage = read(arguments).unwrap_err();

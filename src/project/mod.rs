@@ -6,6 +6,7 @@
 
 pub mod gitignore;
 pub mod index;
+pub mod place;
 pub mod repository;
 pub mod rollup;
 

@@ -156,6 +156,14 @@ pub(crate) enum Error {
     /// The tree could not be put in order after an earlier run.
     #[error(transparent)]
     Recover(#[from] RecoverError),
+    /// The project that was named is none.
+    #[error("`{}` is not a directory that can be entered: {source}", .path.display())]
+    NoRoot {
+        /// As it was named.
+        path: PathBuf,
+        /// The system's word.
+        source: io::Error,
+    },
     /// There is no such command.
     #[error("there is no command `{0}`")]
     NoSuchCommand(String),
@@ -270,6 +278,7 @@ impl Error {
             )
             | Self::Agent(AgentError::OverBudget(_)) => Exit::NotReady,
             Self::UnknownModel { .. }
+            | Self::NoRoot { .. }
             | Self::NoSuchCommand(_)
             | Self::NotTracked(_)
             | Self::Recording(_)
@@ -335,6 +344,7 @@ impl Error {
             Self::UnknownModel { .. } => {
                 "`code-commit models` shows them; `agent-config/models.json` adds others"
             }
+            Self::NoRoot { .. } => "name the project's directory: `--root DIR`",
             Self::NoSuchCommand(_) => "`code-commit --help` lists them",
             Self::NoIndex(IndexProblem::NoRepository) => {
                 "make the project a repository: `git init && git add --all`"
