@@ -6,7 +6,9 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::support::{Answer, Finished, ModelServer, TestProject, gemini};
+use crate::support::{
+    Answer, BUBBLEWRAP, Finished, ModelServer, TestProject, bubblewrap_works, gemini,
+};
 
 /// A reply that replaces the only file of the rollup.
 const REPLACES: &str = "^^^src/main.rs\nfn main() { reply() }\n^^^end\n";
@@ -454,4 +456,64 @@ fn a_change_that_is_given_without_a_flag_is_told_how_to_ask_for_it() {
     let other = project.run(&["models", "Add a flag"]).exits(2);
     assert!(!other.stderr.contains("--rollup"), "{}", other.stderr);
     assert_eq!(project.tree(), before);
+}
+
+/// A mount that is read-only keeps root out, too.
+#[test]
+fn what_cannot_be_written_to_is_told_before_a_call_is_paid() {
+    if !bubblewrap_works() {
+        return;
+    }
+    let server = ModelServer::gemini(&["A report."]);
+    for (closed, arguments, code) in [
+        ("src", &[][..], 3),
+        ("src", &["--dry-run"], 3),
+        ("src", &["--cc"], 0),
+        ("logs", &[], 3),
+        ("agent-config", &["--cc"], 3),
+    ] {
+        let project = TestProject::new().with(&server);
+        fs::create_dir(project.path("logs")).unwrap();
+        let closed_path = project.path(closed);
+        let inner = project.command(arguments);
+        let mut command = Command::new(BUBBLEWRAP[0]);
+        command
+            .args(&BUBBLEWRAP[1..])
+            .arg("--ro-bind")
+            .args([&closed_path, &closed_path])
+            .arg(inner.get_program())
+            .args(arguments)
+            .current_dir(project.path(""))
+            .env("GOOGLE_GEMINI_BASE_URL", server.url());
+        let run = Finished::new(&project, arguments, command.output().unwrap()).exits(code);
+        if code == 3 {
+            run.says(&[
+                &format!("`{closed}` cannot be written to"),
+                "hint: make it writable",
+            ]);
+            assert!(project.runs().is_empty());
+        }
+    }
+    assert_eq!(server.requests().len(), 1);
+}
+
+#[test]
+fn the_next_command_mentions_a_run_that_was_killed() {
+    let (silence, asked) = Answer::silence();
+    let server = ModelServer::start([silence, Answer::json(&gemini("Nothing."))]);
+    let project = TestProject::new().with(&server);
+    let mut run = project.start(&[]);
+    asked.recv().unwrap();
+    run.kill().unwrap();
+    run.wait().unwrap();
+    let killed = project.runs().pop().unwrap();
+    let killed = killed.file_name().unwrap().to_str().unwrap().to_owned();
+    let said = format!(
+        "warning: the last run was killed before its end: `code-commit log {killed}` shows how far it came"
+    );
+    for arguments in [&["--dry-run"][..], &["recover"], &[]] {
+        project.run(arguments).exits(0).says(&[&said]);
+    }
+    let run = project.run(&["--dry-run"]).exits(0);
+    assert!(!run.stderr.contains("killed"), "{}", run.stderr);
 }

@@ -120,6 +120,9 @@ pub enum ProjectProblem {
         /// What stands in the way of telling it.
         problem: String,
     },
+    /// A directory that a run writes to cannot be written to.
+    #[error("`{0}` cannot be written to")]
+    NotWritable(String),
     /// Another run is under way in the project.
     #[error("another run holds the project{}", file_lock::holder_words(*.process))]
     Held {
@@ -163,6 +166,9 @@ impl ProjectProblem {
                 "if `{path}` is yours, run `git rm --cached {tracked}`; otherwise remove it"
             ),
             Self::Index { .. } => "mend the repository: `git status` must work in it".into(),
+            Self::NotWritable(_) => {
+                "make it writable, or leave what is in it out of the rollup".into()
+            }
             Self::Held { .. } => "wait until it has ended, or end it".into(),
             Self::Unlockable(_) => "put the project on a file system that can lock".into(),
         }
@@ -214,6 +220,23 @@ impl Project {
         } else {
             beside_keys
         }
+    }
+
+    /// Looks whether files can be made in a directory below the root, or where that is missing in the one that it would
+    /// be made in.
+    ///
+    /// # Errors
+    /// When they cannot.
+    pub fn check_writable(&self, directory: &Path) -> Result<(), ProjectProblem> {
+        let path = self.root.join(directory);
+        let there = path.ancestors().find(|path| path.is_dir());
+        let there = there.unwrap_or(&self.root);
+        access(there, Access::WRITE_OK | Access::EXEC_OK).map_err(|_| {
+            let inside = there.strip_prefix(&self.root).unwrap_or(there);
+            let is_root = inside.as_os_str().is_empty();
+            let named = if is_root { there } else { inside };
+            ProjectProblem::NotWritable(named.display().to_string())
+        })
     }
 
     /// The consistency report.

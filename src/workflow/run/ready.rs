@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::builds::{self, BuildOptions};
 use super::code_base::CodeBase;
@@ -16,7 +16,7 @@ use crate::exec::build_script;
 use crate::exec::sandbox::{SandboxMode, SandboxProblem};
 use crate::model::prompt::Inputs;
 use crate::model::{ModelSpec, Purpose};
-use crate::project::{DRAFT, EXAMPLE_QUERY, ProjectLock, ProjectProblem, ROLLUP};
+use crate::project::{CONFIG, DRAFT, EXAMPLE_QUERY, LOGS, ProjectLock, ProjectProblem, ROLLUP};
 use crate::secret::credentials::{self, Finding};
 use crate::sys::parallel::side_by_side;
 use crate::workflow::error::Error;
@@ -161,6 +161,9 @@ pub fn survey<'a>(
         warnings.push(format!("{what} {IN_INPUTS}"));
     }
     if sends {
+        for directory in written_to(&purpose, &shown) {
+            missing.note(project.check_writable(directory));
+        }
         warnings.extend(sent_secrets(choice, findings));
         if let (Some(inputs), Some(spec)) = (&inputs, specs.first()) {
             let (refused, noticed) =
@@ -197,6 +200,17 @@ pub fn check<'a>(
     build: Option<BuildOptions>,
 ) -> Result<Ready<'a>, Error> {
     Ok(survey(context, choice, build)?.ready()?)
+}
+
+/// The directories that a run writes to: for a change those of all files that the model is shown.
+fn written_to<'s>(purpose: &Purpose, shown: &'s Shown) -> Vec<&'s Path> {
+    let mut directories = vec![Path::new(LOGS)];
+    if *purpose == Purpose::REPORT {
+        directories.push(Path::new(CONFIG));
+    } else {
+        directories.extend(shown.directories());
+    }
+    directories
 }
 
 /// What is sent though it looks like a credential.

@@ -3,7 +3,7 @@
 //! Reads the files, and changes nothing. Guarantees that a file which somebody has changed while the model was at
 //! work is not replaced, and that one which the model was not shown as it is is named.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::AsFd as _;
 use std::path::{Component, Path, PathBuf};
 
@@ -71,6 +71,14 @@ impl Shown {
             files: sections.map(|sections| sections.iter().map(file).collect()),
             may_be_stale,
         }
+    }
+
+    /// The directories of the files, relative to the root.
+    pub fn directories(&self) -> BTreeSet<&Path> {
+        let files = self.files.iter().flatten();
+        files
+            .filter_map(|(path, _)| Path::new(path).parent())
+            .collect()
     }
 
     /// Looks at the files that `edits` would replace or remove. For each that the model does not know as it is, a
