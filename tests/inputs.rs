@@ -440,7 +440,7 @@ fn a_change_that_is_given_without_a_flag_is_told_how_to_ask_for_it() {
         ),
         (
             &["Add", "log", "flags", "--stream"],
-            "`code-commit -m \"Add log flags\" --rollup`; allowed are ",
+            "`code-commit -m \"Add log flags\" --rollup`\nhint: allowed are ",
         ),
         (
             &["Print \"$x\""],
@@ -448,7 +448,7 @@ fn a_change_that_is_given_without_a_flag_is_told_how_to_ask_for_it() {
         ),
         (
             &["dmeo"],
-            "`code-commit -m \"dmeo\" --rollup`; allowed are ",
+            "`code-commit -m \"dmeo\" --rollup`\nhint: allowed are ",
         ),
     ] {
         project.run(arguments).exits(2).says(&[said]);

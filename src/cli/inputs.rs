@@ -9,6 +9,10 @@ use clap::error::{ContextKind, ContextValue};
 use super::{PROGRAM, SELDOM};
 
 /// Flags for what is sent.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "flags are what a command line has"
+)]
 #[derive(Debug, Clone, Args)]
 pub struct InputArgs {
     /// Ask for this change, not for the one in agent-config/query.txt; `-` reads it from standard

@@ -128,9 +128,12 @@ impl ProjectPlace {
     /// How a command has ended, with the run's folder as seen from the current directory.
     pub fn seen_from(&self, done: Result<Outcome, Failure>) -> Result<Outcome, Failure> {
         let way = place::relative(&self.here, self.root());
-        let seen = |log: String| match self.is_here() {
-            true => log,
-            false => way.join(log).display().to_string(),
+        let seen = |log: String| {
+            if self.is_here() {
+                log
+            } else {
+                way.join(log).display().to_string()
+            }
         };
         match done {
             Ok(outcome) => Ok(Outcome {

@@ -134,11 +134,10 @@ pub fn examine(
     let (mut problems, mut warnings) = (Vec::new(), Vec::new());
     let freshness = choice.inputs.freshness;
     match outdated {
-        Some(SendingProblem::NoFiles) if freshness != Freshness::Required => {
+        Some(form @ SendingProblem::NoFiles) if freshness != Freshness::Required => {
             warnings.push(format!(
-                "{}: it is sent as it is, and was not compared with the disk",
-                SendingProblem::NoFiles
-            ))
+                "{form}: it is sent as it is, and was not compared with the disk"
+            ));
         }
         Some(stale) if freshness == Freshness::Stale => {
             warnings.push(format!("{stale}; it is sent as it is"));
