@@ -78,7 +78,7 @@ fn capture(clock: SystemClock) -> Result<World, String> {
         format!("no signals can be heard: {error}\nhint: allow for more open files, by `ulimit -n`")
     };
     Ok(World {
-        root: here.map_err(nowhere)?,
+        directory: here.map_err(nowhere)?,
         environment: std::env::vars_os().collect(),
         clock: Box::new(clock),
         interrupt: Interrupt::install().map_err(limited)?,

@@ -246,7 +246,7 @@ fn a_run_that_wrote_what_was_there_is_not_the_last_that_changed_anything() {
     let server = ModelServer::gemini(&[REPAIR, REPAIR]);
     let project = TestProject::new().with(&server);
     let first = project.run(&[]).exits(0);
-    project.run(&[]).exits(0);
+    project.run(&["--allow-stale"]).exits(0);
     let diff = project.run(&["diff"]).exits(0).stdout;
     assert!(diff.contains("mended"), "{diff}");
     project.run(&["undo"]).exits(0);

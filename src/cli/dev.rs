@@ -6,7 +6,9 @@ use std::time::Duration;
 use clap::{Args, CommandFactory as _, Parser, Subcommand};
 use uuid::Uuid;
 
-use super::{OutputArgs, SELDOM, check_hosts, parse_dollars, parse_duration, parse_variable};
+use super::{
+    OutputArgs, PlaceArgs, SELDOM, check_hosts, parse_dollars, parse_duration, parse_variable,
+};
 use crate::exec::hosts::AllowedHost;
 use crate::exec::sandbox::SandboxMode;
 use crate::model::price::Usd;
@@ -143,6 +145,9 @@ pub(super) struct Dev {
 
     #[command(flatten)]
     pub(super) output: OutputArgs,
+
+    #[command(flatten)]
+    pub(super) place: PlaceArgs,
 }
 
 impl Dev {

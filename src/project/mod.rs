@@ -7,6 +7,7 @@
 pub mod configured;
 pub mod gitignore;
 pub mod index;
+pub mod place;
 pub mod repositories;
 pub mod repository;
 pub mod rollup;
@@ -44,6 +45,9 @@ pub struct Project {
 pub const QUERY: &str = "agent-config/query.txt";
 /// The rolled-up code base, relative to the root.
 pub const ROLLUP: &str = "agent-config/codeRollup.txt";
+
+/// The query that is written in an editor, relative to the root.
+pub const DRAFT: &str = "agent-config/edited-query.txt";
 
 /// The table of models, in `agent-config`.
 const MODELS: &str = "models.json";
@@ -118,6 +122,9 @@ pub enum ProjectProblem {
         /// What stands in the way of telling it.
         problem: String,
     },
+    /// A directory that a run writes to cannot be written to.
+    #[error("`{0}` cannot be written to")]
+    NotWritable(String),
     /// Another run is under way in the project.
     #[error("another run holds the project{}", file_lock::holder_words(*.process))]
     Held {
@@ -171,6 +178,9 @@ impl ProjectProblem {
                 "if `{path}` is yours, run `git rm --cached {tracked}`; otherwise remove it"
             ),
             Self::Index { .. } => MEND_REPOSITORY.into(),
+            Self::NotWritable(_) => {
+                "make it writable, or leave what is in it out of the rollup".into()
+            }
             Self::Held { .. } => "wait until it has ended, or end it".into(),
             Self::Unlockable(_) => "put the project on a file system that can lock".into(),
         }
@@ -222,6 +232,23 @@ impl Project {
         } else {
             beside_keys
         }
+    }
+
+    /// Looks whether files can be made in a directory below the root, or where that is missing in the one that it would
+    /// be made in.
+    ///
+    /// # Errors
+    /// When they cannot.
+    pub fn check_writable(&self, directory: &Path) -> Result<(), ProjectProblem> {
+        let path = self.root.join(directory);
+        let there = path.ancestors().find(|path| path.is_dir());
+        let there = there.unwrap_or(&self.root);
+        access(there, Access::WRITE_OK | Access::EXEC_OK).map_err(|_| {
+            let inside = there.strip_prefix(&self.root).unwrap_or(there);
+            let is_root = inside.as_os_str().is_empty();
+            let named = if is_root { there } else { inside };
+            ProjectProblem::NotWritable(named.display().to_string())
+        })
     }
 
     /// The consistency report.

@@ -50,7 +50,7 @@ pub fn commit(context: &Context<'_>, options: &CommitOptions) -> Result<Outcome,
     let ready = ready::check(context, &options.choice, Some(options.build))?;
     let mut run = Run::start(context, "commit", "committing-code")?;
     run.begin(&ready);
-    let mut tree = RunTree::new(context, &run);
+    let mut tree = RunTree::new(context, &run).with_shown(ready.shown.clone());
     let mut replacements = Replacements::default();
     let commit = Commit::new(context, options);
     let result = commit.and_then(|mut commit| {
@@ -108,6 +108,7 @@ impl<'c> Commit<'c> {
             for warning in edits.warnings() {
                 run.warn(warning.clone());
             }
+            tree.check(run, &edits)?;
             // Opened before anything changes, so that a log that cannot be written changes nothing.
             let log = run.log.build(&step)?;
             tree.apply(run, &edits)?;
@@ -123,6 +124,7 @@ impl<'c> Commit<'c> {
                     status: describe(status),
                 });
             }
+            tree.look_again();
             step = StepId::repair(step.number + 1);
             prompt = Prompt::repair(output, inputs, replacements.for_query());
         }

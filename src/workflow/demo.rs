@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::commit::{CommitOptions, commit};
 use super::run::builds::BuildOptions;
+use super::run::context::InputOptions;
 use super::{Context, Failure, ModelChoice, Outcome, init};
 use crate::cli::OnFailure;
 use crate::exec::sandbox::SandboxMode;
@@ -72,7 +73,7 @@ pub fn demo(context: &Context<'_>, directory: Option<&Path>) -> Result<Outcome, 
         timeout: Duration::ZERO, // nothing is called
         delivery: Delivery::Whole,
         allow_secrets: false,
-        require_fresh: false,
+        inputs: InputOptions::default(),
         max_cost: None,
     };
     let options = CommitOptions {

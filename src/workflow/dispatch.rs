@@ -2,11 +2,12 @@
 
 use super::commit::{self, CommitOptions};
 use super::run::builds::BuildOptions;
+use super::run::context::InputOptions;
 use super::run::recovery;
 use super::workspace::{AgentOptions, SessionChoice};
 use super::{
     Context, Failure, ModelChoice, Outcome, consistency, demo, diff, dry_run, init, log, models,
-    page, rollup, sessions, undo,
+    page, query, rollup, sessions, undo,
 };
 use crate::agent::tools::place::Outside;
 use crate::cli::{self, Cli, Command, DevArgs, DevCommand};
@@ -39,10 +40,10 @@ pub fn dispatch(cli: &Cli, context: &Context<'_>, stdin: Stdin) -> Result<Outcom
         None if cli.dry_run => {
             // A report has no build.
             let build = (!cli.consistency_check).then(|| build(cli));
-            dry_run::dry_run(context, &choice(cli), build)
+            dry_run::dry_run(context, &choice(cli, context)?, build)
         }
-        None if cli.consistency_check => consistency::consistency(context, &choice(cli)),
-        None => commit::commit(context, &commit_options(cli)),
+        None if cli.consistency_check => consistency::consistency(context, &choice(cli, context)?),
+        None => commit::commit(context, &commit_options(cli, context)?),
     }
 }
 
@@ -52,11 +53,7 @@ fn dev(arguments: &DevArgs, context: &Context<'_>, stdin: Stdin) -> Result<Outco
         Some(DevCommand::Sessions(_)) => sessions::sessions(context),
         None => {
             let request = match arguments.prompt.as_deref() {
-                Some("-") => {
-                    let stdin =
-                        input::stdin(context.interrupt.clone()).map_err(InputError::from)?;
-                    Some(input::prompt_from(stdin)?)
-                }
+                Some("-") => Some(query::from_stdin(context)?),
                 prompt => prompt.map(str::to_owned),
             };
             let options = agent_options(arguments, request);
@@ -79,7 +76,7 @@ fn agent_options(arguments: &DevArgs, request: Option<String>) -> AgentOptions {
             timeout: arguments.timeout,
             delivery: Delivery::Streamed,
             allow_secrets: true,
-            require_fresh: false,
+            inputs: InputOptions::default(),
             max_cost: arguments.max_cost,
         },
         sandbox: arguments.sandbox,
@@ -110,8 +107,8 @@ fn open_input(context: &Context<'_>, stdin: Stdin) -> Result<Box<dyn LineReader>
     Ok(Box::new(PlainLines::new(input::stdin(interrupt)?)))
 }
 
-fn choice(cli: &Cli) -> ModelChoice {
-    ModelChoice {
+fn choice(cli: &Cli, context: &Context<'_>) -> Result<ModelChoice, Error> {
+    Ok(ModelChoice {
         model: cli.model.clone(),
         replay: cli.replay.clone(),
         timeout: cli.timeout,
@@ -121,9 +118,9 @@ fn choice(cli: &Cli) -> ModelChoice {
             Delivery::Whole
         },
         allow_secrets: cli.allow_secrets,
-        require_fresh: cli.require_fresh,
+        inputs: query::inputs(context, &cli.inputs)?,
         max_cost: cli.max_cost,
-    }
+    })
 }
 
 fn build(cli: &Cli) -> BuildOptions {
@@ -133,15 +130,15 @@ fn build(cli: &Cli) -> BuildOptions {
     }
 }
 
-fn commit_options(cli: &Cli) -> CommitOptions {
-    CommitOptions {
-        choice: choice(cli),
+fn commit_options(cli: &Cli, context: &Context<'_>) -> Result<CommitOptions, Error> {
+    Ok(CommitOptions {
+        choice: choice(cli, context)?,
         build: build(cli),
         hosts: cli.build.allow_host.clone(),
         allow_elision: cli.allow_elision,
         on_failure: cli.on_failure,
         show_diff: cli.diff,
-    }
+    })
 }
 
 /// What was started, for the record of what did not get as far as being a run.

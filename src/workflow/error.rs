@@ -27,6 +27,7 @@ use crate::ui::editor::EditorProblem;
 use crate::ui::input::InputError;
 use crate::workflow::NotReady;
 use crate::workflow::run::gate::GateChanged;
+use crate::workflow::run::shown::ChangedMeanwhile;
 
 /// How the process ends: the contract's exit codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -147,6 +148,9 @@ pub(crate) enum Error {
     /// The reply is not verified.
     #[error(transparent)]
     Verify(#[from] VerifyError),
+    /// Somebody has changed what the reply replaces.
+    #[error(transparent)]
+    Changed(#[from] ChangedMeanwhile),
     /// The edits could not be applied.
     #[error(transparent)]
     Apply(#[from] ApplyError),
@@ -160,6 +164,14 @@ pub(crate) enum Error {
         path: PathBuf,
         /// Why not.
         rule: Rule,
+    },
+    /// The project that was named is none.
+    #[error("`{}` is not a directory that can be entered: {source}", .path.display())]
+    NoRoot {
+        /// As it was named.
+        path: PathBuf,
+        /// The system's word.
+        source: io::Error,
     },
     /// There is no such command.
     #[error("there is no command `{0}`")]
@@ -275,6 +287,7 @@ impl Error {
             )
             | Self::Agent(AgentError::OverBudget(_)) => Exit::NotReady,
             Self::UnknownModel { .. }
+            | Self::NoRoot { .. }
             | Self::NoSuchCommand(_)
             | Self::ProtectedSummary { .. }
             | Self::NotTracked(_)
@@ -298,7 +311,8 @@ impl Error {
             Self::Agent(AgentError::NotCompressed { .. } | AgentError::Model(_)) => {
                 Exit::ModelFailed
             }
-            Self::Verify(VerifyError::Rejected(_))
+            Self::Changed(_)
+            | Self::Verify(VerifyError::Rejected(_))
             | Self::Agent(AgentError::NotUnderstood { .. }) => Exit::ReplyRejected,
             Self::BuildFailed { .. } | Self::OverBudget(_) | Self::DoesNotFit { .. } => {
                 Exit::BuildFailed
@@ -341,13 +355,14 @@ impl Error {
                 "`code-commit models` shows them; `agent-config/models.json` adds others"
             }
             Self::ProtectedSummary { .. } => "name another file; nothing was done",
+            Self::NoRoot { .. } => "name the project's directory: `--root DIR`",
             Self::NoSuchCommand(_) => "`code-commit --help` lists them",
             Self::NoIndex(IndexProblem::NoRepository) => {
                 "make the project a repository: `git init && git add --all`"
             }
             Self::NoIndex(_) => MEND_REPOSITORY,
             Self::EmptyRollup(_) => {
-                "the rollup is as it was; name other paths, or `git add` files of text"
+                "`git add` files of text, or name other paths; a rollup that was there is as it was"
             }
             Self::NotTracked(_) => {
                 "name files that git tracks, or directories with such: `git add` adds new ones"
@@ -361,6 +376,10 @@ impl Error {
             Self::Verify(VerifyError::Rejected(_)) => {
                 "nothing of the reply was applied; run again, or say in the query what it got wrong"
             }
+            Self::Changed(_) => {
+                "the reply is kept in the run's folder: put the files back as the model was shown them, \
+                 or allow to replace them with `--allow-stale`; then `code-commit --resume RUN` applies it"
+            }
             Self::NothingAsked => {
                 "give a task with `-p`, or resume an unfinished session with `--resume` or `--session`"
             }
@@ -371,7 +390,9 @@ impl Error {
             | Self::Process(ProcessError::Interrupted(_))
             | Self::Input(InputError::Interrupted(_)) => "run again",
             Self::Input(InputError::Io(_)) => "see where standard input comes from",
-            Self::Input(_) => "say what is to be done as text, at the prompt or by `-p -`",
+            Self::Input(_) => {
+                "say what is to be done as text; `-`, in place of the text, reads standard input"
+            }
             Self::Verify(VerifyError::Io(error)) | Self::File(error)
                 if is_too_large(&error.source) =>
             {

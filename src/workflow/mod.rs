@@ -19,6 +19,8 @@ mod log;
 mod models;
 mod output_file;
 mod page;
+mod place;
+mod query;
 mod rollup;
 mod run;
 mod sections;
@@ -31,6 +33,7 @@ mod workspace;
 
 pub(crate) use dispatch::dispatch;
 pub(crate) use models::table;
+pub(crate) use place::ProjectPlace;
 pub(crate) use run::context::{Context, ModelChoice, redactor};
 pub(crate) use run::not_ready::NotReady;
 pub(crate) use run::outcome::{Failure, Outcome};

@@ -5,12 +5,13 @@
 //! | module | what it is for |
 //! |---|---|
 //! | `context`, `outcome` | what every workflow is given, and how it ends |
-//! | `recovery`, `ready`, `sending`, `selection`, `not_ready` | what has to be there before a run begins |
-//! | `builds`, `tree`, `gate` | what a run does to the project, and what its builds may not |
+//! | `recovery`, `ready`, `code_base`, `sending`, `selection`, `not_ready` | what has to be there before a run begins |
+//! | `builds`, `tree`, `shown`, `gate` | what a run does to the project, and what its builds may not |
 //! | `closing` | what there is to say of it in the end |
 
 pub mod builds;
 pub mod closing;
+pub mod code_base;
 pub mod context;
 pub mod gate;
 pub mod not_ready;
@@ -19,9 +20,11 @@ pub mod ready;
 pub mod recovery;
 pub mod selection;
 pub mod sending;
+pub mod shown;
 pub mod tree;
 
 use std::cell::Cell;
+use std::fs;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -80,6 +83,10 @@ impl<'c> Run<'c> {
     /// Tells the user what was noticed before the run had its folder.
     pub fn begin(&mut self, ready: &Ready<'_>) {
         self.note_models(&ready.models);
+        if let Some(draft) = &ready.draft {
+            // What is sent, the run's folder holds.
+            let _ = fs::remove_file(draft);
+        }
         ready.models.tell_base_urls(self.context);
         for warning in &ready.warnings {
             self.warn(warning.clone());
