@@ -25,6 +25,7 @@ mod gate;
 mod hostile;
 mod hostile_project;
 mod hosts;
+mod keys;
 mod machine;
 mod models;
 mod odd_files;

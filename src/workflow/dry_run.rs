@@ -33,6 +33,7 @@ pub fn dry_run(
         (Some(inputs), [spec, repair @ ..]) => {
             let estimate = Estimate {
                 base_urls: survey.base_urls(),
+                key_sources: survey.key_sources(),
                 ..Estimate::new(context, &purpose, inputs, spec, repair.first())
             };
             Outcome::shown(estimate.text(), estimate.json(&warnings))
@@ -62,6 +63,8 @@ struct Estimate<'e> {
     all: Option<CostRange>,
     /// The servers that are not the vendors' own, by model.
     base_urls: BTreeMap<String, String>,
+    /// Where the keys come from, by model.
+    key_sources: BTreeMap<String, String>,
 }
 
 impl<'e> Estimate<'e> {
@@ -89,6 +92,7 @@ impl<'e> Estimate<'e> {
             }),
             size,
             base_urls: BTreeMap::new(),
+            key_sources: BTreeMap::new(),
         }
     }
 
@@ -98,6 +102,14 @@ impl<'e> Estimate<'e> {
         line("model", self.spec.name.clone());
         for (model, url) in &self.base_urls {
             line("server", format!("{url} for {model}, not its vendor's"));
+        }
+        for (model, source) in &self.key_sources {
+            let whose = if *model == self.spec.name {
+                String::new()
+            } else {
+                format!(" for {model}")
+            };
+            line("key", format!("{source}{whose}"));
         }
         line(
             "prompt",
@@ -138,6 +150,7 @@ impl<'e> Estimate<'e> {
             "schema": 1,
             "model": self.spec.name,
             "base_urls": self.base_urls,
+            "keys": self.key_sources,
             "prompt": {"tokens": self.size.tokens, "exact": false, "parts": parts.collect::<Vec<_>>()},
             "context_window": self.spec.context_window,
             "files": self.files,

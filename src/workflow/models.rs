@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::run::context::ModelsProblem;
+use super::run::keys::{self, KeySource};
 use super::run::not_ready::NotReady;
 use super::run::selection;
 use super::{Context, Failure, Outcome};
@@ -59,20 +60,24 @@ static TASKS: [(Purpose, &str); 3] = [
 /// A model, as the list shows it.
 struct Row<'m> {
     spec: &'m ModelSpec,
+    /// Where its key comes from.
+    key: Option<KeySource>,
     /// What it needs to be asked.
     missing: Vec<String>,
 }
 
 impl<'m> Row<'m> {
     fn of(context: &Context<'_>, spec: &'m ModelSpec) -> Self {
-        let key = spec.key_file.as_deref();
-        let key = key.and_then(|file| context.project.key(file).err());
-        let key = key.map(|problem| problem.to_string());
+        let (key, no_key) = match keys::find(context, spec) {
+            Ok(found) => (found.map(|(_, source)| source), None),
+            Err(problem) => (None, Some(problem.to_string())),
+        };
         let route = selection::route(context, spec).err();
         let route = route.map(|problem| problem.to_string());
         Self {
             spec,
-            missing: key.into_iter().chain(route).collect(),
+            key,
+            missing: no_key.into_iter().chain(route).collect(),
         }
     }
 
@@ -110,6 +115,7 @@ impl<'m> Row<'m> {
             "id": spec.id,
             "baseUrl": spec.base_url,
             "keyFile": spec.key_file,
+            "key": self.key.as_ref().map(KeySource::to_string),
             "contextWindow": spec.context_window,
             "maxOutputTokens": spec.max_output_tokens,
             "reasoningEffort": spec.reasoning_effort,
@@ -133,6 +139,9 @@ fn text(rows: &[Row<'_>], table: &ModelTable) -> String {
         let tasks = row.tasks(table);
         if !tasks.is_empty() {
             text.push_str(&format!("  for {}", tasks.join(", ")));
+        }
+        if let Some(variable) = row.key.as_ref().filter(|key| key.is_variable()) {
+            text.push_str(&format!("\n    key: {variable}"));
         }
         for missing in &row.missing {
             text.push_str(&format!("\n    {missing}"));

@@ -5,7 +5,7 @@
 //! | module | what it is for |
 //! |---|---|
 //! | `context`, `outcome` | what every workflow is given, and how it ends |
-//! | `recovery`, `ready`, `sending`, `selection`, `not_ready` | what has to be there before a run begins |
+//! | `recovery`, `ready`, `sending`, `selection`, `keys`, `not_ready` | what has to be there before a run begins |
 //! | `builds`, `tree`, `gate` | what a run does to the project, and what its builds may not |
 //! | `closing` | what there is to say of it in the end |
 
@@ -13,6 +13,7 @@ pub mod builds;
 pub mod closing;
 pub mod context;
 pub mod gate;
+pub mod keys;
 pub mod not_ready;
 pub mod outcome;
 pub mod ready;

@@ -52,6 +52,12 @@ impl<'a> Survey<'a> {
         models.map(Models::base_urls).unwrap_or_default()
     }
 
+    /// Where the models' keys come from, by model.
+    pub fn key_sources(&self) -> BTreeMap<String, String> {
+        let models = self.models.as_ref();
+        models.map(Models::key_sources).unwrap_or_default()
+    }
+
     /// What a run starts from.
     ///
     /// # Errors

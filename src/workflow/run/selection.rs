@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use super::context::{Context, ModelChoice};
+use super::keys::{self, KeySource};
 use super::not_ready::NotReady;
 use super::sending;
 use crate::agent::settings::Settings;
@@ -48,6 +49,16 @@ impl Models<'_> {
         models.into_iter().flatten().filter_map(named).collect()
     }
 
+    /// Where their keys come from, by the names of the models.
+    pub fn key_sources(&self) -> BTreeMap<String, String> {
+        let models = [Some(&self.first), self.repair.as_ref()];
+        let sources = models.into_iter().flatten().filter_map(|model| {
+            let source = model.key_source.as_ref()?;
+            Some((model.spec.name.clone(), source.to_string()))
+        });
+        sources.collect()
+    }
+
     /// Tells the user of them, if anything is sent.
     pub fn tell_base_urls(&self, context: &Context<'_>) {
         if self.is_replay {
@@ -67,6 +78,8 @@ pub struct SelectedModel<'a> {
     pub spec: ModelSpec,
     /// The way to ask it, or its recorded replies.
     pub model: Box<dyn Model + 'a>,
+    /// Where its key comes from, if it needs one and is not replayed.
+    pub key_source: Option<KeySource>,
     /// Its server, where that is not its vendor's: keys and code go there, or went there when replies were recorded.
     pub base_url: Option<String>,
 }
@@ -77,11 +90,12 @@ impl<'a> SelectedModel<'a> {
         Self {
             model: Box::new(ReplayModel::new(recording, spec.clone())),
             base_url: recording.base_url(&spec.name).map(str::to_owned),
+            key_source: None,
             spec,
         }
     }
 
-    /// One behind its server. Without `own_key`, the key is read from the project's file, if it needs one.
+    /// One behind its server. Without `own_key`, the key is the project's, if it needs one.
     /// What is missing is noted.
     pub fn vendors(
         context: &Context<'a>,
@@ -90,14 +104,15 @@ impl<'a> SelectedModel<'a> {
         own_key: Option<ApiKey>,
         missing: &mut NotReady,
     ) -> Option<Self> {
-        let key = match (&spec.key_file, own_key) {
-            (Some(file), None) => missing.note(context.project.key(file)).map(Some),
-            (_, own_key) => Some(own_key),
+        let key = match own_key {
+            None => missing.note(keys::find(context, &spec)).map(Option::unzip),
+            own_key => Some((own_key, None)),
         };
         let route = missing.note(route(context, &spec))?;
         let base_url = route.endpoint.differing(spec.provider);
         let base_url = base_url.map(str::to_owned);
-        let route = Route { key: key?, ..route };
+        let (key, key_source) = key?;
+        let route = Route { key, ..route };
         let model = HttpModel::new(
             spec.clone(),
             route,
@@ -109,6 +124,7 @@ impl<'a> SelectedModel<'a> {
         Some(Self {
             spec,
             model: Box::new(model),
+            key_source,
             base_url,
         })
     }
