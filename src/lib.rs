@@ -88,7 +88,8 @@ pub struct World {
 #[must_use]
 pub fn run(cli: &Cli, world: &World) -> Exit {
     let project = Project::new(world.root.clone());
-    let models = workflow::table(&project);
+    let started = world.clock.now();
+    let models = workflow::table(&project, started.date_naive());
     let redactor = redactor(cli, &project, &models, &world.environment);
     let output = Output::new(
         console_options(cli, world),
@@ -96,7 +97,6 @@ pub fn run(cli: &Cli, world: &World) -> Exit {
         &*world.clock,
         &redactor,
     );
-    let started = world.clock.now();
     let context = Context {
         project,
         environment: &world.environment,

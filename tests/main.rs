@@ -42,6 +42,7 @@ mod repositories;
 mod sandbox;
 mod secrets;
 mod sending;
+mod served;
 mod signals;
 mod steps;
 mod streaming;

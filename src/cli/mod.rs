@@ -90,6 +90,10 @@ pub struct Cli {
     #[arg(long, value_name = "USD", value_parser = parse_dollars)]
     pub max_cost: Option<Usd>,
 
+    /// Fail with exit code 4 if another model answers than the one that was asked
+    #[arg(long)]
+    pub require_model: bool,
+
     /// Stream the reply and show its tokens as they arrive
     #[arg(long)]
     pub stream: bool,
@@ -232,7 +236,12 @@ pub enum Command {
     /// Write the files that git tracks to agent-config/codeRollup.txt
     Rollup(RollupArgs),
     /// List the available models, and what each still needs
-    Models,
+    Models {
+        /// Write the entry of this model, one that is known to the program but not built in, into
+        /// agent-config/models.json
+        #[arg(long, value_name = "NAME")]
+        add: Option<String>,
+    },
     /// List the runs, or show one step by step
     Log {
         /// Name or path of the run's folder [default: list all runs]

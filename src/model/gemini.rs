@@ -59,13 +59,14 @@ struct GeminiPart<'a> {
 /// those that the vendor itself puts in the place of OpenAI's words (`ai.google.dev/gemini-api/docs/openai`);
 /// 128 is the least that gemini-2.5-pro takes.
 fn thinking(spec: &ModelSpec) -> Option<Value> {
-    use ReasoningEffort::{High, Low, Medium, Minimal, None, XHigh};
+    use ReasoningEffort::{High, Low, Max, Medium, Minimal, None, XHigh};
     let effort = spec.reasoning_effort?;
     let (word, tokens) = match effort {
         None | Minimal => (Minimal, 128),
         Low => (Low, 1024),
         Medium => (Medium, 8192),
         High | XHigh => (High, 24_576),
+        Max => (High, 32_768),
     };
     Some(if spec.id.starts_with("gemini-2") {
         json!({"thinkingBudget": tokens})

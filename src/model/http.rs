@@ -177,6 +177,7 @@ impl<'a> HttpModel<'a> {
             error: ModelError::Status {
                 status,
                 vendor,
+                model: self.spec.id.clone(),
                 tries: 1,
                 answer: body,
             },

@@ -73,6 +73,7 @@ pub fn demo(context: &Context<'_>, directory: Option<&Path>) -> Result<Outcome, 
         delivery: Delivery::Whole,
         allow_secrets: false,
         require_fresh: false,
+        require_model: false,
         max_cost: None,
     };
     let options = CommitOptions {

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::run::builds::BuildOptions;
 use super::run::ready;
+use super::run::selection;
 use super::run::sending::{self, share};
 use super::{Context, Failure, ModelChoice, Outcome};
 use crate::model::REPAIRS;
@@ -28,7 +29,8 @@ pub fn dry_run(
 ) -> Result<Outcome, Failure> {
     let purpose = build.map_or(Purpose::REPORT, |_| Purpose::INITIAL);
     let survey = ready::survey(context, choice, build)?;
-    let warnings = survey.warnings.clone();
+    let mut warnings = survey.warnings.clone();
+    warnings.extend(selection::near_ends(context, &survey.specs));
     let outcome = match (&survey.inputs, &*survey.specs) {
         (Some(inputs), [spec, repair @ ..]) => {
             let estimate = Estimate {

@@ -1,5 +1,6 @@
 //! The models that can be asked: reads their table, and lists it.
 
+use chrono::NaiveDate;
 use serde_json::{Value, json};
 
 use super::run::context::ModelsProblem;
@@ -8,7 +9,7 @@ use super::run::not_ready::NotReady;
 use super::run::selection;
 use super::{Context, Failure, Outcome};
 use crate::model::price::{Price, Usd};
-use crate::model::{ModelSpec, ModelTable, Origin, Provider, Purpose};
+use crate::model::{ModelSpec, ModelTable, Origin, Provider, Purpose, catalogue};
 use crate::project::{Project, ProjectProblem};
 use crate::sys::numbers::grouped;
 use crate::ui::columns::{
@@ -16,13 +17,13 @@ use crate::ui::columns::{
     Align::{Left, Right},
 };
 
-/// The table of models of a project.
+/// The table of models of a project, at the prices of `today`.
 ///
 /// # Errors
 /// When its file is there and cannot be used.
-pub fn table(project: &Project) -> Result<ModelTable, ModelsProblem> {
+pub fn table(project: &Project, today: NaiveDate) -> Result<ModelTable, ModelsProblem> {
     match project.models() {
-        Ok(json) => Ok(ModelTable::parse(&json)?),
+        Ok(json) => Ok(ModelTable::parse(&json, today)?),
         Err(ProjectProblem::Missing(_)) => Ok(ModelTable::built_in()),
         Err(problem @ (ProjectProblem::Tracked { .. } | ProjectProblem::Index { .. })) => {
             Err(ModelsProblem::NotUsers {
@@ -44,10 +45,10 @@ pub fn models(context: &Context<'_>) -> Result<Outcome, Failure> {
     let models = table.models().iter();
     let rows: Vec<Row<'_>> = models.map(|spec| Row::of(context, spec)).collect();
     let json: Vec<Value> = rows.iter().map(|row| row.json(table)).collect();
-    Ok(Outcome::shown(
-        text(&rows, table),
-        json!({"schema": 1, "models": json}),
-    ))
+    Ok(Outcome {
+        warnings: selection::near_ends(context, table.models()),
+        ..Outcome::shown(text(&rows, table), json!({"schema": 1, "models": json}))
+    })
 }
 
 /// What each model is asked for where the command line names none.
@@ -120,6 +121,8 @@ impl<'m> Row<'m> {
             "maxOutputTokens": spec.max_output_tokens,
             "reasoningEffort": spec.reasoning_effort,
             "price": spec.price,
+            "fallback": spec.fallback,
+            "tiers": catalogue::known(&spec.id).map(|known| &known.tiers),
             "origin": spec.origin,
             "tasks": self.tasks(table),
             "missing": self.missing,

@@ -23,6 +23,7 @@ pub mod sending;
 pub mod tree;
 
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -30,6 +31,7 @@ use std::time::Duration;
 use crate::model::estimate::{self, Fit, OverBudget};
 use crate::model::price::{Price, Usd};
 use crate::model::prompt::Prompt;
+use crate::model::served::is_same;
 use crate::model::tokens::{self, Size};
 use crate::model::usage::Usage;
 use crate::model::{Listener, Model, ModelError, ModelSpec, Reply, Request, Spent, StepId};
@@ -37,12 +39,16 @@ use crate::record::run_files::RESULT;
 use crate::record::run_log::{LogError, RunLog};
 use crate::record::{PartRecord, RunRecord, Seconds, Step};
 use crate::sys::parallel::joined;
+use crate::sys::text::one_line;
 use crate::ui::{Event, Reporter};
 use crate::workflow::error::{Error, Exit};
 use context::Context;
 use outcome::{Failure, Outcome};
 use ready::Ready;
 use selection::{Models, SelectedModel};
+
+/// No model has a longer name, in characters.
+const LONGEST_NAME: usize = 200;
 
 /// A run that has its folder.
 pub struct Run<'c> {
@@ -54,6 +60,16 @@ pub struct Run<'c> {
     began: Duration,
     /// What the calls have cost; where the vendor does not tell the tokens, about.
     pub spent: Usd,
+    /// Who has answered in the place of a model, by the model's name.
+    served: BTreeMap<String, Served>,
+}
+
+/// A model that has answered in another's place.
+struct Served {
+    /// Its name, by its vendor's word.
+    name: String,
+    /// Its price, where that is known.
+    price: Option<Price>,
 }
 
 impl<'c> Run<'c> {
@@ -75,6 +91,7 @@ impl<'c> Run<'c> {
             record: RunRecord::new(workflow, Exit::Done.record(), started),
             began: context.clock.elapsed(),
             spent: Usd::ZERO,
+            served: BTreeMap::new(),
         })
     }
 
@@ -82,6 +99,9 @@ impl<'c> Run<'c> {
     pub fn begin(&mut self, ready: &Ready<'_>) {
         self.note_models(&ready.models);
         ready.models.tell_base_urls(self.context);
+        for end in ready.models.tell_ends(self.context) {
+            self.warn(end);
+        }
         for warning in &ready.warnings {
             self.warn(warning.clone());
         }
@@ -122,7 +142,7 @@ impl<'c> Run<'c> {
         examine: impl FnOnce(&Reply) -> T,
     ) -> Result<(Reply, T), Error> {
         self.context.interrupt.check()?;
-        let SelectedModel { spec, model, .. } = models.model(&step.purpose);
+        let mut selected = models.model(step);
         // What the log shows is what is sent.
         let prompt = prompt.map(|piece| self.context.redactor.piece(piece));
         let sections = prompt.sections().into_iter();
@@ -131,54 +151,53 @@ impl<'c> Run<'c> {
             bytes: pieces.iter().map(|piece| piece.len() as u64).sum(),
         });
         let parts = parts.collect();
-        let reporter = self.context.reporter;
-        let size = self.size(models, spec, &prompt)?;
-        let max_output_tokens = self.allowed_answer(models, spec, size.as_ref())?;
+        let size = self.size(models, selected, &prompt)?;
+        let mut limit = self.allowed_answer(models, &selected.spec, size.as_ref())?;
         // Many steps with their inputs and results would be large.
         self.log_step()?;
         self.note(Step::shorten);
-        self.record
-            .steps
-            .push(Step::new(step.clone(), &spec.name, parts));
+        let name = &selected.spec.name;
+        self.record.steps.push(Step::new(step.clone(), name, parts));
         self.log.query(step, &prompt)?;
         self.log_step()?;
-        reporter.event(&Event::Asking {
-            step: step.clone(),
-            model: spec.name.clone(),
-            prompt: size.clone(),
-            spent: self.spent,
-        });
-        let before = self.context.clock.elapsed();
-        let request = Request {
+        let mut request = Request {
             step: step.clone(),
             form: prompt.form.clone(),
             messages: prompt.messages(),
-            max_output_tokens,
+            max_output_tokens: None,
             // What a call has cost that broke, nobody tells; another one comes on top.
             once: models.max_cost.is_some(),
         };
-        let counting = CountingListener {
-            reporter,
-            price: spec.price,
-            input_tokens: size.as_ref().map_or(0, |size| size.tokens),
-            spent: self.spent,
-            came: Cell::default(),
+        let answer = loop {
+            request.max_output_tokens = limit;
+            let answer = self.send(selected, &request, size.as_ref());
+            let Err(error) = &answer else { break answer };
+            let Some((fallback, allowed)) = self.fallback(models, selected, error, size.as_ref())
+            else {
+                break answer;
+            };
+            self.fall_back(selected, fallback, error);
+            (selected, limit) = (fallback, allowed);
         };
-        let answer = model.ask(&request, &counting);
-        let took = self.context.clock.elapsed().saturating_sub(before);
-        self.note(|record| record.seconds = Seconds(took));
+        let SelectedModel { spec, model, .. } = selected;
+        let required = models.require_model.then_some(&*spec.id);
         let read = match answer {
-            Ok(answer) => self.read(&**model, &request, answer, examine)?,
+            Ok(answer) => self.read(&**model, &request, required, answer, examine)?,
             Err(error) => Err(error),
         };
         let (reply, examined) = read.map_err(|error| self.without_reply(step, spec, error))?;
         let usage = reply.usage;
-        let cost = self.account(spec, usage, size.as_ref());
-        reporter.event(&Event::Answered {
+        let price = self.note_served(spec, reply.model_version.as_deref());
+        let cost = self.account((spec, price), usage, size.as_ref());
+        self.context.reporter.event(&Event::Answered {
             model: spec.name.clone(),
             usage,
             cost,
-            took,
+            took: self
+                .record
+                .steps
+                .last()
+                .map_or(Duration::ZERO, |step| step.seconds.0),
         });
         self.note(|record| {
             record.finish = Some(reply.finish.clone());
@@ -189,15 +208,96 @@ impl<'c> Run<'c> {
         Ok((reply, examined))
     }
 
+    /// Sends the request, and waits for the answer.
+    fn send(
+        &mut self,
+        SelectedModel { spec, model, .. }: &SelectedModel<'_>,
+        request: &Request<'_>,
+        size: Option<&Size>,
+    ) -> Result<Vec<u8>, ModelError> {
+        let reporter = self.context.reporter;
+        reporter.event(&Event::Asking {
+            step: request.step.clone(),
+            model: spec.name.clone(),
+            prompt: size.cloned(),
+            spent: self.spent,
+        });
+        let before = self.context.clock.elapsed();
+        let counting = CountingListener {
+            reporter,
+            price: spec.price,
+            input_tokens: size.map_or(0, |size| size.tokens),
+            spent: self.spent,
+            came: Cell::default(),
+        };
+        let answer = model.ask(request, &counting);
+        let took = self.context.clock.elapsed().saturating_sub(before);
+        self.note(|record| record.seconds = Seconds(record.seconds.0 + took));
+        answer
+    }
+
+    /// The model to ask after this error, and how long its answer may be; `None` where there is none, or the prompt
+    /// does not fit into its window, or the money that is left does not pay for it.
+    fn fallback<'m>(
+        &self,
+        models: &Models<'_>,
+        selected: &'m SelectedModel<'m>,
+        error: &ModelError,
+        size: Option<&Size>,
+    ) -> Option<(&'m SelectedModel<'m>, Option<u32>)> {
+        let fallback = selected.fallback.as_deref()?;
+        let spec = &fallback.spec;
+        let fit = size.map_or(Fit::Fits, |size| estimate::fit(size, spec));
+        let allowed = self.allowed_answer(models, spec, size).ok()?;
+        let can_be = error.is_overload() && !matches!(fit, Fit::TooLarge { .. });
+        can_be.then_some((fallback, allowed))
+    }
+
+    /// Goes over to the model that is asked where the first one is overloaded.
+    fn fall_back(&mut self, first: &SelectedModel<'_>, to: &SelectedModel<'_>, error: &ModelError) {
+        let name = to.spec.name.clone();
+        self.warn(format!(
+            "{error}: `{name}` is asked in the place of `{}`, as its entry says",
+            first.spec.name
+        ));
+        self.note(|record| record.model = Some(name));
+    }
+
+    /// Notes who has answered, where that is not the model that was asked; the price of the call.
+    fn note_served(&mut self, spec: &ModelSpec, version: Option<&str>) -> Option<Price> {
+        let Some(version) = version.filter(|version| !is_same(&spec.id, version)) else {
+            return spec.price;
+        };
+        let name = one_line(version, LONGEST_NAME);
+        self.note(|record| record.served = Some(name.clone()));
+        let price = match &self.context.models {
+            _ if spec.has_own_price() => spec.price,
+            Ok(table) => {
+                let today = self.context.clock.now().date_naive();
+                table.price_of(spec.provider, version, today)
+            }
+            Err(_) => None,
+        };
+        let known = self.served.get(&spec.name);
+        let is_known = known.is_some_and(|known| known.name == name);
+        let served = Served { name, price };
+        if !is_known {
+            self.warn(served.warning(&spec.name));
+        }
+        self.served.insert(spec.name.clone(), served);
+        price
+    }
+
     /// The prompt's size, where anybody wants to know it. One that does not fit is an error.
     fn size(
         &self,
         models: &Models<'_>,
-        spec: &ModelSpec,
+        SelectedModel { spec, fallback, .. }: &SelectedModel<'_>,
         prompt: &Prompt<'_>,
     ) -> Result<Option<Size>, Error> {
         let bytes = prompt.bytes();
-        let fits = models.is_replay || estimate::fits_in_any_case(bytes, spec);
+        let mut specs = fallback.iter().map(|fallback| &fallback.spec).chain([spec]);
+        let fits = models.is_replay || specs.all(|spec| estimate::fits_in_any_case(bytes, spec));
         if fits && models.max_cost.is_none() && !self.context.reporter.is_live() {
             return Ok(None);
         }
@@ -219,12 +319,18 @@ impl<'c> Run<'c> {
         spec: &ModelSpec,
         size: Option<&Size>,
     ) -> Result<Option<u32>, Error> {
-        let (Some(limit), Some(size), Some(price)) = (models.max_cost, size, &spec.price) else {
+        let served = self.served.get(&spec.name);
+        if let (Some(_), Some(Served { name, price: None })) = (models.max_cost, served) {
+            let (asked, served) = (spec.name.clone(), name.clone());
+            return Err(OverBudget::Unpriced { asked, served }.into());
+        }
+        let price = served.map_or(spec.price.as_ref(), |served| served.price.as_ref());
+        let (Some(limit), Some(size), Some(price)) = (models.max_cost, size, price) else {
             return Ok(spec.max_output_tokens);
         };
         let left = limit.less(self.spent);
         estimate::affordable_answer(size, spec, price, left).ok_or_else(|| {
-            let over = OverBudget {
+            let over = OverBudget::TooLittle {
                 spent: self.spent,
                 limit,
                 prompt_tokens: size.tokens,
@@ -236,13 +342,13 @@ impl<'c> Run<'c> {
     /// Notes what a call took, and what that costs.
     fn account(
         &mut self,
-        spec: &ModelSpec,
+        (spec, price): (&ModelSpec, Option<Price>),
         usage: Option<Usage>,
         size: Option<&Size>,
     ) -> Option<Usd> {
         // Some servers tell nothing but zeros.
         let told = usage.filter(|usage| usage.input_tokens > 0);
-        let cost = told.zip(spec.price).map(|(usage, price)| price.of(usage));
+        let cost = told.zip(price).map(|(usage, price)| price.of(usage));
         let at_most = || {
             size.map(|size| estimate::dearest(size, spec))
                 .unwrap_or_default()
@@ -257,6 +363,7 @@ impl<'c> Run<'c> {
         &self,
         model: &dyn Model,
         request: &Request<'_>,
+        required: Option<&str>,
         answer: Vec<u8>,
         examine: impl FnOnce(&Reply) -> T,
     ) -> Result<Result<(Reply, T), ModelError>, LogError> {
@@ -268,6 +375,7 @@ impl<'c> Run<'c> {
             let logging = log.in_background(scope, move |log| log.answer(step, &logged))?;
             let reply = model.read(step, &answer);
             let reply = reply.and_then(|reply| without_calls_unless_offered(reply, request));
+            let reply = reply.and_then(|reply| of_model(reply, required));
             drop(answer);
             let read = match reply {
                 Ok(reply) => {
@@ -288,7 +396,8 @@ impl<'c> Run<'c> {
     fn without_reply(&mut self, step: &StepId, spec: &ModelSpec, error: ModelError) -> Error {
         if let Some((finish, spent)) = error.spent() {
             self.note(|record| record.finish = Some(finish.to_owned()));
-            self.account(spec, spent.usage, None);
+            let price = self.note_served(spec, spent.model_version.as_deref());
+            self.account((spec, price), spent.usage, None);
             self.record.model_version.clone_from(&spent.model_version);
         }
         let answer = error.answer();
@@ -369,6 +478,40 @@ fn without_calls_unless_offered(reply: Reply, request: &Request<'_>) -> Result<R
         }
         .into(),
     })
+}
+
+/// The reply, unless it is another model's than the one that is required.
+fn of_model(reply: Reply, required: Option<&str>) -> Result<Reply, ModelError> {
+    match (required, reply.model_version.as_deref()) {
+        (Some(asked), Some(served)) if !is_same(asked, served) => Err(ModelError::OtherModel {
+            asked: asked.to_owned(),
+            served: one_line(served, LONGEST_NAME),
+            finish: reply.finish,
+            spent: Spent {
+                usage: reply.usage,
+                model_version: reply.model_version,
+            }
+            .into(),
+        }),
+        _ => Ok(reply),
+    }
+}
+
+impl Served {
+    fn warning(&self, asked: &str) -> String {
+        let price = match self.price {
+            Some(price) => format!(
+                "${} in and ${} out",
+                price.input.dollars(),
+                price.output.dollars()
+            ),
+            None => "not known, and neither is the cost".to_owned(),
+        };
+        format!(
+            "`{asked}` was asked, and `{}` has answered; the price for a million tokens is {price}",
+            self.name
+        )
+    }
 }
 
 /// What a reply is made of. Its words are in a file of their own.

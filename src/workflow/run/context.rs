@@ -81,6 +81,8 @@ pub struct ModelChoice {
     pub allow_secrets: bool,
     /// Whether the code base must be the one on the disk.
     pub require_fresh: bool,
+    /// Whether a reply of another model than the one that was asked is none.
+    pub require_model: bool,
     /// What all calls of the run may cost.
     pub max_cost: Option<Usd>,
 }

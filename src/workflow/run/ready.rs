@@ -112,13 +112,14 @@ pub fn survey<'a>(
         missing.extend([Problem::Secrets(findings.clone())]);
     }
     let mut models = specs.iter().map(|spec| match &recording {
-        Some(recording) => Some(SelectedModel::replayed(spec.clone(), recording)),
+        Some(recording) => Some(SelectedModel::replayed(context, spec.clone(), recording)),
         None => SelectedModel::vendors(context, choice, spec.clone(), None, &mut missing),
     });
     let (first, repair) = (models.next().flatten(), models.next().flatten());
     drop(models);
     let models = first.map(|first| Models {
         max_cost: choice.max_cost.filter(|_| sends),
+        require_model: choice.require_model,
         is_replay: !sends,
         first,
         repair,

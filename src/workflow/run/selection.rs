@@ -12,7 +12,7 @@ use crate::agent::settings::Settings;
 use crate::model::price::Usd;
 use crate::model::{
     Endpoint, EndpointProblem, HttpModel, Model, ModelSpec, ModelTable, Origin, Provider, Proxies,
-    Purpose, Route,
+    Purpose, Route, StepId, catalogue,
 };
 use crate::record::replay::{Recording, ReplayModel};
 use crate::secret::ApiKey;
@@ -22,6 +22,8 @@ use crate::workflow::error::Error;
 pub struct Models<'a> {
     /// What the run may cost.
     pub max_cost: Option<Usd>,
+    /// Whether a reply of another model than the one that was asked is none.
+    pub require_model: bool,
     /// Whether nothing is sent, because replies are replayed.
     pub is_replay: bool,
     /// The one for every query, unless `repair` is set.
@@ -32,27 +34,35 @@ pub struct Models<'a> {
 
 impl Models<'_> {
     /// The model for a query.
-    pub fn model(&self, purpose: &Purpose) -> &SelectedModel<'_> {
-        match &self.repair {
-            Some(repair) if *purpose == Purpose::REPAIR => repair,
+    pub fn model(&self, step: &StepId) -> &SelectedModel<'_> {
+        let selected = match &self.repair {
+            Some(repair) if step.purpose == Purpose::REPAIR => repair,
             _ => &self.first,
-        }
+        };
+        let recorded = selected.fallback.as_deref();
+        let recorded = recorded.filter(|fallback| fallback.recorded.contains(step));
+        recorded.unwrap_or(selected)
+    }
+
+    /// All of them, fallbacks included.
+    fn all(&self) -> impl Iterator<Item = &SelectedModel<'_>> {
+        let models = [Some(&self.first), self.repair.as_ref()];
+        let models = models.into_iter().flatten();
+        models.flat_map(|model| std::iter::once(model).chain(model.fallback.as_deref()))
     }
 
     /// The servers that are not the vendors', by the names of the models.
     pub fn base_urls(&self) -> BTreeMap<String, String> {
-        let models = [Some(&self.first), self.repair.as_ref()];
         let named = |model: &SelectedModel<'_>| {
             let base_url = model.base_url.clone()?;
             Some((model.spec.name.clone(), base_url))
         };
-        models.into_iter().flatten().filter_map(named).collect()
+        self.all().filter_map(named).collect()
     }
 
     /// Where their keys come from, by the names of the models.
     pub fn key_sources(&self) -> BTreeMap<String, String> {
-        let models = [Some(&self.first), self.repair.as_ref()];
-        let sources = models.into_iter().flatten().filter_map(|model| {
+        let sources = self.all().filter_map(|model| {
             let source = model.key_source.as_ref()?;
             Some((model.spec.name.clone(), source.to_string()))
         });
@@ -72,12 +82,36 @@ impl Models<'_> {
     }
 }
 
+impl Models<'_> {
+    /// Tells the user of models whose lives end soon; gives what is to be said of those that are asked at their
+    /// vendors. What another server does then, it alone knows.
+    #[must_use]
+    pub fn tell_ends(&self, context: &Context<'_>) -> Vec<String> {
+        if self.is_replay {
+            return Vec::new();
+        }
+        let (elsewhere, vendors): (Vec<_>, Vec<_>) =
+            self.all().partition(|model| model.base_url.is_some());
+        let ends = |models: Vec<&SelectedModel<'_>>| {
+            near_ends(context, models.into_iter().map(|model| &model.spec))
+        };
+        for end in ends(elsewhere) {
+            context.notice(end);
+        }
+        ends(vendors)
+    }
+}
+
 /// A model that is to be asked.
 pub struct SelectedModel<'a> {
     /// Its entry in the table.
     pub spec: ModelSpec,
     /// The way to ask it, or its recorded replies.
     pub model: Box<dyn Model + 'a>,
+    /// The one to ask where it is overloaded.
+    pub fallback: Option<Box<SelectedModel<'a>>>,
+    /// The steps that it has answered in the run that is replayed, if it is a fallback.
+    recorded: Vec<StepId>,
     /// Where its key comes from, if it needs one and is not replayed.
     pub key_source: Option<KeySource>,
     /// Its server, where that is not its vendor's: keys and code go there, or went there when replies were recorded.
@@ -86,8 +120,11 @@ pub struct SelectedModel<'a> {
 
 impl<'a> SelectedModel<'a> {
     /// One whose replies were recorded.
-    pub fn replayed(spec: ModelSpec, recording: &Recording) -> Self {
+    pub fn replayed(context: &Context<'_>, spec: ModelSpec, recording: &Recording) -> Self {
+        let fallback = fallback(context, &spec);
         Self {
+            recorded: recording.steps_of(&spec.name),
+            fallback: fallback.map(|spec| Box::new(Self::replayed(context, spec, recording))),
             model: Box::new(ReplayModel::new(recording, spec.clone())),
             base_url: recording.base_url(&spec.name).map(str::to_owned),
             key_source: None,
@@ -108,6 +145,10 @@ impl<'a> SelectedModel<'a> {
             None => missing.note(keys::find(context, &spec)).map(Option::unzip),
             own_key => Some((own_key, None)),
         };
+        let fallback = fallback(context, &spec).and_then(|spec| {
+            missing.extend(sending::without_price(choice, &spec));
+            Self::vendors(context, choice, spec, None, missing)
+        });
         let route = missing.note(route(context, &spec))?;
         let base_url = route.endpoint.differing(spec.provider);
         let base_url = base_url.map(str::to_owned);
@@ -124,10 +165,32 @@ impl<'a> SelectedModel<'a> {
         Some(Self {
             spec,
             model: Box::new(model),
+            fallback: fallback.map(Box::new),
+            recorded: Vec::new(),
             key_source,
             base_url,
         })
     }
+}
+
+/// What is to be told of models whose lives end soon, at their vendors.
+pub fn near_ends<'s>(
+    context: &Context<'_>,
+    specs: impl IntoIterator<Item = &'s ModelSpec>,
+) -> Vec<String> {
+    let today = context.clock.now().date_naive();
+    let vendors = specs.into_iter().filter(|spec| spec.base_url.is_none());
+    let told = vendors.filter_map(|spec| {
+        let end = catalogue::near_end(&spec.id, today)?;
+        Some(format!("`{}`: {end}", spec.name))
+    });
+    told.collect()
+}
+
+/// The entry to ask where this one is overloaded.
+fn fallback(context: &Context<'_>, spec: &ModelSpec) -> Option<ModelSpec> {
+    let table = context.models.as_ref().ok()?;
+    table.named(spec.fallback.as_deref()?).cloned()
 }
 
 /// The models of the first query and, where that is another, of the repairs. None, where the table of
@@ -211,7 +274,7 @@ pub fn agent_model<'a>(
     };
     let mut missing = NotReady::default();
     let first = if let Some(recording) = &recording {
-        Some(SelectedModel::replayed(spec, recording))
+        Some(SelectedModel::replayed(context, spec, recording))
     } else {
         missing.extend(sending::without_price(choice, &spec));
         SelectedModel::vendors(context, choice, spec, key, &mut missing)
@@ -219,6 +282,7 @@ pub fn agent_model<'a>(
     match first {
         Some(first) if missing.problems.is_empty() => Ok(Models {
             max_cost: choice.max_cost.filter(|_| !is_replay),
+            require_model: choice.require_model,
             is_replay,
             first,
             repair: None,
