@@ -15,6 +15,7 @@ mod architecture;
 mod attributes;
 mod builds;
 mod commit;
+mod compatible;
 mod confinement;
 mod consistency;
 mod demo;

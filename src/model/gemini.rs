@@ -115,7 +115,7 @@ impl Wire for Gemini {
     fn path(&self, spec: &ModelSpec, delivery: Delivery) -> String {
         let method = match delivery {
             Delivery::Whole => "generateContent",
-            Delivery::Streamed => "streamGenerateContent?alt=sse",
+            Delivery::Streamed | Delivery::StreamedPlainly => "streamGenerateContent?alt=sse",
         };
         format!("/v1beta/models/{}:{method}", spec.id)
     }
@@ -152,7 +152,7 @@ impl Wire for Gemini {
         serde_json::to_writer(out, &body)
     }
 
-    fn assembler(&self) -> Box<dyn Assembler> {
+    fn assembler(&self, _spec: &ModelSpec) -> Box<dyn Assembler> {
         Box::new(GeminiStream::default())
     }
 

@@ -226,6 +226,8 @@ pub enum Delivery {
     Whole,
     /// Piece by piece, as it comes to be.
     Streamed,
+    /// The same from a server that does not want to be asked for the usage.
+    StreamedPlainly,
 }
 
 /// How an answer ends.
@@ -325,7 +327,7 @@ trait Wire: Sync {
     ) -> serde_json::Result<()>;
 
     /// Puts the pieces of a streamed answer together.
-    fn assembler(&self) -> Box<dyn Assembler>;
+    fn assembler(&self, spec: &ModelSpec) -> Box<dyn Assembler>;
 
     /// Reads the JSON of an answer with status 200.
     fn read_reply(&self, json: &[u8]) -> Result<Reply, ModelError>;

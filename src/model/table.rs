@@ -17,7 +17,7 @@ use regex::Regex;
 use serde_json::value::RawValue;
 
 use self::form::{File, ModelEntry, Rules, is_name};
-use super::{ModelSpec, Origin, Provider, Purpose, ToolForm, catalogue, served};
+use super::{Endpoint, ModelSpec, Origin, Provider, Purpose, ToolForm, catalogue, served};
 use crate::model::price::{LongPrompt, Price, Usd};
 use crate::sys::positions::{Misplaced, Positions};
 use crate::sys::text::regex;
@@ -241,6 +241,10 @@ impl ModelTable {
         }
         spec.origin = known.map_or(Origin::Added, |_| Origin::Overridden);
         entry.write_to(spec, today);
+        if let (Some(url), Some(_)) = (&spec.base_url, &spec.key_file) {
+            let checked = Endpoint::parse("baseUrl", url, true);
+            checked.map_err(|problem| problem.to_string())?;
+        }
         check_effort(spec)
     }
 

@@ -31,6 +31,7 @@ pub fn dry_run(
     let survey = ready::survey(context, choice, build)?;
     let mut warnings = survey.warnings.clone();
     warnings.extend(selection::near_ends(context, &survey.specs));
+    warnings.extend(survey.exposed());
     let outcome = match (&survey.inputs, &*survey.specs) {
         (Some(inputs), [spec, repair @ ..]) => {
             let estimate = Estimate {

@@ -73,7 +73,7 @@ impl<'m> Row<'m> {
             Ok(found) => (found.map(|(_, source)| source), None),
             Err(problem) => (None, Some(problem.to_string())),
         };
-        let route = selection::route(context, spec).err();
+        let route = selection::route(context, spec, spec.key_file.is_some()).err();
         let route = route.map(|problem| problem.to_string());
         Self {
             spec,

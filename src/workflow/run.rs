@@ -99,7 +99,7 @@ impl<'c> Run<'c> {
     pub fn begin(&mut self, ready: &Ready<'_>) {
         self.note_models(&ready.models);
         ready.models.tell_base_urls(self.context);
-        for end in ready.models.tell_ends(self.context) {
+        for end in ready.models.warnings(self.context) {
             self.warn(end);
         }
         for warning in &ready.warnings {

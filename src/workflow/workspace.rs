@@ -97,7 +97,7 @@ impl<'c> Workspace<'c> {
         let (home, settings) = settings(context)?;
         let models = selection::agent_model(context, &options.choice, &settings)?;
         models.tell_base_urls(context);
-        for end in models.tell_ends(context) {
+        for end in models.warnings(context) {
             context.warn(end);
         }
         let store = sessions(context, &home, &settings)?;

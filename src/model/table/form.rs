@@ -140,11 +140,11 @@ fn temperature<'de, D: Deserializer<'de>>(input: D) -> Result<Option<f64>, D::Er
     Err(D::Error::custom("a temperature is a number from 0 to 2"))
 }
 
-/// A server that a key may travel to.
+/// A server that calls without a key may go to; whether one may travel there, the whole entry tells.
 fn base_url<'de, D: Deserializer<'de>>(input: D) -> Result<Option<String>, D::Error> {
     let url: Option<String> = Option::deserialize(input)?;
     if let Some(url) = &url {
-        Endpoint::parse("baseUrl", url).map_err(D::Error::custom)?;
+        Endpoint::parse("baseUrl", url, false).map_err(D::Error::custom)?;
     }
     Ok(url)
 }

@@ -109,8 +109,16 @@ fn a_mistake_is_told_with_its_place() {
             "an amount of dollars is a number from 0",
         ),
         (
-            "{\"models\": {\"x\": {\"provider\": \"openai\", \"baseUrl\": \"http://10.0.0.1/v1\"}}}",
+            "{\"models\": {\"x\": {\"provider\": \"openai\", \"baseUrl\": \"http://10.0.0.1/v1\", \"keyFile\": \"k.txt\"}}}",
             "plain http is taken for loopback hosts only",
+        ),
+        (
+            "{\"models\": {\"gpt-5\": {\"baseUrl\": \"http://10.0.0.1/v1\"}}}",
+            "plain http is taken for loopback hosts only",
+        ),
+        (
+            "{\"models\": {\"x\": {\"provider\": \"openai\", \"baseUrl\": \"http://example.com/v1\"}}}",
+            "plain http is taken for loopback hosts only, and for private addresses",
         ),
         (
             "{\"models\": {\"x\": {\"provider\": \"openai\", \"baseUrl\": \"nowhere\"}}}",

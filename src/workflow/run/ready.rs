@@ -52,6 +52,12 @@ impl<'a> Survey<'a> {
         models.map(Models::base_urls).unwrap_or_default()
     }
 
+    /// What is to be said of the way to the models.
+    pub fn exposed(&self) -> Vec<String> {
+        let models = self.models.as_ref();
+        models.map_or_else(Vec::new, |models| models.exposed().collect())
+    }
+
     /// Where the models' keys come from, by model.
     pub fn key_sources(&self) -> BTreeMap<String, String> {
         let models = self.models.as_ref();

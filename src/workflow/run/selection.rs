@@ -16,6 +16,7 @@ use crate::model::{
 };
 use crate::record::replay::{Recording, ReplayModel};
 use crate::secret::ApiKey;
+use crate::sys::transport::PlainAddresses;
 use crate::workflow::error::Error;
 
 /// The models that a run asks, and what that may cost.
@@ -83,10 +84,20 @@ impl Models<'_> {
 }
 
 impl Models<'_> {
-    /// Tells the user of models whose lives end soon; gives what is to be said of those that are asked at their
-    /// vendors. What another server does then, it alone knows.
+    /// What is to be said of the way to models.
+    pub fn exposed(&self) -> impl Iterator<Item = String> {
+        let exposed = self.all().filter(|model| model.is_exposed);
+        exposed.map(|model| {
+            let url = model.base_url.as_deref().unwrap_or_default();
+            let name = &model.spec.name;
+            format!("`{name}` is asked at {url} by plain http: the code travels unencrypted")
+        })
+    }
+
+    /// Tells the user of models whose lives end soon; gives the warnings of the run: what is to be said of those that
+    /// are asked at their vendors, and of the way to them. What another server does then, it alone knows.
     #[must_use]
-    pub fn tell_ends(&self, context: &Context<'_>) -> Vec<String> {
+    pub fn warnings(&self, context: &Context<'_>) -> Vec<String> {
         if self.is_replay {
             return Vec::new();
         }
@@ -98,7 +109,9 @@ impl Models<'_> {
         for end in ends(elsewhere) {
             context.notice(end);
         }
-        ends(vendors)
+        let mut warnings = ends(vendors);
+        warnings.extend(self.exposed());
+        warnings
     }
 }
 
@@ -110,6 +123,8 @@ pub struct SelectedModel<'a> {
     pub model: Box<dyn Model + 'a>,
     /// The one to ask where it is overloaded.
     pub fallback: Option<Box<SelectedModel<'a>>>,
+    /// Whether what is sent travels unencrypted to another machine.
+    is_exposed: bool,
     /// The steps that it has answered in the run that is replayed, if it is a fallback.
     recorded: Vec<StepId>,
     /// Where its key comes from, if it needs one and is not replayed.
@@ -123,6 +138,7 @@ impl<'a> SelectedModel<'a> {
     pub fn replayed(context: &Context<'_>, spec: ModelSpec, recording: &Recording) -> Self {
         let fallback = fallback(context, &spec);
         Self {
+            is_exposed: false,
             recorded: recording.steps_of(&spec.name),
             fallback: fallback.map(|spec| Box::new(Self::replayed(context, spec, recording))),
             model: Box::new(ReplayModel::new(recording, spec.clone())),
@@ -141,6 +157,7 @@ impl<'a> SelectedModel<'a> {
         own_key: Option<ApiKey>,
         missing: &mut NotReady,
     ) -> Option<Self> {
+        let has_key = own_key.is_some() || spec.key_file.is_some();
         let key = match own_key {
             None => missing.note(keys::find(context, &spec)).map(Option::unzip),
             own_key => Some((own_key, None)),
@@ -149,7 +166,8 @@ impl<'a> SelectedModel<'a> {
             missing.extend(sending::without_price(choice, &spec));
             Self::vendors(context, choice, spec, None, missing)
         });
-        let route = missing.note(route(context, &spec))?;
+        let route = missing.note(route(context, &spec, has_key))?;
+        let is_exposed = route.endpoint.plain() == Some(PlainAddresses::Private);
         let base_url = route.endpoint.differing(spec.provider);
         let base_url = base_url.map(str::to_owned);
         let (key, key_source) = key?;
@@ -166,6 +184,7 @@ impl<'a> SelectedModel<'a> {
             spec,
             model: Box::new(model),
             fallback: fallback.map(Box::new),
+            is_exposed,
             recorded: Vec::new(),
             key_source,
             base_url,
@@ -269,7 +288,11 @@ pub fn agent_model<'a>(
     let recorded = recorded.filter(|name| table.named(name).is_some());
     let (spec, key) = match (choice.model.as_deref().or(recorded), &own.api_url) {
         (Some(name), _) => (named(table, name)?, None),
-        (None, Some(url)) => (own_spec(&own.model, url, table), own.api_key.clone()),
+        (None, Some(url)) => {
+            let checked = Endpoint::parse("apiUrl", url, own.api_key.is_some());
+            checked.map_err(NotReady::from)?;
+            (own_spec(&own.model, url, table), own.api_key.clone())
+        }
         (None, None) => (named(table, &own.model)?, None),
     };
     let mut missing = NotReady::default();
@@ -305,12 +328,16 @@ fn own_spec(name: &str, url: &str, table: &ModelTable) -> ModelSpec {
     }
 }
 
-/// The model's server, and the proxies on the way there; without a key.
+/// The model's server, and the proxies on the way there; without the key, if it has one.
 ///
 /// # Errors
 /// When an address is none, or one that keys do not go to.
-pub fn route(context: &Context<'_>, spec: &ModelSpec) -> Result<Route, EndpointProblem> {
-    let endpoint = Endpoint::of(spec, context.environment)?;
+pub fn route(
+    context: &Context<'_>,
+    spec: &ModelSpec,
+    has_key: bool,
+) -> Result<Route, EndpointProblem> {
+    let endpoint = Endpoint::of(spec, context.environment, has_key)?;
     // Calls to this machine go straight there, whatever proxy is named.
     let proxies = if endpoint.is_secure() {
         Proxies::from_environment(context.environment)?
