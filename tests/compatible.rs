@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::support::agent::AgentProject;
 use crate::support::{Answer, ModelServer, TestProject};
 
 fn chunk(delta: &Value, finish: Option<&str>) -> String {
@@ -41,7 +42,8 @@ fn a_server_that_refuses_to_tell_the_usage_is_not_asked_for_it_again() {
         ]);
         let project = project(&server.url(), "").build("test -e ok");
         let run = project.run(&["--stream"]).exits(0);
-        let asked: Vec<Value> = server.requests().iter().map(|asked| asked.json()).collect();
+        let asked = server.requests().into_iter();
+        let asked: Vec<Value> = asked.map(|request| request.json()).collect();
         assert_eq!(asked[0]["stream_options"]["include_usage"], true);
         for later in &asked[1..] {
             assert_eq!(later.get("stream_options"), None);
@@ -119,4 +121,14 @@ fn without_a_key_plain_http_may_go_to_a_private_address_with_a_warning() {
             .exits(3)
             .says(&["plain http is taken for loopback hosts only, and for private addresses"]);
     }
+}
+
+#[test]
+fn an_agents_own_server_on_a_private_network_gets_no_key() {
+    let agent = AgentProject::at("http://10.0.0.1:8080")
+        .with_variable("DEV_AGENT_API_KEY", "key-0123456789");
+    agent.work("go").exits(3).says(&[
+        "`apiUrl` is `http://10.0.0.1:8080/v1`: plain http is taken for loopback hosts only\n",
+        "hint: the key travels in a header",
+    ]);
 }
