@@ -6,6 +6,7 @@
 //! |---|---|
 //! | `context`, `outcome` | what every workflow is given, and how it ends |
 //! | `recovery`, `ready`, `sending`, `selection`, `keys`, `not_ready` | what has to be there before a run begins |
+//! | `served` | which model has answered, and its price |
 //! | `builds`, `tree`, `gate` | what a run does to the project, and what its builds may not |
 //! | `closing` | what there is to say of it in the end |
 
@@ -20,6 +21,7 @@ pub mod ready;
 pub mod recovery;
 pub mod selection;
 pub mod sending;
+pub mod served;
 pub mod tree;
 
 use std::cell::Cell;
@@ -31,7 +33,6 @@ use std::time::Duration;
 use crate::model::estimate::{self, Fit, OverBudget};
 use crate::model::price::{Price, Usd};
 use crate::model::prompt::Prompt;
-use crate::model::served::is_same;
 use crate::model::tokens::{self, Size};
 use crate::model::usage::Usage;
 use crate::model::{Listener, Model, ModelError, ModelSpec, Reply, Request, Spent, StepId};
@@ -39,16 +40,13 @@ use crate::record::run_files::RESULT;
 use crate::record::run_log::{LogError, RunLog};
 use crate::record::{PartRecord, RunRecord, Seconds, Step};
 use crate::sys::parallel::joined;
-use crate::sys::text::one_line;
 use crate::ui::{Event, Reporter};
 use crate::workflow::error::{Error, Exit};
 use context::Context;
 use outcome::{Failure, Outcome};
 use ready::Ready;
 use selection::{Models, SelectedModel};
-
-/// No model has a longer name, in characters.
-const LONGEST_NAME: usize = 200;
+use served::{Served, of_model};
 
 /// A run that has its folder.
 pub struct Run<'c> {
@@ -62,14 +60,6 @@ pub struct Run<'c> {
     pub spent: Usd,
     /// Who has answered in the place of a model, by the model's name.
     served: BTreeMap<String, Served>,
-}
-
-/// A model that has answered in another's place.
-struct Served {
-    /// Its name, by its vendor's word.
-    name: String,
-    /// Its price, where that is known.
-    price: Option<Price>,
 }
 
 impl<'c> Run<'c> {
@@ -265,23 +255,14 @@ impl<'c> Run<'c> {
 
     /// Notes who has answered, where that is not the model that was asked; the price of the call.
     fn note_served(&mut self, spec: &ModelSpec, version: Option<&str>) -> Option<Price> {
-        let Some(version) = version.filter(|version| !is_same(&spec.id, version)) else {
+        let Some(served) = version.and_then(|version| Served::instead(self.context, spec, version))
+        else {
             return spec.price;
         };
-        let name = one_line(version, LONGEST_NAME);
-        self.note(|record| record.served = Some(name.clone()));
-        let price = match &self.context.models {
-            _ if spec.has_own_price() => spec.price,
-            Ok(table) => {
-                let today = self.context.clock.now().date_naive();
-                table.price_of(spec.provider, version, today)
-            }
-            Err(_) => None,
-        };
+        let (name, price) = (served.name.clone(), served.price);
+        self.note(|record| record.served = Some(name));
         let known = self.served.get(&spec.name);
-        let is_known = known.is_some_and(|known| known.name == name);
-        let served = Served { name, price };
-        if !is_known {
+        if known.is_none_or(|known| known.name != served.name) {
             self.warn(served.warning(&spec.name));
         }
         self.served.insert(spec.name.clone(), served);
@@ -478,40 +459,6 @@ fn without_calls_unless_offered(reply: Reply, request: &Request<'_>) -> Result<R
         }
         .into(),
     })
-}
-
-/// The reply, unless it is another model's than the one that is required.
-fn of_model(reply: Reply, required: Option<&str>) -> Result<Reply, ModelError> {
-    match (required, reply.model_version.as_deref()) {
-        (Some(asked), Some(served)) if !is_same(asked, served) => Err(ModelError::OtherModel {
-            asked: asked.to_owned(),
-            served: one_line(served, LONGEST_NAME),
-            finish: reply.finish,
-            spent: Spent {
-                usage: reply.usage,
-                model_version: reply.model_version,
-            }
-            .into(),
-        }),
-        _ => Ok(reply),
-    }
-}
-
-impl Served {
-    fn warning(&self, asked: &str) -> String {
-        let price = match self.price {
-            Some(price) => format!(
-                "${} in and ${} out",
-                price.input.dollars(),
-                price.output.dollars()
-            ),
-            None => "not known, and neither is the cost".to_owned(),
-        };
-        format!(
-            "`{asked}` was asked, and `{}` has answered; the price for a million tokens is {price}",
-            self.name
-        )
-    }
 }
 
 /// What a reply is made of. Its words are in a file of their own.
