@@ -89,7 +89,8 @@ pub struct World {
 pub fn run(cli: &Cli, world: &World) -> Exit {
     let place = ProjectPlace::find(cli, &world.directory);
     let project = Project::new(place.root().to_path_buf());
-    let models = workflow::table(&project);
+    let started = world.clock.now();
+    let models = workflow::table(&project, started.date_naive());
     let redactor = redactor(cli, &project, &models, &world.environment);
     let output = Output::new(
         console_options(cli, world),
@@ -97,7 +98,6 @@ pub fn run(cli: &Cli, world: &World) -> Exit {
         &*world.clock,
         &redactor,
     );
-    let started = world.clock.now();
     let context = Context {
         project,
         environment: &world.environment,

@@ -285,11 +285,11 @@ fn url(value: &str) -> Result<Option<String>, String> {
     if value.is_empty() {
         return Ok(None);
     }
-    match Endpoint::parse("apiUrl", value) {
+    match Endpoint::parse("apiUrl", value, false) {
         Ok(_) => Ok(Some(value.to_owned())),
         // Without the value: some put a password or a key into a URL.
         Err(EndpointProblem::Insecure { .. }) => Err(
-            "must be https, or http to `localhost` or another loopback host: the key travels in a header".to_owned(),
+            "must be https, or http to `localhost` or another loopback host, or, without a key, to a private address".to_owned(),
         ),
         Err(_) => Err(
             "must be the plain URL of a server, like `https://host/v1`, without user, query and `#`".to_owned(),

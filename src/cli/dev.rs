@@ -76,6 +76,10 @@ pub struct DevArgs {
     #[arg(long, value_name = "USD", value_parser = parse_dollars)]
     pub max_cost: Option<Usd>,
 
+    /// Fail with exit code 4 if another model answers than the one that was asked
+    #[arg(long)]
+    pub require_model: bool,
+
     /// Let the agent read and write files outside the current directory
     #[arg(long)]
     pub allow_outside: bool,

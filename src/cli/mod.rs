@@ -49,6 +49,8 @@ Exit codes (also in the run's result.json):
                       half applied
 
 Environment:
+  GEMINI_API_KEY, GOOGLE_API_KEY, OPENAI_API_KEY
+                          API keys, where the key file is missing
   GOOGLE_GEMINI_BASE_URL  API server for Gemini (https, or http on localhost)
   OPENAI_BASE_URL         API server for OpenAI models, likewise
   HTTPS_PROXY, NO_PROXY   proxy for https, and hosts to reach without it
@@ -99,6 +101,10 @@ pub struct Cli {
     /// Make no call that could take the cost of the run above this many US dollars
     #[arg(long, value_name = "USD", value_parser = parse_dollars)]
     pub max_cost: Option<Usd>,
+
+    /// Fail with exit code 4 if another model answers than the one that was asked
+    #[arg(long)]
+    pub require_model: bool,
 
     /// Stream the reply and show its tokens as they arrive
     #[arg(long)]
@@ -242,7 +248,12 @@ pub enum Command {
     /// Write the files that git tracks to agent-config/codeRollup.txt
     Rollup(RollupArgs),
     /// List the available models, and what each still needs
-    Models,
+    Models {
+        /// Write the entry of this model, one that is known to the program but not built in, into
+        /// agent-config/models.json
+        #[arg(long, value_name = "NAME")]
+        add: Option<String>,
+    },
     /// List the runs, or show one step by step
     Log {
         /// Name or path of the run's folder [default: list all runs]

@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::{ANSWER_LIMIT, End, VendorError};
+use super::{ANSWER_LIMIT, End, VendorError, catalogue};
 use crate::model::usage::Usage;
 use crate::sys::interrupt::Interrupted;
 use crate::sys::text;
@@ -28,6 +28,8 @@ pub enum ModelError {
         status: u16,
         /// What the answer says.
         vendor: VendorError,
+        /// The model that was asked, by the vendor's name.
+        model: String,
         /// How many tries were made.
         tries: u32,
         /// The answer's body.
@@ -130,6 +132,18 @@ pub enum ModelError {
         /// What the call took all the same.
         spent: Box<Spent>,
     },
+    /// Another model has answered than the one that was asked, and that was not to be.
+    #[error("`{asked}` was asked, and `{served}` has answered")]
+    OtherModel {
+        /// The model that was asked, by the vendor's name.
+        asked: String,
+        /// The model that has answered, by the vendor's word.
+        served: String,
+        /// The vendor's finish reason.
+        finish: String,
+        /// What the call took all the same.
+        spent: Box<Spent>,
+    },
     /// The reply has no finish reason, so nothing says that it is whole.
     #[error("the model's reply has no finish reason: it may be cut short")]
     Unfinished,
@@ -172,10 +186,9 @@ impl ModelError {
                 "the quota is spent and waiting does not refill it soon: see the vendor's billing \
                  page, or use another model with `--model`"
             }
-            Self::Status { status: 404, .. } => {
-                "the vendor does not know the model or the address: has the model been retired, or \
-                 is the base URL wrong?"
-            }
+            Self::Status {
+                status: 404, model, ..
+            } => return not_found(model),
             Self::Status {
                 status: 400 | 413, ..
             } => {
@@ -228,6 +241,12 @@ impl ModelError {
             Self::CutShort { .. } => {
                 "nothing of it was applied; change the query, or use another model with `--model`"
             }
+            Self::OtherModel { served, .. } => {
+                return format!(
+                    "nothing of the reply was applied; leave out `--require-model`, or ask `{served}` by its \
+                     own name: `code-commit models` lists what can be asked"
+                );
+            }
             Self::Recorded { hint, .. } => hint,
             Self::NotRecorded(_) => {
                 "replay a run that got as far as this one, with the same project as it was then"
@@ -259,9 +278,9 @@ impl ModelError {
     #[must_use]
     pub fn spent(&self) -> Option<(&str, &Spent)> {
         match self {
-            Self::CutShort { finish, spent, .. } | Self::Empty { finish, spent } => {
-                Some((finish, spent))
-            }
+            Self::CutShort { finish, spent, .. }
+            | Self::OtherModel { finish, spent, .. }
+            | Self::Empty { finish, spent } => Some((finish, spent)),
             _ => None,
         }
     }
@@ -277,6 +296,18 @@ impl ModelError {
         let is_json =
             serde_json::from_slice::<serde::de::IgnoredAny>(text::without_mark(answer)).is_ok();
         is_json.then_some(answer)
+    }
+
+    /// Whether the server has no room at present: another model may have.
+    #[must_use]
+    pub fn is_overload(&self) -> bool {
+        match self {
+            Self::Status { status, vendor, .. } => {
+                matches!(status, 429 | 503 | 529) && !vendor.quota_spent
+            }
+            Self::NoTimeLeft { error, .. } => error.is_overload(),
+            _ => false,
+        }
     }
 
     /// Whether it is this machine that failed, and not the model.
@@ -307,6 +338,16 @@ impl ModelError {
         let text = String::from_utf8_lossy(&bytes[..bytes.len().min(LENGTH)]).into_owned();
         let ellipsis = if bytes.len() > LENGTH { "…" } else { "" };
         format!("{}{ellipsis}", text.escape_debug())
+    }
+}
+
+/// What to do where the server does not know the model.
+fn not_found(model: &str) -> String {
+    const HINT: &str = "the vendor does not know the model or the address: has the model been retired, or is the \
+                        base URL wrong?";
+    match catalogue::successor_command(model) {
+        Some(command) => format!("{HINT} `{command}` adds the successor"),
+        None => HINT.to_owned(),
     }
 }
 

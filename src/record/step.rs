@@ -24,6 +24,9 @@ pub struct Step {
     pub number: u16,
     /// The model that was asked.
     pub model: Option<String>,
+    /// The model that has answered, by its vendor's word, where that is another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub served: Option<String>,
     /// What the prompt is made of, in its order.
     #[serde(default)]
     pub prompt: Vec<PartRecord>,

@@ -42,6 +42,13 @@ impl Environment {
             .filter(|value| !value.is_empty())
     }
 
+    /// Whether the variable is set to nothing.
+    #[must_use]
+    pub fn is_empty(&self, name: &str) -> bool {
+        let value = self.0.get(OsStr::new(name));
+        value.is_some_and(|value| value.is_empty())
+    }
+
     /// The names of the variables whose value is such, as far as it is UTF-8.
     pub fn names_where(&self, such: impl Fn(&str) -> bool) -> Vec<OsString> {
         let found = self

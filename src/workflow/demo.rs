@@ -74,6 +74,7 @@ pub fn demo(context: &Context<'_>, directory: Option<&Path>) -> Result<Outcome, 
         delivery: Delivery::Whole,
         allow_secrets: false,
         inputs: InputOptions::default(),
+        require_model: false,
         max_cost: None,
     };
     let options = CommitOptions {

@@ -6,8 +6,8 @@ use super::run::context::InputOptions;
 use super::run::recovery;
 use super::workspace::{AgentOptions, SessionChoice};
 use super::{
-    Context, Failure, ModelChoice, Outcome, consistency, demo, diff, dry_run, init, log, models,
-    page, query, rollup, sessions, undo,
+    Context, Failure, ModelChoice, Outcome, add_model, consistency, demo, diff, dry_run, init, log,
+    models, page, query, rollup, sessions, undo,
 };
 use crate::agent::tools::place::Outside;
 use crate::cli::{self, Cli, Command, DevArgs, DevCommand};
@@ -23,7 +23,8 @@ pub fn dispatch(cli: &Cli, context: &Context<'_>, stdin: Stdin) -> Result<Outcom
     match &cli.command {
         Some(Command::Init) => init::init(context),
         Some(Command::Rollup(arguments)) => rollup::rollup(context, arguments),
-        Some(Command::Models) => models::models(context),
+        Some(Command::Models { add: Some(name) }) => add_model::add_model(context, name),
+        Some(Command::Models { add: None }) => models::models(context),
         Some(Command::Log { run }) => log::log(context, run.as_deref()),
         Some(Command::Diff { run, stat }) => diff::diff(context, run.as_deref(), *stat),
         Some(Command::Report(arguments)) => page::report(context, arguments),
@@ -77,6 +78,7 @@ fn agent_options(arguments: &DevArgs, request: Option<String>) -> AgentOptions {
             delivery: Delivery::Streamed,
             allow_secrets: true,
             inputs: InputOptions::default(),
+            require_model: arguments.require_model,
             max_cost: arguments.max_cost,
         },
         sandbox: arguments.sandbox,
@@ -119,6 +121,7 @@ fn choice(cli: &Cli, context: &Context<'_>) -> Result<ModelChoice, Error> {
         },
         allow_secrets: cli.allow_secrets,
         inputs: query::inputs(context, &cli.inputs)?,
+        require_model: cli.require_model,
         max_cost: cli.max_cost,
     })
 }
@@ -148,7 +151,7 @@ pub(super) fn command_name(cli: &Cli) -> &'static str {
         None => "commit",
         Some(Command::Init) => "init",
         Some(Command::Rollup { .. }) => "rollup",
-        Some(Command::Models) => "models",
+        Some(Command::Models { .. }) => "models",
         Some(Command::Log { .. }) => "log",
         Some(Command::Diff { .. }) => "diff",
         Some(Command::Report { .. }) => "report",

@@ -13,8 +13,8 @@ use crate::exec::build_script::BuildError;
 use crate::exec::process::ProcessError;
 use crate::exec::sandbox::SandboxProblem;
 use crate::model::ModelError;
+use crate::model::catalogue;
 use crate::model::estimate::OverBudget;
-use crate::model::price::Usd;
 use crate::project::MEND_REPOSITORY;
 use crate::project::index::IndexProblem;
 use crate::record::ExitRecord;
@@ -116,6 +116,17 @@ pub(crate) enum Error {
         /// The names of those that are known.
         known: String,
     },
+    /// The model that is to be added is not in the catalogue.
+    #[error("the catalogue has no model `{name}`: it has {known}")]
+    NotInCatalogue {
+        /// What was asked for.
+        name: String,
+        /// The names of those that it has.
+        known: String,
+    },
+    /// The model that is to be added is in the table.
+    #[error("there is a model `{0}` already")]
+    ModelIsThere(String),
     /// The next call may cost more than is left.
     #[error(transparent)]
     OverBudget(#[from] OverBudget),
@@ -273,9 +284,7 @@ impl Error {
             | Self::Agent(AgentError::Interrupted(interrupted))
             | Self::Input(InputError::Interrupted(interrupted))
             | Self::Interrupted(interrupted) => Exit::Interrupted(interrupted.signal),
-            Self::Agent(AgentError::OverBudget(over)) if over.spent != Usd::ZERO => {
-                Exit::OverBudget
-            }
+            Self::Agent(AgentError::OverBudget(over)) if !over.is_at_once() => Exit::OverBudget,
             Self::NotReady(_)
             | Self::NoIndex(_)
             | Self::EmptyRollup(_)
@@ -288,6 +297,8 @@ impl Error {
             | Self::Agent(AgentError::OverBudget(_)) => Exit::NotReady,
             Self::UnknownModel { .. }
             | Self::NoRoot { .. }
+            | Self::NotInCatalogue { .. }
+            | Self::ModelIsThere(_)
             | Self::NoSuchCommand(_)
             | Self::ProtectedSummary { .. }
             | Self::NotTracked(_)
@@ -351,6 +362,15 @@ impl Error {
             Self::Build(BuildError::Unfit { problem }) => problem.hint(),
             Self::Apply(error) | Self::Undo(UndoError::Apply(error)) => apply_hint(error),
             Self::Recover(error) | Self::Undo(UndoError::Recover(error)) => recover_hint(error),
+            Self::NotInCatalogue { .. } => {
+                "write its entry into `agent-config/models.json`: docs/models.md describes the form"
+            }
+            Self::ModelIsThere(_) => "`code-commit models` shows it",
+            Self::UnknownModel { name, .. }
+                if catalogue::known(name).is_some_and(|known| known.entry.is_some()) =>
+            {
+                return Some(format!("`code-commit models --add {name}` adds it"));
+            }
             Self::UnknownModel { .. } => {
                 "`code-commit models` shows them; `agent-config/models.json` adds others"
             }
@@ -371,7 +391,7 @@ impl Error {
                 "leave files out of the rollup, let build.sh print less, or name a model with a \
                  larger window for repairs"
             }
-            Self::OverBudget(_) => "give it more with `--max-cost`, and run again",
+            Self::OverBudget(over) => return Some(format!("{}, and run again", over.hint())),
             Self::DemoNotEmpty(_) => "name another directory: `code-commit demo DIR`",
             Self::Verify(VerifyError::Rejected(_)) => {
                 "nothing of the reply was applied; run again, or say in the query what it got wrong"

@@ -8,8 +8,9 @@ use std::path::Path;
 
 use serde_json::json;
 
-use super::run::recovery;
+use super::run::{keys, recovery};
 use super::{Context, Failure, Outcome};
+use crate::model::ModelTable;
 use crate::project::gitignore::GITIGNORE;
 use crate::project::{EXAMPLE_QUERY, LOGS, ProjectProblem, QUERY};
 use crate::sys::files::{self, IfThere as _, Links, MIB, PathError};
@@ -81,10 +82,11 @@ pub fn init(context: &Context<'_>) -> Result<Outcome, Failure> {
 
 fn next_steps(context: &Context<'_>, made_for: Option<&str>, root: &Path) -> Vec<String> {
     let mut steps = Vec::new();
-    let mut keys = context.key_files().into_iter();
-    let has_key = keys.any(|file| context.project.key(file).is_ok());
+    let models = context.models.as_ref().map(ModelTable::models);
+    let mut models = models.unwrap_or_default().iter();
+    let has_key = models.any(|spec| matches!(keys::find(context, spec), Ok(Some(_))));
     if !has_key && !context.project.config().join("models.json").is_file() {
-        steps.push("put an API key into agent-config/gemini-key.txt, or configure a local model in agent-config/models.json".to_owned());
+        steps.push("put an API key into agent-config/gemini-key.txt or GEMINI_API_KEY, or configure a local model in agent-config/models.json".to_owned());
     }
     steps.push(match made_for {
         Some(tool) => {

@@ -4,6 +4,7 @@
 //! of a stage's work itself. Workflows never import each other, but for the demo, which writes a project
 //! as `init` does, and then is the commit workflow.
 
+mod add_model;
 mod agent_run;
 mod commit;
 mod consistency;

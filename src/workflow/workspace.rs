@@ -97,6 +97,9 @@ impl<'c> Workspace<'c> {
         let (home, settings) = settings(context)?;
         let models = selection::agent_model(context, &options.choice, &settings)?;
         models.tell_base_urls(context);
+        for end in models.warnings(context) {
+            context.warn(end);
+        }
         let store = sessions(context, &home, &settings)?;
         let spec = &models.first.spec;
         let mut session = open_session(context, &store, options.session, &spec.name)?;

@@ -87,6 +87,8 @@ pub struct ModelChoice {
     pub allow_secrets: bool,
     /// What is sent.
     pub inputs: InputOptions,
+    /// Whether a reply of another model than the one that was asked is none.
+    pub require_model: bool,
     /// What all calls of the run may cost.
     pub max_cost: Option<Usd>,
 }

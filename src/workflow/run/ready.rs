@@ -64,6 +64,18 @@ impl<'a> Survey<'a> {
         models.map(Models::base_urls).unwrap_or_default()
     }
 
+    /// What is to be said of the way to the models.
+    pub fn exposed(&self) -> Vec<String> {
+        let models = self.models.as_ref();
+        models.map_or_else(Vec::new, |models| models.exposed().collect())
+    }
+
+    /// Where the models' keys come from, by model.
+    pub fn key_sources(&self) -> BTreeMap<String, String> {
+        let models = self.models.as_ref();
+        models.map(Models::key_sources).unwrap_or_default()
+    }
+
     /// What a run starts from.
     ///
     /// # Errors
@@ -129,13 +141,14 @@ pub fn survey<'a>(
         missing.extend([Problem::Secrets(findings.clone())]);
     }
     let mut models = specs.iter().map(|spec| match &recording {
-        Some(recording) => Some(SelectedModel::replayed(spec.clone(), recording)),
+        Some(recording) => Some(SelectedModel::replayed(context, spec.clone(), recording)),
         None => SelectedModel::vendors(context, choice, spec.clone(), None, &mut missing),
     });
     let (first, repair) = (models.next().flatten(), models.next().flatten());
     drop(models);
     let models = first.map(|first| Models {
         max_cost: choice.max_cost.filter(|_| sends),
+        require_model: choice.require_model,
         is_replay: !sends,
         first,
         repair,
