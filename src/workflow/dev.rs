@@ -14,6 +14,7 @@ use crate::agent::memory::Compress;
 use crate::agent::permissions::{DenyPaths, Everything, ReadOnly};
 use crate::agent::protocol;
 use crate::agent::protocol::markdown::PlainReplies;
+use crate::agent::restricted::AuditCommands;
 use crate::agent::tool::Toolbox;
 use crate::agent::tools::background::{BackgroundAction, BackgroundTool};
 use crate::agent::tools::command::{RunCommand, Shell};
@@ -22,7 +23,7 @@ use crate::agent::tools::notes::{AskUser, DONE, Done, UpdateTaskList, VERDICT};
 use crate::agent::tools::read::ReadFile;
 use crate::agent::tools::replace::FindAndReplace;
 use crate::agent::tools::write::WriteFile;
-use crate::agent::{Agent, Brief, restricted};
+use crate::agent::{Agent, Brief};
 use crate::model::Purpose;
 
 /// The workflow's name.
@@ -35,8 +36,8 @@ const AUDITOR: &str = include_str!("../../prompts/dev_audit.txt");
 /// The same of the one that sums up what was said.
 const SUMMARIZER: &str = include_str!("../../prompts/dev_compress.txt");
 
-/// How long an auditor's commands may take at the least: the project's tests are among them, and nothing of its
-/// goes on in the background.
+/// How long an auditor's checks may take at the least: the project's build and tests are among them, and nothing of
+/// its goes on in the background.
 const CHECKS: Duration = Duration::from_secs(600);
 
 /// Works on one request, or on what is asked for at the terminal.
@@ -69,11 +70,16 @@ fn work(
     };
     let run = AgentRun::start(context, setup, request)?;
     let form = place.models.first.spec.tools;
-    let path = context.environment.os("PATH");
-    let restricted = |command: &str| restricted::words(command, root, path);
-    let output_files = || run.command_output();
     let patience = place.limits.command_timeout.0;
-    let command = |shell, patience| RunCommand {
+    let audit_commands = AuditCommands {
+        root,
+        path: context.environment.os("PATH"),
+        own: &place.audit_commands,
+        check_timeout: patience.max(CHECKS),
+    };
+    let restricted = |command: &str| audit_commands.command(command);
+    let output_files = || run.command_output();
+    let command = |shell| RunCommand {
         processes: &place.processes,
         patience,
         shell,
@@ -84,7 +90,7 @@ fn work(
             purpose: Purpose::STEP,
             brief: &|| Brief {
                 instructions: DEVELOPER.to_owned(),
-                tools: developers_tools(context, place, &run).with(command(Shell::Full, patience)),
+                tools: developers_tools(context, place, &run).with(command(Shell::Full)),
             },
             protocol: &*protocol::of(form, PlainReplies::Refused),
             permissions: &DenyPaths {
@@ -103,15 +109,12 @@ fn work(
         let auditor = Agent {
             purpose: Purpose::AUDIT,
             brief: &|| Brief {
-                instructions: AUDITOR.to_owned(),
+                instructions: format!("{AUDITOR}{}", audit_commands.told()),
                 tools: Toolbox::new()
                     .with(ReadFile { root, outside })
                     .with(ListDirectory { root, outside })
                     .with(Done(&VERDICT))
-                    .with(command(
-                        Shell::Restricted(&restricted),
-                        patience.max(CHECKS),
-                    )),
+                    .with(command(Shell::Restricted(&restricted))),
             },
             protocol: &*protocol::of(form, PlainReplies::Taken),
             permissions: &DenyPaths {

@@ -154,3 +154,33 @@ fn an_auditor_that_never_judges_ends_the_run() {
     assert_eq!(run.result()["exit"]["name"], "tools-failed");
     assert_eq!(server.requests().len(), 11);
 }
+
+#[test]
+fn an_auditor_may_build_and_run_what_the_user_allows() {
+    let (agent, server) = AgentProject::scripted(&[
+        done(),
+        reply("COMMAND", "./build.sh"),
+        reply("COMMAND", "grep -c main src/main.rs"),
+        reply("COMMAND", "grep -c fn src/main.rs"),
+        reply("COMMAND", "./build.sh --release"),
+        PASS.to_owned(),
+    ]);
+    let agent = agent
+        .with_file("build.sh", "#!/bin/sh\necho built; exit 3\n")
+        .configured(&json!({"auditCommands": ["grep -c main src/main.rs", ["true"]]}));
+    agent.work("go").exits(0);
+    let instructions = told(&server, 1);
+    assert!(
+        instructions.contains("exactly as they are here: `grep -c main src/main.rs`, `true`."),
+        "{instructions}"
+    );
+    for (nth, said) in [
+        (2, "exit code: 3\nbuilt\n"),
+        (3, "exit code: 0\n1\n"),
+        (4, "`grep` is not allowed. You may run one of these"),
+        (5, "`./build.sh` alone is allowed, without arguments"),
+    ] {
+        let told = last_told(&server, nth);
+        assert!(told.contains(said), "{told}");
+    }
+}
