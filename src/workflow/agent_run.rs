@@ -257,9 +257,9 @@ impl<'c> AgentRun<'c> {
         Ok(())
     }
 
-    /// Holds a file against the policy that every reply is held against.
+    /// Holds a file against the policy for agents.
     fn verified(&self, path: &str, content: String) -> Result<VerifiedEdits, ToolError> {
-        let load = PathPolicy::load(self.context.project.root(), self.context.program);
+        let load = PathPolicy::load_for_agent(self.context.project.root(), self.context.program);
         let verified = load.and_then(|policy| policy.verify(ParsedReply::of_file(path, content)));
         verified.map_err(|error| match error {
             VerifyError::Rejected(rejection) => {
@@ -324,6 +324,12 @@ impl Files for AgentRun<'_> {
             }
             error => ToolError::Fatal(error.into()),
         })?;
+        // A file may be written again and again.
+        for warning in edits.warnings() {
+            if !run.record.warnings.contains(warning) {
+                run.warn(warning.clone());
+            }
+        }
         Ok(edits.warnings().to_vec())
     }
 }
