@@ -31,7 +31,7 @@ use serde_json::Value;
 
 use crate::model::message::{Call, Message};
 use crate::model::prompt::Prompt;
-use crate::model::{Purpose, Reply};
+use crate::model::{Form, ModelError, Purpose, Reply};
 use crate::record::{Action, Seconds, input_text};
 use crate::secret::Redactor;
 use crate::sys::environment::Clock;
@@ -233,12 +233,28 @@ impl Agent<'_> {
     ) -> Result<Reply, AgentError> {
         let Offer { instructions, form } = self.protocol.offer(&brief.tools);
         let system = format!("{}\n{instructions}", brief.instructions);
-        let messages = self.messages(&system, conversation)?;
+        match self.send(&system, form.clone(), conversation, progress) {
+            Err(AgentError::Model(error)) if error.is_context_exceeded() => {
+                self.shorten(&system, conversation, error)?;
+                self.send(&system, form, conversation, progress)
+            }
+            sent => sent,
+        }
+    }
+
+    fn send(
+        &self,
+        system: &str,
+        form: Form,
+        conversation: &mut Conversation,
+        progress: &mut Progress,
+    ) -> Result<Reply, AgentError> {
+        let messages = self.messages(system, conversation)?;
         // Those that are in the run log already.
         let pairs = progress.sent.iter().zip(&messages);
         let known = pairs.take_while(|(sent, message)| sent == message).count();
         progress.sent.clone_from(&messages);
-        let mut prompt = Prompt::of_agent(system, messages, known);
+        let mut prompt = Prompt::of_agent(system.to_owned(), messages, known);
         prompt.form = form;
         self.env.host.ask(&self.purpose, prompt)
     }
@@ -254,14 +270,42 @@ impl Agent<'_> {
             .view(self.env.host, system, self.protocol, conversation)?;
         let messages = self.protocol.render(&view.history);
         if let Some(compressed) = view.compressed {
-            self.tell(&Event::Compressed {
-                tokens_before: compressed.tokens_before,
-                tokens_after: compressed.tokens_after,
-            });
-            self.env.host.compressed(&self.purpose, compressed);
-            self.keep(conversation)?;
+            self.note_compressed(compressed, conversation)?;
         }
         Ok(messages)
+    }
+
+    /// Makes a conversation shorter that the model has not taken; where that fails, `refusal` is why.
+    fn shorten(
+        &self,
+        system: &str,
+        conversation: &mut Conversation,
+        refusal: ModelError,
+    ) -> Result<(), AgentError> {
+        let host = self.env.host;
+        let shortened = self
+            .memory
+            .shorten(host, system, self.protocol, conversation);
+        match shortened {
+            Ok(Some(compressed)) => self.note_compressed(compressed, conversation),
+            Ok(None) | Err(AgentError::Model(_) | AgentError::NotCompressed { .. }) => {
+                Err(refusal.into())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn note_compressed(
+        &self,
+        compressed: Compressed,
+        conversation: &Conversation,
+    ) -> Result<(), AgentError> {
+        self.tell(&Event::Compressed {
+            tokens_before: compressed.tokens_before,
+            tokens_after: compressed.tokens_after,
+        });
+        self.env.host.compressed(&self.purpose, compressed);
+        self.keep(conversation)
     }
 
     /// Does what the agent has decided.

@@ -6,6 +6,7 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::markdown::without_thoughts;
 use super::{Decision, Fault, Offer, Protocol, Turn, tasks_in};
 use crate::agent::tool::Toolbox;
 use crate::model::message::Call;
@@ -65,7 +66,8 @@ impl Protocol for Json {
     }
 
     fn read(&self, reply: &Reply, tools: &Toolbox<'_>) -> Result<Turn, Fault> {
-        let text = unfenced(reply.text.trim());
+        let spoken = without_thoughts(&reply.text);
+        let text = unfenced(&spoken);
         let object: JsonReply = serde_json::from_str(text).map_err(|error| {
             let line = (error.line() > 0).then_some(error.line());
             Fault {
