@@ -107,11 +107,7 @@ mod tests {
     static COPY: ToolSpec = ToolSpec::new("COPY", "", &[path("path"), path("to")], Effect::Writes);
 
     const fn path(name: &'static str) -> Parameter {
-        Parameter {
-            name,
-            kind: ParameterKind::Path,
-            meaning: "",
-        }
+        Parameter::new(name, ParameterKind::Path, "")
     }
 
     fn call(tool: &ToolSpec, argument: (&str, &str)) -> ToolCall {

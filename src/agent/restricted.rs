@@ -139,16 +139,20 @@ impl AuditCommands<'_> {
         })
     }
 
-    /// What the user allows besides, as a line for the model; "" where there is nothing.
+    /// What the user allows besides, and how long commands may take: lines for the model.
     pub fn told(&self) -> String {
         let own: Vec<String> = self.shown().map(|own| format!("`{own}`")).collect();
-        match own.as_slice() {
+        let own = match own.as_slice() {
             [] => String::new(),
             own => format!(
                 "- The user allows these commands, too, exactly as they are here: {}.\n",
                 own.join(", ")
             ),
-        }
+        };
+        let (look, check) = (LOOK.as_secs_f64(), self.check_timeout.as_secs_f64());
+        format!(
+            "{own}- A command that only looks is ended after {look} s, a check after {check} s.\n"
+        )
     }
 
     fn shown(&self) -> impl Iterator<Item = String> {

@@ -85,11 +85,16 @@ fn work(
         shell,
         output_files: &output_files,
     };
+    let max_loops = place.limits.max_loops;
+    let background = format!(
+        "- A command goes on in the background after {} s.\n",
+        patience.as_secs_f64()
+    );
     let result = run.work(|conversation| {
         let worker = Agent {
             purpose: Purpose::STEP,
             brief: &|| Brief {
-                instructions: DEVELOPER.to_owned(),
+                instructions: [DEVELOPER, &limits(&background, max_loops, run.tries())].concat(),
                 tools: developers_tools(context, place, &run).with(command(Shell::Full)),
             },
             protocol: &*protocol::of(form, PlainReplies::Refused),
@@ -109,7 +114,11 @@ fn work(
         let auditor = Agent {
             purpose: Purpose::AUDIT,
             brief: &|| Brief {
-                instructions: format!("{AUDITOR}{}", audit_commands.told()),
+                instructions: [
+                    AUDITOR,
+                    &limits(&audit_commands.told(), max_loops, run.unattended_tries()),
+                ]
+                .concat(),
                 tools: Toolbox::new()
                     .with(ReadFile { root, outside })
                     .with(ListDirectory { root, outside })
@@ -133,6 +142,16 @@ fn work(
         run.warn(format!("a command could not reach a host: {refusal}"));
     }
     run.finish(result)
+}
+
+/// What an agent is told of its limits, behind what its commands are held to.
+fn limits(commands: &str, max_loops: u16, tries: u32) -> String {
+    format!(
+        "\n## Limits\n\n{commands}\
+         - Of what a tool gives you see at most 32 KiB: the beginning and the end, where it is longer.\n\
+         - This task has at most {max_loops} replies, the auditor's and summaries included; {tries} failures in a row \
+         end it.\n"
+    )
 }
 
 /// What the developer can use, besides commands.

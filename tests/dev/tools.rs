@@ -249,6 +249,27 @@ fn output_is_bounded_and_the_middle_is_counted() {
 }
 
 #[test]
+fn a_file_is_read_by_its_lines() {
+    let long: String = (1..=9000).map(|line| format!("line {line}\n")).collect();
+    let steps = [
+        reply("READ_FILE", "\"long.txt\"\n10-11"),
+        reply("READ_FILE", "\"long.txt\"\n\nLines: 12"),
+        reply("READ_FILE", "\"long.txt\""),
+        reply("READ_FILE", "\"long.txt\"\nand quickly"),
+    ];
+    let (agent, server) = script(&steps);
+    let (_agent, told) = results(agent.with_file("long.txt", &long), &server, 4);
+    for (told, said) in told.iter().zip([
+        "these are lines 10-11]\nline 10\nline 11\n</tool_result>",
+        "these are lines 12-12]\nline 12\n</tool_result>",
+        "the middle is left out; read on with `lines` 1",
+        "nothing is expected here but a range of lines such as `10-80`",
+    ]) {
+        assert!(told.contains(said), "{told}");
+    }
+}
+
+#[test]
 fn a_question_is_for_interactive_sessions() {
     let question = reply("ASK_USER", "JWT or sessions?");
     let (agent, server) = script(std::slice::from_ref(&question));

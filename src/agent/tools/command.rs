@@ -15,11 +15,10 @@ pub static COMMAND: ToolSpec = ToolSpec::new(
     "Runs a shell command in the project's root, without input, and gives its exit code and \
               what it prints. One that takes long goes on in the background: start servers and \
               watchers as they are, without `&`.",
-    &[Parameter::new(
-        "command",
-        ParameterKind::Command,
-        "the command",
-    )],
+    &[
+        Parameter::new("command", ParameterKind::Command, "the command")
+            .example("npm install commander && npm run build"),
+    ],
     Effect::Runs,
 );
 
@@ -28,7 +27,7 @@ pub static RESTRICTED_COMMAND: ToolSpec = ToolSpec::new(
     "COMMAND",
     "Runs one of a few commands in the project's root, without a shell and without input, and \
               gives its exit code and what it prints. One that takes long is ended.",
-    COMMAND.parameters,
+    &[Parameter::new("command", ParameterKind::Command, "the command").example("git diff --stat")],
     Effect::Runs,
 );
 
