@@ -85,6 +85,11 @@ pub trait Host {
     /// Notes that the conversation of an agent with this purpose was compressed.
     fn compressed(&self, _purpose: &Purpose, _compressed: Compressed) {}
 
+    /// What was changed in the project, in this run and before it, for who judges the work; "" where that is not known.
+    fn changes(&self) -> String {
+        String::new()
+    }
+
     /// Whether the user allows what is asked for; nobody is there to ask, unless a host says otherwise.
     ///
     /// # Errors
