@@ -148,7 +148,7 @@ fn work(
 fn limits(commands: &str, max_loops: u16, tries: u32) -> String {
     format!(
         "\n## Limits\n\n{commands}\
-         - Of what a tool gives you see at most 32 KiB: the beginning and the end, where it is longer.\n\
+         - You see at most 32 KiB of a tool's output: the beginning and the end of what is longer.\n\
          - This task has at most {max_loops} replies, the auditor's and summaries included; {tries} failures in a row \
          end it.\n"
     )

@@ -24,7 +24,7 @@ const LARGEST: u64 = 64 << 20;
 pub static READ_FILE: ToolSpec = ToolSpec::new(
     "READ_FILE",
     "Shows what is in a file of at most 64 MiB: all of it, or some lines. At most 32 KiB are shown at once; of a longer \
-     file, that is the beginning and the end, and of longer lines, the first of them.",
+     file, that is the beginning and the end; of a longer range, the first lines.",
     &[
         Parameter::new("path", ParameterKind::Path, "the file").example("src/index.ts"),
         Parameter::new(
