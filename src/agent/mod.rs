@@ -5,7 +5,7 @@
 //! | `protocol` | how a reply names tools, and how they are described to the model |
 //! | [`tool`], [`tools`] | what a tool is, and one implementation of each |
 //! | `permissions`, `restricted` | which calls may be carried out, and which commands of an auditor |
-//! | `memory` | what becomes of a conversation that grows too long |
+//! | `asking`, `memory` | how the model is asked, and what becomes of a conversation that grows too long |
 //! | `conversation`, `tagged` | what was said so far, and how it is told from the program's own words |
 //! | `audit` | an agent that judges another's work |
 //! | `session`, `settings`, `home` | conversations that outlive the process, and what the user has set |
@@ -13,6 +13,7 @@
 //! A workflow is a profile over these: it chooses the parts, and has none of its own. Stands above the
 //! stages and below the workflows.
 
+mod asking;
 pub(crate) mod audit;
 pub(crate) mod conversation;
 mod error;
@@ -31,7 +32,7 @@ use serde_json::Value;
 
 use crate::model::message::{Call, Message};
 use crate::model::prompt::Prompt;
-use crate::model::{Form, ModelError, Purpose, Reply};
+use crate::model::{Purpose, Reply};
 use crate::record::{Action, Seconds, input_text};
 use crate::secret::Redactor;
 use crate::sys::environment::Clock;
@@ -43,7 +44,7 @@ pub use self::error::AgentError;
 use self::conversation::{Conversation, HistoryMessage};
 use self::memory::{Compressed, Memory};
 use self::permissions::{Permission, Permissions};
-use self::protocol::{Decision, Fault, Offer, Protocol, Turn};
+use self::protocol::{Decision, Fault, Protocol, Turn};
 use self::tool::{Effect, Tool, ToolCall, ToolError, ToolOutput, Toolbox};
 use self::tools::OUTPUT_LIMIT;
 
@@ -228,89 +229,6 @@ impl Agent<'_> {
                 self.return_fault(fault, &around, conversation, progress)
             }
         }
-    }
-
-    fn ask(
-        &self,
-        brief: &Brief<'_>,
-        conversation: &mut Conversation,
-        progress: &mut Progress,
-    ) -> Result<Reply, AgentError> {
-        let Offer { instructions, form } = self.protocol.offer(&brief.tools);
-        let system = format!("{}\n{instructions}", brief.instructions);
-        match self.send(&system, form.clone(), conversation, progress) {
-            Err(AgentError::Model(error)) if error.is_context_exceeded() => {
-                self.shorten(&system, conversation, error)?;
-                self.send(&system, form, conversation, progress)
-            }
-            sent => sent,
-        }
-    }
-
-    fn send(
-        &self,
-        system: &str,
-        form: Form,
-        conversation: &mut Conversation,
-        progress: &mut Progress,
-    ) -> Result<Reply, AgentError> {
-        let messages = self.messages(system, conversation)?;
-        // Those that are in the run log already.
-        let pairs = progress.sent.iter().zip(&messages);
-        let known = pairs.take_while(|(sent, message)| sent == message).count();
-        progress.sent.clone_from(&messages);
-        let mut prompt = Prompt::of_agent(system.to_owned(), messages, known);
-        prompt.form = form;
-        self.env.host.ask(&self.purpose, prompt)
-    }
-
-    /// What is to be sent of the conversation.
-    fn messages(
-        &self,
-        system: &str,
-        conversation: &mut Conversation,
-    ) -> Result<Vec<Message<'static>>, AgentError> {
-        let view = self
-            .memory
-            .view(self.env.host, system, self.protocol, conversation)?;
-        let messages = self.protocol.render(&view.history);
-        if let Some(compressed) = view.compressed {
-            self.note_compressed(compressed, conversation)?;
-        }
-        Ok(messages)
-    }
-
-    /// Makes a conversation shorter that the model has not taken; where that fails, `refusal` is why.
-    fn shorten(
-        &self,
-        system: &str,
-        conversation: &mut Conversation,
-        refusal: ModelError,
-    ) -> Result<(), AgentError> {
-        let host = self.env.host;
-        let shortened = self
-            .memory
-            .shorten(host, system, self.protocol, conversation);
-        match shortened {
-            Ok(Some(compressed)) => self.note_compressed(compressed, conversation),
-            Ok(None) | Err(AgentError::Model(_) | AgentError::NotCompressed { .. }) => {
-                Err(refusal.into())
-            }
-            Err(error) => Err(error),
-        }
-    }
-
-    fn note_compressed(
-        &self,
-        compressed: Compressed,
-        conversation: &Conversation,
-    ) -> Result<(), AgentError> {
-        self.tell(&Event::Compressed {
-            tokens_before: compressed.tokens_before,
-            tokens_after: compressed.tokens_after,
-        });
-        self.env.host.compressed(&self.purpose, compressed);
-        self.keep(conversation)
     }
 
     /// Does what the agent has decided.
