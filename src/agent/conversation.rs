@@ -135,6 +135,9 @@ impl HistoryMessage {
 pub struct Conversation {
     /// What the user has asked for, in its order.
     pub requests: Vec<String>,
+    /// How many of these are not asked for any more: they are done, or were stopped.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub settled: usize,
     /// The task list.
     pub tasks: Vec<Task>,
     /// What was said, in its order; the system prompt is no part of it.
@@ -144,11 +147,33 @@ pub struct Conversation {
     pub earlier: Vec<HistoryMessage>,
 }
 
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde asks for a reference"
+)]
+pub(super) fn is_zero(count: &usize) -> bool {
+    *count == 0
+}
+
 impl Conversation {
     /// The user asks for something.
     pub fn request(&mut self, text: &str) {
         self.requests.push(text.to_owned());
         self.history.push(HistoryMessage::of_user(text));
+    }
+
+    /// All that was asked for is done, or was stopped, and something else is asked for.
+    pub fn settle(&mut self) {
+        self.settled = self.requests.len();
+    }
+
+    /// The requests that are still asked for, the last one in any case.
+    #[must_use]
+    pub fn open_requests(&self) -> &[String] {
+        let last = self.requests.len().saturating_sub(1);
+        self.requests
+            .get(self.settled.min(last)..)
+            .unwrap_or_default()
     }
 
     /// Something is said. What was not understood before is no longer of interest when the agent has been.
@@ -233,6 +258,19 @@ mod tests {
         let last = messages[2].to_string();
         assert!(last.contains("<tool_result tool=\"READ_FILE\">"), "{last}");
         assert!(last.contains("<user_request>\nand that\n"), "{last}");
+    }
+
+    #[test]
+    fn what_is_settled_is_not_asked_for_any_more() {
+        let mut conversation = Conversation::default();
+        assert!(conversation.open_requests().is_empty());
+        conversation.request("one");
+        conversation.request("two");
+        assert_eq!(conversation.open_requests(), ["one", "two"]);
+        conversation.settle();
+        assert_eq!(conversation.open_requests(), ["two"]);
+        conversation.request("three");
+        assert_eq!(conversation.open_requests(), ["three"]);
     }
 
     #[test]

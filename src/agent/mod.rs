@@ -5,7 +5,7 @@
 //! | `protocol` | how a reply names tools, and how they are described to the model |
 //! | [`tool`], [`tools`] | what a tool is, and one implementation of each |
 //! | `permissions`, `restricted` | which calls may be carried out, and which commands of an auditor |
-//! | `memory` | what becomes of a conversation that grows too long |
+//! | `asking`, `memory` | how the model is asked, and what becomes of a conversation that grows too long |
 //! | `conversation`, `tagged` | what was said so far, and how it is told from the program's own words |
 //! | `audit` | an agent that judges another's work |
 //! | `session`, `settings`, `home` | conversations that outlive the process, and what the user has set |
@@ -13,6 +13,7 @@
 //! A workflow is a profile over these: it chooses the parts, and has none of its own. Stands above the
 //! stages and below the workflows.
 
+mod asking;
 pub(crate) mod audit;
 pub(crate) mod conversation;
 mod error;
@@ -43,7 +44,7 @@ pub use self::error::AgentError;
 use self::conversation::{Conversation, HistoryMessage};
 use self::memory::{Compressed, Memory};
 use self::permissions::{Permission, Permissions};
-use self::protocol::{Decision, Fault, Offer, Protocol, Turn};
+use self::protocol::{Decision, Fault, Protocol, Turn};
 use self::tool::{Effect, Tool, ToolCall, ToolError, ToolOutput, Toolbox};
 use self::tools::OUTPUT_LIMIT;
 
@@ -84,6 +85,11 @@ pub trait Host {
 
     /// Notes that the conversation of an agent with this purpose was compressed.
     fn compressed(&self, _purpose: &Purpose, _compressed: Compressed) {}
+
+    /// What was changed in the project, in this run and before it, for who judges the work; "" where that is not known.
+    fn changes(&self) -> String {
+        String::new()
+    }
 
     /// Whether the user allows what is asked for; nobody is there to ask, unless a host says otherwise.
     ///
@@ -223,45 +229,6 @@ impl Agent<'_> {
                 self.return_fault(fault, &around, conversation, progress)
             }
         }
-    }
-
-    fn ask(
-        &self,
-        brief: &Brief<'_>,
-        conversation: &mut Conversation,
-        progress: &mut Progress,
-    ) -> Result<Reply, AgentError> {
-        let Offer { instructions, form } = self.protocol.offer(&brief.tools);
-        let system = format!("{}\n{instructions}", brief.instructions);
-        let messages = self.messages(&system, conversation)?;
-        // Those that are in the run log already.
-        let pairs = progress.sent.iter().zip(&messages);
-        let known = pairs.take_while(|(sent, message)| sent == message).count();
-        progress.sent.clone_from(&messages);
-        let mut prompt = Prompt::of_agent(system, messages, known);
-        prompt.form = form;
-        self.env.host.ask(&self.purpose, prompt)
-    }
-
-    /// What is to be sent of the conversation.
-    fn messages(
-        &self,
-        system: &str,
-        conversation: &mut Conversation,
-    ) -> Result<Vec<Message<'static>>, AgentError> {
-        let view = self
-            .memory
-            .view(self.env.host, system, self.protocol, conversation)?;
-        let messages = self.protocol.render(&view.history);
-        if let Some(compressed) = view.compressed {
-            self.tell(&Event::Compressed {
-                tokens_before: compressed.tokens_before,
-                tokens_after: compressed.tokens_after,
-            });
-            self.env.host.compressed(&self.purpose, compressed);
-            self.keep(conversation)?;
-        }
-        Ok(messages)
     }
 
     /// Does what the agent has decided.

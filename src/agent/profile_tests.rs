@@ -8,6 +8,7 @@ use std::thread;
 use serde_json::json;
 
 use super::permissions::{Permission, Permissions};
+use super::protocol::Offer;
 use super::tests::All;
 use super::tool::{Arguments, ToolSpec};
 use super::*;

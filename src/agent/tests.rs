@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use super::audit::work_until_passed;
 use super::memory::View;
 use super::permissions::Everything;
+use super::protocol::Offer;
 use super::tool::ToolSpec;
 use super::*;
 use crate::sys::environment::SystemClock;

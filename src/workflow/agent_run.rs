@@ -25,9 +25,11 @@ use crate::edit::error::ApplyError;
 use crate::edit::{ParsedReply, PathPolicy, VerifiedEdits, VerifyError};
 use crate::model::prompt::Prompt;
 use crate::model::{Purpose, Reply, StepId, tokens};
+use crate::project::dirty::dirty;
 use crate::record::run_files::{AGENT, CONVERSATION};
 use crate::record::{Action, AgentRecord, LimitsRecord, input_text};
 use crate::sys::interrupt::{Interrupted, Signal};
+use crate::sys::text::escaped;
 use crate::ui::input::Typed;
 use crate::workflow::error::{Error, Exit};
 
@@ -56,6 +58,8 @@ pub struct AgentRun<'c> {
     setup: AgentSetup<'c>,
     run: RefCell<Run<'c>>,
     tree: RefCell<RunTree<'c>>,
+    /// What was changed before the run, as far as that is known.
+    before: Option<Vec<String>>,
     /// The call that was made last.
     latest: RefCell<StepId>,
     /// How many commands have run since.
@@ -76,6 +80,17 @@ impl<'c> AgentRun<'c> {
         if !context.project.ignores(run.log.name()) {
             run.log.keep_from_git()?;
         }
+        if let Some(kept) = setup.session.filter(|_| request.is_some()) {
+            let Session {
+                file, conversation, ..
+            } = &mut *kept.session.borrow_mut();
+            if matches!(
+                file.state,
+                SessionState::Complete | SessionState::Interrupted
+            ) {
+                conversation.settle();
+            }
+        }
         let session = setup.session.map(|kept| kept.session.borrow());
         let about = AgentRecord {
             session: session.as_ref().map(|session| session.id().to_string()),
@@ -92,6 +107,7 @@ impl<'c> AgentRun<'c> {
         Ok(Self {
             tree: RefCell::new(RunTree::new(context, &run)),
             run: RefCell::new(run),
+            before: dirty(context.project.root()).ok(),
             context,
             setup,
             latest: RefCell::new(StepId::new(Purpose::STEP, 0)),
@@ -257,9 +273,9 @@ impl<'c> AgentRun<'c> {
         Ok(())
     }
 
-    /// Holds a file against the policy that every reply is held against.
+    /// Holds a file against the policy for agents.
     fn verified(&self, path: &str, content: String) -> Result<VerifiedEdits, ToolError> {
-        let load = PathPolicy::load(self.context.project.root(), self.context.program);
+        let load = PathPolicy::load_for_agent(self.context.project.root(), self.context.program);
         let verified = load.and_then(|policy| policy.verify(ParsedReply::of_file(path, content)));
         verified.map_err(|error| match error {
             VerifyError::Rejected(rejection) => {
@@ -308,8 +324,35 @@ impl Host for AgentRun<'_> {
         });
     }
 
+    fn changes(&self) -> String {
+        let changed = closing::changed_so_far(&self.tree.borrow());
+        let changed = listed("nothing", &changed);
+        let before = match &self.before {
+            None => "(not known: there is no git repository whose index can be read)".to_owned(),
+            Some(before) => listed("nothing", before),
+        };
+        format!(
+            "What the developer's tools have changed in this run. What its commands have changed is not in this \
+             list:\n{changed}\n\nWhat differed from git's index, or was untracked, before this run began, and is not \
+             its doing. What was staged then is not in this list:\n{before}\n"
+        )
+    }
+
     fn check(&self) -> Result<(), AgentError> {
         Ok(self.context.interrupt.check()?)
+    }
+}
+
+/// No more lines than this of what was changed, or `nothing`, where there are none.
+fn listed(nothing: &str, lines: &[String]) -> String {
+    const MOST: usize = 200;
+    let mut told: Vec<String> = lines.iter().take(MOST).map(|line| escaped(line)).collect();
+    if lines.len() > MOST {
+        told.push(format!("and {} more", lines.len() - MOST));
+    }
+    match told.as_slice() {
+        [] => format!("({nothing})"),
+        told => told.join("\n"),
     }
 }
 
@@ -324,6 +367,12 @@ impl Files for AgentRun<'_> {
             }
             error => ToolError::Fatal(error.into()),
         })?;
+        // A file may be written again and again.
+        for warning in edits.warnings() {
+            if !run.record.warnings.contains(warning) {
+                run.warn(warning.clone());
+            }
+        }
         Ok(edits.warnings().to_vec())
     }
 }

@@ -78,6 +78,8 @@ pub struct Workspace<'c> {
     pub processes: RefCell<Processes<'c>>,
     /// Whether it may leave the current directory.
     pub outside: Outside,
+    /// The commands that the user allows an auditor, each as its words.
+    pub audit_commands: Vec<Vec<String>>,
     /// Where the settings and the sessions are, which are not for agents.
     pub closed: Vec<PathBuf>,
     /// What the record of a run is to say where commands are not sandboxed, though they should be.
@@ -140,6 +142,7 @@ impl<'c> Workspace<'c> {
             },
             processes: RefCell::new(processes),
             outside: options.outside,
+            audit_commands: settings.audit_commands,
             closed: own_paths(&home),
             uncontained,
         })

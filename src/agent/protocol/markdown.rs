@@ -110,6 +110,14 @@ impl Markdown {
     }
 }
 
+/// A reply's text less what was thought ahead of it; "" where all of it was.
+#[must_use]
+pub(in crate::agent) fn without_thoughts(text: &str) -> String {
+    let spoken = thoughts::spoken(&lines::lines(text));
+    // One without an end is thought to the end.
+    spoken.map_or_else(|_| String::new(), |lines| joined(&lines).trim().to_owned())
+}
+
 /// What ends a reply in the templates of models, where a server lets it through; behind a blank it seems to be a word
 /// of the last line.
 static END: LazyLock<Regex> = LazyLock::new(|| {

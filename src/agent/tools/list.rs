@@ -34,12 +34,14 @@ const QUOTED_ERROR: usize = 200;
 /// The description of LIST_DIRECTORY.
 pub static LIST_DIRECTORY: ToolSpec = ToolSpec::new(
     "LIST_DIRECTORY",
-    "Shows what is in a directory, or what a glob matches, as a tree. What git ignores is left out.",
+    "Shows what is in a directory, or what a glob matches, as a tree of at most 1,000 entries. What git ignores is \
+     left out. A glob has at most 1,000 bytes.",
     &[Parameter::new(
         "path",
         ParameterKind::Path,
         "a directory, `.` for the project's root, or a glob like `src/**/*.ts`",
-    )],
+    )
+    .example("src/**/*.ts")],
     Effect::Reads,
 );
 

@@ -22,8 +22,9 @@ pub static WRITE_FILE: ToolSpec = ToolSpec::new(
     "WRITE_FILE",
     "Gives a file this content as a whole, and makes it and its directories where they are not there.",
     &[
-        Parameter::new("path", ParameterKind::Path, "the file"),
-        Parameter::new("content", ParameterKind::Block, "its whole content"),
+        Parameter::new("path", ParameterKind::Path, "the file").example("src/greeting.js"),
+        Parameter::new("content", ParameterKind::Block, "its whole content")
+            .example("export function greeting(name) {\n  return `Hello, ${name}!`;\n}"),
     ],
     Effect::Writes,
 );

@@ -13,11 +13,7 @@ use crate::agent::tool::{
 use crate::record::tasks::{Task, TaskStatus};
 
 const fn parameter(name: &'static str, kind: ParameterKind, meaning: &'static str) -> Parameter {
-    Parameter {
-        name,
-        kind,
-        meaning,
-    }
+    Parameter::new(name, kind, meaning)
 }
 
 const fn spec(name: &'static str, parameters: &'static [Parameter]) -> ToolSpec {
