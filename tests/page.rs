@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
+use regex::Regex;
 use serde_json::Value;
 
 use crate::past::agents_run;
@@ -111,6 +112,38 @@ fn whatever_a_run_wrote_is_text_on_its_page() {
 }
 
 #[test]
+fn a_run_with_repairs_shows_its_whole_change_before_each_replys_own() {
+    let server = ModelServer::gemini(&[
+        "^^^src/main.rs\nfn main() { first }\n^^^end\n^^^kept.rs\nkept\n^^^end\n",
+        "^^^src/main.rs\nfn main() { second }\n^^^end\n^^^fixed\n^^^end\n",
+    ]);
+    let project = TestProject::new().with(&server).build("test -e fixed");
+    let run = project.run(&[]).exits(0);
+    let page = page_of(&project, &run);
+    let plain = Regex::new("<[^>]*>").unwrap().replace_all(&page, "");
+    let at = |part: &str| {
+        plain
+            .find(part)
+            .unwrap_or_else(|| panic!("{part}: {plain}"))
+    };
+    let (whole, replies) = plain.split_at(at("The whole change"));
+    assert!(!whole.contains("fn main"), "{whole}");
+    let (whole, replies) = replies.split_once("Reply").unwrap();
+    assert!(whole.contains("3 files changed"), "{whole}");
+    for line in ["-fn main() {}\n", "+fn main() { second }\n", "+kept\n"] {
+        assert!(whole.contains(line), "{line}: {whole}");
+    }
+    assert!(!whole.contains("first"), "{whole}");
+    assert!(replies.contains("-fn main() { first }\n"), "{replies}");
+
+    // Of a single reply, its own change is the whole.
+    let server = ModelServer::gemini(&["^^^a\nx\n^^^end\n"]);
+    let project = project.with(&server);
+    let run = project.run(&[]).exits(0);
+    assert!(!page_of(&project, &run).contains("The whole change"));
+}
+
+#[test]
 fn a_reply_that_was_rejected_is_text_too() {
     let server = ModelServer::gemini(&[&format!("^^^a{HOSTILE}\n{HOSTILE}\n^^^end\n")]);
     let project = TestProject::new().with(&server);
@@ -168,7 +201,9 @@ fn every_kind_of_run_gets_a_page() {
 #[test]
 fn a_page_about_all_runs_links_to_the_pages_there_are() {
     let server = ModelServer::gemini(&["^^^a\nx\n^^^end\n"]);
-    let project = TestProject::new().with(&server);
+    let project = TestProject::new()
+        .with(&server)
+        .file("agent-config/query.txt", "\n Add <b> \"it\"\nand more\n");
     let told = report(&project, &["--all", "--output", "none.html"]).exits(0);
     assert_eq!(told.stdout, "done: the page is in none.html\n");
     assert!(project.read("none.html").contains("There is no run yet"));
@@ -181,6 +216,9 @@ fn a_page_about_all_runs_links_to_the_pages_there_are() {
         project.read("logs/report.html")
     };
     assert!(!listed().contains(&link));
+    // What was asked for, in its first line.
+    let request = "<td class=\"request\"><span title=\"Add &lt;b&gt; &quot;it&quot;\">Add &lt;b&gt; &quot;it&quot;</span>";
+    assert!(listed().contains(request), "{}", listed());
     page_of(&project, &run);
     assert!(listed().contains(&link));
     assert!(listed().contains("1 of 1 runs succeeded"));
@@ -338,6 +376,41 @@ fn the_page_about_an_agents_run_tells_each_step() {
         "<td>test-model</td><td class=\"n\"></td><td class=\"n\">1</td>",
     ] {
         assert!(page.contains(part), "{part:?} is missing\n{page}");
+    }
+}
+
+#[test]
+fn an_agents_step_shows_its_words_each_tools_time_and_code_and_what_it_changed() {
+    let (agent, _server) = AgentProject::scripted(&[
+        write("a.rs", "one\ntwo\n"),
+        reply("COMMAND", "printf 'one\\n2\\n' > a.rs; exit 3"),
+        write("a.rs", "one\nthree\n"),
+        reply("COMMAND", "true"),
+        done(),
+        PASS.to_owned(),
+    ]);
+    let run = agent.work("Count").exits(0);
+    let page = page_of(&agent.project, &run);
+    let mut from = 0;
+    for part in [
+        "<h2>Step 1 ",
+        "<pre class=\"prose\">On we go.</pre>",
+        "<details><summary>As it came",
+        "<pre class=\"code\" tabindex=\"0\">",
+        "<p class=\"took\">",
+        "What it changed</summary><pre class=\"d\"",
+        "<span class=\"a\" data-n=\"\">+two\n</span>",
+        "<h2>Step 2 <span class=\"ended bad\">\u{2717} COMMAND exit code 3</span></h2>",
+        "<h3><code>COMMAND</code> <span class=\"ended bad\">\u{2717} exit code 3</span></h3><p class=\"took\">",
+        "<pre class=\"code\" tabindex=\"0\">printf ",
+        // What the command made of the file is what this step has found.
+        "<h2>Step 3 ",
+        "<span class=\"r\" data-n=\"\">-2\n</span><span class=\"a\" data-n=\"\">+three\n</span>",
+        "<h2>Step 4 <span class=\"ended good\">\u{2713} COMMAND</span></h2>",
+        "<span class=\"ended good\">\u{2713} exit code 0</span>",
+    ] {
+        let found = page[from..].find(part);
+        from += found.unwrap_or_else(|| panic!("{part:?} is missing from byte {from} on\n{page}"));
     }
 }
 

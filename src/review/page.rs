@@ -56,13 +56,6 @@ pub struct RunPage<'a> {
     pub elapsed: &'a dyn Fn() -> Duration,
 }
 
-/// The section `[query]` of a prompt, as the run log keeps it.
-pub fn query_of(prompt: &str) -> Option<&str> {
-    let (_, behind) = prompt.split_once("\n[query]\n")?;
-    let end = behind.find("\n[codebase]\n");
-    Some(&behind[..end.unwrap_or(behind.len())])
-}
-
 /// A whole page around its content.
 fn shell(title: &str, body: &Markup) -> String {
     let page = html! {

@@ -62,13 +62,22 @@ fn of_run(context: &Context<'_>, run: &PastRun) -> (String, String) {
     let first = steps.first();
     let first = first.map_or(StepId::INITIAL, |past| past.step.id());
     let prompt = run.text(&first, Artifact::Query);
-    // An agent's steps, and an undo without any, do not tell what was changed.
-    let is_told = steps.iter().any(|past| !past.step.is_agents());
     // What cannot be read any more is not shown.
-    let changes = (!is_told).then(|| run.changes(project).unwrap_or_default());
+    let changes = || run.changes(project).unwrap_or_default();
+    let applied = steps.iter().filter(|past| past.step.edits.is_some());
+    let changes = match (
+        steps.iter().any(|past| !past.step.is_agents()),
+        applied.count(),
+    ) {
+        // An agent's steps, and an undo without any, do not tell what was changed.
+        (false, _) => Some(changes()),
+        (true, 0 | 1) => None,
+        // What was taken back is no change of the run's.
+        (true, _) => Some(changes()).filter(|changes| !changes.files.is_empty()),
+    };
     let text = page::run(&RunPage {
         run,
-        query: prompt.as_deref().and_then(page::query_of),
+        query: prompt.as_deref().and_then(history::query_of),
         steps: &steps,
         changes: changes.as_ref(),
         redactor: context.redactor,
@@ -86,7 +95,12 @@ fn of_all(context: &Context<'_>, options: &ReportArgs) -> Result<String, Error> 
     // Elsewhere, a link from the page would lead nowhere.
     let beside = options.page.is_none();
     let has_page = |run: &PastRun| beside && project.logs().join(&run.name).join(PAGE).is_file();
-    Ok(page::overview(&runs, has_page, context.redactor))
+    Ok(page::overview(
+        &runs,
+        has_page,
+        PastRun::request,
+        context.redactor,
+    ))
 }
 
 /// Writes the page, over an earlier one or where nothing is; or into a pipe or a device. No other file
