@@ -247,6 +247,38 @@ fn what_cannot_be_written_about_or_to_is_said() {
 }
 
 #[test]
+fn the_page_is_opened_in_the_users_browser_or_said_to_be_where_it_is() {
+    let project = TestProject::new()
+        .program("browser", "#!/bin/sh\nprintf '%s\\n' \"$@\" > opened\n")
+        .file("tools/xdg-open", "")
+        .program("tools/xdg-open", "#!/bin/sh\ntouch started\n");
+    let page = project.path("page.html").display().to_string();
+    let open = |project: &TestProject| {
+        let run = report(project, &["--all", "--output", "page.html", "--open"]).exits(0);
+        assert!(run.stdout.ends_with("done: the page is in page.html\n"));
+        run
+    };
+    let told = |project: &TestProject, problem: &str| {
+        let said = format!("the page was not opened: {problem}; it is in `{page}`");
+        open(project).says(&[&said]);
+    };
+    let browser = project.path("browser").display().to_string();
+    let project = project.variable("BROWSER", &format!("'{browser}' --new-window"));
+    open(&project);
+    assert_eq!(project.read("opened"), format!("--new-window\n{page}\n"));
+    let project = project.variable("BROWSER", "no-such-browser");
+    told(
+        &project,
+        "cannot start `no-such-browser`: No such file or directory (os error 2)",
+    );
+    // A program in the project is the project's, and not the system's.
+    let tools = project.path("tools").display().to_string();
+    let project = project.variable("BROWSER", "").variable("PATH", &tools);
+    told(&project, "`BROWSER` is not set, and there is no `xdg-open`");
+    assert!(!project.path("started").exists());
+}
+
+#[test]
 fn five_thousand_files_open_at_once() {
     use std::fmt::Write as _;
 

@@ -172,6 +172,10 @@ pub struct ReportArgs {
     /// HTML file to write [default: report.html in the run's folder or in logs]
     #[arg(long = "output", value_name = "FILE")]
     pub page: Option<PathBuf>,
+
+    /// Open the report in the browser: $BROWSER, or the system's
+    #[arg(long)]
+    pub open: bool,
 }
 
 /// Flags for builds.

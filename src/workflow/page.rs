@@ -1,4 +1,4 @@
-//! Writes a page about a run, or about all of them. Reads their folders; changes nothing but the page.
+//! Writes a page about a run, or about all of them, and opens it. Reads their folders; changes nothing but the page.
 
 use std::io;
 use std::path::Path;
@@ -14,6 +14,7 @@ use crate::record::run_files::Artifact;
 use crate::review::history::{self, NoSuchRun, PastRun};
 use crate::review::page::{self, RunPage};
 use crate::sys::files::{self, Links, PathError};
+use crate::ui::browser;
 use crate::workflow::error::Error;
 
 /// The page's name, in a run's folder or beside all of them.
@@ -36,11 +37,24 @@ pub fn report(context: &Context<'_>, options: &ReportArgs) -> Result<Outcome, Fa
     };
     let path = options.page.clone().unwrap_or_else(|| usual.into());
     write(context, &path, &text)?;
+    let problem = options.open.then(|| open(context, &path)).flatten();
     let path = path.display().to_string();
     Ok(Outcome {
         data: Some(json!({"schema": 1, "page": path})),
+        warnings: problem.into_iter().collect(),
         ..Outcome::said(format!("done: the page is in {path}"))
     })
+}
+
+/// Opens the page in the browser; what to tell, where that did not work.
+fn open(context: &Context<'_>, path: &Path) -> Option<String> {
+    let root = context.project.root();
+    let page = root.join(path);
+    let problem = browser::open(context.environment, root, &page).err()?;
+    let page = page.display();
+    Some(format!(
+        "the page was not opened: {problem}; it is in `{page}`"
+    ))
 }
 
 /// The last run that asked anything; or else the last one.
