@@ -16,6 +16,11 @@ const HOSTILE: &str = "<script>window.hostile=1</script>\"><img src=x onerror=wi
 
 /// What Chromium found on the page, in light, in dark, and on a phone; `None` where there is no browser.
 fn browser(page: &Path) -> Option<Value> {
+    browse(page, &[])
+}
+
+/// What Chromium says of a page.
+fn browse(page: &Path, arguments: &[&str]) -> Option<Value> {
     let there = |program: &&str| {
         let version = Command::new(program).arg("--version").output();
         version.is_ok_and(|output| output.status.success())
@@ -30,6 +35,7 @@ fn browser(page: &Path) -> Option<Value> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/page/browser.py");
     let output = Command::new("python3")
         .args([script.as_path(), Path::new(chromium), page])
+        .args(arguments)
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
@@ -244,6 +250,54 @@ fn what_cannot_be_written_about_or_to_is_said() {
     .exits(0);
     let told: Value = serde_json::from_str(&told.stdout).unwrap();
     assert_eq!(told, serde_json::json!({"schema": 1, "page": "page.html"}));
+}
+
+/// Searches a page, as somebody types; and tells what is to be seen then.
+const SEARCH: &str = "(async () => {
+  const input = document.querySelector('.search input');
+  const told = () => document.querySelector('.search output').textContent;
+  const search = async (text) => {
+    input.value = text;
+    input.dispatchEvent(new Event('input'));
+    const until = Date.now() + 20000;
+    while (told() === '' && Date.now() < until) await new Promise(resume => setTimeout(resume, 20));
+    const said = told();
+    input.value = '';
+    input.dispatchEvent(new Event('input'));
+    while (told() !== '' && Date.now() < until) await new Promise(resume => setTimeout(resume, 20));
+    return said;
+  };
+  document.querySelectorAll('details').forEach(details => details.open = false);
+  const found = [await search('FN MAIN'), await search('window.hostile=1</script>'), await search('no such (text')];
+  return {found, opened: document.querySelectorAll('details[open]').length > 0,
+    ran: typeof window.hostile !== 'undefined',
+    uncopied: [...document.querySelectorAll('pre')].filter(pre => !pre.nextElementSibling?.matches('.copy')).length};
+})()";
+
+#[test]
+fn an_interactive_page_searches_and_copies_and_runs_nothing_else() {
+    let reply = format!("I did.\n^^^src/main.rs\nfn main() {{ /* {HOSTILE} */ }}\n^^^end\n");
+    let server = ModelServer::gemini(&[&reply]);
+    let project = TestProject::new().with(&server);
+    let run = project.run(&[]).exits(0);
+    for arguments in [&["--interactive"][..], &["--interactive", "--all"]] {
+        report(&project, arguments).exits(0);
+    }
+    assert!(
+        project
+            .read("logs/report.html")
+            .contains("script-src 'sha256-")
+    );
+    let page = project.path(&format!("logs/{}/report.html", run.folder));
+    let Some(found) = browse(&page, &["--try", SEARCH]) else {
+        return;
+    };
+    assert_eq!(
+        (&found["requests"], &found["scripts"]),
+        (&1.into(), &1.into())
+    );
+    let expected = serde_json::json!({"found": ["1 of 3", "1 of 2", "nothing found"], "opened": true, "ran": false, "uncopied": 0});
+    assert_eq!(found["result"], expected, "{found}");
 }
 
 #[test]

@@ -173,6 +173,10 @@ pub struct ReportArgs {
     #[arg(long = "output", value_name = "FILE")]
     pub page: Option<PathBuf>,
 
+    /// Add a search box and buttons that copy, by a script in the page
+    #[arg(long)]
+    pub interactive: bool,
+
     /// Open the report in the browser: $BROWSER, or the system's
     #[arg(long)]
     pub open: bool,

@@ -12,7 +12,7 @@ use crate::model::StepId;
 use crate::project::LOGS;
 use crate::record::run_files::Artifact;
 use crate::review::history::{self, NoSuchRun, PastRun};
-use crate::review::page::{self, RunPage};
+use crate::review::page::{self, RunPage, Scripting};
 use crate::sys::files::{self, Links, PathError};
 use crate::ui::browser;
 use crate::workflow::error::Error;
@@ -33,7 +33,7 @@ pub fn report(context: &Context<'_>, options: &ReportArgs) -> Result<Outcome, Fa
             Some(run) => PastRun::read(project, &history::find(project, run)?),
             None => last(context)?,
         };
-        of_run(context, &run)
+        of_run(context, &run, scripting(options))
     };
     let path = options.page.clone().unwrap_or_else(|| usual.into());
     write(context, &path, &text)?;
@@ -44,6 +44,14 @@ pub fn report(context: &Context<'_>, options: &ReportArgs) -> Result<Outcome, Fa
         warnings: problem.into_iter().collect(),
         ..Outcome::said(format!("done: the page is in {path}"))
     })
+}
+
+fn scripting(options: &ReportArgs) -> Scripting {
+    if options.interactive {
+        Scripting::Interactive
+    } else {
+        Scripting::None
+    }
 }
 
 /// Opens the page in the browser; what to tell, where that did not work.
@@ -70,7 +78,7 @@ fn last(context: &Context<'_>) -> Result<PastRun, Error> {
 }
 
 /// The page about a run, and where it goes.
-fn of_run(context: &Context<'_>, run: &PastRun) -> (String, String) {
+fn of_run(context: &Context<'_>, run: &PastRun, scripting: Scripting) -> (String, String) {
     let project = &context.project;
     let steps = run.steps(project);
     let first = steps.first();
@@ -95,6 +103,7 @@ fn of_run(context: &Context<'_>, run: &PastRun) -> (String, String) {
         steps: &steps,
         changes: changes.as_ref(),
         redactor: context.redactor,
+        scripting,
         elapsed: &|| context.clock.elapsed(),
     });
     (text, format!("{}/{PAGE}", run.relative()))
@@ -114,6 +123,7 @@ fn of_all(context: &Context<'_>, options: &ReportArgs) -> Result<String, Error> 
         has_page,
         PastRun::request,
         context.redactor,
+        scripting(options),
     ))
 }
 

@@ -10,9 +10,9 @@ use maud::{Markup, html};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::elements::{bar, columns, fact, left_out, numbers, unseen_column};
-use super::shell;
 use super::text::HtmlEscaper;
 use super::words::{self, StatusMark, count, seconds};
+use super::{Scripting, shell};
 use crate::model::price::Usd;
 use crate::project::LOGS;
 use crate::review::figures::{self, Figures, cost_of_run};
@@ -35,6 +35,7 @@ pub fn page(
     has_page: impl Fn(&PastRun) -> bool,
     request: impl Fn(&PastRun) -> Option<String>,
     redactor: &Redactor,
+    scripting: Scripting,
 ) -> String {
     let escaper = HtmlEscaper::new(redactor);
     let mut all = Sum::default();
@@ -63,10 +64,10 @@ pub fn page(
         }
         footer {
             p { "Written by code-commit " (env!("CARGO_PKG_VERSION")) " from " code { (LOGS) }
-                ". This page loads nothing and runs no script." }
+                (scripting.promise()) }
         }
     };
-    shell("code-commit: all runs", &body)
+    shell("code-commit: all runs", &body, scripting)
 }
 
 /// The run's day, by its record, or its folder's name.

@@ -52,10 +52,10 @@ pub fn page(page: &RunPage<'_>) -> String {
             (left_out(page.steps.len() - shown.len(), "later call", &run.relative()))
         }
         footer {
-            p { "Written by code-commit " (env!("CARGO_PKG_VERSION")) ". This page loads nothing and runs no script." }
+            p { "Written by code-commit " (env!("CARGO_PKG_VERSION")) (page.scripting.promise()) }
         }
     };
-    shell(&escaper.name(&title), &body)
+    shell(&escaper.name(&title), &body, page.scripting)
 }
 
 fn head(escaper: HtmlEscaper<'_>, run: &PastRun) -> Markup {

@@ -152,6 +152,7 @@ fn page(run: &PastRun, text: &str, steps: &[PastStep]) -> String {
         steps,
         changes: (!is_told).then_some(&changes),
         redactor: &Redactor::default(),
+        scripting: Scripting::None,
         elapsed: &|| Duration::ZERO,
     })
 }
@@ -188,6 +189,7 @@ fn pages(text: &str) -> Vec<String> {
             |_| true,
             |_| Some(text.to_owned()),
             &Redactor::default(),
+            Scripting::None,
         ),
     ]
 }
@@ -310,11 +312,18 @@ fn keys_are_on_no_page() {
             steps: &steps,
             changes: None,
             redactor: &redactor,
+            scripting: Scripting::None,
             elapsed: &|| Duration::ZERO,
         });
         for page in [
             page,
-            overview(&[run], |_| false, |_| Some(text.clone()), &redactor),
+            overview(
+                &[run],
+                |_| false,
+                |_| Some(text.clone()),
+                &redactor,
+                Scripting::None,
+            ),
         ] {
             assert!(!texts(&page).contains(&key[..key.len() - 2]), "{key}");
             assert!(page.contains("[REDACTED]"));
@@ -374,7 +383,13 @@ fn a_page_about_very_many_runs_is_small() {
             past_run(&format!("{NAME}-{n}"), Some(record))
         })
         .collect();
-    let page = overview(&records, |_| false, |_| None, &Redactor::default());
+    let page = overview(
+        &records,
+        |_| false,
+        |_| None,
+        &Redactor::default(),
+        Scripting::None,
+    );
     assert!(page.len() < 2_000_000, "{}", page.len());
     assert!(texts(&page).contains("18,000 earlier runs left out"));
 }
@@ -394,7 +409,13 @@ fn an_overview_sums_up_what_was() {
         past_run(NAME, None),
         past_run("2026-11-21-20-15-04-undo", None),
     ];
-    let shown = texts(&overview(&runs, |_| true, |_| None, &Redactor::default()));
+    let shown = texts(&overview(
+        &runs,
+        |_| true,
+        |_| None,
+        &Redactor::default(),
+        Scripting::None,
+    ));
     for part in [
         "2 of 3 runs succeeded",
         "66.7\u{a0}%",
@@ -407,8 +428,14 @@ fn an_overview_sums_up_what_was() {
         assert!(shown.contains(part), "{part}");
     }
     assert!(
-        texts(&overview(&[], |_| true, |_| None, &Redactor::default()))
-            .contains("There is no run yet")
+        texts(&overview(
+            &[],
+            |_| true,
+            |_| None,
+            &Redactor::default(),
+            Scripting::None
+        ))
+        .contains("There is no run yet")
     );
 }
 
@@ -434,7 +461,13 @@ fn what_nobody_knows_the_cost_of_is_not_said_to_cost_nothing() {
         let run = past_run(NAME, Some(record));
         let fact = format!("<dt>Cost</dt><dd>{expected}<");
         assert!(page(&run, "x", &steps).contains(&fact), "{costs:?}");
-        let all = overview(&[run], |_| false, |_| None, &Redactor::default());
+        let all = overview(
+            &[run],
+            |_| false,
+            |_| None,
+            &Redactor::default(),
+            Scripting::None,
+        );
         assert!(all.contains(&fact), "{costs:?}");
         let row = format!("<td class=\"n\">{expected}</td>");
         assert_eq!(all.matches(&row).count(), 2, "{costs:?}: {all}");
@@ -449,7 +482,13 @@ fn a_day_has_a_row_with_its_sums() {
         past_run("a", Some(record("x", "commit"))),
         past_run("b", Some(late)),
     ];
-    let page = overview(&runs, |_| false, |_| None, &Redactor::default());
+    let page = overview(
+        &runs,
+        |_| false,
+        |_| None,
+        &Redactor::default(),
+        Scripting::None,
+    );
     for day in ["2026-12-01", "2026-11-21"] {
         assert!(page.contains(&format!(
             "<th scope=\"row\">{day}</th><td class=\"n\">1</td>"
@@ -533,5 +572,37 @@ fn text_stands_out_in_both_schemes() {
 fn the_style_is_nothing_but_a_style() {
     for outside in ["</", "url(", "@import", "http", "expression"] {
         assert!(!STYLE.contains(outside), "{outside}");
+    }
+}
+
+#[test]
+fn an_interactive_page_has_its_own_script_and_a_policy_for_no_other() {
+    let record = record("<script>", "commit");
+    let steps = steps("<script>", &record);
+    let run = past_run(NAME, Some(record));
+    let plain = page(&run, "x", &steps);
+    assert!(!plain.contains("<script") && !plain.contains("script-src"));
+    let redactor = Redactor::default();
+    let page = super::run(&RunPage {
+        run: &run,
+        query: None,
+        steps: &steps,
+        changes: None,
+        redactor: &redactor,
+        scripting: Scripting::Interactive,
+        elapsed: &|| Duration::ZERO,
+    });
+    let (before, behind) = page.split_once("<script>").unwrap();
+    let (script, behind) = behind.split_once("</script>").unwrap();
+    assert_eq!(script, SCRIPT);
+    assert_eq!(behind, "</body></html>");
+    assert!(!behind.contains("script") && !before.contains("<script"));
+    let policy = Regex::new(
+        "content=\"default-src 'none'; [^\"]*; script-src 'sha256-[A-Za-z0-9+/]{43}='\"",
+    );
+    assert!(policy.unwrap().is_match(before), "{before}");
+    // It asks for nothing, and makes nothing but text of what it finds.
+    for outside in ["http", "fetch", "import", "eval", "innerHTML", "</"] {
+        assert!(!SCRIPT.contains(outside), "{outside}");
     }
 }
