@@ -327,6 +327,7 @@ impl Agent<'_> {
             result: Some(text.clone()),
             exit_code: output.exit_code,
             seconds: Some(Seconds(took)),
+            diff: None,
         };
         self.env.host.note(Note::Acted(action, effect))?;
         self.tell(&Event::ToolResult {

@@ -190,6 +190,14 @@ pub struct ReportArgs {
     /// HTML file to write [default: report.html in the run's folder or in logs]
     #[arg(long = "output", value_name = "FILE")]
     pub page: Option<PathBuf>,
+
+    /// Add a search box and buttons that copy, by a script in the page
+    #[arg(long)]
+    pub interactive: bool,
+
+    /// Open the report in the browser: $BROWSER, or the system's
+    #[arg(long)]
+    pub open: bool,
 }
 
 /// Flags for builds.

@@ -8,6 +8,7 @@ pub mod configured;
 pub mod dirty;
 pub mod gitignore;
 pub mod index;
+pub mod kind;
 pub mod place;
 pub mod repositories;
 pub mod repository;
@@ -146,10 +147,14 @@ impl ProjectProblem {
     pub fn hint(&self) -> String {
         match self {
             Self::NoGitignore => {
-                "write one with the line `/agent-config`, so that keys are never committed".into()
+                "run `code-commit init`, which sets the project up, or write one with the line \
+                 `/agent-config`, so that keys are never committed"
+                    .into()
             }
             Self::NotIgnored => {
-                "add the line `/agent-config` at its end, so that keys are never committed".into()
+                "run `code-commit init`, which sets the project up, or add the line `/agent-config` at \
+                 its end, so that keys are never committed"
+                    .into()
             }
             Self::Missing(path) if path.ends_with("query.txt") => {
                 format!("write what is to be done into `{path}`")

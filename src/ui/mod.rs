@@ -3,6 +3,7 @@
 //! Writes to the standard streams: progress, warnings and errors to stderr, the result alone to
 //! stdout. Guarantees that no key is printed, and that a closed terminal is no reason to fail.
 
+pub(crate) mod browser;
 pub(crate) mod columns;
 pub(crate) mod editor;
 pub(crate) mod input;

@@ -26,6 +26,7 @@ use crate::edit::{ParsedReply, PathPolicy, VerifiedEdits, VerifyError};
 use crate::model::prompt::Prompt;
 use crate::model::{Purpose, Reply, StepId, tokens};
 use crate::project::dirty::dirty;
+use crate::record::diff::{self, FileChange, FileState, NEW_MODE};
 use crate::record::run_files::{AGENT, CONVERSATION};
 use crate::record::{Action, AgentRecord, LimitsRecord, input_text};
 use crate::sys::interrupt::{Interrupted, Signal};
@@ -35,6 +36,8 @@ use crate::workflow::error::{Error, Exit};
 
 /// So many calls of a reply are in `steps.jsonl` at once, the rest when the step is over.
 const LOGGED_AT_ONCE: usize = 8;
+/// A longer diff of what a tool changed is not recorded, in bytes: its input is.
+const LONGEST_DIFF: usize = 256 << 10;
 
 /// What a profile gives a run of its agents.
 pub struct AgentSetup<'s> {
@@ -64,6 +67,8 @@ pub struct AgentRun<'c> {
     latest: RefCell<StepId>,
     /// How many commands have run since.
     commands: Cell<u32>,
+    /// What the tool that is being used has changed.
+    diff: RefCell<Option<String>>,
 }
 
 impl<'c> AgentRun<'c> {
@@ -112,6 +117,7 @@ impl<'c> AgentRun<'c> {
             setup,
             latest: RefCell::new(StepId::new(Purpose::STEP, 0)),
             commands: Cell::new(0),
+            diff: RefCell::default(),
         })
     }
 
@@ -242,7 +248,8 @@ impl<'c> AgentRun<'c> {
     }
 
     /// Keeps what came of a tool.
-    fn acted(&self, action: Action, effect: Option<Effect>) -> Result<(), Error> {
+    fn acted(&self, mut action: Action, effect: Option<Effect>) -> Result<(), Error> {
+        action.diff = self.diff.take();
         let mut run = self.run.borrow_mut();
         let runs = effect == Some(Effect::Runs);
         if runs && run.log.restore()? {
@@ -358,6 +365,9 @@ fn listed(nothing: &str, lines: &[String]) -> String {
 
 impl Files for AgentRun<'_> {
     fn write(&self, path: &str, content: String) -> Result<Vec<String>, ToolError> {
+        // What cannot be read shows as nothing.
+        let before = self.tree.borrow().read(path).unwrap_or_default();
+        let diff = diff_of(path, before, &content);
         let edits = self.verified(path, content)?;
         let mut run = self.run.borrow_mut();
         let applied = self.tree.borrow_mut().apply(&mut run, &edits);
@@ -373,8 +383,24 @@ impl Files for AgentRun<'_> {
                 run.warn(warning.clone());
             }
         }
+        self.diff.replace(diff);
         Ok(edits.warnings().to_vec())
     }
+}
+
+/// What a tool makes of a file, as a unified diff; none where that is very long, or nothing.
+fn diff_of(path: &str, before: Option<Vec<u8>>, content: &str) -> Option<String> {
+    let state = |content| FileState {
+        content,
+        mode: NEW_MODE,
+    };
+    let change = FileChange {
+        path: path.to_owned(),
+        before: before.map(state),
+        after: Some(state(content.as_bytes().to_vec())),
+    };
+    let diff = diff::text(&[change]);
+    Some(diff).filter(|diff| (1..=LONGEST_DIFF).contains(&diff.len()))
 }
 
 impl User for AgentRun<'_> {
