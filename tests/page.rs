@@ -85,7 +85,7 @@ fn whatever_a_run_wrote_is_text_on_its_page() {
         .build(&format!(
             "cat <<'END'\n\u{1b}[31merror[E0001]\u{1b}[0m: {HOSTILE}\n --> <x-hostile>:1:2\nEND\ntest -e fixed"
         ));
-    let run = project.run(&[]).exits(0);
+    let run = project.run(&["--allow-stale"]).exits(0);
     let page = page_of(&project, &run);
     for hostile in [
         "<script",

@@ -43,7 +43,8 @@ Exit codes (also in the run's result.json):
   3  not-ready        something is missing or another run is active; nothing
                       was sent
   4  model-failed     no complete reply; nothing of it was applied
-  5  reply-rejected   malformed reply or protected path; nothing was applied
+  5  reply-rejected   malformed reply, protected path, or a file that changed
+                      meanwhile; nothing was applied
   6  local-io         a read, write or log failed; the edits were rolled back
   129, 130, 143       interrupted by SIGHUP, SIGINT or SIGTERM; no reply is
                       half applied

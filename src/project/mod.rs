@@ -157,10 +157,13 @@ impl ProjectProblem {
                     .into()
             }
             Self::Missing(path) if path.ends_with("query.txt") => {
-                format!("write what is to be done into `{path}`")
+                format!("write what is to be done into `{path}`, or say it by `-m`")
             }
             Self::Missing(path) if path.ends_with("codeRollup.txt") => {
-                format!("run `./codeRollup.sh` or `code-commit rollup`, which write `{path}`")
+                format!(
+                    "run `./codeRollup.sh` or `code-commit rollup`, which write `{path}`, \
+                     or let the run roll up by `--rollup`"
+                )
             }
             Self::Missing(path) => format!("put the API key into `{path}`"),
             Self::Unreadable { path, source } if is_too_large(source) => {
