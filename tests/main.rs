@@ -12,6 +12,7 @@
 mod support;
 
 mod architecture;
+mod asking_again;
 mod attributes;
 mod builds;
 mod commit;

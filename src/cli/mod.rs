@@ -2,6 +2,7 @@
 
 mod dev;
 mod inputs;
+mod replies;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -13,6 +14,7 @@ use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use self::dev::Dev;
 pub use self::dev::{DevArgs, DevCommand, SessionsCommand};
 pub use self::inputs::{InputArgs, PlaceArgs};
+pub use self::replies::ReplyArgs;
 use crate::exec::hosts::AllowedHost;
 use crate::exec::sandbox::SandboxMode;
 use crate::model::price::Usd;
@@ -144,9 +146,9 @@ pub struct Cli {
     #[arg(long, help_heading = SELDOM)]
     pub allow_secrets: bool,
 
-    /// Accept a reply that replaces most of a file with a comment like "rest unchanged"
-    #[arg(long, conflicts_with = "consistency_check", help_heading = SELDOM)]
-    pub allow_elision: bool,
+    /// Flags for replies.
+    #[command(flatten)]
+    pub replies: ReplyArgs,
 
     /// Build flags.
     #[command(flatten)]

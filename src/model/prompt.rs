@@ -16,6 +16,9 @@ pub const COMMIT_REPAIR: &str = include_str!("../../prompts/commit_repair.txt");
 /// The system prompt of the consistency report.
 pub const CONSISTENCY: &str = include_str!("../../prompts/consistency.txt");
 
+/// What a model is told behind the faults of its reply.
+const ASK_AGAIN: &str = "Nothing of your reply was applied. Answer the request above again, as a whole and without these faults.";
+
 /// What the user wrote: the query, and the rolled-up code base.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Inputs {
@@ -107,6 +110,13 @@ impl<'a> Prompt<'a> {
         }
         prompt.end_line();
         prompt
+    }
+
+    /// The same query, and behind it why the reply to it was rejected.
+    #[must_use]
+    pub fn after_rejection(mut self, why: &str) -> Self {
+        self.section("rejected reply", format!("{why}\n\n{ASK_AGAIN}\n"));
+        self
     }
 
     /// The query that asks for a consistency report: system prompt, query, code base.

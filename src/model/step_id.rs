@@ -74,6 +74,8 @@ pub struct StepId {
     pub purpose: Purpose,
     /// The number of the repair, or of the call among all calls of an agent's run, from 1 on; else 0.
     pub number: u16,
+    /// How many replies to this query were rejected before: so often it was asked again.
+    pub reask: u16,
 }
 
 impl StepId {
@@ -85,13 +87,26 @@ impl StepId {
     /// The call of this number.
     #[must_use]
     pub const fn new(purpose: Purpose, number: u16) -> Self {
-        Self { purpose, number }
+        Self {
+            purpose,
+            number,
+            reask: 0,
+        }
     }
 
     /// A commit's repair, from 1 on.
     #[must_use]
     pub const fn repair(number: u16) -> Self {
         Self::new(Purpose::REPAIR, number)
+    }
+
+    /// The same query, asked again because the reply was rejected.
+    #[must_use]
+    pub fn again(self) -> Self {
+        Self {
+            reask: self.reask + 1,
+            ..self
+        }
     }
 
     /// What it is called where a line begins with it: `The change`, `Repair 2`.
@@ -105,12 +120,17 @@ impl StepId {
 }
 
 impl fmt::Display for StepId {
-    /// As people are told of it: `the change`, `repair 2`, `audit 7`.
+    /// As people are told of it: `the change`, `repair 2`, `repair 2, again`, `audit 7`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.purpose.name(), self.number) {
             ("initial", _) => f.write_str("the change"),
             ("report", _) => f.write_str("the report"),
             (name, number) => write!(f, "{name} {number}"),
+        }?;
+        match self.reask {
+            0 => Ok(()),
+            1 => f.write_str(", again"),
+            nth => write!(f, ", again ({nth})"),
         }
     }
 }

@@ -169,6 +169,18 @@ pub enum TreeState {
     PutBack,
 }
 
+/// What the replies of a commit came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RunEdits {
+    /// None of them has any edits.
+    None,
+    /// Their edits, and what builds made of them, leave every file as it was.
+    Same,
+    /// They changed files; `tree` tells whether that was taken back.
+    Made,
+}
+
 /// A hint, followed by the state of the project's files unless they are unchanged.
 #[must_use]
 pub fn hint(hint: Option<String>, tree: TreeState) -> Option<String> {
@@ -205,6 +217,9 @@ pub struct RunRecord {
     /// What has become of the project's files.
     #[serde(default)]
     pub tree: TreeState,
+    /// What the replies came to; only in a commit's run that has got a reply to apply.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub edits: Option<RunEdits>,
     /// The model that was asked for.
     pub model: Option<String>,
     /// The servers that were asked, by model, where they are not the vendors' own.
@@ -275,10 +290,14 @@ impl RunRecord {
     /// How many repairs were tried.
     #[must_use]
     pub fn repairs(&self) -> usize {
-        let purposes = self.steps.iter().map(|step| &step.purpose);
-        purposes
-            .filter(|purpose| **purpose == Purpose::REPAIR)
-            .count()
+        let is_repair = |step: &&Step| step.purpose == Purpose::REPAIR && step.reask == 0;
+        self.steps.iter().filter(is_repair).count()
+    }
+
+    /// How many queries were asked again, because the reply was rejected.
+    #[must_use]
+    pub fn reasks(&self) -> usize {
+        self.steps.iter().filter(|step| step.reask > 0).count()
     }
 }
 

@@ -87,7 +87,11 @@ impl Recording {
             steps,
         } = RecordedModels::read(&folder);
         let steps = steps.into_iter().filter_map(|step| {
-            let id = StepId::new(step.kind?, step.number);
+            let id = StepId {
+                purpose: step.kind?,
+                number: step.number,
+                reask: step.reask,
+            };
             Some((id, step.model?))
         });
         let steps: Vec<(StepId, String)> = steps.collect();
@@ -112,6 +116,12 @@ impl Recording {
     pub fn steps_of(&self, model: &str) -> Vec<StepId> {
         let steps = self.steps.iter().filter(|(_, answered)| answered == model);
         steps.map(|(id, _)| id.clone()).collect()
+    }
+
+    /// How often a query was asked again, because the reply was rejected.
+    #[must_use]
+    pub fn reasks(&self) -> usize {
+        self.steps.iter().filter(|(id, _)| id.reask > 0).count()
     }
 
     /// The server that a model was asked at, where that was not its vendor's.
@@ -173,6 +183,8 @@ struct RecordedStep {
     kind: Option<Purpose>,
     #[serde(default)]
     number: u16,
+    #[serde(default)]
+    reask: u16,
     model: Option<String>,
 }
 

@@ -21,6 +21,9 @@ pub const REPLACED: &str = "replaced";
 /// The first line of a response file that holds an error in place of a reply.
 pub const ERROR_LINE: &str = "ERROR\n";
 
+/// What stands behind a query's name where the query is asked again, before the number.
+const AGAIN: &str = "-reask-";
+
 /// What a step leaves behind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Artifact {
@@ -40,10 +43,15 @@ pub enum Artifact {
 #[must_use]
 pub fn name(step: &StepId, artifact: Artifact) -> String {
     let number = step.number;
+    let again = match step.reask {
+        0 => String::new(),
+        nth => format!("{AGAIN}{nth}"),
+    };
+    // A rejected reply is not built, so that a query has one build however often it is asked.
     let (query, build) = match step.purpose.name() {
-        "initial" => ("initial-query".to_owned(), "initial-build".to_owned()),
+        "initial" => (format!("initial-query{again}"), "initial-build".to_owned()),
         "repair" => (
-            format!("repair-query-{number}"),
+            format!("repair-query-{number}{again}"),
             format!("repair-query-{number}-build"),
         ),
         // A report has no build; the name is there so that the table is whole.
@@ -68,6 +76,10 @@ pub fn name(step: &StepId, artifact: Artifact) -> String {
 #[must_use]
 pub fn asked(file: &str) -> Option<StepId> {
     let stem = file.strip_suffix(".txt")?;
+    let (stem, reask) = match stem.split_once(AGAIN) {
+        Some((stem, nth)) => (stem, nth.parse().ok()?),
+        None => (stem, 0),
+    };
     let step = match (stem, stem.strip_prefix("repair-query-")) {
         ("initial-query", _) => StepId::INITIAL,
         ("query", _) => StepId::REPORT,
@@ -79,6 +91,7 @@ pub fn asked(file: &str) -> Option<StepId> {
             StepId::new(purpose, number.parse().ok()?)
         }
     };
+    let step = StepId { reask, ..step };
     (name(&step, Artifact::Query) == file).then_some(step)
 }
 
@@ -95,6 +108,18 @@ mod tests {
             (StepId::INITIAL, ResponseJson, "initial-query-response.json"),
             (StepId::INITIAL, Build, "initial-build.txt"),
             (StepId::repair(2), Query, "repair-query-2.txt"),
+            (StepId::INITIAL.again(), Query, "initial-query-reask-1.txt"),
+            (
+                StepId::INITIAL.again(),
+                ResponseJson,
+                "initial-query-reask-1-response.json",
+            ),
+            (StepId::INITIAL.again(), Build, "initial-build.txt"),
+            (
+                StepId::repair(2).again().again(),
+                Query,
+                "repair-query-2-reask-2.txt",
+            ),
             (
                 StepId::repair(2),
                 ResponseText,
@@ -137,6 +162,8 @@ mod tests {
             StepId::INITIAL,
             StepId::repair(2),
             StepId::REPORT,
+            StepId::INITIAL.again(),
+            StepId::repair(3).again(),
             StepId::new(Purpose::STEP, 1),
             StepId::new(Purpose::AUDIT, 12),
             StepId::new(Purpose::COMPRESSION, 10_000),

@@ -20,8 +20,11 @@ pub struct Step {
     /// What the model was called for.
     #[serde(rename = "kind")]
     pub purpose: Purpose,
-    /// The number of the repair, 1 to 3, or of an agent's call, from 1 on; else 0.
+    /// The number of the repair, from 1 on, or of an agent's call, from 1 on; else 0.
     pub number: u16,
+    /// How many replies to this query were rejected before, so that it was asked again.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub reask: u16,
     /// The model that was asked.
     pub model: Option<String>,
     /// The model that has answered, by its vendor's word, where that is another one.
@@ -41,6 +44,9 @@ pub struct Step {
     pub usage: Option<Usage>,
     /// What the call cost, by the model's price; null where the price or the tokens are not known.
     pub cost: Option<Usd>,
+    /// Why nothing of the reply was applied, with all that is wrong with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rejected: Option<String>,
     /// The files that the reply changed.
     pub edits: Option<EditsRecord>,
     /// The build that followed.
@@ -57,6 +63,14 @@ pub struct Step {
     /// The tools that an agent used, in their order.
     #[serde(rename = "tools", default, skip_serializing_if = "Vec::is_empty")]
     pub actions: Vec<Action>,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde asks for a reference"
+)]
+fn is_zero(number: &u16) -> bool {
+    *number == 0
 }
 
 /// A tool that an agent used, and what came of it. Everything but the name and the failure is left out of
@@ -95,6 +109,7 @@ impl Step {
         Self {
             purpose: id.purpose,
             number: id.number,
+            reask: id.reask,
             model: Some(model.to_owned()),
             prompt,
             ..Self::default()
@@ -104,7 +119,11 @@ impl Step {
     /// Which call of the run it is.
     #[must_use]
     pub fn id(&self) -> StepId {
-        StepId::new(self.purpose.clone(), self.number)
+        StepId {
+            purpose: self.purpose.clone(),
+            number: self.number,
+            reask: self.reask,
+        }
     }
 
     /// Whether an agent took it: it used tools, or ended in a verdict or a summary.

@@ -199,7 +199,8 @@ impl PastRun {
                 _ => Vec::new(),
             };
             let tells = step.actions.iter().any(|action| action.result.is_some());
-            let file = (!tells).then(|| self.text(&step.id(), Artifact::Build));
+            let file =
+                (!tells && step.rejected.is_none()).then(|| self.text(&step.id(), Artifact::Build));
             let (tools, log) = if step.is_agents() {
                 (file.flatten(), None)
             } else {
@@ -317,7 +318,7 @@ impl PastRun {
         }
         if self.record.is_none() {
             // Nobody knows whether a run that was killed had applied its last reply: it counts as applied.
-            for step in &mut steps {
+            for step in steps.iter_mut().filter(|step| step.rejected.is_none()) {
                 step.edits.get_or_insert_default();
             }
         }
@@ -332,10 +333,11 @@ impl PastRun {
             .map(|id| Step {
                 purpose: id.purpose,
                 number: id.number,
+                reask: id.reask,
                 ..Step::default()
             })
             .collect();
-        steps.sort_by_key(|step| step.number);
+        steps.sort_by_key(|step| (step.number, step.reask));
         steps
     }
 

@@ -149,9 +149,13 @@ fn named_fields(event: &Event) -> Value {
             let count = prompt.as_ref().map(|size| size.tokens);
             let tokens = count.map(|count| json!({"count": count, "exact": false}));
             let (kind, number) = (&step.purpose, step.number);
-            json!({"asking": {
+            let mut fields = json!({
                 "kind": kind, "number": number, "model": model, "prompt_tokens": tokens, "spent": spent,
-            }})
+            });
+            if step.reask > 0 {
+                fields["reask"] = step.reask.into();
+            }
+            json!({ "asking": fields })
         }
         Event::Failed { error, hint, log } => {
             json!({"failed": {"error": {"message": error, "hint": hint}, "log": log}})

@@ -8,6 +8,7 @@ use super::run::builds::{BuildOptions, Builds, describe, record};
 use super::run::closing;
 use super::run::gate::Gate;
 use super::run::ready::{self, Ready};
+use super::run::selection::Models;
 use super::run::tree::RunTree;
 use super::{Context, Failure, ModelChoice, Outcome};
 use crate::cli::OnFailure;
@@ -18,6 +19,7 @@ use crate::exec::sandbox::SandboxProblem;
 use crate::model::REPAIRS;
 use crate::model::prompt::{Prompt, Replacement};
 use crate::model::{Reply, StepId};
+use crate::record::RunEdits;
 use crate::record::run_files::GATE;
 use crate::record::run_log::BuildLog;
 use crate::sys::text::line_end;
@@ -35,6 +37,10 @@ pub struct CommitOptions {
     pub hosts: Vec<AllowedHost>,
     /// Whether a reply may leave code out.
     pub allow_elision: bool,
+    /// Whether a reply without edits is rejected, as long as there were none before.
+    pub require_edits: bool,
+    /// How often the model is asked again because a reply was rejected.
+    pub reasks: usize,
     /// What becomes of the edits when the run fails.
     pub on_failure: OnFailure,
     /// Whether the whole change is shown at the end.
@@ -63,6 +69,7 @@ pub fn commit(context: &Context<'_>, options: &CommitOptions) -> Result<Outcome,
         }
         _ => {}
     }
+    run.record.edits = edits_of(&run, &tree, &replacements);
     closing::review(context, &mut run, &tree, replacements.files());
     let outcome = run.finish(result, |run| tree.put_back(run));
     tree.end();
@@ -100,10 +107,15 @@ impl<'c> Commit<'c> {
     ) -> Result<String, Error> {
         let inputs = &ready.inputs;
         let mut step = StepId::INITIAL;
-        let mut prompt = Prompt::initial(inputs);
+        // What the build printed, where it failed.
+        let mut failed: Option<String> = None;
         loop {
-            let (_, edits) = run.ask(&ready.models, &step, prompt, |reply| self.verify(reply))?;
-            let edits = edits?;
+            let prompt = || match &failed {
+                None => Prompt::initial(inputs),
+                Some(output) => Prompt::repair(output, inputs, replacements.for_query()),
+            };
+            let needs_edits = self.options.require_edits && replacements.is_none();
+            let edits = self.ask(run, &ready.models, &mut step, prompt, needs_edits)?;
             for warning in edits.warnings() {
                 run.warn(warning.clone());
             }
@@ -125,7 +137,57 @@ impl<'c> Commit<'c> {
             }
             tree.look_again();
             step = StepId::repair(step.number + 1);
-            prompt = Prompt::repair(output, inputs, replacements.for_query());
+            failed = Some(output);
+        }
+    }
+
+    /// Asks for edits. Where the reply is rejected, the model is asked again, as often as it may be, with the same
+    /// query and what is wrong with the reply; `step` is then the query that was asked last.
+    fn ask<'p>(
+        &self,
+        run: &mut Run<'_>,
+        models: &Models<'_>,
+        step: &mut StepId,
+        prompt: impl Fn() -> Prompt<'p>,
+        needs_edits: bool,
+    ) -> Result<VerifiedEdits, Error> {
+        let allowed = self.options.reasks.max(models.reasks);
+        let mut rejected: Option<Error> = None;
+        loop {
+            let prompt = match &rejected {
+                None => prompt(),
+                Some(rejection) => prompt().after_rejection(&rejection.to_string()),
+            };
+            let asked = run.ask(models, step, prompt, |reply| self.verify(reply));
+            let (reply, verified) = match (asked, rejected) {
+                // That the reply is rejected is why the run ends, and not that another one is too dear.
+                (Err(why @ (Error::OverBudget(_) | Error::DoesNotFit { .. })), Some(rejection)) => {
+                    run.warn(format!("the model is not asked again: {why}"));
+                    return Err(rejection);
+                }
+                (asked, _) => asked?,
+            };
+            let rejection = match verified {
+                Ok(edits) if !edits.edits().is_empty() => return Ok(edits),
+                Ok(edits) => {
+                    // What it says is all that there is of it.
+                    self.context.notice(beginning(&reply.text));
+                    if !needs_edits {
+                        return Ok(edits);
+                    }
+                    Error::NoEdits
+                }
+                Err(VerifyError::Rejected(rejection)) => VerifyError::from(rejection).into(),
+                Err(error) => return Err(error.into()),
+            };
+            run.note(|step| step.rejected = Some(rejection.to_string()));
+            run.log_step()?;
+            if run.record.reasks() >= allowed {
+                return Err(rejection);
+            }
+            run.warn(format!("{rejection}\nthe model is asked again"));
+            *step = step.clone().again();
+            rejected = Some(rejection);
         }
     }
 
@@ -210,6 +272,28 @@ impl<'c> Commit<'c> {
     }
 }
 
+/// What the replies came to; `None` where none was applied.
+fn edits_of(run: &Run<'_>, tree: &RunTree<'_>, replacements: &Replacements) -> Option<RunEdits> {
+    let mut steps = run.record.steps.iter();
+    let is_applied = steps.any(|step| step.edits.is_some());
+    is_applied.then(|| match replacements.is_none() {
+        true => RunEdits::None,
+        false if tree.is_as_before() => RunEdits::Same,
+        false => RunEdits::Made,
+    })
+}
+
+/// The beginning of what a model says.
+fn beginning(text: &str) -> String {
+    const LINES: usize = 20;
+    const CHARACTERS: usize = 2000;
+    let text = text.trim();
+    let lines = text.split_inclusive('\n').take(LINES);
+    let shown: String = lines.flat_map(str::chars).take(CHARACTERS).collect();
+    let more = if shown.len() < text.len() { "…" } else { "" };
+    format!("{}{more}", shown.trim_end())
+}
+
 /// The model cannot know from the output alone that the time was over.
 fn with_timeout_note(output: String, status: BuildStatus) -> String {
     let BuildStatus::TimedOut(_) = status else {
@@ -242,7 +326,14 @@ impl Replacements {
             .map(move |(path, content)| (path, state(content)))
     }
 
+    fn is_none(&self) -> bool {
+        self.0.is_empty()
+    }
+
     fn summary(&self, repairs: u16) -> String {
+        if self.is_none() {
+            return "nothing changed: the reply has no edits; build.sh passed".to_owned();
+        }
         let written = self.0.values().filter(|state| state.is_some()).count();
         let removed = self.0.len() - written;
         let repairs = match repairs {

@@ -86,6 +86,8 @@ pub fn demo(context: &Context<'_>, directory: Option<&Path>) -> Result<Outcome, 
         },
         hosts: Vec::new(),
         allow_elision: false,
+        require_edits: false,
+        reasks: 0,
         on_failure: OnFailure::Keep,
         show_diff: true,
     };

@@ -138,7 +138,9 @@ fn commit_options(cli: &Cli, context: &Context<'_>) -> Result<CommitOptions, Err
         choice: choice(cli, context)?,
         build: build(cli),
         hosts: cli.build.allow_host.clone(),
-        allow_elision: cli.allow_elision,
+        allow_elision: cli.replies.allow_elision,
+        require_edits: cli.replies.require_edits,
+        reasks: cli.replies.reask,
         on_failure: cli.on_failure,
         show_diff: cli.diff,
     })

@@ -159,6 +159,9 @@ pub(crate) enum Error {
     /// The reply is not verified.
     #[error(transparent)]
     Verify(#[from] VerifyError),
+    /// The reply changes nothing, though it is to.
+    #[error("the reply is rejected: it has no edits, and `--require-edits` was given")]
+    NoEdits,
     /// Somebody has changed what the reply replaces.
     #[error(transparent)]
     Changed(#[from] ChangedMeanwhile),
@@ -323,6 +326,7 @@ impl Error {
                 Exit::ModelFailed
             }
             Self::Changed(_)
+            | Self::NoEdits
             | Self::Verify(VerifyError::Rejected(_))
             | Self::Agent(AgentError::NotUnderstood { .. }) => Exit::ReplyRejected,
             Self::BuildFailed { .. } | Self::OverBudget(_) | Self::DoesNotFit { .. } => {
@@ -394,7 +398,11 @@ impl Error {
             Self::OverBudget(over) => return Some(format!("{}, and run again", over.hint())),
             Self::DemoNotEmpty(_) => "name another directory: `code-commit demo DIR`",
             Self::Verify(VerifyError::Rejected(_)) => {
-                "nothing of the reply was applied; run again, or say in the query what it got wrong"
+                "nothing of the reply was applied; run again, or say in the query what it got wrong; \
+                 `--reask N` asks again by itself"
+            }
+            Self::NoEdits => {
+                "see in the run's folder what the model says, and say in the query what is to change"
             }
             Self::Changed(_) => {
                 "the reply is kept in the run's folder: put the files back as the model was shown them, \

@@ -194,6 +194,10 @@ impl Story {
             Some(Ok(_)) if past.step.purpose == Purpose::REPORT => {
                 self.line("  The reply is the report.");
             }
+            Some(Ok(_)) if past.step.rejected.is_some() => {
+                let why = past.step.rejected.iter().flat_map(|why| why.lines());
+                why.for_each(|line| self.line(&format!("  {line}")));
+            }
             Some(Ok(_)) if past.changes.is_empty() => self.line("  The reply changed no files."),
             Some(Ok(_)) => self.stat(&past.changes),
         }

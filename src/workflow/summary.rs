@@ -173,7 +173,7 @@ fn row(step: &Step) -> String {
     let files = files.map(|_| step.changed_files().count().to_string());
     let build = step.build.as_ref().map(ToString::to_string);
     let id = step.id();
-    let name = match id.number {
+    let name = match id.number + id.reask {
         0 => id.purpose.name().to_owned(),
         _ => id.to_string(),
     };

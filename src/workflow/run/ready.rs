@@ -17,6 +17,7 @@ use crate::exec::sandbox::{SandboxMode, SandboxProblem};
 use crate::model::prompt::Inputs;
 use crate::model::{ModelSpec, Purpose};
 use crate::project::{CONFIG, DRAFT, EXAMPLE_QUERY, LOGS, ProjectLock, ProjectProblem, ROLLUP};
+use crate::record::replay::Recording;
 use crate::secret::credentials::{self, Finding};
 use crate::sys::parallel::side_by_side;
 use crate::workflow::error::Error;
@@ -150,6 +151,7 @@ pub fn survey<'a>(
         max_cost: choice.max_cost.filter(|_| sends),
         require_model: choice.require_model,
         is_replay: !sends,
+        reasks: recording.as_ref().map_or(0, Recording::reasks),
         first,
         repair,
     });

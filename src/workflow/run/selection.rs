@@ -27,6 +27,8 @@ pub struct Models<'a> {
     pub require_model: bool,
     /// Whether nothing is sent, because replies are replayed.
     pub is_replay: bool,
+    /// How often queries were asked again in the run that is replayed, because replies were rejected.
+    pub reasks: usize,
     /// The one for every query, unless `repair` is set.
     pub first: SelectedModel<'a>,
     /// The one for repairs, where that is another.
@@ -307,6 +309,7 @@ pub fn agent_model<'a>(
             max_cost: choice.max_cost.filter(|_| !is_replay),
             require_model: choice.require_model,
             is_replay,
+            reasks: 0,
             first,
             repair: None,
         }),

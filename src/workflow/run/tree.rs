@@ -88,6 +88,11 @@ impl<'c> RunTree<'c> {
         files.keys().map(String::as_str)
     }
 
+    /// Whether every file is as it was before the run, whatever was applied.
+    pub fn is_as_before(&self) -> bool {
+        self.undo_log.changes().are_none()
+    }
+
     /// Where the file is kept that was at `path` before the run, and its mode; `None`: there was none.
     pub fn kept(&self, path: &str) -> Option<(PathBuf, u32)> {
         let before = self.undo_log.changes().files.get(path)?.before.as_ref()?;

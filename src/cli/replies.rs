@@ -1,0 +1,28 @@
+//! The flags for what becomes of a reply.
+
+use clap::Args;
+
+use super::SELDOM;
+
+/// Flags for what becomes of a reply.
+#[derive(Debug, Clone, Args)]
+pub struct ReplyArgs {
+    /// Ask again up to N times in a run if a reply is rejected, naming its faults; each time costs
+    /// another call
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 0,
+        hide_default_value = true,
+        conflicts_with = "consistency_check"
+    )]
+    pub reask: usize,
+
+    /// Reject a reply without edits, with exit code 5, instead of building the project as it is
+    #[arg(long, conflicts_with = "consistency_check", help_heading = SELDOM)]
+    pub require_edits: bool,
+
+    /// Accept a reply that replaces most of a file with a comment like "rest unchanged"
+    #[arg(long, conflicts_with = "consistency_check", help_heading = SELDOM)]
+    pub allow_elision: bool,
+}
