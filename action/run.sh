@@ -148,6 +148,8 @@ run() {
     set -- --sandbox "$INPUT_SANDBOX" --summary-file "$FOLDER/artifact/summary.md"
     [ -z "$INPUT_MODEL" ] || set -- "$@" --model "$INPUT_MODEL"
     [ -z "$INPUT_MAX_COST" ] || set -- "$@" --max-cost "$INPUT_MAX_COST"
+    [ "${INPUT_BASELINE:-}" != true ] || set -- "$@" --baseline
+    [ "${INPUT_REQUIRE_EDITS:-}" != true ] || set -- "$@" --require-edits
     mark=$(random)
     printf '::stop-commands::%s\n' "$mark"
     code=0

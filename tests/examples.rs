@@ -392,6 +392,8 @@ fn the_actions_arguments_are_taken_as_they_are() {
             ("INPUT_MODEL", "gpt-5; touch pwned"),
             ("INPUT_MAX_COST", "2"),
             ("INPUT_SANDBOX", "strict"),
+            ("INPUT_BASELINE", "true"),
+            ("INPUT_REQUIRE_EDITS", "true"),
             ("INPUT_ARGUMENTS", "--timeout\n\n5m $(touch pwned) *\n"),
             ("INPUT_ROLLUP", "src dir"),
         ],
@@ -403,7 +405,7 @@ fn the_actions_arguments_are_taken_as_they_are() {
     assert_eq!(start, "--sandbox\nstrict\n");
     assert_eq!(
         rest.split_once('\n').unwrap().1,
-        "--model\ngpt-5; touch pwned\n--max-cost\n2\n--timeout\n5m $(touch pwned) *"
+        "--model\ngpt-5; touch pwned\n--max-cost\n2\n--baseline\n--require-edits\n--timeout\n5m $(touch pwned) *"
     );
     assert!(!runner.path("workspace/pwned").exists());
 }

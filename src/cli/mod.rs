@@ -206,6 +206,11 @@ pub struct ReportArgs {
 /// Flags for builds.
 #[derive(Debug, Clone, Args)]
 pub struct BuildArgs {
+    /// Run build.sh before anything is sent, and stop with exit code 3 if it fails; not repeated for
+    /// files that have passed before
+    #[arg(long, conflicts_with = "consistency_check")]
+    pub baseline: bool,
+
     /// Time limit of build.sh, such as 90s, 30m or 1h
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "30m", conflicts_with = "consistency_check", help_heading = SELDOM)]
     pub build_timeout: Duration,

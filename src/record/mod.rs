@@ -236,6 +236,9 @@ pub struct RunRecord {
     pub cost: Option<Usd>,
     /// What was changed, in lines; null where nothing was.
     pub stat: Option<StatRecord>,
+    /// The build before anything was sent; absent where there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub baseline: Option<BuildRecord>,
     /// The steps in their order. Here, of their actions only what they were and whether they failed.
     #[serde(rename = "attempts", serialize_with = "step::brief")]
     pub steps: Vec<Step>,

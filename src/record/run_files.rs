@@ -12,6 +12,8 @@ pub const AGENT: &str = "agent.json";
 /// The run's steps, a line of JSON each, written as they happen; a later line about a step takes the place of an
 /// earlier one.
 pub const STEPS: &str = "steps.jsonl";
+/// The log of the build before anything was sent; in `logs` until the run has its folder.
+pub const BASELINE: &str = "baseline-build.txt";
 /// What the run has done to the project's files.
 pub const CHANGES: &str = "changes.json";
 /// What a build has changed of the files that no build may change.

@@ -21,9 +21,9 @@ use crate::record::run_files::{self, Artifact, REPLACED, RESULT};
 use crate::secret::Redactor;
 use crate::secret::credentials::Censor;
 use crate::sys::atomic_file;
-use crate::sys::files::{PathError, append, create_new, is_no_file};
+use crate::sys::files::{IfThere as _, PathError, append, create_new, is_no_file};
 
-pub use self::build_log::BuildLog;
+pub use self::build_log::{BuildLog, BuildOutput};
 
 /// A file of the run could not be written.
 pub type LogError = PathError;
@@ -142,6 +142,21 @@ impl<'r> RunLog<'r> {
     pub fn build(&self, step: &StepId) -> Result<BuildLog<'r>, LogError> {
         let path = self.folder.join(run_files::name(step, Artifact::Build));
         BuildLog::create(path, self.redactor)
+    }
+
+    /// Opens the log of a build that comes before a run, in `logs`. That of an earlier one goes.
+    ///
+    /// # Errors
+    /// When the file cannot be written, or `logs` is no directory.
+    pub fn baseline(root: &Path, redactor: &'r Redactor) -> Result<BuildLog<'r>, LogError> {
+        let logs = root.join(LOGS);
+        let path = logs.join(run_files::BASELINE);
+        let clear = || {
+            make_directory(&logs)?;
+            fs::remove_file(&path).if_there().map(drop)
+        };
+        clear().map_err(failed(&path))?;
+        BuildLog::create(path, redactor)
     }
 
     /// Logs a tool that an agent has used: what it was given, and what came of it. There may be several

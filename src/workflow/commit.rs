@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::run::Run;
+use super::run::baseline::{Baseline, Passed};
 use super::run::builds::{BuildOptions, Builds, describe, record};
 use super::run::closing;
 use super::run::gate::Gate;
@@ -33,6 +34,8 @@ pub struct CommitOptions {
     pub choice: ModelChoice,
     /// How builds are run.
     pub build: BuildOptions,
+    /// Whether the project is built before anything is sent.
+    pub baseline: bool,
     /// What builds may reach, in a strict sandbox.
     pub hosts: Vec<AllowedHost>,
     /// Whether a reply may leave code out.
@@ -52,9 +55,19 @@ pub struct CommitOptions {
 /// # Errors
 /// When the build does not pass on an applied reply, for whatever reason.
 pub fn commit(context: &Context<'_>, options: &CommitOptions) -> Result<Outcome, Failure> {
-    let ready = ready::check(context, &options.choice, Some(options.build))?;
+    let (ready, baseline) = prepare(context, options)?;
     let mut run = Run::start(context, "commit", "committing-code")?;
     run.begin(&ready);
+    if let Some(passed) = baseline {
+        if let Err(unmoved) = passed.hand_over(context, &run.log) {
+            run.warn(unmoved.to_string());
+        }
+        run.record.baseline = passed.build;
+        passed
+            .warnings
+            .into_iter()
+            .for_each(|warning| run.warn(warning));
+    }
     let mut tree = RunTree::new(context, &run).with_shown(ready.shown.clone());
     let mut replacements = Replacements::default();
     let commit = Commit::new(context, options);
@@ -71,12 +84,54 @@ pub fn commit(context: &Context<'_>, options: &CommitOptions) -> Result<Outcome,
     }
     run.record.edits = edits_of(&run, &tree, &replacements);
     closing::review(context, &mut run, &tree, replacements.files());
+    if result.is_ok() {
+        remember(context, options, &mut run);
+    }
     let outcome = run.finish(result, |run| tree.put_back(run));
     tree.end();
     if options.show_diff {
         return closing::with_diff(context, outcome);
     }
     outcome
+}
+
+/// Sees that all is there, and, where that is asked for, that the project passes as it is.
+fn prepare<'c>(
+    context: &Context<'c>,
+    options: &CommitOptions,
+) -> Result<(Ready<'c>, Option<Passed>), Error> {
+    let check = || ready::check(context, &options.choice, Some(options.build));
+    let ready = check()?;
+    if !options.baseline {
+        return Ok((ready, None));
+    }
+    let passed = options.as_baseline().prove(context)?;
+    if !passed.has_changed {
+        return Ok((ready, Some(passed)));
+    }
+    drop(ready);
+    Ok((check()?, Some(passed)))
+}
+
+/// Remembers that the tree has passed, where anybody asks for that.
+fn remember(context: &Context<'_>, options: &CommitOptions, run: &mut Run<'_>) {
+    let trees = options.as_baseline().passed_trees(context);
+    if !options.baseline && !trees.are_kept() {
+        return;
+    }
+    if let Err(unwritten) = trees.remember(trees.digest()) {
+        run.warn(unwritten.to_string());
+    }
+}
+
+impl CommitOptions {
+    /// What is built before anything is sent.
+    fn as_baseline(&self) -> Baseline<'_> {
+        Baseline {
+            build: self.build,
+            hosts: &self.hosts,
+        }
+    }
 }
 
 struct Commit<'c> {
@@ -221,19 +276,10 @@ impl<'c> Commit<'c> {
                 return Err(error.into());
             }
         };
-        for refusal in self.builds.new_refusals() {
-            run.warn(format!("build.sh could not reach a host: {refusal}"));
-        }
-        if report.left_behind && !matches!(report.status, BuildStatus::TimedOut(_)) {
-            run.warn("build.sh has left something running that held its output: it was ended, where it could be, and what it still had to print is not in the log".to_owned());
-        }
         let status = describe(report.status);
-        let output = log.finish(&status)?;
-        if !output.redacted.is_empty() {
-            run.warn(format!(
-                "the build printed secrets, which are neither in its log nor sent: {}",
-                output.redacted.join(", ")
-            ));
+        let (output, warnings) = self.builds.finish(&report, log)?;
+        for warning in warnings {
+            run.warn(warning);
         }
         let passed = report.status.passed();
         self.context.reporter.event(&Event::Built {

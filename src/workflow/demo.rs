@@ -84,6 +84,7 @@ pub fn demo(context: &Context<'_>, directory: Option<&Path>) -> Result<Outcome, 
             // Nothing of it is anybody else's.
             sandbox: SandboxMode::Off,
         },
+        baseline: false,
         hosts: Vec::new(),
         allow_elision: false,
         require_edits: false,

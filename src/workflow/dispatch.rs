@@ -1,6 +1,7 @@
 //! From the command line to the workflow that it asks for. Pure but for what the workflows do.
 
 use super::commit::{self, CommitOptions};
+use super::run::baseline::Baseline;
 use super::run::builds::BuildOptions;
 use super::run::context::InputOptions;
 use super::run::recovery;
@@ -41,7 +42,10 @@ pub fn dispatch(cli: &Cli, context: &Context<'_>, stdin: Stdin) -> Result<Outcom
         None if cli.dry_run => {
             // A report has no build.
             let build = (!cli.consistency_check).then(|| build(cli));
-            dry_run::dry_run(context, &choice(cli, context)?, build)
+            let baseline = build.filter(|_| cli.build.baseline);
+            let hosts = &cli.build.allow_host;
+            let baseline = baseline.map(|build| Baseline { build, hosts });
+            dry_run::dry_run(context, &choice(cli, context)?, build, baseline)
         }
         None if cli.consistency_check => consistency::consistency(context, &choice(cli, context)?),
         None => commit::commit(context, &commit_options(cli, context)?),
@@ -137,6 +141,7 @@ fn commit_options(cli: &Cli, context: &Context<'_>) -> Result<CommitOptions, Err
     Ok(CommitOptions {
         choice: choice(cli, context)?,
         build: build(cli),
+        baseline: cli.build.baseline,
         hosts: cli.build.allow_host.clone(),
         allow_elision: cli.replies.allow_elision,
         require_edits: cli.replies.require_edits,

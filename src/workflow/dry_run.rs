@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use super::run::baseline::Baseline;
 use super::run::builds::BuildOptions;
 use super::run::ready;
 use super::run::selection;
@@ -16,6 +17,7 @@ use crate::model::tokens::Size;
 use crate::model::{ModelSpec, Purpose};
 use crate::project::rollup;
 use crate::sys::numbers::grouped;
+use crate::workflow::error::Error;
 
 /// Looks whether a run could start, and tells what it would send and may cost. Without `build` it is
 /// about a consistency report.
@@ -26,6 +28,7 @@ pub fn dry_run(
     context: &Context<'_>,
     choice: &ModelChoice,
     build: Option<BuildOptions>,
+    baseline: Option<Baseline<'_>>,
 ) -> Result<Outcome, Failure> {
     let purpose = build.map_or(Purpose::REPORT, |_| Purpose::INITIAL);
     let survey = ready::survey(context, choice, build)?;
@@ -43,12 +46,17 @@ pub fn dry_run(
         }
         _ => Outcome::default(),
     };
-    match survey.ready() {
-        Ok(_) => Ok(Outcome {
-            summary: "done: the project is ready; nothing was sent".to_owned(),
-            warnings,
-            ..outcome
-        }),
+    let ready = survey.ready().map_err(Error::from);
+    let passed = ready.and_then(|_held| baseline.map(|it| it.prove(context)).transpose());
+    match passed {
+        Ok(passed) => {
+            warnings.extend(passed.unwrap_or_default().warnings);
+            Ok(Outcome {
+                summary: "done: the project is ready; nothing was sent".to_owned(),
+                warnings,
+                ..outcome
+            })
+        }
         Err(problem) => Err(Failure {
             text: outcome.text,
             ..Failure::from(problem)

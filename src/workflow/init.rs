@@ -124,7 +124,7 @@ fn next_steps(
     }
     steps.push(format!("describe the change in {QUERY}"));
     steps.extend(tracking(context.project.root(), files));
-    steps.push("code-commit rollup && code-commit --dry-run && code-commit".to_owned());
+    steps.push("code-commit rollup && code-commit --dry-run --baseline && code-commit".to_owned());
     let numbered = steps.iter().enumerate();
     numbered
         .map(|(at, step)| format!("{}. {step}", at + 1))

@@ -7,9 +7,10 @@
 //! | `context`, `outcome` | what every workflow is given, and how it ends |
 //! | `recovery`, `ready`, `code_base`, `sending`, `selection`, `keys`, `not_ready` | what has to be there before a run begins |
 //! | `served` | which model has answered, and its price |
-//! | `builds`, `tree`, `shown`, `gate` | what a run does to the project, and what its builds may not |
+//! | `builds`, `baseline`, `passed_trees`, `tree`, `shown`, `gate` | what a run does to the project, and what its builds may not |
 //! | `closing` | what there is to say of it in the end |
 
+pub mod baseline;
 pub mod builds;
 pub mod closing;
 pub mod code_base;
@@ -18,6 +19,7 @@ pub mod gate;
 pub mod keys;
 pub mod not_ready;
 pub mod outcome;
+pub mod passed_trees;
 pub mod ready;
 pub mod recovery;
 pub mod selection;

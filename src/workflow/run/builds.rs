@@ -14,6 +14,7 @@ use crate::exec::hosts::AllowedHost;
 use crate::exec::sandbox::{Sandbox, SandboxMode, SandboxPolicy, SandboxProblem};
 use crate::project::configured::ConfiguredPaths;
 use crate::project::repositories::ProjectSearch;
+use crate::record::run_log::{BuildLog, BuildOutput, LogError};
 use crate::record::{BuildRecord, Seconds};
 use crate::secret::SecretKind;
 use crate::sys::environment::KEY_VARIABLES;
@@ -99,9 +100,34 @@ impl<'c> Builds<'c> {
     }
 
     /// Which connections were refused since this was asked last.
-    pub fn new_refusals(&self) -> Vec<String> {
+    fn new_refusals(&self) -> Vec<String> {
         let sandbox = self.sandbox.as_ref();
         sandbox.map_or_else(Vec::new, Sandbox::new_refusals)
+    }
+
+    /// Ends the log of a build; what that has printed, and what is to be said of it.
+    ///
+    /// # Errors
+    /// When the log cannot be written.
+    pub fn finish(
+        &self,
+        report: &BuildReport,
+        log: BuildLog<'_>,
+    ) -> Result<(BuildOutput, Vec<String>), LogError> {
+        let refused = self.new_refusals().into_iter();
+        let refused = refused.map(|refusal| format!("build.sh could not reach a host: {refusal}"));
+        let mut warnings: Vec<String> = refused.collect();
+        if report.left_behind && !matches!(report.status, BuildStatus::TimedOut(_)) {
+            warnings.push("build.sh has left something running that held its output: it was ended, where it could be, and what it still had to print is not in the log".to_owned());
+        }
+        let output = log.finish(&describe(report.status))?;
+        if !output.redacted.is_empty() {
+            warnings.push(format!(
+                "the build printed secrets, which are neither in its log nor sent: {}",
+                output.redacted.join(", ")
+            ));
+        }
+        Ok((output, warnings))
     }
 
     fn may_go_without(&self, problem: &SandboxProblem) -> bool {

@@ -4,6 +4,7 @@
 
 use std::fmt;
 
+use super::baseline::BaselineProblem;
 use super::context::ModelsProblem;
 use super::keys::NoKey;
 use super::sending::SendingProblem;
@@ -27,6 +28,9 @@ pub enum Problem {
     /// The build script.
     #[error(transparent)]
     Script(#[from] ScriptProblem),
+    /// The project as it is.
+    #[error(transparent)]
+    Baseline(#[from] BaselineProblem),
     /// The sandbox that was asked for.
     #[error("builds and commands cannot be sandboxed strictly: {0}")]
     Sandbox(#[from] SandboxProblem),
@@ -57,6 +61,7 @@ impl Problem {
         match self {
             Self::Project(problem) => problem.hint(),
             Self::Key(problem) => problem.hint(),
+            Self::Baseline(problem) => problem.hint(),
             Self::Script(problem) => problem.hint().to_owned(),
             Self::Secrets(_) => "take them out, or send them all the same by `--allow-secrets` \
                 (which leaves this project's own keys out)"

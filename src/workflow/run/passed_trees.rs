@@ -1,0 +1,159 @@
+//! Which trees have passed their build: remembered by digest, so that they are not built again.
+//!
+//! Reads the project's files, but for those that git ignores and does not track, and keeps a list in `agent-config`,
+//! which sandboxed builds neither see nor write. A digest tells trees apart, not adversaries: what hangs by it is
+//! whether one build more is run.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{self, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use crate::edit::Digest;
+use crate::edit::beneath::{OpenDirectory, PathEntry, Root};
+use crate::project::gitignore::IgnoreRules;
+use crate::project::index::TrackedPaths;
+use crate::project::repository::DOT_GIT;
+use crate::project::{CONFIG, LOGS, Project};
+use crate::sys::atomic_file;
+use crate::sys::files::{self, Links, MIB, PathError};
+
+/// The list, in `agent-config`: a digest a line, the latest last.
+const FILE: &str = "passed-trees.txt";
+/// So many trees are remembered.
+const REMEMBERED: usize = 200;
+/// A tree with more files is not read: it is built.
+const MAX_FILES: usize = 100_000;
+
+/// The trees of a project that have passed a build of one kind.
+pub struct PassedTrees<'p> {
+    project: &'p Project,
+    /// How it is built: a tree that passes without a sandbox may not pass in one.
+    how: String,
+}
+
+impl<'p> PassedTrees<'p> {
+    /// Those that have passed a build of this kind.
+    pub fn new(project: &'p Project, how: String) -> Self {
+        Self { project, how }
+    }
+
+    /// Whether any tree was remembered yet.
+    pub fn are_kept(&self) -> bool {
+        self.list().symlink_metadata().is_ok()
+    }
+
+    /// Whether a tree is one of them.
+    pub fn contains(&self, tree: Option<Digest>) -> bool {
+        let read = files::read(&self.list(), Links::Refused, MIB).unwrap_or_default();
+        let known = String::from_utf8_lossy(&read);
+        tree.is_some_and(|tree| known.lines().any(|line| *line == tree.to_string()))
+    }
+
+    /// Adds trees that have passed.
+    ///
+    /// # Errors
+    /// When the list cannot be written.
+    pub fn remember(&self, trees: impl IntoIterator<Item = Digest>) -> Result<(), PathError> {
+        let path = self.list();
+        let read = files::read(&path, Links::Refused, MIB).unwrap_or_default();
+        let known = String::from_utf8_lossy(&read);
+        let mut lines: Vec<String> = known.lines().map(str::to_owned).collect();
+        for tree in trees {
+            let tree = tree.to_string();
+            lines.retain(|line| *line != tree);
+            lines.push(tree);
+        }
+        lines.drain(..lines.len().saturating_sub(REMEMBERED));
+        let write = || {
+            fs::create_dir_all(self.project.config())?;
+            atomic_file::replace(&path, |file| {
+                lines.iter().try_for_each(|line| writeln!(file, "{line}"))
+            })
+        };
+        write().map_err(PathError::of("write", &path))
+    }
+
+    /// The digest of the tree as it is; `None` where it cannot be read, or is very large.
+    pub fn digest(&self) -> Option<Digest> {
+        let root = self.project.root();
+        let mut manifest = self.how.clone().into_bytes();
+        let handle = Root::open(root).ok()?;
+        let mut directory = OpenDirectory::to_read();
+        for path in files_of(root)? {
+            manifest.push(b'\n');
+            manifest.extend_from_slice(path.as_os_str().as_bytes());
+            manifest.push(0);
+            let state = state(root, &handle, &mut directory, &path).ok()?;
+            manifest.extend_from_slice(&state);
+        }
+        Some(Digest::of(&manifest))
+    }
+
+    fn list(&self) -> PathBuf {
+        self.project.config().join(FILE)
+    }
+}
+
+/// What a file comes down to; a link is where it leads.
+fn state(
+    root: &Path,
+    handle: &Root,
+    directory: &mut OpenDirectory,
+    path: &Path,
+) -> io::Result<Vec<u8>> {
+    // Of a name that is not UTF-8, no more is known than that it is there.
+    let Some(name) = path.to_str() else {
+        return Ok(b"there".to_vec());
+    };
+    match directory.entry(handle, name)? {
+        PathEntry::File(file) => {
+            let mode = file.metadata()?.permissions().mode() & 0o777;
+            Ok(format!("{mode:o} {:?}", Digest::of_file(file)?).into_bytes())
+        }
+        PathEntry::Nothing => Ok(b"gone".to_vec()),
+        PathEntry::SomethingElse => {
+            let target = fs::read_link(root.join(path)).unwrap_or_default();
+            Ok([b"to ", target.as_os_str().as_bytes()].concat())
+        }
+    }
+}
+
+/// The files that git tracks or would: all but what it ignores and does not track, and what is this program's.
+fn files_of(root: &Path) -> Option<BTreeSet<PathBuf>> {
+    let rules = IgnoreRules::load(root).ok()?;
+    let tracked = TrackedPaths::below(root).ok();
+    let tracked = tracked.into_iter().flat_map(TrackedPaths::files);
+    let mut found: BTreeSet<PathBuf> = tracked.map(PathBuf::from).collect();
+    let mut pending = vec![PathBuf::new()];
+    while let Some(directory) = pending.pop() {
+        for entry in fs::read_dir(root.join(&directory)).ok()? {
+            let entry = entry.ok()?;
+            let name = entry.file_name();
+            let path = directory.join(&name);
+            let is_ours = directory == Path::new("") && (name == CONFIG || name == LOGS);
+            if name == DOT_GIT || is_ours {
+                continue;
+            }
+            let is_directory = entry.file_type().ok()?.is_dir();
+            let ignored = path.to_str().map(|path| match is_directory {
+                true => rules.is_directory_ignored(path),
+                false => rules.is_ignored(path),
+            });
+            if ignored.transpose().ok()? == Some(true) {
+                continue;
+            }
+            if is_directory {
+                pending.push(path);
+            } else {
+                found.insert(path);
+            }
+            if found.len() > MAX_FILES {
+                return None;
+            }
+        }
+    }
+    Some(found)
+}

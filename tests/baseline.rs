@@ -1,0 +1,129 @@
+//! The build before anything is sent: `--baseline`.
+
+use crate::support::{ModelServer, TestProject};
+
+const EDIT: &str = "^^^a\n1\n^^^end\n";
+
+/// A project that counts its builds where git does not look.
+fn counting(server: &ModelServer, body: &str) -> TestProject {
+    TestProject::new().with(server).build(&format!(
+        "mkdir -p target; echo built >> target/builds; {body}"
+    ))
+}
+
+fn builds(project: &TestProject) -> usize {
+    project.read("target/builds").lines().count()
+}
+
+#[test]
+fn a_project_that_does_not_build_costs_nothing() {
+    let server = ModelServer::gemini(&[EDIT]);
+    let project = counting(&server, "seq 1 100; echo no such thing >&2; exit 7");
+    let run = project.run(&["--baseline"]).exits(3);
+    let run = run.says(&[
+        "`build.sh` fails on the project as it is: exit code: 7",
+        "    100\n    no such thing\n",
+        "hint: mend the project, or build.sh; all of its output is in `logs/baseline-build.txt`",
+    ]);
+    assert!(!run.stderr.contains("    1\n"));
+    assert!(server.requests().is_empty() && project.runs().is_empty());
+    let log = project.read("logs/baseline-build.txt");
+    assert!(
+        log.starts_with("exit code: 7 ") && log.contains("\n1\n2\n"),
+        "{log}"
+    );
+    project
+        .run(&["--dry-run", "--baseline"])
+        .exits(3)
+        .says(&["exit code: 7"]);
+}
+
+#[test]
+fn a_project_that_builds_has_the_log_in_the_runs_folder() {
+    let server = ModelServer::gemini(&[EDIT]);
+    let project = counting(&server, "test -e a || echo base");
+    let run = project.run(&["--baseline"]).exits(0);
+    assert!(run.logged("baseline-build.txt").ends_with("base\n"));
+    assert_eq!(run.result()["baseline"]["code"], 0);
+    assert!(run.result()["attempts"][0]["build"]["code"] == 0);
+    assert_eq!(builds(&project), 2);
+    assert!(!project.path("logs/baseline-build.txt").exists());
+}
+
+#[test]
+fn a_tree_that_has_passed_is_not_built_again() {
+    let server = ModelServer::gemini(&[EDIT, EDIT, EDIT, EDIT]);
+    let project = counting(&server, "");
+    project.run(&["--dry-run", "--baseline"]).exits(0);
+    let again = project.run(&["--dry-run", "--baseline"]).exits(0);
+    again.says(&["build.sh has passed on this tree before"]);
+    assert_eq!(builds(&project), 1);
+    // A run that ends well has proven its own tree.
+    project.run(&["--baseline"]).exits(0);
+    project.run(&["--baseline"]).exits(0);
+    assert_eq!(builds(&project), 3);
+    let project = project.file("new", "");
+    project.run(&["--dry-run", "--baseline"]).exits(0);
+    assert_eq!(builds(&project), 4);
+    let project = project.mode("src/main.rs", 0o755);
+    project.run(&["--dry-run", "--baseline"]).exits(0);
+    assert_eq!(builds(&project), 5);
+    // In another sandbox it may fail.
+    project
+        .run(&["--dry-run", "--baseline", "--sandbox", "off"])
+        .exits(0);
+    assert_eq!(builds(&project), 6);
+    // What git ignores does not count.
+    let project = project.file("target/more", "");
+    project.run(&["--dry-run", "--baseline"]).exits(0);
+    assert_eq!(builds(&project), 6);
+}
+
+#[test]
+fn no_build_remembers_a_tree_itself() {
+    if !crate::support::bubblewrap_works() {
+        return;
+    }
+    let server = ModelServer::gemini(&[]);
+    let project = counting(
+        &server,
+        "echo forged > agent-config/passed-trees.txt; exit 1",
+    );
+    project.run(&["--baseline"]).exits(3);
+    assert!(!project.path("agent-config/passed-trees.txt").exists());
+    project.run(&["--baseline"]).exits(3);
+    assert_eq!(builds(&project), 2);
+}
+
+#[test]
+fn a_run_without_the_flag_leaves_no_list() {
+    let server = ModelServer::gemini(&[EDIT]);
+    let project = counting(&server, "");
+    let run = project.run(&[]).exits(0);
+    assert!(!run.files().contains(&"baseline-build.txt".to_owned()));
+    assert!(!project.path("agent-config/passed-trees.txt").exists());
+    assert_eq!(builds(&project), 1);
+}
+
+#[test]
+fn the_gate_and_the_keys_hold_for_this_build_too() {
+    let server = ModelServer::gemini(&[EDIT]);
+    let project = counting(&server, "echo '*.log' > sub/.gitignore").file("sub/.gitignore", "");
+    let run = project.run(&["--baseline"]).exits(3);
+    run.says(&["the build changed files that no build may change: `sub/.gitignore` was changed"]);
+    assert!(server.requests().is_empty());
+    let key = crate::support::GEMINI_KEY;
+    let project = counting(&server, &format!("echo {key}; exit 1"));
+    let run = project.run(&["--baseline"]).exits(3);
+    let log = project.read("logs/baseline-build.txt");
+    assert!(!log.contains(key) && !run.stderr.contains(key));
+}
+
+#[test]
+fn what_the_build_changes_is_looked_at_again() {
+    let server = ModelServer::gemini(&[EDIT]);
+    let project = counting(&server, "echo '// formatted' > src/main.rs");
+    let run = project.run(&["--baseline"]).exits(3);
+    run.says(&["`src/main.rs` has changed"]);
+    assert!(server.requests().is_empty());
+}
