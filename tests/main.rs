@@ -44,6 +44,7 @@ mod redaction;
 mod replay;
 mod replies;
 mod repositories;
+mod resume;
 mod sandbox;
 mod secrets;
 mod sending;

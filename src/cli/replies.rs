@@ -1,11 +1,13 @@
 //! The flags for what becomes of a reply.
 
+use std::path::PathBuf;
+
 use clap::Args;
 
 use super::SELDOM;
 
 /// Flags for what becomes of a reply.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 pub struct ReplyArgs {
     /// Ask again up to N times in a run if a reply is rejected, naming its faults; each time costs
     /// another call
@@ -17,6 +19,10 @@ pub struct ReplyArgs {
         conflicts_with = "consistency_check"
     )]
     pub reask: usize,
+
+    /// Go on with an earlier run: its replies first, which cost nothing, then calls
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["replay", "message", "edit", "rollup", "baseline", "dry_run", "consistency_check"])]
+    pub resume: Option<PathBuf>,
 
     /// Reject a reply without edits, with exit code 5, instead of building the project as it is
     #[arg(long, conflicts_with = "consistency_check", help_heading = SELDOM)]

@@ -2,13 +2,13 @@
 //!
 //! Reads that folder and nothing else; needs neither network nor key.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
 use crate::model::{
-    Listener, Model, ModelError, ModelSpec, ModelTable, Purpose, Reply, Request, StepId,
+    Listener, Model, ModelError, ModelSpec, ModelTable, Purpose, REPAIRS, Reply, Request, StepId,
 };
 use crate::record::run_files::{self, Artifact};
 use crate::sys::files::{self, IfThere as _, Links, MIB};
@@ -116,6 +116,20 @@ impl Recording {
     pub fn steps_of(&self, model: &str) -> Vec<StepId> {
         let steps = self.steps.iter().filter(|(_, answered)| answered == model);
         steps.map(|(id, _)| id.clone()).collect()
+    }
+
+    /// The models that have answered, each once.
+    pub fn models(&self) -> BTreeSet<&str> {
+        self.steps.iter().map(|(_, model)| model.as_str()).collect()
+    }
+
+    /// The number of the last repair that there may be: as many as there were, where a run that was resumed had more.
+    #[must_use]
+    pub fn repairs(&self) -> u16 {
+        let repairs = self.steps.iter().map(|(id, _)| id);
+        let repairs = repairs.filter(|id| id.purpose == Purpose::REPAIR);
+        let last = repairs.map(|id| id.number).max().unwrap_or_default();
+        last.max(REPAIRS)
     }
 
     /// How often a query was asked again, because the reply was rejected.

@@ -44,6 +44,16 @@ pub struct Step {
     pub usage: Option<Usage>,
     /// What the call cost, by the model's price; null where the price or the tokens are not known.
     pub cost: Option<Usd>,
+    /// The folder of the run that the reply was taken from, since this one resumes that; it was paid there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recorded: Option<String>,
+    /// Whether the reply's edits were on the disk already.
+    #[serde(
+        rename = "on_disk",
+        default,
+        skip_serializing_if = "std::ops::Not::not"
+    )]
+    pub is_on_disk: bool,
     /// Why nothing of the reply was applied, with all that is wrong with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rejected: Option<String>,

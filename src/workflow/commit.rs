@@ -1,6 +1,6 @@
 //! The commit workflow: ask, verify, apply, build, and repair up to three times.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use super::run::Run;
@@ -9,15 +9,15 @@ use super::run::builds::{BuildOptions, Builds, describe, record};
 use super::run::closing;
 use super::run::gate::Gate;
 use super::run::ready::{self, Ready};
-use super::run::selection::Models;
+use super::run::resumption::{ResumedTree, Resumption};
+use super::run::selection::{Models, RecordedReplies};
 use super::run::tree::RunTree;
 use super::{Context, Failure, ModelChoice, Outcome};
-use crate::cli::OnFailure;
-use crate::edit::{self, PathPolicy, VerifiedEdits, VerifyError};
+use crate::cli::{OnFailure, ReplyArgs};
+use crate::edit::{self, EditKind, PathPolicy, VerifiedEdits, VerifyError};
 use crate::exec::build_script::{BuildError, BuildStatus};
 use crate::exec::hosts::AllowedHost;
 use crate::exec::sandbox::SandboxProblem;
-use crate::model::REPAIRS;
 use crate::model::prompt::{Prompt, Replacement};
 use crate::model::{Reply, StepId};
 use crate::record::RunEdits;
@@ -38,12 +38,8 @@ pub struct CommitOptions {
     pub baseline: bool,
     /// What builds may reach, in a strict sandbox.
     pub hosts: Vec<AllowedHost>,
-    /// Whether a reply may leave code out.
-    pub allow_elision: bool,
-    /// Whether a reply without edits is rejected, as long as there were none before.
-    pub require_edits: bool,
-    /// How often the model is asked again because a reply was rejected.
-    pub reasks: usize,
+    /// What becomes of replies.
+    pub replies: ReplyArgs,
     /// What becomes of the edits when the run fails.
     pub on_failure: OnFailure,
     /// Whether the whole change is shown at the end.
@@ -55,7 +51,11 @@ pub struct CommitOptions {
 /// # Errors
 /// When the build does not pass on an applied reply, for whatever reason.
 pub fn commit(context: &Context<'_>, options: &CommitOptions) -> Result<Outcome, Failure> {
-    let (ready, baseline) = prepare(context, options)?;
+    let Prepared {
+        ready,
+        baseline,
+        resumed,
+    } = prepare(context, options)?;
     let mut run = Run::start(context, "commit", "committing-code")?;
     run.begin(&ready);
     if let Some(passed) = baseline {
@@ -68,9 +68,13 @@ pub fn commit(context: &Context<'_>, options: &CommitOptions) -> Result<Outcome,
             .into_iter()
             .for_each(|warning| run.warn(warning));
     }
+    for warning in &resumed.warnings {
+        run.warn(warning.clone());
+    }
     let mut tree = RunTree::new(context, &run).with_shown(ready.shown.clone());
+    tree.adopt(&resumed.own);
     let mut replacements = Replacements::default();
-    let commit = Commit::new(context, options);
+    let commit = Commit::new(context, options, resumed);
     let result = commit.and_then(|mut commit| {
         commit.until_the_build_passes(&mut run, &ready, &mut tree, &mut replacements)
     });
@@ -83,7 +87,9 @@ pub fn commit(context: &Context<'_>, options: &CommitOptions) -> Result<Outcome,
         _ => {}
     }
     run.record.edits = edits_of(&run, &tree, &replacements);
-    closing::review(context, &mut run, &tree, replacements.files());
+    let own: BTreeSet<String> = tree.changed().map(str::to_owned).collect();
+    let files = replacements.files().filter(|(path, _)| own.contains(*path));
+    closing::review(context, &mut run, &tree, files);
     if result.is_ok() {
         remember(context, options, &mut run);
     }
@@ -95,22 +101,58 @@ pub fn commit(context: &Context<'_>, options: &CommitOptions) -> Result<Outcome,
     outcome
 }
 
+/// What a run starts from.
+struct Prepared<'c> {
+    ready: Ready<'c>,
+    baseline: Option<Passed>,
+    resumed: ResumedTree,
+}
+
 /// Sees that all is there, and, where that is asked for, that the project passes as it is.
-fn prepare<'c>(
+fn prepare<'c>(context: &Context<'c>, options: &CommitOptions) -> Result<Prepared<'c>, Error> {
+    if let Some(run) = &options.choice.resume {
+        return prepare_again(context, options, run);
+    }
+    let check = || ready::check(context, &options.choice, Some(options.build));
+    let mut ready = check()?;
+    let baseline = options.baseline.then(|| options.as_baseline());
+    let baseline = baseline
+        .map(|baseline| baseline.prove(context))
+        .transpose()?;
+    if baseline.as_ref().is_some_and(|passed| passed.has_changed) {
+        drop(ready);
+        ready = check()?;
+    }
+    Ok(Prepared {
+        ready,
+        baseline,
+        resumed: ResumedTree::default(),
+    })
+}
+
+/// The same for a run that is resumed: with what it was asked, and its replies.
+fn prepare_again<'c>(
     context: &Context<'c>,
     options: &CommitOptions,
-) -> Result<(Ready<'c>, Option<Passed>), Error> {
-    let check = || ready::check(context, &options.choice, Some(options.build));
-    let ready = check()?;
-    if !options.baseline {
-        return Ok((ready, None));
-    }
-    let passed = options.as_baseline().prove(context)?;
-    if !passed.has_changed {
-        return Ok((ready, Some(passed)));
-    }
-    drop(ready);
-    Ok((check()?, Some(passed)))
+    run: &Path,
+) -> Result<Prepared<'c>, Error> {
+    let resumption = Resumption::read(context, run)?;
+    let choice = ModelChoice {
+        inputs: resumption.inputs(&options.choice.inputs),
+        resume: Some(resumption.folder.clone().into()),
+        ..options.choice.clone()
+    };
+    let mut ready = ready::check(context, &choice, Some(options.build))?;
+    let resumed = resumption.tree(context, choice.inputs.freshness)?;
+    let replies = RecordedReplies::new(context, &resumption.folder, resumption.recorded())?;
+    ready.models.recorded = Some(replies);
+    ready.models.reasks = resumption.reasks() + options.replies.reask;
+    ready.models.repairs = resumption.repairs();
+    Ok(Prepared {
+        ready,
+        baseline: None,
+        resumed,
+    })
 }
 
 /// Remembers that the tree has passed, where anybody asks for that.
@@ -139,10 +181,15 @@ struct Commit<'c> {
     options: &'c CommitOptions,
     builds: Builds<'c>,
     gate: Gate,
+    resumed: ResumedTree,
 }
 
 impl<'c> Commit<'c> {
-    fn new(context: &'c Context<'c>, options: &'c CommitOptions) -> Result<Self, Error> {
+    fn new(
+        context: &'c Context<'c>,
+        options: &'c CommitOptions,
+        resumed: ResumedTree,
+    ) -> Result<Self, Error> {
         let gate = Gate::new(context.project.root(), context.home())?;
         let repositories = gate.repositories().map(Path::to_path_buf).collect();
         Ok(Self {
@@ -150,6 +197,7 @@ impl<'c> Commit<'c> {
             options,
             builds: Builds::new(context, options.build, &options.hosts, repositories)?,
             gate,
+            resumed,
         })
     }
 
@@ -169,24 +217,29 @@ impl<'c> Commit<'c> {
                 None => Prompt::initial(inputs),
                 Some(output) => Prompt::repair(output, inputs, replacements.for_query()),
             };
-            let needs_edits = self.options.require_edits && replacements.is_none();
+            let needs_edits = self.options.replies.require_edits && replacements.is_none();
             let edits = self.ask(run, &ready.models, &mut step, prompt, needs_edits)?;
-            for warning in edits.warnings() {
-                run.warn(warning.clone());
-            }
-            tree.check(run, &edits)?;
-            // Opened before anything changes, so that a log that cannot be written changes nothing.
-            let log = run.log.build(&step)?;
-            tree.apply(run, &edits)?;
-            run.log_step()?;
-            replacements.remember(&edits);
+            let log = if let Some(applied) = self.resumed.applied(&step) {
+                run.note(|step| step.is_on_disk = true);
+                replacements.remember_reply(&applied.reply);
+                if let Some(output) = &applied.output {
+                    failed = Some(output.clone());
+                    step = StepId::repair(step.number + 1);
+                    continue;
+                }
+                run.log.build(&step)?
+            } else {
+                let log = apply(run, tree, &step, &edits)?;
+                replacements.remember(&edits);
+                log
+            };
             let (status, output) = self.build(run, tree, log)?;
             if status.passed() {
                 return Ok(replacements.summary(step.number));
             }
-            if step.number == REPAIRS {
+            if step.number >= ready.models.repairs {
                 return Err(Error::BuildFailed {
-                    repairs: REPAIRS,
+                    repairs: step.number,
                     status: describe(status),
                 });
             }
@@ -206,7 +259,7 @@ impl<'c> Commit<'c> {
         prompt: impl Fn() -> Prompt<'p>,
         needs_edits: bool,
     ) -> Result<VerifiedEdits, Error> {
-        let allowed = self.options.reasks.max(models.reasks);
+        let allowed = self.options.replies.reask.max(models.reasks);
         let mut rejected: Option<Error> = None;
         loop {
             let prompt = match &rejected {
@@ -250,7 +303,7 @@ impl<'c> Commit<'c> {
     fn verify(&self, reply: &Reply) -> Result<VerifiedEdits, VerifyError> {
         let parsed = edit::parse(&reply.text);
         let policy = PathPolicy::load(self.context.project.root(), self.context.program)?
-            .allow_elision(self.options.allow_elision);
+            .allow_elision(self.options.replies.allow_elision);
         policy.verify(parsed)
     }
 
@@ -318,6 +371,24 @@ impl<'c> Commit<'c> {
     }
 }
 
+/// Applies edits; gives the log of the build that is to follow.
+fn apply<'r>(
+    run: &mut Run<'r>,
+    tree: &mut RunTree<'_>,
+    step: &StepId,
+    edits: &VerifiedEdits,
+) -> Result<BuildLog<'r>, Error> {
+    for warning in edits.warnings() {
+        run.warn(warning.clone());
+    }
+    tree.check(run, edits)?;
+    // Opened before anything changes, so that a log that cannot be written changes nothing.
+    let log = run.log.build(step)?;
+    tree.apply(run, edits)?;
+    run.log_step()?;
+    Ok(log)
+}
+
 /// What the replies came to; `None` where none was applied.
 fn edits_of(run: &Run<'_>, tree: &RunTree<'_>, replacements: &Replacements) -> Option<RunEdits> {
     let mut steps = run.record.steps.iter();
@@ -359,6 +430,15 @@ impl Replacements {
         let written = written.map(|(path, content)| (path.to_owned(), Some(content.to_owned())));
         let removed = edits.removed().map(|path| (path.to_owned(), None));
         self.0.extend(written.chain(removed));
+    }
+
+    /// The same of a reply whose edits are on the disk.
+    fn remember_reply(&mut self, reply: &str) {
+        let edits = edit::parse(reply).edits.into_iter();
+        self.0.extend(edits.map(|edit| match edit.kind {
+            EditKind::Write(content) => (edit.path, Some(content)),
+            EditKind::Remove => (edit.path, None),
+        }));
     }
 
     fn files(&self) -> impl Iterator<Item = (&str, Option<&str>)> {

@@ -9,7 +9,7 @@ use super::commit::{CommitOptions, commit};
 use super::run::builds::BuildOptions;
 use super::run::context::InputOptions;
 use super::{Context, Failure, ModelChoice, Outcome, init};
-use crate::cli::OnFailure;
+use crate::cli::{OnFailure, ReplyArgs};
 use crate::exec::sandbox::SandboxMode;
 use crate::model::{Delivery, ModelTable};
 use crate::project::Project;
@@ -70,6 +70,7 @@ pub fn demo(context: &Context<'_>, directory: Option<&Path>) -> Result<Outcome, 
     let choice = ModelChoice {
         model: None,
         replay: Some(RECORDING.into()),
+        resume: None,
         timeout: Duration::ZERO, // nothing is called
         delivery: Delivery::Whole,
         allow_secrets: false,
@@ -86,9 +87,7 @@ pub fn demo(context: &Context<'_>, directory: Option<&Path>) -> Result<Outcome, 
         },
         baseline: false,
         hosts: Vec::new(),
-        allow_elision: false,
-        require_edits: false,
-        reasks: 0,
+        replies: ReplyArgs::default(),
         on_failure: OnFailure::Keep,
         show_diff: true,
     };

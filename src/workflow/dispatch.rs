@@ -78,6 +78,7 @@ fn agent_options(arguments: &DevArgs, request: Option<String>) -> AgentOptions {
         choice: ModelChoice {
             model: arguments.model.clone(),
             replay: arguments.replay.clone(),
+            resume: None,
             timeout: arguments.timeout,
             delivery: Delivery::Streamed,
             allow_secrets: true,
@@ -117,6 +118,7 @@ fn choice(cli: &Cli, context: &Context<'_>) -> Result<ModelChoice, Error> {
     Ok(ModelChoice {
         model: cli.model.clone(),
         replay: cli.replay.clone(),
+        resume: cli.replies.resume.clone(),
         timeout: cli.timeout,
         delivery: if cli.stream {
             Delivery::Streamed
@@ -143,9 +145,7 @@ fn commit_options(cli: &Cli, context: &Context<'_>) -> Result<CommitOptions, Err
         build: build(cli),
         baseline: cli.build.baseline,
         hosts: cli.build.allow_host.clone(),
-        allow_elision: cli.replies.allow_elision,
-        require_edits: cli.replies.require_edits,
-        reasks: cli.replies.reask,
+        replies: cli.replies.clone(),
         on_failure: cli.on_failure,
         show_diff: cli.diff,
     })

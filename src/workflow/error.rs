@@ -397,20 +397,10 @@ impl Error {
             }
             Self::OverBudget(over) => return Some(format!("{}, and run again", over.hint())),
             Self::DemoNotEmpty(_) => "name another directory: `code-commit demo DIR`",
-            Self::Verify(VerifyError::Rejected(_)) => {
-                "nothing of the reply was applied; run again, or say in the query what it got wrong; \
-                 `--reask N` asks again by itself"
-            }
-            Self::NoEdits => {
-                "see in the run's folder what the model says, and say in the query what is to change"
-            }
-            Self::Changed(_) => {
-                "the reply is kept in the run's folder: put the files back as the model was shown them, \
-                 or allow to replace them with `--allow-stale`; then `code-commit --resume RUN` applies it"
-            }
-            Self::NothingAsked => {
-                "give a task with `-p`, or resume an unfinished session with `--resume` or `--session`"
-            }
+            Self::Verify(VerifyError::Rejected(_)) => REJECTED_HINT,
+            Self::NoEdits => NO_EDITS_HINT,
+            Self::Changed(_) => CHANGED_HINT,
+            Self::NothingAsked => NOTHING_ASKED_HINT,
             Self::Editor(_) => "set `VISUAL` or `EDITOR` to the command of an editor",
             Self::BuildFailed { .. } => "see the build's log in the run's folder",
             Self::Interrupted(_)
@@ -468,6 +458,15 @@ impl Error {
         Some(hint.to_owned())
     }
 }
+
+const NOTHING_ASKED_HINT: &str =
+    "give a task with `-p`, or resume an unfinished session with `--resume` or `--session`";
+const REJECTED_HINT: &str = "nothing of the reply was applied; run again, or say in the query what it got wrong; \
+    `--reask N` asks again by itself";
+const NO_EDITS_HINT: &str =
+    "see in the run's folder what the model says, and say in the query what is to change";
+const CHANGED_HINT: &str = "the reply is kept in the run's folder: put the files back as the model was shown them, \
+    or allow to replace them with `--allow-stale`; then `code-commit --resume RUN` applies it";
 
 fn apply_hint(error: &ApplyError) -> &'static str {
     match error {

@@ -5,7 +5,7 @@
 //! | module | what it is for |
 //! |---|---|
 //! | `context`, `outcome` | what every workflow is given, and how it ends |
-//! | `recovery`, `ready`, `code_base`, `sending`, `selection`, `keys`, `not_ready` | what has to be there before a run begins |
+//! | `recovery`, `ready`, `code_base`, `sending`, `selection`, `keys`, `resumption`, `not_ready`, `problems` | what has to be there before a run begins |
 //! | `served` | which model has answered, and its price |
 //! | `builds`, `baseline`, `passed_trees`, `tree`, `shown`, `gate` | what a run does to the project, and what its builds may not |
 //! | `closing` | what there is to say of it in the end |
@@ -20,8 +20,10 @@ pub mod keys;
 pub mod not_ready;
 pub mod outcome;
 pub mod passed_trees;
+pub mod problems;
 pub mod ready;
 pub mod recovery;
+pub mod resumption;
 pub mod selection;
 pub mod sending;
 pub mod served;
@@ -153,13 +155,23 @@ impl<'c> Run<'c> {
             bytes: pieces.iter().map(|piece| piece.len() as u64).sum(),
         });
         let parts = parts.collect();
-        let size = self.size(models, selected, &prompt)?;
-        let mut limit = self.allowed_answer(models, &selected.spec, size.as_ref())?;
+        let recorded = models.recorded_in(step);
+        let is_new = recorded.is_none();
+        let (size, mut limit) = if is_new {
+            let size = self.size(models, selected, &prompt)?;
+            let limit = self.allowed_answer(models, &selected.spec, size.as_ref())?;
+            (size, limit)
+        } else {
+            (None, None)
+        };
         // Many steps with their inputs and results would be large.
         self.log_step()?;
         self.note(Step::shorten);
         let name = &selected.spec.name;
-        self.record.steps.push(Step::new(step.clone(), name, parts));
+        self.record.steps.push(Step {
+            recorded: recorded.map(str::to_owned),
+            ..Step::new(step.clone(), name, parts)
+        });
         self.log.query(step, &prompt)?;
         self.log_step()?;
         let mut request = Request {
@@ -182,13 +194,13 @@ impl<'c> Run<'c> {
             (selected, limit) = (fallback, allowed);
         };
         let SelectedModel { spec, model, .. } = selected;
-        let required = models.require_model.then_some(&*spec.id);
+        let required = (models.require_model && is_new).then_some(&*spec.id);
         let read = match answer {
             Ok(answer) => self.read(&**model, &request, required, answer, examine)?,
             Err(error) => Err(error),
         };
         let (reply, examined) = read.map_err(|error| self.without_reply(step, spec, error))?;
-        let usage = reply.usage;
+        let usage = reply.usage.filter(|_| is_new);
         let price = self.note_served(spec, reply.model_version.as_deref());
         let cost = self.account((spec, price), usage, size.as_ref());
         self.context.reporter.event(&Event::Answered {
@@ -341,6 +353,11 @@ impl<'c> Run<'c> {
     ) -> Option<Usd> {
         // Some servers tell nothing but zeros.
         let told = usage.filter(|usage| usage.input_tokens > 0);
+        let is_paid = |step: &Step| step.recorded.is_some();
+        if self.record.steps.last().is_some_and(is_paid) {
+            self.note(|record| record.cost = Some(Usd::ZERO));
+            return Some(Usd::ZERO);
+        }
         let cost = told.zip(price).map(|(usage, price)| price.of(usage));
         let at_most = || {
             size.map(|size| estimate::dearest(size, spec))

@@ -10,9 +10,9 @@ use super::context::Context;
 use super::gate::Gate;
 use super::not_ready::NotReady;
 use super::passed_trees::PassedTrees;
+use super::problems::BaselineProblem;
 use crate::exec::hosts::AllowedHost;
 use crate::model::price::Usd;
-use crate::project::LOGS;
 use crate::record::BuildRecord;
 use crate::record::run_files::BASELINE;
 use crate::record::run_log::{LogError, RunLog};
@@ -29,34 +29,6 @@ pub struct Baseline<'b> {
     pub build: BuildOptions,
     /// What they may reach, in a strict sandbox.
     pub hosts: &'b [AllowedHost],
-}
-
-/// Why a project is no base for a change.
-#[derive(Debug, thiserror::Error)]
-pub enum BaselineProblem {
-    /// The build fails.
-    #[error("`build.sh` fails on the project as it is: {status}{end}")]
-    Fails {
-        /// How it ended.
-        status: String,
-        /// The last lines of what it printed, each on a line of its own.
-        end: String,
-    },
-    /// The build changes what it is judged by.
-    #[error("on the project as it is, {0}")]
-    ChangesGate(String),
-}
-
-impl BaselineProblem {
-    /// What the user can do about it.
-    #[must_use]
-    pub fn hint(&self) -> String {
-        let what = match self {
-            Self::Fails { .. } => "mend the project, or build.sh",
-            Self::ChangesGate(_) => "put them back, and let build.sh leave them as they are",
-        };
-        format!("{what}; all of its output is in `{LOGS}/{BASELINE}`")
-    }
 }
 
 /// A project that passes as it is.

@@ -7,6 +7,7 @@ use crate::agent::settings::key_in_file;
 use crate::cli::{Cli, Command};
 use crate::edit::apply::Tree;
 use crate::model::price::Usd;
+use crate::model::prompt::Inputs;
 use crate::model::{Delivery, ModelTable, TableProblem};
 use crate::project::{DRAFT, Project, QUERY};
 use crate::secret::Redactor;
@@ -79,6 +80,8 @@ pub struct ModelChoice {
     pub model: Option<String>,
     /// The run to replay in place of calls.
     pub replay: Option<PathBuf>,
+    /// The run to resume.
+    pub resume: Option<PathBuf>,
     /// How long a call may take, its retries included.
     pub timeout: Duration,
     /// Whether the answer comes piece by piece.
@@ -112,6 +115,8 @@ pub enum QuerySource {
     File,
     /// From the command line or standard input.
     Given(String),
+    /// From the run that is resumed, and the code base, too.
+    Recorded(Inputs),
     /// From the user's editor: a draft, which is removed when a run has begun.
     Edited(String),
 }
@@ -122,6 +127,7 @@ impl QuerySource {
         match self {
             Self::File => QUERY,
             Self::Given(_) => "--message",
+            Self::Recorded(_) => "the recorded query",
             Self::Edited(_) => DRAFT,
         }
     }

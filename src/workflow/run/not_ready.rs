@@ -4,9 +4,9 @@
 
 use std::fmt;
 
-use super::baseline::BaselineProblem;
 use super::context::ModelsProblem;
 use super::keys::NoKey;
+use super::problems::{BaselineProblem, ResumeProblem};
 use super::sending::SendingProblem;
 use crate::agent::home::NoHome;
 use crate::agent::settings::SettingsProblem;
@@ -31,6 +31,9 @@ pub enum Problem {
     /// The project as it is.
     #[error(transparent)]
     Baseline(#[from] BaselineProblem),
+    /// The run that is to be resumed.
+    #[error(transparent)]
+    Resume(#[from] ResumeProblem),
     /// The sandbox that was asked for.
     #[error("builds and commands cannot be sandboxed strictly: {0}")]
     Sandbox(#[from] SandboxProblem),
@@ -62,6 +65,7 @@ impl Problem {
             Self::Project(problem) => problem.hint(),
             Self::Key(problem) => problem.hint(),
             Self::Baseline(problem) => problem.hint(),
+            Self::Resume(problem) => problem.hint(),
             Self::Script(problem) => problem.hint().to_owned(),
             Self::Secrets(_) => "take them out, or send them all the same by `--allow-secrets` \
                 (which leaves this project's own keys out)"

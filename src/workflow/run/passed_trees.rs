@@ -138,9 +138,12 @@ fn files_of(root: &Path) -> Option<BTreeSet<PathBuf>> {
                 continue;
             }
             let is_directory = entry.file_type().ok()?.is_dir();
-            let ignored = path.to_str().map(|path| match is_directory {
-                true => rules.is_directory_ignored(path),
-                false => rules.is_ignored(path),
+            let ignored = path.to_str().map(|path| {
+                if is_directory {
+                    rules.is_directory_ignored(path)
+                } else {
+                    rules.is_ignored(path)
+                }
             });
             if ignored.transpose().ok()? == Some(true) {
                 continue;

@@ -9,13 +9,13 @@ use super::code_base::CodeBase;
 use super::context::{Context, Freshness, InputOptions, ModelChoice, QuerySource};
 use super::not_ready::{NotReady, Problem, listed};
 use super::recovery;
-use super::selection::{Models, SelectedModel, choose, find_recording};
+use super::selection::{Models, SelectedModel, choose, find_recording, recording_of};
 use super::sending;
 use super::shown::Shown;
 use crate::exec::build_script;
 use crate::exec::sandbox::{SandboxMode, SandboxProblem};
 use crate::model::prompt::Inputs;
-use crate::model::{ModelSpec, Purpose};
+use crate::model::{ModelSpec, Purpose, REPAIRS};
 use crate::project::{CONFIG, DRAFT, EXAMPLE_QUERY, LOGS, ProjectLock, ProjectProblem, ROLLUP};
 use crate::record::replay::Recording;
 use crate::secret::credentials::{self, Finding};
@@ -109,7 +109,10 @@ pub fn survey<'a>(
 ) -> Result<Survey<'a>, Error> {
     let recording = find_recording(context, choice)?;
     let purpose = build.map_or(Purpose::REPORT, |_| Purpose::INITIAL);
-    let specs = choose(context, choice, &purpose, recording.as_ref())?;
+    let resumed = choice.resume.as_deref().filter(|_| choice.model.is_none());
+    let resumed = resumed.map(|run| recording_of(context, run)).transpose()?;
+    let chosen_by = recording.as_ref().or(resumed.as_ref());
+    let specs = choose(context, choice, &purpose, chosen_by)?;
     let project = &context.project;
     let lock = project.lock();
     if lock.is_ok() {
@@ -138,6 +141,8 @@ pub fn survey<'a>(
         },
     );
     let (outdated, shown) = compared;
+    // How the tree stands to a run that is resumed is looked at by itself.
+    let outdated = outdated.filter(|_| choice.resume.is_none());
     if sends && !choice.allow_secrets && !findings.is_empty() {
         missing.extend([Problem::Secrets(findings.clone())]);
     }
@@ -152,6 +157,8 @@ pub fn survey<'a>(
         require_model: choice.require_model,
         is_replay: !sends,
         reasks: recording.as_ref().map_or(0, Recording::reasks),
+        repairs: recording.as_ref().map_or(REPAIRS, Recording::repairs),
+        recorded: None,
         first,
         repair,
     });
@@ -244,6 +251,9 @@ fn code_base(
     context: &Context<'_>,
     inputs: &InputOptions,
 ) -> Result<(&'static str, Result<String, ProjectProblem>), Error> {
+    if let QuerySource::Recorded(sent) = &inputs.query {
+        return Ok(("the recorded code base", Ok(sent.rollup.clone())));
+    }
     let project = &context.project;
     let from_file = (!inputs.roll_up).then(|| project.rollup());
     match from_file {
@@ -264,6 +274,7 @@ fn query(
     let query = match source {
         QuerySource::File => context.project.query()?,
         QuerySource::Given(query) | QuerySource::Edited(query) => return Ok(query.clone()),
+        QuerySource::Recorded(sent) => return Ok(sent.query.clone()),
     };
     // A report's prompt says itself what to do where the query says nothing.
     if *purpose != Purpose::REPORT && query.trim().is_empty() {

@@ -2,7 +2,8 @@
 //!
 //! Reads the table of models, the run that is to be replayed, and key files. Sends nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use super::context::{Context, ModelChoice};
 use super::keys::{self, KeySource};
@@ -12,7 +13,7 @@ use crate::agent::settings::Settings;
 use crate::model::price::Usd;
 use crate::model::{
     Endpoint, EndpointProblem, HttpModel, Model, ModelSpec, ModelTable, Origin, Provider, Proxies,
-    Purpose, Route, StepId, catalogue,
+    Purpose, REPAIRS, Route, StepId, catalogue,
 };
 use crate::record::replay::{Recording, ReplayModel};
 use crate::secret::ApiKey;
@@ -29,6 +30,10 @@ pub struct Models<'a> {
     pub is_replay: bool,
     /// How often queries were asked again in the run that is replayed, because replies were rejected.
     pub reasks: usize,
+    /// The number of the last repair that there may be.
+    pub repairs: u16,
+    /// The replies of the run that is resumed.
+    pub recorded: Option<RecordedReplies<'a>>,
     /// The one for every query, unless `repair` is set.
     pub first: SelectedModel<'a>,
     /// The one for repairs, where that is another.
@@ -38,6 +43,9 @@ pub struct Models<'a> {
 impl Models<'_> {
     /// The model for a query.
     pub fn model(&self, step: &StepId) -> &SelectedModel<'_> {
+        if let Some(recorded) = self.recorded.as_ref().and_then(|replies| replies.of(step)) {
+            return recorded;
+        }
         let selected = match &self.repair {
             Some(repair) if step.purpose == Purpose::REPAIR => repair,
             _ => &self.first,
@@ -45,6 +53,12 @@ impl Models<'_> {
         let recorded = selected.fallback.as_deref();
         let recorded = recorded.filter(|fallback| fallback.recorded.contains(step));
         recorded.unwrap_or(selected)
+    }
+
+    /// The folder of the run that a step's reply is taken from, where that is resumed: it is paid already.
+    pub fn recorded_in(&self, step: &StepId) -> Option<&str> {
+        let replies = self.recorded.as_ref()?;
+        replies.of(step).map(|_| replies.folder.as_str())
     }
 
     /// All of them, fallbacks included.
@@ -82,6 +96,46 @@ impl Models<'_> {
                 "`{model}` is asked at {url}, not at its vendor's server"
             ));
         }
+    }
+}
+
+/// The replies of a run that is resumed.
+pub struct RecordedReplies<'a> {
+    /// The run's folder, relative to the root.
+    folder: String,
+    steps: BTreeSet<StepId>,
+    models: Vec<SelectedModel<'a>>,
+}
+
+impl<'a> RecordedReplies<'a> {
+    /// The replies of these steps of the run in `folder`.
+    ///
+    /// # Errors
+    /// When there is no such run, or one of its models is not known.
+    pub fn new(
+        context: &Context<'a>,
+        folder: &str,
+        steps: BTreeSet<StepId>,
+    ) -> Result<Self, Error> {
+        let recording = recording_of(context, Path::new(folder))?;
+        let table = context.models.as_ref();
+        let table = table.map_err(|problem| NotReady::from(problem.clone()))?;
+        let model = |name: &str| {
+            let spec = named(table, name)?;
+            Ok(SelectedModel::replayed(context, spec, &recording))
+        };
+        let models = recording.models().into_iter().map(model);
+        Ok(Self {
+            folder: folder.to_owned(),
+            steps,
+            models: models.collect::<Result<_, Error>>()?,
+        })
+    }
+
+    fn of(&self, step: &StepId) -> Option<&SelectedModel<'a>> {
+        let is_of = |model: &&SelectedModel<'_>| model.recorded.contains(step);
+        let mut models = self.models.iter();
+        models.find(is_of).filter(|_| self.steps.contains(step))
     }
 }
 
@@ -272,6 +326,15 @@ pub fn find_recording(
     Ok(choice.replay.as_deref().map(find).transpose()?)
 }
 
+/// The run in this folder, relative to the root or to `logs`.
+///
+/// # Errors
+/// When there is no such run.
+pub fn recording_of(context: &Context<'_>, run: &Path) -> Result<Recording, Error> {
+    let project = &context.project;
+    Ok(Recording::find(project.root(), &project.logs(), run)?)
+}
+
 /// The model that an agent asks: the one that `--model` names, or the recorded one, or else the user's own, with
 /// its server and key; where the user has no server, the table's entry of that name.
 ///
@@ -310,6 +373,8 @@ pub fn agent_model<'a>(
             require_model: choice.require_model,
             is_replay,
             reasks: 0,
+            repairs: REPAIRS,
+            recorded: None,
             first,
             repair: None,
         }),

@@ -137,6 +137,22 @@ impl Shown {
         }
     }
 
+    /// Notes that files are as an earlier part of this work has left them, which the model knows.
+    pub fn adopt(&mut self, paths: &[String]) {
+        let own = paths.iter().map(|path| {
+            let now = on_disk(&self.root, path);
+            let file = ShownFile {
+                shown: now,
+                asked: now,
+                is_own: true,
+            };
+            (path.clone(), file)
+        });
+        if let Some(files) = &mut self.files {
+            files.extend(own);
+        }
+    }
+
     /// Notes how the files are now, after a build and before the model is asked again. What the build has made of the
     /// run's own files is the run's doing, too.
     pub fn refresh(&mut self) {
@@ -150,7 +166,7 @@ impl Shown {
 }
 
 /// What is in the file at `path`; `None` where there is none that can be read.
-fn on_disk(root: &Path, path: &str) -> Option<Digest> {
+pub fn on_disk(root: &Path, path: &str) -> Option<Digest> {
     let (directory, name) = split(path);
     let directory = Root::open(root).ok()?.directory(directory).ok()?;
     let file = open_regular(directory.as_fd(), name).ok()??;

@@ -77,6 +77,11 @@ impl<'c> RunTree<'c> {
         Ok(())
     }
 
+    /// Notes that files are as the run left them that is resumed.
+    pub fn adopt(&mut self, paths: &[String]) {
+        self.shown.adopt(paths);
+    }
+
     /// Looks how the files are before the model is asked again.
     pub fn look_again(&mut self) {
         self.shown.refresh();

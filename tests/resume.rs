@@ -1,0 +1,254 @@
+//! Runs that go on where an earlier one ended: `--resume`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::support::{Answer, Finished, ModelServer, TestProject, gemini, within_a_minute};
+
+const EDIT: [&str; 6] = [
+    "^^^a\n0\n^^^end\n^^^gone\n^^^delete\n",
+    "^^^a\n1\n^^^end\n",
+    "^^^b\n2\n^^^end\n",
+    "^^^a\n3\n^^^end\n",
+    "^^^a\n4\n^^^end\n",
+    "^^^ok\n^^^end\n",
+];
+
+/// A project that passes with the last of the edits, and counts its builds.
+fn project(server: &ModelServer) -> TestProject {
+    TestProject::new()
+        .with(server)
+        .file("gone", "")
+        .build("mkdir -p target; echo built >> target/builds; cat a b; test -e ok")
+}
+
+fn builds(project: &TestProject) -> usize {
+    project.read("target/builds").lines().count()
+}
+
+fn resume(project: &TestProject, run: &Finished, more: &[&str]) -> Finished {
+    project.run(&[&["--resume", &run.folder], more].concat())
+}
+
+/// The recorded steps, and those that were asked now.
+fn attempts(run: &Finished) -> (usize, Vec<String>) {
+    let result = run.result();
+    let attempts = result["attempts"].as_array().unwrap();
+    let recorded = attempts.iter().filter(|step| step["recorded"].is_string());
+    let new = attempts.iter().filter(|step| step["recorded"].is_null());
+    let name =
+        |step: &serde_json::Value| format!("{} {}", step["kind"], step["number"]).replace('"', "");
+    (recorded.count(), new.map(name).collect())
+}
+
+#[test]
+fn a_run_whose_repairs_are_used_up_gets_three_more_and_its_replies_for_nothing() {
+    let server = ModelServer::gemini(&EDIT);
+    let project = project(&server);
+    let run = project.run(&[]).exits(1);
+    assert_eq!((server.requests().len(), builds(&project)), (4, 4));
+    // What the run sent counts, and not what lies there now.
+    let project = project.file("agent-config/query.txt", "Something else.\n");
+    let again = resume(&project, &run, &[]).exits(0);
+    assert_eq!(server.requests().len(), 6);
+    assert_eq!(
+        attempts(&again),
+        (4, vec!["repair 4".into(), "repair 5".into()])
+    );
+    // The edits are on the disk: only what was built last is built again.
+    assert_eq!(builds(&project), 4 + 3);
+    let asked = server.requests()[4].user();
+    assert!(
+        asked.starts_with("[build.sh output]\n3\n2\n[query]\nDo something.\n"),
+        "{asked}"
+    );
+    let replaced = "[file replacements]\n--- FILE REPLACEMENT a ---\n3\n--- FILE REPLACEMENT b ---\n2\n--- FILE REMOVED gone ---\n";
+    assert!(asked.ends_with(replaced), "{asked}");
+    let result = again.result();
+    let cost = |at: usize| result["attempts"][at]["cost"].as_f64().unwrap();
+    assert_eq!((cost(0), cost(3)), (0.0, 0.0));
+    let sum = result["cost"].as_f64().unwrap();
+    assert!((sum - cost(4) - cost(5)).abs() < 1e-9 && sum > 0.0);
+    assert_eq!(again.logged("repair-query-4-response.txt"), EDIT[4]);
+    // The whole can be replayed from the beginning.
+    project.run(&["undo"]).exits(0);
+    project.run(&["undo", &run.folder]).exits(0);
+    project
+        .run(&["--replay", &again.folder, "--allow-stale"])
+        .exits(0);
+    assert_eq!(project.read("a"), "4\n");
+}
+
+#[test]
+fn a_run_that_was_undone_is_applied_again_from_its_beginning() {
+    let server = ModelServer::gemini(&EDIT);
+    let project = project(&server);
+    let run = project.run(&["--on-failure", "revert"]).exits(1);
+    assert!(!project.path("a").exists());
+    let again = resume(&project, &run, &[]).exits(0);
+    assert_eq!(attempts(&again).0, 4);
+    assert_eq!(builds(&project), 4 + 6);
+    assert_eq!(again.result()["attempts"][0]["edits"]["written"][0], "a");
+    assert!(!project.path("gone").exists());
+}
+
+#[test]
+fn a_reply_that_met_a_changed_file_is_applied_once_that_is_settled() {
+    let edit = "^^^src/main.rs\nfn main() { new() }\n^^^end\n";
+    let settled: [(&str, &[&str]); 2] = [("fn main() {}\n", &[]), ("mine\n", &["--allow-stale"])];
+    for (content, flags) in settled {
+        let mut main = PathBuf::new();
+        let place = TestProject::new();
+        main.push(place.path("src/main.rs"));
+        let changed = main.clone();
+        let happens = move || fs::write(changed, "mine\n").unwrap();
+        let server = ModelServer::start([Answer::gemini_after(happens, edit)]);
+        let project = place.with(&server);
+        let run = project.run(&[]).exits(5);
+        let early = resume(&project, &run, &[]).exits(3);
+        early.says(&["nor as it left them: `src/main.rs`", "--allow-stale"]);
+        fs::write(&main, content).unwrap();
+        let again = resume(&project, &run, flags).exits(0);
+        assert_eq!(server.requests().len(), 1);
+        assert_eq!(project.read("src/main.rs"), "fn main() { new() }\n");
+        assert_eq!(again.result()["cost"], 0.0);
+    }
+}
+
+#[test]
+fn a_call_that_failed_is_made_again() {
+    let answer = |text: &str| Answer::json(&gemini(text));
+    let error = Answer::error(400, &serde_json::json!({"error": {"message": "no"}}));
+    let server = ModelServer::start([answer(EDIT[0]), error, answer(EDIT[5])]);
+    let project = project(&server);
+    let run = project.run(&[]).exits(4);
+    let again = resume(&project, &run, &[]).exits(0);
+    assert_eq!(attempts(&again), (1, vec!["repair 1".to_owned()]));
+}
+
+#[test]
+fn a_rejected_reply_is_asked_for_again() {
+    let server = ModelServer::gemini(&["^^^a\n", EDIT[5]]);
+    let project = project(&server);
+    let run = project.run(&[]).exits(5);
+    resume(&project, &run, &[]).exits(0);
+    assert!(server.requests()[1].user().contains("[rejected reply]"));
+}
+
+#[test]
+fn a_run_that_was_killed_in_a_call_is_resumed_with_that_call() {
+    let (silence, told) = Answer::silence();
+    let server = ModelServer::start([
+        Answer::json(&gemini(EDIT[0])),
+        silence,
+        Answer::json(&gemini(EDIT[5])),
+    ]);
+    let project = project(&server);
+    let mut run = project.start(&[]);
+    told.recv().unwrap();
+    run.kill().unwrap();
+    run.wait().unwrap();
+    let killed = name_of(&project.runs()[0]);
+    let again = project.run(&["--resume", &killed]).exits(0);
+    assert_eq!(attempts(&again), (1, vec!["repair 1".to_owned()]));
+    assert_eq!(builds(&project), 3);
+}
+
+#[test]
+fn a_run_that_was_killed_in_a_build_is_built_again() {
+    let server = ModelServer::gemini(&[EDIT[0], EDIT[1], EDIT[5]]);
+    let hangs =
+        "test $(cat a) != 1 || test -e target/hung || { touch target/hung; exec sleep 600; }";
+    let project = TestProject::new()
+        .with(&server)
+        .file("gone", "")
+        .build(&format!("mkdir -p target; {hangs}; cat a; test -e ok"));
+    let mut run = project.start(&[]);
+    assert!(within_a_minute(|| project.path("target/hung").exists()));
+    run.kill().unwrap();
+    run.wait().unwrap();
+    let killed = name_of(&project.runs()[0]);
+    let again = project.run(&["--resume", &killed]).exits(0);
+    assert_eq!(attempts(&again), (2, vec!["repair 2".to_owned()]));
+    let asked = server.requests()[2].user();
+    assert!(asked.starts_with("[build.sh output]\n1\n"), "{asked}");
+    assert!(asked.ends_with("--- FILE REMOVED gone ---\n"), "{asked}");
+}
+
+fn name_of(folder: &Path) -> String {
+    folder.file_name().unwrap().to_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_tree_that_is_another_is_named_with_the_way_out() {
+    let server = ModelServer::gemini(&EDIT);
+    let project = project(&server);
+    let run = project.run(&[]).exits(1);
+    let project = project.file("b", "mine\n");
+    let refused = resume(&project, &run, &[]).exits(3);
+    let way_out = format!("`code-commit undo logs/{}`", run.folder);
+    refused.says(&["nor as it left them: `b`", &way_out, "--allow-stale"]);
+    assert_eq!(server.requests().len(), 4);
+    let project = project.file("b", "2\n").file("src/main.rs", "mine\n");
+    resume(&project, &run, &[])
+        .exits(3)
+        .says(&["`src/main.rs`"]);
+    resume(&project, &run, &["--allow-stale"]).exits(0);
+}
+
+#[test]
+fn a_run_that_was_resumed_can_be_resumed_again() {
+    let server = ModelServer::gemini(&[
+        EDIT[0], EDIT[1], EDIT[2], EDIT[3], EDIT[4], EDIT[4], EDIT[4], EDIT[5],
+    ]);
+    let project = project(&server);
+    let first = project.run(&[]).exits(1);
+    let second = resume(&project, &first, &[]).exits(1);
+    assert_eq!(attempts(&second).0, 4);
+    let third = resume(&project, &second, &[]).exits(0);
+    assert_eq!(attempts(&third), (7, vec!["repair 7".to_owned()]));
+}
+
+#[test]
+fn the_models_are_the_recorded_ones_unless_another_is_named() {
+    for (flags, path) in [
+        (&[] as &[&str], "/v1/chat"),
+        (&["--model", "gemini-2.5-pro"], "gemini-2.5-pro"),
+    ] {
+        let mut answers = vec![Answer::json(&crate::support::openai(EDIT[0]))];
+        answers.push(Answer::error(
+            400,
+            &serde_json::json!({"error": {"message": "no"}}),
+        ));
+        answers.push(Answer::json(&match flags {
+            [] => crate::support::openai(EDIT[5]),
+            _ => gemini(EDIT[5]),
+        }));
+        let server = ModelServer::start(answers);
+        let project = project(&server);
+        let run = project.run(&["--model", "gpt-5"]).exits(4);
+        resume(&project, &run, flags).exits(0);
+        let line = &server.requests()[2].line;
+        assert!(line.contains(path), "{line}");
+    }
+}
+
+#[test]
+fn what_cannot_be_resumed_says_why() {
+    let server = ModelServer::gemini(&[EDIT[5], "A report."]);
+    let project = project(&server);
+    let done = project.run(&[]).exits(0);
+    resume(&project, &done, &[])
+        .exits(3)
+        .says(&["there is nothing to resume"]);
+    let report = project.run(&["--cc"]).exits(0);
+    resume(&project, &report, &[])
+        .exits(3)
+        .says(&["is no run that asked for a change"]);
+    project
+        .run(&["--resume", "nowhere"])
+        .exits(2)
+        .says(&["there is no run at `nowhere`"]);
+    project.run(&["--resume", &done.folder, "-m", "x"]).exits(2);
+    assert_eq!(server.requests().len(), 2);
+}
