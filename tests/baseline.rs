@@ -1,5 +1,8 @@
 //! The build before anything is sent: `--baseline`.
 
+use std::fs;
+use std::process::Command;
+
 use crate::support::{ModelServer, TestProject};
 
 const EDIT: &str = "^^^a\n1\n^^^end\n";
@@ -126,4 +129,23 @@ fn what_the_build_changes_is_looked_at_again() {
     let run = project.run(&["--baseline"]).exits(3);
     run.says(&["`src/main.rs` has changed"]);
     assert!(server.requests().is_empty());
+}
+
+#[test]
+fn a_project_without_a_folder_for_keys_is_built_too() {
+    let server = ModelServer::gemini(&["Nothing to do.", "Nothing to do."]);
+    for flags in [&["--baseline"] as &[&str], &[]] {
+        let project = counting(&server, "").variable("GEMINI_API_KEY", crate::support::GEMINI_KEY);
+        for arguments in [&["init", "-q"], &["add", "src"]] {
+            let git = Command::new("git")
+                .arg("-C")
+                .arg(project.path(""))
+                .args(arguments)
+                .status();
+            assert!(git.unwrap().success());
+        }
+        fs::remove_dir_all(project.path("agent-config")).unwrap();
+        let arguments = [&["-m", "x"], flags].concat();
+        project.run(&arguments).exits(0);
+    }
 }

@@ -50,6 +50,7 @@ fn a_run_whose_repairs_are_used_up_gets_three_more_and_its_replies_for_nothing()
     // What the run sent counts, and not what lies there now.
     let project = project.file("agent-config/query.txt", "Something else.\n");
     let again = resume(&project, &run, &[]).exits(0);
+    let again = again.says(&["4 steps recorded, which cost nothing, on disk already"]);
     assert_eq!(server.requests().len(), 6);
     assert_eq!(
         attempts(&again),

@@ -144,6 +144,7 @@ fn prepare_again<'c>(
     };
     let mut ready = ready::check(context, &choice, Some(options.build))?;
     let resumed = resumption.tree(context, choice.inputs.freshness)?;
+    context.notice(resumption.notice(&resumed));
     let replies = RecordedReplies::new(context, &resumption.folder, resumption.recorded())?;
     ready.models.recorded = Some(replies);
     ready.models.reasks = resumption.reasks() + options.replies.reask;

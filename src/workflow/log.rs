@@ -198,6 +198,9 @@ impl Story {
                 let why = past.step.rejected.iter().flat_map(|why| why.lines());
                 why.for_each(|line| self.line(&format!("  {line}")));
             }
+            Some(Ok(_)) if past.step.is_on_disk => {
+                self.line("  The reply's edits were on disk already.");
+            }
             Some(Ok(_)) if past.changes.is_empty() => self.line("  The reply changed no files."),
             Some(Ok(_)) => self.stat(&past.changes),
         }

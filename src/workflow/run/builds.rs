@@ -1,6 +1,7 @@
 //! The builds of a run: each is run by `build.sh`, sandboxed as far as was asked for.
 
 use std::ffi::{OsStr, OsString};
+use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -73,6 +74,9 @@ impl<'c> Builds<'c> {
             uncontained: None,
             sandboxed: false,
         };
+        // A sandbox is mounted over it, and would make it; nobody is to take that for somebody else's doing. Where it
+        // cannot be made, the sandbox says so.
+        let _ = fs::create_dir(context.project.config());
         match find(context, options.sandbox, None, repositories) {
             Ok(sandbox) => {
                 builds.sandbox = sandbox.map(|sandbox| sandbox.with_hosts(hosts));

@@ -19,6 +19,7 @@ use crate::record::{EditsRecord, Step};
 use crate::review::history::{PastRun, PastStep};
 use crate::sys::excerpt::Excerpt;
 use crate::sys::excerpt::text::bounded;
+use crate::sys::numbers::counted;
 use crate::sys::text::escaped;
 use crate::workflow::error::Error;
 use crate::workflow::last;
@@ -100,6 +101,20 @@ impl Resumption {
             query: QuerySource::Recorded(self.inputs.clone()),
             ..given.clone()
         }
+    }
+
+    /// What the user is told of it.
+    pub fn notice(&self, tree: &ResumedTree) -> String {
+        let steps = counted(self.steps.len() as u64, "step");
+        let edits = if tree.applied.is_empty() {
+            "applied again"
+        } else {
+            "on disk already"
+        };
+        format!(
+            "resuming {}: {steps} recorded, which cost nothing, {edits}",
+            self.folder
+        )
     }
 
     /// The steps that need no call.
