@@ -152,7 +152,7 @@ impl Wire for Gemini {
         serde_json::to_writer(out, &body)
     }
 
-    fn assembler(&self, _spec: &ModelSpec) -> Box<dyn Assembler> {
+    fn assembler(&self) -> Box<dyn Assembler> {
         Box::new(GeminiStream::default())
     }
 

@@ -242,7 +242,7 @@ impl<'a> HttpModel<'a> {
         response: Response<Body>,
         listener: &dyn Listener,
     ) -> Result<Vec<u8>, TryError> {
-        let mut assembler = self.wire.assembler(&self.spec);
+        let mut assembler = self.wire.assembler();
         let mut events = Events::default();
         let mut reader = response.into_body().into_reader();
         let mut chunk = vec![0; STREAM_CHUNK];

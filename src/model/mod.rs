@@ -327,7 +327,7 @@ trait Wire: Sync {
     ) -> serde_json::Result<()>;
 
     /// Puts the pieces of a streamed answer together.
-    fn assembler(&self, spec: &ModelSpec) -> Box<dyn Assembler>;
+    fn assembler(&self) -> Box<dyn Assembler>;
 
     /// Reads the JSON of an answer with status 200.
     fn read_reply(&self, json: &[u8]) -> Result<Reply, ModelError>;

@@ -138,12 +138,8 @@ impl Wire for OpenAi {
         serde_json::to_writer(out, &body)
     }
 
-    fn assembler(&self, spec: &ModelSpec) -> Box<dyn Assembler> {
-        Box::new(ChatStream {
-            // Others are not as strict as the vendor.
-            needs_both_ends: spec.is_openais_own() && spec.base_url.is_none(),
-            ..ChatStream::default()
-        })
+    fn assembler(&self) -> Box<dyn Assembler> {
+        Box::new(ChatStream::default())
     }
 
     fn read_reply(&self, json: &[u8]) -> Result<Reply, ModelError> {
@@ -291,8 +287,6 @@ struct ChatStream {
     calls: Vec<PartialCall>,
     finish: Option<String>,
     done: bool,
-    /// Whether a whole stream has a finish reason and `[DONE]`: else, one of them is enough.
-    needs_both_ends: bool,
 }
 
 /// A call of which so much has come.
@@ -342,12 +336,8 @@ impl Assembler for ChatStream {
     }
 
     fn finish(self: Box<Self>) -> Option<Vec<u8>> {
-        let finish = match (self.finish, self.done) {
-            (Some(finish), true) => finish,
-            (Some(finish), false) if !self.needs_both_ends => finish,
-            (None, true) if !self.needs_both_ends => DONE.to_owned(),
-            _ => return None,
-        };
+        // Servers say either, or both.
+        let finish = self.finish.or(self.done.then(|| DONE.to_owned()))?;
         let calls = self.calls.into_iter().map(|call| {
             let function = json!({"name": call.name, "arguments": call.arguments});
             json!({"id": call.id, "type": "function", "function": function})
