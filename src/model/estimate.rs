@@ -97,9 +97,12 @@ pub fn first_call(size: &Size, spec: &ModelSpec, price: &Price) -> CostRange {
     let window = spec.context_window.unwrap_or(u64::MAX);
     CostRange {
         least: cost(size.tokens.min(window), 0),
-        most: spec
-            .max_output_tokens
-            .map(|output| cost(size.at_most().min(window), output.into())),
+        most: spec.max_output_tokens.map(|output| {
+            let input_tokens = size.at_most().min(window);
+            price
+                .at_most()
+                .of(Usage::plain(input_tokens, output.into()))
+        }),
     }
 }
 
@@ -129,7 +132,8 @@ pub fn with_repairs(
         let call = |number: u64| {
             let answered = output + (number - 1) * repair_output;
             let input_tokens = size.at_most().saturating_add(build + answered);
-            repair_price.of(Usage::plain(input_tokens.min(window), repair_output))
+            let usage = Usage::plain(input_tokens.min(window), repair_output);
+            repair_price.at_most().of(usage)
         };
         first.most.unwrap_or_default() + (1..=u64::from(REPAIRS)).map(call).sum()
     });
@@ -199,7 +203,7 @@ pub fn affordable_answer(
     price: &Price,
     money: Usd,
 ) -> Option<Option<u32>> {
-    let affordable = price.affordable_output(money, size.at_most());
+    let affordable = price.at_most().affordable_output(money, size.at_most());
     let wanted = spec.max_output_tokens.map(u64::from);
     if affordable < wanted.unwrap_or(LEAST_ANSWER).min(LEAST_ANSWER) {
         return None;

@@ -272,6 +272,8 @@ fn usage(told: &Value) -> Usage {
     Usage {
         input_tokens: count(&told["promptTokenCount"]).saturating_add(tool_prompt),
         cached_tokens: count(&told["cachedContentTokenCount"]),
+        // The vendor does not bill it.
+        cache_write_tokens: 0,
         thought_tokens: count(&told["thoughtsTokenCount"]),
         output_tokens: count(&told["candidatesTokenCount"]),
     }

@@ -20,6 +20,7 @@ mod step_id;
 pub(crate) mod table;
 #[cfg(test)]
 mod tests;
+mod tier;
 pub mod tokens;
 pub(crate) mod usage;
 
@@ -42,6 +43,7 @@ pub use error::{ModelError, Spent};
 pub use http::{HttpModel, Route};
 pub use step_id::{Purpose, REPAIRS, StepId};
 pub(crate) use table::{ModelTable, TableProblem};
+pub use tier::Tier;
 
 /// How large an answer may be, in bytes.
 const ANSWER_LIMIT: u64 = 256 << 20;

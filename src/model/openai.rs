@@ -193,6 +193,7 @@ fn usage(told: &Value) -> Usage {
     Usage {
         input_tokens: count(&told["prompt_tokens"]),
         cached_tokens: count(&told["prompt_tokens_details"]["cached_tokens"]),
+        cache_write_tokens: count(&told["prompt_tokens_details"]["cache_write_tokens"]),
         thought_tokens: thoughts,
         output_tokens: count(&told["completion_tokens"]).saturating_sub(thoughts),
     }

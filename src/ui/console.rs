@@ -456,6 +456,7 @@ fn tokens(usage: Usage) -> String {
     let Usage {
         input_tokens,
         cached_tokens,
+        cache_write_tokens: _,
         thought_tokens,
         output_tokens,
     } = usage;

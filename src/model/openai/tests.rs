@@ -36,13 +36,14 @@ fn a_whole_answer_is_read_with_its_usage() {
     );
     whole["model"] = "gpt-5-2025-08-07".into();
     whole["usage"] = json!({"prompt_tokens": 7, "completion_tokens": 9, "total_tokens": 16,
-        "prompt_tokens_details": {"cached_tokens": 4}, "completion_tokens_details": {"reasoning_tokens": 6}});
+        "prompt_tokens_details": {"cached_tokens": 4, "cache_write_tokens": 2}, "completion_tokens_details": {"reasoning_tokens": 6}});
     let reply = read(&whole).unwrap();
     assert_eq!(*reply.text, "a\nb");
     assert_eq!(reply.model_version.as_deref(), Some("gpt-5-2025-08-07"));
     let usage = Usage {
         input_tokens: 7,
         cached_tokens: 4,
+        cache_write_tokens: 2,
         thought_tokens: 6,
         output_tokens: 3,
     };

@@ -180,6 +180,7 @@ struct PriceEntry {
     input: Usd,
     output: Usd,
     cached_input: Option<Usd>,
+    cache_write: Option<Usd>,
     long_prompt: Option<LongPromptEntry>,
     /// The last day of this price.
     until: Option<NaiveDate>,
@@ -203,6 +204,7 @@ struct LongPromptEntry {
     input: Usd,
     output: Usd,
     cached_input: Option<Usd>,
+    cache_write: Option<Usd>,
 }
 
 impl From<PriceEntry> for Price {
@@ -210,11 +212,13 @@ impl From<PriceEntry> for Price {
         Self {
             input: entry.input,
             cached_input: entry.cached_input.unwrap_or(entry.input),
+            cache_write: entry.cache_write.unwrap_or(entry.input),
             output: entry.output,
             long_prompt: entry.long_prompt.map(|long| LongPrompt {
                 above: long.above,
                 input: long.input,
                 cached_input: long.cached_input.unwrap_or(long.input),
+                cache_write: long.cache_write.unwrap_or(long.input),
                 output: long.output,
             }),
         }
