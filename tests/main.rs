@@ -31,6 +31,7 @@ mod keys;
 mod machine;
 mod models;
 mod odd_files;
+mod order;
 mod page;
 mod past;
 mod places;

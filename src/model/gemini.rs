@@ -138,7 +138,7 @@ impl Wire for Gemini {
         let body = GeminiBody {
             system_instruction: (!system.is_empty()).then(|| GeminiContent {
                 role: None,
-                parts: system.into_iter().map(part).collect(),
+                parts: system.into_iter().flat_map(parts).collect(),
             }),
             contents: turns.into_iter().map(content).collect(),
             generation_config: object(json!({
@@ -254,16 +254,17 @@ impl Assembler for GeminiStream {
     }
 }
 
-fn part<'a>(message: &'a Message<'_>) -> GeminiPart<'a> {
-    let text = message.words();
-    GeminiPart { text }
+/// The words of a message, in as many parts as its cache marks make of it.
+fn parts<'a>(message: &'a Message<'_>) -> Vec<GeminiPart<'a>> {
+    let segments = message.segments().into_iter();
+    segments.map(|text| GeminiPart { text }).collect()
 }
 
 fn content<'a>(message: &'a Message<'_>) -> GeminiContent<'a> {
     let is_models = message.role == Role::Assistant;
     GeminiContent {
         role: Some(if is_models { "model" } else { "user" }),
-        parts: vec![part(message)],
+        parts: parts(message),
     }
 }
 

@@ -34,6 +34,7 @@ use serde_json::value::RawValue;
 
 use crate::model::message::{Call, Message};
 use crate::model::price::Price;
+use crate::model::prompt::PromptOrder;
 use crate::model::usage::Usage;
 use crate::sys::text::{BYTE_ORDER_MARK, without_mark};
 
@@ -71,6 +72,8 @@ pub struct ModelSpec {
     pub temperature: Option<f64>,
     /// How an agent has it call tools.
     pub tools: ToolForm,
+    /// The order of its prompts, but an agent's.
+    pub prompt_order: PromptOrder,
     /// What it costs, where that is known.
     pub price: Option<Price>,
     /// The entry that is asked where this one is overloaded.
@@ -217,6 +220,8 @@ pub struct Request<'a> {
     pub form: Form,
     /// How many tokens the answer may have, thoughts included; `None`: the server decides.
     pub max_output_tokens: Option<u32>,
+    /// Whether the vendor is to cache up to the marks only, and without any nothing; else, as it likes.
+    pub cached_by_marks: bool,
     /// Whether a call whose answer has begun and then broke off is not to be made again.
     pub once: bool,
 }

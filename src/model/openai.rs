@@ -15,7 +15,8 @@ use serde_json::{Value, json};
 use super::error::one_line;
 use super::{
     Assembler, Delivery, End, Listener, ModelError, ModelSpec, RawReply, Reply, Request, Spent,
-    ToolSchema, VendorError, Wire, count, elements, first, object, parse_answer, text, update,
+    ToolSchema, VendorError, Wire, catalogue, count, elements, first, object, parse_answer, text,
+    update,
 };
 use crate::model::message::{Call, CallResult, Message, Part, Role, Words};
 use crate::model::usage::Usage;
@@ -61,8 +62,27 @@ struct ChatMessage<'a> {
 #[serde(untagged)]
 enum ChatContent<'a> {
     Words(Words<'a>),
+    Segments(Vec<ChatText<'a>>),
     Result(&'a str),
 }
+
+/// A part of a message's words.
+#[derive(Serialize)]
+struct ChatText<'a> {
+    r#type: &'static str,
+    text: Words<'a>,
+    /// Where what is cached is to end, for models that are told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prompt_cache_breakpoint: Option<CacheMode>,
+}
+
+/// A mark of the cache, or that there is none but the marks.
+#[derive(Serialize)]
+struct CacheMode {
+    mode: &'static str,
+}
+
+const BY_MARKS: CacheMode = CacheMode { mode: "explicit" };
 
 #[derive(Deserialize)]
 struct ChatAnswer<'a> {
@@ -115,10 +135,12 @@ impl Wire for OpenAi {
         let streamed = delivery != Delivery::Whole;
         let asks_usage = delivery == Delivery::Streamed;
         let tools: Vec<Value> = form.tools.iter().map(body_tool).collect();
+        // Others refuse the fields of it.
+        let by_marks = request.cached_by_marks && catalogue::takes_cache_marks(&spec.id);
         let messages = request.messages.iter();
         let body = ChatBody {
             messages: messages
-                .flat_map(|message| body_messages(message, is_own))
+                .flat_map(|message| body_messages(message, is_own, by_marks))
                 .collect(),
             rest: object(json!({
                 "model": spec.id,
@@ -131,6 +153,7 @@ impl Wire for OpenAi {
                 // The same for servers that know only the older name.
                 "max_tokens": limit.filter(|_| !is_own),
                 "reasoning_effort": spec.reasoning_effort,
+                "prompt_cache_options": by_marks.then_some(BY_MARKS),
                 "stream": streamed.then_some(true),
                 "stream_options": asks_usage.then(|| json!({"include_usage": true})),
             })),
@@ -200,12 +223,16 @@ fn usage(told: &Value) -> Usage {
 }
 
 /// A message as the wire has it: what came of calls are messages of their own.
-fn body_messages<'a>(message: &'a Message<'_>, is_own: bool) -> Vec<ChatMessage<'a>> {
+fn body_messages<'a>(
+    message: &'a Message<'_>,
+    is_own: bool,
+    by_marks: bool,
+) -> Vec<ChatMessage<'a>> {
     let mut results = Vec::new();
     let mut tool_calls = Vec::new();
     for part in &message.parts {
         match part {
-            Part::Text(_) => {}
+            Part::Text(_) | Part::CacheMark => {}
             Part::Call(call) => tool_calls.push(body_call(call)),
             Part::Result(CallResult { id, text }) => results.push(ChatMessage {
                 role: "tool",
@@ -219,11 +246,28 @@ fn body_messages<'a>(message: &'a Message<'_>, is_own: bool) -> Vec<ChatMessage<
     if has_words || results.is_empty() {
         results.push(ChatMessage {
             role: role_name(message.role, is_own),
-            content: (has_words || tool_calls.is_empty()).then_some(ChatContent::Words(words)),
+            content: (has_words || tool_calls.is_empty()).then(|| content(message, by_marks)),
             rest: object(json!({"tool_calls": (!tool_calls.is_empty()).then_some(tool_calls)})),
         });
     }
     results
+}
+
+/// The words of a message. Those with marks are several texts, each but the last with its end marked, and the last
+/// where the message ends at a mark.
+fn content<'a>(message: &'a Message<'_>, by_marks: bool) -> ChatContent<'a> {
+    if !message.is_marked() {
+        return ChatContent::Words(message.words());
+    }
+    let segments = message.segments();
+    let marked = segments.len() - usize::from(!message.ends_marked());
+    let segments = segments.into_iter().enumerate();
+    let segments = segments.map(|(at, text)| ChatText {
+        r#type: "text",
+        text,
+        prompt_cache_breakpoint: (by_marks && at < marked).then_some(BY_MARKS),
+    });
+    ChatContent::Segments(segments.collect())
 }
 
 fn body_call(call: &Call) -> Value {

@@ -101,7 +101,8 @@ impl<'c> Commit<'c> {
     ) -> Result<String, Error> {
         let inputs = &ready.inputs;
         let mut step = StepId::INITIAL;
-        let mut prompt = Prompt::initial(inputs);
+        let order = |step: &StepId| ready.models.model(step).spec.prompt_order;
+        let mut prompt = Prompt::initial(inputs, order(&step));
         loop {
             let (_, edits) = run.ask(&ready.models, &step, prompt, |reply| self.verify(reply))?;
             let edits = edits?;
@@ -126,7 +127,7 @@ impl<'c> Commit<'c> {
             }
             tree.look_again();
             step = StepId::repair(step.number + 1);
-            prompt = Prompt::repair(output, inputs, replacements.for_query());
+            prompt = Prompt::repair(output, inputs, replacements.for_query(), order(&step));
         }
     }
 

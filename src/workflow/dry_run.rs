@@ -78,7 +78,7 @@ impl<'e> Estimate<'e> {
         spec: &'e ModelSpec,
         repair: Option<&ModelSpec>,
     ) -> Self {
-        let size = estimate::measure(&sending::prompt(purpose, inputs));
+        let size = estimate::measure(&sending::prompt(purpose, inputs, spec.prompt_order));
         let sections = rollup::sections(&inputs.rollup, context.project.root());
         let price = spec.price.as_ref();
         // A report has no repairs. Where their model's price is not known, neither is the sum.

@@ -163,6 +163,8 @@ impl<'c> Run<'c> {
         let mut request = Request {
             step: step.clone(),
             form: prompt.form.clone(),
+            // A conversation that goes on is worth to be cached as a whole, as vendors do by themselves.
+            cached_by_marks: !prompt.goes_on(),
             messages: prompt.messages(),
             max_output_tokens: None,
             // What a call has cost that broke, nobody tells; another one comes on top.

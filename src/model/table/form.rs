@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 
 use crate::model::endpoint::Endpoint;
 use crate::model::price::{LongPrompt, Price, Usd};
+use crate::model::prompt::PromptOrder;
 use crate::model::{ModelSpec, Provider, Purpose, ReasoningEffort, ToolForm};
 use crate::sys::positions::Entries;
 
@@ -73,6 +74,7 @@ pub struct ModelEntry {
     #[serde(default, deserialize_with = "temperature")]
     temperature: Option<f64>,
     pub tools: Option<ToolForm>,
+    prompt_order: Option<PromptOrder>,
     price: Option<PriceEntry>,
     fallback: Option<String>,
 }
@@ -92,6 +94,7 @@ impl ModelEntry {
         spec.reasoning_effort = self.reasoning_effort.or(spec.reasoning_effort);
         spec.temperature = self.temperature.or(spec.temperature);
         spec.tools = self.tools.unwrap_or(spec.tools);
+        spec.prompt_order = self.prompt_order.unwrap_or(spec.prompt_order);
         spec.fallback = self.fallback.or(spec.fallback.take());
         spec.price = match self.price {
             Some(price) => price.on(today),
