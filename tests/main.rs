@@ -51,5 +51,6 @@ mod signals;
 mod steps;
 mod streaming;
 mod table;
+mod tiers;
 mod undo;
 mod usage;

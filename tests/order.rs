@@ -153,5 +153,6 @@ fn what_the_vendor_finds_in_its_cache_is_cheaper() {
     };
     let specified = cost(&json!({}), &[]);
     let cached = cost(&json!({"promptOrder": "cached"}), &[]);
-    assert_eq!([specified, cached], ["0.78", "0.44"]);
+    let flex = cost(&json!({"promptOrder": "cached"}), &["--tier", "flex"]);
+    assert_eq!([specified, cached, flex], ["0.78", "0.44", "0.22"]);
 }

@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 use super::error::one_line;
 use super::{
     Assembler, Delivery, End, Listener, ModelError, ModelSpec, RawReply, Reply, Request, Spent,
-    ToolSchema, VendorError, Wire, catalogue, count, elements, first, object, parse_answer, text,
-    update,
+    Tier, ToolSchema, VendorError, Wire, catalogue, count, elements, first, object, parse_answer,
+    text, update,
 };
 use crate::model::message::{Call, CallResult, Message, Part, Role, Words};
 use crate::model::usage::Usage;
@@ -92,6 +92,8 @@ struct ChatAnswer<'a> {
     usage: Value,
     model: Option<String>,
     #[serde(default)]
+    service_tier: Value,
+    #[serde(default)]
     error: Value,
 }
 
@@ -153,6 +155,7 @@ impl Wire for OpenAi {
                 // The same for servers that know only the older name.
                 "max_tokens": limit.filter(|_| !is_own),
                 "reasoning_effort": spec.reasoning_effort,
+                "service_tier": (request.tier != Tier::Standard).then_some(request.tier),
                 "prompt_cache_options": by_marks.then_some(BY_MARKS),
                 "stream": streamed.then_some(true),
                 "stream_options": asks_usage.then(|| json!({"include_usage": true})),
@@ -171,6 +174,7 @@ impl Wire for OpenAi {
         let spent = Spent {
             usage: answer.usage.is_object().then(|| usage(&answer.usage)),
             model_version: answer.model,
+            tier: answer.service_tier.as_str().and_then(Tier::told),
         };
         let Some(choice) = answer.choices.into_iter().flatten().next() else {
             return Err(ModelError::Empty {
@@ -202,6 +206,7 @@ impl Wire for OpenAi {
         let is = |name: &str| code.as_deref() == Some(name) || kind.as_deref() == Some(name);
         VendorError {
             quota_spent: is("insufficient_quota"),
+            is_rate_limit: is("rate_limit_exceeded"),
             bad_key: is("invalid_api_key"),
             retry_delay: None,
             message: text(&error["message"]),

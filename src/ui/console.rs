@@ -14,6 +14,7 @@ use super::agent::{self, EventView};
 use super::boxes::{self, Painted};
 use super::spinner::{Spinner, aside, dollars};
 use super::{Event, Reporter, to_stdout};
+use crate::model::Tier;
 use crate::model::price::Usd;
 use crate::model::usage::Usage;
 use crate::record::EditsRecord;
@@ -254,8 +255,9 @@ impl Reporter for Console<'_> {
                 model,
                 usage,
                 cost,
+                tier,
                 took,
-            } => self.answered(model, *usage, *cost, *took),
+            } => self.answered(model, *usage, (*cost, *tier), *took),
             Event::Applied(_) if self.in_tool.load(Ordering::Relaxed) => {}
             Event::Applied(edits) => self.edits("applied", "written", edits),
             Event::PutBack(edits) => self.edits("undone", "put back", edits),
@@ -306,9 +308,18 @@ impl Reporter for Console<'_> {
 }
 
 impl Console<'_> {
-    fn answered(&self, model: &str, usage: Option<Usage>, cost: Option<Usd>, took: Duration) {
+    fn answered(
+        &self,
+        model: &str,
+        usage: Option<Usage>,
+        (cost, tier): (Option<Usd>, Option<Tier>),
+        took: Duration,
+    ) {
         let cost = cost.filter(|cost| *cost != Usd::ZERO);
-        let cost = cost.map(|cost| format!(", {cost}")).unwrap_or_default();
+        let tier = tier.map_or(String::new(), |tier| format!(" ({})", tier.word()));
+        let cost = cost
+            .map(|cost| format!(", {cost}{tier}"))
+            .unwrap_or_default();
         let usage = usage.map(|usage| format!(": {}", tokens(usage)));
         let usage = usage.unwrap_or_default();
         let text = format!("{model}{usage}{cost}, {}", seconds(took));

@@ -83,6 +83,7 @@ impl Host for Script {
             finish: "stop".to_owned(),
             usage: None,
             model_version: None,
+            tier: None,
         })
     }
 
@@ -299,6 +300,7 @@ fn what_is_no_such_object_is_a_fault_that_says_why() {
         finish: "stop".to_owned(),
         usage: None,
         model_version: None,
+        tier: None,
     };
     for (text, expected) in [
         (

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::model::tests::written;
-use crate::model::{Form, Provider, StepId};
+use crate::model::{Form, Provider, StepId, Tier};
 use serde_json::json;
 
 fn read(answer: &Value) -> Result<Reply, ModelError> {
@@ -37,6 +37,7 @@ fn asked(id: &str, messages: &[Message<'static>]) -> String {
         messages: messages.to_vec(),
         form: Form::default(),
         max_output_tokens: None,
+        tier: Tier::Standard,
         cached_by_marks: true,
         once: false,
     };

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use crate::model::endpoint::Endpoint;
 use crate::model::price::{LongPrompt, Price, Usd};
 use crate::model::prompt::PromptOrder;
-use crate::model::{ModelSpec, Provider, Purpose, ReasoningEffort, ToolForm};
+use crate::model::{ModelSpec, Provider, Purpose, ReasoningEffort, Tier, ToolForm};
 use crate::sys::positions::Entries;
 
 #[derive(Deserialize)]
@@ -74,6 +74,7 @@ pub struct ModelEntry {
     #[serde(default, deserialize_with = "temperature")]
     temperature: Option<f64>,
     pub tools: Option<ToolForm>,
+    service_tier: Option<Tier>,
     prompt_order: Option<PromptOrder>,
     price: Option<PriceEntry>,
     fallback: Option<String>,
@@ -94,6 +95,7 @@ impl ModelEntry {
         spec.reasoning_effort = self.reasoning_effort.or(spec.reasoning_effort);
         spec.temperature = self.temperature.or(spec.temperature);
         spec.tools = self.tools.unwrap_or(spec.tools);
+        spec.tier = self.service_tier.unwrap_or(spec.tier);
         spec.prompt_order = self.prompt_order.unwrap_or(spec.prompt_order);
         spec.fallback = self.fallback.or(spec.fallback.take());
         spec.price = match self.price {
