@@ -41,6 +41,10 @@ const SHOWN: usize = 100;
 /// What the name of a command in the background is made of, and of how many.
 const DIGITS: &[u8; 36] = b"abcdefghijklmnopqrstuvwxyz0123456789";
 const ID_LENGTH: u32 = 6;
+/// How often somebody who follows a command along is told what it has printed.
+const TICK: Duration = Duration::from_millis(200);
+/// How much of it they are told: its end, in bytes.
+const FOLLOWED: usize = 8 << 10;
 
 /// What commands are run in.
 pub struct SpawnOptions<'a> {
@@ -58,6 +62,8 @@ pub struct SpawnOptions<'a> {
     pub redactor: &'a Redactor,
     /// What they are sandboxed by, if anything.
     pub sandbox: Option<Sandbox>,
+    /// Follows what a command in the foreground prints: it is told the end of it, now and then and at last.
+    pub follower: Option<Box<dyn Fn(&str) + 'a>>,
 }
 
 /// What is to be run.
@@ -224,8 +230,20 @@ impl<'a> Processes<'a> {
     ) -> Result<Ran, ProcessError> {
         self.renew_sandbox();
         let mut process = self.start(invocation, output_file)?;
-        let running = &mut process.running;
-        if let Err(error) = running.wait(timeout, self.options.interrupt) {
+        let (running, output) = (&mut process.running, &process.output);
+        let follow = || {
+            if let Some(follower) = &self.options.follower {
+                follower(end_of(&output.text()));
+            }
+        };
+        let tick = self
+            .options
+            .follower
+            .as_ref()
+            .map_or(Duration::MAX, |_| TICK);
+        let waited = running.wait_ticking(timeout, self.options.interrupt, tick, follow);
+        follow();
+        if let Err(error) = waited {
             running.stop();
             return Err(self.failed(error));
         }
@@ -400,6 +418,16 @@ impl Drop for Processes<'_> {
             process.running.end();
         }
     }
+}
+
+/// The end of a text, from the beginning of a line on where it is cut.
+fn end_of(text: &str) -> &str {
+    let Some(from) = text.len().checked_sub(FOLLOWED) else {
+        return text;
+    };
+    let line = memchr::memchr(b'\n', &text.as_bytes()[from..]);
+    let from = line.map_or(from, |line| from + line + 1);
+    text.get(from..).unwrap_or_default()
 }
 
 fn request(invocation: Invocation<'_>) -> Result<SpawnRequest, ProcessError> {

@@ -25,9 +25,11 @@ use crate::edit::error::ApplyError;
 use crate::edit::{ParsedReply, PathPolicy, VerifiedEdits, VerifyError};
 use crate::model::prompt::Prompt;
 use crate::model::{Purpose, Reply, StepId, tokens};
+use crate::record::diff::{self, FileChange, FileState, NEW_MODE};
 use crate::record::run_files::{AGENT, CONVERSATION};
 use crate::record::{Action, AgentRecord, LimitsRecord, input_text};
 use crate::sys::interrupt::{Interrupted, Signal};
+use crate::ui::Event;
 use crate::ui::input::Typed;
 use crate::workflow::error::{Error, Exit};
 
@@ -315,7 +317,8 @@ impl Host for AgentRun<'_> {
 
 impl Files for AgentRun<'_> {
     fn write(&self, path: &str, content: String) -> Result<Vec<String>, ToolError> {
-        let edits = self.verified(path, content)?;
+        let edits = self.verified(path, content.clone())?;
+        let before = self.tree.borrow().read(path).ok().flatten();
         let mut run = self.run.borrow_mut();
         let applied = self.tree.borrow_mut().apply(&mut run, &edits);
         applied.map_err(|error| match error {
@@ -324,6 +327,17 @@ impl Files for AgentRun<'_> {
             }
             error => ToolError::Fatal(error.into()),
         })?;
+        let state = |content| FileState {
+            content,
+            mode: NEW_MODE,
+        };
+        let change = FileChange {
+            path: path.to_owned(),
+            before: before.map(state),
+            after: Some(state(content.into_bytes())),
+        };
+        let diff = diff::text(&[change]);
+        self.context.reporter.event(&Event::Changed { diff });
         Ok(edits.warnings().to_vec())
     }
 }

@@ -129,7 +129,11 @@ fn work(
     for refusal in place.processes.borrow().new_refusals() {
         run.warn(format!("a command could not reach a host: {refusal}"));
     }
-    run.finish(result)
+    let outcome = run.finish(result)?;
+    Ok(Outcome {
+        is_answer: true,
+        ..outcome
+    })
 }
 
 /// What the developer can use, besides commands.

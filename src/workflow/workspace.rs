@@ -120,6 +120,10 @@ impl<'c> Workspace<'c> {
             interrupt: context.interrupt,
             redactor: context.redactor,
             sandbox,
+            follower: Some(Box::new(|printed| {
+                let printed = printed.to_owned();
+                context.reporter.event(&Event::Printed(printed));
+            })),
         });
         let window = spec.context_window.unwrap_or(u64::MAX);
         Ok(Self {

@@ -96,6 +96,7 @@ impl Protocol for Json {
             tasks,
             decision,
             note: None,
+            outside: String::new(),
             remembered: text.to_owned(),
         })
     }

@@ -41,7 +41,10 @@ impl Tool for ReadFile<'_> {
         let path = arguments.get("path");
         let place = ResolvedPath::of(self.root, path, self.outside).map_err(ToolError::Failed)?;
         let content = place.read(self.root, LARGEST)?;
-        Ok(ToolOutput::said(shown(&place.shown(), content)))
+        Ok(ToolOutput {
+            brief: Some(counted(line_count(&content) as u64, "line")),
+            ..ToolOutput::said(shown(&place.shown(), content))
+        })
     }
 }
 
