@@ -109,6 +109,12 @@ impl Endpoint {
         &self.host
     }
 
+    /// Whether calls go straight to this machine: no proxy is asked, and nothing is encrypted.
+    #[must_use]
+    pub fn is_this_machine(&self) -> bool {
+        !self.secure && is_loopback(&self.host)
+    }
+
     /// Whether calls are encrypted.
     #[must_use]
     pub fn is_secure(&self) -> bool {

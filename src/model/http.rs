@@ -312,6 +312,11 @@ impl<'a> HttpModel<'a> {
             io::ErrorKind::InvalidData if self.route.endpoint.is_secure() => {
                 ModelError::Tls { host, reason }.into()
             }
+            // Nobody starts a server within the seconds that tries are apart.
+            io::ErrorKind::ConnectionRefused if self.route.endpoint.is_this_machine() => {
+                let url = self.route.endpoint.url("");
+                ModelError::NobodyListens { url, reason }.into()
+            }
             io::ErrorKind::PermissionDenied => ModelError::Protocol { host, reason }.into(),
             _ => self.broken(reason),
         }

@@ -4,6 +4,7 @@
 //! whole UTF-8 text, that a key's content is in no error, and that what git tracks is taken neither for a key nor for
 //! the table of models, which says where keys go: it may have come with the repository.
 
+pub mod conventions;
 pub mod gitignore;
 pub mod index;
 pub mod repository;

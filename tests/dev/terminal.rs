@@ -11,7 +11,7 @@ use crate::support::skipped;
 
 /// `dev` in a terminal of so many columns. Of each pair, the second is typed when the first is seen: what
 /// is typed before the prompt is there would be lost. All that is shown, until it ends.
-fn in_terminal(
+pub fn in_terminal(
     agent: &AgentProject,
     columns: usize,
     variables: &[(&str, &str)],

@@ -107,9 +107,7 @@ impl Markdown {
             });
         }
         let fault = Fault::at(1, "there is no `# Agent Response` header");
-        Err(fault.with_remedy(
-            "reply in the form of the template, and use a tool; an answer is the input of DONE",
-        ))
+        Err(fault.with_remedy("reply in the form of the template, and use a tool"))
     }
 }
 
