@@ -46,6 +46,9 @@ const TICK: Duration = Duration::from_millis(200);
 /// How much of it they are told: its end, in bytes.
 const FOLLOWED: usize = 8 << 10;
 
+/// Is told the end of what a command has printed.
+pub type Follower<'a> = Box<dyn Fn(&str) + 'a>;
+
 /// What commands are run in.
 pub struct SpawnOptions<'a> {
     /// The project's root, which is their directory.
@@ -63,7 +66,7 @@ pub struct SpawnOptions<'a> {
     /// What they are sandboxed by, if anything.
     pub sandbox: Option<Sandbox>,
     /// Follows what a command in the foreground prints: it is told the end of it, now and then and at last.
-    pub follower: Option<Box<dyn Fn(&str) + 'a>>,
+    pub follower: Option<Follower<'a>>,
 }
 
 /// What is to be run.

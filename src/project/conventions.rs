@@ -22,9 +22,12 @@ pub fn read(root: &Path) -> Result<Option<String>, String> {
         return Err("it is a symbolic link".to_owned());
     }
     let content = files::read(&path, Links::Refused, LARGEST).if_there();
-    let content = content.map_err(|error| match is_too_large(&error) {
-        true => format!("it is larger than {} KiB", LARGEST >> 10),
-        false => error.to_string(),
+    let content = content.map_err(|error| {
+        if is_too_large(&error) {
+            format!("it is larger than {} KiB", LARGEST >> 10)
+        } else {
+            error.to_string()
+        }
     })?;
     let Some(content) = content else {
         return Ok(None);

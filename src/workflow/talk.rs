@@ -302,10 +302,9 @@ impl Talk<'_, '_> {
         self.place.change_session(self.context, choice)?;
         self.tally.forget_context();
         self.recap();
-        Ok(match self.place.has_more_to_do() {
-            true => "this session was not finished: say what is to be done next".to_owned(),
-            false => String::new(),
-        })
+        let unfinished = "this session was not finished: say what is to be done next";
+        let said = self.place.has_more_to_do().then_some(unfinished);
+        Ok(said.unwrap_or_default().to_owned())
     }
 
     /// Tells what was said last in the session.

@@ -29,9 +29,10 @@ fn succeeded(output: &Output<'_>, outcome: Outcome) -> Exit {
         output.event(&Event::Warning(warning.clone()));
     }
     let (is_run, log) = (outcome.record.is_some(), outcome.log.clone());
-    let answered = match outcome.is_answer {
-        true => output.answer(&outcome.summary),
-        false => Ok(()),
+    let answered = if outcome.is_answer {
+        output.answer(&outcome.summary)
+    } else {
+        Ok(())
     };
     let told = answered.and_then(|()| output.result(&result_text(&outcome), || document(outcome)));
     let Err(error) = told else {

@@ -84,8 +84,9 @@ pub struct Workspace<'c> {
     pub outside: Outside,
     /// Where the settings and the sessions are, which are not for agents.
     pub closed: Vec<PathBuf>,
-    /// What the project's `AGENTS.md` said when a run was recorded that is replayed; `None`: it is read now.
-    recorded_conventions: Option<Option<String>>,
+    /// What the project's `AGENTS.md` said when a run was recorded that is replayed, "" where there was none; `None`:
+    /// it is read now.
+    recorded_conventions: Option<String>,
     /// What the record of a run is to say where commands are not sandboxed, though they should be.
     pub uncontained: Option<String>,
 }
@@ -174,7 +175,7 @@ impl<'c> Workspace<'c> {
         let (mut request, mut answers) = (None, AnswerSource::Nowhere);
         if let Some(record) = record {
             self.limits = record.limits;
-            self.recorded_conventions = Some(record.conventions);
+            self.recorded_conventions = Some(record.conventions.unwrap_or_default());
             request = record.request;
             if record.interactive {
                 answers = AnswerSource::Recorded(RefCell::new(record.answers.into()));
@@ -193,7 +194,7 @@ impl<'c> Workspace<'c> {
     /// Why it is there and is not used.
     pub fn conventions(&self, context: &Context<'_>) -> Result<Option<String>, String> {
         if let Some(recorded) = &self.recorded_conventions {
-            return Ok(recorded.clone());
+            return Ok(Some(recorded.clone()).filter(|text| !text.is_empty()));
         }
         let read = conventions::read(context.project.root());
         let text = read.map_err(|problem| format!("`AGENTS.md` is not used: {problem}"))?;

@@ -149,6 +149,7 @@ fn a_spinner_counts_tokens_and_says_what_a_key_does() {
 
 #[test]
 fn whoever_wants_no_colors_gets_plain_text() {
+    let colors = regex::Regex::new("\u{1b}\\[[\\d;]*m|[⠁-⣿]").unwrap();
     for variable in [("NO_COLOR", "1"), ("TERM", "dumb")] {
         let (agent, _server) = agent();
         let Some(shown) = in_terminal(&agent, 80, &[variable], WORK) else {
@@ -158,7 +159,6 @@ fn whoever_wants_no_colors_gets_plain_text() {
             shown.contains("Task List\r\n  [~] The work\r\n"),
             "{shown:?}"
         );
-        let colors = regex::Regex::new("\u{1b}\\[[\\d;]*m|[⠁-⣿]").unwrap();
         assert!(!colors.is_match(&shown), "{shown:?}");
     }
 }

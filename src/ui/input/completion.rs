@@ -99,9 +99,10 @@ fn paths(root: &Path, typed: &str) -> Vec<String> {
         let is_wanted = name.starts_with(start) && name != ".git" && !name.contains(is_deceptive);
         let path = format!("{directory}{name}");
         let is_directory = entry.file_type().ok()?.is_dir();
-        let ignored = match is_directory {
-            true => rules.is_directory_ignored(&path),
-            false => rules.is_ignored(&path),
+        let ignored = if is_directory {
+            rules.is_directory_ignored(&path)
+        } else {
+            rules.is_ignored(&path)
         };
         let slash = if is_directory { "/" } else { "" };
         (is_wanted && !ignored.unwrap_or(true)).then(|| format!("{path}{slash}"))
