@@ -198,10 +198,10 @@ impl<'r> Console<'r> {
         }
     }
 
-    /// What the tool that is under way has printed last, below what turns.
+    /// What the tool that is under way has printed last, behind what turns.
     fn show_printing(&self) {
         if let Ok(steps) = self.steps.lock() {
-            self.spinner.below(&steps.printing(self.look()));
+            self.spinner.beside(steps.printing(self.look()));
         }
     }
 

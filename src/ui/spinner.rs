@@ -17,8 +17,8 @@ use crate::sys::numbers::{counted, grouped};
 const STAGE: &str = "{spinner} {prefix:>6}  {msg}  {elapsed}";
 /// How an agent's call looks; what does not fit on the line is cut off.
 const CALL: &str = "{spinner} {wide_msg} {elapsed}";
-/// How an agent's tool looks, and below it what it prints.
-const WORK: &str = "{spinner} {prefix}  {elapsed}{msg}";
+/// How an agent's tool looks, and behind it what it has printed last, as far as that fits.
+const WORK: &str = "{spinner} {prefix}  {elapsed}  {wide_msg}";
 /// What a key does meanwhile.
 const KEYS: &str = " · Ctrl-C stops";
 /// What turns meanwhile; the last one is seen when it is over.
@@ -61,13 +61,12 @@ impl Spinner {
         self.start(bar, text, false);
     }
 
-    /// Shows these lines below an agent's tool.
-    pub fn below(&self, lines: &[String]) {
+    /// Shows this line behind an agent's tool.
+    pub fn beside(&self, line: String) {
         if let Ok(going) = self.0.lock()
             && let Some(Activity { bar, .. }) = &*going
         {
-            let lines = lines.iter();
-            bar.set_message(lines.map(|line| format!("\n{line}")).collect::<String>());
+            bar.set_message(line);
         }
     }
 

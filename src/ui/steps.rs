@@ -18,8 +18,8 @@ use crate::sys::numbers::{counted, grouped};
 const SAID: usize = 12;
 /// How many lines of an edit are shown.
 const DIFF: usize = 40;
-/// How many lines of a command's output are shown, while it runs and when it has ended.
-pub(super) const PRINTED: usize = 5;
+/// How many lines of a command's output are shown when it has ended.
+const PRINTED: usize = 5;
 /// The same of a failure.
 const PRINTED_OF_FAILURE: usize = 15;
 /// What stands before what belongs to the line above.
@@ -181,13 +181,15 @@ impl Steps {
     /// What the tool that is under way does: `Running cargo test`.
     pub fn doing(&self, name: &str, look: Look) -> String {
         let text = format!("{} {}", verbs(name).0, one_line(&self.subject));
-        // The time stands behind it.
-        truncate_str(text.trim_end(), look.width().saturating_sub(16), "…").into_owned()
+        // The time stands behind it, and what it prints.
+        truncate_str(text.trim_end(), look.width() / 2, "…").into_owned()
     }
 
-    /// The last lines of what it has printed.
-    pub fn printing(&self, look: Look) -> Vec<String> {
-        last_lines(&self.printed, PRINTED, look)
+    /// The last line that it has printed.
+    pub fn printing(&self, look: Look) -> String {
+        let last = self.printed.lines().rfind(|line| !line.trim().is_empty());
+        let last = last.map(visible).unwrap_or_default();
+        look.line(last.lines().last().unwrap_or_default(), Style::new().dim())
     }
 
     /// The task list, where it is another than before.

@@ -191,6 +191,24 @@ fn an_edit_is_a_diff_a_command_its_last_lines_and_the_answer_markdown() {
 }
 
 #[test]
+fn a_command_that_runs_shows_what_it_prints() {
+    // It goes on until its line was seen.
+    let (agent, _server) = AgentProject::scripted(&[
+        reply("COMMAND", "echo under way; sleep 1000"),
+        done(),
+        PASS.to_owned(),
+    ]);
+    let typed = &[
+        ("dev> ", "go\r"),
+        ("Running echo under way", ""),
+        ("  \u{1b}[2munder way", "\u{3}"),
+        ("say what is to be done instead", ""),
+        ("dev> ", "/exit\r"),
+    ];
+    in_terminal(&agent, 80, &[], typed);
+}
+
+#[test]
 fn the_first_interrupt_at_the_prompt_warns_and_the_second_ends() {
     let (agent, _server) = agent();
     let Some(shown) = in_terminal(
