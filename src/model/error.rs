@@ -56,6 +56,14 @@ pub enum ModelError {
         /// How many tries were made.
         tries: u32,
     },
+    /// No server listens at this machine's own address.
+    #[error("no model's server listens at `{url}`: {reason}")]
+    NobodyListens {
+        /// The base URL that was asked.
+        url: String,
+        /// The system's word.
+        reason: String,
+    },
     /// The server's certificate was not accepted.
     #[error("no secure connection to `{host}`: {reason}")]
     Tls {
@@ -209,6 +217,10 @@ impl ModelError {
             }
             Self::Connection { .. } => {
                 "check the network, the proxy and the base URL (an agent's own: `apiUrl` in its `config.json`)"
+            }
+            Self::NobodyListens { .. } => {
+                "start the server there, or set another base URL: for an agent, `dev config` opens the settings \
+                 (`apiUrl`, `model`, `apiKey`), and `--model NAME` asks a model of `code-commit models` instead"
             }
             Self::Tls { .. } => {
                 "check the system's certificates (`ca-certificates`, `SSL_CERT_FILE`) and the clock"

@@ -44,8 +44,8 @@ const CHECKS: Duration = Duration::from_secs(600);
 ///
 /// # Errors
 /// When the last request was not done.
-pub fn dev(
-    context: &Context<'_>,
+pub fn dev<'c>(
+    context: &'c Context<'c>,
     options: &AgentOptions,
     input: OpenInput<'_>,
 ) -> Result<Outcome, Failure> {
@@ -60,13 +60,20 @@ fn work(
     request: Option<&str>,
 ) -> Result<Outcome, Failure> {
     let (root, outside) = (context.project.root(), place.outside);
+    let mut warnings: Vec<String> = place.uncontained.iter().cloned().collect();
+    let conventions = place.conventions(context).unwrap_or_else(|problem| {
+        context.warn(problem.clone());
+        warnings.push(problem);
+        None
+    });
     let setup = AgentSetup {
         name: NAME,
         models: &place.models,
         limits: place.limits,
         session: Some(&place.kept),
         answers,
-        warnings: place.uncontained.iter().cloned().collect(),
+        warnings,
+        conventions,
     };
     let run = AgentRun::start(context, setup, request)?;
     let form = place.models.first.spec.tools;
@@ -94,7 +101,9 @@ fn work(
         let worker = Agent {
             purpose: Purpose::STEP,
             brief: &|| Brief {
-                instructions: [DEVELOPER, &limits(&background, max_loops, run.tries())].concat(),
+                instructions: run.with_conventions(
+                    &[DEVELOPER, &limits(&background, max_loops, run.tries())].concat(),
+                ),
                 tools: developers_tools(context, place, &run).with(command(Shell::Full)),
             },
             protocol: &*protocol::of(form, PlainReplies::Refused),
@@ -148,7 +157,11 @@ fn work(
             credentials.join(", ")
         ));
     }
-    run.finish(result)
+    let outcome = run.finish(result)?;
+    Ok(Outcome {
+        is_answer: true,
+        ..outcome
+    })
 }
 
 /// What an agent is told of its limits, behind what its commands are held to.
