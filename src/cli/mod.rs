@@ -44,7 +44,8 @@ Exit codes (also in the run's result.json):
   3  not-ready        something is missing or another run is active; nothing
                       was sent
   4  model-failed     no complete reply; nothing of it was applied
-  5  reply-rejected   malformed reply or protected path; nothing was applied
+  5  reply-rejected   malformed reply, protected path, or a file that changed
+                      meanwhile; nothing was applied
   6  local-io         a read, write or log failed; the edits were rolled back
   129, 130, 143       interrupted by SIGHUP, SIGINT or SIGTERM; no reply is
                       half applied
@@ -196,6 +197,14 @@ pub struct ReportArgs {
     /// HTML file to write [default: report.html in the run's folder or in logs]
     #[arg(long = "output", value_name = "FILE")]
     pub page: Option<PathBuf>,
+
+    /// Add a search box and buttons that copy, by a script in the page
+    #[arg(long)]
+    pub interactive: bool,
+
+    /// Open the report in the browser: $BROWSER, or the system's
+    #[arg(long)]
+    pub open: bool,
 }
 
 /// Flags for builds.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::attributes::PERMISSIONS;
 use super::beneath::split;
 use super::digest::{Digest, Stamp};
-use super::spelling;
+use super::spelling::{self, PathScope};
 use crate::project::CONFIG;
 use crate::record::run_files::REPLACED;
 
@@ -72,6 +72,9 @@ pub struct LoggedChange {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChangeLog {
     pub(super) schema: u32,
+    /// Whose writes they were.
+    #[serde(default, skip_serializing_if = "PathScope::is_reply")]
+    pub(super) scope: PathScope,
     /// By path, relative to the root.
     pub files: BTreeMap<String, LoggedChange>,
     /// Directories that were made.
@@ -87,10 +90,10 @@ impl ChangeLog {
         }
     }
 
-    /// The first path that is named and no run may change.
+    /// The first path that is named and no such run may change.
     pub(super) fn forbidden(&self) -> Option<&String> {
         let mut paths = self.files.keys().chain(&self.directories);
-        paths.find(|path| spelling::broken_rule(path).is_some())
+        paths.find(|path| spelling::broken_rule(path, self.scope).is_some())
     }
 
     /// Whether every file is as it was before.

@@ -23,6 +23,7 @@ use super::disk::{self, linkat, statat};
 use super::error::{ApplyError, apply_failed};
 use super::operation::FileOperation;
 use super::record::Record;
+use super::spelling::PathScope;
 use crate::record::run_files::CHANGES;
 use crate::secret::Redactor;
 use crate::sys::files::{MIB, PathError};
@@ -171,6 +172,9 @@ impl<'r> UndoLog<'r> {
             change.stamp = record.stamp;
         }
         self.changes.directories.extend(record.new_directories());
+        if record.scope == PathScope::Agent {
+            self.changes.scope = record.scope;
+        }
         self.save()
             .and_then(|size| self.reserve(size))
             .map_err(apply_failed("write", format!("{}/{CHANGES}", self.folder)))

@@ -338,6 +338,13 @@ impl<'a> HttpModel<'a> {
             io::ErrorKind::InvalidData if self.route.endpoint.is_secure() => {
                 ModelError::Tls { host, reason }.into()
             }
+            // The user's own server is not there: nobody starts it within the seconds that tries are apart.
+            io::ErrorKind::ConnectionRefused
+                if self.spec.base_url.is_some() && self.route.endpoint.is_this_machine() =>
+            {
+                let url = self.route.endpoint.url("");
+                ModelError::NobodyListens { url, reason }.into()
+            }
             io::ErrorKind::PermissionDenied => ModelError::Protocol { host, reason }.into(),
             _ => self.broken(reason),
         }

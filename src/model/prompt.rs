@@ -190,9 +190,7 @@ impl<'a> Prompt<'a> {
     /// The same with further instructions behind it.
     fn followed_by(mut self, instructions: &'static str) -> Self {
         self.sections.push(("repair", self.pieces().count()));
-        if let Some(message) = self.conversation.last_mut() {
-            message.parts.push(Part::Text(instructions.into()));
-        }
+        self.push(instructions);
         self
     }
 
@@ -232,8 +230,14 @@ impl<'a> Prompt<'a> {
     }
 
     fn push(&mut self, piece: impl Into<Cow<'a, str>>) {
-        if let Some(Part::Text(text)) = self.last_part() {
-            text.push(piece);
+        match self.last_part() {
+            Some(Part::Text(text)) => text.push(piece),
+            // Behind a mark, a part of its own begins.
+            _ => {
+                if let Some(message) = self.conversation.last_mut() {
+                    message.parts.push(Part::Text(Text::from(piece.into())));
+                }
+            }
         }
     }
 

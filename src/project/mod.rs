@@ -5,8 +5,11 @@
 //! the table of models, which says where keys go: it may have come with the repository.
 
 pub mod configured;
+pub mod conventions;
+pub mod dirty;
 pub mod gitignore;
 pub mod index;
+pub mod kind;
 pub mod place;
 pub mod repositories;
 pub mod repository;
@@ -145,16 +148,23 @@ impl ProjectProblem {
     pub fn hint(&self) -> String {
         match self {
             Self::NoGitignore => {
-                "write one with the line `/agent-config`, so that keys are never committed".into()
+                "run `code-commit init`, which sets the project up, or write one with the line \
+                 `/agent-config`, so that keys are never committed"
+                    .into()
             }
             Self::NotIgnored => {
-                "add the line `/agent-config` at its end, so that keys are never committed".into()
+                "run `code-commit init`, which sets the project up, or add the line `/agent-config` at \
+                 its end, so that keys are never committed"
+                    .into()
             }
             Self::Missing(path) if path.ends_with("query.txt") => {
-                format!("write what is to be done into `{path}`")
+                format!("write what is to be done into `{path}`, or say it by `-m`")
             }
             Self::Missing(path) if path.ends_with("codeRollup.txt") => {
-                format!("run `./codeRollup.sh` or `code-commit rollup`, which write `{path}`")
+                format!(
+                    "run `./codeRollup.sh` or `code-commit rollup`, which write `{path}`, \
+                     or let the run roll up by `--rollup`"
+                )
             }
             Self::Missing(path) => format!("put the API key into `{path}`"),
             Self::Unreadable { path, source } if is_too_large(source) => {

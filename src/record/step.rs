@@ -86,6 +86,9 @@ pub struct Action {
     /// How long it took.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconds: Option<Seconds>,
+    /// What it changed of the project's files, as a unified diff; none where that would be very long.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub diff: Option<String>,
 }
 
 impl Step {
@@ -135,6 +138,12 @@ impl Step {
 }
 
 impl Action {
+    /// Whether it came to nothing: it failed, or the command that it ran did.
+    #[must_use]
+    pub fn is_bad(&self) -> bool {
+        self.failed || self.exit_code.is_some_and(|code| code != 0)
+    }
+
     /// The input as a person reads it.
     #[must_use]
     pub fn input_text(&self) -> String {

@@ -25,7 +25,7 @@ use crate::record::diff::{FileChange, FileState, NEW_MODE};
 use crate::record::run_files::{self, Artifact, RESULT, STEPS};
 use crate::record::{RunRecord, Step, verdict};
 use crate::sys::excerpt::lossy;
-use crate::sys::files::{IfThere as _, Links, MIB, PathError, check_size, open, read};
+use crate::sys::files::{IfThere as _, Links, MIB, PathError, beginning, check_size, open, read};
 
 /// A file of a run's folder that is larger than this is not read as a text, in bytes.
 const MAX_TEXT: u64 = 64 * MIB;
@@ -35,6 +35,9 @@ const MAX_RECORD: u64 = 8 * MIB;
 const MAX_STEPS: u64 = 512 * MIB;
 /// A line of them that is longer is read as several, of which none is a step.
 const MAX_STEP: u64 = 16 * MIB;
+
+/// How much of a prompt is read to tell what was asked for: the query stands before the code base.
+const BEGINNING: u64 = 64 << 10;
 
 /// There is no such run.
 #[derive(Debug, thiserror::Error)]
@@ -168,6 +171,20 @@ impl PastRun {
     pub fn text(&self, step: &StepId, artifact: Artifact) -> Option<String> {
         let bytes = read_limited(&self.folder.join(run_files::name(step, artifact)))?;
         Some(lossy(bytes))
+    }
+
+    /// What was asked for: the request of an agent's run, or the beginning of a change's query.
+    pub fn request(&self) -> Option<String> {
+        let agent = self
+            .record
+            .as_ref()
+            .and_then(|record| record.agent.as_ref());
+        if let Some(agent) = agent {
+            return agent.request.clone();
+        }
+        let prompt = run_files::name(&StepId::INITIAL, Artifact::Query);
+        let beginning = beginning(&self.folder.join(prompt), Links::Refused, BEGINNING);
+        query_of(&lossy(beginning.ok()?)).map(str::to_owned)
     }
 
     /// The steps in their order, with their texts and what each reply changed. Read anew each time: the texts
@@ -347,6 +364,13 @@ impl PastRun {
         }
         steps
     }
+}
+
+/// The section `[query]` of a prompt, as the run log keeps it.
+pub fn query_of(prompt: &str) -> Option<&str> {
+    let (_, behind) = prompt.split_once("\n[query]\n")?;
+    let end = behind.find("\n[codebase]\n");
+    Some(&behind[..end.unwrap_or(behind.len())])
 }
 
 /// The length of a folder's time stamp and the hyphen behind it.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::run::Run;
-use super::run::builds::{BuildOptions, Builds};
+use super::run::builds::{BuildOptions, Builds, describe, record};
 use super::run::closing;
 use super::run::gate::Gate;
 use super::run::ready::{self, Ready};
@@ -12,15 +12,14 @@ use super::run::tree::RunTree;
 use super::{Context, Failure, ModelChoice, Outcome};
 use crate::cli::OnFailure;
 use crate::edit::{self, PathPolicy, VerifiedEdits, VerifyError};
-use crate::exec::build_script::{BuildError, BuildReport, BuildStatus};
+use crate::exec::build_script::{BuildError, BuildStatus};
 use crate::exec::hosts::AllowedHost;
-use crate::exec::sandbox::{SandboxMode, SandboxProblem};
+use crate::exec::sandbox::SandboxProblem;
 use crate::model::REPAIRS;
 use crate::model::prompt::{Prompt, Replacement};
 use crate::model::{Reply, StepId};
 use crate::record::run_files::GATE;
 use crate::record::run_log::BuildLog;
-use crate::record::{BuildRecord, Seconds};
 use crate::sys::text::line_end;
 use crate::ui::Event;
 use crate::workflow::error::{Error, Exit};
@@ -212,21 +211,6 @@ impl<'c> Commit<'c> {
     }
 }
 
-/// The first line of a build's log.
-fn describe(status: BuildStatus) -> String {
-    match status {
-        BuildStatus::Exited(code) => format!("exit code: {code}"),
-        BuildStatus::Signaled(signal) => {
-            let name = signal_hook::low_level::signal_name(signal).unwrap_or("unknown");
-            format!("signal: {signal} ({name})")
-        }
-        BuildStatus::TimedOut(limit) => format!(
-            "ended after {} without finishing",
-            crate::model::human_duration(limit)
-        ),
-    }
-}
-
 /// The model cannot know from the output alone that the time was over.
 fn with_timeout_note(output: String, status: BuildStatus) -> String {
     let BuildStatus::TimedOut(_) = status else {
@@ -234,21 +218,6 @@ fn with_timeout_note(output: String, status: BuildStatus) -> String {
     };
     let line_end = line_end(&output);
     format!("{output}{line_end}[build.sh was {}]\n", describe(status))
-}
-
-fn record(report: &BuildReport, sandbox: SandboxMode) -> BuildRecord {
-    let (code, signal) = match report.status {
-        BuildStatus::Exited(code) => (Some(code), None),
-        BuildStatus::Signaled(signal) => (None, Some(signal)),
-        BuildStatus::TimedOut(_) => (None, None),
-    };
-    BuildRecord {
-        code,
-        signal,
-        timed_out: matches!(report.status, BuildStatus::TimedOut(_)),
-        seconds: Seconds(report.took),
-        sandbox,
-    }
 }
 
 /// The latest state of every file that a reply of this run changed; `None`: it was removed.

@@ -88,8 +88,9 @@ pub fn demo(context: &Context<'_>, directory: Option<&Path>) -> Result<Outcome, 
         hosts: Vec::new(),
         allow_elision: false,
         on_failure: OnFailure::Keep,
-        show_diff: false,
+        show_diff: true,
     };
+    introduce(&context);
     let outcome = commit(&context, &options);
     let below = |log: String| shown.join(log).display().to_string();
     let outcome = outcome.map_err(|failure| Failure {
@@ -109,6 +110,16 @@ pub fn demo(context: &Context<'_>, directory: Option<&Path>) -> Result<Outcome, 
         next: Some(next),
         ..outcome
     })
+}
+
+/// Says what a newcomer is to know of it, and the task that it is about.
+fn introduce(context: &Context<'_>) {
+    context.notice("The replies are recorded: no model is asked, and nothing is paid.");
+    context.notice("The task, in agent-config/query.txt:");
+    let task = include_str!("../../fixtures/demo/query.txt");
+    for line in task.lines() {
+        context.notice(format!("  {line}"));
+    }
 }
 
 /// The directory to use: the one named, which must be empty, or the first that is free.

@@ -1,5 +1,7 @@
 //! From the command line to the workflow that it asks for. Pure but for what the workflows do.
 
+use std::path::Path;
+
 use super::commit::{self, CommitOptions};
 use super::run::builds::BuildOptions;
 use super::run::context::InputOptions;
@@ -12,6 +14,7 @@ use super::{
 use crate::agent::tools::place::Outside;
 use crate::cli::{self, Cli, Command, DevArgs, DevCommand};
 use crate::model::Delivery;
+use crate::ui::input::history::History;
 use crate::ui::input::{self, Editor, InputError, LineReader, PlainLines};
 use crate::workflow::error::Error;
 
@@ -58,7 +61,7 @@ fn dev(arguments: &DevArgs, context: &Context<'_>, stdin: Stdin) -> Result<Outco
                 prompt => prompt.map(str::to_owned),
             };
             let options = agent_options(arguments, request);
-            super::dev::dev(context, &options, &|| open_input(context, stdin))
+            super::dev::dev(context, &options, &|home| open_input(context, stdin, home))
         }
     }
 }
@@ -102,10 +105,17 @@ pub struct Stdin {
 }
 
 /// Who is asked: somebody at a terminal, or whatever standard input is.
-fn open_input(context: &Context<'_>, stdin: Stdin) -> Result<Box<dyn LineReader>, InputError> {
+fn open_input(
+    context: &Context<'_>,
+    stdin: Stdin,
+    home: &Path,
+) -> Result<Box<dyn LineReader>, InputError> {
     let interrupt = context.interrupt.clone();
     if stdin.is_terminal {
-        return Ok(Box::new(Editor::new(interrupt, stdin.is_seen)?));
+        let root = context.project.root().to_owned();
+        let history = History::at(home, context.redactor);
+        let editor = Editor::new(interrupt, stdin.is_seen, root, history)?;
+        return Ok(Box::new(editor));
     }
     Ok(Box::new(PlainLines::new(input::stdin(interrupt)?)))
 }

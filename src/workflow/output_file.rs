@@ -13,8 +13,9 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Access, access};
 
 use crate::agent::tools::place::resolved;
+use crate::edit::Rule;
 use crate::edit::beneath::{Root, split};
-use crate::edit::{Rule, spelling};
+use crate::edit::spelling::{self, PathScope};
 use crate::project::{LOGS, Project};
 use crate::sys::{atomic_file, files};
 
@@ -47,7 +48,7 @@ pub fn broken_rule(project: &Project, path: &Path) -> Option<Rule> {
 /// The same for a path with links resolved.
 fn protecting_rule(project: &Project, path: &Path) -> Option<Rule> {
     let inside = path.strip_prefix(project.root()).ok()?;
-    let rule = spelling::protected_rule(&inside.to_string_lossy());
+    let rule = spelling::protected_rule(&inside.to_string_lossy(), PathScope::Reply);
     rule.filter(|_| !inside.starts_with("target"))
 }
 

@@ -24,9 +24,24 @@ fn project() -> (TempDir, PathBuf) {
     (dir, root)
 }
 
-/// The words of a command, with the git of this machine.
-fn words(command: &str, root: &Path) -> Result<Vec<String>, String> {
-    super::words(command, root, std::env::var_os("PATH").as_deref())
+/// How long a check may take here.
+const CHECK: Duration = Duration::from_secs(600);
+
+/// What is allowed with the git of this machine, and with commands of the user's own.
+fn command(line: &str, root: &Path, own: &[Vec<String>]) -> Result<AllowedCommand, String> {
+    let path = std::env::var_os("PATH");
+    let commands = AuditCommands {
+        root,
+        path: path.as_deref(),
+        own,
+        check_timeout: CHECK,
+    };
+    commands.command(line)
+}
+
+/// The words of a command.
+fn words(line: &str, root: &Path) -> Result<Vec<String>, String> {
+    command(line, root, &[]).map(|command| command.words)
 }
 
 /// What is run, as one line; of git, what stands behind its own options.
@@ -90,6 +105,10 @@ fn plain_commands_are_run_as_they_are() {
         ("tree --noreport", "tree --noreport".to_owned()),
         ("npm test", "npm test".to_owned()),
         ("npm  run  build", "npm run build".to_owned()),
+        ("./build.sh", "./build.sh".to_owned()),
+        ("build.sh", "./build.sh".to_owned()),
+        ("bash build.sh", "bash ./build.sh".to_owned()),
+        ("bash ./build.sh", "bash ./build.sh".to_owned()),
         ("git status", status.to_owned()),
         (
             "git status -sb --porcelain=v2",
@@ -136,6 +155,61 @@ fn plain_commands_are_run_as_they_are() {
         ),
     ] {
         assert_eq!(run(&root, command), Ok(expected), "{command}");
+    }
+}
+
+#[test]
+fn what_the_user_allows_besides_is_taken_word_by_word() {
+    let (_dir, root) = project();
+    let own = [
+        "cargo test --quiet",
+        "make 'check all'",
+        "sh -c 'true && false'",
+    ];
+    let own: Vec<_> = own.map(|line| shlex::split(line).unwrap()).to_vec();
+    for (line, expected) in [
+        ("cargo test --quiet", Some(&own[0])),
+        (" cargo  test '--quiet'\n", Some(&own[0])),
+        ("make 'check all'", Some(&own[1])),
+        ("make \"check all\"", Some(&own[1])),
+        ("sh -c 'true && false'", Some(&own[2])),
+        ("cargo test", None),
+        ("cargo test --quiet --release", None),
+        ("cargo test --quiet; rm x", None),
+        ("cargo test --quiet > x", None),
+        ("make check all", None),
+        ("sh -c true && false", None),
+    ] {
+        let allowed = command(line, &root, &own);
+        assert_eq!(
+            allowed.as_ref().ok().map(|allowed| &allowed.words),
+            expected,
+            "{line}"
+        );
+        if let Err(refused) = allowed {
+            assert!(
+                refused.ends_with(
+                    "./build.sh, cargo test --quiet, make 'check all', sh -c 'true && false'"
+                ),
+                "{refused}"
+            );
+        }
+    }
+}
+
+#[test]
+fn what_only_looks_ends_after_seconds_and_a_check_may_take_its_time() {
+    let (_dir, root) = project();
+    let own = [vec!["make".to_owned()]];
+    for (line, expected) in [
+        ("cat src/main.rs", LOOK),
+        ("git status", LOOK),
+        ("./build.sh", CHECK),
+        ("npm test", CHECK),
+        ("make", CHECK),
+    ] {
+        let timeout = command(line, &root, &own).unwrap().timeout;
+        assert_eq!(timeout, expected, "{line}");
     }
 }
 
@@ -238,6 +312,15 @@ fn all_else_is_refused_and_what_is_wrong_is_named() {
         ("npm run", "`npm run build`"),
         ("npm --prefix x test", "`npm test`"),
         ("npm install", "`npm test`"),
+        // Scripts.
+        ("./build.sh release", "without arguments"),
+        ("bash build.sh -x", "without arguments"),
+        ("bash -x build.sh", "`./build.sh` alone"),
+        ("bash -c ls", "`./build.sh` alone"),
+        ("bash", "`./build.sh` alone"),
+        ("sh build.sh", "`sh` is not allowed"),
+        ("src/build.sh", "`src/build.sh` is not allowed"),
+        ("./build.sh; rm x", "`;`"),
         // git.
         ("git", "`git` is not allowed"),
         ("git commit", "`git commit` is not allowed"),
@@ -556,8 +639,13 @@ fn git_sees_the_projects_repository_and_its_files_and_nothing_else() {
         .unwrap();
     let refused = words("git status", &root).unwrap_err();
     assert!(refused.contains("in no git repository"), "{refused}");
-    let without = super::words("cat src/main.rs", &root, None);
-    assert!(without.is_ok());
+    let without = AuditCommands {
+        root: &root,
+        path: None,
+        own: &[],
+        check_timeout: CHECK,
+    };
+    assert!(without.command("cat src/main.rs").is_ok());
 }
 
 proptest! {

@@ -22,8 +22,9 @@ pub static WRITE_FILE: ToolSpec = ToolSpec::new(
     "WRITE_FILE",
     "Gives a file this content as a whole, and makes it and its directories where they are not there.",
     &[
-        Parameter::new("path", ParameterKind::Path, "the file"),
-        Parameter::new("content", ParameterKind::Block, "its whole content"),
+        Parameter::new("path", ParameterKind::Path, "the file").example("src/greeting.js"),
+        Parameter::new("content", ParameterKind::Block, "its whole content")
+            .example("export function greeting(name) {\n  return `Hello, ${name}!`;\n}"),
     ],
     Effect::Writes,
 );
@@ -56,7 +57,10 @@ impl Tool for WriteFile<'_> {
         let lines = counted(line_count(content.as_bytes()) as u64, "line");
         let new = if is_new { "new, " } else { "" };
         let said = format!("wrote {} ({new}{lines})", place.shown());
-        put(self.files, &place, content, &said)
+        Ok(ToolOutput {
+            brief: is_new.then(|| format!("new, {lines}")),
+            ..put(self.files, &place, content, &said)?
+        })
     }
 }
 

@@ -107,7 +107,7 @@ impl<'c> RunTree<'c> {
     }
 
     /// What is in a file; `None` where it is none: whatever has run since may have made a pipe of it.
-    fn read(&self, path: &str) -> io::Result<Option<Vec<u8>>> {
+    pub fn read(&self, path: &str) -> io::Result<Option<Vec<u8>>> {
         let (directory, name) = split(path);
         let directory = Root::open(self.context.project.root())?.directory(directory)?;
         let file = open_regular(directory.as_fd(), name)?;
