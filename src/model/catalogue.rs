@@ -34,7 +34,7 @@ struct File<'a> {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Known {
-    /// Its entry in `models.json`; `None`: it is built in.
+    /// Its entry in `models.json`; `None`: it is built in, or its limits and prices are not known.
     pub entry: Option<Box<RawValue>>,
     /// The words of effort that it takes; `None`: all that there are.
     pub efforts: Option<Vec<ReasoningEffort>>,

@@ -202,7 +202,7 @@ impl<'c> Run<'c> {
         let (reply, examined) =
             read.map_err(|error| self.without_reply(step, (spec, tier), error))?;
         let usage = reply.usage;
-        let tier = self.note_tier(spec, reply.tier.or(tier));
+        let tier = self.note_tier(spec, tier.or(reply.tier));
         let price = self.note_served(spec, reply.model_version.as_deref());
         let price = price.map(|price| tier.price(price));
         let cost = self.account((spec, price), usage, size.as_ref());
@@ -410,7 +410,7 @@ impl<'c> Run<'c> {
     ) -> Error {
         if let Some((finish, spent)) = error.spent() {
             self.note(|record| record.finish = Some(finish.to_owned()));
-            let tier = self.note_tier(spec, spent.tier.or(tier));
+            let tier = self.note_tier(spec, tier.or(spent.tier));
             let price = self.note_served(spec, spent.model_version.as_deref());
             let price = price.map(|price| tier.price(price));
             self.account((spec, price), spent.usage, None);

@@ -62,6 +62,7 @@ fn what_is_marked_is_told_to_models_that_take_marks_only() {
     assert!(sol(&first).starts_with(&format!("{marked}]}}],")));
     assert!(sol(&repair).starts_with(&format!(r#"{marked},{{"type":"text","text":"new"}}]}}],"#)));
     assert!(sol(&first).contains(off) && sol(&repair).contains(off));
+    assert!(asked("gpt-5.6-terra", std::slice::from_ref(&first)).contains(off));
     // Without a mark, nothing is cached.
     let plain = Message::text(Role::User, "all");
     assert!(

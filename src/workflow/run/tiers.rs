@@ -20,7 +20,7 @@ impl Run<'_> {
             return false;
         }
         self.warn(format!(
-            "{error}: `{}` is asked in the tier `standard` from now on, at its full price, not in `{}`",
+            "{error}: `{}` is asked in the tier `standard` instead of `{}` for the rest of the run, at the full price",
             spec.name,
             tier.word()
         ));
@@ -40,7 +40,7 @@ impl Run<'_> {
             let (name, asked) = (&spec.name, asked.word());
             let served = known.map_or(
                 "its reply does not say which tier has served it: the cost is that of `standard`",
-                |_| "served in `standard`, at its full price",
+                |_| "served in `standard`, at the full price",
             );
             self.warn(format!(
                 "`{name}` was asked in the tier `{asked}`, and {served}"
