@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Finished, ModelServer, TestProject, gemini, openai};
+use crate::support::{Answer, Finished, ModelServer, TestProject, agent, gemini, openai};
 
 const WRITE: &str = "^^^a\nx\n^^^end\n";
 const DONE: &str = "^^^ok\n\n^^^end\n";
@@ -258,4 +258,18 @@ fn a_dry_run_tells_the_tier() {
         "{}",
         run.stdout
     );
+}
+
+#[test]
+fn an_agent_asks_in_the_tier_and_leaves_its_conversation_to_the_vendors_cache() {
+    let server = agent::server(&[agent::done(), agent::PASS.to_owned()]);
+    let table = json!({"models": {"test-model": {"provider": "openai", "id": "gpt-6.1-sol"}}});
+    let run = agent::AgentProject::new(&server)
+        .with_file("agent-config/models.json", &table.to_string())
+        .run(&["-p", "go", "--tier", "flex"]);
+    run.exits(0);
+    for asked in server.requests() {
+        assert_eq!(asked.json()["service_tier"], "flex");
+        assert_eq!(asked.json().get("prompt_cache_options"), None);
+    }
 }
