@@ -71,6 +71,7 @@ impl Place {
             interrupt: &self.interrupt,
             redactor: &self.redactor,
             sandbox,
+            follower: None,
         })
     }
 

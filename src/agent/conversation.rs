@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::tagged::{Tag, tagged, tagged_requests};
 use crate::model::message::{Call, Message, Role, Text};
+use crate::record::input_text;
 use crate::record::tasks::Task;
 use crate::sys::excerpt::text::bounded;
 
@@ -184,6 +185,27 @@ impl Conversation {
         self.history.push(message);
     }
 
+    /// The last request and the agent's last words, for a person who takes the conversation up again; `None` where
+    /// nothing was asked for.
+    #[must_use]
+    pub fn recap(&self) -> Option<String> {
+        let request = self.requests.last()?;
+        let mut history = self.history.iter().rev();
+        let said = history.find(|message| message.role == Role::Assistant);
+        let words = said.map(|said| match said.calls.last() {
+            Some(call) => input_text(&call.input),
+            // As the template has it, what is done stands last.
+            None => match said.content.rsplit_once("\n## Tool Input\n") {
+                Some((_, input)) => input.to_owned(),
+                None => said.content.clone(),
+            },
+        });
+        let words = words
+            .map(|words| format!("\n\n{words}"))
+            .unwrap_or_default();
+        Some(format!("> {request}{words}"))
+    }
+
     /// What the agent has said last, and the results that it was told since; `None` where it was told anything
     /// else.
     #[must_use]
@@ -271,6 +293,18 @@ mod tests {
         assert_eq!(conversation.open_requests(), ["two"]);
         conversation.request("three");
         assert_eq!(conversation.open_requests(), ["three"]);
+    }
+
+    #[test]
+    fn a_recap_tells_the_last_request_and_the_last_words() {
+        let mut conversation = Conversation::default();
+        assert_eq!(conversation.recap(), None);
+        conversation.request("do it");
+        assert_eq!(conversation.recap().unwrap(), "> do it");
+        let content = "# Agent Response\n\n## Tool Choice\nDONE\n\n## Tool Input\nIt is.";
+        conversation.say(HistoryMessage::of_agent(content));
+        conversation.say(HistoryMessage::of_tool("DONE", "call-1", "Audit: PASS"));
+        assert_eq!(conversation.recap().unwrap(), "> do it\n\nIt is.");
     }
 
     #[test]

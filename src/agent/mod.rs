@@ -224,6 +224,7 @@ impl Agent<'_> {
         match self.protocol.read(&reply, &brief.tools) {
             Ok(turn) => self.take(turn, &brief.tools, conversation, progress),
             Err(fault) => {
+                self.tell_words(&reply.text);
                 let around = fault.line.map(|line| around(&reply.text, line));
                 let around = around.unwrap_or_default();
                 self.return_fault(fault, &around, conversation, progress)
@@ -244,6 +245,7 @@ impl Agent<'_> {
             said.calls.clone_from(calls);
         }
         conversation.say(said);
+        self.tell_words(&turn.outside);
         if !turn.thoughts.trim().is_empty() {
             self.tell(&Event::Thoughts(turn.thoughts.trim().to_owned()));
             self.env.host.note(Note::Thoughts(turn.thoughts.trim()))?;
@@ -301,9 +303,12 @@ impl Agent<'_> {
     ) -> Result<Option<Ended>, AgentError> {
         let resolved = tools.resolve(call);
         let effect = resolved.as_ref().ok().map(|(_, call)| call.tool.effect);
+        let input = input_text(&call.input);
+        let subject = resolved.as_ref().map(|(_, call)| call.subject().to_owned());
         self.tell(&Event::Tool {
             name: call.name.clone(),
-            input: input_text(&call.input),
+            subject: subject.unwrap_or_else(|_| input.clone()),
+            input,
             asks: effect == Some(Effect::Asks),
         });
         let before = self.env.clock.elapsed();
@@ -333,6 +338,7 @@ impl Agent<'_> {
         self.tell(&Event::ToolResult {
             name: call.name.clone(),
             text: text.clone(),
+            brief: output.brief,
             failed,
             is_end: output.is_end,
             took,
@@ -429,6 +435,13 @@ impl Agent<'_> {
 
     fn tell(&self, event: &Event) {
         self.env.reporter.event(event);
+    }
+
+    /// What the agent says that nothing else shows.
+    fn tell_words(&self, words: &str) {
+        if !words.trim().is_empty() {
+            self.tell(&Event::Words(words.trim().to_owned()));
+        }
     }
 
     /// Does or tells what was cut short, and notes the request.

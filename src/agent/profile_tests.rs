@@ -38,6 +38,7 @@ impl Protocol for Lines {
             _ => Decision::Answer(reply.text.to_string()),
         };
         Ok(Turn {
+            outside: String::new(),
             thoughts: String::new(),
             tasks: None,
             decision,

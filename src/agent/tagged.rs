@@ -28,11 +28,13 @@ impl Tag {
     pub const WORK_SUMMARY: Self = Self("work_summary");
     /// What was changed in the project.
     pub const PROJECT_CHANGES: Self = Self("project_changes");
+    /// What the project's authors want of agents.
+    pub const PROJECT_CONVENTIONS: Self = Self("project_conventions");
     /// The program's own words.
     pub const SYSTEM_NOTE: Self = Self("system_note");
 
     /// All of them: what is not here is not defused.
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
         Self::USER_REQUEST,
         Self::TOOL_RESULT,
         Self::CONVERSATION,
@@ -40,6 +42,7 @@ impl Tag {
         Self::TASK_LIST,
         Self::WORK_SUMMARY,
         Self::PROJECT_CHANGES,
+        Self::PROJECT_CONVENTIONS,
         Self::SYSTEM_NOTE,
     ];
 }

@@ -230,6 +230,13 @@ pub struct ToolCall {
 }
 
 impl ToolCall {
+    /// What it is about: the first thing that the tool takes.
+    #[must_use]
+    pub fn subject(&self) -> &str {
+        let first = self.tool.parameters.first();
+        first.map_or("", |first| self.arguments.get(first.name))
+    }
+
     /// The arguments of this kind.
     pub fn of_kind(&self, kind: ParameterKind) -> impl Iterator<Item = &str> {
         let parameters = self.tool.parameters.iter();
@@ -248,6 +255,8 @@ pub struct ToolOutput {
     pub is_end: bool,
     /// The exit code of the command that was run.
     pub exit_code: Option<i32>,
+    /// What came of it, for a person, in a few words: `575 lines`.
+    pub brief: Option<String>,
 }
 
 impl ToolOutput {

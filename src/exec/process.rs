@@ -41,6 +41,13 @@ const SHOWN: usize = 100;
 /// What the name of a command in the background is made of, and of how many.
 const DIGITS: &[u8; 36] = b"abcdefghijklmnopqrstuvwxyz0123456789";
 const ID_LENGTH: u32 = 6;
+/// How often somebody who follows a command along is told what it has printed.
+const TICK: Duration = Duration::from_millis(200);
+/// How much of it they are told: its end, in bytes.
+const FOLLOWED: usize = 8 << 10;
+
+/// Is told the end of what a command has printed.
+pub type Follower<'a> = Box<dyn Fn(&str) + 'a>;
 
 /// What commands are run in.
 pub struct SpawnOptions<'a> {
@@ -58,6 +65,8 @@ pub struct SpawnOptions<'a> {
     pub redactor: &'a Redactor,
     /// What they are sandboxed by, if anything.
     pub sandbox: Option<Sandbox>,
+    /// Follows what a command in the foreground prints: it is told the end of it, now and then and at last.
+    pub follower: Option<Follower<'a>>,
 }
 
 /// What is to be run.
@@ -227,8 +236,20 @@ impl<'a> Processes<'a> {
     ) -> Result<Ran, ProcessError> {
         self.renew_sandbox();
         let mut process = self.start(invocation, output_file)?;
-        let running = &mut process.running;
-        if let Err(error) = running.wait(timeout, self.options.interrupt) {
+        let (running, output) = (&mut process.running, &process.output);
+        let follow = || {
+            if let Some(follower) = &self.options.follower {
+                follower(end_of(&output.text()));
+            }
+        };
+        let tick = self
+            .options
+            .follower
+            .as_ref()
+            .map_or(Duration::MAX, |_| TICK);
+        let waited = running.wait_ticking(timeout, self.options.interrupt, tick, follow);
+        follow();
+        if let Err(error) = waited {
             running.stop();
             return Err(self.failed(error));
         }
@@ -410,6 +431,16 @@ impl Drop for Processes<'_> {
             process.running.end();
         }
     }
+}
+
+/// The end of a text, from the beginning of a line on where it is cut.
+fn end_of(text: &str) -> &str {
+    let Some(from) = text.len().checked_sub(FOLLOWED) else {
+        return text;
+    };
+    let line = memchr::memchr(b'\n', &text.as_bytes()[from..]);
+    let from = line.map_or(from, |line| from + line + 1);
+    text.get(from..).unwrap_or_default()
 }
 
 fn request(invocation: Invocation<'_>) -> Result<SpawnRequest, ProcessError> {

@@ -138,6 +138,12 @@ impl Endpoint {
         &self.host
     }
 
+    /// Whether calls go straight to this machine: no proxy is asked, and nothing is encrypted.
+    #[must_use]
+    pub fn is_this_machine(&self) -> bool {
+        self.plain == Some(PlainAddresses::Loopback)
+    }
+
     /// Whether calls are encrypted.
     #[must_use]
     pub fn is_secure(&self) -> bool {

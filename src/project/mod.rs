@@ -5,6 +5,7 @@
 //! the table of models, which says where keys go: it may have come with the repository.
 
 pub mod configured;
+pub mod conventions;
 pub mod dirty;
 pub mod gitignore;
 pub mod index;

@@ -5,15 +5,19 @@
 
 use std::fmt::Display;
 use std::io::{self, Write as _};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use console::{Style, Term};
 
 use super::agent::{self, EventView};
-use super::boxes::{self, Painted};
+use super::blocks::{self, Painted};
+use super::markdown;
 use super::spinner::{Spinner, aside, dollars};
+use super::steps::{Look, Steps};
 use super::{Event, Reporter, to_stdout};
+use crate::model::Tier;
 use crate::model::price::Usd;
 use crate::model::usage::Usage;
 use crate::record::EditsRecord;
@@ -30,6 +34,8 @@ pub struct ConsoleOptions {
     pub quiet: bool,
     /// stderr is a terminal that can redraw a line.
     pub terminal: bool,
+    /// stderr is a terminal of whatever kind: an agent's work is shown for a person.
+    pub stderr_terminal: bool,
     /// stdout is a terminal.
     pub stdout_terminal: bool,
     /// Whether a CI runner reads what is printed, and looks for its commands in it.
@@ -50,6 +56,7 @@ impl ConsoleOptions {
         Self {
             quiet,
             terminal: stderr && !dumb,
+            stderr_terminal: stderr,
             stdout_terminal: stdout,
             runner: match is_told {
                 true => CiRunner::Told,
@@ -93,6 +100,10 @@ pub struct Console<'r> {
     spinner: Spinner,
     /// An agent uses a tool, whose result tells what it has written.
     in_tool: AtomicBool,
+    /// What was shown of an agent's work at a terminal.
+    steps: Mutex<Steps>,
+    /// Whether the call that is under way is an agent's.
+    is_agents_call: AtomicBool,
 }
 
 /// How many columns a stat takes, as in git's when nobody looks on.
@@ -111,6 +122,8 @@ impl<'r> Console<'r> {
             redactor,
             spinner: Spinner::default(),
             in_tool: AtomicBool::new(false),
+            steps: Mutex::default(),
+            is_agents_call: AtomicBool::new(false),
         }
     }
 
@@ -165,9 +178,17 @@ impl<'r> Console<'r> {
         self.spinner.stop();
     }
 
-    /// Whether an agent's work may have boxes and things that move.
+    /// Whether something may move while an agent works: who wants no colours wants plain text.
     fn is_decorated(&self) -> bool {
         self.options.colors.stderr
+    }
+
+    /// How text may look on stderr.
+    fn look(&self) -> Look {
+        Look {
+            columns: Term::stderr().size().1.into(),
+            colors: self.options.colors.stderr,
+        }
     }
 
     /// An agent's call, on a terminal.
@@ -178,11 +199,20 @@ impl<'r> Console<'r> {
         }
     }
 
-    /// Something else of an agent's that takes a while, on a terminal.
-    fn work(&self, text: &str) {
+    /// An agent's tool that takes a while, on a terminal.
+    fn work(&self, tool: &str) {
         self.spinner.stop();
         if self.is_live() && self.is_decorated() {
-            self.spinner.work(self.printable(text));
+            let steps = self.steps.lock();
+            let doing = steps.map(|steps| steps.doing(tool, self.look()));
+            self.spinner.work(doing.unwrap_or_default());
+        }
+    }
+
+    /// What the tool that is under way has printed last, behind what turns.
+    fn show_printing(&self) {
+        if let Ok(steps) = self.steps.lock() {
+            self.spinner.beside(steps.printing(self.look()));
         }
     }
 
@@ -228,8 +258,12 @@ impl Reporter for Console<'_> {
                 let prompt = prompt.as_ref().map(|size| format!("  {} in", size.text()));
                 let figures = format!("{}{}", prompt.unwrap_or_default(), dollars(*spent));
                 let asked = format!("{model} for {step}");
-                match agent::doing(step) {
+                let doing = agent::doing(step);
+                self.is_agents_call
+                    .store(doing.is_some(), Ordering::Relaxed);
+                match doing {
                     Some(doing) if self.is_decorated() => self.call(doing),
+                    Some(_) if self.options.stderr_terminal => {}
                     Some(_) => self.line("asking", Style::new(), &asked),
                     None => self.step("asking", &asked, &figures),
                 }
@@ -248,14 +282,19 @@ impl Reporter for Console<'_> {
                 let text = format!("{reason}; try {next_try} in {}", seconds(*wait));
                 self.print("   retry  ", &text);
             }
-            // The boxes that follow tell of it.
-            Event::Answered { .. } if self.spinner.shows_call() => self.spinner.stop(),
+            // What follows tells of it.
+            Event::Answered { .. }
+                if self.options.stderr_terminal && self.is_agents_call.load(Ordering::Relaxed) =>
+            {
+                self.spinner.stop();
+            }
             Event::Answered {
                 model,
                 usage,
                 cost,
+                tier,
                 took,
-            } => self.answered(model, *usage, *cost, *took),
+            } => self.answered(model, *usage, (*cost, *tier), *took),
             Event::Applied(_) if self.in_tool.load(Ordering::Relaxed) => {}
             Event::Applied(edits) => self.edits("applied", "written", edits),
             Event::PutBack(edits) => self.edits("undone", "put back", edits),
@@ -292,6 +331,10 @@ impl Reporter for Console<'_> {
                     self.work(name);
                 }
             }
+            Event::Printed(_) => {
+                self.show(event);
+                self.show_printing();
+            }
             Event::ToolResult { .. } => {
                 self.in_tool.store(false, Ordering::Relaxed);
                 self.show(event);
@@ -306,9 +349,18 @@ impl Reporter for Console<'_> {
 }
 
 impl Console<'_> {
-    fn answered(&self, model: &str, usage: Option<Usage>, cost: Option<Usd>, took: Duration) {
+    fn answered(
+        &self,
+        model: &str,
+        usage: Option<Usage>,
+        (cost, tier): (Option<Usd>, Option<Tier>),
+        took: Duration,
+    ) {
         let cost = cost.filter(|cost| *cost != Usd::ZERO);
-        let cost = cost.map(|cost| format!(", {cost}")).unwrap_or_default();
+        let tier = tier.map_or(String::new(), |tier| format!(" ({})", tier.word()));
+        let cost = cost
+            .map(|cost| format!(", {cost}{tier}"))
+            .unwrap_or_default();
         let usage = usage.map(|usage| format!(": {}", tokens(usage)));
         let usage = usage.unwrap_or_default();
         let text = format!("{model}{usage}{cost}, {}", seconds(took));
@@ -318,19 +370,41 @@ impl Console<'_> {
     /// Shows what an agent did. Even where it is to be quiet, it shows its questions and how it ended.
     fn show(&self, event: &Event) {
         let is_wanted = match event {
-            Event::Finished { .. } | Event::Failed { .. } => true,
+            Event::Finished { .. } | Event::Failed { .. } | Event::Shown(_) => true,
             Event::Tool { asks, .. } => *asks,
             _ => false,
         };
+        if self.options.stderr_terminal {
+            return self.show_step(event, is_wanted);
+        }
         match agent::view(event) {
-            Some(EventView::Boxed { .. }) if self.options.quiet && !is_wanted => {
+            Some(EventView::Titled { .. }) if self.options.quiet && !is_wanted => {
                 self.spinner.stop();
             }
-            Some(EventView::Boxed { title, body }) => self.boxed(title, body),
+            Some(EventView::Titled { title, body }) => self.titled(title, body),
             Some(EventView::Line { label: "", text }) => self.plain_line(&text.text, text.style),
             Some(EventView::Line { label, text }) => self.line(label, text.style, &text.text),
             None => {}
         }
+    }
+
+    /// The same at a terminal, where somebody looks on.
+    fn show_step(&self, event: &Event, is_wanted: bool) {
+        let Ok(mut steps) = self.steps.lock() else {
+            return;
+        };
+        // Before the text is broken into lines, which would break a key as well.
+        let lines = steps.lines(&event.redacted(self.redactor), self.look());
+        if !matches!(event, Event::Printed(_) | Event::Changed { .. }) {
+            self.spinner.stop();
+        }
+        if lines.is_empty() || self.options.quiet && !is_wanted {
+            return;
+        }
+        let text = lines.iter().map(|line| format!("{line}\n")).collect();
+        let text = self.commanding_nobody(text);
+        // A stderr that is closed is no reason to end the run.
+        let _ = io::stderr().write_all(text.as_bytes());
     }
 
     /// A line without a label, all of it in a style.
@@ -342,25 +416,16 @@ impl Console<'_> {
         }
     }
 
-    /// Text under a title: in a box as wide as the terminal is now, where there is one.
-    fn boxed(&self, title: Painted, body: Vec<Painted>) {
+    /// Text under a title.
+    fn titled(&self, title: Painted, body: Vec<Painted>) {
         self.spinner.stop();
-        // Before the text is broken into lines, which would break a key as well.
         let ready = |part: Painted| {
             let text = self.redactor.text(&part.text).into_owned();
             Painted::new(text, self.style(part.style))
         };
         let title = ready(title);
         let body: Vec<Painted> = body.into_iter().map(ready).collect();
-        // Without colours, plain text is wanted.
-        let lines = if self.options.colors.stderr {
-            let columns = Term::stderr().size().1;
-            let mut lines = boxes::drawn(&title, &body, columns.into());
-            lines.push(String::new());
-            lines
-        } else {
-            boxes::plain(&title, &body)
-        };
+        let lines = blocks::plain(&title, &body);
         let text = lines.iter().map(|line| format!("{line}\n")).collect();
         let text = self.commanding_nobody(text);
         // A stderr that is closed is no reason to end the run.
@@ -423,6 +488,22 @@ impl Console<'_> {
         to_stdout(&text)
     }
 
+    /// Prints an agent's answer to stdout: at a terminal, as its Markdown means it.
+    ///
+    /// # Errors
+    /// When it cannot be written, though somebody wants to read it.
+    pub fn answer(&self, text: &str) -> io::Result<()> {
+        if !self.options.stdout_terminal {
+            return self.result(&format!("{text}{}", text::line_end(text)));
+        }
+        self.spinner.stop();
+        let columns = usize::from(Term::stdout().size().1).saturating_sub(1);
+        let text = self.redactor.text(text);
+        let lines = markdown::rendered(&text, columns, self.options.colors.stdout).into_iter();
+        let text = lines.map(|line| format!("{line}\n")).collect();
+        to_stdout(&self.commanding_nobody(text))
+    }
+
     /// Prints why the run failed, and the folder that tells more.
     pub fn error(&self, message: &dyn Display, hint: Option<&str>, log: Option<&str>) {
         self.spinner.stop();
@@ -456,6 +537,7 @@ fn tokens(usage: Usage) -> String {
     let Usage {
         input_tokens,
         cached_tokens,
+        cache_write_tokens: _,
         thought_tokens,
         output_tokens,
     } = usage;

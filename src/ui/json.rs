@@ -232,11 +232,13 @@ mod tests {
             Event::Tasks(tasks.to_vec()),
             Event::Tasks(Vec::new()),
             Event::Tool {
+                subject: String::new(),
                 name: "COMMAND".to_owned(),
                 input: "ls".to_owned(),
                 asks: false,
             },
             Event::ToolResult {
+                brief: None,
                 name: "COMMAND".to_owned(),
                 text: "a\nb".to_owned(),
                 failed: false,

@@ -211,12 +211,14 @@ impl<'c> Commit<'c> {
     ) -> Result<String, Error> {
         let inputs = &ready.inputs;
         let mut step = StepId::INITIAL;
+        let order = |step: &StepId| ready.models.model(step).spec.prompt_order;
         // What the build printed, where it failed.
         let mut failed: Option<String> = None;
         loop {
+            let order = order(&step);
             let prompt = || match &failed {
-                None => Prompt::initial(inputs),
-                Some(output) => Prompt::repair(output, inputs, replacements.for_query()),
+                None => Prompt::initial(inputs, order),
+                Some(output) => Prompt::repair(output, inputs, replacements.for_query(), order),
             };
             let needs_edits = self.options.replies.require_edits && replacements.is_none();
             let edits = self.ask(run, &ready.models, &mut step, prompt, needs_edits)?;

@@ -44,8 +44,8 @@ const CHECKS: Duration = Duration::from_secs(600);
 ///
 /// # Errors
 /// When the last request was not done.
-pub fn dev(
-    context: &Context<'_>,
+pub fn dev<'c>(
+    context: &'c Context<'c>,
     options: &AgentOptions,
     input: OpenInput<'_>,
 ) -> Result<Outcome, Failure> {
@@ -60,13 +60,20 @@ fn work(
     request: Option<&str>,
 ) -> Result<Outcome, Failure> {
     let (root, outside) = (context.project.root(), place.outside);
+    let mut warnings: Vec<String> = place.uncontained.iter().cloned().collect();
+    let conventions = place.conventions(context).unwrap_or_else(|problem| {
+        context.warn(problem.clone());
+        warnings.push(problem);
+        None
+    });
     let setup = AgentSetup {
         name: NAME,
         models: &place.models,
         limits: place.limits,
         session: Some(&place.kept),
         answers,
-        warnings: place.uncontained.iter().cloned().collect(),
+        warnings,
+        conventions,
     };
     let run = AgentRun::start(context, setup, request)?;
     let form = place.models.first.spec.tools;
@@ -94,7 +101,9 @@ fn work(
         let worker = Agent {
             purpose: Purpose::STEP,
             brief: &|| Brief {
-                instructions: [DEVELOPER, &limits(&background, max_loops, run.tries())].concat(),
+                instructions: run.with_conventions(
+                    &[DEVELOPER, &limits(&background, max_loops, run.tries())].concat(),
+                ),
                 tools: developers_tools(context, place, &run).with(command(Shell::Full)),
             },
             protocol: &*protocol::of(form, PlainReplies::Refused),
@@ -138,17 +147,27 @@ fn work(
         };
         work_until_passed(&worker, &auditor, conversation, request)
     });
-    for refusal in place.processes.borrow().new_refusals() {
+    warn_of_commands(place, &run);
+    let outcome = run.finish(result)?;
+    Ok(Outcome {
+        is_answer: true,
+        ..outcome
+    })
+}
+
+/// What the commands could not reach, and what they printed that is kept back.
+fn warn_of_commands(place: &Workspace<'_>, run: &AgentRun<'_>) {
+    let processes = place.processes.borrow();
+    for refusal in processes.new_refusals() {
         run.warn(format!("a command could not reach a host: {refusal}"));
     }
-    let credentials = place.processes.borrow().new_credentials();
+    let credentials = processes.new_credentials();
     if !credentials.is_empty() {
         run.warn(format!(
             "commands printed secrets, which are neither in their logs nor sent: {}",
             credentials.join(", ")
         ));
     }
-    run.finish(result)
 }
 
 /// What an agent is told of its limits, behind what its commands are held to.

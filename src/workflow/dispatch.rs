@@ -1,5 +1,7 @@
 //! From the command line to the workflow that it asks for. Pure but for what the workflows do.
 
+use std::path::Path;
+
 use super::commit::{self, CommitOptions};
 use super::run::baseline::Baseline;
 use super::run::builds::BuildOptions;
@@ -13,6 +15,7 @@ use super::{
 use crate::agent::tools::place::Outside;
 use crate::cli::{self, Cli, Command, DevArgs, DevCommand};
 use crate::model::Delivery;
+use crate::ui::input::history::History;
 use crate::ui::input::{self, Editor, InputError, LineReader, PlainLines};
 use crate::workflow::error::Error;
 
@@ -62,7 +65,7 @@ fn dev(arguments: &DevArgs, context: &Context<'_>, stdin: Stdin) -> Result<Outco
                 prompt => prompt.map(str::to_owned),
             };
             let options = agent_options(arguments, request);
-            super::dev::dev(context, &options, &|| open_input(context, stdin))
+            super::dev::dev(context, &options, &|home| open_input(context, stdin, home))
         }
     }
 }
@@ -84,6 +87,7 @@ fn agent_options(arguments: &DevArgs, request: Option<String>) -> AgentOptions {
             allow_secrets: true,
             inputs: InputOptions::default(),
             require_model: arguments.require_model,
+            tier: arguments.tier,
             max_cost: arguments.max_cost,
         },
         sandbox: arguments.sandbox,
@@ -106,10 +110,17 @@ pub struct Stdin {
 }
 
 /// Who is asked: somebody at a terminal, or whatever standard input is.
-fn open_input(context: &Context<'_>, stdin: Stdin) -> Result<Box<dyn LineReader>, InputError> {
+fn open_input(
+    context: &Context<'_>,
+    stdin: Stdin,
+    home: &Path,
+) -> Result<Box<dyn LineReader>, InputError> {
     let interrupt = context.interrupt.clone();
     if stdin.is_terminal {
-        return Ok(Box::new(Editor::new(interrupt, stdin.is_seen)?));
+        let root = context.project.root().to_owned();
+        let history = History::at(home, context.redactor);
+        let editor = Editor::new(interrupt, stdin.is_seen, root, history)?;
+        return Ok(Box::new(editor));
     }
     Ok(Box::new(PlainLines::new(input::stdin(interrupt)?)))
 }
@@ -128,6 +139,7 @@ fn choice(cli: &Cli, context: &Context<'_>) -> Result<ModelChoice, Error> {
         allow_secrets: cli.allow_secrets,
         inputs: query::inputs(context, &cli.inputs)?,
         require_model: cli.require_model,
+        tier: cli.tier,
         max_cost: cli.max_cost,
     })
 }

@@ -2,7 +2,8 @@
 //!
 //! A workflow strings the stages together and decides what a stage's outcome means; it does nothing
 //! of a stage's work itself. Workflows never import each other, but for the demo, which writes a project
-//! as `init` does, and then is the commit workflow.
+//! as `init` does, and then is the commit workflow; and for the prompt of agents, at which `/undo` and `/diff` are
+//! what the commands of these names are.
 
 mod add_model;
 mod agent_run;

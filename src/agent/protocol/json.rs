@@ -98,6 +98,7 @@ impl Protocol for Json {
             tasks,
             decision,
             note: None,
+            outside: String::new(),
             remembered: text.to_owned(),
         })
     }

@@ -99,6 +99,7 @@ impl Markdown {
         if self.plain_replies == PlainReplies::Taken && !text.is_empty() {
             return Ok(Turn {
                 thoughts: String::new(),
+                outside: String::new(),
                 tasks: None,
                 decision: Decision::Answer(text.clone()),
                 remembered: text,
@@ -173,6 +174,7 @@ fn turn(response: &Response<'_, '_>, tools: &Toolbox<'_>) -> Result<Turn, Fault>
             joined(input).trim(),
         ),
         thoughts,
+        outside: joined(response.above).trim().to_owned(),
         tasks,
         note: (response.others > 0).then(|| not_done(response.others)),
         decision: Decision::Use(vec![call]),

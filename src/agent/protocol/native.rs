@@ -42,6 +42,7 @@ impl Protocol for Native {
             tasks: tasks_in(&reply.calls, tools),
             decision,
             note: None,
+            outside: String::new(),
             remembered: words,
         })
     }

@@ -75,19 +75,27 @@ impl RunCommand<'_, '_> {
             ProcessError::NotStarted { .. } => ToolError::Failed(error.to_string()),
             error => ToolError::Fatal(error.into()),
         })?;
-        let (text, exit_code) = match ran {
+        let (text, exit_code, brief) = match ran {
             Ran::Ended { status, output } => {
                 let code = match status {
                     CommandStatus::Exited(code) => Some(code),
                     _ => None,
                 };
-                (format!("{status}\n{}", printed(&output)), code)
+                let text = format!("{status}\n{}", printed(&output));
+                (text, code, status.to_string())
             }
-            Ran::InBackground { id, output } => (backgrounded(&id, &output), None),
-            Ran::TimedOut { output } => (timed_out(patience, &output), None),
+            Ran::InBackground { id, output } => {
+                let brief = format!("goes on as {id}");
+                (backgrounded(&id, &output), None, brief)
+            }
+            Ran::TimedOut { output } => {
+                let text = timed_out(patience, &output);
+                (text, None, "timed out".to_owned())
+            }
         };
         Ok(ToolOutput {
             exit_code,
+            brief: Some(brief),
             ..ToolOutput::said(text)
         })
     }

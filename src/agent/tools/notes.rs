@@ -24,7 +24,7 @@ pub static DONE: ToolSpec = ToolSpec::new(
     &[Parameter::new(
         "summary",
         ParameterKind::Text,
-        "what was done",
+        "what was done; where the user asked a question, the answer",
     )
     .example(
         "Completed refactoring the auth module:\n- Migrated from sessions to JWT\n- Added refresh token support\n\

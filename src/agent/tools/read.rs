@@ -59,8 +59,15 @@ impl Tool for ReadFile<'_> {
             text => Some(LineRange::parse(text).map_err(ToolError::Failed)?),
         };
         let content = place.read(self.root, LARGEST)?;
-        let shown = shown(&place.shown(), content, range);
-        shown.map(ToolOutput::said).map_err(ToolError::Failed)
+        let brief = match range {
+            None => counted(line_count(&content) as u64, "line"),
+            Some(_) => format!("lines {}", arguments.get("lines").trim()),
+        };
+        let shown = shown(&place.shown(), content, range).map_err(ToolError::Failed)?;
+        Ok(ToolOutput {
+            brief: Some(brief),
+            ..ToolOutput::said(shown)
+        })
     }
 }
 

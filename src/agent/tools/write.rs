@@ -57,7 +57,10 @@ impl Tool for WriteFile<'_> {
         let lines = counted(line_count(content.as_bytes()) as u64, "line");
         let new = if is_new { "new, " } else { "" };
         let said = format!("wrote {} ({new}{lines})", place.shown());
-        put(self.files, &place, content, &said)
+        Ok(ToolOutput {
+            brief: is_new.then(|| format!("new, {lines}")),
+            ..put(self.files, &place, content, &said)?
+        })
     }
 }
 

@@ -82,6 +82,7 @@ fn agents_record(text: &str) -> RunRecord {
         step.actions = vec![tool(false, None), tool(true, Some(text))];
     }
     record.agent = Some(AgentRecord {
+        conventions: None,
         session: Some(text.to_owned()),
         request: Some(text.to_owned()),
         interactive: true,
