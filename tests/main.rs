@@ -39,6 +39,7 @@ mod replay;
 mod replies;
 mod repositories;
 mod sandbox;
+mod screen;
 mod secrets;
 mod sending;
 mod signals;

@@ -112,8 +112,8 @@ pub struct Cli {
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "30m", help_heading = SELDOM)]
     pub timeout: Duration,
 
-    /// Take the replies from an earlier run's folder instead of a model
-    #[arg(long, value_name = "RUN", help_heading = SELDOM)]
+    /// Take the replies from an earlier run, named as for `log`, instead of a model
+    #[arg(long, value_name = "RUN", allow_negative_numbers = true, help_heading = SELDOM)]
     pub replay: Option<PathBuf>,
 
     /// Refuse to start if the rollup differs from the files on disk
@@ -162,7 +162,8 @@ pub struct RollupArgs {
 /// Arguments of `report`.
 #[derive(Debug, Clone, Args)]
 pub struct ReportArgs {
-    /// Name or path of the run's folder [default: the last run]
+    /// Run, as `log` takes it [default: the last run]
+    #[arg(allow_negative_numbers = true)]
     pub run: Option<PathBuf>,
 
     /// Report on all runs: success, repairs and cost per day
@@ -233,12 +234,19 @@ pub enum Command {
     Models,
     /// List the runs, or show one step by step
     Log {
-        /// Name or path of the run's folder [default: list all runs]
+        /// Run to show: its folder, the beginning of its name, a time of today (14:05), last, or -2 for
+        /// the one before [default: list all runs]
+        #[arg(allow_negative_numbers = true)]
         run: Option<PathBuf>,
+
+        /// List only the last N runs
+        #[arg(short = 'n', long = "number", value_name = "N", conflicts_with = "run")]
+        number: Option<usize>,
     },
     /// Show what a run changed, as a unified diff
     Diff {
-        /// Name or path of the run's folder [default: the last run with changes]
+        /// Run, as `log` takes it [default: the last run with changes]
+        #[arg(allow_negative_numbers = true)]
         run: Option<PathBuf>,
 
         /// Show the number of changed lines per file instead
@@ -249,7 +257,8 @@ pub enum Command {
     Report(ReportArgs),
     /// Restore the project to its state before a run
     Undo {
-        /// Name or path of the run's folder [default: the last run with changes]
+        /// Run, as `log` takes it [default: the last run with changes]
+        #[arg(allow_negative_numbers = true)]
         run: Option<PathBuf>,
     },
     /// Restore a consistent tree after a run was killed

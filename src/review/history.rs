@@ -13,7 +13,7 @@ use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
-use chrono::{DateTime, FixedOffset, NaiveDateTime, Utc};
+use chrono::{DateTime, FixedOffset, NaiveDate, NaiveDateTime, Utc};
 
 use crate::edit::changes::{Before, ChangeLog, kept_path};
 use crate::edit::undo_log;
@@ -25,7 +25,7 @@ use crate::record::diff::{FileChange, FileState, NEW_MODE};
 use crate::record::run_files::{self, Artifact, RESULT, STEPS};
 use crate::record::{RunRecord, Step, verdict};
 use crate::sys::excerpt::lossy;
-use crate::sys::files::{IfThere as _, Links, MIB, PathError, check_size, open, read};
+use crate::sys::files::{IfThere as _, Links, MIB, PathError, beginning, check_size, open, read};
 
 /// A file of a run's folder that is larger than this is not read as a text, in bytes.
 const MAX_TEXT: u64 = 64 * MIB;
@@ -36,12 +36,23 @@ const MAX_STEPS: u64 = 512 * MIB;
 /// A line of them that is longer is read as several, of which none is a step.
 const MAX_STEP: u64 = 16 * MIB;
 
+/// How much of a prompt is read to tell what was asked for: the query stands before the code base.
+const BEGINNING: u64 = 64 << 10;
+
 /// There is no such run.
 #[derive(Debug, thiserror::Error)]
 pub enum NoSuchRun {
     /// No folder of that name.
     #[error("there is no run at `{}`", .0.display())]
     Missing(PathBuf),
+    /// What was named is the beginning of several.
+    #[error("`{named}` may be any of {} runs: {}", .names.len(), listed(.names))]
+    Ambiguous {
+        /// What was named.
+        named: String,
+        /// The names of the runs that it may be.
+        names: Vec<String>,
+    },
     /// There is no run at all, or none that is meant.
     #[error("no run in `logs` has {0}")]
     NoRun(&'static str),
@@ -168,6 +179,20 @@ impl PastRun {
     pub fn text(&self, step: &StepId, artifact: Artifact) -> Option<String> {
         let bytes = read_limited(&self.folder.join(run_files::name(step, artifact)))?;
         Some(lossy(bytes))
+    }
+
+    /// What was asked for: the request of an agent's run, or the beginning of a change's query.
+    pub fn request(&self) -> Option<String> {
+        let agent = self
+            .record
+            .as_ref()
+            .and_then(|record| record.agent.as_ref());
+        if let Some(agent) = agent {
+            return agent.request.clone();
+        }
+        let prompt = run_files::name(&StepId::INITIAL, Artifact::Query);
+        let beginning = beginning(&self.folder.join(prompt), Links::Refused, BEGINNING);
+        query_of(&lossy(beginning.ok()?)).map(str::to_owned)
     }
 
     /// The steps in their order, with their texts and what each reply changed. Read anew each time: the texts
@@ -349,6 +374,13 @@ impl PastRun {
     }
 }
 
+/// The section `[query]` of a prompt, as the run log keeps it.
+pub fn query_of(prompt: &str) -> Option<&str> {
+    let (_, behind) = prompt.split_once("\n[query]\n")?;
+    let end = behind.find("\n[codebase]\n");
+    Some(&behind[..end.unwrap_or(behind.len())])
+}
+
 /// The length of a folder's time stamp and the hyphen behind it.
 const STAMP_LENGTH: usize = "2026-11-21-20-15-03-".len();
 
@@ -434,6 +466,11 @@ fn names(project: &Project) -> Result<Vec<String>, NoSuchRun> {
     Ok(names)
 }
 
+/// The time in the name of a run's folder: `2026-11-21-20-15-03`.
+pub fn stamp(name: &str) -> &str {
+    name.get(..STAMP_LENGTH - 1).unwrap_or(name)
+}
+
 /// Whether the name begins with a run's stamp: `2026-11-21-20-15-03-`.
 fn has_stamp(name: &str) -> bool {
     let stamp = name.get(..STAMP_LENGTH).unwrap_or_default();
@@ -442,18 +479,47 @@ fn has_stamp(name: &str) -> bool {
 
 /// By the stamp in the name, and by the number behind it.
 fn order(name: &str) -> (String, u32) {
-    let stamp = name.get(..STAMP_LENGTH - 1).unwrap_or(name);
     let number = name
         .rsplit_once('-')
         .and_then(|(_, number)| number.parse().ok());
-    (stamp.to_owned(), number.unwrap_or(1))
+    (stamp(name).to_owned(), number.unwrap_or(1))
 }
 
-/// The name of the folder of the run that is meant by `run`: its name, or its path from the root.
+/// The name of the folder of the run that is meant by `run`: its name, or its path from the root; the beginning of its
+/// name, where no other begins so; a time of `today`, such as `14:05`, in which no other began; `last`, or `-2` for the
+/// one before.
 ///
 /// # Errors
-/// When there is none.
-pub fn find(project: &Project, run: &Path) -> Result<String, NoSuchRun> {
+/// When there is none, or several.
+pub fn find(project: &Project, run: &Path, today: NaiveDate) -> Result<String, NoSuchRun> {
+    if let Some(name) = folder(project, run) {
+        return Ok(name);
+    }
+    let missing = || NoSuchRun::Missing(run.to_path_buf());
+    let named = run.to_str().unwrap_or_default();
+    if let Some(from_end) = place_from_end(named) {
+        let runs = runs(project)?;
+        let at = runs.len().checked_sub(from_end).ok_or_else(missing)?;
+        return Ok(runs.into_iter().nth(at).ok_or_else(missing)?.name);
+    }
+    let beginning = time_of_day(named).map_or_else(
+        || named.trim_start_matches("logs/").to_owned(),
+        |time| format!("{}-{time}", today.format("%Y-%m-%d")),
+    );
+    let mut names = names(project)?;
+    names.retain(|name| !beginning.is_empty() && name.starts_with(&beginning));
+    match names.len() {
+        0 => Err(missing()),
+        1 => names.pop().ok_or_else(missing),
+        _ => Err(NoSuchRun::Ambiguous {
+            named: named.to_owned(),
+            names,
+        }),
+    }
+}
+
+/// The name of the folder that `run` is the name or the path of.
+fn folder(project: &Project, run: &Path) -> Option<String> {
     let logs = project.logs();
     // Only what lies right below `logs` is a run: its kept files are looked for there.
     let is_run = |path: &PathBuf| {
@@ -461,9 +527,40 @@ pub fn find(project: &Project, run: &Path) -> Result<String, NoSuchRun> {
         is_dir && path.parent() == Some(logs.as_path())
     };
     let named = [project.root().join(run), logs.join(run)].map(path_clean::clean);
-    let found = named.iter().find(|path| is_run(path));
-    let name = found.and_then(|path| Some(path.file_name()?.to_str()?.to_owned()));
-    name.ok_or_else(|| NoSuchRun::Missing(run.to_path_buf()))
+    let found = named.iter().find(|path| is_run(path))?;
+    Some(found.file_name()?.to_str()?.to_owned())
+}
+
+/// Which run from the end on `last` or `-2` is: 1 is the last.
+fn place_from_end(named: &str) -> Option<usize> {
+    match named.strip_prefix('-') {
+        Some(number) => number.parse().ok().filter(|number| *number > 0),
+        None => (named == "last").then_some(1),
+    }
+}
+
+/// `14:05`, `14-05` or `14:05:33` as the names of runs have it.
+fn time_of_day(named: &str) -> Option<String> {
+    let parts: Vec<u32> = named
+        .split([':', '-'])
+        .map(|part| part.parse().ok().filter(|_| part.len() == 2))
+        .collect::<Option<_>>()?;
+    let parts = (2..=3).contains(&parts.len()).then_some(parts)?;
+    let parts: Vec<String> = parts.iter().map(|part| format!("{part:02}")).collect();
+    Some(parts.join("-") + "-")
+}
+
+/// How many names an error lists.
+const LISTED: usize = 10;
+
+/// Names in a sentence.
+fn listed(names: &[String]) -> String {
+    let told = names.iter().take(LISTED).map(|name| format!("`{name}`"));
+    let mut told = told.collect::<Vec<_>>().join(", ");
+    if names.len() > LISTED {
+        told.push_str(&format!(" and {} more", names.len() - LISTED));
+    }
+    told
 }
 
 /// A file's content, where it is no link and not too large.

@@ -8,7 +8,6 @@
 mod changes;
 mod color;
 mod elements;
-mod findings;
 mod output;
 mod overview;
 mod reply;
@@ -54,13 +53,6 @@ pub struct RunPage<'a> {
     pub redactor: &'a Redactor,
     /// The time since some fixed point: colouring ends when it has taken too long.
     pub elapsed: &'a dyn Fn() -> Duration,
-}
-
-/// The section `[query]` of a prompt, as the run log keeps it.
-pub fn query_of(prompt: &str) -> Option<&str> {
-    let (_, behind) = prompt.split_once("\n[query]\n")?;
-    let end = behind.find("\n[codebase]\n");
-    Some(&behind[..end.unwrap_or(behind.len())])
 }
 
 /// A whole page around its content.

@@ -75,7 +75,7 @@ impl Git {
     /// links resolved.
     #[must_use]
     pub fn find(path: Option<&OsStr>, project: &Path) -> Option<Self> {
-        let find = |name| find(name, path?, project);
+        let find = |name| program_outside(name, path?, project);
         Some(Self {
             env: find("env")?,
             git: find("git")?,
@@ -116,7 +116,9 @@ impl Git {
     }
 }
 
-fn find(name: &str, path: &OsStr, project: &Path) -> Option<String> {
+/// The program of this name that `path`, a list of directories, leads to; not by a relative one, nor by one in `project`,
+/// which has links resolved.
+pub(crate) fn program_outside(name: &str, path: &OsStr, project: &Path) -> Option<String> {
     let is_outside = |file: &Path| {
         let resolved = file.canonicalize();
         !file.starts_with(project) && resolved.is_ok_and(|file| !file.starts_with(project))

@@ -150,7 +150,7 @@ fn one_line(text: &str) -> String {
 
 /// `line` in pieces of at most `width` columns: broken at blanks where there are any, else anywhere. The
 /// first piece keeps the line's indentation.
-fn wrapped(line: &str, width: usize) -> Vec<String> {
+pub fn wrapped(line: &str, width: usize) -> Vec<String> {
     let mut rest = line.trim_end();
     let mut pieces = Vec::new();
     while !rest.is_empty() || pieces.is_empty() {

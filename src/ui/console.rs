@@ -8,10 +8,11 @@ use std::io::{self, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use console::{Style, Term};
+use console::{Style, Term, truncate_str};
 
 use super::agent::{self, EventView};
-use super::boxes::{self, Painted};
+use super::boxes::{self, Painted, wrapped};
+use super::pager::Pager;
 use super::spinner::{Spinner, aside, dollars};
 use super::{Event, Reporter, to_stdout};
 use crate::model::price::Usd;
@@ -90,6 +91,10 @@ const WIDTH: usize = 80;
 const LISTED: usize = 20;
 /// What stands before their names.
 const INDENT: &str = "            ";
+/// So many lines of a model's prose are shown.
+const PROSE: usize = 12;
+/// How many columns a line may take where nobody says how many there are.
+const WIDEST: usize = 400;
 
 impl<'r> Console<'r> {
     /// A console that prints nothing `redactor` knows as a key.
@@ -187,6 +192,43 @@ impl<'r> Console<'r> {
         self.spinner.suspend(write);
     }
 
+    /// How many columns there are for what stands behind [`INDENT`].
+    fn room(&self) -> usize {
+        let columns = Term::stderr().size_checked();
+        let columns = columns.map_or(WIDEST, |(_, columns)| columns.into());
+        columns.saturating_sub(INDENT.len() + 1).max(1)
+    }
+
+    /// Anybody's line, where it belongs to the line of progress above it: on one line of the terminal.
+    fn aside(&self, text: &str) {
+        if self.options.quiet {
+            return;
+        }
+        let text = self.printable(text).replace('\n', " ");
+        let fitted = truncate_str(&text, self.room(), "…");
+        let line = self.paint(&fitted, Style::new().dim());
+        self.print(&format!("{INDENT}{line}"), "");
+    }
+
+    /// What a model says around its edits: the beginning of it.
+    fn prose(&self, text: &str) {
+        // Before the text is broken into lines, which would break a key as well.
+        let text = self.redactor.text(text.trim()).replace('\t', "    ");
+        let room = self.room();
+        let lines: Vec<String> = text.lines().flat_map(|line| wrapped(line, room)).collect();
+        let mut lines = lines;
+        lines.dedup_by(|line, before| line.is_empty() && before.is_empty());
+        if lines.is_empty() {
+            return;
+        }
+        self.spinner.stop();
+        let more = lines.len().saturating_sub(PROSE);
+        lines.iter().take(PROSE).for_each(|line| self.aside(line));
+        if more > 0 {
+            self.aside(&format!("… {more} more lines"));
+        }
+    }
+
     fn edits(&self, label: &str, verb: &str, edits: &EditsRecord) {
         let (written, removed) = (edits.written.len(), edits.removed.len());
         let text = format!("{written} {verb}, {removed} removed");
@@ -260,6 +302,7 @@ impl Reporter for Console<'_> {
             Event::Built {
                 status,
                 passed,
+                reasons,
                 took,
             } => {
                 let (label, style) = match passed {
@@ -268,7 +311,11 @@ impl Reporter for Console<'_> {
                 };
                 let text = format!("build.sh, {} ({status})", seconds(*took));
                 self.line(label, style, &text);
+                for reason in reasons {
+                    self.aside(reason);
+                }
             }
+            Event::Prose(text) => self.prose(text),
             Event::Warning(text) => self.warning(text),
             Event::Reviewed {
                 warnings,
@@ -398,6 +445,28 @@ impl Console<'_> {
     /// When it cannot be written, though somebody wants to read it.
     pub fn result(&self, text: &str) -> io::Result<()> {
         self.spinner.stop();
+        to_stdout(&self.ready(text))
+    }
+
+    /// Prints it by `pager`, where somebody looks on and it has more lines than the terminal.
+    ///
+    /// # Errors
+    /// When it cannot be written, though somebody wants to read it.
+    pub fn paged(&self, text: &str, pager: &Pager) -> io::Result<()> {
+        self.spinner.stop();
+        let text = self.ready(text);
+        let size = Term::stdout().size_checked();
+        let size = size.filter(|_| self.options.stdout_terminal);
+        let is_long =
+            size.is_some_and(|(rows, columns)| lines_taken(&text, columns) >= rows.into());
+        if is_long && pager.show(&text) {
+            return Ok(());
+        }
+        to_stdout(&text)
+    }
+
+    /// A result as stdout gets it.
+    fn ready(&self, text: &str) -> String {
         let mut text = self.redactor.text(text).into_owned();
         if text.starts_with("diff --git ") {
             // Elsewhere as bytes: it may be applied.
@@ -408,8 +477,18 @@ impl Console<'_> {
             }
         } else {
             text = self.commanding_nobody(text::printable(&text, &['\n', '\t']));
+            if self.options.colors.stdout {
+                text = text.split_inclusive('\n').map(told_line).collect();
+            }
         }
-        to_stdout(&text)
+        text
+    }
+
+    /// How many columns stdout has, where it is a terminal.
+    pub fn columns(&self) -> Option<usize> {
+        let size = Term::stdout().size_checked();
+        let size = size.filter(|_| self.options.stdout_terminal);
+        size.map(|(_, columns)| columns.into())
     }
 
     /// Prints why the run failed, and the folder that tells more.
@@ -439,6 +518,33 @@ fn diff_line(line: &str, colors: bool) -> String {
     };
     let printable = text::printable(plain, &['\t']);
     format!("{}\n", style.force_styling(colors).apply_to(printable))
+}
+
+/// A line of another result in its colours: errors and warnings as on stderr, and dim what a story quotes, which is
+/// indented by four.
+fn told_line(line: &str) -> String {
+    let plain = line.trim_end_matches('\n');
+    let label = |label: &str, style: Style| {
+        let text = plain.strip_prefix(label)?;
+        let label = style.force_styling(true).apply_to(label);
+        Some(format!("{label}{text}\n"))
+    };
+    let quoted = || {
+        let style = Style::new().dim().force_styling(true);
+        let is_quoted = plain.starts_with("    ");
+        is_quoted.then(|| format!("{}\n", style.apply_to(plain)))
+    };
+    label("error:", Style::new().red().bold())
+        .or_else(|| label("warning:", Style::new().yellow()))
+        .or_else(quoted)
+        .unwrap_or_else(|| line.to_owned())
+}
+
+/// How many lines of a terminal `text` takes.
+fn lines_taken(text: &str, columns: u16) -> usize {
+    let columns = usize::from(columns.max(1));
+    let taken = |line| console::measure_text_width(line).div_ceil(columns).max(1);
+    text.lines().map(taken).sum()
 }
 
 fn tokens(usage: Usage) -> String {

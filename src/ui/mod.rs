@@ -11,6 +11,7 @@ mod agent;
 mod boxes;
 mod console;
 pub(crate) mod json;
+pub(crate) mod pager;
 mod spinner;
 
 use std::fmt::Display;
@@ -21,6 +22,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use self::json::JsonLines;
+use self::pager::Pager;
 use crate::cli::OutputFormat;
 use crate::model::StepId;
 use crate::model::price::Usd;
@@ -93,6 +95,9 @@ pub enum Event {
         #[serde(rename = "seconds", serialize_with = "json::seconds")]
         took: Duration,
     },
+    /// What the reply says around its edits.
+    #[serde(skip)]
+    Prose(String),
     /// The reply's edits are on the disk.
     Applied(EditsRecord),
     /// What a run had applied was taken back.
@@ -113,6 +118,9 @@ pub enum Event {
         status: String,
         /// Whether it passed.
         passed: bool,
+        /// Why it failed: a few lines of its output.
+        #[serde(skip)]
+        reasons: Vec<String>,
         /// How long it took.
         #[serde(rename = "seconds", serialize_with = "json::seconds")]
         took: Duration,
@@ -218,6 +226,11 @@ pub trait Reporter {
 
     /// Whether somebody looks on while things happen, so that counting along is worth the while.
     fn is_live(&self) -> bool;
+
+    /// How many columns a result may take; `None`: as many as it likes.
+    fn columns(&self) -> Option<usize> {
+        None
+    }
 }
 
 /// Tells what happens to the person at the terminal, and to the program that reads stdout.
@@ -264,6 +277,22 @@ impl<'r> Output<'r> {
         }
     }
 
+    /// Prints the result as [`Self::result`] does; a text that is longer than the terminal by `pager`.
+    ///
+    /// # Errors
+    /// When it cannot be written, though somebody wants to read it.
+    pub fn paged(
+        &self,
+        text: &str,
+        pager: &Pager,
+        document: impl FnOnce() -> Value,
+    ) -> io::Result<()> {
+        match self.format {
+            OutputFormat::Text => self.console.paged(text, pager),
+            _ => self.result(text, document),
+        }
+    }
+
     /// Prints why it failed: for the person, and for the program.
     pub fn error(
         &self,
@@ -290,6 +319,10 @@ impl Reporter for Output<'_> {
 
     fn is_live(&self) -> bool {
         self.format == OutputFormat::JsonL || self.console.is_live()
+    }
+
+    fn columns(&self) -> Option<usize> {
+        self.console.columns()
     }
 }
 

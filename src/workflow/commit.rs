@@ -1,6 +1,7 @@
 //! The commit workflow: ask, verify, apply, build, and repair up to three times.
 
 use std::collections::BTreeMap;
+use std::mem;
 use std::path::Path;
 
 use super::run::Run;
@@ -18,9 +19,10 @@ use crate::exec::sandbox::{SandboxMode, SandboxProblem};
 use crate::model::REPAIRS;
 use crate::model::prompt::{Prompt, Replacement};
 use crate::model::{Reply, StepId};
-use crate::record::run_files::GATE;
+use crate::record::run_files::{Artifact, GATE};
 use crate::record::run_log::BuildLog;
 use crate::record::{BuildRecord, Seconds};
+use crate::review::findings;
 use crate::sys::text::line_end;
 use crate::ui::Event;
 use crate::workflow::error::{Error, Exit};
@@ -103,7 +105,9 @@ impl<'c> Commit<'c> {
         let mut step = StepId::INITIAL;
         let mut prompt = Prompt::initial(inputs);
         loop {
-            let (_, edits) = run.ask(&ready.models, &step, prompt, |reply| self.verify(reply))?;
+            let (_, (prose, edits)) =
+                run.ask(&ready.models, &step, prompt, |reply| self.verify(reply))?;
+            self.context.reporter.event(&Event::Prose(prose));
             let edits = edits?;
             for warning in edits.warnings() {
                 run.warn(warning.clone());
@@ -121,6 +125,7 @@ impl<'c> Commit<'c> {
                 return Err(Error::BuildFailed {
                     repairs: REPAIRS,
                     status: describe(status),
+                    log: run.log.path_of(&step, Artifact::Build),
                 });
             }
             step = StepId::repair(step.number + 1);
@@ -128,12 +133,14 @@ impl<'c> Commit<'c> {
         }
     }
 
-    /// Takes the reply apart and holds all of it against the policy.
-    fn verify(&self, reply: &Reply) -> Result<VerifiedEdits, VerifyError> {
-        let parsed = edit::parse(&reply.text);
-        let policy = PathPolicy::load(self.context.project.root(), self.context.program)?
-            .allow_elision(self.options.allow_elision);
-        policy.verify(parsed)
+    /// Takes the reply apart and holds all of it against the policy. What it says besides is not judged.
+    fn verify(&self, reply: &Reply) -> (String, Result<VerifiedEdits, VerifyError>) {
+        let mut parsed = edit::parse(&reply.text);
+        let prose = mem::take(&mut parsed.prose);
+        let policy = PathPolicy::load(self.context.project.root(), self.context.program);
+        let policy = policy.map(|policy| policy.allow_elision(self.options.allow_elision));
+        let verified = policy.and_then(|policy| policy.verify(parsed));
+        (prose, verified)
     }
 
     /// Builds; how that has ended, and what the next query is told of it.
@@ -176,6 +183,11 @@ impl<'c> Commit<'c> {
         self.context.reporter.event(&Event::Built {
             status: status.clone(),
             passed,
+            reasons: if passed {
+                Vec::new()
+            } else {
+                findings::reasons(&output.text)
+            },
             took: report.took,
         });
         let record = record(&report, self.builds.record());

@@ -23,7 +23,7 @@ pub fn dispatch(cli: &Cli, context: &Context<'_>, stdin: Stdin) -> Result<Outcom
         Some(Command::Init) => init::init(context),
         Some(Command::Rollup(arguments)) => rollup::rollup(context, arguments),
         Some(Command::Models) => models::models(context),
-        Some(Command::Log { run }) => log::log(context, run.as_deref()),
+        Some(Command::Log { run, number }) => log::log(context, run.as_deref(), *number),
         Some(Command::Diff { run, stat }) => diff::diff(context, run.as_deref(), *stat),
         Some(Command::Report(arguments)) => page::report(context, arguments),
         Some(Command::Demo { directory }) => demo::demo(context, directory.as_deref()),

@@ -186,6 +186,8 @@ pub(crate) enum Error {
         repairs: u16,
         /// How the last build ended.
         status: String,
+        /// The file with its output, relative to the root.
+        log: String,
     },
     /// A build has changed what it is judged by.
     #[error(transparent)]
@@ -269,7 +271,9 @@ impl Error {
             | Self::NoSuchCommand(_)
             | Self::NotTracked(_)
             | Self::Recording(_)
-            | Self::NoSuchRun(NoSuchRun::Missing(_) | NoSuchRun::NoRun(_))
+            | Self::NoSuchRun(
+                NoSuchRun::Missing(_) | NoSuchRun::Ambiguous { .. } | NoSuchRun::NoRun(_),
+            )
             | Self::DemoNotEmpty(_)
             | Self::Session(
                 SessionError::Missing { .. }
@@ -324,6 +328,7 @@ impl Error {
             Self::Session(error) => return Some(error.hint()),
             Self::Agent(error) => return error.hint().map(str::to_owned),
             Self::GateChanged(changed) => return Some(changed.hint()),
+            Self::BuildFailed { log, .. } => return Some(format!("see the build's log, `{log}`")),
             Self::Build(BuildError::Unfit { problem }) => problem.hint(),
             Self::Apply(error) | Self::Undo(UndoError::Apply(error)) => apply_hint(error),
             Self::Recover(error) | Self::Undo(UndoError::Recover(error)) => recover_hint(error),
@@ -354,7 +359,6 @@ impl Error {
                 "give a task with `-p`, or resume an unfinished session with `--resume` or `--session`"
             }
             Self::Editor(_) => "set `VISUAL` or `EDITOR` to the command of an editor",
-            Self::BuildFailed { .. } => "see the build's log in the run's folder",
             Self::Interrupted(_)
             | Self::Build(BuildError::Interrupted(_))
             | Self::Process(ProcessError::Interrupted(_))
@@ -394,8 +398,10 @@ impl Error {
                 "see that the machine can start another process"
             }
             Self::NoSuchRun(NoSuchRun::Missing(_)) => {
-                "name a folder below `logs`, by its path or its name"
+                "name a folder below `logs`, by its path, its name or the beginning of that; `14:05` is \
+                 a run of today, `last` the last one, and `-2` the one before"
             }
+            Self::NoSuchRun(NoSuchRun::Ambiguous { .. }) => "give more of its name",
             Self::NoSuchRun(NoSuchRun::NoRun(_)) => "`code-commit log` lists the runs",
             Self::UndoLog(_) => {
                 "put the files back by hand: `replaced` in the run's folder holds them"

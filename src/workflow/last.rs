@@ -15,7 +15,11 @@ use crate::workflow::error::Error;
 /// When there is none, or the runs cannot be read.
 pub fn folder(context: &Context<'_>, run: Option<&Path>) -> Result<String, Error> {
     match run {
-        Some(run) => Ok(history::relative(&history::find(&context.project, run)?)),
+        Some(run) => Ok(history::relative(&history::find(
+            &context.project,
+            run,
+            context.today(),
+        )?)),
         None => changed(context),
     }
 }

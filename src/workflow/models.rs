@@ -44,7 +44,7 @@ pub fn models(context: &Context<'_>) -> Result<Outcome, Failure> {
     let rows: Vec<Row<'_>> = models.map(|spec| Row::of(context, spec)).collect();
     let json: Vec<Value> = rows.iter().map(|row| row.json(table)).collect();
     Ok(Outcome::shown(
-        text(&rows, table),
+        columns::folded(&text(&rows, table), context.reporter.columns()),
         json!({"schema": 1, "models": json}),
     ))
 }

@@ -29,7 +29,7 @@ pub fn report(context: &Context<'_>, options: &ReportArgs) -> Result<Outcome, Fa
         (of_all(context, options)?, format!("{LOGS}/{PAGE}"))
     } else {
         let run = match &options.run {
-            Some(run) => PastRun::read(project, &history::find(project, run)?),
+            Some(run) => PastRun::read(project, &history::find(project, run, context.today())?),
             None => last(context)?,
         };
         of_run(context, &run)
@@ -68,7 +68,7 @@ fn of_run(context: &Context<'_>, run: &PastRun) -> (String, String) {
     let changes = (!is_told).then(|| run.changes(project).unwrap_or_default());
     let text = page::run(&RunPage {
         run,
-        query: prompt.as_deref().and_then(page::query_of),
+        query: prompt.as_deref().and_then(history::query_of),
         steps: &steps,
         changes: changes.as_ref(),
         redactor: context.redactor,

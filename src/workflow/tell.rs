@@ -29,7 +29,12 @@ fn succeeded(output: &Output<'_>, outcome: Outcome) -> Exit {
         output.event(&Event::Warning(warning.clone()));
     }
     let (is_run, log) = (outcome.record.is_some(), outcome.log.clone());
-    let Err(error) = output.result(&result_text(&outcome), || document(outcome)) else {
+    let text = result_text(&outcome);
+    let told = match outcome.pager.clone() {
+        Some(pager) => output.paged(&text, &pager, || document(outcome)),
+        None => output.result(&text, || document(outcome)),
+    };
+    let Err(error) = told else {
         return Exit::Done;
     };
     let problem = format!("cannot write to stdout: {error}");

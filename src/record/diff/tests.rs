@@ -55,7 +55,8 @@ fn git(dir: &Path) -> Command {
         .env("GIT_CONFIG_SYSTEM", "/dev/null")
         .env("GIT_CEILING_DIRECTORIES", dir.parent().unwrap())
         .env("LC_ALL", "C")
-        .args(["-c", "core.attributesFile=/dev/null"]);
+        .args(["-c", "core.attributesFile=/dev/null"])
+        .args(["-c", "core.quotePath=false"]);
     git
 }
 

@@ -12,6 +12,7 @@ use crate::model::{Purpose, StepId};
 use crate::project::Project;
 use crate::record::diff::{FileChange, FileState};
 use crate::record::{Action, AgentRecord, LimitsRecord, RunRecord, Seconds, Step};
+use crate::review::history::query_of;
 
 const NAME: &str = "2026-11-21-20-15-03-committing-code";
 

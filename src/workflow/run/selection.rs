@@ -3,6 +3,7 @@
 //! Reads the table of models, the run that is to be replayed, and key files. Sends nothing.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use super::context::{Context, ModelChoice};
 use super::not_ready::NotReady;
@@ -13,7 +14,8 @@ use crate::model::{
     Endpoint, EndpointProblem, HttpModel, Model, ModelSpec, ModelTable, Origin, Provider, Proxies,
     Purpose, Route,
 };
-use crate::record::replay::{Recording, ReplayModel};
+use crate::record::replay::{Recording, RecordingProblem, ReplayModel};
+use crate::review::history::{self, NoSuchRun};
 use crate::secret::ApiKey;
 use crate::workflow::error::Error;
 
@@ -168,8 +170,18 @@ pub fn find_recording(
     choice: &ModelChoice,
 ) -> Result<Option<Recording>, Error> {
     let project = &context.project;
-    let find = |run| Recording::find(project.root(), &project.logs(), run);
-    Ok(choice.replay.as_deref().map(find).transpose()?)
+    let at = |run: &Path| Recording::find(project.root(), &project.logs(), run);
+    let find = |run: &Path| match at(run) {
+        Err(RecordingProblem::Missing(path)) => {
+            match history::find(project, run, context.today()) {
+                Ok(name) => Ok(at(Path::new(&name))?),
+                Err(NoSuchRun::Missing(_)) => Err(RecordingProblem::Missing(path).into()),
+                Err(other) => Err(Error::from(other)),
+            }
+        }
+        found => Ok(found?),
+    };
+    choice.replay.as_deref().map(find).transpose()
 }
 
 /// The model that an agent asks: the one that `--model` names, or the recorded one, or else the user's own, with
