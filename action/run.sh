@@ -191,6 +191,14 @@ fence_for() {
     printf '%s' "$fence"
 }
 
+# The input with a sign in the place of what moves a cursor, turns text around or is not to be seen: control
+# characters but tabs, Unicode's marks of direction and separators of lines, and its tags.
+printable() {
+    controls=$(printf '[\001-\010\013-\037\177]|\302[\200-\237]')
+    marks=$(printf '\330\234|\342\200[\216\217\250-\256]|\342\201[\246-\257]|\363\240[\200\201][\200-\277]')
+    LC_ALL=C sed -E "s/$controls|$marks/$(printf '\357\277\275')/g"
+}
+
 collect() {
     to_project
     artifact=$FOLDER/artifact
@@ -228,7 +236,7 @@ collect() {
         if [ -s "$patch" ]; then
             fence=$(fence_for "$patch")
             printf '\n\n<details><summary>The change</summary>\n\n%sdiff\n' "$fence"
-            head -c 500000 "$patch"
+            head -c 500000 "$patch" | printable
             printf '\n%s\n\n</details>\n' "$fence"
         fi
     } >>"$GITHUB_STEP_SUMMARY"

@@ -62,12 +62,12 @@ use crate::sys::interrupt::Interrupt;
 use crate::ui::{ConsoleOptions, Output};
 use crate::workflow::dispatch::Stdin;
 use crate::workflow::error::Exit;
-use crate::workflow::{Context, SummaryFile, redactor};
+use crate::workflow::{Context, ProjectPlace, SummaryFile, redactor};
 
 /// What the process was started in. `main` captures it; nothing below asks for it again.
 pub struct World {
-    /// The current directory, links resolved: the project's root.
-    pub root: PathBuf,
+    /// The current directory, links resolved: in the project, or its root.
+    pub directory: PathBuf,
     /// The environment variables.
     pub environment: Environment,
     /// Tells the time of day, and how long things take.
@@ -87,8 +87,10 @@ pub struct World {
 /// Runs what the command line asks for, and says how the process ends.
 #[must_use]
 pub fn run(cli: &Cli, world: &World) -> Exit {
-    let project = Project::new(world.root.clone());
-    let models = workflow::table(&project);
+    let place = ProjectPlace::find(cli, &world.directory);
+    let project = Project::new(place.root().to_path_buf());
+    let started = world.clock.now();
+    let models = workflow::table(&project, started.date_naive());
     let redactor = redactor(cli, &project, &models, &world.environment);
     let output = Output::new(
         console_options(cli, world),
@@ -96,7 +98,6 @@ pub fn run(cli: &Cli, world: &World) -> Exit {
         &*world.clock,
         &redactor,
     );
-    let started = world.clock.now();
     let context = Context {
         project,
         environment: &world.environment,
@@ -112,12 +113,21 @@ pub fn run(cli: &Cli, world: &World) -> Exit {
         is_terminal: world.stdin_terminal,
         is_seen: world.stdout_terminal,
     };
-    let summary = SummaryFile::find(cli, &context);
-    let done = workflow::dispatch(cli, &context, stdin);
-    if let Some(summary) = summary {
-        workflow::summarize(summary, &context, &done);
-    }
-    workflow::tell(cli, &output, started, done)
+    let cli = &place.resolve(cli);
+    let run = || {
+        place.enter(&context)?;
+        workflow::dispatch(cli, &context, stdin)
+    };
+    let done = match SummaryFile::find(cli, &context) {
+        Err(error) => Err(error.into()),
+        Ok(None) => run(),
+        Ok(Some(summary)) => {
+            let done = run();
+            workflow::summarize(summary, &context, &done);
+            done
+        }
+    };
+    workflow::tell(cli, &output, started, place.seen_from(done))
 }
 
 fn console_options(cli: &Cli, world: &World) -> ConsoleOptions {

@@ -4,7 +4,7 @@
 //! else is in the library.
 
 use std::ffi::OsString;
-use std::io::{self, IsTerminal as _, Write as _};
+use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::SystemTime;
@@ -78,7 +78,7 @@ fn capture(clock: SystemClock) -> Result<World, String> {
         format!("no signals can be heard: {error}\nhint: allow for more open files, by `ulimit -n`")
     };
     Ok(World {
-        root: here.map_err(nowhere)?,
+        directory: here.map_err(nowhere)?,
         environment: std::env::vars_os().collect(),
         clock: Box::new(clock),
         interrupt: Interrupt::install().map_err(limited)?,
@@ -98,15 +98,27 @@ fn without_keys(text: &str) -> String {
     let keys = KEY_VARIABLES
         .iter()
         .filter_map(|name| environment.get(name));
-    let redactor = Redactor::with_values(keys, environment.secrets());
+    let secrets: Vec<_> = environment.secrets().collect();
+    let redactor = Redactor::with_values(keys, secrets.iter().map(AsRef::as_ref));
     redactor.text(text).into_owned()
 }
 
-/// Prints `text`, an error unless all is done. A closed stream is no error: EPIPE is ignored.
+/// Prints `text`, an error unless all is done. A closed stream is no error: EPIPE is ignored. What was asked for must get
+/// where it was asked for.
 fn say(text: &str, exit: Exit) -> Exit {
-    let _ = match exit {
-        Exit::Done => io::stdout().write_all(text.as_bytes()),
-        _ => io::stderr().write_all(text.as_bytes()),
-    };
+    if exit == Exit::Done {
+        let mut stdout = io::stdout().lock();
+        return match stdout
+            .write_all(text.as_bytes())
+            .and_then(|()| stdout.flush())
+        {
+            Err(error) if error.kind() != ErrorKind::BrokenPipe => say(
+                &format!("error: cannot write to stdout: {error}\n"),
+                Exit::LocalIo,
+            ),
+            _ => Exit::Done,
+        };
+    }
+    let _ = io::stderr().write_all(text.as_bytes());
     exit
 }

@@ -189,3 +189,24 @@ fn what_a_build_puts_in_the_place_of_the_steps_is_neither_waited_for_nor_written
         assert!(!project.path("outside").exists(), "{trap}");
     }
 }
+
+#[test]
+fn a_build_that_prints_without_end_fills_neither_disk_nor_prompt() {
+    let server = ModelServer::gemini(&["Nothing to do.", "^^^ok\n^^^end\n"]);
+    // Of bytes that JSON writes as six, so that they would be most of the request.
+    let run = TestProject::new()
+        .with(&server)
+        .build("echo first; head -c 70000000 /dev/zero; echo; echo last; test -e ok")
+        .run(&[])
+        .exits(0);
+    let log = run.bytes("initial-build.txt");
+    assert!(log.len() <= 64 << 20, "{}", log.len());
+    let end = String::from_utf8_lossy(&log[log.len() - 600_000..]).into_owned();
+    let (_, end) = end.split_once("\n[... ").unwrap();
+    let (left_out, end) = end.split_once(" bytes left out ...]\n").unwrap();
+    assert!(left_out.parse::<u32>().unwrap() > 2_000_000);
+    assert!(end.ends_with("\0\nlast\n"));
+    let sent = server.requests()[1].body.len();
+    assert!(sent < 1_100_000, "{sent}");
+    assert!(server.requests()[1].user().contains("first\n\u{fffd}"));
+}

@@ -266,6 +266,33 @@ fn two_hundred_files_in_one_reply() {
 }
 
 #[test]
+fn a_warning_that_every_repair_brings_again_is_told_once() {
+    let reply = "^^^package.json\n{}\n^^^end\n^^^gone\n^^^delete\n";
+    for (flags, told) in [(&["--quiet"][..], 1), (&[], 2)] {
+        let server = ModelServer::gemini(&[reply; 4]);
+        let project = TestProject::new().with(&server).build("exit 1");
+        let run = project.run(flags).exits(1);
+        for warning in [
+            "`package.json` runs code when the project is built",
+            "`gone` is to be removed, but is not there",
+            "changed manifest `package.json`",
+        ] {
+            // Without `--quiet`, the review at the end has them all again.
+            let own = warning.starts_with("changed") || told == 1;
+            let expected = if own { 1 } else { told };
+            assert_eq!(
+                run.stderr.matches(warning).count(),
+                expected,
+                "{}",
+                run.stderr
+            );
+        }
+        let recorded = project.read(&format!("logs/{}/result.json", run.folder));
+        assert_eq!(recorded.matches("is to be removed").count(), 1);
+    }
+}
+
+#[test]
 fn the_steps_are_told_on_stderr_and_quiet_means_quiet() {
     let server = ModelServer::gemini(&[WRITE_A, WRITE_A]);
     let project = TestProject::new().with(&server);

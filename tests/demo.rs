@@ -19,8 +19,18 @@ fn the_first_reply_breaks_the_build_and_the_repair_mends_it() {
     let project = TestProject::new();
     let (code, stdout, stderr) = output(&project, &["demo"]);
     assert_eq!(code, 0, "{stderr}");
+    // Nobody is to think that this has cost something.
+    let paid = stderr.find("The replies are recorded: no model is asked, and nothing is paid.");
+    let task = stderr.find("  Make slug() tidier: several blanks");
+    assert!(paid < task && task < stderr.find("answered"), "{stderr}");
+    assert!(paid.is_some(), "{stderr}");
     assert!(
-        stdout.starts_with("done: build.sh passed after 1 repair; 2 written, 0 removed\n"),
+        stdout.starts_with("diff --git a/slug.sh b/slug.sh\n"),
+        "{stdout}"
+    );
+    assert!(stdout.contains("\n+check hello '  Hello '"), "{stdout}");
+    assert!(
+        stdout.contains("\ndone: build.sh passed after 1 repair; 2 written, 0 removed\n"),
         "{stdout}"
     );
     assert!(stdout.contains("log: code-commit-demo/logs/"), "{stdout}");

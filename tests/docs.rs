@@ -246,13 +246,13 @@ fn the_readmes_other_commands_take_a_project_to_its_first_change() {
         .iter()
         .map(|command| run(command))
         .collect();
-    assert_eq!(said.len(), 5, "{said:?}");
+    assert_eq!(said.len(), 4, "{said:?}");
     let ready = "done: the project is ready; nothing was sent\n";
-    assert!(said[3].ends_with(ready), "{}", said[3]);
+    assert!(said[2].ends_with(ready), "{}", said[2]);
     assert!(
-        said[4].ends_with("\n@@ -0,0 +1 @@\n+from the model\n"),
+        said[3].ends_with("\n@@ -0,0 +1 @@\n+from the model\n"),
         "{}",
-        said[4]
+        said[3]
     );
     let prompt = server.requests()[0].user();
     assert!(prompt.contains("Add a --verbose flag."), "{prompt}");
@@ -383,7 +383,13 @@ fn the_page_of_commands_names_every_command_and_every_flag() {
         let is_called = calls.iter().any(|(called, _)| called == path);
         assert!(is_called || is_group, "{path:?}");
         let with_flags = [vec![], vec!["dev".to_owned()]];
-        let everywhere = ["--help", "--version", "--quiet", "--output-format"];
+        let everywhere = [
+            "--help",
+            "--version",
+            "--quiet",
+            "--output-format",
+            "--root",
+        ];
         for flag in flags {
             let mut given = calls.iter().filter(|(called, _)| called == path);
             let is_given = given.any(|(_, given)| given.contains(flag));

@@ -101,7 +101,7 @@ ln -s /etc/passwd logs/2026-11-21-20-15-03-committing-code/link
 mkdir "logs/x
 exit-code=7"
 echo after >a.txt
-printf 'a fence: ````\n' >b.txt
+printf 'a fence: ````\nb\342\200\256c\033[2Jd\303\244\n' >b.txt
 echo '::set-output name=exit-code::7'
 printf '## Summary\n' >"$summary"
 {ending}"#,
@@ -292,6 +292,10 @@ fn the_action_keeps_logs_change_summary_and_page() {
         summary.contains("\n`````diff\n") && summary.contains("+after\n"),
         "{summary}"
     );
+    assert!(
+        summary.contains("+b\u{fffd}c\u{fffd}[2Jd\u{e4}\n"),
+        "{summary}"
+    );
 
     // The patch makes of the last commit what the run has made of it; the index is as it was.
     let workspace = runner.path("workspace");
@@ -302,7 +306,10 @@ fn the_action_keeps_logs_change_summary_and_page() {
     git(&workspace, &["stash", "-q", "--include-untracked"]);
     git(&workspace, &["apply", &outputs["patch"]]);
     assert_eq!(runner.file("workspace/a.txt"), "after\n");
-    assert_eq!(runner.file("workspace/b.txt"), "a fence: ````\n");
+    assert_eq!(
+        runner.file("workspace/b.txt"),
+        "a fence: ````\nb\u{202e}c\u{1b}[2Jd\u{e4}\n"
+    );
 }
 
 #[test]
@@ -614,7 +621,10 @@ fn an_index_leaves_its_patch_logs_summary_and_exit_code() {
             &["apply", pod.path("results/change.patch").to_str().unwrap()],
         );
         assert_eq!(pod.file("one/a.txt"), "after\n");
-        assert_eq!(pod.file("one/b.txt"), "a fence: ````\n");
+        assert_eq!(
+            pod.file("one/b.txt"),
+            "a fence: ````\nb\u{202e}c\u{1b}[2Jd\u{e4}\n"
+        );
     }
 }
 

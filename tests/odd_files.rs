@@ -324,6 +324,48 @@ fn a_link_that_came_with_the_project_does_not_lead_the_summary_out_of_it_or_to_t
 }
 
 #[test]
+fn no_summary_or_page_takes_the_place_of_what_is_protected() {
+    let server = ModelServer::gemini(&[]);
+    let project = TestProject::new().with(&server).file(".git/config", "mine");
+    symlink("agent-config", project.path("link")).unwrap();
+    let before = project.tree();
+    for path in [
+        "build.sh",
+        "./src/../build.sh",
+        ".gitignore",
+        "src/.gitignore",
+        "Cargo.lock",
+        "codeRollup.sh",
+        "UserSpecification.md",
+        "agent-config/query.txt",
+        "agent-config/new/summary.md",
+        "link/summary.md",
+        "src/agent-config/summary.md",
+        ".git/summary.md",
+        "logs/summary.md",
+        project.path("build.sh").to_str().unwrap(),
+    ] {
+        let run = project.run(&["--summary-file", path]).exits(2);
+        run.says(&[
+            &format!("the summary cannot be written to `{path}`: "),
+            "hint: ",
+        ]);
+        let page = project.run(&["report", "--all", "--output", path]);
+        page.exits(6).says(&["cannot write `"]);
+    }
+    assert_eq!(project.tree(), before);
+    assert!(server.requests().is_empty());
+    // What a link leads to is refused when the summary is written.
+    let server = ModelServer::gemini(&["Nothing."]);
+    let project = TestProject::new().with(&server);
+    let before = project.read("build.sh");
+    symlink("build.sh", project.path("summary.md")).unwrap();
+    let run = project.run(&["--summary-file", "summary.md"]).exits(0);
+    run.says(&["cannot write the summary to `summary.md`: this file is protected"]);
+    assert_eq!(project.read("build.sh"), before);
+}
+
+#[test]
 fn a_summary_goes_to_a_file_elsewhere_or_to_the_device_that_the_user_names() {
     let server = ModelServer::gemini(&["Nothing.", "Nothing."]);
     let project = TestProject::new().with(&server);

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
+use regex::Regex;
 use serde_json::Value;
 
 use crate::past::agents_run;
@@ -15,6 +16,11 @@ const HOSTILE: &str = "<script>window.hostile=1</script>\"><img src=x onerror=wi
 
 /// What Chromium found on the page, in light, in dark, and on a phone; `None` where there is no browser.
 fn browser(page: &Path) -> Option<Value> {
+    browse(page, &[])
+}
+
+/// What Chromium says of a page.
+fn browse(page: &Path, arguments: &[&str]) -> Option<Value> {
     let there = |program: &&str| {
         let version = Command::new(program).arg("--version").output();
         version.is_ok_and(|output| output.status.success())
@@ -29,6 +35,7 @@ fn browser(page: &Path) -> Option<Value> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/page/browser.py");
     let output = Command::new("python3")
         .args([script.as_path(), Path::new(chromium), page])
+        .args(arguments)
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
@@ -78,7 +85,7 @@ fn whatever_a_run_wrote_is_text_on_its_page() {
         .build(&format!(
             "cat <<'END'\n\u{1b}[31merror[E0001]\u{1b}[0m: {HOSTILE}\n --> <x-hostile>:1:2\nEND\ntest -e fixed"
         ));
-    let run = project.run(&[]).exits(0);
+    let run = project.run(&["--allow-stale"]).exits(0);
     let page = page_of(&project, &run);
     for hostile in [
         "<script",
@@ -108,6 +115,38 @@ fn whatever_a_run_wrote_is_text_on_its_page() {
         assert!(page.contains(part), "{part:?} is missing");
     }
     looks_right(&project.path(&format!("logs/{}/report.html", run.folder)));
+}
+
+#[test]
+fn a_run_with_repairs_shows_its_whole_change_before_each_replys_own() {
+    let server = ModelServer::gemini(&[
+        "^^^src/main.rs\nfn main() { first }\n^^^end\n^^^kept.rs\nkept\n^^^end\n",
+        "^^^src/main.rs\nfn main() { second }\n^^^end\n^^^fixed\n^^^end\n",
+    ]);
+    let project = TestProject::new().with(&server).build("test -e fixed");
+    let run = project.run(&[]).exits(0);
+    let page = page_of(&project, &run);
+    let plain = Regex::new("<[^>]*>").unwrap().replace_all(&page, "");
+    let at = |part: &str| {
+        plain
+            .find(part)
+            .unwrap_or_else(|| panic!("{part}: {plain}"))
+    };
+    let (whole, replies) = plain.split_at(at("The whole change"));
+    assert!(!whole.contains("fn main"), "{whole}");
+    let (whole, replies) = replies.split_once("Reply").unwrap();
+    assert!(whole.contains("3 files changed"), "{whole}");
+    for line in ["-fn main() {}\n", "+fn main() { second }\n", "+kept\n"] {
+        assert!(whole.contains(line), "{line}: {whole}");
+    }
+    assert!(!whole.contains("first"), "{whole}");
+    assert!(replies.contains("-fn main() { first }\n"), "{replies}");
+
+    // Of a single reply, its own change is the whole.
+    let server = ModelServer::gemini(&["^^^a\nx\n^^^end\n"]);
+    let project = project.with(&server);
+    let run = project.run(&[]).exits(0);
+    assert!(!page_of(&project, &run).contains("The whole change"));
 }
 
 #[test]
@@ -168,7 +207,9 @@ fn every_kind_of_run_gets_a_page() {
 #[test]
 fn a_page_about_all_runs_links_to_the_pages_there_are() {
     let server = ModelServer::gemini(&["^^^a\nx\n^^^end\n"]);
-    let project = TestProject::new().with(&server);
+    let project = TestProject::new()
+        .with(&server)
+        .file("agent-config/query.txt", "\n Add <b> \"it\"\nand more\n");
     let told = report(&project, &["--all", "--output", "none.html"]).exits(0);
     assert_eq!(told.stdout, "done: the page is in none.html\n");
     assert!(project.read("none.html").contains("There is no run yet"));
@@ -181,6 +222,9 @@ fn a_page_about_all_runs_links_to_the_pages_there_are() {
         project.read("logs/report.html")
     };
     assert!(!listed().contains(&link));
+    // What was asked for, in its first line.
+    let request = "<td class=\"request\"><span title=\"Add &lt;b&gt; &quot;it&quot;\">Add &lt;b&gt; &quot;it&quot;</span>";
+    assert!(listed().contains(request), "{}", listed());
     page_of(&project, &run);
     assert!(listed().contains(&link));
     assert!(listed().contains("1 of 1 runs succeeded"));
@@ -206,6 +250,86 @@ fn what_cannot_be_written_about_or_to_is_said() {
     .exits(0);
     let told: Value = serde_json::from_str(&told.stdout).unwrap();
     assert_eq!(told, serde_json::json!({"schema": 1, "page": "page.html"}));
+}
+
+/// Searches a page, as somebody types; and tells what is to be seen then.
+const SEARCH: &str = "(async () => {
+  const input = document.querySelector('.search input');
+  const told = () => document.querySelector('.search output').textContent;
+  const search = async (text) => {
+    input.value = text;
+    input.dispatchEvent(new Event('input'));
+    const until = Date.now() + 20000;
+    while (told() === '' && Date.now() < until) await new Promise(resume => setTimeout(resume, 20));
+    const said = told();
+    input.value = '';
+    input.dispatchEvent(new Event('input'));
+    while (told() !== '' && Date.now() < until) await new Promise(resume => setTimeout(resume, 20));
+    return said;
+  };
+  document.querySelectorAll('details').forEach(details => details.open = false);
+  const found = [await search('FN MAIN'), await search('window.hostile=1</script>'), await search('no such (text')];
+  return {found, opened: document.querySelectorAll('details[open]').length > 0,
+    ran: typeof window.hostile !== 'undefined',
+    uncopied: [...document.querySelectorAll('pre')].filter(pre => !pre.nextElementSibling?.matches('.copy')).length};
+})()";
+
+#[test]
+fn an_interactive_page_searches_and_copies_and_runs_nothing_else() {
+    let reply = format!("I did.\n^^^src/main.rs\nfn main() {{ /* {HOSTILE} */ }}\n^^^end\n");
+    let server = ModelServer::gemini(&[&reply]);
+    let project = TestProject::new().with(&server);
+    let run = project.run(&[]).exits(0);
+    for arguments in [&["--interactive"][..], &["--interactive", "--all"]] {
+        report(&project, arguments).exits(0);
+    }
+    assert!(
+        project
+            .read("logs/report.html")
+            .contains("script-src 'sha256-")
+    );
+    let page = project.path(&format!("logs/{}/report.html", run.folder));
+    let Some(found) = browse(&page, &["--try", SEARCH]) else {
+        return;
+    };
+    assert_eq!(
+        (&found["requests"], &found["scripts"]),
+        (&1.into(), &1.into())
+    );
+    let expected = serde_json::json!({"found": ["1 of 3", "1 of 2", "nothing found"], "opened": true, "ran": false, "uncopied": 0});
+    assert_eq!(found["result"], expected, "{found}");
+}
+
+#[test]
+fn the_page_is_opened_in_the_users_browser_or_said_to_be_where_it_is() {
+    let project = TestProject::new()
+        .program("browser", "#!/bin/sh\nprintf '%s\\n' \"$@\" > opened\n")
+        .file("tools/xdg-open", "")
+        .program("tools/xdg-open", "#!/bin/sh\ntouch started\n");
+    let page = project.path("page.html").display().to_string();
+    let open = |project: &TestProject| {
+        let run = report(project, &["--all", "--output", "page.html", "--open"]).exits(0);
+        assert!(run.stdout.ends_with("done: the page is in page.html\n"));
+        run
+    };
+    let told = |project: &TestProject, problem: &str| {
+        let said = format!("the page was not opened: {problem}; it is in `{page}`");
+        open(project).says(&[&said]);
+    };
+    let browser = project.path("browser").display().to_string();
+    let project = project.variable("BROWSER", &format!("'{browser}' --new-window"));
+    open(&project);
+    assert_eq!(project.read("opened"), format!("--new-window\n{page}\n"));
+    let project = project.variable("BROWSER", "no-such-browser");
+    told(
+        &project,
+        "cannot start `no-such-browser`: No such file or directory (os error 2)",
+    );
+    // A program in the project is the project's, and not the system's.
+    let tools = project.path("tools").display().to_string();
+    let project = project.variable("BROWSER", "").variable("PATH", &tools);
+    told(&project, "`BROWSER` is not set, and there is no `xdg-open`");
+    assert!(!project.path("started").exists());
 }
 
 #[test]
@@ -338,6 +462,41 @@ fn the_page_about_an_agents_run_tells_each_step() {
         "<td>test-model</td><td class=\"n\"></td><td class=\"n\">1</td>",
     ] {
         assert!(page.contains(part), "{part:?} is missing\n{page}");
+    }
+}
+
+#[test]
+fn an_agents_step_shows_its_words_each_tools_time_and_code_and_what_it_changed() {
+    let (agent, _server) = AgentProject::scripted(&[
+        write("a.rs", "one\ntwo\n"),
+        reply("COMMAND", "printf 'one\\n2\\n' > a.rs; exit 3"),
+        write("a.rs", "one\nthree\n"),
+        reply("COMMAND", "true"),
+        done(),
+        PASS.to_owned(),
+    ]);
+    let run = agent.work("Count").exits(0);
+    let page = page_of(&agent.project, &run);
+    let mut from = 0;
+    for part in [
+        "<h2>Step 1 ",
+        "<pre class=\"prose\">On we go.</pre>",
+        "<details><summary>As it came",
+        "<pre class=\"code\" tabindex=\"0\">",
+        "<p class=\"took\">",
+        "What it changed</summary><pre class=\"d\"",
+        "<span class=\"a\" data-n=\"\">+two\n</span>",
+        "<h2>Step 2 <span class=\"ended bad\">\u{2717} COMMAND exit code 3</span></h2>",
+        "<h3><code>COMMAND</code> <span class=\"ended bad\">\u{2717} exit code 3</span></h3><p class=\"took\">",
+        "<pre class=\"code\" tabindex=\"0\">printf ",
+        // What the command made of the file is what this step has found.
+        "<h2>Step 3 ",
+        "<span class=\"r\" data-n=\"\">-2\n</span><span class=\"a\" data-n=\"\">+three\n</span>",
+        "<h2>Step 4 <span class=\"ended good\">\u{2713} COMMAND</span></h2>",
+        "<span class=\"ended good\">\u{2713} exit code 0</span>",
+    ] {
+        let found = page[from..].find(part);
+        from += found.unwrap_or_else(|| panic!("{part:?} is missing from byte {from} on\n{page}"));
     }
 }
 

@@ -216,10 +216,8 @@ fn a_summary_is_written_however_the_run_ends() {
     ] {
         let server = ModelServer::gemini(&[reply, reply, reply, reply]);
         let project = TestProject::new().with(&server).build(build);
-        project
-            .run(&["--summary-file", "logs/summary.md"])
-            .exits(code);
-        let summary = project.read("logs/summary.md");
+        project.run(&["--summary-file", "summary.md"]).exits(code);
+        let summary = project.read("summary.md");
         for part in parts {
             assert!(summary.contains(part), "`{part}` is missing\n{summary}");
         }
@@ -248,7 +246,7 @@ fn a_run_that_wrote_what_was_there_is_not_the_last_that_changed_anything() {
     let server = ModelServer::gemini(&[REPAIR, REPAIR]);
     let project = TestProject::new().with(&server);
     let first = project.run(&[]).exits(0);
-    project.run(&[]).exits(0);
+    project.run(&["--allow-stale"]).exits(0);
     let diff = project.run(&["diff"]).exits(0).stdout;
     assert!(diff.contains("mended"), "{diff}");
     project.run(&["undo"]).exits(0);
@@ -322,12 +320,43 @@ fn foreign_folders_are_no_runs() {
 #[test]
 fn nobody_reads_stdout_and_that_is_told_where_something_was_asked_for() {
     let (project, _) = repaired();
-    let full = std::fs::OpenOptions::new()
-        .write(true)
-        .open("/dev/full")
-        .unwrap();
-    let status = project.command(&["log"]).stdout(full).output().unwrap();
-    assert_eq!(status.status.code(), Some(6));
+    let commands: [&[&str]; 12] = [
+        &["log"],
+        &["diff"],
+        &["diff", "--stat"],
+        &["report"],
+        &["report", "--output", "/dev/stdout"],
+        &["models"],
+        &["--dry-run"],
+        &["completions", "bash"],
+        &["man"],
+        &["--help"],
+        &["dev", "--help"],
+        &["--version"],
+    ];
+    for arguments in commands {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full");
+        let mut command = project.command(arguments);
+        let done = command.stdout(full.unwrap()).output().unwrap();
+        let said = String::from_utf8_lossy(&done.stderr);
+        assert_eq!(done.status.code(), Some(6), "{arguments:?}: {said}");
+        assert!(
+            said.contains("error: cannot write"),
+            "{arguments:?}: {said}"
+        );
+        if arguments.contains(&"/dev/stdout") {
+            // It was named as a file.
+            continue;
+        }
+        // A reader who has gone has what it wanted.
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut command = project.command(arguments);
+        let done = command.stdout(writer).output().unwrap();
+        let said = String::from_utf8_lossy(&done.stderr);
+        assert_eq!(done.status.code(), Some(0), "{arguments:?}: {said}");
+        assert!(!said.contains("error: "), "{arguments:?}: {said}");
+    }
 }
 
 /// A run of an agent: a file, a tool and a reply that fail, a command, an audit that does not pass, and

@@ -22,7 +22,10 @@ fn init_prepares_an_empty_project_and_a_second_time_changes_nothing() {
         .without("agent-config/query.txt")
         .file("Cargo.toml", "[package]\n");
     let run = project.run(&["init"]).exits(0);
-    assert_eq!(project.read(".gitignore"), "/agent-config\n/logs\n");
+    assert_eq!(
+        project.read(".gitignore"),
+        "/agent-config\n/logs\n/target\n"
+    );
     assert!(project.read("build.sh").contains("cargo test"));
     assert!(project.read("codeRollup.sh").contains("code-commit rollup"));
     assert!(
@@ -65,6 +68,101 @@ fn a_build_of_nothing_known_does_not_pass() {
     project.run(&["init"]).exits(0);
     let build = Command::new(project.path("build.sh")).output().unwrap();
     assert!(!build.status.success());
+}
+
+/// A directory with nothing but these files.
+fn bare(files: &[(&str, &str)]) -> TestProject {
+    let project = TestProject::new()
+        .without(".gitignore")
+        .without("build.sh")
+        .without("agent-config/query.txt")
+        .without("agent-config/codeRollup.txt")
+        .without("src/main.rs");
+    files.iter().fold(project, |project, (path, content)| {
+        project.file(path, content)
+    })
+}
+
+#[test]
+fn an_unprepared_project_is_first_told_of_init() {
+    let run = bare(&[]).run(&[]).exits(3);
+    let hint = run.stderr.split("hint: ").nth(1).unwrap();
+    assert!(
+        hint.starts_with("run `code-commit init`, "),
+        "{}",
+        run.stderr
+    );
+    // Where it was prepared, what is missing is the user's.
+    let run = TestProject::new()
+        .without("agent-config/query.txt")
+        .run(&[])
+        .exits(3);
+    assert!(!run.stderr.contains("code-commit init"), "{}", run.stderr);
+}
+
+#[test]
+fn init_ignores_what_builds_of_the_project_leave_and_git_does_not_ignore_or_track_yet() {
+    let project = bare(&[
+        ("Cargo.toml", "["),
+        ("package.json", "{}"),
+        ("tool.py", ""),
+        ("dist/kept.js", ""),
+        (".gitignore", "node_modules/\n__pycache__/\n*.egg-info\n"),
+    ]);
+    git(&project, &["init", "-q"]);
+    git(&project, &["add", "dist"]);
+    project.run(&["init"]).exits(0);
+    let added = "/agent-config\n/logs\n.pytest_cache\n.venv\n/target\n";
+    assert_eq!(
+        project.read(".gitignore"),
+        format!("node_modules/\n__pycache__/\n*.egg-info\n{added}")
+    );
+}
+
+#[test]
+fn init_says_whether_the_build_that_it_has_written_passes() {
+    let project = bare(&[("main.py", "print('hello')\n")]);
+    git(&project, &["init", "-q"]);
+    git(&project, &["add", "main.py"]);
+    let run = project.run(&["init"]).exits(0);
+    let script = project.read("build.sh");
+    assert!(
+        !script.contains("pytest") && !script.contains("unittest"),
+        "{script}"
+    );
+    let passed = "build.sh: it was made for *.py, and passes on the project as it is\n";
+    assert!(run.stdout.contains(passed), "{}", run.stdout);
+    assert!(
+        run.stdout
+            .contains("git add .gitignore build.sh codeRollup.sh: "),
+        "{}",
+        run.stdout
+    );
+
+    let project = bare(&[("main.py", "print('hello'\n")]);
+    let run = project.run(&["init"]).exits(0);
+    assert!(
+        run.stdout.contains("\nbuild.sh fails, exit code: 1:\n"),
+        "{}",
+        run.stdout
+    );
+    assert!(run.stdout.contains("SyntaxError"), "{}", run.stdout);
+    let failed = "mend the project or build.sh: it was made for *.py, and fails on the project as it is (exit code: 1)\n";
+    assert!(run.stdout.contains(failed), "{}", run.stdout);
+    // What is there already is the user's: it is not run.
+    let again = project.run(&["init", "--output-format", "json"]).exits(0);
+    let told: Value = serde_json::from_str(&again.stdout).unwrap();
+    assert_eq!(told["build"], Value::Null);
+}
+
+#[test]
+fn init_builds_as_a_run_does_and_tells_what_the_build_leaves() {
+    let recipe = "all:\n\t@test -z \"$$GEMINI_API_KEY\"\n\ttouch program other.o\n";
+    let project = bare(&[("Makefile", recipe)]).variable("GEMINI_API_KEY", "sk-key-1234567890");
+    let run = project.run(&["init"]).exits(0);
+    let told = "the build has made `program`: add it to git, or to .gitignore\n";
+    assert!(run.stdout.contains(told), "{}{}", run.stdout, run.stderr);
+    assert!(project.read(".gitignore").contains("*.o\n"));
 }
 
 #[test]

@@ -3,13 +3,27 @@
 use std::process::{Command, Stdio};
 
 use crate::support::agent::{AgentProject, PASS, reply};
-use crate::support::{ModelServer, TestProject, skipped};
+use crate::support::{Finished, ModelServer, TestProject, skipped};
 
 const COMMANDS: &str =
     "::add-mask::x\n  ::set-output name=a::b\na ##[set-env name=c]d\n##vso[task.e]f";
-/// Characters that turn the direction of text around, and one that moves the cursor.
-const DECEPTIVE: [char; 6] = [
-    '\u{202e}', '\u{2066}', '\u{200f}', '\u{61c}', '\u{9b}', '\u{1b}',
+/// Characters that turn the direction of text around, move the cursor, end a line, ring the bell, or are letters that
+/// nobody sees.
+const DECEPTIVE: [char; 14] = [
+    '\u{202e}',
+    '\u{2066}',
+    '\u{206a}',
+    '\u{200f}',
+    '\u{61c}',
+    '\u{2028}',
+    '\u{85}',
+    '\u{90}',
+    '\u{9b}',
+    '\u{9d}',
+    '\r',
+    '\u{7}',
+    '\u{1b}',
+    '\u{e0041}',
 ];
 
 /// No line is one that a CI runner takes for its command.
@@ -114,4 +128,38 @@ fn a_diff_on_a_terminal_without_colors_moves_no_cursor() {
     // In a file it is what it is: it may be applied.
     let piped = project.run(&["diff"]).exits(0).stdout;
     assert!(piped.contains("+x\u{1b}[2Jy\u{202e}z"), "{piped:?}");
+}
+
+#[test]
+fn a_diff_commands_no_ci_runner_that_is_known_of_and_is_exact_elsewhere() {
+    let file = format!("{COMMANDS}\n\u{1b}]8;;http://x\u{7}y\u{202e}z\n#\u{ad}#[group]x\n");
+    let server = ModelServer::gemini(&[&format!("^^^a\n{file}^^^end\n")]);
+    let project = TestProject::new().with(&server);
+    project.run(&[]).exits(0);
+    let exact = project.run(&["diff"]).exits(0).stdout;
+    let json = project.run(&["diff", "--output-format", "json"]).exits(0);
+    assert!(!json.stdout.contains(DECEPTIVE), "{}", json.stdout);
+    let json: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!(json["diff"], exact);
+    for line in file.lines() {
+        assert!(exact.contains(&format!("+{line}\n")), "{exact:?}");
+    }
+    for runner in ["CI", "GITHUB_ACTIONS", "TF_BUILD"] {
+        let shown = diff_for(&project, runner).stdout;
+        commands_nobody(&shown);
+        assert!(!shown.contains(DECEPTIVE), "{shown:?}");
+        for line in [
+            "+a # #[set-env name=c]d",
+            "+# #vso[task.e]f",
+            "+# #[group]x",
+        ] {
+            assert!(shown.contains(&format!("{line}\n")), "{shown:?}");
+        }
+    }
+}
+
+/// What `diff` prints where a variable says that a runner reads it.
+fn diff_for(project: &TestProject, runner: &str) -> Finished {
+    let output = project.command(&["diff"]).env(runner, "true").output();
+    Finished::new(project, &["diff"], output.unwrap()).exits(0)
 }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use code_commit::agent::tool::{Arguments, Tool, ToolError};
 use code_commit::agent::tools::background::{BackgroundAction, BackgroundTool};
-use code_commit::agent::tools::command::{RunCommand, Shell};
+use code_commit::agent::tools::command::{AllowedCommand, RunCommand, Shell};
 use code_commit::exec::process::{
     CommandStatus, Invocation, ProcessError, ProcessState, Processes, Ran, Report, SpawnOptions,
 };
@@ -71,6 +71,7 @@ impl Place {
             interrupt: &self.interrupt,
             redactor: &self.redactor,
             sandbox,
+            follower: None,
         })
     }
 
@@ -718,28 +719,30 @@ fn the_tools_tell_how_commands_stand() {
 
 #[test]
 fn a_restricted_command_is_run_without_a_shell_and_never_in_the_background() {
-    fn allowed(command: &str) -> Result<Vec<String>, String> {
-        let words: Vec<String> = command.split(' ').map(str::to_owned).collect();
-        match words.first().map(String::as_str) {
-            Some("echo" | "sleep") => Ok(words),
-            _ => Err("not allowed".to_owned()),
-        }
-    }
     let place = Place::new();
     let processes = RefCell::new(place.processes());
     let output_files = || place.output_file();
-    let command = |patience| RunCommand {
-        processes: &processes,
-        patience,
-        shell: Shell::Restricted(&allowed),
-        output_files: &output_files,
+    let run = |line: &str, timeout| {
+        let allowed = |command: &str| {
+            let words: Vec<String> = command.split(' ').map(str::to_owned).collect();
+            match words.first().map(String::as_str) {
+                Some("echo" | "sleep") => Ok(AllowedCommand { words, timeout }),
+                _ => Err("not allowed".to_owned()),
+            }
+        };
+        let tool = RunCommand {
+            processes: &processes,
+            patience: LONG,
+            shell: Shell::Restricted(&allowed),
+            output_files: &output_files,
+        };
+        tool.run(&arguments("command", line))
     };
-    let said = command(LONG).run(&arguments("command", "echo $HOME; ls"));
+    let said = run("echo $HOME; ls", LONG);
     assert_eq!(said.unwrap().text, "exit code: 0\n$HOME; ls\n");
-    let failed = command(LONG).run(&arguments("command", "rm -rf x"));
+    let failed = run("rm -rf x", LONG);
     assert!(matches!(failed, Err(ToolError::Failed(why)) if why == "not allowed"));
-    let said = command(Duration::ZERO).run(&arguments("command", "sleep 600"));
-    let said = said.unwrap().text;
+    let said = run("sleep 600", Duration::ZERO).unwrap().text;
     assert!(
         said.starts_with("The command did not end within 0 s, and was ended."),
         "{said}"

@@ -111,6 +111,8 @@ fn what_looks_like_a_credential_is_not_sent() {
     let server = ModelServer::gemini(&["Nothing to do."; 2]);
     let project = TestProject::new()
         .with(&server)
+        .file("a", "\n")
+        .file("src/b.rs", format!("fn b() {{}}\nlet t = \"{token}\";\n"))
         .file("agent-config/query.txt", format!("Use {GEMINI_KEY}.\n"))
         .file(
             "agent-config/codeRollup.txt",

@@ -104,6 +104,37 @@ fn refused(run: Finished, server: &ModelServer, file: &str) {
 }
 
 #[test]
+fn a_repository_that_is_not_where_git_looks_for_it_is_not_ready() {
+    for content in ["gitdir: ../nothing\n", "gitdir:\n", "", "nonsense\n"] {
+        let project = TestProject::new().file(".git", content);
+        let before = project.tree();
+        let commands: [&[&str]; 4] = [&[], &["--dry-run"], &["--cc"], &["rollup"]];
+        for command in commands {
+            let run = project.run(command).exits(3);
+            run.says(&[
+                ".git` cannot be read: it leads to",
+                "`git status` must work",
+            ]);
+        }
+        assert_eq!(project.tree(), before);
+        // What it lacks without a repository, it adds once.
+        project.run(&["init"]).exits(0);
+        let ignored = project.read(".gitignore");
+        project.run(&["init"]).exits(0);
+        assert_eq!(project.read(".gitignore"), ignored);
+        fs::remove_file(project.path(".git")).unwrap();
+        symlink("nowhere", project.path(".git")).unwrap();
+        project.run(&[]).exits(3).says(&["`.git` cannot be read"]);
+    }
+    let (agent, _server) = AgentProject::scripted::<&str>(&[]);
+    let agent = agent.with_file(".git", "gitdir: ../nothing\n");
+    agent
+        .run(&["-p", "go"])
+        .exits(3)
+        .says(&["`.git` cannot be read"]);
+}
+
+#[test]
 fn a_table_of_models_that_git_tracks_does_not_say_where_keys_go() {
     let thief = ModelServer::gemini(&[]);
     let models = format!(

@@ -1,8 +1,8 @@
 //! What a build prints, and what its environment holds, does not reach the model.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::support::agent::{AgentProject, done, reply};
+use crate::support::agent::{AgentProject, Endless, PASS, done, last_told, reply};
 use crate::support::{Finished, GEMINI_KEY, ModelServer, TestProject, bubblewrap_works};
 
 const NOTHING: &str = "Nothing to do.";
@@ -83,6 +83,38 @@ fn secret_variables_are_kept_from_sandboxes_unless_they_are_passed_and_never_sho
 }
 
 #[test]
+fn passwords_in_urls_and_the_lines_of_keys_are_secret_too() {
+    let body = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSj";
+    let key = format!("-----BEGIN A-----\n{body}\n-----END A-----\n");
+    let build = r#"echo "$DATABASE_URL${PGPASSWORD}$npm_config__authToken$GPG_TTY"; echo "$DATABASE_URL" | cut -d: -f3; echo "$APP_KEY" | sed -n 2p"#;
+    let shown = "[REDACTED]/x[REDACTED]QqTOKEN/dev/pts/0\n[REDACTED]db@host/x\n[REDACTED]Sj\n";
+    for mode in ["off", "auto"] {
+        if mode == "auto" && !bubblewrap_works() {
+            return;
+        }
+        let server = ModelServer::gemini(&[NOTHING]);
+        let project = TestProject::new()
+            .with(&server)
+            .variable("DATABASE_URL", "postgres://app:s3cret-of-db@host/x")
+            .variable("PGPASSWORD", VALUE)
+            // Too short to be looked for, and not inherited all the same.
+            .variable("npm_config__authToken", "TOKEN")
+            .variable("APP_KEY", &key)
+            .variable("GPG_TTY", "/dev/pts/0")
+            .build(build);
+        let run = project.run(&["--sandbox", mode]).exits(0);
+        let log = run.logged("initial-build.txt");
+        assert!(!log.contains("s3cret") && !log.contains(body), "{log}");
+        let (_, output) = log.split_once('\n').unwrap();
+        let expected = match mode {
+            "off" => shown,
+            _ => "/dev/pts/0\n\n",
+        };
+        assert_eq!(output, expected);
+    }
+}
+
+#[test]
 fn what_holds_a_key_is_never_passed() {
     let server = ModelServer::gemini(&[NOTHING]);
     let project = TestProject::new()
@@ -141,13 +173,45 @@ fn commands_of_an_agent_do_not_get_them_either() {
         (&["-p", "Go.", "--pass-env", "MY_TOKEN"], "18 [REDACTED]Qq."),
         (&["-p", "Go.", "--sandbox", "off"], "18 [REDACTED]Qq."),
     ] {
-        let texts = [command.as_str(), &done(), crate::support::agent::PASS];
+        let texts = [command.as_str(), &done(), PASS];
         let (agent, server) = AgentProject::scripted(&texts);
         let agent = agent.with_variable("MY_TOKEN", VALUE);
         agent.run(flags).exits(0);
         let told = server.requests()[1].json().to_string();
         assert!(told.contains(expected), "{flags:?}: {told}");
         assert!(!told.contains(VALUE));
+    }
+}
+
+#[test]
+fn credentials_that_commands_of_an_agent_print_are_neither_logged_nor_sent() {
+    let token = format!("ghp_{}", "a0".repeat(18));
+    let body = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSj";
+    let printed = format!("one {token}\n-----BEGIN PRIVATE{0}\n{body}\n", " KEY-----");
+    let endless = Endless::new();
+    for (command, shown) in [
+        ("cat printed".to_owned(), "exit code: 0\none "),
+        (
+            format!("cat printed; printf {}; {}", token, endless.command()),
+            "Command backgrounded as proc_",
+        ),
+    ] {
+        let texts = [reply("COMMAND", &command), done(), PASS.to_owned()];
+        let (agent, server) = AgentProject::scripted(&texts);
+        let agent = agent
+            .configured(&json!({"commandTimeout": 1}))
+            .with_file("printed", &printed);
+        let run = agent.run(&["-p", "Go."]).exits(0);
+        let told = last_told(&server, 1);
+        assert!(told.contains(shown), "{told}");
+        let redacted = "one [REDACTED: a GitHub token]\n[REDACTED: a private key]";
+        assert!(told.contains(redacted), "{told}");
+        let warning = "commands printed secrets, which are neither in their logs nor sent: a GitHub token, a private key";
+        assert!(warnings(&run).contains(warning), "{}", warnings(&run));
+        assert!(!told.contains(body), "{told}");
+        for file in run.files() {
+            assert!(!run.logged(&file).contains(body), "{file}");
+        }
     }
 }
 

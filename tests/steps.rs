@@ -75,8 +75,8 @@ fn a_run_is_told_by_its_steps() {
             &page,
             &[
                 "<h2>Step 1 <span class=\"ended bad\">\u{2717} 1 of 2 tools failed</span></h2>",
-                "<h3><code>COMMAND</code> <span class=\"ended good\">\u{2713} done</span></h3>",
-                "Its input</summary><pre class=\"prose\">ls</pre>",
+                "<h3><code>COMMAND</code> <span class=\"ended good\">\u{2713} exit code 0</span></h3><p class=\"took\">",
+                "<pre class=\"code\" tabindex=\"0\">ls</pre>",
                 "Its result",
                 "a.txt",
                 "<h3><code>READ_FILE</code> <span class=\"ended bad\">\u{2717} failed</span></h3>",

@@ -97,7 +97,9 @@ fn undo_takes_the_last_run_that_has_really_changed_something() {
         after_a_run("! test -e other", &[REPLY, broken, broken, broken, broken]);
     let before = project.tree();
     project.run(&[]).exits(0);
-    project.run(&["--on-failure", "revert"]).exits(1);
+    project
+        .run(&["--on-failure", "revert", "--allow-stale"])
+        .exits(1);
     project.run(&["undo"]).exits(0);
     assert_eq!(project.tree(), before);
 }
@@ -242,7 +244,7 @@ fn what_is_replaced_and_holds_a_key_is_kept_beside_the_keys() {
         .with(&server)
         .file("src/main.rs", &old)
         .mode("src/main.rs", 0o640);
-    let run = project.run(&[]).exits(0);
+    let run = project.run(&["--allow-stale"]).exits(0);
     assert!(
         !project
             .path(&format!("logs/{}/replaced", run.folder))

@@ -56,9 +56,12 @@ fn judge(
     conversation: &Conversation,
     summary: &str,
 ) -> Result<Verdict, AgentError> {
-    let mut audit = Conversation::default();
-    audit.requests.clone_from(&conversation.requests);
-    let brief = brief(&conversation.requests, &conversation.tasks, summary);
+    let mut audit = Conversation {
+        requests: conversation.open_requests().to_vec(),
+        ..Conversation::default()
+    };
+    let changes = auditor.env.host.changes();
+    let brief = brief(&audit.requests, &conversation.tasks, summary, &changes);
     audit.history.push(HistoryMessage::tagged(brief));
     let ended = auditor.work_on(&mut audit, None)?;
     // The auditor's ending has seen to it that this is a verdict.
@@ -69,10 +72,14 @@ fn judge(
 }
 
 /// What the auditor is told.
-fn brief(requests: &[String], tasks: &[Task], summary: &str) -> String {
+fn brief(requests: &[String], tasks: &[Task], summary: &str, changes: &str) -> String {
     let requests = tagged_requests(requests);
     let tasks: Vec<String> = tasks.iter().map(Task::to_string).collect();
     let tasks = tagged(Tag::TASK_LIST, &[], &tasks.join("\n"));
     let summary = tagged(Tag::WORK_SUMMARY, &[], summary);
-    format!("{requests}\n\n{tasks}\n\n{summary}")
+    let changes = match changes {
+        "" => String::new(),
+        changes => format!("\n\n{}", tagged(Tag::PROJECT_CHANGES, &[], changes)),
+    };
+    format!("{requests}\n\n{tasks}\n\n{summary}{changes}")
 }

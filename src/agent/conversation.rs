@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::tagged::{Tag, tagged, tagged_requests};
 use crate::model::message::{Call, Message, Role, Text};
+use crate::record::input_text;
 use crate::record::tasks::Task;
 use crate::sys::excerpt::text::bounded;
 
@@ -135,6 +136,9 @@ impl HistoryMessage {
 pub struct Conversation {
     /// What the user has asked for, in its order.
     pub requests: Vec<String>,
+    /// How many of these are not asked for any more: they are done, or were stopped.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub settled: usize,
     /// The task list.
     pub tasks: Vec<Task>,
     /// What was said, in its order; the system prompt is no part of it.
@@ -144,11 +148,33 @@ pub struct Conversation {
     pub earlier: Vec<HistoryMessage>,
 }
 
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde asks for a reference"
+)]
+pub(super) fn is_zero(count: &usize) -> bool {
+    *count == 0
+}
+
 impl Conversation {
     /// The user asks for something.
     pub fn request(&mut self, text: &str) {
         self.requests.push(text.to_owned());
         self.history.push(HistoryMessage::of_user(text));
+    }
+
+    /// All that was asked for is done, or was stopped, and something else is asked for.
+    pub fn settle(&mut self) {
+        self.settled = self.requests.len();
+    }
+
+    /// The requests that are still asked for, the last one in any case.
+    #[must_use]
+    pub fn open_requests(&self) -> &[String] {
+        let last = self.requests.len().saturating_sub(1);
+        self.requests
+            .get(self.settled.min(last)..)
+            .unwrap_or_default()
     }
 
     /// Something is said. What was not understood before is no longer of interest when the agent has been.
@@ -157,6 +183,27 @@ impl Conversation {
             self.history.retain(|earlier| !earlier.is_fault);
         }
         self.history.push(message);
+    }
+
+    /// The last request and the agent's last words, for a person who takes the conversation up again; `None` where
+    /// nothing was asked for.
+    #[must_use]
+    pub fn recap(&self) -> Option<String> {
+        let request = self.requests.last()?;
+        let mut history = self.history.iter().rev();
+        let said = history.find(|message| message.role == Role::Assistant);
+        let words = said.map(|said| match said.calls.last() {
+            Some(call) => input_text(&call.input),
+            // As the template has it, what is done stands last.
+            None => match said.content.rsplit_once("\n## Tool Input\n") {
+                Some((_, input)) => input.to_owned(),
+                None => said.content.clone(),
+            },
+        });
+        let words = words
+            .map(|words| format!("\n\n{words}"))
+            .unwrap_or_default();
+        Some(format!("> {request}{words}"))
     }
 
     /// What the agent has said last, and the results that it was told since; `None` where it was told anything
@@ -233,6 +280,31 @@ mod tests {
         let last = messages[2].to_string();
         assert!(last.contains("<tool_result tool=\"READ_FILE\">"), "{last}");
         assert!(last.contains("<user_request>\nand that\n"), "{last}");
+    }
+
+    #[test]
+    fn what_is_settled_is_not_asked_for_any_more() {
+        let mut conversation = Conversation::default();
+        assert!(conversation.open_requests().is_empty());
+        conversation.request("one");
+        conversation.request("two");
+        assert_eq!(conversation.open_requests(), ["one", "two"]);
+        conversation.settle();
+        assert_eq!(conversation.open_requests(), ["two"]);
+        conversation.request("three");
+        assert_eq!(conversation.open_requests(), ["three"]);
+    }
+
+    #[test]
+    fn a_recap_tells_the_last_request_and_the_last_words() {
+        let mut conversation = Conversation::default();
+        assert_eq!(conversation.recap(), None);
+        conversation.request("do it");
+        assert_eq!(conversation.recap().unwrap(), "> do it");
+        let content = "# Agent Response\n\n## Tool Choice\nDONE\n\n## Tool Input\nIt is.";
+        conversation.say(HistoryMessage::of_agent(content));
+        conversation.say(HistoryMessage::of_tool("DONE", "call-1", "Audit: PASS"));
+        assert_eq!(conversation.recap().unwrap(), "> do it\n\nIt is.");
     }
 
     #[test]

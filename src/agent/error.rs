@@ -90,7 +90,11 @@ impl AgentError {
             Self::LoopLimit { .. } => {
                 "`--resume` goes on with the session; `maxLoops` in the configuration sets the limit"
             }
-            Self::OverBudget(_) => {
+            Self::OverBudget(OverBudget::Unpriced { .. }) => {
+                "give the model that answers an entry with a `price` in `agent-config/models.json`; `--resume` goes \
+                 on with the session"
+            }
+            Self::OverBudget(OverBudget::TooLittle { .. }) => {
                 "give it more with `--max-cost`; `--resume` goes on with the session"
             }
             Self::Interrupted(_) => "`--resume` goes on with the session",

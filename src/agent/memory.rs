@@ -7,12 +7,13 @@ use std::borrow::Cow;
 
 use super::conversation::{Conversation, HistoryMessage, transcript};
 use super::protocol::Protocol;
+use super::protocol::markdown::without_thoughts;
 use super::tagged::{Tag, tagged};
 use super::{AgentError, Host};
-use crate::model::Purpose;
 use crate::model::message::{Message, Role};
 use crate::model::prompt::Prompt;
 use crate::model::tokens;
+use crate::model::{ModelError, Purpose};
 use crate::sys::excerpt::text::bounded;
 
 /// How a conversation was made shorter.
@@ -45,6 +46,21 @@ pub trait Memory {
         protocol: &dyn Protocol,
         conversation: &'c mut Conversation,
     ) -> Result<View<'c>, AgentError>;
+
+    /// Makes the conversation shorter, since the model does not take it as it is, and says by how much; `None` where
+    /// there is no way.
+    ///
+    /// # Errors
+    /// As [`view`](Self::view).
+    fn shorten(
+        &self,
+        _host: &dyn Host,
+        _system: &str,
+        _protocol: &dyn Protocol,
+        _conversation: &mut Conversation,
+    ) -> Result<Option<Compressed>, AgentError> {
+        Ok(None)
+    }
 }
 
 /// How many bytes of a single message go into the request for a summary; less where that is still too long.
@@ -67,37 +83,76 @@ impl Memory for Compress<'_> {
         protocol: &dyn Protocol,
         conversation: &'c mut Conversation,
     ) -> Result<View<'c>, AgentError> {
-        let size = |history: &[HistoryMessage]| size(system, &protocol.render(history));
-        let tokens_before = size(&conversation.history);
-        let mut compressed = None;
-        if tokens_before >= self.limit {
-            let request = self.request(conversation);
-            let prompt = Prompt::of_agent(self.instructions, vec![request], 0);
-            let reply = host.ask(&Purpose::COMPRESSION, prompt)?;
-            let summary = HistoryMessage::summary(reply.text.trim(), &conversation.requests);
-            let tokens_after = size(std::slice::from_ref(&summary));
-            if tokens_after >= tokens_before || tokens_after >= self.limit {
-                return Err(AgentError::NotCompressed {
-                    before: tokens_before,
-                    after: tokens_after,
-                    limit: self.limit,
-                });
-            }
-            conversation.earlier.append(&mut conversation.history);
-            conversation.history.push(summary);
-            compressed = Some(Compressed {
-                tokens_before,
-                tokens_after,
-            });
-        }
+        let tokens = size(system, &protocol.render(&conversation.history));
+        let compressed = if tokens >= self.limit {
+            let most = tokens.min(self.limit);
+            Some(self.compress(host, system, protocol, conversation, most)?)
+        } else {
+            None
+        };
         Ok(View {
             history: Cow::Borrowed(&conversation.history),
             compressed,
         })
     }
+
+    /// The window is smaller than the limit says, and nobody knows how small: the model is asked to sum up half of
+    /// what did not fit, and whether the summary is short enough, it says itself.
+    fn shorten(
+        &self,
+        host: &dyn Host,
+        system: &str,
+        protocol: &dyn Protocol,
+        conversation: &mut Conversation,
+    ) -> Result<Option<Compressed>, AgentError> {
+        let tokens = size(system, &protocol.render(&conversation.history));
+        let smaller = Self {
+            limit: self.limit.min(tokens / 2),
+            ..*self
+        };
+        let compressed = smaller.compress(host, system, protocol, conversation, u64::MAX);
+        compressed.map(Some)
+    }
 }
 
 impl Compress<'_> {
+    /// Replaces what was said by a summary, if the prompt then has less than `most` tokens.
+    fn compress(
+        self,
+        host: &dyn Host,
+        system: &str,
+        protocol: &dyn Protocol,
+        conversation: &mut Conversation,
+        most: u64,
+    ) -> Result<Compressed, AgentError> {
+        let size = |history: &[HistoryMessage]| size(system, &protocol.render(history));
+        let tokens_before = size(&conversation.history);
+        let prompt = Prompt::of_agent(self.instructions, vec![self.request(conversation)], 0);
+        let reply = host.ask(&Purpose::COMPRESSION, prompt)?;
+        let words = without_thoughts(&reply.text);
+        if words.is_empty() {
+            return Err(AgentError::Model(ModelError::Empty {
+                finish: reply.finish,
+                spent: Box::default(),
+            }));
+        }
+        let summary = HistoryMessage::summary(&words, &conversation.requests);
+        let tokens_after = size(std::slice::from_ref(&summary));
+        if tokens_after >= most {
+            return Err(AgentError::NotCompressed {
+                before: tokens_before,
+                after: tokens_after,
+                limit: self.limit,
+            });
+        }
+        conversation.earlier.append(&mut conversation.history);
+        conversation.history.push(summary);
+        Ok(Compressed {
+            tokens_before,
+            tokens_after,
+        })
+    }
+
     /// The request for a summary. It must fit where the conversation itself did not: the middle of long
     /// results is left out, as far as that is needed.
     fn request(self, conversation: &Conversation) -> Message<'static> {

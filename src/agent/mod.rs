@@ -5,7 +5,7 @@
 //! | `protocol` | how a reply names tools, and how they are described to the model |
 //! | [`tool`], [`tools`] | what a tool is, and one implementation of each |
 //! | `permissions`, `restricted` | which calls may be carried out, and which commands of an auditor |
-//! | `memory` | what becomes of a conversation that grows too long |
+//! | `asking`, `memory` | how the model is asked, and what becomes of a conversation that grows too long |
 //! | `conversation`, `tagged` | what was said so far, and how it is told from the program's own words |
 //! | `audit` | an agent that judges another's work |
 //! | `session`, `settings`, `home` | conversations that outlive the process, and what the user has set |
@@ -13,6 +13,7 @@
 //! A workflow is a profile over these: it chooses the parts, and has none of its own. Stands above the
 //! stages and below the workflows.
 
+mod asking;
 pub(crate) mod audit;
 pub(crate) mod conversation;
 mod error;
@@ -43,7 +44,7 @@ pub use self::error::AgentError;
 use self::conversation::{Conversation, HistoryMessage};
 use self::memory::{Compressed, Memory};
 use self::permissions::{Permission, Permissions};
-use self::protocol::{Decision, Fault, Offer, Protocol, Turn};
+use self::protocol::{Decision, Fault, Protocol, Turn};
 use self::tool::{Effect, Tool, ToolCall, ToolError, ToolOutput, Toolbox};
 use self::tools::OUTPUT_LIMIT;
 
@@ -84,6 +85,11 @@ pub trait Host {
 
     /// Notes that the conversation of an agent with this purpose was compressed.
     fn compressed(&self, _purpose: &Purpose, _compressed: Compressed) {}
+
+    /// What was changed in the project, in this run and before it, for who judges the work; "" where that is not known.
+    fn changes(&self) -> String {
+        String::new()
+    }
 
     /// Whether the user allows what is asked for; nobody is there to ask, unless a host says otherwise.
     ///
@@ -218,50 +224,12 @@ impl Agent<'_> {
         match self.protocol.read(&reply, &brief.tools) {
             Ok(turn) => self.take(turn, &brief.tools, conversation, progress),
             Err(fault) => {
+                self.tell_words(&reply.text);
                 let around = fault.line.map(|line| around(&reply.text, line));
                 let around = around.unwrap_or_default();
                 self.return_fault(fault, &around, conversation, progress)
             }
         }
-    }
-
-    fn ask(
-        &self,
-        brief: &Brief<'_>,
-        conversation: &mut Conversation,
-        progress: &mut Progress,
-    ) -> Result<Reply, AgentError> {
-        let Offer { instructions, form } = self.protocol.offer(&brief.tools);
-        let system = format!("{}\n{instructions}", brief.instructions);
-        let messages = self.messages(&system, conversation)?;
-        // Those that are in the run log already.
-        let pairs = progress.sent.iter().zip(&messages);
-        let known = pairs.take_while(|(sent, message)| sent == message).count();
-        progress.sent.clone_from(&messages);
-        let mut prompt = Prompt::of_agent(system, messages, known);
-        prompt.form = form;
-        self.env.host.ask(&self.purpose, prompt)
-    }
-
-    /// What is to be sent of the conversation.
-    fn messages(
-        &self,
-        system: &str,
-        conversation: &mut Conversation,
-    ) -> Result<Vec<Message<'static>>, AgentError> {
-        let view = self
-            .memory
-            .view(self.env.host, system, self.protocol, conversation)?;
-        let messages = self.protocol.render(&view.history);
-        if let Some(compressed) = view.compressed {
-            self.tell(&Event::Compressed {
-                tokens_before: compressed.tokens_before,
-                tokens_after: compressed.tokens_after,
-            });
-            self.env.host.compressed(&self.purpose, compressed);
-            self.keep(conversation)?;
-        }
-        Ok(messages)
     }
 
     /// Does what the agent has decided.
@@ -277,6 +245,7 @@ impl Agent<'_> {
             said.calls.clone_from(calls);
         }
         conversation.say(said);
+        self.tell_words(&turn.outside);
         if !turn.thoughts.trim().is_empty() {
             self.tell(&Event::Thoughts(turn.thoughts.trim().to_owned()));
             self.env.host.note(Note::Thoughts(turn.thoughts.trim()))?;
@@ -334,9 +303,12 @@ impl Agent<'_> {
     ) -> Result<Option<Ended>, AgentError> {
         let resolved = tools.resolve(call);
         let effect = resolved.as_ref().ok().map(|(_, call)| call.tool.effect);
+        let input = input_text(&call.input);
+        let subject = resolved.as_ref().map(|(_, call)| call.subject().to_owned());
         self.tell(&Event::Tool {
             name: call.name.clone(),
-            input: input_text(&call.input),
+            subject: subject.unwrap_or_else(|_| input.clone()),
+            input,
             asks: effect == Some(Effect::Asks),
         });
         let before = self.env.clock.elapsed();
@@ -360,11 +332,13 @@ impl Agent<'_> {
             result: Some(text.clone()),
             exit_code: output.exit_code,
             seconds: Some(Seconds(took)),
+            diff: None,
         };
         self.env.host.note(Note::Acted(action, effect))?;
         self.tell(&Event::ToolResult {
             name: call.name.clone(),
             text: text.clone(),
+            brief: output.brief,
             failed,
             is_end: output.is_end,
             took,
@@ -461,6 +435,13 @@ impl Agent<'_> {
 
     fn tell(&self, event: &Event) {
         self.env.reporter.event(event);
+    }
+
+    /// What the agent says that nothing else shows.
+    fn tell_words(&self, words: &str) {
+        if !words.trim().is_empty() {
+            self.tell(&Event::Words(words.trim().to_owned()));
+        }
     }
 
     /// Does or tells what was cut short, and notes the request.

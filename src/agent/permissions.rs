@@ -7,6 +7,7 @@
 use std::path::{Path, PathBuf};
 
 use super::tool::{Effect, ParameterKind, ToolCall};
+use super::tools::command::AllowedCommand;
 use super::tools::place::{leads_into, quoted};
 
 /// What becomes of a call.
@@ -67,8 +68,8 @@ impl Permissions for DenyPaths<'_> {
 /// An agent that may look and change nothing: an auditor.
 #[derive(Clone, Copy)]
 pub struct ReadOnly<'a> {
-    /// The commands that it may run, as words; else why it may not, in a sentence for the model.
-    pub commands: &'a dyn Fn(&str) -> Result<Vec<String>, String>,
+    /// The commands that it may run; else why it may not, in a sentence for the model.
+    pub commands: &'a dyn Fn(&str) -> Result<AllowedCommand, String>,
 }
 
 impl Permissions for ReadOnly<'_> {
@@ -96,7 +97,9 @@ impl Permissions for ReadOnly<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::agent::restricted;
+    use std::time::Duration;
+
+    use crate::agent::restricted::AuditCommands;
     use crate::agent::tool::{Arguments, Parameter, ToolSpec};
     use crate::agent::tools::{background, command, list, notes, read, replace, write};
 
@@ -104,11 +107,7 @@ mod tests {
     static COPY: ToolSpec = ToolSpec::new("COPY", "", &[path("path"), path("to")], Effect::Writes);
 
     const fn path(name: &'static str) -> Parameter {
-        Parameter {
-            name,
-            kind: ParameterKind::Path,
-            meaning: "",
-        }
+        Parameter::new(name, ParameterKind::Path, "")
     }
 
     fn call(tool: &ToolSpec, argument: (&str, &str)) -> ToolCall {
@@ -184,9 +183,14 @@ mod tests {
             (&background::KILL_BACKGROUND_PROCESS, "git status", false),
         ] {
             let call = call(tool, ("command", command));
-            let commands = |command: &str| restricted::words(command, &root, path.as_deref());
+            let commands = AuditCommands {
+                root: &root,
+                path: path.as_deref(),
+                own: &[],
+                check_timeout: Duration::MAX,
+            };
             let checked = ReadOnly {
-                commands: &commands,
+                commands: &|command| commands.command(command),
             }
             .decide(&call);
             let is_refused = matches!(checked, Permission::Refused(_));

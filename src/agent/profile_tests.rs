@@ -8,6 +8,7 @@ use std::thread;
 use serde_json::json;
 
 use super::permissions::{Permission, Permissions};
+use super::protocol::Offer;
 use super::tests::All;
 use super::tool::{Arguments, ToolSpec};
 use super::*;
@@ -37,6 +38,7 @@ impl Protocol for Lines {
             _ => Decision::Answer(reply.text.to_string()),
         };
         Ok(Turn {
+            outside: String::new(),
             thoughts: String::new(),
             tasks: None,
             decision,

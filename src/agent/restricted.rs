@@ -6,22 +6,38 @@
 //! on a list: a name, a flag that is known to do no harm, or an argument that stays in the project. Git runs none of the
 //! programs that a repository's configuration names, and writes nothing (see `sys::git`); where the
 //! configuration has filters, git is not run.
-//! `npm` runs what the project's `package.json` says, as the specification wants it.
+//! The project's checks are the exception: `npm` runs what `package.json` says, as the specification wants it,
+//! `build.sh` is a script, and the user's own settings name further commands. They are taken word by word.
 
 use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::LazyLock;
+use std::time::Duration;
 
 use regex::Regex;
 
-use crate::agent::tools::place::{Outside, ResolvedPath, quoted};
+use crate::agent::tools::command::AllowedCommand;
+use crate::agent::tools::place::{Found, Outside, ResolvedPath, quoted};
 use crate::project::repository::Repository;
 use crate::sys::git::{Git, GitPlace};
 use crate::sys::text::regex;
 
 /// What may be run, for the model.
-const ALLOWED: &str =
-    "cat, head, tail, ls, dir, tree, git status, git diff, git log, npm test, npm run build";
+const ALLOWED: &str = "cat, head, tail, ls, dir, tree, git status, git diff, git log, npm test, npm run build, \
+                       ./build.sh";
+
+/// The project's own checks, each as the words that are written and those that are run.
+const CHECKS: [(&[&str], &[&str]); 6] = [
+    (&["npm", "test"], &["npm", "test"]),
+    (&["npm", "run", "build"], &["npm", "run", "build"]),
+    (&["./build.sh"], &["./build.sh"]),
+    (&["build.sh"], &["./build.sh"]),
+    (&["bash", "build.sh"], &["bash", "./build.sh"]),
+    (&["bash", "./build.sh"], &["bash", "./build.sh"]),
+];
+
+/// How long a command may take that only looks: longer than any does, unless what it looks at has no end.
+const LOOK: Duration = Duration::from_secs(30);
 
 /// A program, or a subcommand of git.
 struct AllowedProgram {
@@ -97,20 +113,79 @@ static SPECIAL: LazyLock<Regex> =
 /// What makes git check signatures, which runs a program.
 static SIGNATURE: LazyLock<Regex> = LazyLock::new(|| regex("^--(format|pretty)=.*%[-+ ]*G"));
 
-/// The words of `command`, the first of them the program: to be run as they are in `root`, the project's
-/// root with links resolved, and never by a shell. `path` is where git is looked for.
-///
-/// # Errors
-/// A sentence for the model: what of it is not allowed, and what is.
-pub fn words(command: &str, root: &Path, path: Option<&OsStr>) -> Result<Vec<String>, String> {
-    let checked = |words: Vec<String>| match checked(&words, root)? {
-        words if words[0] == "git" => with_safe_git(&words[1..], root, path),
-        words => Ok(words),
-    };
-    let allowed = split(command).and_then(checked);
-    allowed.map_err(|problem| {
-        format!("{problem}. You may run one of these, without a shell: {ALLOWED}")
-    })
+/// The commands that an auditor may run in a project.
+#[derive(Debug, Clone, Copy)]
+pub struct AuditCommands<'a> {
+    /// The project's root, links resolved.
+    pub root: &'a Path,
+    /// Where git is looked for.
+    pub path: Option<&'a OsStr>,
+    /// What the user allows besides, each as its words.
+    pub own: &'a [Vec<String>],
+    /// How long a check may take.
+    pub check_timeout: Duration,
+}
+
+impl AuditCommands<'_> {
+    /// The command that `line` stands for: to be run as it is in the root, and never by a shell.
+    ///
+    /// # Errors
+    /// A sentence for the model: what of it is not allowed, and what is.
+    pub fn command(&self, line: &str) -> Result<AllowedCommand, String> {
+        let allowed = self.allowed(line);
+        allowed.map_err(|problem| {
+            let own: String = self.shown().map(|own| format!(", {own}")).collect();
+            format!("{problem}. You may run one of these, without a shell: {ALLOWED}{own}")
+        })
+    }
+
+    /// What the user allows besides, and how long commands may take: lines for the model.
+    pub fn told(&self) -> String {
+        let own: Vec<String> = self.shown().map(|own| format!("`{own}`")).collect();
+        let own = match own.as_slice() {
+            [] => String::new(),
+            own => format!(
+                "- The user allows these commands, too, exactly as they are here: {}.\n",
+                own.join(", ")
+            ),
+        };
+        let (look, check) = (LOOK.as_secs_f64(), self.check_timeout.as_secs_f64());
+        format!(
+            "{own}- A command that only looks is ended after {look} s, a check after {check} s.\n"
+        )
+    }
+
+    fn shown(&self) -> impl Iterator<Item = String> {
+        let own = self.own.iter();
+        own.map(|words| shlex::try_join(words.iter().map(String::as_str)).unwrap_or_default())
+    }
+
+    fn allowed(&self, line: &str) -> Result<AllowedCommand, String> {
+        // What the user allows may have anything in it that a shell makes nothing of between quotes.
+        let own = shlex::split(line).filter(|words| self.own.contains(words));
+        if let Some(words) = own {
+            return Ok(self.check(words));
+        }
+        let words = split(line)?;
+        if let Some((_, run)) = CHECKS.iter().find(|(written, _)| words == *written) {
+            return Ok(self.check(owned(run)));
+        }
+        let words = match checked(&words, self.root)? {
+            words if words[0] == "git" => with_safe_git(&words[1..], self.root, self.path)?,
+            words => words,
+        };
+        Ok(AllowedCommand {
+            words,
+            timeout: LOOK,
+        })
+    }
+
+    fn check(&self, words: Vec<String>) -> AllowedCommand {
+        AllowedCommand {
+            words,
+            timeout: self.check_timeout,
+        }
+    }
 }
 
 /// What runs git with these arguments on the project's repository, and no other program.
@@ -119,8 +194,8 @@ fn with_safe_git(
     root: &Path,
     path: Option<&OsStr>,
 ) -> Result<Vec<String>, String> {
+    let repository = Repository::of(root).map_err(|error| error.to_string())?;
     let unreadable = |error| format!("the project's git repository cannot be read: {error}");
-    let repository = Repository::of(root).map_err(unreadable)?;
     let repository = repository.ok_or("the project is in no git repository")?;
     if repository.may_filter().map_err(unreadable)? {
         return Err(
@@ -161,9 +236,11 @@ fn split(command: &str) -> Result<Vec<String>, String> {
 fn checked(words: &[String], root: &Path) -> Result<Vec<String>, String> {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let (name, rest) = match words.as_slice() {
-        ["npm", "test"] | ["npm", "run", "build"] => return Ok(owned(&words)),
         ["npm", ..] => {
             return Err("of npm, `npm test` and `npm run build` alone are allowed".to_owned());
+        }
+        ["./build.sh" | "build.sh" | "bash", ..] => {
+            return Err("of scripts, `./build.sh` alone is allowed, without arguments".to_owned());
         }
         ["git", subcommand, rest @ ..] => (format!("git {subcommand}"), rest),
         [name, rest @ ..] => ((*name).to_owned(), rest),
@@ -246,6 +323,13 @@ fn file_argument(path: &str, root: &Path) -> Result<String, String> {
 fn inside(path: &str, root: &Path) -> Result<String, String> {
     let resolved = ResolvedPath::of(root, path, Outside::Allowed)?;
     resolved.check_secrets(root)?;
+    // A program would wait for it. What cannot be looked at, the program says itself.
+    if let Ok(Found::Special) = resolved.look(root) {
+        return Err(format!(
+            "{} is a pipe, a device or the like, not a file; there is nothing to read",
+            resolved.shown()
+        ));
+    }
     match resolved {
         ResolvedPath::Inside(inside) => Ok(inside),
         ResolvedPath::Outside(_) => Err(format!("{} leads out of the project", quoted(path))),

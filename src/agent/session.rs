@@ -365,6 +365,20 @@ impl<'r> SessionStore<'r> {
         Ok(found)
     }
 
+    /// Those of `directory`, which is as for [`create`](Self::create); damaged ones tell of none.
+    ///
+    /// # Errors
+    /// When the folder cannot be read.
+    pub fn list_in(&self, directory: &Path) -> Result<Vec<SessionSummary>, SessionError> {
+        let directory = self.written(directory);
+        let mut found = self.list()?;
+        found.retain(|summary| {
+            let outline = summary.outline.as_ref();
+            outline.is_ok_and(|outline| outline.directory == directory)
+        });
+        Ok(found)
+    }
+
     /// Removes the sessions that were not changed for more than `days` days, and gives their number; 0 days: none.
     /// A session that is in use stays. What killed processes left behind is removed, too, and nothing else is.
     ///

@@ -62,6 +62,8 @@ pub struct Settings {
     pub max_loops: u16,
     /// For how many days a session is kept after its last change; 0: for ever.
     pub session_retention_days: u32,
+    /// Commands that an auditor may run besides, each as its words.
+    pub audit_commands: Vec<Vec<String>>,
 }
 
 impl Default for Settings {
@@ -76,6 +78,7 @@ impl Default for Settings {
             max_retries_automated: 10,
             max_loops: 1000,
             session_retention_days: 30,
+            audit_commands: Vec::new(),
         }
     }
 }
@@ -208,6 +211,7 @@ impl Settings {
             "sessionRetentionDays" => {
                 self.session_retention_days = number(value, "days", 0, 36_500)?;
             }
+            "auditCommands" => self.audit_commands = commands(value)?,
             _ => {}
         }
         Ok(())
@@ -271,6 +275,32 @@ fn text(json: &str) -> Result<String, String> {
     serde_json::from_str(json).map_err(|_| "must be a string, in quotes".to_owned())
 }
 
+/// Commands: each a list of words, or one string that is split into words as a shell does it.
+fn commands(json: &str) -> Result<Vec<Vec<String>>, String> {
+    #[derive(serde::Deserialize)]
+    #[serde(untagged)]
+    enum Written {
+        Line(String),
+        Words(Vec<String>),
+    }
+    let written: Option<Vec<Written>> = serde_json::from_str(json).ok();
+    let words = |written| match written {
+        Written::Line(line) => shlex::split(&line),
+        Written::Words(words) => Some(words),
+    };
+    let commands = written.and_then(|all| all.into_iter().map(words).collect::<Option<Vec<_>>>());
+    let is_command = |words: &Vec<String>| {
+        let is_named = words.first().is_some_and(|name| !name.is_empty());
+        is_named && !words.iter().any(|word| word.contains(char::is_control))
+    };
+    commands
+        .filter(|commands| commands.iter().all(is_command))
+        .ok_or_else(|| {
+            "must be a list of commands, each a string like `\"cargo test\"` or a list of its words"
+                .to_owned()
+        })
+}
+
 fn number<T>(json: &str, unit: &str, least: T, most: T) -> Result<T, String>
 where
     T: DeserializeOwned + PartialOrd + Display + Copy,
@@ -285,11 +315,11 @@ fn url(value: &str) -> Result<Option<String>, String> {
     if value.is_empty() {
         return Ok(None);
     }
-    match Endpoint::parse("apiUrl", value) {
+    match Endpoint::parse("apiUrl", value, false) {
         Ok(_) => Ok(Some(value.to_owned())),
         // Without the value: some put a password or a key into a URL.
         Err(EndpointProblem::Insecure { .. }) => Err(
-            "must be https, or http to `localhost` or another loopback host: the key travels in a header".to_owned(),
+            "must be https, or http to `localhost` or another loopback host, or, without a key, to a private address".to_owned(),
         ),
         Err(_) => Err(
             "must be the plain URL of a server, like `https://host/v1`, without user, query and `#`".to_owned(),

@@ -26,17 +26,23 @@ impl Tag {
     pub const TASK_LIST: Self = Self("task_list");
     /// What an agent says of its own work.
     pub const WORK_SUMMARY: Self = Self("work_summary");
+    /// What was changed in the project.
+    pub const PROJECT_CHANGES: Self = Self("project_changes");
+    /// What the project's authors want of agents.
+    pub const PROJECT_CONVENTIONS: Self = Self("project_conventions");
     /// The program's own words.
     pub const SYSTEM_NOTE: Self = Self("system_note");
 
     /// All of them: what is not here is not defused.
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 9] = [
         Self::USER_REQUEST,
         Self::TOOL_RESULT,
         Self::CONVERSATION,
         Self::CONTEXT_SUMMARY,
         Self::TASK_LIST,
         Self::WORK_SUMMARY,
+        Self::PROJECT_CHANGES,
+        Self::PROJECT_CONVENTIONS,
         Self::SYSTEM_NOTE,
     ];
 }

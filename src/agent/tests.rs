@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use super::audit::work_until_passed;
 use super::memory::View;
 use super::permissions::Everything;
+use super::protocol::Offer;
 use super::tool::ToolSpec;
 use super::*;
 use crate::sys::environment::SystemClock;
@@ -39,6 +40,7 @@ impl tool::Tool for Named {
         match &*self.0.name {
             "breaks" => Err(ToolError::Failed("it broke".to_owned())),
             name => Ok(ToolOutput {
+                brief: None,
                 text: format!("{name} done"),
                 is_end: self.0.effect == Effect::Ends,
                 exit_code: None,
@@ -74,6 +76,7 @@ impl Protocol for Words {
             }
         };
         Ok(Turn {
+            outside: String::new(),
             thoughts: String::new(),
             tasks: None,
             decision,

@@ -23,8 +23,17 @@ pub enum ParameterKind {
     Text,
     /// A command for a shell. Words beside it are not: they would be run.
     Command,
+    /// A range of lines, as `10-80`. It may be left out.
+    Lines,
     /// The task list, a task a line. It may be left out, and Markdown replies have it in a section of its own.
     Tasks,
+}
+
+impl ParameterKind {
+    /// Whether it may be left out.
+    const fn is_optional(self) -> bool {
+        matches!(self, Self::Lines | Self::Tasks)
+    }
 }
 
 /// A parameter of a tool.
@@ -36,6 +45,8 @@ pub struct Parameter {
     pub kind: ParameterKind,
     /// What it means, for the model: a phrase.
     pub meaning: &'static str,
+    /// What it may be, for the model; "" where there is no example.
+    pub example: &'static str,
 }
 
 impl Parameter {
@@ -46,7 +57,14 @@ impl Parameter {
             name,
             kind,
             meaning,
+            example: "",
         }
+    }
+
+    /// The same with an example.
+    #[must_use]
+    pub const fn example(self, example: &'static str) -> Self {
+        Self { example, ..self }
     }
 }
 
@@ -125,7 +143,7 @@ impl ToolSpec {
             (parameter.name.to_owned(), property)
         };
         let properties: Map<String, Value> = self.parameters.iter().map(property).collect();
-        let needed = |parameter: &&Parameter| parameter.kind != ParameterKind::Tasks;
+        let needed = |parameter: &&Parameter| !parameter.kind.is_optional();
         let required = self.parameters.iter().filter(needed);
         let required: Vec<&str> = required.map(|parameter| parameter.name).collect();
         json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false})
@@ -212,6 +230,13 @@ pub struct ToolCall {
 }
 
 impl ToolCall {
+    /// What it is about: the first thing that the tool takes.
+    #[must_use]
+    pub fn subject(&self) -> &str {
+        let first = self.tool.parameters.first();
+        first.map_or("", |first| self.arguments.get(first.name))
+    }
+
     /// The arguments of this kind.
     pub fn of_kind(&self, kind: ParameterKind) -> impl Iterator<Item = &str> {
         let parameters = self.tool.parameters.iter();
@@ -230,6 +255,8 @@ pub struct ToolOutput {
     pub is_end: bool,
     /// The exit code of the command that was run.
     pub exit_code: Option<i32>,
+    /// What came of it, for a person, in a few words: `575 lines`.
+    pub brief: Option<String>,
 }
 
 impl ToolOutput {

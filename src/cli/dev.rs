@@ -6,7 +6,9 @@ use std::time::Duration;
 use clap::{Args, CommandFactory as _, Parser, Subcommand};
 use uuid::Uuid;
 
-use super::{OutputArgs, SELDOM, check_hosts, parse_dollars, parse_duration, parse_variable};
+use super::{
+    OutputArgs, PlaceArgs, SELDOM, check_hosts, parse_dollars, parse_duration, parse_variable,
+};
 use crate::exec::hosts::AllowedHost;
 use crate::exec::sandbox::SandboxMode;
 use crate::model::price::Usd;
@@ -73,6 +75,10 @@ pub struct DevArgs {
     /// Make no call that could take the cost of the run above this many US dollars
     #[arg(long, value_name = "USD", value_parser = parse_dollars)]
     pub max_cost: Option<Usd>,
+
+    /// Fail with exit code 4 if another model answers than the one that was asked
+    #[arg(long)]
+    pub require_model: bool,
 
     /// Let the agent read and write files outside the current directory
     #[arg(long)]
@@ -143,6 +149,9 @@ pub(super) struct Dev {
 
     #[command(flatten)]
     pub(super) output: OutputArgs,
+
+    #[command(flatten)]
+    pub(super) place: PlaceArgs,
 }
 
 impl Dev {

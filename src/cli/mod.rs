@@ -1,6 +1,7 @@
 //! The command line: clap's types, and nothing that acts.
 
 mod dev;
+mod inputs;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -11,16 +12,21 @@ use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 
 use self::dev::Dev;
 pub use self::dev::{DevArgs, DevCommand, SessionsCommand};
+pub use self::inputs::{InputArgs, PlaceArgs};
 use crate::exec::hosts::AllowedHost;
 use crate::exec::sandbox::SandboxMode;
 use crate::model::price::Usd;
 use crate::sys::environment::KEY_VARIABLES;
 use crate::sys::text::{printable, without_ci_commands};
 
+/// The program's name.
+const PROGRAM: &str = "code-commit";
+
 const AFTER_HELP: &str = "\
 Files:
-  agent-config/query.txt               the change to make; you write it
-  agent-config/codeRollup.txt          the code base, from `code-commit rollup`
+  agent-config/query.txt               the change to make, without -m or --edit
+  agent-config/codeRollup.txt          the code base, without --rollup; written by
+                                       `code-commit rollup`
   agent-config/gemini-key.txt          API key for gemini-2.5-pro
   agent-config/openai-key.txt          API key for gpt-5
   agent-config/models.json             other models, and which model does what
@@ -37,12 +43,15 @@ Exit codes (also in the run's result.json):
   3  not-ready        something is missing or another run is active; nothing
                       was sent
   4  model-failed     no complete reply; nothing of it was applied
-  5  reply-rejected   malformed reply or protected path; nothing was applied
+  5  reply-rejected   malformed reply, protected path, or a file that changed
+                      meanwhile; nothing was applied
   6  local-io         a read, write or log failed; the edits were rolled back
   129, 130, 143       interrupted by SIGHUP, SIGINT or SIGTERM; no reply is
                       half applied
 
 Environment:
+  GEMINI_API_KEY, GOOGLE_API_KEY, OPENAI_API_KEY
+                          API keys, where the key file is missing
   GOOGLE_GEMINI_BASE_URL  API server for Gemini (https, or http on localhost)
   OPENAI_BASE_URL         API server for OpenAI models, likewise
   HTTPS_PROXY, NO_PROXY   proxy for https, and hosts to reach without it
@@ -55,9 +64,11 @@ const SELDOM: &str = "Advanced options";
 const ABOUT: &str = "\
 Ask a language model for a change, apply it all or nothing, and build it.
 
-Run it in the project's root. It reads the task from agent-config/query.txt and
-the code base from agent-config/codeRollup.txt, applies the reply, runs build.sh
-and asks for up to three repairs. `code-commit init` sets a project up.";
+Run it in a project: code-commit -m \"Add a --verbose flag\" --rollup
+
+It reads the task from -m or agent-config/query.txt and the code base from the
+files that git tracks or agent-config/codeRollup.txt, applies the reply, runs
+build.sh and asks for up to three repairs. `code-commit init` sets a project up.";
 
 /// The command line of `code-commit`.
 #[expect(
@@ -65,11 +76,15 @@ and asks for up to three repairs. `code-commit init` sets a project up.";
     reason = "flags are what a command line has"
 )]
 #[derive(Debug, Clone, Parser)]
-#[command(about = ABOUT, long_about = None, name = "code-commit", version, after_help = AFTER_HELP, max_term_width = 80, args_conflicts_with_subcommands = true)]
+#[command(about = ABOUT, long_about = None, name = PROGRAM, version, after_help = AFTER_HELP, max_term_width = 80, args_conflicts_with_subcommands = true)]
 pub struct Cli {
     /// A command other than the two workflows.
     #[command(subcommand)]
     pub command: Option<Command>,
+
+    /// Input flags.
+    #[command(flatten)]
+    pub inputs: InputArgs,
 
     /// Write a consistency report instead of changing the project
     #[arg(long, visible_aliases = ["consistency", "cc"])]
@@ -88,6 +103,10 @@ pub struct Cli {
     #[arg(long, value_name = "USD", value_parser = parse_dollars)]
     pub max_cost: Option<Usd>,
 
+    /// Fail with exit code 4 if another model answers than the one that was asked
+    #[arg(long)]
+    pub require_model: bool,
+
     /// Stream the reply and show its tokens as they arrive
     #[arg(long)]
     pub stream: bool,
@@ -104,6 +123,10 @@ pub struct Cli {
     #[command(flatten)]
     pub output: OutputArgs,
 
+    /// The project's flag.
+    #[command(flatten)]
+    pub place: PlaceArgs,
+
     /// Write a Markdown summary of the run to PATH
     #[arg(long, value_name = "PATH", conflicts_with = "dry_run")]
     pub summary_file: Option<PathBuf>,
@@ -115,10 +138,6 @@ pub struct Cli {
     /// Take the replies from an earlier run, named as for `log`, instead of a model
     #[arg(long, value_name = "RUN", allow_negative_numbers = true, help_heading = SELDOM)]
     pub replay: Option<PathBuf>,
-
-    /// Refuse to start if the rollup differs from the files on disk
-    #[arg(long, help_heading = SELDOM)]
-    pub require_fresh: bool,
 
     /// Send the query and the code base even if they seem to contain credentials; the project's own
     /// keys are redacted regardless
@@ -173,6 +192,14 @@ pub struct ReportArgs {
     /// HTML file to write [default: report.html in the run's folder or in logs]
     #[arg(long = "output", value_name = "FILE")]
     pub page: Option<PathBuf>,
+
+    /// Add a search box and buttons that copy, by a script in the page
+    #[arg(long)]
+    pub interactive: bool,
+
+    /// Open the report in the browser: $BROWSER, or the system's
+    #[arg(long)]
+    pub open: bool,
 }
 
 /// Flags for builds.
@@ -231,7 +258,12 @@ pub enum Command {
     /// Write the files that git tracks to agent-config/codeRollup.txt
     Rollup(RollupArgs),
     /// List the available models, and what each still needs
-    Models,
+    Models {
+        /// Write the entry of this model, one that is known to the program but not built in, into
+        /// agent-config/models.json
+        #[arg(long, value_name = "NAME")]
+        add: Option<String>,
+    },
     /// List the runs, or show one step by step
     Log {
         /// Run to show: its folder, the beginning of its name, a time of today (14:05), last, or -2 for
@@ -310,12 +342,12 @@ impl Cli {
         let read = Dev::try_parse_from(arguments).and_then(Dev::with_hosts_allowed);
         let dev = read.map_err(|error| message(&error, Dev::command(), arguments))?;
         // The flags of the commit workflow are as nobody has given any.
-        let cli = Self::try_parse_from(["code-commit"])
+        let cli = Self::try_parse_from([PROGRAM])
             .map_err(|error| message(&error, Self::command(), arguments))?;
-        let (command, output) = (Some(Command::Dev(dev.arguments)), dev.output);
         Ok(Self {
-            command,
-            output,
+            command: Some(Command::Dev(dev.arguments)),
+            output: dev.output,
+            place: dev.place,
             ..cli
         }
         .settled())
@@ -389,6 +421,10 @@ fn hint(error: &clap::Error, whole: &clap::Command, arguments: &[OsString]) -> S
     if !error.use_stderr() {
         return String::new();
     }
+    let message = inputs::as_message(error, whole, arguments);
+    if let Some((message, true)) = message {
+        return format!("hint: {message}\n");
+    }
     if !matches!(error.kind(), UnknownArgument | InvalidSubcommand) {
         let program = whole.get_name();
         return format!("hint: see `{program} --help`\n");
@@ -413,7 +449,11 @@ fn hint(error: &clap::Error, whole: &clap::Command, arguments: &[OsString]) -> S
         .filter(|command| !command.is_hide_set())
         .map(|command| format!("`{}`", command.get_name()));
     let names: Vec<String> = flags.chain(commands).collect();
-    wrapped(&format!("hint: allowed are {}", names.join(", "))) + "\n"
+    let allowed = wrapped(&format!("hint: allowed are {}", names.join(", ")));
+    match message {
+        Some((message, _)) => format!("hint: {message}\n{allowed}\n"),
+        None => format!("{allowed}\n"),
+    }
 }
 
 /// A long sentence on lines that fit a terminal, the second and later ones indented.
@@ -432,7 +472,7 @@ fn wrapped(text: &str) -> String {
 #[must_use]
 pub fn completions(shell: clap_complete::Shell) -> Vec<u8> {
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Cli::command(), "code-commit", &mut script);
+    clap_complete::generate(shell, &mut Cli::command(), PROGRAM, &mut script);
     script
 }
 
@@ -492,95 +532,4 @@ fn parse_duration(text: &str) -> Result<Duration, String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn read(arguments: &[&str]) -> Result<Cli, CliMessage> {
-        let all = std::iter::once("code-commit").chain(arguments.iter().copied());
-        let all: Vec<OsString> = all.map(Into::into).collect();
-        Cli::read(&all)
-    }
-
-    #[test]
-    fn the_definition_is_consistent() {
-        Cli::command().debug_assert();
-    }
-
-    #[test]
-    fn durations_have_a_unit() {
-        for (text, seconds) in [
-            ("90s", 90),
-            ("30m", 1800),
-            ("1h", 3600),
-            ("720h", 2_592_000),
-        ] {
-            assert_eq!(
-                parse_duration(text),
-                Ok(Duration::from_secs(seconds)),
-                "{text}"
-            );
-        }
-        for text in [
-            "",
-            "s",
-            "90",
-            "1d",
-            "0s",
-            "-1s",
-            "+1s",
-            "1.5h",
-            "1 h",
-            "721h",
-            "99999999999999999999h",
-            "m1",
-            "1µ",
-        ] {
-            assert!(parse_duration(text).is_err(), "{text}");
-        }
-    }
-
-    #[test]
-    fn what_is_wrong_is_named_with_what_is_allowed() {
-        for (arguments, expected) in [
-            (
-                &["--modle", "gpt-5"][..],
-                &["'--modle'", "`--model`", "`--cc`", "`--replay`"][..],
-            ),
-            (&["--max-cost", "much"], &["'much'", "`0.50`"]),
-            (&["--output-format", "xml"], &["'xml'", "text, json, jsonl"]),
-            (&["--timeout", "soon"], &["'soon'", "`90s`"]),
-            (&["dmeo"], &["'dmeo'", "`demo`"]),
-            (
-                &["--cc", "--build-timeout", "1m"],
-                &["--build-timeout", "cannot be used with"],
-            ),
-            (&["--model"], &["--model", "hint: see `code-commit --help`"]),
-            (
-                &["demo", "--model", "gpt-5"],
-                &[
-                    "'--model'",
-                    "\nhint: allowed are `--quiet`, `--output-format`, `--help`\n",
-                ],
-            ),
-            (
-                &["dev", "sessions", "lst"],
-                &["\nhint: allowed are `--quiet`, `--output-format`, `--help`, `list`, `help`\n"],
-            ),
-        ] {
-            let usage = read(arguments).unwrap_err();
-            assert!(usage.is_error);
-            for part in expected {
-                assert!(usage.text.contains(part), "{arguments:?}: {}", usage.text);
-            }
-            let mut lines = usage.text.lines();
-            assert!(lines.all(|line| line.len() <= 80 || line.starts_with("error:")));
-        }
-    }
-
-    #[test]
-    fn the_report_has_three_flags() {
-        for flag in ["--consistency-check", "--consistency", "--cc"] {
-            assert!(read(&[flag]).unwrap().consistency_check, "{flag}");
-        }
-    }
-}
+mod tests;

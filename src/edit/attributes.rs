@@ -97,7 +97,7 @@ pub fn replace(path: &Path, there: &Metadata, new: &File) -> io::Result<Vec<Stri
         return hand_on(&old, there.mode(), new, rights);
     }
     // What may not be read may be replaced all the same.
-    disk::set_permissions(new, Permissions::from_mode(without_group(rights.mode)))?;
+    disk::set_permissions(new, Permissions::from_mode(rights.mode & WITHOUT_GROUP))?;
     Ok(vec![
         "has lost its group's rights and extended attributes".to_owned(),
     ])
@@ -124,16 +124,6 @@ fn copy_attributes(old: &File, new: &File) -> io::Result<bool> {
         fsetxattr(new, name.as_str(), &value, XattrFlags::empty())?;
     }
     Ok(!names.iter().any(|name| name == CAPABILITIES))
-}
-
-/// Gives a copy of a file that is kept its attributes; says whether that was possible.
-pub fn keep(old: &File, copy: &File) -> bool {
-    copy_attributes(old, copy).is_ok()
-}
-
-/// The mode to note for a file whose attributes could not be kept with it.
-pub fn without_group(mode: u32) -> u32 {
-    mode & WITHOUT_GROUP
 }
 
 fn is_copied(name: &str) -> bool {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::attributes::PERMISSIONS;
 use super::beneath::split;
 use super::digest::{Digest, Stamp};
-use super::spelling;
+use super::spelling::{self, PathScope};
 use crate::project::CONFIG;
 use crate::record::run_files::REPLACED;
 
@@ -23,8 +23,8 @@ pub struct Before {
     /// Whether that lies beside the keys, because it holds one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub beside_keys: bool,
-    /// What its mode permits. A run's folder is what anybody may have made of it: no more than that is taken
-    /// from there, and no owner.
+    /// What its mode permits. A run's folder is what anybody may have made of it: no owner is taken from there, and
+    /// no more of this than the disk bears out.
     #[serde(with = "octal")]
     pub mode: u32,
     /// What tells the content that it had.
@@ -72,6 +72,9 @@ pub struct LoggedChange {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChangeLog {
     pub(super) schema: u32,
+    /// Whose writes they were.
+    #[serde(default, skip_serializing_if = "PathScope::is_reply")]
+    pub(super) scope: PathScope,
     /// By path, relative to the root.
     pub files: BTreeMap<String, LoggedChange>,
     /// Directories that were made.
@@ -87,10 +90,10 @@ impl ChangeLog {
         }
     }
 
-    /// The first path that is named and no run may change.
+    /// The first path that is named and no such run may change.
     pub(super) fn forbidden(&self) -> Option<&String> {
         let mut paths = self.files.keys().chain(&self.directories);
-        paths.find(|path| spelling::broken_rule(path).is_some())
+        paths.find(|path| spelling::broken_rule(path, self.scope).is_some())
     }
 
     /// Whether every file is as it was before.

@@ -33,7 +33,7 @@ mod record;
 pub(crate) mod recovery;
 mod rollback;
 mod rule;
-mod spelling;
+pub(crate) mod spelling;
 mod stage;
 mod torn;
 pub(crate) mod undo;

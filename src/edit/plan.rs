@@ -17,6 +17,7 @@ use super::digest::{Digest, stamp};
 use super::error::{ApplyError, apply_failed};
 use super::operation::{ChangeSet, Durability, Operation};
 use super::record::{Old, Record, RecordedUnit, STAGED, UnitChange, VERSION};
+use super::spelling::PathScope;
 use super::undo_log::UndoLog;
 use crate::sys::parallel::in_parallel;
 
@@ -136,6 +137,7 @@ impl<'e> Plan<'e> {
             stamp: stamp(self.now),
             units: units.collect(),
             directories: self.whole.directories.clone(),
+            scope: PathScope::of(steps.iter().map(|step| step.path)),
             folder,
         };
         if let Some(log) = undo_log {

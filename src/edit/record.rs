@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::beneath::{ancestors, split};
 use super::changes::{Before, kept_path};
 use super::digest::{Digest, Fingerprint, Stamp};
-use super::spelling;
+use super::spelling::{self, PathScope};
 
 /// The beginning of the names of staged files.
 pub const STAGED: &str = ".code-commit-";
@@ -102,6 +102,9 @@ pub struct Record {
     pub units: Vec<RecordedUnit>,
     /// Directories to remove in the end, inner ones first, where they are empty.
     pub directories: Vec<String>,
+    /// Whose writes they are.
+    #[serde(default, skip_serializing_if = "PathScope::is_reply")]
+    pub scope: PathScope,
 }
 
 impl Record {
@@ -134,7 +137,7 @@ impl Record {
         let targets = self.units.iter().map(|unit| &unit.target);
         let paths = files.iter().map(|file| &file.path).chain(targets);
         let paths = paths.chain(&self.directories);
-        let barred = paths.filter(|path| spelling::broken_rule(path).is_some());
+        let barred = paths.filter(|path| spelling::broken_rule(path, self.scope).is_some());
         let staged = self.units.iter().map(|unit| (&unit.staged, &unit.target));
         let misnamed = staged.filter(|(name, target)| !is_staged(name, target));
         // A place that is said to keep a file, and is none.

@@ -6,7 +6,10 @@
 
 use unicode_normalization::{UnicodeNormalization, is_nfc};
 
+use serde::{Deserialize, Serialize};
+
 use super::Rule;
+use crate::project::CONFIG;
 use crate::sys::text::is_ignorable;
 
 /// The files below the root that no reply may touch.
@@ -19,8 +22,51 @@ pub const PROTECTED_FILES: [&str; 6] = [
     "UserSpecification.md",
 ];
 
-/// The directories below the root that no reply may touch, besides `.git` at any depth.
-pub const PROTECTED_DIRECTORIES: [&str; 3] = ["agent-config", "logs", "target"];
+/// The directories below the root that no reply may touch, besides `.git` and `agent-config` at any depth: deeper
+/// ones hold the keys of other projects.
+pub const PROTECTED_DIRECTORIES: [&str; 3] = [CONFIG, "logs", "target"];
+
+/// Those that no agent may write to either.
+pub const CLOSED_DIRECTORIES: [&str; 2] = [CONFIG, "logs"];
+
+/// Whose writes a path is held against.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PathScope {
+    /// A reply's, which nobody looks at before they are made.
+    #[default]
+    Reply,
+    /// An agent's tools': what its commands could change unseen, they may change so that it can be undone.
+    Agent,
+}
+
+impl PathScope {
+    /// The narrowest one that allows these paths, of which each is allowed in one.
+    pub fn of<'p>(mut paths: impl Iterator<Item = &'p str>) -> Self {
+        if paths.any(|path| broken_rule(path, Self::Reply).is_some()) {
+            Self::Agent
+        } else {
+            Self::Reply
+        }
+    }
+
+    /// Whether it is the narrowest.
+    #[expect(
+        clippy::trivially_copy_pass_by_ref,
+        reason = "serde asks for a reference"
+    )]
+    pub fn is_reply(&self) -> bool {
+        *self == Self::Reply
+    }
+
+    /// The directories below the root that are protected.
+    pub fn directories(self) -> &'static [&'static str] {
+        match self {
+            Self::Reply => &PROTECTED_DIRECTORIES,
+            Self::Agent => &CLOSED_DIRECTORIES,
+        }
+    }
+}
 
 /// No file system in use takes longer names, in bytes.
 const LONGEST_NAME: usize = 255;
@@ -28,32 +74,36 @@ const LONGEST_NAME: usize = 255;
 const LONGEST_PATH: usize = 4000;
 
 /// The rule that the spelling of `path` breaks; what is protected comes before what is odd.
-pub fn broken_rule(path: &str) -> Option<Rule> {
-    protected_rule(path)
+pub fn broken_rule(path: &str, scope: PathScope) -> Option<Rule> {
+    protected_rule(path, scope)
         .or_else(|| path_rule(path))
         .or_else(|| path.split('/').find_map(name_rule))
 }
 
 /// Whether the spelling is one of a protected path's. Separators and names are read as any system
 /// might read them.
-fn protected_rule(path: &str) -> Option<Rule> {
+pub fn protected_rule(path: &str, scope: PathScope) -> Option<Rule> {
     let names = path.split(['/', '\\']).map(fold);
     let names: Vec<String> = names.filter(|name| !name.is_empty()).collect();
     let first = names.first()?;
     let is_one_of = |protected: &[&str]| protected.iter().any(|name| is_spelling_of(first, name));
-    if is_one_of(&PROTECTED_DIRECTORIES) {
+    if is_one_of(scope.directories()) {
         return Some(Rule::ProtectedDirectory);
     }
-    if names.len() == 1 && is_one_of(&PROTECTED_FILES) {
+    let are_files_protected = scope == PathScope::Reply;
+    if are_files_protected && names.len() == 1 && is_one_of(&PROTECTED_FILES) {
         return Some(Rule::ProtectedFile);
     }
     names.iter().find_map(|name| {
         if is_spelling_of(name, ".git") {
             Some(Rule::ProtectedGit)
+        } else if is_spelling_of(name, CONFIG) {
+            Some(Rule::ProtectedDirectory)
         } else {
             // Windows calls `.gitignore` so where `GITIGN~1` to `~4` are taken.
             let is_hashed = name.starts_with("gi250a~");
-            (is_hashed || is_spelling_of(name, ".gitignore")).then_some(Rule::ProtectedFile)
+            let is_ignore_file = is_hashed || is_spelling_of(name, ".gitignore");
+            (are_files_protected && is_ignore_file).then_some(Rule::ProtectedFile)
         }
     })
 }
@@ -172,7 +222,7 @@ mod tests {
                     Some(folder) => format!("{}/x", folder.strip_suffix(" folder").unwrap()),
                     None => (*entry).to_owned(),
                 };
-                let rule = format!("{:?}", broken_rule(&path));
+                let rule = format!("{:?}", broken_rule(&path, PathScope::Reply));
                 assert!(rule.starts_with("Some(Protected"), "`{path}`: {rule}");
             }
         }
@@ -186,6 +236,9 @@ mod tests {
             ("codero~2.sh", Some(Rule::ProtectedFile)),
             ("agent-con\u{fb01}g/x", Some(Rule::ProtectedDirectory)),
             ("a/b/.GITIGNORE ", Some(Rule::ProtectedFile)),
+            ("sub/agent-config/x", Some(Rule::ProtectedDirectory)),
+            ("a/b/Agent-Config", Some(Rule::ProtectedDirectory)),
+            ("sub/agent-configs/x", None),
             ("src/Cargo.lock", None),
             ("targets/x", None),
             ("src/target/x", None),
@@ -202,15 +255,54 @@ mod tests {
             ("x~1", None),
             ("\u{65e5}\u{672c}/\u{8a9e}.rs", None),
         ] {
-            assert_eq!(broken_rule(path), expected, "{path}");
+            assert_eq!(broken_rule(path, PathScope::Reply), expected, "{path}");
         }
-        assert_eq!(broken_rule(&"a/".repeat(2001)), Some(Rule::NameTooLong));
+        assert_eq!(
+            broken_rule(&"a/".repeat(2001), PathScope::Reply),
+            Some(Rule::NameTooLong)
+        );
+    }
+
+    #[test]
+    fn an_agent_may_write_all_but_git_and_what_is_the_programs_own() {
+        for path in [
+            "build.sh",
+            ".gitignore",
+            "src/.gitignore",
+            "Cargo.lock",
+            "target/x",
+            "UserSpecification.md",
+        ] {
+            assert!(broken_rule(path, PathScope::Reply).is_some(), "{path}");
+            assert_eq!(broken_rule(path, PathScope::Agent), None, "{path}");
+        }
+        for path in [
+            ".git/config",
+            "a/.GIT/hooks/x",
+            "git~1/x",
+            "agent-config/gemini-key.txt",
+            "AGENT-~1/x",
+            "logs/x",
+            "Logs./x",
+            "../x",
+            "a\\b",
+        ] {
+            let reply = broken_rule(path, PathScope::Reply);
+            assert!(reply.is_some(), "{path}");
+            assert_eq!(broken_rule(path, PathScope::Agent), reply, "{path}");
+        }
+        for (paths, expected) in [
+            (&["a", "b"][..], PathScope::Reply),
+            (&["a", "build.sh"], PathScope::Agent),
+        ] {
+            assert_eq!(PathScope::of(paths.iter().copied()), expected);
+        }
     }
 
     proptest! {
         #[test]
         fn a_path_that_passes_is_plain_and_relative(path in r"([a./~: \\]|\.\.|//|\.git|\PC|\u{202e})*") {
-            if broken_rule(&path).is_none() && !path.is_empty() {
+            if broken_rule(&path, PathScope::Reply).is_none() && !path.is_empty() {
                 let plain = Path::new(&path);
                 prop_assert_eq!(plain.clean(), plain);
                 prop_assert!(plain.components().all(|c| matches!(c, Component::Normal(_))));

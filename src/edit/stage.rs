@@ -85,13 +85,14 @@ fn stage_one(
         Operation::Restore { path, before } => {
             let (file, kept) = bring_back(plan.root, path, before, directory, name)?;
             let stat = fstat(&kept)?;
-            // Whose it is, the disk says.
-            let owner = match step.present {
-                Some(present) => present.rights.owner,
-                None => Rights::of(&stat).owner,
-            };
-            let mode = before.mode;
-            let lost = hand_on(&kept, stat.st_mode, &file, Rights { mode, owner })?;
+            let rights = restored_rights(before.mode, Rights::of(&stat), step.present);
+            let mut lost = hand_on(&kept, stat.st_mode, &file, rights)?;
+            if rights.mode != before.mode {
+                lost.push(format!(
+                    "has the mode {:o} and not {:o}, which its record gives it and no file had",
+                    rights.mode, before.mode
+                ));
+            }
             (file, lost)
         }
     };
@@ -101,6 +102,16 @@ fn stage_one(
         disk::sync(&file)?;
     }
     Ok(lost)
+}
+
+/// The rights of a file that is brought back. Anybody may have made its record, so the disk says whose it is, and the
+/// most that it permits: what the file that keeps it permits, or the one that is in its place.
+fn restored_rights(recorded: u32, kept: Rights, present: Option<Present>) -> Rights {
+    let present = present.map(|present| present.rights);
+    Rights {
+        mode: recorded & (kept.mode | present.map_or(0, |present| present.mode)),
+        owner: present.unwrap_or(kept).owner,
+    }
 }
 
 /// Opens the file that is to be replaced.

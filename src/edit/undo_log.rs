@@ -12,10 +12,10 @@ use std::ops::Range;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::AtFlags;
+use rustix::fs::{AtFlags, fstat};
 use rustix::io::Errno;
 
-use super::attributes;
+use super::attributes::{Rights, hand_on};
 use super::beneath::{OpenDirectory, PathEntry, Root, create_new, open_regular, split};
 use super::changes::{Before, ChangeLog, LoggedChange, SCHEMA, vault};
 use super::digest::{Digest, Stamp, changed, changed_meanwhile, modified};
@@ -23,6 +23,7 @@ use super::disk::{self, linkat, statat};
 use super::error::{ApplyError, apply_failed};
 use super::operation::FileOperation;
 use super::record::Record;
+use super::spelling::PathScope;
 use crate::record::run_files::CHANGES;
 use crate::secret::Redactor;
 use crate::sys::files::{MIB, PathError};
@@ -120,16 +121,12 @@ impl<'r> UndoLog<'r> {
                 none => none.insert(self.open_vault(root, beside_keys)?),
             };
             let kept = numbers[slot].to_string();
-            let is_whole = link_or_copy(from, name, vault, &kept)?;
+            let mode = link_or_copy(from, name, vault, &kept)?;
             present.check(&statat(from, name)?)?;
             Ok(Some(Before {
                 kept: numbers[slot],
                 beside_keys,
-                mode: if is_whole {
-                    present.rights.mode
-                } else {
-                    attributes::without_group(present.rights.mode)
-                },
+                mode,
                 digest,
             }))
         };
@@ -175,6 +172,9 @@ impl<'r> UndoLog<'r> {
             change.stamp = record.stamp;
         }
         self.changes.directories.extend(record.new_directories());
+        if record.scope == PathScope::Agent {
+            self.changes.scope = record.scope;
+        }
         self.save()
             .and_then(|size| self.reserve(size))
             .map_err(apply_failed("write", format!("{}/{CHANGES}", self.folder)))
@@ -343,11 +343,12 @@ pub fn read(root: &Path, folder: &str) -> Result<Option<ChangeLog>, UndoLogError
 }
 
 /// Gives a file a second name; or, where that cannot be, its bytes to a new file. A file that has
-/// several names already could be written to through one of them. Says whether its attributes are kept with it.
-fn link_or_copy(from: BorrowedFd<'_>, name: &str, to: &OwnedFd, kept: &str) -> io::Result<bool> {
-    let is_only_name = statat(from, name)?.st_nlink <= 1;
+/// several names already could be written to through one of them. Gives what is kept its mode, and says which.
+fn link_or_copy(from: BorrowedFd<'_>, name: &str, to: &OwnedFd, kept: &str) -> io::Result<u32> {
+    let stat = statat(from, name)?;
+    let is_only_name = stat.st_nlink <= 1;
     match is_only_name.then(|| linkat(from, name, to, kept)) {
-        Some(Ok(())) => Ok(true),
+        Some(Ok(())) => Ok(Rights::of(&stat).mode),
         // There is something: nobody but us writes there.
         Some(Err(Errno::EXIST)) => Err(Errno::EXIST.into()),
         // Another file system, one without links, or somebody else's file.
@@ -355,12 +356,14 @@ fn link_or_copy(from: BorrowedFd<'_>, name: &str, to: &OwnedFd, kept: &str) -> i
     }
 }
 
-/// Copies a file to one that must not exist, and to the disk. Says whether its attributes were copied, too.
-fn copy(from: BorrowedFd<'_>, name: &str, to: &OwnedFd, kept: &str) -> io::Result<bool> {
+/// Copies a file to one that must not exist, with its attributes as far as that can be, and to the disk. Says which mode
+/// the copy has.
+fn copy(from: BorrowedFd<'_>, name: &str, to: &OwnedFd, kept: &str) -> io::Result<u32> {
     let mut source = open_regular(from, name)?.ok_or_else(changed_meanwhile)?;
     let mut copy = create_new(to.as_fd(), kept, 0o600)?;
     disk::copy(&mut source, &mut copy)?;
-    let is_whole = attributes::keep(&source, &copy);
+    let stat = fstat(&source)?;
+    hand_on(&source, stat.st_mode, &copy, Rights::of(&stat))?;
     disk::sync(&copy)?;
-    Ok(is_whole)
+    Ok(Rights::of(&fstat(&copy)?).mode)
 }

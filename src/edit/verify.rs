@@ -16,6 +16,7 @@ use super::beneath::{ancestors, split};
 use super::digest::{Fingerprint, Present};
 use super::executed::runs_code;
 use super::operation::{FileOperation, Operation};
+use super::spelling::PathScope;
 use super::{
     EditKind, FaultKind, FileEdit, ParsedReply, Rejection, ReplyFault, Rule, comparison, spelling,
 };
@@ -132,6 +133,7 @@ enum Obstacle {
 /// The path policy of one project, as its disk is now.
 pub struct PathPolicy {
     root: PathBuf,
+    scope: PathScope,
     allows_elision: bool,
     mount: Mount,
     ignored: IgnoreRules,
@@ -144,16 +146,29 @@ pub struct PathPolicy {
 }
 
 impl PathPolicy {
-    /// The policy for the project at `root`, an absolute path.
+    /// The policy for replies in the project at `root`, an absolute path.
     ///
     /// # Errors
     /// When the root or one of git's ignore files cannot be read.
     pub fn load(root: &Path, program: Option<&Path>) -> Result<Self, VerifyError> {
+        Self::of(PathScope::Reply, root, program)
+    }
+
+    /// The policy for an agent's tools: files that a reply may not touch, and those that git ignores, may be
+    /// written, with a warning; `.git` and the program's own directories may not.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load).
+    pub fn load_for_agent(root: &Path, program: Option<&Path>) -> Result<Self, VerifyError> {
+        Self::of(PathScope::Agent, root, program)
+    }
+
+    fn of(scope: PathScope, root: &Path, program: Option<&Path>) -> Result<Self, VerifyError> {
         let failed = || PathError::of("look at", root);
         let metadata = root.metadata().map_err(failed())?;
-        let directories = spelling::PROTECTED_DIRECTORIES;
-        let protected = directories.map(|name| (name, Rule::ProtectedDirectory));
-        let protected = protected.into_iter().chain([(".git", Rule::ProtectedGit)]);
+        let directories = scope.directories().iter();
+        let protected = directories.map(|name| (*name, Rule::ProtectedDirectory));
+        let protected = protected.chain([(".git", Rule::ProtectedGit)]);
         let identified = protected.filter_map(|(name, rule)| {
             Some((file_id(&root.join(name).symlink_metadata().ok()?), rule))
         });
@@ -162,6 +177,7 @@ impl PathPolicy {
             (path.to_owned(), metadata.as_ref().map(file_id))
         });
         Ok(Self {
+            scope,
             allows_elision: false,
             mount: mount_of(root, &metadata).map_err(failed())?,
             ignored: IgnoreRules::load(root)?,
@@ -188,7 +204,7 @@ impl PathPolicy {
     /// [`Rejection`] with everything that is wrong with the reply; or the disk could not be read.
     pub fn verify(&self, reply: ParsedReply) -> Result<VerifiedEdits, VerifyError> {
         let mut faults = reply.faults;
-        faults.extend(collisions(&reply.edits));
+        faults.extend(collisions(&reply.edits, self.scope));
         faults.extend(self.repositories(&reply.edits));
         let mut verified = VerifiedEdits::default();
         if reply.edits.is_empty() && faults.is_empty() {
@@ -208,6 +224,7 @@ impl PathPolicy {
                 Err(Obstacle::Rule(rule)) => faults.push(breach(&edit, rule)),
                 Ok(present) => {
                     let warnings = &mut verified.warnings;
+                    warnings.extend(self.beyond_replies(&edit.path)?);
                     let elided = self.compare(&edit, present, warnings).map_err(failed())?;
                     faults.extend(elided);
                     verified.admit(edit, present);
@@ -219,6 +236,20 @@ impl PathPolicy {
         }
         faults.sort_by_key(|fault| fault.line);
         Err(Rejection { faults }.into())
+    }
+
+    /// What is to be said of a path that no reply could write to.
+    fn beyond_replies(&self, path: &str) -> Result<Option<String>, PathError> {
+        Ok(if self.scope == PathScope::Reply {
+            None
+        } else if spelling::broken_rule(path, PathScope::Reply).is_some() {
+            Some(format!(
+                "`{path}` is protected: in the commit workflow, no reply may change it"
+            ))
+        } else {
+            let ignored = self.ignored.is_ignored(path)?;
+            ignored.then(|| format!("git ignores `{path}`, so that it shows no change to it"))
+        })
     }
 
     /// Compares a file that is to be replaced with its new content.
@@ -248,7 +279,7 @@ impl PathPolicy {
 
     /// What is now at a path that may be written to.
     fn look(&self, path: &str) -> Result<Option<Present>, Obstacle> {
-        if let Some(rule) = spelling::broken_rule(path) {
+        if let Some(rule) = spelling::broken_rule(path, self.scope) {
             return Err(rule.into());
         }
         let (parent, name) = split(path);
@@ -261,7 +292,9 @@ impl PathPolicy {
             Some(found) if found.is_symlink() => Some(Rule::Symlink),
             Some(found) if !found.is_file() => Some(Rule::NotRegular),
             Some(found) if self.mount != mount_of(&absolute, found)? => Some(Rule::CrossDevice),
-            _ if self.ignored.is_ignored(path)? => Some(Rule::Ignored),
+            _ if self.scope == PathScope::Reply && self.ignored.is_ignored(path)? => {
+                Some(Rule::Ignored)
+            }
             _ => None,
         };
         match rule {
@@ -288,7 +321,7 @@ impl PathPolicy {
         let mut faults = Vec::new();
         for edit in edits.iter().filter(|edit| edit.kind != EditKind::Remove) {
             // Those are told of already, and are not looked up on the disk.
-            if spelling::broken_rule(&edit.path).is_some() {
+            if spelling::broken_rule(&edit.path, self.scope).is_some() {
                 continue;
             }
             let mut directories = ancestors(&edit.path).chain([""]);
@@ -415,7 +448,7 @@ impl<'e> TreeAfter<'e> {
 }
 
 /// Paths of which no two may differ in letter case only, their directories included.
-fn collisions(edits: &[FileEdit]) -> Vec<ReplyFault> {
+fn collisions(edits: &[FileEdit], scope: PathScope) -> Vec<ReplyFault> {
     let mut spellings: HashMap<String, &str> = HashMap::new();
     let mut faults = Vec::new();
     for edit in edits {
@@ -424,7 +457,7 @@ fn collisions(edits: &[FileEdit]) -> Vec<ReplyFault> {
             let folded: Vec<String> = path.split('/').map(spelling::fold).collect();
             *spellings.entry(folded.join("/")).or_insert(path) != path
         });
-        if collides && spelling::broken_rule(&edit.path).is_none() {
+        if collides && spelling::broken_rule(&edit.path, scope).is_none() {
             faults.push(breach(edit, Rule::CaseCollision));
         }
     }

@@ -67,7 +67,7 @@ impl ScriptProblem {
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Missing => {
-                "write a `build.sh` in the project's root that exits with 0 when the project builds \
+                "run `code-commit init`, or write a `build.sh` in the project's root that exits with 0 when the project builds \
                  and passes its tests"
             }
             Self::NotAFile => "make `build.sh` a script",

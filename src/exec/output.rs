@@ -2,9 +2,10 @@
 //!
 //! Touches the pipe, and a file for the output of a command that may run in the background. Guarantees that the pipe
 //! is read to its end whatever becomes of such a file, so that no command waits for it; that the file and the memory
-//! hold a bounded beginning and end of an output, with what was left out counted; that nobody but the user may read
+//! hold a bounded beginning and end of an output, with what was left out counted, and no credentials; that nobody but the user may read
 //! the file; and that a reader who follows along sees what was printed.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter, Read as _, Write};
 use std::os::fd::AsFd as _;
@@ -17,6 +18,7 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, poll};
 
 use crate::secret::Redactor;
+use crate::secret::credentials::Censor;
 use crate::sys::excerpt::{Excerpt, lossy};
 use crate::sys::files;
 use crate::sys::interrupt::is_readable_within;
@@ -107,6 +109,25 @@ impl PumpHandle {
     }
 }
 
+/// What kinds of credentials commands have printed. All clones are of the same.
+#[derive(Debug, Clone, Default)]
+pub(super) struct CredentialKinds(Arc<Mutex<BTreeSet<&'static str>>>);
+
+impl CredentialKinds {
+    fn add(&self, kinds: &BTreeSet<&'static str>) {
+        self.lock().extend(kinds);
+    }
+
+    /// Those that were added since this was asked last.
+    pub fn take(&self) -> Vec<&'static str> {
+        std::mem::take(&mut *self.lock()).into_iter().collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeSet<&'static str>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// The output of a command, bounded, in memory and in a file: whole up to [`Excerpt::LIMIT`], else its beginning and
 /// its end. Cloning is cheap; all clones are of the same.
 #[derive(Debug, Clone)]
@@ -118,6 +139,8 @@ struct Captured {
     file: File,
     /// Let go of when the file has it all.
     excerpt: Option<Excerpt>,
+    /// What was printed of a line that has not ended, and is not in these yet.
+    pending: Vec<u8>,
     total: u64,
     /// Why the file does not have it.
     fault: Option<io::Error>,
@@ -138,6 +161,7 @@ impl CapturedOutput {
         Self(Arc::new(Mutex::new(Captured {
             file,
             excerpt: Some(Excerpt::default()),
+            pending: Vec::new(),
             total: 0,
             fault: None,
         })))
@@ -147,7 +171,7 @@ impl CapturedOutput {
     pub fn text(&self) -> String {
         let captured = self.lock();
         let text = match &captured.excerpt {
-            Some(excerpt) => Ok(excerpt.clone().into_text()),
+            Some(excerpt) => Ok(excerpt.clone().followed_by(&captured.pending).into_text()),
             None => captured.read().map(lossy),
         };
         match (text, &captured.fault) {
@@ -160,16 +184,32 @@ impl CapturedOutput {
         }
     }
 
-    /// Takes in all that a pump reads, less what `redactor` knows.
-    pub fn fill(&self, mut pump: Pump, redactor: &Redactor) {
-        let mut writer = redactor.writer(self.clone());
+    /// Takes in all that a pump reads, less what `redactor` knows and what looks like a credential. Adds the kinds of
+    /// these to `kinds`.
+    pub fn fill(&self, mut pump: Pump, redactor: &Redactor, kinds: &CredentialKinds) {
+        let mut writer = redactor.writer(Censor::new(self.clone()));
+        let mut told = 0;
         // Writing does not fail: see below.
         let _ = pump.run(|chunk, more| {
             writer.write_all(chunk)?;
-            // What nothing follows for long is to be seen all the same.
-            if more { Ok(()) } else { writer.release() }
+            if !more {
+                // What nothing follows for long is to be seen all the same.
+                writer.release()?;
+                self.lock().pending = writer.inner().pending().to_vec();
+            }
+            // What goes on in the background may not end before the run does.
+            let found = writer.inner().kinds();
+            if found.len() > told {
+                told = found.len();
+                kinds.add(found);
+            }
+            Ok(())
         });
-        let _ = writer.finish();
+        if let Ok((_, found)) = writer.finish().and_then(Censor::finish)
+            && found.len() > told
+        {
+            kinds.add(&found);
+        }
         self.lock().finish();
     }
 
@@ -216,6 +256,7 @@ impl Write for CapturedOutput {
             captured.fault = captured.file.write_all_at(&bytes[..room], at).err();
         }
         captured.total += bytes.len() as u64;
+        captured.pending.clear();
         match &mut captured.excerpt {
             Some(excerpt) => excerpt.write(bytes),
             None => Ok(bytes.len()),

@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::output::CapturedOutput;
+use super::output::{CapturedOutput, CredentialKinds};
 use super::runner::Running;
 use super::sandbox::Sandbox;
 use super::subreaper;
@@ -41,6 +41,13 @@ const SHOWN: usize = 100;
 /// What the name of a command in the background is made of, and of how many.
 const DIGITS: &[u8; 36] = b"abcdefghijklmnopqrstuvwxyz0123456789";
 const ID_LENGTH: u32 = 6;
+/// How often somebody who follows a command along is told what it has printed.
+const TICK: Duration = Duration::from_millis(200);
+/// How much of it they are told: its end, in bytes.
+const FOLLOWED: usize = 8 << 10;
+
+/// Is told the end of what a command has printed.
+pub type Follower<'a> = Box<dyn Fn(&str) + 'a>;
 
 /// What commands are run in.
 pub struct SpawnOptions<'a> {
@@ -58,6 +65,8 @@ pub struct SpawnOptions<'a> {
     pub redactor: &'a Redactor,
     /// What they are sandboxed by, if anything.
     pub sandbox: Option<Sandbox>,
+    /// Follows what a command in the foreground prints: it is told the end of it, now and then and at last.
+    pub follower: Option<Follower<'a>>,
 }
 
 /// What is to be run.
@@ -194,6 +203,8 @@ pub struct Processes<'a> {
     program: Option<File>,
     /// Those in the background by their names, in the order in which they were started.
     background: Vec<(String, Process<'a>)>,
+    /// What looks like credentials in what they have printed.
+    credentials: CredentialKinds,
 }
 
 impl<'a> Processes<'a> {
@@ -207,6 +218,7 @@ impl<'a> Processes<'a> {
                 .and_then(|path| open(path, Links::Followed).ok()),
             options,
             background: Vec::new(),
+            credentials: CredentialKinds::default(),
         }
     }
 
@@ -224,8 +236,20 @@ impl<'a> Processes<'a> {
     ) -> Result<Ran, ProcessError> {
         self.renew_sandbox();
         let mut process = self.start(invocation, output_file)?;
-        let running = &mut process.running;
-        if let Err(error) = running.wait(timeout, self.options.interrupt) {
+        let (running, output) = (&mut process.running, &process.output);
+        let follow = || {
+            if let Some(follower) = &self.options.follower {
+                follower(end_of(&output.text()));
+            }
+        };
+        let tick = self
+            .options
+            .follower
+            .as_ref()
+            .map_or(Duration::MAX, |_| TICK);
+        let waited = running.wait_ticking(timeout, self.options.interrupt, tick, follow);
+        follow();
+        if let Err(error) = waited {
             running.stop();
             return Err(self.failed(error));
         }
@@ -266,6 +290,12 @@ impl<'a> Processes<'a> {
         {
             sandbox.renew();
         }
+    }
+
+    /// What kinds of credentials were taken out of what commands have printed, since this was asked last.
+    #[must_use]
+    pub fn new_credentials(&self) -> Vec<&'static str> {
+        self.credentials.take()
     }
 
     /// Which connections were refused since this was asked last: each once, in sentences without an end.
@@ -341,7 +371,8 @@ impl<'a> Processes<'a> {
             _ => ProcessError::Io(source),
         })?;
         let (filled, redactor) = (output.clone(), options.redactor.clone());
-        let filling = move || filled.fill(pump, &redactor);
+        let kinds = self.credentials.clone();
+        let filling = move || filled.fill(pump, &redactor, &kinds);
         let thread = thread::Builder::new().spawn(filling);
         thread.map_err(ProcessError::Io)?;
         Ok(Process {
@@ -400,6 +431,16 @@ impl Drop for Processes<'_> {
             process.running.end();
         }
     }
+}
+
+/// The end of a text, from the beginning of a line on where it is cut.
+fn end_of(text: &str) -> &str {
+    let Some(from) = text.len().checked_sub(FOLLOWED) else {
+        return text;
+    };
+    let line = memchr::memchr(b'\n', &text.as_bytes()[from..]);
+    let from = line.map_or(from, |line| from + line + 1);
+    text.get(from..).unwrap_or_default()
 }
 
 fn request(invocation: Invocation<'_>) -> Result<SpawnRequest, ProcessError> {

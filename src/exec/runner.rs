@@ -106,6 +106,20 @@ impl<'c> Running<'c> {
     /// # Errors
     /// When a signal came, or nobody can wait. The command still runs.
     pub fn wait(&mut self, limit: Duration, interrupt: &Interrupt) -> io::Result<()> {
+        self.wait_ticking(limit, interrupt, Duration::MAX, || ())
+    }
+
+    /// The same; whenever `tick` has passed, `look` is called.
+    ///
+    /// # Errors
+    /// Those of [`wait`](Self::wait).
+    pub fn wait_ticking(
+        &mut self,
+        limit: Duration,
+        interrupt: &Interrupt,
+        tick: Duration,
+        mut look: impl FnMut(),
+    ) -> io::Result<()> {
         // Once it has ended, what it has left running has its seconds.
         let last = limit.saturating_add(GRACE * 2 + TEAR_DOWN);
         loop {
@@ -119,7 +133,9 @@ impl<'c> Running<'c> {
             if left.is_zero() {
                 return Ok(());
             }
-            interrupt.poll(&[self.child.as_fd()], PollFlags::IN, Some(left))?;
+            if !interrupt.poll(&[self.child.as_fd()], PollFlags::IN, Some(left.min(tick)))? {
+                look();
+            }
         }
     }
 

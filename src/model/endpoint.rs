@@ -1,7 +1,8 @@
 //! Where a call goes: the base URL, and the proxy on the way. Pure.
 //!
 //! Guarantees that a key travels encrypted, or does not leave the machine: an [`Endpoint`] is https,
-//! or http to a loopback host; and plain http never goes through a proxy.
+//! or http to a loopback host, or, without a key, to one of a private network; and plain http never
+//! goes through a proxy.
 
 use std::net::IpAddr;
 
@@ -10,13 +11,14 @@ use ureq::{Proxy, ProxyBuilder, ProxyProtocol};
 
 use super::{ModelSpec, Provider};
 use crate::sys::environment::Environment;
+use crate::sys::transport::{PlainAddresses, is_private};
 
 /// The base URL of a vendor's API, checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoint {
     base: String,
     host: String,
-    secure: bool,
+    plain: Option<PlainAddresses>,
 }
 
 /// Why a base URL or a proxy cannot be used.
@@ -31,8 +33,10 @@ pub enum EndpointProblem {
         value: String,
     },
     /// Plain http to another machine.
-    #[error("`{variable}` is `{value}`: plain http is taken for loopback hosts only")]
+    #[error("`{variable}` is `{value}`: plain http is taken for loopback hosts only{}", if *.has_key { "" } else { ", and for private addresses" })]
     Insecure {
+        /// Whether a key would travel along.
+        has_key: bool,
         /// The environment variable.
         variable: String,
         /// What the variable says, which is shown.
@@ -54,6 +58,11 @@ impl EndpointProblem {
             Self::NotAUrl { variable, .. } => {
                 format!("set `{variable}` to something like `https://host/path`, or unset it")
             }
+            Self::Insecure {
+                variable,
+                has_key: false,
+                ..
+            } => format!("use https in `{variable}`, or unset it"),
             Self::Insecure { variable, .. } => {
                 format!("the key travels in a header: use https in `{variable}`, or unset it")
             }
@@ -65,16 +74,22 @@ impl EndpointProblem {
 }
 
 impl Endpoint {
-    /// The model's own endpoint, the one that the environment names, or the vendor's.
+    /// The model's own endpoint, the one that the environment names, or the vendor's; `has_key` says whether calls
+    /// carry a key.
     ///
     /// # Errors
     /// When the base URL cannot be used.
-    pub fn of(spec: &ModelSpec, environment: &Environment) -> Result<Self, EndpointProblem> {
+    pub fn of(
+        spec: &ModelSpec,
+        environment: &Environment,
+        has_key: bool,
+    ) -> Result<Self, EndpointProblem> {
         if let Some(url) = &spec.base_url {
-            return Self::parse("baseUrl", url);
+            return Self::parse("baseUrl", url, has_key);
         }
         let (variable, standard) = standard(spec.provider);
-        Self::parse(variable, environment.get(variable).unwrap_or(standard))
+        let url = environment.get(variable).unwrap_or(standard);
+        Self::parse(variable, url, has_key)
     }
 
     /// The base URL, where it is not that of the provider's own service.
@@ -84,17 +99,31 @@ impl Endpoint {
         (self.base != standard).then_some(&*self.base)
     }
 
-    /// Checks a base URL; `variable` says where it was named.
-    pub(crate) fn parse(variable: &str, value: &str) -> Result<Self, EndpointProblem> {
+    /// Checks a base URL; `variable` says where it was named, and `has_key` whether calls carry a key.
+    pub(crate) fn parse(
+        variable: &str,
+        value: &str,
+        has_key: bool,
+    ) -> Result<Self, EndpointProblem> {
         let (variable, value) = (variable.to_owned(), value.to_owned());
         let base = value.trim().trim_end_matches('/').to_owned();
         let Some((host, secure)) = plain_server(&base) else {
             return Err(EndpointProblem::NotAUrl { variable, value });
         };
-        if !secure && !is_loopback(&host) {
-            return Err(EndpointProblem::Insecure { variable, value });
-        }
-        Ok(Self { base, host, secure })
+        let plain = if secure {
+            None
+        } else if is_loopback(&host) {
+            Some(PlainAddresses::Loopback)
+        } else if !has_key && may_be_private(&host) {
+            Some(PlainAddresses::Private)
+        } else {
+            return Err(EndpointProblem::Insecure {
+                has_key,
+                variable,
+                value,
+            });
+        };
+        Ok(Self { base, host, plain })
     }
 
     /// The URL of `path`, which begins with a slash.
@@ -109,10 +138,22 @@ impl Endpoint {
         &self.host
     }
 
+    /// Whether calls go straight to this machine: no proxy is asked, and nothing is encrypted.
+    #[must_use]
+    pub fn is_this_machine(&self) -> bool {
+        self.plain == Some(PlainAddresses::Loopback)
+    }
+
     /// Whether calls are encrypted.
     #[must_use]
     pub fn is_secure(&self) -> bool {
-        self.secure
+        self.plain.is_none()
+    }
+
+    /// The only addresses that calls go to, where they are not encrypted.
+    #[must_use]
+    pub fn plain(&self) -> Option<PlainAddresses> {
+        self.plain
     }
 }
 
@@ -143,6 +184,18 @@ fn is_loopback(host: &str) -> bool {
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     let address = bare.parse::<IpAddr>();
     host.eq_ignore_ascii_case("localhost") || address.is_ok_and(|ip| ip.is_loopback())
+}
+
+/// Whether a host is one of a private network, by its address, or may be, by its name: what the name resolves to is
+/// looked at when the connection is made.
+fn may_be_private(host: &str) -> bool {
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    if let Ok(address) = bare.parse::<IpAddr>() {
+        return is_private(address);
+    }
+    let host = host.to_ascii_lowercase();
+    let endings = [".local", ".internal", ".lan", ".home.arpa"];
+    !host.contains('.') || endings.iter().any(|ending| host.ends_with(ending))
 }
 
 /// The proxy that the environment names for https.
@@ -230,13 +283,45 @@ mod tests {
             ("nonsense", None),
             ("", None),
         ] {
-            let endpoint = Endpoint::parse("OPENAI_BASE_URL", url);
+            let endpoint = Endpoint::parse("OPENAI_BASE_URL", url, true);
             assert_eq!(
                 endpoint.ok().map(|e| e.url("/x")).as_deref(),
                 expected,
                 "{url}"
             );
         }
+    }
+
+    #[test]
+    fn without_a_key_plain_http_goes_to_private_addresses_and_names_of_them() {
+        for (url, expected) in [
+            ("http://10.0.0.1:8080/v1", Some(PlainAddresses::Private)),
+            ("http://192.168.1.9", Some(PlainAddresses::Private)),
+            ("http://[fd00::1]:80", Some(PlainAddresses::Private)),
+            (
+                "http://host.docker.internal:11434",
+                Some(PlainAddresses::Private),
+            ),
+            ("http://gpu:8000/v1", Some(PlainAddresses::Private)),
+            ("http://Gpu.LOCAL", Some(PlainAddresses::Private)),
+            ("http://127.0.0.1", Some(PlainAddresses::Loopback)),
+            ("http://localhost", Some(PlainAddresses::Loopback)),
+            ("http://8.8.8.8", None),
+            ("http://169.254.169.254", None),
+            ("http://0.0.0.0", None),
+            ("http://example.com", None),
+            ("http://127.0.0.1.example.com", None),
+            ("http://local.example.com", None),
+        ] {
+            let endpoint = Endpoint::parse("baseUrl", url, false);
+            assert_eq!(
+                endpoint.ok().and_then(|found| found.plain()),
+                expected,
+                "{url}"
+            );
+        }
+        let problem = Endpoint::parse("baseUrl", "http://example.com", false).unwrap_err();
+        assert!(!problem.hint().contains("key"));
     }
 
     #[test]
@@ -259,7 +344,7 @@ mod tests {
                 None,
             ),
         ] {
-            let endpoint = Endpoint::of(spec, environment).unwrap();
+            let endpoint = Endpoint::of(spec, environment, true).unwrap();
             assert_eq!(endpoint.differing(spec.provider), expected);
         }
     }
@@ -271,7 +356,7 @@ mod tests {
             ("NO_PROXY", "internal.test, other.test"),
         ]);
         let proxies = Proxies::from_environment(&environment).unwrap();
-        let secure = Endpoint::parse("V", "https://api.test").unwrap();
+        let secure = Endpoint::parse("V", "https://api.test", true).unwrap();
         let proxy = proxies.for_endpoint(&secure).unwrap();
         assert_eq!(
             (proxy.host(), proxy.port(), proxy.username()),
@@ -279,7 +364,7 @@ mod tests {
         );
         assert!(proxy.is_no_proxy(&"https://internal.test/x".parse().unwrap()));
         assert!(!proxy.is_no_proxy(&"https://api.test/x".parse().unwrap()));
-        let local = Endpoint::parse("V", "http://localhost").unwrap();
+        let local = Endpoint::parse("V", "http://localhost", true).unwrap();
         assert!(proxies.for_endpoint(&local).is_none());
     }
 

@@ -2,9 +2,12 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::sync::LazyLock;
 use std::time::Duration;
 
-use super::{ANSWER_LIMIT, End, VendorError};
+use regex::Regex;
+
+use super::{ANSWER_LIMIT, End, VendorError, catalogue};
 use crate::model::usage::Usage;
 use crate::sys::interrupt::Interrupted;
 use crate::sys::text;
@@ -28,6 +31,8 @@ pub enum ModelError {
         status: u16,
         /// What the answer says.
         vendor: VendorError,
+        /// The model that was asked, by the vendor's name.
+        model: String,
         /// How many tries were made.
         tries: u32,
         /// The answer's body.
@@ -50,6 +55,14 @@ pub enum ModelError {
         reason: String,
         /// How many tries were made.
         tries: u32,
+    },
+    /// No server listens at this machine's own address.
+    #[error("no model's server listens at `{url}`: {reason}")]
+    NobodyListens {
+        /// The base URL that was asked.
+        url: String,
+        /// The system's word.
+        reason: String,
     },
     /// The server's certificate was not accepted.
     #[error("no secure connection to `{host}`: {reason}")]
@@ -130,6 +143,18 @@ pub enum ModelError {
         /// What the call took all the same.
         spent: Box<Spent>,
     },
+    /// Another model has answered than the one that was asked, and that was not to be.
+    #[error("`{asked}` was asked, and `{served}` has answered")]
+    OtherModel {
+        /// The model that was asked, by the vendor's name.
+        asked: String,
+        /// The model that has answered, by the vendor's word.
+        served: String,
+        /// The vendor's finish reason.
+        finish: String,
+        /// What the call took all the same.
+        spent: Box<Spent>,
+    },
     /// The reply has no finish reason, so nothing says that it is whole.
     #[error("the model's reply has no finish reason: it may be cut short")]
     Unfinished,
@@ -172,10 +197,9 @@ impl ModelError {
                 "the quota is spent and waiting does not refill it soon: see the vendor's billing \
                  page, or use another model with `--model`"
             }
-            Self::Status { status: 404, .. } => {
-                "the vendor does not know the model or the address: has the model been retired, or \
-                 is the base URL wrong?"
-            }
+            Self::Status {
+                status: 404, model, ..
+            } => return not_found(model),
             Self::Status {
                 status: 400 | 413, ..
             } => {
@@ -193,6 +217,10 @@ impl ModelError {
             }
             Self::Connection { .. } => {
                 "check the network, the proxy and the base URL (an agent's own: `apiUrl` in its `config.json`)"
+            }
+            Self::NobodyListens { .. } => {
+                "start the server there, or set another base URL: for an agent, `dev config` opens the settings \
+                 (`apiUrl`, `model`, `apiKey`), and `--model NAME` asks a model of `code-commit models` instead"
             }
             Self::Tls { .. } => {
                 "check the system's certificates (`ca-certificates`, `SSL_CERT_FILE`) and the clock"
@@ -228,6 +256,12 @@ impl ModelError {
             Self::CutShort { .. } => {
                 "nothing of it was applied; change the query, or use another model with `--model`"
             }
+            Self::OtherModel { served, .. } => {
+                return format!(
+                    "nothing of the reply was applied; leave out `--require-model`, or ask `{served}` by its \
+                     own name: `code-commit models` lists what can be asked"
+                );
+            }
             Self::Recorded { hint, .. } => hint,
             Self::NotRecorded(_) => {
                 "replay a run that got as far as this one, with the same project as it was then"
@@ -259,9 +293,9 @@ impl ModelError {
     #[must_use]
     pub fn spent(&self) -> Option<(&str, &Spent)> {
         match self {
-            Self::CutShort { finish, spent, .. } | Self::Empty { finish, spent } => {
-                Some((finish, spent))
-            }
+            Self::CutShort { finish, spent, .. }
+            | Self::OtherModel { finish, spent, .. }
+            | Self::Empty { finish, spent } => Some((finish, spent)),
             _ => None,
         }
     }
@@ -277,6 +311,18 @@ impl ModelError {
         let is_json =
             serde_json::from_slice::<serde::de::IgnoredAny>(text::without_mark(answer)).is_ok();
         is_json.then_some(answer)
+    }
+
+    /// Whether the server has no room at present: another model may have.
+    #[must_use]
+    pub fn is_overload(&self) -> bool {
+        match self {
+            Self::Status { status, vendor, .. } => {
+                matches!(status, 429 | 503 | 529) && !vendor.quota_spent
+            }
+            Self::NoTimeLeft { error, .. } => error.is_overload(),
+            _ => false,
+        }
     }
 
     /// Whether it is this machine that failed, and not the model.
@@ -295,6 +341,20 @@ impl ModelError {
         }
     }
 
+    /// Whether the vendor says that the prompt is longer than the model's window.
+    #[must_use]
+    pub fn is_context_exceeded(&self) -> bool {
+        match self {
+            Self::Status {
+                status: 400 | 413, ..
+            }
+            | Self::ErrorInAnswer(_)
+            // Of a recorded error, there are the words alone.
+            | Self::Recorded { .. } => CONTEXT_EXCEEDED.is_match(&self.to_string()),
+            _ => false,
+        }
+    }
+
     /// What an answer is that the parser does not take.
     pub(super) fn not_json(answer: &[u8], source: serde_json::Error) -> Self {
         let snippet = Self::snippet(answer);
@@ -309,6 +369,26 @@ impl ModelError {
         format!("{}{ellipsis}", text.escape_debug())
     }
 }
+
+/// What to do where the server does not know the model.
+fn not_found(model: &str) -> String {
+    const HINT: &str = "the vendor does not know the model or the address: has the model been retired, or is the \
+                        base URL wrong?";
+    match catalogue::successor_command(model) {
+        Some(command) => format!("{HINT} `{command}` adds the successor"),
+        None => HINT.to_owned(),
+    }
+}
+
+/// The vendors' codes and words for a prompt that does not fit the window: OpenAI's and its compatibles', Gemini's,
+/// llama.cpp's, LM Studio's.
+static CONTEXT_EXCEEDED: LazyLock<Regex> = LazyLock::new(|| {
+    text::regex(concat!(
+        "(?i)context_length_exceeded|exceed_context_size_error|maximum context length|model_max_prompt_tokens_exceeded",
+        "|exceeds? the (?:available |model's )?context (?:size|length|window)|exceeds the maximum number of tokens",
+        "|context (?:size|length|window) (?:is |has been )?exceeded|prompt is too long|greater than the context length"
+    ))
+});
 
 fn vendor_sentence(vendor: &VendorError) -> String {
     let code = vendor
@@ -342,5 +422,73 @@ pub(crate) fn human_duration(duration: Duration) -> String {
         _ if seconds.is_multiple_of(3600) => format!("{}h", seconds / 3600),
         _ if seconds.is_multiple_of(60) => format!("{}m", seconds / 60),
         _ => format!("{seconds}s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prompt_that_does_not_fit_is_known_by_the_vendors_words() {
+        let status = |status, code: &str, message: &str| ModelError::Status {
+            status,
+            model: "m".to_owned(),
+            vendor: VendorError {
+                code: Some(code.to_owned()),
+                message: Some(message.to_owned()),
+                ..VendorError::default()
+            },
+            tries: 1,
+            answer: Vec::new(),
+        };
+        for (number, code, message, expected) in [
+            (
+                400,
+                "context_length_exceeded",
+                "Your input exceeds it.",
+                true,
+            ),
+            (
+                400,
+                "invalid_request_error",
+                "This model's maximum context length is 4096 tokens. However, you requested 5000.",
+                true,
+            ),
+            (
+                400,
+                "INVALID_ARGUMENT",
+                "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).",
+                true,
+            ),
+            (
+                400,
+                "exceed_context_size_error",
+                "the request exceeds the available context size, try increasing it",
+                true,
+            ),
+            (
+                413,
+                "request_too_large",
+                "prompt is too long: 201000 tokens > 200000 maximum",
+                true,
+            ),
+            (
+                400,
+                "invalid_request_error",
+                "Unknown parameter: 'max_context'.",
+                false,
+            ),
+            (429, "rate_limit", "maximum context length", false),
+            (500, "oops", "maximum context length", false),
+        ] {
+            let error = status(number, code, message);
+            assert_eq!(error.is_context_exceeded(), expected, "{error}");
+            let recorded = ModelError::Recorded {
+                message: error.to_string(),
+                hint: String::new(),
+            };
+            assert!(!expected || recorded.is_context_exceeded(), "{recorded}");
+        }
     }
 }

@@ -140,18 +140,50 @@ pub fn with_repairs(
 }
 
 /// The next call may cost more than is left.
-#[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
-#[error(
-    "the next call may cost more than is left: {spent} of {limit} is spent, and the prompt alone has about \
-     {prompt_tokens} tokens"
-)]
-pub struct OverBudget {
-    /// What the run has cost so far.
-    pub spent: Usd,
-    /// What it may cost.
-    pub limit: Usd,
-    /// The prompt's size.
-    pub prompt_tokens: u64,
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum OverBudget {
+    /// The prompt leaves too little for an answer.
+    #[error(
+        "the next call may cost more than is left: {spent} of {limit} is spent, and the prompt alone has about \
+         {prompt_tokens} tokens"
+    )]
+    TooLittle {
+        /// What the run has cost so far.
+        spent: Usd,
+        /// What it may cost.
+        limit: Usd,
+        /// The prompt's size.
+        prompt_tokens: u64,
+    },
+    /// Nobody knows what it costs.
+    #[error(
+        "the next call may cost more than is left: `{asked}` was answered by `{served}`, whose price is not known"
+    )]
+    Unpriced {
+        /// The model that was asked.
+        asked: String,
+        /// The model that has answered.
+        served: String,
+    },
+}
+
+impl OverBudget {
+    /// Whether it is the first call of a run that is not made.
+    #[must_use]
+    pub fn is_at_once(&self) -> bool {
+        matches!(self, Self::TooLittle { spent, .. } if *spent == Usd::ZERO)
+    }
+
+    /// What the user can do about it.
+    #[must_use]
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::TooLittle { .. } => "give it more with `--max-cost`",
+            Self::Unpriced { .. } => {
+                "give the model that answers an entry with a `price` in `agent-config/models.json`, or ask another"
+            }
+        }
+    }
 }
 
 /// How many tokens the answer to a prompt may have, so that the call does not cost more than `money`;

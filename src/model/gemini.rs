@@ -59,13 +59,14 @@ struct GeminiPart<'a> {
 /// those that the vendor itself puts in the place of OpenAI's words (`ai.google.dev/gemini-api/docs/openai`);
 /// 128 is the least that gemini-2.5-pro takes.
 fn thinking(spec: &ModelSpec) -> Option<Value> {
-    use ReasoningEffort::{High, Low, Medium, Minimal, None, XHigh};
+    use ReasoningEffort::{High, Low, Max, Medium, Minimal, None, XHigh};
     let effort = spec.reasoning_effort?;
     let (word, tokens) = match effort {
         None | Minimal => (Minimal, 128),
         Low => (Low, 1024),
         Medium => (Medium, 8192),
         High | XHigh => (High, 24_576),
+        Max => (High, 32_768),
     };
     Some(if spec.id.starts_with("gemini-2") {
         json!({"thinkingBudget": tokens})
@@ -114,7 +115,7 @@ impl Wire for Gemini {
     fn path(&self, spec: &ModelSpec, delivery: Delivery) -> String {
         let method = match delivery {
             Delivery::Whole => "generateContent",
-            Delivery::Streamed => "streamGenerateContent?alt=sse",
+            Delivery::Streamed | Delivery::StreamedPlainly => "streamGenerateContent?alt=sse",
         };
         format!("/v1beta/models/{}:{method}", spec.id)
     }
@@ -151,7 +152,7 @@ impl Wire for Gemini {
         serde_json::to_writer(out, &body)
     }
 
-    fn assembler(&self) -> Box<dyn Assembler> {
+    fn assembler(&self, _spec: &ModelSpec) -> Box<dyn Assembler> {
         Box::new(GeminiStream::default())
     }
 

@@ -4,10 +4,12 @@
 //! only; that redirects are not followed; that a call ends within its time, whatever the server
 //! does; and that an answer of more than [`ANSWER_LIMIT`] bytes is not read.
 
+use std::cell::Cell;
 use std::io::{self, BufWriter, Read, Write};
 use std::thread;
 use std::time::Duration;
 
+use memchr::memmem;
 use ureq::http::{Response, header::HeaderMap};
 use ureq::tls::{RootCerts, TlsConfig};
 use ureq::unversioned::transport::{ConnectProxyConnector, Connector, RustlsConnector};
@@ -15,8 +17,8 @@ use ureq::{Agent, Body, SendBody};
 
 use super::retry::{self, Advice};
 use super::{
-    ANSWER_LIMIT, Delivery, Endpoint, Listener, Model, ModelError, ModelSpec, Proxies, Reply,
-    Request, StepId, Wire,
+    ANSWER_LIMIT, Delivery, Endpoint, Listener, Model, ModelError, ModelSpec, Provider, Proxies,
+    Reply, Request, StepId, Wire,
 };
 use crate::secret::ApiKey;
 use crate::sys::environment::Clock;
@@ -46,7 +48,8 @@ pub struct HttpModel<'a> {
     spec: ModelSpec,
     wire: &'static dyn Wire,
     route: Route,
-    delivery: Delivery,
+    /// Without the usage, from the moment on where the server has refused to tell it.
+    delivery: Cell<Delivery>,
     agent: Agent,
     timeout: Duration,
     clock: &'a dyn Clock,
@@ -107,7 +110,7 @@ impl<'a> HttpModel<'a> {
             .chain(ConnectProxyConnector::default())
             .chain(TcpConnector {
                 interrupt: interrupt.clone(),
-                loopback_only: !endpoint.is_secure(),
+                only: endpoint.plain(),
             })
             .chain(RustlsConnector::default());
         let resolver = InterruptibleResolver(interrupt.clone());
@@ -117,7 +120,7 @@ impl<'a> HttpModel<'a> {
             spec,
             wire,
             route,
-            delivery,
+            delivery: Cell::new(delivery),
             agent,
             timeout,
             clock,
@@ -177,15 +180,31 @@ impl<'a> HttpModel<'a> {
             error: ModelError::Status {
                 status,
                 vendor,
+                model: self.spec.id.clone(),
                 tries: 1,
                 answer: body,
             },
         })
     }
 
+    /// Whether the server does not take `stream_options`, by which it is asked for the usage.
+    fn refuses_usage(&self, answer: &Result<Vec<u8>, TryError>) -> bool {
+        let Err(TryError {
+            error: ModelError::Status { status, answer, .. },
+            ..
+        }) = answer
+        else {
+            return false;
+        };
+        let is_asked =
+            self.delivery.get() == Delivery::Streamed && self.spec.provider == Provider::OpenAi;
+        let names_it = || memmem::find(answer, b"stream_options").is_some();
+        is_asked && (*status == 422 || (*status == 400 && names_it()))
+    }
+
     /// Sends the request. Its body is written while it is sent, never held as a whole.
     fn send(&self, request: &Request<'_>, left: Duration) -> Result<Response<Body>, ureq::Error> {
-        let (wire, spec, delivery) = (self.wire, &self.spec, self.delivery);
+        let (wire, spec, delivery) = (self.wire, &self.spec, self.delivery.get());
         let mut length = ByteCount(0);
         wire.write_request(spec, request, delivery, &mut length)
             .map_err(io::Error::from)?;
@@ -223,7 +242,7 @@ impl<'a> HttpModel<'a> {
         response: Response<Body>,
         listener: &dyn Listener,
     ) -> Result<Vec<u8>, TryError> {
-        let mut assembler = self.wire.assembler();
+        let mut assembler = self.wire.assembler(&self.spec);
         let mut events = Events::default();
         let mut reader = response.into_body().into_reader();
         let mut chunk = vec![0; STREAM_CHUNK];
@@ -312,6 +331,13 @@ impl<'a> HttpModel<'a> {
             io::ErrorKind::InvalidData if self.route.endpoint.is_secure() => {
                 ModelError::Tls { host, reason }.into()
             }
+            // The user's own server is not there: nobody starts it within the seconds that tries are apart.
+            io::ErrorKind::ConnectionRefused
+                if self.spec.base_url.is_some() && self.route.endpoint.is_this_machine() =>
+            {
+                let url = self.route.endpoint.url("");
+                ModelError::NobodyListens { url, reason }.into()
+            }
             io::ErrorKind::PermissionDenied => ModelError::Protocol { host, reason }.into(),
             _ => self.broken(reason),
         }
@@ -326,7 +352,12 @@ impl Model for HttpModel<'_> {
         let mut tries = 0;
         while !left().is_zero() {
             tries += 1;
-            let failed = match self.try_once(request, left(), listener) {
+            let mut answer = self.try_once(request, left(), listener);
+            if self.refuses_usage(&answer) {
+                self.delivery.set(Delivery::StreamedPlainly);
+                answer = self.try_once(request, left(), listener);
+            }
+            let failed = match answer {
                 Ok(body) => return Ok(body),
                 Err(failed) => failed,
             };

@@ -3,6 +3,7 @@
 //! `http` uses the network; the wire formats (`gemini`, `openai`) are pure. Guarantees that a [`Reply`] is whole:
 //! whatever was blocked, refused, empty or cut short is a [`ModelError`].
 
+pub(crate) mod catalogue;
 pub(crate) mod endpoint;
 mod error;
 pub(crate) mod estimate;
@@ -14,6 +15,7 @@ mod openai;
 pub(crate) mod price;
 pub(crate) mod prompt;
 mod retry;
+pub(crate) mod served;
 mod step_id;
 pub(crate) mod table;
 #[cfg(test)]
@@ -69,6 +71,8 @@ pub struct ModelSpec {
     pub tools: ToolForm,
     /// What it costs, where that is known.
     pub price: Option<Price>,
+    /// The entry that is asked where this one is overloaded.
+    pub fallback: Option<String>,
     /// Where the entry comes from.
     pub origin: Origin,
 }
@@ -133,6 +137,23 @@ pub enum ReasoningEffort {
     Medium,
     High,
     XHigh,
+    Max,
+}
+
+impl ReasoningEffort {
+    /// The word for it.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Minimal => "minimal",
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+            Self::XHigh => "xhigh",
+            Self::Max => "max",
+        }
+    }
 }
 
 /// A vendor, that is: a wire format.
@@ -205,6 +226,8 @@ pub enum Delivery {
     Whole,
     /// Piece by piece, as it comes to be.
     Streamed,
+    /// The same from a server that does not want to be asked for the usage.
+    StreamedPlainly,
 }
 
 /// How an answer ends.
@@ -304,7 +327,7 @@ trait Wire: Sync {
     ) -> serde_json::Result<()>;
 
     /// Puts the pieces of a streamed answer together.
-    fn assembler(&self) -> Box<dyn Assembler>;
+    fn assembler(&self, spec: &ModelSpec) -> Box<dyn Assembler>;
 
     /// Reads the JSON of an answer with status 200.
     fn read_reply(&self, json: &[u8]) -> Result<Reply, ModelError>;

@@ -21,12 +21,19 @@ use crate::model::message::{Call, CallResult, Message, Part, Role, Words};
 use crate::model::usage::Usage;
 use crate::sys::text::BYTE_ORDER_MARK;
 
+/// What is behind the last event of a stream; on record as the finish reason of one that has no other.
+const DONE: &str = "[DONE]";
+
 /// What the finish reasons mean: the vendor's, and those of servers that are compatible with it.
 fn end(finish: &str) -> End {
-    match finish {
-        "stop" | "eos" | "eos_token" | "stop_sequence" | "end_turn" => End::Stop,
+    if finish == DONE {
+        return End::Stop;
+    }
+    match &*finish.to_ascii_lowercase() {
+        "stop" | "stopped" | "eos" | "eos_token" | "stop_sequence" | "stop_token" | "end_turn"
+        | "finished" | "complete" | "completed" => End::Stop,
         "tool_calls" | "function_call" => End::ToolCalls,
-        "length" => End::MaxTokens,
+        "length" | "max_tokens" | "model_length" => End::MaxTokens,
         "content_filter" => End::Refused,
         _ => End::Other,
     }
@@ -105,7 +112,8 @@ impl Wire for OpenAi {
         let limit = request.max_output_tokens;
         let form = &request.form;
         let schema = form.schema.as_ref();
-        let streamed = delivery == Delivery::Streamed;
+        let streamed = delivery != Delivery::Whole;
+        let asks_usage = delivery == Delivery::Streamed;
         let tools: Vec<Value> = form.tools.iter().map(body_tool).collect();
         let messages = request.messages.iter();
         let body = ChatBody {
@@ -124,14 +132,18 @@ impl Wire for OpenAi {
                 "max_tokens": limit.filter(|_| !is_own),
                 "reasoning_effort": spec.reasoning_effort,
                 "stream": streamed.then_some(true),
-                "stream_options": streamed.then(|| json!({"include_usage": true})),
+                "stream_options": asks_usage.then(|| json!({"include_usage": true})),
             })),
         };
         serde_json::to_writer(out, &body)
     }
 
-    fn assembler(&self) -> Box<dyn Assembler> {
-        Box::new(ChatStream::default())
+    fn assembler(&self, spec: &ModelSpec) -> Box<dyn Assembler> {
+        Box::new(ChatStream {
+            // Others are not as strict as the vendor.
+            needs_both_ends: spec.is_openais_own() && spec.base_url.is_none(),
+            ..ChatStream::default()
+        })
     }
 
     fn read_reply(&self, json: &[u8]) -> Result<Reply, ModelError> {
@@ -279,6 +291,8 @@ struct ChatStream {
     calls: Vec<PartialCall>,
     finish: Option<String>,
     done: bool,
+    /// Whether a whole stream has a finish reason and `[DONE]`: else, one of them is enough.
+    needs_both_ends: bool,
 }
 
 /// A call of which so much has come.
@@ -293,7 +307,7 @@ struct PartialCall {
 impl Assembler for ChatStream {
     fn event(&mut self, data: &[u8], listener: &dyn Listener) -> Result<(), ModelError> {
         // What comes behind the end is no part of the answer.
-        self.done |= data.trim_ascii() == b"[DONE]";
+        self.done |= data.trim_ascii() == DONE.as_bytes();
         if self.done {
             return Ok(());
         }
@@ -328,7 +342,12 @@ impl Assembler for ChatStream {
     }
 
     fn finish(self: Box<Self>) -> Option<Vec<u8>> {
-        let finish = self.finish.filter(|_| self.done)?;
+        let finish = match (self.finish, self.done) {
+            (Some(finish), true) => finish,
+            (Some(finish), false) if !self.needs_both_ends => finish,
+            (None, true) if !self.needs_both_ends => DONE.to_owned(),
+            _ => return None,
+        };
         let calls = self.calls.into_iter().map(|call| {
             let function = json!({"name": call.name, "arguments": call.arguments});
             json!({"id": call.id, "type": "function", "function": function})

@@ -5,17 +5,19 @@
 //! URL is one that a key may travel to. A mistake in the file is told with its line and column.
 
 mod form;
+mod insertion;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
+use chrono::NaiveDate;
 use regex::Regex;
 use serde_json::value::RawValue;
 
 use self::form::{File, ModelEntry, Rules, is_name};
-use super::{ModelSpec, Origin, Provider, Purpose, ToolForm};
+use super::{Endpoint, ModelSpec, Origin, Provider, Purpose, ToolForm, catalogue, served};
 use crate::model::price::{LongPrompt, Price, Usd};
 use crate::sys::positions::{Misplaced, Positions};
 use crate::sys::text::regex;
@@ -71,6 +73,24 @@ fn built_in() -> [ModelSpec; 2] {
     [gemini, gpt]
 }
 
+/// Whether the model takes the word of effort that its entry has.
+fn check_effort(spec: &ModelSpec) -> Result<(), String> {
+    let taken = catalogue::known(&spec.id).and_then(|known| known.efforts.as_deref());
+    let (Some(effort), Some(taken)) = (spec.reasoning_effort, taken) else {
+        return Ok(());
+    };
+    if taken.contains(&effort) {
+        return Ok(());
+    }
+    let words: Vec<&str> = taken.iter().map(|word| word.word()).collect();
+    Err(format!(
+        "`{}` does not take the `reasoningEffort` `{}`, but {}",
+        spec.id,
+        effort.word(),
+        words.join(", ")
+    ))
+}
+
 fn usd(dollars: f64) -> Usd {
     Usd::try_from(dollars).unwrap_or_default()
 }
@@ -86,19 +106,26 @@ impl ModelTable {
         }
     }
 
-    /// The specification's models with what `json`, the content of `models.json`, adds and changes.
+    /// The specification's models with what `json`, the content of `models.json`, adds and changes, at the prices of
+    /// `today`.
     ///
     /// # Errors
     /// When there is a mistake in it.
-    pub fn parse(json: &str) -> Result<Self, TableProblem> {
+    pub fn parse(json: &str, today: NaiveDate) -> Result<Self, TableProblem> {
         let json = json.strip_prefix('\u{feff}').unwrap_or(json);
         let at = Positions(json);
         let file: File<'_> = at.object(json)?;
         let mut table = Self::built_in();
-        for (name, entry) in file.models.0 {
+        for (name, entry) in &file.models.0 {
             let read: ModelEntry = at.object(entry.get())?;
             table
-                .add(&name, read)
+                .add(name, read, today)
+                .map_err(|reason| at.problem(entry.get(), reason))?;
+        }
+        // A fallback may stand below the entry that names it.
+        for (name, entry) in &file.models.0 {
+            table
+                .check_fallback(name)
                 .map_err(|reason| at.problem(entry.get(), reason))?;
         }
         if let Some(rules) = file.selection_rules {
@@ -112,6 +139,14 @@ impl ModelTable {
         Ok(table)
     }
 
+    /// The text `json` of a table with the `entry` of a model at its end.
+    ///
+    /// # Errors
+    /// When either is no JSON.
+    pub fn with_entry(json: &str, name: &str, entry: &str) -> serde_json::Result<String> {
+        insertion::with_entry(json, name, entry)
+    }
+
     /// All models, the specification's first.
     #[must_use]
     pub fn models(&self) -> &[ModelSpec] {
@@ -122,6 +157,20 @@ impl ModelTable {
     #[must_use]
     pub fn named(&self, name: &str) -> Option<&ModelSpec> {
         self.models.iter().find(|spec| spec.name == name)
+    }
+
+    /// The price of `today` of a model by its vendor's name, or a version of it, where that is known.
+    #[must_use]
+    pub fn price_of(&self, provider: Provider, id: &str, today: NaiveDate) -> Option<Price> {
+        let is_it = |spec: &&ModelSpec| {
+            spec.provider == provider && !spec.has_own_price() && served::is_same(&spec.id, id)
+        };
+        if let Some(spec) = self.models.iter().find(is_it) {
+            return spec.price;
+        }
+        let entry = catalogue::matching(id)?.entry.as_ref()?;
+        let entry: ModelEntry = serde_json::from_str(entry.get()).ok()?;
+        entry.price(today)
     }
 
     /// The model to ask for `purpose` where the command line names none.
@@ -161,7 +210,7 @@ impl ModelTable {
         names.join(", ")
     }
 
-    fn add(&mut self, name: &str, entry: ModelEntry) -> Result<(), String> {
+    fn add(&mut self, name: &str, entry: ModelEntry, today: NaiveDate) -> Result<(), String> {
         if !is_name(name) {
             return Err(format!(
                 "a model's name is made of letters, digits and `.:/_-`, which `{}` is not",
@@ -191,8 +240,31 @@ impl ModelTable {
             return Err("`\"tools\": \"native\"` is for the provider `openai`: `markdown` and `json` work with both".to_owned());
         }
         spec.origin = known.map_or(Origin::Added, |_| Origin::Overridden);
-        entry.write_to(spec);
-        Ok(())
+        entry.write_to(spec, today);
+        if let (Some(url), Some(_)) = (&spec.base_url, &spec.key_file) {
+            let checked = Endpoint::parse("baseUrl", url, true);
+            checked.map_err(|problem| problem.to_string())?;
+        }
+        check_effort(spec)
+    }
+
+    /// Whether the fallback of that model can be one.
+    fn check_fallback(&self, name: &str) -> Result<(), String> {
+        let Some(fallback) = self.named(name).and_then(|spec| spec.fallback.as_deref()) else {
+            return Ok(());
+        };
+        let shown = fallback.escape_debug();
+        match self.named(fallback) {
+            _ if fallback == name => Err(format!("`{name}` cannot be its own `fallback`")),
+            None => Err(format!(
+                "there is no model `{shown}` for the `fallback` of `{name}`: known are {}",
+                self.names()
+            )),
+            Some(spec) if spec.fallback.is_some() => Err(format!(
+                "`{shown}`, the `fallback` of `{name}`, has a `fallback` itself: there is one at the most"
+            )),
+            Some(_) => Ok(()),
+        }
     }
 
     fn rule(

@@ -107,7 +107,7 @@ impl IgnoreRules {
     /// # Errors
     /// When an ignore file is there but cannot be read.
     pub fn load(root: &Path) -> Result<Self, PathError> {
-        let repository = Repository::of(root).map_err(PathError::of("read", root.join(".git")))?;
+        let repository = Repository::of(root)?;
         let top = repository.as_ref().map_or(root, |found| &found.top);
         let top = top.to_path_buf();
         // `top` is an ancestor of `root`, or `root` itself.

@@ -10,11 +10,12 @@ mod tests;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use gix_index::State;
 use gix_index::decode::Options;
 use gix_index::hash::{Kind, ObjectId, hasher};
+use gix_index::{Entry, State};
 
 use super::repository::{self, Repository};
+use crate::sys::files::PathError;
 
 /// No index has more bytes; that of half a million files has half as many.
 const LARGEST: u64 = 128 << 20;
@@ -43,6 +44,13 @@ pub enum IndexProblem {
     },
 }
 
+impl From<PathError> for IndexProblem {
+    fn from(error: PathError) -> Self {
+        let PathError { path, source, .. } = error;
+        Self::Unreadable { path, source }
+    }
+}
+
 /// What git tracks in a directory and below it: sorted, each path once.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct TrackedPaths(Vec<String>);
@@ -57,22 +65,12 @@ impl TrackedPaths {
             path: root.join(".git"),
             source,
         };
-        let repository = Repository::of(root).map_err(unreadable)?;
-        let repository = repository.ok_or(IndexProblem::NoRepository)?;
+        let repository = Repository::of(root)?.ok_or(IndexProblem::NoRepository)?;
         let kind = object_format(&repository).map_err(unreadable)?;
-        // `top` is an ancestor of `root`, or `root` itself.
-        let prefix = root.strip_prefix(&repository.top).unwrap_or(Path::new(""));
-        let mut prefix = prefix.as_os_str().as_encoded_bytes().to_vec();
-        if !prefix.is_empty() {
-            prefix.push(b'/');
-        }
+        let prefix = prefix(root, &repository);
         let mut paths = Vec::new();
-        let add = |path: &[u8]| {
-            let inside = path.strip_prefix(prefix.as_slice());
-            let inside = inside.filter(|inside| !inside.is_empty());
-            paths.extend(inside.map(|inside| String::from_utf8_lossy(inside).into_owned()));
-        };
-        for_each_path(&repository.own, kind, add)?;
+        let add = |path: &[u8], _: &Entry| paths.extend(below(&prefix, path));
+        for_each_entry(&repository.own, kind, add)?;
         paths.sort();
         paths.dedup();
         Ok(Self(paths))
@@ -97,18 +95,36 @@ impl TrackedPaths {
     }
 }
 
+/// What stands in the index before the paths below `root`.
+pub(super) fn prefix(root: &Path, repository: &Repository) -> Vec<u8> {
+    // `top` is an ancestor of `root`, or `root` itself.
+    let prefix = root.strip_prefix(&repository.top).unwrap_or(Path::new(""));
+    let mut prefix = prefix.as_os_str().as_encoded_bytes().to_vec();
+    if !prefix.is_empty() {
+        prefix.push(b'/');
+    }
+    prefix
+}
+
+/// A path of the index less the prefix, where it has it.
+pub(super) fn below(prefix: &[u8], path: &[u8]) -> Option<String> {
+    let inside = path.strip_prefix(prefix)?;
+    (!inside.is_empty()).then(|| String::from_utf8_lossy(inside).into_owned())
+}
+
 /// How the repository names its objects.
-fn object_format(repository: &Repository) -> io::Result<Kind> {
+pub(super) fn object_format(repository: &Repository) -> io::Result<Kind> {
     let format = repository.config()?.string("extensions.objectFormat");
     let is_sha256 = format.is_some_and(|format| format.eq_ignore_ascii_case(b"sha256"));
     Ok(if is_sha256 { Kind::Sha256 } else { Kind::Sha1 })
 }
 
-/// Hands on every path of the index in `directory`.
-fn for_each_path(
+/// Hands on every path of the index in `directory`, with its entry. Where the index is split, the entry may be an older
+/// one.
+pub(super) fn for_each_entry(
     directory: &Path,
     kind: Kind,
-    mut add: impl FnMut(&[u8]),
+    mut add: impl FnMut(&[u8], &Entry),
 ) -> Result<(), IndexProblem> {
     let path = directory.join("index");
     let Some(index) = decode(&path, kind, None)? else {
@@ -138,12 +154,13 @@ fn for_each_path(
         }
         let entries = shared.entries().iter().zip(removed);
         let kept = entries.filter(|(_, removed)| !removed);
-        kept.for_each(|(entry, _)| add(entry.path(&shared)));
+        kept.for_each(|(entry, _)| add(entry.path(&shared), entry));
     }
     // One that stands for an entry of the shared index has no path.
-    let own = index.entries().iter().map(|entry| entry.path(&index));
-    own.filter(|path| !path.is_empty())
-        .for_each(|path| add(path));
+    let own = index.entries().iter();
+    let own = own.map(|entry| (entry.path(&index), entry));
+    own.filter(|(path, _)| !path.is_empty())
+        .for_each(|(path, entry)| add(path, entry));
     Ok(())
 }
 

@@ -5,8 +5,12 @@
 //! the table of models, which says where keys go: it may have come with the repository.
 
 pub mod configured;
+pub mod conventions;
+pub mod dirty;
 pub mod gitignore;
 pub mod index;
+pub mod kind;
+pub mod place;
 pub mod repositories;
 pub mod repository;
 pub mod rollup;
@@ -44,6 +48,9 @@ pub struct Project {
 pub const QUERY: &str = "agent-config/query.txt";
 /// The rolled-up code base, relative to the root.
 pub const ROLLUP: &str = "agent-config/codeRollup.txt";
+
+/// The query that is written in an editor, relative to the root.
+pub const DRAFT: &str = "agent-config/edited-query.txt";
 
 /// The table of models, in `agent-config`.
 const MODELS: &str = "models.json";
@@ -118,6 +125,9 @@ pub enum ProjectProblem {
         /// What stands in the way of telling it.
         problem: String,
     },
+    /// A directory that a run writes to cannot be written to.
+    #[error("`{0}` cannot be written to")]
+    NotWritable(String),
     /// Another run is under way in the project.
     #[error("another run holds the project{}", file_lock::holder_words(*.process))]
     Held {
@@ -129,26 +139,43 @@ pub enum ProjectProblem {
     Unlockable(io::Error),
 }
 
+/// What to do about a repository that cannot be read.
+pub(crate) const MEND_REPOSITORY: &str = "mend the repository: `git status` must work in it";
+
 impl ProjectProblem {
     /// What the user can do about it.
     #[must_use]
     pub fn hint(&self) -> String {
         match self {
             Self::NoGitignore => {
-                "write one with the line `/agent-config`, so that keys are never committed".into()
+                "run `code-commit init`, which sets the project up, or write one with the line \
+                 `/agent-config`, so that keys are never committed"
+                    .into()
             }
             Self::NotIgnored => {
-                "add the line `/agent-config` at its end, so that keys are never committed".into()
+                "run `code-commit init`, which sets the project up, or add the line `/agent-config` at \
+                 its end, so that keys are never committed"
+                    .into()
             }
             Self::Missing(path) if path.ends_with("query.txt") => {
-                format!("write what is to be done into `{path}`")
+                format!("write what is to be done into `{path}`, or say it by `-m`")
             }
             Self::Missing(path) if path.ends_with("codeRollup.txt") => {
-                format!("run `./codeRollup.sh` or `code-commit rollup`, which write `{path}`")
+                format!(
+                    "run `./codeRollup.sh` or `code-commit rollup`, which write `{path}`, \
+                     or let the run roll up by `--rollup`"
+                )
             }
             Self::Missing(path) => format!("put the API key into `{path}`"),
             Self::Unreadable { path, source } if is_too_large(source) => {
                 format!("make `{path}` smaller")
+            }
+            Self::Unreadable { path, .. }
+                if [".git", "commondir"]
+                    .iter()
+                    .any(|name| Path::new(path).ends_with(name)) =>
+            {
+                MEND_REPOSITORY.into()
             }
             Self::Unreadable { path, .. } => format!("make `{path}` readable"),
             Self::NotAFile(path) => format!("make `{path}` a file"),
@@ -160,7 +187,10 @@ impl ProjectProblem {
             Self::Tracked { path, tracked } => format!(
                 "if `{path}` is yours, run `git rm --cached {tracked}`; otherwise remove it"
             ),
-            Self::Index { .. } => "mend the repository: `git status` must work in it".into(),
+            Self::Index { .. } => MEND_REPOSITORY.into(),
+            Self::NotWritable(_) => {
+                "make it writable, or leave what is in it out of the rollup".into()
+            }
             Self::Held { .. } => "wait until it has ended, or end it".into(),
             Self::Unlockable(_) => "put the project on a file system that can lock".into(),
         }
@@ -212,6 +242,23 @@ impl Project {
         } else {
             beside_keys
         }
+    }
+
+    /// Looks whether files can be made in a directory below the root, or where that is missing in the one that it would
+    /// be made in.
+    ///
+    /// # Errors
+    /// When they cannot.
+    pub fn check_writable(&self, directory: &Path) -> Result<(), ProjectProblem> {
+        let path = self.root.join(directory);
+        let there = path.ancestors().find(|path| path.is_dir());
+        let there = there.unwrap_or(&self.root);
+        access(there, Access::WRITE_OK | Access::EXEC_OK).map_err(|_| {
+            let inside = there.strip_prefix(&self.root).unwrap_or(there);
+            let is_root = inside.as_os_str().is_empty();
+            let named = if is_root { there } else { inside };
+            ProjectProblem::NotWritable(named.display().to_string())
+        })
     }
 
     /// The consistency report.
@@ -364,13 +411,7 @@ impl Project {
         &self,
         key_files: impl IntoIterator<Item = &'k str>,
     ) -> Result<bool, ProjectProblem> {
-        let unreadable = |error: PathError| {
-            let path = error.path.strip_prefix(&self.root).unwrap_or(&error.path);
-            ProjectProblem::Unreadable {
-                path: path.display().to_string(),
-                source: error.source,
-            }
-        };
+        let unreadable = |error| self.unreadable(error);
         let rules = IgnoreRules::load(&self.root).map_err(unreadable)?;
         for file in key_files {
             let is_ignored = rules.is_ignored(&format!("{CONFIG}/{file}"));
@@ -379,6 +420,14 @@ impl Project {
             }
         }
         Ok(true)
+    }
+
+    fn unreadable(&self, error: PathError) -> ProjectProblem {
+        let path = error.path.strip_prefix(&self.root).unwrap_or(&error.path);
+        ProjectProblem::Unreadable {
+            path: path.display().to_string(),
+            source: error.source,
+        }
     }
 
     /// Takes the project for one run. The system gives it free when the run's process ends, however
@@ -423,7 +472,8 @@ impl Project {
         // A path that is there says where a secret is, and is none.
         let is_path = |value: &str| value.starts_with('/') && Path::new(value).exists();
         let values = environment.secrets().filter(|value| !is_path(value));
-        Redactor::with_values(lines.map(str::trim), values)
+        let values: Vec<_> = values.collect();
+        Redactor::with_values(lines.map(str::trim), values.iter().map(AsRef::as_ref))
     }
 
     fn read_text(&self, file: &str) -> Result<String, ProjectProblem> {

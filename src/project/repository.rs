@@ -12,7 +12,7 @@ use gix_config::file::Metadata;
 use gix_config::file::init::Options;
 use regex::Regex;
 
-use crate::sys::files::{self, IfThere as _, Links, MIB};
+use crate::sys::files::{self, IfThere as _, Links, MIB, PathError};
 use crate::sys::text::regex;
 
 /// The name of a repository, in the top of its work tree.
@@ -40,27 +40,27 @@ impl Repository {
     /// The one whose work tree `root` lies in, an absolute directory. Looks upwards, as git does.
     ///
     /// # Errors
-    /// When what stands in `.git`'s place cannot be read.
-    pub fn of(root: &Path) -> io::Result<Option<Self>> {
+    /// When what stands in `.git`'s place cannot be read, or leads to no directory: what git ignores and tracks is then
+    /// not known.
+    pub fn of(root: &Path) -> Result<Option<Self>, PathError> {
         let mut ancestors = root.ancestors();
         let top = ancestors.find(|dir| dir.join(DOT_GIT).symlink_metadata().is_ok());
         top.map(Self::at).transpose()
     }
 
     /// `.git` itself, or what the `.git` file of a linked work tree or a submodule points to.
-    pub(super) fn at(top: &Path) -> io::Result<Self> {
+    pub(super) fn at(top: &Path) -> Result<Self, PathError> {
         let dot_git = top.join(DOT_GIT);
-        let target = if dot_git.is_dir() {
-            None
+        let own = if dot_git.is_dir() {
+            dot_git
         } else {
-            read_pointer(&dot_git, "gitdir:")?
+            let target = read_pointer(&dot_git, "gitdir:")
+                .and_then(|target| target.ok_or_else(|| invalid("it leads to no repository")));
+            directory(top, target, &dot_git)?
         };
-        let own = target.map_or(dot_git, |target| top.join(target));
-        Ok(Self {
-            top: top.to_path_buf(),
-            common: common_folder(&own)?,
-            own,
-        })
+        let common = common_folder(&own)?;
+        let top = top.to_path_buf();
+        Ok(Self { top, own, common })
     }
 
     /// Whether its configuration may name filters, which git runs to compare files: it has such a section, or includes
@@ -110,10 +110,33 @@ fn invalid(problem: &str) -> io::Error {
 /// What all work trees of the repository share that `own` is a folder of.
 ///
 /// # Errors
-/// When what says so cannot be read.
-pub(super) fn common_folder(own: &Path) -> io::Result<PathBuf> {
-    let common = read_pointer(&own.join("commondir"), "")?;
-    Ok(common.map_or_else(|| own.to_path_buf(), |common| own.join(common)))
+/// When what says so cannot be read, or leads to no directory.
+pub(super) fn common_folder(own: &Path) -> Result<PathBuf, PathError> {
+    let pointer = own.join("commondir");
+    match read_pointer(&pointer, "").transpose() {
+        Some(target) => directory(own, target, &pointer),
+        None => Ok(own.to_path_buf()),
+    }
+}
+
+/// The directory that `pointer`, a file, leads to from `base`.
+fn directory(
+    base: &Path,
+    target: io::Result<PathBuf>,
+    pointer: &Path,
+) -> Result<PathBuf, PathError> {
+    let directory = target.map(|target| base.join(target));
+    let there = directory.and_then(|directory| {
+        let problem = || {
+            invalid(&format!(
+                "it leads to `{}`, which is no directory",
+                directory.display()
+            ))
+        };
+        directory.is_dir().then_some(()).ok_or_else(problem)?;
+        Ok(directory)
+    });
+    there.map_err(PathError::of("read", pointer))
 }
 
 fn read_pointer(file: &Path, label: &str) -> io::Result<Option<PathBuf>> {
@@ -174,6 +197,44 @@ mod tests {
         assert!(read(&path, 2).is_err());
         assert!(read(dir.path(), 3).is_err());
         assert!(read(Path::new("/dev/zero"), 3).is_err());
+    }
+
+    #[test]
+    fn what_leads_to_no_repository_is_an_error_that_names_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let dot_git = dir.path().join(".git");
+        fs::create_dir(dir.path().join("own")).unwrap();
+        fs::create_dir(dir.path().join("deep")).unwrap();
+        let broken = || {
+            let error = Repository::of(&dir.path().join("deep")).unwrap_err();
+            error.to_string()
+        };
+        for (content, said) in [
+            ("", "it leads to no repository"),
+            ("gitdir:\n", "it leads to no repository"),
+            ("nonsense", "it leads to no repository"),
+            ("gitdir: ../nothing\n", "nothing`, which is no directory"),
+            ("gitdir: .git\n", ".git`, which is no directory"),
+        ] {
+            fs::write(&dot_git, content).unwrap();
+            let error = broken();
+            assert!(error.contains(said), "{content}: {error}");
+            assert!(
+                error.contains(&format!("`{}`", dot_git.display())),
+                "{error}"
+            );
+        }
+        fs::write(&dot_git, "gitdir: own\n").unwrap();
+        assert!(Repository::of(dir.path()).unwrap().is_some());
+        fs::write(dir.path().join("own/commondir"), "../gone\n").unwrap();
+        assert!(broken().contains("own/commondir`"), "{}", broken());
+        fs::remove_file(&dot_git).unwrap();
+        std::os::unix::fs::symlink("nowhere", &dot_git).unwrap();
+        assert!(
+            broken().contains("it leads to no repository"),
+            "{}",
+            broken()
+        );
     }
 
     #[test]

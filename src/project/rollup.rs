@@ -20,8 +20,19 @@ pub struct RollupFile<'t> {
     pub path: &'t str,
     /// What the rollup holds of it.
     pub content: &'t str,
+    /// How many bytes at its end are not the file's own: a line end that was set behind it.
+    pub added: usize,
     /// How that compares to the disk.
     pub state: RollupState,
+}
+
+impl RollupFile<'_> {
+    /// What the rollup holds of the file itself.
+    #[must_use]
+    pub fn own_content(&self) -> &[u8] {
+        let content = self.content.as_bytes();
+        &content[..content.len() - self.added]
+    }
 }
 
 /// How a rolled-up file compares to the one on the disk.
@@ -47,19 +58,32 @@ pub fn sections<'t>(rollup: &'t str, root: &Path) -> Vec<RollupFile<'t>> {
             let next = next_header(rollup, header.end);
             next.map_or(rest.len(), |next| next.start - header.end)
         };
-        let (state, length) = match compare(rest, root, header.path) {
-            Some(length) => (RollupState::Same, length),
-            None if is_file(root, header.path) => (RollupState::Changed, up_to_next()),
-            None => (RollupState::Gone, up_to_next()),
+        let (state, length, added) = match compare(rest, root, header.path) {
+            Some((length, added)) => (RollupState::Same, length + added, added),
+            None if is_file(root, header.path) => (RollupState::Changed, up_to_next(), 0),
+            None => (RollupState::Gone, up_to_next(), 0),
         };
         sections.push(RollupFile {
             path: header.path,
             content: &rest[..length],
+            added,
             state,
         });
         next = next_header(rollup, header.end + length);
     }
     sections
+}
+
+/// Whether `rollup`, made of these sections, can be held against the disk: it begins with a header, or a header names
+/// a file that is there. In a text of another form, a line may look like a header by chance.
+#[must_use]
+pub fn is_comparable(rollup: &str, sections: &[RollupFile<'_>]) -> bool {
+    let begins =
+        next_header(rollup, 0).is_some_and(|header| rollup[..header.start].trim().is_empty());
+    begins
+        || sections
+            .iter()
+            .any(|section| section.state != RollupState::Gone)
 }
 
 /// The header of the file at `path`, as a line of its own.
@@ -94,17 +118,17 @@ fn next_header(text: &str, from: usize) -> Option<Header<'_>> {
 }
 
 /// How much of `rest` is the file at `path`, where it begins with that: its content, and the line end
-/// that is set behind a file which has none. What follows is the next header, or nothing.
-fn compare(rest: &str, root: &Path, path: &str) -> Option<usize> {
+/// that is set behind it. What follows is the next header, or nothing.
+fn compare(rest: &str, root: &Path, path: &str) -> Option<(usize, usize)> {
     let length = same_bytes(rest.as_bytes(), root, path)?;
     let behind = rest.get(length..)?;
     let ends = |behind: &str| {
         behind.is_empty() || next_header(behind, 0).is_some_and(|header| header.start == 0)
     };
     if ends(behind) {
-        return Some(length);
+        return Some((length, 0));
     }
-    ends(behind.strip_prefix('\n')?).then_some(length + 1)
+    ends(behind.strip_prefix('\n')?).then_some((length, 1))
 }
 
 /// The length of the file on the disk, where `rest` begins with it.
@@ -153,6 +177,30 @@ mod tests {
             format!("{} {:?} {:?}", section.path, section.state, section.content)
         };
         sections.iter().map(one).collect()
+    }
+
+    #[test]
+    fn a_text_of_another_form_is_not_compared() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("there"), "x\n").unwrap();
+        for (rollup, expected) in [
+            ("", false),
+            ("just words\n", false),
+            ("<file path=\"a\">\n--- PASS ---\n", false),
+            ("\n--- gone ---\nx\n", true),
+            ("preface\n--- there ---\ny\n", true),
+        ] {
+            let sections = sections(rollup, dir.path());
+            assert_eq!(is_comparable(rollup, &sections), expected, "{rollup:?}");
+        }
+    }
+
+    #[test]
+    fn a_line_end_that_was_added_is_not_the_files() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("bare"), "no line end").unwrap();
+        let sections = sections("--- bare ---\nno line end\n", dir.path());
+        assert_eq!(sections[0].own_content(), b"no line end");
     }
 
     #[test]

@@ -96,6 +96,9 @@ pub struct AgentRecord {
     pub answers: Vec<Option<String>>,
     /// How far it could go.
     pub limits: LimitsRecord,
+    /// What the project's `AGENTS.md` said; left out where there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conventions: Option<String>,
 }
 
 /// What stands for the answer to a question that was not answered.

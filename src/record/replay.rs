@@ -20,6 +20,8 @@ const LARGEST: u64 = 256 * MIB;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recording {
     folder: PathBuf,
+    /// The models that have answered, step by step.
+    steps: Vec<(StepId, String)>,
     /// The model of the first query.
     first: Option<String>,
     /// The model of the repairs.
@@ -84,12 +86,16 @@ impl Recording {
             base_urls,
             steps,
         } = RecordedModels::read(&folder);
-        let mut repairs = steps
-            .into_iter()
-            .filter(|step| step.kind == Some(Purpose::REPAIR));
+        let steps = steps.into_iter().filter_map(|step| {
+            let id = StepId::new(step.kind?, step.number);
+            Some((id, step.model?))
+        });
+        let steps: Vec<(StepId, String)> = steps.collect();
+        let mut repairs = steps.iter().filter(|(id, _)| id.purpose == Purpose::REPAIR);
         Ok(Self {
             folder,
-            repair: repairs.next().and_then(|step| step.model),
+            repair: repairs.next().map(|(_, model)| model.clone()),
+            steps,
             first: model,
             base_urls,
         })
@@ -99,6 +105,13 @@ impl Recording {
     #[must_use]
     pub fn first_model(&self) -> Option<&str> {
         self.first.as_deref()
+    }
+
+    /// The steps that a model has answered.
+    #[must_use]
+    pub fn steps_of(&self, model: &str) -> Vec<StepId> {
+        let steps = self.steps.iter().filter(|(_, answered)| answered == model);
+        steps.map(|(id, _)| id.clone()).collect()
     }
 
     /// The server that a model was asked at, where that was not its vendor's.
@@ -125,6 +138,10 @@ impl Recording {
         table: &'t ModelTable,
     ) -> Result<Option<&'t ModelSpec>, RecordingProblem> {
         let repair = self.repair.as_ref().filter(|_| *purpose == Purpose::REPAIR);
+        // A fallback has answered for the first one.
+        let first = self.first.as_deref().and_then(|first| table.named(first));
+        let fallback = first.and_then(|first| first.fallback.as_ref());
+        let repair = repair.filter(|repair| Some(*repair) != fallback);
         let Some(recorded) = repair.or(self.first.as_ref()).cloned() else {
             return Ok(None);
         };
@@ -154,6 +171,8 @@ struct RecordedModels {
 #[derive(Deserialize)]
 struct RecordedStep {
     kind: Option<Purpose>,
+    #[serde(default)]
+    number: u16,
     model: Option<String>,
 }
 

@@ -3,9 +3,11 @@
 //! Writes below `logs/` and nowhere else. Guarantees that no key is in any of its files, that no run
 //! writes into another's folder, and that no link that somebody planted is followed.
 
+mod build_log;
+
 use std::fmt::Display;
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Seek as _, SeekFrom, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::thread::{self, Scope, ScopedJoinHandle};
 
@@ -16,11 +18,12 @@ use crate::model::StepId;
 use crate::project::{CONFIG, LOGS};
 use crate::record::Step;
 use crate::record::run_files::{self, Artifact, REPLACED, RESULT};
+use crate::secret::Redactor;
 use crate::secret::credentials::Censor;
-use crate::secret::{RedactingWriter, Redactor};
 use crate::sys::atomic_file;
-use crate::sys::excerpt::Excerpt;
 use crate::sys::files::{PathError, append, create_new, is_no_file};
+
+pub use self::build_log::BuildLog;
 
 /// A file of the run could not be written.
 pub type LogError = PathError;
@@ -144,20 +147,7 @@ impl<'r> RunLog<'r> {
     /// When the file cannot be written.
     pub fn build(&self, step: &StepId) -> Result<BuildLog<'r>, LogError> {
         let path = self.folder.join(run_files::name(step, Artifact::Build));
-        let open = || {
-            let mut file = create(&path)?;
-            file.write_all(&first_line(UNFINISHED))?;
-            Ok(file)
-        };
-        let output = Copies {
-            file: open().map_err(failed(&path))?,
-            excerpt: Excerpt::default(),
-        };
-        Ok(BuildLog {
-            redactor: self.redactor,
-            path,
-            output: self.redactor.writer(Censor::new(output)),
-        })
+        BuildLog::create(path, self.redactor)
     }
 
     /// Logs a tool that an agent has used: what it was given, and what came of it. There may be several
@@ -358,93 +348,6 @@ fn ignore_all(path: &Path) -> io::Result<()> {
     atomic_file::replace(path, |file| file.write_all(b"*\n"))
 }
 
-/// What the first line of a build's log says until the build has ended.
-const UNFINISHED: &str = "unfinished: the build was still running when this was written";
-/// The first line's length, with its newline. It is written before the output and overwritten after
-/// it, so that output of any length need not be moved; hence the blanks at its end.
-const FIRST_LINE: usize = 80;
-
-fn first_line(status: &str) -> Vec<u8> {
-    // Only ASCII, so that characters are as many as bytes.
-    let status = status.replace(|c: char| c.is_ascii_control(), " ");
-    let status = status.replace(|c: char| !c.is_ascii(), "?");
-    let width = FIRST_LINE - 1;
-    format!("{status:<width$.width$}\n").into_bytes()
-}
-
-/// The log of a build that is running: the output as it comes, less the keys and what looks like credentials.
-#[derive(Debug)]
-pub struct BuildLog<'r> {
-    redactor: &'r Redactor,
-    path: PathBuf,
-    output: RedactingWriter<'r, Censor<Copies>>,
-}
-
-/// What a build has printed.
-#[derive(Debug)]
-pub struct BuildOutput {
-    /// The output for the next prompt.
-    pub text: String,
-    /// What kinds of secrets were taken out of it, and out of the log.
-    pub redacted: Vec<&'static str>,
-}
-
-/// The output on its two ways: whole to the disk, its two ends to the next prompt.
-#[derive(Debug)]
-struct Copies {
-    file: File,
-    excerpt: Excerpt,
-}
-
-impl Write for Copies {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = self.file.write(bytes)?;
-        self.excerpt.write_all(&bytes[..written])?;
-        Ok(written)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.file.flush()
-    }
-}
-
-impl BuildLog<'_> {
-    /// Writes how the build ended into the first line, and gives the output for the next prompt.
-    ///
-    /// # Errors
-    /// When the file cannot be written.
-    pub fn finish(self, status: &str) -> Result<BuildOutput, LogError> {
-        let Self {
-            path,
-            output,
-            redactor,
-        } = self;
-        let status = redactor.text(status);
-        let finish = || {
-            let (output, has_keys) = output.finish_found()?;
-            let (Copies { mut file, excerpt }, kinds) = output.finish()?;
-            file.seek(SeekFrom::Start(0))?;
-            file.write_all(&first_line(&status))?;
-            let keys = has_keys.then_some("an API key or the value of a secret variable");
-            Ok(BuildOutput {
-                text: excerpt.into_text(),
-                redacted: keys.into_iter().chain(kinds).collect(),
-            })
-        };
-        finish().map_err(failed(&path))
-    }
-}
-
-impl Write for BuildLog<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.output.write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.output.flush()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -483,37 +386,6 @@ mod tests {
             create("consistency-report"),
             "logs/2026-01-02-03-04-05-consistency-report"
         );
-    }
-
-    #[test]
-    fn a_build_log_has_the_status_first_and_the_output_byte_by_byte() {
-        let dir = tempfile::tempdir().unwrap();
-        let redactor = Redactor::new(["sekret-key-1"]);
-        let log = RunLog::create(dir.path(), now(), "committing-code", &redactor).unwrap();
-        let mut build = log.build(&StepId::repair(1)).unwrap();
-        let path = dir.path().join(log.name()).join("repair-query-1-build.txt");
-        build.write_all(b"out \xff sekret-").unwrap();
-        assert!(fs::read(&path).unwrap().starts_with(b"unfinished"));
-        build.write_all(b"key-1\nend").unwrap();
-        let output = build.finish("exit code: 101").unwrap();
-        assert_eq!(output.text, "out \u{fffd} [REDACTED]-1\nend");
-        assert_eq!(output.redacted.len(), 1);
-        let logged = fs::read(&path).unwrap();
-        let newline = logged.iter().position(|byte| *byte == b'\n').unwrap();
-        assert_eq!(logged[..newline].trim_ascii_end(), b"exit code: 101");
-        assert_eq!(&logged[newline + 1..], b"out \xff [REDACTED]-1\nend");
-    }
-
-    #[test]
-    fn no_status_reaches_into_the_output() {
-        for status in ["ü".repeat(100), "two\nlines".to_owned(), String::new()] {
-            let line = first_line(&status);
-            assert_eq!(line.len(), FIRST_LINE);
-            assert_eq!(
-                line.iter().position(|byte| *byte == b'\n'),
-                Some(FIRST_LINE - 1)
-            );
-        }
     }
 
     #[test]

@@ -24,6 +24,9 @@ pub struct Step {
     pub number: u16,
     /// The model that was asked.
     pub model: Option<String>,
+    /// The model that has answered, by its vendor's word, where that is another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub served: Option<String>,
     /// What the prompt is made of, in its order.
     #[serde(default)]
     pub prompt: Vec<PartRecord>,
@@ -80,6 +83,9 @@ pub struct Action {
     /// How long it took.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconds: Option<Seconds>,
+    /// What it changed of the project's files, as a unified diff; none where that would be very long.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub diff: Option<String>,
 }
 
 impl Step {
@@ -129,6 +135,12 @@ impl Step {
 }
 
 impl Action {
+    /// Whether it came to nothing: it failed, or the command that it ran did.
+    #[must_use]
+    pub fn is_bad(&self) -> bool {
+        self.failed || self.exit_code.is_some_and(|code| code != 0)
+    }
+
     /// The input as a person reads it.
     #[must_use]
     pub fn input_text(&self) -> String {

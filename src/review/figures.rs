@@ -1,5 +1,6 @@
 //! A run's figures and its end in the words that every list of runs shares. Pure.
 
+use crate::model::price::Usd;
 use crate::model::usage::Usage;
 use crate::record::{RunRecord, TreeState};
 use crate::sys::numbers::grouped;
@@ -37,6 +38,23 @@ impl Figures {
             cost: only(asked, record.cost.map(|cost| cost.to_string())),
         }
     }
+}
+
+/// What calls cost together, as far as that is known: `known` is all of it where no cost is unknown.
+pub fn cost(known: Usd, is_all: bool) -> String {
+    match (is_all, known == Usd::ZERO) {
+        (true, _) => known.to_string(),
+        (false, true) => "unknown".to_owned(),
+        (false, false) => format!("at least {known}"),
+    }
+}
+
+/// The same of a run.
+pub fn cost_of_run(record: &RunRecord) -> String {
+    let known = record.steps.iter().filter_map(|step| step.cost).sum();
+    record
+        .cost
+        .map_or_else(|| cost(known, false), |cost| cost.to_string())
 }
 
 /// What stands behind a run's result, where its edits were taken back.

@@ -442,6 +442,14 @@ pub fn runs(project: &Project) -> Result<Vec<PastRun>, NoSuchRun> {
     Ok(runs)
 }
 
+/// The last run, by its folder's name, where it has not come to its end; of a project that is locked, in which no run
+/// goes on.
+pub fn cut_short(project: &Project) -> Option<String> {
+    let last = names(project).ok()?.pop()?;
+    let result = project.logs().join(&last).join(RESULT);
+    result.symlink_metadata().is_err().then_some(last)
+}
+
 /// The path of the folder of this name, relative to the root.
 pub fn relative(name: &str) -> String {
     format!("{LOGS}/{name}")

@@ -234,7 +234,42 @@ pub struct RedactingWriter<'a, W: Write> {
     inner: W,
 }
 
+/// Passes a stream on, and holds its end back while it is not known what that is.
+trait HoldingBack {
+    /// What is held back.
+    fn held(&mut self) -> &mut Vec<u8>;
+
+    /// Of how much of `held` it is known what it is.
+    fn settled(&self, held: &[u8]) -> usize;
+
+    /// Passes `bytes` on up to about `settled`, and returns how many are done.
+    fn emit(&mut self, bytes: &[u8], settled: usize) -> io::Result<usize>;
+
+    /// Takes in a piece of `chunk`, and returns how long it is.
+    fn take_in(&mut self, chunk: &[u8]) -> io::Result<usize> {
+        let chunk = &chunk[..chunk.len().min(PIECE)];
+        let mut held = std::mem::take(self.held());
+        held.extend_from_slice(chunk);
+        let settled = self.settled(&held);
+        let done = self.emit(&held, settled)?;
+        held.drain(..done);
+        *self.held() = held;
+        Ok(chunk.len())
+    }
+
+    /// Passes on what is held back: nothing follows.
+    fn give_out(&mut self) -> io::Result<()> {
+        let held = std::mem::take(self.held());
+        self.emit(&held, held.len()).map(drop)
+    }
+}
+
 impl<W: Write> RedactingWriter<'_, W> {
+    /// What this writes to.
+    pub fn inner(&self) -> &W {
+        &self.inner
+    }
+
     /// Writes what was held back, flushes, and gives the inner writer back.
     ///
     /// # Errors
@@ -248,8 +283,7 @@ impl<W: Write> RedactingWriter<'_, W> {
     /// # Errors
     /// The inner writer's.
     pub fn finish_found(mut self) -> io::Result<(W, bool)> {
-        let held = std::mem::take(&mut self.held);
-        self.emit(&held, held.len())?;
+        self.give_out()?;
         self.inner.flush()?;
         Ok((self.inner, self.found))
     }
@@ -273,8 +307,19 @@ impl<W: Write> RedactingWriter<'_, W> {
         self.held = held;
         self.inner.flush()
     }
+}
 
-    /// Writes `bytes` up to about `settled`, redacted, and returns how many bytes are done. A match that begins before
+impl<W: Write> HoldingBack for RedactingWriter<'_, W> {
+    fn held(&mut self) -> &mut Vec<u8> {
+        &mut self.held
+    }
+
+    fn settled(&self, held: &[u8]) -> usize {
+        let longest = self.redactor.longest;
+        held.len().saturating_sub(longest.saturating_sub(1))
+    }
+
+    /// A match that begins before
     /// `settled` is written whole; whether one begins after it cannot be told yet.
     fn emit(&mut self, bytes: &[u8], settled: usize) -> io::Result<usize> {
         let mut done = 0;
@@ -300,16 +345,7 @@ impl<W: Write> RedactingWriter<'_, W> {
 
 impl<W: Write> Write for RedactingWriter<'_, W> {
     fn write(&mut self, chunk: &[u8]) -> io::Result<usize> {
-        let chunk = &chunk[..chunk.len().min(PIECE)];
-        let mut held = std::mem::take(&mut self.held);
-        held.extend_from_slice(chunk);
-        let settled = held
-            .len()
-            .saturating_sub(self.redactor.longest.saturating_sub(1));
-        let done = self.emit(&held, settled)?;
-        held.drain(..done);
-        self.held = held;
-        Ok(chunk.len())
+        self.take_in(chunk)
     }
 
     fn flush(&mut self) -> io::Result<()> {

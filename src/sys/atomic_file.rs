@@ -29,7 +29,8 @@ pub fn replace(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> 
     Ok(())
 }
 
-/// The same for the file `name` in a directory that is open, whatever has become of its path.
+/// The same for the file `name` in a directory that is open, whatever has become of its path. Until it is in its place,
+/// it lies in `staging`, a directory of the same file system that is [swept](sweep).
 ///
 /// # Errors
 /// When the file cannot be written; what was there is then still there.
@@ -38,17 +39,18 @@ pub fn replace(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> 
     reason = "a file that must not exist is no link and no pipe"
 )]
 pub fn replace_in(
+    staging: impl AsFd,
     directory: impl AsFd,
     name: &str,
     write: impl FnOnce(&mut File) -> io::Result<()>,
 ) -> io::Result<()> {
     let staged = format!("{STAGED}{}", Uuid::new_v4().simple());
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-    let file = openat(&directory, &staged, flags, Mode::from_raw_mode(0o666))?;
+    let file = openat(&staging, &staged, flags, Mode::from_raw_mode(0o666))?;
     let written = write(&mut File::from(file));
-    let moved = written.and_then(|()| Ok(renameat(&directory, &staged, &directory, name)?));
+    let moved = written.and_then(|()| Ok(renameat(&staging, &staged, &directory, name)?));
     if moved.is_err() {
-        let _ = unlinkat(&directory, &staged, AtFlags::empty());
+        let _ = unlinkat(&staging, &staged, AtFlags::empty());
     }
     moved
 }
@@ -158,6 +160,24 @@ mod tests {
         let refused = create_private(&path, |file| file.write_all(b"other")).unwrap_err();
         assert_eq!(refused.kind(), io::ErrorKind::AlreadyExists);
         assert_eq!(fs::read_to_string(&path).unwrap(), "new");
+    }
+
+    #[test]
+    fn what_a_kill_would_leave_lies_where_it_is_looked_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let (staging, directory) = (dir.path().join("staging"), dir.path().join("directory"));
+        let count = |path: &Path| fs::read_dir(path).unwrap().count();
+        for path in [&staging, &directory] {
+            fs::create_dir(path).unwrap();
+        }
+        let open = |path: &Path| File::open(path).unwrap();
+        replace_in(open(&staging), open(&directory), "x", |file| {
+            assert_eq!((count(&staging), count(&directory)), (1, 0));
+            file.write_all(b"new")
+        })
+        .unwrap();
+        assert_eq!((count(&staging), count(&directory)), (0, 1));
+        assert_eq!(fs::read_to_string(directory.join("x")).unwrap(), "new");
     }
 
     #[test]

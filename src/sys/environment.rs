@@ -2,11 +2,16 @@
 //!
 //! Everything below `main` gets these as arguments, which keeps runs reproducible and tests parallel.
 
+mod secrets;
+
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::time::{Duration, Instant, SystemTime};
 
 use chrono::{DateTime, FixedOffset, Local};
+
+pub use self::secrets::SHORTEST_SECRET;
 
 /// The variables in which API keys are commonly kept. `build.sh` does not get to see them, and what
 /// they hold is redacted like the keys in `agent-config`.
@@ -16,23 +21,6 @@ pub const KEY_VARIABLES: [&str; 4] = [
     "OPENAI_API_KEY",
     "DEV_AGENT_API_KEY",
 ];
-
-/// The last words of the names of variables that hold a secret: `TOKEN`, `NPM_TOKEN`.
-const SECRET_WORDS: [&str; 6] = [
-    "TOKEN",
-    "SECRET",
-    "PASSWORD",
-    "PASSWD",
-    "KEY",
-    "CREDENTIALS",
-];
-
-/// A shorter value, in bytes, is not looked for anywhere: it would be found everywhere.
-pub const SHORTEST_SECRET: usize = 8;
-/// The same of a value of letters alone, which may be a word: `password`, `production`.
-const SHORTEST_OF_LETTERS: usize = 12;
-/// Nor is a longer one, as a whole: no token is, and to look for it takes memory.
-const LONGEST_SECRET: usize = 4096;
 
 /// A snapshot of the environment variables.
 #[derive(Debug, Clone, Default)]
@@ -54,6 +42,13 @@ impl Environment {
             .filter(|value| !value.is_empty())
     }
 
+    /// Whether the variable is set to nothing.
+    #[must_use]
+    pub fn is_empty(&self, name: &str) -> bool {
+        let value = self.0.get(OsStr::new(name));
+        value.is_some_and(|value| value.is_empty())
+    }
+
     /// The names of the variables whose value is such, as far as it is UTF-8.
     pub fn names_where(&self, such: impl Fn(&str) -> bool) -> Vec<OsString> {
         let found = self
@@ -63,18 +58,24 @@ impl Environment {
         found.map(|(name, _)| name.clone()).collect()
     }
 
-    /// The names of the variables that hold a secret, as their names say.
+    /// The names of the variables that hold a secret, as these or their values say.
     pub fn secret_names(&self) -> impl Iterator<Item = &OsStr> {
-        let names = self.0.keys().map(OsString::as_os_str);
-        names.filter(|name| name.to_str().is_some_and(is_secret_name))
+        let is_secret = |(name, value): &(&OsString, &OsString)| {
+            let value = value.to_string_lossy();
+            secrets::is_secret(&name.to_string_lossy(), &value)
+        };
+        self.0
+            .iter()
+            .filter(is_secret)
+            .map(|(name, _)| name.as_os_str())
     }
 
     /// What these hold, as far as it is to be looked for.
-    pub fn secrets(&self) -> impl Iterator<Item = &str> {
+    pub fn secrets(&self) -> impl Iterator<Item = Cow<'_, str>> {
         let values = self
             .secret_names()
             .filter_map(|name| self.os(name)?.to_str());
-        values.map(str::trim).filter(|value| is_distinctive(value))
+        values.flat_map(secrets::searched)
     }
 
     /// The first of `names` that is set.
@@ -82,22 +83,6 @@ impl Environment {
     pub fn first<'n>(&self, names: &[&'n str]) -> Option<(&'n str, &str)> {
         names.iter().find_map(|name| Some((*name, self.get(name)?)))
     }
-}
-
-fn is_secret_name(name: &str) -> bool {
-    let last = name.rsplit('_').next().unwrap_or_default();
-    let last = last.to_ascii_uppercase();
-    SECRET_WORDS.contains(&last.as_str())
-}
-
-/// Whether a value is not found by chance.
-fn is_distinctive(value: &str) -> bool {
-    let shortest = if value.bytes().all(|byte| byte.is_ascii_alphabetic()) {
-        SHORTEST_OF_LETTERS
-    } else {
-        SHORTEST_SECRET
-    };
-    (shortest..=LONGEST_SECRET).contains(&value.len())
 }
 
 #[cfg(test)]
@@ -175,50 +160,5 @@ mod tests {
         let second = Duration::from_secs(1);
         assert!(SystemClock::check(SystemTime::UNIX_EPOCH).is_ok());
         assert!(SystemClock::check(SystemTime::UNIX_EPOCH - second).is_err());
-    }
-
-    #[test]
-    fn a_secret_is_told_by_the_last_word_of_its_variables_name() {
-        for name in [
-            "TOKEN",
-            "NPM_TOKEN",
-            "DB_PASSWORD",
-            "db_passwd",
-            "X_SECRET",
-            "SSH_KEY",
-            "AWS_CREDENTIALS",
-        ] {
-            assert!(is_secret_name(name), "{name}");
-        }
-        for name in [
-            "SSH_AUTH_SOCK",
-            "TOKENS",
-            "KEYBOARD",
-            "MONKEY",
-            "TOKEN_URL",
-            "PATH",
-            "",
-        ] {
-            assert!(!is_secret_name(name), "{name}");
-        }
-    }
-
-    #[test]
-    fn what_may_be_a_word_is_not_looked_for() {
-        let long = "a".repeat(LONGEST_SECRET + 1);
-        for (value, expected) in [
-            ("password", false),
-            ("production", false),
-            ("hunter2", false),
-            ("hunter22", true),
-            ("correcthorsebattery", true),
-            (" a-b-c-d-e \n", true),
-            (long.as_str(), false),
-        ] {
-            let environment = Environment::of(&[("A_TOKEN", value), ("OTHER", "hunter2hunter2")]);
-            let found: Vec<&str> = environment.secrets().collect();
-            assert_eq!(found == [value.trim()], expected, "{value}");
-            assert_eq!(found.len(), usize::from(expected));
-        }
     }
 }

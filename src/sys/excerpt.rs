@@ -18,31 +18,67 @@ pub struct Excerpt {
 impl Excerpt {
     /// How many bytes are kept.
     pub const LIMIT: usize = 1 << 20;
-    const HALF: usize = Self::LIMIT / 2;
+    /// How many of them are of the end.
+    pub const HALF: usize = Self::LIMIT / 2;
+
+    /// The same with more behind it.
+    #[must_use]
+    pub fn followed_by(mut self, bytes: &[u8]) -> Self {
+        self.add(bytes);
+        self
+    }
+
+    fn add(&mut self, bytes: &[u8]) {
+        self.total += bytes.len() as u64;
+        let (first, rest) = bytes.split_at(bytes.len().min(Self::HALF - self.head.len()));
+        self.head.extend_from_slice(first);
+        // No more than the tail can hold goes through it.
+        let rest = &rest[rest.len().saturating_sub(Self::HALF)..];
+        let excess = (self.tail.len() + rest.len()).saturating_sub(Self::HALF);
+        self.tail.drain(..excess);
+        self.tail.extend(rest);
+    }
 
     /// The stream as text; where something was left out, a line in its place says how many bytes.
     /// What is not UTF-8 is replaced.
     #[must_use]
-    pub fn into_text(self) -> String {
-        let (mut text, tail) = (self.head, Vec::from(self.tail));
-        let left_out = self.total - (text.len() + tail.len()) as u64;
-        if left_out == 0 {
-            text.extend(tail);
-            return lossy(text);
+    pub fn into_text(mut self) -> String {
+        let mut text = std::mem::take(&mut self.head);
+        if self.begin_of_end() > text.len() as u64 {
+            // The cut goes where a character ends, so that none is torn.
+            let torn = text.utf8_chunks().last();
+            let torn = torn.map_or(0, |chunk| chunk.invalid().len());
+            text.truncate(text.len() - torn);
         }
-        // The cuts go where a character ends, so that none is torn.
-        let torn = text.utf8_chunks().last();
-        let torn = torn.map_or(0, |chunk| chunk.invalid().len());
-        text.truncate(text.len() - torn);
-        let is_continuation = |byte: &&u8| **byte & 0xC0 == 0x80;
-        let started = tail.iter().take(3).take_while(is_continuation).count();
-        let left_out = left_out + (torn + started) as u64;
-        if !text.ends_with(b"\n") {
-            text.push(b'\n');
-        }
-        text.extend(format!("{BEFORE}{left_out}{BEHIND}\n").as_bytes());
-        text.extend(&tail[started..]);
+        let ends_line = text.ends_with(b"\n");
+        text.extend(self.rest(text.len() as u64, ends_line));
         lossy(text)
+    }
+
+    /// What is to follow where the first `kept` bytes of the stream are, half the limit or more, or less a part of a
+    /// character: all the rest; or, behind a line that says how many bytes were left out, the end. `ends_line` is
+    /// whether a line ends before it.
+    #[must_use]
+    pub fn rest(self, kept: u64, ends_line: bool) -> Vec<u8> {
+        let begin = self.begin_of_end();
+        let mut tail = Vec::from(self.tail);
+        if kept >= begin {
+            let known = usize::try_from(kept - begin).unwrap_or(usize::MAX);
+            tail.drain(..known.min(tail.len()));
+            return tail;
+        }
+        let is_continuation = |byte: &&u8| **byte & 0xC0 == 0x80;
+        let torn = tail.iter().take(3).take_while(is_continuation).count();
+        let left_out = begin - kept + torn as u64;
+        let newline = if ends_line { "" } else { "\n" };
+        let mut rest = format!("{newline}{BEFORE}{left_out}{BEHIND}\n").into_bytes();
+        rest.extend(&tail[torn..]);
+        rest
+    }
+
+    /// Where in the stream the end begins that is held.
+    fn begin_of_end(&self) -> u64 {
+        self.total - self.tail.len() as u64
     }
 }
 
@@ -63,14 +99,7 @@ fn left_out(line: &str) -> Option<u64> {
 
 impl Write for Excerpt {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.total += bytes.len() as u64;
-        let (first, rest) = bytes.split_at(bytes.len().min(Self::HALF - self.head.len()));
-        self.head.extend_from_slice(first);
-        // No more than the tail can hold goes through it.
-        let rest = &rest[rest.len().saturating_sub(Self::HALF)..];
-        let excess = (self.tail.len() + rest.len()).saturating_sub(Self::HALF);
-        self.tail.drain(..excess);
-        self.tail.extend(rest);
+        self.add(bytes);
         Ok(bytes.len())
     }
 
@@ -105,6 +134,29 @@ mod tests {
         assert_eq!(excerpt(&[half.as_bytes(), half.as_bytes()]), half.repeat(2));
         assert_eq!(excerpt(&[]), "");
         assert_eq!(excerpt(&[b"a\xffb"]), "a\u{fffd}b");
+    }
+
+    #[test]
+    fn what_has_the_beginning_is_given_the_rest() {
+        let half = Excerpt::HALF as u64;
+        for (length, kept, expected) in [
+            (2 * half, 2 * half, 0),
+            (2 * half, half + 3, half - 3),
+            (3 * half, 2 * half, half),
+            (3 * half, 3 * half, 0),
+        ] {
+            let mut excerpt = Excerpt::default();
+            let stream = "x".repeat(usize::try_from(length).unwrap());
+            excerpt.write_all(stream.as_bytes()).unwrap();
+            assert_eq!(excerpt.rest(kept, false).len() as u64, expected);
+        }
+        let mut excerpt = Excerpt::default();
+        let stream = "x\n".repeat(2 * Excerpt::HALF);
+        excerpt.write_all(stream.as_bytes()).unwrap();
+        let end = "x\n".repeat(Excerpt::HALF / 2);
+        let left_out = format!("[... {half} bytes left out ...]\n");
+        let rest = excerpt.rest(2 * half, true);
+        assert_eq!(String::from_utf8(rest).unwrap(), left_out + &end);
     }
 
     #[test]

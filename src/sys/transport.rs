@@ -2,11 +2,11 @@
 //!
 //! ureq has a transport of its own, but that one sets no keepalive (a model can think for ten
 //! minutes in silence, while NATs drop connections that idle for one), and cannot be woken by a
-//! signal. Guarantees besides that plain http reaches loopback addresses only, whatever a name
-//! resolves to.
+//! signal. Guarantees besides that plain http reaches loopback addresses only, or private ones
+//! where that is said, whatever a name resolves to.
 
 use std::io::{self, Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::fd::AsFd as _;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
@@ -37,9 +37,37 @@ const RESOLVER_TICK: Duration = Duration::from_millis(50);
 pub struct TcpConnector {
     /// Ends every wait.
     pub interrupt: Interrupt,
-    /// Connections go to this machine only, whatever a name resolves to: what they carry is not
+    /// The only addresses that connections go to, whatever a name resolves to; `None`: what they carry is
     /// encrypted.
-    pub loopback_only: bool,
+    pub only: Option<PlainAddresses>,
+}
+
+/// Where what is not encrypted may go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PlainAddresses {
+    /// To this machine.
+    Loopback,
+    /// To this machine, and to others of a private network.
+    Private,
+}
+
+impl PlainAddresses {
+    fn include(self, address: IpAddr) -> bool {
+        address.is_loopback() || (self == Self::Private && is_private(address))
+    }
+}
+
+/// Whether it is an address of a private network: RFC 1918, RFC 6598, or unique or link-local in IPv6. The link-local
+/// ones of IPv4 are a cloud's inside.
+#[must_use]
+pub fn is_private(address: IpAddr) -> bool {
+    match address.to_canonical() {
+        IpAddr::V4(address) => {
+            let [first, second, ..] = address.octets();
+            address.is_private() || (first == 100 && second & 0xc0 == 64)
+        }
+        IpAddr::V6(address) => address.is_unique_local() || address.is_unicast_link_local(),
+    }
 }
 
 impl TcpConnector {
@@ -101,8 +129,8 @@ impl<In: Transport> Connector<In> for TcpConnector {
         if let Some(transport) = chained {
             return Ok(Some(Either::A(transport)));
         }
-        if self.loopback_only {
-            require_loopback(&details.addrs)?;
+        if let Some(only) = self.only {
+            require(only, &details.addrs)?;
         }
         let stream = self.connect_any(details)?;
         let config = details.config;
@@ -118,11 +146,16 @@ impl<In: Transport> Connector<In> for TcpConnector {
     }
 }
 
-fn require_loopback(addresses: &[SocketAddr]) -> io::Result<()> {
-    if addresses.iter().all(|address| address.ip().is_loopback()) {
+fn require(only: PlainAddresses, addresses: &[SocketAddr]) -> io::Result<()> {
+    if addresses.iter().all(|address| only.include(address.ip())) {
         return Ok(());
     }
-    let refusal = "the name of a loopback host resolves to another machine";
+    let refusal = match only {
+        PlainAddresses::Loopback => "the name of a loopback host resolves to another machine",
+        PlainAddresses::Private => {
+            "plain http goes to private addresses only, and the name resolves to another one"
+        }
+    };
     Err(io::Error::new(io::ErrorKind::PermissionDenied, refusal))
 }
 
@@ -298,7 +331,7 @@ mod tests {
             address("127.9.9.9:1"),
             address("[::1]:1"),
         ];
-        assert!(require_loopback(&here).is_ok());
+        assert!(require(PlainAddresses::Loopback, &here).is_ok());
         for elsewhere in [
             "10.0.0.1:1",
             "192.0.2.7:443",
@@ -306,7 +339,45 @@ mod tests {
             "0.0.0.0:1",
         ] {
             let addresses = [here[0], address(elsewhere)];
-            assert!(require_loopback(&addresses).is_err(), "{elsewhere}");
+            assert!(
+                require(PlainAddresses::Loopback, &addresses).is_err(),
+                "{elsewhere}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_private_name_must_resolve_to_private_addresses_alone() {
+        let address = |text: &str| text.parse::<SocketAddr>().unwrap();
+        for private in [
+            "127.0.0.1:1",
+            "10.1.2.3:1",
+            "172.31.0.1:1",
+            "192.168.65.254:1",
+            "100.64.0.1:1",
+            "[fd00::1]:1",
+            "[fe80::1]:1",
+            "[::ffff:10.0.0.1]:1",
+        ] {
+            assert!(
+                require(PlainAddresses::Private, &[address(private)]).is_ok(),
+                "{private}"
+            );
+        }
+        for public in [
+            "192.0.2.7:1",
+            "172.32.0.1:1",
+            "100.128.0.1:1",
+            "169.254.169.254:1",
+            "0.0.0.0:1",
+            "[2001:db8::1]:1",
+            "[::ffff:8.8.8.8]:1",
+        ] {
+            let addresses = [address("10.0.0.1:1"), address(public)];
+            assert!(
+                require(PlainAddresses::Private, &addresses).is_err(),
+                "{public}"
+            );
         }
     }
 }

@@ -1,9 +1,9 @@
-//! How an agent's work looks to a person: which box or line an event becomes, and in which colours. Pure.
+//! How an agent's work looks where no terminal is: which text under a title or which line an event becomes. Pure.
 
 use console::Style;
 
 use super::Event;
-use super::boxes::Painted;
+use super::blocks::Painted;
 use crate::model::StepId;
 use crate::record::tasks::{Task, TaskStatus};
 use crate::sys::numbers::grouped;
@@ -11,11 +11,11 @@ use crate::sys::numbers::grouped;
 /// What an event looks like.
 #[derive(Debug)]
 pub(super) enum EventView {
-    /// Text in a titled box.
-    Boxed {
-        /// What stands in the box's border.
+    /// Text under a title.
+    Titled {
+        /// What stands above it.
         title: Painted,
-        /// What stands in the box, each on lines of its own.
+        /// The text, each part on lines of its own.
         body: Vec<Painted>,
     },
     /// A line, after a label.
@@ -38,22 +38,24 @@ pub(super) fn view(event: &Event) -> Option<EventView> {
         Event::Notice(text) => line("", text.clone(), Style::new().dim()),
         Event::Finished { summary, log } => {
             let text = format!("{summary}{}", field("log", log.as_ref()));
-            boxed("Done", green.clone(), &text, green)
+            titled("Done", green.clone(), &text, green)
         }
         Event::Failed { error, hint, log } => {
             let (hint, log) = (field("hint", hint.as_ref()), field("log", log.as_ref()));
-            boxed("Error", red.clone(), &format!("{error}{hint}{log}"), red)
+            titled("Error", red.clone(), &format!("{error}{hint}{log}"), red)
         }
         Event::Thoughts(text) if !text.trim().is_empty() => {
-            boxed("Thoughts", Style::new(), text, Style::new().dim())
+            titled("Thoughts", Style::new(), text, Style::new().dim())
         }
-        Event::Tasks(tasks) if !tasks.is_empty() => EventView::Boxed {
+        Event::Words(text) => titled("Said", Style::new(), text, Style::new().dim()),
+        Event::Shown(text) => titled("Shown", Style::new(), text, Style::new()),
+        Event::Tasks(tasks) if !tasks.is_empty() => EventView::Titled {
             title: Painted::new("Task List", Style::new().cyan()),
             body: tasks.iter().map(task).collect(),
         },
         Event::Tool { name, input, .. } => {
             let style = Style::new().yellow().bold();
-            boxed(&format!("Tool: {name}"), style, input, Style::new())
+            titled(&format!("Tool: {name}"), style, input, Style::new())
         }
         // The end is told by the audit.
         Event::ToolResult {
@@ -71,7 +73,7 @@ pub(super) fn view(event: &Event) -> Option<EventView> {
                 "" => "(nothing)",
                 _ => text,
             };
-            boxed(title, style.clone(), text, style)
+            titled(title, style.clone(), text, style)
         }
         Event::Malformed {
             fault,
@@ -90,7 +92,7 @@ pub(super) fn view(event: &Event) -> Option<EventView> {
                 true => ("Audit (passed)", green),
                 false => ("Audit (failed)", red),
             };
-            boxed(title, style.clone(), text, style)
+            titled(title, style.clone(), text, style)
         }
         Event::Compressed {
             tokens_before,
@@ -122,16 +124,20 @@ pub(super) fn doing(step: &StepId) -> Option<&'static str> {
 }
 
 fn task(task: &Task) -> Painted {
-    let style = match task.status {
+    Painted::new(task.to_string(), task_style(task.status))
+}
+
+/// The style of a task.
+pub(super) fn task_style(status: TaskStatus) -> Style {
+    match status {
         TaskStatus::Pending => Style::new(),
         TaskStatus::InProgress => Style::new().yellow(),
         TaskStatus::Complete => Style::new().green(),
-    };
-    Painted::new(task.to_string(), style)
+    }
 }
 
-fn boxed(title: &str, title_style: Style, text: &str, style: Style) -> EventView {
-    EventView::Boxed {
+fn titled(title: &str, title_style: Style, text: &str, style: Style) -> EventView {
+    EventView::Titled {
         title: Painted::new(title, title_style),
         body: vec![Painted::new(text, style)],
     }

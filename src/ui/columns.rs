@@ -2,7 +2,7 @@
 
 use console::{measure_text_width, truncate_str};
 
-use super::boxes::wrapped;
+use super::blocks::wrapped;
 
 /// What stands before the second and later lines of a folded one.
 const INDENT: &str = "      ";

@@ -5,15 +5,18 @@
 
 use std::fmt::Display;
 use std::io::{self, Write as _};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use console::{Style, Term, truncate_str};
 
 use super::agent::{self, EventView};
-use super::boxes::{self, Painted, wrapped};
+use super::blocks::{self, Painted, wrapped};
+use super::markdown;
 use super::pager::Pager;
 use super::spinner::{Spinner, aside, dollars};
+use super::steps::{Look, Steps};
 use super::{Event, Reporter, to_stdout};
 use crate::model::price::Usd;
 use crate::model::usage::Usage;
@@ -25,20 +28,18 @@ use crate::sys::numbers::grouped;
 use crate::sys::text;
 
 /// How a console is to be used.
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each is a fact of its own about the streams"
-)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConsoleOptions {
     /// Progress is not shown.
     pub quiet: bool,
     /// stderr is a terminal that can redraw a line.
     pub terminal: bool,
+    /// stderr is a terminal of whatever kind: an agent's work is shown for a person.
+    pub stderr_terminal: bool,
     /// stdout is a terminal.
     pub stdout_terminal: bool,
-    /// A CI runner may read what is printed, and look for its commands in it.
-    pub runner: bool,
+    /// Whether a CI runner reads what is printed, and looks for its commands in it.
+    pub runner: CiRunner,
     /// Where colours may be used.
     pub colors: Colors,
 }
@@ -55,14 +56,30 @@ impl ConsoleOptions {
         Self {
             quiet,
             terminal: stderr && !dumb,
+            stderr_terminal: stderr,
             stdout_terminal: stdout,
-            runner: is_told || !stdout || !stderr,
+            runner: match is_told {
+                true => CiRunner::Told,
+                false if stdout && stderr => CiRunner::None,
+                false => CiRunner::Possible,
+            },
             colors: Colors {
                 stdout: stdout && colors,
                 stderr: stderr && colors,
             },
         }
     }
+}
+
+/// Whether there is a CI runner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CiRunner {
+    /// Nobody but a person reads.
+    None,
+    /// There may be one: a stream goes somewhere else than to a terminal.
+    Possible,
+    /// The environment says so.
+    Told,
 }
 
 /// Where colours may be used.
@@ -83,6 +100,10 @@ pub struct Console<'r> {
     spinner: Spinner,
     /// An agent uses a tool, whose result tells what it has written.
     in_tool: AtomicBool,
+    /// What was shown of an agent's work at a terminal.
+    steps: Mutex<Steps>,
+    /// Whether the call that is under way is an agent's.
+    is_agents_call: AtomicBool,
 }
 
 /// How many columns a stat takes, as in git's when nobody looks on.
@@ -105,6 +126,8 @@ impl<'r> Console<'r> {
             redactor,
             spinner: Spinner::default(),
             in_tool: AtomicBool::new(false),
+            steps: Mutex::default(),
+            is_agents_call: AtomicBool::new(false),
         }
     }
 
@@ -124,10 +147,9 @@ impl<'r> Console<'r> {
 
     /// The same text, with nothing in it that a CI runner would obey.
     fn commanding_nobody(&self, text: String) -> String {
-        if self.options.runner {
-            text::without_ci_commands(&text).into_owned()
-        } else {
-            text
+        match self.options.runner {
+            CiRunner::None => text,
+            CiRunner::Possible | CiRunner::Told => text::without_ci_commands(&text).into_owned(),
         }
     }
 
@@ -160,9 +182,17 @@ impl<'r> Console<'r> {
         self.spinner.stop();
     }
 
-    /// Whether an agent's work may have boxes and things that move.
+    /// Whether something may move while an agent works: who wants no colours wants plain text.
     fn is_decorated(&self) -> bool {
         self.options.colors.stderr
+    }
+
+    /// How text may look on stderr.
+    fn look(&self) -> Look {
+        Look {
+            columns: Term::stderr().size().1.into(),
+            colors: self.options.colors.stderr,
+        }
     }
 
     /// An agent's call, on a terminal.
@@ -173,11 +203,20 @@ impl<'r> Console<'r> {
         }
     }
 
-    /// Something else of an agent's that takes a while, on a terminal.
-    fn work(&self, text: &str) {
+    /// An agent's tool that takes a while, on a terminal.
+    fn work(&self, tool: &str) {
         self.spinner.stop();
         if self.is_live() && self.is_decorated() {
-            self.spinner.work(self.printable(text));
+            let steps = self.steps.lock();
+            let doing = steps.map(|steps| steps.doing(tool, self.look()));
+            self.spinner.work(doing.unwrap_or_default());
+        }
+    }
+
+    /// What the tool that is under way has printed last, behind what turns.
+    fn show_printing(&self) {
+        if let Ok(steps) = self.steps.lock() {
+            self.spinner.beside(steps.printing(self.look()));
         }
     }
 
@@ -260,8 +299,12 @@ impl Reporter for Console<'_> {
                 let prompt = prompt.as_ref().map(|size| format!("  {} in", size.text()));
                 let figures = format!("{}{}", prompt.unwrap_or_default(), dollars(*spent));
                 let asked = format!("{model} for {step}");
-                match agent::doing(step) {
+                let doing = agent::doing(step);
+                self.is_agents_call
+                    .store(doing.is_some(), Ordering::Relaxed);
+                match doing {
                     Some(doing) if self.is_decorated() => self.call(doing),
+                    Some(_) if self.options.stderr_terminal => {}
                     Some(_) => self.line("asking", Style::new(), &asked),
                     None => self.step("asking", &asked, &figures),
                 }
@@ -280,8 +323,12 @@ impl Reporter for Console<'_> {
                 let text = format!("{reason}; try {next_try} in {}", seconds(*wait));
                 self.print("   retry  ", &text);
             }
-            // The boxes that follow tell of it.
-            Event::Answered { .. } if self.spinner.shows_call() => self.spinner.stop(),
+            // What follows tells of it.
+            Event::Answered { .. }
+                if self.options.stderr_terminal && self.is_agents_call.load(Ordering::Relaxed) =>
+            {
+                self.spinner.stop();
+            }
             Event::Answered {
                 model,
                 usage,
@@ -329,6 +376,10 @@ impl Reporter for Console<'_> {
                     self.work(name);
                 }
             }
+            Event::Printed(_) => {
+                self.show(event);
+                self.show_printing();
+            }
             Event::ToolResult { .. } => {
                 self.in_tool.store(false, Ordering::Relaxed);
                 self.show(event);
@@ -355,19 +406,41 @@ impl Console<'_> {
     /// Shows what an agent did. Even where it is to be quiet, it shows its questions and how it ended.
     fn show(&self, event: &Event) {
         let is_wanted = match event {
-            Event::Finished { .. } | Event::Failed { .. } => true,
+            Event::Finished { .. } | Event::Failed { .. } | Event::Shown(_) => true,
             Event::Tool { asks, .. } => *asks,
             _ => false,
         };
+        if self.options.stderr_terminal {
+            return self.show_step(event, is_wanted);
+        }
         match agent::view(event) {
-            Some(EventView::Boxed { .. }) if self.options.quiet && !is_wanted => {
+            Some(EventView::Titled { .. }) if self.options.quiet && !is_wanted => {
                 self.spinner.stop();
             }
-            Some(EventView::Boxed { title, body }) => self.boxed(title, body),
+            Some(EventView::Titled { title, body }) => self.titled(title, body),
             Some(EventView::Line { label: "", text }) => self.plain_line(&text.text, text.style),
             Some(EventView::Line { label, text }) => self.line(label, text.style, &text.text),
             None => {}
         }
+    }
+
+    /// The same at a terminal, where somebody looks on.
+    fn show_step(&self, event: &Event, is_wanted: bool) {
+        let Ok(mut steps) = self.steps.lock() else {
+            return;
+        };
+        // Before the text is broken into lines, which would break a key as well.
+        let lines = steps.lines(&event.redacted(self.redactor), self.look());
+        if !matches!(event, Event::Printed(_) | Event::Changed { .. }) {
+            self.spinner.stop();
+        }
+        if lines.is_empty() || self.options.quiet && !is_wanted {
+            return;
+        }
+        let text = lines.iter().map(|line| format!("{line}\n")).collect();
+        let text = self.commanding_nobody(text);
+        // A stderr that is closed is no reason to end the run.
+        let _ = io::stderr().write_all(text.as_bytes());
     }
 
     /// A line without a label, all of it in a style.
@@ -379,25 +452,16 @@ impl Console<'_> {
         }
     }
 
-    /// Text under a title: in a box as wide as the terminal is now, where there is one.
-    fn boxed(&self, title: Painted, body: Vec<Painted>) {
+    /// Text under a title.
+    fn titled(&self, title: Painted, body: Vec<Painted>) {
         self.spinner.stop();
-        // Before the text is broken into lines, which would break a key as well.
         let ready = |part: Painted| {
             let text = self.redactor.text(&part.text).into_owned();
             Painted::new(text, self.style(part.style))
         };
         let title = ready(title);
         let body: Vec<Painted> = body.into_iter().map(ready).collect();
-        // Without colours, plain text is wanted.
-        let lines = if self.options.colors.stderr {
-            let columns = Term::stderr().size().1;
-            let mut lines = boxes::drawn(&title, &body, columns.into());
-            lines.push(String::new());
-            lines
-        } else {
-            boxes::plain(&title, &body)
-        };
+        let lines = blocks::plain(&title, &body);
         let text = lines.iter().map(|line| format!("{line}\n")).collect();
         let text = self.commanding_nobody(text);
         // A stderr that is closed is no reason to end the run.
@@ -470,10 +534,11 @@ impl Console<'_> {
         let mut text = self.redactor.text(text).into_owned();
         if text.starts_with("diff --git ") {
             // Elsewhere as bytes: it may be applied.
-            if self.options.stdout_terminal {
+            if self.options.stdout_terminal || self.options.runner == CiRunner::Told {
                 let lines = text.split_inclusive('\n');
                 let colors = self.options.colors.stdout;
-                text = lines.map(|line| diff_line(line, colors)).collect();
+                let lines = lines.map(|line| diff_line(line, colors)).collect();
+                text = self.commanding_nobody(lines);
             }
         } else {
             text = self.commanding_nobody(text::printable(&text, &['\n', '\t']));
@@ -489,6 +554,22 @@ impl Console<'_> {
         let size = Term::stdout().size_checked();
         let size = size.filter(|_| self.options.stdout_terminal);
         size.map(|(_, columns)| columns.into())
+    }
+
+    /// Prints an agent's answer to stdout: at a terminal, as its Markdown means it.
+    ///
+    /// # Errors
+    /// When it cannot be written, though somebody wants to read it.
+    pub fn answer(&self, text: &str) -> io::Result<()> {
+        if !self.options.stdout_terminal {
+            return self.result(&format!("{text}{}", text::line_end(text)));
+        }
+        self.spinner.stop();
+        let columns = usize::from(Term::stdout().size().1).saturating_sub(1);
+        let text = self.redactor.text(text);
+        let lines = markdown::rendered(&text, columns, self.options.colors.stdout).into_iter();
+        let text = lines.map(|line| format!("{line}\n")).collect();
+        to_stdout(&self.commanding_nobody(text))
     }
 
     /// Prints why the run failed, and the folder that tells more.

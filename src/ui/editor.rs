@@ -24,6 +24,9 @@ const SYSTEM: &str = if cfg!(target_os = "macos") {
 /// Why a file was not opened.
 #[derive(Debug, thiserror::Error)]
 pub enum EditorProblem {
+    /// The user has named none.
+    #[error("there is no editor to open: neither `VISUAL` nor `EDITOR` is set")]
+    NotSet,
     /// The command is not one that can be taken apart into words.
     #[error("`{}` is not a command: it is empty, or a quote is not closed", printable(.command, &[]))]
     NoCommand {
@@ -54,6 +57,17 @@ pub fn command(environment: &Environment) -> &str {
     environment
         .first(&VARIABLES)
         .map_or(SYSTEM, |(_, command)| command)
+}
+
+/// The command that opens a file and waits until the user is done with it: what the system opens files with may not
+/// wait.
+///
+/// # Errors
+/// When the user has named none.
+pub fn chosen(environment: &Environment) -> Result<&str, EditorProblem> {
+    let chosen = environment.first(&VARIABLES);
+    let (_, command) = chosen.ok_or(EditorProblem::NotSet)?;
+    Ok(command)
 }
 
 /// Opens `path` with `command`, which may have arguments of its own.

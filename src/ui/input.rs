@@ -5,10 +5,14 @@
 //! [`ui`](crate::ui), is all that prints. Guarantees that a signal ends every wait, and that no
 //! input grows without limit.
 
+mod completion;
+pub(crate) mod history;
+
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
@@ -17,8 +21,10 @@ use rustix::process::{Signal as Number, getpid, kill_process};
 use rustix::termios::{QueueSelector, tcflush};
 use rustyline::error::ReadlineError;
 use rustyline::history::MemHistory;
-use rustyline::{Behavior, Config};
+use rustyline::{Behavior, CompletionType, Config};
 
+use self::completion::PathHelper;
+use self::history::History;
 use crate::sys::interrupt::{Interrupt, Interrupted, is_readable_within};
 use crate::sys::text::printable;
 
@@ -39,6 +45,8 @@ pub enum Typed {
     End,
     /// Ctrl-C was pressed.
     Interrupted,
+    /// The same with something typed, which is gone now.
+    Cleared,
 }
 
 /// Why nothing could be read.
@@ -93,21 +101,30 @@ pub trait LineReader {
 }
 
 /// A person at a terminal that can move its cursor; for anything else there is [`PlainLines`]. What is typed can
-/// be edited and, within the process, be had again. A text that is pasted is one input, whatever lines it
-/// has; so is what ends with `\` and the line after it.
+/// be edited and be had again, in later sessions too. Tab completes `@path`. A text that is pasted is one input,
+/// whatever lines it has; so is what ends with `\` and the line after it.
 pub struct Editor {
-    editor: rustyline::Editor<(), MemHistory>,
+    editor: RustylineEditor,
     config: Config,
     interrupt: Interrupt,
+    helper: PathHelper,
+    history: History,
 }
 
+type RustylineEditor = rustyline::Editor<PathHelper, MemHistory>;
+
 impl Editor {
-    /// An editor that any lasting signal ends. Where stdout is no terminal, it is left alone, and the
-    /// terminal is opened by its own name.
+    /// An editor that any lasting signal ends, and that completes paths below `root`. Where stdout is no terminal,
+    /// it is left alone, and the terminal is opened by its own name.
     ///
     /// # Errors
     /// When rustyline cannot set itself up.
-    pub fn new(interrupt: Interrupt, stdout_is_terminal: bool) -> Result<Self, InputError> {
+    pub fn new(
+        interrupt: Interrupt,
+        stdout_is_terminal: bool,
+        root: PathBuf,
+        history: History,
+    ) -> Result<Self, InputError> {
         let behavior = if stdout_is_terminal {
             Behavior::Stdio
         } else {
@@ -116,12 +133,19 @@ impl Editor {
         let config = Config::builder()
             .behavior(behavior)
             .bracketed_paste(true)
+            .completion_type(CompletionType::List)
             .build();
-        let editor = editor(&config)?;
+        let helper = PathHelper::new(root);
+        let mut editor = editor(&config, &helper)?;
+        for entry in history.entries() {
+            let _ = editor.add_history_entry(entry);
+        }
         Ok(Self {
             editor,
             config,
             interrupt,
+            helper,
+            history,
         })
     }
 
@@ -132,6 +156,7 @@ impl Editor {
         }
         self.interrupt.check()?;
         let (open, closed) = UnixStream::pair()?;
+        self.helper.take_has_text();
         let (editor, interrupt) = (&mut self.editor, &self.interrupt);
         let read = thread::scope(|scope| {
             thread::Builder::new().spawn_scoped(scope, move || watch(interrupt, &closed))?;
@@ -146,15 +171,23 @@ impl Editor {
         match read {
             Ok(line) => Ok(Typed::Line(line)),
             Err(ReadlineError::Eof) => Ok(Typed::End),
-            Err(ReadlineError::Interrupted | ReadlineError::Signal(_)) => Ok(Typed::Interrupted),
+            Err(ReadlineError::Interrupted | ReadlineError::Signal(_)) => {
+                let has_text = self.helper.take_has_text();
+                Ok(if has_text {
+                    Typed::Cleared
+                } else {
+                    Typed::Interrupted
+                })
+            }
             Err(error) => Err(failed(error)),
         }
     }
 }
 
-fn editor(config: &Config) -> Result<rustyline::Editor<(), MemHistory>, InputError> {
+fn editor(config: &Config, helper: &PathHelper) -> Result<RustylineEditor, InputError> {
     let history = MemHistory::with_config(config);
-    let mut editor = rustyline::Editor::with_history(config.clone(), history).map_err(failed)?;
+    let mut editor = RustylineEditor::with_history(config.clone(), history).map_err(failed)?;
+    editor.set_helper(Some(helper.clone()));
     // Nothing is printed through it. With one, rustyline waits for signals as well as for keys.
     let _ = editor.create_external_printer();
     Ok(editor)
@@ -165,7 +198,7 @@ impl LineReader for Editor {
         // Where standard input is no terminal there is nothing to forget.
         let _ = tcflush(io::stdin(), QueueSelector::IFlush);
         // What rustyline has read beyond a line is forgotten with it; what was entered before is not.
-        if let Ok(mut fresh) = editor(&self.config) {
+        if let Ok(mut fresh) = editor(&self.config, &self.helper) {
             for entry in self.editor.history() {
                 let _ = fresh.add_history_entry(entry);
             }
@@ -191,6 +224,8 @@ impl LineReader for Editor {
                     text.push('\n');
                     prompt = CONTINUED;
                 }
+                // The first of several lines was typed, too.
+                Typed::Interrupted if !text.is_empty() => return Ok(Typed::Cleared),
                 // The line that was to follow does not.
                 Typed::End if !text.is_empty() => break,
                 other => return Ok(other),
@@ -198,6 +233,7 @@ impl LineReader for Editor {
         }
         // A line that cannot be had again has been typed all the same.
         let _ = self.editor.add_history_entry(text.as_str());
+        self.history.add(&text);
         Ok(Typed::Line(text))
     }
 }

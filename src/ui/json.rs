@@ -15,6 +15,7 @@ use super::Event;
 use crate::record::{RunRecord, Seconds};
 use crate::secret::Redactor;
 use crate::sys::environment::Clock;
+use crate::sys::text::{is_deceptive, is_ignorable};
 
 /// The version of the events' meaning.
 pub const SCHEMA: u32 = 1;
@@ -111,10 +112,29 @@ pub fn record(record: &RunRecord) -> Value {
 fn print(redactor: &Redactor, text: &str) -> io::Result<()> {
     // The same to who reads JSON, and nothing to a CI runner that looks for its commands anywhere in a line.
     let mut text = redactor.text(text).into_owned();
+    if text.contains(is_unseen) {
+        text = text.chars().map(visible).collect();
+    }
     for command in ["[", "vso[", "teamcity["] {
         text = text.replace(&format!("##{command}"), &format!("#\\u0023{command}"));
     }
     super::to_stdout(&format!("{text}\n"))
+}
+
+/// Whether a terminal obeys `c`, or shows nothing of it. What else JSON allows of such is the end of a line between
+/// values.
+fn is_unseen(c: char) -> bool {
+    c != '\n' && (is_deceptive(c) || is_ignorable(c))
+}
+
+/// `c` as it stands in JSON, or as its number where it is not to be seen.
+fn visible(c: char) -> String {
+    if !is_unseen(c) {
+        return c.to_string();
+    }
+    let mut units = [0; 2];
+    let units = c.encode_utf16(&mut units).iter();
+    units.map(|unit| format!("\\u{unit:04x}")).collect()
 }
 
 /// What happened, as `{"name": {"field": …}}`.
@@ -208,11 +228,13 @@ mod tests {
             Event::Tasks(tasks.to_vec()),
             Event::Tasks(Vec::new()),
             Event::Tool {
+                subject: String::new(),
                 name: "COMMAND".to_owned(),
                 input: "ls".to_owned(),
                 asks: false,
             },
             Event::ToolResult {
+                brief: None,
                 name: "COMMAND".to_owned(),
                 text: "a\nb".to_owned(),
                 failed: false,

@@ -3,16 +3,19 @@
 //! Writes to the standard streams: progress, warnings and errors to stderr, the result alone to
 //! stdout. Guarantees that no key is printed, and that a closed terminal is no reason to fail.
 
+pub(crate) mod browser;
 pub(crate) mod columns;
 pub(crate) mod editor;
 pub(crate) mod input;
 
 mod agent;
-mod boxes;
+mod blocks;
 mod console;
 pub(crate) mod json;
+mod markdown;
 pub(crate) mod pager;
 mod spinner;
+mod steps;
 
 use std::fmt::Display;
 use std::io::{self, Write as _};
@@ -140,6 +143,12 @@ pub enum Event {
     },
     /// The user should know of something.
     Notice(String),
+    /// How the session stands, before the user is asked again.
+    #[serde(skip)]
+    Status(String),
+    /// What the user wanted to see: a diff, a list.
+    #[serde(skip)]
+    Shown(String),
     /// What was asked for at the terminal is done.
     Finished {
         /// What was done.
@@ -165,6 +174,9 @@ pub enum Event {
     },
     /// An agent has said what it thinks.
     Thoughts(String),
+    /// What an agent says outside of the form that its replies have.
+    #[serde(skip)]
+    Words(String),
     /// An agent's task list has changed.
     Tasks(Vec<Task>),
     /// An agent uses a tool.
@@ -173,9 +185,21 @@ pub enum Event {
         name: String,
         /// What it is given, as the model wrote it.
         input: String,
+        /// What of that it is about: a path, a command, a question.
+        #[serde(skip)]
+        subject: String,
         /// Whether it talks with the user: what moves on the screen would disturb their typing.
         #[serde(skip)]
         asks: bool,
+    },
+    /// The command that a tool runs has printed something.
+    #[serde(skip)]
+    Printed(String),
+    /// A tool has changed a file.
+    #[serde(skip)]
+    Changed {
+        /// The change, as a unified diff.
+        diff: String,
     },
     /// A tool has ended.
     ToolResult {
@@ -183,6 +207,9 @@ pub enum Event {
         name: String,
         /// What the model is told.
         text: String,
+        /// The same for a person, in a few words.
+        #[serde(skip)]
+        brief: Option<String>,
         /// Whether the tool failed.
         failed: bool,
         /// Whether the agent says by it that it is done.
@@ -217,6 +244,34 @@ pub enum Event {
         /// Its tokens now.
         tokens_after: u64,
     },
+}
+
+impl Event {
+    /// The same without what `redactor` knows, as far as it tells of an agent's work.
+    fn redacted(&self, redactor: &Redactor) -> Self {
+        let mut event = self.clone();
+        let texts: Vec<&mut String> = match &mut event {
+            Self::Notice(text)
+            | Self::Status(text)
+            | Self::Shown(text)
+            | Self::Thoughts(text)
+            | Self::Words(text)
+            | Self::Printed(text)
+            | Self::Changed { diff: text }
+            | Self::Audited { text, .. }
+            | Self::Malformed { fault: text, .. }
+            | Self::Finished { summary: text, .. } => vec![text],
+            Self::Tool { input, subject, .. } => vec![input, subject],
+            Self::ToolResult { text, brief, .. } => std::iter::once(text).chain(brief).collect(),
+            Self::Failed { error, hint, .. } => std::iter::once(error).chain(hint).collect(),
+            Self::Tasks(tasks) => tasks.iter_mut().map(|task| &mut task.text).collect(),
+            _ => Vec::new(),
+        };
+        for text in texts {
+            *text = redactor.text(text).into_owned();
+        }
+        event
+    }
 }
 
 /// Hears what happens.
@@ -290,6 +345,17 @@ impl<'r> Output<'r> {
         match self.format {
             OutputFormat::Text => self.console.paged(text, pager),
             _ => self.result(text, document),
+        }
+    }
+
+    /// Prints an agent's answer; nothing where programs read, which get the record.
+    ///
+    /// # Errors
+    /// When it cannot be written, though somebody wants to read it.
+    pub fn answer(&self, text: &str) -> io::Result<()> {
+        match self.format {
+            OutputFormat::Text => self.console.answer(text),
+            OutputFormat::Json | OutputFormat::JsonL => Ok(()),
         }
     }
 

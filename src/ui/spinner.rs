@@ -16,9 +16,11 @@ use crate::sys::numbers::{counted, grouped};
 /// How a stage that is going on looks.
 const STAGE: &str = "{spinner} {prefix:>6}  {msg}  {elapsed}";
 /// How an agent's call looks; what does not fit on the line is cut off.
-const CALL: &str = "{spinner} {wide_msg}";
-/// How anything else looks that takes a while.
-const WORK: &str = "{spinner} {msg}  {elapsed}";
+const CALL: &str = "{spinner} {wide_msg} {elapsed}";
+/// How an agent's tool looks, and behind it what it has printed last, as far as that fits.
+const WORK: &str = "{spinner} {prefix}  {elapsed}  {wide_msg}";
+/// What a key does meanwhile.
+const KEYS: &str = " · Ctrl-C stops";
 /// What turns meanwhile; the last one is seen when it is over.
 const TURNING: &str = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏ ";
 
@@ -48,15 +50,24 @@ impl Spinner {
     /// Shows an agent's call.
     pub fn call(&self, doing: &str) {
         let bar = bar(CALL);
-        bar.set_message(call_text(doing, 0));
+        bar.set_message(call_text(doing, 0) + KEYS);
         self.start(bar, doing.to_owned(), true);
     }
 
-    /// Shows something else that takes a while.
+    /// Shows an agent's tool.
     pub fn work(&self, text: String) {
         let bar = bar(WORK);
-        bar.set_message(text.clone());
+        bar.set_prefix(text.clone());
         self.start(bar, text, false);
+    }
+
+    /// Shows this line behind an agent's tool.
+    pub fn beside(&self, line: String) {
+        if let Ok(going) = self.0.lock()
+            && let Some(Activity { bar, .. }) = &*going
+        {
+            bar.set_message(line);
+        }
     }
 
     fn start(&self, bar: ProgressBar, text: String, is_call: bool) {
@@ -72,19 +83,13 @@ impl Spinner {
             && let Some(Activity { bar, text, is_call }) = &*going
         {
             bar.set_message(if *is_call {
-                call_text(text, output_tokens.saturating_add(thought_tokens))
+                call_text(text, output_tokens.saturating_add(thought_tokens)) + KEYS
             } else {
                 let thought = aside(thought_tokens, "thought");
                 let (tokens, spent) = (grouped(output_tokens), dollars(spent));
                 format!("{text}  about {tokens} tokens{thought}{spent}")
             });
         }
-    }
-
-    /// Whether an agent's call is what is shown.
-    pub fn shows_call(&self) -> bool {
-        let going = self.0.lock().ok();
-        going.is_some_and(|going| going.as_ref().is_some_and(|activity| activity.is_call))
     }
 
     /// Does something to the terminal while nothing turns there.

@@ -5,7 +5,7 @@ use std::mem;
 use std::path::Path;
 
 use super::run::Run;
-use super::run::builds::{BuildOptions, Builds};
+use super::run::builds::{BuildOptions, Builds, describe, record};
 use super::run::closing;
 use super::run::gate::Gate;
 use super::run::ready::{self, Ready};
@@ -13,15 +13,14 @@ use super::run::tree::RunTree;
 use super::{Context, Failure, ModelChoice, Outcome};
 use crate::cli::OnFailure;
 use crate::edit::{self, PathPolicy, VerifiedEdits, VerifyError};
-use crate::exec::build_script::{BuildError, BuildReport, BuildStatus};
+use crate::exec::build_script::{BuildError, BuildStatus};
 use crate::exec::hosts::AllowedHost;
-use crate::exec::sandbox::{SandboxMode, SandboxProblem};
+use crate::exec::sandbox::SandboxProblem;
 use crate::model::REPAIRS;
 use crate::model::prompt::{Prompt, Replacement};
 use crate::model::{Reply, StepId};
 use crate::record::run_files::{Artifact, GATE};
 use crate::record::run_log::BuildLog;
-use crate::record::{BuildRecord, Seconds};
 use crate::review::findings;
 use crate::sys::text::line_end;
 use crate::ui::Event;
@@ -52,7 +51,7 @@ pub fn commit(context: &Context<'_>, options: &CommitOptions) -> Result<Outcome,
     let ready = ready::check(context, &options.choice, Some(options.build))?;
     let mut run = Run::start(context, "commit", "committing-code")?;
     run.begin(&ready);
-    let mut tree = RunTree::new(context, &run);
+    let mut tree = RunTree::new(context, &run).with_shown(ready.shown.clone());
     let mut replacements = Replacements::default();
     let commit = Commit::new(context, options);
     let result = commit.and_then(|mut commit| {
@@ -112,6 +111,7 @@ impl<'c> Commit<'c> {
             for warning in edits.warnings() {
                 run.warn(warning.clone());
             }
+            tree.check(run, &edits)?;
             // Opened before anything changes, so that a log that cannot be written changes nothing.
             let log = run.log.build(&step)?;
             tree.apply(run, &edits)?;
@@ -128,6 +128,7 @@ impl<'c> Commit<'c> {
                     log: run.log.path_of(&step, Artifact::Build),
                 });
             }
+            tree.look_again();
             step = StepId::repair(step.number + 1);
             prompt = Prompt::repair(output, inputs, replacements.for_query());
         }
@@ -221,21 +222,6 @@ impl<'c> Commit<'c> {
     }
 }
 
-/// The first line of a build's log.
-fn describe(status: BuildStatus) -> String {
-    match status {
-        BuildStatus::Exited(code) => format!("exit code: {code}"),
-        BuildStatus::Signaled(signal) => {
-            let name = signal_hook::low_level::signal_name(signal).unwrap_or("unknown");
-            format!("signal: {signal} ({name})")
-        }
-        BuildStatus::TimedOut(limit) => format!(
-            "ended after {} without finishing",
-            crate::model::human_duration(limit)
-        ),
-    }
-}
-
 /// The model cannot know from the output alone that the time was over.
 fn with_timeout_note(output: String, status: BuildStatus) -> String {
     let BuildStatus::TimedOut(_) = status else {
@@ -243,21 +229,6 @@ fn with_timeout_note(output: String, status: BuildStatus) -> String {
     };
     let line_end = line_end(&output);
     format!("{output}{line_end}[build.sh was {}]\n", describe(status))
-}
-
-fn record(report: &BuildReport, sandbox: SandboxMode) -> BuildRecord {
-    let (code, signal) = match report.status {
-        BuildStatus::Exited(code) => (Some(code), None),
-        BuildStatus::Signaled(signal) => (None, Some(signal)),
-        BuildStatus::TimedOut(_) => (None, None),
-    };
-    BuildRecord {
-        code,
-        signal,
-        timed_out: matches!(report.status, BuildStatus::TimedOut(_)),
-        seconds: Seconds(report.took),
-        sandbox,
-    }
 }
 
 /// The latest state of every file that a reply of this run changed; `None`: it was removed.

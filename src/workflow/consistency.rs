@@ -1,5 +1,6 @@
 //! The consistency report: ask, and put the answer where it is expected. Nothing else changes.
 
+use std::fs;
 use std::io::Write as _;
 
 use super::run::Run;
@@ -26,6 +27,8 @@ pub fn consistency(context: &Context<'_>, choice: &ModelChoice) -> Result<Outcom
 }
 
 fn report(context: &Context<'_>, run: &mut Run<'_>, ready: &Ready<'_>) -> Result<String, Error> {
+    let config = context.project.config();
+    fs::create_dir_all(&config).map_err(PathError::of("make", config))?;
     let prompt = Prompt::consistency(&ready.inputs);
     let (reply, ()) = run.ask(&ready.models, &StepId::REPORT, prompt, |_| ())?;
     context.interrupt.check()?;

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::commit::{CommitOptions, commit};
 use super::run::builds::BuildOptions;
+use super::run::context::InputOptions;
 use super::{Context, Failure, ModelChoice, Outcome, init};
 use crate::cli::OnFailure;
 use crate::exec::sandbox::SandboxMode;
@@ -72,7 +73,8 @@ pub fn demo(context: &Context<'_>, directory: Option<&Path>) -> Result<Outcome, 
         timeout: Duration::ZERO, // nothing is called
         delivery: Delivery::Whole,
         allow_secrets: false,
-        require_fresh: false,
+        inputs: InputOptions::default(),
+        require_model: false,
         max_cost: None,
     };
     let options = CommitOptions {
@@ -85,8 +87,9 @@ pub fn demo(context: &Context<'_>, directory: Option<&Path>) -> Result<Outcome, 
         hosts: Vec::new(),
         allow_elision: false,
         on_failure: OnFailure::Keep,
-        show_diff: false,
+        show_diff: true,
     };
+    introduce(&context);
     let outcome = commit(&context, &options);
     let below = |log: String| shown.join(log).display().to_string();
     let outcome = outcome.map_err(|failure| Failure {
@@ -106,6 +109,16 @@ pub fn demo(context: &Context<'_>, directory: Option<&Path>) -> Result<Outcome, 
         next: Some(next),
         ..outcome
     })
+}
+
+/// Says what a newcomer is to know of it, and the task that it is about.
+fn introduce(context: &Context<'_>) {
+    context.notice("The replies are recorded: no model is asked, and nothing is paid.");
+    context.notice("The task, in agent-config/query.txt:");
+    let task = include_str!("../../fixtures/demo/query.txt");
+    for line in task.lines() {
+        context.notice(format!("  {line}"));
+    }
 }
 
 /// The directory to use: the one named, which must be empty, or the first that is free.

@@ -14,6 +14,7 @@ use crate::agent::memory::Compress;
 use crate::agent::permissions::{DenyPaths, Everything, ReadOnly};
 use crate::agent::protocol;
 use crate::agent::protocol::markdown::PlainReplies;
+use crate::agent::restricted::AuditCommands;
 use crate::agent::tool::Toolbox;
 use crate::agent::tools::background::{BackgroundAction, BackgroundTool};
 use crate::agent::tools::command::{RunCommand, Shell};
@@ -22,7 +23,7 @@ use crate::agent::tools::notes::{AskUser, DONE, Done, UpdateTaskList, VERDICT};
 use crate::agent::tools::read::ReadFile;
 use crate::agent::tools::replace::FindAndReplace;
 use crate::agent::tools::write::WriteFile;
-use crate::agent::{Agent, Brief, restricted};
+use crate::agent::{Agent, Brief};
 use crate::model::Purpose;
 
 /// The workflow's name.
@@ -35,16 +36,16 @@ const AUDITOR: &str = include_str!("../../prompts/dev_audit.txt");
 /// The same of the one that sums up what was said.
 const SUMMARIZER: &str = include_str!("../../prompts/dev_compress.txt");
 
-/// How long an auditor's commands may take at the least: the project's tests are among them, and nothing of its
-/// goes on in the background.
+/// How long an auditor's checks may take at the least: the project's build and tests are among them, and nothing of
+/// its goes on in the background.
 const CHECKS: Duration = Duration::from_secs(600);
 
 /// Works on one request, or on what is asked for at the terminal.
 ///
 /// # Errors
 /// When the last request was not done.
-pub fn dev(
-    context: &Context<'_>,
+pub fn dev<'c>(
+    context: &'c Context<'c>,
     options: &AgentOptions,
     input: OpenInput<'_>,
 ) -> Result<Outcome, Failure> {
@@ -59,32 +60,51 @@ fn work(
     request: Option<&str>,
 ) -> Result<Outcome, Failure> {
     let (root, outside) = (context.project.root(), place.outside);
+    let mut warnings: Vec<String> = place.uncontained.iter().cloned().collect();
+    let conventions = place.conventions(context).unwrap_or_else(|problem| {
+        context.warn(problem.clone());
+        warnings.push(problem);
+        None
+    });
     let setup = AgentSetup {
         name: NAME,
         models: &place.models,
         limits: place.limits,
         session: Some(&place.kept),
         answers,
-        warnings: place.uncontained.iter().cloned().collect(),
+        warnings,
+        conventions,
     };
     let run = AgentRun::start(context, setup, request)?;
     let form = place.models.first.spec.tools;
-    let path = context.environment.os("PATH");
-    let restricted = |command: &str| restricted::words(command, root, path);
-    let output_files = || run.command_output();
     let patience = place.limits.command_timeout.0;
-    let command = |shell, patience| RunCommand {
+    let audit_commands = AuditCommands {
+        root,
+        path: context.environment.os("PATH"),
+        own: &place.audit_commands,
+        check_timeout: patience.max(CHECKS),
+    };
+    let restricted = |command: &str| audit_commands.command(command);
+    let output_files = || run.command_output();
+    let command = |shell| RunCommand {
         processes: &place.processes,
         patience,
         shell,
         output_files: &output_files,
     };
+    let max_loops = place.limits.max_loops;
+    let background = format!(
+        "- A command goes on in the background after {} s.\n",
+        patience.as_secs_f64()
+    );
     let result = run.work(|conversation| {
         let worker = Agent {
             purpose: Purpose::STEP,
             brief: &|| Brief {
-                instructions: DEVELOPER.to_owned(),
-                tools: developers_tools(context, place, &run).with(command(Shell::Full, patience)),
+                instructions: run.with_conventions(
+                    &[DEVELOPER, &limits(&background, max_loops, run.tries())].concat(),
+                ),
+                tools: developers_tools(context, place, &run).with(command(Shell::Full)),
             },
             protocol: &*protocol::of(form, PlainReplies::Refused),
             permissions: &DenyPaths {
@@ -103,15 +123,16 @@ fn work(
         let auditor = Agent {
             purpose: Purpose::AUDIT,
             brief: &|| Brief {
-                instructions: AUDITOR.to_owned(),
+                instructions: [
+                    AUDITOR,
+                    &limits(&audit_commands.told(), max_loops, run.unattended_tries()),
+                ]
+                .concat(),
                 tools: Toolbox::new()
                     .with(ReadFile { root, outside })
                     .with(ListDirectory { root, outside })
                     .with(Done(&VERDICT))
-                    .with(command(
-                        Shell::Restricted(&restricted),
-                        patience.max(CHECKS),
-                    )),
+                    .with(command(Shell::Restricted(&restricted))),
             },
             protocol: &*protocol::of(form, PlainReplies::Taken),
             permissions: &DenyPaths {
@@ -129,7 +150,28 @@ fn work(
     for refusal in place.processes.borrow().new_refusals() {
         run.warn(format!("a command could not reach a host: {refusal}"));
     }
-    run.finish(result)
+    let credentials = place.processes.borrow().new_credentials();
+    if !credentials.is_empty() {
+        run.warn(format!(
+            "commands printed secrets, which are neither in their logs nor sent: {}",
+            credentials.join(", ")
+        ));
+    }
+    let outcome = run.finish(result)?;
+    Ok(Outcome {
+        is_answer: true,
+        ..outcome
+    })
+}
+
+/// What an agent is told of its limits, behind what its commands are held to.
+fn limits(commands: &str, max_loops: u16, tries: u32) -> String {
+    format!(
+        "\n## Limits\n\n{commands}\
+         - You see at most 32 KiB of a tool's output: the beginning and the end of what is longer.\n\
+         - This task has at most {max_loops} replies, the auditor's and summaries included; {tries} failures in a row \
+         end it.\n"
+    )
 }
 
 /// What the developer can use, besides commands.

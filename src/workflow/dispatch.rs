@@ -1,16 +1,20 @@
 //! From the command line to the workflow that it asks for. Pure but for what the workflows do.
 
+use std::path::Path;
+
 use super::commit::{self, CommitOptions};
 use super::run::builds::BuildOptions;
+use super::run::context::InputOptions;
 use super::run::recovery;
 use super::workspace::{AgentOptions, SessionChoice};
 use super::{
-    Context, Failure, ModelChoice, Outcome, consistency, demo, diff, dry_run, init, log, models,
-    page, rollup, sessions, undo,
+    Context, Failure, ModelChoice, Outcome, add_model, consistency, demo, diff, dry_run, init, log,
+    models, page, query, rollup, sessions, undo,
 };
 use crate::agent::tools::place::Outside;
 use crate::cli::{self, Cli, Command, DevArgs, DevCommand};
 use crate::model::Delivery;
+use crate::ui::input::history::History;
 use crate::ui::input::{self, Editor, InputError, LineReader, PlainLines};
 use crate::workflow::error::Error;
 
@@ -22,7 +26,8 @@ pub fn dispatch(cli: &Cli, context: &Context<'_>, stdin: Stdin) -> Result<Outcom
     match &cli.command {
         Some(Command::Init) => init::init(context),
         Some(Command::Rollup(arguments)) => rollup::rollup(context, arguments),
-        Some(Command::Models) => models::models(context),
+        Some(Command::Models { add: Some(name) }) => add_model::add_model(context, name),
+        Some(Command::Models { add: None }) => models::models(context),
         Some(Command::Log { run, number }) => log::log(context, run.as_deref(), *number),
         Some(Command::Diff { run, stat }) => diff::diff(context, run.as_deref(), *stat),
         Some(Command::Report(arguments)) => page::report(context, arguments),
@@ -39,10 +44,10 @@ pub fn dispatch(cli: &Cli, context: &Context<'_>, stdin: Stdin) -> Result<Outcom
         None if cli.dry_run => {
             // A report has no build.
             let build = (!cli.consistency_check).then(|| build(cli));
-            dry_run::dry_run(context, &choice(cli), build)
+            dry_run::dry_run(context, &choice(cli, context)?, build)
         }
-        None if cli.consistency_check => consistency::consistency(context, &choice(cli)),
-        None => commit::commit(context, &commit_options(cli)),
+        None if cli.consistency_check => consistency::consistency(context, &choice(cli, context)?),
+        None => commit::commit(context, &commit_options(cli, context)?),
     }
 }
 
@@ -52,15 +57,11 @@ fn dev(arguments: &DevArgs, context: &Context<'_>, stdin: Stdin) -> Result<Outco
         Some(DevCommand::Sessions(_)) => sessions::sessions(context),
         None => {
             let request = match arguments.prompt.as_deref() {
-                Some("-") => {
-                    let stdin =
-                        input::stdin(context.interrupt.clone()).map_err(InputError::from)?;
-                    Some(input::prompt_from(stdin)?)
-                }
+                Some("-") => Some(query::from_stdin(context)?),
                 prompt => prompt.map(str::to_owned),
             };
             let options = agent_options(arguments, request);
-            super::dev::dev(context, &options, &|| open_input(context, stdin))
+            super::dev::dev(context, &options, &|home| open_input(context, stdin, home))
         }
     }
 }
@@ -79,7 +80,8 @@ fn agent_options(arguments: &DevArgs, request: Option<String>) -> AgentOptions {
             timeout: arguments.timeout,
             delivery: Delivery::Streamed,
             allow_secrets: true,
-            require_fresh: false,
+            inputs: InputOptions::default(),
+            require_model: arguments.require_model,
             max_cost: arguments.max_cost,
         },
         sandbox: arguments.sandbox,
@@ -102,16 +104,23 @@ pub struct Stdin {
 }
 
 /// Who is asked: somebody at a terminal, or whatever standard input is.
-fn open_input(context: &Context<'_>, stdin: Stdin) -> Result<Box<dyn LineReader>, InputError> {
+fn open_input(
+    context: &Context<'_>,
+    stdin: Stdin,
+    home: &Path,
+) -> Result<Box<dyn LineReader>, InputError> {
     let interrupt = context.interrupt.clone();
     if stdin.is_terminal {
-        return Ok(Box::new(Editor::new(interrupt, stdin.is_seen)?));
+        let root = context.project.root().to_owned();
+        let history = History::at(home, context.redactor);
+        let editor = Editor::new(interrupt, stdin.is_seen, root, history)?;
+        return Ok(Box::new(editor));
     }
     Ok(Box::new(PlainLines::new(input::stdin(interrupt)?)))
 }
 
-fn choice(cli: &Cli) -> ModelChoice {
-    ModelChoice {
+fn choice(cli: &Cli, context: &Context<'_>) -> Result<ModelChoice, Error> {
+    Ok(ModelChoice {
         model: cli.model.clone(),
         replay: cli.replay.clone(),
         timeout: cli.timeout,
@@ -121,9 +130,10 @@ fn choice(cli: &Cli) -> ModelChoice {
             Delivery::Whole
         },
         allow_secrets: cli.allow_secrets,
-        require_fresh: cli.require_fresh,
+        inputs: query::inputs(context, &cli.inputs)?,
+        require_model: cli.require_model,
         max_cost: cli.max_cost,
-    }
+    })
 }
 
 fn build(cli: &Cli) -> BuildOptions {
@@ -133,15 +143,15 @@ fn build(cli: &Cli) -> BuildOptions {
     }
 }
 
-fn commit_options(cli: &Cli) -> CommitOptions {
-    CommitOptions {
-        choice: choice(cli),
+fn commit_options(cli: &Cli, context: &Context<'_>) -> Result<CommitOptions, Error> {
+    Ok(CommitOptions {
+        choice: choice(cli, context)?,
         build: build(cli),
         hosts: cli.build.allow_host.clone(),
         allow_elision: cli.allow_elision,
         on_failure: cli.on_failure,
         show_diff: cli.diff,
-    }
+    })
 }
 
 /// What was started, for the record of what did not get as far as being a run.
@@ -151,7 +161,7 @@ pub(super) fn command_name(cli: &Cli) -> &'static str {
         None => "commit",
         Some(Command::Init) => "init",
         Some(Command::Rollup { .. }) => "rollup",
-        Some(Command::Models) => "models",
+        Some(Command::Models { .. }) => "models",
         Some(Command::Log { .. }) => "log",
         Some(Command::Diff { .. }) => "diff",
         Some(Command::Report { .. }) => "report",

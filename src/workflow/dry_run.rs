@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::run::builds::BuildOptions;
 use super::run::ready;
+use super::run::selection;
 use super::run::sending::{self, share};
 use super::{Context, Failure, ModelChoice, Outcome};
 use crate::model::REPAIRS;
@@ -28,11 +29,14 @@ pub fn dry_run(
 ) -> Result<Outcome, Failure> {
     let purpose = build.map_or(Purpose::REPORT, |_| Purpose::INITIAL);
     let survey = ready::survey(context, choice, build)?;
-    let warnings = survey.warnings.clone();
+    let mut warnings = survey.warnings.clone();
+    warnings.extend(selection::near_ends(context, &survey.specs));
+    warnings.extend(survey.exposed());
     let outcome = match (&survey.inputs, &*survey.specs) {
         (Some(inputs), [spec, repair @ ..]) => {
             let estimate = Estimate {
                 base_urls: survey.base_urls(),
+                key_sources: survey.key_sources(),
                 ..Estimate::new(context, &purpose, inputs, spec, repair.first())
             };
             Outcome::shown(estimate.text(), estimate.json(&warnings))
@@ -62,6 +66,8 @@ struct Estimate<'e> {
     all: Option<CostRange>,
     /// The servers that are not the vendors' own, by model.
     base_urls: BTreeMap<String, String>,
+    /// Where the keys come from, by model.
+    key_sources: BTreeMap<String, String>,
 }
 
 impl<'e> Estimate<'e> {
@@ -89,6 +95,7 @@ impl<'e> Estimate<'e> {
             }),
             size,
             base_urls: BTreeMap::new(),
+            key_sources: BTreeMap::new(),
         }
     }
 
@@ -98,6 +105,14 @@ impl<'e> Estimate<'e> {
         line("model", self.spec.name.clone());
         for (model, url) in &self.base_urls {
             line("server", format!("{url} for {model}, not its vendor's"));
+        }
+        for (model, source) in &self.key_sources {
+            let whose = if *model == self.spec.name {
+                String::new()
+            } else {
+                format!(" for {model}")
+            };
+            line("key", format!("{source}{whose}"));
         }
         line(
             "prompt",
@@ -138,6 +153,7 @@ impl<'e> Estimate<'e> {
             "schema": 1,
             "model": self.spec.name,
             "base_urls": self.base_urls,
+            "keys": self.key_sources,
             "prompt": {"tokens": self.size.tokens, "exact": false, "parts": parts.collect::<Vec<_>>()},
             "context_window": self.spec.context_window,
             "files": self.files,

@@ -5,16 +5,17 @@ use std::path::PathBuf;
 
 use crate::agent::AgentError;
 use crate::agent::session::SessionError;
-use crate::edit::VerifyError;
 use crate::edit::error::{ApplyError, RecoverError};
 use crate::edit::undo::UndoError;
 use crate::edit::undo_log::UndoLogError;
+use crate::edit::{Rule, VerifyError};
 use crate::exec::build_script::BuildError;
 use crate::exec::process::ProcessError;
 use crate::exec::sandbox::SandboxProblem;
 use crate::model::ModelError;
+use crate::model::catalogue;
 use crate::model::estimate::OverBudget;
-use crate::model::price::Usd;
+use crate::project::MEND_REPOSITORY;
 use crate::project::index::IndexProblem;
 use crate::record::ExitRecord;
 use crate::record::replay::RecordingProblem;
@@ -26,6 +27,7 @@ use crate::ui::editor::EditorProblem;
 use crate::ui::input::InputError;
 use crate::workflow::NotReady;
 use crate::workflow::run::gate::GateChanged;
+use crate::workflow::run::shown::ChangedMeanwhile;
 
 /// How the process ends: the contract's exit codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,6 +116,17 @@ pub(crate) enum Error {
         /// The names of those that are known.
         known: String,
     },
+    /// The model that is to be added is not in the catalogue.
+    #[error("the catalogue has no model `{name}`: it has {known}")]
+    NotInCatalogue {
+        /// What was asked for.
+        name: String,
+        /// The names of those that it has.
+        known: String,
+    },
+    /// The model that is to be added is in the table.
+    #[error("there is a model `{0}` already")]
+    ModelIsThere(String),
     /// The next call may cost more than is left.
     #[error(transparent)]
     OverBudget(#[from] OverBudget),
@@ -146,12 +159,31 @@ pub(crate) enum Error {
     /// The reply is not verified.
     #[error(transparent)]
     Verify(#[from] VerifyError),
+    /// Somebody has changed what the reply replaces.
+    #[error(transparent)]
+    Changed(#[from] ChangedMeanwhile),
     /// The edits could not be applied.
     #[error(transparent)]
     Apply(#[from] ApplyError),
     /// The tree could not be put in order after an earlier run.
     #[error(transparent)]
     Recover(#[from] RecoverError),
+    /// The file that a summary is to be written to is none that may be changed.
+    #[error("the summary cannot be written to `{}`: {rule}", .path.display())]
+    ProtectedSummary {
+        /// The file, as it was named.
+        path: PathBuf,
+        /// Why not.
+        rule: Rule,
+    },
+    /// The project that was named is none.
+    #[error("`{}` is not a directory that can be entered: {source}", .path.display())]
+    NoRoot {
+        /// As it was named.
+        path: PathBuf,
+        /// The system's word.
+        source: io::Error,
+    },
     /// There is no such command.
     #[error("there is no command `{0}`")]
     NoSuchCommand(String),
@@ -254,9 +286,7 @@ impl Error {
             | Self::Agent(AgentError::Interrupted(interrupted))
             | Self::Input(InputError::Interrupted(interrupted))
             | Self::Interrupted(interrupted) => Exit::Interrupted(interrupted.signal),
-            Self::Agent(AgentError::OverBudget(over)) if over.spent != Usd::ZERO => {
-                Exit::OverBudget
-            }
+            Self::Agent(AgentError::OverBudget(over)) if !over.is_at_once() => Exit::OverBudget,
             Self::NotReady(_)
             | Self::NoIndex(_)
             | Self::EmptyRollup(_)
@@ -268,7 +298,11 @@ impl Error {
             )
             | Self::Agent(AgentError::OverBudget(_)) => Exit::NotReady,
             Self::UnknownModel { .. }
+            | Self::NoRoot { .. }
+            | Self::NotInCatalogue { .. }
+            | Self::ModelIsThere(_)
             | Self::NoSuchCommand(_)
+            | Self::ProtectedSummary { .. }
             | Self::NotTracked(_)
             | Self::Recording(_)
             | Self::NoSuchRun(
@@ -292,7 +326,8 @@ impl Error {
             Self::Agent(AgentError::NotCompressed { .. } | AgentError::Model(_)) => {
                 Exit::ModelFailed
             }
-            Self::Verify(VerifyError::Rejected(_))
+            Self::Changed(_)
+            | Self::Verify(VerifyError::Rejected(_))
             | Self::Agent(AgentError::NotUnderstood { .. }) => Exit::ReplyRejected,
             Self::BuildFailed { .. } | Self::OverBudget(_) | Self::DoesNotFit { .. } => {
                 Exit::BuildFailed
@@ -332,16 +367,27 @@ impl Error {
             Self::Build(BuildError::Unfit { problem }) => problem.hint(),
             Self::Apply(error) | Self::Undo(UndoError::Apply(error)) => apply_hint(error),
             Self::Recover(error) | Self::Undo(UndoError::Recover(error)) => recover_hint(error),
+            Self::NotInCatalogue { .. } => {
+                "write its entry into `agent-config/models.json`: docs/models.md describes the form"
+            }
+            Self::ModelIsThere(_) => "`code-commit models` shows it",
+            Self::UnknownModel { name, .. }
+                if catalogue::known(name).is_some_and(|known| known.entry.is_some()) =>
+            {
+                return Some(format!("`code-commit models --add {name}` adds it"));
+            }
             Self::UnknownModel { .. } => {
                 "`code-commit models` shows them; `agent-config/models.json` adds others"
             }
+            Self::ProtectedSummary { .. } => "name another file; nothing was done",
+            Self::NoRoot { .. } => "name the project's directory: `--root DIR`",
             Self::NoSuchCommand(_) => "`code-commit --help` lists them",
             Self::NoIndex(IndexProblem::NoRepository) => {
                 "make the project a repository: `git init && git add --all`"
             }
-            Self::NoIndex(_) => "mend the repository: `git status` must work in it",
+            Self::NoIndex(_) => MEND_REPOSITORY,
             Self::EmptyRollup(_) => {
-                "the rollup is as it was; name other paths, or `git add` files of text"
+                "`git add` files of text, or name other paths; a rollup that was there is as it was"
             }
             Self::NotTracked(_) => {
                 "name files that git tracks, or directories with such: `git add` adds new ones"
@@ -350,10 +396,14 @@ impl Error {
                 "leave files out of the rollup, let build.sh print less, or name a model with a \
                  larger window for repairs"
             }
-            Self::OverBudget(_) => "give it more with `--max-cost`, and run again",
+            Self::OverBudget(over) => return Some(format!("{}, and run again", over.hint())),
             Self::DemoNotEmpty(_) => "name another directory: `code-commit demo DIR`",
             Self::Verify(VerifyError::Rejected(_)) => {
                 "nothing of the reply was applied; run again, or say in the query what it got wrong"
+            }
+            Self::Changed(_) => {
+                "the reply is kept in the run's folder: put the files back as the model was shown them, \
+                 or allow to replace them with `--allow-stale`; then `code-commit --resume RUN` applies it"
             }
             Self::NothingAsked => {
                 "give a task with `-p`, or resume an unfinished session with `--resume` or `--session`"
@@ -364,7 +414,9 @@ impl Error {
             | Self::Process(ProcessError::Interrupted(_))
             | Self::Input(InputError::Interrupted(_)) => "run again",
             Self::Input(InputError::Io(_)) => "see where standard input comes from",
-            Self::Input(_) => "say what is to be done as text, at the prompt or by `-p -`",
+            Self::Input(_) => {
+                "say what is to be done as text; `-`, in place of the text, reads standard input"
+            }
             Self::Verify(VerifyError::Io(error)) | Self::File(error)
                 if is_too_large(&error.source) =>
             {

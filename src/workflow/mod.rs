@@ -2,8 +2,10 @@
 //!
 //! A workflow strings the stages together and decides what a stage's outcome means; it does nothing
 //! of a stage's work itself. Workflows never import each other, but for the demo, which writes a project
-//! as `init` does, and then is the commit workflow.
+//! as `init` does, and then is the commit workflow; and for the prompt of agents, at which `/undo` and `/diff` are
+//! what the commands of these names are.
 
+mod add_model;
 mod agent_run;
 mod commit;
 mod consistency;
@@ -19,6 +21,8 @@ mod log;
 mod models;
 mod output_file;
 mod page;
+mod place;
+mod query;
 mod rollup;
 mod run;
 mod sections;
@@ -31,6 +35,7 @@ mod workspace;
 
 pub(crate) use dispatch::dispatch;
 pub(crate) use models::table;
+pub(crate) use place::ProjectPlace;
 pub(crate) use run::context::{Context, ModelChoice, redactor};
 pub(crate) use run::not_ready::NotReady;
 pub(crate) use run::outcome::{Failure, Outcome};

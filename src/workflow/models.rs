@@ -1,13 +1,15 @@
 //! The models that can be asked: reads their table, and lists it.
 
+use chrono::NaiveDate;
 use serde_json::{Value, json};
 
 use super::run::context::ModelsProblem;
+use super::run::keys::{self, KeySource};
 use super::run::not_ready::NotReady;
 use super::run::selection;
 use super::{Context, Failure, Outcome};
 use crate::model::price::{Price, Usd};
-use crate::model::{ModelSpec, ModelTable, Origin, Provider, Purpose};
+use crate::model::{ModelSpec, ModelTable, Origin, Provider, Purpose, catalogue};
 use crate::project::{Project, ProjectProblem};
 use crate::sys::numbers::grouped;
 use crate::ui::columns::{
@@ -15,13 +17,13 @@ use crate::ui::columns::{
     Align::{Left, Right},
 };
 
-/// The table of models of a project.
+/// The table of models of a project, at the prices of `today`.
 ///
 /// # Errors
 /// When its file is there and cannot be used.
-pub fn table(project: &Project) -> Result<ModelTable, ModelsProblem> {
+pub fn table(project: &Project, today: NaiveDate) -> Result<ModelTable, ModelsProblem> {
     match project.models() {
-        Ok(json) => Ok(ModelTable::parse(&json)?),
+        Ok(json) => Ok(ModelTable::parse(&json, today)?),
         Err(ProjectProblem::Missing(_)) => Ok(ModelTable::built_in()),
         Err(problem @ (ProjectProblem::Tracked { .. } | ProjectProblem::Index { .. })) => {
             Err(ModelsProblem::NotUsers {
@@ -43,10 +45,13 @@ pub fn models(context: &Context<'_>) -> Result<Outcome, Failure> {
     let models = table.models().iter();
     let rows: Vec<Row<'_>> = models.map(|spec| Row::of(context, spec)).collect();
     let json: Vec<Value> = rows.iter().map(|row| row.json(table)).collect();
-    Ok(Outcome::shown(
-        columns::folded(&text(&rows, table), context.reporter.columns()),
-        json!({"schema": 1, "models": json}),
-    ))
+    Ok(Outcome {
+        warnings: selection::near_ends(context, table.models()),
+        ..Outcome::shown(
+            columns::folded(&text(&rows, table), context.reporter.columns()),
+            json!({"schema": 1, "models": json}),
+        )
+    })
 }
 
 /// What each model is asked for where the command line names none.
@@ -59,20 +64,24 @@ static TASKS: [(Purpose, &str); 3] = [
 /// A model, as the list shows it.
 struct Row<'m> {
     spec: &'m ModelSpec,
+    /// Where its key comes from.
+    key: Option<KeySource>,
     /// What it needs to be asked.
     missing: Vec<String>,
 }
 
 impl<'m> Row<'m> {
     fn of(context: &Context<'_>, spec: &'m ModelSpec) -> Self {
-        let key = spec.key_file.as_deref();
-        let key = key.and_then(|file| context.project.key(file).err());
-        let key = key.map(|problem| problem.to_string());
-        let route = selection::route(context, spec).err();
+        let (key, no_key) = match keys::find(context, spec) {
+            Ok(found) => (found.map(|(_, source)| source), None),
+            Err(problem) => (None, Some(problem.to_string())),
+        };
+        let route = selection::route(context, spec, spec.key_file.is_some()).err();
         let route = route.map(|problem| problem.to_string());
         Self {
             spec,
-            missing: key.into_iter().chain(route).collect(),
+            key,
+            missing: no_key.into_iter().chain(route).collect(),
         }
     }
 
@@ -110,10 +119,13 @@ impl<'m> Row<'m> {
             "id": spec.id,
             "baseUrl": spec.base_url,
             "keyFile": spec.key_file,
+            "key": self.key.as_ref().map(KeySource::to_string),
             "contextWindow": spec.context_window,
             "maxOutputTokens": spec.max_output_tokens,
             "reasoningEffort": spec.reasoning_effort,
             "price": spec.price,
+            "fallback": spec.fallback,
+            "tiers": catalogue::known(&spec.id).map(|known| &known.tiers),
             "origin": spec.origin,
             "tasks": self.tasks(table),
             "missing": self.missing,
@@ -133,6 +145,9 @@ fn text(rows: &[Row<'_>], table: &ModelTable) -> String {
         let tasks = row.tasks(table);
         if !tasks.is_empty() {
             text.push_str(&format!("  for {}", tasks.join(", ")));
+        }
+        if let Some(variable) = row.key.as_ref().filter(|key| key.is_variable()) {
+            text.push_str(&format!("\n    key: {variable}"));
         }
         for missing in &row.missing {
             text.push_str(&format!("\n    {missing}"));

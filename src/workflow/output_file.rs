@@ -2,16 +2,21 @@
 //!
 //! Writes that file and nothing else. Guarantees that a file is replaced and never written through; that inside the
 //! project no link is followed that was not there when the file was found; that no link leads from inside the project
-//! to elsewhere; and that nothing is written to `agent-config` or git's own folder.
+//! to elsewhere; and that nothing that no reply may touch is written: no protected file, and nothing in `agent-config`,
+//! `logs` or git's own folder. What goes to its usual place is written to `logs` all the same.
 
 use std::fs::{File, Metadata, Permissions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{Access, access};
+
 use crate::agent::tools::place::resolved;
+use crate::edit::Rule;
 use crate::edit::beneath::{Root, split};
-use crate::project::Project;
+use crate::edit::spelling::{self, PathScope};
+use crate::project::{LOGS, Project};
 use crate::sys::{atomic_file, files};
 
 /// Where something is to be written.
@@ -32,12 +37,37 @@ enum OutputKind {
     Stream,
 }
 
+/// The rule that keeps the path that the user has named from being written to, whatever is there: it is a protected
+/// one in the project. The build's own `target` is none here.
+pub fn broken_rule(project: &Project, path: &Path) -> Option<Rule> {
+    let named = path_clean::clean(project.root().join(path));
+    let (directory, name) = (named.parent()?, named.file_name()?);
+    protecting_rule(project, &resolved(directory).join(name))
+}
+
+/// The same for a path with links resolved.
+fn protecting_rule(project: &Project, path: &Path) -> Option<Rule> {
+    let inside = path.strip_prefix(project.root()).ok()?;
+    let rule = spelling::protected_rule(&inside.to_string_lossy(), PathScope::Reply);
+    rule.filter(|_| !inside.starts_with("target"))
+}
+
 impl OutputFile {
-    /// Where `path` leads now, from the project's root.
+    /// Where `path`, which the user has named, leads now, from the project's root.
     ///
     /// # Errors
     /// When nothing is to be written there.
     pub fn find(project: &Project, path: &Path) -> io::Result<Self> {
+        let file = Self::usual(project, path)?;
+        let rule = protecting_rule(project, &file.path);
+        rule.map_or(Ok(file), |rule| Err(io::Error::other(rule.to_string())))
+    }
+
+    /// The same for a path that is not the user's choice, and may be one in `logs`.
+    ///
+    /// # Errors
+    /// When nothing is to be written there.
+    pub fn usual(project: &Project, path: &Path) -> io::Result<Self> {
         let refused = |why| Err(io::Error::other(why));
         let root = project.root();
         let named = path_clean::clean(root.join(path));
@@ -100,8 +130,13 @@ impl OutputFile {
                 let inside = inside.and_then(Path::to_str);
                 let inside = inside.ok_or_else(|| io::Error::other("its name is not UTF-8"))?;
                 let (directory, name) = split(inside);
-                let directory = Root::open(project.root())?.directory_to_read(directory)?;
-                atomic_file::replace_in(directory, name, write)
+                let root = Root::open(project.root())?;
+                let directory = root.directory_to_read(directory)?;
+                // What a kill leaves in `logs`, the next command removes.
+                let logs = root.directory_to_read(LOGS).ok();
+                let logs = logs.filter(|_| access(project.logs(), Access::WRITE_OK).is_ok());
+                let staging = logs.as_ref().unwrap_or(&directory);
+                atomic_file::replace_in(staging, &directory, name, write)
             }
         }
     }

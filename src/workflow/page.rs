@@ -1,4 +1,4 @@
-//! Writes a page about a run, or about all of them. Reads their folders; changes nothing but the page.
+//! Writes a page about a run, or about all of them, and opens it. Reads their folders; changes nothing but the page.
 
 use std::io;
 use std::path::Path;
@@ -9,11 +9,12 @@ use super::output_file::OutputFile;
 use super::{Context, Failure, Outcome};
 use crate::cli::ReportArgs;
 use crate::model::StepId;
-use crate::project::LOGS;
+use crate::project::{LOGS, Project};
 use crate::record::run_files::Artifact;
 use crate::review::history::{self, NoSuchRun, PastRun};
-use crate::review::page::{self, RunPage};
+use crate::review::page::{self, RunPage, Scripting};
 use crate::sys::files::{self, Links, PathError};
+use crate::ui::browser;
 use crate::workflow::error::Error;
 
 /// The page's name, in a run's folder or beside all of them.
@@ -32,15 +33,40 @@ pub fn report(context: &Context<'_>, options: &ReportArgs) -> Result<Outcome, Fa
             Some(run) => PastRun::read(project, &history::find(project, run, context.today())?),
             None => last(context)?,
         };
-        of_run(context, &run)
+        of_run(context, &run, scripting(options))
     };
     let path = options.page.clone().unwrap_or_else(|| usual.into());
-    write(context, &path, &text)?;
+    let find = match options.page {
+        Some(_) => OutputFile::find,
+        None => OutputFile::usual,
+    };
+    write(context, &path, &text, find)?;
+    let problem = options.open.then(|| open(context, &path)).flatten();
     let path = path.display().to_string();
     Ok(Outcome {
         data: Some(json!({"schema": 1, "page": path})),
+        warnings: problem.into_iter().collect(),
         ..Outcome::said(format!("done: the page is in {path}"))
     })
+}
+
+fn scripting(options: &ReportArgs) -> Scripting {
+    if options.interactive {
+        Scripting::Interactive
+    } else {
+        Scripting::None
+    }
+}
+
+/// Opens the page in the browser; what to tell, where that did not work.
+fn open(context: &Context<'_>, path: &Path) -> Option<String> {
+    let root = context.project.root();
+    let page = root.join(path);
+    let problem = browser::open(context.environment, root, &page).err()?;
+    let page = page.display();
+    Some(format!(
+        "the page was not opened: {problem}; it is in `{page}`"
+    ))
 }
 
 /// The last run that asked anything; or else the last one.
@@ -56,22 +82,32 @@ fn last(context: &Context<'_>) -> Result<PastRun, Error> {
 }
 
 /// The page about a run, and where it goes.
-fn of_run(context: &Context<'_>, run: &PastRun) -> (String, String) {
+fn of_run(context: &Context<'_>, run: &PastRun, scripting: Scripting) -> (String, String) {
     let project = &context.project;
     let steps = run.steps(project);
     let first = steps.first();
     let first = first.map_or(StepId::INITIAL, |past| past.step.id());
     let prompt = run.text(&first, Artifact::Query);
-    // An agent's steps, and an undo without any, do not tell what was changed.
-    let is_told = steps.iter().any(|past| !past.step.is_agents());
     // What cannot be read any more is not shown.
-    let changes = (!is_told).then(|| run.changes(project).unwrap_or_default());
+    let changes = || run.changes(project).unwrap_or_default();
+    let applied = steps.iter().filter(|past| past.step.edits.is_some());
+    let changes = match (
+        steps.iter().any(|past| !past.step.is_agents()),
+        applied.count(),
+    ) {
+        // An agent's steps, and an undo without any, do not tell what was changed.
+        (false, _) => Some(changes()),
+        (true, 0 | 1) => None,
+        // What was taken back is no change of the run's.
+        (true, _) => Some(changes()).filter(|changes| !changes.files.is_empty()),
+    };
     let text = page::run(&RunPage {
         run,
         query: prompt.as_deref().and_then(history::query_of),
         steps: &steps,
         changes: changes.as_ref(),
         redactor: context.redactor,
+        scripting,
         elapsed: &|| context.clock.elapsed(),
     });
     (text, format!("{}/{PAGE}", run.relative()))
@@ -86,19 +122,30 @@ fn of_all(context: &Context<'_>, options: &ReportArgs) -> Result<String, Error> 
     // Elsewhere, a link from the page would lead nowhere.
     let beside = options.page.is_none();
     let has_page = |run: &PastRun| beside && project.logs().join(&run.name).join(PAGE).is_file();
-    Ok(page::overview(&runs, has_page, context.redactor))
+    Ok(page::overview(
+        &runs,
+        has_page,
+        PastRun::request,
+        context.redactor,
+        scripting(options),
+    ))
 }
 
 /// Writes the page, over an earlier one or where nothing is; or into a pipe or a device. No other file
 /// is replaced: it is somebody's, and no page can be worth it.
-fn write(context: &Context<'_>, path: &Path, text: &str) -> Result<(), Error> {
+fn write(
+    context: &Context<'_>,
+    path: &Path,
+    text: &str,
+    find: impl Fn(&Project, &Path) -> io::Result<OutputFile>,
+) -> Result<(), Error> {
     let project = &context.project;
     let path = project.root().join(path);
     let write = || {
         if path.is_file() && !is_page(&path)? {
             return Err(io::Error::other("there is a file that is no page"));
         }
-        OutputFile::find(project, &path)?.write(project, text)
+        find(project, &path)?.write(project, text)
     };
     Ok(write().map_err(PathError::of("write", path))?)
 }

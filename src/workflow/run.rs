@@ -5,23 +5,30 @@
 //! | module | what it is for |
 //! |---|---|
 //! | `context`, `outcome` | what every workflow is given, and how it ends |
-//! | `recovery`, `ready`, `sending`, `selection`, `not_ready` | what has to be there before a run begins |
-//! | `builds`, `tree`, `gate` | what a run does to the project, and what its builds may not |
+//! | `recovery`, `ready`, `code_base`, `sending`, `selection`, `keys`, `not_ready` | what has to be there before a run begins |
+//! | `served` | which model has answered, and its price |
+//! | `builds`, `tree`, `shown`, `gate` | what a run does to the project, and what its builds may not |
 //! | `closing` | what there is to say of it in the end |
 
 pub mod builds;
 pub mod closing;
+pub mod code_base;
 pub mod context;
 pub mod gate;
+pub mod keys;
 pub mod not_ready;
 pub mod outcome;
 pub mod ready;
 pub mod recovery;
 pub mod selection;
 pub mod sending;
+pub mod served;
+pub mod shown;
 pub mod tree;
 
 use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::fs;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -42,6 +49,7 @@ use context::Context;
 use outcome::{Failure, Outcome};
 use ready::Ready;
 use selection::{Models, SelectedModel};
+use served::{Served, of_model};
 
 /// A run that has its folder.
 pub struct Run<'c> {
@@ -53,6 +61,8 @@ pub struct Run<'c> {
     began: Duration,
     /// What the calls have cost; where the vendor does not tell the tokens, about.
     pub spent: Usd,
+    /// Who has answered in the place of a model, by the model's name.
+    served: BTreeMap<String, Served>,
 }
 
 impl<'c> Run<'c> {
@@ -74,13 +84,21 @@ impl<'c> Run<'c> {
             record: RunRecord::new(workflow, Exit::Done.record(), started),
             began: context.clock.elapsed(),
             spent: Usd::ZERO,
+            served: BTreeMap::new(),
         })
     }
 
     /// Tells the user what was noticed before the run had its folder.
     pub fn begin(&mut self, ready: &Ready<'_>) {
         self.note_models(&ready.models);
+        if let Some(draft) = &ready.draft {
+            // What is sent, the run's folder holds.
+            let _ = fs::remove_file(draft);
+        }
         ready.models.tell_base_urls(self.context);
+        for end in ready.models.warnings(self.context) {
+            self.warn(end);
+        }
         for warning in &ready.warnings {
             self.warn(warning.clone());
         }
@@ -94,8 +112,11 @@ impl<'c> Run<'c> {
 
     /// Tells the user something that is no error.
     pub fn warn(&mut self, text: String) {
-        self.context.warn(text.clone());
-        self.record.warnings.push(text);
+        // Each repair may bring it again.
+        if !self.record.warnings.contains(&text) {
+            self.context.warn(text.clone());
+            self.record.warnings.push(text);
+        }
     }
 
     /// Writes down how far the step that is under way has come.
@@ -121,7 +142,7 @@ impl<'c> Run<'c> {
         examine: impl FnOnce(&Reply) -> T,
     ) -> Result<(Reply, T), Error> {
         self.context.interrupt.check()?;
-        let SelectedModel { spec, model, .. } = models.model(&step.purpose);
+        let mut selected = models.model(step);
         // What the log shows is what is sent.
         let prompt = prompt.map(|piece| self.context.redactor.piece(piece));
         let sections = prompt.sections().into_iter();
@@ -130,54 +151,53 @@ impl<'c> Run<'c> {
             bytes: pieces.iter().map(|piece| piece.len() as u64).sum(),
         });
         let parts = parts.collect();
-        let reporter = self.context.reporter;
-        let size = self.size(models, spec, &prompt)?;
-        let max_output_tokens = self.allowed_answer(models, spec, size.as_ref())?;
+        let size = self.size(models, selected, &prompt)?;
+        let mut limit = self.allowed_answer(models, &selected.spec, size.as_ref())?;
         // Many steps with their inputs and results would be large.
         self.log_step()?;
         self.note(Step::shorten);
-        self.record
-            .steps
-            .push(Step::new(step.clone(), &spec.name, parts));
+        let name = &selected.spec.name;
+        self.record.steps.push(Step::new(step.clone(), name, parts));
         self.log.query(step, &prompt)?;
         self.log_step()?;
-        reporter.event(&Event::Asking {
-            step: step.clone(),
-            model: spec.name.clone(),
-            prompt: size.clone(),
-            spent: self.spent,
-        });
-        let before = self.context.clock.elapsed();
-        let request = Request {
+        let mut request = Request {
             step: step.clone(),
             form: prompt.form.clone(),
             messages: prompt.messages(),
-            max_output_tokens,
+            max_output_tokens: None,
             // What a call has cost that broke, nobody tells; another one comes on top.
             once: models.max_cost.is_some(),
         };
-        let counting = CountingListener {
-            reporter,
-            price: spec.price,
-            input_tokens: size.as_ref().map_or(0, |size| size.tokens),
-            spent: self.spent,
-            came: Cell::default(),
+        let answer = loop {
+            request.max_output_tokens = limit;
+            let answer = self.send(selected, &request, size.as_ref());
+            let Err(error) = &answer else { break answer };
+            let Some((fallback, allowed)) = self.fallback(models, selected, error, size.as_ref())
+            else {
+                break answer;
+            };
+            self.fall_back(selected, fallback, error);
+            (selected, limit) = (fallback, allowed);
         };
-        let answer = model.ask(&request, &counting);
-        let took = self.context.clock.elapsed().saturating_sub(before);
-        self.note(|record| record.seconds = Seconds(took));
+        let SelectedModel { spec, model, .. } = selected;
+        let required = models.require_model.then_some(&*spec.id);
         let read = match answer {
-            Ok(answer) => self.read(&**model, &request, answer, examine)?,
+            Ok(answer) => self.read(&**model, &request, required, answer, examine)?,
             Err(error) => Err(error),
         };
         let (reply, examined) = read.map_err(|error| self.without_reply(step, spec, error))?;
         let usage = reply.usage;
-        let cost = self.account(spec, usage, size.as_ref());
-        reporter.event(&Event::Answered {
+        let price = self.note_served(spec, reply.model_version.as_deref());
+        let cost = self.account((spec, price), usage, size.as_ref());
+        self.context.reporter.event(&Event::Answered {
             model: spec.name.clone(),
             usage,
             cost,
-            took,
+            took: self
+                .record
+                .steps
+                .last()
+                .map_or(Duration::ZERO, |step| step.seconds.0),
         });
         self.note(|record| {
             record.finish = Some(reply.finish.clone());
@@ -188,15 +208,87 @@ impl<'c> Run<'c> {
         Ok((reply, examined))
     }
 
+    /// Sends the request, and waits for the answer.
+    fn send(
+        &mut self,
+        SelectedModel { spec, model, .. }: &SelectedModel<'_>,
+        request: &Request<'_>,
+        size: Option<&Size>,
+    ) -> Result<Vec<u8>, ModelError> {
+        let reporter = self.context.reporter;
+        reporter.event(&Event::Asking {
+            step: request.step.clone(),
+            model: spec.name.clone(),
+            prompt: size.cloned(),
+            spent: self.spent,
+        });
+        let before = self.context.clock.elapsed();
+        let counting = CountingListener {
+            reporter,
+            price: spec.price,
+            input_tokens: size.map_or(0, |size| size.tokens),
+            spent: self.spent,
+            came: Cell::default(),
+        };
+        let answer = model.ask(request, &counting);
+        let took = self.context.clock.elapsed().saturating_sub(before);
+        self.note(|record| record.seconds = Seconds(record.seconds.0 + took));
+        answer
+    }
+
+    /// The model to ask after this error, and how long its answer may be; `None` where there is none, or the prompt
+    /// does not fit into its window, or the money that is left does not pay for it.
+    fn fallback<'m>(
+        &self,
+        models: &Models<'_>,
+        selected: &'m SelectedModel<'m>,
+        error: &ModelError,
+        size: Option<&Size>,
+    ) -> Option<(&'m SelectedModel<'m>, Option<u32>)> {
+        let fallback = selected.fallback.as_deref()?;
+        let spec = &fallback.spec;
+        let fit = size.map_or(Fit::Fits, |size| estimate::fit(size, spec));
+        let allowed = self.allowed_answer(models, spec, size).ok()?;
+        let can_be = error.is_overload() && !matches!(fit, Fit::TooLarge { .. });
+        can_be.then_some((fallback, allowed))
+    }
+
+    /// Goes over to the model that is asked where the first one is overloaded.
+    fn fall_back(&mut self, first: &SelectedModel<'_>, to: &SelectedModel<'_>, error: &ModelError) {
+        let name = to.spec.name.clone();
+        self.warn(format!(
+            "{error}: `{name}` is asked in the place of `{}`, as its entry says",
+            first.spec.name
+        ));
+        self.note(|record| record.model = Some(name));
+    }
+
+    /// Notes who has answered, where that is not the model that was asked; the price of the call.
+    fn note_served(&mut self, spec: &ModelSpec, version: Option<&str>) -> Option<Price> {
+        let Some(served) = version.and_then(|version| Served::instead(self.context, spec, version))
+        else {
+            return spec.price;
+        };
+        let (name, price) = (served.name.clone(), served.price);
+        self.note(|record| record.served = Some(name));
+        let known = self.served.get(&spec.name);
+        if known.is_none_or(|known| known.name != served.name) {
+            self.warn(served.warning(&spec.name));
+        }
+        self.served.insert(spec.name.clone(), served);
+        price
+    }
+
     /// The prompt's size, where anybody wants to know it. One that does not fit is an error.
     fn size(
         &self,
         models: &Models<'_>,
-        spec: &ModelSpec,
+        SelectedModel { spec, fallback, .. }: &SelectedModel<'_>,
         prompt: &Prompt<'_>,
     ) -> Result<Option<Size>, Error> {
         let bytes = prompt.bytes();
-        let fits = models.is_replay || estimate::fits_in_any_case(bytes, spec);
+        let mut specs = fallback.iter().map(|fallback| &fallback.spec).chain([spec]);
+        let fits = models.is_replay || specs.all(|spec| estimate::fits_in_any_case(bytes, spec));
         if fits && models.max_cost.is_none() && !self.context.reporter.is_live() {
             return Ok(None);
         }
@@ -218,12 +310,18 @@ impl<'c> Run<'c> {
         spec: &ModelSpec,
         size: Option<&Size>,
     ) -> Result<Option<u32>, Error> {
-        let (Some(limit), Some(size), Some(price)) = (models.max_cost, size, &spec.price) else {
+        let served = self.served.get(&spec.name);
+        if let (Some(_), Some(Served { name, price: None })) = (models.max_cost, served) {
+            let (asked, served) = (spec.name.clone(), name.clone());
+            return Err(OverBudget::Unpriced { asked, served }.into());
+        }
+        let price = served.map_or(spec.price.as_ref(), |served| served.price.as_ref());
+        let (Some(limit), Some(size), Some(price)) = (models.max_cost, size, price) else {
             return Ok(spec.max_output_tokens);
         };
         let left = limit.less(self.spent);
         estimate::affordable_answer(size, spec, price, left).ok_or_else(|| {
-            let over = OverBudget {
+            let over = OverBudget::TooLittle {
                 spent: self.spent,
                 limit,
                 prompt_tokens: size.tokens,
@@ -235,13 +333,13 @@ impl<'c> Run<'c> {
     /// Notes what a call took, and what that costs.
     fn account(
         &mut self,
-        spec: &ModelSpec,
+        (spec, price): (&ModelSpec, Option<Price>),
         usage: Option<Usage>,
         size: Option<&Size>,
     ) -> Option<Usd> {
         // Some servers tell nothing but zeros.
         let told = usage.filter(|usage| usage.input_tokens > 0);
-        let cost = told.zip(spec.price).map(|(usage, price)| price.of(usage));
+        let cost = told.zip(price).map(|(usage, price)| price.of(usage));
         let at_most = || {
             size.map(|size| estimate::dearest(size, spec))
                 .unwrap_or_default()
@@ -256,6 +354,7 @@ impl<'c> Run<'c> {
         &self,
         model: &dyn Model,
         request: &Request<'_>,
+        required: Option<&str>,
         answer: Vec<u8>,
         examine: impl FnOnce(&Reply) -> T,
     ) -> Result<Result<(Reply, T), ModelError>, LogError> {
@@ -267,6 +366,7 @@ impl<'c> Run<'c> {
             let logging = log.in_background(scope, move |log| log.answer(step, &logged))?;
             let reply = model.read(step, &answer);
             let reply = reply.and_then(|reply| without_calls_unless_offered(reply, request));
+            let reply = reply.and_then(|reply| of_model(reply, required));
             drop(answer);
             let read = match reply {
                 Ok(reply) => {
@@ -287,7 +387,8 @@ impl<'c> Run<'c> {
     fn without_reply(&mut self, step: &StepId, spec: &ModelSpec, error: ModelError) -> Error {
         if let Some((finish, spent)) = error.spent() {
             self.note(|record| record.finish = Some(finish.to_owned()));
-            self.account(spec, spent.usage, None);
+            let price = self.note_served(spec, spent.model_version.as_deref());
+            self.account((spec, price), spent.usage, None);
             self.record.model_version.clone_from(&spent.model_version);
         }
         let answer = error.answer();

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use super::output_file::OutputFile;
+use super::output_file::{self, OutputFile};
 use super::run::closing;
 use super::{Context, Failure, Outcome};
 use crate::cli::Cli;
@@ -14,6 +14,7 @@ use crate::review::figures::{Figures, taken_back};
 use crate::review::history::PastRun;
 use crate::sys::numbers::counted;
 use crate::sys::text::{cut, is_deceptive, printable};
+use crate::workflow::error::Error;
 
 /// How many warnings are listed.
 const WARNINGS: usize = 50;
@@ -33,16 +34,19 @@ pub struct SummaryFile {
 
 impl SummaryFile {
     /// The place that the command line names, where it asks for a summary.
-    #[must_use]
-    pub fn find(cli: &Cli, context: &Context<'_>) -> Option<Self> {
-        let path = cli
-            .summary_file
-            .as_ref()
-            .filter(|_| cli.command.is_none())?;
-        Some(Self {
-            path: path.clone(),
-            file: OutputFile::find(&context.project, path),
-        })
+    ///
+    /// # Errors
+    /// When it names a protected one.
+    pub fn find(cli: &Cli, context: &Context<'_>) -> Result<Option<Self>, Error> {
+        let path = cli.summary_file.clone();
+        let Some(path) = path.filter(|_| cli.command.is_none()) else {
+            return Ok(None);
+        };
+        if let Some(rule) = output_file::broken_rule(&context.project, &path) {
+            return Err(Error::ProtectedSummary { path, rule });
+        }
+        let file = OutputFile::find(&context.project, &path);
+        Ok(Some(Self { path, file }))
     }
 }
 

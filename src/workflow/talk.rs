@@ -1,14 +1,21 @@
 //! How a request gets to an agent: from the command line, from a recorded run, or from the user at the
-//! terminal, who is asked again and again.
+//! terminal, who is asked again and again, and has commands of the program's own.
 //!
-//! At the terminal, Ctrl-C stops what is being done and returns to the prompt; a second one, there or before
-//! what is being done has stopped, ends.
+//! At the terminal, Ctrl-C stops what is being done and returns to the prompt; a second one, at once after the first
+//! or before what is being done has stopped, ends.
+
+mod command;
+mod tally;
 
 use std::cell::RefCell;
+use std::path::Path;
+use std::time::Duration;
 
+use self::command::ReplCommand;
+use self::tally::Tally;
 use super::run::recovery;
 use super::workspace::{AgentOptions, AnswerSource, SessionChoice, Workspace};
-use super::{Context, Failure, Outcome};
+use super::{Context, Failure, Outcome, diff, undo};
 use crate::agent::AgentError;
 use crate::record;
 use crate::sys::interrupt::{Interrupted, Signal};
@@ -16,8 +23,8 @@ use crate::ui::Event;
 use crate::ui::input::{InputError, LineReader, Typed};
 use crate::workflow::error::{Error, Exit};
 
-/// Makes the input when somebody is to be asked.
-pub type OpenInput<'i> = &'i dyn Fn() -> Result<Box<dyn LineReader>, InputError>;
+/// Makes the input when somebody is to be asked; gets the agent's home.
+pub type OpenInput<'i> = &'i dyn Fn(&Path) -> Result<Box<dyn LineReader>, InputError>;
 
 /// Works on one request: gets where answers come from, and the request, unless it is to go on with what was
 /// asked for before.
@@ -32,8 +39,8 @@ pub type WorkOn<'w> = &'w dyn Fn(
 ///
 /// # Errors
 /// When it is not done; at the terminal, when the user has ended by Ctrl-C or nobody can be asked.
-pub fn serve(
-    context: &Context<'_>,
+pub fn serve<'c>(
+    context: &'c Context<'c>,
     name: &str,
     options: &AgentOptions,
     input: OpenInput<'_>,
@@ -46,106 +53,291 @@ pub fn serve(
     }
     let mut place = Workspace::open(context, options)?;
     let recorded = place.replay(context, options)?;
-    let on = |answers: AnswerSource<'_>, request: Option<&str>| {
-        // Between requests, others may have the project.
-        let _lock = recovery::take(context)?;
-        work(context, &place, answers, request)
-    };
     if let Some((request, answers)) = recorded {
-        return on(answers, request.as_deref());
+        return on(context, work, &place, answers, request.as_deref());
     }
     if goes_on && !place.has_more_to_do() {
         return Err(Error::NothingAsked.into());
     }
     if request.is_some() {
-        return on(AnswerSource::Nowhere, request.filter(|_| !goes_on));
+        let request = request.filter(|_| !goes_on);
+        return on(context, work, &place, AnswerSource::Nowhere, request);
     }
-    let input = RefCell::new(input()?);
-    let prompt = format!("{name}> ");
-    talk(
+    let mut talk = Talk {
         context,
-        &prompt,
-        &input,
-        place.has_more_to_do(),
-        |request| on(AnswerSource::Typed(&input), request),
-    )?;
-    if !place.is_begun() {
+        options,
+        input: RefCell::new(input(&place.home)?),
+        place,
+        work,
+        prompt: format!("{name}> "),
+        tally: Tally::default(),
+        undone: None,
+        stopped: None,
+    };
+    talk.run()?;
+    if !talk.place.is_begun() {
         return Ok(Outcome::said("nothing was asked for"));
     }
-    let id = place.kept.session.borrow().id();
+    let id = talk.place.kept.session.borrow().id();
     Ok(Outcome::said(format!(
         "session {id}: `--resume` goes on with it"
     )))
 }
 
-/// What can be typed.
-const HELP: &str =
-    "say what is to be done; `/exit` or Ctrl-D ends, Ctrl-C stops what is being done";
+/// Works on one request. Between requests, others may have the project.
+fn on(
+    context: &Context<'_>,
+    work: WorkOn<'_>,
+    place: &Workspace<'_>,
+    answers: AnswerSource<'_>,
+    request: Option<&str>,
+) -> Result<Outcome, Failure> {
+    let _lock = recovery::take(context)?;
+    work(context, place, answers, request)
+}
 
 /// What a Ctrl-C that was typed at the prompt comes to.
 const INTERRUPTED: AgentError = AgentError::Interrupted(Interrupted {
     signal: Signal::Int,
 });
 
-/// Talks until the user ends it. `prompt` stands before what they type; `begin` is whether something is to be
-/// done before anything is asked; `work` does it, with a request where there is one.
-fn talk(
-    context: &Context<'_>,
-    prompt: &str,
-    input: &RefCell<Box<dyn LineReader>>,
-    begin: bool,
-    mut work: impl FnMut(Option<&str>) -> Result<Outcome, Failure>,
-) -> Result<(), Failure> {
-    // How often the user has asked to stop, without anything else in between.
-    let mut stops = 0;
-    if begin {
-        stops = attend(context, work(None))?;
-    }
-    loop {
-        let typed = input.borrow_mut().line(prompt)?;
-        match &typed {
-            Typed::Line(line) => match line.trim() {
-                "" => {}
-                "/exit" | "/quit" => return Ok(()),
-                // No path: what was meant as a command is no request.
-                command if is_command(command) => context.notice(HELP),
-                request => {
-                    stops = attend(context, work(Some(request)))?;
-                    if stops > 0 {
-                        // What was typed ahead was not meant to begin now.
-                        input.borrow_mut().forget_typed_ahead();
-                    }
-                }
-            },
-            Typed::End => return Ok(()),
-            Typed::Interrupted => {
-                // Whether it came as a key or as a signal.
-                let _ = context.interrupt.take();
-                if stops > 0 {
-                    return Err(Error::Agent(INTERRUPTED).into());
-                }
-                stops += 1;
-                context.notice("Ctrl-C again ends");
-            }
-        }
-    }
-}
-
-/// Whether it looks like a command: a slash and letters, or a question mark, and nothing else.
-fn is_command(line: &str) -> bool {
-    let name = line.strip_prefix('/').unwrap_or_default();
-    name == "?" || !name.is_empty() && name.chars().all(char::is_alphabetic)
-}
+/// A second Ctrl-C that comes within this time is meant for the program.
+const AT_ONCE: Duration = Duration::from_secs(2);
 
 /// What a user who has stopped the work can do.
 const INSTEAD: &str = "say what is to be done instead; Ctrl-C again ends";
 
-/// Tells how a piece of work has ended, and how often the user has asked to stop it.
-fn attend(context: &Context<'_>, done: Result<Outcome, Failure>) -> Result<u32, Failure> {
+/// So many sessions are there to choose from.
+const LISTED: usize = 10;
+
+/// A user at the prompt.
+struct Talk<'t, 'c> {
+    context: &'c Context<'c>,
+    options: &'t AgentOptions,
+    place: Workspace<'c>,
+    input: RefCell<Box<dyn LineReader>>,
+    work: WorkOn<'t>,
+    /// What stands before what they type.
+    prompt: String,
+    tally: Tally,
+    /// The run that was undone since the last request: the agent is to know.
+    undone: Option<String>,
+    /// When the user has asked to stop, without anything else since.
+    stopped: Option<Duration>,
+}
+
+impl Talk<'_, '_> {
+    /// Talks until the user ends it.
+    fn run(&mut self) -> Result<(), Failure> {
+        if self.place.has_more_to_do() {
+            self.attend(None)?;
+        } else {
+            self.recap();
+            self.tell_status();
+        }
+        loop {
+            let typed = self.input.borrow_mut().line(&self.prompt)?;
+            match &typed {
+                Typed::Line(line) => {
+                    self.stopped = None;
+                    match ReplCommand::read(line) {
+                        _ if line.trim().is_empty() => {}
+                        Some(Ok(ReplCommand::Exit)) => return Ok(()),
+                        Some(Ok(command)) => self.obey(&command)?,
+                        Some(Err(problem)) => self.context.notice(problem),
+                        None => self.attend(Some(line.trim()))?,
+                    }
+                }
+                Typed::End => return Ok(()),
+                Typed::Cleared => {
+                    let _ = self.context.interrupt.take();
+                    self.stopped = None;
+                }
+                Typed::Interrupted => {
+                    // Whether it came as a key or as a signal.
+                    let _ = self.context.interrupt.take();
+                    let now = self.context.clock.elapsed();
+                    let at_once = |at: Duration| now.saturating_sub(at) <= AT_ONCE;
+                    if self.stopped.is_some_and(at_once) {
+                        return Err(Error::Agent(INTERRUPTED).into());
+                    }
+                    self.stopped = Some(now);
+                    self.context.notice("Ctrl-C again ends");
+                }
+            }
+        }
+    }
+
+    /// Works on a request, and tells how that has ended.
+    fn attend(&mut self, request: Option<&str>) -> Result<(), Failure> {
+        let told = match (request, self.undone.take()) {
+            (Some(request), Some(run)) => Some(format!(
+                "[I have undone what you changed in {run}: those files are as they were before.]\n\n{request}"
+            )),
+            (request, _) => request.map(str::to_owned),
+        };
+        let answers = AnswerSource::Typed(&self.input);
+        let done = on(
+            self.context,
+            self.work,
+            &self.place,
+            answers,
+            told.as_deref(),
+        );
+        let (record, log) = match &done {
+            Ok(outcome) => (&outcome.record, &outcome.log),
+            Err(failure) => (&failure.record, &failure.log),
+        };
+        if let Some(record) = record {
+            self.tally.add(record, log.as_deref());
+        }
+        if tell(self.context, done)? {
+            self.stopped = Some(self.context.clock.elapsed());
+            // What was typed ahead was not meant to begin now.
+            self.input.borrow_mut().forget_typed_ahead();
+        }
+        self.tell_status();
+        Ok(())
+    }
+
+    /// Does what a command says. What fails is told, and is no end.
+    fn obey(&mut self, command: &ReplCommand<'_>) -> Result<(), Failure> {
+        let done = match command {
+            ReplCommand::Help => Ok(command::help()),
+            ReplCommand::Undo => self.undo(),
+            ReplCommand::Diff => self.diff(),
+            ReplCommand::Model(name) => self.model(name),
+            ReplCommand::Cost => Ok(self.tally.cost(self.tokens())),
+            ReplCommand::Clear => self.change_session(SessionChoice::New),
+            ReplCommand::Resume(number) => self.resume(number),
+            ReplCommand::Exit => Ok(String::new()),
+        };
+        match done {
+            Ok(said) if said.is_empty() => Ok(()),
+            Ok(said) => {
+                self.context.notice(said);
+                Ok(())
+            }
+            Err(failure) => {
+                let stopped = tell(self.context, Err(failure))?;
+                self.stopped = stopped.then(|| self.context.clock.elapsed());
+                Ok(())
+            }
+        }
+    }
+
+    /// Takes back what the last request has changed that was not taken back yet.
+    fn undo(&mut self) -> Result<String, Failure> {
+        let Some(run) = self.tally.changed.last().cloned() else {
+            let said = "nothing was changed here that is still there; `code-commit undo` takes back earlier runs";
+            return Ok(said.to_owned());
+        };
+        let outcome = undo::undo(self.context, Some(Path::new(&run)))?;
+        self.tally.changed.pop();
+        self.undone = Some(run);
+        Ok(outcome.summary)
+    }
+
+    fn diff(&self) -> Result<String, Failure> {
+        let run = self.tally.changed.last().map(Path::new);
+        let outcome = diff::diff(self.context, run, false)?;
+        for warning in outcome.warnings {
+            self.context.warn(warning);
+        }
+        if let Some(text) = outcome.text.filter(|text| !text.is_empty()) {
+            self.context.reporter.event(&Event::Shown(text));
+        }
+        Ok(outcome.summary)
+    }
+
+    fn model(&mut self, name: &str) -> Result<String, Failure> {
+        if !name.is_empty() {
+            self.place.choose_model(self.context, self.options, name)?;
+        }
+        let table = self.context.models.as_ref();
+        let names = table.map_or_else(|_| String::new(), crate::model::ModelTable::names);
+        let asked = &self.place.models.first.spec.name;
+        Ok(match name {
+            "" => format!("`{asked}` is asked; `/model NAME` asks another: {names}"),
+            _ => format!("`{asked}` is asked from now on"),
+        })
+    }
+
+    /// Lists the sessions of this directory, and goes on with the one that the user chooses.
+    fn resume(&mut self, number: &str) -> Result<String, Failure> {
+        let sessions = self.place.sessions_here(self.context)?;
+        let sessions = &sessions[..sessions.len().min(LISTED)];
+        if sessions.is_empty() {
+            return Ok("there is no other session in this directory".to_owned());
+        }
+        let mut number = number.to_owned();
+        if number.is_empty() {
+            let lines = sessions.iter().zip(1..);
+            let lines = lines.map(|((_, line), nth)| format!("{nth:>3}  {line}\n"));
+            let list = lines.collect::<String>();
+            self.context.notice(list.trim_end());
+            number = match self.input.borrow_mut().line("session> ")? {
+                Typed::Line(line) => line.trim().to_owned(),
+                Typed::End | Typed::Cleared | Typed::Interrupted => String::new(),
+            };
+            // Whether it came as a key or as a signal.
+            let _ = self.context.interrupt.take();
+        }
+        if number.is_empty() {
+            return Ok("the session stays the same".to_owned());
+        }
+        let chosen = number.parse::<usize>().ok();
+        let chosen = chosen.and_then(|nth| sessions.get(nth.checked_sub(1)?));
+        let Some((id, _)) = chosen else {
+            let said = format!(
+                "there is no session `{number}`: choose from 1 to {}",
+                sessions.len()
+            );
+            return Ok(said);
+        };
+        self.change_session(SessionChoice::Named(*id))
+    }
+
+    fn change_session(&mut self, choice: SessionChoice) -> Result<String, Failure> {
+        self.place.change_session(self.context, choice)?;
+        self.tally.forget_context();
+        self.recap();
+        let unfinished = "this session was not finished: say what is to be done next";
+        let said = self.place.has_more_to_do().then_some(unfinished);
+        Ok(said.unwrap_or_default().to_owned())
+    }
+
+    /// Tells what was said last in the session.
+    fn recap(&self) {
+        let session = self.place.kept.session.borrow();
+        if let Some(recap) = session.conversation.recap() {
+            self.context.reporter.event(&Event::Words(recap));
+        }
+    }
+
+    fn tokens(&self) -> u64 {
+        self.place.kept.session.borrow().file.total_tokens
+    }
+
+    fn tell_status(&self) {
+        let root = self.context.project.root();
+        let directory = root.file_name().unwrap_or(root.as_os_str());
+        let line = self.tally.line(
+            &self.place.models.first.spec.name,
+            &directory.to_string_lossy(),
+            self.tokens(),
+            self.place.limits.max_context_tokens,
+        );
+        self.context.reporter.event(&Event::Status(line));
+    }
+}
+
+/// Tells how a piece of work has ended, and whether the user has asked to stop it.
+fn tell(context: &Context<'_>, done: Result<Outcome, Failure>) -> Result<bool, Failure> {
     let failure = match done {
         Ok(Outcome { summary, log, .. }) => {
             context.reporter.event(&Event::Finished { summary, log });
-            return Ok(0);
+            return Ok(false);
         }
         Err(failure) => failure,
     };
@@ -164,5 +356,5 @@ fn attend(context: &Context<'_>, done: Result<Outcome, Failure>) -> Result<u32, 
     };
     let log = failure.log;
     context.reporter.event(&Event::Failed { error, hint, log });
-    Ok(is_stopped.into())
+    Ok(is_stopped)
 }

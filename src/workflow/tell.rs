@@ -29,11 +29,16 @@ fn succeeded(output: &Output<'_>, outcome: Outcome) -> Exit {
         output.event(&Event::Warning(warning.clone()));
     }
     let (is_run, log) = (outcome.record.is_some(), outcome.log.clone());
+    let answered = if outcome.is_answer {
+        output.answer(&outcome.summary)
+    } else {
+        Ok(())
+    };
     let text = result_text(&outcome);
-    let told = match outcome.pager.clone() {
+    let told = answered.and_then(|()| match outcome.pager.clone() {
         Some(pager) => output.paged(&text, &pager, || document(outcome)),
         None => output.result(&text, || document(outcome)),
-    };
+    });
     let Err(error) = told else {
         return Exit::Done;
     };
@@ -76,7 +81,8 @@ fn failed(
 
 /// What was asked for, what was done, and where to look.
 fn result_text(outcome: &Outcome) -> String {
-    let said = Some(&outcome.summary).filter(|summary| !summary.is_empty());
+    // An answer was told already.
+    let said = Some(&outcome.summary).filter(|said| !said.is_empty() && !outcome.is_answer);
     let log = outcome.log.as_ref().map(|log| format!("log: {log}"));
     let lines = [
         outcome.text.as_ref(),

@@ -21,12 +21,14 @@ use crate::exec::hosts::AllowedHost;
 use crate::exec::process::{Processes, SpawnOptions};
 use crate::exec::sandbox::SandboxMode;
 use crate::exec::subreaper;
+use crate::model::ModelSpec;
+use crate::project::conventions;
 use crate::record::run_files::{AGENT, CONVERSATION, RESULT};
 use crate::record::run_log::make_ignored_directory;
 use crate::record::{AgentRecord, LimitsRecord, RunRecord, Seconds};
 use crate::sys::files::{self, Links, MIB};
 use crate::ui::Event;
-use crate::ui::input::LineReader;
+use crate::ui::input::{LineReader, history};
 use crate::workflow::error::Error;
 
 /// Which session is meant.
@@ -68,6 +70,8 @@ pub struct KeptSession<'s> {
 
 /// What an agent has before it begins.
 pub struct Workspace<'c> {
+    /// Where its settings, its sessions and the history of its prompt are.
+    pub home: PathBuf,
     /// How far an agent can go.
     pub limits: LimitsRecord,
     /// The models that the agents ask.
@@ -78,8 +82,13 @@ pub struct Workspace<'c> {
     pub processes: RefCell<Processes<'c>>,
     /// Whether it may leave the current directory.
     pub outside: Outside,
+    /// The commands that the user allows an auditor, each as its words.
+    pub audit_commands: Vec<Vec<String>>,
     /// Where the settings and the sessions are, which are not for agents.
     pub closed: Vec<PathBuf>,
+    /// What the project's `AGENTS.md` said when a run was recorded that is replayed, "" where there was none; `None`:
+    /// it is read now.
+    recorded_conventions: Option<String>,
     /// What the record of a run is to say where commands are not sandboxed, though they should be.
     pub uncontained: Option<String>,
 }
@@ -97,6 +106,9 @@ impl<'c> Workspace<'c> {
         let (home, settings) = settings(context)?;
         let models = selection::agent_model(context, &options.choice, &settings)?;
         models.tell_base_urls(context);
+        for end in models.warnings(context) {
+            context.warn(end);
+        }
         let store = sessions(context, &home, &settings)?;
         let spec = &models.first.spec;
         let mut session = open_session(context, &store, options.session, &spec.name)?;
@@ -120,11 +132,14 @@ impl<'c> Workspace<'c> {
             interrupt: context.interrupt,
             redactor: context.redactor,
             sandbox,
+            follower: Some(Box::new(|printed| {
+                let printed = printed.to_owned();
+                context.reporter.event(&Event::Printed(printed));
+            })),
         });
-        let window = spec.context_window.unwrap_or(u64::MAX);
         Ok(Self {
             limits: LimitsRecord {
-                max_context_tokens: settings.max_context_tokens.min(window),
+                max_context_tokens: context_limit(&settings, spec),
                 max_retries: settings.max_retries,
                 max_retries_automated: settings.max_retries_automated,
                 max_loops: settings.max_loops,
@@ -137,7 +152,10 @@ impl<'c> Workspace<'c> {
             },
             processes: RefCell::new(processes),
             outside: options.outside,
+            audit_commands: settings.audit_commands,
             closed: own_paths(&home),
+            home,
+            recorded_conventions: None,
             uncontained,
         })
     }
@@ -163,6 +181,7 @@ impl<'c> Workspace<'c> {
         let (mut request, mut answers) = (None, AnswerSource::Nowhere);
         if let Some(record) = record {
             self.limits = record.limits;
+            self.recorded_conventions = Some(record.conventions.unwrap_or_default());
             request = record.request;
             if record.interactive {
                 answers = AnswerSource::Recorded(RefCell::new(record.answers.into()));
@@ -175,6 +194,73 @@ impl<'c> Workspace<'c> {
         Ok(Some((request, answers)))
     }
 
+    /// What the project's `AGENTS.md` says; nothing where there is none. Where it cannot be used, a warning.
+    ///
+    /// # Errors
+    /// Why it is there and is not used.
+    pub fn conventions(&self, context: &Context<'_>) -> Result<Option<String>, String> {
+        if let Some(recorded) = &self.recorded_conventions {
+            return Ok(Some(recorded.clone()).filter(|text| !text.is_empty()));
+        }
+        let read = conventions::read(context.project.root());
+        let text = read.map_err(|problem| format!("`AGENTS.md` is not used: {problem}"))?;
+        Ok(text.map(|text| context.redactor.text(&text).into_owned()))
+    }
+
+    /// Has another model asked from now on: one of the table, or the user's own again.
+    ///
+    /// # Errors
+    /// When there is none of that name, or it lacks something.
+    pub fn choose_model(
+        &mut self,
+        context: &'c Context<'c>,
+        options: &AgentOptions,
+        name: &str,
+    ) -> Result<(), Error> {
+        let (_, settings) = settings(context)?;
+        let choice = ModelChoice {
+            model: (name != settings.model).then(|| name.to_owned()),
+            ..options.choice.clone()
+        };
+        self.models = selection::agent_model(context, &choice, &settings)?;
+        self.models.tell_base_urls(context);
+        let spec = &self.models.first.spec;
+        self.limits.max_context_tokens = context_limit(&settings, spec);
+        self.kept
+            .session
+            .get_mut()
+            .file
+            .model
+            .clone_from(&spec.name);
+        Ok(())
+    }
+
+    /// The other sessions of this directory, the newest first, each with a line that tells of it.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub fn sessions_here(&self, context: &Context<'_>) -> Result<Vec<(Uuid, String)>, Error> {
+        let zone = *context.clock.now().offset();
+        let own = self.kept.session.borrow().id();
+        let here = self.kept.store.list_in(context.project.root())?;
+        let others = here.into_iter().filter(|summary| summary.id != own);
+        Ok(others.map(|other| (other.id, other.line(zone))).collect())
+    }
+
+    /// Goes on with another session, or with a new one.
+    ///
+    /// # Errors
+    /// When it cannot be opened or made; the session is then the same as before.
+    pub fn change_session(
+        &mut self,
+        context: &Context<'_>,
+        which: SessionChoice,
+    ) -> Result<(), Error> {
+        let model = &self.models.first.spec.name;
+        *self.kept.session.get_mut() = open_session(context, &self.kept.store, which, model)?;
+        Ok(())
+    }
+
     /// Whether anything was ever asked for in the session.
     pub fn is_begun(&self) -> bool {
         !self.kept.session.borrow().conversation.history.is_empty()
@@ -184,6 +270,12 @@ impl<'c> Workspace<'c> {
     pub fn has_more_to_do(&self) -> bool {
         self.is_begun() && self.kept.session.borrow().file.state != SessionState::Complete
     }
+}
+
+/// How many tokens a conversation may have.
+fn context_limit(settings: &Settings, spec: &ModelSpec) -> u64 {
+    let window = spec.context_window.unwrap_or(u64::MAX);
+    settings.max_context_tokens.min(window)
 }
 
 /// Where answers to an agent's questions come from.
@@ -226,9 +318,12 @@ pub fn settings(context: &Context<'_>) -> Result<(PathBuf, Settings), Error> {
     let home = home(context)?;
     let (settings, created) = Settings::load(&home, context.environment).map_err(NotReady::from)?;
     if let Some(created) = created {
+        let path = created.display();
+        let Settings { api_url, model, .. } = Settings::default();
+        let url = api_url.unwrap_or_default();
         context.notice(format!(
-            "`{}` was made, with the defaults",
-            created.display()
+            "`{path}` was made, with the defaults: the model `{model}` at `{url}`; `dev config` changes them, and \
+             `--model NAME` asks a model of `code-commit models` instead"
         ));
     }
     Ok((home, settings))
@@ -238,7 +333,7 @@ pub fn settings(context: &Context<'_>) -> Result<(PathBuf, Settings), Error> {
 fn own_paths(home: &Path) -> Vec<PathBuf> {
     let resolved = |path: PathBuf| path.canonicalize().unwrap_or(path);
     let home = resolved(home.to_path_buf());
-    let own = [settings::FILE, SESSIONS].map(|name| home.join(name));
+    let own = [settings::FILE, SESSIONS, history::FILE].map(|name| home.join(name));
     let targets = own.clone().map(resolved);
     own.into_iter().chain(targets).collect()
 }

@@ -154,3 +154,93 @@ fn an_auditor_that_never_judges_ends_the_run() {
     assert_eq!(run.result()["exit"]["name"], "tools-failed");
     assert_eq!(server.requests().len(), 11);
 }
+
+#[test]
+fn an_auditor_may_build_and_run_what_the_user_allows() {
+    let (agent, server) = AgentProject::scripted(&[
+        done(),
+        reply("COMMAND", "./build.sh"),
+        reply("COMMAND", "grep -c main src/main.rs"),
+        reply("COMMAND", "grep -c fn src/main.rs"),
+        reply("COMMAND", "./build.sh --release"),
+        PASS.to_owned(),
+    ]);
+    let agent = agent
+        .with_file("build.sh", "#!/bin/sh\necho built; exit 3\n")
+        .configured(&json!({"auditCommands": ["grep -c main src/main.rs", ["true"]]}));
+    agent.work("go").exits(0);
+    let instructions = told(&server, 1);
+    assert!(
+        instructions.contains("exactly as they are here: `grep -c main src/main.rs`, `true`."),
+        "{instructions}"
+    );
+    for (nth, said) in [
+        (2, "exit code: 3\nbuilt\n"),
+        (3, "exit code: 0\n1\n"),
+        (4, "`grep` is not allowed. You may run one of these"),
+        (5, "`./build.sh` alone is allowed, without arguments"),
+    ] {
+        let told = last_told(&server, nth);
+        assert!(told.contains(said), "{told}");
+    }
+}
+
+#[test]
+fn an_auditor_is_told_what_the_run_has_changed_and_what_was_changed_before() {
+    let (agent, server) = AgentProject::scripted(&[
+        write("src/main.rs", "fn main() {\n    work()\n}\n"),
+        write("new.txt", "x\n"),
+        reply("COMMAND", "touch made-by-a-command"),
+        done(),
+        PASS.to_owned(),
+    ]);
+    let agent = agent.with_file("tracked.txt", "one\n");
+    for arguments in [&["init", "-q"][..], &["add", "--all"]] {
+        let mut git = std::process::Command::new("git");
+        let git = git.args(arguments).current_dir(agent.project.path(""));
+        let git = git.env("GIT_CONFIG_GLOBAL", "/dev/null");
+        assert!(
+            git.env("GIT_CONFIG_NOSYSTEM", "1")
+                .status()
+                .unwrap()
+                .success()
+        );
+    }
+    let agent = agent
+        .with_file("tracked.txt", "other\n")
+        .with_file("notes.txt", "mine\n");
+    agent.work("go").exits(0);
+    let told = told(&server, 4);
+    let (_, changes) = told.rsplit_once("<project_changes>\n").unwrap();
+    let (run, before) = changes.split_once("\n\n").unwrap();
+    assert!(
+        run.ends_with("\n A new.txt (+1 -0)\n M src/main.rs (+3 -1)"),
+        "{run}"
+    );
+    assert!(
+        before.contains(":\n?? notes.txt\n M tracked.txt\n</project_changes>"),
+        "{before}"
+    );
+}
+
+#[test]
+fn an_auditor_judges_what_is_still_asked_for() {
+    let passed = || [done(), PASS.to_owned()];
+    let mut replies = passed().to_vec();
+    replies.extend(passed());
+    let (agent, server) = AgentProject::scripted(&replies);
+    agent
+        .typed(&[], "the first thing\nthe second thing\n")
+        .exits(0);
+    for (nth, asked, other) in [
+        (1, "the first thing", "the second thing"),
+        (3, "the second thing", "the first thing"),
+    ] {
+        let told = last_told(&server, nth);
+        assert!(
+            told.contains(&format!("<user_request>\n{asked}\n")),
+            "{told}"
+        );
+        assert!(!told.contains(other), "{told}");
+    }
+}

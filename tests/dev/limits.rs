@@ -94,6 +94,13 @@ fn an_interrupt_returns_an_interactive_session_to_its_prompt() {
     assert_eq!(output.status.code(), Some(0), "{said}");
     assert!(told(&server, 1).contains("<user_request>\nsomething else\n"));
     assert!(told(&server, 1).contains("cut short"));
+    // Nobody asks any more for what was stopped.
+    let audit = last_told(&server, 2);
+    assert!(
+        audit.contains("<user_request>\nsomething else\n"),
+        "{audit}"
+    );
+    assert!(!audit.contains("<user_request>\ngo\n"), "{audit}");
 }
 
 #[test]

@@ -4,6 +4,7 @@ mod audit;
 mod limits;
 mod model;
 mod native;
+mod prompt;
 mod protocol;
 mod safety;
 mod sessions;

@@ -193,3 +193,41 @@ fn tools_that_fail_again_and_again_end_the_run() {
     assert_eq!(run.result()["exit"]["name"], "tools-failed");
     assert_eq!(server.requests().len(), 10);
 }
+
+#[test]
+fn examples_are_real_ones_and_limits_are_told() {
+    let (agent, server) = AgentProject::scripted(&[done(), PASS.to_owned()]);
+    let agent = agent.configured(&json!({"commandTimeout": 45, "maxLoops": 77}));
+    agent.work("go").exits(0);
+    for nth in 0..2 {
+        let request = server.requests()[nth].json();
+        let told = request["messages"][0]["content"].as_str().unwrap();
+        let (template, examples) = told.split_once("## Tools\n").unwrap();
+        // The template is the specification's.
+        assert!(template.contains("[Agent's observations and reasoning about the current state]"));
+        assert!(
+            examples.contains("## Tool Input\n\"src/**/*.ts\"\n"),
+            "{examples}"
+        );
+        assert!(
+            examples.contains("## Tool Input\n\"src/index.ts\"\n\n10-80\n"),
+            "{examples}"
+        );
+        for line in examples.lines() {
+            let is_in_brackets = line.trim_matches('"').starts_with('[');
+            assert!(!is_in_brackets, "{line}");
+        }
+        assert!(
+            examples.contains("At most 32 KiB are shown at once"),
+            "{examples}"
+        );
+    }
+    let told = told(&server, 0);
+    for limit in [
+        "- A command goes on in the background after 45 s.\n",
+        "- This task has at most 77 replies",
+        "10 failures in a row",
+    ] {
+        assert!(told.contains(limit), "{told}");
+    }
+}

@@ -9,8 +9,10 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::support::Finished;
-use crate::support::agent::{AgentProject, Endless, PASS, done, last_told, reply, told, write};
+use crate::support::agent::{
+    AgentProject, Endless, PASS, done, last_told, reply, streamed, told, write,
+};
+use crate::support::{Answer, Finished, ModelServer};
 
 const ID: &str = "550e8400-e29b-41d4-a716-446655440000";
 
@@ -291,6 +293,108 @@ fn a_conversation_that_grows_too_long_is_compressed() {
         event["tokensBefore"].as_u64() > event["tokensAfter"].as_u64(),
         "{event}"
     );
+}
+
+#[test]
+fn what_was_thought_of_a_summary_is_not_kept() {
+    let long = "word ".repeat(4000);
+    let (agent, server) = AgentProject::scripted(&[
+        reply("READ_FILE", "\"long.txt\""),
+        "<think>\nThey read a file.\n</think>\n\nSUMMARY".to_owned(),
+        done(),
+        PASS.to_owned(),
+    ]);
+    let agent = agent
+        .with_file("long.txt", &long)
+        .configured(&json!({"maxContextTokens": 4000}));
+    agent.work("read it").exits(0);
+    let after = last_told(&server, 2);
+    assert!(
+        after.starts_with("[CONTEXT SUMMARY]\n\n<context_summary>\nSUMMARY\n</context_summary>"),
+        "{after}"
+    );
+    assert!(!agent.session()["history"].to_string().contains("They read"));
+}
+
+#[test]
+fn a_summary_that_is_a_thought_alone_is_asked_for_again() {
+    let long = "word ".repeat(4000);
+    let (agent, server) = AgentProject::scripted(&[
+        reply("READ_FILE", "\"long.txt\""),
+        "<think>\nThey read a file.".to_owned(),
+        "SUMMARY".to_owned(),
+        done(),
+        PASS.to_owned(),
+    ]);
+    let agent = agent
+        .with_file("long.txt", &long)
+        .configured(&json!({"maxContextTokens": 4000}));
+    agent.work("read it").exits(0);
+    assert!(last_told(&server, 3).contains("<context_summary>\nSUMMARY\n"));
+}
+
+/// The answer of a server whose model takes less than the settings say.
+fn too_long() -> Answer {
+    Answer::error(
+        400,
+        &json!({"error": {"code": "context_length_exceeded", "type": "invalid_request_error",
+            "message": "This model's maximum context length is 4096 tokens."}}),
+    )
+}
+
+#[test]
+fn a_prompt_that_the_model_does_not_take_is_compressed_once() {
+    let answers = || {
+        [
+            streamed(&reply("READ_FILE", "\"long.txt\"")),
+            too_long(),
+            streamed("SUMMARY OF IT ALL"),
+        ]
+    };
+    let project = |server: &ModelServer| {
+        AgentProject::new(server).with_file("long.txt", &"word ".repeat(4000))
+    };
+    let server = ModelServer::start(
+        answers()
+            .into_iter()
+            .chain([streamed(&done()), streamed(PASS)]),
+    );
+    let agent = project(&server);
+    let run = agent.work("read it").exits(0);
+    let asked = told(&server, 2);
+    assert!(asked.contains("You are a context compression assistant."));
+    assert!(asked.len() < told(&server, 1).len() * 2 / 3, "{asked}");
+    let after = last_told(&server, 3);
+    assert!(
+        after.starts_with("[CONTEXT SUMMARY]\n\n") && after.contains("SUMMARY OF IT ALL"),
+        "{after}"
+    );
+    assert_eq!(agent.session()["compressionCount"], 1);
+    drop(server);
+    let replayed = agent.run(&["--replay", &run.folder]).exits(0);
+    assert_eq!(
+        replayed.result()["attempts"].as_array().map(Vec::len),
+        run.result()["attempts"].as_array().map(Vec::len)
+    );
+
+    let server = ModelServer::start(answers().into_iter().chain([too_long()]));
+    let agent = project(&server);
+    let run = agent.work("read it").exits(4);
+    run.says(&["400", "context_length_exceeded", "hint:"]);
+    assert_eq!(server.requests().len(), 4);
+
+    // One that is not compressed either ends with what the model said first.
+    let server = ModelServer::start([too_long(), too_long()]);
+    let agent = AgentProject::new(&server);
+    let run = agent.work("go").exits(4).says(&["context_length_exceeded"]);
+    assert_eq!(server.requests().len(), 2);
+    let session = agent.session();
+    assert_eq!(session["compressionCount"], 0, "{session}");
+    drop(server);
+    agent
+        .run(&["--replay", &run.folder])
+        .exits(4)
+        .says(&["context_length_exceeded"]);
 }
 
 #[test]

@@ -11,7 +11,7 @@ use crate::support::skipped;
 
 /// `dev` in a terminal of so many columns. Of each pair, the second is typed when the first is seen: what
 /// is typed before the prompt is there would be lost. All that is shown, until it ends.
-fn in_terminal(
+pub fn in_terminal(
     agent: &AgentProject,
     columns: usize,
     variables: &[(&str, &str)],
@@ -92,52 +92,56 @@ fn agent() -> (AgentProject, crate::support::ModelServer) {
 }
 
 #[test]
-fn boxes_are_as_wide_as_the_terminal_whatever_they_hold() {
+fn every_step_is_a_line_that_fits_the_terminal_whatever_it_holds() {
     for columns in [60, 200] {
         let (agent, _server) = agent();
         let Some(shown) = in_terminal(&agent, columns, &[], WORK) else {
             return;
         };
         let plain = strip_ansi_codes(&shown).into_owned();
-        let framed: Vec<&str> = plain
-            .lines()
-            .map(|line| line.trim_end_matches('\r'))
-            .filter(|line| line.starts_with(['┌', '│', '└']))
-            .collect();
-        assert!(framed.len() > 20, "{plain}");
-        for line in framed {
-            assert_eq!(measure_text_width(line), columns, "{line:?}");
+        let lines: Vec<&str> = plain.lines().map(last_written).collect();
+        // What is left on stdout may be meant for a program.
+        for line in lines.iter().filter(|line| !line.contains("`--resume`")) {
+            assert!(measure_text_width(line) <= columns, "{line:?}");
         }
-        for title in [
-            "Thoughts",
-            "Task List",
-            "Tool: READ_FILE",
-            "Result",
-            "Result (failed)",
-            "Tool: DONE",
-            "Audit (passed)",
-            "Done",
+        for expected in [
+            "• Read wide.txt (1 line)",
+            "✗ Read no/such: failed",
+            "  我先看看这个项目 🙂",
+            "✓ Audit passed",
+            "It is done.",
         ] {
-            assert!(plain.contains(&format!("┌─ {title} ─")), "{title}: {plain}");
+            assert!(lines.contains(&expected), "{expected}: {lines:#?}");
         }
+        // It does not change.
+        let lists = lines.iter().filter(|line| **line == "Task List");
+        assert_eq!(lists.count(), 1, "{lines:#?}");
+        assert!(!plain.contains(['┌', '│']), "{plain}");
     }
 }
 
+/// A line as it is in the end: what turned there before was cleared.
+fn last_written(line: &str) -> &str {
+    let line = line.trim_end_matches('\r');
+    line.rsplit('\r').next().unwrap_or(line).trim_end()
+}
+
 #[test]
-fn a_spinner_counts_tokens_and_boxes_have_the_specifications_colors() {
+fn a_spinner_counts_tokens_and_says_what_a_key_does() {
     let (agent, _server) = agent();
     let Some(shown) = in_terminal(&agent, 80, &[], WORK) else {
         return;
     };
-    let counting = regex::Regex::new(r"[⠁-⣿] Thinking\.\.\. \[[\d,]+ tokens?\]").unwrap();
+    let counting =
+        regex::Regex::new(r"[⠁-⣿] Thinking\.\.\. \[[\d,]+ tokens?\] · Ctrl-C stops").unwrap();
     assert!(counting.is_match(&strip_ansi_codes(&shown)), "{shown:?}");
     for painted in [
         "\u{1b}[2m我先看看",
         "\u{1b}[36mTask List",
-        "\u{1b}[33m[~] The work",
-        "\u{1b}[33m\u{1b}[1mTool: READ_FILE",
-        "\u{1b}[31m`no/such`",
-        "\u{1b}[32mAudit (passed)",
+        "\u{1b}[33m  [~] The work",
+        "\u{1b}[1mRead\u{1b}[0m",
+        "\u{1b}[31m✗ Read no/such",
+        "\u{1b}[32m✓ Audit passed",
     ] {
         assert!(shown.contains(painted), "{painted:?}: {shown:?}");
     }
@@ -145,16 +149,63 @@ fn a_spinner_counts_tokens_and_boxes_have_the_specifications_colors() {
 
 #[test]
 fn whoever_wants_no_colors_gets_plain_text() {
-    let (agent, _server) = agent();
+    let colors = regex::Regex::new("\u{1b}\\[[\\d;]*m|[⠁-⣿]").unwrap();
+    for variable in [("NO_COLOR", "1"), ("TERM", "dumb")] {
+        let (agent, _server) = agent();
+        let Some(shown) = in_terminal(&agent, 80, &[variable], WORK) else {
+            return;
+        };
+        assert!(
+            shown.contains("Task List\r\n  [~] The work\r\n"),
+            "{shown:?}"
+        );
+        assert!(!colors.is_match(&shown), "{shown:?}");
+    }
+}
+
+#[test]
+fn an_edit_is_a_diff_a_command_its_last_lines_and_the_answer_markdown() {
+    let lines = "for n in 1 2 3 4 5 6 7; do echo line $n; done";
+    let edit = "\"a.txt\"\n\n```find\ntwo\n```\n\n```replace\n2\n```";
+    let answer = "# Title\n\n- **bold**\n\n```\ncode\n```";
+    let (agent, _server) = AgentProject::scripted(&[
+        format!("Well.\n\n{}", reply("FIND_AND_REPLACE_IN_FILE", edit)),
+        reply("COMMAND", lines),
+        "Words alone.".to_owned(),
+        reply("DONE", answer),
+        PASS.to_owned(),
+    ]);
+    let agent = agent.with_file("a.txt", "one\ntwo\n");
     let Some(shown) = in_terminal(&agent, 80, &[("NO_COLOR", "1")], WORK) else {
         return;
     };
-    assert!(
-        shown.contains("Task List\r\n  [~] The work\r\n"),
-        "{shown:?}"
-    );
-    let colors = regex::Regex::new("\u{1b}\\[[\\d;]*m|[┌│└⠁-⣿]").unwrap();
-    assert!(!colors.is_match(&shown), "{shown:?}");
+    for expected in [
+        "  Well.\r\n",
+        "• Edited a.txt (+1 -1)\r\n    @@ -1,2 +1,2 @@\r\n     one\r\n    -two\r\n    +2\r\n",
+        ")\r\n    line 3\r\n    line 4\r\n    line 5\r\n    line 6\r\n    line 7\r\n",
+        "  Words alone.\r\nreply not understood (1 of 3)",
+        "\r\nTitle\r\n\r\n• bold\r\n\r\n    code\r\n",
+    ] {
+        assert!(shown.contains(expected), "{expected:?}: {shown:?}");
+    }
+}
+
+#[test]
+fn a_command_that_runs_shows_what_it_prints() {
+    // It goes on until its line was seen.
+    let (agent, _server) = AgentProject::scripted(&[
+        reply("COMMAND", "echo under way; sleep 1000"),
+        done(),
+        PASS.to_owned(),
+    ]);
+    let typed = &[
+        ("dev> ", "go\r"),
+        ("Running echo under way", ""),
+        ("  \u{1b}[2munder way", "\u{3}"),
+        ("say what is to be done instead", ""),
+        ("dev> ", "/exit\r"),
+    ];
+    in_terminal(&agent, 80, &[], typed);
 }
 
 #[test]

@@ -86,7 +86,7 @@ fn writes_are_held_against_the_path_policy_and_can_be_undone() {
     let steps = [
         write("../outside.txt", "x\n"),
         write("/etc/outside.txt", "x\n"),
-        write("build.sh", "x\n"),
+        write("agent-config/models.json", "x\n"),
         write(".git/hooks/pre-commit", "x\n"),
         write("logs/x", "x\n"),
         write("src/main.rs", "fn main() { work() }\n"),
@@ -109,6 +109,62 @@ fn writes_are_held_against_the_path_policy_and_can_be_undone() {
     agent.project.run(&["undo"]).exits(0);
     assert_eq!(agent.project.read("src/main.rs"), "fn main() {}\n");
     assert!(!agent.project.path("new").exists());
+}
+
+#[test]
+fn what_a_command_could_change_unseen_is_written_with_a_warning_and_can_be_undone() {
+    let replace = "\"build.sh\"\n\n```find\necho one\n```\n\n```replace\necho two\n```";
+    let steps = [
+        write("build.sh", "#!/bin/sh\necho one\n"),
+        reply("FIND_AND_REPLACE_IN_FILE", replace),
+        write("local.txt", "new\n"),
+        write("src/.gitignore", "*.tmp\n"),
+        write("logs/x", "x\n"),
+    ];
+    let (agent, server) = script(&steps);
+    let ignored = format!("{}\n/local.txt\n", agent.project.read(".gitignore"));
+    let agent = agent
+        .with_file(".gitignore", &ignored)
+        .with_file("local.txt", "old\n");
+    let before = agent.project.read("build.sh");
+    let run = agent.work("go").exits(0);
+    for (nth, said) in [
+        (1, "\nwarning: `build.sh` is protected: "),
+        (2, "\nwarning: `build.sh` is protected: "),
+        (3, "\nwarning: git ignores `local.txt`"),
+        (4, "\nwarning: `src/.gitignore` is protected: "),
+        (5, "ERROR: `logs/x`: this directory is protected"),
+    ] {
+        let told = last_told(&server, nth);
+        assert!(told.contains(said), "{told}");
+    }
+    let warnings = run.result()["warnings"].to_string();
+    assert_eq!(
+        warnings.matches("`build.sh` is protected").count(),
+        1,
+        "{warnings}"
+    );
+    assert_eq!(agent.project.read("build.sh"), "#!/bin/sh\necho two\n");
+    assert_eq!(agent.project.read("local.txt"), "new\n");
+    agent.project.run(&["diff"]).exits(0).says(&[]);
+    agent.project.run(&["undo"]).exits(0);
+    assert_eq!(agent.project.read("build.sh"), before);
+    assert_eq!(agent.project.read("local.txt"), "old\n");
+    assert!(!agent.project.path("src/.gitignore").exists());
+}
+
+#[test]
+fn what_only_an_agent_may_change_is_not_undone_for_a_run_that_was_none() {
+    let (agent, _server) = script(&[write("src/main.rs", "x\n")]);
+    let run = agent.work("go").exits(0);
+    let log = format!("logs/{}/changes.json", run.folder);
+    let forged = agent.project.read(&log).replace("src/main.rs", "build.sh");
+    fs::write(agent.project.path(&log), forged).unwrap();
+    agent
+        .project
+        .run(&["undo"])
+        .exits(6)
+        .says(&["it names `build.sh`, which no run may change"]);
 }
 
 #[test]
@@ -190,6 +246,27 @@ fn output_is_bounded_and_the_middle_is_counted() {
     assert!(told[0].len() < 40_000, "{}", told[0].len());
     assert!(told[0].contains("\n1\n2\n") && told[0].contains("\n200000\n"));
     assert!(told[0].contains("left out"), "{}", &told[0][..300]);
+}
+
+#[test]
+fn a_file_is_read_by_its_lines() {
+    let long: String = (1..=9000).map(|line| format!("line {line}\n")).collect();
+    let steps = [
+        reply("READ_FILE", "\"long.txt\"\n10-11"),
+        reply("READ_FILE", "\"long.txt\"\n\nLines: 12"),
+        reply("READ_FILE", "\"long.txt\""),
+        reply("READ_FILE", "\"long.txt\"\nand quickly"),
+    ];
+    let (agent, server) = script(&steps);
+    let (_agent, told) = results(agent.with_file("long.txt", &long), &server, 4);
+    for (told, said) in told.iter().zip([
+        "these are lines 10-11]\nline 10\nline 11\n</tool_result>",
+        "these are lines 12-12]\nline 12\n</tool_result>",
+        "the middle is left out; read on with `lines` 1",
+        "nothing is expected here but a range of lines such as `10-80`",
+    ]) {
+        assert!(told.contains(said), "{told}");
+    }
 }
 
 #[test]

@@ -1,7 +1,8 @@
-"""browser.py CHROMIUM PAGE [--shot FILE WIDTH HEIGHT light|dark [TOP]]
+"""browser.py CHROMIUM PAGE [--shot FILE WIDTH HEIGHT light|dark [TOP] | --try EXPRESSION]
 
 Opens a page in headless Chromium and prints one JSON object: what was requested, whether any script was
 found, how wide the page is on a phone, its colours in light and dark, and how long it took to load.
+With --try, prints what the expression comes to in the page, as JSON, beside the requests and the scripts.
 Speaks with Chromium over --remote-debugging-pipe: file descriptors 3 and 4, JSON ended by NUL.
 """
 
@@ -131,6 +132,12 @@ class Browser:
         shot = self.call("Page.captureScreenshot", session, format="png", clip=clip, captureBeyondViewport=True)
         Path(to).write_bytes(base64.b64decode(shot["data"]))
 
+    def attempt(self, page, expression):
+        _, session, found = self.open(page, 1280, 844, "light")
+        tried = self.call("Runtime.evaluate", session, returnByValue=True, awaitPromise=True, expression=expression)
+        found["result"] = tried["result"].get("value")
+        return found
+
     def close(self):
         self.process.terminate()
         self.process.wait()
@@ -140,7 +147,9 @@ class Browser:
 def main(program, page, *rest):
     browser = Browser(program)
     try:
-        if rest:
+        if rest and rest[0] == "--try":
+            print(json.dumps(browser.attempt(page, rest[1])))
+        elif rest:
             _, to, width, height, scheme, *top = rest
             browser.shoot(page, to, int(width), int(height), scheme, int(*top or [0]))
         else:

@@ -19,6 +19,8 @@ pub enum Answer {
     Flood(Vec<u8>, Vec<u8>, usize),
     /// Sends these bytes, one a second.
     Trickle(Vec<u8>),
+    /// Does this first, while the client waits, and then sends these bytes.
+    After(Box<dyn FnOnce() + Send>, Vec<u8>),
 }
 
 impl Answer {
@@ -54,6 +56,14 @@ impl Answer {
     /// Closes the connection without a word.
     pub fn close() -> Self {
         Self::Raw(Vec::new())
+    }
+
+    /// A whole Gemini answer with this text, before which something happens.
+    pub fn gemini_after(happens: impl FnOnce() + Send + 'static, text: &str) -> Self {
+        let Self::Raw(bytes) = Self::json(&gemini(text)) else {
+            unreachable!("what is JSON is sent as it is");
+        };
+        Self::After(Box::new(happens), bytes)
     }
 
     /// Takes the request and stays silent; the receiver hears when.
@@ -187,6 +197,10 @@ fn serve(
     let mut stream = stream;
     match answer {
         Answer::Raw(bytes) => stream.write_all(&bytes),
+        Answer::After(happens, bytes) => {
+            happens();
+            stream.write_all(&bytes)
+        }
         Answer::Flood(head, chunk, times) => {
             stream.write_all(&head)?;
             (0..times).try_for_each(|_| stream.write_all(&chunk))

@@ -4,8 +4,9 @@
 //! For models that a server can hold to a schema. What is not of the form is a fault: nothing is guessed.
 
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
+use super::markdown::without_thoughts;
 use super::{Decision, Fault, Offer, Protocol, Turn, tasks_in};
 use crate::agent::tool::Toolbox;
 use crate::model::message::Call;
@@ -52,9 +53,9 @@ impl Protocol for Json {
             "thoughts": {"type": "string"}, "calls": {"type": "array", "items": call}, "answer": {"type": "string"}}});
         Offer {
             instructions: format!(
-                "Reply with one JSON object and nothing else: {{\"thoughts\": \"…\", \"calls\": [{{\"tool\": \"NAME\", \
-                 \"input\": {{…}}}}]}}. The calls are carried out in their order, and you are told what came of each. \
+                "Reply with one JSON object and nothing else, such as {}. The calls are carried out in their order, and you are told what came of each. \
                  With `answer`, a text, in the place of `calls`, the work ends.\n\n# Tools\n\n{}",
+                example(tools),
                 described.collect::<String>()
             ),
             form: Form {
@@ -65,7 +66,8 @@ impl Protocol for Json {
     }
 
     fn read(&self, reply: &Reply, tools: &Toolbox<'_>) -> Result<Turn, Fault> {
-        let text = unfenced(reply.text.trim());
+        let spoken = without_thoughts(&reply.text);
+        let text = unfenced(&spoken);
         let object: JsonReply = serde_json::from_str(text).map_err(|error| {
             let line = (error.line() > 0).then_some(error.line());
             Fault {
@@ -96,9 +98,20 @@ impl Protocol for Json {
             tasks,
             decision,
             note: None,
+            outside: String::new(),
             remembered: text.to_owned(),
         })
     }
+}
+
+/// A reply that calls the first tool.
+fn example(tools: &Toolbox<'_>) -> Value {
+    let calls = tools.specs().take(1).map(|spec| {
+        let parameters = spec.parameters.iter();
+        let input = parameters.map(|known| (known.name.to_owned(), known.example.into()));
+        json!({"tool": spec.name, "input": input.collect::<Map<String, Value>>()})
+    });
+    json!({"thoughts": "First I look around.", "calls": calls.collect::<Vec<Value>>()})
 }
 
 fn one_of_them(found: &str) -> Fault {

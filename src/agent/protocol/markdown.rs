@@ -99,6 +99,7 @@ impl Markdown {
         if self.plain_replies == PlainReplies::Taken && !text.is_empty() {
             return Ok(Turn {
                 thoughts: String::new(),
+                outside: String::new(),
                 tasks: None,
                 decision: Decision::Answer(text.clone()),
                 remembered: text,
@@ -108,6 +109,14 @@ impl Markdown {
         let fault = Fault::at(1, "there is no `# Agent Response` header");
         Err(fault.with_remedy("reply in the form of the template, and use a tool"))
     }
+}
+
+/// A reply's text less what was thought ahead of it; "" where all of it was.
+#[must_use]
+pub(in crate::agent) fn without_thoughts(text: &str) -> String {
+    let spoken = thoughts::spoken(&lines::lines(text));
+    // One without an end is thought to the end.
+    spoken.map_or_else(|_| String::new(), |lines| joined(&lines).trim().to_owned())
 }
 
 /// What ends a reply in the templates of models, where a server lets it through; behind a blank it seems to be a word
@@ -165,6 +174,7 @@ fn turn(response: &Response<'_, '_>, tools: &Toolbox<'_>) -> Result<Turn, Fault>
             joined(input).trim(),
         ),
         thoughts,
+        outside: joined(response.above).trim().to_owned(),
         tasks,
         note: (response.others > 0).then(|| not_done(response.others)),
         decision: Decision::Use(vec![call]),

@@ -27,6 +27,8 @@ use self::native::Native;
 pub struct Turn {
     /// What the agent says of the state of things; may be blank.
     pub thoughts: String,
+    /// What it says outside of the form of replies, which does not go into the history; may be blank.
+    pub outside: String,
     /// The whole task list, where the reply has one.
     pub tasks: Option<Vec<Task>>,
     /// What the agent does next.

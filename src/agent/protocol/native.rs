@@ -1,5 +1,6 @@
 //! The vendor's own tool calls: tools with JSON schemas, calls with ids, a result for each id. Pure.
 
+use super::markdown::without_thoughts;
 use super::{Decision, Fault, Offer, Protocol, Turn, tasks_in};
 use crate::agent::conversation::{HistoryMessage, as_text};
 use crate::agent::tool::{ToolSpec, Toolbox};
@@ -25,7 +26,12 @@ impl Protocol for Native {
     }
 
     fn read(&self, reply: &Reply, tools: &Toolbox<'_>) -> Result<Turn, Fault> {
-        let words = reply.text.trim().to_owned();
+        let words = without_thoughts(&reply.text);
+        if words.is_empty() && reply.calls.is_empty() {
+            return Err(Fault::of_all(
+                "the reply has thoughts alone, no answer and no call",
+            ));
+        }
         let (thoughts, decision) = if reply.calls.is_empty() {
             (String::new(), Decision::Answer(words.clone()))
         } else {
@@ -36,6 +42,7 @@ impl Protocol for Native {
             tasks: tasks_in(&reply.calls, tools),
             decision,
             note: None,
+            outside: String::new(),
             remembered: words,
         })
     }

@@ -353,3 +353,22 @@ fn calls_that_a_stop_has_left_without_result_get_one_when_the_session_goes_on() 
         .collect();
     assert_eq!(ids, ["a", "b", "c"]);
 }
+
+#[test]
+fn what_was_thought_is_no_part_of_a_reply_in_any_protocol() {
+    let tools = Toolbox::new().with(Read).with(Done(&DONE));
+    let thought = "<think>\nWhat now? `{`\n</think>\n\n";
+    for (form, reply) in [
+        (ToolForm::Markdown, "It is well."),
+        (ToolForm::Json, r#"{"answer": "It is well."}"#),
+        (ToolForm::Native, "It is well."),
+    ] {
+        let protocol = of(form, PlainReplies::Taken);
+        let read = protocol.read(&Reply::said(format!("{thought}{reply}")), &tools);
+        let turn = read.unwrap();
+        assert_eq!(turn.decision, Decision::Answer("It is well.".to_owned()));
+        assert_eq!(turn.remembered, reply, "{form:?}");
+        let alone = protocol.read(&Reply::said("<think>\nWhat now?"), &tools);
+        assert!(alone.is_err(), "{form:?}: {alone:?}");
+    }
+}

@@ -24,9 +24,24 @@ fn project() -> (TempDir, PathBuf) {
     (dir, root)
 }
 
-/// The words of a command, with the git of this machine.
-fn words(command: &str, root: &Path) -> Result<Vec<String>, String> {
-    super::words(command, root, std::env::var_os("PATH").as_deref())
+/// How long a check may take here.
+const CHECK: Duration = Duration::from_secs(600);
+
+/// What is allowed with the git of this machine, and with commands of the user's own.
+fn command(line: &str, root: &Path, own: &[Vec<String>]) -> Result<AllowedCommand, String> {
+    let path = std::env::var_os("PATH");
+    let commands = AuditCommands {
+        root,
+        path: path.as_deref(),
+        own,
+        check_timeout: CHECK,
+    };
+    commands.command(line)
+}
+
+/// The words of a command.
+fn words(line: &str, root: &Path) -> Result<Vec<String>, String> {
+    command(line, root, &[]).map(|command| command.words)
 }
 
 /// What is run, as one line; of git, what stands behind its own options.
@@ -90,6 +105,10 @@ fn plain_commands_are_run_as_they_are() {
         ("tree --noreport", "tree --noreport".to_owned()),
         ("npm test", "npm test".to_owned()),
         ("npm  run  build", "npm run build".to_owned()),
+        ("./build.sh", "./build.sh".to_owned()),
+        ("build.sh", "./build.sh".to_owned()),
+        ("bash build.sh", "bash ./build.sh".to_owned()),
+        ("bash ./build.sh", "bash ./build.sh".to_owned()),
         ("git status", status.to_owned()),
         (
             "git status -sb --porcelain=v2",
@@ -136,6 +155,61 @@ fn plain_commands_are_run_as_they_are() {
         ),
     ] {
         assert_eq!(run(&root, command), Ok(expected), "{command}");
+    }
+}
+
+#[test]
+fn what_the_user_allows_besides_is_taken_word_by_word() {
+    let (_dir, root) = project();
+    let own = [
+        "cargo test --quiet",
+        "make 'check all'",
+        "sh -c 'true && false'",
+    ];
+    let own: Vec<_> = own.map(|line| shlex::split(line).unwrap()).to_vec();
+    for (line, expected) in [
+        ("cargo test --quiet", Some(&own[0])),
+        (" cargo  test '--quiet'\n", Some(&own[0])),
+        ("make 'check all'", Some(&own[1])),
+        ("make \"check all\"", Some(&own[1])),
+        ("sh -c 'true && false'", Some(&own[2])),
+        ("cargo test", None),
+        ("cargo test --quiet --release", None),
+        ("cargo test --quiet; rm x", None),
+        ("cargo test --quiet > x", None),
+        ("make check all", None),
+        ("sh -c true && false", None),
+    ] {
+        let allowed = command(line, &root, &own);
+        assert_eq!(
+            allowed.as_ref().ok().map(|allowed| &allowed.words),
+            expected,
+            "{line}"
+        );
+        if let Err(refused) = allowed {
+            assert!(
+                refused.ends_with(
+                    "./build.sh, cargo test --quiet, make 'check all', sh -c 'true && false'"
+                ),
+                "{refused}"
+            );
+        }
+    }
+}
+
+#[test]
+fn what_only_looks_ends_after_seconds_and_a_check_may_take_its_time() {
+    let (_dir, root) = project();
+    let own = [vec!["make".to_owned()]];
+    for (line, expected) in [
+        ("cat src/main.rs", LOOK),
+        ("git status", LOOK),
+        ("./build.sh", CHECK),
+        ("npm test", CHECK),
+        ("make", CHECK),
+    ] {
+        let timeout = command(line, &root, &own).unwrap().timeout;
+        assert_eq!(timeout, expected, "{line}");
     }
 }
 
@@ -238,6 +312,15 @@ fn all_else_is_refused_and_what_is_wrong_is_named() {
         ("npm run", "`npm run build`"),
         ("npm --prefix x test", "`npm test`"),
         ("npm install", "`npm test`"),
+        // Scripts.
+        ("./build.sh release", "without arguments"),
+        ("bash build.sh -x", "without arguments"),
+        ("bash -x build.sh", "`./build.sh` alone"),
+        ("bash -c ls", "`./build.sh` alone"),
+        ("bash", "`./build.sh` alone"),
+        ("sh build.sh", "`sh` is not allowed"),
+        ("src/build.sh", "`src/build.sh` is not allowed"),
+        ("./build.sh; rm x", "`;`"),
         // git.
         ("git", "`git` is not allowed"),
         ("git commit", "`git commit` is not allowed"),
@@ -299,6 +382,40 @@ fn all_else_is_refused_and_what_is_wrong_is_named() {
     }
 }
 
+#[test]
+fn nothing_that_a_program_would_wait_for_is_named_to_it() {
+    let (_dir, root) = project();
+    make_pipe(&root.join("pipe"));
+    make_pipe(&root.join("src/deep/pipe"));
+    symlink("src/deep/pipe", root.join("notes")).unwrap();
+    let _socket = std::os::unix::net::UnixListener::bind(root.join("socket")).unwrap();
+    for command in [
+        "cat pipe",
+        "cat -n src/main.rs pipe",
+        "cat -- ./pipe",
+        "head -n 5 link/pipe",
+        "tail notes",
+        "cat socket",
+        "ls pipe",
+        "git diff -- pipe",
+        "git diff HEAD:src/main.rs notes",
+    ] {
+        let refused = words(command, &root).unwrap_err();
+        assert!(
+            refused.contains("is a pipe, a device"),
+            "{command}: {refused}"
+        );
+        assert!(refused.contains(ALLOWED), "{command}: {refused}");
+    }
+    assert!(words("ls src/deep", &root).is_ok());
+}
+
+fn make_pipe(path: &Path) {
+    let kind = rustix::fs::FileType::Fifo;
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    rustix::fs::mknodat(rustix::fs::CWD, path, kind, mode, 0).unwrap();
+}
+
 /// A repository with a commit and a change since; and the path of a file that no trap may make.
 fn repository() -> (TempDir, PathBuf, PathBuf) {
     let (dir, root) = project();
@@ -323,49 +440,107 @@ fn output(root: &Path, command: &str) -> String {
     cmd(program, arguments).dir(root).read().unwrap()
 }
 
+/// The settings whose value is a program, but for filters and what is included: with those, git is not run.
+const PROGRAM_SETTINGS: [&str; 36] = [
+    "core.fsmonitor",
+    "core.pager",
+    "core.editor",
+    "core.askPass",
+    "core.sshCommand",
+    "core.gitProxy",
+    "core.alternateRefsCommand",
+    "pager.log",
+    "pager.diff",
+    "pager.status",
+    "sequence.editor",
+    "diff.external",
+    "diff.trap.textconv",
+    "diff.trap.command",
+    "diff.tool",
+    "difftool.trap.cmd",
+    "merge.trap.driver",
+    "mergetool.trap.cmd",
+    "interactive.diffFilter",
+    "gpg.program",
+    "gpg.openpgp.program",
+    "gpg.x509.program",
+    "gpg.ssh.program",
+    "gpg.ssh.defaultKeyCommand",
+    "credential.helper",
+    "credential.https://example.invalid.helper",
+    "trailer.trap.command",
+    "trailer.trap.cmd",
+    "browser.trap.cmd",
+    "man.trap.cmd",
+    "sendemail.toCmd",
+    "uploadpack.packObjectsHook",
+    "remote.origin.uploadpack",
+    "remote.origin.receivepack",
+    "tar.trap.command",
+    "web.browser",
+];
+
+/// Gives a repository every setting that names a program, and what makes git run it: `program` in all of them.
+fn set_traps(root: &Path, program: &str) {
+    for name in PROGRAM_SETTINGS {
+        git(root, &["config", name, program]);
+    }
+    let shell = format!("!{program}");
+    let ext = format!("ext::{program}");
+    for (name, value) in [
+        ("alias.status", shell.as_str()),
+        ("alias.diff", &shell),
+        ("alias.log", &shell),
+        ("submodule.trap.update", &shell),
+        ("log.showSignature", "true"),
+        ("format.pretty", "%GG"),
+        ("pretty.oneline", "%GG"),
+        ("status.submoduleSummary", "true"),
+        ("diff.submodule", "log"),
+        ("remote.origin.url", &ext),
+        ("remote.origin.promisor", "true"),
+        ("extensions.partialClone", "origin"),
+        ("protocol.ext.allow", "always"),
+    ] {
+        git(root, &["config", name, value]);
+    }
+    let hooks = root.join("hooks");
+    for directory in [&hooks, &root.join(".git/hooks")] {
+        fs::create_dir_all(directory).unwrap();
+        for hook in ["post-index-change", "fsmonitor-watchman"] {
+            let _ = fs::remove_file(directory.join(hook));
+            symlink(program, directory.join(hook)).unwrap();
+        }
+    }
+    git(root, &["config", "core.hooksPath", hooks.to_str().unwrap()]);
+}
+
+/// Makes a commit on top of the last one that seems to be signed.
+fn commit_signed(root: &Path) {
+    let head = cmd!("git", "rev-parse", "HEAD", "HEAD^{tree}").dir(root);
+    let head = head.read().unwrap();
+    let (parent, tree) = head.split_once('\n').unwrap();
+    let commit = format!(
+        "tree {tree}\nparent {parent}\nauthor a <b> 1700000000 +0000\ncommitter a <b> 1700000000 +0000\n\
+         gpgsig -----BEGIN PGP SIGNATURE-----\n \n x\n -----END PGP SIGNATURE-----\n\nsigned\n"
+    );
+    let hash = cmd!("git", "hash-object", "-t", "commit", "-w", "--stdin").dir(root);
+    let hash = hash.stdin_bytes(commit).read().unwrap();
+    git(root, &["update-ref", "HEAD", &hash]);
+}
+
 #[test]
 fn git_runs_no_program_that_a_repository_names_and_writes_nothing() {
     let (_dir, root, trap) = repository();
-    let touch = format!("touch {}; false", trap.display());
-    for name in [
-        "core.fsmonitor",
-        "core.pager",
-        "pager.log",
-        "pager.diff",
-        "pager.status",
-        "alias.status",
-        "alias.diff",
-        "diff.external",
-        "diff.trap.textconv",
-        "diff.trap.command",
-        "gpg.program",
-        "core.editor",
-        "core.sshCommand",
-        "credential.helper",
-        "interactive.diffFilter",
-    ] {
-        git(&root, &["config", name, &touch]);
-    }
-    git(&root, &["config", "alias.log", &format!("!{touch}")]);
-    git(&root, &["config", "log.showSignature", "true"]);
-    git(&root, &["config", "status.submoduleSummary", "true"]);
-    git(&root, &["config", "format.pretty", "%GG"]);
-    let hooks = root.join("hooks");
-    fs::create_dir(&hooks).unwrap();
-    for hook in ["post-index-change", "fsmonitor-watchman"] {
-        for directory in [&hooks, &root.join(".git/hooks")] {
-            fs::create_dir_all(directory).unwrap();
-            let script = format!("#!/bin/sh\n{touch}\n");
-            let file = directory.join(hook);
-            fs::write(&file, script).unwrap();
-            fs::set_permissions(file, fs::Permissions::from_mode(0o755)).unwrap();
-        }
-    }
-    let hooks = hooks.to_str().unwrap();
-    git(&root, &["config", "core.hooksPath", hooks]);
+    commit_signed(&root);
     fs::write(root.join(".gitattributes"), "* diff=trap\n").unwrap();
-    // A file that looks changed by its time alone, which git would write down.
     git(&root, &["add", ".gitattributes"]);
+    let program = root.with_file_name("program");
+    let script = format!("#!/bin/sh\ntouch {}\nexit 1\n", trap.display());
+    fs::write(&program, script).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    set_traps(&root, program.to_str().unwrap());
+    // A file that looks changed by its time alone, which git would write down.
     let later = std::time::SystemTime::now() + std::time::Duration::from_secs(60);
     let file = fs::File::options()
         .append(true)
@@ -377,12 +552,23 @@ fn git_runs_no_program_that_a_repository_names_and_writes_nothing() {
         ("git status -s", " M src/main.rs"),
         ("git diff", "+other"),
         ("git diff HEAD -- src", "-content"),
+        ("git diff --stat", "main.rs"),
         ("git log -p", "+content"),
+        ("git log --oneline", "signed"),
+        ("git log --graph --stat --all", "signed"),
     ] {
         let output = output(&root, command);
         assert!(output.contains(said), "{command}: {output}");
         assert!(!trap.exists(), "{command}");
         assert_eq!(contents(&root), before, "{command}");
+    }
+    // To git as it is, they are traps.
+    for command in [&["status"][..], &["diff"], &["log", "-1"]] {
+        let plain = cmd("git", command).dir(&root).unchecked();
+        let plain = plain.env("GIT_CONFIG_GLOBAL", "/dev/null");
+        plain.stdout_null().stderr_null().run().unwrap();
+        assert!(trap.exists(), "{command:?}");
+        fs::remove_file(&trap).unwrap();
     }
 }
 
@@ -453,8 +639,13 @@ fn git_sees_the_projects_repository_and_its_files_and_nothing_else() {
         .unwrap();
     let refused = words("git status", &root).unwrap_err();
     assert!(refused.contains("in no git repository"), "{refused}");
-    let without = super::words("cat src/main.rs", &root, None);
-    assert!(without.is_ok());
+    let without = AuditCommands {
+        root: &root,
+        path: None,
+        own: &[],
+        check_timeout: CHECK,
+    };
+    assert!(without.command("cat src/main.rs").is_ok());
 }
 
 proptest! {

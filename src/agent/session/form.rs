@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::{Compression, Outline, Session, SessionLock, SessionState};
-use crate::agent::conversation::{Conversation, HistoryMessage};
+use crate::agent::conversation::{Conversation, HistoryMessage, is_zero};
 use crate::model::message::Call;
 use crate::record::tasks::Task;
 use crate::secret::Redactor;
@@ -43,6 +43,9 @@ pub struct SessionFile {
     /// All requests, the original prompt being the first.
     #[serde(default)]
     pub(super) requests: Vec<String>,
+    /// How many of them are not asked for any more.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(super) settled: usize,
     /// What the file holds besides, of a later version or of another program.
     #[serde(flatten)]
     pub(super) other: Map<String, Value>,
@@ -55,6 +58,7 @@ impl SessionFile {
         let text = |text: &str| redactor.text(text).into_owned();
         let Conversation {
             requests,
+            settled,
             tasks,
             history,
             earlier,
@@ -82,6 +86,7 @@ impl SessionFile {
             earlier: earlier.iter().map(message).collect(),
             model: text(&session.file.model),
             requests,
+            settled: *settled,
             other: other
                 .map(|(name, value)| (name.clone(), redacted(value, redactor)))
                 .collect(),
@@ -103,6 +108,7 @@ impl SessionFile {
         Session {
             conversation: Conversation {
                 requests,
+                settled: self.settled,
                 tasks: take(&mut self.task_list),
                 history: take(&mut self.history),
                 earlier: take(&mut self.earlier),

@@ -55,6 +55,19 @@ impl SessionSummary {
         ]
     }
 
+    /// When it was used last, how far it has come, and what it is about.
+    #[must_use]
+    pub fn line(&self, zone: FixedOffset) -> String {
+        let updated = self.updated_at.with_timezone(&zone);
+        let prompt = self.outline.as_ref().map_or("", |outline| &outline.prompt);
+        format!(
+            "{}  {:<11}  {}",
+            updated.format("%Y-%m-%d %H:%M"),
+            self.state(),
+            truncate_str(&escaped(prompt), PROMPT_WIDTH, "…")
+        )
+    }
+
     fn json(&self) -> Value {
         let outline = self.outline.as_ref();
         json!({

@@ -153,6 +153,7 @@ fn everything_of_a_session_outlives_the_process() {
     let mut session = store.create(ID, now, Path::new("/work"), "m").unwrap();
     session.conversation = Conversation {
         requests: vec!["first".to_owned(), "second".to_owned()],
+        settled: 1,
         tasks: vec![Task {
             status: TaskStatus::Pending,
             text: "t".to_owned(),
@@ -228,6 +229,7 @@ fn no_key_is_written_and_the_file_stays_json_whatever_a_key_looks_like() {
     let text = || "a sekret-key-1 \n1234567".to_owned();
     session.conversation = Conversation {
         requests: vec![text()],
+        settled: 0,
         tasks: vec![Task {
             status: TaskStatus::Pending,
             text: text(),

@@ -4,6 +4,9 @@ use super::*;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
+const COMMANDS: &str = "`auditCommands` must be a list of commands, each a string like `\"cargo test\"` or a list of \
+                        its words";
+
 fn mistake(json: &str) -> String {
     Settings::parse(json.as_bytes()).unwrap_err().to_string()
 }
@@ -38,7 +41,8 @@ fn every_field_is_read() {
     let settings = Settings::parse(
             b"\xef\xbb\xbf{\"apiUrl\": \" https://host.test/v1 \", \"apiKey\": \" sekret-key \", \"model\": \"a@b c\",
             \"maxContextTokens\": 1024, \"commandTimeout\": 1, \"maxRetries\": 0, \"maxRetriesAutomated\": 1000,
-            \"maxLoops\": 1, \"sessionRetentionDays\": 0, \"theme\": \"dark\"}",
+            \"maxLoops\": 1, \"sessionRetentionDays\": 0,
+            \"auditCommands\": [\"cargo test -- 'a b'\", [\"make\", \"check all\"]], \"theme\": \"dark\"}",
         );
     let expected = Settings {
         api_url: Some("https://host.test/v1".to_owned()),
@@ -50,6 +54,10 @@ fn every_field_is_read() {
         max_retries_automated: 1000,
         max_loops: 1,
         session_retention_days: 0,
+        audit_commands: vec![
+            ["cargo", "test", "--", "a b"].map(str::to_owned).to_vec(),
+            ["make", "check all"].map(str::to_owned).to_vec(),
+        ],
     };
     assert!(!format!("{settings:?}").contains("sekret"));
     assert_eq!(settings, Ok(expected));
@@ -70,6 +78,12 @@ fn a_mistake_is_told_with_its_place_and_what_is_expected() {
             ("{\n \"commandTimeout\":\n  1.5}", format!("line 3, column 3: {seconds}")),
             (r#"{"commandTimeout": "30"}"#, format!("line 1, column 20: {seconds}")),
             (r#"{"commandTimeout": null}"#, format!("line 1, column 20: {seconds}")),
+            (r#"{"auditCommands": "cargo test"}"#, format!("line 1, column 19: {COMMANDS}")),
+            ("{\n  \"auditCommands\": [3]}", format!("line 2, column 20: {COMMANDS}")),
+            (r#"{"auditCommands": ["cargo 'test"]}"#, format!("line 1, column 19: {COMMANDS}")),
+            (r#"{"auditCommands": [" "]}"#, format!("line 1, column 19: {COMMANDS}")),
+            (r#"{"auditCommands": [["make", 1]]}"#, format!("line 1, column 19: {COMMANDS}")),
+            (r#"{"auditCommands": [["make", "a\nb"]]}"#, format!("line 1, column 19: {COMMANDS}")),
             (r#"{"commandTimeout": 86401}"#, format!("line 1, column 20: {seconds}")),
             (
                 r#"{"maxContextTokens": 1023}"#,

@@ -10,11 +10,8 @@ use crate::agent::tool::{
 };
 use crate::exec::process::{Listed, ProcessState, Processes, Report};
 
-const PROCESS: &[Parameter] = &[Parameter::new(
-    "process",
-    ParameterKind::Text,
-    "the process's name, such as proc_abc123",
-)];
+const PROCESS: &[Parameter] =
+    &[Parameter::new("process", ParameterKind::Text, "the process's name").example("proc_abc123")];
 
 /// How the model knows the tool that reads.
 pub static READ_BACKGROUND_PROCESS: ToolSpec = ToolSpec::new(

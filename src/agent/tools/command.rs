@@ -15,11 +15,10 @@ pub static COMMAND: ToolSpec = ToolSpec::new(
     "Runs a shell command in the project's root, without input, and gives its exit code and \
               what it prints. One that takes long goes on in the background: start servers and \
               watchers as they are, without `&`.",
-    &[Parameter::new(
-        "command",
-        ParameterKind::Command,
-        "the command",
-    )],
+    &[
+        Parameter::new("command", ParameterKind::Command, "the command")
+            .example("npm install commander && npm run build"),
+    ],
     Effect::Runs,
 );
 
@@ -28,18 +27,27 @@ pub static RESTRICTED_COMMAND: ToolSpec = ToolSpec::new(
     "COMMAND",
     "Runs one of a few commands in the project's root, without a shell and without input, and \
               gives its exit code and what it prints. One that takes long is ended.",
-    COMMAND.parameters,
+    &[Parameter::new("command", ParameterKind::Command, "the command").example("git diff --stat")],
     Effect::Runs,
 );
+
+/// A command that may be run where only some are allowed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AllowedCommand {
+    /// The program and its arguments, as they are.
+    pub words: Vec<String>,
+    /// How long it may take before it is ended.
+    pub timeout: Duration,
+}
 
 /// What a command is given to.
 #[derive(Clone, Copy)]
 pub enum Shell<'r> {
     /// The shell: anything goes.
     Full,
-    /// None: a command that this function allows is run as the words it gives; it says why it does not allow
-    /// one. Nothing goes on in the background.
-    Restricted(&'r dyn Fn(&str) -> Result<Vec<String>, String>),
+    /// None: a command that this function allows is run as it says; it says why it does not allow one. Nothing
+    /// goes on in the background.
+    Restricted(&'r dyn Fn(&str) -> Result<AllowedCommand, String>),
 }
 
 /// The tool that runs shell commands.
@@ -55,27 +63,39 @@ pub struct RunCommand<'p, 'a> {
 }
 
 impl RunCommand<'_, '_> {
-    fn invoke(&self, invocation: Invocation<'_>) -> Result<ToolOutput, ToolError> {
+    fn invoke(
+        &self,
+        invocation: Invocation<'_>,
+        patience: Duration,
+    ) -> Result<ToolOutput, ToolError> {
         let output_file = (self.output_files)();
         let mut processes = self.processes.borrow_mut();
-        let ran = processes.run(invocation, self.patience, &output_file);
+        let ran = processes.run(invocation, patience, &output_file);
         let ran = ran.map_err(|error| match error {
             ProcessError::NotStarted { .. } => ToolError::Failed(error.to_string()),
             error => ToolError::Fatal(error.into()),
         })?;
-        let (text, exit_code) = match ran {
+        let (text, exit_code, brief) = match ran {
             Ran::Ended { status, output } => {
                 let code = match status {
                     CommandStatus::Exited(code) => Some(code),
                     _ => None,
                 };
-                (format!("{status}\n{}", printed(&output)), code)
+                let text = format!("{status}\n{}", printed(&output));
+                (text, code, status.to_string())
             }
-            Ran::InBackground { id, output } => (backgrounded(&id, &output), None),
-            Ran::TimedOut { output } => (timed_out(self.patience, &output), None),
+            Ran::InBackground { id, output } => {
+                let brief = format!("goes on as {id}");
+                (backgrounded(&id, &output), None, brief)
+            }
+            Ran::TimedOut { output } => {
+                let text = timed_out(patience, &output);
+                (text, None, "timed out".to_owned())
+            }
         };
         Ok(ToolOutput {
             exit_code,
+            brief: Some(brief),
             ..ToolOutput::said(text)
         })
     }
@@ -95,10 +115,11 @@ impl Tool for RunCommand<'_, '_> {
             Shell::Full if command.trim().is_empty() => {
                 Err(ToolError::Failed("the command is empty".to_owned()))
             }
-            Shell::Full => self.invoke(Invocation::Shell(command)),
-            Shell::Restricted(words) => {
-                let words = words(command).map_err(ToolError::Failed)?;
-                self.invoke(Invocation::Words(&words))
+            Shell::Full => self.invoke(Invocation::Shell(command), self.patience),
+            Shell::Restricted(allowed) => {
+                let AllowedCommand { words, timeout } =
+                    allowed(command).map_err(ToolError::Failed)?;
+                self.invoke(Invocation::Words(&words), timeout)
             }
         }
     }

@@ -34,12 +34,14 @@ const QUOTED_ERROR: usize = 200;
 /// The description of LIST_DIRECTORY.
 pub static LIST_DIRECTORY: ToolSpec = ToolSpec::new(
     "LIST_DIRECTORY",
-    "Shows what is in a directory, or what a glob matches, as a tree. What git ignores is left out.",
+    "Shows what is in a directory, or what a glob matches, as a tree of at most 1,000 entries. What git ignores is \
+     left out. A glob has at most 1,000 bytes.",
     &[Parameter::new(
         "path",
         ParameterKind::Path,
         "a directory, `.` for the project's root, or a glob like `src/**/*.ts`",
-    )],
+    )
+    .example("src/**/*.ts")],
     Effect::Reads,
 );
 
@@ -58,13 +60,22 @@ impl Tool for ListDirectory<'_> {
     }
 
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
-        let text = self.list(arguments.get("path"));
-        text.map(ToolOutput::said).map_err(ToolError::Failed)
+        let listed = self.list(arguments.get("path"));
+        let (text, shown) = listed.map_err(ToolError::Failed)?;
+        let brief = shown.map(|count| match count {
+            1 => "1 entry".to_owned(),
+            count => format!("{} entries", grouped(count as u64)),
+        });
+        Ok(ToolOutput {
+            brief,
+            ..ToolOutput::said(text)
+        })
     }
 }
 
 impl ListDirectory<'_> {
-    fn list(&self, path: &str) -> Result<String, String> {
+    /// The tree as text, and how many entries it has.
+    fn list(&self, path: &str) -> Result<(String, Option<usize>), String> {
         let (directory, pattern) = self.split_glob(path);
         let place = ResolvedPath::of(self.root, directory, self.outside)?;
         let shown = place.shown();
@@ -74,18 +85,20 @@ impl ListDirectory<'_> {
             Ok(_) if pattern.is_some() => return Err(format!("{shown} is not a directory")),
             Ok(Found::File(file)) => {
                 let size = file.metadata().map_or(0, |metadata| metadata.len());
-                return Ok(format!(
-                    "{shown} is a file of {}; read it to see what is in it",
-                    counted(size, "byte")
-                ));
+                let size = counted(size, "byte");
+                let text = format!("{shown} is a file of {size}; read it to see what is in it");
+                return Ok((text, None));
             }
-            Ok(Found::Special) => return Ok(format!("{shown} is a pipe, a device or the like")),
+            Ok(Found::Special) => {
+                return Ok((format!("{shown} is a pipe, a device or the like"), None));
+            }
             Err(error) => return Err(unreadable(&shown, &error)),
         }
         let glob = pattern.map(Glob::parse).transpose()?;
         let walked = Walk::of(self.root, &place, glob).and_then(Walk::run);
         let walked = walked.map_err(|error| unreadable(&shown, &error))?;
-        Ok(walked.render(&shown, pattern))
+        let count = walked.shown;
+        Ok((walked.render(&shown, pattern), Some(count)))
     }
 
     /// The directory part of a path, and the glob behind it. What is there by that very name is no glob.

@@ -24,7 +24,11 @@ pub static DONE: ToolSpec = ToolSpec::new(
     &[Parameter::new(
         "summary",
         ParameterKind::Text,
-        "what was done",
+        "what was done; where the user asked a question, the answer",
+    )
+    .example(
+        "Completed refactoring the auth module:\n- Migrated from sessions to JWT\n- Added refresh token support\n\
+         - Updated all route handlers\n- All tests passing",
     )],
     Effect::Ends,
 );
@@ -37,6 +41,10 @@ pub static VERDICT: ToolSpec = ToolSpec::new(
         "summary",
         ParameterKind::Text,
         "what you found, and at its end the lines `Overall: ...` and `Feedback: ...`",
+    )
+    .example(
+        "src/auth.ts exists, but 2 tests fail in auth.spec.ts.\n\nOverall: FAIL\nFeedback: Tests are failing. Please \
+         fix the failing tests in auth.spec.ts before completing.",
     )],
     Effect::Ends,
 );
@@ -45,11 +53,10 @@ pub static VERDICT: ToolSpec = ToolSpec::new(
 pub static ASK_USER: ToolSpec = ToolSpec::new(
     "ASK_USER",
     "Asks the user a question, and waits for the answer.",
-    &[Parameter::new(
-        "question",
-        ParameterKind::Text,
-        "the question",
-    )],
+    &[
+        Parameter::new("question", ParameterKind::Text, "the question")
+            .example("What authentication method would you prefer: JWT or session-based?"),
+    ],
     Effect::Asks,
 );
 

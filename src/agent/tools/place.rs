@@ -4,10 +4,11 @@
 //! is reached through handles that cannot leave it, even while the tree is being changed.
 
 use std::cmp::Reverse;
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::fd::AsFd as _;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use crate::agent::tool::ToolError;
 use crate::edit::beneath::{Root, open_regular, split};
@@ -23,7 +24,7 @@ const LONGEST: usize = 4000;
 const NAMED: usize = 20;
 /// So many are looked at.
 const LOOKED_AT: usize = 10_000;
-/// What of `agent-config` holds no key.
+/// What of an `agent-config` holds no key.
 const WITHOUT_KEYS: [&str; 5] = [
     ".gitignore",
     "codeRollup.txt",
@@ -213,12 +214,22 @@ pub fn leads_into(root: &Path, path: &str, closed: &Path) -> bool {
     clean.starts_with(closed) || resolved(&clean).starts_with(closed)
 }
 
-/// Whether a path, relative to the root, is that of a key in `agent-config`.
+/// Whether a path, relative to the root where it leads inside, is that of a key: it leads through an `agent-config`,
+/// the project's or another's, to what is not known to hold none.
 fn holds_keys(path: &Path) -> bool {
-    let mut names = path.components().map(Component::as_os_str);
-    let in_config = names.next().is_some_and(|name| name == CONFIG);
-    let name = names.next();
-    in_config && name.is_some_and(|name| !WITHOUT_KEYS.iter().any(|known| name == *known))
+    let names = || path.iter().zip(path.iter().skip(1));
+    let mut in_config = names().filter(|(directory, _)| is_config(directory));
+    in_config.any(|(_, name)| !WITHOUT_KEYS.iter().any(|known| name == *known))
+}
+
+/// Whether a path is, or leads through, an `agent-config`.
+pub(super) fn leads_through_config(path: &Path) -> bool {
+    path.iter().any(is_config)
+}
+
+/// Some file systems take letters of either case for the same.
+fn is_config(name: &OsStr) -> bool {
+    name.eq_ignore_ascii_case(CONFIG)
 }
 
 /// Text of a model or the disk, as it stands in a sentence.

@@ -5,12 +5,17 @@
 
 use std::path::Path;
 
-use super::place::{Outside, ResolvedPath};
+use super::place::{Outside, ResolvedPath, quoted};
 use super::{OUTPUT_LIMIT, line_count};
 use crate::agent::tool::{
     Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
 };
 use crate::sys::numbers::counted;
+
+/// How many bytes are shown of a range of lines: with the line above it, no more than of any output.
+const SHOWN: usize = OUTPUT_LIMIT - 512;
+/// So much of the beginning of a long file is shown at least, in bytes.
+const BEGINNING: usize = OUTPUT_LIMIT / 2 - 512;
 
 /// The largest file that is read, in bytes.
 const LARGEST: u64 = 64 << 20;
@@ -18,8 +23,17 @@ const LARGEST: u64 = 64 << 20;
 /// The description of READ_FILE.
 pub static READ_FILE: ToolSpec = ToolSpec::new(
     "READ_FILE",
-    "Shows what is in a file. Of a long one, the beginning and the end.",
-    &[Parameter::new("path", ParameterKind::Path, "the file")],
+    "Shows what is in a file of at most 64 MiB: all of it, or some lines. At most 32 KiB are shown at once; of a longer \
+     file, that is the beginning and the end; of a longer range, the first lines.",
+    &[
+        Parameter::new("path", ParameterKind::Path, "the file").example("src/index.ts"),
+        Parameter::new(
+            "lines",
+            ParameterKind::Lines,
+            "which lines, counted from 1: `10-80`, `10-` to the end, or `10`; left out, the whole file is shown",
+        )
+        .example("10-80"),
+    ],
     Effect::Reads,
 );
 
@@ -40,34 +54,115 @@ impl Tool for ReadFile<'_> {
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
         let path = arguments.get("path");
         let place = ResolvedPath::of(self.root, path, self.outside).map_err(ToolError::Failed)?;
+        let range = match arguments.get("lines").trim() {
+            "" => None,
+            text => Some(LineRange::parse(text).map_err(ToolError::Failed)?),
+        };
         let content = place.read(self.root, LARGEST)?;
-        Ok(ToolOutput::said(shown(&place.shown(), content)))
+        let brief = match range {
+            None => counted(line_count(&content) as u64, "line"),
+            Some(_) => format!("lines {}", arguments.get("lines").trim()),
+        };
+        let shown = shown(&place.shown(), content, range).map_err(ToolError::Failed)?;
+        Ok(ToolOutput {
+            brief: Some(brief),
+            ..ToolOutput::said(shown)
+        })
+    }
+}
+
+/// Which lines are to be shown, from 1 on; the last one is among them.
+#[derive(Debug, Clone, Copy)]
+struct LineRange {
+    first: usize,
+    last: usize,
+}
+
+impl LineRange {
+    fn parse(text: &str) -> Result<Self, String> {
+        let number = |text: &str| text.parse().ok();
+        let range = match text.split_once('-') {
+            None => number(text).map(|line| (line, line)),
+            Some((first, "")) => number(first).map(|first| (first, usize::MAX)),
+            Some((first, last)) => number(first).zip(number(last)),
+        };
+        let range = range.map(|(first, last)| Self { first, last });
+        range
+            .filter(|range| (1..=range.last).contains(&range.first))
+            .ok_or_else(|| {
+                format!(
+                    "{} is no range of lines: `lines` is like `10-80`, `10-` or `10`, counted from 1",
+                    quoted(text)
+                )
+            })
+    }
+
+    /// The lines of `text` as far as they are shown at once, and the number of the last one.
+    fn of(self, text: &str) -> (&str, usize) {
+        let lines = text.split_inclusive('\n');
+        let start = lines.clone().take(self.first - 1).map(str::len).sum();
+        let (mut end, mut last) = (start, self.first - 1);
+        for line in lines.skip(last).take(self.last - last) {
+            // One that is too long by itself is shown all the same, less its middle.
+            if end > start && end + line.len() - start > SHOWN {
+                break;
+            }
+            end += line.len();
+            last += 1;
+        }
+        (text.get(start..end).unwrap_or_default(), last)
     }
 }
 
 /// A file's content as a model is shown it.
-fn shown(name: &str, content: Vec<u8>) -> String {
+fn shown(name: &str, content: Vec<u8>, range: Option<LineRange>) -> Result<String, String> {
     let bytes = counted(content.len() as u64, "byte");
-    let lines = counted(line_count(&content) as u64, "line");
-    let (text, note) = match String::from_utf8(content) {
-        Ok(text) if text.is_empty() => return format!("{name} is empty"),
+    let count = line_count(&content);
+    let lines = counted(count as u64, "line");
+    let (text, not_utf8) = match String::from_utf8(content) {
+        Ok(text) if text.is_empty() => return Ok(format!("{name} is empty")),
         Ok(text) => (text, None),
         Err(error) if is_mostly_text(error.as_bytes()) => (
             String::from_utf8_lossy(error.as_bytes()).into_owned(),
-            Some("what is not UTF-8 in it is shown as \u{fffd}"),
+            Some("what is not UTF-8 in it is shown as \u{fffd}".to_owned()),
         ),
-        Err(_) => return format!("{name} is a binary file, {bytes}"),
+        Err(_) => return Ok(format!("{name} is a binary file, {bytes}")),
     };
-    let cut = (text.len() > OUTPUT_LIMIT)
-        .then_some("the middle is left out; a command can show parts of it");
-    let notes: Vec<&str> = note.into_iter().chain(cut).collect();
-    if notes.is_empty() {
-        return text;
+    let (shown, part) = match range {
+        Some(range) if range.first > count => return Err(format!("{name} has {lines}")),
+        Some(range) => {
+            let (shown, last) = range.of(&text);
+            (shown, Some(told(range, last, count)))
+        }
+        None if text.len() > OUTPUT_LIMIT => (text.as_str(), Some(left_out(&text))),
+        None => (text.as_str(), None),
+    };
+    let notes: Vec<String> = not_utf8.into_iter().chain(part).collect();
+    Ok(if notes.is_empty() {
+        text
+    } else {
+        format!(
+            "[{name} has {lines}, {bytes}; {}]\n{shown}",
+            notes.join("; ")
+        )
+    })
+}
+
+/// Which lines are shown of a range, and how to read on where that is not all of it.
+fn told(range: LineRange, last: usize, count: usize) -> String {
+    let shown = format!("these are lines {}-{last}", range.first);
+    if last < range.last.min(count) {
+        format!("{shown}, no more fit; read on with `lines` {}-", last + 1)
+    } else {
+        shown
     }
-    format!(
-        "[{name} has {lines}, {bytes}; {}]\n{text}",
-        notes.join("; ")
-    )
+}
+
+/// How to read on where the middle of a file is left out.
+fn left_out(text: &str) -> String {
+    let beginning = text.as_bytes().get(..BEGINNING).unwrap_or_default();
+    let next = memchr::memchr_iter(b'\n', beginning).count() + 1;
+    format!("the middle is left out; read on with `lines` {next}-")
 }
 
 /// Whether few enough bytes are not UTF-8 for the rest to be read, as in Latin-1.
@@ -78,80 +173,4 @@ fn is_mostly_text(content: &[u8]) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::fs;
-    use std::os::unix::fs::symlink;
-
-    use super::*;
-
-    fn read(root: &Path, path: &str) -> Result<String, String> {
-        let outside = Outside::Refused;
-        let mut arguments = Arguments::default();
-        arguments.set("path", path.to_owned());
-        match (ReadFile { root, outside }).run(&arguments) {
-            Ok(output) => Ok(output.text),
-            Err(ToolError::Failed(reason)) => Err(reason),
-            Err(other) => panic!("{other:?}"),
-        }
-    }
-
-    #[test]
-    fn a_file_is_shown_byte_by_byte_up_to_the_limit() {
-        let dir = tempfile::tempdir().unwrap();
-        let root = dir.path().canonicalize().unwrap();
-        let long: String = (1..=9000).map(|line| format!("line {line}\n")).collect();
-        for (name, content) in [
-            ("text", b"a\r\n  b" as &[u8]),
-            ("empty", b""),
-            ("bad", b"caf\xe9 au lait, s'il vous plait\n"),
-            ("binary", &[0, 159, 146, 150]),
-            ("long", long.as_bytes()),
-        ] {
-            fs::write(root.join(name), content).unwrap();
-        }
-        symlink("text", root.join("link")).unwrap();
-        assert_eq!(read(&root, "text").unwrap(), "a\r\n  b");
-        assert_eq!(read(&root, "link").unwrap(), "a\r\n  b");
-        assert_eq!(read(&root, "empty").unwrap(), "`empty` is empty");
-        assert_eq!(
-            read(&root, "binary").unwrap(),
-            "`binary` is a binary file, 4 bytes"
-        );
-        let bad = read(&root, "bad").unwrap();
-        assert!(
-            bad.starts_with("[`bad` has 1 line, 30 bytes; what is not UTF-8"),
-            "{bad}"
-        );
-        assert!(bad.contains("\ncaf\u{fffd} au lait"), "{bad}");
-        let shown = read(&root, "long").unwrap();
-        assert!(
-            shown.starts_with("[`long` has 9,000 lines, 88,893 bytes; "),
-            "{}",
-            &shown[..80]
-        );
-        assert!(shown.ends_with(&long));
-    }
-
-    #[test]
-    fn what_is_no_file_fails_with_the_way_out() {
-        let dir = tempfile::tempdir().unwrap();
-        let root = dir.path().canonicalize().unwrap();
-        fs::create_dir(root.join("src")).unwrap();
-        fs::write(root.join("src/main.rs"), "").unwrap();
-        fs::write(root.join(".env"), "KEY=1").unwrap();
-        let fifo = root.join("fifo");
-        let kind = rustix::fs::FileType::Fifo;
-        rustix::fs::mknodat(rustix::fs::CWD, &fifo, kind, 0o600.into(), 0).unwrap();
-        for (path, said) in [
-            ("src", "is a directory; list it"),
-            ("src/mian.rs", "`src` holds `main.rs`"),
-            ("fifo", "is a pipe"),
-            (".env", "holds credentials"),
-            ("/etc/passwd", "--allow-outside"),
-            ("C:\\x", "Windows"),
-        ] {
-            let error = read(&root, path).unwrap_err();
-            assert!(error.contains(said), "{path}: {error}");
-        }
-    }
-}
+mod tests;

@@ -25,15 +25,18 @@ const AROUND: usize = 2;
 /// The description of FIND_AND_REPLACE_IN_FILE.
 pub static FIND_AND_REPLACE_IN_FILE: ToolSpec = ToolSpec::new(
     "FIND_AND_REPLACE_IN_FILE",
-    "Replaces a passage of a file. It must be there exactly once: take as many lines around it as that needs.",
+    "Replaces a passage of a file of at most 10 MiB. It must be there exactly once: take as many lines around it as \
+     that needs.",
     &[
-        Parameter::new("path", ParameterKind::Path, "the file"),
+        Parameter::new("path", ParameterKind::Path, "the file").example("src/config.ts"),
         Parameter::new(
             "find",
             ParameterKind::Block,
             "the passage, letter by letter",
-        ),
-        Parameter::new("replace", ParameterKind::Block, "what takes its place"),
+        )
+        .example("const timeout = 30;"),
+        Parameter::new("replace", ParameterKind::Block, "what takes its place")
+            .example("const timeout = 60;"),
     ],
     Effect::Writes,
 );

@@ -7,7 +7,7 @@ use std::fs;
 use std::io::{self, Write as _};
 use std::path::Path;
 
-use super::place::{Found, Outside, ResolvedPath, unreadable};
+use super::place::{Found, Outside, ResolvedPath, leads_through_config, unreadable};
 use super::{Files, line_count};
 use crate::agent::tool::{
     Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
@@ -22,8 +22,9 @@ pub static WRITE_FILE: ToolSpec = ToolSpec::new(
     "WRITE_FILE",
     "Gives a file this content as a whole, and makes it and its directories where they are not there.",
     &[
-        Parameter::new("path", ParameterKind::Path, "the file"),
-        Parameter::new("content", ParameterKind::Block, "its whole content"),
+        Parameter::new("path", ParameterKind::Path, "the file").example("src/greeting.js"),
+        Parameter::new("content", ParameterKind::Block, "its whole content")
+            .example("export function greeting(name) {\n  return `Hello, ${name}!`;\n}"),
     ],
     Effect::Writes,
 );
@@ -56,7 +57,10 @@ impl Tool for WriteFile<'_> {
         let lines = counted(line_count(content.as_bytes()) as u64, "line");
         let new = if is_new { "new, " } else { "" };
         let said = format!("wrote {} ({new}{lines})", place.shown());
-        put(self.files, &place, content, &said)
+        Ok(ToolOutput {
+            brief: is_new.then(|| format!("new, {lines}")),
+            ..put(self.files, &place, content, &said)?
+        })
     }
 }
 
@@ -69,6 +73,13 @@ pub(super) fn put(
 ) -> Result<ToolOutput, ToolError> {
     let path = match place {
         ResolvedPath::Inside(path) => path,
+        // As the path policy has it inside.
+        ResolvedPath::Outside(path) if leads_through_config(path) => {
+            return Err(ToolError::Failed(format!(
+                "{} is in another project's `agent-config`, where nothing may be changed",
+                place.shown()
+            )));
+        }
         ResolvedPath::Outside(path) => {
             let mut warned = write_outside(path, &content).map_err(|error| {
                 ToolError::Failed(format!("{} cannot be written: {error}", place.shown()))

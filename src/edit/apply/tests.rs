@@ -530,3 +530,4 @@ fn a_journal_that_cannot_be_read_stops_everything() {
 
 mod faults;
 mod race;
+mod rights;

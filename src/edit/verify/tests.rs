@@ -217,6 +217,46 @@ fn warnings_name_what_the_supervisor_should_look_at() {
     assert_eq!(verified.edits().len(), 3);
 }
 
+#[test]
+fn an_agent_may_write_what_a_reply_may_not_and_is_warned() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path();
+    for folder in ["target", "agent-config", "logs", ".git", "nested/.git"] {
+        fs::create_dir_all(root.join(folder)).unwrap();
+    }
+    fs::write(root.join(".gitignore"), "/target\n*.log\n").unwrap();
+    symlink("agent-config", root.join("keys")).unwrap();
+    let policy = PathPolicy::load_for_agent(root, None).unwrap();
+    let verify = |path: &str| policy.verify(ParsedReply::of_file(path, "x\n".to_owned()));
+    let protected = "is protected: in the commit workflow, no reply may change it";
+    for (path, warned) in [
+        ("build.sh", Some(format!("`build.sh` {protected}"))),
+        (
+            "src/.gitignore",
+            Some(format!("`src/.gitignore` {protected}")),
+        ),
+        ("target/x", Some(format!("`target/x` {protected}"))),
+        (
+            "a.log",
+            Some("git ignores `a.log`, so that it shows no change to it".to_owned()),
+        ),
+        ("src/main.rs", None),
+    ] {
+        let verified = verify(path).unwrap();
+        assert_eq!(verified.warnings(), Vec::from_iter(warned), "{path}");
+    }
+    for (path, rule) in [
+        (".git/config", Rule::ProtectedGit),
+        ("agent-config/models.json", Rule::ProtectedDirectory),
+        ("logs/x", Rule::ProtectedDirectory),
+        ("keys/x", Rule::Symlink),
+        ("nested/x", Rule::NestedRepo),
+        ("../x", Rule::DotComponent),
+    ] {
+        assert_eq!(rule_of(&policy, path), Some(rule), "{path}");
+    }
+}
+
 /// The paths of a reply that are refused because git would take their directory for a repository.
 fn made_repositories(root: &Path, reply: &str) -> Vec<String> {
     let policy = PathPolicy::load(root, None).unwrap();

@@ -1,5 +1,6 @@
 //! The form of `models.json`: what may stand in it. Pure.
 
+use chrono::NaiveDate;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
@@ -73,10 +74,12 @@ pub struct ModelEntry {
     temperature: Option<f64>,
     pub tools: Option<ToolForm>,
     price: Option<PriceEntry>,
+    fallback: Option<String>,
 }
 
 impl ModelEntry {
-    pub fn write_to(self, spec: &mut ModelSpec) {
+    /// Changes `spec`; prices are those of `today`.
+    pub fn write_to(self, spec: &mut ModelSpec, today: NaiveDate) {
         if let Some(id) = self.id {
             // Another model has another price.
             spec.price = spec.price.filter(|_| spec.id == id);
@@ -89,7 +92,16 @@ impl ModelEntry {
         spec.reasoning_effort = self.reasoning_effort.or(spec.reasoning_effort);
         spec.temperature = self.temperature.or(spec.temperature);
         spec.tools = self.tools.unwrap_or(spec.tools);
-        spec.price = self.price.map(Into::into).or(spec.price);
+        spec.fallback = self.fallback.or(spec.fallback.take());
+        spec.price = match self.price {
+            Some(price) => price.on(today),
+            None => spec.price,
+        };
+    }
+
+    /// The price of `today`.
+    pub fn price(self, today: NaiveDate) -> Option<Price> {
+        self.price?.on(today)
     }
 }
 
@@ -128,11 +140,11 @@ fn temperature<'de, D: Deserializer<'de>>(input: D) -> Result<Option<f64>, D::Er
     Err(D::Error::custom("a temperature is a number from 0 to 2"))
 }
 
-/// A server that a key may travel to.
+/// A server that calls without a key may go to; whether one may travel there, the whole entry tells.
 fn base_url<'de, D: Deserializer<'de>>(input: D) -> Result<Option<String>, D::Error> {
     let url: Option<String> = Option::deserialize(input)?;
     if let Some(url) = &url {
-        Endpoint::parse("baseUrl", url).map_err(D::Error::custom)?;
+        Endpoint::parse("baseUrl", url, false).map_err(D::Error::custom)?;
     }
     Ok(url)
 }
@@ -169,6 +181,19 @@ struct PriceEntry {
     output: Usd,
     cached_input: Option<Usd>,
     long_prompt: Option<LongPromptEntry>,
+    /// The last day of this price.
+    until: Option<NaiveDate>,
+    /// The price from then on; not known, where it is left out.
+    then: Option<Box<PriceEntry>>,
+}
+
+impl PriceEntry {
+    fn on(self, today: NaiveDate) -> Option<Price> {
+        if self.until.is_some_and(|last| last < today) {
+            return self.then?.on(today);
+        }
+        Some(self.into())
+    }
 }
 
 #[derive(Deserialize)]

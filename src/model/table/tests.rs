@@ -2,13 +2,17 @@
 
 use super::*;
 
+fn today() -> NaiveDate {
+    "2026-11-23".parse().unwrap()
+}
+
 fn problem(json: &str) -> String {
-    ModelTable::parse(json).unwrap_err().to_string()
+    ModelTable::parse(json, today()).unwrap_err().to_string()
 }
 
 #[test]
 fn without_rules_the_first_built_in_model_is_asked() {
-    let table = ModelTable::parse("{}").unwrap();
+    let table = ModelTable::parse("{}", today()).unwrap();
     assert_eq!(table, ModelTable::built_in());
     for purpose in [Purpose::INITIAL, Purpose::REPAIR, Purpose::REPORT] {
         assert_eq!(table.chosen(&purpose).name, "gemini-2.5-pro");
@@ -24,6 +28,7 @@ fn an_entry_adds_a_model_or_overrides_what_it_names_of_one() {
                 "contextWindow": 8192, "maxOutputTokens": 2048, "reasoningEffort": "low", "price": {"input": 0, "output": 0}},
             "gpt-5": {"id": "gpt-5.5", "keyFile": "agent-config/other.txt", "price": {"input": 2, "output": 8}}
         }}"#,
+        today(),
     )
     .unwrap();
     let local = table.named("local").unwrap();
@@ -49,7 +54,7 @@ fn rules_say_who_is_asked_for_what() {
         let json = format!(
             r#"{{"models": {{"a": {{"provider": "openai"}}, "b": {{"provider": "openai"}}}}, "selectionRules": {rules}}}"#
         );
-        let table = ModelTable::parse(&json).unwrap();
+        let table = ModelTable::parse(&json, today()).unwrap();
         [Purpose::INITIAL, Purpose::REPAIR, Purpose::REPORT]
             .map(|purpose| table.chosen(&purpose).name.clone())
     };
@@ -104,8 +109,16 @@ fn a_mistake_is_told_with_its_place() {
             "an amount of dollars is a number from 0",
         ),
         (
-            "{\"models\": {\"x\": {\"provider\": \"openai\", \"baseUrl\": \"http://10.0.0.1/v1\"}}}",
+            "{\"models\": {\"x\": {\"provider\": \"openai\", \"baseUrl\": \"http://10.0.0.1/v1\", \"keyFile\": \"k.txt\"}}}",
             "plain http is taken for loopback hosts only",
+        ),
+        (
+            "{\"models\": {\"gpt-5\": {\"baseUrl\": \"http://10.0.0.1/v1\"}}}",
+            "plain http is taken for loopback hosts only",
+        ),
+        (
+            "{\"models\": {\"x\": {\"provider\": \"openai\", \"baseUrl\": \"http://example.com/v1\"}}}",
+            "plain http is taken for loopback hosts only, and for private addresses",
         ),
         (
             "{\"models\": {\"x\": {\"provider\": \"openai\", \"baseUrl\": \"nowhere\"}}}",

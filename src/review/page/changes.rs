@@ -9,9 +9,10 @@ use maud::{Markup, html};
 
 use super::color::{self, Highlighter, Pieces};
 use super::elements::{bar, columns, left_out, unseen_column, within};
-use super::text::HtmlEscaper;
+use super::text::{HtmlEscaper, beginning};
 use super::words::{bytes, count};
 use crate::record::diff::{self, FileChange, FileStat, Hunk, Line, LineKind};
+use crate::record::run_files::STEPS;
 use crate::sys::numbers::grouped;
 
 /// How much markup the diffs of a page may take, in bytes.
@@ -206,6 +207,27 @@ impl<'a> DiffRenderer<'a> {
                 span.at data-n=(" ".repeat(2 * width + 1)) { "\\ No newline at end of file\n" }
             }
         }
+    }
+}
+
+/// A diff that was recorded as text, from its first hunk on: at most so many lines and bytes of it.
+pub fn recorded(escaper: HtmlEscaper<'_>, diff: &str, limit: (usize, usize)) -> Markup {
+    let text = escaper.text(diff);
+    let from = text.find("\n@@ ").map_or(0, |at| at + 1);
+    let (shown, is_all) = beginning(&text[from..], limit.0, limit.1);
+    let class = |line: &str| match line.as_bytes().first() {
+        Some(b'+') => "a",
+        Some(b'-') => "r",
+        Some(b' ') => "x",
+        _ => "at",
+    };
+    html! {
+        pre.d tabindex="0" style=[later(shown.lines().count())] { code {
+            @for line in shown.split_inclusive('\n') {
+                span class=(class(line)) data-n="" { (line) }
+            }
+        } }
+        @if !is_all { p.left-out { "The rest of the diff is left out: see " code { (STEPS) } "." } }
     }
 }
 

@@ -4,6 +4,7 @@ use maud::{Markup, html};
 
 use super::text::{HtmlEscaper, beginning};
 use super::words::{StatusMark, count};
+use crate::sys::fences::{FenceLine, FenceScanner};
 use crate::sys::numbers::percent;
 
 impl StatusMark {
@@ -52,11 +53,42 @@ pub fn bar(class: &str, one: u64, other: u64, most: u64) -> Markup {
     }
 }
 
-/// What others wrote, as it is: at most so many lines and bytes of it.
+/// What others wrote, as it is, fenced code in a code font: at most so many lines and bytes of it.
 pub fn prose(escaper: HtmlEscaper<'_>, text: &str, limit: (usize, usize)) -> Markup {
     let text = escaper.text(text);
     let (shown, is_all) = beginning(text.trim_matches('\n'), limit.0, limit.1);
-    html! { pre.prose { (shown.trim_end()) @if !is_all { "\n\u{2026}" } } }
+    let pieces = fenced(shown.trim_end());
+    html! {
+        pre.prose {
+            @for (piece, is_code) in pieces { @if is_code { code { (piece) } } @else { (piece) } }
+            @if !is_all { "\n\u{2026}" }
+        }
+    }
+}
+
+/// The text in pieces: what stands in fences, with these, and what does not.
+fn fenced(text: &str) -> Vec<(&str, bool)> {
+    let mut scanner = FenceScanner::default();
+    let (mut pieces, mut from, mut at, mut was_code) = (Vec::new(), 0, 0, false);
+    for line in text.split_inclusive('\n') {
+        let step = scanner.step(line);
+        let is_code = step != FenceLine::Outside;
+        if at > from && (is_code != was_code || step == FenceLine::Opening) {
+            pieces.push((&text[from..at], was_code));
+            from = at;
+        }
+        was_code = is_code;
+        at += line.len();
+    }
+    pieces.push((&text[from..], was_code));
+    pieces
+}
+
+/// The same in a code font throughout: a tool's input, or a reply that is meant for this program.
+pub fn code(escaper: HtmlEscaper<'_>, text: &str, limit: (usize, usize)) -> Markup {
+    let text = escaper.text(text);
+    let (shown, is_all) = beginning(text.trim_matches('\n'), limit.0, limit.1);
+    html! { pre.code tabindex="0" { (shown.trim_end()) @if !is_all { "\n\u{2026}" } } }
 }
 
 /// Counts what a page leaves out, if anything, and says where that is to be seen.
@@ -86,4 +118,29 @@ pub fn within<T>(
         made.push(markup);
     }
     made
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::secret::Redactor;
+
+    #[test]
+    fn code_in_fences_is_in_a_code_font() {
+        let redactor = Redactor::default();
+        let shown = |text| prose(HtmlEscaper::new(&redactor), text, (99, 999)).into_string();
+        for (text, expected) in [
+            ("a\nb", "<pre class=\"prose\">a\nb</pre>"),
+            (
+                "a\n```rs\n<b>\n```\nc\n",
+                "<pre class=\"prose\">a\n<code>```rs\n&lt;b&gt;\n```\n</code>c</pre>",
+            ),
+            (
+                "```\n1\n```\n~~~\n2",
+                "<pre class=\"prose\"><code>```\n1\n```\n</code><code>~~~\n2</code></pre>",
+            ),
+        ] {
+            assert_eq!(shown(text), expected);
+        }
+    }
 }

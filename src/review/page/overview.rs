@@ -10,15 +10,15 @@ use maud::{Markup, html};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::elements::{bar, columns, fact, left_out, numbers, unseen_column};
-use super::shell;
 use super::text::HtmlEscaper;
 use super::words::{self, StatusMark, count, seconds};
+use super::{Scripting, shell};
 use crate::model::price::Usd;
 use crate::project::LOGS;
-use crate::review::figures::Figures;
+use crate::review::figures::{self, Figures, cost_of_run};
 use crate::review::history::PastRun;
 use crate::secret::Redactor;
-use crate::sys::numbers::{grouped, percent};
+use crate::sys::numbers::{counted, grouped, percent};
 
 /// How many runs are listed; the latest.
 const ROWS: usize = 2000;
@@ -29,8 +29,14 @@ const DAYS: usize = 400;
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.');
 
 /// The page about all runs, which come in their order, the oldest first. `has_page` tells whether there is a
-/// page about a run, `report.html` in its folder beside the overview.
-pub fn page(runs: &[PastRun], has_page: impl Fn(&PastRun) -> bool, redactor: &Redactor) -> String {
+/// page about a run, `report.html` in its folder beside the overview; `request`, what was asked for.
+pub fn page(
+    runs: &[PastRun],
+    has_page: impl Fn(&PastRun) -> bool,
+    request: impl Fn(&PastRun) -> Option<String>,
+    redactor: &Redactor,
+    scripting: Scripting,
+) -> String {
     let escaper = HtmlEscaper::new(redactor);
     let mut all = Sum::default();
     let mut days: BTreeMap<NaiveDate, Sum> = BTreeMap::new();
@@ -54,14 +60,14 @@ pub fn page(runs: &[PastRun], has_page: impl Fn(&PastRun) -> bool, redactor: &Re
         }
         main {
             @if all.runs() > 0 { (facts(&all)) (by_day(&days)) }
-            @if !runs.is_empty() { (list(escaper, runs, has_page)) }
+            @if !runs.is_empty() { (list(escaper, runs, has_page, request)) }
         }
         footer {
             p { "Written by code-commit " (env!("CARGO_PKG_VERSION")) " from " code { (LOGS) }
-                ". This page loads nothing and runs no script." }
+                (scripting.promise()) }
         }
     };
-    shell("code-commit: all runs", &body)
+    shell("code-commit: all runs", &body, scripting)
 }
 
 /// The run's day, by its record, or its folder's name.
@@ -148,7 +154,7 @@ impl Sum {
             success,
             grouped(self.bad),
             repairs,
-            self.cost.to_string(),
+            figures::cost(self.cost, self.cost_unknown == 0),
             grouped(self.tokens_in),
             grouped(self.tokens_out),
             median,
@@ -169,7 +175,7 @@ fn facts(all: &Sum) -> Markup {
     let ended = grouped(all.good + all.bad);
     let of = format!("{} of {ended}", grouped(all.good));
     let open = format!("{} of them not finished", grouped(all.open));
-    let unknown = format!("not known of {} runs", grouped(all.cost_unknown));
+    let unknown = format!("unknown for {}", counted(all.cost_unknown, "run"));
     html! {
         section aria-label="In numbers" { dl.facts {
             (fact("Success", &success, Some(of)))
@@ -205,25 +211,30 @@ fn by_day(days: &BTreeMap<NaiveDate, Sum>) -> Markup {
 }
 
 /// The runs, the latest first.
-fn list(escaper: HtmlEscaper<'_>, runs: &[PastRun], has_page: impl Fn(&PastRun) -> bool) -> Markup {
+fn list(
+    escaper: HtmlEscaper<'_>,
+    runs: &[PastRun],
+    has_page: impl Fn(&PastRun) -> bool,
+    request: impl Fn(&PastRun) -> Option<String>,
+) -> Markup {
     html! {
         section {
             h2 { "The runs" }
             div.scroll { table.runs {
                 thead { tr {
                     (columns(
-                        &["run", "result", "model"],
+                        &["run", "request", "result", "model"],
                         &["repairs", "files", "cost", "tokens in", "out", "took"]
                     ))
                 } }
-                tbody { @for run in runs.iter().rev().take(ROWS) { (row(escaper, run, has_page(run))) } }
+                tbody { @for run in runs.iter().rev().take(ROWS) { (row(escaper, run, has_page(run), request(run))) } }
             } }
             (left_out(runs.len().saturating_sub(ROWS), "earlier run", "code-commit log"))
         }
     }
 }
 
-fn row(escaper: HtmlEscaper<'_>, run: &PastRun, has_page: bool) -> Markup {
+fn row(escaper: HtmlEscaper<'_>, run: &PastRun, has_page: bool, request: Option<String>) -> Markup {
     let name = html! { code { (escaper.name(&run.name)) } };
     let link = format!("./{}/report.html", utf8_percent_encode(&run.name, PLAIN));
     let record = run.record.as_ref();
@@ -232,13 +243,26 @@ fn row(escaper: HtmlEscaper<'_>, run: &PastRun, has_page: bool) -> Markup {
     let files = record.and_then(|record| Some(grouped(record.stat?.files)));
     let took = record.map(|record| seconds(record.seconds.0));
     let figures = record.map(Figures::of).unwrap_or_default();
+    let asked = record.filter(|record| !record.steps.is_empty());
+    let cost = asked.map(cost_of_run).unwrap_or_default();
+    let request = request.map(|request| escaper.name(first_line(&request)));
     html! {
         tr {
             th scope="row" { @if has_page { a href=(link) { (name) } } @else { (name) } }
+            td.request {
+                @if let Some(request) = request { span title=(request) { (request) } }
+                @else { span.quiet { (escaper.name(words::workflow(run.workflow()))) } }
+            }
             td { (words::status(run).badge(&escaper.name(result))) }
             td { (escaper.name(model.unwrap_or_default())) }
-            (numbers([figures.repairs, files.unwrap_or_default(), figures.cost]))
+            (numbers([figures.repairs, files.unwrap_or_default(), cost]))
             (numbers([figures.tokens_in, figures.tokens_out, took.unwrap_or_default()]))
         }
     }
+}
+
+/// The first line that says anything.
+fn first_line(text: &str) -> &str {
+    let mut lines = text.lines().map(str::trim);
+    lines.find(|line| !line.is_empty()).unwrap_or_default()
 }

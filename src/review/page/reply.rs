@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::elements::{bar, columns, numbers, prose, unseen_column};
+use super::elements::{bar, code, columns, numbers, prose, unseen_column};
 use super::output;
 use super::text::{HtmlEscaper, beginning};
 use super::words::{self, StatusMark, bytes};
@@ -60,9 +60,14 @@ pub fn error(escaper: HtmlEscaper<'_>, error: &str) -> Markup {
     }
 }
 
+/// A reply in words.
+pub fn words(escaper: HtmlEscaper<'_>, reply: &str) -> Markup {
+    html! { h3 { "Reply" } (prose(escaper, reply, REPLY)) }
+}
+
 /// A reply as it came; to be opened, where what it says is shown otherwise.
 pub fn reply(escaper: HtmlEscaper<'_>, reply: &str, opened: bool) -> Markup {
-    let shown = prose(escaper, reply, REPLY);
+    let shown = code(escaper, reply, REPLY);
     html! {
         h3 { "Reply" }
         @if opened { (shown) }

@@ -13,6 +13,7 @@ use super::{RunPage, shell};
 use crate::model::price::Usd;
 use crate::model::usage::Usage;
 use crate::record::{self, AgentRecord, RunRecord, Step};
+use crate::review::figures::{self, cost_of_run};
 use crate::review::history::{PastRun, PastStep, RunChanges};
 use crate::sys::numbers::{counted, grouped};
 
@@ -46,15 +47,15 @@ pub fn page(page: &RunPage<'_>) -> String {
                 section { h2 { "The query" } (quoted(escaper, "query", query)) }
             }
             @if !listed.is_empty() { (calls(escaper, listed, record, shown.len())) }
-            @if let Some(whole) = page.changes { (whole_run(whole, &mut changes)) }
+            @if let Some(whole) = page.changes { (whole_run(whole, listed, &mut changes)) }
             @for step in &shown { (step) }
             (left_out(page.steps.len() - shown.len(), "later call", &run.relative()))
         }
         footer {
-            p { "Written by code-commit " (env!("CARGO_PKG_VERSION")) ". This page loads nothing and runs no script." }
+            p { "Written by code-commit " (env!("CARGO_PKG_VERSION")) (page.scripting.promise()) }
         }
     };
-    shell(&escaper.name(&title), &body)
+    shell(&escaper.name(&title), &body, page.scripting)
 }
 
 fn head(escaper: HtmlEscaper<'_>, run: &PastRun) -> Markup {
@@ -164,7 +165,7 @@ fn facts(escaper: HtmlEscaper<'_>, record: &RunRecord) -> Markup {
                 (fact("Model", &escaper.name(model), version.map(|version| escaper.name(version))))
             }
             (fact("Took", &seconds(record.seconds.0), asked.then_some(calls)))
-            @if asked { (fact("Cost", &cost(record.cost), None)) }
+            @if asked { (fact("Cost", &cost_of_run(record), None)) }
             @if let Some(usage) = record.usage() {
                 (fact("Tokens in", &grouped(usage.input_tokens), among(usage.cached_tokens, "cached")))
                 (fact("Tokens out", &grouped(usage.answered()), among(usage.thought_tokens, "thoughts")))
@@ -179,7 +180,7 @@ fn among(tokens: u64, what: &str) -> Option<String> {
 }
 
 fn cost(cost: Option<Usd>) -> String {
-    cost.map_or("not known".to_owned(), |cost| cost.to_string())
+    figures::cost(cost.unwrap_or_default(), cost.is_some())
 }
 
 /// The calls as they came: how each ended, how long model and build took, tokens and cost. The first `linked` of
@@ -242,7 +243,7 @@ fn calls(
                         @if has_builds { td {} }
                         td {}
                         (token_cells(total.usage()))
-                        td.n { (cost(total.cost)) }
+                        td.n { (cost_of_run(total)) }
                         td {} td {}
                     } }
                 }
@@ -259,11 +260,15 @@ fn token_cells(usage: Option<Usage>) -> Markup {
     numbers(cells.unwrap_or_else(|| ["\u{2013}"; 4].map(str::to_owned)))
 }
 
-/// What a run as a whole has changed: an undo's, or an agent's.
-fn whole_run(whole: &RunChanges, changes: &mut DiffRenderer<'_>) -> Markup {
+/// What a run as a whole has changed: an undo's, an agent's, or that of a run with repairs.
+fn whole_run(whole: &RunChanges, steps: &[PastStep], changes: &mut DiffRenderer<'_>) -> Markup {
+    let has_own = steps.iter().any(|past| !past.step.is_agents());
     html! {
         section {
-            h2 { "Changes" }
+            @if has_own {
+                h2 { "The whole change" }
+                p.note { "From before the run to its end. What each reply changed stands below." }
+            } @else { h2 { "Changes" } }
             @if !whole.files.is_empty() { (changes.show("run", &whole.files)) }
             @else { p.note { "None are recorded." } }
             @if !whole.doubts.is_empty() {

@@ -4,8 +4,8 @@
 
 use maud::{Markup, html};
 
-use super::changes::DiffRenderer;
-use super::elements::{left_out, prose, within};
+use super::changes::{DiffRenderer, recorded};
+use super::elements::{code, left_out, prose, within};
 use super::text::HtmlEscaper;
 use super::words::{self, StatusMark, count};
 use super::{output, reply};
@@ -56,15 +56,27 @@ pub fn ended(past: &PastStep) -> (StatusMark, String) {
 }
 
 fn actions_ended(actions: &[Action]) -> (StatusMark, String) {
-    let failed = actions.iter().filter(|action| action.failed).count();
+    let failed = actions.iter().filter(|action| action.is_bad()).count();
     match (actions, failed) {
         ([action], 0) => (StatusMark::Good, action.tool.to_string()),
-        ([action], _) => (StatusMark::Bad, format!("{} failed", action.tool)),
+        ([action], _) => (
+            StatusMark::Bad,
+            format!("{} {}", action.tool, done_in_words(action)),
+        ),
         (all, 0) => (StatusMark::Good, count(all.len(), "tool")),
         (all, _) => {
             let words = format!("{failed} of {} failed", count(all.len(), "tool"));
             (StatusMark::Bad, words)
         }
+    }
+}
+
+/// How a tool ended.
+fn done_in_words(action: &Action) -> String {
+    match action.exit_code {
+        Some(code) if !action.failed => format!("exit code {code}"),
+        _ if action.failed => "failed".to_owned(),
+        _ => "done".to_owned(),
     }
 }
 
@@ -88,7 +100,7 @@ pub fn show(
                     Some(Ok(text)) if past.step.purpose == Purpose::REPORT => {
                         (reply::report(escaper, &id, text, sections))
                     }
-                    Some(Ok(text)) if past.step.is_agents() => (reply::reply(escaper, text, true)),
+                    Some(Ok(text)) if past.step.is_agents() => (said(escaper, &past.step, text)),
                     Some(Ok(text)) => (edits(escaper, &id, past, text, changes)),
                 }
                 @if past.step.is_agents() { (done(escaper, &id, past, left)) }
@@ -98,6 +110,18 @@ pub fn show(
             }
         }
     })
+}
+
+/// What an agent said: its words, and its whole reply; of one that was not understood, that alone.
+fn said(escaper: HtmlEscaper<'_>, step: &Step, text: &str) -> Markup {
+    let thoughts = step.thoughts.as_deref();
+    if thoughts.is_none() && [Purpose::AUDIT, Purpose::COMPRESSION].contains(&step.purpose) {
+        return reply::words(escaper, text);
+    }
+    html! {
+        @if let Some(thoughts) = thoughts { (prose(escaper, thoughts, INPUT)) }
+        (reply::reply(escaper, text, thoughts.is_none() && step.actions.is_empty() && step.answer.is_none()))
+    }
 }
 
 /// A reply of edits, and what it changed.
@@ -147,16 +171,21 @@ fn done(escaper: HtmlEscaper<'_>, id: &str, past: &PastStep, left: usize) -> Mar
 
 /// A tool, its input, and what came of it.
 fn tool(escaper: HtmlEscaper<'_>, id: &str, action: &Action) -> Markup {
-    let (status, ended) = if action.failed {
-        (StatusMark::Bad, "failed")
+    let status = if action.is_bad() {
+        StatusMark::Bad
     } else {
-        (StatusMark::Good, "done")
+        StatusMark::Good
     };
     let input = action.input_text();
+    let input = input.trim_end();
+    let is_line = input.lines().count() == 1;
     html! {
-        h3 { code { (escaper.name(&action.tool)) } " " (status.badge(ended)) }
+        h3 { code { (escaper.name(&action.tool)) } " " (status.badge(&done_in_words(action))) }
+        @if let Some(took) = action.seconds { p.took { (words::seconds(took.0)) } }
+        @if is_line { (code(escaper, input, INPUT)) }
         // The reply has it, too, as a rule.
-        @if !input.trim().is_empty() { (part("Its input", &prose(escaper, &input, INPUT), false)) }
+        @else if !input.is_empty() { (part("Its input", &code(escaper, input, INPUT), false)) }
+        @if let Some(diff) = &action.diff { (part("What it changed", &recorded(escaper, diff, INPUT), true)) }
         @if let Some(result) = &action.result {
             @let opened = action.failed || result.lines().count() <= OPENED;
             (part("Its result", &output::show(escaper, id, result), opened))

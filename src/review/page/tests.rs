@@ -76,11 +76,13 @@ fn agents_record(text: &str) -> RunRecord {
             failed,
             input: known.map(|text| json!({"a": text})),
             result: known.map(str::to_owned),
+            diff: known.map(|text| format!("--- a\n+++ b\n@@ -1 +1 @@\n-{text}\n+{text}\n")),
             ..Action::default()
         };
         step.actions = vec![tool(false, None), tool(true, Some(text))];
     }
     record.agent = Some(AgentRecord {
+        conventions: None,
         session: Some(text.to_owned()),
         request: Some(text.to_owned()),
         interactive: true,
@@ -140,6 +142,10 @@ fn steps(text: &str, record: &RunRecord) -> Vec<PastStep> {
 }
 
 fn page(run: &PastRun, text: &str, steps: &[PastStep]) -> String {
+    scripted(run, text, steps, Scripting::None)
+}
+
+fn scripted(run: &PastRun, text: &str, steps: &[PastStep], scripting: Scripting) -> String {
     let changes = RunChanges {
         files: changes(text),
         doubts: vec![text.to_owned()],
@@ -151,8 +157,15 @@ fn page(run: &PastRun, text: &str, steps: &[PastStep]) -> String {
         steps,
         changes: (!is_told).then_some(&changes),
         redactor: &Redactor::default(),
+        scripting,
         elapsed: &|| Duration::ZERO,
     })
+}
+
+/// The page about all runs, none of which tells what was asked for.
+fn overview_of(runs: &[PastRun]) -> String {
+    let redactor = Redactor::default();
+    overview(runs, |_| true, |_| None, &redactor, Scripting::None)
 }
 
 /// All kinds of pages, with this text wherever there can be one.
@@ -182,13 +195,19 @@ fn pages(text: &str) -> Vec<String> {
         page(&runs[2], text, &[]),
         page(&runs[3], text, &[unfinished]),
         page(&runs[4], text, &steps(text, &agents)),
-        overview(&runs, |_| true, &Redactor::default()),
+        overview(
+            &runs,
+            |_| true,
+            |_| Some(text.to_owned()),
+            &Redactor::default(),
+            Scripting::None,
+        ),
     ]
 }
 
 const ELEMENTS: &str = "html head meta title style body header main section footer h1 h2 h3 h4 p span b s i em small \
     a code pre blockquote details summary div ul ol li dl dt dd table thead tbody tfoot tr th td";
-const ATTRIBUTES: &str = "lang charset http-equiv content name class id href open style data-n scope tabindex aria-label aria-hidden";
+const ATTRIBUTES: &str = "lang charset http-equiv content name class id href open style data-n scope tabindex aria-label aria-hidden title";
 
 /// Reads a page as strictly as can be, and returns the texts on it. Panics at whatever is not the page's own.
 fn texts(page: &str) -> String {
@@ -304,9 +323,19 @@ fn keys_are_on_no_page() {
             steps: &steps,
             changes: None,
             redactor: &redactor,
+            scripting: Scripting::None,
             elapsed: &|| Duration::ZERO,
         });
-        for page in [page, overview(&[run], |_| false, &redactor)] {
+        for page in [
+            page,
+            overview(
+                &[run],
+                |_| false,
+                |_| Some(text.clone()),
+                &redactor,
+                Scripting::None,
+            ),
+        ] {
             assert!(!texts(&page).contains(&key[..key.len() - 2]), "{key}");
             assert!(page.contains("[REDACTED]"));
         }
@@ -365,7 +394,7 @@ fn a_page_about_very_many_runs_is_small() {
             past_run(&format!("{NAME}-{n}"), Some(record))
         })
         .collect();
-    let page = overview(&records, |_| false, &Redactor::default());
+    let page = overview_of(&records);
     assert!(page.len() < 2_000_000, "{}", page.len());
     assert!(texts(&page).contains("18,000 earlier runs left out"));
 }
@@ -385,7 +414,7 @@ fn an_overview_sums_up_what_was() {
         past_run(NAME, None),
         past_run("2026-11-21-20-15-04-undo", None),
     ];
-    let shown = texts(&overview(&runs, |_| true, &Redactor::default()));
+    let shown = texts(&overview_of(&runs));
     for part in [
         "2 of 3 runs succeeded",
         "66.7\u{a0}%",
@@ -397,7 +426,36 @@ fn an_overview_sums_up_what_was() {
     ] {
         assert!(shown.contains(part), "{part}");
     }
-    assert!(texts(&overview(&[], |_| true, &Redactor::default())).contains("There is no run yet"));
+    assert!(texts(&overview_of(&[])).contains("There is no run yet"));
+}
+
+#[test]
+fn what_nobody_knows_the_cost_of_is_not_said_to_cost_nothing() {
+    let with = |costs: &[Option<f64>]| {
+        let mut record = record("x", "commit");
+        record.steps.truncate(costs.len());
+        for (step, cost) in record.steps.iter_mut().zip(costs) {
+            step.cost = cost.map(|cost| cost.try_into().unwrap());
+        }
+        record.cost = record.total_cost();
+        record
+    };
+    for (costs, expected) in [
+        (&[None][..], "unknown"),
+        (&[Some(0.0), None], "unknown"),
+        (&[Some(0.25), None], "at least $0.25"),
+        (&[Some(0.0)], "$0"),
+    ] {
+        let record = with(costs);
+        let steps = steps("x", &record);
+        let run = past_run(NAME, Some(record));
+        let fact = format!("<dt>Cost</dt><dd>{expected}<");
+        assert!(page(&run, "x", &steps).contains(&fact), "{costs:?}");
+        let all = overview_of(&[run]);
+        assert!(all.contains(&fact), "{costs:?}");
+        let row = format!("<td class=\"n\">{expected}</td>");
+        assert_eq!(all.matches(&row).count(), 2, "{costs:?}: {all}");
+    }
 }
 
 #[test]
@@ -408,7 +466,7 @@ fn a_day_has_a_row_with_its_sums() {
         past_run("a", Some(record("x", "commit"))),
         past_run("b", Some(late)),
     ];
-    let page = overview(&runs, |_| false, &Redactor::default());
+    let page = overview_of(&runs);
     for day in ["2026-12-01", "2026-11-21"] {
         assert!(page.contains(&format!(
             "<th scope=\"row\">{day}</th><td class=\"n\">1</td>"
@@ -492,5 +550,28 @@ fn text_stands_out_in_both_schemes() {
 fn the_style_is_nothing_but_a_style() {
     for outside in ["</", "url(", "@import", "http", "expression"] {
         assert!(!STYLE.contains(outside), "{outside}");
+    }
+}
+
+#[test]
+fn an_interactive_page_has_its_own_script_and_a_policy_for_no_other() {
+    let record = record("<script>", "commit");
+    let steps = steps("<script>", &record);
+    let run = past_run(NAME, Some(record));
+    let plain = page(&run, "x", &steps);
+    assert!(!plain.contains("<script") && !plain.contains("script-src"));
+    let page = scripted(&run, "x", &steps, Scripting::Interactive);
+    let (before, behind) = page.split_once("<script>").unwrap();
+    let (script, behind) = behind.split_once("</script>").unwrap();
+    assert_eq!(script, SCRIPT);
+    assert_eq!(behind, "</body></html>");
+    assert!(!before.contains("<script"));
+    let policy = Regex::new(
+        "content=\"default-src 'none'; [^\"]*; script-src 'sha256-[A-Za-z0-9+/]{43}='\"",
+    );
+    assert!(policy.unwrap().is_match(before), "{before}");
+    // It asks for nothing, and makes nothing but text of what it finds.
+    for outside in ["http", "fetch", "import", "eval", "innerHTML", "</"] {
+        assert!(!SCRIPT.contains(outside), "{outside}");
     }
 }

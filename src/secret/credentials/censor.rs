@@ -9,14 +9,13 @@ use std::sync::LazyLock;
 
 use regex::bytes::Regex;
 
-use super::{PRIVATE_KEY, next_credential};
+use super::{PRIVATE_KEY, WORDS, next_credential};
+use crate::secret::HoldingBack;
 
 /// A longer line is searched in parts,
 const MAX_LINE: usize = 64 << 10;
 /// which overlap by so many bytes: no token is longer.
 const OVERLAP: usize = 8 << 10;
-/// So much at the most is taken for a private key where its end does not come.
-const MAX_PRIVATE_KEY: usize = 32 << 10;
 
 /// The end of what each of the shapes of private keys begins.
 static END: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -29,8 +28,8 @@ static END: LazyLock<Option<Regex>> = LazyLock::new(|| {
 #[derive(Debug)]
 pub struct Censor<W: Write> {
     held: Vec<u8>,
-    /// How much of a private key may still come, where one has begun.
-    private_key: Option<usize>,
+    /// How many bytes were left out behind the beginning of a private key whose end has not come.
+    private_key: Option<u64>,
     kinds: BTreeSet<&'static str>,
     inner: W,
 }
@@ -46,24 +45,64 @@ impl<W: Write> Censor<W> {
         }
     }
 
+    /// The kinds of what was taken out so far.
+    pub fn kinds(&self) -> &BTreeSet<&'static str> {
+        &self.kinds
+    }
+
+    /// What is held back of a line that has not ended, for a reader who follows along; none of it where a credential
+    /// may be in it.
+    pub fn pending(&self) -> &[u8] {
+        let may_hold_any = WORDS.as_ref().is_none_or(|all| all.is_match(&self.held));
+        match self.private_key {
+            None if !may_hold_any => &self.held,
+            _ => &[],
+        }
+    }
+
     /// Writes what was held back, flushes, and gives the inner writer back, and the kinds of what was taken out.
     ///
     /// # Errors
     /// The inner writer's.
     pub fn finish(mut self) -> io::Result<(W, BTreeSet<&'static str>)> {
-        let held = std::mem::take(&mut self.held);
-        self.emit(&held, held.len())?;
+        self.give_out()?;
+        if let Some(left_out @ 1..) = self.private_key {
+            writeln!(self.inner, " [without an end: {left_out} bytes left out]")?;
+        }
         self.inner.flush()?;
         Ok((self.inner, self.kinds))
     }
 
-    /// Writes `bytes` up to about `settled`, and returns how many are done: a credential that begins before is taken
-    /// out as a whole.
+    /// How many of the bytes up to `settled` belong to the private key that has begun, of which so many were left out.
+    fn pass_over(&mut self, bytes: &[u8], settled: usize, left_out: u64) -> usize {
+        let end = END.as_ref().and_then(|end| end.find(bytes));
+        if let Some(end) = end.filter(|end| end.start() < settled) {
+            return end.end();
+        }
+        self.private_key = Some(left_out + settled as u64);
+        settled
+    }
+}
+
+impl<W: Write> HoldingBack for Censor<W> {
+    fn held(&mut self) -> &mut Vec<u8> {
+        &mut self.held
+    }
+
+    fn settled(&self, held: &[u8]) -> usize {
+        match memchr::memrchr(b'\n', held) {
+            Some(newline) => newline + 1,
+            None if held.len() > MAX_LINE => held.len() - OVERLAP,
+            None => 0,
+        }
+    }
+
+    /// A credential that begins before `settled` is taken out as a whole.
     fn emit(&mut self, bytes: &[u8], settled: usize) -> io::Result<usize> {
         let mut done = 0;
         while done < settled {
-            if let Some(room) = self.private_key.take() {
-                done += self.pass_over(&bytes[done..], settled - done, room);
+            if let Some(left_out) = self.private_key.take() {
+                done += self.pass_over(&bytes[done..], settled - done, left_out);
                 continue;
             }
             let found = next_credential(bytes, done);
@@ -74,40 +113,16 @@ impl<W: Write> Censor<W> {
             self.inner.write_all(&bytes[done..place.start])?;
             write!(self.inner, "[REDACTED: {kind}]")?;
             self.kinds.insert(kind);
-            self.private_key = (kind == PRIVATE_KEY).then_some(MAX_PRIVATE_KEY);
+            self.private_key = (kind == PRIVATE_KEY).then_some(0);
             done = place.end;
         }
         Ok(done)
-    }
-
-    /// How many bytes belong to the private key that has begun, of which so many may still come.
-    fn pass_over(&mut self, bytes: &[u8], settled: usize, room: usize) -> usize {
-        let end = END.as_ref().and_then(|end| end.find(bytes));
-        match end.filter(|end| end.start() < settled.min(room)) {
-            Some(end) => end.end(),
-            None if settled < room => {
-                self.private_key = Some(room - settled);
-                settled
-            }
-            None => room,
-        }
     }
 }
 
 impl<W: Write> Write for Censor<W> {
     fn write(&mut self, chunk: &[u8]) -> io::Result<usize> {
-        let chunk = &chunk[..chunk.len().min(MAX_LINE)];
-        let mut held = std::mem::take(&mut self.held);
-        held.extend_from_slice(chunk);
-        let settled = match memchr::memrchr(b'\n', &held) {
-            Some(newline) => newline + 1,
-            None if held.len() > MAX_LINE => held.len() - OVERLAP,
-            None => 0,
-        };
-        let done = self.emit(&held, settled)?;
-        held.drain(..done);
-        self.held = held;
-        Ok(chunk.len())
+        self.take_in(chunk)
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -186,15 +201,38 @@ mod tests {
     }
 
     #[test]
-    fn what_only_begins_like_a_private_key_does_not_take_all_that_follows() {
-        let key = private_key(1);
-        let (begin, _) = key.split_once('\n').unwrap();
-        let rest = "0123456789abcde\n".repeat(10_000);
-        let (shown, _) = censored(&[format!("{begin}\n{rest}").as_bytes()]);
-        assert_eq!(
-            shown.len(),
-            "[REDACTED: a private key]".len() + 1 + rest.len() - MAX_PRIVATE_KEY
-        );
+    fn a_private_key_goes_as_a_whole_however_long_it_is() {
+        let text = format!("a\n{}\nb\n", private_key(30_000));
+        let (shown, _) = censored(&[text.as_bytes()]);
+        assert_eq!(shown, "a\n[REDACTED: a private key]\nb\n");
+    }
+
+    #[test]
+    fn a_private_key_without_an_end_takes_all_that_follows_and_says_how_much() {
+        let key = private_key(30_000);
+        let (key, _) = key.split_once("-----END").unwrap();
+        let (shown, kinds) = censored(&[b"a\n", key.as_bytes()]);
+        let marker = "a\n[REDACTED: a private key] [without an end: 1950001 bytes left out]\n";
+        assert_eq!((shown.as_str(), kinds), (marker, vec!["a private key"]));
+    }
+
+    #[test]
+    fn who_follows_along_sees_the_line_that_has_not_ended_unless_a_credential_may_be_in_it() {
+        let (token, key) = (token(), private_key(2));
+        let mut censor = Censor::new(Vec::new());
+        for (chunk, pending) in [
+            ("one\nPassword: ", "Password: "),
+            ("x\n", ""),
+            (&token[..20], ""),
+            (&token[20..], ""),
+            ("\n", ""),
+            (&key[..80], ""),
+            (&key[80..], ""),
+            ("\n$ ", "$ "),
+        ] {
+            censor.write_all(chunk.as_bytes()).unwrap();
+            assert_eq!(String::from_utf8_lossy(censor.pending()), pending);
+        }
     }
 
     #[test]

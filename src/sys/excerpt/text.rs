@@ -6,13 +6,28 @@ use super::left_out;
 use crate::sys::numbers::counted;
 use crate::sys::text::line_end;
 
+/// How many bytes more such a character is in JSON: `\u0000`.
+const GROWTH: usize = 5;
+
+/// Whether JSON writes `c` as a number.
+fn is_escaped(c: char) -> bool {
+    c < ' ' && !matches!(c, '\x08' | '\t' | '\n' | '\x0c' | '\r')
+}
+
 /// Room for the line that says what was left out.
 const MARKER: usize = 96;
 
 /// `text` whole up to `limit` bytes, else its head and its tail, with a line in between that counts what was left
-/// out. The cuts go to a line's border where one is near, and never through a character.
+/// out. The cuts go to a line's border where one is near, and never through a character. Where control characters
+/// would make the text longer than that in JSON, a sign is in the place of each.
 #[must_use]
 pub fn bounded(text: &str, limit: usize) -> String {
+    let growth = GROWTH * text.chars().filter(|c| is_escaped(*c)).count();
+    let text = if growth > 0 && text.len() + growth > limit {
+        &text.replace(is_escaped, "\u{fffd}")
+    } else {
+        text
+    };
     if text.len() <= limit {
         return text.to_owned();
     }
@@ -90,6 +105,19 @@ mod tests {
     fn what_fits_is_shown_whole() {
         for text in ["", "a", &"x".repeat(LIMIT)] {
             assert_eq!(bounded(text, LIMIT), text);
+        }
+    }
+
+    #[test]
+    fn control_characters_do_not_make_it_longer_in_json() {
+        let few = format!("a\0b\u{1b}[1m{}", "x".repeat(LIMIT / 2));
+        assert_eq!(bounded(&few, LIMIT), few);
+        let signs = "\0\u{1b}\u{1f}\t\r\n\x0c\u{7f}".repeat(LIMIT / 16);
+        let shown = bounded(&signs, LIMIT);
+        assert_eq!(shown, signs.replace(['\0', '\u{1b}', '\u{1f}'], "\u{fffd}"));
+        for many in ["\0".repeat(LIMIT), "\u{1b}".repeat(LIMIT * 9)] {
+            let sent = serde_json::to_string(&bounded(&many, LIMIT)).unwrap();
+            assert!(sent.len() <= LIMIT + 4, "{}", sent.len());
         }
     }
 

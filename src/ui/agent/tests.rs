@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::model::Purpose;
-use crate::ui::boxes;
+use crate::ui::blocks;
 use std::time::Duration;
 
 /// What is seen of an event, in colours.
@@ -14,9 +14,9 @@ fn seen(event: &Event) -> String {
             let text = forced(text);
             format!("{label}|{}", text.style.apply_to(text.text))
         }
-        Some(EventView::Boxed { title, body }) => {
+        Some(EventView::Titled { title, body }) => {
             let body: Vec<_> = body.into_iter().map(forced).collect();
-            boxes::plain(&forced(title), &body).join("\n")
+            blocks::plain(&forced(title), &body).join("\n")
         }
     }
 }
@@ -28,6 +28,7 @@ fn task(status: TaskStatus, text: &str) -> Task {
 
 fn result(text: &str, failed: bool) -> Event {
     Event::ToolResult {
+        brief: None,
         name: "COMMAND".to_owned(),
         text: text.to_owned(),
         failed,
@@ -44,6 +45,7 @@ fn an_event_has_the_title_and_the_colors_of_the_specification() {
         task(TaskStatus::Pending, "c"),
     ];
     let tool = Event::Tool {
+        subject: String::new(),
         name: "READ_FILE".to_owned(),
         input: "\"a.rs\"".to_owned(),
         asks: false,

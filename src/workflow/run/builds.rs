@@ -1,6 +1,7 @@
 //! The builds of a run: each is run by `build.sh`, sandboxed as far as was asked for.
 
 use std::ffi::{OsStr, OsString};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -8,12 +9,12 @@ use super::context::Context;
 use super::not_ready::NotReady;
 use crate::agent::home::{self, System};
 use crate::agent::settings;
-use crate::exec::build_script::{BuildError, BuildReport, BuildScript};
+use crate::exec::build_script::{BuildError, BuildReport, BuildScript, BuildStatus};
 use crate::exec::hosts::AllowedHost;
 use crate::exec::sandbox::{Sandbox, SandboxMode, SandboxPolicy, SandboxProblem};
 use crate::project::configured::ConfiguredPaths;
 use crate::project::repositories::ProjectSearch;
-use crate::record::run_log::BuildLog;
+use crate::record::{BuildRecord, Seconds};
 use crate::secret::SecretKind;
 use crate::sys::environment::KEY_VARIABLES;
 use crate::ui::Event;
@@ -81,8 +82,8 @@ impl<'c> Builds<'c> {
         Ok(builds)
     }
 
-    /// Runs a build.
-    pub fn run(&mut self, log: &mut BuildLog<'_>) -> Result<BuildReport, BuildError> {
+    /// Runs a build; what it prints goes to `log`.
+    pub fn run(&mut self, log: &mut (dyn Write + Send)) -> Result<BuildReport, BuildError> {
         let report = match self.script().run(log) {
             Err(BuildError::Sandbox(problem)) if self.may_go_without(&problem) => {
                 self.go_without(&problem);
@@ -138,6 +139,37 @@ impl<'c> Builds<'c> {
             hidden: &self.hidden,
             sandbox: self.sandbox.as_ref(),
         }
+    }
+}
+
+/// The first line of a build's log.
+pub fn describe(status: BuildStatus) -> String {
+    match status {
+        BuildStatus::Exited(code) => format!("exit code: {code}"),
+        BuildStatus::Signaled(signal) => {
+            let name = signal_hook::low_level::signal_name(signal).unwrap_or("unknown");
+            format!("signal: {signal} ({name})")
+        }
+        BuildStatus::TimedOut(limit) => format!(
+            "ended after {} without finishing",
+            crate::model::human_duration(limit)
+        ),
+    }
+}
+
+/// The same as the run's record has it.
+pub fn record(report: &BuildReport, sandbox: SandboxMode) -> BuildRecord {
+    let (code, signal) = match report.status {
+        BuildStatus::Exited(code) => (Some(code), None),
+        BuildStatus::Signaled(signal) => (None, Some(signal)),
+        BuildStatus::TimedOut(_) => (None, None),
+    };
+    BuildRecord {
+        code,
+        signal,
+        timed_out: matches!(report.status, BuildStatus::TimedOut(_)),
+        seconds: Seconds(report.took),
+        sandbox,
     }
 }
 

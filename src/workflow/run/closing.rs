@@ -4,7 +4,9 @@ use super::Run;
 use super::context::Context;
 use super::outcome::{Failure, Outcome};
 use super::tree::RunTree;
-use crate::record::diff::{self, FileChange, FileStat, FileState, MAX_BYTES, NEW_MODE, StatKind};
+use crate::record::diff::{
+    self, FileChange, FileStat, FileState, MAX_BYTES, NEW_MODE, Stat, StatKind,
+};
 use crate::record::{StatRecord, TreeState};
 use crate::review::history::PastRun;
 use crate::review::warnings;
@@ -26,9 +28,7 @@ pub fn review<'f>(
     let (changes, too_large) = changes(tree, files);
     let told = run.record.warnings.len();
     run.record.warnings.extend(warnings::warnings(&changes));
-    let mut stat = diff::stat(&changes);
-    stat.files.extend(too_large);
-    stat.files.sort_by(|a, b| a.path.cmp(&b.path));
+    let stat = stat(&changes, too_large);
     run.record.stat = Some(StatRecord {
         files: stat.files.len() as u64,
         added: stat.added(),
@@ -39,6 +39,34 @@ pub fn review<'f>(
         told,
         stat,
     });
+}
+
+/// What the run has changed so far: a line for each file, with how many lines were added and removed.
+pub fn changed_so_far(tree: &RunTree<'_>) -> Vec<String> {
+    let (changes, too_large) = changes(tree, tree.changed().map(|path| (path, None)));
+    let mark = |path: &str| match changes.iter().find(|change| change.path == path) {
+        Some(FileChange { before: None, .. }) => "A",
+        Some(FileChange { after: None, .. }) => "D",
+        _ => "M",
+    };
+    let stat = stat(&changes, too_large).files.into_iter();
+    stat.map(|file| {
+        let FileStat {
+            path,
+            added,
+            removed,
+            ..
+        } = &file;
+        format!(" {} {path} (+{added} -{removed})", mark(path))
+    })
+    .collect()
+}
+
+fn stat(changes: &[FileChange], too_large: Vec<FileStat>) -> Stat {
+    let mut stat = diff::stat(changes);
+    stat.files.extend(too_large);
+    stat.files.sort_by(|a, b| a.path.cmp(&b.path));
+    stat
 }
 
 /// The same outcome with the whole change of the run, as a unified diff.

@@ -10,7 +10,7 @@ use crate::cli::{Cli, Command};
 use crate::edit::apply::Tree;
 use crate::model::price::Usd;
 use crate::model::{Delivery, ModelTable, TableProblem};
-use crate::project::Project;
+use crate::project::{DRAFT, Project, QUERY};
 use crate::secret::Redactor;
 use crate::sys::environment::{Clock, Environment};
 use crate::sys::interrupt::Interrupt;
@@ -92,10 +92,63 @@ pub struct ModelChoice {
     pub delivery: Delivery,
     /// Whether credentials are sent, but for the project's own keys.
     pub allow_secrets: bool,
-    /// Whether the code base must be the one on the disk.
-    pub require_fresh: bool,
+    /// What is sent.
+    pub inputs: InputOptions,
+    /// Whether a reply of another model than the one that was asked is none.
+    pub require_model: bool,
     /// What all calls of the run may cost.
     pub max_cost: Option<Usd>,
+}
+
+/// Where the query and the code base come from.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct InputOptions {
+    /// The query.
+    pub query: QuerySource,
+    /// Whether the code base is rolled up for the run; else, where the query is a file, it is one, too.
+    pub roll_up: bool,
+    /// How the code base must compare to the disk.
+    pub freshness: Freshness,
+}
+
+/// Where the query comes from.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum QuerySource {
+    /// From `agent-config/query.txt`.
+    #[default]
+    File,
+    /// From the command line or standard input.
+    Given(String),
+    /// From the user's editor: a draft, which is removed when a run has begun.
+    Edited(String),
+}
+
+impl QuerySource {
+    /// What it is to be called.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::File => QUERY,
+            Self::Given(_) => "--message",
+            Self::Edited(_) => DRAFT,
+        }
+    }
+
+    /// Whether it lies in a file that is the program's to remove.
+    pub fn is_draft(&self) -> bool {
+        matches!(self, Self::Edited(_))
+    }
+}
+
+/// How the code base must compare to the disk.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Freshness {
+    /// It must be the one on the disk, as far as that can be told.
+    #[default]
+    Compared,
+    /// It must be the one on the disk, and that must be certain.
+    Required,
+    /// It may be another.
+    Stale,
 }
 
 /// The table of models in `agent-config/models.json` cannot be used.

@@ -5,6 +5,7 @@
 use std::fmt;
 
 use super::context::ModelsProblem;
+use super::keys::NoKey;
 use super::sending::SendingProblem;
 use crate::agent::home::NoHome;
 use crate::agent::settings::SettingsProblem;
@@ -20,6 +21,9 @@ pub enum Problem {
     /// A file of the user's.
     #[error(transparent)]
     Project(#[from] ProjectProblem),
+    /// The model's key.
+    #[error(transparent)]
+    Key(#[from] NoKey),
     /// The build script.
     #[error(transparent)]
     Script(#[from] ScriptProblem),
@@ -52,6 +56,7 @@ impl Problem {
     pub fn hint(&self) -> String {
         match self {
             Self::Project(problem) => problem.hint(),
+            Self::Key(problem) => problem.hint(),
             Self::Script(problem) => problem.hint().to_owned(),
             Self::Secrets(_) => "take them out, or send them all the same by `--allow-secrets` \
                 (which leaves this project's own keys out)"

@@ -11,6 +11,8 @@ use crate::workflow::error::Error;
 pub struct Outcome {
     /// What was done; nothing, where the command is quiet about it.
     pub summary: String,
+    /// Whether that is a model's answer, in Markdown.
+    pub is_answer: bool,
     /// What was asked for, as the text that it is: a diff, a list.
     pub text: Option<String>,
     /// What shows it where it is longer than the terminal.

@@ -2,21 +2,27 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use super::builds::{self, BuildOptions};
-use super::context::{Context, ModelChoice};
+use super::code_base::CodeBase;
+use super::context::{Context, Freshness, InputOptions, ModelChoice, QuerySource};
 use super::not_ready::{NotReady, Problem, listed};
 use super::recovery;
 use super::selection::{Models, SelectedModel, choose, find_recording};
 use super::sending;
+use super::shown::Shown;
 use crate::exec::build_script;
 use crate::exec::sandbox::{SandboxMode, SandboxProblem};
 use crate::model::prompt::Inputs;
 use crate::model::{ModelSpec, Purpose};
-use crate::project::{EXAMPLE_QUERY, ProjectLock, ProjectProblem, QUERY, ROLLUP};
+use crate::project::{CONFIG, DRAFT, EXAMPLE_QUERY, LOGS, ProjectLock, ProjectProblem, ROLLUP};
 use crate::secret::credentials::{self, Finding};
 use crate::sys::parallel::side_by_side;
 use crate::workflow::error::Error;
+
+/// What a code base is called that is in no file.
+const ROLLED_UP: &str = "--rollup";
 
 const IN_INPUTS: &str = "stands in the query or the code base; it was left out of the prompt";
 
@@ -28,6 +34,10 @@ pub struct Ready<'a> {
     pub warnings: Vec<String>,
     /// The models for the change and its repairs, or for the report.
     pub models: Models<'a>,
+    /// What the model is shown of the project's files.
+    pub shown: Shown,
+    /// The file that the query was written to in an editor.
+    pub draft: Option<PathBuf>,
     /// Keeps other runs out of the project.
     _lock: ProjectLock,
 }
@@ -42,6 +52,8 @@ pub struct Survey<'a> {
     pub warnings: Vec<String>,
     missing: NotReady,
     models: Option<Models<'a>>,
+    shown: Shown,
+    draft: Option<PathBuf>,
     lock: Option<ProjectLock>,
 }
 
@@ -50,6 +62,18 @@ impl<'a> Survey<'a> {
     pub fn base_urls(&self) -> BTreeMap<String, String> {
         let models = self.models.as_ref().filter(|models| !models.is_replay);
         models.map(Models::base_urls).unwrap_or_default()
+    }
+
+    /// What is to be said of the way to the models.
+    pub fn exposed(&self) -> Vec<String> {
+        let models = self.models.as_ref();
+        models.map_or_else(Vec::new, |models| models.exposed().collect())
+    }
+
+    /// Where the models' keys come from, by model.
+    pub fn key_sources(&self) -> BTreeMap<String, String> {
+        let models = self.models.as_ref();
+        models.map(Models::key_sources).unwrap_or_default()
     }
 
     /// What a run starts from.
@@ -63,6 +87,8 @@ impl<'a> Survey<'a> {
                     inputs,
                     warnings: self.warnings,
                     models,
+                    shown: self.shown,
+                    draft: self.draft,
                     _lock: lock,
                 })
             }
@@ -92,27 +118,37 @@ pub fn survey<'a>(
     missing.note(context.models.as_ref().map_err(Clone::clone));
     missing.note(project.check_gitignore(context.key_files()));
     missing.note(project.check_keys_untracked(context.key_files()));
-    let query = missing.note(query(context, &purpose));
-    let rollup = missing.note(project.rollup());
+    let query = missing.note(query(context, &choice.inputs.query, &purpose));
+    let (rollup_name, rollup) = code_base(context, &choice.inputs)?;
+    let rollup = missing.note(rollup);
     // Nothing is sent where replies are replayed.
     let sends = choice.replay.is_none();
-    let sent_rollup = rollup.as_deref().filter(|_| sends);
-    let root = project.root();
-    let (outdated, findings) = side_by_side(
-        || sent_rollup.and_then(|rollup| sending::outdated(rollup, root)),
-        || credentials(context, query.as_deref(), rollup.as_deref()),
+    let may_be_stale = !sends || choice.inputs.freshness == Freshness::Stale;
+    let compare = |rollup: &String| sending::compare(rollup, project.root(), may_be_stale);
+    let (compared, findings) = side_by_side(
+        || rollup.as_ref().map(compare).unwrap_or_default(),
+        || {
+            let find = |file, text: &Option<String>| match text {
+                Some(text) => credentials::find(file, text, context.redactor),
+                None => Vec::new(),
+            };
+            let query_name = choice.inputs.query.name();
+            [find(query_name, &query), find(rollup_name, &rollup)].concat()
+        },
     );
+    let (outdated, shown) = compared;
     if sends && !choice.allow_secrets && !findings.is_empty() {
         missing.extend([Problem::Secrets(findings.clone())]);
     }
     let mut models = specs.iter().map(|spec| match &recording {
-        Some(recording) => Some(SelectedModel::replayed(spec.clone(), recording)),
+        Some(recording) => Some(SelectedModel::replayed(context, spec.clone(), recording)),
         None => SelectedModel::vendors(context, choice, spec.clone(), None, &mut missing),
     });
     let (first, repair) = (models.next().flatten(), models.next().flatten());
     drop(models);
     let models = first.map(|first| Models {
         max_cost: choice.max_cost.filter(|_| sends),
+        require_model: choice.require_model,
         is_replay: !sends,
         first,
         repair,
@@ -138,6 +174,9 @@ pub fn survey<'a>(
         warnings.push(format!("{what} {IN_INPUTS}"));
     }
     if sends {
+        for directory in written_to(&purpose, &shown) {
+            missing.note(project.check_writable(directory));
+        }
         warnings.extend(sent_secrets(choice, findings));
         if let (Some(inputs), Some(spec)) = (&inputs, specs.first()) {
             let (refused, noticed) =
@@ -154,6 +193,12 @@ pub fn survey<'a>(
         warnings,
         missing,
         models,
+        shown,
+        draft: choice
+            .inputs
+            .query
+            .is_draft()
+            .then(|| project.root().join(DRAFT)),
         lock,
     })
 }
@@ -170,6 +215,17 @@ pub fn check<'a>(
     Ok(survey(context, choice, build)?.ready()?)
 }
 
+/// The directories that a run writes to: for a change those of all files that the model is shown.
+fn written_to<'s>(purpose: &Purpose, shown: &'s Shown) -> Vec<&'s Path> {
+    let mut directories = vec![Path::new(LOGS)];
+    if *purpose == Purpose::REPORT {
+        directories.push(Path::new(CONFIG));
+    } else {
+        directories.extend(shown.directories());
+    }
+    directories
+}
+
 /// What is sent though it looks like a credential.
 fn sent_secrets(choice: &ModelChoice, mut findings: Vec<Finding>) -> Option<String> {
     findings.retain(|finding| !finding.is_redacted());
@@ -180,8 +236,33 @@ fn sent_secrets(choice: &ModelChoice, mut findings: Vec<Finding>) -> Option<Stri
     })
 }
 
-fn query(context: &Context<'_>, purpose: &Purpose) -> Result<String, ProjectProblem> {
-    let query = context.project.query()?;
+/// The code base, and what it is to be called: rolled up where that is asked for, or where there is none and the query
+/// is not in its file either.
+fn code_base(
+    context: &Context<'_>,
+    inputs: &InputOptions,
+) -> Result<(&'static str, Result<String, ProjectProblem>), Error> {
+    let project = &context.project;
+    let from_file = (!inputs.roll_up).then(|| project.rollup());
+    match from_file {
+        Some(Err(ProjectProblem::Missing(_))) if inputs.query != QuerySource::File => {}
+        Some(read) => return Ok((ROLLUP, read)),
+        None => {}
+    }
+    let code_base = CodeBase::read(project.root(), &[], false)?;
+    context.notice(format!("rolled up: {}", code_base.summary()));
+    Ok((ROLLED_UP, Ok(code_base.text())))
+}
+
+fn query(
+    context: &Context<'_>,
+    source: &QuerySource,
+    purpose: &Purpose,
+) -> Result<String, ProjectProblem> {
+    let query = match source {
+        QuerySource::File => context.project.query()?,
+        QuerySource::Given(query) | QuerySource::Edited(query) => return Ok(query.clone()),
+    };
     // A report's prompt says itself what to do where the query says nothing.
     if *purpose != Purpose::REPORT && query.trim().is_empty() {
         return Err(ProjectProblem::EmptyQuery);
@@ -190,16 +271,6 @@ fn query(context: &Context<'_>, purpose: &Purpose) -> Result<String, ProjectProb
         return Err(ProjectProblem::ExampleQuery);
     }
     Ok(query)
-}
-
-/// What in the inputs looks like a credential.
-fn credentials(context: &Context<'_>, query: Option<&str>, rollup: Option<&str>) -> Vec<Finding> {
-    let find = |file, text: Option<&str>| {
-        text.map_or_else(Vec::new, |text| {
-            credentials::find(file, text, context.redactor)
-        })
-    };
-    [find(QUERY, query), find(ROLLUP, rollup)].concat()
 }
 
 /// A key in the inputs would travel to the vendor and into every log.

@@ -9,6 +9,7 @@ use crate::edit;
 use crate::edit::recovery::Recovered;
 use crate::project::ProjectLock;
 use crate::record::run_log;
+use crate::review::history;
 use crate::workflow::error::Error;
 
 /// Takes the project, and puts its tree in order, for a command that has something else to do: what was
@@ -22,11 +23,12 @@ pub fn take(context: &Context<'_>) -> Result<ProjectLock, Error> {
     Ok(lock)
 }
 
-/// Puts the tree of a locked project in order; what was recovered is a warning.
+/// Puts the tree of a locked project in order; what was recovered is a warning, and so is a run that was cut short.
 pub fn recover_with_warning(context: &Context<'_>) -> Result<(), Error> {
     if let Some(recovered) = put_in_order(context)? {
         context.warn(recovered);
     }
+    mention_cut_short(context);
     Ok(())
 }
 
@@ -37,7 +39,17 @@ pub fn recover_with_warning(context: &Context<'_>) -> Result<(), Error> {
 pub fn recover(context: &Context<'_>) -> Result<Outcome, Failure> {
     let _lock = context.project.lock().map_err(NotReady::from)?;
     let done = put_in_order(context)?.unwrap_or("nothing to recover");
+    mention_cut_short(context);
     Ok(Outcome::said(format!("done: {done}")))
+}
+
+/// Says where the last run was killed: nobody else did.
+fn mention_cut_short(context: &Context<'_>) {
+    if let Some(run) = history::cut_short(&context.project) {
+        context.warn(format!(
+            "the last run was killed before its end: `code-commit log {run}` shows how far it came"
+        ));
+    }
 }
 
 /// Puts the tree of a locked project in order, and says in words what there was to do.

@@ -6,23 +6,27 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::context::{Context, ModelChoice};
+use super::keys::{self, KeySource};
 use super::not_ready::NotReady;
 use super::sending;
 use crate::agent::settings::Settings;
 use crate::model::price::Usd;
 use crate::model::{
     Endpoint, EndpointProblem, HttpModel, Model, ModelSpec, ModelTable, Origin, Provider, Proxies,
-    Purpose, Route,
+    Purpose, Route, StepId, catalogue,
 };
 use crate::record::replay::{Recording, RecordingProblem, ReplayModel};
 use crate::review::history::{self, NoSuchRun};
 use crate::secret::ApiKey;
+use crate::sys::transport::PlainAddresses;
 use crate::workflow::error::Error;
 
 /// The models that a run asks, and what that may cost.
 pub struct Models<'a> {
     /// What the run may cost.
     pub max_cost: Option<Usd>,
+    /// Whether a reply of another model than the one that was asked is none.
+    pub require_model: bool,
     /// Whether nothing is sent, because replies are replayed.
     pub is_replay: bool,
     /// The one for every query, unless `repair` is set.
@@ -33,21 +37,39 @@ pub struct Models<'a> {
 
 impl Models<'_> {
     /// The model for a query.
-    pub fn model(&self, purpose: &Purpose) -> &SelectedModel<'_> {
-        match &self.repair {
-            Some(repair) if *purpose == Purpose::REPAIR => repair,
+    pub fn model(&self, step: &StepId) -> &SelectedModel<'_> {
+        let selected = match &self.repair {
+            Some(repair) if step.purpose == Purpose::REPAIR => repair,
             _ => &self.first,
-        }
+        };
+        let recorded = selected.fallback.as_deref();
+        let recorded = recorded.filter(|fallback| fallback.recorded.contains(step));
+        recorded.unwrap_or(selected)
+    }
+
+    /// All of them, fallbacks included.
+    fn all(&self) -> impl Iterator<Item = &SelectedModel<'_>> {
+        let models = [Some(&self.first), self.repair.as_ref()];
+        let models = models.into_iter().flatten();
+        models.flat_map(|model| std::iter::once(model).chain(model.fallback.as_deref()))
     }
 
     /// The servers that are not the vendors', by the names of the models.
     pub fn base_urls(&self) -> BTreeMap<String, String> {
-        let models = [Some(&self.first), self.repair.as_ref()];
         let named = |model: &SelectedModel<'_>| {
             let base_url = model.base_url.clone()?;
             Some((model.spec.name.clone(), base_url))
         };
-        models.into_iter().flatten().filter_map(named).collect()
+        self.all().filter_map(named).collect()
+    }
+
+    /// Where their keys come from, by the names of the models.
+    pub fn key_sources(&self) -> BTreeMap<String, String> {
+        let sources = self.all().filter_map(|model| {
+            let source = model.key_source.as_ref()?;
+            Some((model.spec.name.clone(), source.to_string()))
+        });
+        sources.collect()
     }
 
     /// Tells the user of them, if anything is sent.
@@ -63,27 +85,72 @@ impl Models<'_> {
     }
 }
 
+impl Models<'_> {
+    /// What is to be said of the way to models.
+    pub fn exposed(&self) -> impl Iterator<Item = String> {
+        let exposed = self.all().filter(|model| model.is_exposed);
+        exposed.map(|model| {
+            let url = model.base_url.as_deref().unwrap_or_default();
+            let name = &model.spec.name;
+            format!("`{name}` is asked at {url} by plain http: the code travels unencrypted")
+        })
+    }
+
+    /// Tells the user of models whose lives end soon; gives the warnings of the run: what is to be said of those that
+    /// are asked at their vendors, and of the way to them. What another server does then, it alone knows.
+    #[must_use]
+    pub fn warnings(&self, context: &Context<'_>) -> Vec<String> {
+        if self.is_replay {
+            return Vec::new();
+        }
+        let (elsewhere, vendors): (Vec<_>, Vec<_>) =
+            self.all().partition(|model| model.base_url.is_some());
+        let ends = |models: Vec<&SelectedModel<'_>>| {
+            near_ends(context, models.into_iter().map(|model| &model.spec))
+        };
+        for end in ends(elsewhere) {
+            context.notice(end);
+        }
+        let mut warnings = ends(vendors);
+        warnings.extend(self.exposed());
+        warnings
+    }
+}
+
 /// A model that is to be asked.
 pub struct SelectedModel<'a> {
     /// Its entry in the table.
     pub spec: ModelSpec,
     /// The way to ask it, or its recorded replies.
     pub model: Box<dyn Model + 'a>,
+    /// The one to ask where it is overloaded.
+    pub fallback: Option<Box<SelectedModel<'a>>>,
+    /// Whether what is sent travels unencrypted to another machine.
+    is_exposed: bool,
+    /// The steps that it has answered in the run that is replayed, if it is a fallback.
+    recorded: Vec<StepId>,
+    /// Where its key comes from, if it needs one and is not replayed.
+    pub key_source: Option<KeySource>,
     /// Its server, where that is not its vendor's: keys and code go there, or went there when replies were recorded.
     pub base_url: Option<String>,
 }
 
 impl<'a> SelectedModel<'a> {
     /// One whose replies were recorded.
-    pub fn replayed(spec: ModelSpec, recording: &Recording) -> Self {
+    pub fn replayed(context: &Context<'_>, spec: ModelSpec, recording: &Recording) -> Self {
+        let fallback = fallback(context, &spec);
         Self {
+            is_exposed: false,
+            recorded: recording.steps_of(&spec.name),
+            fallback: fallback.map(|spec| Box::new(Self::replayed(context, spec, recording))),
             model: Box::new(ReplayModel::new(recording, spec.clone())),
             base_url: recording.base_url(&spec.name).map(str::to_owned),
+            key_source: None,
             spec,
         }
     }
 
-    /// One behind its server. Without `own_key`, the key is read from the project's file, if it needs one.
+    /// One behind its server. Without `own_key`, the key is the project's, if it needs one.
     /// What is missing is noted.
     pub fn vendors(
         context: &Context<'a>,
@@ -92,14 +159,21 @@ impl<'a> SelectedModel<'a> {
         own_key: Option<ApiKey>,
         missing: &mut NotReady,
     ) -> Option<Self> {
-        let key = match (&spec.key_file, own_key) {
-            (Some(file), None) => missing.note(context.project.key(file)).map(Some),
-            (_, own_key) => Some(own_key),
+        let has_key = own_key.is_some() || spec.key_file.is_some();
+        let key = match own_key {
+            None => missing.note(keys::find(context, &spec)).map(Option::unzip),
+            own_key => Some((own_key, None)),
         };
-        let route = missing.note(route(context, &spec))?;
+        let fallback = fallback(context, &spec).and_then(|spec| {
+            missing.extend(sending::without_price(choice, &spec));
+            Self::vendors(context, choice, spec, None, missing)
+        });
+        let route = missing.note(route(context, &spec, has_key))?;
+        let is_exposed = route.endpoint.plain() == Some(PlainAddresses::Private);
         let base_url = route.endpoint.differing(spec.provider);
         let base_url = base_url.map(str::to_owned);
-        let route = Route { key: key?, ..route };
+        let (key, key_source) = key?;
+        let route = Route { key, ..route };
         let model = HttpModel::new(
             spec.clone(),
             route,
@@ -111,9 +185,33 @@ impl<'a> SelectedModel<'a> {
         Some(Self {
             spec,
             model: Box::new(model),
+            fallback: fallback.map(Box::new),
+            is_exposed,
+            recorded: Vec::new(),
+            key_source,
             base_url,
         })
     }
+}
+
+/// What is to be told of models whose lives end soon, at their vendors.
+pub fn near_ends<'s>(
+    context: &Context<'_>,
+    specs: impl IntoIterator<Item = &'s ModelSpec>,
+) -> Vec<String> {
+    let today = context.clock.now().date_naive();
+    let vendors = specs.into_iter().filter(|spec| spec.base_url.is_none());
+    let told = vendors.filter_map(|spec| {
+        let end = catalogue::near_end(&spec.id, today)?;
+        Some(format!("`{}`: {end}", spec.name))
+    });
+    told.collect()
+}
+
+/// The entry to ask where this one is overloaded.
+fn fallback(context: &Context<'_>, spec: &ModelSpec) -> Option<ModelSpec> {
+    let table = context.models.as_ref().ok()?;
+    table.named(spec.fallback.as_deref()?).cloned()
 }
 
 /// The models of the first query and, where that is another, of the repairs. None, where the table of
@@ -202,12 +300,16 @@ pub fn agent_model<'a>(
     let recorded = recorded.filter(|name| table.named(name).is_some());
     let (spec, key) = match (choice.model.as_deref().or(recorded), &own.api_url) {
         (Some(name), _) => (named(table, name)?, None),
-        (None, Some(url)) => (own_spec(&own.model, url, table), own.api_key.clone()),
+        (None, Some(url)) => {
+            let checked = Endpoint::parse("apiUrl", url, own.api_key.is_some());
+            checked.map_err(NotReady::from)?;
+            (own_spec(&own.model, url, table), own.api_key.clone())
+        }
         (None, None) => (named(table, &own.model)?, None),
     };
     let mut missing = NotReady::default();
     let first = if let Some(recording) = &recording {
-        Some(SelectedModel::replayed(spec, recording))
+        Some(SelectedModel::replayed(context, spec, recording))
     } else {
         missing.extend(sending::without_price(choice, &spec));
         SelectedModel::vendors(context, choice, spec, key, &mut missing)
@@ -215,6 +317,7 @@ pub fn agent_model<'a>(
     match first {
         Some(first) if missing.problems.is_empty() => Ok(Models {
             max_cost: choice.max_cost.filter(|_| !is_replay),
+            require_model: choice.require_model,
             is_replay,
             first,
             repair: None,
@@ -237,12 +340,16 @@ fn own_spec(name: &str, url: &str, table: &ModelTable) -> ModelSpec {
     }
 }
 
-/// The model's server, and the proxies on the way there; without a key.
+/// The model's server, and the proxies on the way there; without the key, if it has one.
 ///
 /// # Errors
 /// When an address is none, or one that keys do not go to.
-pub fn route(context: &Context<'_>, spec: &ModelSpec) -> Result<Route, EndpointProblem> {
-    let endpoint = Endpoint::of(spec, context.environment)?;
+pub fn route(
+    context: &Context<'_>,
+    spec: &ModelSpec,
+    has_key: bool,
+) -> Result<Route, EndpointProblem> {
+    let endpoint = Endpoint::of(spec, context.environment, has_key)?;
     // Calls to this machine go straight there, whatever proxy is named.
     let proxies = if endpoint.is_secure() {
         Proxies::from_environment(context.environment)?

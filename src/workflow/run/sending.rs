@@ -3,7 +3,8 @@
 
 use std::path::Path;
 
-use super::context::{Context, ModelChoice};
+use super::context::{Context, Freshness, ModelChoice};
+use super::shown::Shown;
 use crate::model::estimate::{self, Fit};
 use crate::model::price::Usd;
 use crate::model::prompt::{Inputs, Prompt};
@@ -13,7 +14,7 @@ use crate::project::rollup::{self, RollupFile, RollupState};
 use crate::sys::numbers::{grouped, percent};
 
 /// How many files are named.
-const NAMED: usize = 10;
+const NAMED: usize = 100;
 
 /// Why something is not sent.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -64,9 +65,11 @@ impl SendingProblem {
     #[must_use]
     pub fn hint(&self) -> String {
         let hint = match self {
-            Self::Stale(_) | Self::NoFiles => {
-                "roll up again, with `code-commit rollup` or `./codeRollup.sh`"
+            Self::Stale(_) => {
+                "let the run roll up by `--rollup`, or do so with `code-commit rollup` or \
+                 `./codeRollup.sh`; `--allow-stale` sends it as it is"
             }
+            Self::NoFiles => "roll up again, with `code-commit rollup` or `./codeRollup.sh`",
             Self::TooLarge { .. } => {
                 "leave files out of the rollup: `code-commit rollup --budget TOKENS` says which; \
                  or use a model with a larger window"
@@ -105,13 +108,19 @@ fn stale(sections: &[RollupFile<'_>]) -> Option<SendingProblem> {
     (!told.is_empty()).then(|| SendingProblem::Stale(told.join(", ")))
 }
 
-/// Why `rollup` is not the code base below `root`.
-pub fn outdated(rollup: &str, root: &Path) -> Option<SendingProblem> {
+/// Holds `rollup` against the code base below `root`: why it is another, and what the model would be shown of it. With
+/// `may_be_stale`, that does not keep a reply from replacing files.
+pub fn compare(rollup: &str, root: &Path, may_be_stale: bool) -> (Option<SendingProblem>, Shown) {
     let sections = rollup::sections(rollup, root);
-    if sections.is_empty() {
-        return Some(SendingProblem::NoFiles);
+    if rollup::is_comparable(rollup, &sections) {
+        let shown = Shown::of(Some(&sections), root, may_be_stale);
+        (stale(&sections), shown)
+    } else {
+        (
+            Some(SendingProblem::NoFiles),
+            Shown::of(None, root, may_be_stale),
+        )
     }
-    stale(&sections)
 }
 
 /// Looks at what the first query is made of: what forbids to send it, and what is to be known of it.
@@ -123,10 +132,17 @@ pub fn examine(
     spec: &ModelSpec,
 ) -> (Vec<SendingProblem>, Vec<String>) {
     let (mut problems, mut warnings) = (Vec::new(), Vec::new());
+    let freshness = choice.inputs.freshness;
     match outdated {
-        Some(problem) if choice.require_fresh => problems.push(problem),
-        Some(stale @ SendingProblem::Stale(_)) => warnings.push(format!("{stale}; roll up again")),
-        _ => {}
+        Some(form @ SendingProblem::NoFiles) if freshness != Freshness::Required => {
+            warnings.push(format!(
+                "{form}: it is sent as it is, and was not compared with the disk"
+            ));
+        }
+        Some(stale) if freshness == Freshness::Stale => {
+            warnings.push(format!("{stale}; it is sent as it is"));
+        }
+        outdated => problems.extend(outdated),
     }
     let prompt = prompt(purpose, inputs);
     if choice.max_cost.is_none() && estimate::fits_in_any_case(prompt.bytes(), spec) {

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use super::Run;
 use super::context::Context;
+use super::shown::Shown;
 use crate::edit::apply::Applied;
 use crate::edit::beneath::{Root, open_regular, split};
 use crate::edit::changes::{ChangeLog, kept_path};
@@ -40,6 +41,8 @@ pub struct RunTree<'c> {
     folder: String,
     journal: PathBuf,
     undo_log: UndoLog<'c>,
+    /// What the model was shown of them.
+    shown: Shown,
     /// The latest application, as long as it may not be on the disk for good.
     applied: Option<Applied>,
     /// When it was complete.
@@ -55,9 +58,28 @@ impl<'c> RunTree<'c> {
             folder: run.log.name().to_owned(),
             journal: context.project.journal_directory(),
             undo_log: UndoLog::new(root, run.log.name(), context.redactor),
+            shown: Shown::default(),
             applied: None,
             installed: Stamp::default(),
         }
+    }
+
+    /// The same files, of which the model is shown these.
+    pub fn with_shown(self, shown: Shown) -> Self {
+        Self { shown, ..self }
+    }
+
+    /// Holds what a reply would replace against what the model was shown.
+    pub fn check(&self, run: &mut Run<'_>, edits: &VerifiedEdits) -> Result<(), Error> {
+        for warning in self.shown.check(edits)? {
+            run.warn(warning);
+        }
+        Ok(())
+    }
+
+    /// Looks how the files are before the model is asked again.
+    pub fn look_again(&mut self) {
+        self.shown.refresh();
     }
 
     /// The files that the run has changed.
@@ -85,7 +107,7 @@ impl<'c> RunTree<'c> {
     }
 
     /// What is in a file; `None` where it is none: whatever has run since may have made a pipe of it.
-    fn read(&self, path: &str) -> io::Result<Option<Vec<u8>>> {
+    pub fn read(&self, path: &str) -> io::Result<Option<Vec<u8>>> {
         let (directory, name) = split(path);
         let directory = Root::open(self.context.project.root())?.directory(directory)?;
         let file = open_regular(directory.as_fd(), name)?;
@@ -106,6 +128,7 @@ impl<'c> RunTree<'c> {
             warn_of(run, &applied);
             self.applied = Some(applied);
         }
+        self.shown.remember(edits);
         let record = EditsRecord {
             written: edits.written().map(|(path, _)| path.to_owned()).collect(),
             removed: edits.removed().map(str::to_owned).collect(),

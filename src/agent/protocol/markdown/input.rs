@@ -40,6 +40,12 @@ pub fn arguments(
         // One that takes nothing is content with anything.
         [] if paths.is_empty() => {}
         [] => rest.end("nothing is expected here: this tool takes one line of input, and a reply uses one tool")?,
+        [only] if only.kind == ParameterKind::Lines => {
+            if let Some(range) = rest.range() {
+                arguments.set(only.name, range);
+            }
+            rest.end("nothing is expected here but a range of lines such as `10-80`: a reply uses one tool")?;
+        }
         [only] => arguments.set(only.name, rest.only(only)?),
         parameters => rest.labelled(parameters, &mut arguments)?,
     }
@@ -148,12 +154,20 @@ impl<'a, 'r> Unread<'a, 'r> {
         found.ok_or_else(|| line.fault(format!("{expected}, but found `{text}`")))
     }
 
+    /// Takes a line with a range of lines, where one is next.
+    fn range(&mut self) -> Option<&'r str> {
+        let range = inner(&RANGE, self.lines.first()?.text().trim())?;
+        self.skip(1);
+        Some(range)
+    }
+
     /// Takes all that is left as the argument for `parameter`.
     fn only(&mut self, parameter: &Parameter) -> Result<String, Fault> {
         let Parameter {
             name,
             meaning,
             kind,
+            ..
         } = parameter;
         let (all, begin) = (self.lines, self.line);
         if !self.label().eq_ignore_ascii_case(name) {
@@ -255,6 +269,9 @@ static LABEL: LazyLock<Regex> = LazyLock::new(|| {
         r"(?:[*`_]*(?:path|file|filename|file[ _]path|directory|glob|pattern|to)[*`_]*:(?:\*\*)?)?\s*"
     ))
 });
+/// A range, and what models write around it.
+static RANGE: LazyLock<Regex> =
+    LazyLock::new(|| regex(r#"^(?i:lines?:?\s*)?["`]?(\d+(?:-\d*)?)["`]?$"#));
 static BOLD: LazyLock<Regex> = LazyLock::new(|| regex(r"^\*\*([^*/]|[^*/][^*]*[^*/])\*\*$"));
 static IN_QUOTES: LazyLock<Regex> =
     LazyLock::new(|| regex("^(?:\"(.*)\"|'(.*)'|`(.*)`|\u{201c}(.*)\u{201d})$"));

@@ -34,20 +34,26 @@ pub fn instructions(tools: &Toolbox<'_>, plain_replies: PlainReplies) -> String 
     )
 }
 
-/// A tool, with an example.
+/// A tool, what it takes, and an example.
 fn described(tool: &ToolSpec) -> String {
     let ToolSpec {
         name, description, ..
     } = tool;
+    let (paths, others) = shape(tool);
+    let meanings = paths.iter().chain(&others);
+    let meanings: String = meanings
+        .map(|Parameter { name, meaning, .. }| format!("- `{name}`: {meaning}\n"))
+        .collect();
     let input = example(tool);
-    let separator = if input.is_empty() { "" } else { "\n" };
+    let separators = [&meanings, &input].map(|text| if text.is_empty() { "" } else { "\n" });
     format!(
-        "### {name}\n\n{description}\n\n````markdown\n## Tool Choice\n{name}\n\n## Tool Input\n\
-         {input}{separator}````\n"
+        "### {name}\n\n{description}\n{}{meanings}\n````markdown\n## Tool Choice\n{name}\n\n## Tool Input\n\
+         {input}{}````\n",
+        separators[0], separators[1]
     )
 }
 
-/// An example of a tool's input: what is to be put in stands in brackets, as it does in the template.
+/// An example of a tool's input.
 fn example(tool: &ToolSpec) -> String {
     if let Some(schema) = &tool.schema {
         return format!("```json\n[an object that follows {schema}]\n```");
@@ -55,10 +61,10 @@ fn example(tool: &ToolSpec) -> String {
     let (paths, others) = shape(tool);
     let mut parts: Vec<String> = paths
         .iter()
-        .map(|path| format!("\"[{}]\"", path.meaning))
+        .map(|path| format!("\"{}\"", shown(path)))
         .collect();
     match others.as_slice() {
-        [only] if only.kind != ParameterKind::Block => parts.push(format!("[{}]", only.meaning)),
+        [only] if only.kind != ParameterKind::Block => parts.push(shown(only)),
         [only] => parts.push(block("", only)),
         several => parts.extend(several.iter().map(|known| block(known.name, known))),
     }
@@ -66,5 +72,13 @@ fn example(tool: &ToolSpec) -> String {
 }
 
 fn block(label: &str, parameter: &Parameter) -> String {
-    format!("```{label}\n[{}]\n```", parameter.meaning)
+    format!("```{label}\n{}\n```", shown(parameter))
+}
+
+/// The example; where there is none, what is to be put in, in brackets, as in the template.
+fn shown(parameter: &Parameter) -> String {
+    match parameter.example {
+        "" => format!("[{}]", parameter.meaning),
+        example => example.to_owned(),
+    }
 }

@@ -17,6 +17,8 @@ const SHORT: usize = 3;
 pub struct Response<'a, 'r> {
     /// Its lines, from the header on.
     pub lines: &'a [ReplyLine<'r>],
+    /// What stands above all responses.
+    pub above: &'a [ReplyLine<'r>],
     /// How many others stand above it that name a tool.
     pub others: usize,
 }
@@ -92,8 +94,8 @@ fn alone<'a, 'r>(
     let tool = tool.ok().map(|(tool, _)| tool);
     // A reply without the header may write a file all the same.
     let first = headers.outside.first().copied().unwrap_or_default();
-    let above = Sections::of(lines.get(..first).unwrap_or_default());
-    if above.map_or(true, |above| above.name_a_tool()) {
+    let above = lines.get(..first).unwrap_or_default();
+    if Sections::of(above).map_or(true, |above| above.name_a_tool()) {
         return Err(unclear(lines, first));
     }
     let mut others = 0;
@@ -106,6 +108,7 @@ fn alone<'a, 'r>(
     }
     Ok(Response {
         lines: response,
+        above,
         others,
     })
 }

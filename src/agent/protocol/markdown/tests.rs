@@ -13,11 +13,7 @@ use crate::agent::tool::{
 use crate::record::tasks::{Task, TaskStatus};
 
 const fn parameter(name: &'static str, kind: ParameterKind, meaning: &'static str) -> Parameter {
-    Parameter {
-        name,
-        kind,
-        meaning,
-    }
+    Parameter::new(name, kind, meaning)
 }
 
 const fn spec(name: &'static str, parameters: &'static [Parameter]) -> ToolSpec {
@@ -106,7 +102,11 @@ fn read_turn(text: &str) -> Result<Turn, Fault> {
 
 /// What is left of a turn where nothing of the reply is remembered but the response that counts.
 fn without_note(turn: Turn) -> Turn {
-    Turn { note: None, ..turn }
+    Turn {
+        note: None,
+        outside: String::new(),
+        ..turn
+    }
 }
 
 /// The one tool that a reply uses.

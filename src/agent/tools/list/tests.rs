@@ -21,7 +21,7 @@ fn project(files: &[&str]) -> (TempDir, PathBuf) {
 
 fn list(root: &Path, path: &str) -> String {
     let outside = Outside::Refused;
-    ListDirectory { root, outside }.list(path).unwrap()
+    ListDirectory { root, outside }.list(path).unwrap().0
 }
 
 #[test]
@@ -210,7 +210,7 @@ fn outside_no_rules_of_git_hold_but_a_repositorys() {
         outside,
     };
     let listed = || tool.list(elsewhere.to_str().unwrap()).unwrap();
-    assert!(listed().contains("── ignored\n"), "{}", listed());
+    assert!(listed().0.contains("── ignored\n"), "{}", listed().0);
     fs::create_dir(elsewhere.join(".git")).unwrap();
-    assert!(!listed().contains("── ignored\n"), "{}", listed());
+    assert!(!listed().0.contains("── ignored\n"), "{}", listed().0);
 }

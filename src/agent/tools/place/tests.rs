@@ -154,6 +154,33 @@ fn credentials_are_known_by_name_whatever_links_to_them() {
 }
 
 #[test]
+fn the_keys_of_every_project_are_known_wherever_it_lies() {
+    let (_dir, root) = tree();
+    let beside = root.with_file_name("beside");
+    for project in [root.join("a/b"), beside.clone()] {
+        fs::create_dir(project.join("agent-config")).unwrap();
+        fs::write(project.join("agent-config/my-key.txt"), "").unwrap();
+    }
+    symlink("b/agent-config", root.join("a/settings")).unwrap();
+    let outside = |path: &str| ResolvedPath::Outside(beside.join(path));
+    for (place, is_secret) in [
+        (inside("a/b/agent-config/my-key.txt"), true),
+        (inside("in/agent-config/my-key.txt"), true),
+        (inside("a/settings/my-key.txt"), true),
+        (inside("a/b/Agent-Config/my-key.txt"), true),
+        (inside("a/b/agent-config/torn/x"), true),
+        (inside("a/b/agent-config/query.txt"), false),
+        (inside("a/b/agent-configs/x"), false),
+        (outside("agent-config/my-key.txt"), true),
+        (outside("deep/agent-config/new"), true),
+        (outside("secret"), false),
+    ] {
+        let checked = place.check_secrets(&root);
+        assert_eq!(checked.is_err(), is_secret, "{place:?}");
+    }
+}
+
+#[test]
 fn what_is_not_there_is_told_with_what_is() {
     let (_dir, root) = tree();
     for (path, expected) in [

@@ -118,3 +118,29 @@ fn a_file_elsewhere_keeps_its_mode_and_links_to_it() {
     write(&files, Outside::Allowed, "../new/deep/file", "x").unwrap();
     assert!(root.with_file_name("new").join("deep/file").is_file());
 }
+
+#[test]
+fn nothing_is_written_to_another_projects_settings() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().canonicalize().unwrap().join("root");
+    fs::create_dir_all(&root).unwrap();
+    let config = root.with_file_name("beside").join("agent-config");
+    fs::create_dir_all(&config).unwrap();
+    std::os::unix::fs::symlink(&config, root.with_file_name("link")).unwrap();
+    let files = Plain::below(&root);
+    for path in [
+        "../beside/agent-config/models.json",
+        "../beside/agent-config/deep/new",
+        "../beside/agent-config",
+        "../link/query.txt",
+        "../new/agent-config/models.json",
+    ] {
+        let refused = write(&files, Outside::Allowed, path, "x").unwrap_err();
+        assert!(
+            refused.contains("agent-config") && !refused.contains("wrote"),
+            "{path}: {refused}"
+        );
+    }
+    assert_eq!(fs::read_dir(&config).unwrap().count(), 0);
+    assert!(!root.with_file_name("new").exists());
+}

@@ -1,16 +1,14 @@
-//! Titled boxes around text, as wide as the terminal. Pure.
+//! Blocks of anybody's text: under a title, or broken into lines that fit the terminal. Pure.
 //!
-//! Guarantees that every line of a box takes exactly the columns it is given, whatever the text: wide
-//! characters count as what they take on a terminal, and nothing in a box moves the cursor.
+//! Guarantees that nothing in a block moves the cursor, and that no broken line takes more columns than it is given,
+//! whatever the text: wide characters count as what they take on a terminal.
 
-use console::{Style, measure_text_width, truncate_str};
+use console::{Style, measure_text_width};
 
 use crate::sys::numbers::counted;
 use crate::sys::text::{is_deceptive, without_escapes};
 
-/// Below so many columns there is no room for a box.
-const NARROWEST: usize = 20;
-/// So many lines of text are shown; of a longer one its head and its tail.
+/// So many lines of text are shown under a title; of a longer one its head and its tail.
 const LIMIT: usize = 40;
 /// A tab goes to the next multiple of this.
 const TAB: usize = 4;
@@ -36,27 +34,10 @@ impl Painted {
     }
 }
 
-/// The lines of a box of `columns` columns; of [`plain`], where that is too narrow.
-#[must_use]
-pub fn drawn(title: &Painted, body: &[Painted], columns: usize) -> Vec<String> {
-    if columns < NARROWEST {
-        return plain(title, body);
-    }
-    let inner = columns - "│  │".chars().count();
-    let body = shown(body, |line| wrapped(line, inner));
-    let middle = body
-        .iter()
-        .map(|line| framed(&line.text, &line.style, columns));
-    let mut lines = vec![top(title, columns)];
-    lines.extend(middle);
-    lines.push(format!("└{}┘", "─".repeat(columns - 2)));
-    lines
-}
-
 /// The title on a line, and below it the text, two blanks in.
 #[must_use]
 pub fn plain(title: &Painted, body: &[Painted]) -> Vec<String> {
-    let body = shown(body, |line| vec![line.trim_end().to_owned()]);
+    let body = shown(body, LIMIT, |line| vec![line.trim_end().to_owned()]);
     let middle = body.iter().map(|line| match line.text.as_str() {
         "" => String::new(),
         text => format!("  {}", line.style.apply_to(text)),
@@ -67,26 +48,16 @@ pub fn plain(title: &Painted, body: &[Painted]) -> Vec<String> {
     lines
 }
 
-/// `┌─ Title ───┐`
-fn top(title: &Painted, columns: usize) -> String {
-    let around = measure_text_width("┌─  ─┐");
-    let text = one_line(&title.text);
-    let text = truncate_str(&text, columns - around, "…");
-    let taken = measure_text_width(&format!("┌─ {text} ┐"));
-    let rule = "─".repeat(columns.saturating_sub(taken));
-    format!("┌─ {} {rule}┐", title.style.apply_to(text))
+/// `text` in lines of at most `width` columns, no more than `limit` of them: of a longer one its head and its tail.
+#[must_use]
+pub fn fitted(text: &str, width: usize, limit: usize) -> Vec<String> {
+    let whole = [Painted::new(text, Style::new())];
+    let lines = shown(&whole, limit, |line| wrapped(line, width.max(1)));
+    lines.into_iter().map(|line| line.text).collect()
 }
 
-/// `│ text      │`
-fn framed(text: &str, style: &Style, columns: usize) -> String {
-    // Measured with all that stands around it: a character's width may depend on its neighbours.
-    let taken = measure_text_width(&format!("│ {text} │"));
-    let blanks = " ".repeat(columns.saturating_sub(taken));
-    format!("│ {}{blanks} │", style.apply_to(text))
-}
-
-/// The lines that are shown of `body`: each broken by `broken`, and no more than [`LIMIT`] in all.
-fn shown(body: &[Painted], broken: impl Fn(&str) -> Vec<String>) -> Vec<Painted> {
+/// The lines that are shown of `body`: each broken by `broken`, and no more than `limit` in all.
+fn shown(body: &[Painted], limit: usize, broken: impl Fn(&str) -> Vec<String>) -> Vec<Painted> {
     let mut lines = Vec::new();
     for part in body {
         let text = visible(&part.text);
@@ -98,9 +69,9 @@ fn shown(body: &[Painted], broken: impl Fn(&str) -> Vec<String>) -> Vec<Painted>
     if lines.iter().all(|line| line.text.is_empty()) {
         return Vec::new();
     }
-    if lines.len() > LIMIT {
-        let head = LIMIT / 2;
-        let left_out = lines.len() - (LIMIT - 1);
+    if lines.len() > limit {
+        let head = limit / 2;
+        let left_out = lines.len() - (limit - 1);
         let note = format!("… {} …", counted(left_out as u64, "more line"));
         let note = Painted::new(note, Style::new());
         lines.splice(head..head + left_out, [note]);
@@ -110,7 +81,7 @@ fn shown(body: &[Painted], broken: impl Fn(&str) -> Vec<String>) -> Vec<Painted>
 
 /// `text` with nothing in it that moves the cursor, or that terminals disagree on how wide it is: of what is not
 /// a character of its own only newlines are left, and tabs are blanks.
-fn visible(text: &str) -> String {
+pub fn visible(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let (mut marks, mut last, mut column) = (0, 0, 0);
     for c in without_escapes(text).replace("\r\n", "\n").chars() {
@@ -144,7 +115,8 @@ fn visible(text: &str) -> String {
     out
 }
 
-fn one_line(text: &str) -> String {
+/// The same on one line.
+pub fn one_line(text: &str) -> String {
     visible(text).replace('\n', " ")
 }
 

@@ -1,0 +1,100 @@
+//! How an agent asks the model: all of the conversation as the memory shows it, and once more, shorter, where the model
+//! says that it is too long.
+
+use super::conversation::Conversation;
+use super::memory::Compressed;
+use super::protocol::Offer;
+use super::{Agent, AgentError, Brief, Progress};
+use crate::model::message::Message;
+use crate::model::prompt::Prompt;
+use crate::model::{Form, ModelError, Reply};
+use crate::ui::Event;
+
+impl Agent<'_> {
+    /// Asks the model for the next step.
+    ///
+    /// # Errors
+    /// When there is no whole reply, nor after the conversation was made shorter where the model does not take it.
+    pub(super) fn ask(
+        &self,
+        brief: &Brief<'_>,
+        conversation: &mut Conversation,
+        progress: &mut Progress,
+    ) -> Result<Reply, AgentError> {
+        let Offer { instructions, form } = self.protocol.offer(&brief.tools);
+        let system = format!("{}\n{instructions}", brief.instructions);
+        match self.send(&system, form.clone(), conversation, progress) {
+            Err(AgentError::Model(error)) if error.is_context_exceeded() => {
+                self.shorten(&system, conversation, error)?;
+                self.send(&system, form, conversation, progress)
+            }
+            sent => sent,
+        }
+    }
+
+    fn send(
+        &self,
+        system: &str,
+        form: Form,
+        conversation: &mut Conversation,
+        progress: &mut Progress,
+    ) -> Result<Reply, AgentError> {
+        let messages = self.messages(system, conversation)?;
+        // Those that are in the run log already.
+        let pairs = progress.sent.iter().zip(&messages);
+        let known = pairs.take_while(|(sent, message)| sent == message).count();
+        progress.sent.clone_from(&messages);
+        let mut prompt = Prompt::of_agent(system.to_owned(), messages, known);
+        prompt.form = form;
+        self.env.host.ask(&self.purpose, prompt)
+    }
+
+    /// What is to be sent of the conversation.
+    fn messages(
+        &self,
+        system: &str,
+        conversation: &mut Conversation,
+    ) -> Result<Vec<Message<'static>>, AgentError> {
+        let view = self
+            .memory
+            .view(self.env.host, system, self.protocol, conversation)?;
+        let messages = self.protocol.render(&view.history);
+        if let Some(compressed) = view.compressed {
+            self.note_compressed(compressed, conversation)?;
+        }
+        Ok(messages)
+    }
+
+    /// Makes a conversation shorter that the model has not taken; where that fails, `refusal` is why.
+    fn shorten(
+        &self,
+        system: &str,
+        conversation: &mut Conversation,
+        refusal: ModelError,
+    ) -> Result<(), AgentError> {
+        let host = self.env.host;
+        let shortened = self
+            .memory
+            .shorten(host, system, self.protocol, conversation);
+        match shortened {
+            Ok(Some(compressed)) => self.note_compressed(compressed, conversation),
+            Ok(None) | Err(AgentError::Model(_) | AgentError::NotCompressed { .. }) => {
+                Err(refusal.into())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn note_compressed(
+        &self,
+        compressed: Compressed,
+        conversation: &Conversation,
+    ) -> Result<(), AgentError> {
+        self.tell(&Event::Compressed {
+            tokens_before: compressed.tokens_before,
+            tokens_after: compressed.tokens_after,
+        });
+        self.env.host.compressed(&self.purpose, compressed);
+        self.keep(conversation)
+    }
+}

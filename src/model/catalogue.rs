@@ -1,0 +1,170 @@
+//! What is known of the vendors' models besides the table: successors, and when a model's life ends. Pure.
+//!
+//! The facts are in `catalogue.json`, from the vendors' pages, as they were on the day that it names as `read`. An
+//! `entry` there has the form of one in `models.json`, into which it can be written.
+
+use std::sync::LazyLock;
+
+use chrono::{Days, NaiveDate};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::served::is_same;
+use super::{ModelSpec, ReasoningEffort};
+use crate::sys::positions::Entries;
+
+/// So many days ahead of its end a model's users are warned.
+const NEAR: Days = Days::new(30);
+
+/// A test reads the text, which is part of the program.
+static CATALOGUE: LazyLock<Vec<(String, Known)>> =
+    LazyLock::new(|| read(include_str!("catalogue.json")).unwrap_or_default());
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File<'a> {
+    /// When the vendors' pages were read; shown to nobody.
+    #[serde(rename = "read")]
+    _read: NaiveDate,
+    #[serde(borrow)]
+    models: Entries<'a>,
+}
+
+/// What is known of a model.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Known {
+    /// Its entry in `models.json`; `None`: it is built in.
+    pub entry: Option<Box<RawValue>>,
+    /// The words of effort that it takes; `None`: all that there are.
+    pub efforts: Option<Vec<ReasoningEffort>>,
+    /// The tiers of service besides the standard one.
+    #[serde(default)]
+    pub tiers: Vec<String>,
+    /// When its life ends, where that is known.
+    pub end: Option<Retirement>,
+}
+
+/// The end of a model's life.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Retirement {
+    /// The first day without it.
+    on: NaiveDate,
+    becomes: Afterwards,
+    /// The model that its vendor names in its place.
+    pub successor: String,
+}
+
+/// What its vendor does with calls for a model whose life has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Afterwards {
+    /// The successor answers them.
+    Answered,
+    /// They fail.
+    Gone,
+}
+
+fn read(json: &str) -> serde_json::Result<Vec<(String, Known)>> {
+    let file: File<'_> = serde_json::from_str(json)?;
+    let models = file.models.0.into_iter();
+    models
+        .map(|(name, known)| Ok((name, serde_json::from_str(known.get())?)))
+        .collect()
+}
+
+/// What is known of the model of this vendor's name.
+#[must_use]
+pub fn known(id: &str) -> Option<&'static Known> {
+    let mut models = CATALOGUE.iter();
+    models.find(|(name, _)| name == id).map(|(_, known)| known)
+}
+
+/// What is known of the model of this vendor's name, or of which it is a version.
+#[must_use]
+pub fn matching(id: &str) -> Option<&'static Known> {
+    let mut models = CATALOGUE.iter();
+    let known = models.find(|(name, _)| is_same(name, id));
+    known.map(|(_, known)| known)
+}
+
+/// The names of the models that have an entry.
+#[must_use]
+pub fn names() -> String {
+    let models = CATALOGUE.iter();
+    let models = models.filter(|(_, known)| known.entry.is_some());
+    let names: Vec<&str> = models.map(|(name, _)| name.as_str()).collect();
+    names.join(", ")
+}
+
+/// What to do where the vendor does not know a model any more.
+#[must_use]
+pub fn successor_command(id: &str) -> Option<String> {
+    let end = known(id)?.end.as_ref()?;
+    Some(format!("code-commit models --add {}", end.successor))
+}
+
+/// What is to be told of a model whose life ends soon, or has ended.
+#[must_use]
+pub fn near_end(id: &str, today: NaiveDate) -> Option<String> {
+    let end = known(id)?.end.as_ref()?;
+    let Retirement { on, successor, .. } = end;
+    if today.checked_add_days(NEAR)? < *on {
+        return None;
+    }
+    let what = match end.becomes {
+        Afterwards::Answered => {
+            format!("from {on} on, its vendor has `{successor}` answer, at that model's price")
+        }
+        Afterwards::Gone => format!("from {on} on, its vendor does not serve it any more"),
+    };
+    Some(format!(
+        "{what}; `code-commit models --add {successor}` adds the successor"
+    ))
+}
+
+impl ModelSpec {
+    /// Whether the entry's price holds whatever its server says that it has served: the server is the user's own,
+    /// and the model none of the vendors'.
+    #[must_use]
+    pub(crate) fn has_own_price(&self) -> bool {
+        self.base_url.is_some() && known(&self.id).is_none()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_catalogue_can_be_read_and_every_successor_is_in_it() {
+        let models = read(include_str!("catalogue.json")).unwrap();
+        for (name, known) in &models {
+            let is_there = |end: &Retirement| models.iter().any(|model| model.0 == end.successor);
+            assert!(known.end.as_ref().is_none_or(is_there), "{name}");
+        }
+        assert_eq!(
+            names(),
+            "gemini-3.8-flash, gemini-3.1-pro-preview, gpt-6.1-sol"
+        );
+    }
+
+    #[test]
+    fn an_end_is_told_thirty_days_ahead_and_ever_after() {
+        let told = |id, day: &str| near_end(id, day.parse().unwrap());
+        assert_eq!(told("gemini-2.5-pro", "2026-10-31"), None);
+        for day in ["2026-11-01", "2026-12-01", "2027-05-05"] {
+            assert_eq!(
+                told("gemini-2.5-pro", day).unwrap(),
+                "from 2026-12-01 on, its vendor has `gemini-3.8-flash` answer, at that model's price; \
+                 `code-commit models --add gemini-3.8-flash` adds the successor"
+            );
+        }
+        assert_eq!(told("gpt-5", "2026-11-10"), None);
+        let gone = told("gpt-5", "2026-11-11").unwrap();
+        assert!(gone.starts_with("from 2026-12-11 on, its vendor does not serve it any more;"));
+        assert!(gone.contains("`code-commit models --add gpt-6.1-sol`"));
+        assert_eq!(told("gpt-6.1-sol", "2030-01-01"), None);
+    }
+}

@@ -1,0 +1,67 @@
+//! Puts an entry into the text of `models.json`, and leaves the rest of the text as it is. Pure.
+
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+#[derive(Deserialize)]
+struct Whole<'a> {
+    #[serde(borrow, default)]
+    models: Option<&'a RawValue>,
+}
+
+/// `json`, a table that can be read, with an entry of this name at the end of its models.
+///
+/// # Errors
+/// When either is no JSON.
+pub fn with_entry(json: &str, name: &str, entry: &str) -> serde_json::Result<String> {
+    let whole: Whole<'_> = serde_json::from_str(json)?;
+    let entry: Value = serde_json::from_str(entry)?;
+    let entry = serde_json::to_string_pretty(&entry)?.replace('\n', "\n    ");
+    let entry = format!("\n    \"{name}\": {entry}\n  ");
+    // Each is a text that ends where the entry, or an object with it, is to stand.
+    let (before, added, after) = if let Some(models) = whole.models {
+        let begin = (models.get().as_ptr() as usize).saturating_sub(json.as_ptr() as usize);
+        let (before, after) = json.split_at(begin + models.get().len() - 1);
+        (before.trim_end(), entry, after.to_owned())
+    } else {
+        let (before, after) = json.split_at(json.rfind('}').unwrap_or(0));
+        let models = format!("\n  \"models\": {{{entry}}}\n");
+        (before.trim_end(), models, after.to_owned())
+    };
+    let comma = if before.ends_with('{') { "" } else { "," };
+    Ok(format!("{before}{comma}{added}{after}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_is_put_behind_the_others_and_the_rest_stays_as_it_is() {
+        let new = "\"new\": {\n      \"price\": {\n        \"input\": 0.75\n      }\n    }\n  }";
+        for (json, expected) in [
+            ("{}\n", format!("{{\n  \"models\": {{\n    {new}\n}}\n")),
+            (
+                "{\"models\": {}, \"selectionRules\": {}}",
+                format!("{{\"models\": {{\n    {new}, \"selectionRules\": {{}}}}"),
+            ),
+            (
+                "{\n  \"models\": {\n    \"a\": {\"provider\":  \"openai\"}\n  }\n}\n",
+                format!(
+                    "{{\n  \"models\": {{\n    \"a\": {{\"provider\":  \"openai\"}},\n    {new}\n}}\n"
+                ),
+            ),
+            (
+                "{\"selectionRules\": {\"default\": \"gpt-5\"}}",
+                format!(
+                    "{{\"selectionRules\": {{\"default\": \"gpt-5\"}},\n  \"models\": {{\n    {new}\n}}"
+                ),
+            ),
+        ] {
+            let with = with_entry(json, "new", r#"{"price": {"input": 0.75}}"#).unwrap();
+            assert_eq!(with, expected);
+            assert!(serde_json::from_str::<Value>(&with).is_ok(), "{with}");
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! `AGENTS.md` in the project's root: what its authors want agents to know.
+//!
+//! Reads that file alone, through no link. Guarantees that what is given is UTF-8 and bounded.
+
+use std::path::Path;
+
+use crate::sys::files::{self, IfThere as _, Links, is_too_large};
+use crate::sys::text::without_mark;
+
+/// The file.
+pub const AGENTS_FILE: &str = "AGENTS.md";
+/// How many bytes it may have.
+const LARGEST: u64 = 64 << 10;
+
+/// What the file below `root` says; `None` where there is none, or nothing in it.
+///
+/// # Errors
+/// Why it cannot be used.
+pub fn read(root: &Path) -> Result<Option<String>, String> {
+    let path = root.join(AGENTS_FILE);
+    if path.is_symlink() {
+        return Err("it is a symbolic link".to_owned());
+    }
+    let content = files::read(&path, Links::Refused, LARGEST).if_there();
+    let content = content.map_err(|error| {
+        if is_too_large(&error) {
+            format!("it is larger than {} KiB", LARGEST >> 10)
+        } else {
+            error.to_string()
+        }
+    })?;
+    let Some(content) = content else {
+        return Ok(None);
+    };
+    let text = String::from_utf8(without_mark(&content).to_vec());
+    let text = text.map_err(|_| "it is not UTF-8".to_owned())?;
+    Ok(Some(text).filter(|text| !text.trim().is_empty()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn the_file_is_text_of_a_bounded_size_or_it_is_not_used() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(AGENTS_FILE);
+        assert_eq!(read(dir.path()), Ok(None));
+        let large = vec![b'x'; 65_537];
+        for (content, expected) in [
+            (&b"\xef\xbb\xbfUse tabs.\n"[..], Ok(Some("Use tabs.\n"))),
+            (b" \n", Ok(None)),
+            (b"caf\xe9", Err("it is not UTF-8")),
+            (&large[1..], Ok(Some(str::from_utf8(&large[1..]).unwrap()))),
+            (&large, Err("it is larger than 64 KiB")),
+        ] {
+            fs::write(&path, content).unwrap();
+            let read = read(dir.path());
+            let read = read.as_ref().map(Option::as_deref).map_err(String::as_str);
+            assert_eq!(read, expected);
+        }
+        fs::remove_file(&path).unwrap();
+        fs::write(dir.path().join("other"), "x").unwrap();
+        symlink("other", &path).unwrap();
+        assert_eq!(read(dir.path()), Err("it is a symbolic link".to_owned()));
+    }
+}

@@ -1,0 +1,209 @@
+//! Which files of a project differ from what git has in its index, or are in none: what `git status` would call
+//! changed or untracked.
+//!
+//! Reads the index, ignore rules and files, and starts no git. Looks at regular files below the root alone, and at a
+//! bounded number of them. What is staged and not committed yet it does not see: that is in the index.
+
+use std::collections::HashSet;
+use std::fs::{self, Metadata};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Component, Path};
+
+use gix_index::Entry;
+use gix_index::entry::{Flags, Mode};
+use gix_index::hash::{Kind, ObjectId, hasher};
+
+use super::gitignore::IgnoreRules;
+use super::index::{IndexProblem, below, for_each_entry, object_format, prefix};
+use super::repository::Repository;
+use crate::sys::files::{self, Links, MIB};
+
+/// A larger file, in bytes, is not compared: what its size and time say, counts.
+const LARGEST: u64 = 64 * MIB;
+/// So many entries of directories are looked at for what is untracked.
+const LOOKED_AT: usize = 100_000;
+
+/// The files below `root`, links resolved, that differ from git's index or are untracked: lines as those of
+/// `git status --short`, in the order of their paths.
+///
+/// # Errors
+/// When there is no repository, or its index cannot be read.
+pub fn dirty(root: &Path) -> Result<Vec<String>, IndexProblem> {
+    let unreadable = |source| IndexProblem::Unreadable {
+        path: root.join(".git"),
+        source,
+    };
+    let repository = Repository::of(root)?.ok_or(IndexProblem::NoRepository)?;
+    let kind = object_format(&repository).map_err(unreadable)?;
+    let prefix = prefix(root, &repository);
+    let (mut tracked, mut found) = (HashSet::new(), Vec::new());
+    for_each_entry(&repository.own, kind, |path, entry| {
+        let Some(path) = below(&prefix, path) else {
+            return;
+        };
+        if let Some(mark) = difference(root, &path, entry, kind) {
+            found.push((path.clone(), mark));
+        }
+        tracked.insert(path);
+    })?;
+    let untracked = untracked(root, &tracked).into_iter();
+    found.extend(untracked.map(|path| (path, "??")));
+    // Each side of a conflict has an entry.
+    found.sort();
+    found.dedup();
+    let lines = found
+        .into_iter()
+        .map(|(path, mark)| format!("{mark} {path}"));
+    Ok(lines.collect())
+}
+
+/// How a tracked file differs, if it does.
+fn difference(root: &Path, path: &str, entry: &Entry, kind: Kind) -> Option<&'static str> {
+    let is_file = matches!(entry.mode, Mode::FILE | Mode::FILE_EXECUTABLE);
+    let is_left_out = entry
+        .flags
+        .intersects(Flags::SKIP_WORKTREE | Flags::ASSUME_VALID);
+    let mut names = Path::new(path).components();
+    // The paths of an index may be any.
+    let is_plain = names.all(|name| matches!(name, Component::Normal(_)));
+    if !is_file || is_left_out || !is_plain {
+        return None;
+    }
+    let file = root.join(path);
+    let parent = file.parent().and_then(|parent| parent.canonicalize().ok());
+    match file.symlink_metadata() {
+        Ok(found) if found.is_file() && parent.is_some_and(|parent| parent.starts_with(root)) => {
+            let is_same = is_same(&found, entry) || has_content(&file, &found, &entry.id, kind);
+            (!is_same).then_some(" M")
+        }
+        Ok(_) => Some(" M"),
+        Err(_) => Some(" D"),
+    }
+}
+
+/// Whether a file is as old and as long as the index says; that has a few bits of either.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "git truncates them, too"
+)]
+fn is_same(found: &Metadata, entry: &Entry) -> bool {
+    let time = entry.stat.mtime;
+    found.len() as u32 == entry.stat.size
+        && found.mtime() as u32 == time.secs
+        && (time.nsecs == 0 || found.mtime_nsec() as u32 == time.nsecs)
+}
+
+/// Whether the file has the content that the index names, byte by byte: what a filter or an end of line makes of it
+/// counts as another.
+fn has_content(file: &Path, found: &Metadata, id: &ObjectId, kind: Kind) -> bool {
+    if found.len() > LARGEST {
+        return false;
+    }
+    let Ok(content) = files::read(file, Links::Refused, LARGEST) else {
+        return false;
+    };
+    let mut hasher = hasher(kind);
+    hasher.update(format!("blob {}\0", content.len()).as_bytes());
+    hasher.update(&content);
+    hasher.try_finalize().is_ok_and(|hash| hash == *id)
+}
+
+/// The files that git neither tracks nor ignores.
+fn untracked(root: &Path, tracked: &HashSet<String>) -> Vec<String> {
+    let Ok(rules) = IgnoreRules::load(root) else {
+        return Vec::new();
+    };
+    let (mut found, mut pending) = (Vec::new(), vec![String::new()]);
+    let mut looked_at = 0;
+    while let Some(directory) = pending.pop() {
+        let entries = fs::read_dir(root.join(&directory));
+        for entry in entries.into_iter().flatten().flatten() {
+            looked_at += 1;
+            if looked_at > LOOKED_AT {
+                return found;
+            }
+            let Ok(name) = entry.file_name().into_string() else {
+                continue;
+            };
+            let path = match directory.as_str() {
+                "" => name.clone(),
+                parent => format!("{parent}/{name}"),
+            };
+            let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            if name == ".git" || tracked.contains(&path) {
+                continue;
+            }
+            // What cannot be told is shown.
+            if !is_directory && !rules.is_ignored(&path).unwrap_or_default() {
+                found.push(path);
+            } else if is_directory && !rules.is_directory_ignored(&path).unwrap_or_default() {
+                // Another repository is one thing.
+                if entry.path().join(".git").symlink_metadata().is_ok() {
+                    found.push(path + "/");
+                } else {
+                    pending.push(path);
+                }
+            }
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use duct::cmd;
+
+    fn git(root: &Path, arguments: &[&str]) {
+        let git = cmd("git", arguments).dir(root);
+        let git = git.env("GIT_CONFIG_GLOBAL", "/dev/null");
+        git.env("GIT_CONFIG_NOSYSTEM", "1").run().unwrap();
+    }
+
+    #[test]
+    fn what_is_not_as_the_index_has_it_is_found_without_git() {
+        let dir = tempfile::tempdir().unwrap();
+        let top = dir.path().canonicalize().unwrap();
+        let root = top.join("project");
+        assert!(matches!(dirty(&top), Err(IndexProblem::NoRepository)));
+        fs::create_dir_all(root.join("src")).unwrap();
+        for path in [
+            "same", "changed", "longer", "gone", "touched", "link", "src/a",
+        ] {
+            fs::write(root.join(path), "one\n").unwrap();
+        }
+        fs::write(root.join(".gitignore"), "*.log\n/target/\n").unwrap();
+        git(&top, &["init", "-q"]);
+        git(&top, &["add", "--all"]);
+        assert_eq!(dirty(&root).unwrap(), [""; 0]);
+        let later = std::time::SystemTime::now() + std::time::Duration::from_secs(60);
+        let write = |path: &str, content: &str| {
+            fs::write(root.join(path), content).unwrap();
+            let file = fs::File::options().append(true).open(root.join(path));
+            file.unwrap().set_modified(later).unwrap();
+        };
+        write("changed", "two\n");
+        write("longer", "three\n");
+        write("touched", "one\n");
+        write("src/new", "x");
+        write("a.log", "x");
+        fs::remove_file(root.join("gone")).unwrap();
+        fs::remove_file(root.join("link")).unwrap();
+        std::os::unix::fs::symlink("same", root.join("link")).unwrap();
+        fs::create_dir_all(root.join("target/x")).unwrap();
+        fs::write(root.join("target/x/y"), "x").unwrap();
+        fs::create_dir_all(root.join("nested/.git")).unwrap();
+        assert_eq!(
+            dirty(&root).unwrap(),
+            [
+                " M changed",
+                " D gone",
+                " M link",
+                " M longer",
+                "?? nested/",
+                "?? src/new"
+            ]
+        );
+    }
+}

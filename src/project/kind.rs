@@ -1,0 +1,319 @@
+//! What kind of project it is, by what lies in its root: how it is built and tested, and what that leaves for git to
+//! ignore.
+//!
+//! Reads names in the root, manifests and the names of tests. Guarantees that what it gives is this program's own text
+//! but for the names of manifests, and that tests are run only where there are any.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::sys::files::{self, Links, MIB};
+
+/// A kind of project.
+pub struct ProjectKind {
+    /// The files in the root that tell it, the first of them that is there counts; `*.py` is any of that end.
+    signs: &'static [&'static str],
+    /// What building and testing leaves, as lines of `.gitignore`.
+    pub leaves: &'static [&'static str],
+    /// The commands that build and test it.
+    commands: fn(&Path) -> String,
+}
+
+/// All kinds; of several that a project is of, the first says how it is built.
+static KINDS: [ProjectKind; 8] = [
+    ProjectKind {
+        signs: &["Cargo.toml"],
+        leaves: &["/target"],
+        commands: |_| "cargo build --all-targets\ncargo test".to_owned(),
+    },
+    ProjectKind {
+        signs: &["go.mod"],
+        leaves: &[],
+        // A program's file is not left in the root.
+        commands: |_| "go vet ./...\ngo build -o /dev/null ./...\ngo test ./...".to_owned(),
+    },
+    ProjectKind {
+        signs: &["pom.xml"],
+        leaves: &["/target"],
+        commands: |_| "mvn --batch-mode verify".to_owned(),
+    },
+    ProjectKind {
+        signs: &["gradlew", "build.gradle", "build.gradle.kts"],
+        leaves: &[".gradle", "build"],
+        commands: |root| {
+            let program = if root.join("gradlew").is_file() {
+                "./gradlew"
+            } else {
+                "gradle"
+            };
+            format!("{program} build")
+        },
+    },
+    ProjectKind {
+        signs: &["package.json"],
+        leaves: &["node_modules", "dist"],
+        commands: node,
+    },
+    ProjectKind {
+        signs: &[
+            "pyproject.toml",
+            "setup.py",
+            "setup.cfg",
+            "requirements.txt",
+            "*.py",
+        ],
+        leaves: &[
+            "__pycache__",
+            ".venv",
+            ".pytest_cache",
+            "*.egg-info",
+            "/dist",
+        ],
+        commands: python,
+    },
+    ProjectKind {
+        signs: &["CMakeLists.txt"],
+        leaves: &["/build"],
+        commands: |_| {
+            "cmake -S . -B build\ncmake --build build\nctest --test-dir build --output-on-failure"
+                .to_owned()
+        },
+    },
+    ProjectKind {
+        signs: &["Makefile", "makefile", "GNUmakefile"],
+        leaves: &["*.o"],
+        commands: make,
+    },
+];
+
+impl ProjectKind {
+    /// The kinds of the project in `root`, each with the name that tells it.
+    pub fn of(root: &Path) -> Vec<(&'static Self, &'static str)> {
+        let is_there = |sign: &&&str| match sign.strip_prefix('*') {
+            Some(end) => names(root).iter().any(|name| name.ends_with(end)),
+            None => root.join(sign).is_file(),
+        };
+        let kinds = KINDS.iter().filter_map(|kind| {
+            let sign = kind.signs.iter().find(is_there)?;
+            Some((kind, *sign))
+        });
+        kinds.collect()
+    }
+
+    /// The commands that build and test the project in `root`, as lines of a shell script that ends at the first that
+    /// fails.
+    pub fn commands(&self, root: &Path) -> String {
+        (self.commands)(root)
+    }
+}
+
+/// The scripts of `package.json`, as far as there are any; otherwise the syntax of all files.
+fn node(root: &Path) -> String {
+    let manifest = text(&root.join("package.json"));
+    let manifest: Value = serde_json::from_str(&manifest).unwrap_or_default();
+    let script = |name: &str| manifest["scripts"][name].as_str();
+    // What `npm init` writes fails, and tests nothing.
+    let test = script("test").filter(|test| !test.contains("no test specified"));
+    let build = script("build").map(|_| "npm run build");
+    let scripts: Vec<&str> = build.into_iter().chain(test.map(|_| "npm test")).collect();
+    if scripts.is_empty() {
+        return "find . -name node_modules -prune -o -name '*.js' -print0 | xargs -0 -r -n 1 node --check"
+            .to_owned();
+    }
+    scripts.join("\n")
+}
+
+/// The syntax of all files; and the tests, by pytest where they are made for it.
+fn python(root: &Path) -> String {
+    let mut lines = Vec::new();
+    if root.join("src").is_dir() {
+        lines.push("export PYTHONPATH=src");
+    }
+    lines.push("python3 -m compileall -q -x '/(\\.venv|venv|node_modules)/' .");
+    let tests = python_tests(root);
+    let configured = [
+        ("pytest.ini", ""),
+        ("pyproject.toml", "[tool.pytest"),
+        ("setup.cfg", "[tool:pytest]"),
+        ("tox.ini", "[pytest]"),
+    ];
+    let is_configured = configured.iter().any(|(file, section)| {
+        let path = root.join(file);
+        path.is_file() && text(&path).contains(section)
+    });
+    let is_for_pytest = |test: &PathBuf| {
+        let text = text(test);
+        let mut lines = text.lines();
+        lines.any(|line| line.starts_with("def test_") || line.starts_with("import pytest"))
+    };
+    let is_package = |folder: &str| root.join(folder).join("__init__.py").is_file();
+    if !tests.is_empty() && (is_configured || tests.iter().any(is_for_pytest)) {
+        lines.push("python3 -m pytest");
+    } else if let Some(test) = tests.first() {
+        // What is no package is not found from the root.
+        lines.push(match test.parent().and_then(|folder| folder.file_name()) {
+            Some(name) if name == "tests" && !is_package("tests") => {
+                "python3 -m unittest discover -s tests"
+            }
+            Some(name) if name == "test" && !is_package("test") => {
+                "python3 -m unittest discover -s test"
+            }
+            _ => "python3 -m unittest discover",
+        });
+    }
+    lines.join("\n")
+}
+
+/// The files of tests in the root, in `tests` and in `test`.
+fn python_tests(root: &Path) -> Vec<PathBuf> {
+    let is_test = |name: &String| {
+        let stem = name.strip_suffix(".py");
+        stem.is_some_and(|stem| stem.starts_with("test_") || stem.ends_with("_test"))
+    };
+    let folders = ["", "tests", "test"].map(|folder| root.join(folder));
+    let tests = folders.iter().flat_map(|folder| {
+        let names = names(folder).into_iter().filter(is_test);
+        names.map(|name| folder.join(name))
+    });
+    tests.collect()
+}
+
+/// `make`, and its target for tests, where it has one.
+fn make(root: &Path) -> String {
+    let files = ["GNUmakefile", "makefile", "Makefile"].map(|name| root.join(name));
+    let makefile = files.iter().find(|file| file.is_file());
+    let rules = makefile.map(|file| text(file)).unwrap_or_default();
+    let has = |target: &str| {
+        rules.lines().any(|line| {
+            let rest = line.strip_prefix(target).map(str::trim_start);
+            rest.is_some_and(|rest| rest.starts_with(':') && !rest.starts_with(":="))
+        })
+    };
+    match ["test", "check"].into_iter().find(|target| has(target)) {
+        Some(target) => format!("make\nmake {target}"),
+        None => "make".to_owned(),
+    }
+}
+
+/// The names in a directory; none where it cannot be read.
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    let mut names: Vec<String> = names.collect();
+    names.sort();
+    names
+}
+
+/// A file's text; of what cannot be read, none.
+fn text(path: &Path) -> String {
+    let content = files::read(path, Links::Refused, MIB).unwrap_or_default();
+    String::from_utf8_lossy(&content).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_project_is_built_by_what_is_there() {
+        let npm_init = r#"{"scripts": {"test": "echo \"Error: no test specified\" && exit 1"}}"#;
+        let compile = "python3 -m compileall -q -x '/(\\.venv|venv|node_modules)/' .";
+        for (given, sign, expected) in [
+            (
+                &[("Cargo.toml", ""), ("Makefile", "")][..],
+                "Cargo.toml",
+                "cargo build --all-targets\ncargo test".to_owned(),
+            ),
+            (
+                &[("build.gradle", "")],
+                "build.gradle",
+                "gradle build".into(),
+            ),
+            (&[("gradlew", "")], "gradlew", "./gradlew build".into()),
+            (
+                &[("package.json", r#"{"scripts": {"test": "mocha"}}"#)],
+                "package.json",
+                "npm test".into(),
+            ),
+            (
+                &[(
+                    "package.json",
+                    r#"{"scripts": {"build": "tsc", "test": "x"}}"#,
+                )],
+                "package.json",
+                "npm run build\nnpm test".into(),
+            ),
+            (
+                &[("package.json", npm_init)],
+                "package.json",
+                node(Path::new("/nowhere")),
+            ),
+            (
+                &[("pyproject.toml", "[tool.pytest.ini_options]")],
+                "pyproject.toml",
+                compile.to_owned(),
+            ),
+            (
+                &[("main.py", ""), ("test_main.py", "import unittest\n")],
+                "*.py",
+                format!("{compile}\npython3 -m unittest discover"),
+            ),
+            (
+                &[
+                    ("setup.py", ""),
+                    ("src/x.py", ""),
+                    ("tests/test_x.py", "class X:\n    pass\n"),
+                ],
+                "setup.py",
+                format!("export PYTHONPATH=src\n{compile}\npython3 -m unittest discover -s tests"),
+            ),
+            (
+                &[
+                    ("setup.py", ""),
+                    ("tests/__init__.py", ""),
+                    ("tests/x_test.py", ""),
+                ],
+                "setup.py",
+                format!("{compile}\npython3 -m unittest discover"),
+            ),
+            (
+                &[("setup.py", ""), ("tests/test_x.py", "def test_x():\n")],
+                "setup.py",
+                format!("{compile}\npython3 -m pytest"),
+            ),
+            (
+                &[
+                    ("setup.py", ""),
+                    ("pytest.ini", ""),
+                    ("tests/test_x.py", ""),
+                ],
+                "setup.py",
+                format!("{compile}\npython3 -m pytest"),
+            ),
+            (
+                &[("Makefile", "tests := a\nall:\n")],
+                "Makefile",
+                "make".into(),
+            ),
+            (
+                &[("Makefile", "all:\ncheck: all\n")],
+                "Makefile",
+                "make\nmake check".into(),
+            ),
+        ] {
+            let dir = tempfile::tempdir().unwrap();
+            for (path, content) in given {
+                let path = dir.path().join(path);
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(path, content).unwrap();
+            }
+            let kinds = ProjectKind::of(dir.path());
+            let (kind, found) = kinds[0];
+            assert_eq!(found, sign);
+            assert_eq!(kind.commands(dir.path()), expected, "{given:?}");
+        }
+        assert!(ProjectKind::of(Path::new("/nowhere")).is_empty());
+    }
+}

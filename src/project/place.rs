@@ -1,0 +1,135 @@
+//! Where the project is: the directory above the current one that a command is about.
+//!
+//! Looks at directories, and reads and changes nothing. Guarantees that a directory that belongs to another user is never
+//! taken for the project unless the user stands in it or names it.
+
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use super::CONFIG;
+
+/// The project of a command that is given in a directory.
+#[derive(Debug, PartialEq, Eq)]
+pub struct FoundRoot {
+    /// Its root.
+    pub root: PathBuf,
+    /// What would have been the root, if it had not been another user's.
+    pub passed_over: Option<PathBuf>,
+}
+
+/// The project that `here` belongs to, an absolute directory: the nearest directory upwards with `agent-config`, up to
+/// the top of the git repository; else that top; else `here` itself. Only what belongs to `user` counts above `here`:
+/// whoever else can make directories there could have the user run their build.sh.
+#[must_use]
+pub fn find(here: &Path, user: u32) -> FoundRoot {
+    let is_top = |directory: &Path| directory.join(".git").symlink_metadata().is_ok();
+    let top = here.ancestors().find(|directory| is_top(directory));
+    let inside = |directory: &&Path| top.is_none_or(|top| directory.starts_with(top));
+    let with_config = here.ancestors().take_while(inside);
+    let with_config = with_config.filter(|directory| directory.join(CONFIG).is_dir());
+    let configured = with_config.map(|directory| (directory, CONFIG));
+    let candidates = configured.chain(top.map(|top| (top, ".git")));
+    let mut passed_over = None;
+    for (directory, mark) in candidates {
+        let is_users = [directory.to_path_buf(), directory.join(mark)]
+            .iter()
+            .all(|path| {
+                path.symlink_metadata()
+                    .is_ok_and(|found| belongs(&found, user))
+            });
+        if directory == here || is_users {
+            let root = directory.to_path_buf();
+            return FoundRoot { root, passed_over };
+        }
+        passed_over.get_or_insert_with(|| directory.to_path_buf());
+    }
+    FoundRoot {
+        root: here.to_path_buf(),
+        passed_over,
+    }
+}
+
+fn belongs(found: &Metadata, user: u32) -> bool {
+    found.uid() == user
+}
+
+/// `to`, an absolute directory, as the way there from `from`, which is one, too.
+#[must_use]
+pub fn relative(from: &Path, to: &Path) -> PathBuf {
+    let shared = from.ancestors().find(|directory| to.starts_with(directory));
+    let shared = shared.unwrap_or(from);
+    let up = from.strip_prefix(shared).into_iter().flatten();
+    let up = up.map(|_| Path::new(".."));
+    let down = to.strip_prefix(shared).unwrap_or(to);
+    let way: PathBuf = up.chain(down.iter().map(Path::new)).collect();
+    if way.as_os_str().is_empty() {
+        PathBuf::from(".")
+    } else {
+        way
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn the_project_is_the_nearest_directory_that_is_the_users() {
+        for (marks, here, expected) in [
+            (&[][..], "a/b", "a/b"),
+            (&["agent-config"], "", ""),
+            (&["agent-config"], "a/b", ""),
+            (&["agent-config", "a/agent-config"], "a/b", "a"),
+            (&["agent-config", "a/b/agent-config"], "a/b", "a/b"),
+            (&[".git"], "a/b", ""),
+            (&[".git", "a/agent-config"], "a/b", "a"),
+            (&[".git", "agent-config"], "a/b", ""),
+            // What is above a repository is about something else.
+            (&["agent-config", "a/.git"], "a/b", "a"),
+            (&["agent-config", "a/b/.git"], "a/b", "a/b"),
+            (&[".git", "a/.git"], "a/b", "a"),
+        ] {
+            let dir = tempfile::tempdir().unwrap();
+            let root = dir.path().canonicalize().unwrap();
+            fs::create_dir_all(root.join("a/b")).unwrap();
+            for mark in marks {
+                fs::create_dir(root.join(mark)).unwrap();
+            }
+            let user = root.metadata().unwrap().uid();
+            let here = path_clean::clean(root.join(here));
+            let expected = path_clean::clean(root.join(expected));
+            let found = find(&here, user);
+            assert_eq!(found.root, expected, "{marks:?}");
+            assert_eq!(found.passed_over, None, "{marks:?}");
+            // To anybody else, all of it is somebody else's.
+            let others = find(&here, user + 1);
+            assert_eq!(others.root, here, "{marks:?}");
+            let passed_over = Some(expected).filter(|expected| *expected != here);
+            assert_eq!(others.passed_over, passed_over, "{marks:?}");
+        }
+    }
+
+    #[test]
+    fn a_file_of_that_name_is_no_mark() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        fs::create_dir(root.join("a")).unwrap();
+        fs::write(root.join("agent-config"), "").unwrap();
+        let user = root.metadata().unwrap().uid();
+        assert_eq!(find(&root.join("a"), user).root, root.join("a"));
+    }
+
+    #[test]
+    fn the_way_to_a_directory_is_told_as_one_would_type_it() {
+        for (from, to, expected) in [
+            ("/a", "/a", "."),
+            ("/a/b/c", "/a", "../.."),
+            ("/a", "/a/b", "b"),
+            ("/a/b", "/c", "../../c"),
+        ] {
+            assert_eq!(relative(from.as_ref(), to.as_ref()), Path::new(expected));
+        }
+    }
+}

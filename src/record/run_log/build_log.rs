@@ -1,0 +1,235 @@
+//! The log of a build: how it ended, and what it printed.
+//!
+//! Writes one file, and reads none. Guarantees that no key and nothing that looks like a credential is in it or in what
+//! goes into a prompt, and that both are bounded, whatever a build prints.
+
+use std::fs::File;
+use std::io::{self, Seek as _, SeekFrom, Write};
+use std::path::PathBuf;
+
+use super::{LogError, create, failed};
+use crate::secret::credentials::Censor;
+use crate::secret::{RedactingWriter, Redactor};
+use crate::sys::excerpt::Excerpt;
+use crate::sys::excerpt::text::bounded;
+
+/// What the first line of a build's log says until the build has ended.
+const UNFINISHED: &str = "unfinished: the build was still running when this was written";
+/// The first line's length, with its newline. It is written before the output and overwritten after
+/// it, so that output of any length need not be moved; hence the blanks at its end.
+const FIRST_LINE: usize = 80;
+
+fn first_line(status: &str) -> Vec<u8> {
+    // Only ASCII, so that characters are as many as bytes.
+    let status = status.replace(|c: char| c.is_ascii_control(), " ");
+    let status = status.replace(|c: char| !c.is_ascii(), "?");
+    let width = FIRST_LINE - 1;
+    format!("{status:<width$.width$}\n").into_bytes()
+}
+
+/// The longest log of a build, in bytes: the largest that is read again.
+const LOG_LIMIT: u64 = 64 << 20;
+/// So much of the output it takes as it comes. What is beyond has its end there, when the build has ended, behind a
+/// line that says how much is missing.
+const LOG_HEAD: u64 = LOG_LIMIT - (FIRST_LINE + LEFT_OUT + Excerpt::HALF) as u64;
+/// Room for that line.
+const LEFT_OUT: usize = 64;
+/// The longest output for a prompt, in bytes: one that was too long, with the line that says so.
+const PROMPT_LIMIT: usize = Excerpt::LIMIT + LEFT_OUT;
+
+/// The log of a build that is running: the output as it comes, less the keys and what looks like credentials.
+#[derive(Debug)]
+pub struct BuildLog<'r> {
+    redactor: &'r Redactor,
+    path: PathBuf,
+    output: RedactingWriter<'r, Censor<Copies>>,
+}
+
+/// What a build has printed.
+#[derive(Debug)]
+pub struct BuildOutput {
+    /// The output for the next prompt.
+    pub text: String,
+    /// What kinds of secrets were taken out of it, and out of the log.
+    pub redacted: Vec<&'static str>,
+}
+
+/// The output on its two ways: its beginning to the disk, its two ends to the next prompt.
+#[derive(Debug)]
+struct Copies {
+    file: File,
+    /// How much more the file takes, and how much it has; whether a line ends there.
+    room: u64,
+    kept: u64,
+    ends_line: bool,
+    excerpt: Excerpt,
+}
+
+impl Copies {
+    fn new(file: File, room: u64) -> Self {
+        Self {
+            file,
+            room,
+            kept: 0,
+            ends_line: true,
+            excerpt: Excerpt::default(),
+        }
+    }
+
+    /// Gives the file the end of the output, and the next prompt both.
+    fn finish(mut self) -> io::Result<(File, String)> {
+        let rest = self.excerpt.clone().rest(self.kept, self.ends_line);
+        self.file.write_all(&rest)?;
+        // What is not UTF-8 has become longer; control characters would when they are sent.
+        let text = bounded(&self.excerpt.into_text(), PROMPT_LIMIT);
+        Ok((self.file, text))
+    }
+}
+
+impl Write for Copies {
+    /// Takes everything: a build that prints without end goes on all the same.
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let room = usize::try_from(self.room).unwrap_or(usize::MAX);
+        let kept = &bytes[..bytes.len().min(room)];
+        self.file.write_all(kept)?;
+        self.room -= kept.len() as u64;
+        self.kept += kept.len() as u64;
+        self.ends_line = kept.last().map_or(self.ends_line, |last| *last == b'\n');
+        self.excerpt.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl<'r> BuildLog<'r> {
+    /// Begins one in a file that is not there yet.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub(super) fn create(path: PathBuf, redactor: &'r Redactor) -> Result<Self, LogError> {
+        let open = || {
+            let mut file = create(&path)?;
+            file.write_all(&first_line(UNFINISHED))?;
+            Ok(file)
+        };
+        let output = Copies::new(open().map_err(failed(&path))?, LOG_HEAD);
+        Ok(Self {
+            redactor,
+            path,
+            output: redactor.writer(Censor::new(output)),
+        })
+    }
+
+    /// Writes how the build ended into the first line, and gives the output for the next prompt.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn finish(self, status: &str) -> Result<BuildOutput, LogError> {
+        let Self {
+            path,
+            output,
+            redactor,
+        } = self;
+        let status = redactor.text(status);
+        let finish = || {
+            let (output, has_keys) = output.finish_found()?;
+            let (copies, kinds) = output.finish()?;
+            let (mut file, text) = copies.finish()?;
+            file.seek(SeekFrom::Start(0))?;
+            file.write_all(&first_line(&status))?;
+            let keys = has_keys.then_some("an API key or the value of a secret variable");
+            Ok(BuildOutput {
+                text,
+                redacted: keys.into_iter().chain(kinds).collect(),
+            })
+        };
+        finish().map_err(failed(&path))
+    }
+}
+
+impl Write for BuildLog<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.output.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.output.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn a_build_log_has_the_status_first_and_the_output_byte_by_byte() {
+        let dir = tempfile::tempdir().unwrap();
+        let redactor = Redactor::new(["sekret-key-1"]);
+        let path = dir.path().join("repair-query-1-build.txt");
+        let mut build = BuildLog::create(path.clone(), &redactor).unwrap();
+        build.write_all(b"out \xff sekret-").unwrap();
+        assert!(fs::read(&path).unwrap().starts_with(b"unfinished"));
+        build.write_all(b"key-1\nend").unwrap();
+        let output = build.finish("exit code: 101").unwrap();
+        assert_eq!(output.text, "out \u{fffd} [REDACTED]-1\nend");
+        assert_eq!(output.redacted.len(), 1);
+        let logged = fs::read(&path).unwrap();
+        let newline = logged.iter().position(|byte| *byte == b'\n').unwrap();
+        assert_eq!(logged[..newline].trim_ascii_end(), b"exit code: 101");
+        assert_eq!(&logged[newline + 1..], b"out \xff [REDACTED]-1\nend");
+    }
+
+    #[test]
+    fn a_log_is_bounded_whatever_a_build_prints() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log");
+        let half = Excerpt::HALF;
+        for (printed, expected) in [
+            (half + 2, None),
+            (2 * half + 1004, None),
+            (2 * half + 1104, Some("[... 100 bytes left out ...]\n")),
+        ] {
+            let file = File::create(&path).unwrap();
+            let mut copies = Copies::new(file, half as u64 + 1004);
+            let output = "a\n".repeat(printed / 2);
+            copies.write_all(output.as_bytes()).unwrap();
+            copies.finish().unwrap();
+            let logged = fs::read_to_string(&path).unwrap();
+            let Some(line) = expected else {
+                assert!(logged == output);
+                continue;
+            };
+            let (head, tail) = logged.split_once(line).unwrap();
+            assert!(output.starts_with(head) && head.len() == half + 1004);
+            assert!(output.ends_with(tail) && tail.len() == half);
+        }
+        assert!(LOG_HEAD + (FIRST_LINE + LEFT_OUT + half) as u64 <= LOG_LIMIT);
+    }
+
+    #[test]
+    fn an_output_for_a_prompt_is_no_longer_for_being_binary() {
+        for byte in [0, 0x1b, 0xff] {
+            let mut copies = Copies::new(tempfile::tempfile().unwrap(), 0);
+            copies.write_all(&vec![byte; 3 * Excerpt::LIMIT]).unwrap();
+            let (_, text) = copies.finish().unwrap();
+            let sent = serde_json::to_string(&text).unwrap();
+            assert!(sent.len() < Excerpt::LIMIT + 200, "{byte}: {}", sent.len());
+        }
+    }
+
+    #[test]
+    fn no_status_reaches_into_the_output() {
+        for status in ["ü".repeat(100), "two\nlines".to_owned(), String::new()] {
+            let line = first_line(&status);
+            assert_eq!(line.len(), FIRST_LINE);
+            assert_eq!(
+                line.iter().position(|byte| *byte == b'\n'),
+                Some(FIRST_LINE - 1)
+            );
+        }
+    }
+}

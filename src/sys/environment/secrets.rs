@@ -1,0 +1,248 @@
+//! Which variables hold a secret, and what of it is to be looked for. Pure.
+//!
+//! One rule for names, by their last words, and one for values, which are URLs with a password in them. Guarantees that
+//! what is looked for is not found by chance, and that it is bounded.
+
+use std::borrow::Cow;
+
+use percent_encoding::percent_decode_str;
+
+/// What the last word of such a name ends with: `NPM_TOKEN`, `PGPASSWORD`, `npm_config__authToken`.
+const ENDINGS: [&str; 8] = [
+    "TOKEN",
+    "SECRET",
+    "PASSWORD",
+    "PASSWD",
+    "PASSPHRASE",
+    "CREDENTIAL",
+    "APIKEY",
+    "AUTHKEY",
+];
+/// What it is where it would be part of other words: `KEY`, unlike `MONKEY`.
+const WORDS: [&str; 3] = ["KEY", "AUTH", "PASS"];
+/// The same behind another word: `MYSQL_PWD`, unlike `PWD`.
+const LATER_WORD: &str = "PWD";
+/// What may follow, since it says in which form the secret is there: `DOCKER_AUTH_CONFIG`.
+const FORMS: [&str; 5] = ["CONFIG", "JSON", "BASE64", "B64", "PEM"];
+
+/// A shorter value, in bytes, is not looked for anywhere: it would be found everywhere.
+pub const SHORTEST_SECRET: usize = 8;
+/// The same of a value of letters alone, which may be a word: `password`, `production`.
+const SHORTEST_OF_LETTERS: usize = 12;
+/// The same of a part of a value, which may be anything.
+const SHORTEST_PART: usize = 16;
+/// A longer value is not looked for as a whole: no token is, and to look for it takes memory.
+const LONGEST_SECRET: usize = 4096;
+/// Nor are its parts behind so many bytes.
+const LONGEST_IN_PARTS: usize = 8192;
+
+/// Whether a variable holds a secret.
+pub(super) fn is_secret(name: &str, value: &str) -> bool {
+    is_secret_name(name) || password(value).is_some()
+}
+
+/// What is to be looked for of the value of such a variable: all of it, its password where it is a URL, and the parts of
+/// one that has several, like the lines of a private key or what is in a service account's JSON.
+pub(super) fn searched(value: &str) -> Vec<Cow<'_, str>> {
+    let value = value.trim();
+    let mut found = vec![Cow::Borrowed(value)];
+    if let Some(password) = password(value) {
+        found.push(Cow::Borrowed(password));
+        found.extend(percent_decode_str(password).decode_utf8());
+    }
+    found.retain(|secret| is_distinctive(secret));
+    found.extend(parts(value).map(Cow::Borrowed));
+    found
+}
+
+fn is_secret_name(name: &str) -> bool {
+    let words = words(name);
+    let is_form = |word: &&String| FORMS.contains(&word.as_str());
+    let behind = words.iter().rev().take_while(is_form).count();
+    let Some((last, before)) = words[..words.len() - behind].split_last() else {
+        return false;
+    };
+    ENDINGS.iter().any(|ending| last.ends_with(ending))
+        || WORDS.contains(&last.as_str())
+        || last == LATER_WORD && !before.is_empty()
+}
+
+/// The words of a name, in capitals, each in the singular and without a number behind it.
+fn words(name: &str) -> Vec<String> {
+    let mut spaced = String::new();
+    let mut after_small = false;
+    for c in name.chars() {
+        if after_small && c.is_ascii_uppercase() {
+            spaced.push(' ');
+        }
+        after_small = c.is_ascii_lowercase();
+        spaced.push(if c.is_alphanumeric() { c } else { ' ' });
+    }
+    let capitals = spaced.to_ascii_uppercase();
+    let word = |word: &str| {
+        if FORMS.contains(&word) || WORDS.contains(&word) {
+            return word.to_owned();
+        }
+        let word = word.trim_end_matches(|c: char| c.is_ascii_digit());
+        word.strip_suffix('S').unwrap_or(word).to_owned()
+    };
+    let words = capitals.split_whitespace().map(word);
+    words.filter(|word| !word.is_empty()).collect()
+}
+
+/// The password in a value that is a URL: behind the user's name, or in the query.
+fn password(value: &str) -> Option<&str> {
+    let (scheme, rest) = value.trim().split_once("://")?;
+    if scheme.is_empty() || value.trim().contains(char::is_whitespace) {
+        return None;
+    }
+    let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let authority = place.split(['/', '#']).next().unwrap_or_default();
+    let user = authority.rsplit_once('@').map(|(user, _)| user);
+    let behind_user = user.and_then(|user| user.split_once(':'));
+    let mut fields = query
+        .split(['&', '#'])
+        .filter_map(|field| field.split_once('='));
+    let in_query = || fields.find(|(name, _)| is_secret_name(name));
+    let found = behind_user.or_else(in_query).map(|(_, password)| password);
+    found.filter(|password| !password.is_empty())
+}
+
+/// The telling parts of a value that has several: no words, no mere numbers, and no addresses, which others know.
+fn parts(value: &str) -> impl Iterator<Item = &str> {
+    let mut back = (0..=LONGEST_IN_PARTS.min(value.len())).rev();
+    let end = back.find(|at| value.is_char_boundary(*at)).unwrap_or(0);
+    let is_telling = move |part: &&str| {
+        part.len() >= SHORTEST_PART
+            && part.len() < value.len()
+            && part.bytes().any(|byte| byte.is_ascii_digit())
+            && part.bytes().any(|byte| byte.is_ascii_alphabetic())
+            && !part.contains("://")
+    };
+    // JSON writes the end of a line as two signs.
+    let lines = value[..end].split("\\n");
+    let parts = lines.flat_map(|line| line.split([' ', '\t', '\r', '\n', '"', '\'', ',', ';']));
+    parts.filter(is_telling)
+}
+
+/// Whether a value is not found by chance.
+fn is_distinctive(value: &str) -> bool {
+    let shortest = if value.bytes().all(|byte| byte.is_ascii_alphabetic()) {
+        SHORTEST_OF_LETTERS
+    } else {
+        SHORTEST_SECRET
+    };
+    (shortest..=LONGEST_SECRET).contains(&value.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_is_told_by_the_last_words_of_its_variables_name() {
+        for name in [
+            "TOKEN",
+            "NPM_TOKEN",
+            "GITHUB_TOKENS",
+            "TOKEN_2",
+            "TOKEN2",
+            "DB_PASSWORD",
+            "PGPASSWORD",
+            "MYSQL_PWD",
+            "db_passwd",
+            "DB_PASS",
+            "GPG_PASSPHRASE",
+            "X_SECRET",
+            "SSH_KEY",
+            "SIGNING_KEY_BASE64",
+            "apiKey",
+            "AWS_CREDENTIALS",
+            "GCP_CREDENTIALS_JSON",
+            "DOCKER_AUTH_CONFIG",
+            "npm_config__auth",
+            "npm_config__authToken",
+            "npm_config_//registry.example/:_authToken",
+        ] {
+            assert!(is_secret_name(name), "{name}");
+        }
+        for name in [
+            "SSH_AUTH_SOCK",
+            "SSH_ASKPASS",
+            "TOKENIZERS_PARALLELISM",
+            "KEYBOARD",
+            "MONKEY",
+            "MONKEYS",
+            "TOKEN_URL",
+            "GPG_TTY",
+            "PATH",
+            "PWD",
+            "OLDPWD",
+            "COMPASS",
+            "AUTHOR",
+            "CONFIG",
+            "2",
+            "",
+        ] {
+            assert!(!is_secret_name(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_url_with_a_password_is_a_secret_and_so_is_the_password() {
+        for (value, expected) in [
+            ("postgres://app:s%40cret-1@db:5432/x", Some("s%40cret-1")),
+            ("redis://:only-1-password@cache", Some("only-1-password")),
+            (
+                "jdbc:mysql://db/x?user=a&password=p4ssw0rd&ssl=1",
+                Some("p4ssw0rd"),
+            ),
+            ("http://host:8080/@scope/pkg", None),
+            ("https://example.com/?q=a:b@c", None),
+            ("https://user@example.com/", None),
+            ("see http://a:b@c", None),
+            ("a:b@c", None),
+        ] {
+            assert_eq!(password(value), expected, "{value}");
+            assert_eq!(is_secret("DATABASE_URL", value), expected.is_some());
+        }
+        let value = "postgres://app:s%40cret-1@db:5432/x";
+        assert_eq!(searched(value), [value, "s%40cret-1", "s@cret-1"]);
+    }
+
+    #[test]
+    fn what_may_be_a_word_is_not_looked_for() {
+        let long = "a".repeat(LONGEST_SECRET + 1);
+        for (value, expected) in [
+            ("true", false),
+            ("1", false),
+            ("password", false),
+            ("production", false),
+            ("hunter2", false),
+            ("hunter22", true),
+            ("correcthorsebattery", true),
+            (" a-b-c-d-e \n", true),
+            (long.as_str(), false),
+        ] {
+            let found = searched(value);
+            assert_eq!(found == [value.trim()], expected, "{value}");
+            assert_eq!(found.len(), usize::from(expected));
+        }
+    }
+
+    #[test]
+    fn of_several_lines_each_is_looked_for_that_tells_something() {
+        let line = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSj";
+        let end = "short1==";
+        let key = format!("-----BEGIN X-----\n{line}\r\n{end}\n-----END X-----\n");
+        assert_eq!(searched(&key)[1..], [line]);
+        let json = format!(
+            "{{\n \"type\": \"service_account\", \"id\": \"{}\",\n \"uri\": \"https://oauth2.example.com/v1/certs\",\n \"key\": \"a\\n{line}\\nb\"}}",
+            "0".repeat(20)
+        );
+        assert_eq!(searched(&json)[1..], [line]);
+        let long = format!("{line}\n").repeat(10_000);
+        let bytes: usize = searched(&long).iter().map(|part| part.len()).sum();
+        assert!(bytes <= LONGEST_IN_PARTS, "{bytes}");
+    }
+}

@@ -1,0 +1,76 @@
+//! Markdown at a terminal: what it becomes, with colours and without. Pure.
+
+use super::*;
+
+fn plain(text: &str, columns: usize) -> String {
+    rendered(text, columns, false).join("\n")
+}
+
+#[test]
+fn markdown_becomes_text_that_reads_well_without_colors() {
+    for (text, expected) in [
+        ("one two", "one two"),
+        (
+            "# Head\n\nText **bold** and `code`.",
+            "Head\n\nText bold and `code`.",
+        ),
+        ("- a\n- b\n  - c\n\nend", "• a\n• b\n  • c\n\nend"),
+        ("3. a\n4. b", "3. a\n4. b"),
+        ("> said\n> more", "│ said\n│ more"),
+        (
+            "a\n\n```rust\nfn x() {\n    y\n}\n```\nb",
+            "a\n\n    [rust]\n    fn x() {\n        y\n    }\n\nb",
+        ),
+        ("[here](http://a.b/c)", "here (http://a.b/c)"),
+        ("<http://a.b/c>", "http://a.b/c"),
+        (
+            "| a | b |\n|---|---|\n| 1 | 2 |",
+            "| a | b |\n|---|---|\n| 1 | 2 |",
+        ),
+        ("a <b>c</b>", "a <b>c</b>"),
+        ("a**b**c", "abc"),
+        ("", ""),
+    ] {
+        assert_eq!(plain(text, 40), expected, "{text:?}");
+    }
+}
+
+#[test]
+fn marks_become_colors() {
+    let shown = rendered("# Head\n\n**bold** and `code`", 40, true).join("\n");
+    for painted in [
+        "\u{1b}[1mHead\u{1b}[0m",
+        "\u{1b}[1mbold\u{1b}[0m and",
+        "\u{1b}[36mcode\u{1b}[0m",
+    ] {
+        assert!(shown.contains(painted), "{painted:?}: {shown:?}");
+    }
+}
+
+#[test]
+fn lines_fit_whatever_they_hold() {
+    let text = format!(
+        "- 漢字 and **words** that {} go on\n  - deeper {}\n",
+        "x".repeat(90),
+        "y ".repeat(60)
+    );
+    for columns in [30, 60, 80, 200] {
+        for line in rendered(&text, columns, true) {
+            assert!(measure_text_width(&line) <= columns, "{columns}: {line:?}");
+        }
+    }
+    assert_eq!(
+        plain("aa bb cc dd ee ff gg hh", 20),
+        "aa bb cc dd ee ff gg\nhh"
+    );
+}
+
+#[test]
+fn nothing_in_it_moves_the_cursor() {
+    let text = "a\u{1b}[2Jb\u{202e}c &#27;[2J `\u{1b}]0;t\u{7}x`\n\n```\n\u{1b}[31m\u{9b}2J\n```\n";
+    let shown = plain(text, 60);
+    assert!(
+        !shown.contains(['\u{1b}', '\u{9b}', '\u{202e}', '\u{7}']),
+        "{shown:?}"
+    );
+}

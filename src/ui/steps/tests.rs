@@ -1,0 +1,212 @@
+//! An agent's work at a terminal, event by event: at every width, with colours and without. Pure.
+
+use super::*;
+use crate::record::tasks::TaskStatus;
+use std::time::Duration;
+
+fn look(columns: usize) -> Look {
+    Look {
+        columns,
+        colors: false,
+    }
+}
+
+fn tool(name: &str, subject: &str) -> Event {
+    Event::Tool {
+        name: name.to_owned(),
+        input: subject.to_owned(),
+        subject: subject.to_owned(),
+        asks: name == "ASK_USER",
+    }
+}
+
+fn result(name: &str, text: &str, brief: Option<&str>, failed: bool) -> Event {
+    Event::ToolResult {
+        name: name.to_owned(),
+        text: text.to_owned(),
+        brief: brief.map(str::to_owned),
+        failed,
+        is_end: false,
+        took: Duration::from_millis(3210),
+    }
+}
+
+/// What is seen of these events, one after the other.
+fn seen(events: &[Event], look: Look) -> Vec<String> {
+    let mut steps = Steps::default();
+    let lines = events.iter().flat_map(|event| steps.lines(event, look));
+    lines.collect()
+}
+
+fn printed(text: &str) -> Event {
+    Event::Printed(text.to_owned())
+}
+
+#[test]
+fn a_tool_is_a_line() {
+    let diff = "diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1 +1,2 @@\n-x\n+y\n+z\n";
+    let changed = Event::Changed {
+        diff: diff.to_owned(),
+    };
+    for (events, expected) in [
+        (
+            vec![
+                tool("READ_FILE", "src/lib.rs"),
+                result("READ_FILE", "x", Some("575 lines"), false),
+            ],
+            &["• Read src/lib.rs (575 lines)"][..],
+        ),
+        (
+            vec![
+                tool("LIST_DIRECTORY", "."),
+                result("LIST_DIRECTORY", "x", Some("12 entries"), false),
+            ],
+            &["• Listed . (12 entries)"],
+        ),
+        (
+            vec![
+                tool("FIND_AND_REPLACE_IN_FILE", "a"),
+                changed.clone(),
+                result(
+                    "FIND_AND_REPLACE_IN_FILE",
+                    "changed `a`:\nwarning: it lost x",
+                    None,
+                    false,
+                ),
+            ],
+            &[
+                "• Edited a (+2 -1)",
+                "    @@ -1 +1,2 @@",
+                "    -x",
+                "    +y",
+                "    +z",
+                "    warning: it lost x",
+            ],
+        ),
+        (
+            vec![
+                tool("COMMAND", "cargo test\n--all"),
+                printed("1\n2\n"),
+                printed("1\n2\n3\n4\n5\n6\n"),
+                result("COMMAND", "x", Some("exit code: 0"), false),
+            ],
+            &[
+                "• Ran cargo test --all (exit code: 0, 3.2s)",
+                "    2",
+                "    3",
+                "    4",
+                "    5",
+                "    6",
+            ],
+        ),
+        (
+            vec![
+                tool("READ_FILE", "no/such"),
+                result("READ_FILE", "`no/such` is not there", None, true),
+            ],
+            &["✗ Read no/such: failed", "    `no/such` is not there"],
+        ),
+        (
+            vec![
+                tool("UPDATE_TASK_LIST", ""),
+                result("UPDATE_TASK_LIST", "x", None, false),
+            ],
+            &[],
+        ),
+        (
+            vec![
+                tool("ASK_USER", "**Which** one?"),
+                result("ASK_USER", "that", None, false),
+            ],
+            &["? The agent asks", "    Which one?"],
+        ),
+    ] {
+        assert_eq!(seen(&events, look(80)), expected, "{events:?}");
+    }
+}
+
+#[test]
+fn the_task_list_is_shown_where_it_changes() {
+    let tasks = |status| {
+        let text = "a".to_owned();
+        Event::Tasks(vec![Task { status, text }])
+    };
+    let (begun, done) = (tasks(TaskStatus::InProgress), tasks(TaskStatus::Complete));
+    assert_eq!(
+        seen(
+            &[begun.clone(), begun.clone(), done.clone(), done],
+            look(80)
+        ),
+        ["Task List", "  [~] a", "Task List", "  [x] a"]
+    );
+}
+
+#[test]
+fn words_are_bounded_and_the_answer_is_markdown() {
+    let long = "a line\n".repeat(100);
+    let said = seen(&[Event::Words(long.clone())], look(80));
+    assert_eq!(said.len(), SAID);
+    assert!(said.contains(&"  … 89 more lines …".to_owned()), "{said:?}");
+    let finished = Event::Finished {
+        summary: format!("# Done\n\n{long}"),
+        log: Some("logs/x".to_owned()),
+    };
+    let finished = seen(&[finished], look(80));
+    assert_eq!(finished[..3], ["", "Done", ""]);
+    assert_eq!(finished.len(), 100 + 5);
+    assert_eq!(finished.last().unwrap(), "log: logs/x");
+}
+
+#[test]
+fn lines_fit_and_obey_nobody() {
+    let hostile = format!("漢字\u{1b}[2J\u{202e}{}\r\u{9b}x", "word ".repeat(60));
+    let status = TaskStatus::Pending;
+    let diff = format!("@@ -1 +1 @@\n+{hostile}\n");
+    let events = [
+        tool("COMMAND", &hostile),
+        printed(&hostile),
+        Event::Changed { diff },
+        result("COMMAND", &hostile, Some(&hostile), false),
+        tool("READ_FILE", &hostile),
+        result("READ_FILE", &hostile, None, true),
+        Event::Thoughts(hostile.clone()),
+        Event::Words(hostile.clone()),
+        Event::Tasks(vec![Task {
+            status,
+            text: hostile.clone(),
+        }]),
+        Event::Notice(hostile.clone()),
+        Event::Status(hostile.clone()),
+        Event::Shown(hostile.clone()),
+        tool("ASK_USER", &hostile),
+        Event::Audited {
+            passed: false,
+            text: hostile.clone(),
+        },
+        Event::Finished {
+            summary: hostile.clone(),
+            log: None,
+        },
+        Event::Failed {
+            error: hostile.clone(),
+            hint: Some(hostile),
+            log: None,
+        },
+    ];
+    for columns in [60, 80, 200] {
+        for line in seen(&events, look(columns)) {
+            let fits = measure_text_width(&line) < columns || line.contains("• Ran");
+            assert!(fits, "{columns}: {line:?}");
+            assert!(!line.contains(crate::sys::text::is_deceptive), "{line:?}");
+        }
+    }
+}
+
+#[test]
+fn a_command_that_runs_shows_its_last_line() {
+    let mut steps = Steps::default();
+    steps.lines(&tool("COMMAND", "make all"), look(80));
+    steps.lines(&printed("a\nb\r50 %\r70 %\n\n"), look(80));
+    assert_eq!(steps.doing("COMMAND", look(80)), "Running make all");
+    assert_eq!(steps.printing(look(80)), "70 %");
+}

@@ -1,0 +1,73 @@
+//! Which model has answered a call, and what it costs. Pure.
+
+use super::context::Context;
+use crate::model::price::Price;
+use crate::model::served::is_same;
+use crate::model::{ModelError, ModelSpec, Reply, Spent};
+use crate::sys::text::one_line;
+
+/// No model has a longer name, in characters.
+const LONGEST_NAME: usize = 200;
+
+/// A model that has answered in another's place.
+pub struct Served {
+    /// Its name, by its vendor's word.
+    pub name: String,
+    /// Its price, where that is known.
+    pub price: Option<Price>,
+}
+
+impl Served {
+    /// The model of the version that has answered, where that is another one than the model that was asked.
+    pub fn instead(context: &Context<'_>, spec: &ModelSpec, version: &str) -> Option<Self> {
+        if is_same(&spec.id, version) {
+            return None;
+        }
+        let price = match &context.models {
+            _ if spec.has_own_price() => spec.price,
+            Ok(table) => {
+                let today = context.clock.now().date_naive();
+                table.price_of(spec.provider, version, today)
+            }
+            Err(_) => None,
+        };
+        let name = one_line(version, LONGEST_NAME);
+        Some(Self { name, price })
+    }
+
+    /// What the user is told of it.
+    pub fn warning(&self, asked: &str) -> String {
+        let price = match self.price {
+            Some(price) => format!(
+                "${} in and ${} out",
+                price.input.dollars(),
+                price.output.dollars()
+            ),
+            None => "not known, and neither is the cost".to_owned(),
+        };
+        format!(
+            "`{asked}` was asked, and `{}` has answered; the price for a million tokens is {price}",
+            self.name
+        )
+    }
+}
+
+/// The reply, unless it is another model's than the one that is required.
+///
+/// # Errors
+/// When it is.
+pub fn of_model(reply: Reply, required: Option<&str>) -> Result<Reply, ModelError> {
+    match (required, reply.model_version.as_deref()) {
+        (Some(asked), Some(served)) if !is_same(asked, served) => Err(ModelError::OtherModel {
+            asked: asked.to_owned(),
+            served: one_line(served, LONGEST_NAME),
+            finish: reply.finish,
+            spent: Spent {
+                usage: reply.usage,
+                model_version: reply.model_version,
+            }
+            .into(),
+        }),
+        _ => Ok(reply),
+    }
+}

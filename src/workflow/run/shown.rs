@@ -1,0 +1,158 @@
+//! What the model was shown of the project's files, held against the disk before a reply replaces them.
+//!
+//! Reads the files, and changes nothing. Guarantees that a file which somebody has changed while the model was at
+//! work is not replaced, and that one which the model was not shown as it is is named.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::fd::AsFd as _;
+use std::path::{Component, Path, PathBuf};
+
+use crate::edit::beneath::{Root, open_regular, split};
+use crate::edit::{Digest, VerifiedEdits};
+use crate::project::rollup::{RollupFile, RollupState};
+
+/// Files changed while the model was at work on a reply that replaces them.
+#[derive(Debug, thiserror::Error)]
+#[error("nothing of the reply was applied: changed while the model was at work: {}", listed(.0))]
+pub struct ChangedMeanwhile(Vec<String>);
+
+fn listed(paths: &[String]) -> String {
+    let paths = paths
+        .iter()
+        .map(|path| format!("`{}`", path.escape_debug()));
+    paths.collect::<Vec<_>>().join(", ")
+}
+
+/// What the model was shown of the files.
+#[derive(Debug, Clone, Default)]
+pub struct Shown {
+    root: PathBuf,
+    /// By path; `None`: what the code base holds cannot be told.
+    files: Option<BTreeMap<String, ShownFile>>,
+    /// Whether a reply may replace what it does not know.
+    may_be_stale: bool,
+}
+
+/// A file that the model was shown, or has made.
+#[derive(Debug, Clone, Copy)]
+struct ShownFile {
+    /// As the model knows it; `None`: it is not there.
+    shown: Option<Digest>,
+    /// As it was on the disk when the model was asked.
+    asked: Option<Digest>,
+    /// Whether a reply of this run has made it.
+    is_own: bool,
+}
+
+impl Shown {
+    /// The files of a rollup that is about to be sent; `None`: of one that cannot be compared.
+    pub fn of(sections: Option<&[RollupFile<'_>]>, root: &Path, may_be_stale: bool) -> Self {
+        let file = |section: &RollupFile<'_>| {
+            let path = Path::new(section.path).components();
+            let path = path.filter(|part| *part != Component::CurDir);
+            let path = path.collect::<PathBuf>().to_string_lossy().into_owned();
+            let shown = Some(Digest::of(section.own_content()));
+            let asked = match section.state {
+                RollupState::Same => shown,
+                RollupState::Changed | RollupState::Gone => on_disk(root, &path),
+            };
+            let is_own = false;
+            (
+                path,
+                ShownFile {
+                    shown,
+                    asked,
+                    is_own,
+                },
+            )
+        };
+        Self {
+            root: root.to_path_buf(),
+            files: sections.map(|sections| sections.iter().map(file).collect()),
+            may_be_stale,
+        }
+    }
+
+    /// The directories of the files, relative to the root.
+    pub fn directories(&self) -> BTreeSet<&Path> {
+        let files = self.files.iter().flatten();
+        files
+            .filter_map(|(path, _)| Path::new(path).parent())
+            .collect()
+    }
+
+    /// Looks at the files that `edits` would replace or remove. For each that the model does not know as it is, a
+    /// warning.
+    ///
+    /// # Errors
+    /// When one has changed since the model was asked.
+    pub fn check(&self, edits: &VerifiedEdits) -> Result<Vec<String>, ChangedMeanwhile> {
+        let Some(files) = &self.files else {
+            return Ok(Vec::new());
+        };
+        let (mut changed, mut warnings) = (Vec::new(), Vec::new());
+        let made = |content: &str| Some(Digest::of(content.as_bytes()));
+        let written = edits.written().map(|(path, content)| (path, made(content)));
+        let removed = edits.removed().map(|path| (path, None));
+        for (path, then) in written.chain(removed) {
+            let now = on_disk(&self.root, path);
+            if now == then {
+                continue;
+            }
+            let known = files.get(path);
+            let is_known = known.map_or(now.is_none(), |file| now == file.shown);
+            let is_changed = known.is_some_and(|file| !is_known && now != file.asked);
+            if is_changed && !self.may_be_stale {
+                changed.push(path.to_owned());
+            } else if !is_known && now.is_some() {
+                let how = known.map_or("it", |_| "it as it is");
+                let fate = then.map_or("removed", |_| "replaced");
+                warnings.push(format!(
+                    "`{path}` is {fate}, though the model was not shown {how}"
+                ));
+            }
+        }
+        if changed.is_empty() {
+            Ok(warnings)
+        } else {
+            Err(ChangedMeanwhile(changed))
+        }
+    }
+
+    /// Notes that `edits` were applied: the model knows what it has written.
+    pub fn remember(&mut self, edits: &VerifiedEdits) {
+        let written = edits.written();
+        let written = written.map(|(path, content)| (path, Some(Digest::of(content.as_bytes()))));
+        let removed = edits.removed().map(|path| (path, None));
+        let own = written.chain(removed).map(|(path, made)| {
+            let file = ShownFile {
+                shown: made,
+                asked: made,
+                is_own: true,
+            };
+            (path.to_owned(), file)
+        });
+        if let Some(files) = &mut self.files {
+            files.extend(own);
+        }
+    }
+
+    /// Notes how the files are now, after a build and before the model is asked again. What the build has made of the
+    /// run's own files is the run's doing, too.
+    pub fn refresh(&mut self) {
+        for (path, file) in self.files.iter_mut().flatten() {
+            file.asked = on_disk(&self.root, path);
+            if file.is_own {
+                file.shown = file.asked;
+            }
+        }
+    }
+}
+
+/// What is in the file at `path`; `None` where there is none that can be read.
+fn on_disk(root: &Path, path: &str) -> Option<Digest> {
+    let (directory, name) = split(path);
+    let directory = Root::open(root).ok()?.directory(directory).ok()?;
+    let file = open_regular(directory.as_fd(), name).ok()??;
+    Digest::of_file(file).ok()
+}

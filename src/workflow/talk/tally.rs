@@ -1,0 +1,152 @@
+//! What a person at the prompt is told of how things stand: model, context, tokens, dollars, time. Pure.
+
+use std::time::Duration;
+
+use crate::model::Purpose;
+use crate::model::price::Usd;
+use crate::record::{RunRecord, TreeState};
+use crate::sys::numbers::{counted, grouped};
+
+/// What was done since the program was started.
+#[derive(Debug, Default)]
+pub struct Tally {
+    requests: u64,
+    /// What they cost, less those whose cost is not known.
+    spent: Option<Usd>,
+    /// How many of them have cost nobody knows how much.
+    unpriced: u64,
+    took: Duration,
+    /// How long the last one took.
+    last_took: Option<Duration>,
+    /// How many tokens the conversation has, as the last call of the agent counted it.
+    context: Option<u64>,
+    /// The folders of the runs that have changed something and were not undone, the last one at the end.
+    pub changed: Vec<String>,
+}
+
+impl Tally {
+    /// Takes in a run that has ended.
+    pub fn add(&mut self, record: &RunRecord, log: Option<&str>) {
+        self.requests += 1;
+        match record.total_cost() {
+            Some(cost) => self.spent = Some(self.spent.unwrap_or(Usd::ZERO) + cost),
+            None => self.unpriced += 1,
+        }
+        self.took += record.seconds.0;
+        self.last_took = Some(record.seconds.0);
+        let steps = record.steps.iter().rev();
+        let mut counted = steps.filter(|step| step.purpose == Purpose::STEP);
+        let used = counted.find_map(|step| step.usage);
+        self.context = used.map(|used| used.input_tokens).or(self.context);
+        if record.tree == TreeState::Changed {
+            self.changed.extend(log.map(str::to_owned));
+        }
+    }
+
+    /// The conversation is another one.
+    pub fn forget_context(&mut self) {
+        (self.context, self.last_took) = (None, None);
+    }
+
+    /// One line: `model · directory · context 4% · 12,345 tokens · $0.0123 · 42s · keys`.
+    pub fn line(&self, model: &str, directory: &str, tokens: u64, window: u64) -> String {
+        let share = self.context.map(|context| {
+            let share = context.saturating_mul(100).div_ceil(window.max(1));
+            format!("context {share}%")
+        });
+        let tokens = (tokens > 0).then(|| counted(tokens, "token"));
+        let spent = self.spent.filter(|spent| *spent != Usd::ZERO);
+        let parts = [
+            Some(model.to_owned()),
+            Some(directory.to_owned()),
+            share,
+            tokens,
+            spent.map(|spent| spent.to_string()),
+            self.last_took.map(human),
+            Some("/help, Ctrl-D quits".to_owned()),
+        ];
+        parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
+    }
+
+    /// What was used so far; `tokens` are the session's.
+    pub fn cost(&self, tokens: u64) -> String {
+        let spent = match (self.spent, self.unpriced) {
+            (None, 0) => "nothing spent".to_owned(),
+            (None, _) => "at an unknown price".to_owned(),
+            (Some(spent), 0) => spent.to_string(),
+            (Some(spent), unpriced) => {
+                format!(
+                    "{spent} and {} at an unknown price",
+                    counted(unpriced, "request")
+                )
+            }
+        };
+        format!(
+            "this session: {} tokens; since the start: {}, {spent}, {}",
+            grouped(tokens),
+            counted(self.requests, "request"),
+            human(self.took)
+        )
+    }
+}
+
+/// `42s`, `3m 05s`
+fn human(duration: Duration) -> String {
+    match duration.as_secs() {
+        seconds @ ..60 => format!("{seconds}s"),
+        seconds => format!("{}m {:02}s", seconds / 60, seconds % 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::usage::Usage;
+    use crate::record::{Seconds, Step};
+
+    fn run(cost: Option<f64>, input_tokens: u64, tree: TreeState) -> RunRecord {
+        let usage = Usage {
+            input_tokens,
+            ..Usage::default()
+        };
+        let step = |purpose, input_tokens| Step {
+            purpose,
+            usage: Some(Usage {
+                input_tokens,
+                ..usage
+            }),
+            cost: cost.map(|cost| cost.try_into().unwrap()),
+            ..Step::default()
+        };
+        RunRecord {
+            steps: vec![step(Purpose::STEP, input_tokens), step(Purpose::AUDIT, 7)],
+            seconds: Seconds(Duration::from_secs(65)),
+            tree,
+            ..RunRecord::default()
+        }
+    }
+
+    #[test]
+    fn a_line_says_how_things_stand() {
+        let mut tally = Tally::default();
+        assert_eq!(
+            tally.line("m", "demo", 0, 1000),
+            "m · demo · /help, Ctrl-D quits"
+        );
+        assert_eq!(
+            tally.cost(0),
+            "this session: 0 tokens; since the start: 0 requests, nothing spent, 0s"
+        );
+        tally.add(&run(Some(0.25), 110, TreeState::Changed), Some("logs/1"));
+        tally.add(&run(None, 120, TreeState::Unchanged), Some("logs/2"));
+        assert_eq!(
+            tally.line("m", "demo", 12_345, 1000),
+            "m · demo · context 12% · 12,345 tokens · $0.50 · 1m 05s · /help, Ctrl-D quits"
+        );
+        assert_eq!(tally.changed, ["logs/1"]);
+        assert_eq!(
+            tally.cost(12_345),
+            "this session: 12,345 tokens; since the start: 2 requests, $0.50 and 1 request at an unknown price, 2m 10s"
+        );
+    }
+}

@@ -1,0 +1,134 @@
+//! Servers that are compatible with OpenAI's, each in its own way.
+
+use serde_json::{Value, json};
+
+use crate::support::agent::AgentProject;
+use crate::support::{Answer, ModelServer, TestProject};
+
+fn chunk(delta: &Value, finish: Option<&str>) -> String {
+    let chunk = json!({"model": "local", "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]});
+    format!("data: {chunk}\n\n")
+}
+
+/// A stream of this text, that ends so.
+fn stream(text: &str, finish: Option<&str>, end: &str) -> Answer {
+    let words = chunk(&json!({"content": text}), None);
+    let finish = finish.map(|finish| chunk(&json!({}), Some(finish)));
+    let body = format!("{words}{}{end}", finish.unwrap_or_default());
+    Answer::new(200, &[("content-type", "text/event-stream")], body)
+}
+
+const DONE: &str = "data: [DONE]\n\n";
+const WRITE: &str = "^^^a\nx\n^^^end\n";
+
+/// A project whose model `local` is at `url`.
+fn project(url: &str, more: &str) -> TestProject {
+    let table = format!(
+        r#"{{"models": {{"local": {{"provider": "openai", "baseUrl": "{url}/v1"{more}}}}}, "selectionRules": {{"default": "local"}}}}"#
+    );
+    TestProject::new().file("agent-config/models.json", table)
+}
+
+#[test]
+fn a_server_that_refuses_to_tell_the_usage_is_not_asked_for_it_again() {
+    let mistral = json!({"object": "error", "message": {"detail": [
+        {"type": "extra_forbidden", "loc": ["body", "stream_options"], "msg": "Extra inputs are not permitted"}]}});
+    let other = json!({"error": {"message": "Unrecognized request argument: stream_options"}});
+    for refusal in [Answer::error(422, &mistral), Answer::error(400, &other)] {
+        let server = ModelServer::start([
+            refusal,
+            stream(WRITE, Some("stop"), DONE),
+            stream("^^^ok\n\n^^^end\n", Some("stop"), DONE),
+        ]);
+        let project = project(&server.url(), "").build("test -e ok");
+        let run = project.run(&["--stream"]).exits(0);
+        let asked = server.requests().into_iter();
+        let asked: Vec<Value> = asked.map(|request| request.json()).collect();
+        assert_eq!(asked[0]["stream_options"]["include_usage"], true);
+        for later in &asked[1..] {
+            assert_eq!(later.get("stream_options"), None);
+            assert_eq!(later["stream"], true);
+        }
+        assert_eq!(asked.len(), 3);
+        assert_eq!(run.result()["attempts"].as_array().unwrap().len(), 2);
+    }
+}
+
+#[test]
+fn another_fault_of_the_request_is_not_sent_again() {
+    let server = ModelServer::start([]);
+    project(&server.url(), "").run(&["--stream"]).exits(4);
+    assert_eq!(server.requests().len(), 1);
+}
+
+#[test]
+fn a_stream_is_whole_with_either_end_and_cut_without() {
+    for (finish, end) in [
+        (Some("stop"), ""),
+        (None, DONE),
+        (Some("eos"), DONE),
+        (Some("eos_token"), ""),
+        (Some("stop_sequence"), DONE),
+        (Some("end_turn"), DONE),
+        (Some("STOP"), ""),
+        (Some("completed"), ""),
+    ] {
+        let server = ModelServer::start([stream(WRITE, finish, end)]);
+        let project = project(&server.url(), "");
+        let run = project.run(&["--stream"]).exits(0);
+        assert_eq!(project.read("a"), "x\n");
+        let told = &run.result()["attempts"][0]["finish"];
+        assert_eq!(told, finish.unwrap_or("[DONE]"));
+        std::fs::remove_file(project.path("a")).unwrap();
+        project.run(&["--replay", &run.folder]).exits(0);
+        assert_eq!(project.read("a"), "x\n");
+    }
+    for (finish, end) in [
+        (None, ""),
+        (Some("length"), DONE),
+        (Some("content_filter"), ""),
+    ] {
+        let server = ModelServer::start((0..9).map(|_| stream(WRITE, finish, end)));
+        let project = project(&server.url(), "");
+        project.run(&["--stream", "--timeout", "1s"]).exits(4);
+        assert!(!project.path("a").exists());
+    }
+}
+
+#[test]
+fn without_a_key_plain_http_may_go_to_a_private_address_with_a_warning() {
+    for url in [
+        "http://10.0.0.1:8080",
+        "http://host.docker.internal:11434",
+        "http://gpu",
+    ] {
+        let warning =
+            format!("`local` is asked at {url}/v1 by plain http: the code travels unencrypted");
+        let run = project(url, "").run(&["--dry-run"]).exits(0);
+        assert_eq!(run.stderr.matches(&warning).count(), 1, "{}", run.stderr);
+        project(url, r#", "keyFile": "openai-key.txt""#)
+            .run(&["--dry-run"])
+            .exits(3)
+            .says(&["plain http is taken for loopback hosts only\n"]);
+    }
+    for url in [
+        "http://8.8.8.8",
+        "http://example.com",
+        "http://169.254.169.254",
+    ] {
+        project(url, "")
+            .run(&["--dry-run"])
+            .exits(3)
+            .says(&["plain http is taken for loopback hosts only, and for private addresses"]);
+    }
+}
+
+#[test]
+fn an_agents_own_server_on_a_private_network_gets_no_key() {
+    let agent = AgentProject::at("http://10.0.0.1:8080")
+        .with_variable("DEV_AGENT_API_KEY", "key-0123456789");
+    agent.work("go").exits(3).says(&[
+        "`apiUrl` is `http://10.0.0.1:8080/v1`: plain http is taken for loopback hosts only\n",
+        "hint: the key travels in a header",
+    ]);
+}

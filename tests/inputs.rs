@@ -1,0 +1,519 @@
+//! Where the query and the code base come from, and what becomes of files that the model has not seen as they are.
+
+use std::fs;
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::support::{
+    Answer, BUBBLEWRAP, Finished, ModelServer, TestProject, bubblewrap_works, gemini,
+};
+
+/// A reply that replaces the only file of the rollup.
+const REPLACES: &str = "^^^src/main.rs\nfn main() { reply() }\n^^^end\n";
+
+fn git(project: &TestProject, arguments: &[&str]) {
+    let output = Command::new("git")
+        .args(["-C", project.path("").to_str().unwrap()])
+        .args(arguments)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+}
+
+/// A project without inputs, whose source git tracks.
+fn tracked() -> TestProject {
+    let project = TestProject::new()
+        .without("agent-config/query.txt")
+        .without("agent-config/codeRollup.txt");
+    git(&project, &["init", "-q"]);
+    git(&project, &["add", "src"]);
+    project
+}
+
+/// A server that replaces `path` while it is asked, and then gives this reply.
+fn meanwhile(project: &TestProject, path: &str, content: &'static str, reply: &str) -> Answer {
+    let path = project.path(path);
+    Answer::gemini_after(move || fs::write(path, content).unwrap(), reply)
+}
+
+fn warnings(run: &Finished) -> Vec<String> {
+    let result = run.result();
+    let warnings = result["warnings"].as_array().unwrap().iter();
+    warnings
+        .map(|warning| warning.as_str().unwrap().to_owned())
+        .collect()
+}
+
+#[test]
+fn a_stale_rollup_is_not_sent_and_every_file_is_named() {
+    let server = ModelServer::start([]);
+    let files: Vec<String> = (0..20).map(|n| format!("gone{n}.rs")).collect();
+    let rollup: String = files
+        .iter()
+        .map(|file| format!("--- {file} ---\n"))
+        .collect();
+    let project = TestProject::new()
+        .with(&server)
+        .file("src/main.rs", "fn main() { edited() }\n")
+        .file(
+            "agent-config/codeRollup.txt",
+            format!("--- src/main.rs ---\nfn main() {{}}\n{rollup}"),
+        );
+    for arguments in [&[][..], &["--cc"], &["--dry-run"], &["--require-fresh"]] {
+        let run = project.run(arguments).exits(3).says(&[
+            "the code base in `agent-config/codeRollup.txt` is not that on the disk",
+            "`src/main.rs` has changed",
+            "`--rollup`",
+            "`code-commit rollup`",
+        ]);
+        for file in &files {
+            let named = format!("`{file}` is not there");
+            assert!(run.stderr.contains(&named), "{named}: {}", run.stderr);
+        }
+    }
+    assert!(server.requests().is_empty() && project.runs().is_empty());
+}
+
+#[test]
+fn what_a_stale_rollup_is_allowed_to_replace_is_named() {
+    let server = ModelServer::gemini(&[REPLACES]);
+    let project = TestProject::new()
+        .with(&server)
+        .file("src/main.rs", "fn main() { edited() }\n");
+    let run = project.run(&["--allow-stale"]).exits(0).says(&[
+        "`src/main.rs` has changed; it is sent as it is",
+        "`src/main.rs` is replaced, though the model was not shown it as it is",
+    ]);
+    assert_eq!(warnings(&run).len(), 2);
+    assert_eq!(project.read("src/main.rs"), "fn main() { reply() }\n");
+}
+
+#[test]
+fn the_line_end_that_a_rollup_sets_behind_a_file_is_no_difference() {
+    for (content, rollup) in [
+        ("a", "--- src/main.rs ---\na"),
+        ("a", "--- src/main.rs ---\na\n"),
+        ("a\n", "--- src/main.rs ---\na\n\n"),
+        ("a\n", "--- ./src/main.rs ---\na\n"),
+        ("a\r\n", "\u{feff}--- src/main.rs ---\na\r\n"),
+        ("--- x ---\n", "--- src/main.rs ---\n--- x ---\n"),
+        ("", "--- src/main.rs ---\n"),
+    ] {
+        let server = ModelServer::gemini(&[REPLACES]);
+        let project = TestProject::new()
+            .with(&server)
+            .file("src/main.rs", content)
+            .file("agent-config/codeRollup.txt", rollup);
+        let run = project.run(&["--require-fresh"]).exits(0);
+        let told = warnings(&run);
+        let untold = |warning: &String| !warning.contains("shown");
+        assert!(told.iter().all(untold), "{rollup:?} {told:?}");
+    }
+}
+
+#[test]
+fn a_file_that_changes_while_the_model_is_at_work_is_not_replaced() {
+    for (change, fate) in [
+        ("fn main() { edited() }\n", "has changed"),
+        ("", "was emptied"),
+    ] {
+        let project = TestProject::new();
+        let server = ModelServer::start([meanwhile(&project, "src/main.rs", change, REPLACES)]);
+        let project = project.with(&server);
+        let run = project.run(&[]).exits(5).says(&[
+            "nothing of the reply was applied: changed while the model was at work: `src/main.rs`",
+            "`code-commit --resume RUN`",
+            "`--allow-stale`",
+        ]);
+        assert_eq!(project.read("src/main.rs"), change, "{fate}");
+        assert_eq!(run.result()["exit"]["name"], "reply-rejected");
+        assert_eq!(run.result()["attempts"][0]["edits"], Value::Null);
+        assert_eq!(run.logged("initial-query-response.txt"), REPLACES);
+        assert!(!run.files().contains(&"initial-build.txt".to_owned()));
+    }
+}
+
+#[test]
+fn so_is_one_that_was_removed_and_one_that_is_to_be_removed() {
+    let project = TestProject::new();
+    let path = project.path("src/main.rs");
+    let removes = move || fs::remove_file(path).unwrap();
+    let server = ModelServer::start([Answer::gemini_after(removes, REPLACES)]);
+    let project = project.with(&server);
+    project.run(&[]).exits(5).says(&["`src/main.rs`"]);
+    assert!(!project.path("src/main.rs").exists());
+
+    let project = TestProject::new();
+    let reply = "^^^src/main.rs\n^^^delete\n";
+    let server = ModelServer::start([meanwhile(&project, "src/main.rs", "edited\n", reply)]);
+    let project = project.with(&server);
+    project.run(&[]).exits(5).says(&["`src/main.rs`"]);
+    assert_eq!(project.read("src/main.rs"), "edited\n");
+}
+
+#[test]
+fn a_file_that_the_reply_leaves_alone_may_change() {
+    let project = TestProject::new();
+    let edit = meanwhile(
+        &project,
+        "src/main.rs",
+        "edited\n",
+        "^^^new.rs\nx\n^^^end\n",
+    );
+    let server = ModelServer::start([edit]);
+    let run = project.with(&server).run(&[]).exits(0);
+    assert!(warnings(&run).is_empty(), "{:?}", warnings(&run));
+}
+
+#[test]
+fn what_changes_meanwhile_is_replaced_and_named_where_that_is_allowed() {
+    let project = TestProject::new();
+    let server = ModelServer::start([meanwhile(&project, "src/main.rs", "edited\n", REPLACES)]);
+    let project = project.with(&server);
+    project
+        .run(&["--allow-stale"])
+        .exits(0)
+        .says(&["`src/main.rs` is replaced, though the model was not shown it as it is"]);
+    assert_eq!(project.read("src/main.rs"), "fn main() { reply() }\n");
+    project.run(&["undo"]).exits(0);
+    assert_eq!(project.read("src/main.rs"), "edited\n");
+}
+
+#[test]
+fn a_file_that_the_model_was_not_shown_is_named_when_it_is_replaced() {
+    let reply = "^^^mine.rs\nyours\n^^^end\n^^^gone.rs\n^^^delete\n^^^new.rs\nx\n^^^end\n";
+    let server = ModelServer::gemini(&[reply]);
+    let project = TestProject::new()
+        .with(&server)
+        .file("mine.rs", "mine\n")
+        .file("gone.rs", "x\n");
+    let run = project.run(&[]).exits(0);
+    assert_eq!(
+        warnings(&run)[..2],
+        [
+            "`mine.rs` is replaced, though the model was not shown it",
+            "`gone.rs` is removed, though the model was not shown it",
+        ]
+    );
+    assert!(
+        !run.stderr.contains("`new.rs` is replaced"),
+        "{}",
+        run.stderr
+    );
+}
+
+/// What the run has written, and what its build has made of that, is what a repair replaces.
+#[test]
+fn a_repair_replaces_what_the_run_has_made() {
+    let repairs = "^^^src/main.rs\nfn main() { repaired() }\n^^^end\n^^^ok\n^^^end\n";
+    let server = ModelServer::gemini(&[REPLACES, repairs]);
+    let project = TestProject::new()
+        .with(&server)
+        .build("test -e ok && exit; echo '// formatted' >> src/main.rs; exit 1");
+    let run = project.run(&[]).exits(0);
+    assert!(warnings(&run).is_empty(), "{:?}", warnings(&run));
+}
+
+#[test]
+fn what_a_build_has_made_of_other_files_is_named_when_a_repair_replaces_it() {
+    let repairs = format!("{REPLACES}^^^ok\n^^^end\n");
+    let server = ModelServer::gemini(&["^^^a\n1\n^^^end\n", &repairs]);
+    let project = TestProject::new()
+        .with(&server)
+        .build("test -e ok && exit; echo '// formatted' >> src/main.rs; exit 1");
+    let run = project.run(&[]).exits(0);
+    assert_eq!(
+        warnings(&run),
+        ["`src/main.rs` is replaced, though the model was not shown it as it is"]
+    );
+}
+
+#[test]
+fn a_file_of_the_run_that_changes_during_a_repair_is_not_replaced() {
+    let project = TestProject::new().build("exit 1");
+    let repair = "^^^src/main.rs\nfn main() { repaired() }\n^^^end\n";
+    let server = ModelServer::start([
+        Answer::json(&gemini(REPLACES)),
+        meanwhile(&project, "src/main.rs", "edited\n", repair),
+    ]);
+    let project = project.with(&server);
+    let run = project.run(&[]).exits(5).says(&["`src/main.rs`"]);
+    assert_eq!(project.read("src/main.rs"), "edited\n");
+    assert_eq!(run.logged("repair-query-1-response.txt"), repair);
+}
+
+#[test]
+fn a_rollup_of_another_form_is_used_as_it_is_and_the_run_says_so() {
+    let rollup = "<file path=\"src/main.rs\">\n--- PASS ---\nfn main() {}\n</file>\n";
+    let server = ModelServer::gemini(&[REPLACES]);
+    let project = TestProject::new()
+        .with(&server)
+        .file("agent-config/codeRollup.txt", rollup);
+    project
+        .run(&["--require-fresh"])
+        .exits(3)
+        .says(&["there is no file in `agent-config/codeRollup.txt`"]);
+    let run = project
+        .run(&[])
+        .exits(0)
+        .says(&["it is sent as it is, and was not compared with the disk"]);
+    assert_eq!(warnings(&run).len(), 1);
+}
+
+#[test]
+fn a_replay_into_a_tree_that_has_changed_goes_on_and_names_what_it_replaces() {
+    let server = ModelServer::gemini(&[REPLACES]);
+    let project = TestProject::new().with(&server);
+    let recorded = project.run(&[]).exits(0).folder;
+    let project = project.file("src/main.rs", "edited\n");
+    let run = project.run(&["--replay", &recorded]).exits(0);
+    assert_eq!(
+        warnings(&run),
+        ["`src/main.rs` is replaced, though the model was not shown it as it is"]
+    );
+}
+
+#[test]
+fn a_message_and_a_rollup_need_no_file() {
+    let server = ModelServer::gemini(&[REPLACES]);
+    let project = tracked().with(&server);
+    let before = project.tree();
+    let run = project
+        .run(&["-m", "Add a --verbose flag", "--rollup"])
+        .exits(0)
+        .says(&["rolled up: 1 file, about "]);
+    let sent = "[query]\nAdd a --verbose flag\n[codebase]\n--- src/main.rs ---\nfn main() {}\n";
+    assert_eq!(server.requests()[0].user(), sent);
+    assert!(run.logged("initial-query.txt").ends_with(sent));
+    let mut after = project.tree();
+    let main = before["src/main.rs"].clone();
+    after.insert("src/main.rs".into(), main);
+    assert_eq!(after, before);
+}
+
+#[test]
+fn the_message_comes_from_standard_input_too() {
+    let server = ModelServer::gemini(&["Nothing."]);
+    let project = tracked().with(&server);
+    let mut child = project
+        .command(&["--message", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(b"- Add a flag.\n- Test it.\n").unwrap();
+    drop(input);
+    assert!(child.wait().unwrap().success());
+    let sent = server.requests()[0].user();
+    assert!(
+        sent.starts_with("[query]\n- Add a flag.\n- Test it.\n[codebase]\n--- "),
+        "{sent}"
+    );
+}
+
+#[test]
+fn a_message_goes_before_the_query_file_and_the_rollup_file_stays_where_it_is_there() {
+    let server = ModelServer::gemini(&["Nothing.", "A report.", "Nothing."]);
+    let project = TestProject::new().with(&server);
+    project.run(&["-m", "-x is a flag"]).exits(0);
+    project.run(&["--cc", "-m", "Look at it"]).exits(0);
+    let sent = server.requests();
+    let code_base = "[codebase]\n--- src/main.rs ---\nfn main() {}\n";
+    assert_eq!(
+        sent[0].user(),
+        format!("[query]\n-x is a flag\n{code_base}")
+    );
+    assert_eq!(sent[1].user(), format!("[query]\nLook at it\n{code_base}"));
+    // A stale one is no reason to roll up unasked.
+    let project = project.file("src/main.rs", "edited\n");
+    project.run(&["-m", "x"]).exits(3).says(&["has changed"]);
+    git(&project, &["init", "-q"]);
+    git(&project, &["add", "src"]);
+    project.run(&["--rollup"]).exits(0);
+    assert!(
+        server.requests()[2]
+            .user()
+            .ends_with("--- src/main.rs ---\nedited\n")
+    );
+    assert_eq!(
+        project.read("agent-config/codeRollup.txt"),
+        "--- src/main.rs ---\nfn main() {}\n"
+    );
+}
+
+#[test]
+fn a_dry_run_takes_the_same_inputs() {
+    let server = ModelServer::start([]);
+    let project = tracked().with(&server);
+    let run = project.run(&["--dry-run", "-m", "x"]).exits(0);
+    assert!(run.stdout.contains("src/main.rs"), "{}", run.stdout);
+    assert!(project.runs().is_empty() && server.requests().is_empty());
+}
+
+#[test]
+fn what_is_found_in_a_message_is_named_by_its_flag() {
+    let server = ModelServer::start([]);
+    let token = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
+    let project = tracked()
+        .with(&server)
+        .file("src/main.rs", format!("fn main() {{}}\n// {token}\n"));
+    project
+        .run(&["-m", &format!("use {token}")])
+        .exits(3)
+        .says(&[
+            "`--message`, line 1: a GitHub token",
+            "`--rollup`, line 3 (`src/main.rs`, line 2): a GitHub token",
+        ]);
+}
+
+#[test]
+fn a_blank_message_is_a_usage_error() {
+    let server = ModelServer::start([]);
+    let project = TestProject::new().with(&server);
+    let before = project.tree();
+    for arguments in [
+        &["-m", ""][..],
+        &["-m", " \n"],
+        &["-m", "-"],
+        &["-m", "x", "--edit"],
+        &["-m"],
+        &["--allow-stale", "--require-fresh"],
+        &["rollup", "-m", "x"],
+    ] {
+        project.run(arguments).exits(2).says(&["hint: "]);
+    }
+    assert_eq!(project.tree(), before);
+    assert!(project.runs().is_empty() && server.requests().is_empty());
+}
+
+#[test]
+fn the_editor_gives_the_query_and_loses_nothing_when_no_run_begins() {
+    let server = ModelServer::gemini(&["Nothing."]);
+    let writes = "sh -c 'echo Add a flag. >> \"$1\"' sh";
+    let project = tracked().with(&server).variable("VISUAL", writes);
+    project.run(&["--edit", "--dry-run"]).exits(0);
+    assert_eq!(
+        project.read("agent-config/edited-query.txt"),
+        "Add a flag.\n"
+    );
+    project.run(&["--edit"]).exits(0);
+    let sent = server.requests()[0].user();
+    assert!(
+        sent.starts_with("[query]\nAdd a flag.\nAdd a flag.\n[codebase]\n"),
+        "{sent}"
+    );
+    assert!(!project.path("agent-config/edited-query.txt").exists());
+}
+
+#[test]
+fn an_editor_that_fails_or_leaves_nothing_starts_no_run() {
+    let server = ModelServer::start([]);
+    for (editor, code, said) in [
+        ("true", 2, "the prompt is blank"),
+        ("false", 3, "the editor `false` failed"),
+        ("", 3, "neither `VISUAL` nor `EDITOR` is set"),
+    ] {
+        let project = TestProject::new().with(&server).variable("EDITOR", editor);
+        project.run(&["--edit"]).exits(code).says(&[said, "hint: "]);
+        assert!(project.runs().is_empty());
+    }
+    assert!(server.requests().is_empty());
+}
+
+#[test]
+fn a_change_that_is_given_without_a_flag_is_told_how_to_ask_for_it() {
+    let server = ModelServer::start([]);
+    let project = TestProject::new().with(&server);
+    let before = project.tree();
+    for (arguments, said) in [
+        (
+            &["Add a flag"][..],
+            "hint: ask for a change by `code-commit -m \"Add a flag\" --rollup`\n",
+        ),
+        (
+            &["--model", "gpt-5", "Add a flag"],
+            "`code-commit -m \"Add a flag\" --rollup`\n",
+        ),
+        (
+            &["Add", "log", "flags", "--stream"],
+            "`code-commit -m \"Add log flags\" --rollup`\nhint: allowed are ",
+        ),
+        (
+            &["Print \"$x\""],
+            "`code-commit -m 'Print \"$x\"' --rollup`\n",
+        ),
+        (
+            &["dmeo"],
+            "`code-commit -m \"dmeo\" --rollup`\nhint: allowed are ",
+        ),
+    ] {
+        project.run(arguments).exits(2).says(&[said]);
+    }
+    let other = project.run(&["models", "Add a flag"]).exits(2);
+    assert!(!other.stderr.contains("--rollup"), "{}", other.stderr);
+    assert_eq!(project.tree(), before);
+}
+
+/// A mount that is read-only keeps root out, too.
+#[test]
+fn what_cannot_be_written_to_is_told_before_a_call_is_paid() {
+    if !bubblewrap_works() {
+        return;
+    }
+    let server = ModelServer::gemini(&["A report."]);
+    for (closed, arguments, code) in [
+        ("src", &[][..], 3),
+        ("src", &["--dry-run"], 3),
+        ("src", &["--cc"], 0),
+        ("logs", &[], 3),
+        ("agent-config", &["--cc"], 3),
+    ] {
+        let project = TestProject::new().with(&server);
+        fs::create_dir(project.path("logs")).unwrap();
+        let closed_path = project.path(closed);
+        let inner = project.command(arguments);
+        let mut command = Command::new(BUBBLEWRAP[0]);
+        command
+            .args(&BUBBLEWRAP[1..])
+            .arg("--ro-bind")
+            .args([&closed_path, &closed_path])
+            .arg(inner.get_program())
+            .args(arguments)
+            .current_dir(project.path(""))
+            .env("GOOGLE_GEMINI_BASE_URL", server.url());
+        let run = Finished::new(&project, arguments, command.output().unwrap()).exits(code);
+        if code == 3 {
+            run.says(&[
+                &format!("`{closed}` cannot be written to"),
+                "hint: make it writable",
+            ]);
+            assert!(project.runs().is_empty());
+        }
+    }
+    assert_eq!(server.requests().len(), 1);
+}
+
+#[test]
+fn the_next_command_mentions_a_run_that_was_killed() {
+    let (silence, asked) = Answer::silence();
+    let server = ModelServer::start([silence, Answer::json(&gemini("Nothing."))]);
+    let project = TestProject::new().with(&server);
+    let mut run = project.start(&[]);
+    asked.recv().unwrap();
+    run.kill().unwrap();
+    run.wait().unwrap();
+    let killed = project.runs().pop().unwrap();
+    let killed = killed.file_name().unwrap().to_str().unwrap().to_owned();
+    let said = format!(
+        "warning: the last run was killed before its end: `code-commit log {killed}` shows how far it came"
+    );
+    for arguments in [&["--dry-run"][..], &["recover"], &[]] {
+        project.run(arguments).exits(0).says(&[&said]);
+    }
+    let run = project.run(&["--dry-run"]).exits(0);
+    assert!(!run.stderr.contains("killed"), "{}", run.stderr);
+}

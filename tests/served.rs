@@ -1,0 +1,275 @@
+//! Which model answers: one in another's place, one whose life ends, one that is asked where the first is overloaded.
+
+use serde_json::{Value, json};
+
+use crate::support::{Answer, Finished, ModelServer, TestProject, gemini, openai};
+
+const WRITE: &str = "^^^a\nx\n^^^end\n";
+
+/// A Gemini answer by this model.
+fn by(model: &str, text: &str) -> Answer {
+    let mut answer = gemini(text);
+    answer["modelVersion"] = model.into();
+    Answer::json(&answer)
+}
+
+fn answered(answers: Vec<Answer>, arguments: &[&str]) -> (Finished, TestProject) {
+    let server = ModelServer::start(answers);
+    let project = TestProject::new().with(&server).build("test -e ok");
+    (project.run(arguments), project)
+}
+
+fn warnings(run: &Finished) -> String {
+    run.result()["warnings"].to_string()
+}
+
+#[test]
+fn a_version_of_the_model_is_the_model() {
+    for version in [
+        "gemini-2.5-pro",
+        "gemini-2.5-pro-001",
+        "models/gemini-2.5-pro",
+    ] {
+        let (run, _) = answered(vec![by(version, "^^^ok\n\n^^^end\n")], &["--require-model"]);
+        let result = run.exits(0).result();
+        assert_eq!(result["warnings"], json!([]));
+        assert_eq!(result["attempts"][0].get("served"), None);
+        assert_eq!(result["cost"].as_f64(), Some(0.000_614));
+    }
+}
+
+#[test]
+fn another_model_is_a_warning_once_and_priced_by_its_own_price() {
+    let answers = vec![
+        by("gemini-3.8-flash", WRITE),
+        by("gemini-3.8-flash", "^^^ok\n\n^^^end\n"),
+    ];
+    let (run, project) = answered(answers, &[]);
+    let run = run
+        .exits(0)
+        .says(&["`gemini-2.5-pro` was asked, and `gemini-3.8-flash` has answered"]);
+    let result = run.result();
+    assert_eq!(result["warnings"].as_array().unwrap().len(), 1, "{result}");
+    for attempt in result["attempts"].as_array().unwrap() {
+        assert_eq!(attempt["model"], "gemini-2.5-pro");
+        assert_eq!(attempt["served"], "gemini-3.8-flash");
+    }
+    // 90 x 0.75 + 10 x 0.075 + 50 x 3.75, for a million, or twice that from 2027 on.
+    let cost = result["attempts"][0]["cost"].as_f64().unwrap();
+    assert!(
+        [0.000_256, 0.000_512]
+            .iter()
+            .any(|known| (cost - known).abs() < 1e-6),
+        "{cost}"
+    );
+    let steps = std::fs::read_to_string(project.path(&format!("logs/{}/steps.jsonl", run.folder)));
+    assert!(steps.unwrap().contains("\"served\":\"gemini-3.8-flash\""));
+}
+
+#[test]
+fn an_entry_of_the_users_has_the_price() {
+    let server = ModelServer::start([by("gemini-3.8-flash", "Nothing.")]);
+    let project = TestProject::new().with(&server).file(
+        "agent-config/models.json",
+        r#"{"models": {"mine": {"provider": "gemini", "id": "gemini-3.8-flash", "price": {"input": 10, "output": 0}}}}"#,
+    );
+    let run = project.run(&[]).exits(0);
+    assert_eq!(run.result()["cost"].as_f64(), Some(0.001));
+}
+
+#[test]
+fn a_model_without_a_known_price_costs_nobody_knows_what() {
+    let (run, _) = answered(vec![by("mystery-1", "^^^ok\n\n^^^end\n")], &[]);
+    let result = run.exits(0).result();
+    assert_eq!(result["cost"], Value::Null);
+    assert_eq!(result["attempts"][0]["served"], "mystery-1");
+    // No further call is made where there is a limit.
+    let (run, _) = answered(
+        vec![by("mystery-1", WRITE), by("mystery-1", WRITE)],
+        &["--max-cost", "5"],
+    );
+    let run = run.exits(1).says(&[
+        "`gemini-2.5-pro` was answered by `mystery-1`, whose price is not known",
+        "hint: give the model that answers an entry with a `price`",
+    ]);
+    assert_eq!(run.result()["attempts"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn where_the_model_is_required_another_ones_reply_is_none() {
+    let (run, project) = answered(vec![by("gemini-3.8-flash", WRITE)], &["--require-model"]);
+    let run = run
+        .exits(4)
+        .says(&["`gemini-2.5-pro` was asked, and `gemini-3.8-flash` has answered"]);
+    assert!(!project.path("a").exists());
+    let result = run.result();
+    assert_eq!(result["exit"]["name"], "model-failed");
+    assert_eq!(result["attempts"][0]["served"], "gemini-3.8-flash");
+    assert!(result["attempts"][0]["cost"].as_f64().is_some());
+    assert!(
+        run.logged("initial-query-response.txt")
+            .starts_with("ERROR\n")
+    );
+}
+
+#[test]
+fn a_local_servers_entry_keeps_its_price_whatever_the_server_calls_the_model() {
+    let server = ModelServer::openai(&["Nothing."]);
+    let entry = format!(
+        r#"{{"models": {{"local": {{"provider": "openai", "id": "qwen", "baseUrl": "{}/v1", "price": {{"input": 0, "output": 0}}}}}}}}"#,
+        server.url()
+    );
+    let project = TestProject::new().file("agent-config/models.json", entry);
+    let run = project.run(&["--model", "local"]).exits(0);
+    assert_eq!(run.result()["cost"].as_f64(), Some(0.0));
+    assert!(warnings(&run).contains("`gpt-5-test` has answered"));
+}
+
+#[test]
+fn a_model_near_its_end_is_told_with_its_successor() {
+    let command = "`code-commit models --add gemini-3.8-flash`";
+    let project = TestProject::new();
+    project.run(&["--dry-run"]).exits(0).says(&[command]);
+    project
+        .run(&["models"])
+        .exits(0)
+        .says(&[command, "gpt-6.1-sol"]);
+    let (run, _) = answered(vec![by("gemini-2.5-pro", "Nothing.")], &[]);
+    run.says(&[command]);
+    let gone = json!({"error": {"code": 404, "status": "NOT_FOUND", "message": "no such model"}});
+    let (run, _) = answered(vec![Answer::error(404, &gone)], &[]);
+    run.exits(4)
+        .says(&["hint: the vendor does not know the model", command]);
+}
+
+#[test]
+fn a_successor_is_added_without_a_new_build() {
+    let server = ModelServer::start([by("gemini-3.8-flash", "Nothing.")]);
+    let project = TestProject::new().with(&server);
+    project
+        .run(&["--model", "gemini-3.8-flash"])
+        .exits(2)
+        .says(&["hint: `code-commit models --add gemini-3.8-flash` adds it"]);
+    let run = project
+        .run(&["models", "--add", "gemini-3.8-flash"])
+        .exits(0);
+    assert!(
+        run.stdout.contains("\"contextWindow\": 1048576"),
+        "{}",
+        run.stdout
+    );
+    let table: Value = serde_json::from_str(&project.read("agent-config/models.json")).unwrap();
+    assert_eq!(
+        table["models"]["gemini-3.8-flash"]["price"]["until"],
+        "2026-12-31"
+    );
+    let run = project.run(&["--model", "gemini-3.8-flash"]).exits(0);
+    assert_eq!(warnings(&run), r#"["the reply has no edits"]"#);
+    let cost = run.result()["cost"].as_f64().unwrap();
+    assert!(
+        [0.000_256, 0.000_512]
+            .iter()
+            .any(|known| (cost - known).abs() < 1e-6),
+        "{cost}"
+    );
+}
+
+#[test]
+fn what_is_in_the_table_stays_and_nothing_is_added_twice() {
+    let project = TestProject::new().file(
+        "agent-config/models.json",
+        "{\"selectionRules\": {\"default\":   \"gpt-5\"}}\n",
+    );
+    project.run(&["models", "--add", "gpt-6.1-sol"]).exits(0);
+    let table = project.read("agent-config/models.json");
+    assert!(
+        table.starts_with("{\"selectionRules\": {\"default\":   \"gpt-5\"},\n"),
+        "{table}"
+    );
+    project
+        .run(&["models", "--add", "gpt-6.1-sol"])
+        .exits(2)
+        .says(&["there is a model `gpt-6.1-sol` already"]);
+    project
+        .run(&["models", "--add", "gpt-9"])
+        .exits(2)
+        .says(&["the catalogue has no model `gpt-9`: it has gemini-3.8-flash, gemini-3.1-pro-preview, gpt-6.1-sol"]);
+    assert_eq!(project.read("agent-config/models.json"), table);
+    let project = project.file("agent-config/models.json", "{");
+    project
+        .run(&["models", "--add", "gemini-3.8-flash"])
+        .exits(3);
+    assert_eq!(project.read("agent-config/models.json"), "{");
+}
+
+fn overloaded() -> Answer {
+    let body = json!({"error": {"code": 503, "status": "UNAVAILABLE", "message": "overloaded"}});
+    Answer::new(
+        503,
+        &[
+            ("x-should-retry", "false"),
+            ("content-type", "application/json"),
+        ],
+        body.to_string(),
+    )
+}
+
+#[test]
+fn a_fallback_is_asked_where_the_model_is_overloaded() {
+    let answers = vec![overloaded(), Answer::json(&openai("^^^ok\n\n^^^end\n"))];
+    let server = ModelServer::start(answers);
+    let project = TestProject::new().with(&server).build("test -e ok").file(
+        "agent-config/models.json",
+        r#"{"models": {"gemini-2.5-pro": {"fallback": "gpt-5"}}}"#,
+    );
+    let run = project.run(&[]).exits(0).says(&[
+        "answered `503` `UNAVAILABLE`: overloaded: `gpt-5` is asked in the place of `gemini-2.5-pro`",
+    ]);
+    let result = run.result();
+    assert_eq!(result["model"], "gemini-2.5-pro");
+    assert_eq!(result["attempts"][0]["model"], "gpt-5");
+    assert_eq!(result["attempts"].as_array().unwrap().len(), 1);
+    assert_eq!(result["cost"].as_f64(), Some(0.000_614));
+    assert_eq!(server.requests()[1].json()["model"], "gpt-5");
+    // The replay reads each reply as the model's that has given it.
+    std::fs::remove_file(project.path("ok")).unwrap();
+    project.run(&["--replay", &run.folder]).exits(0);
+}
+
+#[test]
+fn a_fallback_that_cannot_be_one_is_a_mistake_with_its_place() {
+    for (models, expected) in [
+        (
+            r#""gpt-5": {"fallback": "none"}"#,
+            "line 1, column 22: there is no model `none` for the `fallback` of `gpt-5`",
+        ),
+        (
+            r#""gpt-5": {"fallback": "gpt-5"}"#,
+            "`gpt-5` cannot be its own `fallback`",
+        ),
+        (
+            r#""gpt-5": {"fallback": "gemini-2.5-pro"}, "gemini-2.5-pro": {"fallback": "gpt-5"}"#,
+            "has a `fallback` itself",
+        ),
+        (
+            r#""gpt-5": {"reasoningEffort": "max"}"#,
+            "`gpt-5` does not take the `reasoningEffort` `max`, but minimal, low, medium, high",
+        ),
+        (
+            r#""flash": {"provider": "gemini", "id": "gemini-3.8-flash", "reasoningEffort": "minimal"}"#,
+            "`gemini-3.8-flash` does not take the `reasoningEffort` `minimal`, but low, medium, high",
+        ),
+    ] {
+        TestProject::new()
+            .file(
+                "agent-config/models.json",
+                format!("{{\"models\": {{{models}}}}}"),
+            )
+            .run(&["--dry-run"])
+            .exits(3)
+            .says(&[
+                "`agent-config/models.json` is invalid: line 1, column ",
+                expected,
+            ]);
+    }
+}
