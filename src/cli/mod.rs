@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::error::ErrorKind::{ArgumentConflict, InvalidSubcommand, UnknownArgument};
+use clap::error::{ContextKind, ContextValue};
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 
 use self::dev::Dev;
@@ -408,12 +409,36 @@ fn check_hosts(
 fn message(error: &clap::Error, mut whole: clap::Command, arguments: &[OsString]) -> CliMessage {
     whole.build();
     let is_error = error.use_stderr();
-    let mut text = format!("{}{}", error.render(), hint(error, &whole, arguments));
+    let rendered = error.render().to_string();
+    let rendered = if is_error {
+        without_tips(&rendered, suggestion(error))
+    } else {
+        rendered
+    };
+    let mut text = format!("{rendered}{}", hint(error, &whole, arguments));
     if is_error {
         // What it quotes may be anybody's.
         text = without_ci_commands(&printable(&text, &['\n'])).into_owned();
     }
     CliMessage { text, is_error }
+}
+
+/// What clap says of an error in a form of its own: what is `meant` stands behind the error, and the way out in the hint.
+fn without_tips(rendered: &str, meant: Option<String>) -> String {
+    let is_tip = |line: &str| {
+        let line = line.trim_start();
+        line.starts_with("tip: ") || line.starts_with("For more information")
+    };
+    let mut lines: Vec<String> = rendered
+        .lines()
+        .filter(|line| !is_tip(line))
+        .map(str::to_owned)
+        .collect();
+    lines.dedup_by(|line, before| line.is_empty() && before.is_empty());
+    if let (Some(meant), Some(error)) = (meant, lines.first_mut()) {
+        error.push_str(&format!("; did you mean `{meant}`?"));
+    }
+    format!("{}\n", lines.join("\n").trim_end())
 }
 
 /// What may stand in the place of what is wrong; clap itself names the values only.
@@ -454,6 +479,17 @@ fn hint(error: &clap::Error, whole: &clap::Command, arguments: &[OsString]) -> S
         Some((message, _)) => format!("hint: {message}\n{allowed}\n"),
         None => format!("{allowed}\n"),
     }
+}
+
+/// What clap takes for a slip of the pen.
+fn suggestion(error: &clap::Error) -> Option<String> {
+    let kinds = [ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand];
+    let meant = match kinds.into_iter().find_map(|kind| error.get(kind))? {
+        ContextValue::String(meant) => meant,
+        ContextValue::Strings(meant) => meant.first()?,
+        _ => return None,
+    };
+    Some(meant.clone())
 }
 
 /// A long sentence on lines that fit a terminal, the second and later ones indented.

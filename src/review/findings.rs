@@ -46,10 +46,12 @@ pub struct Diagnostic {
 }
 
 /// The lines that tell of errors, as tools write them.
-const ERRORS: [&str; 22] = [
+const ERRORS: [&str; 23] = [
     // rustc, cargo, clang, bash's and git's own words.
     r"^\s*(?:fatal |internal compiler |compile |build )?(?i:error)(?:\[[A-Za-z]*\d+\])?\s?:",
     r"^\s*(?i:fatal):",
+    // The way out of dubious ownership, which git itself names.
+    r"^\s*git config --global --add safe\.directory ",
     // gcc, clang, javac, swift, shellcheck: a place, and then the word.
     r"^\s*\S+?:\d+(?::\d+)?:\s+(?:fatal |internal compiler )?error\b",
     // tsc and MSVC: `a.ts(3,5): error`, `a.ts:3:5 - error`.

@@ -156,6 +156,9 @@ pub(crate) enum Error {
     /// There is no whole reply.
     #[error(transparent)]
     Model(#[from] ModelError),
+    /// The same, where an agent asked.
+    #[error(transparent)]
+    AgentsModel(ModelError),
     /// The reply is not verified.
     #[error(transparent)]
     Verify(#[from] VerifyError),
@@ -248,7 +251,7 @@ impl From<AgentError> for Error {
     /// What other workflows fail with, too, is told as there.
     fn from(error: AgentError) -> Self {
         match error {
-            AgentError::Model(error) => Self::Model(error),
+            AgentError::Model(error) => Self::AgentsModel(error),
             AgentError::Process(error) => Self::Process(error),
             AgentError::Host(error) => match error.downcast::<Self>() {
                 Ok(own) => *own,
@@ -264,7 +267,7 @@ impl From<Error> for AgentError {
     fn from(error: Error) -> Self {
         match error {
             Error::Agent(error) => error,
-            Error::Model(error) => Self::Model(error),
+            Error::Model(error) | Error::AgentsModel(error) => Self::Model(error),
             Error::Process(error) => Self::Process(error),
             Error::OverBudget(over) => Self::OverBudget(over),
             error => match error.exit() {
@@ -281,6 +284,7 @@ impl Error {
     pub fn exit(&self) -> Exit {
         match self {
             Self::Model(ModelError::Interrupted(interrupted))
+            | Self::AgentsModel(ModelError::Interrupted(interrupted))
             | Self::Build(BuildError::Interrupted(interrupted))
             | Self::Process(ProcessError::Interrupted(interrupted))
             | Self::Agent(AgentError::Interrupted(interrupted))
@@ -322,7 +326,7 @@ impl Error {
                 | InputError::Blank,
             )
             | Self::NothingAsked => Exit::Usage,
-            Self::Model(error) if !error.is_local() => Exit::ModelFailed,
+            Self::Model(error) | Self::AgentsModel(error) if !error.is_local() => Exit::ModelFailed,
             Self::Agent(AgentError::NotCompressed { .. } | AgentError::Model(_)) => {
                 Exit::ModelFailed
             }
@@ -342,6 +346,7 @@ impl Error {
             | Self::File(_)
             | Self::Input(InputError::Io(_))
             | Self::Model(_)
+            | Self::AgentsModel(_)
             | Self::NoSuchRun(_)
             | Self::Process(_)
             | Self::Recover(_)
@@ -360,6 +365,7 @@ impl Error {
             Self::NotReady(_) => return None,
             Self::Recording(problem) => return Some(problem.hint()),
             Self::Model(error) => return Some(error.hint()),
+            Self::AgentsModel(error) => return Some(error.hint_for_agent()),
             Self::Session(error) => return Some(error.hint()),
             Self::Agent(error) => return error.hint().map(str::to_owned),
             Self::GateChanged(changed) => return Some(changed.hint()),

@@ -81,7 +81,9 @@ impl ProjectPlace {
             let way = place::relative(&self.here, passed_over);
             let way = way.display();
             context.warn(format!(
-                "`{way}` belongs to another user and is not taken for the project; `--root {way}` names it"
+                "`{way}` belongs to another user and is not taken for the project; `--root {way}` names it, and \
+                 `git config --global --add safe.directory {}` makes git use it",
+                passed_over.display()
             ));
         }
         if let Some(said) = &self.said {
