@@ -362,3 +362,22 @@ fn a_diff_shows_names_as_they_are() {
         "{stat}"
     );
 }
+
+#[test]
+fn quiet_leaves_the_result_alone() {
+    let project = TestProject::new();
+    for (arguments, expected) in [
+        (&["init"][..], "done: the project is set up\n"),
+        (&["recover"], "done: nothing to recover\n"),
+        (&["demo", "shown"], "log: shown/logs/"),
+    ] {
+        let run = project.run(&[arguments, &["--quiet"]].concat()).exits(0);
+        assert_eq!(run.stderr, "", "{arguments:?}");
+        let last = run.stdout.lines().last().unwrap();
+        assert!(
+            format!("{last}\n").starts_with(expected),
+            "{arguments:?}: {}",
+            run.stdout
+        );
+    }
+}

@@ -321,7 +321,9 @@ impl Reporter for Console<'_> {
                 reason,
             } => {
                 let text = format!("{reason}; try {next_try} in {}", seconds(*wait));
-                self.print("   retry  ", &text);
+                if !self.options.quiet {
+                    self.print("   retry  ", &text);
+                }
             }
             // What follows tells of it.
             Event::Answered { .. }
