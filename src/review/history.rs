@@ -61,6 +61,22 @@ pub enum NoSuchRun {
     Unreadable(#[from] PathError),
 }
 
+impl NoSuchRun {
+    /// What the user can do about it.
+    #[must_use]
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Missing(_) => {
+                "name a folder below `logs`, by its path, its name or the beginning of that; `14:05` is \
+                 a run of today, `last` the last one, and `-2` the one before"
+            }
+            Self::Ambiguous { .. } => "give more of its name",
+            Self::NoRun(_) => "`code-commit log` lists the runs",
+            Self::Unreadable(_) => "make it readable",
+        }
+    }
+}
+
 /// A run, by its folder.
 #[derive(Debug, Clone)]
 pub struct PastRun {

@@ -28,6 +28,10 @@ use crate::sys::numbers::grouped;
 use crate::sys::text;
 
 /// How a console is to be used.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a fact of its own about the streams"
+)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConsoleOptions {
     /// Progress is not shown.
@@ -231,20 +235,13 @@ impl<'r> Console<'r> {
         self.spinner.suspend(write);
     }
 
-    /// How many columns there are for what stands behind [`INDENT`].
-    fn room(&self) -> usize {
-        let columns = Term::stderr().size_checked();
-        let columns = columns.map_or(WIDEST, |(_, columns)| columns.into());
-        columns.saturating_sub(INDENT.len() + 1).max(1)
-    }
-
     /// Anybody's line, where it belongs to the line of progress above it: on one line of the terminal.
     fn aside(&self, text: &str) {
         if self.options.quiet {
             return;
         }
         let text = self.printable(text).replace('\n', " ");
-        let fitted = truncate_str(&text, self.room(), "…");
+        let fitted = truncate_str(&text, room(), "…");
         let line = self.paint(&fitted, Style::new().dim());
         self.print(&format!("{INDENT}{line}"), "");
     }
@@ -253,9 +250,8 @@ impl<'r> Console<'r> {
     fn prose(&self, text: &str) {
         // Before the text is broken into lines, which would break a key as well.
         let text = self.redactor.text(text.trim()).replace('\t', "    ");
-        let room = self.room();
-        let lines: Vec<String> = text.lines().flat_map(|line| wrapped(line, room)).collect();
-        let mut lines = lines;
+        let room = room();
+        let mut lines: Vec<String> = text.lines().flat_map(|line| wrapped(line, room)).collect();
         lines.dedup_by(|line, before| line.is_empty() && before.is_empty());
         if lines.is_empty() {
             return;
@@ -628,6 +624,13 @@ fn lines_taken(text: &str, columns: u16) -> usize {
     let columns = usize::from(columns.max(1));
     let taken = |line| console::measure_text_width(line).div_ceil(columns).max(1);
     text.lines().map(taken).sum()
+}
+
+/// How many columns stderr has for what stands behind [`INDENT`].
+fn room() -> usize {
+    let columns = Term::stderr().size_checked();
+    let columns = columns.map_or(WIDEST, |(_, columns)| columns.into());
+    columns.saturating_sub(INDENT.len() + 1).max(1)
 }
 
 fn tokens(usage: Usage) -> String {

@@ -429,8 +429,7 @@ impl Error {
                 "make it smaller, or move it away"
             }
             Self::Verify(VerifyError::Io { .. })
-            | Self::File(PathError { action: "read", .. })
-            | Self::NoSuchRun(NoSuchRun::Unreadable { .. }) => "make it readable",
+            | Self::File(PathError { action: "read", .. }) => "make it readable",
             // A refusal of this program's own.
             Self::File(error) if error.source.kind() == io::ErrorKind::Other => {
                 "name another path, or move what is there out of the way"
@@ -455,12 +454,7 @@ impl Error {
             Self::Build(BuildError::Io { .. }) | Self::Process(ProcessError::Io(_)) => {
                 "see that the machine can start another process"
             }
-            Self::NoSuchRun(NoSuchRun::Missing(_)) => {
-                "name a folder below `logs`, by its path, its name or the beginning of that; `14:05` is \
-                 a run of today, `last` the last one, and `-2` the one before"
-            }
-            Self::NoSuchRun(NoSuchRun::Ambiguous { .. }) => "give more of its name",
-            Self::NoSuchRun(NoSuchRun::NoRun(_)) => "`code-commit log` lists the runs",
+            Self::NoSuchRun(error) => error.hint(),
             Self::UndoLog(_) => {
                 "put the files back by hand: `replaced` in the run's folder holds them"
             }

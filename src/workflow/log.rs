@@ -123,9 +123,9 @@ fn make_room(head: &mut Vec<(&str, Align)>, rows: &mut [Vec<String>], columns: u
         }
         if let Some(at) = head.iter().position(|(column, _)| *column == name) {
             head.remove(at);
-            rows.iter_mut().for_each(|row| {
+            for row in rows.iter_mut() {
                 row.remove(at);
-            });
+            }
         }
     }
 }
