@@ -145,7 +145,7 @@ fn a_run_with_repairs_shows_its_whole_change_before_each_replys_own() {
     // Of a single reply, its own change is the whole.
     let server = ModelServer::gemini(&["^^^a\nx\n^^^end\n"]);
     let project = project.with(&server);
-    let run = project.run(&[]).exits(0);
+    let run = project.run(&["--allow-stale"]).exits(0);
     assert!(!page_of(&project, &run).contains("The whole change"));
 }
 

@@ -327,7 +327,7 @@ fn nobody_reads_stdout_and_that_is_told_where_something_was_asked_for() {
         &["report"],
         &["report", "--output", "/dev/stdout"],
         &["models"],
-        &["--dry-run"],
+        &["--dry-run", "--allow-stale"],
         &["completions", "bash"],
         &["man"],
         &["--help"],
