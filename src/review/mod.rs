@@ -3,5 +3,6 @@
 pub(crate) mod figures;
 pub(crate) mod findings;
 pub(crate) mod history;
+pub(crate) mod naming;
 pub(crate) mod page;
 pub(crate) mod warnings;

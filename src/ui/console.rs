@@ -14,7 +14,9 @@ use console::{Style, Term, truncate_str};
 use super::agent::{self, EventView};
 use super::blocks::{self, Painted, wrapped};
 use super::markdown;
+use super::options::{CiRunner, ConsoleOptions};
 use super::pager::Pager;
+use super::painting::{diff_line, lines_taken, told_line};
 use super::spinner::{Spinner, aside, dollars};
 use super::steps::{Look, Steps};
 use super::{Event, Reporter, to_stdout};
@@ -23,77 +25,8 @@ use crate::model::usage::Usage;
 use crate::record::EditsRecord;
 use crate::record::diff::Stat;
 use crate::secret::Redactor;
-use crate::sys::environment::Environment;
 use crate::sys::numbers::grouped;
 use crate::sys::text;
-
-/// How a console is to be used.
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each is a fact of its own about the streams"
-)]
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ConsoleOptions {
-    /// Progress is not shown.
-    pub quiet: bool,
-    /// stderr is a terminal that can redraw a line.
-    pub terminal: bool,
-    /// stderr is a terminal of whatever kind: an agent's work is shown for a person.
-    pub stderr_terminal: bool,
-    /// stdout is a terminal.
-    pub stdout_terminal: bool,
-    /// Whether a CI runner reads what is printed, and looks for its commands in it.
-    pub runner: CiRunner,
-    /// Where colours may be used.
-    pub colors: Colors,
-}
-
-impl ConsoleOptions {
-    /// What stdout and stderr, which may be terminals, are capable of by the environment.
-    #[must_use]
-    pub fn new(quiet: bool, (stdout, stderr): (bool, bool), environment: &Environment) -> Self {
-        let dumb = environment.get("TERM").is_none_or(|term| term == "dumb");
-        let colors = !dumb && environment.os("NO_COLOR").is_none();
-        let is_told = ["CI", "GITHUB_ACTIONS", "TF_BUILD", "TEAMCITY_VERSION"]
-            .iter()
-            .any(|name| environment.os(name).is_some());
-        Self {
-            quiet,
-            terminal: stderr && !dumb,
-            stderr_terminal: stderr,
-            stdout_terminal: stdout,
-            runner: match is_told {
-                true => CiRunner::Told,
-                false if stdout && stderr => CiRunner::None,
-                false => CiRunner::Possible,
-            },
-            colors: Colors {
-                stdout: stdout && colors,
-                stderr: stderr && colors,
-            },
-        }
-    }
-}
-
-/// Whether there is a CI runner.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CiRunner {
-    /// Nobody but a person reads.
-    None,
-    /// There may be one: a stream goes somewhere else than to a terminal.
-    Possible,
-    /// The environment says so.
-    Told,
-}
-
-/// Where colours may be used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Colors {
-    /// Whether stdout takes them.
-    pub stdout: bool,
-    /// Whether stderr takes them.
-    pub stderr: bool,
-}
 
 /// Shows a run on the standard streams.
 #[derive(Debug)]
@@ -581,49 +514,6 @@ impl Console<'_> {
             }
         }
     }
-}
-
-/// A line of a diff without anything that moves the cursor, and, if there are to be `colors`, in those that git gives
-/// it.
-fn diff_line(line: &str, colors: bool) -> String {
-    let plain = line.trim_end_matches('\n');
-    let is_any = |signs: &[&str]| signs.iter().any(|sign| plain.starts_with(sign));
-    let style = match Style::new() {
-        style if is_any(&["diff", "--- ", "+++ "]) => style.bold(),
-        style if is_any(&["@@"]) => style.cyan(),
-        style if is_any(&["+"]) => style.green(),
-        style if is_any(&["-"]) => style.red(),
-        style => style,
-    };
-    let printable = text::printable(plain, &['\t']);
-    format!("{}\n", style.force_styling(colors).apply_to(printable))
-}
-
-/// A line of another result in its colours: errors and warnings as on stderr, and dim what a story quotes, which is
-/// indented by four.
-fn told_line(line: &str) -> String {
-    let plain = line.trim_end_matches('\n');
-    let label = |label: &str, style: Style| {
-        let text = plain.strip_prefix(label)?;
-        let label = style.force_styling(true).apply_to(label);
-        Some(format!("{label}{text}\n"))
-    };
-    let quoted = || {
-        let style = Style::new().dim().force_styling(true);
-        let is_quoted = plain.starts_with("    ");
-        is_quoted.then(|| format!("{}\n", style.apply_to(plain)))
-    };
-    label("error:", Style::new().red().bold())
-        .or_else(|| label("warning:", Style::new().yellow()))
-        .or_else(quoted)
-        .unwrap_or_else(|| line.to_owned())
-}
-
-/// How many lines of a terminal `text` takes.
-fn lines_taken(text: &str, columns: u16) -> usize {
-    let columns = usize::from(columns.max(1));
-    let taken = |line| console::measure_text_width(line).div_ceil(columns).max(1);
-    text.lines().map(taken).sum()
 }
 
 /// How many columns stderr has for what stands behind [`INDENT`].

@@ -13,7 +13,9 @@ mod blocks;
 mod console;
 pub(crate) mod json;
 mod markdown;
+mod options;
 pub(crate) mod pager;
+mod painting;
 mod spinner;
 mod steps;
 
@@ -37,7 +39,8 @@ use crate::record::tasks::Task;
 use crate::secret::Redactor;
 use crate::sys::environment::Clock;
 
-pub use self::console::{Console, ConsoleOptions};
+pub use self::console::Console;
+pub use self::options::ConsoleOptions;
 
 /// Something that happened, with all of its text: it can cross a channel to another thread. Programs read it as
 /// `json` writes it.

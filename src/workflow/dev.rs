@@ -147,21 +147,27 @@ fn work(
         };
         work_until_passed(&worker, &auditor, conversation, request)
     });
-    for refusal in place.processes.borrow().new_refusals() {
+    warn_of_commands(place, &run);
+    let outcome = run.finish(result)?;
+    Ok(Outcome {
+        is_answer: true,
+        ..outcome
+    })
+}
+
+/// What commands were kept from, or have printed.
+fn warn_of_commands(place: &Workspace<'_>, run: &AgentRun<'_>) {
+    let processes = place.processes.borrow();
+    for refusal in processes.new_refusals() {
         run.warn(format!("a command could not reach a host: {refusal}"));
     }
-    let credentials = place.processes.borrow().new_credentials();
+    let credentials = processes.new_credentials();
     if !credentials.is_empty() {
         run.warn(format!(
             "commands printed secrets, which are neither in their logs nor sent: {}",
             credentials.join(", ")
         ));
     }
-    let outcome = run.finish(result)?;
-    Ok(Outcome {
-        is_answer: true,
-        ..outcome
-    })
 }
 
 /// What an agent is told of its limits, behind what its commands are held to.

@@ -19,7 +19,7 @@ use crate::project::MEND_REPOSITORY;
 use crate::project::index::IndexProblem;
 use crate::record::ExitRecord;
 use crate::record::replay::RecordingProblem;
-use crate::review::history::NoSuchRun;
+use crate::review::naming::NoSuchRun;
 use crate::sys::files::{PathError, is_too_large};
 use crate::sys::interrupt::{Interrupted, Signal};
 use crate::sys::numbers;
@@ -428,8 +428,9 @@ impl Error {
             {
                 "make it smaller, or move it away"
             }
-            Self::Verify(VerifyError::Io { .. })
-            | Self::File(PathError { action: "read", .. }) => "make it readable",
+            Self::Verify(VerifyError::Io { .. }) | Self::File(PathError { action: "read", .. }) => {
+                "make it readable"
+            }
             // A refusal of this program's own.
             Self::File(error) if error.source.kind() == io::ErrorKind::Other => {
                 "name another path, or move what is there out of the way"
@@ -439,13 +440,8 @@ impl Error {
             | Self::Process(ProcessError::Output { .. }) => {
                 "see that the disk has room and the directory is writable"
             }
-            Self::Build(BuildError::Sandbox(SandboxProblem::Moved(_)))
-            | Self::Process(ProcessError::Sandbox(SandboxProblem::Moved(_))) => {
-                "see who did that, build.sh or a command perhaps, and put it back as it was"
-            }
-            Self::Build(BuildError::Sandbox(_)) | Self::Process(ProcessError::Sandbox(_)) => {
-                "mend the cause, or use `--sandbox off`"
-            }
+            Self::Build(BuildError::Sandbox(problem))
+            | Self::Process(ProcessError::Sandbox(problem)) => sandbox_hint(problem),
             Self::Process(ProcessError::NotStarted { .. }) => "name a program that is there",
             Self::Process(ProcessError::NoSupervisor) => "start this program from its own file",
             Self::Process(ProcessError::ForeignProc) => {
@@ -464,6 +460,15 @@ impl Error {
             Self::Undo(UndoError::Io { .. }) => "make it readable; nothing was undone",
         };
         Some(hint.to_owned())
+    }
+}
+
+fn sandbox_hint(problem: &SandboxProblem) -> &'static str {
+    match problem {
+        SandboxProblem::Moved(_) => {
+            "see who did that, build.sh or a command perhaps, and put it back as it was"
+        }
+        _ => "mend the cause, or use `--sandbox off`",
     }
 }
 

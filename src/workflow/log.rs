@@ -16,6 +16,7 @@ use crate::record::{self, Action, AgentRecord, BuildRecord, RunRecord, Step};
 use crate::review::figures::{Figures, taken_back};
 use crate::review::findings;
 use crate::review::history::{self, PastRun, PastStep, RunChanges};
+use crate::review::naming;
 use crate::sys::numbers::grouped;
 use crate::sys::text::one_line;
 use crate::ui::columns::{
@@ -51,7 +52,7 @@ pub fn log(
             list(&runs.split_off(earlier), context.reporter.columns())
         }
         Some(run) => {
-            let run = PastRun::read(project, &history::find(project, run, context.today())?);
+            let run = PastRun::read(project, &naming::find(project, run, context.today())?);
             let data = data(&run);
             Outcome::shown(story(context, &run), data)
         }

@@ -16,7 +16,7 @@ use crate::model::{
     Purpose, Route, StepId, catalogue,
 };
 use crate::record::replay::{Recording, RecordingProblem, ReplayModel};
-use crate::review::history::{self, NoSuchRun};
+use crate::review::naming::{self, NoSuchRun};
 use crate::secret::ApiKey;
 use crate::sys::transport::PlainAddresses;
 use crate::workflow::error::Error;
@@ -270,13 +270,11 @@ pub fn find_recording(
     let project = &context.project;
     let at = |run: &Path| Recording::find(project.root(), &project.logs(), run);
     let find = |run: &Path| match at(run) {
-        Err(RecordingProblem::Missing(path)) => {
-            match history::find(project, run, context.today()) {
-                Ok(name) => Ok(at(Path::new(&name))?),
-                Err(NoSuchRun::Missing(_)) => Err(RecordingProblem::Missing(path).into()),
-                Err(other) => Err(Error::from(other)),
-            }
-        }
+        Err(RecordingProblem::Missing(path)) => match naming::find(project, run, context.today()) {
+            Ok(name) => Ok(at(Path::new(&name))?),
+            Err(NoSuchRun::Missing(_)) => Err(RecordingProblem::Missing(path).into()),
+            Err(other) => Err(Error::from(other)),
+        },
         found => Ok(found?),
     };
     choice.replay.as_deref().map(find).transpose()
