@@ -381,3 +381,27 @@ fn quiet_leaves_the_result_alone() {
         );
     }
 }
+
+#[test]
+fn paths_are_links_on_a_terminal_that_takes_them_and_nowhere_else() {
+    let server = ModelServer::gemini(&[EDIT]);
+    let project = TestProject::new().with(&server);
+    let folder = project.run(&[]).exits(0).folder;
+    let link = format!("/logs/{folder}/report.html\u{1b}\\logs/{folder}/report.html\u{1b}]8;;");
+    let forced = [("FORCE_HYPERLINK", "1")];
+    let Some(shown) = on_terminal(&project, "report", &forced) else {
+        return;
+    };
+    assert!(
+        shown.contains("the page is in \u{1b}]8;;file:///") && shown.contains(&link),
+        "{shown:?}"
+    );
+    let plain = [&forced[..], &[("NO_COLOR", "1")]].concat();
+    for variables in [&[][..], &plain] {
+        let shown = on_terminal(&project, "report", variables).unwrap();
+        assert!(!shown.contains("]8;;"), "{shown:?}");
+    }
+    let project = project.variable("FORCE_HYPERLINK", "1");
+    let piped = project.run(&["report"]).exits(0).stdout;
+    assert!(!piped.contains("]8;;"), "{piped:?}");
+}

@@ -13,6 +13,7 @@ use console::{Style, Term, truncate_str};
 
 use super::agent::{self, EventView};
 use super::blocks::{self, Painted, wrapped};
+use super::links::Links;
 use super::markdown;
 use super::options::{CiRunner, ConsoleOptions};
 use super::pager::Pager;
@@ -33,6 +34,8 @@ use crate::sys::text;
 pub struct Console<'r> {
     options: ConsoleOptions,
     redactor: &'r Redactor,
+    /// What makes links of paths, where the terminal takes them.
+    pub(super) links: Option<Links>,
     /// The step that is going on, while it is shown.
     spinner: Spinner,
     /// An agent uses a tool, whose result tells what it has written.
@@ -49,6 +52,8 @@ const WIDTH: usize = 80;
 const LISTED: usize = 20;
 /// What stands before their names.
 const INDENT: &str = "            ";
+/// What a line of a result begins with that tells a path.
+const TELLING: [&str; 2] = ["log: ", "done: the page is in "];
 /// So many lines of a model's prose are shown.
 const PROSE: usize = 12;
 /// How many columns a line may take where nobody says how many there are.
@@ -61,6 +66,7 @@ impl<'r> Console<'r> {
         Self {
             options,
             redactor,
+            links: None,
             spinner: Spinner::default(),
             in_tool: AtomicBool::new(false),
             steps: Mutex::default(),
@@ -474,10 +480,21 @@ impl Console<'_> {
         } else {
             text = self.commanding_nobody(text::printable(&text, &['\n', '\t']));
             if self.options.colors.stdout {
-                text = text.split_inclusive('\n').map(told_line).collect();
+                let lines = text.split_inclusive('\n').map(told_line);
+                text = lines.map(|line| self.with_link(line)).collect();
             }
         }
         text
+    }
+
+    /// The line with a link on the path that it ends with, where it tells one.
+    fn with_link(&self, line: String) -> String {
+        let path = |told: &str| line.strip_prefix(told)?.strip_suffix('\n');
+        let found = TELLING.iter().find_map(|told| Some((told, path(told)?)));
+        match (&self.links, found) {
+            (Some(links), Some((told, path))) => format!("{told}{}\n", links.link(path)),
+            _ => line,
+        }
     }
 
     /// How many columns stdout has, where it is a terminal.
@@ -508,10 +525,14 @@ impl Console<'_> {
         self.spinner.stop();
         let label = self.paint("error:", Style::new().red().bold());
         self.print(&label, &format!(" {message}"));
-        for (label, text) in [("hint: ", hint), ("log: ", log)] {
-            if let Some(text) = text {
-                self.print(label, text);
-            }
+        if let Some(hint) = hint {
+            self.print("hint: ", hint);
+        }
+        if let Some(log) = log {
+            let links = self.links.as_ref().filter(|_| self.options.colors.stderr);
+            let log = self.printable(log);
+            let log = links.map_or_else(|| log.clone(), |links| links.link(&log));
+            self.print(&format!("log: {log}"), "");
         }
     }
 }

@@ -12,6 +12,7 @@ mod agent;
 mod blocks;
 mod console;
 pub(crate) mod json;
+pub(crate) mod links;
 mod markdown;
 mod options;
 pub(crate) mod pager;
@@ -27,6 +28,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use self::json::JsonLines;
+use self::links::Links;
 use self::pager::Pager;
 use crate::cli::OutputFormat;
 use crate::model::StepId;
@@ -314,6 +316,13 @@ impl<'r> Output<'r> {
             format,
             redactor,
         }
+    }
+
+    /// The same with links on the paths that it prints to a terminal.
+    #[must_use]
+    pub(crate) fn with_links(mut self, links: Option<Links>) -> Self {
+        self.console.links = links;
+        self
     }
 
     /// What stdout gets.
