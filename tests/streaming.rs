@@ -112,12 +112,12 @@ fn an_answer_may_begin_with_a_byte_order_mark() {
 }
 
 #[test]
-fn a_stream_that_is_cut_anywhere_is_never_applied() {
-    for (model, events, end) in [
-        ("gpt-5", openai_events(), "data: [DONE]\n\n"),
-        ("gemini-2.5-pro", gemini_events(), ""),
+fn a_stream_that_is_cut_before_its_end_is_never_applied() {
+    for (model, events, end_at) in [
+        ("gpt-5", openai_events(), 4),
+        ("gemini-2.5-pro", gemini_events(), 2),
     ] {
-        for kept in 0..events.len() {
+        for kept in 0..=end_at {
             // A server that ends its answer early, but properly; all tries of the call do.
             let answers = (0..10).map(|_| sse(&events[..kept], ""));
             let server = ModelServer::start(answers);
@@ -130,14 +130,17 @@ fn a_stream_that_is_cut_anywhere_is_never_applied() {
                 .says(&["the stream ended before the reply was whole"]);
             assert_eq!(project.tree(), before, "{model} {kept}");
         }
-        if !end.is_empty() {
-            let server = ModelServer::start((0..10).map(|_| sse(&events, "")));
-            let project = TestProject::new().with(&server);
-            project
-                .run(&["--stream", "--model", model, "--timeout", "1s"])
-                .exits(4);
-            assert!(!project.path("a").exists());
-        }
+    }
+}
+
+#[test]
+fn a_finish_reason_alone_or_the_last_event_alone_ends_a_stream() {
+    let events = openai_events();
+    for (events, end) in [(&events[..], ""), (&events[..4], "data: [DONE]\n\n")] {
+        let server = ModelServer::start([sse(events, end)]);
+        let project = TestProject::new().with(&server);
+        project.run(&["--stream", "--model", "gpt-5"]).exits(0);
+        assert_eq!(project.read("a"), "caf\u{e9}\n");
     }
 }
 

@@ -11,6 +11,7 @@ use super::{
 };
 use crate::exec::hosts::AllowedHost;
 use crate::exec::sandbox::SandboxMode;
+use crate::model::Tier;
 use crate::model::price::Usd;
 
 const DEV_ABOUT: &str = "\
@@ -75,6 +76,11 @@ pub struct DevArgs {
     /// Make no call that could take the cost of the run above this many US dollars
     #[arg(long, value_name = "USD", value_parser = parse_dollars)]
     pub max_cost: Option<Usd>,
+
+    /// Service tier to ask for: flex (half the price, but slower, and standard if there is no room) or
+    /// standard
+    #[arg(long, value_name = "TIER", value_enum, hide_possible_values = true)]
+    pub tier: Option<Tier>,
 
     /// Fail with exit code 4 if another model answers than the one that was asked
     #[arg(long)]

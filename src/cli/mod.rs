@@ -16,6 +16,7 @@ pub use self::dev::{DevArgs, DevCommand, SessionsCommand};
 pub use self::inputs::{InputArgs, PlaceArgs};
 use crate::exec::hosts::AllowedHost;
 use crate::exec::sandbox::SandboxMode;
+use crate::model::Tier;
 use crate::model::price::Usd;
 use crate::sys::environment::KEY_VARIABLES;
 use crate::sys::text::{printable, without_ci_commands};
@@ -103,6 +104,11 @@ pub struct Cli {
     /// Make no call that could take the cost of the run above this many US dollars
     #[arg(long, value_name = "USD", value_parser = parse_dollars)]
     pub max_cost: Option<Usd>,
+
+    /// Service tier to ask for: flex (half the price, but slower, and standard if there is no room) or
+    /// standard
+    #[arg(long, value_name = "TIER", value_enum, hide_possible_values = true)]
+    pub tier: Option<Tier>,
 
     /// Fail with exit code 4 if another model answers than the one that was asked
     #[arg(long)]

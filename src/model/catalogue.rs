@@ -34,13 +34,16 @@ struct File<'a> {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Known {
-    /// Its entry in `models.json`; `None`: it is built in.
+    /// Its entry in `models.json`; `None`: it is built in, or its limits and prices are not known.
     pub entry: Option<Box<RawValue>>,
     /// The words of effort that it takes; `None`: all that there are.
     pub efforts: Option<Vec<ReasoningEffort>>,
     /// The tiers of service besides the standard one.
     #[serde(default)]
     pub tiers: Vec<String>,
+    /// Whether it is told by marks what to cache, since what it caches costs more.
+    #[serde(default, rename = "cacheMarks")]
+    pub cache_marks: bool,
     /// When its life ends, where that is known.
     pub end: Option<Retirement>,
 }
@@ -87,6 +90,12 @@ pub fn matching(id: &str) -> Option<&'static Known> {
     let mut models = CATALOGUE.iter();
     let known = models.find(|(name, _)| is_same(name, id));
     known.map(|(_, known)| known)
+}
+
+/// Whether the model of this vendor's name is told by marks what to cache.
+#[must_use]
+pub fn takes_cache_marks(id: &str) -> bool {
+    matching(id).is_some_and(|known| known.cache_marks)
 }
 
 /// The names of the models that have an entry.

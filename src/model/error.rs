@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use std::sync::LazyLock;
 use std::time::Duration;
 
+use memchr::memmem;
 use regex::Regex;
 
-use super::{ANSWER_LIMIT, End, VendorError, catalogue};
+use super::{ANSWER_LIMIT, End, Tier, VendorError, catalogue};
 use crate::model::usage::Usage;
 use crate::sys::interrupt::Interrupted;
 use crate::sys::text;
@@ -19,6 +20,8 @@ pub struct Spent {
     pub usage: Option<Usage>,
     /// The model version that answered, where the vendor tells.
     pub model_version: Option<String>,
+    /// The tier of service that answered, where the reply itself tells.
+    pub tier: Option<Tier>,
 }
 
 /// Why there is no whole reply.
@@ -355,6 +358,25 @@ impl ModelError {
                 matches!(status, 429 | 503 | 529) && !vendor.quota_spent
             }
             Self::NoTimeLeft { error, .. } => error.is_overload(),
+            _ => false,
+        }
+    }
+
+    /// Whether the server does not serve a tier other than the standard one: it has no room there at present, or does
+    /// not know it.
+    #[must_use]
+    pub fn refuses_tier(&self) -> bool {
+        match self {
+            Self::Status {
+                status: 400 | 422,
+                answer,
+                ..
+            } => {
+                let names = ["service_tier", "serviceTier"];
+                let mut names = names.iter();
+                names.any(|name| memmem::find(answer, name.as_bytes()).is_some())
+            }
+            Self::Status { vendor, .. } => self.is_overload() && !vendor.is_rate_limit,
             _ => false,
         }
     }

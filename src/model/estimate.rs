@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use crate::model::ModelSpec;
 use crate::model::REPAIRS;
 use crate::model::price::{Price, Usd};
-use crate::model::prompt::Prompt;
+use crate::model::prompt::{Prompt, PromptOrder};
 use crate::model::tokens::{self, Size};
 use crate::model::usage::Usage;
 use crate::sys::excerpt::Excerpt;
@@ -97,9 +97,12 @@ pub fn first_call(size: &Size, spec: &ModelSpec, price: &Price) -> CostRange {
     let window = spec.context_window.unwrap_or(u64::MAX);
     CostRange {
         least: cost(size.tokens.min(window), 0),
-        most: spec
-            .max_output_tokens
-            .map(|output| cost(size.at_most().min(window), output.into())),
+        most: spec.max_output_tokens.map(|output| {
+            let input_tokens = size.at_most().min(window);
+            price
+                .at_most()
+                .of(Usage::plain(input_tokens, output.into()))
+        }),
     }
 }
 
@@ -112,7 +115,7 @@ pub fn dearest(size: &Size, spec: &ModelSpec) -> Usd {
 }
 
 /// What the first call and all repairs may cost, each by its model's price: a repair has the first prompt
-/// again, at most with a build's whole output as far as it is sent, and with all that was answered before.
+/// again, in the cached order from the vendor's cache, at most with a build's whole output as far as it is sent, and with all that was answered before.
 #[must_use]
 pub fn with_repairs(
     size: &Size,
@@ -120,8 +123,15 @@ pub fn with_repairs(
     (repair, repair_price): (&ModelSpec, Price),
 ) -> CostRange {
     let first = first_call(size, spec, &price);
-    let again = first_call(size, repair, &repair_price);
     let window = repair.context_window.unwrap_or(u64::MAX);
+    let tokens = size.tokens.min(window);
+    let again = repair_price.of(Usage {
+        cached_tokens: match repair.prompt_order {
+            PromptOrder::Specified => 0,
+            PromptOrder::Cached => tokens,
+        },
+        ..Usage::plain(tokens, 0)
+    });
     let outputs = spec.max_output_tokens.zip(repair.max_output_tokens);
     let most = outputs.map(|(output, repair_output)| {
         let (output, repair_output) = (u64::from(output), u64::from(repair_output));
@@ -129,12 +139,13 @@ pub fn with_repairs(
         let call = |number: u64| {
             let answered = output + (number - 1) * repair_output;
             let input_tokens = size.at_most().saturating_add(build + answered);
-            repair_price.of(Usage::plain(input_tokens.min(window), repair_output))
+            let usage = Usage::plain(input_tokens.min(window), repair_output);
+            repair_price.at_most().of(usage)
         };
         first.most.unwrap_or_default() + (1..=u64::from(REPAIRS)).map(call).sum()
     });
     CostRange {
-        least: first.least + (0..REPAIRS).map(|_| again.least).sum(),
+        least: first.least + (0..REPAIRS).map(|_| again).sum(),
         most,
     }
 }
@@ -199,7 +210,7 @@ pub fn affordable_answer(
     price: &Price,
     money: Usd,
 ) -> Option<Option<u32>> {
-    let affordable = price.affordable_output(money, size.at_most());
+    let affordable = price.at_most().affordable_output(money, size.at_most());
     let wanted = spec.max_output_tokens.map(u64::from);
     if affordable < wanted.unwrap_or(LEAST_ANSWER).min(LEAST_ANSWER) {
         return None;
@@ -214,7 +225,7 @@ pub fn affordable_answer(
 mod tests {
     use super::*;
     use crate::model::ModelTable;
-    use crate::model::prompt::Inputs;
+    use crate::model::prompt::{Inputs, PromptOrder};
 
     fn spec(name: &str) -> ModelSpec {
         ModelTable::built_in().named(name).unwrap().clone()
@@ -237,7 +248,7 @@ mod tests {
             query: "hello world".into(),
             rollup: "--- a ---\nhello world\n".into(),
         };
-        let size = measure(&Prompt::initial(&inputs));
+        let size = measure(&Prompt::initial(&inputs, PromptOrder::Specified));
         let names: Vec<&str> = size.parts.iter().map(|part| part.0).collect();
         assert_eq!(names, ["system", "query", "codebase"]);
         let sum: u64 = size.parts.iter().map(|part| part.1).sum();

@@ -15,7 +15,8 @@ use serde_json::{Value, json};
 use super::error::one_line;
 use super::{
     Assembler, Delivery, End, Listener, ModelError, ModelSpec, RawReply, ReasoningEffort, Reply,
-    Request, Spent, VendorError, Wire, count, elements, first, object, parse_answer, text, update,
+    Request, Spent, Tier, VendorError, Wire, count, elements, first, object, parse_answer, text,
+    update,
 };
 use crate::model::message::{Message, Role, Words};
 use crate::model::usage::Usage;
@@ -41,6 +42,8 @@ struct GeminiBody<'a> {
     system_instruction: Option<GeminiContent<'a>>,
     contents: Vec<GeminiContent<'a>>,
     generation_config: Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    service_tier: Option<Tier>,
 }
 
 #[derive(Serialize)]
@@ -124,6 +127,10 @@ impl Wire for Gemini {
         ("x-goog-api-key", "")
     }
 
+    fn tier_header(&self) -> Option<&'static str> {
+        Some("x-gemini-service-tier")
+    }
+
     fn write_request(
         &self,
         spec: &ModelSpec,
@@ -138,7 +145,7 @@ impl Wire for Gemini {
         let body = GeminiBody {
             system_instruction: (!system.is_empty()).then(|| GeminiContent {
                 role: None,
-                parts: system.into_iter().map(part).collect(),
+                parts: system.into_iter().flat_map(parts).collect(),
             }),
             contents: turns.into_iter().map(content).collect(),
             generation_config: object(json!({
@@ -148,11 +155,12 @@ impl Wire for Gemini {
                 "responseJsonSchema": schema,
                 "thinkingConfig": thinking(spec),
             })),
+            service_tier: (request.tier != Tier::Standard).then_some(request.tier),
         };
         serde_json::to_writer(out, &body)
     }
 
-    fn assembler(&self, _spec: &ModelSpec) -> Box<dyn Assembler> {
+    fn assembler(&self) -> Box<dyn Assembler> {
         Box::new(GeminiStream::default())
     }
 
@@ -166,6 +174,7 @@ impl Wire for Gemini {
         let spent = Spent {
             usage: told.is_object().then(|| usage(&told)),
             model_version: answer.model_version,
+            tier: told["serviceTier"].as_str().and_then(Tier::told),
         };
         let Some(candidate) = answer.candidates.into_iter().flatten().next() else {
             return Err(ModelError::Empty {
@@ -192,9 +201,10 @@ impl Wire for Gemini {
     /// Of `google.rpc.Status`, with the details `ErrorInfo`, `RetryInfo` and `QuotaFailure`.
     fn vendor_error(&self, error: &Value) -> VendorError {
         let details = || elements(&error["details"]);
-        let mut quotas = details().flat_map(|detail| elements(&detail["violations"]));
+        let quotas = || details().flat_map(|detail| elements(&detail["violations"]));
         VendorError {
-            quota_spent: quotas.any(|quota| quota["quotaId"].to_string().contains("PerDay")),
+            is_rate_limit: quotas().next().is_some(),
+            quota_spent: quotas().any(|quota| quota["quotaId"].to_string().contains("PerDay")),
             retry_delay: details().find_map(|detail| parse_delay(detail["retryDelay"].as_str()?)),
             bad_key: details().any(|detail| detail["reason"] == "API_KEY_INVALID"),
             code: text(&error["status"]),
@@ -254,16 +264,17 @@ impl Assembler for GeminiStream {
     }
 }
 
-fn part<'a>(message: &'a Message<'_>) -> GeminiPart<'a> {
-    let text = message.words();
-    GeminiPart { text }
+/// The words of a message, in as many parts as its cache marks make of it.
+fn parts<'a>(message: &'a Message<'_>) -> Vec<GeminiPart<'a>> {
+    let segments = message.segments().into_iter();
+    segments.map(|text| GeminiPart { text }).collect()
 }
 
 fn content<'a>(message: &'a Message<'_>) -> GeminiContent<'a> {
     let is_models = message.role == Role::Assistant;
     GeminiContent {
         role: Some(if is_models { "model" } else { "user" }),
-        parts: vec![part(message)],
+        parts: parts(message),
     }
 }
 
@@ -272,6 +283,8 @@ fn usage(told: &Value) -> Usage {
     Usage {
         input_tokens: count(&told["promptTokenCount"]).saturating_add(tool_prompt),
         cached_tokens: count(&told["cachedContentTokenCount"]),
+        // The vendor does not bill it.
+        cache_write_tokens: 0,
         thought_tokens: count(&told["thoughtsTokenCount"]),
         output_tokens: count(&told["candidatesTokenCount"]),
     }

@@ -17,8 +17,8 @@ use ureq::{Agent, Body, SendBody};
 
 use super::retry::{self, Advice};
 use super::{
-    ANSWER_LIMIT, Delivery, Endpoint, Listener, Model, ModelError, ModelSpec, Provider, Proxies,
-    Reply, Request, StepId, Wire,
+    ANSWER_LIMIT, Answer, Delivery, Endpoint, Listener, Model, ModelError, ModelSpec, Provider,
+    Proxies, Reply, Request, StepId, Tier, Wire,
 };
 use crate::secret::ApiKey;
 use crate::sys::environment::Clock;
@@ -133,7 +133,7 @@ impl<'a> HttpModel<'a> {
         request: &Request<'_>,
         left: Duration,
         listener: &dyn Listener,
-    ) -> Result<Vec<u8>, TryError> {
+    ) -> Result<Answer, TryError> {
         let response = self.send(request, left);
         let response = response.map_err(|error| self.classify(error))?;
         let status = response.status().as_u16();
@@ -152,11 +152,14 @@ impl<'a> HttpModel<'a> {
         let is_stream = header(headers, "content-type")
             .is_some_and(|kind| kind.trim_start().starts_with("text/event-stream"));
         if response.status().is_success() {
+            let tier = self.wire.tier_header();
+            let tier = tier.and_then(|name| Tier::told(header(headers, name)?.trim()));
             let answer = if is_stream {
                 self.read_stream(response, listener)
             } else {
                 self.read_body(response, ANSWER_LIMIT)
             };
+            let answer = answer.map(|json| Answer { json, tier });
             return answer.map_err(|failed| TryError {
                 is_retryable: failed.is_retryable && !request.once,
                 ..failed
@@ -174,21 +177,25 @@ impl<'a> HttpModel<'a> {
         if vendor.message.is_none() && !body.trim_ascii().is_empty() {
             vendor.message = Some(format!("`{}`", ModelError::snippet(&body)));
         }
+        let is_retryable = retry::is_retryable(status, &advice, &vendor);
+        let wait = advice.wait.or(vendor.retry_delay);
+        let error = ModelError::Status {
+            status,
+            vendor,
+            model: self.spec.id.clone(),
+            tries: 1,
+            answer: body,
+        };
         Err(TryError {
-            is_retryable: retry::is_retryable(status, &advice, &vendor),
-            wait: advice.wait.or(vendor.retry_delay),
-            error: ModelError::Status {
-                status,
-                vendor,
-                model: self.spec.id.clone(),
-                tries: 1,
-                answer: body,
-            },
+            // Another tier may have room at once.
+            is_retryable: is_retryable && (request.tier == Tier::Standard || !error.refuses_tier()),
+            wait,
+            error,
         })
     }
 
     /// Whether the server does not take `stream_options`, by which it is asked for the usage.
-    fn refuses_usage(&self, answer: &Result<Vec<u8>, TryError>) -> bool {
+    fn refuses_usage(&self, answer: &Result<Answer, TryError>) -> bool {
         let Err(TryError {
             error: ModelError::Status { status, answer, .. },
             ..
@@ -242,7 +249,7 @@ impl<'a> HttpModel<'a> {
         response: Response<Body>,
         listener: &dyn Listener,
     ) -> Result<Vec<u8>, TryError> {
-        let mut assembler = self.wire.assembler(&self.spec);
+        let mut assembler = self.wire.assembler();
         let mut events = Events::default();
         let mut reader = response.into_body().into_reader();
         let mut chunk = vec![0; STREAM_CHUNK];
@@ -346,7 +353,7 @@ impl<'a> HttpModel<'a> {
 
 impl Model for HttpModel<'_> {
     /// Tries until there is an answer, the failure is final, or the time is over.
-    fn ask(&self, request: &Request<'_>, listener: &dyn Listener) -> Result<Vec<u8>, ModelError> {
+    fn ask(&self, request: &Request<'_>, listener: &dyn Listener) -> Result<Answer, ModelError> {
         let deadline = self.clock.elapsed() + self.timeout;
         let left = || deadline.saturating_sub(self.clock.elapsed());
         let mut tries = 0;
@@ -358,7 +365,7 @@ impl Model for HttpModel<'_> {
                 answer = self.try_once(request, left(), listener);
             }
             let failed = match answer {
-                Ok(body) => return Ok(body),
+                Ok(answer) => return Ok(answer),
                 Err(failed) => failed,
             };
             let error = failed.error.after(tries);

@@ -122,6 +122,8 @@ pub enum Part<'a> {
     Call(Call),
     /// What came of that.
     Result(CallResult),
+    /// The conversation up to here begins later requests, too: worth to be cached.
+    CacheMark,
 }
 
 impl fmt::Display for Part<'_> {
@@ -131,6 +133,7 @@ impl fmt::Display for Part<'_> {
             Self::Text(text) => write!(f, "{text}"),
             Self::Call(call) => write!(f, "[call {} of {}]\n{}", call.id, call.name, call.input),
             Self::Result(result) => write!(f, "[result of {}]\n{}", result.id, result.text),
+            Self::CacheMark => Ok(()),
         }
     }
 }
@@ -157,14 +160,31 @@ impl<'a> Message<'a> {
     /// Its words, as one text.
     #[must_use]
     pub fn words(&self) -> Words<'_> {
-        Words(self)
+        Words(&self.parts)
     }
 
-    fn texts(&self) -> impl Iterator<Item = &Text<'a>> {
-        self.parts.iter().filter_map(|part| match part {
-            Part::Text(text) => Some(text),
-            Part::Call(_) | Part::Result(_) => None,
-        })
+    /// Its words in as many texts as its cache marks make of it; of a message without a mark, one. All but the last
+    /// end at a mark, and so does the last where the message does.
+    #[must_use]
+    pub fn segments(&self) -> Vec<Words<'_>> {
+        let parts = self.parts.strip_suffix(&[Part::CacheMark]);
+        let parts = parts.unwrap_or(&self.parts);
+        parts
+            .split(|part| *part == Part::CacheMark)
+            .map(Words)
+            .collect()
+    }
+
+    /// Whether it ends at a cache mark.
+    #[must_use]
+    pub fn ends_marked(&self) -> bool {
+        self.parts.last() == Some(&Part::CacheMark)
+    }
+
+    /// Whether a part of it ends at a cache mark.
+    #[must_use]
+    pub fn is_marked(&self) -> bool {
+        self.parts.contains(&Part::CacheMark)
     }
 
     /// The same message with its words and results changed by `change`.
@@ -180,6 +200,7 @@ impl<'a> Message<'a> {
                 input: changed(call.input, &change),
                 ..call
             }),
+            Part::CacheMark => Part::CacheMark,
         });
         Self {
             parts: parts.collect(),
@@ -193,6 +214,7 @@ impl<'a> Message<'a> {
             Part::Text(text) => text.pieces().map(Cow::Borrowed).collect::<Vec<_>>(),
             Part::Call(call) => vec![Cow::Owned(call.input.to_string())],
             Part::Result(result) => vec![Cow::Borrowed(&*result.text)],
+            Part::CacheMark => Vec::new(),
         })
     }
 }
@@ -214,21 +236,28 @@ fn changed<'a>(value: Value, change: &impl Fn(Cow<'a, str>) -> Cow<'a, str>) -> 
     }
 }
 
-/// The words of a message. They serialize as one string, without being joined.
+/// The words of a message, or of a part of one. They serialize as one string, without being joined.
 #[derive(Debug, Clone, Copy)]
-pub struct Words<'m>(&'m Message<'m>);
+pub struct Words<'m>(&'m [Part<'m>]);
 
-impl Words<'_> {
+impl<'m> Words<'m> {
     /// Whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.0.texts().all(|text| text.pieces().all(str::is_empty))
+        self.texts().all(|text| text.pieces().all(str::is_empty))
+    }
+
+    fn texts(&self) -> impl Iterator<Item = &'m Text<'m>> {
+        self.0.iter().filter_map(|part| match part {
+            Part::Text(text) => Some(text),
+            Part::Call(_) | Part::Result(_) | Part::CacheMark => None,
+        })
     }
 }
 
 impl fmt::Display for Words<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.texts().try_for_each(|text| write!(f, "{text}"))
+        self.texts().try_for_each(|text| write!(f, "{text}"))
     }
 }
 
@@ -241,9 +270,15 @@ impl Serialize for Words<'_> {
 impl fmt::Display for Message<'_> {
     /// As logs show it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, part) in self.parts.iter().enumerate() {
-            let line_end = if at == 0 { "" } else { "\n" };
-            write!(f, "{line_end}{part}")?;
+        let mut joint = "";
+        for part in &self.parts {
+            // A mark is no words of anybody's.
+            if *part == Part::CacheMark {
+                joint = "";
+                continue;
+            }
+            write!(f, "{joint}{part}")?;
+            joint = "\n";
         }
         Ok(())
     }

@@ -20,6 +20,7 @@ mod step_id;
 pub(crate) mod table;
 #[cfg(test)]
 mod tests;
+mod tier;
 pub mod tokens;
 pub(crate) mod usage;
 
@@ -33,6 +34,7 @@ use serde_json::value::RawValue;
 
 use crate::model::message::{Call, Message};
 use crate::model::price::Price;
+use crate::model::prompt::PromptOrder;
 use crate::model::usage::Usage;
 use crate::sys::text::{BYTE_ORDER_MARK, without_mark};
 
@@ -42,6 +44,7 @@ pub use error::{ModelError, Spent};
 pub use http::{HttpModel, Route};
 pub use step_id::{Purpose, REPAIRS, StepId};
 pub(crate) use table::{ModelTable, TableProblem};
+pub use tier::Tier;
 
 /// How large an answer may be, in bytes.
 const ANSWER_LIMIT: u64 = 256 << 20;
@@ -69,6 +72,10 @@ pub struct ModelSpec {
     pub temperature: Option<f64>,
     /// How an agent has it call tools.
     pub tools: ToolForm,
+    /// The tier of service in which it is to answer.
+    pub tier: Tier,
+    /// The order of its prompts, but an agent's.
+    pub prompt_order: PromptOrder,
     /// What it costs, where that is known.
     pub price: Option<Price>,
     /// The entry that is asked where this one is overloaded.
@@ -215,6 +222,10 @@ pub struct Request<'a> {
     pub form: Form,
     /// How many tokens the answer may have, thoughts included; `None`: the server decides.
     pub max_output_tokens: Option<u32>,
+    /// The tier of service in which it is to be answered.
+    pub tier: Tier,
+    /// Whether the vendor is to cache up to the marks only, and without any nothing; else, as it likes.
+    pub cached_by_marks: bool,
     /// Whether a call whose answer has begun and then broke off is not to be made again.
     pub once: bool,
 }
@@ -261,6 +272,8 @@ pub struct Reply {
     pub usage: Option<Usage>,
     /// The model version that answered, where the vendor tells.
     pub model_version: Option<String>,
+    /// The tier of service in which it answered, where the reply itself tells.
+    pub tier: Option<Tier>,
 }
 
 impl Reply {
@@ -274,8 +287,18 @@ impl Reply {
             finish: "stop".to_owned(),
             usage: None,
             model_version: None,
+            tier: None,
         }
     }
+}
+
+/// What a server sends in place of an error.
+#[derive(Debug)]
+pub struct Answer {
+    /// Its JSON.
+    pub json: Vec<u8>,
+    /// The tier of service that its headers name.
+    pub tier: Option<Tier>,
 }
 
 /// Hears what happens during a call.
@@ -296,11 +319,11 @@ pub trait Listener {
 /// A language model. Asking it and reading its answer are two steps, so that the answer can be
 /// logged while it is read.
 pub trait Model {
-    /// Sends the conversation and waits for the answer, whose JSON it gives.
+    /// Sends the conversation and waits for the answer.
     ///
     /// # Errors
     /// When there is no answer.
-    fn ask(&self, request: &Request<'_>, listener: &dyn Listener) -> Result<Vec<u8>, ModelError>;
+    fn ask(&self, request: &Request<'_>, listener: &dyn Listener) -> Result<Answer, ModelError>;
 
     /// Reads the answer to the call `step`.
     ///
@@ -317,6 +340,11 @@ trait Wire: Sync {
     /// The header that carries the key: name, and what stands before the key in its value.
     fn key_header(&self) -> (&'static str, &'static str);
 
+    /// The header that names the tier of service, if it is not in the JSON.
+    fn tier_header(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Writes the request's JSON.
     fn write_request(
         &self,
@@ -327,7 +355,7 @@ trait Wire: Sync {
     ) -> serde_json::Result<()>;
 
     /// Puts the pieces of a streamed answer together.
-    fn assembler(&self, spec: &ModelSpec) -> Box<dyn Assembler>;
+    fn assembler(&self) -> Box<dyn Assembler>;
 
     /// Reads the JSON of an answer with status 200.
     fn read_reply(&self, json: &[u8]) -> Result<Reply, ModelError>;
@@ -435,6 +463,7 @@ impl RawReply<'_> {
             finish,
             usage: self.spent.usage,
             model_version: self.spent.model_version,
+            tier: self.spent.tier,
         })
     }
 }
@@ -450,6 +479,8 @@ pub struct VendorError {
     retry_delay: Option<Duration>,
     /// Whether a quota is spent that waiting does not refill.
     quota_spent: bool,
+    /// Whether it is asked too often, and not that the server has no room.
+    is_rate_limit: bool,
     /// Whether it is the key that is wrong.
     pub bad_key: bool,
 }

@@ -15,7 +15,8 @@ use serde_json::{Value, json};
 use super::error::one_line;
 use super::{
     Assembler, Delivery, End, Listener, ModelError, ModelSpec, RawReply, Reply, Request, Spent,
-    ToolSchema, VendorError, Wire, count, elements, first, object, parse_answer, text, update,
+    Tier, ToolSchema, VendorError, Wire, catalogue, count, elements, first, object, parse_answer,
+    text, update,
 };
 use crate::model::message::{Call, CallResult, Message, Part, Role, Words};
 use crate::model::usage::Usage;
@@ -61,8 +62,27 @@ struct ChatMessage<'a> {
 #[serde(untagged)]
 enum ChatContent<'a> {
     Words(Words<'a>),
+    Segments(Vec<ChatText<'a>>),
     Result(&'a str),
 }
+
+/// A part of a message's words.
+#[derive(Serialize)]
+struct ChatText<'a> {
+    r#type: &'static str,
+    text: Words<'a>,
+    /// Where what is cached is to end, for models that are told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prompt_cache_breakpoint: Option<CacheMode>,
+}
+
+/// A mark of the cache, or that there is none but the marks.
+#[derive(Serialize)]
+struct CacheMode {
+    mode: &'static str,
+}
+
+const BY_MARKS: CacheMode = CacheMode { mode: "explicit" };
 
 #[derive(Deserialize)]
 struct ChatAnswer<'a> {
@@ -71,6 +91,8 @@ struct ChatAnswer<'a> {
     #[serde(default)]
     usage: Value,
     model: Option<String>,
+    #[serde(default)]
+    service_tier: Value,
     #[serde(default)]
     error: Value,
 }
@@ -115,10 +137,12 @@ impl Wire for OpenAi {
         let streamed = delivery != Delivery::Whole;
         let asks_usage = delivery == Delivery::Streamed;
         let tools: Vec<Value> = form.tools.iter().map(body_tool).collect();
+        // Others refuse the fields of it.
+        let by_marks = request.cached_by_marks && catalogue::takes_cache_marks(&spec.id);
         let messages = request.messages.iter();
         let body = ChatBody {
             messages: messages
-                .flat_map(|message| body_messages(message, is_own))
+                .flat_map(|message| body_messages(message, is_own, by_marks))
                 .collect(),
             rest: object(json!({
                 "model": spec.id,
@@ -131,6 +155,8 @@ impl Wire for OpenAi {
                 // The same for servers that know only the older name.
                 "max_tokens": limit.filter(|_| !is_own),
                 "reasoning_effort": spec.reasoning_effort,
+                "service_tier": (request.tier != Tier::Standard).then_some(request.tier),
+                "prompt_cache_options": by_marks.then_some(BY_MARKS),
                 "stream": streamed.then_some(true),
                 "stream_options": asks_usage.then(|| json!({"include_usage": true})),
             })),
@@ -138,12 +164,8 @@ impl Wire for OpenAi {
         serde_json::to_writer(out, &body)
     }
 
-    fn assembler(&self, spec: &ModelSpec) -> Box<dyn Assembler> {
-        Box::new(ChatStream {
-            // Others are not as strict as the vendor.
-            needs_both_ends: spec.is_openais_own() && spec.base_url.is_none(),
-            ..ChatStream::default()
-        })
+    fn assembler(&self) -> Box<dyn Assembler> {
+        Box::new(ChatStream::default())
     }
 
     fn read_reply(&self, json: &[u8]) -> Result<Reply, ModelError> {
@@ -152,6 +174,7 @@ impl Wire for OpenAi {
         let spent = Spent {
             usage: answer.usage.is_object().then(|| usage(&answer.usage)),
             model_version: answer.model,
+            tier: answer.service_tier.as_str().and_then(Tier::told),
         };
         let Some(choice) = answer.choices.into_iter().flatten().next() else {
             return Err(ModelError::Empty {
@@ -183,6 +206,7 @@ impl Wire for OpenAi {
         let is = |name: &str| code.as_deref() == Some(name) || kind.as_deref() == Some(name);
         VendorError {
             quota_spent: is("insufficient_quota"),
+            is_rate_limit: is("rate_limit_exceeded"),
             bad_key: is("invalid_api_key"),
             retry_delay: None,
             message: text(&error["message"]),
@@ -197,18 +221,23 @@ fn usage(told: &Value) -> Usage {
     Usage {
         input_tokens: count(&told["prompt_tokens"]),
         cached_tokens: count(&told["prompt_tokens_details"]["cached_tokens"]),
+        cache_write_tokens: count(&told["prompt_tokens_details"]["cache_write_tokens"]),
         thought_tokens: thoughts,
         output_tokens: count(&told["completion_tokens"]).saturating_sub(thoughts),
     }
 }
 
 /// A message as the wire has it: what came of calls are messages of their own.
-fn body_messages<'a>(message: &'a Message<'_>, is_own: bool) -> Vec<ChatMessage<'a>> {
+fn body_messages<'a>(
+    message: &'a Message<'_>,
+    is_own: bool,
+    by_marks: bool,
+) -> Vec<ChatMessage<'a>> {
     let mut results = Vec::new();
     let mut tool_calls = Vec::new();
     for part in &message.parts {
         match part {
-            Part::Text(_) => {}
+            Part::Text(_) | Part::CacheMark => {}
             Part::Call(call) => tool_calls.push(body_call(call)),
             Part::Result(CallResult { id, text }) => results.push(ChatMessage {
                 role: "tool",
@@ -222,11 +251,28 @@ fn body_messages<'a>(message: &'a Message<'_>, is_own: bool) -> Vec<ChatMessage<
     if has_words || results.is_empty() {
         results.push(ChatMessage {
             role: role_name(message.role, is_own),
-            content: (has_words || tool_calls.is_empty()).then_some(ChatContent::Words(words)),
+            content: (has_words || tool_calls.is_empty()).then(|| content(message, by_marks)),
             rest: object(json!({"tool_calls": (!tool_calls.is_empty()).then_some(tool_calls)})),
         });
     }
     results
+}
+
+/// The words of a message. Those with marks are several texts, each but the last with its end marked, and the last
+/// where the message ends at a mark.
+fn content<'a>(message: &'a Message<'_>, by_marks: bool) -> ChatContent<'a> {
+    if !message.is_marked() {
+        return ChatContent::Words(message.words());
+    }
+    let segments = message.segments();
+    let marked = segments.len() - usize::from(!message.ends_marked());
+    let segments = segments.into_iter().enumerate();
+    let segments = segments.map(|(at, text)| ChatText {
+        r#type: "text",
+        text,
+        prompt_cache_breakpoint: (by_marks && at < marked).then_some(BY_MARKS),
+    });
+    ChatContent::Segments(segments.collect())
 }
 
 fn body_call(call: &Call) -> Value {
@@ -291,8 +337,6 @@ struct ChatStream {
     calls: Vec<PartialCall>,
     finish: Option<String>,
     done: bool,
-    /// Whether a whole stream has a finish reason and `[DONE]`: else, one of them is enough.
-    needs_both_ends: bool,
 }
 
 /// A call of which so much has come.
@@ -342,12 +386,8 @@ impl Assembler for ChatStream {
     }
 
     fn finish(self: Box<Self>) -> Option<Vec<u8>> {
-        let finish = match (self.finish, self.done) {
-            (Some(finish), true) => finish,
-            (Some(finish), false) if !self.needs_both_ends => finish,
-            (None, true) if !self.needs_both_ends => DONE.to_owned(),
-            _ => return None,
-        };
+        // Servers say either, or both.
+        let finish = self.finish.or(self.done.then(|| DONE.to_owned()))?;
         let calls = self.calls.into_iter().map(|call| {
             let function = json!({"name": call.name, "arguments": call.arguments});
             json!({"id": call.id, "type": "function", "function": function})

@@ -36,6 +36,12 @@ impl Usd {
         self.0
     }
 
+    /// Half of it.
+    #[must_use]
+    pub fn half(self) -> Self {
+        Self(self.0 / 2.0)
+    }
+
     /// What is left of it when `spent` is taken away.
     #[must_use]
     pub fn less(self, spent: Self) -> Self {
@@ -101,6 +107,8 @@ pub struct Price {
     pub input: Usd,
     /// The prompt's tokens that come from the vendor's cache.
     pub cached_input: Usd,
+    /// The prompt's tokens that are written to the vendor's cache.
+    pub cache_write: Usd,
     /// The answer's tokens, thoughts included.
     pub output: Usd,
     /// The prices of a call whose prompt is long, where they are others.
@@ -118,23 +126,66 @@ pub struct LongPrompt {
     pub input: Usd,
     /// The prompt's tokens that come from the vendor's cache.
     pub cached_input: Usd,
+    /// The prompt's tokens that are written to the vendor's cache.
+    pub cache_write: Usd,
     /// The answer's tokens, thoughts included.
     pub output: Usd,
 }
 
+impl LongPrompt {
+    fn map(self, change: impl Fn(Usd) -> Usd) -> Self {
+        Self {
+            above: self.above,
+            input: change(self.input),
+            cached_input: change(self.cached_input),
+            cache_write: change(self.cache_write),
+            output: change(self.output),
+        }
+    }
+}
+
 impl Price {
+    /// The same with every amount changed by `change`.
+    #[must_use]
+    pub fn map(self, change: impl Fn(Usd) -> Usd) -> Self {
+        Self {
+            input: change(self.input),
+            cached_input: change(self.cached_input),
+            cache_write: change(self.cache_write),
+            output: change(self.output),
+            long_prompt: self.long_prompt.map(|long| long.map(change)),
+        }
+    }
+
+    /// The price of a call at most: all of its prompt is written to the vendor's cache, if that costs more.
+    #[must_use]
+    pub fn at_most(self) -> Self {
+        let dearer = |input: Usd, write: Usd| Usd(input.0.max(write.0));
+        Self {
+            input: dearer(self.input, self.cache_write),
+            long_prompt: self.long_prompt.map(|long| LongPrompt {
+                input: dearer(long.input, long.cache_write),
+                ..long
+            }),
+            ..self
+        }
+    }
+
     /// What a call costs that used so many tokens.
     #[must_use]
     pub fn of(&self, usage: Usage) -> Usd {
-        let (input, cached_input, output) = match self.long_prompt {
+        let (input, cached_input, cache_write, output) = match self.long_prompt {
             Some(long) if usage.input_tokens > long.above => {
-                (long.input, long.cached_input, long.output)
+                (long.input, long.cached_input, long.cache_write, long.output)
             }
-            _ => (self.input, self.cached_input, self.output),
+            _ => (self.input, self.cached_input, self.cache_write, self.output),
         };
         let cached = usage.cached_tokens.min(usage.input_tokens);
-        per_token(input, usage.input_tokens - cached)
+        let uncached = usage.input_tokens - cached;
+        let written = usage.cache_write_tokens.min(uncached);
+        per_token(input, uncached - written)
             + per_token(cached_input, cached)
+            + per_token(cache_write, written)
             + per_token(output, usage.answered())
     }
 
@@ -172,6 +223,7 @@ fn per_token(price: Usd, tokens: u64) -> Usd {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Tier;
 
     fn usd(dollars: f64) -> Usd {
         Usd::try_from(dollars).unwrap()
@@ -181,11 +233,13 @@ mod tests {
         Price {
             input: usd(1.25),
             cached_input: usd(0.125),
+            cache_write: usd(1.25),
             output: usd(10.0),
             long_prompt: Some(LongPrompt {
                 above: 200_000,
                 input: usd(2.5),
                 cached_input: usd(0.25),
+                cache_write: usd(3.125),
                 output: usd(15.0),
             }),
         }
@@ -198,6 +252,7 @@ mod tests {
             cached_tokens,
             thought_tokens,
             output_tokens,
+            ..Usage::default()
         };
         for (usage, expected) in [
             (usage(0, 0, 0, 0), 0.0),
@@ -211,6 +266,65 @@ mod tests {
             let cost = gemini().of(usage).dollars();
             assert!((cost - expected).abs() < 1e-9, "{usage:?}: {cost}");
         }
+    }
+
+    #[test]
+    fn what_is_written_to_the_cache_is_billed_at_its_own_price() {
+        let sol = Price {
+            input: usd(2.0),
+            cached_input: usd(0.1),
+            cache_write: usd(2.5),
+            output: usd(10.0),
+            long_prompt: None,
+        };
+        let usage = |input_tokens, cached_tokens, cache_write_tokens| Usage {
+            input_tokens,
+            cached_tokens,
+            cache_write_tokens,
+            thought_tokens: 600,
+            output_tokens: 400,
+        };
+        for (price, usage, micros) in [
+            (sol, usage(100_000, 0, 0), 210_000),
+            (sol, usage(100_000, 0, 90_000), 255_000),
+            (sol, usage(110_000, 90_000, 5_000), 61_500),
+            // What does not add up is billed within the prompt.
+            (sol, usage(1_000, 400, 900), 11_540),
+            (sol, usage(1_000, 2_000, 900), 10_100),
+            (gemini(), usage(300_000, 100_000, 50_000), 571_250),
+            (Tier::Flex.price(sol), usage(110_000, 90_000, 5_000), 30_750),
+            (
+                Tier::Flex.price(gemini()),
+                usage(300_000, 100_000, 50_000),
+                285_625,
+            ),
+            (sol.at_most(), usage(100_000, 0, 0), 260_000),
+            (gemini().at_most(), usage(300_000, 0, 0), 952_500),
+        ] {
+            let cost = price.of(usage).dollars() * MILLION;
+            assert!((cost - f64::from(micros)).abs() < 1e-3, "{usage:?}: {cost}");
+        }
+    }
+
+    #[test]
+    fn a_run_of_four_calls_costs_less_in_the_cached_order_and_half_in_flex() {
+        let call = |cached_tokens| Usage {
+            input_tokens: 100_000,
+            cached_tokens,
+            output_tokens: 7_000,
+            ..Usage::default()
+        };
+        let price = Price {
+            long_prompt: None,
+            ..gemini()
+        };
+        let run = |price: Price, cached| -> Usd {
+            let calls = [0, cached, cached, cached].map(call);
+            calls.into_iter().map(|usage| price.of(usage)).sum()
+        };
+        assert_eq!(run(price, 0).to_string(), "$0.78");
+        assert_eq!(run(price, 100_000).to_string(), "$0.44");
+        assert_eq!(run(Tier::Flex.price(price), 100_000).to_string(), "$0.22");
     }
 
     #[test]
@@ -229,6 +343,7 @@ mod tests {
         let free = Price {
             input: Usd::ZERO,
             cached_input: Usd::ZERO,
+            cache_write: Usd::ZERO,
             output: Usd::ZERO,
             long_prompt: None,
         };

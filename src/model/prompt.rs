@@ -1,9 +1,12 @@
 //! The prompts: the specification's system prompts, and the sections that follow them.
 //!
-//! Pure. The order of the sections is the specification's; each is introduced by a line of its own.
+//! Pure. The order of the sections is the specification's, or one in which a repair begins as the first query does;
+//! each is introduced by a line of its own.
 
 use std::borrow::Cow;
 use std::fmt;
+
+use serde::{Deserialize, Serialize};
 
 use crate::model::Form;
 use crate::model::message::{Message, Part, Role, Text};
@@ -23,6 +26,18 @@ pub struct Inputs {
     pub query: String,
     /// What `agent-config/codeRollup.txt` holds: the code base.
     pub rollup: String,
+}
+
+/// The order of a prompt's texts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PromptOrder {
+    /// The specification's.
+    #[default]
+    Specified,
+    /// The code base before the query, and behind both what a repair adds, so that vendors find the beginning of a
+    /// repair in their caches.
+    Cached,
 }
 
 /// The state that earlier replies left a file in.
@@ -78,23 +93,33 @@ impl<'a> Prompt<'a> {
 
     /// The query that asks for a change: system prompt, query, code base.
     #[must_use]
-    pub fn initial(inputs: &'a Inputs) -> Self {
+    pub fn initial(inputs: &'a Inputs, order: PromptOrder) -> Self {
         let mut prompt = Self::new(COMMIT_INITIAL);
-        prompt.inputs(inputs);
+        prompt.inputs(inputs, order);
+        if order == PromptOrder::Cached {
+            prompt.mark();
+        }
         prompt
     }
 
     /// The query that asks for a repair: system prompt, build output, query, code base, and the
-    /// latest state of each file that was replaced, in the order given.
+    /// latest state of each file that was replaced, in the order given. In the cached order, it is the first query
+    /// with its own system prompt and what is new behind that.
     #[must_use]
     pub fn repair(
         build_output: impl Into<Cow<'a, str>>,
         inputs: &'a Inputs,
         replacements: impl IntoIterator<Item = (&'a str, Replacement<'a>)>,
+        order: PromptOrder,
     ) -> Self {
-        let mut prompt = Self::new(COMMIT_REPAIR);
+        let mut prompt = match order {
+            PromptOrder::Specified => Self::new(COMMIT_REPAIR),
+            PromptOrder::Cached => Self::initial(inputs, order).followed_by(COMMIT_REPAIR),
+        };
         prompt.section("build.sh output", build_output);
-        prompt.inputs(inputs);
+        if order == PromptOrder::Specified {
+            prompt.inputs(inputs, order);
+        }
         prompt.section("file replacements", "");
         for (path, replacement) in replacements {
             match replacement {
@@ -109,12 +134,19 @@ impl<'a> Prompt<'a> {
         prompt
     }
 
-    /// The query that asks for a consistency report: system prompt, query, code base.
+    /// The query that asks for a consistency report: system prompt, query, code base. No later request begins so.
     #[must_use]
-    pub fn consistency(inputs: &'a Inputs) -> Self {
+    pub fn consistency(inputs: &'a Inputs, order: PromptOrder) -> Self {
         let mut prompt = Self::new(CONSISTENCY);
-        prompt.inputs(inputs);
+        prompt.inputs(inputs, order);
         prompt
+    }
+
+    /// Whether it is all that there is to say, or a conversation that goes on: the next request begins with all of
+    /// it.
+    #[must_use]
+    pub fn goes_on(&self) -> bool {
+        self.known.is_some()
     }
 
     /// The same prompt with what the conversation is made of changed by `change`.
@@ -137,9 +169,29 @@ impl<'a> Prompt<'a> {
         std::iter::once(system).chain(self.conversation).collect()
     }
 
-    fn inputs(&mut self, inputs: &'a Inputs) {
-        self.section("query", inputs.query.as_str());
-        self.section("codebase", inputs.rollup.as_str());
+    fn inputs(&mut self, inputs: &'a Inputs, order: PromptOrder) {
+        let mut sections = [("query", &*inputs.query), ("codebase", &*inputs.rollup)];
+        if order == PromptOrder::Cached {
+            sections.reverse();
+        }
+        for (name, content) in sections {
+            self.section(name, content);
+        }
+    }
+
+    /// Ends what later requests begin with, too. It ends a line, so that what follows does not change it.
+    fn mark(&mut self) {
+        self.end_line();
+        if let Some(message) = self.conversation.last_mut() {
+            message.parts.push(Part::CacheMark);
+        }
+    }
+
+    /// The same with further instructions behind it.
+    fn followed_by(mut self, instructions: &'static str) -> Self {
+        self.sections.push(("repair", self.pieces().count()));
+        self.push(instructions);
+        self
     }
 
     /// Its length in bytes.
@@ -178,8 +230,14 @@ impl<'a> Prompt<'a> {
     }
 
     fn push(&mut self, piece: impl Into<Cow<'a, str>>) {
-        if let Some(Part::Text(text)) = self.last_part() {
-            text.push(piece);
+        match self.last_part() {
+            Some(Part::Text(text)) => text.push(piece),
+            // Behind a mark, a part of its own begins.
+            _ => {
+                if let Some(message) = self.conversation.last_mut() {
+                    message.parts.push(Part::Text(Text::from(piece.into())));
+                }
+            }
         }
     }
 
@@ -224,6 +282,7 @@ impl fmt::Display for Prompt<'_> {
 
 #[cfg(test)]
 mod tests {
+    use super::PromptOrder::{Cached, Specified};
     use super::*;
 
     fn inputs() -> Inputs {
@@ -236,10 +295,10 @@ mod tests {
     #[test]
     fn the_initial_query_is_system_prompt_query_and_code_base() {
         let inputs = inputs();
-        let logged = Prompt::initial(&inputs).to_string();
+        let logged = Prompt::initial(&inputs, Specified).to_string();
         let user = "[query]\nadd a flag\n[codebase]\n--- a ---\nx\n";
         assert_eq!(logged, format!("{COMMIT_INITIAL}{user}"));
-        let messages = Prompt::initial(&inputs).messages();
+        let messages = Prompt::initial(&inputs, Specified).messages();
         assert_eq!(messages[0].to_string(), COMMIT_INITIAL);
         assert_eq!(messages[1].to_string(), user);
     }
@@ -251,7 +310,7 @@ mod tests {
             ("a.rs", Replacement::Written("no newline")),
             ("b.rs", Replacement::Removed),
         ];
-        let prompt = Prompt::repair("error[E0001]", &inputs, replacements);
+        let prompt = Prompt::repair("error[E0001]", &inputs, replacements, Specified);
         let expected = "[build.sh output]\nerror[E0001]\n[query]\nadd a flag\n[codebase]\n\
             --- a ---\nx\n[file replacements]\n--- FILE REPLACEMENT a.rs ---\nno newline\n\
             --- FILE REMOVED b.rs ---\n";
@@ -262,7 +321,7 @@ mod tests {
     fn the_parts_make_up_the_prompt() {
         let inputs = inputs();
         let replacements = [("a.rs", Replacement::Written("x"))];
-        let prompt = Prompt::repair("failed", &inputs, replacements);
+        let prompt = Prompt::repair("failed", &inputs, replacements, Specified);
         let parts = prompt.sections();
         let names: Vec<&str> = parts.iter().map(|part| part.0).collect();
         assert_eq!(
@@ -281,12 +340,51 @@ mod tests {
     }
 
     #[test]
+    fn in_the_cached_order_a_repair_is_the_first_query_with_what_is_new_behind_it() {
+        let inputs = inputs();
+        let replacements = [("a.rs", Replacement::Written("x"))];
+        let first = Prompt::initial(&inputs, Cached);
+        let repair = Prompt::repair("failed", &inputs, replacements, Cached);
+        let shared = format!("{COMMIT_INITIAL}[codebase]\n--- a ---\nx\n[query]\nadd a flag\n");
+        assert_eq!(first.to_string(), shared);
+        let new =
+            "[build.sh output]\nfailed\n[file replacements]\n--- FILE REPLACEMENT a.rs ---\nx\n";
+        assert_eq!(repair.to_string(), format!("{shared}{COMMIT_REPAIR}{new}"));
+        let parts = repair.sections();
+        let joined: String = parts.iter().flat_map(|part| part.1.clone()).collect();
+        assert_eq!(joined, repair.to_string());
+        let names: Vec<&str> = parts.iter().map(|part| part.0).collect();
+        assert_eq!(
+            names,
+            [
+                "system",
+                "codebase",
+                "query",
+                "repair",
+                "build.sh output",
+                "file replacements"
+            ]
+        );
+        let [system, user] = &*repair.messages() else {
+            panic!("a message of the system's, and one of the user's")
+        };
+        assert_eq!(*system, first.clone().messages()[0]);
+        assert!(user.parts.starts_with(&first.messages()[1].parts));
+        let report = Prompt::consistency(&inputs, Cached).messages();
+        assert!(!report[1].is_marked());
+        assert_eq!(
+            report[1].to_string(),
+            "[codebase]\n--- a ---\nx\n[query]\nadd a flag"
+        );
+    }
+
+    #[test]
     fn an_empty_query_still_has_its_line() {
         let inputs = Inputs {
             query: String::new(),
             rollup: "x".into(),
         };
-        let prompt = Prompt::consistency(&inputs);
+        let prompt = Prompt::consistency(&inputs, Specified);
         assert_eq!(prompt.messages()[1].to_string(), "[query]\n[codebase]\nx");
     }
 }

@@ -47,6 +47,8 @@ fn built_in() -> [ModelSpec; 2] {
     let price = |input, cached_input, output, long_prompt| Price {
         input: usd(input),
         cached_input: usd(cached_input),
+        // These vendors do not bill it.
+        cache_write: usd(input),
         output: usd(output),
         long_prompt,
     };
@@ -54,6 +56,7 @@ fn built_in() -> [ModelSpec; 2] {
         above: 200_000,
         input: usd(2.5),
         cached_input: usd(0.25),
+        cache_write: usd(2.5),
         output: usd(15.0),
     };
     let gemini = ModelSpec {

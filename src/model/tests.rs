@@ -13,6 +13,8 @@ pub(super) fn written(wire: &dyn Wire, name: &str, messages: &[Message<'static>]
         messages: messages.to_vec(),
         form: Form::default(),
         max_output_tokens: spec.max_output_tokens,
+        tier: spec.tier,
+        cached_by_marks: false,
         once: false,
     };
     let mut body = Vec::new();

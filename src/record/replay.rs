@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use crate::model::{
-    Listener, Model, ModelError, ModelSpec, ModelTable, Purpose, Reply, Request, StepId,
+    Answer, Listener, Model, ModelError, ModelSpec, ModelTable, Purpose, Reply, Request, StepId,
+    Tier,
 };
 use crate::record::run_files::{self, Artifact};
 use crate::sys::files::{self, IfThere as _, Links, MIB};
@@ -22,6 +23,8 @@ pub struct Recording {
     folder: PathBuf,
     /// The models that have answered, step by step.
     steps: Vec<(StepId, String)>,
+    /// The tiers of service in which they have, where those are recorded.
+    tiers: Vec<(StepId, Tier)>,
     /// The model of the first query.
     first: Option<String>,
     /// The model of the repairs.
@@ -86,16 +89,18 @@ impl Recording {
             base_urls,
             steps,
         } = RecordedModels::read(&folder);
-        let steps = steps.into_iter().filter_map(|step| {
-            let id = StepId::new(step.kind?, step.number);
-            Some((id, step.model?))
-        });
+        let id = |step: &RecordedStep| Some(StepId::new(step.kind.clone()?, step.number));
+        let tiers = steps.iter().filter_map(|step| id(step).zip(step.tier));
+        let tiers = tiers.collect();
+        let steps = steps.into_iter();
+        let steps = steps.filter_map(|step| id(&step).zip(step.model));
         let steps: Vec<(StepId, String)> = steps.collect();
         let mut repairs = steps.iter().filter(|(id, _)| id.purpose == Purpose::REPAIR);
         Ok(Self {
             folder,
             repair: repairs.next().map(|(_, model)| model.clone()),
             steps,
+            tiers,
             first: model,
             base_urls,
         })
@@ -174,6 +179,7 @@ struct RecordedStep {
     #[serde(default)]
     number: u16,
     model: Option<String>,
+    tier: Option<Tier>,
 }
 
 impl RecordedModels {
@@ -199,6 +205,7 @@ impl RecordedModels {
 #[derive(Debug)]
 pub struct ReplayModel {
     folder: PathBuf,
+    tiers: Vec<(StepId, Tier)>,
     spec: ModelSpec,
 }
 
@@ -208,6 +215,7 @@ impl ReplayModel {
     pub fn new(recording: &Recording, spec: ModelSpec) -> Self {
         Self {
             folder: recording.folder.clone(),
+            tiers: recording.tiers.clone(),
             spec,
         }
     }
@@ -235,9 +243,12 @@ impl ReplayModel {
 }
 
 impl Model for ReplayModel {
-    fn ask(&self, request: &Request<'_>, _listener: &dyn Listener) -> Result<Vec<u8>, ModelError> {
-        if let Some(answer) = self.read_file(&request.step, Artifact::ResponseJson)? {
-            return Ok(answer);
+    fn ask(&self, request: &Request<'_>, _listener: &dyn Listener) -> Result<Answer, ModelError> {
+        if let Some(json) = self.read_file(&request.step, Artifact::ResponseJson)? {
+            let mut tiers = self.tiers.iter();
+            let tier = tiers.find(|(step, _)| *step == request.step);
+            let tier = tier.map(|(_, tier)| *tier);
+            return Ok(Answer { json, tier });
         }
         let name = run_files::name(&request.step, Artifact::ResponseJson);
         let (_, recorded) = self.recorded(&request.step)?;
@@ -284,6 +295,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let model = ReplayModel {
             folder: folder.path().to_owned(),
+            tiers: Vec::new(),
             spec: ModelSpec::new("gemini", Provider::Gemini),
         };
         for (finish, expected) in [("STOP", Some("a\nb")), ("MAX_TOKENS", None)] {

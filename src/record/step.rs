@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::{BuildRecord, EditsRecord, PartRecord, Seconds};
 use crate::model::price::Usd;
 use crate::model::usage::Usage;
-use crate::model::{Purpose, StepId};
+use crate::model::{Purpose, StepId, Tier};
 
 /// A call to the model and what came of it. What did not happen is null.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -27,6 +27,9 @@ pub struct Step {
     /// The model that has answered, by its vendor's word, where that is another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub served: Option<String>,
+    /// The tier of service that has answered, where it is not the standard one, or another one was wanted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tier: Option<Tier>,
     /// What the prompt is made of, in its order.
     #[serde(default)]
     pub prompt: Vec<PartRecord>,

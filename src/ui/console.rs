@@ -21,6 +21,7 @@ use super::painting::{diff_line, lines_taken, told_line};
 use super::spinner::{Spinner, aside, dollars};
 use super::steps::{Look, Steps};
 use super::{Event, Reporter, to_stdout};
+use crate::model::Tier;
 use crate::model::price::Usd;
 use crate::model::usage::Usage;
 use crate::record::EditsRecord;
@@ -270,8 +271,9 @@ impl Reporter for Console<'_> {
                 model,
                 usage,
                 cost,
+                tier,
                 took,
-            } => self.answered(model, *usage, *cost, *took),
+            } => self.answered(model, *usage, (*cost, *tier), *took),
             Event::Applied(_) if self.in_tool.load(Ordering::Relaxed) => {}
             Event::Applied(edits) => self.edits("applied", "written", edits),
             Event::PutBack(edits) => self.edits("undone", "put back", edits),
@@ -331,9 +333,18 @@ impl Reporter for Console<'_> {
 }
 
 impl Console<'_> {
-    fn answered(&self, model: &str, usage: Option<Usage>, cost: Option<Usd>, took: Duration) {
+    fn answered(
+        &self,
+        model: &str,
+        usage: Option<Usage>,
+        (cost, tier): (Option<Usd>, Option<Tier>),
+        took: Duration,
+    ) {
         let cost = cost.filter(|cost| *cost != Usd::ZERO);
-        let cost = cost.map(|cost| format!(", {cost}")).unwrap_or_default();
+        let tier = tier.map_or(String::new(), |tier| format!(" ({})", tier.word()));
+        let cost = cost
+            .map(|cost| format!(", {cost}{tier}"))
+            .unwrap_or_default();
         let usage = usage.map(|usage| format!(": {}", tokens(usage)));
         let usage = usage.unwrap_or_default();
         let text = format!("{model}{usage}{cost}, {}", seconds(took));
@@ -548,6 +559,7 @@ fn tokens(usage: Usage) -> String {
     let Usage {
         input_tokens,
         cached_tokens,
+        cache_write_tokens: _,
         thought_tokens,
         output_tokens,
     } = usage;

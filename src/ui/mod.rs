@@ -31,10 +31,10 @@ use self::json::JsonLines;
 use self::links::Links;
 use self::pager::Pager;
 use crate::cli::OutputFormat;
-use crate::model::StepId;
 use crate::model::price::Usd;
 use crate::model::tokens::Size;
 use crate::model::usage::Usage;
+use crate::model::{StepId, Tier};
 use crate::record::EditsRecord;
 use crate::record::diff::Stat;
 use crate::record::tasks::Task;
@@ -99,6 +99,9 @@ pub enum Event {
         usage: Option<Usage>,
         /// What that costs, where the price is known.
         cost: Option<Usd>,
+        /// The tier of service, where it is not the standard one, or another one was wanted.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        tier: Option<Tier>,
         /// How long it took.
         #[serde(rename = "seconds", serialize_with = "json::seconds")]
         took: Duration,

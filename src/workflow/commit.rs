@@ -102,7 +102,8 @@ impl<'c> Commit<'c> {
     ) -> Result<String, Error> {
         let inputs = &ready.inputs;
         let mut step = StepId::INITIAL;
-        let mut prompt = Prompt::initial(inputs);
+        let order = |step: &StepId| ready.models.model(step).spec.prompt_order;
+        let mut prompt = Prompt::initial(inputs, order(&step));
         loop {
             let (_, (prose, edits)) =
                 run.ask(&ready.models, &step, prompt, |reply| self.verify(reply))?;
@@ -130,7 +131,7 @@ impl<'c> Commit<'c> {
             }
             tree.look_again();
             step = StepId::repair(step.number + 1);
-            prompt = Prompt::repair(output, inputs, replacements.for_query());
+            prompt = Prompt::repair(output, inputs, replacements.for_query(), order(&step));
         }
     }
 

@@ -29,7 +29,8 @@ pub fn consistency(context: &Context<'_>, choice: &ModelChoice) -> Result<Outcom
 fn report(context: &Context<'_>, run: &mut Run<'_>, ready: &Ready<'_>) -> Result<String, Error> {
     let config = context.project.config();
     fs::create_dir_all(&config).map_err(PathError::of("make", config))?;
-    let prompt = Prompt::consistency(&ready.inputs);
+    let order = ready.models.model(&StepId::REPORT).spec.prompt_order;
+    let prompt = Prompt::consistency(&ready.inputs, order);
     let (reply, ()) = run.ask(&ready.models, &StepId::REPORT, prompt, |_| ())?;
     context.interrupt.check()?;
     let text = context.redactor.text(&reply.text);

@@ -75,6 +75,7 @@ pub fn demo(context: &Context<'_>, directory: Option<&Path>) -> Result<Outcome, 
         allow_secrets: false,
         inputs: InputOptions::default(),
         require_model: false,
+        tier: None,
         max_cost: None,
     };
     let options = CommitOptions {

@@ -155,7 +155,7 @@ fn work(
     })
 }
 
-/// What commands were kept from, or have printed.
+/// What the commands could not reach, and what they printed that is kept back.
 fn warn_of_commands(place: &Workspace<'_>, run: &AgentRun<'_>) {
     let processes = place.processes.borrow();
     for refusal in processes.new_refusals() {

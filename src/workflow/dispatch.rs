@@ -82,6 +82,7 @@ fn agent_options(arguments: &DevArgs, request: Option<String>) -> AgentOptions {
             allow_secrets: true,
             inputs: InputOptions::default(),
             require_model: arguments.require_model,
+            tier: arguments.tier,
             max_cost: arguments.max_cost,
         },
         sandbox: arguments.sandbox,
@@ -132,6 +133,7 @@ fn choice(cli: &Cli, context: &Context<'_>) -> Result<ModelChoice, Error> {
         allow_secrets: cli.allow_secrets,
         inputs: query::inputs(context, &cli.inputs)?,
         require_model: cli.require_model,
+        tier: cli.tier,
         max_cost: cli.max_cost,
     })
 }

@@ -13,7 +13,7 @@ use crate::model::REPAIRS;
 use crate::model::estimate::{self, CostRange};
 use crate::model::prompt::Inputs;
 use crate::model::tokens::Size;
-use crate::model::{ModelSpec, Purpose};
+use crate::model::{ModelSpec, Purpose, Tier};
 use crate::project::rollup;
 use crate::sys::numbers::grouped;
 
@@ -37,6 +37,7 @@ pub fn dry_run(
             let estimate = Estimate {
                 base_urls: survey.base_urls(),
                 key_sources: survey.key_sources(),
+                tier: choice.tier.unwrap_or(spec.tier),
                 ..Estimate::new(context, &purpose, inputs, spec, repair.first())
             };
             Outcome::shown(estimate.text(), estimate.json(&warnings))
@@ -68,6 +69,8 @@ struct Estimate<'e> {
     base_urls: BTreeMap<String, String>,
     /// Where the keys come from, by model.
     key_sources: BTreeMap<String, String>,
+    /// The tier of service to ask for.
+    tier: Tier,
 }
 
 impl<'e> Estimate<'e> {
@@ -78,7 +81,7 @@ impl<'e> Estimate<'e> {
         spec: &'e ModelSpec,
         repair: Option<&ModelSpec>,
     ) -> Self {
-        let size = estimate::measure(&sending::prompt(purpose, inputs));
+        let size = estimate::measure(&sending::prompt(purpose, inputs, spec.prompt_order));
         let sections = rollup::sections(&inputs.rollup, context.project.root());
         let price = spec.price.as_ref();
         // A report has no repairs. Where their model's price is not known, neither is the sum.
@@ -96,6 +99,7 @@ impl<'e> Estimate<'e> {
             size,
             base_urls: BTreeMap::new(),
             key_sources: BTreeMap::new(),
+            tier: spec.tier,
         }
     }
 
@@ -140,6 +144,12 @@ impl<'e> Estimate<'e> {
         if let Some(all) = self.all {
             line("", format!("{} with {REPAIRS} repairs", range(all)));
         }
+        if self.tier == Tier::Flex {
+            line(
+                "tier",
+                "flex, at half of this cost if the vendor has room".to_owned(),
+            );
+        }
         lines.join("\n")
     }
 
@@ -152,6 +162,7 @@ impl<'e> Estimate<'e> {
         json!({
             "schema": 1,
             "model": self.spec.name,
+            "tier": self.tier,
             "base_urls": self.base_urls,
             "keys": self.key_sources,
             "prompt": {"tokens": self.size.tokens, "exact": false, "parts": parts.collect::<Vec<_>>()},

@@ -446,8 +446,10 @@ fn heading(step: &Step) -> String {
         return title + ":";
     };
     let spent = spent(step.usage, step.cost);
+    let tier = step.tier.map(|tier| format!(" ({})", tier.word()));
+    let tier = tier.unwrap_or_default();
     let seconds = step.seconds.0.as_secs_f64();
-    format!("{title}{to} {model}{spent}, {seconds:.1}s:")
+    format!("{title}{to} {model}{tier}{spent}, {seconds:.1}s:")
 }
 
 fn spent(usage: Option<Usage>, cost: Option<Usd>) -> String {

@@ -123,6 +123,8 @@ impl<'m> Row<'m> {
             "contextWindow": spec.context_window,
             "maxOutputTokens": spec.max_output_tokens,
             "reasoningEffort": spec.reasoning_effort,
+            "serviceTier": spec.tier,
+            "promptOrder": spec.prompt_order,
             "price": spec.price,
             "fallback": spec.fallback,
             "tiers": catalogue::known(&spec.id).map(|known| &known.tiers),

@@ -6,7 +6,7 @@
 //! |---|---|
 //! | `context`, `outcome` | what every workflow is given, and how it ends |
 //! | `recovery`, `ready`, `code_base`, `sending`, `selection`, `keys`, `not_ready` | what has to be there before a run begins |
-//! | `served` | which model has answered, and its price |
+//! | `served`, `tiers` | which model has answered and in which tier, and its price there |
 //! | `builds`, `tree`, `shown`, `gate` | what a run does to the project, and what its builds may not |
 //! | `closing` | what there is to say of it in the end |
 
@@ -24,10 +24,11 @@ pub mod selection;
 pub mod sending;
 pub mod served;
 pub mod shown;
+pub mod tiers;
 pub mod tree;
 
 use std::cell::Cell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::sync::Arc;
 use std::thread;
@@ -38,7 +39,9 @@ use crate::model::price::{Price, Usd};
 use crate::model::prompt::Prompt;
 use crate::model::tokens::{self, Size};
 use crate::model::usage::Usage;
-use crate::model::{Listener, Model, ModelError, ModelSpec, Reply, Request, Spent, StepId};
+use crate::model::{
+    Answer, Listener, Model, ModelError, ModelSpec, Reply, Request, Spent, StepId, Tier,
+};
 use crate::record::run_files::RESULT;
 use crate::record::run_log::{LogError, RunLog};
 use crate::record::{PartRecord, RunRecord, Seconds, Step};
@@ -63,6 +66,8 @@ pub struct Run<'c> {
     pub spent: Usd,
     /// Who has answered in the place of a model, by the model's name.
     served: BTreeMap<String, Served>,
+    /// The models whose servers have refused another tier than the standard one.
+    without_tier: BTreeSet<String>,
 }
 
 impl<'c> Run<'c> {
@@ -85,6 +90,7 @@ impl<'c> Run<'c> {
             began: context.clock.elapsed(),
             spent: Usd::ZERO,
             served: BTreeMap::new(),
+            without_tier: BTreeSet::new(),
         })
     }
 
@@ -163,15 +169,22 @@ impl<'c> Run<'c> {
         let mut request = Request {
             step: step.clone(),
             form: prompt.form.clone(),
+            // A conversation that goes on is worth to be cached as a whole, as vendors do by themselves.
+            cached_by_marks: !prompt.goes_on(),
             messages: prompt.messages(),
             max_output_tokens: None,
+            tier: Tier::Standard,
             // What a call has cost that broke, nobody tells; another one comes on top.
             once: models.max_cost.is_some(),
         };
         let answer = loop {
             request.max_output_tokens = limit;
+            request.tier = self.tier(&selected.spec);
             let answer = self.send(selected, &request, size.as_ref());
             let Err(error) = &answer else { break answer };
+            if self.falls_back_to_standard(&selected.spec, error) {
+                continue;
+            }
             let Some((fallback, allowed)) = self.fallback(models, selected, error, size.as_ref())
             else {
                 break answer;
@@ -181,18 +194,23 @@ impl<'c> Run<'c> {
         };
         let SelectedModel { spec, model, .. } = selected;
         let required = models.require_model.then_some(&*spec.id);
+        let tier = answer.as_ref().ok().and_then(|answer| answer.tier);
         let read = match answer {
-            Ok(answer) => self.read(&**model, &request, required, answer, examine)?,
+            Ok(answer) => self.read(&**model, &request, required, answer.json, examine)?,
             Err(error) => Err(error),
         };
-        let (reply, examined) = read.map_err(|error| self.without_reply(step, spec, error))?;
+        let (reply, examined) =
+            read.map_err(|error| self.without_reply(step, (spec, tier), error))?;
         let usage = reply.usage;
+        let tier = self.note_tier(spec, tier.or(reply.tier));
         let price = self.note_served(spec, reply.model_version.as_deref());
+        let price = price.map(|price| tier.price(price));
         let cost = self.account((spec, price), usage, size.as_ref());
         self.context.reporter.event(&Event::Answered {
             model: spec.name.clone(),
             usage,
             cost,
+            tier: self.record.steps.last().and_then(|step| step.tier),
             took: self
                 .record
                 .steps
@@ -214,7 +232,7 @@ impl<'c> Run<'c> {
         SelectedModel { spec, model, .. }: &SelectedModel<'_>,
         request: &Request<'_>,
         size: Option<&Size>,
-    ) -> Result<Vec<u8>, ModelError> {
+    ) -> Result<Answer, ModelError> {
         let reporter = self.context.reporter;
         reporter.event(&Event::Asking {
             step: request.step.clone(),
@@ -225,7 +243,7 @@ impl<'c> Run<'c> {
         let before = self.context.clock.elapsed();
         let counting = CountingListener {
             reporter,
-            price: spec.price,
+            price: spec.price.map(|price| request.tier.price(price)),
             input_tokens: size.map_or(0, |size| size.tokens),
             spent: self.spent,
             came: Cell::default(),
@@ -384,10 +402,17 @@ impl<'c> Run<'c> {
     }
 
     /// Logs an error in the place of the reply. That it could not be logged is a warning beside it.
-    fn without_reply(&mut self, step: &StepId, spec: &ModelSpec, error: ModelError) -> Error {
+    fn without_reply(
+        &mut self,
+        step: &StepId,
+        (spec, tier): (&ModelSpec, Option<Tier>),
+        error: ModelError,
+    ) -> Error {
         if let Some((finish, spent)) = error.spent() {
             self.note(|record| record.finish = Some(finish.to_owned()));
+            let tier = self.note_tier(spec, tier.or(spent.tier));
             let price = self.note_served(spec, spent.model_version.as_deref());
+            let price = price.map(|price| tier.price(price));
             self.account((spec, price), spent.usage, None);
             self.record.model_version.clone_from(&spent.model_version);
         }
@@ -471,6 +496,7 @@ fn without_calls_unless_offered(reply: Reply, request: &Request<'_>) -> Result<R
         spent: Spent {
             usage: reply.usage,
             model_version: reply.model_version,
+            tier: reply.tier,
         }
         .into(),
     })

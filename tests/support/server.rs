@@ -21,6 +21,8 @@ pub enum Answer {
     Trickle(Vec<u8>),
     /// Does this first, while the client waits, and then sends these bytes.
     After(Box<dyn FnOnce() + Send>, Vec<u8>),
+    /// Does what this makes of the request.
+    To(Box<dyn FnOnce(&Recorded) -> Answer + Send>),
 }
 
 impl Answer {
@@ -189,14 +191,20 @@ fn serve(
     let length = headers.iter().find(|(name, _)| name == "content-length");
     let mut body = vec![0; length.map_or(0, |(_, value)| value.parse().unwrap())];
     reader.read_exact(&mut body)?;
-    recorder.lock().unwrap().push(Recorded {
+    let recorded = Recorded {
         line: line.trim_end().to_owned(),
         headers,
         body,
-    });
+    };
+    recorder.lock().unwrap().push(recorded.clone());
+    let answer = match answer {
+        Answer::To(request) => request(&recorded),
+        other => other,
+    };
     let mut stream = stream;
     match answer {
         Answer::Raw(bytes) => stream.write_all(&bytes),
+        Answer::To(_) => unreachable!("an answer is made once"),
         Answer::After(happens, bytes) => {
             happens();
             stream.write_all(&bytes)

@@ -83,6 +83,7 @@ impl Host for Script {
             finish: "stop".to_owned(),
             usage: None,
             model_version: None,
+            tier: None,
         })
     }
 
@@ -103,6 +104,7 @@ fn owned(message: Message<'_>) -> Message<'static> {
         Part::Text(text) => Part::Text(text.to_string().into()),
         Part::Call(call) => Part::Call(call),
         Part::Result(result) => Part::Result(result),
+        Part::CacheMark => Part::CacheMark,
     });
     Message {
         role: message.role,
@@ -298,6 +300,7 @@ fn what_is_no_such_object_is_a_fault_that_says_why() {
         finish: "stop".to_owned(),
         usage: None,
         model_version: None,
+        tier: None,
     };
     for (text, expected) in [
         (
@@ -348,7 +351,7 @@ fn calls_that_a_stop_has_left_without_result_get_one_when_the_session_goes_on() 
         .flat_map(|message| &message.parts)
         .filter_map(|part| match part {
             Part::Result(result) => Some(result.id.as_str()),
-            Part::Text(_) | Part::Call(_) => None,
+            Part::Text(_) | Part::Call(_) | Part::CacheMark => None,
         })
         .collect();
     assert_eq!(ids, ["a", "b", "c"]);

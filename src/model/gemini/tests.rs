@@ -48,6 +48,7 @@ fn thoughts_are_dropped_and_the_other_parts_joined() {
     let usage = Usage {
         input_tokens: 5,
         cached_tokens: 1,
+        cache_write_tokens: 0,
         thought_tokens: 3,
         output_tokens: 2,
     };

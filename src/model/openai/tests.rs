@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::model::tests::written;
+use crate::model::{Form, Provider, StepId, Tier};
 use serde_json::json;
 
 fn read(answer: &Value) -> Result<Reply, ModelError> {
@@ -28,6 +29,53 @@ fn the_request_has_the_system_prompt_as_the_developer() {
     assert_eq!(body, expected);
 }
 
+/// The bytes that ask the model of this id, in the commit workflow.
+fn asked(id: &str, messages: &[Message<'static>]) -> String {
+    let spec = ModelSpec::new(id, Provider::OpenAi);
+    let request = Request {
+        step: StepId::INITIAL,
+        messages: messages.to_vec(),
+        form: Form::default(),
+        max_output_tokens: None,
+        tier: Tier::Standard,
+        cached_by_marks: true,
+        once: false,
+    };
+    let mut body = Vec::new();
+    let written = OpenAi.write_request(&spec, &request, Delivery::Whole, &mut body);
+    written.unwrap();
+    String::from_utf8(body).unwrap()
+}
+
+#[test]
+fn what_is_marked_is_told_to_models_that_take_marks_only() {
+    let first = Message {
+        role: Role::User,
+        parts: vec![Part::Text("shared".into()), Part::CacheMark],
+    };
+    let mut repair = first.clone();
+    repair.parts.push(Part::Text("new".into()));
+    let marked = r#"{"messages":[{"role":"user","content":[{"type":"text","text":"shared","prompt_cache_breakpoint":{"mode":"explicit"}}"#;
+    let off = r#""prompt_cache_options":{"mode":"explicit"}"#;
+    let sol =
+        |message: &Message<'static>| asked("gpt-6.1-sol-2026-11-01", std::slice::from_ref(message));
+    assert!(sol(&first).starts_with(&format!("{marked}]}}],")));
+    assert!(sol(&repair).starts_with(&format!(r#"{marked},{{"type":"text","text":"new"}}]}}],"#)));
+    assert!(sol(&first).contains(off) && sol(&repair).contains(off));
+    assert!(asked("gpt-5.6-terra", std::slice::from_ref(&first)).contains(off));
+    // Without a mark, nothing is cached.
+    let plain = Message::text(Role::User, "all");
+    assert!(
+        sol(&plain).contains(r#"{"role":"user","content":"all"}"#) && sol(&plain).contains(off)
+    );
+    for id in ["gpt-5", "some-local-model"] {
+        assert!(!asked(id, std::slice::from_ref(&plain)).contains("cache"));
+        let asked = asked(id, std::slice::from_ref(&repair));
+        let parts = r#"[{"type":"text","text":"shared"},{"type":"text","text":"new"}]"#;
+        assert!(asked.contains(parts) && !asked.contains("cache"), "{asked}");
+    }
+}
+
 #[test]
 fn a_whole_answer_is_read_with_its_usage() {
     let mut whole = answer(
@@ -36,13 +84,14 @@ fn a_whole_answer_is_read_with_its_usage() {
     );
     whole["model"] = "gpt-5-2025-08-07".into();
     whole["usage"] = json!({"prompt_tokens": 7, "completion_tokens": 9, "total_tokens": 16,
-        "prompt_tokens_details": {"cached_tokens": 4}, "completion_tokens_details": {"reasoning_tokens": 6}});
+        "prompt_tokens_details": {"cached_tokens": 4, "cache_write_tokens": 2}, "completion_tokens_details": {"reasoning_tokens": 6}});
     let reply = read(&whole).unwrap();
     assert_eq!(*reply.text, "a\nb");
     assert_eq!(reply.model_version.as_deref(), Some("gpt-5-2025-08-07"));
     let usage = Usage {
         input_tokens: 7,
         cached_tokens: 4,
+        cache_write_tokens: 2,
         thought_tokens: 6,
         output_tokens: 3,
     };

@@ -8,7 +8,8 @@ use serde_json::value::RawValue;
 
 use crate::model::endpoint::Endpoint;
 use crate::model::price::{LongPrompt, Price, Usd};
-use crate::model::{ModelSpec, Provider, Purpose, ReasoningEffort, ToolForm};
+use crate::model::prompt::PromptOrder;
+use crate::model::{ModelSpec, Provider, Purpose, ReasoningEffort, Tier, ToolForm};
 use crate::sys::positions::Entries;
 
 #[derive(Deserialize)]
@@ -73,6 +74,8 @@ pub struct ModelEntry {
     #[serde(default, deserialize_with = "temperature")]
     temperature: Option<f64>,
     pub tools: Option<ToolForm>,
+    service_tier: Option<Tier>,
+    prompt_order: Option<PromptOrder>,
     price: Option<PriceEntry>,
     fallback: Option<String>,
 }
@@ -92,6 +95,8 @@ impl ModelEntry {
         spec.reasoning_effort = self.reasoning_effort.or(spec.reasoning_effort);
         spec.temperature = self.temperature.or(spec.temperature);
         spec.tools = self.tools.unwrap_or(spec.tools);
+        spec.tier = self.service_tier.unwrap_or(spec.tier);
+        spec.prompt_order = self.prompt_order.unwrap_or(spec.prompt_order);
         spec.fallback = self.fallback.or(spec.fallback.take());
         spec.price = match self.price {
             Some(price) => price.on(today),
@@ -180,6 +185,7 @@ struct PriceEntry {
     input: Usd,
     output: Usd,
     cached_input: Option<Usd>,
+    cache_write: Option<Usd>,
     long_prompt: Option<LongPromptEntry>,
     /// The last day of this price.
     until: Option<NaiveDate>,
@@ -203,6 +209,7 @@ struct LongPromptEntry {
     input: Usd,
     output: Usd,
     cached_input: Option<Usd>,
+    cache_write: Option<Usd>,
 }
 
 impl From<PriceEntry> for Price {
@@ -210,11 +217,13 @@ impl From<PriceEntry> for Price {
         Self {
             input: entry.input,
             cached_input: entry.cached_input.unwrap_or(entry.input),
+            cache_write: entry.cache_write.unwrap_or(entry.input),
             output: entry.output,
             long_prompt: entry.long_prompt.map(|long| LongPrompt {
                 above: long.above,
                 input: long.input,
                 cached_input: long.cached_input.unwrap_or(long.input),
+                cache_write: long.cache_write.unwrap_or(long.input),
                 output: long.output,
             }),
         }

@@ -15,7 +15,7 @@ use crate::model::usage::Usage;
 use crate::record::{self, AgentRecord, RunRecord, Step};
 use crate::review::figures::{self, cost_of_run};
 use crate::review::history::{PastRun, PastStep, RunChanges};
-use crate::sys::numbers::{counted, grouped};
+use crate::sys::numbers::{counted, grouped, percent};
 
 /// How much of the query is shown at once, in lines and bytes.
 const QUERY: (usize, usize) = (12, 1500);
@@ -167,12 +167,24 @@ fn facts(escaper: HtmlEscaper<'_>, record: &RunRecord) -> Markup {
             (fact("Took", &seconds(record.seconds.0), asked.then_some(calls)))
             @if asked { (fact("Cost", &cost_of_run(record), None)) }
             @if let Some(usage) = record.usage() {
-                (fact("Tokens in", &grouped(usage.input_tokens), among(usage.cached_tokens, "cached")))
+                (fact("Tokens in", &grouped(usage.input_tokens), from_cache(usage)))
                 (fact("Tokens out", &grouped(usage.answered()), among(usage.thought_tokens, "thoughts")))
             }
             @if changes_files { (fact("Changed", &files, lines)) }
         } }
     }
+}
+
+/// How many of the prompts' tokens came from the vendor's cache, and their share.
+fn from_cache(usage: Usage) -> Option<String> {
+    let Usage {
+        input_tokens,
+        cached_tokens,
+        ..
+    } = usage;
+    let cached = among(cached_tokens, "cached")?;
+    let share = percent(cached_tokens, input_tokens);
+    Some(format!("{cached}, {share} %"))
 }
 
 fn among(tokens: u64, what: &str) -> Option<String> {
@@ -232,7 +244,10 @@ fn calls(
                             (token_cells(step.usage))
                             td.n { (cost(step.cost)) }
                             td { (word(step.finish.as_deref())) }
-                            td { (word(step.model.as_deref())) }
+                            td {
+                                (word(step.model.as_deref()))
+                                @if let Some(tier) = step.tier { " (" (tier.word()) ")" }
+                            }
                         }
                     }
                 }
@@ -255,7 +270,14 @@ fn calls(
 fn token_cells(usage: Option<Usage>) -> Markup {
     let cells = usage.map(|usage| {
         let (read, written) = (usage.input_tokens, usage.output_tokens);
-        [read, usage.cached_tokens, usage.thought_tokens, written].map(grouped)
+        let [read, cached, thought, written] =
+            [read, usage.cached_tokens, usage.thought_tokens, written].map(grouped);
+        let share = percent(usage.cached_tokens, usage.input_tokens);
+        let cached = match usage.cached_tokens {
+            0 => cached,
+            _ => format!("{cached} ({share} %)"),
+        };
+        [read, cached, thought, written]
     });
     numbers(cells.unwrap_or_else(|| ["\u{2013}"; 4].map(str::to_owned)))
 }

@@ -9,7 +9,7 @@ use crate::agent::settings::key_in_file;
 use crate::cli::{Cli, Command};
 use crate::edit::apply::Tree;
 use crate::model::price::Usd;
-use crate::model::{Delivery, ModelTable, TableProblem};
+use crate::model::{Delivery, ModelTable, TableProblem, Tier};
 use crate::project::{DRAFT, Project, QUERY};
 use crate::secret::Redactor;
 use crate::sys::environment::{Clock, Environment};
@@ -96,6 +96,8 @@ pub struct ModelChoice {
     pub inputs: InputOptions,
     /// Whether a reply of another model than the one that was asked is none.
     pub require_model: bool,
+    /// The tier of service to ask for; `None`: that of the model's entry.
+    pub tier: Option<Tier>,
     /// What all calls of the run may cost.
     pub max_cost: Option<Usd>,
 }

@@ -13,7 +13,7 @@ use crate::agent::settings::Settings;
 use crate::model::price::Usd;
 use crate::model::{
     Endpoint, EndpointProblem, HttpModel, Model, ModelSpec, ModelTable, Origin, Provider, Proxies,
-    Purpose, Route, StepId, catalogue,
+    Purpose, Route, StepId, Tier, catalogue,
 };
 use crate::record::replay::{Recording, RecordingProblem, ReplayModel};
 use crate::review::naming::{self, NoSuchRun};
@@ -137,7 +137,9 @@ pub struct SelectedModel<'a> {
 
 impl<'a> SelectedModel<'a> {
     /// One whose replies were recorded.
-    pub fn replayed(context: &Context<'_>, spec: ModelSpec, recording: &Recording) -> Self {
+    pub fn replayed(context: &Context<'_>, mut spec: ModelSpec, recording: &Recording) -> Self {
+        // Nothing is asked for; the tiers that have served are on record.
+        spec.tier = Tier::Standard;
         let fallback = fallback(context, &spec);
         Self {
             is_exposed: false,
@@ -155,10 +157,11 @@ impl<'a> SelectedModel<'a> {
     pub fn vendors(
         context: &Context<'a>,
         choice: &ModelChoice,
-        spec: ModelSpec,
+        mut spec: ModelSpec,
         own_key: Option<ApiKey>,
         missing: &mut NotReady,
     ) -> Option<Self> {
+        spec.tier = choice.tier.unwrap_or(spec.tier);
         let has_key = own_key.is_some() || spec.key_file.is_some();
         let key = match own_key {
             None => missing.note(keys::find(context, &spec)).map(Option::unzip),

@@ -7,7 +7,7 @@ use super::context::{Context, Freshness, ModelChoice};
 use super::shown::Shown;
 use crate::model::estimate::{self, Fit};
 use crate::model::price::Usd;
-use crate::model::prompt::{Inputs, Prompt};
+use crate::model::prompt::{Inputs, Prompt, PromptOrder};
 use crate::model::tokens::Size;
 use crate::model::{ModelSpec, Purpose};
 use crate::project::rollup::{self, RollupFile, RollupState};
@@ -144,7 +144,7 @@ pub fn examine(
         }
         outdated => problems.extend(outdated),
     }
-    let prompt = prompt(purpose, inputs);
+    let prompt = prompt(purpose, inputs, spec.prompt_order);
     if choice.max_cost.is_none() && estimate::fits_in_any_case(prompt.bytes(), spec) {
         return (problems, warnings);
     }
@@ -188,11 +188,11 @@ fn too_expensive(limit: Usd, spec: &ModelSpec, size: Size) -> Option<SendingProb
 }
 
 /// The first query.
-pub fn prompt<'i>(purpose: &Purpose, inputs: &'i Inputs) -> Prompt<'i> {
+pub fn prompt<'i>(purpose: &Purpose, inputs: &'i Inputs, order: PromptOrder) -> Prompt<'i> {
     if *purpose == Purpose::REPORT {
-        Prompt::consistency(inputs)
+        Prompt::consistency(inputs, order)
     } else {
-        Prompt::initial(inputs)
+        Prompt::initial(inputs, order)
     }
 }
 

@@ -65,6 +65,7 @@ pub fn of_model(reply: Reply, required: Option<&str>) -> Result<Reply, ModelErro
             spent: Spent {
                 usage: reply.usage,
                 model_version: reply.model_version,
+                tier: reply.tier,
             }
             .into(),
         }),

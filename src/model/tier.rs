@@ -1,0 +1,47 @@
+//! The vendors' tiers of service, as far as a user can choose among them. Pure.
+
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+
+use super::price::{Price, Usd};
+
+/// How soon, how surely and at what price a vendor answers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum Tier {
+    /// The vendor's ordinary service
+    #[default]
+    Standard,
+    /// Half the price, later, and only where there is room
+    Flex,
+}
+
+impl Tier {
+    /// The word for it.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Standard => "standard",
+            Self::Flex => "flex",
+        }
+    }
+
+    /// The tier that a vendor says it has served; `None`: one that nobody here can ask for.
+    #[must_use]
+    pub fn told(word: &str) -> Option<Self> {
+        match &*word.to_ascii_lowercase() {
+            "flex" => Some(Self::Flex),
+            "standard" | "default" | "unspecified" => Some(Self::Standard),
+            _ => None,
+        }
+    }
+
+    /// The price in this tier of what costs `price` in the standard one.
+    #[must_use]
+    pub fn price(self, price: Price) -> Price {
+        match self {
+            Self::Standard => price,
+            Self::Flex => price.map(Usd::half),
+        }
+    }
+}
