@@ -59,6 +59,7 @@ use crate::cli::Cli;
 use crate::project::Project;
 use crate::sys::environment::{Clock, Environment};
 use crate::sys::interrupt::Interrupt;
+use crate::ui::links::Links;
 use crate::ui::{ConsoleOptions, Output};
 use crate::workflow::dispatch::Stdin;
 use crate::workflow::error::Exit;
@@ -97,7 +98,8 @@ pub fn run(cli: &Cli, world: &World) -> Exit {
         cli.output.output_format,
         &*world.clock,
         &redactor,
-    );
+    )
+    .with_links(Links::of(&world.environment, &world.directory));
     let context = Context {
         project,
         environment: &world.environment,

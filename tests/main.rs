@@ -47,6 +47,7 @@ mod replies;
 mod repositories;
 mod resume;
 mod sandbox;
+mod screen;
 mod secrets;
 mod sending;
 mod served;

@@ -148,7 +148,11 @@ fn what_cannot_pass_is_not_tried_again() {
             401,
             &json!({"error": {"message": "Incorrect API key", "code": "invalid_api_key"}}),
             GPT_5,
-            &["`401`", "does not accept the key"],
+            &[
+                "`401`",
+                "does not accept the key",
+                "file in `agent-config`\n",
+            ],
         ),
         (
             404,

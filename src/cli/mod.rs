@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::error::ErrorKind::{ArgumentConflict, InvalidSubcommand, UnknownArgument};
+use clap::error::{ContextKind, ContextValue};
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 
 use self::dev::Dev;
@@ -143,8 +144,8 @@ pub struct Cli {
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "30m", help_heading = SELDOM)]
     pub timeout: Duration,
 
-    /// Take the replies from an earlier run's folder instead of a model
-    #[arg(long, value_name = "RUN", help_heading = SELDOM)]
+    /// Take the replies from an earlier run, named as for `log`, instead of a model
+    #[arg(long, value_name = "RUN", allow_negative_numbers = true, help_heading = SELDOM)]
     pub replay: Option<PathBuf>,
 
     /// Send the query and the code base even if they seem to contain credentials; the project's own
@@ -189,7 +190,8 @@ pub struct RollupArgs {
 /// Arguments of `report`.
 #[derive(Debug, Clone, Args)]
 pub struct ReportArgs {
-    /// Name or path of the run's folder [default: the last run]
+    /// Run, as `log` takes it [default: the last run]
+    #[arg(allow_negative_numbers = true)]
     pub run: Option<PathBuf>,
 
     /// Report on all runs: success, repairs and cost per day
@@ -278,12 +280,19 @@ pub enum Command {
     },
     /// List the runs, or show one step by step
     Log {
-        /// Name or path of the run's folder [default: list all runs]
+        /// Run to show: its folder, the beginning of its name, a time of today (14:05), last, or -2 for
+        /// the one before [default: list all runs]
+        #[arg(allow_negative_numbers = true)]
         run: Option<PathBuf>,
+
+        /// List only the last N runs
+        #[arg(short = 'n', long = "number", value_name = "N", conflicts_with = "run")]
+        number: Option<usize>,
     },
     /// Show what a run changed, as a unified diff
     Diff {
-        /// Name or path of the run's folder [default: the last run with changes]
+        /// Run, as `log` takes it [default: the last run with changes]
+        #[arg(allow_negative_numbers = true)]
         run: Option<PathBuf>,
 
         /// Show the number of changed lines per file instead
@@ -294,7 +303,8 @@ pub enum Command {
     Report(ReportArgs),
     /// Restore the project to its state before a run
     Undo {
-        /// Name or path of the run's folder [default: the last run with changes]
+        /// Run, as `log` takes it [default: the last run with changes]
+        #[arg(allow_negative_numbers = true)]
         run: Option<PathBuf>,
     },
     /// Restore a consistent tree after a run was killed
@@ -412,12 +422,36 @@ fn check_hosts(
 fn message(error: &clap::Error, mut whole: clap::Command, arguments: &[OsString]) -> CliMessage {
     whole.build();
     let is_error = error.use_stderr();
-    let mut text = format!("{}{}", error.render(), hint(error, &whole, arguments));
+    let rendered = error.render().to_string();
+    let rendered = if is_error {
+        without_tips(&rendered, suggestion(error))
+    } else {
+        rendered
+    };
+    let mut text = format!("{rendered}{}", hint(error, &whole, arguments));
     if is_error {
         // What it quotes may be anybody's.
         text = without_ci_commands(&printable(&text, &['\n'])).into_owned();
     }
     CliMessage { text, is_error }
+}
+
+/// What clap says of an error in a form of its own: what is `meant` stands behind the error, and the way out in the hint.
+fn without_tips(rendered: &str, meant: Option<String>) -> String {
+    let is_tip = |line: &str| {
+        let line = line.trim_start();
+        line.starts_with("tip: ") || line.starts_with("For more information")
+    };
+    let mut lines: Vec<String> = rendered
+        .lines()
+        .filter(|line| !is_tip(line))
+        .map(str::to_owned)
+        .collect();
+    lines.dedup_by(|line, before| line.is_empty() && before.is_empty());
+    if let (Some(meant), Some(error)) = (meant, lines.first_mut()) {
+        error.push_str(&format!("; did you mean `{meant}`?"));
+    }
+    format!("{}\n", lines.join("\n").trim_end())
 }
 
 /// What may stand in the place of what is wrong; clap itself names the values only.
@@ -458,6 +492,17 @@ fn hint(error: &clap::Error, whole: &clap::Command, arguments: &[OsString]) -> S
         Some((message, _)) => format!("hint: {message}\n{allowed}\n"),
         None => format!("{allowed}\n"),
     }
+}
+
+/// What clap takes for a slip of the pen.
+fn suggestion(error: &clap::Error) -> Option<String> {
+    let kinds = [ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand];
+    let meant = match kinds.into_iter().find_map(|kind| error.get(kind))? {
+        ContextValue::String(meant) => meant,
+        ContextValue::Strings(meant) => meant.first()?,
+        _ => return None,
+    };
+    Some(meant.clone())
 }
 
 /// A long sentence on lines that fit a terminal, the second and later ones indented.

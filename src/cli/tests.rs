@@ -51,7 +51,12 @@ fn what_is_wrong_is_named_with_what_is_allowed() {
     for (arguments, expected) in [
         (
             &["--modle", "gpt-5"][..],
-            &["'--modle'", "`--model`", "`--cc`", "`--replay`"][..],
+            &[
+                "'--modle' found; did you mean `--model`?",
+                "`--model`",
+                "`--cc`",
+                "`--replay`",
+            ][..],
         ),
         (&["--max-cost", "much"], &["'much'", "`0.50`"]),
         (&["--output-format", "xml"], &["'xml'", "text, json, jsonl"]),
@@ -80,6 +85,13 @@ fn what_is_wrong_is_named_with_what_is_allowed() {
         assert!(usage.is_error);
         for part in expected {
             assert!(usage.text.contains(part), "{arguments:?}: {}", usage.text);
+        }
+        for others in ["tip: ", "For more information", "\n\n\n"] {
+            assert!(
+                !usage.text.contains(others),
+                "{arguments:?}: {}",
+                usage.text
+            );
         }
         let mut lines = usage.text.lines();
         assert!(lines.all(|line| line.len() <= 80 || line.starts_with("error:")));

@@ -20,6 +20,8 @@ pub struct ParsedReply {
     pub faults: Vec<ReplyFault>,
     /// The paths that more than one block names; the last block counts.
     pub repeated: Vec<String>,
+    /// What the reply says outside of its blocks.
+    pub prose: String,
 }
 
 impl ParsedReply {
@@ -46,12 +48,15 @@ pub fn parse(reply: &str) -> ParsedReply {
         open: None,
         edits: Vec::new(),
         faults: Vec::new(),
+        prose: String::new(),
         all_crlf: true,
     };
     let mut start = 0;
     for (index, line) in reply.split_inclusive('\n').enumerate() {
         if line.starts_with(FENCE) {
             parser.fence(index + 1, start, line);
+        } else if parser.open.is_none() {
+            parser.prose.push_str(line);
         }
         start += line.len();
     }
@@ -73,6 +78,7 @@ struct Parser<'r> {
     open: Option<OpenBlock<'r>>,
     edits: Vec<FileEdit>,
     faults: Vec<ReplyFault>,
+    prose: String,
     /// Whether every fence line so far ends with `\r\n`.
     all_crlf: bool,
 }
@@ -164,6 +170,7 @@ impl<'r> Parser<'r> {
             edits,
             faults,
             repeated: repeated.into_iter().collect(),
+            prose: self.prose,
         }
     }
 }

@@ -194,7 +194,7 @@ impl ModelError {
                 if vendor.bad_key || matches!(status, 401 | 403) =>
             {
                 "the vendor does not accept the key: put a valid one into the model's key file in \
-                 `agent-config`, or, for an agent's own server, into `apiKey` of its `config.json`"
+                 `agent-config`"
             }
             Self::Status { vendor, .. } | Self::ErrorInAnswer(vendor) if vendor.quota_spent => {
                 "the quota is spent and waiting does not refill it soon: see the vendor's billing \
@@ -207,8 +207,7 @@ impl ModelError {
                 status: 400 | 413, ..
             } => {
                 "the vendor did not accept the request: often it is too large for the model; \
-                 `agent-config/codeRollup.txt` may leave files out, and `maxContextTokens` of an agent \
-                 may be less"
+                 `agent-config/codeRollup.txt` may leave files out"
             }
             Self::Status { status: 429, .. } => "wait a while, or use another model with `--model`",
             Self::Status { .. } | Self::ErrorInAnswer(_) => {
@@ -218,12 +217,10 @@ impl ModelError {
                 "redirects are not followed, since the key would travel along: set the base URL to \
                  the final address"
             }
-            Self::Connection { .. } => {
-                "check the network, the proxy and the base URL (an agent's own: `apiUrl` in its `config.json`)"
-            }
+            Self::Connection { .. } => "check the network, the proxy and the base URL",
             Self::NobodyListens { .. } => {
-                "start the server there, or set another base URL: for an agent, `dev config` opens the settings \
-                 (`apiUrl`, `model`, `apiKey`), and `--model NAME` asks a model of `code-commit models` instead"
+                "start the server there, set another base URL, or use another model with `--model`: \
+                 `code-commit models` lists them"
             }
             Self::Tls { .. } => {
                 "check the system's certificates (`ca-certificates`, `SSL_CERT_FILE`) and the clock"
@@ -273,6 +270,43 @@ impl ModelError {
             Self::Interrupted(_) => "start again when you like; nothing of the reply was applied",
         };
         hint.to_owned()
+    }
+
+    /// What the user of an agent can do about it, whose settings name a server and a key of its own.
+    #[must_use]
+    pub fn hint_for_agent(&self) -> String {
+        match self {
+            Self::Status { status, vendor, .. }
+                if vendor.bad_key || matches!(status, 401 | 403) =>
+            {
+                format!(
+                    "{}, or, for an agent's own server, into `apiKey` of its `config.json`",
+                    self.hint()
+                )
+            }
+            Self::Status {
+                status: 400 | 413,
+                vendor,
+                ..
+            } if !vendor.quota_spent => {
+                "the server did not accept the request: often it is too large for the model; \
+                 `maxContextTokens` in the agent's `config.json` may be less"
+                    .to_owned()
+            }
+            Self::Connection { .. } => format!(
+                "{} (an agent's own: `apiUrl` in its `config.json`)",
+                self.hint()
+            ),
+            Self::NobodyListens { .. } => {
+                "start the server there, or set another base URL: `dev config` opens the settings \
+                 (`apiUrl`, `model`, `apiKey`), and `--model NAME` asks a model of `code-commit models` instead"
+                    .to_owned()
+            }
+            Self::NoTimeLeft { error, .. } => {
+                format!("wait longer with `--timeout`; or else, {}", error.hint_for_agent())
+            }
+            _ => self.hint(),
+        }
     }
 
     /// The same after so many tries.

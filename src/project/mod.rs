@@ -140,7 +140,8 @@ pub enum ProjectProblem {
 }
 
 /// What to do about a repository that cannot be read.
-pub(crate) const MEND_REPOSITORY: &str = "mend the repository: `git status` must work in it";
+pub(crate) const MEND_REPOSITORY: &str = "mend the repository: `git status` must work in it; where git speaks of \
+    dubious ownership, its way out is `git config --global --add safe.directory DIR`";
 
 impl ProjectProblem {
     /// What the user can do about it.

@@ -80,6 +80,12 @@ impl<'r> RunLog<'r> {
         &self.name
     }
 
+    /// The path of a step's file, relative to the project's root.
+    #[must_use]
+    pub fn path_of(&self, step: &StepId, artifact: Artifact) -> String {
+        format!("{}/{}", self.name, run_files::name(step, artifact))
+    }
+
     /// Logs a query.
     ///
     /// # Errors

@@ -39,20 +39,6 @@ const MAX_STEP: u64 = 16 * MIB;
 /// How much of a prompt is read to tell what was asked for: the query stands before the code base.
 const BEGINNING: u64 = 64 << 10;
 
-/// There is no such run.
-#[derive(Debug, thiserror::Error)]
-pub enum NoSuchRun {
-    /// No folder of that name.
-    #[error("there is no run at `{}`", .0.display())]
-    Missing(PathBuf),
-    /// There is no run at all, or none that is meant.
-    #[error("no run in `logs` has {0}")]
-    NoRun(&'static str),
-    /// The runs could not be looked through.
-    #[error(transparent)]
-    Unreadable(#[from] PathError),
-}
-
 /// A run, by its folder.
 #[derive(Debug, Clone)]
 pub struct PastRun {
@@ -429,7 +415,7 @@ impl FileStates {
 ///
 /// # Errors
 /// When `logs` cannot be read.
-pub fn runs(project: &Project) -> Result<Vec<PastRun>, NoSuchRun> {
+pub fn runs(project: &Project) -> Result<Vec<PastRun>, PathError> {
     let names = names(project)?.into_iter();
     let mut runs: Vec<_> = names.map(|name| PastRun::read(project, &name)).collect();
     runs.sort_by_cached_key(PastRun::time);
@@ -453,7 +439,7 @@ pub fn relative(name: &str) -> String {
 ///
 /// # Errors
 /// When `logs` cannot be read.
-fn names(project: &Project) -> Result<Vec<String>, NoSuchRun> {
+pub(super) fn names(project: &Project) -> Result<Vec<String>, PathError> {
     let logs = project.logs();
     let unreadable = || PathError::of("read", &logs);
     let entries = fs::read_dir(&logs).if_there().map_err(unreadable())?;
@@ -468,6 +454,11 @@ fn names(project: &Project) -> Result<Vec<String>, NoSuchRun> {
     Ok(names)
 }
 
+/// The time in the name of a run's folder: `2026-11-21-20-15-03`.
+pub fn stamp(name: &str) -> &str {
+    name.get(..STAMP_LENGTH - 1).unwrap_or(name)
+}
+
 /// Whether the name begins with a run's stamp: `2026-11-21-20-15-03-`.
 fn has_stamp(name: &str) -> bool {
     let stamp = name.get(..STAMP_LENGTH).unwrap_or_default();
@@ -476,28 +467,10 @@ fn has_stamp(name: &str) -> bool {
 
 /// By the stamp in the name, and by the number behind it.
 fn order(name: &str) -> (String, u32) {
-    let stamp = name.get(..STAMP_LENGTH - 1).unwrap_or(name);
     let number = name
         .rsplit_once('-')
         .and_then(|(_, number)| number.parse().ok());
-    (stamp.to_owned(), number.unwrap_or(1))
-}
-
-/// The name of the folder of the run that is meant by `run`: its name, or its path from the root.
-///
-/// # Errors
-/// When there is none.
-pub fn find(project: &Project, run: &Path) -> Result<String, NoSuchRun> {
-    let logs = project.logs();
-    // Only what lies right below `logs` is a run: its kept files are looked for there.
-    let is_run = |path: &PathBuf| {
-        let is_dir = path.symlink_metadata().is_ok_and(|found| found.is_dir());
-        is_dir && path.parent() == Some(logs.as_path())
-    };
-    let named = [project.root().join(run), logs.join(run)].map(path_clean::clean);
-    let found = named.iter().find(|path| is_run(path));
-    let name = found.and_then(|path| Some(path.file_name()?.to_str()?.to_owned()));
-    name.ok_or_else(|| NoSuchRun::Missing(run.to_path_buf()))
+    (stamp(name).to_owned(), number.unwrap_or(1))
 }
 
 /// A file's content, where it is no link and not too large.

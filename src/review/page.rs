@@ -9,7 +9,6 @@
 mod changes;
 mod color;
 mod elements;
-mod findings;
 mod output;
 mod overview;
 mod reply;

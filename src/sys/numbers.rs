@@ -21,11 +21,16 @@ pub fn grouped(count: u64) -> String {
     text
 }
 
-/// A share in per cent, rounded to one digit behind the point; 0 of nothing.
+/// A share in per cent, rounded to one digit behind the point; 0 of nothing. Only nothing is 0, and only all is 100.
 #[must_use]
 pub fn percent(part: u64, whole: u64) -> String {
     let whole = u128::from(whole.max(1));
-    let tenths = (u128::from(part) * 1000 + whole / 2) / whole;
+    let part = u128::from(part);
+    let tenths = match (part * 1000 + whole / 2) / whole {
+        0 if part > 0 => 1,
+        1000 if part < whole => 999,
+        tenths => tenths,
+    };
     format!("{}.{}", tenths / 10, tenths % 10)
 }
 
@@ -58,6 +63,8 @@ mod tests {
         assert_eq!(percent(2, 3), "66.7");
         assert_eq!(percent(902, 1_048_576), "0.1");
         assert_eq!(percent(0, 0), "0.0");
+        assert_eq!(percent(1, 1_000_000), "0.1");
+        assert_eq!(percent(999_999, 1_000_000), "99.9");
         assert_eq!(percent(u64::MAX, u64::MAX), "100.0");
     }
 }

@@ -1,6 +1,11 @@
-//! Rows of text in columns. Pure. Wide characters count as what they take on a terminal.
+//! Rows of text in columns, and lines that fit a terminal. Pure. Wide characters count as what they take on a terminal.
 
-use console::measure_text_width;
+use console::{measure_text_width, truncate_str};
+
+use super::blocks::wrapped;
+
+/// What stands before the second and later lines of a folded one.
+const INDENT: &str = "      ";
 
 /// On which side of its column a cell stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,9 +39,55 @@ pub fn aligned(rows: &[Vec<String>], aligns: &[Align]) -> Vec<String> {
     rows.iter().map(line).collect()
 }
 
+/// The same lines, each cut off where it does not fit in so many columns.
+#[must_use]
+pub fn cut(text: &str, columns: Option<usize>) -> String {
+    let Some(columns) = columns else {
+        return text.to_owned();
+    };
+    let lines = text.lines().map(|line| truncate_str(line, columns, "…"));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// The same lines, each broken at blanks where it does not fit in so many columns; what follows is indented.
+#[must_use]
+pub fn folded(text: &str, columns: Option<usize>) -> String {
+    let Some(columns) = columns else {
+        return text.to_owned();
+    };
+    let room = columns.saturating_sub(INDENT.len()).max(1);
+    let fold = |line| {
+        let fits = measure_text_width(line) <= columns;
+        let pieces = if fits {
+            vec![line.to_owned()]
+        } else {
+            wrapped(line, room)
+        };
+        pieces.join(&format!("\n{INDENT}"))
+    };
+    text.lines().map(fold).collect::<Vec<_>>().join("\n")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_are_cut_or_folded_where_there_are_columns() {
+        let text = "short\na longer line of text\n  \u{4f60}\u{597d} x";
+        assert_eq!(cut(text, Some(8)), "short\na longe…\n  \u{4f60}\u{597d} x");
+        let folded_text =
+            "short\na\n      longer\n      line\n      of\n      text\n  \u{4f60}\u{597d} x";
+        assert_eq!(folded(text, Some(12)), folded_text);
+        for same in [
+            cut(text, None),
+            folded(text, None),
+            cut(text, Some(80)),
+            folded(text, Some(80)),
+        ] {
+            assert_eq!(same, text);
+        }
+    }
 
     #[test]
     fn cells_stand_below_each_other() {

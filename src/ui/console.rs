@@ -9,11 +9,15 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use console::{Style, Term};
+use console::{Style, Term, truncate_str};
 
 use super::agent::{self, EventView};
-use super::blocks::{self, Painted};
+use super::blocks::{self, Painted, wrapped};
+use super::links::Links;
 use super::markdown;
+use super::options::{CiRunner, ConsoleOptions};
+use super::pager::Pager;
+use super::painting::{diff_line, lines_taken, told_line};
 use super::spinner::{Spinner, aside, dollars};
 use super::steps::{Look, Steps};
 use super::{Event, Reporter, to_stdout};
@@ -23,79 +27,16 @@ use crate::model::usage::Usage;
 use crate::record::EditsRecord;
 use crate::record::diff::Stat;
 use crate::secret::Redactor;
-use crate::sys::environment::Environment;
 use crate::sys::numbers::grouped;
 use crate::sys::text;
-
-/// How a console is to be used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ConsoleOptions {
-    /// Progress is not shown.
-    pub quiet: bool,
-    /// stderr is a terminal that can redraw a line.
-    pub terminal: bool,
-    /// stderr is a terminal of whatever kind: an agent's work is shown for a person.
-    pub stderr_terminal: bool,
-    /// stdout is a terminal.
-    pub stdout_terminal: bool,
-    /// Whether a CI runner reads what is printed, and looks for its commands in it.
-    pub runner: CiRunner,
-    /// Where colours may be used.
-    pub colors: Colors,
-}
-
-impl ConsoleOptions {
-    /// What stdout and stderr, which may be terminals, are capable of by the environment.
-    #[must_use]
-    pub fn new(quiet: bool, (stdout, stderr): (bool, bool), environment: &Environment) -> Self {
-        let dumb = environment.get("TERM").is_none_or(|term| term == "dumb");
-        let colors = !dumb && environment.os("NO_COLOR").is_none();
-        let is_told = ["CI", "GITHUB_ACTIONS", "TF_BUILD", "TEAMCITY_VERSION"]
-            .iter()
-            .any(|name| environment.os(name).is_some());
-        Self {
-            quiet,
-            terminal: stderr && !dumb,
-            stderr_terminal: stderr,
-            stdout_terminal: stdout,
-            runner: match is_told {
-                true => CiRunner::Told,
-                false if stdout && stderr => CiRunner::None,
-                false => CiRunner::Possible,
-            },
-            colors: Colors {
-                stdout: stdout && colors,
-                stderr: stderr && colors,
-            },
-        }
-    }
-}
-
-/// Whether there is a CI runner.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CiRunner {
-    /// Nobody but a person reads.
-    None,
-    /// There may be one: a stream goes somewhere else than to a terminal.
-    Possible,
-    /// The environment says so.
-    Told,
-}
-
-/// Where colours may be used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Colors {
-    /// Whether stdout takes them.
-    pub stdout: bool,
-    /// Whether stderr takes them.
-    pub stderr: bool,
-}
 
 /// Shows a run on the standard streams.
 #[derive(Debug)]
 pub struct Console<'r> {
     options: ConsoleOptions,
     redactor: &'r Redactor,
+    /// What makes links of paths, where the terminal takes them.
+    pub(super) links: Option<Links>,
     /// The step that is going on, while it is shown.
     spinner: Spinner,
     /// An agent uses a tool, whose result tells what it has written.
@@ -112,6 +53,12 @@ const WIDTH: usize = 80;
 const LISTED: usize = 20;
 /// What stands before their names.
 const INDENT: &str = "            ";
+/// What a line of a result begins with that tells a path.
+const TELLING: [&str; 2] = ["log: ", "done: the page is in "];
+/// So many lines of a model's prose are shown.
+const PROSE: usize = 12;
+/// How many columns a line may take where nobody says how many there are.
+const WIDEST: usize = 400;
 
 impl<'r> Console<'r> {
     /// A console that prints nothing `redactor` knows as a key.
@@ -120,6 +67,7 @@ impl<'r> Console<'r> {
         Self {
             options,
             redactor,
+            links: None,
             spinner: Spinner::default(),
             in_tool: AtomicBool::new(false),
             steps: Mutex::default(),
@@ -227,6 +175,35 @@ impl<'r> Console<'r> {
         self.spinner.suspend(write);
     }
 
+    /// Anybody's line, where it belongs to the line of progress above it: on one line of the terminal.
+    fn aside(&self, text: &str) {
+        if self.options.quiet {
+            return;
+        }
+        let text = self.printable(text).replace('\n', " ");
+        let fitted = truncate_str(&text, room(), "…");
+        let line = self.paint(&fitted, Style::new().dim());
+        self.print(&format!("{INDENT}{line}"), "");
+    }
+
+    /// What a model says around its edits: the beginning of it.
+    fn prose(&self, text: &str) {
+        // Before the text is broken into lines, which would break a key as well.
+        let text = self.redactor.text(text.trim()).replace('\t', "    ");
+        let room = room();
+        let mut lines: Vec<String> = text.lines().flat_map(|line| wrapped(line, room)).collect();
+        lines.dedup_by(|line, before| line.is_empty() && before.is_empty());
+        if lines.is_empty() {
+            return;
+        }
+        self.spinner.stop();
+        let more = lines.len().saturating_sub(PROSE);
+        lines.iter().take(PROSE).for_each(|line| self.aside(line));
+        if more > 0 {
+            self.aside(&format!("… {more} more lines"));
+        }
+    }
+
     fn edits(&self, label: &str, verb: &str, edits: &EditsRecord) {
         let (written, removed) = (edits.written.len(), edits.removed.len());
         let text = format!("{written} {verb}, {removed} removed");
@@ -280,7 +257,9 @@ impl Reporter for Console<'_> {
                 reason,
             } => {
                 let text = format!("{reason}; try {next_try} in {}", seconds(*wait));
-                self.print("   retry  ", &text);
+                if !self.options.quiet {
+                    self.print("   retry  ", &text);
+                }
             }
             // What follows tells of it.
             Event::Answered { .. }
@@ -309,6 +288,7 @@ impl Reporter for Console<'_> {
             Event::Built {
                 status,
                 passed,
+                reasons,
                 took,
             } => {
                 let (label, style) = match passed {
@@ -317,7 +297,11 @@ impl Reporter for Console<'_> {
                 };
                 let text = format!("build.sh, {} ({status})", seconds(*took));
                 self.line(label, style, &text);
+                for reason in reasons {
+                    self.aside(reason);
+                }
             }
+            Event::Prose(text) => self.prose(text),
             Event::Warning(text) => self.warning(text),
             Event::Reviewed {
                 warnings,
@@ -473,6 +457,28 @@ impl Console<'_> {
     /// When it cannot be written, though somebody wants to read it.
     pub fn result(&self, text: &str) -> io::Result<()> {
         self.spinner.stop();
+        to_stdout(&self.ready(text))
+    }
+
+    /// Prints it by `pager`, where somebody looks on and it has more lines than the terminal.
+    ///
+    /// # Errors
+    /// When it cannot be written, though somebody wants to read it.
+    pub fn paged(&self, text: &str, pager: &Pager) -> io::Result<()> {
+        self.spinner.stop();
+        let text = self.ready(text);
+        let size = Term::stdout().size_checked();
+        let size = size.filter(|_| self.options.stdout_terminal);
+        let is_long =
+            size.is_some_and(|(rows, columns)| lines_taken(&text, columns) >= rows.into());
+        if is_long && pager.show(&text) {
+            return Ok(());
+        }
+        to_stdout(&text)
+    }
+
+    /// A result as stdout gets it.
+    fn ready(&self, text: &str) -> String {
         let mut text = self.redactor.text(text).into_owned();
         if text.starts_with("diff --git ") {
             // Elsewhere as bytes: it may be applied.
@@ -484,8 +490,29 @@ impl Console<'_> {
             }
         } else {
             text = self.commanding_nobody(text::printable(&text, &['\n', '\t']));
+            if self.options.colors.stdout {
+                let lines = text.split_inclusive('\n').map(told_line);
+                text = lines.map(|line| self.with_link(line)).collect();
+            }
         }
-        to_stdout(&text)
+        text
+    }
+
+    /// The line with a link on the path that it ends with, where it tells one.
+    fn with_link(&self, line: String) -> String {
+        let path = |told: &str| line.strip_prefix(told)?.strip_suffix('\n');
+        let found = TELLING.iter().find_map(|told| Some((told, path(told)?)));
+        match (&self.links, found) {
+            (Some(links), Some((told, path))) => format!("{told}{}\n", links.link(path)),
+            _ => line,
+        }
+    }
+
+    /// How many columns stdout has, where it is a terminal.
+    pub fn columns(&self) -> Option<usize> {
+        let size = Term::stdout().size_checked();
+        let size = size.filter(|_| self.options.stdout_terminal);
+        size.map(|(_, columns)| columns.into())
     }
 
     /// Prints an agent's answer to stdout: at a terminal, as its Markdown means it.
@@ -509,28 +536,23 @@ impl Console<'_> {
         self.spinner.stop();
         let label = self.paint("error:", Style::new().red().bold());
         self.print(&label, &format!(" {message}"));
-        for (label, text) in [("hint: ", hint), ("log: ", log)] {
-            if let Some(text) = text {
-                self.print(label, text);
-            }
+        if let Some(hint) = hint {
+            self.print("hint: ", hint);
+        }
+        if let Some(log) = log {
+            let links = self.links.as_ref().filter(|_| self.options.colors.stderr);
+            let log = self.printable(log);
+            let log = links.map_or_else(|| log.clone(), |links| links.link(&log));
+            self.print(&format!("log: {log}"), "");
         }
     }
 }
 
-/// A line of a diff without anything that moves the cursor, and, if there are to be `colors`, in those that git gives
-/// it.
-fn diff_line(line: &str, colors: bool) -> String {
-    let plain = line.trim_end_matches('\n');
-    let is_any = |signs: &[&str]| signs.iter().any(|sign| plain.starts_with(sign));
-    let style = match Style::new() {
-        style if is_any(&["diff", "--- ", "+++ "]) => style.bold(),
-        style if is_any(&["@@"]) => style.cyan(),
-        style if is_any(&["+"]) => style.green(),
-        style if is_any(&["-"]) => style.red(),
-        style => style,
-    };
-    let printable = text::printable(plain, &['\t']);
-    format!("{}\n", style.force_styling(colors).apply_to(printable))
+/// How many columns stderr has for what stands behind [`INDENT`].
+fn room() -> usize {
+    let columns = Term::stderr().size_checked();
+    let columns = columns.map_or(WIDEST, |(_, columns)| columns.into());
+    columns.saturating_sub(INDENT.len() + 1).max(1)
 }
 
 fn tokens(usage: Usage) -> String {

@@ -12,7 +12,11 @@ mod agent;
 mod blocks;
 mod console;
 pub(crate) mod json;
+pub(crate) mod links;
 mod markdown;
+mod options;
+pub(crate) mod pager;
+mod painting;
 mod spinner;
 mod steps;
 
@@ -24,6 +28,8 @@ use serde::Serialize;
 use serde_json::Value;
 
 use self::json::JsonLines;
+use self::links::Links;
+use self::pager::Pager;
 use crate::cli::OutputFormat;
 use crate::model::price::Usd;
 use crate::model::tokens::Size;
@@ -35,7 +41,8 @@ use crate::record::tasks::Task;
 use crate::secret::Redactor;
 use crate::sys::environment::Clock;
 
-pub use self::console::{Console, ConsoleOptions};
+pub use self::console::Console;
+pub use self::options::ConsoleOptions;
 
 /// Something that happened, with all of its text: it can cross a channel to another thread. Programs read it as
 /// `json` writes it.
@@ -99,6 +106,9 @@ pub enum Event {
         #[serde(rename = "seconds", serialize_with = "json::seconds")]
         took: Duration,
     },
+    /// What the reply says around its edits.
+    #[serde(skip)]
+    Prose(String),
     /// The reply's edits are on the disk.
     Applied(EditsRecord),
     /// What a run had applied was taken back.
@@ -119,6 +129,9 @@ pub enum Event {
         status: String,
         /// Whether it passed.
         passed: bool,
+        /// Why it failed: a few lines of its output.
+        #[serde(skip)]
+        reasons: Vec<String>,
         /// How long it took.
         #[serde(rename = "seconds", serialize_with = "json::seconds")]
         took: Duration,
@@ -276,6 +289,11 @@ pub trait Reporter {
 
     /// Whether somebody looks on while things happen, so that counting along is worth the while.
     fn is_live(&self) -> bool;
+
+    /// How many columns a result may take; `None`: as many as it likes.
+    fn columns(&self) -> Option<usize> {
+        None
+    }
 }
 
 /// Tells what happens to the person at the terminal, and to the program that reads stdout.
@@ -303,6 +321,13 @@ impl<'r> Output<'r> {
         }
     }
 
+    /// The same with links on the paths that it prints to a terminal.
+    #[must_use]
+    pub(crate) fn with_links(mut self, links: Option<Links>) -> Self {
+        self.console.links = links;
+        self
+    }
+
     /// What stdout gets.
     #[must_use]
     pub fn format(&self) -> OutputFormat {
@@ -319,6 +344,22 @@ impl<'r> Output<'r> {
             OutputFormat::Text => self.console.result(text),
             OutputFormat::Json => json::document(self.redactor, &document()),
             OutputFormat::JsonL => self.lines.result(&document()),
+        }
+    }
+
+    /// Prints the result as [`Self::result`] does; a text that is longer than the terminal by `pager`.
+    ///
+    /// # Errors
+    /// When it cannot be written, though somebody wants to read it.
+    pub fn paged(
+        &self,
+        text: &str,
+        pager: &Pager,
+        document: impl FnOnce() -> Value,
+    ) -> io::Result<()> {
+        match self.format {
+            OutputFormat::Text => self.console.paged(text, pager),
+            _ => self.result(text, document),
         }
     }
 
@@ -359,6 +400,10 @@ impl Reporter for Output<'_> {
 
     fn is_live(&self) -> bool {
         self.format == OutputFormat::JsonL || self.console.is_live()
+    }
+
+    fn columns(&self) -> Option<usize> {
+        self.console.columns()
     }
 }
 

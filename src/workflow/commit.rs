@@ -1,6 +1,7 @@
 //! The commit workflow: ask, verify, apply, build, and repair up to three times.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::mem;
 use std::path::Path;
 
 use super::run::Run;
@@ -21,8 +22,9 @@ use crate::exec::sandbox::SandboxProblem;
 use crate::model::prompt::{Prompt, Replacement};
 use crate::model::{Reply, StepId};
 use crate::record::RunEdits;
-use crate::record::run_files::GATE;
+use crate::record::run_files::{Artifact, GATE};
 use crate::record::run_log::BuildLog;
+use crate::review::findings;
 use crate::sys::text::line_end;
 use crate::ui::Event;
 use crate::workflow::error::{Error, Exit};
@@ -244,6 +246,7 @@ impl<'c> Commit<'c> {
                 return Err(Error::BuildFailed {
                     repairs: step.number,
                     status: describe(status),
+                    log: run.log.path_of(&step, Artifact::Build),
                 });
             }
             tree.look_again();
@@ -270,7 +273,7 @@ impl<'c> Commit<'c> {
                 Some(rejection) => prompt().after_rejection(&rejection.to_string()),
             };
             let asked = run.ask(models, step, prompt, |reply| self.verify(reply));
-            let (reply, verified) = match (asked, rejected) {
+            let (_, (prose, verified)) = match (asked, rejected) {
                 // That the reply is rejected is why the run ends, and not that another one is too dear.
                 (Err(why @ (Error::OverBudget(_) | Error::DoesNotFit { .. })), Some(rejection)) => {
                     run.warn(format!("the model is not asked again: {why}"));
@@ -278,16 +281,10 @@ impl<'c> Commit<'c> {
                 }
                 (asked, _) => asked?,
             };
+            self.context.reporter.event(&Event::Prose(prose));
             let rejection = match verified {
-                Ok(edits) if !edits.edits().is_empty() => return Ok(edits),
-                Ok(edits) => {
-                    // What it says is all that there is of it.
-                    self.context.notice(beginning(&reply.text));
-                    if !needs_edits {
-                        return Ok(edits);
-                    }
-                    Error::NoEdits
-                }
+                Ok(edits) if !(needs_edits && edits.edits().is_empty()) => return Ok(edits),
+                Ok(_) => Error::NoEdits,
                 Err(VerifyError::Rejected(rejection)) => VerifyError::from(rejection).into(),
                 Err(error) => return Err(error.into()),
             };
@@ -302,12 +299,14 @@ impl<'c> Commit<'c> {
         }
     }
 
-    /// Takes the reply apart and holds all of it against the policy.
-    fn verify(&self, reply: &Reply) -> Result<VerifiedEdits, VerifyError> {
-        let parsed = edit::parse(&reply.text);
-        let policy = PathPolicy::load(self.context.project.root(), self.context.program)?
-            .allow_elision(self.options.replies.allow_elision);
-        policy.verify(parsed)
+    /// Takes the reply apart and holds all of it against the policy. What it says besides is not judged.
+    fn verify(&self, reply: &Reply) -> (String, Result<VerifiedEdits, VerifyError>) {
+        let mut parsed = edit::parse(&reply.text);
+        let prose = mem::take(&mut parsed.prose);
+        let policy = PathPolicy::load(self.context.project.root(), self.context.program);
+        let policy = policy.map(|policy| policy.allow_elision(self.options.replies.allow_elision));
+        let verified = policy.and_then(|policy| policy.verify(parsed));
+        (prose, verified)
     }
 
     /// Builds; how that has ended, and what the next query is told of it.
@@ -341,6 +340,11 @@ impl<'c> Commit<'c> {
         self.context.reporter.event(&Event::Built {
             status: status.clone(),
             passed,
+            reasons: if passed {
+                Vec::new()
+            } else {
+                findings::reasons(&output.text)
+            },
             took: report.took,
         });
         let record = record(&report, self.builds.record());
@@ -401,17 +405,6 @@ fn edits_of(run: &Run<'_>, tree: &RunTree<'_>, replacements: &Replacements) -> O
         false if tree.is_as_before() => RunEdits::Same,
         false => RunEdits::Made,
     })
-}
-
-/// The beginning of what a model says.
-fn beginning(text: &str) -> String {
-    const LINES: usize = 20;
-    const CHARACTERS: usize = 2000;
-    let text = text.trim();
-    let lines = text.split_inclusive('\n').take(LINES);
-    let shown: String = lines.flat_map(str::chars).take(CHARACTERS).collect();
-    let more = if shown.len() < text.len() { "…" } else { "" };
-    format!("{}{more}", shown.trim_end())
 }
 
 /// The model cannot know from the output alone that the time was over.

@@ -9,6 +9,7 @@ use super::{Context, Failure, Outcome, last};
 use crate::record::TreeState;
 use crate::record::diff::{self, FileChange, Stat};
 use crate::review::history::PastRun;
+use crate::ui::pager::Pager;
 
 /// How many columns a stat takes.
 const WIDTH: usize = 80;
@@ -30,6 +31,7 @@ pub fn diff(context: &Context<'_>, run: Option<&Path>, as_stat: bool) -> Result<
         diff::text(files)
     };
     let mut outcome = Outcome::shown(text, data(&run, &stat, files));
+    outcome.pager = Pager::of(context.environment, project.root());
     outcome.warnings = changes.doubts;
     if files.is_empty() {
         outcome.summary = format!("{} changed nothing", run.relative());

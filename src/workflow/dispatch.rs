@@ -29,7 +29,7 @@ pub fn dispatch(cli: &Cli, context: &Context<'_>, stdin: Stdin) -> Result<Outcom
         Some(Command::Rollup(arguments)) => rollup::rollup(context, arguments),
         Some(Command::Models { add: Some(name) }) => add_model::add_model(context, name),
         Some(Command::Models { add: None }) => models::models(context),
-        Some(Command::Log { run }) => log::log(context, run.as_deref()),
+        Some(Command::Log { run, number }) => log::log(context, run.as_deref(), *number),
         Some(Command::Diff { run, stat }) => diff::diff(context, run.as_deref(), *stat),
         Some(Command::Report(arguments)) => page::report(context, arguments),
         Some(Command::Demo { directory }) => demo::demo(context, directory.as_deref()),

@@ -19,7 +19,7 @@ use crate::project::MEND_REPOSITORY;
 use crate::project::index::IndexProblem;
 use crate::record::ExitRecord;
 use crate::record::replay::RecordingProblem;
-use crate::review::history::NoSuchRun;
+use crate::review::naming::NoSuchRun;
 use crate::sys::files::{PathError, is_too_large};
 use crate::sys::interrupt::{Interrupted, Signal};
 use crate::sys::numbers;
@@ -156,6 +156,9 @@ pub(crate) enum Error {
     /// There is no whole reply.
     #[error(transparent)]
     Model(#[from] ModelError),
+    /// The same, where an agent asked.
+    #[error(transparent)]
+    AgentsModel(ModelError),
     /// The reply is not verified.
     #[error(transparent)]
     Verify(#[from] VerifyError),
@@ -221,6 +224,8 @@ pub(crate) enum Error {
         repairs: u16,
         /// How the last build ended.
         status: String,
+        /// The file with its output, relative to the root.
+        log: String,
     },
     /// A build has changed what it is judged by.
     #[error(transparent)]
@@ -249,7 +254,7 @@ impl From<AgentError> for Error {
     /// What other workflows fail with, too, is told as there.
     fn from(error: AgentError) -> Self {
         match error {
-            AgentError::Model(error) => Self::Model(error),
+            AgentError::Model(error) => Self::AgentsModel(error),
             AgentError::Process(error) => Self::Process(error),
             AgentError::Host(error) => match error.downcast::<Self>() {
                 Ok(own) => *own,
@@ -265,7 +270,7 @@ impl From<Error> for AgentError {
     fn from(error: Error) -> Self {
         match error {
             Error::Agent(error) => error,
-            Error::Model(error) => Self::Model(error),
+            Error::Model(error) | Error::AgentsModel(error) => Self::Model(error),
             Error::Process(error) => Self::Process(error),
             Error::OverBudget(over) => Self::OverBudget(over),
             error => match error.exit() {
@@ -282,6 +287,7 @@ impl Error {
     pub fn exit(&self) -> Exit {
         match self {
             Self::Model(ModelError::Interrupted(interrupted))
+            | Self::AgentsModel(ModelError::Interrupted(interrupted))
             | Self::Build(BuildError::Interrupted(interrupted))
             | Self::Process(ProcessError::Interrupted(interrupted))
             | Self::Agent(AgentError::Interrupted(interrupted))
@@ -306,7 +312,9 @@ impl Error {
             | Self::ProtectedSummary { .. }
             | Self::NotTracked(_)
             | Self::Recording(_)
-            | Self::NoSuchRun(NoSuchRun::Missing(_) | NoSuchRun::NoRun(_))
+            | Self::NoSuchRun(
+                NoSuchRun::Missing(_) | NoSuchRun::Ambiguous { .. } | NoSuchRun::NoRun(_),
+            )
             | Self::DemoNotEmpty(_)
             | Self::Session(
                 SessionError::Missing { .. }
@@ -321,7 +329,7 @@ impl Error {
                 | InputError::Blank,
             )
             | Self::NothingAsked => Exit::Usage,
-            Self::Model(error) if !error.is_local() => Exit::ModelFailed,
+            Self::Model(error) | Self::AgentsModel(error) if !error.is_local() => Exit::ModelFailed,
             Self::Agent(AgentError::NotCompressed { .. } | AgentError::Model(_)) => {
                 Exit::ModelFailed
             }
@@ -342,6 +350,7 @@ impl Error {
             | Self::File(_)
             | Self::Input(InputError::Io(_))
             | Self::Model(_)
+            | Self::AgentsModel(_)
             | Self::NoSuchRun(_)
             | Self::Process(_)
             | Self::Recover(_)
@@ -360,9 +369,11 @@ impl Error {
             Self::NotReady(_) => return None,
             Self::Recording(problem) => return Some(problem.hint()),
             Self::Model(error) => return Some(error.hint()),
+            Self::AgentsModel(error) => return Some(error.hint_for_agent()),
             Self::Session(error) => return Some(error.hint()),
             Self::Agent(error) => return error.hint().map(str::to_owned),
             Self::GateChanged(changed) => return Some(changed.hint()),
+            Self::BuildFailed { log, .. } => return Some(format!("see the build's log, `{log}`")),
             Self::Build(BuildError::Unfit { problem }) => problem.hint(),
             Self::Apply(error) | Self::Undo(UndoError::Apply(error)) => apply_hint(error),
             Self::Recover(error) | Self::Undo(UndoError::Recover(error)) => recover_hint(error),
@@ -402,7 +413,6 @@ impl Error {
             Self::Changed(_) => CHANGED_HINT,
             Self::NothingAsked => NOTHING_ASKED_HINT,
             Self::Editor(_) => "set `VISUAL` or `EDITOR` to the command of an editor",
-            Self::BuildFailed { .. } => "see the build's log in the run's folder",
             Self::Interrupted(_)
             | Self::Build(BuildError::Interrupted(_))
             | Self::Process(ProcessError::Interrupted(_))
@@ -416,9 +426,9 @@ impl Error {
             {
                 "make it smaller, or move it away"
             }
-            Self::Verify(VerifyError::Io { .. })
-            | Self::File(PathError { action: "read", .. })
-            | Self::NoSuchRun(NoSuchRun::Unreadable { .. }) => "make it readable",
+            Self::Verify(VerifyError::Io { .. }) | Self::File(PathError { action: "read", .. }) => {
+                "make it readable"
+            }
             // A refusal of this program's own.
             Self::File(error) if error.source.kind() == io::ErrorKind::Other => {
                 "name another path, or move what is there out of the way"
@@ -428,13 +438,8 @@ impl Error {
             | Self::Process(ProcessError::Output { .. }) => {
                 "see that the disk has room and the directory is writable"
             }
-            Self::Build(BuildError::Sandbox(SandboxProblem::Moved(_)))
-            | Self::Process(ProcessError::Sandbox(SandboxProblem::Moved(_))) => {
-                "see who did that, build.sh or a command perhaps, and put it back as it was"
-            }
-            Self::Build(BuildError::Sandbox(_)) | Self::Process(ProcessError::Sandbox(_)) => {
-                "mend the cause, or use `--sandbox off`"
-            }
+            Self::Build(BuildError::Sandbox(problem))
+            | Self::Process(ProcessError::Sandbox(problem)) => sandbox_hint(problem),
             Self::Process(ProcessError::NotStarted { .. }) => "name a program that is there",
             Self::Process(ProcessError::NoSupervisor) => "start this program from its own file",
             Self::Process(ProcessError::ForeignProc) => {
@@ -443,10 +448,7 @@ impl Error {
             Self::Build(BuildError::Io { .. }) | Self::Process(ProcessError::Io(_)) => {
                 "see that the machine can start another process"
             }
-            Self::NoSuchRun(NoSuchRun::Missing(_)) => {
-                "name a folder below `logs`, by its path or its name"
-            }
-            Self::NoSuchRun(NoSuchRun::NoRun(_)) => "`code-commit log` lists the runs",
+            Self::NoSuchRun(error) => error.hint(),
             Self::UndoLog(_) => {
                 "put the files back by hand: `replaced` in the run's folder holds them"
             }
@@ -467,6 +469,15 @@ const NO_EDITS_HINT: &str =
     "see in the run's folder what the model says, and say in the query what is to change";
 const CHANGED_HINT: &str = "the reply is kept in the run's folder: put the files back as the model was shown them, \
     or allow to replace them with `--allow-stale`; then `code-commit --resume RUN` applies it";
+
+fn sandbox_hint(problem: &SandboxProblem) -> &'static str {
+    match problem {
+        SandboxProblem::Moved(_) => {
+            "see who did that, build.sh or a command perhaps, and put it back as it was"
+        }
+        _ => "mend the cause, or use `--sandbox off`",
+    }
+}
 
 fn apply_hint(error: &ApplyError) -> &'static str {
     match error {

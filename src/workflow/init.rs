@@ -213,6 +213,8 @@ fn try_build(context: &Context<'_>) -> Result<FirstBuild, Failure> {
             let told = Event::Built {
                 status: status.clone(),
                 passed,
+                // What the summary has, too.
+                reasons: Vec::new(),
                 took,
             };
             context.reporter.event(&told);

@@ -6,7 +6,8 @@ use super::Context;
 use crate::edit::undo::is_undone;
 use crate::edit::undo_log;
 use crate::record::TreeState;
-use crate::review::history::{self, NoSuchRun};
+use crate::review::history;
+use crate::review::naming::{self, NoSuchRun};
 use crate::workflow::error::Error;
 
 /// The folder of `run`, relative to the root; where none is named, that of the last run that changed anything.
@@ -15,7 +16,11 @@ use crate::workflow::error::Error;
 /// When there is none, or the runs cannot be read.
 pub fn folder(context: &Context<'_>, run: Option<&Path>) -> Result<String, Error> {
     match run {
-        Some(run) => Ok(history::relative(&history::find(&context.project, run)?)),
+        Some(run) => Ok(history::relative(&naming::find(
+            &context.project,
+            run,
+            context.today(),
+        )?)),
         None => changed(context),
     }
 }

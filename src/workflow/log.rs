@@ -2,48 +2,86 @@
 
 use std::path::Path;
 
+use console::measure_text_width;
 use serde_json::{Value, json};
 
 use super::{Context, Failure, Outcome};
 use crate::agent::tools::notes::DONE;
+use crate::edit;
 use crate::model::Purpose;
 use crate::model::price::Usd;
 use crate::model::usage::Usage;
 use crate::record::diff::{self, FileChange};
 use crate::record::{self, Action, AgentRecord, BuildRecord, RunRecord, Step};
 use crate::review::figures::{Figures, taken_back};
+use crate::review::findings;
 use crate::review::history::{self, PastRun, PastStep, RunChanges};
+use crate::review::naming;
 use crate::sys::numbers::grouped;
+use crate::sys::text::one_line;
 use crate::ui::columns::{
-    self,
+    self, Align,
     Align::{Left, Right},
 };
 use crate::ui::json::record;
+use crate::ui::pager::Pager;
 
 /// How many lines of a build's output a story quotes.
 const QUOTED: usize = 12;
 /// How many columns a stat takes.
 const WIDTH: usize = 76;
+/// How many characters of a query the list has.
+const QUERY: usize = 200;
+/// How many blanks stand between columns.
+const GAP: usize = 2;
 
-/// Lists all runs, or tells of `run`.
+/// Lists the runs, or the last `number` of them, the newest last; or tells of `run`.
 ///
 /// # Errors
 /// When there is no such run, or `logs` cannot be read.
-pub fn log(context: &Context<'_>, run: Option<&Path>) -> Result<Outcome, Failure> {
+pub fn log(
+    context: &Context<'_>,
+    run: Option<&Path>,
+    number: Option<usize>,
+) -> Result<Outcome, Failure> {
     let project = &context.project;
-    match run {
-        None => Ok(list(&history::runs(project)?)),
-        Some(run) => {
-            let run = PastRun::read(project, &history::find(project, run)?);
-            let data = data(&run);
-            Ok(Outcome::shown(story(context, &run), data))
+    let outcome = match run {
+        None => {
+            let mut runs = history::runs(project)?;
+            let earlier = runs.len().saturating_sub(number.unwrap_or(usize::MAX));
+            list(&runs.split_off(earlier), context.reporter.columns())
         }
-    }
+        Some(run) => {
+            let run = PastRun::read(project, &naming::find(project, run, context.today())?);
+            let data = data(&run);
+            Outcome::shown(story(context, &run), data)
+        }
+    };
+    Ok(Outcome {
+        pager: Pager::of(context.environment, project.root()),
+        ..outcome
+    })
 }
 
-const HEAD: &str = "run|workflow|model|result|repairs|tokens in|out|cost|seconds";
+/// The columns of the list. What was asked for stands last: it takes what is left of the line.
+const HEAD: [(&str, Align); 10] = [
+    ("run", Left),
+    ("workflow", Left),
+    ("model", Left),
+    ("result", Left),
+    ("repairs", Right),
+    ("tokens in", Right),
+    ("out", Right),
+    ("cost", Right),
+    ("seconds", Right),
+    ("query", Left),
+];
+/// The columns that a narrow terminal goes without, in this order.
+const DISPENSABLE: [&str; 6] = ["seconds", "out", "tokens in", "repairs", "model", "cost"];
+/// So many columns the query is to have.
+const QUERY_WIDTH: usize = 24;
 
-fn list(runs: &[PastRun]) -> Outcome {
+fn list(runs: &[PastRun], columns: Option<usize>) -> Outcome {
     let data = json!({"schema": 1, "runs": runs.iter().map(data).collect::<Vec<_>>()});
     if runs.is_empty() {
         return Outcome {
@@ -51,15 +89,63 @@ fn list(runs: &[PastRun]) -> Outcome {
             ..Outcome::said("no runs in `logs` yet".to_owned())
         };
     }
-    let mut rows = vec![HEAD.split('|').map(str::to_owned).collect::<Vec<_>>()];
+    let mut head = HEAD.to_vec();
+    let mut rows = vec![HEAD.map(|(name, _)| name.to_owned()).to_vec()];
     rows.extend(runs.iter().map(row));
-    let aligns = [Left, Left, Left, Left, Right, Right, Right, Right, Right];
-    Outcome::shown(columns::aligned(&rows, &aligns).join("\n"), data)
+    if let Some(columns) = columns {
+        shorten_names(&mut rows);
+        make_room(&mut head, &mut rows, columns);
+    }
+    let aligns: Vec<Align> = head.into_iter().map(|(_, align)| align).collect();
+    let text = columns::aligned(&rows, &aligns).join("\n");
+    Outcome::shown(columns::cut(&text, columns), data)
+}
+
+/// Leaves of each name the time, which is enough to name the run, where it is its own.
+fn shorten_names(rows: &mut [Vec<String>]) {
+    let stamp = |row: &Vec<String>| history::stamp(&row[0]).to_owned();
+    let stamps: Vec<String> = rows.iter().map(stamp).collect();
+    for (row, stamp) in rows.iter_mut().zip(&stamps) {
+        if stamps.iter().filter(|other| *other == stamp).count() == 1 {
+            row[0].clone_from(stamp);
+        }
+    }
+}
+
+/// Takes columns out until the query has room.
+fn make_room(head: &mut Vec<(&str, Align)>, rows: &mut [Vec<String>], columns: usize) {
+    for name in DISPENSABLE {
+        let width = |at: usize| rows.iter().map(|row| measure_text_width(&row[at])).max();
+        let widths = (0..head.len()).map(|at| width(at).unwrap_or_default() + GAP);
+        let query = width(head.len() - 1).unwrap_or_default();
+        let left_out = query.saturating_sub(QUERY_WIDTH);
+        if widths.sum::<usize>() - GAP - left_out <= columns {
+            return;
+        }
+        if let Some(at) = head.iter().position(|(column, _)| *column == name) {
+            head.remove(at);
+            for row in rows.iter_mut() {
+                row.remove(at);
+            }
+        }
+    }
 }
 
 fn data(run: &PastRun) -> Value {
     let result = run.record.as_ref().map(record);
-    json!({"log": run.relative(), "workflow": run.workflow(), "result": result})
+    json!({
+        "log": run.relative(),
+        "workflow": run.workflow(),
+        "query": run.request(),
+        "result": result,
+    })
+}
+
+/// The first line of what was asked for.
+fn asked(run: &PastRun) -> String {
+    let request = run.request().unwrap_or_default();
+    let first = request.lines().find(|line| !line.trim().is_empty());
+    one_line(first.unwrap_or_default(), QUERY)
 }
 
 fn row(run: &PastRun) -> Vec<String> {
@@ -77,6 +163,7 @@ fn row(run: &PastRun) -> Vec<String> {
         figures.tokens_out,
         figures.cost,
         seconds.unwrap_or_default(),
+        asked(run),
     ]
 }
 
@@ -122,6 +209,7 @@ impl Story {
         self.line(&run.relative());
         let Some(record) = &run.record else {
             self.line("This run has no record: it is still running, or it was killed.");
+            self.query(run);
             return;
         };
         let began = record.started.format("%Y-%m-%d %H:%M:%S %:z");
@@ -137,8 +225,17 @@ impl Story {
             "On {began}, code-commit {} {what}.",
             record.version
         ));
-        if let Some(agent) = &record.agent {
-            self.request(agent);
+        match &record.agent {
+            Some(agent) => self.request(agent),
+            None => self.query(run),
+        }
+    }
+
+    /// What a change was asked for by.
+    fn query(&mut self, run: &PastRun) {
+        if let Some(query) = run.request() {
+            self.line("The query:");
+            self.beginning_of(&query, "    ");
         }
     }
 
@@ -201,15 +298,31 @@ impl Story {
             Some(Ok(_)) if past.step.is_on_disk => {
                 self.line("  The reply's edits were on disk already.");
             }
-            Some(Ok(_)) if past.changes.is_empty() => self.line("  The reply changed no files."),
-            Some(Ok(_)) => self.stat(&past.changes),
+            Some(Ok(reply)) => {
+                self.prose(reply);
+                if past.changes.is_empty() {
+                    self.line("  The reply changed no files.");
+                }
+                self.stat(&past.changes);
+            }
         }
         if let Some((status, output)) = past.build_log() {
             self.build(&past.step, status, output);
         }
     }
 
+    /// What a reply says around its edits.
+    fn prose(&mut self, reply: &str) {
+        let prose = edit::parse(reply).prose;
+        if !prose.trim().is_empty() {
+            self.beginning_of(&prose, "    ");
+        }
+    }
+
     fn stat(&mut self, changes: &[FileChange]) {
+        if changes.is_empty() {
+            return;
+        }
         for line in diff::stat(changes).text(WIDTH).lines() {
             self.line(&format!(" {line}"));
         }
@@ -225,8 +338,17 @@ impl Story {
         let took = build.map(|build| format!(", {:.1}s", build.seconds.0.as_secs_f64()));
         let took = took.unwrap_or_default();
         self.line(&format!("  build.sh {verb} ({status}){took}"));
-        if verb != "passed" {
-            self.end_of(output);
+        // A short output is shown as it is.
+        let errors = || findings::errors(output);
+        match verb {
+            "passed" => {}
+            _ if output.lines().count() <= QUOTED => self.end_of(output),
+            _ => match errors() {
+                errors if errors.is_empty() => self.end_of(output),
+                errors => errors
+                    .iter()
+                    .for_each(|error| self.line(&format!("    {error}"))),
+            },
         }
     }
 

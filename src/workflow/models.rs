@@ -47,7 +47,10 @@ pub fn models(context: &Context<'_>) -> Result<Outcome, Failure> {
     let json: Vec<Value> = rows.iter().map(|row| row.json(table)).collect();
     Ok(Outcome {
         warnings: selection::near_ends(context, table.models()),
-        ..Outcome::shown(text(&rows, table), json!({"schema": 1, "models": json}))
+        ..Outcome::shown(
+            columns::folded(&text(&rows, table), context.reporter.columns()),
+            json!({"schema": 1, "models": json}),
+        )
     })
 }
 

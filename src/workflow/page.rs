@@ -11,7 +11,8 @@ use crate::cli::ReportArgs;
 use crate::model::StepId;
 use crate::project::{LOGS, Project};
 use crate::record::run_files::Artifact;
-use crate::review::history::{self, NoSuchRun, PastRun};
+use crate::review::history::{self, PastRun};
+use crate::review::naming::{self, NoSuchRun};
 use crate::review::page::{self, RunPage, Scripting};
 use crate::sys::files::{self, Links, PathError};
 use crate::ui::browser;
@@ -30,7 +31,7 @@ pub fn report(context: &Context<'_>, options: &ReportArgs) -> Result<Outcome, Fa
         (of_all(context, options)?, format!("{LOGS}/{PAGE}"))
     } else {
         let run = match &options.run {
-            Some(run) => PastRun::read(project, &history::find(project, run)?),
+            Some(run) => PastRun::read(project, &naming::find(project, run, context.today())?),
             None => last(context)?,
         };
         of_run(context, &run, scripting(options))

@@ -81,7 +81,9 @@ impl ProjectPlace {
             let way = place::relative(&self.here, passed_over);
             let way = way.display();
             context.warn(format!(
-                "`{way}` belongs to another user and is not taken for the project; `--root {way}` names it"
+                "`{way}` belongs to another user and is not taken for the project; `--root {way}` names it, and \
+                 `git config --global --add safe.directory {}` makes git use it",
+                passed_over.display()
             ));
         }
         if let Some(said) = &self.said {
@@ -107,7 +109,7 @@ impl ProjectPlace {
         cli.replay.iter_mut().for_each(run_from_here);
         match &mut cli.command {
             Some(Command::Dev(dev)) => dev.replay.iter_mut().for_each(run_from_here),
-            Some(Command::Log { run } | Command::Diff { run, .. } | Command::Undo { run }) => {
+            Some(Command::Log { run, .. } | Command::Diff { run, .. } | Command::Undo { run }) => {
                 run.iter_mut().for_each(run_from_here);
             }
             Some(Command::Report(report)) => {

@@ -436,9 +436,14 @@ impl<'c> Run<'c> {
             self.record.model_version.clone_from(&spent.model_version);
         }
         let answer = error.answer();
+        let hint = if step.purpose.is_workflows() {
+            error.hint()
+        } else {
+            error.hint_for_agent()
+        };
         let logged = [
             answer.map_or(Ok(()), |answer| self.log.answer(step, answer)),
-            self.log.reply_error(step, &error, &error.hint()),
+            self.log.reply_error(step, &error, &hint),
             self.log_step(),
         ];
         for unlogged in logged.into_iter().filter_map(Result::err) {

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::dispatch::command_name;
 use super::{Failure, Outcome};
-use crate::cli::{Cli, OutputFormat};
+use crate::cli::{Cli, Command, OutputFormat};
 use crate::record::RunRecord;
 use crate::sys::text::line_end;
 use crate::ui::{Event, Output, Reporter as _, json};
@@ -19,9 +19,21 @@ pub fn tell(
     done: Result<Outcome, Failure>,
 ) -> Exit {
     match done {
-        Ok(outcome) => succeeded(output, outcome),
+        Ok(outcome) => succeeded(output, only_the_result(cli, outcome)),
         Err(failure) => failed(cli, output, started, &failure),
     }
+}
+
+/// The outcome without what is told by the way, where the user wants it quiet.
+fn only_the_result(cli: &Cli, mut outcome: Outcome) -> Outcome {
+    if cli.output.quiet {
+        outcome.next = None;
+        // The table was not asked for, unless it is to say what to leave out.
+        if matches!(&cli.command, Some(Command::Rollup(rollup)) if rollup.budget.is_none()) {
+            outcome.text = None;
+        }
+    }
+    outcome
 }
 
 fn succeeded(output: &Output<'_>, outcome: Outcome) -> Exit {
@@ -34,7 +46,11 @@ fn succeeded(output: &Output<'_>, outcome: Outcome) -> Exit {
     } else {
         Ok(())
     };
-    let told = answered.and_then(|()| output.result(&result_text(&outcome), || document(outcome)));
+    let text = result_text(&outcome);
+    let told = answered.and_then(|()| match outcome.pager.clone() {
+        Some(pager) => output.paged(&text, &pager, || document(outcome)),
+        None => output.result(&text, || document(outcome)),
+    });
     let Err(error) = told else {
         return Exit::Done;
     };

@@ -7,6 +7,7 @@ use super::run::recovery;
 use super::run::tree::RunTree;
 use super::{Context, Failure, Outcome, last};
 use crate::edit::changes::ChangeLog;
+use crate::edit::undo::is_undone;
 use crate::edit::undo_log;
 use crate::record::{EditsRecord, TreeState};
 use crate::ui::Event;
@@ -25,12 +26,21 @@ pub fn undo(context: &Context<'_>, run: Option<&Path>) -> Result<Outcome, Failur
     let Some(changes) = changes else {
         return Ok(Outcome::said(format!("done: {folder} changed nothing")));
     };
+    let journal = context.project.journal_directory();
+    // Without a folder: nothing is done.
+    if is_undone(context.tree(&journal), &folder, &changes)? {
+        return Ok(Outcome::said(already(&folder)));
+    }
     let mut run = Run::start(context, "undo", "undo")?;
     let mut tree = RunTree::new(context, &run);
     let result = put_back(context, &mut run, &mut tree, &folder, &changes);
     let outcome = run.finish(result, |run| tree.put_back(run));
     tree.end();
     outcome
+}
+
+fn already(folder: &str) -> String {
+    format!("done: the project is already as it was before {folder}")
 }
 
 fn put_back(
@@ -42,9 +52,7 @@ fn put_back(
 ) -> Result<String, Error> {
     let edits = tree.undo(run, folder, changes)?;
     if edits == EditsRecord::default() {
-        return Ok(format!(
-            "done: the project is already as it was before {folder}"
-        ));
+        return Ok(already(folder));
     }
     run.record.tree = TreeState::Changed;
     context.reporter.event(&Event::PutBack(edits.clone()));

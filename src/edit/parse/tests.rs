@@ -32,6 +32,13 @@ fn a_reply_writes_and_removes_files() {
 }
 
 #[test]
+fn what_stands_outside_of_blocks_is_the_replys_prose() {
+    let reply = "Before.\n\n^^^a\nbody\n^^^end\nBetween.\n^^^b\n^^^delete\nBehind.";
+    assert_eq!(parse(reply).prose, "Before.\n\nBetween.\nBehind.");
+    assert_eq!(parse("^^^a\nnot closed\n").prose, "");
+}
+
+#[test]
 fn one_file_is_what_a_reply_of_one_block_asks_for() {
     let content = "x\r\n^^^end\n";
     let parsed = ParsedReply::of_file("a/b", content.to_owned());

@@ -1,35 +1,40 @@
-//! Paths as git prints them: between quotes where they hold what is not plain ASCII. Pure.
+//! Paths as git prints them: between quotes where they hold what a terminal obeys or a reader does not see. Pure.
 
-/// `path` as git prints it by default (`core.quotePath`).
+use crate::sys::text::is_deceptive;
+
+/// `path` as git prints it with `core.quotePath=false`: letters of every language as they are.
 pub fn quoted(path: &str) -> String {
     quoted_behind("", path)
 }
 
 /// The same behind `a/` or `b/`, which goes between the quotes, too.
 pub fn quoted_behind(prefix: &str, path: &str) -> String {
-    if path.bytes().all(is_plain) {
+    if path.chars().all(is_plain) {
         return format!("{prefix}{path}");
     }
-    let escaped: String = path.bytes().map(escape).collect();
+    let escaped: String = path.chars().map(escape).collect();
     format!("\"{prefix}{escaped}\"")
 }
 
-fn is_plain(byte: u8) -> bool {
-    matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\')
+fn is_plain(c: char) -> bool {
+    !is_deceptive(c) && !matches!(c, '"' | '\\')
 }
 
-fn escape(byte: u8) -> String {
-    let letter = match byte {
-        0x07 => 'a',
-        0x08 => 'b',
-        b'\t' => 't',
-        b'\n' => 'n',
-        0x0b => 'v',
-        0x0c => 'f',
-        b'\r' => 'r',
-        b'"' | b'\\' => char::from(byte),
-        _ if is_plain(byte) => return char::from(byte).to_string(),
-        _ => return format!("\\{byte:03o}"),
+fn escape(c: char) -> String {
+    let letter = match c {
+        '\u{7}' => 'a',
+        '\u{8}' => 'b',
+        '\t' => 't',
+        '\n' => 'n',
+        '\u{b}' => 'v',
+        '\u{c}' => 'f',
+        '\r' => 'r',
+        '"' | '\\' => c,
+        _ if is_plain(c) => return c.to_string(),
+        _ => {
+            let bytes = c.to_string().into_bytes().into_iter();
+            return bytes.map(|byte| format!("\\{byte:03o}")).collect();
+        }
     };
     format!("\\{letter}")
 }
@@ -47,11 +52,12 @@ mod tests {
             ("a\\b", r#""a\\b""#),
             ("tab\tnl\n", r#""tab\tnl\n""#),
             ("\u{1}\u{7f}", r#""\001\177""#),
-            ("é/x", r#""\303\251/x""#),
+            ("é/\u{4f60} x", "é/\u{4f60} x"),
+            ("é\u{202e}x", r#""é\342\200\256x""#),
         ] {
             assert_eq!(quoted(path), expected);
         }
         assert_eq!(quoted_behind("a/", "x"), "a/x");
-        assert_eq!(quoted_behind("b/", "é"), r#""b/\303\251""#);
+        assert_eq!(quoted_behind("b/", "\"é"), r#""b/\"é""#);
     }
 }

@@ -1,5 +1,6 @@
 //! The summary of a change: `git diff --stat`. Pure.
 
+use console::measure_text_width;
 use serde::Serialize;
 
 use super::compare::Comparison;
@@ -138,7 +139,7 @@ fn counted(count: u64, what: &str, rest: &str) -> String {
     format!("{count} {what}{plural}{rest}")
 }
 
-/// How wide the columns are. Names are ASCII, since they are quoted: a byte is a column.
+/// How wide the columns are. Names take what they take on a terminal.
 #[derive(Debug)]
 struct Columns {
     name: usize,
@@ -152,7 +153,11 @@ impl Columns {
     /// Gives the names all the room they need if the graph keeps three eighths of it.
     fn of(files: &[FileStat], names: &[String], width: usize) -> Self {
         let most = files.iter().map(FileStat::changed).max().unwrap_or(0);
-        let longest = names.iter().map(String::len).max().unwrap_or(0);
+        let longest = names
+            .iter()
+            .map(|name| measure_text_width(name))
+            .max()
+            .unwrap_or(0);
         let binary = files.iter().filter_map(FileStat::binary_width).max();
         let number = digits(most).max(binary.map_or(0, |_| "Bin".len()));
         let width = width.max(16 + 6 + number);
@@ -184,7 +189,8 @@ impl Columns {
 
     fn line(&self, file: &FileStat, name: &str) -> String {
         let (name, number) = (self.shortened(name), self.number);
-        let name = format!("{name:<width$} |", width = self.name);
+        let blanks = " ".repeat(self.name.saturating_sub(measure_text_width(&name)));
+        let name = format!("{name}{blanks} |");
         match file.kind {
             StatKind::SameBinary => format!("{name} {:>number$}", "Bin"),
             StatKind::Binary { before, after } => {
@@ -199,10 +205,13 @@ impl Columns {
 
     /// A name that is too long loses its beginning, if possible up to a slash.
     fn shortened(&self, name: &str) -> String {
-        if name.len() <= self.name {
+        if measure_text_width(name) <= self.name {
             return name.to_owned();
         }
-        let end = &name[name.len() - self.name.saturating_sub(3)..];
+        let room = self.name.saturating_sub(3);
+        let mut ends = name.char_indices().map(|(at, _)| &name[at..]);
+        let end = ends.find(|end| measure_text_width(end) <= room);
+        let end = end.unwrap_or_default();
         let end = end.find('/').map_or(end, |slash| &end[slash..]);
         format!("...{end}")
     }

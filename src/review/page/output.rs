@@ -6,9 +6,9 @@
 use maud::{Markup, html};
 
 use super::changes::later;
-use super::findings::{self, Diagnostic, Severity};
 use super::text::{HtmlEscaper, boundary};
 use super::words::count;
+use crate::review::findings::{self, Diagnostic, Severity};
 use crate::sys::numbers::grouped;
 
 /// So many bytes are looked at, at the beginning and at the end.

@@ -98,6 +98,8 @@ impl Baseline<'_> {
         context.reporter.event(&Event::Built {
             status: status.clone(),
             passed: report.status.passed(),
+            // The error tells more of it.
+            reasons: Vec::new(),
             took: report.took,
         });
         if let Some(changed) = gate.change(project, &context.key_files())? {

@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use chrono::NaiveDate;
+
 use crate::agent::settings::key_in_file;
 use crate::cli::{Cli, Command};
 use crate::edit::apply::Tree;
@@ -55,6 +57,11 @@ impl Context<'_> {
     /// Tells the user something by the way.
     pub fn notice(&self, text: impl Into<String>) {
         self.reporter.event(&Event::Notice(text.into()));
+    }
+
+    /// The day that it is where the user is.
+    pub fn today(&self) -> NaiveDate {
+        self.clock.now().date_naive()
     }
 
     /// The user's home directory.

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::record::{self, RunRecord, TreeState};
+use crate::ui::pager::Pager;
 use crate::workflow::error::Error;
 
 /// A run that did what it was started for.
@@ -14,6 +15,8 @@ pub struct Outcome {
     pub is_answer: bool,
     /// What was asked for, as the text that it is: a diff, a list.
     pub text: Option<String>,
+    /// What shows it where it is longer than the terminal.
+    pub pager: Option<Pager>,
     /// The same for programs.
     pub data: Option<Value>,
     /// The run's folder, relative to the directory of the command, where it has one.

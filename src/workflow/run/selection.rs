@@ -15,7 +15,8 @@ use crate::model::{
     Endpoint, EndpointProblem, HttpModel, Model, ModelSpec, ModelTable, Origin, Provider, Proxies,
     Purpose, REPAIRS, Route, StepId, Tier, catalogue,
 };
-use crate::record::replay::{Recording, ReplayModel};
+use crate::record::replay::{Recording, RecordingProblem, ReplayModel};
+use crate::review::naming::{self, NoSuchRun};
 use crate::secret::ApiKey;
 use crate::sys::transport::PlainAddresses;
 use crate::workflow::error::Error;
@@ -325,8 +326,16 @@ pub fn find_recording(
     choice: &ModelChoice,
 ) -> Result<Option<Recording>, Error> {
     let project = &context.project;
-    let find = |run| Recording::find(project.root(), &project.logs(), run);
-    Ok(choice.replay.as_deref().map(find).transpose()?)
+    let at = |run: &Path| Recording::find(project.root(), &project.logs(), run);
+    let find = |run: &Path| match at(run) {
+        Err(RecordingProblem::Missing(path)) => match naming::find(project, run, context.today()) {
+            Ok(name) => Ok(at(Path::new(&name))?),
+            Err(NoSuchRun::Missing(_)) => Err(RecordingProblem::Missing(path).into()),
+            Err(other) => Err(Error::from(other)),
+        },
+        found => Ok(found?),
+    };
+    choice.replay.as_deref().map(find).transpose()
 }
 
 /// The run in this folder, relative to the root or to `logs`.

@@ -4,12 +4,14 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use crate::sys::text::regex;
+use crate::sys::text::{regex, without_escapes};
 
 /// How many lines of each kind are found at most.
 pub const MOST: usize = 200;
 /// How far behind a compiler's message its place is looked for, in lines.
 const NEAR: usize = 3;
+/// So many lines tell why a build failed.
+const REASONS: usize = 10;
 
 /// How bad a line is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,10 +46,12 @@ pub struct Diagnostic {
 }
 
 /// The lines that tell of errors, as tools write them.
-const ERRORS: [&str; 22] = [
+const ERRORS: [&str; 23] = [
     // rustc, cargo, clang, bash's and git's own words.
     r"^\s*(?:fatal |internal compiler |compile |build )?(?i:error)(?:\[[A-Za-z]*\d+\])?\s?:",
     r"^\s*(?i:fatal):",
+    // The way out of dubious ownership, which git itself names.
+    r"^\s*git config --global --add safe\.directory ",
     // gcc, clang, javac, swift, shellcheck: a place, and then the word.
     r"^\s*\S+?:\d+(?::\d+)?:\s+(?:fatal |internal compiler )?error\b",
     // tsc and MSVC: `a.ts(3,5): error`, `a.ts:3:5 - error`.
@@ -111,6 +115,63 @@ pub fn find(lines: &[&str]) -> Vec<Diagnostic> {
         }
     }
     findings
+}
+
+/// Why a build failed, in a few lines: the errors in its output, or its last lines, where no error is found.
+pub fn reasons(output: &str) -> Vec<String> {
+    let lines = seen_lines(output);
+    let errors = errors_in(&lines);
+    if !errors.is_empty() {
+        return errors;
+    }
+    let told = lines.into_iter().filter(|line| !line.is_empty());
+    let mut last: Vec<String> = told.rev().take(REASONS).collect();
+    last.reverse();
+    if last.is_empty() {
+        last.push("it printed nothing".to_owned());
+    }
+    last
+}
+
+/// The first errors in an output, each with its place.
+pub fn errors(output: &str) -> Vec<String> {
+    errors_in(&seen_lines(output))
+}
+
+/// The lines of an output as a terminal shows them.
+fn seen_lines(output: &str) -> Vec<String> {
+    // What stands before a lone return was written over.
+    let seen = |line: &str| {
+        let seen = line.trim_end().rsplit('\r').next().unwrap_or_default();
+        seen.replace('\t', "    ")
+    };
+    without_escapes(output).lines().map(seen).collect()
+}
+
+fn errors_in(lines: &[String]) -> Vec<String> {
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    let found = find(&lines);
+    let errors = found.iter().filter(|one| one.severity == Severity::Error);
+    let mut errors: Vec<String> = errors.map(|error| error.told(&lines)).collect();
+    let at_least = if errors.len() < MOST { "" } else { "at least " };
+    let more = errors.len().saturating_sub(REASONS);
+    errors.truncate(REASONS);
+    if more > 0 {
+        errors.push(format!("and {at_least}{more} more"));
+    }
+    errors
+}
+
+impl Diagnostic {
+    /// The line itself, with its place, and with the next line, where it ends by pointing to that.
+    fn told(&self, lines: &[&str]) -> String {
+        let line = lines[self.line].trim();
+        let next = lines.get(self.line + 1).map(|next| next.trim());
+        let next = next.filter(|_| line.ends_with(':') && self.place.is_none());
+        let behind = self.place.as_deref().map(|place| format!("({place})"));
+        let behind = behind.or_else(|| next.map(str::to_owned));
+        behind.map_or_else(|| line.to_owned(), |behind| format!("{line} {behind}"))
+    }
 }
 
 fn severity(line: &str) -> Option<Severity> {
@@ -198,6 +259,33 @@ mod tests {
         ] {
             assert_eq!(severity(line), None, "{line}");
         }
+    }
+
+    #[test]
+    fn a_failed_build_is_told_by_its_errors_or_else_by_its_end() {
+        let compiler = "warning: x\n\u{1b}[31merror[E0308]: mismatched\u{1b}[0m\n  --> a.rs:2:5\n\nerror: aborting\n";
+        let panic = "thread 'x' panicked at src/lib.rs:1:2:\nassertion failed: no\nnote: y\n";
+        let long: String = (1..=30).map(|n| format!("line {n}\n\n")).collect();
+        let many = "error: again\n".repeat(12);
+        for (output, expected) in [
+            (
+                compiler,
+                &["error[E0308]: mismatched (a.rs:2:5)", "error: aborting"][..],
+            ),
+            (
+                panic,
+                &["thread 'x' panicked at src/lib.rs:1:2: assertion failed: no"],
+            ),
+            ("10%\r\tdone\r\n", &["    done"]),
+            ("", &["it printed nothing"]),
+        ] {
+            assert_eq!(reasons(output), expected);
+        }
+        let end = reasons(&long);
+        assert_eq!((end[0].as_str(), end.len()), ("line 21", 10));
+        let errors = reasons(&many);
+        assert_eq!(errors.last().map(String::as_str), Some("and 2 more"));
+        assert_eq!(errors.len(), 11);
     }
 
     #[test]

@@ -1,0 +1,127 @@
+//! Which run is meant: by its folder, the beginning of its name, a time of today, or its place in the list.
+//!
+//! Looks at `logs`; changes nothing. Guarantees that several runs that may be meant are never taken for one.
+
+use std::path::{Path, PathBuf};
+
+use chrono::NaiveDate;
+
+use super::history::{names, runs};
+use crate::project::Project;
+use crate::sys::files::PathError;
+
+/// There is no such run.
+#[derive(Debug, thiserror::Error)]
+pub enum NoSuchRun {
+    /// No folder of that name.
+    #[error("there is no run at `{}`", .0.display())]
+    Missing(PathBuf),
+    /// What was named is the beginning of several.
+    #[error("`{named}` may be any of {} runs: {}", .names.len(), listed(.names))]
+    Ambiguous {
+        /// What was named.
+        named: String,
+        /// The names of the runs that it may be.
+        names: Vec<String>,
+    },
+    /// There is no run at all, or none that is meant.
+    #[error("no run in `logs` has {0}")]
+    NoRun(&'static str),
+    /// The runs could not be looked through.
+    #[error(transparent)]
+    Unreadable(#[from] PathError),
+}
+
+impl NoSuchRun {
+    /// What the user can do about it.
+    #[must_use]
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Missing(_) => {
+                "name a folder below `logs`, by its path, its name or the beginning of that; `14:05` is \
+                 a run of today, `last` the last one, and `-2` the one before"
+            }
+            Self::Ambiguous { .. } => "give more of its name",
+            Self::NoRun(_) => "`code-commit log` lists the runs",
+            Self::Unreadable(_) => "make it readable",
+        }
+    }
+}
+
+/// The name of the folder of the run that is meant by `run`: its name, or its path from the root; the beginning of its
+/// name, where no other begins so; a time of `today`, such as `14:05`, in which no other began; `last`, or `-2` for the
+/// one before.
+///
+/// # Errors
+/// When there is none, or several.
+pub fn find(project: &Project, run: &Path, today: NaiveDate) -> Result<String, NoSuchRun> {
+    if let Some(name) = folder(project, run) {
+        return Ok(name);
+    }
+    let missing = || NoSuchRun::Missing(run.to_path_buf());
+    let named = run.to_str().unwrap_or_default();
+    if let Some(from_end) = place_from_end(named) {
+        let runs = runs(project)?;
+        let at = runs.len().checked_sub(from_end).ok_or_else(missing)?;
+        return Ok(runs.into_iter().nth(at).ok_or_else(missing)?.name);
+    }
+    let beginning = time_of_day(named).map_or_else(
+        || named.trim_start_matches("logs/").to_owned(),
+        |time| format!("{}-{time}", today.format("%Y-%m-%d")),
+    );
+    let mut names = names(project)?;
+    names.retain(|name| !beginning.is_empty() && name.starts_with(&beginning));
+    match names.len() {
+        0 => Err(missing()),
+        1 => names.pop().ok_or_else(missing),
+        _ => Err(NoSuchRun::Ambiguous {
+            named: named.to_owned(),
+            names,
+        }),
+    }
+}
+
+/// The name of the folder that `run` is the name or the path of.
+fn folder(project: &Project, run: &Path) -> Option<String> {
+    let logs = project.logs();
+    // Only what lies right below `logs` is a run: its kept files are looked for there.
+    let is_run = |path: &PathBuf| {
+        let is_dir = path.symlink_metadata().is_ok_and(|found| found.is_dir());
+        is_dir && path.parent() == Some(logs.as_path())
+    };
+    let named = [project.root().join(run), logs.join(run)].map(path_clean::clean);
+    let found = named.iter().find(|path| is_run(path))?;
+    Some(found.file_name()?.to_str()?.to_owned())
+}
+
+/// Which run from the end on `last` or `-2` is: 1 is the last.
+fn place_from_end(named: &str) -> Option<usize> {
+    match named.strip_prefix('-') {
+        Some(number) => number.parse().ok().filter(|number| *number > 0),
+        None => (named == "last").then_some(1),
+    }
+}
+
+/// `14:05`, `14-05` or `14:05:33` as the names of runs have it.
+fn time_of_day(named: &str) -> Option<String> {
+    let parts: Vec<u32> = named
+        .split([':', '-'])
+        .map(|part| part.parse().ok().filter(|_| part.len() == 2))
+        .collect::<Option<_>>()?;
+    let parts = (2..=3).contains(&parts.len()).then_some(parts)?;
+    let parts: Vec<String> = parts.iter().map(|part| format!("{part:02}")).collect();
+    Some(parts.join("-") + "-")
+}
+
+/// How many names an error lists.
+const LISTED: usize = 10;
+
+/// Names in a sentence.
+fn listed(names: &[String]) -> String {
+    let told = names.iter().take(LISTED).map(|name| format!("`{name}`"));
+    let mut told = told.collect::<Vec<_>>().join(", ");
+    if names.len() > LISTED {
+        told.push_str(&format!(" and {} more", names.len() - LISTED));
+    }
+    told
+}

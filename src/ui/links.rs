@@ -1,0 +1,98 @@
+//! Links on paths (OSC 8), for terminals that are known to take them. Pure.
+//!
+//! Guarantees that a link leads to a file, and that nothing in its path ends it early.
+
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
+
+use crate::sys::environment::Environment;
+
+/// What may stand in a link as it is.
+const PLAIN: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'/')
+    .remove(b'-')
+    .remove(b'_')
+    .remove(b'.');
+
+/// Variables that terminals set which take links.
+const SET_BY: [&str; 5] = [
+    "WT_SESSION",
+    "KITTY_WINDOW_ID",
+    "KONSOLE_VERSION",
+    "DOMTERM",
+    "GHOSTTY_RESOURCES_DIR",
+];
+/// What such terminals call themselves in `TERM_PROGRAM`.
+const PROGRAMS: [&str; 6] = ["iTerm.app", "WezTerm", "vscode", "ghostty", "Hyper", "zed"];
+/// The first version of VTE, GNOME's terminals, whose links do no harm.
+const VTE: u32 = 5000;
+
+/// Makes links of paths.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Links {
+    /// What the paths are relative to.
+    base: PathBuf,
+}
+
+impl Links {
+    /// Links to what lies below `base`, an absolute path; `None` where the terminal is not known to take them.
+    /// `FORCE_HYPERLINK` says yes, or with `0` no.
+    #[must_use]
+    pub fn of(environment: &Environment, base: &Path) -> Option<Self> {
+        let vte = environment.get("VTE_VERSION");
+        let is_known = || {
+            let program = environment.get("TERM_PROGRAM").unwrap_or_default();
+            SET_BY.iter().any(|name| environment.os(name).is_some())
+                || PROGRAMS.contains(&program)
+                || vte
+                    .is_some_and(|version| version.parse().is_ok_and(|version: u32| version >= VTE))
+        };
+        let forced = environment.get("FORCE_HYPERLINK");
+        let takes = forced.map_or_else(is_known, |forced| forced != "0");
+        takes.then(|| Self {
+            base: base.to_path_buf(),
+        })
+    }
+
+    /// `path`, which may be printed, as a link to itself.
+    #[must_use]
+    pub fn link(&self, path: &str) -> String {
+        let target = self.base.join(path);
+        let target = percent_encode(target.as_os_str().as_bytes(), PLAIN);
+        format!("\u{1b}]8;;file://{target}\u{1b}\\{path}\u{1b}]8;;\u{1b}\\")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_terminal_that_is_known_or_forced_gets_links() {
+        for (variables, expected) in [
+            (&[("TERM_PROGRAM", "iTerm.app")][..], true),
+            (&[("VTE_VERSION", "7000")], true),
+            (&[("KITTY_WINDOW_ID", "1")], true),
+            (&[("FORCE_HYPERLINK", "1")], true),
+            (&[("FORCE_HYPERLINK", "0"), ("WT_SESSION", "x")], false),
+            (&[("VTE_VERSION", "4601")], false),
+            (&[("TERM_PROGRAM", "Apple_Terminal")], false),
+            (&[], false),
+        ] {
+            let links = Links::of(&Environment::of(variables), Path::new("/a"));
+            assert_eq!(links.is_some(), expected, "{variables:?}");
+        }
+    }
+
+    #[test]
+    fn nothing_in_a_path_ends_its_link() {
+        let environment = Environment::of(&[("FORCE_HYPERLINK", "1")]);
+        let links = Links::of(&environment, Path::new("/my files")).unwrap();
+        assert_eq!(
+            links.link("logs/ü;x"),
+            "\u{1b}]8;;file:///my%20files/logs/%C3%BC%3Bx\u{1b}\\logs/ü;x\u{1b}]8;;\u{1b}\\"
+        );
+    }
+}

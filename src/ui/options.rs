@@ -1,0 +1,71 @@
+//! What the standard streams are capable of. Plain data.
+
+use crate::sys::environment::Environment;
+
+/// How a console is to be used.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a fact of its own about the streams"
+)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ConsoleOptions {
+    /// Progress is not shown.
+    pub quiet: bool,
+    /// stderr is a terminal that can redraw a line.
+    pub terminal: bool,
+    /// stderr is a terminal of whatever kind: an agent's work is shown for a person.
+    pub stderr_terminal: bool,
+    /// stdout is a terminal.
+    pub stdout_terminal: bool,
+    /// Whether a CI runner reads what is printed, and looks for its commands in it.
+    pub runner: CiRunner,
+    /// Where colours may be used.
+    pub colors: Colors,
+}
+
+impl ConsoleOptions {
+    /// What stdout and stderr, which may be terminals, are capable of by the environment.
+    #[must_use]
+    pub fn new(quiet: bool, (stdout, stderr): (bool, bool), environment: &Environment) -> Self {
+        let dumb = environment.get("TERM").is_none_or(|term| term == "dumb");
+        let colors = !dumb && environment.os("NO_COLOR").is_none();
+        let is_told = ["CI", "GITHUB_ACTIONS", "TF_BUILD", "TEAMCITY_VERSION"]
+            .iter()
+            .any(|name| environment.os(name).is_some());
+        Self {
+            quiet,
+            terminal: stderr && !dumb,
+            stderr_terminal: stderr,
+            stdout_terminal: stdout,
+            runner: match is_told {
+                true => CiRunner::Told,
+                false if stdout && stderr => CiRunner::None,
+                false => CiRunner::Possible,
+            },
+            colors: Colors {
+                stdout: stdout && colors,
+                stderr: stderr && colors,
+            },
+        }
+    }
+}
+
+/// Whether there is a CI runner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CiRunner {
+    /// Nobody but a person reads.
+    None,
+    /// There may be one: a stream goes somewhere else than to a terminal.
+    Possible,
+    /// The environment says so.
+    Told,
+}
+
+/// Where colours may be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Colors {
+    /// Whether stdout takes them.
+    pub stdout: bool,
+    /// Whether stderr takes them.
+    pub stderr: bool,
+}

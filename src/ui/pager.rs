@@ -1,0 +1,93 @@
+//! Shows a text that is longer than the terminal in the user's pager, and waits until that has ended.
+//!
+//! Starts `$PAGER`, or `less`, with the process's own standard output. Guarantees that `less` is not taken from the
+//! project, and that a text is shown in any case: where there is no pager, by [`Pager::show`] saying so.
+
+use std::ffi::{OsStr, OsString};
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::sys::environment::Environment;
+use crate::sys::git::program_outside;
+
+/// The pager that is used where none is set.
+const USUAL: &str = "less";
+/// What pagers are to do where the user has not said it, as git has it: end at once where the text fits after all,
+/// take colours, and leave the text on the screen.
+const OPTIONS: [(&str, &str); 2] = [("LESS", "FRX"), ("LV", "-c")];
+
+/// A program that shows long texts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pager {
+    /// The program and its arguments.
+    words: Vec<String>,
+    /// The variables that are set for it.
+    options: Vec<(&'static str, &'static str)>,
+}
+
+impl Pager {
+    /// The user's pager: `$PAGER`, or else `less`, from an absolute directory of `PATH` that is not in `project`;
+    /// `None` where there is none, or where the user wants none: an empty one, or `cat`.
+    #[must_use]
+    pub fn of(environment: &Environment, project: &Path) -> Option<Self> {
+        let words = match environment.os("PAGER").map(OsStr::to_str) {
+            Some(command) => shlex::split(command?)?,
+            None => vec![program_outside(USUAL, environment.os("PATH")?, project)?],
+        };
+        let is_wanted = words.first().is_some_and(|program| program != "cat");
+        let unset = OPTIONS
+            .into_iter()
+            .filter(|(name, _)| environment.os(name).is_none());
+        is_wanted.then(|| Self {
+            words,
+            options: unset.collect(),
+        })
+    }
+
+    /// Shows `text`, and says whether it could; one that is closed early has shown it.
+    #[must_use]
+    pub fn show(&self, text: &str) -> bool {
+        let Some((program, arguments)) = self.words.split_first() else {
+            return false;
+        };
+        let mut command = Command::new(OsString::from(program));
+        command.args(arguments).stdin(Stdio::piped());
+        command.envs(self.options.iter().copied());
+        let Ok(mut pager) = command.spawn() else {
+            return false;
+        };
+        if let Some(mut input) = pager.stdin.take() {
+            // A reader who has seen enough is no error.
+            let _ = input.write_all(text.as_bytes());
+        }
+        pager.wait().is_ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pager(variables: &[(&str, &str)]) -> Option<Pager> {
+        Pager::of(&Environment::of(variables), Path::new("/project"))
+    }
+
+    #[test]
+    fn the_users_own_pager_goes_first_and_none_is_one_too() {
+        let own = pager(&[("PAGER", "most -s 'a b'"), ("LESS", "R")]).unwrap();
+        assert_eq!(own.words, ["most", "-s", "a b"]);
+        assert_eq!(own.options, [("LV", "-c")]);
+        for none in ["", "cat", "'open"] {
+            assert_eq!(pager(&[("PAGER", none)]), None, "{none}");
+        }
+        assert_eq!(pager(&[("PATH", "bin:/no/such")]), None);
+    }
+
+    #[test]
+    fn a_pager_that_is_closed_early_or_is_missing_is_no_error() {
+        let long = "line\n".repeat(100_000);
+        assert!(pager(&[("PAGER", "true")]).unwrap().show(&long));
+        assert!(!pager(&[("PAGER", "no-such-pager-here")]).unwrap().show("x"));
+    }
+}
