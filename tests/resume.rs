@@ -122,8 +122,9 @@ fn a_call_that_failed_is_made_again() {
     let error = Answer::error(400, &serde_json::json!({"error": {"message": "no"}}));
     let server = ModelServer::start([answer(EDIT[0]), error, answer(EDIT[5])]);
     let project = project(&server);
-    let run = project.run(&[]).exits(4);
-    let again = resume(&project, &run, &[]).exits(0);
+    project.run(&[]).exits(4);
+    // Named as everywhere.
+    let again = project.run(&["--resume", "-1"]).exits(0);
     assert_eq!(attempts(&again), (1, vec!["repair 1".to_owned()]));
 }
 
