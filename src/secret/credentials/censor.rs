@@ -172,6 +172,10 @@ mod tests {
                 format!("x_{token}\n\"{token}\""),
                 "x_[REDACTED: a GitHub token]\n\"[REDACTED: a GitHub token]\"",
             ),
+            (
+                format!("\u{1b}[32m{token}\u{1b}[0m\"a\\n{token}\\n\""),
+                "\u{1b}[32m[REDACTED: a GitHub token]\u{1b}[0m\"a\\n[REDACTED: a GitHub token]\\n\"",
+            ),
             (format!("a\n{key}\nb"), "a\n[REDACTED: a private key]\nb"),
             (
                 format!("{{\"key\": \"{on_a_line}\\n\"}}"),

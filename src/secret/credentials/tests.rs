@@ -132,6 +132,17 @@ fn every_shape_is_found_by_its_kind_alone() {
             text.clone(),
             format!("key = \"{text}\n\";"),
             format!("\u{fc}_{text}\n"),
+            format!("\u{1b}[32m{text}\u{1b}[0m"),
+            format!("\\u001b[0;1m{text}"),
+            format!("\u{1b}(B\u{1b}[m{text}"),
+            format!("\"a\\n{text}\\n\""),
+            format!("a\\\\t{text}\\\\n"),
+            format!("token%3D{text}%0A"),
+            format!("token%253d{text}"),
+            format!("a\\u003d{text}\\u0026"),
+            format!("a\\x3d{text}"),
+            format!("\\033[0m{text}"),
+            format!("a\\012{text}"),
         ] {
             assert_eq!(kinds(&text), [kind], "{text}");
         }
@@ -225,4 +236,11 @@ fn a_key_that_has_the_shape_of_one_is_told_once() {
     let findings = find("query.txt", &own, &Redactor::new([own.as_str()]));
     assert_eq!(findings.len(), 1);
     assert_eq!(findings[0].kind, OWN_KEY);
+}
+
+#[test]
+fn a_token_that_no_word_begins_like_is_found_within_one() {
+    for text in [token("Bearerghp_", "a0", 18), token("xnpm_", "a0", 18)] {
+        assert_eq!(kinds(&text).len(), 1, "{text}");
+    }
 }
