@@ -4,6 +4,7 @@
 //! Guarantees that nothing of what it finds but its kind and its place leaves this module.
 
 mod censor;
+mod private_key;
 
 use std::fmt;
 use std::ops::Range;
@@ -29,8 +30,7 @@ type Shape = (&'static str, &'static [&'static str], &'static str);
 /// apart what other words may end with.
 #[rustfmt::skip]
 const SHAPES: [Shape; 56] = [
-    // A line of its own, or the end of a line in a string: not the mere mention in code that looks for one.
-    (PRIVATE_KEY, &["PRIVATE KEY"], r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----(?:[ \t]*(?:[\r\n]|\\[rn]|$)|[ \t]+[0-9A-Za-z+/]{16})"),
+    (PRIVATE_KEY, &["PRIVATE KEY"], private_key::BEGIN),
     (PRIVATE_KEY, &["BEGIN SSH2"], r"---- BEGIN SSH2 (?:ENCRYPTED )?PRIVATE KEY ----"),
     (PRIVATE_KEY, &["PuTTY-User-Key-File"], r"PuTTY-User-Key-File-[0-9]: "),
     ("an age secret key", &["AGE-SECRET-KEY-1"], r"AGE-SECRET-KEY-1[0-9A-Z]{58}"),
@@ -246,7 +246,7 @@ fn places(text: &str, redactor: &Redactor) -> Vec<(usize, &'static str)> {
         };
         let next = own.partition_point(|own| own.end <= place.start);
         let known = own.get(next).is_some_and(|own| own.start < place.end);
-        if !known && is_plausible(&text.as_bytes()[place.clone()]) {
+        if !known && is_credential(text.as_bytes(), &place, kind) {
             places.push((place.start, kind));
         }
     }
@@ -264,8 +264,8 @@ fn next_credential(bytes: &[u8], from: usize) -> Option<(Range<usize>, &'static 
     let mut from = from;
     loop {
         let (place, kind) = which(&shapes.captures_at(bytes, from)?)?;
-        let token = &bytes[place.clone()];
-        if is_plausible(token) {
+        if is_credential(bytes, &place, kind) {
+            let token = &bytes[place.clone()];
             let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_+/=".contains(byte);
             let end = token
                 .iter()
@@ -282,6 +282,13 @@ fn which(found: &Captures<'_>) -> Option<(Range<usize>, &'static str)> {
     let shapes = shapes(true).chain(shapes(false));
     let mut groups = found.iter().skip(1).zip(shapes);
     groups.find_map(|(group, (name, ..))| Some((group?.range(), name)))
+}
+
+/// Whether what has a shape may be a real one, in all that there is of a text.
+fn is_credential(bytes: &[u8], place: &Range<usize>, kind: &str) -> bool {
+    let (token, behind) = (&bytes[place.clone()], &bytes[place.end..]);
+    is_plausible(token)
+        && (kind != PRIVATE_KEY || private_key::is_key(token, behind).unwrap_or(false))
 }
 
 /// Whether this may be a real one: not what documentation puts there, and no long name in code.

@@ -8,6 +8,9 @@ fn kinds(text: &str) -> Vec<String> {
     kinds.collect()
 }
 
+/// How a private key goes on.
+const BODY: &str = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSj";
+
 /// Written in two parts, so that no scanner takes this file for what it looks for.
 fn token(prefix: &str, rest: &str, times: usize) -> String {
     format!("{prefix}{}", rest.repeat(times))
@@ -20,15 +23,15 @@ fn every_shape_is_found_by_its_kind_alone() {
     for (kind, text) in [
         (
             "a private key",
-            token("-----BEGIN RSA PRIVATE", " KEY-----\n", 1),
+            token("-----BEGIN RSA PRIVATE", " KEY-----\n", 1) + BODY,
         ),
         (
             "a private key",
-            token("-----BEGIN PRIVATE", " KEY-----\\nMII", 1),
+            token("-----BEGIN PRIVATE", " KEY-----\\n", 1) + BODY,
         ),
         (
             "a private key",
-            token("-----BEGIN PGP PRIVATE", " KEY BLOCK-----\r\n", 1),
+            token("-----BEGIN PGP PRIVATE", " KEY BLOCK-----\r\n\r\n", 1) + BODY,
         ),
         (
             "a private key",
@@ -162,6 +165,7 @@ fn what_only_resembles_one_is_not_found() {
             "s.starts_with(\"{}\")",
             token("-----BEGIN RSA PRIVATE", " KEY-----", 1)
         ),
+        token("-----BEGIN PRIVATE", " KEY-----\ntest parses ... ok\n", 2),
         token("AKIA", "x7", 8),
         token("AKIA", "Q7", 9),
         token("sk-", "short", 1),
