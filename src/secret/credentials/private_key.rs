@@ -69,7 +69,7 @@ fn is_of_a_key(run: &[u8]) -> bool {
 /// The first bytes of a run that is long enough, and no path.
 fn start(run: &[u8], length: usize) -> Option<&[u8]> {
     let start = run.get(..length)?;
-    let slashes = start.iter().filter(|byte| **byte == b'/').count();
+    let slashes = memchr::memchr_iter(b'/', start).count();
     (slashes <= length / 8).then_some(start)
 }
 
