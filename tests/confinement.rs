@@ -354,6 +354,23 @@ fn in_a_strict_sandbox_credentials_in_the_home_directory_are_hidden() {
         ".git-credentials",
         ".azure/token",
         ".config/gcloud/token",
+        ".pgpass",
+        ".my.cnf",
+        ".m2/settings.xml",
+        ".gradle/gradle.properties",
+        ".terraform.d/credentials.tfrc.json",
+        ".composer/auth.json",
+        ".config/hub",
+        ".config/rclone/rclone.conf",
+        ".cache/huggingface/token",
+        ".config/sops/age/keys.txt",
+        ".nuget/NuGet/NuGet.Config",
+        ".databrickscfg",
+        ".s3cfg",
+        ".bundle/config",
+        ".yarnrc",
+        ".yarnrc.yml",
+        ".local/share/opencode/auth.json",
     ];
     let home = visible_directory();
     for file in files.iter().chain(&[".cargo/config.toml"]) {

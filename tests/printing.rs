@@ -107,6 +107,43 @@ fn nothing_printed_deceives_whoever_reads_it() {
 }
 
 #[test]
+fn no_summary_has_a_command_of_a_ci_runner() {
+    let replies = ["1", "2", "3", "4"].map(|content| format!("^^^a\n{content}\n^^^end\n"));
+    for path in ["summary.md", "/dev/stdout", "/dev/stderr"] {
+        let server = ModelServer::gemini(&replies.each_ref().map(String::as_str));
+        let project = TestProject::new()
+            .with(&server)
+            .file("said", format!("{COMMANDS}\n::error::x\n##[group]y\n"))
+            .build("cat said; exit 1");
+        let arguments = ["--summary-file", path];
+        let output = project
+            .command(&arguments)
+            .env("GITHUB_ACTIONS", "1")
+            .output();
+        let run = Finished::new(&project, &arguments, output.unwrap()).exits(1);
+        let summary = match path {
+            "/dev/stdout" => run.stdout,
+            "/dev/stderr" => run.stderr,
+            file => project.read(file),
+        };
+        assert!(summary.contains(": :error::x"), "{summary}");
+        commands_nobody(&summary);
+    }
+}
+
+#[test]
+fn each_warning_of_a_run_is_printed_once() {
+    let server = ModelServer::gemini(&["^^^build.rs\nfn main() {}\n^^^end\n"]);
+    let run = TestProject::new().with(&server).run(&[]).exits(0);
+    let warnings: Vec<&str> = run
+        .stderr
+        .lines()
+        .filter(|line| line.contains("build.rs` runs"))
+        .collect();
+    assert_eq!(warnings.len(), 1, "{}", run.stderr);
+}
+
+#[test]
 fn a_diff_on_a_terminal_without_colors_moves_no_cursor() {
     let server = ModelServer::gemini(&["^^^a\nx\u{1b}[2Jy\u{202e}z\n^^^end\n"]);
     let project = TestProject::new().with(&server);

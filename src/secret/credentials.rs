@@ -4,6 +4,7 @@
 //! Guarantees that nothing of what it finds but its kind and its place leaves this module.
 
 mod censor;
+mod private_key;
 
 use std::fmt;
 use std::ops::Range;
@@ -21,12 +22,15 @@ pub use censor::Censor;
 /// The kind of credential that goes over several lines.
 const PRIVATE_KEY: &str = "a private key";
 
+/// A row of [`SHAPES`].
+type Shape = (&'static str, &'static [&'static str], &'static str);
+
 /// A kind of credential, words of which one is in each of its kind, and the whole form. Each is from
-/// its vendor's documentation of its tokens, or of secret scanning.
+/// its vendor's documentation of its tokens, or of secret scanning. `\b` at the beginning, which becomes [`BEFORE`], keeps
+/// apart what other words may end with.
 #[rustfmt::skip]
-const SHAPES: [(&str, &[&str], &str); 56] = [
-    // A line of its own, or the end of a line in a string: not the mere mention in code that looks for one.
-    (PRIVATE_KEY, &["PRIVATE KEY"], r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----(?:[ \t]*(?:[\r\n]|\\[rn]|$)|[ \t]+[0-9A-Za-z+/]{16})"),
+const SHAPES: [Shape; 56] = [
+    (PRIVATE_KEY, &["PRIVATE KEY"], private_key::BEGIN),
     (PRIVATE_KEY, &["BEGIN SSH2"], r"---- BEGIN SSH2 (?:ENCRYPTED )?PRIVATE KEY ----"),
     (PRIVATE_KEY, &["PuTTY-User-Key-File"], r"PuTTY-User-Key-File-[0-9]: "),
     ("an age secret key", &["AGE-SECRET-KEY-1"], r"AGE-SECRET-KEY-1[0-9A-Z]{58}"),
@@ -35,51 +39,51 @@ const SHAPES: [(&str, &[&str], &str); 56] = [
     ("a Google API key", &["AIza"], r"\bAIza[0-9A-Za-z_-]{35}"),
     ("a Google OAuth token", &["ya29."], r"\bya29\.[0-9A-Za-z_-]{20,}"),
     ("a Google refresh token", &["1//0"], r"\b1//0[0-9A-Za-z_-]{40,}"),
-    ("a Google OAuth client secret", &["GOCSPX-"], r"\bGOCSPX-[0-9A-Za-z_-]{28}"),
-    ("an Azure storage key", &["AccountKey="], r"\bAccountKey=[0-9A-Za-z+/]{86}=="),
+    ("a Google OAuth client secret", &["GOCSPX-"], r"GOCSPX-[0-9A-Za-z_-]{28}"),
+    ("an Azure storage key", &["AccountKey="], r"AccountKey=[0-9A-Za-z+/]{86}=="),
     ("an OpenAI key", &["sk-proj-", "sk-svcacct-", "sk-admin-"], r"\bsk-(?:proj|svcacct|admin)-[0-9A-Za-z_-]{20,}"),
     ("an OpenAI key", &["sk-"], r"\bsk-[0-9A-Za-z]{48}\b"),
-    ("an Anthropic key", &["sk-ant-"], r"\bsk-ant-[0-9a-z]+-[0-9A-Za-z_-]{20,}"),
-    ("an OpenRouter key", &["sk-or-v1-"], r"\bsk-or-v1-[0-9a-f]{64}"),
-    ("a Groq key", &["gsk_"], r"\bgsk_[0-9A-Za-z]{40,}"),
+    ("an Anthropic key", &["sk-ant-"], r"sk-ant-[0-9a-z]+-[0-9A-Za-z_-]{20,}"),
+    ("an OpenRouter key", &["sk-or-v1-"], r"sk-or-v1-[0-9a-f]{64}"),
+    ("a Groq key", &["gsk_"], r"gsk_[0-9A-Za-z]{40,}"),
     ("an xAI key", &["xai-"], r"\bxai-[0-9A-Za-z]{40,}"),
     ("a Perplexity key", &["pplx-"], r"\bpplx-[0-9A-Za-z]{40,}"),
     ("a Replicate token", &["r8_"], r"\br8_[0-9A-Za-z]{37}"),
     ("a Hugging Face token", &["hf_"], r"\bhf_[0-9A-Za-z]{34,}"),
-    ("a GitHub token", &["ghp_", "gho_", "ghu_", "ghs_", "ghr_"], r"\bgh[pousr]_[0-9A-Za-z]{36,}"),
-    ("a GitHub token", &["github_pat_"], r"\bgithub_pat_[0-9A-Za-z_]{22,}"),
+    ("a GitHub token", &["ghp_", "gho_", "ghu_", "ghs_", "ghr_"], r"gh[pousr]_[0-9A-Za-z]{36,}"),
+    ("a GitHub token", &["github_pat_"], r"github_pat_[0-9A-Za-z_]{22,}"),
     ("a GitLab token", &["glpat-", "glrt-", "gldt-", "glptt-", "glcbt-", "gloas-"], r"\bgl(?:pat|rt|dt|ptt|cbt|oas)-[0-9A-Za-z_-]{20,}"),
     ("a Slack token", &["xox", "xapp-"], r"\b(?:xox[abeoprs]|xapp)-[0-9A-Za-z-]{10,}"),
     ("a Slack webhook", &["hooks.slack.com"], r"https://hooks\.slack\.com/services/T[0-9A-Z]+/B[0-9A-Z]+/[0-9A-Za-z]{20,}"),
     ("a Discord webhook", &["/api/webhooks/"], r"https://(?:[a-z]+\.)?discord(?:app)?\.com/api/webhooks/[0-9]{17,}/[0-9A-Za-z_-]{60,}"),
     ("a Telegram bot's token", &[":AA"], r"\b[0-9]{8,10}:AA[0-9A-Za-z_-]{33}\b"),
-    ("a Stripe key", &["k_live_", "whsec_"], r"\b(?:[rs]k_live_[0-9A-Za-z]{16,}|whsec_[0-9A-Za-z]{32,})"),
-    ("a Square token", &["sq0csp-", "sq0atp-"], r"\bsq0(?:csp|atp)-[0-9A-Za-z_-]{22,}"),
+    ("a Stripe key", &["k_live_", "whsec_"], r"(?:[rs]k_live_[0-9A-Za-z]{16,}|whsec_[0-9A-Za-z]{32,})"),
+    ("a Square token", &["sq0csp-", "sq0atp-"], r"sq0(?:csp|atp)-[0-9A-Za-z_-]{22,}"),
     ("a SendGrid key", &["SG."], r"\bSG\.[0-9A-Za-z_-]{22}\.[0-9A-Za-z_-]{43}"),
     ("a Twilio key", &["SK"], r"\bSK[0-9a-f]{32}\b"),
-    ("a Shopify token", &["shpat_", "shpca_", "shppa_", "shpss_"], r"\bshp(?:at|ca|pa|ss)_[0-9a-f]{32}"),
-    ("a DigitalOcean token", &["doo_v1_", "dop_v1_", "dor_v1_"], r"\bdo[opr]_v1_[0-9a-f]{64}"),
+    ("a Shopify token", &["shpat_", "shpca_", "shppa_", "shpss_"], r"shp(?:at|ca|pa|ss)_[0-9a-f]{32}"),
+    ("a DigitalOcean token", &["doo_v1_", "dop_v1_", "dor_v1_"], r"do[opr]_v1_[0-9a-f]{64}"),
     ("a Databricks token", &["dapi"], r"\bdapi[0-9a-f]{32}"),
     ("a HashiCorp Vault token", &["hvs.", "hvb."], r"\bhv[sb]\.[0-9A-Za-z_-]{24,}"),
     ("a Terraform token", &[".atlasv1."], r"\b[0-9A-Za-z]{14}\.atlasv1\.[0-9A-Za-z_-]{60,}"),
     ("a Pulumi token", &["pul-"], r"\bpul-[0-9a-f]{40}"),
     ("a Doppler token", &["dp.pt.", "dp.st."], r"\bdp\.[ps]t\.[0-9A-Za-z._-]{40,}"),
-    ("a Grafana token", &["glsa_", "glc_eyJ"], r"\b(?:glsa_[0-9A-Za-z]{32}_|glc_eyJ[0-9A-Za-z+/]{32})"),
-    ("a New Relic key", &["NRAK-"], r"\bNRAK-[0-9A-Z]{27}"),
-    ("a Sentry token", &["sntrys_", "sntryu_"], r"\bsntry[su]_[0-9A-Za-z_+/=-]{40,}"),
-    ("an Atlassian token", &["ATATT3x"], r"\bATATT3x[0-9A-Za-z_=-]{60,}"),
-    ("a Linear key", &["lin_api_"], r"\blin_api_[0-9A-Za-z]{32,}"),
-    ("a Postman key", &["PMAK-"], r"\bPMAK-[0-9a-f]{24}-[0-9a-f]{34}"),
-    ("a PlanetScale token", &["pscale_"], r"\bpscale_(?:tkn|oauth|pw)_[0-9A-Za-z_.-]{32,}"),
-    ("a Supabase token", &["sbp_"], r"\bsbp_[0-9a-f]{40}"),
-    ("a Netlify token", &["nfp_"], r"\bnfp_[0-9A-Za-z]{36,}"),
+    ("a Grafana token", &["glsa_", "glc_eyJ"], r"(?:glsa_[0-9A-Za-z]{32}_|glc_eyJ[0-9A-Za-z+/]{32})"),
+    ("a New Relic key", &["NRAK-"], r"NRAK-[0-9A-Z]{27}"),
+    ("a Sentry token", &["sntrys_", "sntryu_"], r"sntry[su]_[0-9A-Za-z_+/=-]{40,}"),
+    ("an Atlassian token", &["ATATT3x"], r"ATATT3x[0-9A-Za-z_=-]{60,}"),
+    ("a Linear key", &["lin_api_"], r"lin_api_[0-9A-Za-z]{32,}"),
+    ("a Postman key", &["PMAK-"], r"PMAK-[0-9a-f]{24}-[0-9a-f]{34}"),
+    ("a PlanetScale token", &["pscale_"], r"pscale_(?:tkn|oauth|pw)_[0-9A-Za-z_.-]{32,}"),
+    ("a Supabase token", &["sbp_"], r"sbp_[0-9a-f]{40}"),
+    ("a Netlify token", &["nfp_"], r"nfp_[0-9A-Za-z]{36,}"),
     ("a Fly.io token", &["FlyV1 fm", "fo1_"], r"(?:FlyV1 fm[12][ar]?_[0-9A-Za-z+/=]{40,}|\bfo1_[0-9A-Za-z_-]{40,})"),
-    ("a Docker Hub token", &["dckr_pat_", "dckr_oat_"], r"\bdckr_[po]at_[0-9A-Za-z_-]{27,}"),
-    ("a 1Password token", &["ops_eyJ"], r"\bops_eyJ[0-9A-Za-z+/_-]{100,}"),
-    ("an npm token", &["npm_"], r"\bnpm_[0-9A-Za-z]{36}"),
+    ("a Docker Hub token", &["dckr_pat_", "dckr_oat_"], r"dckr_[po]at_[0-9A-Za-z_-]{27,}"),
+    ("a 1Password token", &["ops_eyJ"], r"ops_eyJ[0-9A-Za-z+/_-]{100,}"),
+    ("an npm token", &["npm_"], r"npm_[0-9A-Za-z]{36}"),
     ("an npm token", &["_authToken="], r"_authToken=[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"),
-    ("a PyPI token", &["pypi-AgEIcHlwaS5vcmc"], r"\bpypi-AgEIcHlwaS5vcmc[0-9A-Za-z_-]{50,}"),
-    ("a RubyGems key", &["rubygems_"], r"\brubygems_[0-9a-f]{48}"),
+    ("a PyPI token", &["pypi-AgEIcHlwaS5vcmc"], r"pypi-AgEIcHlwaS5vcmc[0-9A-Za-z_-]{50,}"),
+    ("a RubyGems key", &["rubygems_"], r"rubygems_[0-9a-f]{48}"),
     ("a crates.io token", &["cio"], r"\bcio[0-9A-Za-z]{32}\b"),
     ("a Bitbucket token", &["ATBB", "ATCTT3x"], r"\b(?:ATBB[0-9A-Za-z]{32}|ATCTT3x[0-9A-Za-z_=-]{60,})"),
 ];
@@ -90,19 +94,26 @@ const LARGE: usize = 1 << 20;
 /// Words that stand in placeholders.
 const PLACEHOLDERS: [&str; 4] = ["your", "xxxx", "example-", "placeholder"];
 
+/// What stands before a token and is no part of it: no letter or digit, or the last of a terminal's command, of an
+/// escape in a string, or of an encoded byte.
+const BEFORE: &str = r"\b|_|\[[0-9;?]*[A-Za-z]|\\(?:[A-Za-z]|[0-7]{1,3}|x[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4})|[%=](?:25)*[0-9A-Fa-f]{2}";
+
 /// All shapes as one pattern, a group each: one pass over the text finds every one of them.
 static ANY_SHAPE: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    let groups = SHAPES
-        .iter()
-        .map(|(.., shape)| match shape.strip_prefix(r"\b") {
-            // An underscore before a token is no part of it.
-            Some(rest) => format!(r"((?:\b|_){rest})"),
-            None => format!("({shape})"),
-        });
-    let all = groups.collect::<Vec<_>>().join("|");
+    let groups = |bounded| {
+        let shapes = shapes(bounded).map(|(.., shape)| shape.trim_start_matches(r"\b"));
+        shapes.collect::<Vec<_>>().join(")|(")
+    };
+    let all = format!("(?:{BEFORE})(?:({}))|({})", groups(true), groups(false));
     // By bytes it is quicker. They are constants, and a test sees that they compile.
     Regex::new(&all.replace(r"\b", r"(?-u:\b)")).ok()
 });
+
+/// The shapes that have to stand behind [`BEFORE`], or the others.
+fn shapes(bounded: bool) -> impl Iterator<Item = Shape> {
+    let shapes = SHAPES.into_iter();
+    shapes.filter(move |(.., shape)| shape.starts_with(r"\b") == bounded)
+}
 
 /// All shapes' words. To look for them first spares most runs the time that the pattern takes to compile.
 static WORDS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
@@ -235,7 +246,7 @@ fn places(text: &str, redactor: &Redactor) -> Vec<(usize, &'static str)> {
         };
         let next = own.partition_point(|own| own.end <= place.start);
         let known = own.get(next).is_some_and(|own| own.start < place.end);
-        if !known && is_plausible(&text.as_bytes()[place.clone()]) {
+        if !known && is_credential(text.as_bytes(), &place, kind) {
             places.push((place.start, kind));
         }
     }
@@ -253,15 +264,14 @@ fn next_credential(bytes: &[u8], from: usize) -> Option<(Range<usize>, &'static 
     let mut from = from;
     loop {
         let (place, kind) = which(&shapes.captures_at(bytes, from)?)?;
-        let token = &bytes[place.clone()];
-        if is_plausible(token) {
+        if is_credential(bytes, &place, kind) {
+            let token = &bytes[place.clone()];
             let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_+/=".contains(byte);
             let end = token
                 .iter()
                 .rposition(is_part)
                 .map_or(place.end, |last| place.start + last + 1);
-            let start = place.start + usize::from(token.starts_with(b"_"));
-            return Some((start..end, kind));
+            return Some((place.start..end, kind));
         }
         from = place.end;
     }
@@ -269,19 +279,26 @@ fn next_credential(bytes: &[u8], from: usize) -> Option<(Range<usize>, &'static 
 
 /// Which shape was found, and where.
 fn which(found: &Captures<'_>) -> Option<(Range<usize>, &'static str)> {
-    let mut groups = found.iter().skip(1).zip(SHAPES);
+    let shapes = shapes(true).chain(shapes(false));
+    let mut groups = found.iter().skip(1).zip(shapes);
     groups.find_map(|(group, (name, ..))| Some((group?.range(), name)))
+}
+
+/// Whether what has a shape may be a real one, in all that there is of a text.
+fn is_credential(bytes: &[u8], place: &Range<usize>, kind: &str) -> bool {
+    let (token, behind) = (&bytes[place.clone()], &bytes[place.end..]);
+    is_plausible(token)
+        && (kind != PRIVATE_KEY || private_key::is_key(token, behind).unwrap_or(false))
 }
 
 /// Whether this may be a real one: not what documentation puts there, and no long name in code.
 fn is_plausible(token: &[u8]) -> bool {
     let lower = String::from_utf8_lossy(token).to_ascii_lowercase();
-    let token = lower.trim_start_matches('_');
     let like_a_name = ["hf_", "cio", "sk-admin-"]
         .iter()
-        .any(|prefix| token.starts_with(prefix));
-    let has_digit = token.bytes().any(|byte| byte.is_ascii_digit());
-    !PLACEHOLDERS.iter().any(|word| token.contains(word)) && (has_digit || !like_a_name)
+        .any(|prefix| lower.starts_with(prefix));
+    let has_digit = lower.bytes().any(|byte| byte.is_ascii_digit());
+    !PLACEHOLDERS.iter().any(|word| lower.contains(word)) && (has_digit || !like_a_name)
 }
 
 /// The file that a line like `--- src/main.rs ---` announces.

@@ -421,10 +421,11 @@ impl Console<'_> {
         self.print(&label, &format!(" {text}"));
     }
 
-    /// What a reviewer reads first: the warnings again, and the change as git shows it.
+    /// What a reviewer reads first: the warnings, again on a terminal where they have scrolled by, and the change as git shows it.
     fn review(&self, warnings: &[String], told: usize, stat: &Stat) {
         self.spinner.stop();
-        let told = if self.options.quiet { told } else { 0 };
+        let again = self.options.stderr_terminal && !self.options.quiet;
+        let told = if again { 0 } else { told };
         for warning in warnings.iter().skip(told) {
             self.warning(warning);
         }

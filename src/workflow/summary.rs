@@ -1,4 +1,6 @@
 //! A run's summary as Markdown, for readers of a CI job's page. Written wherever the user wants it.
+//!
+//! Guarantees that nothing in it is a command for a CI runner, wherever it goes.
 
 use std::io;
 use std::path::PathBuf;
@@ -13,7 +15,7 @@ use crate::record::{RunRecord, Step, TreeState};
 use crate::review::figures::{Figures, taken_back};
 use crate::review::history::PastRun;
 use crate::sys::numbers::counted;
-use crate::sys::text::{cut, is_deceptive, printable};
+use crate::sys::text::{cut, is_deceptive, printable, without_ci_commands};
 use crate::workflow::error::Error;
 
 /// How many warnings are listed.
@@ -66,6 +68,8 @@ pub fn summarize(summary: SummaryFile, context: &Context<'_>, done: &Result<Outc
             plain(failure.error.exit().name(), &context.redactor.text(&error))
         }
     };
+    // It may be named `/dev/stdout`, or be printed by a later step of a job.
+    let text = without_ci_commands(&text);
     let SummaryFile { path, file } = summary;
     if let Err(error) = file.and_then(|file| file.write(&context.project, &text)) {
         let warning = format!("cannot write the summary to `{}`: {error}", path.display());

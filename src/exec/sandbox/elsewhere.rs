@@ -6,8 +6,8 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-/// Files and directories with credentials, in the home directory.
-const CREDENTIALS: [&str; 25] = [
+/// Files and directories with credentials, in the home directory: the well-known ones. Each that is there costs a mount.
+const CREDENTIALS: [&str; 63] = [
     ".ssh",
     ".gnupg",
     ".netrc",
@@ -33,6 +33,44 @@ const CREDENTIALS: [&str; 25] = [
     ".codex/auth.json",
     ".claude/.credentials.json",
     ".gemini/oauth_creds.json",
+    ".pgpass",
+    ".my.cnf",
+    ".mylogin.cnf",
+    ".m2/settings.xml",
+    ".m2/settings-security.xml",
+    ".gradle/gradle.properties",
+    ".terraformrc",
+    ".terraform.d/credentials.tfrc.json",
+    ".pulumi/credentials.json",
+    ".composer/auth.json",
+    ".config/composer/auth.json",
+    ".config/pypoetry/auth.toml",
+    ".config/hub",
+    ".config/rclone",
+    ".rclone.conf",
+    ".config/sops",
+    ".config/op",
+    ".config/doctl",
+    ".fly/config.yml",
+    ".config/netlify",
+    ".config/.wrangler",
+    ".config/configstore/firebase-tools.json",
+    ".local/share/com.vercel.cli/auth.json",
+    ".cache/huggingface/token",
+    ".cache/huggingface/stored_tokens",
+    ".huggingface/token",
+    ".kaggle",
+    ".nuget/NuGet/NuGet.Config",
+    ".config/NuGet/NuGet.Config",
+    ".databrickscfg",
+    ".s3cfg",
+    ".boto",
+    ".oci",
+    ".bundle/config",
+    ".yarnrc",
+    ".subversion/auth",
+    ".config/github-copilot",
+    ".local/share/opencode/auth.json",
 ];
 
 /// Where everybody may make directories, as in `/tmp`, there are no projects beside one another.

@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 
 use regex::bytes::Regex;
 
-use super::{PRIVATE_KEY, WORDS, next_credential};
+use super::{PRIVATE_KEY, WORDS, next_credential, private_key};
 use crate::secret::HoldingBack;
 
 /// A longer line is searched in parts,
@@ -89,12 +89,15 @@ impl<W: Write> HoldingBack for Censor<W> {
         &mut self.held
     }
 
+    /// A key's first line is held back until it is known whether one follows.
     fn settled(&self, held: &[u8]) -> usize {
-        match memchr::memrchr(b'\n', held) {
+        let settled = match memchr::memrchr(b'\n', held) {
             Some(newline) => newline + 1,
             None if held.len() > MAX_LINE => held.len() - OVERLAP,
             None => 0,
-        }
+        };
+        let undecided = private_key::undecided(held);
+        undecided.map_or(settled, |begin| settled.min(begin))
     }
 
     /// A credential that begins before `settled` is taken out as a whole.
@@ -172,6 +175,10 @@ mod tests {
                 format!("x_{token}\n\"{token}\""),
                 "x_[REDACTED: a GitHub token]\n\"[REDACTED: a GitHub token]\"",
             ),
+            (
+                format!("\u{1b}[32m{token}\u{1b}[0m\"a\\n{token}\\n\""),
+                "\u{1b}[32m[REDACTED: a GitHub token]\u{1b}[0m\"a\\n[REDACTED: a GitHub token]\\n\"",
+            ),
             (format!("a\n{key}\nb"), "a\n[REDACTED: a private key]\nb"),
             (
                 format!("{{\"key\": \"{on_a_line}\\n\"}}"),
@@ -205,6 +212,45 @@ mod tests {
         let text = format!("a\n{}\nb\n", private_key(30_000));
         let (shown, _) = censored(&[text.as_bytes()]);
         assert_eq!(shown, "a\n[REDACTED: a private key]\nb\n");
+    }
+
+    #[test]
+    fn a_private_key_is_taken_out_however_its_lines_are_written() {
+        let key = private_key(3);
+        for (line_end, before_body) in [
+            ("\u{1b}[0m\n\u{1b}[31m", ""),
+            ("\\\\n", ""),
+            ("', '", ""),
+            ("\" +\n \"", ""),
+            ("&#10;", ""),
+            ("", ""),
+            ("\n", "Proc-Type: 4,ENCRYPTED\n\n"),
+        ] {
+            let key = key.replacen('\n', &format!("\n{before_body}"), 1);
+            let text = format!("a {}\nb\n", key.replace('\n', line_end));
+            let expected = "a [REDACTED: a private key]\nb\n";
+            assert_eq!(censored(&[text.as_bytes()]).0, expected, "{line_end:?}");
+        }
+    }
+
+    #[test]
+    fn a_first_line_alone_is_no_key_and_nothing_of_what_follows_is_lost() {
+        let first_line = format!("-----BEGIN {}-----", "PRIVATE KEY");
+        let results = "test parses_a_key ... ok\n".repeat(100);
+        for text in [
+            format!("{first_line}\n"),
+            format!("test {first_line} ... ok\n{results}"),
+            format!("{first_line}\n{results}{}\n", token().replace('_', "-")),
+            format!("{first_line}\n{first_line}\n{results}"),
+        ] {
+            for size in [1, 7, text.len()] {
+                let chunks: Vec<&[u8]> = text.as_bytes().chunks(size).collect();
+                assert_eq!(censored(&chunks).0, text);
+            }
+        }
+        let key = private_key(2);
+        let (shown, _) = censored(&[format!("{first_line}\n{key}\n").as_bytes()]);
+        assert_eq!(shown, format!("{first_line}\n[REDACTED: a private key]\n"));
     }
 
     #[test]
@@ -251,6 +297,7 @@ mod tests {
         fn chunks_make_no_difference(
             parts in prop::collection::vec(prop_oneof![
                 Just(token()), Just(private_key(2)), "[a-z \n]{0,40}", Just("-----BEGIN PRIVATE".to_owned()),
+                Just(format!("-----BEGIN {}-----\n", "PRIVATE KEY")),
             ], 0..8),
             size in 1usize..200,
         ) {

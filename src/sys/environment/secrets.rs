@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use percent_encoding::percent_decode_str;
 
 /// What the last word of such a name ends with: `NPM_TOKEN`, `PGPASSWORD`, `npm_config__authToken`.
-const ENDINGS: [&str; 8] = [
+const ENDINGS: [&str; 11] = [
     "TOKEN",
     "SECRET",
     "PASSWORD",
@@ -17,13 +17,16 @@ const ENDINGS: [&str; 8] = [
     "CREDENTIAL",
     "APIKEY",
     "AUTHKEY",
+    "SECRETKEY",
+    "PRIVATEKEY",
+    "ACCESSKEY",
 ];
 /// What it is where it would be part of other words: `KEY`, unlike `MONKEY`.
 const WORDS: [&str; 3] = ["KEY", "AUTH", "PASS"];
 /// The same behind another word: `MYSQL_PWD`, unlike `PWD`.
 const LATER_WORD: &str = "PWD";
-/// What may follow, since it says in which form the secret is there: `DOCKER_AUTH_CONFIG`.
-const FORMS: [&str; 5] = ["CONFIG", "JSON", "BASE64", "B64", "PEM"];
+/// What may follow, since it says in which form the secret is there: `DOCKER_AUTH_CONFIG`, `SECRET_KEY_BASE`.
+const FORMS: [&str; 7] = ["CONFIG", "JSON", "BASE64", "B64", "PEM", "BASE", "VALUE"];
 
 /// A shorter value, in bytes, is not looked for anywhere: it would be found everywhere.
 pub const SHORTEST_SECRET: usize = 8;
@@ -160,6 +163,11 @@ mod tests {
             "AWS_CREDENTIALS",
             "GCP_CREDENTIALS_JSON",
             "DOCKER_AUTH_CONFIG",
+            "SECRET_KEY_BASE",
+            "X_SECRETKEY",
+            "X_PRIVATEKEY",
+            "X_ACCESSKEY",
+            "TOKEN_VALUE",
             "npm_config__auth",
             "npm_config__authToken",
             "npm_config_//registry.example/:_authToken",
@@ -174,6 +182,9 @@ mod tests {
             "MONKEY",
             "MONKEYS",
             "TOKEN_URL",
+            "DATABASE",
+            "API_BASE",
+            "VALUE",
             "GPG_TTY",
             "PATH",
             "PWD",

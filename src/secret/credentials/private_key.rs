@@ -1,0 +1,140 @@
+//! Tells a private key from the mere mention of one, by what follows its first line. Pure.
+//!
+//! Guarantees that what it has told of the beginning of a text holds for every longer one.
+
+use std::sync::LazyLock;
+
+use regex::bytes::Regex;
+
+/// How a key in PEM or from PGP begins.
+pub(super) const BEGIN: &str = r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----";
+
+/// So many bytes behind the first line, or those up to the next one of its kind, decide.
+const WINDOW: usize = 1024;
+/// A shorter run of letters and digits is part of an escape, a tag or a prefix.
+const SHORTEST_WORD: usize = 4;
+/// The first longer one is of a key from so many bytes on,
+const FIRST_RUN: usize = 16;
+/// and any, behind headers and the prefixes of lines, from so many.
+const ANY_RUN: usize = 40;
+
+static FIRST_LINE: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(BEGIN).ok());
+
+/// Whether a token that has the shape of a private key, and is followed by `behind`, is one; `None` where what may still
+/// come decides.
+pub(super) fn is_key(token: &[u8], behind: &[u8]) -> Option<bool> {
+    if token.starts_with(b"-----BEGIN ") {
+        has_material(behind)
+    } else {
+        Some(true)
+    }
+}
+
+/// Where the first key begins of which it is not known yet whether it is one.
+pub(super) fn undecided(bytes: &[u8]) -> Option<usize> {
+    let mut first_lines = FIRST_LINE.iter().flat_map(|line| line.find_iter(bytes));
+    let undecided = first_lines.find(|line| has_material(&bytes[line.end()..]).is_none());
+    undecided.map(|line| line.start())
+}
+
+/// Whether base64 follows, in whatever quotes, colors and escapes.
+fn has_material(behind: &[u8]) -> Option<bool> {
+    let window = &behind[..behind.len().min(WINDOW)];
+    let next = memchr::memmem::find(window, b"-----");
+    let is_whole = next.is_some() || window.len() == WINDOW;
+    let mut runs = window[..next.unwrap_or(window.len())]
+        .split(|byte| !byte.is_ascii_alphanumeric() && !b"+/".contains(byte))
+        .filter(|run| run.len() >= SHORTEST_WORD);
+    let first = runs.clone().next();
+    let follows = first.is_some_and(begins_a_key) || runs.any(is_of_a_key);
+    (follows || is_whole).then_some(follows)
+}
+
+/// Unlike the words of the code that mentions a key.
+fn begins_a_key(run: &[u8]) -> bool {
+    let is_der = |run| memchr::memmem::find(run, b"MI").is_some();
+    start(run, FIRST_RUN).is_some_and(|run| run.iter().any(u8::is_ascii_digit) || is_der(run))
+}
+
+/// Unlike words and checksums.
+fn is_of_a_key(run: &[u8]) -> bool {
+    let classes = [
+        u8::is_ascii_digit,
+        u8::is_ascii_uppercase,
+        u8::is_ascii_lowercase,
+    ];
+    start(run, ANY_RUN).is_some_and(|run| classes.iter().all(|class| run.iter().any(class)))
+}
+
+/// The first bytes of a run that is long enough, and no path.
+fn start(run: &[u8], length: usize) -> Option<&[u8]> {
+    let start = run.get(..length)?;
+    let slashes = memchr::memchr_iter(b'/', start).count();
+    (slashes <= length / 8).then_some(start)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BODY: &str = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj";
+
+    #[test]
+    fn base64_in_whatever_quotes_colors_and_escapes_is_a_key() {
+        for before in [
+            "",
+            "\n",
+            "\r\n",
+            " ",
+            "\u{1b}[0m\n\u{1b}[32m",
+            "\\n",
+            "\\\\n",
+            "\\\\\\\\r\\\\\\\\n",
+            "\\u000a",
+            "%0A",
+            "&#10;",
+            "&#xA;",
+            "<br>\n",
+            "', '",
+            "\" + \"",
+            "\",\n    \"",
+            "\\n\" \\\n  + \"",
+            "\napp_1  | ",
+            "\n2026-01-02T03:04:05.678Z stdout F ",
+            "\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,0123456789ABCDEF\n\n",
+            "\nVersion: GnuPG v2\nComment: a key\n\n",
+        ] {
+            let text = format!("{before}{BODY}");
+            assert_eq!(has_material(text.as_bytes()), Some(true), "{before:?}");
+        }
+        assert_eq!(has_material(b"\nMIIEowIBAAKCAQEA\n"), Some(true));
+    }
+
+    #[test]
+    fn a_mention_is_none() {
+        let paths = "/usr/lib/Python3/dist/packages/some/where/Else/again ".repeat(30);
+        for behind in [
+            "\")) {\n    return Err(Error::PrivateKeyIsNotAllowedHere);\n}\n-----",
+            "\n-----END PRIVATE KEY-----",
+            "`, PrivateKeyFormat::Pkcs1\n-----",
+            "\nsha256 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08\n-----",
+            &paths,
+        ] {
+            assert_eq!(has_material(behind.as_bytes()), Some(false), "{behind}");
+        }
+    }
+
+    #[test]
+    fn what_is_told_of_a_beginning_holds_for_the_whole() {
+        let prefixed = format!("\nKey-Type: 4\n{BODY}\n");
+        let mention = format!("\n{}", "ok 1 - test\n".repeat(200));
+        for text in [prefixed, mention, format!("\n-----\n{BODY}")] {
+            let told = |end| has_material(&text.as_bytes()[..end]);
+            let whole = told(text.len());
+            assert!(whole.is_some());
+            for end in 0..text.len() {
+                assert!(told(end).is_none_or(|told| Some(told) == whole), "{end}");
+            }
+        }
+    }
+}
