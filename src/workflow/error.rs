@@ -373,7 +373,11 @@ impl Error {
             Self::Session(error) => return Some(error.hint()),
             Self::Agent(error) => return error.hint().map(str::to_owned),
             Self::GateChanged(changed) => return Some(changed.hint()),
-            Self::BuildFailed { log, .. } => return Some(format!("see the build's log, `{log}`")),
+            Self::BuildFailed { log, .. } => {
+                return Some(format!(
+                    "see the build's log, `{log}`; `code-commit --resume last` asks for more repairs"
+                ));
+            }
             Self::Build(BuildError::Unfit { problem }) => problem.hint(),
             Self::Apply(error) | Self::Undo(UndoError::Apply(error)) => apply_hint(error),
             Self::Recover(error) | Self::Undo(UndoError::Recover(error)) => recover_hint(error),

@@ -46,8 +46,13 @@ pub fn recover(context: &Context<'_>) -> Result<Outcome, Failure> {
 /// Says where the last run was killed: nobody else did.
 fn mention_cut_short(context: &Context<'_>) {
     if let Some(run) = history::cut_short(&context.project) {
+        let goes_on = if run.ends_with("-committing-code") {
+            format!(", and `code-commit --resume {run}` goes on")
+        } else {
+            String::new()
+        };
         context.warn(format!(
-            "the last run was killed before its end: `code-commit log {run}` shows how far it came"
+            "the last run was killed before its end: `code-commit log {run}` shows how far it came{goes_on}"
         ));
     }
 }
