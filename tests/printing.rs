@@ -144,6 +144,30 @@ fn each_warning_of_a_run_is_printed_once() {
 }
 
 #[test]
+fn a_terminal_has_the_warnings_again_where_the_run_ends() {
+    let server = ModelServer::gemini(&["^^^build.rs\nfn main() {}\n^^^end\n"]);
+    let project = TestProject::new().with(&server);
+    let command = project.command(&[]);
+    let line = format!("exec {}", command.get_program().to_str().unwrap());
+    let mut script = Command::new("script");
+    script
+        .args(["--quiet", "--return", "--command", &line, "/dev/null"])
+        .current_dir(project.path(""))
+        .envs(
+            command
+                .get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        )
+        .env("SHELL", "/bin/sh")
+        .stdin(Stdio::null());
+    let Ok(shown) = script.output() else {
+        return skipped("there is no `script`");
+    };
+    let shown = String::from_utf8_lossy(&shown.stdout);
+    assert_eq!(shown.matches("`build.rs` runs code").count(), 2, "{shown}");
+}
+
+#[test]
 fn a_diff_on_a_terminal_without_colors_moves_no_cursor() {
     let server = ModelServer::gemini(&["^^^a\nx\u{1b}[2Jy\u{202e}z\n^^^end\n"]);
     let project = TestProject::new().with(&server);
