@@ -130,6 +130,12 @@ fn init_says_whether_the_build_that_it_has_written_passes() {
         !script.contains("pytest") && !script.contains("unittest"),
         "{script}"
     );
+    for step in [
+        ". code-commit -m \"WHAT TO CHANGE\" --rollup --dry-run: ",
+        ". code-commit -m \"WHAT TO CHANGE\" --rollup; agent-config/query.txt may ",
+    ] {
+        assert!(run.stdout.contains(step), "{}", run.stdout);
+    }
     let passed = "build.sh: it was made for *.py, and passes on the project as it is\n";
     assert!(run.stdout.contains(passed), "{}", run.stdout);
     assert!(
