@@ -106,9 +106,6 @@ pub fn listed(findings: &[Finding]) -> String {
     list
 }
 
-/// What cures most of a project that was not prepared.
-const INIT: &str = "run `code-commit init`, which makes what is listed here without a hint";
-
 /// The project is not ready; nothing was sent or written. In its short form, for a person, one hint stands for all that
 /// `code-commit init` makes.
 #[derive(Debug, Default)]
@@ -125,7 +122,11 @@ impl fmt::Display for NotReady {
         if made.len() < 2 {
             return list(f, &self.problems);
         }
-        write!(f, "\n  hint: {INIT}")?;
+        let count = made.len();
+        write!(
+            f,
+            "\n  hint: run `code-commit init`, which makes the first {count} of these"
+        )?;
         made.iter()
             .try_for_each(|problem| write!(f, "\n  {problem}"))?;
         list(f, others)
