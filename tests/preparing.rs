@@ -65,7 +65,9 @@ fn init_leaves_what_exists_and_adds_the_missing_lines_alone() {
 #[test]
 fn a_build_of_nothing_known_does_not_pass() {
     let project = TestProject::new().without("build.sh");
-    project.run(&["init"]).exits(0);
+    let run = project.run(&["init"]).exits(0);
+    let step = ". write the commands that build and test the project into build.sh, which fails until then\n";
+    assert!(run.stdout.contains(step), "{}", run.stdout);
     let build = Command::new(project.path("build.sh")).output().unwrap();
     assert!(!build.status.success());
 }

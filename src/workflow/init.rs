@@ -114,6 +114,11 @@ fn next_steps(
         Some((sign, FirstBuild { status, .. })) => format!(
             "mend the project or build.sh: it was made for {sign}, and fails on the project as it is ({status})"
         ),
+        // Where the kind of project is not known.
+        None if files.contains(&(BUILD_SCRIPT, WRITTEN)) => {
+            "write the commands that build and test the project into build.sh, which fails until then"
+                .to_owned()
+        }
         None => "check build.sh: it must pass on the project as it is".to_owned(),
     });
     if let Some((_, FirstBuild { made, .. })) = built.filter(|(_, built)| !built.made.is_empty()) {
