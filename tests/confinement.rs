@@ -221,6 +221,49 @@ fn in_a_lenient_sandbox_git_commits() {
 }
 
 #[test]
+fn no_summary_takes_a_protected_file_by_a_name_that_it_is_mounted_under() {
+    if !bubblewrap_works() {
+        return;
+    }
+    let elsewhere = tempfile::tempdir().unwrap();
+    let (second, keys) = (
+        elsewhere.path().join("second"),
+        elsewhere.path().join("keys"),
+    );
+    let server = ModelServer::gemini(&[NOTHING]);
+    let project = TestProject::new().with(&server);
+    for directory in [&second, &keys] {
+        std::fs::create_dir(directory).unwrap();
+    }
+    let before = project.tree();
+    for (summary, code) in [
+        (second.join("build.sh"), 2),
+        (second.join("agent-config/gemini-key.txt"), 2),
+        (keys.join("gemini-key.txt"), 2),
+        (second.join("summary.md"), 0),
+    ] {
+        let plain = project.command(&["--summary-file"]);
+        let mut command = Command::new(BUBBLEWRAP[0]);
+        command.args(&BUBBLEWRAP[1..]);
+        for (own, other) in [("", &second), ("agent-config", &keys)] {
+            command.arg("--bind").args([&project.path(own), other]);
+        }
+        command.arg("--chdir").arg(project.path("")).arg("--");
+        command.arg(plain.get_program()).args(plain.get_args());
+        command.arg(&summary).env_clear();
+        let variables = plain.get_envs();
+        command.envs(variables.filter_map(|(name, value)| Some((name, value?))));
+        let run = Finished::new(&project, &["--summary-file"], command.output().unwrap());
+        let run = run.exits(code);
+        if code != 0 {
+            run.says(&["name another file; nothing was done"]);
+            assert_eq!(project.tree(), before, "{}", summary.display());
+        }
+    }
+    assert!(project.path("summary.md").exists());
+}
+
+#[test]
 fn the_keys_are_hidden_by_every_name_that_the_project_is_mounted_under() {
     if !bubblewrap_works() {
         return;

@@ -1,5 +1,7 @@
 //! What programs read: results and events, held against their schemas; completions and manual pages.
 
+use std::process::Stdio;
+
 use serde_json::{Value, json};
 
 use crate::support::agent::{AgentProject, PASS, done, reply, write};
@@ -257,22 +259,36 @@ fn there_is_a_manual_page_for_the_program_and_each_command() {
 #[test]
 fn a_program_that_cannot_be_given_the_record_is_told_by_the_exit_code() {
     for format in ["json", "jsonl"] {
-        let server = ModelServer::gemini(&["^^^a\nx\n^^^end\n"; 2]);
-        let project = TestProject::new().with(&server);
-        let full = std::fs::File::options().write(true).open("/dev/full");
-        let mut run = project.command(&["--output-format", format]);
-        let done = run.stdout(full.unwrap()).output().unwrap();
-        let said = String::from_utf8_lossy(&done.stderr);
-        assert_eq!(done.status.code(), Some(6), "{said}");
-        for part in ["cannot write to stdout", "hint: ", "log: logs/"] {
-            assert!(said.contains(part), "{said}");
+        for stdout in [full, closed] {
+            let server = ModelServer::gemini(&["^^^a\nx\n^^^end\n"]);
+            let project = TestProject::new().with(&server);
+            let mut run = project.command(&["--output-format", format]);
+            let done = run.stdout(stdout()).output().unwrap();
+            let said = String::from_utf8_lossy(&done.stderr);
+            assert_eq!(done.status.code(), Some(6), "{said}");
+            for part in ["cannot write to stdout", "hint: ", "log: logs/"] {
+                assert_eq!(said.matches(part).count(), 1, "{said}");
+            }
+            assert_eq!(project.read("a"), "x\n");
+            for command in ["log", "diff", "undo"] {
+                let mut command = project.command(&[command, "--output-format", format]);
+                let done = command.stdout(stdout()).output().unwrap();
+                let said = String::from_utf8_lossy(&done.stderr);
+                assert_eq!(done.status.code(), Some(6), "{command:?}: {said}");
+                assert_eq!(said.matches("cannot write to stdout").count(), 1, "{said}");
+            }
+            assert!(!project.path("a").exists());
         }
-        assert_eq!(project.read("a"), "x\n");
-        // A reader who has gone, as `head` does, has what it wanted.
-        let (reader, writer) = std::io::pipe().unwrap();
-        drop(reader);
-        let mut run = project.command(&["--output-format", format]);
-        let done = run.stdout(writer).output().unwrap();
-        assert_eq!(done.status.code(), Some(0));
     }
+}
+
+fn full() -> Stdio {
+    let full = std::fs::File::options().write(true).open("/dev/full");
+    full.unwrap().into()
+}
+
+/// A pipe whose reader has gone.
+fn closed() -> Stdio {
+    let (_, writer) = std::io::pipe().unwrap();
+    writer.into()
 }

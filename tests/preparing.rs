@@ -65,7 +65,9 @@ fn init_leaves_what_exists_and_adds_the_missing_lines_alone() {
 #[test]
 fn a_build_of_nothing_known_does_not_pass() {
     let project = TestProject::new().without("build.sh");
-    project.run(&["init"]).exits(0);
+    let run = project.run(&["init"]).exits(0);
+    let step = ". write the commands that build and test the project into build.sh, which fails until then\n";
+    assert!(run.stdout.contains(step), "{}", run.stdout);
     let build = Command::new(project.path("build.sh")).output().unwrap();
     assert!(!build.status.success());
 }
@@ -130,6 +132,12 @@ fn init_says_whether_the_build_that_it_has_written_passes() {
         !script.contains("pytest") && !script.contains("unittest"),
         "{script}"
     );
+    for step in [
+        ". code-commit -m \"WHAT TO CHANGE\" --rollup --dry-run: ",
+        ". code-commit -m \"WHAT TO CHANGE\" --rollup; agent-config/query.txt may ",
+    ] {
+        assert!(run.stdout.contains(step), "{}", run.stdout);
+    }
     let passed = "build.sh: it was made for *.py, and passes on the project as it is\n";
     assert!(run.stdout.contains(passed), "{}", run.stdout);
     assert!(

@@ -59,7 +59,31 @@ fn all_that_is_missing_is_listed_at_once_with_what_to_do() {
         "`agent-config/gemini-key.txt` is missing",
         "`build.sh` is missing",
     ]);
-    assert_eq!(run.stderr.matches("hint:").count(), 5);
+    // One stands for all that it makes.
+    let first = "the project is not ready\n  hint: run `code-commit init`, ";
+    assert!(run.stderr.contains(first), "{}", run.stderr);
+    assert_eq!(run.stderr.matches("hint:").count(), 3);
+    // Programs get one for each.
+    let run = not_ready(empty, &["--output-format", "json"]);
+    let told: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+    let message = told["error"]["message"].as_str().unwrap();
+    assert_eq!(message.matches("hint:").count(), 5, "{message}");
+}
+
+#[test]
+fn a_project_that_was_not_prepared_is_told_of_init_before_git() {
+    let bare = |project: TestProject| {
+        project
+            .without(".gitignore")
+            .without("build.sh")
+            .variable("GIT_CEILING_DIRECTORIES", "/")
+    };
+    let run = not_ready(bare, &["-m", "Add it.", "--rollup", "--dry-run"]).says(&[
+        "git does not list the project's files",
+        "`git init && git add --all`",
+    ]);
+    let first = "the project is not ready\n  hint: run `code-commit init`, ";
+    assert!(run.stderr.contains(first), "{}", run.stderr);
 }
 
 #[test]

@@ -218,7 +218,7 @@ fn a_failing_run_takes_its_edits_back_when_asked_to() {
     let run = project.run(&["--on-failure", "revert"]).exits(1);
     let run = run.says(&[
         "undone  1 put back, 1 removed",
-        "/repair-query-3-build.txt`; the project is as it was before the run",
+        "/repair-query-3-build.txt`; `code-commit --resume last` asks for more repairs; the project is as it was",
     ]);
     assert_eq!(run.result()["tree"], "put-back");
     assert_eq!(project.tree(), before);

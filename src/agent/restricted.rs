@@ -5,7 +5,7 @@
 //! redirected. Looks at where its file arguments lead, and changes nothing. Guarantees that every word is
 //! on a list: a name, a flag that is known to do no harm, or an argument that stays in the project. Git runs none of the
 //! programs that a repository's configuration names, and writes nothing (see `sys::git`); where the
-//! configuration has filters, git is not run.
+//! configuration has filters, or a file that git reads by its name is a pipe or the like, git is not run.
 //! The project's checks are the exception: `npm` runs what `package.json` says, as the specification wants it,
 //! `build.sh` is a script, and the user's own settings name further commands. They are taken word by word.
 
@@ -204,6 +204,8 @@ fn with_safe_git(
                 .to_owned(),
         );
     }
+    let readable = repository.check_readable();
+    readable.map_err(|error| format!("git cannot be run: {error}"))?;
     let git = Git::find(path, root).ok_or("git is not installed")?;
     let place = GitPlace {
         own: &repository.own,

@@ -19,6 +19,8 @@ use crate::sys::text::regex;
 pub const DOT_GIT: &str = ".git";
 /// No configuration has more bytes.
 pub(super) const LARGEST_CONFIG: u64 = MIB;
+/// No file that git is to read by its name has more bytes.
+const LARGEST_READ: u64 = 16 * MIB;
 /// No file that points elsewhere has more bytes: a path, and a word before it.
 const LARGEST_POINTER: u64 = 8 << 10;
 
@@ -81,6 +83,23 @@ impl Repository {
             }
         }
         Ok(false)
+    }
+
+    /// Sees that the files that git reads by name at its top are regular and bounded: git waits for a pipe, and reads
+    /// on in a file without an end.
+    ///
+    /// # Errors
+    /// When one is not, or cannot be read.
+    pub fn check_readable(&self) -> Result<(), PathError> {
+        let top = [".gitattributes", ".gitignore", ".gitmodules", ".mailmap"];
+        let top = top.map(|name| self.top.join(name));
+        let common = ["info/attributes", "info/exclude", "packed-refs", "shallow"];
+        let common = common.map(|name| self.common.join(name));
+        let own = [self.own.join("HEAD")];
+        for file in top.iter().chain(&common).chain(&own) {
+            read(file, LARGEST_READ).map_err(PathError::of("read", file))?;
+        }
+        Ok(())
     }
 
     /// Its configuration, as far as it stands in the repository's own file.

@@ -7,6 +7,7 @@
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -44,6 +45,12 @@ impl PathError {
             source: error.into(),
         }
     }
+}
+
+/// Whether two names lead to the same file or directory now.
+pub(crate) fn is_same(one: &Path, other: &Path) -> bool {
+    let identity = |path: &Path| path.metadata().map(|found| (found.dev(), found.ino())).ok();
+    identity(one).is_some_and(|found| Some(found) == identity(other))
 }
 
 /// Whether nothing is there; perhaps not even the directory.

@@ -3,7 +3,7 @@
 //!
 //! Looks programs up, and starts none. Guarantees that it is a git from an absolute entry of `PATH` outside the
 //! project, that no variable of the environment reaches it, and that it reads no configuration but the repository's
-//! own, of which every setting that names a program for these commands is overridden. Filters have names of the
+//! own, of which every setting that names a program or a file for these commands is overridden. Filters have names of the
 //! repository's choice, so they cannot be: whoever works on a repository that was there before must see that none
 //! is configured.
 
@@ -29,7 +29,7 @@ const ENVIRONMENT: [&str; 10] = [
 ];
 
 /// What counts before a repository's configuration.
-const SETTINGS: [&str; 21] = [
+const SETTINGS: [&str; 24] = [
     "core.fsmonitor=false",
     "core.hooksPath=/dev/null",
     "core.pager=cat",
@@ -38,7 +38,11 @@ const SETTINGS: [&str; 21] = [
     "core.sshCommand=false",
     "core.gitProxy=",
     "core.alternateRefsCommand=false",
+    // Files that may be pipes, or have no end.
     "core.attributesFile=/dev/null",
+    "core.excludesFile=/dev/null",
+    "diff.orderFile=/dev/null",
+    "mailmap.file=/dev/null",
     "credential.helper=",
     // Writes the index.
     "diff.autoRefreshIndex=false",

@@ -118,7 +118,7 @@ fn print(redactor: &Redactor, text: &str) -> io::Result<()> {
     for command in ["[", "vso[", "teamcity["] {
         text = text.replace(&format!("##{command}"), &format!("#\\u0023{command}"));
     }
-    super::to_stdout(&format!("{text}\n"))
+    super::all_to_stdout(&format!("{text}\n"))
 }
 
 /// Whether a terminal obeys `c`, or shows nothing of it. What else JSON allows of such is the end of a line between

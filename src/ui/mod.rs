@@ -407,14 +407,17 @@ impl Reporter for Output<'_> {
     }
 }
 
-/// Writes to stdout. A reader who has gone, or closed it from the beginning, is no error.
+/// Writes what a person reads to stdout. A reader who has gone, as `head` does, has what it wanted.
 fn to_stdout(text: &str) -> io::Result<()> {
-    let mut stdout = io::stdout().lock();
-    match stdout
-        .write_all(text.as_bytes())
-        .and_then(|()| stdout.flush())
-    {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
-        _ => Ok(()),
+    match all_to_stdout(text) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => written,
     }
+}
+
+/// Writes what a program reads to stdout: a program that has gone has not got it.
+fn all_to_stdout(text: &str) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(text.as_bytes())?;
+    stdout.flush()
 }

@@ -21,7 +21,7 @@ use crate::model::price::Usd;
 use crate::project::gitignore::GITIGNORE;
 use crate::project::index::{IndexProblem, TrackedPaths};
 use crate::project::kind::ProjectKind;
-use crate::project::{EXAMPLE_QUERY, LOGS, ProjectProblem, QUERY};
+use crate::project::{EXAMPLE_QUERY, LOGS, ProjectProblem, QUERY, ROLLUP};
 use crate::record::BuildRecord;
 use crate::sys::excerpt::Excerpt;
 use crate::sys::files::{self, IfThere as _, Links, MIB, PathError};
@@ -114,6 +114,11 @@ fn next_steps(
         Some((sign, FirstBuild { status, .. })) => format!(
             "mend the project or build.sh: it was made for {sign}, and fails on the project as it is ({status})"
         ),
+        // Where the kind of project is not known.
+        None if files.contains(&(BUILD_SCRIPT, WRITTEN)) => {
+            "write the commands that build and test the project into build.sh, which fails until then"
+                .to_owned()
+        }
         None => "check build.sh: it must pass on the project as it is".to_owned(),
     });
     if let Some((_, FirstBuild { made, .. })) = built.filter(|(_, built)| !built.made.is_empty()) {
@@ -122,9 +127,16 @@ fn next_steps(
             "the build has made `{made}`: add it to git, or to .gitignore"
         ));
     }
-    steps.push(format!("describe the change in {QUERY}"));
     steps.extend(tracking(context.project.root(), files));
-    steps.push("code-commit rollup && code-commit --dry-run --baseline && code-commit".to_owned());
+    steps.push(
+        "code-commit -m \"WHAT TO CHANGE\" --rollup --baseline --dry-run: it builds the project as it is, and says what \
+         would be sent, and what that may cost"
+            .to_owned(),
+    );
+    steps.push(format!(
+        "code-commit -m \"WHAT TO CHANGE\" --rollup; {QUERY} may take the place of -m, and {ROLLUP}, which \
+         `code-commit rollup` writes, that of --rollup"
+    ));
     let numbered = steps.iter().enumerate();
     numbered
         .map(|(at, step)| format!("{}. {step}", at + 1))

@@ -2,7 +2,7 @@
 //!
 //! Writes that file and nothing else. Guarantees that a file is replaced and never written through; that inside the
 //! project no link is followed that was not there when the file was found; that no link leads from inside the project
-//! to elsewhere; and that nothing that no reply may touch is written: no protected file, and nothing in `agent-config`,
+//! to elsewhere; and that nothing that no reply may touch is written, also where it is mounted by another name: no protected file, and nothing in `agent-config`,
 //! `logs` or git's own folder. What goes to its usual place is written to `logs` all the same.
 
 use std::fs::{File, Metadata, Permissions};
@@ -16,7 +16,9 @@ use crate::agent::tools::place::resolved;
 use crate::edit::Rule;
 use crate::edit::beneath::{Root, split};
 use crate::edit::spelling::{self, PathScope};
+use crate::project::repository::DOT_GIT;
 use crate::project::{LOGS, Project};
+use crate::sys::files::is_same;
 use crate::sys::{atomic_file, files};
 
 /// Where something is to be written.
@@ -42,7 +44,25 @@ enum OutputKind {
 pub fn broken_rule(project: &Project, path: &Path) -> Option<Rule> {
     let named = path_clean::clean(project.root().join(path));
     let (directory, name) = (named.parent()?, named.file_name()?);
-    protecting_rule(project, &resolved(directory).join(name))
+    protecting_rule(project, &own_name(project, resolved(directory).join(name)))
+}
+
+/// A path with links resolved, by its name in the project where it leads there by another: directories may be mounted
+/// twice.
+fn own_name(project: &Project, path: PathBuf) -> PathBuf {
+    let root = project.root();
+    let own = [
+        root.to_path_buf(),
+        project.config(),
+        project.logs(),
+        root.join(DOT_GIT),
+    ];
+    let renamed = path.ancestors().find_map(|above| {
+        let is_own = |own: &&PathBuf| !own.is_symlink() && is_same(own, above);
+        let below = path.strip_prefix(above).ok()?;
+        Some(own.iter().find(is_own)?.join(below))
+    });
+    renamed.unwrap_or(path)
 }
 
 /// The same for a path with links resolved.
@@ -91,7 +111,7 @@ impl OutputFile {
             // Were standard output's own file replaced, what is printed would go nowhere.
             return refused("it is no pipe or device now; name the file that it stands for");
         }
-        let path = resolved(&named);
+        let path = own_name(project, resolved(&named));
         let closed = [project.config(), resolved(&project.config())];
         if closed.iter().any(|closed| path.starts_with(closed)) {
             return refused("that folder is for keys and inputs");

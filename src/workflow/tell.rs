@@ -80,7 +80,9 @@ fn failed(
         // Whether that could be written matters less than the error that follows.
         let _ = output.result(&format!("{text}\n"), || Value::Null);
     }
-    output.error(error, failure.hint().as_deref(), log.as_deref(), || {
+    // Programs get the long form.
+    let told = format!("{error:#}");
+    output.error(&told, failure.hint().as_deref(), log.as_deref(), || {
         let unstarted = || {
             let mut record = RunRecord::new(command_name(cli), exit.record(), started);
             record.end_with(exit.record(), error, failure.hint());

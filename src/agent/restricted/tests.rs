@@ -619,6 +619,45 @@ fn git_is_not_run_where_the_configuration_has_filters_or_includes() {
 }
 
 #[test]
+fn git_does_not_wait_for_what_the_repository_has_it_read() {
+    let (_dir, root, _) = repository();
+    let pipe = root.with_file_name("pipe");
+    make_pipe(&pipe);
+    for name in [
+        "core.attributesFile",
+        "core.excludesFile",
+        "diff.orderFile",
+        "mailmap.file",
+    ] {
+        git(&root, &["config", name, pipe.to_str().unwrap()]);
+    }
+    for command in ["git status -s", "git diff", "git log -p"] {
+        assert!(output(&root, command).contains("main.rs"), "{command}");
+    }
+    for name in [
+        ".gitattributes",
+        ".gitignore",
+        ".mailmap",
+        ".git/info/attributes",
+        ".git/info/exclude",
+    ] {
+        let file = root.join(name);
+        let _ = fs::remove_file(&file);
+        make_pipe(&file);
+        let piped = words("git status", &root).unwrap_err();
+        fs::remove_file(&file).unwrap();
+        symlink("/dev/zero", &file).unwrap();
+        let endless = words("git diff", &root).unwrap_err();
+        fs::remove_file(&file).unwrap();
+        for refused in [piped, endless] {
+            let told = refused.contains("git cannot be run: ") && refused.contains(name);
+            assert!(told, "{name}: {refused}");
+        }
+    }
+    assert!(words("git status", &root).is_ok());
+}
+
+#[test]
 fn git_sees_the_projects_repository_and_its_files_and_nothing_else() {
     let (dir, root, _) = repository();
     // A work tree elsewhere, as the configuration would have it.

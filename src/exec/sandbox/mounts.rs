@@ -6,10 +6,9 @@
 use std::ffi::OsString;
 
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::sys::files::{Links, MIB, read};
+use crate::sys::files::{Links, MIB, is_same, read};
 
 /// All that is mounted, in the order in which it was.
 #[derive(Debug, Default)]
@@ -104,11 +103,6 @@ fn joined(path: &Path, rest: &Path) -> PathBuf {
         [] => path.to_path_buf(),
         _ => path.join(rest),
     }
-}
-
-fn is_same(one: &Path, other: &Path) -> bool {
-    let identity = |path: &Path| path.metadata().map(|found| (found.dev(), found.ino())).ok();
-    identity(one).is_some_and(|found| Some(found) == identity(other))
 }
 
 #[cfg(test)]

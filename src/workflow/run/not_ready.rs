@@ -55,6 +55,14 @@ pub enum Problem {
     /// What the user has set for agents.
     #[error(transparent)]
     Settings(#[from] SettingsProblem),
+    /// The code base that was to be rolled up.
+    #[error("{problem}")]
+    RollUp {
+        /// Why there is none.
+        problem: String,
+        /// What the user can do about it.
+        hint: String,
+    },
 }
 
 impl Problem {
@@ -79,6 +87,17 @@ impl Problem {
             Self::Sending(problem) => problem.hint(),
             Self::Home(_) => NoHome::hint(),
             Self::Settings(problem) => problem.hint(),
+            Self::RollUp { hint, .. } => hint.clone(),
+        }
+    }
+
+    /// Whether `code-commit init` makes what is missing.
+    fn is_inits(&self) -> bool {
+        match self {
+            Self::Project(ProjectProblem::NoGitignore | ProjectProblem::NotIgnored)
+            | Self::Script(ScriptProblem::Missing) => true,
+            Self::Project(ProjectProblem::Missing(path)) => path.ends_with("query.txt"),
+            _ => false,
         }
     }
 }
@@ -96,7 +115,8 @@ pub fn listed(findings: &[Finding]) -> String {
     list
 }
 
-/// The project is not ready; nothing was sent or written.
+/// The project is not ready; nothing was sent or written. In its short form, for a person, one hint stands for all that
+/// `code-commit init` makes.
 #[derive(Debug, Default)]
 pub struct NotReady {
     /// All that is missing; where it is an error, at least one.
@@ -106,10 +126,29 @@ pub struct NotReady {
 impl fmt::Display for NotReady {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the project is not ready")?;
-        self.problems
-            .iter()
-            .try_for_each(|problem| write!(f, "\n  {problem}\n    hint: {}", problem.hint()))
+        let inits = |problem: &&Problem| f.alternate() && problem.is_inits();
+        let (made, others): (Vec<_>, Vec<_>) = self.problems.iter().partition(inits);
+        if made.len() < 2 {
+            return list(f, &self.problems);
+        }
+        let count = made.len();
+        write!(
+            f,
+            "\n  hint: run `code-commit init`, which makes the first {count} of these"
+        )?;
+        made.iter()
+            .try_for_each(|problem| write!(f, "\n  {problem}"))?;
+        list(f, others)
     }
+}
+
+fn list<'p>(
+    f: &mut fmt::Formatter<'_>,
+    problems: impl IntoIterator<Item = &'p Problem>,
+) -> fmt::Result {
+    problems
+        .into_iter()
+        .try_for_each(|problem| write!(f, "\n  {problem}\n    hint: {}", problem.hint()))
 }
 
 impl std::error::Error for NotReady {}

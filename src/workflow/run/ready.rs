@@ -250,7 +250,7 @@ fn sent_secrets(choice: &ModelChoice, mut findings: Vec<Finding>) -> Option<Stri
 fn code_base(
     context: &Context<'_>,
     inputs: &InputOptions,
-) -> Result<(&'static str, Result<String, ProjectProblem>), Error> {
+) -> Result<(&'static str, Result<String, Problem>), Error> {
     if let QuerySource::Recorded(sent) = &inputs.query {
         return Ok(("the recorded code base", Ok(sent.rollup.clone())));
     }
@@ -258,10 +258,16 @@ fn code_base(
     let from_file = (!inputs.roll_up).then(|| project.rollup());
     match from_file {
         Some(Err(ProjectProblem::Missing(_))) if inputs.query != QuerySource::File => {}
-        Some(read) => return Ok((ROLLUP, read)),
+        Some(read) => return Ok((ROLLUP, read.map_err(Problem::from))),
         None => {}
     }
-    let code_base = CodeBase::read(project.root(), &[], false)?;
+    let code_base = match CodeBase::read(project.root(), &[], false) {
+        Err(error @ (Error::NoIndex(_) | Error::EmptyRollup(_))) => {
+            let (problem, hint) = (error.to_string(), error.hint().unwrap_or_default());
+            return Ok((ROLLED_UP, Err(Problem::RollUp { problem, hint })));
+        }
+        read => read?,
+    };
     context.notice(format!("rolled up: {}", code_base.summary()));
     Ok((ROLLED_UP, Ok(code_base.text())))
 }
