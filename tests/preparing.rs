@@ -133,7 +133,7 @@ fn init_says_whether_the_build_that_it_has_written_passes() {
         "{script}"
     );
     for step in [
-        ". code-commit -m \"WHAT TO CHANGE\" --rollup --dry-run: ",
+        ". code-commit -m \"WHAT TO CHANGE\" --rollup --baseline --dry-run: ",
         ". code-commit -m \"WHAT TO CHANGE\" --rollup; agent-config/query.txt may ",
     ] {
         assert!(run.stdout.contains(step), "{}", run.stdout);
