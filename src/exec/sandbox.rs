@@ -115,7 +115,7 @@ pub struct SandboxPolicy {
     pub home: Option<PathBuf>,
     /// What nothing inside may write to, as far as it is there, besides git's settings and hooks.
     pub protected: Vec<PathBuf>,
-    /// What else nothing inside a strict sandbox may write to.
+    /// What the program itself writes to while the run goes on, and nothing inside may.
     pub read_only: Vec<PathBuf>,
 }
 
@@ -391,6 +391,7 @@ impl Sandbox {
             }
         }
         let mut closed = self.policy.protected.clone();
+        closed.extend_from_slice(&self.policy.read_only);
         closed.extend(self.policy.settings());
         add_read_only(list, mounts, &closed);
         self.add_hidden(list, mounts);

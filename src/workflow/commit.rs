@@ -64,6 +64,7 @@ pub fn commit(context: &Context<'_>, options: &CommitOptions) -> Result<Outcome,
         _ => {}
     }
     closing::review(context, &mut run, &tree, replacements.files());
+    tree.note_lost(&mut run);
     let outcome = run.finish(result, |run| tree.put_back(run));
     tree.end();
     if options.show_diff {
