@@ -29,7 +29,8 @@ use rustix::io::{FdFlags, fcntl_setfd};
 use serde::{Deserialize, Serialize};
 
 use self::mounts::MountTable;
-use self::repositories::{Nested, settings, with_linked};
+pub use self::repositories::settings;
+use self::repositories::{Nested, with_linked};
 use self::targets::{KeyTarget, key_target, resolved};
 use super::hosts::AllowedHost;
 use super::proxy::HostProxy;
