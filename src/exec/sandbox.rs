@@ -391,9 +391,8 @@ impl Sandbox {
                 add(list, "--dev-bind-try", &[project, project]);
             }
         }
-        let mut closed = self.policy.protected.clone();
-        closed.extend_from_slice(&self.policy.read_only);
-        closed.extend(self.policy.settings());
+        let policy = &self.policy;
+        let closed = [&*policy.protected, &policy.read_only, &policy.settings()].concat();
         add_read_only(list, mounts, &closed);
         self.add_hidden(list, mounts);
         add(list, "--proc", &["/proc"]);
@@ -544,7 +543,6 @@ mod tests {
             policy: SandboxPolicy {
                 root: "/no/such/project".into(),
                 keys: "/no/such/project/agent-config".into(),
-                key_files: Vec::new(),
                 git: "/no/such/project/.git".into(),
                 ..SandboxPolicy::default()
             },

@@ -260,6 +260,22 @@ mod tests {
     }
 
     #[test]
+    fn what_cannot_be_listed_is_searched_by_gits_names() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let dir = tempfile::tempdir().unwrap();
+        let blind = dir.path().join("blind");
+        make_repository(&blind.join(".git"));
+        let set_mode =
+            |mode| fs::set_permissions(&blind, fs::Permissions::from_mode(mode)).unwrap();
+        set_mode(0o311);
+        let is_root = fs::read_dir(&blind).is_ok();
+        let found = ProjectSearch::new(dir.path()).run();
+        set_mode(0o700);
+        assert_eq!(found.repositories, [blind.join(".git")]);
+        assert_eq!(found.unlisted.is_empty(), is_root);
+    }
+
+    #[test]
     fn later_rules_hide_nothing_that_was_there() {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir_all(dir.path().join("a/b")).unwrap();

@@ -86,6 +86,7 @@ pub(super) fn with_linked<'g>(all_git: impl IntoIterator<Item = &'g PathBuf>) ->
 
 /// The settings and the hooks of a repository, whether they are there or not; none where there is no repository. Those of
 /// its submodules and work trees belong to it, and what git would go on with: a rebase runs commands.
+#[must_use]
 pub fn settings(git: &Path) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = git
         .is_file()
@@ -161,6 +162,23 @@ fn short_file(path: &Path) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_cannot_be_listed_is_looked_into_by_the_names_that_count() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let dir = tempfile::tempdir().unwrap();
+        let blind = dir.path().join("blind");
+        for name in [".git", "agent-config"] {
+            fs::create_dir_all(blind.join(name)).unwrap();
+        }
+        let set_mode =
+            |mode| fs::set_permissions(&blind, fs::Permissions::from_mode(mode)).unwrap();
+        set_mode(0o311);
+        let found = Nested::find(dir.path(), &dir.path().join("agent-config"));
+        set_mode(0o700);
+        assert_eq!(found.repositories, [blind.join(".git")]);
+        assert_eq!(found.keys, [blind.join("agent-config")]);
+    }
 
     #[test]
     fn settings_are_found_wherever_a_repository_has_them() {
