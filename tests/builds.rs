@@ -1,6 +1,6 @@
 //! How build.sh is run.
 
-use crate::support::{ModelServer, TestProject, ends};
+use crate::support::{ModelServer, TestProject, bubblewrap_works, ends};
 
 const NOTHING: &str = "Nothing to do.";
 
@@ -167,7 +167,7 @@ fn a_log_that_cannot_be_written_leaves_the_project_as_it_was() {
     let build = "for run in logs/*; do mkdir $run/repair-query-1-build.txt; done; exit 1";
     let project = TestProject::new().with(&server).build(build);
     project
-        .run(&[])
+        .run(&["--sandbox", "off"])
         .exits(6)
         .says(&["cannot write", "repair-query-1-build.txt"]);
     assert!(!project.path("a").exists());
@@ -209,4 +209,72 @@ fn a_build_that_prints_without_end_fills_neither_disk_nor_prompt() {
     let sent = server.requests()[1].body.len();
     assert!(sent < 1_100_000, "{sent}");
     assert!(server.requests()[1].user().contains("first\n\u{fffd}"));
+}
+
+/// A run's folder is the run's, whatever a build puts in its place.
+#[test]
+fn a_folder_in_the_place_of_the_runs_own_gets_nothing() {
+    let seize = "cd logs; run=$(ls); mv $run x";
+    for (build, seized) in [
+        (format!("{seize}; ln -s ../seized $run"), "seized"),
+        (
+            "mv logs x; ln -s seized logs; mkdir seized/$(ls x)".to_owned(),
+            "seized",
+        ),
+        (format!("{seize}; mv ../seized $run"), "logs/*"),
+    ] {
+        let server = ModelServer::gemini(&["^^^a\nnew\n^^^end\n"]);
+        let project = TestProject::new()
+            .with(&server)
+            .file("a", "old\n")
+            .file("seized/result.json", "mine")
+            .file("seized/steps.jsonl", "mine")
+            .build(&build);
+        let run = project.run(&["--sandbox", "off"]).exits(6).says(&[
+            "the run's folder was moved or replaced while the run went on",
+            "the project is as it was before the run",
+        ]);
+        drop(run);
+        assert_eq!(project.read("a"), "old\n", "{build}");
+        let seized = match seized {
+            "seized" => project.path("seized"),
+            _ => project.runs().remove(0),
+        };
+        for file in ["result.json", "steps.jsonl"] {
+            let content = std::fs::read_to_string(seized.join(file)).unwrap();
+            assert_eq!(content, "mine", "{build}");
+        }
+        assert!(!seized.join("changes.json").exists(), "{build}");
+    }
+}
+
+#[test]
+fn an_undo_is_not_promised_where_what_was_saved_is_gone() {
+    let server = ModelServer::gemini(&["^^^a\nnew\n^^^end\n"; 4]);
+    let project = TestProject::new()
+        .with(&server)
+        .file("a", "old\n")
+        .build("rm -rf logs/*/replaced; exit 1");
+    let run = project
+        .run(&["--sandbox", "off", "--on-failure", "revert"])
+        .exits(1)
+        .says(&["`code-commit undo` cannot take it back"]);
+    assert_eq!(run.result()["tree"], "changed");
+}
+
+#[test]
+fn a_sandboxed_build_writes_nothing_to_the_logs() {
+    if !bubblewrap_works() {
+        return;
+    }
+    for mode in ["auto", "strict"] {
+        let server = ModelServer::gemini(&["^^^a\nnew\n^^^end\n"]);
+        let project = TestProject::new().with(&server).file("a", "old\n").build(
+            "echo x > logs/made; echo x >> $(ls -d logs/*/initial-build.txt); mv logs x; rm -r logs/*; \
+             test -e logs/made || exit 0",
+        );
+        let run = project.run(&["--sandbox", mode]).exits(0);
+        project.run(&["undo", &run.folder]).exits(0);
+        assert_eq!(project.read("a"), "old\n", "{mode}");
+    }
 }

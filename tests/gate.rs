@@ -1,6 +1,6 @@
 //! No build changes what the next one is judged by.
 
-use crate::support::{ModelServer, TestProject, bubblewrap_works};
+use crate::support::{ModelServer, TestProject, bubblewrap_works, skipped};
 
 const NOTHING: &str = "Nothing to do.";
 
@@ -328,4 +328,96 @@ fn a_reply_may_change_hooks_that_git_tracks() {
         .build("mkdir hooks/directory")
         .run(&["--sandbox", "off"])
         .exits(0);
+}
+
+/// A build with these words ends the run, in `off`, and in the other sandboxes as far as it gets.
+fn changes_the_gate(project: TestProject, build: &str, told: &str) {
+    let server = ModelServer::gemini(&[NOTHING]);
+    let project = project
+        .with(&server)
+        .build(&format!("{INIT}{build}\nexit 0"));
+    let run = project.run(&["--sandbox", "off"]).exits(1).says(&[told]);
+    assert_eq!(run.result()["exit"]["name"], "gate-changed", "{build}");
+}
+
+#[test]
+fn what_git_takes_settings_and_programs_from_is_compared_in_every_repository() {
+    for (build, told) in [
+        (
+            "mkdir -p .git/hooks; echo evil > .git/hooks/pre-commit",
+            "`.git/hooks/pre-commit` was created",
+        ),
+        (
+            "echo '[core] fsmonitor = ./evil' >> .git/config",
+            "`.git/config` was ",
+        ),
+        ("echo x > sub/.git/config", "`sub/.git/config` was changed"),
+        (
+            "echo x > .git/modules/lib/config",
+            "`.git/modules/lib/config` was created",
+        ),
+        (
+            "echo .. > .git/worktrees/w/commondir",
+            "`.git/worktrees/w/commondir` was changed",
+        ),
+        (
+            "mkdir .git/rebase-merge; echo 'exec evil' > .git/rebase-merge/git-rebase-todo",
+            "`.git/rebase-merge/git-rebase-todo` was created",
+        ),
+        ("echo evil > sub/shared", "`sub/shared` was created"),
+        ("echo evil > tool", "`tool` was changed"),
+    ] {
+        let project = TestProject::new()
+            .repository(".git")
+            .repository("sub/.git")
+            .repository("hidden/.git")
+            .file(
+                "hidden/.git/config",
+                "[include]\n\tpath = ../../sub/shared\n[core]\n\thooksPath = ../hooks\n",
+            )
+            .file("hooks/sample", "")
+            .file("tool", "")
+            .file(".git/modules/lib/HEAD", "ref: refs/heads/main\n")
+            .file(".git/worktrees/w/commondir", "../..\n");
+        std::os::unix::fs::symlink("../tool", project.path("hooks/pre-commit")).unwrap();
+        changes_the_gate(project, build, told);
+    }
+}
+
+#[test]
+fn a_link_to_a_repository_in_an_ignored_directory_counts() {
+    let project = TestProject::new().file("src/x", "x\n");
+    let build = "init target/r/.git; mv src/* target/r/; rmdir src; ln -s target/r src";
+    changes_the_gate(project, build, "`src/.git` is a git repository now");
+}
+
+#[test]
+fn a_repository_among_tracked_files_counts_though_they_are_ignored() {
+    let project = TestProject::new()
+        .file(".gitignore", "/agent-config\n/logs\n/target\n/lib\n")
+        .file("lib/x", "x\n");
+    let git = |arguments: &[&str]| {
+        let status = std::process::Command::new("git")
+            .args(arguments)
+            .current_dir(project.path(""))
+            .status();
+        assert!(status.unwrap().success(), "{arguments:?}");
+    };
+    git(&["init", "-q"]);
+    git(&["add", "-f", "lib/x"]);
+    changes_the_gate(project, "init lib", "`lib` is a git repository now");
+}
+
+#[test]
+fn a_directory_that_can_no_longer_be_listed_ends_the_run() {
+    if rustix::process::geteuid().is_root() {
+        return skipped("root lists every directory");
+    }
+    let project = TestProject::new().file("src/x", "x\n");
+    let build = "mkdir new; chmod 311 src new";
+    changes_the_gate(
+        project,
+        build,
+        "`src` cannot be listed, so that repositories in it are not known",
+    );
 }

@@ -42,6 +42,11 @@ impl Root {
         open(path, flags, Mode::empty()).map(Self)
     }
 
+    /// A directory that is open already.
+    pub fn at(directory: File) -> Self {
+        Self(directory.into())
+    }
+
     /// A handle on the directory `path`, plain names joined by `/`; "" is the root.
     pub fn directory(&self, path: &str) -> Result<OwnedFd, Errno> {
         let path = if path.is_empty() { "." } else { path };

@@ -164,10 +164,14 @@ pub fn remove_file(path: &Path) -> io::Result<()> {
     fs::remove_file(path)
 }
 
-/// As [`crate::sys::atomic_file::replace`], and a fault may be injected there.
-pub fn replace(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
+/// As [`crate::sys::atomic_file::replace_in`], and a fault may be injected there.
+pub fn replace_in(
+    directory: impl AsFd,
+    name: &str,
+    write: impl FnOnce(&mut File) -> io::Result<()>,
+) -> io::Result<()> {
     point()?;
-    crate::sys::atomic_file::replace(path, |file| {
+    crate::sys::atomic_file::replace_in(&directory, &directory, name, |file| {
         write(file)?;
         point()?;
         Ok(())

@@ -44,6 +44,7 @@ pub fn mend(
                 action: before.map_or(Operation::Remove, |(kept, before)| Operation::Restore {
                     path: kept.clone(),
                     before,
+                    held: None,
                 }),
                 present,
             }),

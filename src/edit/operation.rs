@@ -1,5 +1,6 @@
 //! What is to be done to the tree, file by file. Plain data.
 
+use super::beneath::Root;
 use super::changes::Before;
 use super::digest::Present;
 
@@ -28,7 +29,12 @@ pub enum Operation<'e> {
     /// A file with this content is written.
     Write(&'e str),
     /// The file whose bytes are kept at `path`, relative to the root, is put back.
-    Restore { path: String, before: &'e Before },
+    Restore {
+        path: String,
+        before: &'e Before,
+        /// The folder that holds `replaced`, where that is not looked for at its path.
+        held: Option<&'e Root>,
+    },
     /// What is there is removed.
     Remove,
 }

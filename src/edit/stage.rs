@@ -7,18 +7,19 @@
 use std::fs::{File, FileTimes};
 use std::io::{self, Seek as _};
 use std::ops::Range;
-use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
 use rustix::fs::{AtFlags, Stat, fstat};
 
 use super::attributes::{Rights, hand_on};
-use super::beneath::{OpenDirectory, Root, create_new, if_there, open_regular, split};
+use super::beneath::{OpenDirectory, create_new, if_there, open_regular, split};
 use super::changes::Before;
 use super::digest::{Present, changed_meanwhile};
 use super::disk;
 use super::error::{ApplyError, apply_failed};
 use super::operation::{Durability, FileOperation, Operation};
 use super::plan::Plan;
+use crate::record::run_files::REPLACED;
 
 /// Makes the new directories, under their staged names.
 pub fn make_directories(plan: &Plan<'_>) -> Result<(), ApplyError> {
@@ -82,8 +83,12 @@ fn stage_one(
             };
             (file, lost)
         }
-        Operation::Restore { path, before } => {
-            let (file, kept) = bring_back(plan.root, path, before, directory, name)?;
+        Operation::Restore { path, before, held } => {
+            let vault = match held {
+                Some(held) => held.directory_to_read(REPLACED),
+                None => plan.root.directory_to_read(split(path).0),
+            };
+            let (file, kept) = bring_back(&vault?, path, before, directory, name)?;
             let stat = fstat(&kept)?;
             let rights = restored_rights(before.mode, Rights::of(&stat), step.present);
             let mut lost = hand_on(&kept, stat.st_mode, &file, rights)?;
@@ -128,14 +133,13 @@ fn open_present(
 
 /// A copy of a file that was kept, and that file itself.
 fn bring_back(
-    root: &Root,
+    vault: &OwnedFd,
     path: &str,
     before: &Before,
     directory: BorrowedFd<'_>,
     name: &str,
 ) -> io::Result<(File, File)> {
-    let (parent, kept) = split(path);
-    let vault = root.directory_to_read(parent)?;
+    let kept = split(path).1;
     let mut source = open_regular(vault.as_fd(), kept)?
         .ok_or_else(|| io::Error::other(format!("`{path}`, which keeps it, is gone")))?;
     let copied = create_new(directory, name, 0o600).map_err(io::Error::from);
@@ -149,7 +153,7 @@ fn bring_back(
     } else {
         // The kept file itself takes no room.
         if_there(disk::unlinkat(directory, name, AtFlags::empty()))?;
-        disk::linkat(&vault, kept, directory, name)?;
+        disk::linkat(vault, kept, directory, name)?;
         source.try_clone()?
     };
     if before.digest.is_of(source.try_clone()?)? {

@@ -51,7 +51,7 @@ pub struct Undone {
 /// # Errors
 /// As [`undo`].
 pub fn is_undone(tree: Tree<'_>, folder: &str, changes: &ChangeLog) -> Result<bool, UndoError> {
-    inverse(tree, folder, changes).map(|(steps, _)| steps.is_empty())
+    inverse(tree, folder, changes, None).map(|(steps, _)| steps.is_empty())
 }
 
 /// Undoes the `changes` of the run in `folder`, relative to the root. What that replaces is kept in
@@ -68,7 +68,12 @@ pub fn undo(
     journalling: Journalling,
 ) -> Result<Undone, UndoError> {
     recovery::settle(tree)?;
-    let (steps, edits) = inverse(tree, folder, changes)?;
+    // A run's own folder may have been moved meanwhile.
+    let own = undo_log.as_deref().filter(|log| log.folder() == folder);
+    let held = own.and_then(|log| log.held().ok());
+    let (steps, edits) = inverse(tree, folder, changes, held.as_ref())?;
+    // What has no journal is not logged either.
+    let undo_log = undo_log.filter(|_| journalling == Journalling::On);
     if steps.is_empty() {
         let applied = None;
         return Ok(Undone { edits, applied });
@@ -91,6 +96,7 @@ fn inverse<'c>(
     tree: Tree<'_>,
     folder: &str,
     changes: &'c ChangeLog,
+    held: Option<&'c Root>,
 ) -> Result<(Vec<FileOperation<'c>>, EditsRecord), UndoError> {
     let root = Root::open(tree.root).map_err(PathError::of("look at", "."))?;
     let mut directory = OpenDirectory::default();
@@ -121,8 +127,9 @@ fn inverse<'c>(
         }
         let action = if let Some(before) = &change.before {
             edits.written.push(path.clone());
+            let held = held.filter(|_| !before.beside_keys);
             let path = kept_path(folder, before);
-            Operation::Restore { path, before }
+            Operation::Restore { path, before, held }
         } else {
             edits.removed.push(path.clone());
             Operation::Remove

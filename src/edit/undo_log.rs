@@ -11,20 +11,22 @@ use std::io::{self, BufReader, Seek as _};
 use std::ops::Range;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rustix::fs::{AtFlags, fstat};
 use rustix::io::Errno;
 
 use super::attributes::{Rights, hand_on};
 use super::beneath::{OpenDirectory, PathEntry, Root, create_new, open_regular, split};
-use super::changes::{Before, ChangeLog, LoggedChange, SCHEMA, vault};
+use super::changes::{Before, ChangeLog, LoggedChange, SCHEMA, kept_path, vault};
 use super::digest::{Digest, Stamp, changed, changed_meanwhile, modified};
 use super::disk::{self, linkat, statat};
 use super::error::{ApplyError, apply_failed};
 use super::operation::FileOperation;
 use super::record::Record;
 use super::spelling::PathScope;
-use crate::record::run_files::CHANGES;
+use crate::record::run_files::{CHANGES, REPLACED};
+use crate::record::run_folder::RunFolder;
 use crate::secret::Redactor;
 use crate::sys::files::{MIB, PathError};
 use crate::sys::parallel::in_parallel;
@@ -43,6 +45,7 @@ pub struct UndoLogError(#[from] PathError);
 #[derive(Debug)]
 pub struct UndoLog<'r> {
     root: PathBuf,
+    own: Arc<RunFolder>,
     /// The run's folder, relative to the root.
     folder: String,
     redactor: &'r Redactor,
@@ -57,10 +60,11 @@ pub struct UndoLog<'r> {
 
 impl<'r> UndoLog<'r> {
     /// The log of a run that has changed nothing yet.
-    pub fn new(root: &Path, folder: &str, redactor: &'r Redactor) -> Self {
+    pub fn new(root: &Path, own: Arc<RunFolder>, redactor: &'r Redactor) -> Self {
         Self {
             root: root.to_path_buf(),
-            folder: folder.to_owned(),
+            folder: own.name(),
+            own,
             redactor,
             changes: ChangeLog::none(),
             previous: None,
@@ -72,6 +76,19 @@ impl<'r> UndoLog<'r> {
     /// The run's folder, relative to the root.
     pub fn folder(&self) -> &str {
         &self.folder
+    }
+
+    /// The run's folder as it was made, wherever it is now.
+    pub(super) fn held(&self) -> io::Result<Root> {
+        self.own.held().map(Root::at)
+    }
+
+    /// The files that were saved, where one of them is there no more.
+    pub fn lost(&self) -> Option<String> {
+        let files = self.changes.files.values();
+        let mut kept =
+            files.filter_map(|change| Some(kept_path(&self.folder, change.before.as_ref()?)));
+        kept.find(|path| self.root.join(path).symlink_metadata().is_err())
     }
 
     /// What the run has changed.
@@ -147,8 +164,16 @@ impl<'r> UndoLog<'r> {
     }
 
     /// The directory that keeps files; made where it is missing.
-    fn open_vault(&self, root: &Root, beside_keys: bool) -> Result<OwnedFd, Errno> {
-        root.ensure_directory_of_ours(&vault(&self.folder, beside_keys))
+    fn open_vault(&self, root: &Root, beside_keys: bool) -> io::Result<OwnedFd> {
+        if beside_keys {
+            return Ok(root.ensure_directory_of_ours(&vault(&self.folder, true))?);
+        }
+        Ok(self.open()?.ensure_directory_of_ours(REPLACED)?)
+    }
+
+    /// The run's folder, if it is still there.
+    fn open(&self) -> io::Result<Root> {
+        self.own.open().map(Root::at)
     }
 
     /// Notes what is about to be done, and writes that down.
@@ -188,7 +213,7 @@ impl<'r> UndoLog<'r> {
         };
         self.changes = previous;
         if self.changes.files.is_empty() {
-            let _ = disk::remove_file(&self.file());
+            let _ = self.remove(self.beside_keys);
         } else {
             let _ = self.save();
         }
@@ -203,14 +228,15 @@ impl<'r> UndoLog<'r> {
     fn reserve(&self, size: usize) -> io::Result<()> {
         const LEAST: usize = 64 << 10;
         self.release();
-        let file = disk::create_new(&self.root.join(&self.folder).join(RESERVED))?;
+        let folder = self.open()?.directory_to_read("")?;
+        let file = create_new(folder.as_fd(), RESERVED, 0o666)?;
         disk::allocate(&file, (3 * size).max(LEAST))
     }
 
     /// Gives that room free.
     pub fn release(&self) {
-        if let Ok(root) = Root::open(&self.root) {
-            release(&root, &self.folder);
+        if let Ok(folder) = self.own.held() {
+            let _ = rustix::fs::unlinkat(folder, RESERVED, AtFlags::empty());
         }
     }
 
@@ -237,27 +263,30 @@ impl<'r> UndoLog<'r> {
 
     /// Writes it down, and to the disk: without it, what was kept has no names. Gives its size in bytes.
     fn save(&self) -> io::Result<usize> {
-        if self.beside_keys {
-            let root = Root::open(&self.root)?;
-            root.ensure_directory_of_ours(&vault(&self.folder, true))?;
-        }
         let mut json = serde_json::to_vec(&self.changes)?;
         json.push(b'\n');
-        disk::replace(&self.file(), |file| {
+        disk::replace_in(self.place(self.beside_keys)?, CHANGES, |file| {
             disk::write_all(file, &json)?;
             disk::sync(file)
         })?;
         if self.beside_keys {
             // It may have been written beside the others before.
-            let _ = disk::remove_file(&self.root.join(&self.folder).join(CHANGES));
+            let _ = self.remove(false);
         }
         Ok(json.len())
     }
 
-    fn file(&self) -> PathBuf {
-        let beside = self.beside_keys.then(|| vault(&self.folder, true));
-        let folder = beside.as_ref().unwrap_or(&self.folder);
-        self.root.join(folder).join(CHANGES)
+    /// Where it is written down.
+    fn place(&self, beside_keys: bool) -> io::Result<OwnedFd> {
+        if beside_keys {
+            return self.open_vault(&Root::open(&self.root)?, true);
+        }
+        Ok(self.open()?.directory_to_read("")?)
+    }
+
+    fn remove(&self, beside_keys: bool) -> io::Result<()> {
+        let place = self.place(beside_keys)?;
+        Ok(disk::unlinkat(place, CHANGES, AtFlags::empty())?)
     }
 }
 

@@ -29,7 +29,8 @@ use rustix::io::{FdFlags, fcntl_setfd};
 use serde::{Deserialize, Serialize};
 
 use self::mounts::MountTable;
-use self::repositories::{Nested, settings, with_linked};
+pub use self::repositories::settings;
+use self::repositories::{Nested, with_linked};
 use self::targets::{KeyTarget, key_target, resolved};
 use super::hosts::AllowedHost;
 use super::proxy::HostProxy;
@@ -115,7 +116,7 @@ pub struct SandboxPolicy {
     pub home: Option<PathBuf>,
     /// What nothing inside may write to, as far as it is there, besides git's settings and hooks.
     pub protected: Vec<PathBuf>,
-    /// What else nothing inside a strict sandbox may write to.
+    /// What the program itself writes to while the run goes on, and nothing inside may.
     pub read_only: Vec<PathBuf>,
 }
 
@@ -390,8 +391,8 @@ impl Sandbox {
                 add(list, "--dev-bind-try", &[project, project]);
             }
         }
-        let mut closed = self.policy.protected.clone();
-        closed.extend(self.policy.settings());
+        let policy = &self.policy;
+        let closed = [&*policy.protected, &policy.read_only, &policy.settings()].concat();
         add_read_only(list, mounts, &closed);
         self.add_hidden(list, mounts);
         add(list, "--proc", &["/proc"]);
@@ -542,7 +543,6 @@ mod tests {
             policy: SandboxPolicy {
                 root: "/no/such/project".into(),
                 keys: "/no/such/project/agent-config".into(),
-                key_files: Vec::new(),
                 git: "/no/such/project/.git".into(),
                 ..SandboxPolicy::default()
             },

@@ -11,6 +11,7 @@ use bstr::{BStr, ByteSlice as _};
 use gix_config::File as ConfigFile;
 use gix_config::file::Metadata;
 use gix_config::file::init::Options;
+use gix_config::path::interpolate::Context;
 
 use super::repository::{LARGEST_CONFIG, Repository, read};
 
@@ -18,24 +19,39 @@ use super::repository::{LARGEST_CONFIG, Repository, read};
 const FILES: usize = 100;
 
 /// What is named, be it there or not.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default)]
 pub struct ConfiguredPaths {
-    /// The top of the work tree, links resolved.
-    pub top: PathBuf,
-    /// The paths, relative to the top.
-    pub paths: BTreeSet<PathBuf>,
+    /// Where it counts: the top of the work tree, and the project, links resolved.
+    within: [PathBuf; 2],
+    paths: BTreeSet<PathBuf>,
 }
 
 impl ConfiguredPaths {
-    /// What the configuration of the repository that `root` lies in names, with this home directory. A directory that
-    /// holds the project is left out. Of what cannot be read, git reads nothing either.
+    /// What the configuration of these repositories names, each a `.git` or the directory of a bare one, as far as it is
+    /// in their work trees or in the project in `root`; with this home directory. A directory that holds the project
+    /// is left out. Of what cannot be read, git reads nothing either.
     #[must_use]
-    pub fn of(root: &Path, home: Option<&Path>) -> Self {
-        let Ok(Some(repository)) = Repository::of(root) else {
+    pub fn of<'g>(
+        root: &Path,
+        repositories: impl Iterator<Item = &'g Path>,
+        home: Option<&Path>,
+    ) -> BTreeSet<PathBuf> {
+        let root = located(root, root);
+        let of_one = |git: &'g Path| Self::of_one(&root, git, home).paths;
+        let mut paths: BTreeSet<PathBuf> = repositories.flat_map(of_one).collect();
+        paths.retain(|path| !root.starts_with(path));
+        paths
+    }
+
+    fn of_one(root: &Path, git: &Path, home: Option<&Path>) -> Self {
+        let Ok(repository) = Repository::of_git(git) else {
             return Self::default();
         };
         let mut named = Self {
-            top: located(&repository.top, &repository.top),
+            within: [
+                located(&repository.top, &repository.top),
+                root.to_path_buf(),
+            ],
             ..Self::default()
         };
         let mut pending = vec![
@@ -49,9 +65,6 @@ impl ConfiguredPaths {
                 pending.extend(named.add_from(&file, home));
             }
         }
-        let root = located(root, root);
-        let Self { top, paths } = &mut named;
-        paths.retain(|path| !root.starts_with(top.join(path)));
         named
     }
 
@@ -81,7 +94,7 @@ impl ConfiguredPaths {
                 }
             } else if is("core") {
                 for value in section.body().values("hooksPath") {
-                    let hooks = path_of(value.as_bstr(), &self.top, home);
+                    let hooks = path_of(value.as_bstr(), &self.within[0], home);
                     self.add(hooks.as_deref());
                 }
             }
@@ -92,20 +105,22 @@ impl ConfiguredPaths {
         included
     }
 
-    /// Adds a path, if it is in the work tree.
+    /// Adds a path, if it is where it counts.
     fn add(&mut self, path: Option<&Path>) {
-        let inner = path.and_then(|path| path.strip_prefix(&self.top).ok());
-        self.paths.extend(inner.map(Path::to_path_buf));
+        let is_within = |path: &&Path| self.within.iter().any(|top| path.starts_with(top));
+        let path = path.filter(is_within).map(Path::to_path_buf);
+        self.paths.extend(path);
     }
 }
 
-/// The path that a value stands for, from this directory on.
+/// The path that a value stands for, from this directory on: `~`, `~user` and `:(optional)` as git has it.
 fn path_of(value: &BStr, base: &Path, home: Option<&Path>) -> Option<PathBuf> {
-    let path = match value.strip_prefix(b"~/") {
-        Some(rest) => home?.join(rest.to_path().ok()?),
-        None => base.join(value.to_path().ok()?),
+    let context = Context {
+        home_dir: home,
+        ..Context::default()
     };
-    Some(located(&path, base))
+    let path = gix_config::Path::from(value).interpolate(context).ok()?;
+    Some(located(&base.join(path), base))
 }
 
 /// The same path without links and dots on the way, as far as that is there.
@@ -124,6 +139,20 @@ mod tests {
     use std::fs;
 
     #[test]
+    fn a_home_directory_is_known_by_its_users_name() {
+        let path =
+            |value: &str| path_of(value.into(), Path::new("/base"), Some(Path::new("/home")));
+        assert_eq!(
+            path("~root/x"),
+            path_of("x".into(), &path("~root").unwrap(), None)
+        );
+        assert_ne!(path("~root/x"), Some("/base/~root/x".into()));
+        assert_eq!(path("~/x"), Some("/home/x".into()));
+        assert_eq!(path(":(optional)x"), Some("/base/x".into()));
+        assert_eq!(path("~no-such-user-here/x"), None);
+    }
+
+    #[test]
     fn included_files_and_hooks_are_named_under_any_condition() {
         let dir = tempfile::tempdir().unwrap();
         let dir = dir.path().canonicalize().unwrap();
@@ -135,8 +164,9 @@ mod tests {
         };
         let named = |config: &str| {
             write("top/.git/config", config);
-            let found = ConfiguredPaths::of(&top.join("part"), Some(&dir));
-            let paths = found.paths.iter();
+            let git = top.join(".git");
+            let paths = ConfiguredPaths::of(&top.join("part"), [&*git].into_iter(), Some(&dir));
+            let paths = paths.iter().map(|path| path.strip_prefix(&top).unwrap());
             let paths: Vec<String> = paths.map(|path| path.display().to_string()).collect();
             paths.join(" ")
         };

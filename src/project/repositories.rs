@@ -1,19 +1,19 @@
 //! The repositories in a project and around it: from where git, started there, takes settings and programs.
 //!
-//! Lists directories, and reads ignore files and the small files that make a directory a repository. Follows no link
-//! to a directory, and looks into none that git ignores.
+//! Lists directories, and reads ignore files, the index and the small files that make a directory a repository. Looks
+//! into no directory that git ignores, unless it tracks something there. Of what a link leads to, only the top is looked
+//! at.
 
-use std::ffi::OsStr;
-use std::fs;
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, FileType};
 use std::path::{Path, PathBuf};
 
 use super::gitignore::{GITIGNORE, IgnoreRules};
-use super::repository::{DOT_GIT, Repository};
-use crate::sys::files::{Links, beginning};
+use super::index::TrackedPaths;
+use super::repository::{DOT_GIT, Repository, is_git_directory, is_top};
+use crate::sys::files::is_missing;
 use crate::sys::identity::{FileIdentity, identity};
-
-/// As much as git reads of a `HEAD`, in bytes.
-const HEAD_SIZE: u64 = 256;
 
 /// How a project is searched: by the ignore rules of the time when this was made, so that nothing that they do not
 /// ignore is hidden later by others.
@@ -21,6 +21,8 @@ const HEAD_SIZE: u64 = 256;
 pub struct ProjectSearch {
     root: PathBuf,
     rules: Option<IgnoreRules>,
+    /// Directories with tracked files, which git looks into whether it ignores them or not.
+    tracked: BTreeSet<String>,
 }
 
 /// What a search has found.
@@ -32,15 +34,26 @@ pub struct GitFiles {
     /// The repositories, by absolute paths: whatever is called `.git`, and each directory that is laid out as a bare
     /// one. Those around the root count as well, as far up as git looks.
     pub repositories: Vec<PathBuf>,
+    /// Directories that cannot be listed, by absolute paths: what is in there is known only as far as it goes by
+    /// git's own names.
+    pub unlisted: Vec<PathBuf>,
 }
 
 impl ProjectSearch {
     /// To search the project in `root`, an absolute directory.
     #[must_use]
     pub fn new(root: &Path) -> Self {
+        let files = TrackedPaths::below(root).map(|tracked| tracked.files().collect::<Vec<_>>());
+        let files = files.unwrap_or_default();
+        let above = |path: &str| {
+            let slashes = path.match_indices('/');
+            let directories = slashes.map(|(slash, _)| path[..slash].to_owned());
+            directories.collect::<Vec<_>>()
+        };
         Self {
             root: root.to_path_buf(),
             rules: IgnoreRules::load(root).ok(),
+            tracked: files.iter().flat_map(|path| above(path)).collect(),
         }
     }
 
@@ -50,10 +63,10 @@ impl ProjectSearch {
         let mut found = GitFiles::default();
         let has_git = |directory: &Path| directory.join(DOT_GIT).symlink_metadata().is_ok();
         let mut above = self.root.ancestors().skip(1);
-        let mut is_top = has_git(&self.root);
-        while !is_top && let Some(directory) = above.next() {
-            is_top = has_git(directory);
-            if is_top {
+        let mut was_top = is_top(&self.root);
+        while !was_top && let Some(directory) = above.next() {
+            was_top = is_top(directory);
+            if has_git(directory) {
                 found.repositories.push(directory.join(DOT_GIT));
             }
             if is_bare(|name| directory.join(name).symlink_metadata().is_ok()) {
@@ -71,15 +84,18 @@ impl ProjectSearch {
     fn look_into(&self, directory: &Path, found: &mut GitFiles, pending: &mut Vec<PathBuf>) {
         let place = self.root.join(directory);
         let mut layout = Vec::new();
-        for entry in fs::read_dir(&place).into_iter().flatten().flatten() {
-            let name = entry.file_name();
+        for name in names(&place, found) {
             let path = directory.join(&name);
+            let entry = place.join(&name);
+            let kind = entry.symlink_metadata().map(|found| found.file_type());
             if name == DOT_GIT {
-                found.repositories.push(entry.path());
+                found.repositories.push(entry);
             } else if name == GITIGNORE {
                 found.ignore_files.extend(path.to_str().map(str::to_owned));
-            } else if entry.file_type().is_ok_and(|kind| kind.is_dir()) && !self.ignores(&path) {
+            } else if kind.as_ref().is_ok_and(FileType::is_dir) && !self.ignores(&path) {
                 pending.push(path);
+            } else if kind.is_ok_and(|kind| kind.is_symlink()) && !self.ignores(&path) {
+                found.repositories.extend(self.linked(&entry));
             }
             if LAYOUT.iter().any(|part| name == *part) {
                 layout.push(name);
@@ -96,9 +112,40 @@ impl ProjectSearch {
         }
     }
 
+    /// The repository at the top of a directory that a link leads to, where none is found there without the link.
+    fn linked(&self, link: &Path) -> Option<PathBuf> {
+        let target = link.canonicalize().ok().filter(|target| target.is_dir())?;
+        let root = self.root.canonicalize().ok()?;
+        let inner = target.strip_prefix(&root).ok();
+        if root.starts_with(&target) || inner.is_some_and(|inner| !self.ignores(inner)) {
+            return None;
+        }
+        let has = |directory: &Path, name: &str| directory.join(name).symlink_metadata().is_ok();
+        if has(&target, DOT_GIT) {
+            return Some(link.join(DOT_GIT));
+        }
+        is_bare(|name| has(&target, name)).then(|| link.to_path_buf())
+    }
+
     fn ignores(&self, directory: &Path) -> bool {
         let asked = self.rules.as_ref().zip(directory.to_str());
+        let asked = asked.filter(|(_, path)| !self.tracked.contains(*path));
         asked.is_some_and(|(rules, path)| rules.is_directory_ignored(path).unwrap_or_default())
+    }
+}
+
+/// The names in a directory. Where it cannot be listed, and what is in there can still be opened by its name, those
+/// that count.
+fn names(place: &Path, found: &mut GitFiles) -> Vec<OsString> {
+    match fs::read_dir(place) {
+        Ok(entries) => entries.flatten().map(|entry| entry.file_name()).collect(),
+        Err(error) if is_missing(&error) => Vec::new(),
+        Err(_) => {
+            found.unlisted.push(place.to_path_buf());
+            let names = [DOT_GIT, GITIGNORE].into_iter().chain(LAYOUT);
+            let is_there = |name: &&str| place.join(name).symlink_metadata().is_ok();
+            names.filter(is_there).map(OsString::from).collect()
+        }
     }
 }
 
@@ -136,29 +183,6 @@ impl RepositoryState {
             is_repository: is_git_directory(&own),
             own,
         }
-    }
-}
-
-/// Whether git would take a directory for a repository.
-fn is_git_directory(folder: &Path) -> bool {
-    let common = super::repository::common_folder(folder);
-    let has = |part: &str| {
-        common
-            .as_ref()
-            .is_ok_and(|common| common.join(part).exists())
-    };
-    has("objects") && has("refs") && is_head(&folder.join("HEAD"))
-}
-
-/// Whether this is what git takes for a `HEAD`: a link or the name of something in `refs`, or a hash.
-fn is_head(head: &Path) -> bool {
-    if let Ok(target) = head.read_link() {
-        return target.starts_with("refs");
-    }
-    let content = beginning(head, Links::Refused, HEAD_SIZE).unwrap_or_default();
-    match content.strip_prefix(b"ref:") {
-        Some(name) => name.trim_ascii_start().starts_with(b"refs/"),
-        None => content.len() >= 40 && content[..40].iter().all(u8::is_ascii_hexdigit),
     }
 }
 
@@ -209,6 +233,46 @@ mod tests {
             ]
         );
         assert_eq!(found.ignore_files, [".gitignore"]);
+    }
+
+    #[test]
+    fn a_link_out_of_what_is_searched_shows_the_repository_that_it_leads_to() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().join("project");
+        write(&root, ".gitignore", "/target\n");
+        for made in ["target/r/.git", "target/bare", "seen/.git"] {
+            make_repository(&root.join(made));
+        }
+        let links = [
+            ("src", "target/r"),
+            ("bare", "target/bare"),
+            ("up", ".."),
+            ("same", "seen"),
+            ("odd", "nowhere"),
+        ];
+        for (link, target) in links {
+            symlink(target, root.join(link)).unwrap();
+        }
+        let mut found = ProjectSearch::new(&root).run().repositories;
+        found.sort();
+        let expected = ["bare", "seen/.git", "src/.git"].map(|name| root.join(name));
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn what_cannot_be_listed_is_searched_by_gits_names() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let dir = tempfile::tempdir().unwrap();
+        let blind = dir.path().join("blind");
+        make_repository(&blind.join(".git"));
+        let set_mode =
+            |mode| fs::set_permissions(&blind, fs::Permissions::from_mode(mode)).unwrap();
+        set_mode(0o311);
+        let is_root = fs::read_dir(&blind).is_ok();
+        let found = ProjectSearch::new(dir.path()).run();
+        set_mode(0o700);
+        assert_eq!(found.repositories, [blind.join(".git")]);
+        assert_eq!(found.unlisted.is_empty(), is_root);
     }
 
     #[test]

@@ -24,6 +24,9 @@ const LARGEST_READ: u64 = 16 * MIB;
 /// No file that points elsewhere has more bytes: a path, and a word before it.
 const LARGEST_POINTER: u64 = 8 << 10;
 
+/// As much as git reads of a `HEAD`, in bytes.
+const HEAD_SIZE: u64 = 256;
+
 /// Sections begin so, and a blank may not stand in there. What is included may have any section.
 static FILTERS: LazyLock<Regex> = LazyLock::new(|| regex(r"(?i)\[(?:filter|include)"));
 
@@ -39,15 +42,29 @@ pub struct Repository {
 }
 
 impl Repository {
-    /// The one whose work tree `root` lies in, an absolute directory. Looks upwards, as git does.
+    /// The one whose work tree `root` lies in, an absolute directory. Looks upwards, as git does, past a directory that
+    /// is called `.git` and is no repository; where there is nothing else, that counts.
     ///
     /// # Errors
     /// When what stands in `.git`'s place cannot be read, or leads to no directory: what git ignores and tracks is then
     /// not known.
     pub fn of(root: &Path) -> Result<Option<Self>, PathError> {
-        let mut ancestors = root.ancestors();
-        let top = ancestors.find(|dir| dir.join(DOT_GIT).symlink_metadata().is_ok());
+        let has_git = |dir: &&Path| dir.join(DOT_GIT).symlink_metadata().is_ok();
+        let mut all = root.ancestors().filter(has_git);
+        let top = all.clone().find(|dir| is_top(dir)).or_else(|| all.next());
         top.map(Self::at).transpose()
+    }
+
+    /// The one that is at `git`, a `.git` or the directory of a bare one.
+    pub(super) fn of_git(git: &Path) -> Result<Self, PathError> {
+        match git.parent().filter(|_| git.ends_with(DOT_GIT)) {
+            Some(top) => Self::at(top),
+            None => Ok(Self {
+                top: git.to_path_buf(),
+                own: git.to_path_buf(),
+                common: common_folder(git)?,
+            }),
+        }
     }
 
     /// `.git` itself, or what the `.git` file of a linked work tree or a submodule points to.
@@ -111,6 +128,38 @@ impl Repository {
         let parsed =
             ConfigFile::from_bytes_no_includes(&content, Metadata::api(), Options::default());
         parsed.map_err(|error| invalid(&format!("git's configuration is damaged: {error}")))
+    }
+}
+
+/// Whether git looks no further upwards: a `.git` that is no directory is a repository for it, or an error.
+pub(super) fn is_top(directory: &Path) -> bool {
+    let dot_git = directory.join(DOT_GIT);
+    match dot_git.symlink_metadata() {
+        Ok(_) if dot_git.is_dir() => is_git_directory(&dot_git),
+        found => found.is_ok(),
+    }
+}
+
+/// Whether git would take a directory for a repository.
+pub(super) fn is_git_directory(folder: &Path) -> bool {
+    let common = common_folder(folder);
+    let has = |part: &str| {
+        common
+            .as_ref()
+            .is_ok_and(|common| common.join(part).exists())
+    };
+    has("objects") && has("refs") && is_head(&folder.join("HEAD"))
+}
+
+/// Whether this is what git takes for a `HEAD`: a link or the name of something in `refs`, or a hash.
+fn is_head(head: &Path) -> bool {
+    if let Ok(target) = head.read_link() {
+        return target.starts_with("refs");
+    }
+    let content = files::beginning(head, Links::Refused, HEAD_SIZE).unwrap_or_default();
+    match content.strip_prefix(b"ref:") {
+        Some(name) => name.trim_ascii_start().starts_with(b"refs/"),
+        None => content.len() >= 40 && content[..40].iter().all(u8::is_ascii_hexdigit),
     }
 }
 
@@ -254,6 +303,25 @@ mod tests {
             "{}",
             broken()
         );
+    }
+
+    #[test]
+    fn what_is_no_repository_hides_none_above() {
+        let dir = tempfile::tempdir().unwrap();
+        let inner = dir.path().join("inner");
+        fs::create_dir_all(inner.join(".git")).unwrap();
+        let top = || Repository::of(&inner).unwrap().unwrap().top;
+        assert_eq!(top(), inner);
+        for part in [".git/objects", ".git/refs"] {
+            fs::create_dir_all(dir.path().join(part)).unwrap();
+        }
+        fs::write(dir.path().join(".git/HEAD"), "ref: refs/heads/main\n").unwrap();
+        assert_eq!(top(), dir.path());
+        fs::write(inner.join(".git/HEAD"), "ref: refs/heads/main\n").unwrap();
+        assert_eq!(top(), dir.path());
+        fs::create_dir(inner.join(".git/objects")).unwrap();
+        fs::create_dir(inner.join(".git/refs")).unwrap();
+        assert_eq!(top(), inner);
     }
 
     #[test]

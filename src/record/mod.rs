@@ -14,6 +14,7 @@
 pub mod diff;
 pub mod replay;
 pub mod run_files;
+pub mod run_folder;
 pub mod run_log;
 mod step;
 pub mod tasks;
@@ -168,6 +169,9 @@ pub enum TreeState {
     Unchanged,
     /// At least one reply was applied.
     Changed,
+    /// The same, and what was saved of the files before is gone.
+    #[serde(rename = "changed", skip_deserializing)]
+    Lost,
     /// What was applied was taken back.
     PutBack,
 }
@@ -191,6 +195,10 @@ pub fn hint(hint: Option<String>, tree: TreeState) -> Option<String> {
         TreeState::Unchanged => return hint,
         TreeState::Changed => {
             "what was applied is still there: see `git diff`; `code-commit undo` takes it back"
+        }
+        TreeState::Lost => {
+            "what was applied is still there: see `git diff`; what it replaced was saved in the run's folder, and is \
+             gone, so that `code-commit undo` cannot take it back"
         }
         TreeState::PutBack => "the project is as it was before the run",
     };

@@ -8,30 +8,40 @@ mod build_log;
 use std::fmt::Display;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
+use std::iter;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::thread::{self, Scope, ScopedJoinHandle};
 
 use chrono::{DateTime, FixedOffset};
+use rustix::fs::{AtFlags, CWD, unlinkat};
 use serde::Serialize;
 
 use crate::model::StepId;
 use crate::project::{CONFIG, LOGS};
 use crate::record::Step;
 use crate::record::run_files::{self, Artifact, REPLACED, RESULT};
+use crate::record::run_folder::{RunFolder, make_directory};
 use crate::secret::Redactor;
 use crate::secret::credentials::Censor;
-use crate::sys::atomic_file;
-use crate::sys::files::{IfThere as _, PathError, append, create_new, is_no_file};
+use crate::sys::atomic_file::{self, replace_in};
+use crate::sys::files::{
+    IfThere as _, PathError, append_in, create_new_in, is_no_file, open_directory_in,
+};
 
 pub use self::build_log::{BuildLog, BuildOutput};
+
+/// An ignore file, and what git passes everything over by that lies beside it.
+const IGNORE_FILE: &str = ".gitignore";
+const IGNORE_ALL: &[u8] = b"*\n";
 
 /// A file of the run could not be written.
 pub type LogError = PathError;
 
-/// A run's folder.
+/// What a run writes to its folder.
 #[derive(Debug)]
 pub struct RunLog<'r> {
-    folder: PathBuf,
+    folder: Arc<RunFolder>,
     name: String,
     redactor: &'r Redactor,
     /// Whether the folder has an ignore file of its own.
@@ -49,29 +59,22 @@ impl<'r> RunLog<'r> {
         workflow: &str,
         redactor: &'r Redactor,
     ) -> Result<Self, LogError> {
-        let logs = root.join(LOGS);
-        make_directory(&logs).map_err(failed(&logs))?;
-        let stamp = now.format("%Y-%m-%d-%H-%M-%S");
-        let mut name = format!("{stamp}-{workflow}");
-        let mut nth = 1;
-        loop {
-            let folder = logs.join(&name);
-            match fs::create_dir(&folder) {
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                    nth += 1;
-                    name = format!("{stamp}-{workflow}-{nth}");
-                }
-                made => {
-                    made.map_err(failed(&folder))?;
-                    return Ok(Self {
-                        folder,
-                        name: format!("{LOGS}/{name}"),
-                        redactor,
-                        is_kept_from_git: false,
-                    });
-                }
-            }
-        }
+        let name = format!("{}-{workflow}", now.format("%Y-%m-%d-%H-%M-%S"));
+        let others = (2..).map(|nth: u64| format!("{name}-{nth}"));
+        let folder = RunFolder::make(root, iter::once(name.clone()).chain(others));
+        let folder = folder.map_err(failed(&root.join(LOGS)))?;
+        Ok(Self {
+            name: folder.name(),
+            folder: Arc::new(folder),
+            redactor,
+            is_kept_from_git: false,
+        })
+    }
+
+    /// The folder itself.
+    #[must_use]
+    pub fn folder(&self) -> Arc<RunFolder> {
+        Arc::clone(&self.folder)
     }
 
     /// The folder's path, relative to the project's root.
@@ -138,7 +141,7 @@ impl<'r> RunLog<'r> {
         log: impl FnOnce(&Self) -> Result<(), LogError> + Send + 's,
     ) -> Result<ScopedJoinHandle<'s, Result<(), LogError>>, LogError> {
         let started = thread::Builder::new().spawn_scoped(scope, move || log(self));
-        started.map_err(failed(&self.folder))
+        started.map_err(failed(&self.folder.path()))
     }
 
     /// Opens the log of a build.
@@ -146,8 +149,10 @@ impl<'r> RunLog<'r> {
     /// # Errors
     /// When the file cannot be written.
     pub fn build(&self, step: &StepId) -> Result<BuildLog<'r>, LogError> {
-        let path = self.folder.join(run_files::name(step, Artifact::Build));
-        BuildLog::create(path, self.redactor)
+        let name = run_files::name(step, Artifact::Build);
+        let path = self.folder.path().join(&name);
+        let file = self.folder.open().and_then(|folder| create(&folder, &name));
+        BuildLog::new(file.map_err(failed(&path))?, path, self.redactor)
     }
 
     /// Opens the log of a build that comes before a run, in `logs`. That of an earlier one goes.
@@ -157,12 +162,13 @@ impl<'r> RunLog<'r> {
     pub fn baseline(root: &Path, redactor: &'r Redactor) -> Result<BuildLog<'r>, LogError> {
         let logs = root.join(LOGS);
         let path = logs.join(run_files::BASELINE);
-        let clear = || {
+        let open = || {
             make_directory(&logs)?;
-            fs::remove_file(&path).if_there().map(drop)
+            fs::remove_file(&path).if_there()?;
+            create(&open_directory_in(CWD, &logs)?, run_files::BASELINE)
         };
-        clear().map_err(failed(&path))?;
-        BuildLog::create(path, redactor)
+        let file = open().map_err(failed(&path))?;
+        BuildLog::new(file, path, redactor)
     }
 
     /// Logs a tool that an agent has used: what it was given, and what came of it. There may be several
@@ -177,16 +183,18 @@ impl<'r> RunLog<'r> {
         input: &str,
         result: &str,
     ) -> Result<(), LogError> {
-        self.write_to(&run_files::name(step, Artifact::Build), append, |out| {
-            write!(out, "[{name}]\n{input}\n[result]\n{result}\n")
-        })
+        self.write_to(
+            &run_files::name(step, Artifact::Build),
+            |folder, name| append_in(folder, name),
+            |out| write!(out, "[{name}]\n{input}\n[result]\n{result}\n"),
+        )
     }
 
     /// The file for the output of a command that an agent runs: the `nth` one of the step, from 1 on.
     #[must_use]
     pub fn command_output(&self, step: &StepId, nth: u32) -> PathBuf {
         let artifact = Artifact::Output(nth);
-        self.folder.join(run_files::name(step, artifact))
+        self.folder.path().join(run_files::name(step, artifact))
     }
 
     /// Makes the folder again where it is gone; whether it was.
@@ -194,13 +202,14 @@ impl<'r> RunLog<'r> {
     /// # Errors
     /// When it cannot be made.
     pub fn restore(&self) -> Result<bool, LogError> {
-        if self.folder.symlink_metadata().is_ok() {
+        let path = self.folder.path();
+        if path.symlink_metadata().is_ok() {
             return Ok(false);
         }
-        if let Some(logs) = self.folder.parent() {
+        if let Some(logs) = path.parent() {
             make_ignored_directory(logs)?;
         }
-        fs::create_dir(&self.folder).map_err(failed(&self.folder))?;
+        self.folder.restore().map_err(failed(&path))?;
         if self.is_kept_from_git {
             self.ignore()?;
         }
@@ -213,10 +222,10 @@ impl<'r> RunLog<'r> {
     /// When the file cannot be written.
     pub fn step(&self, step: &Step) -> Result<(), LogError> {
         // A build may have put something else there, which is not waited for, nor written through.
-        let open = |path: &Path| match append(path) {
+        let open = |folder: &File, name: &str| match append_in(folder, name) {
             Err(error) if is_no_file(&error) => {
-                fs::remove_file(path)?;
-                append(path)
+                unlinkat(folder, name, AtFlags::empty())?;
+                append_in(folder, name)
             }
             opened => opened,
         };
@@ -254,10 +263,11 @@ impl<'r> RunLog<'r> {
         name: &str,
         content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> Result<(), LogError> {
-        let path = self.folder.join(name);
         // Renamed over whatever stands there: a build may have tried to be faster.
-        let written = atomic_file::replace(&path, |file| self.redacted(file, content));
-        written.map_err(failed(&path))
+        let written = self.folder.open().and_then(|folder| {
+            replace_in(&folder, &folder, name, |file| self.redacted(file, content))
+        });
+        written.map_err(failed(&self.folder.path().join(name)))
     }
 
     /// Has git pass the folder over, where it does not do so by itself.
@@ -270,8 +280,7 @@ impl<'r> RunLog<'r> {
     }
 
     fn ignore(&self) -> Result<(), LogError> {
-        let path = self.folder.join(".gitignore");
-        ignore_all(&path).map_err(failed(&path))
+        self.replace(IGNORE_FILE, |out| out.write_all(IGNORE_ALL))
     }
 
     fn write(
@@ -286,12 +295,12 @@ impl<'r> RunLog<'r> {
     fn write_to(
         &self,
         name: &str,
-        open: fn(&Path) -> io::Result<File>,
+        open: fn(&File, &str) -> io::Result<File>,
         content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> Result<(), LogError> {
-        let path = self.folder.join(name);
-        let written = open(&path).and_then(|file| self.redacted(file, content));
-        written.map_err(failed(&path))
+        let opened = self.folder.open().and_then(|folder| open(&folder, name));
+        let written = opened.and_then(|file| self.redacted(file, content));
+        written.map_err(failed(&self.folder.path().join(name)))
     }
 
     fn redacted(
@@ -316,24 +325,12 @@ fn failed(path: &Path) -> impl FnOnce(io::Error) -> LogError {
 pub fn make_ignored_directory(path: &Path) -> Result<(), LogError> {
     let make = || {
         if make_directory(path)? {
-            ignore_all(&path.join(".gitignore"))?;
+            let ignore_file = path.join(IGNORE_FILE);
+            atomic_file::replace(&ignore_file, |file| file.write_all(IGNORE_ALL))?;
         }
         Ok(())
     };
     make().map_err(failed(path))
-}
-
-/// Makes a directory, unless it is there; whether it was made. A link to one is refused: what is logged stays in
-/// the project.
-fn make_directory(path: &Path) -> io::Result<bool> {
-    match fs::create_dir(path) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            let is_directory = path.symlink_metadata()?.is_dir();
-            let refused = || io::ErrorKind::NotADirectory.into();
-            is_directory.then_some(false).ok_or_else(refused)
-        }
-        made => made.map(|()| true),
-    }
 }
 
 /// Removes what killed runs have not moved into its place. For whoever holds the project; a run that has its record has
@@ -354,13 +351,8 @@ pub fn sweep(root: &Path) {
 }
 
 /// Makes a file that must not exist: neither a link nor another run's file is written to.
-fn create(path: &Path) -> io::Result<File> {
-    create_new(path, 0o666)
-}
-
-/// Writes an ignore file by which git passes everything over that lies beside it.
-fn ignore_all(path: &Path) -> io::Result<()> {
-    atomic_file::replace(path, |file| file.write_all(b"*\n"))
+fn create(folder: &File, name: &str) -> io::Result<File> {
+    create_new_in(folder, name, 0o666)
 }
 
 #[cfg(test)]

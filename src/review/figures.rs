@@ -61,6 +61,6 @@ pub fn cost_of_run(record: &RunRecord) -> String {
 pub fn taken_back(tree: TreeState) -> &'static str {
     match tree {
         TreeState::PutBack => ", reverted",
-        TreeState::Changed | TreeState::Unchanged => "",
+        TreeState::Changed | TreeState::Lost | TreeState::Unchanged => "",
     }
 }

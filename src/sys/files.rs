@@ -6,13 +6,13 @@
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::{Errno, retry_on_intr};
 
 /// A mebibyte, in which limits are told.
@@ -90,7 +90,7 @@ pub(crate) enum Links {
 /// # Errors
 /// When it is no file, or cannot be opened.
 pub(crate) fn open(path: &Path, links: Links) -> io::Result<File> {
-    open_by(path, links, OFlags::RDONLY, Mode::empty())
+    open_by(CWD, path, links, OFlags::RDONLY, Mode::empty())
 }
 
 /// The same; `None` where it is no file.
@@ -110,7 +110,17 @@ pub(crate) fn open_regular(path: &Path, links: Links) -> io::Result<Option<File>
 /// When it is none, or cannot be opened.
 pub(crate) fn open_directory(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let opened = open_at_all(path, flags, Mode::empty());
+    let opened = open_at_all(CWD, path, flags, Mode::empty());
+    Ok(opened?.into())
+}
+
+/// Opens a directory in one that is open, or in the current one; no link at the path's end.
+///
+/// # Errors
+/// When it is none, or cannot be opened.
+pub(crate) fn open_directory_in(directory: impl AsFd, path: &Path) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let opened = open_at_all(directory, path, flags, Mode::empty());
     Ok(opened?.into())
 }
 
@@ -165,8 +175,21 @@ pub(crate) fn check_size(file: &File, max_bytes: u64) -> io::Result<u64> {
 /// # Errors
 /// [`io::ErrorKind::AlreadyExists`] where there is anything, a link included; or when it cannot be made.
 pub(crate) fn create_new(path: &Path, mode: u32) -> io::Result<File> {
+    create_new_in(CWD, path, mode)
+}
+
+/// The same in a directory that is open, whatever has become of its path.
+///
+/// # Errors
+/// As [`create_new`].
+pub(crate) fn create_new_in(
+    directory: impl AsFd,
+    name: impl AsRef<Path>,
+    mode: u32,
+) -> io::Result<File> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
-    open_by(path, Links::Refused, flags, Mode::from_raw_mode(mode))
+    let mode = Mode::from_raw_mode(mode);
+    open_by(directory, name.as_ref(), Links::Refused, flags, mode)
 }
 
 /// Opens a file to write at its end, and makes it where it is missing. Never through a link.
@@ -174,8 +197,17 @@ pub(crate) fn create_new(path: &Path, mode: u32) -> io::Result<File> {
 /// # Errors
 /// When there is something else, or it cannot be made.
 pub(crate) fn append(path: &Path) -> io::Result<File> {
+    append_in(CWD, path)
+}
+
+/// The same in a directory that is open, whatever has become of its path.
+///
+/// # Errors
+/// As [`append`].
+pub(crate) fn append_in(directory: impl AsFd, name: impl AsRef<Path>) -> io::Result<File> {
     let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE;
-    open_by(path, Links::Refused, flags, Mode::from_raw_mode(0o666))
+    let mode = Mode::from_raw_mode(0o666);
+    open_by(directory, name.as_ref(), Links::Refused, flags, mode)
 }
 
 /// Opens a file that is there to be locked, and makes it for its owner alone where it is missing.
@@ -184,7 +216,8 @@ pub(crate) fn append(path: &Path) -> io::Result<File> {
 /// When there is something else, or it cannot be made.
 pub(crate) fn open_to_lock(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDWR | OFlags::CREATE;
-    open_by(path, Links::Refused, flags, Mode::from_raw_mode(0o600))
+    let mode = Mode::from_raw_mode(0o600);
+    open_by(CWD, path, Links::Refused, flags, mode)
 }
 
 /// Writes to the pipe or the device at `path`, which the user has named; links like `/dev/stdout` are followed. Gives
@@ -194,7 +227,7 @@ pub(crate) fn open_to_lock(path: &Path) -> io::Result<File> {
 /// When it is a file, cannot be opened, or takes no bytes for ten seconds.
 pub(crate) fn write_stream(path: &Path, content: &[u8]) -> io::Result<()> {
     let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let opened = open_at_all(path, flags, Mode::empty());
+    let opened = open_at_all(CWD, path, flags, Mode::empty());
     let mut stream = File::from(opened?);
     if stream.metadata()?.is_file() {
         return Err(io::Error::other("it has become a file"));
@@ -249,13 +282,19 @@ fn too_large(max_bytes: u64) -> io::Error {
     )
 }
 
-fn open_by(path: &Path, links: Links, flags: OFlags, mode: Mode) -> io::Result<File> {
+fn open_by(
+    directory: impl AsFd,
+    path: &Path,
+    links: Links,
+    flags: OFlags,
+    mode: Mode,
+) -> io::Result<File> {
     // A terminal that is opened does not become the process's own, and a pipe is not waited for.
     let mut flags = flags | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     if links == Links::Refused {
         flags |= OFlags::NOFOLLOW;
     }
-    let file = match open_at_all(path, flags, mode) {
+    let file = match open_at_all(directory, path, flags, mode) {
         Ok(opened) => File::from(opened),
         Err(Errno::NXIO | Errno::ISDIR) => return Err(io::Error::other(NoFile)),
         Err(Errno::LOOP) if links == Links::Refused => return Err(io::Error::other(NoFile)),
@@ -269,8 +308,13 @@ fn open_by(path: &Path, links: Links, flags: OFlags, mode: Mode) -> io::Result<F
 }
 
 #[expect(clippy::disallowed_methods, reason = "the one place")]
-fn open_at_all(path: &Path, flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
-    retry_on_intr(|| rustix::fs::open(path, flags, mode))
+fn open_at_all(
+    directory: impl AsFd,
+    path: &Path,
+    flags: OFlags,
+    mode: Mode,
+) -> Result<OwnedFd, Errno> {
+    retry_on_intr(|| rustix::fs::openat(&directory, path, flags, mode))
 }
 
 #[cfg(test)]

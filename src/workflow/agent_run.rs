@@ -234,6 +234,7 @@ impl<'c> AgentRun<'c> {
         tree.flushing(&mut run, || ());
         let files = tree.changed().map(|path| (path, None));
         closing::review(self.context, &mut run, &tree, files);
+        tree.note_lost(&mut run);
         let outcome = run.finish(result, |_| {});
         tree.end();
         outcome

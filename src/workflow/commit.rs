@@ -92,6 +92,7 @@ pub fn commit(context: &Context<'_>, options: &CommitOptions) -> Result<Outcome,
     let own: BTreeSet<String> = tree.changed().map(str::to_owned).collect();
     let files = replacements.files().filter(|(path, _)| own.contains(*path));
     closing::review(context, &mut run, &tree, files);
+    tree.note_lost(&mut run);
     if result.is_ok() {
         remember(context, options, &mut run);
     }

@@ -300,7 +300,7 @@ fn what_a_command_makes_of_files_and_folders_does_not_end_the_run() {
     ];
     let (agent, server) = script(&steps);
     let run = agent
-        .work("go")
+        .run(&["--sandbox", "off", "-p", "go"])
         .exits(0)
         .says(&["a command has removed the run's folder"]);
     assert!(

@@ -12,6 +12,7 @@ use super::*;
 use crate::edit::operation::Durability;
 use crate::edit::recovery::{Recovered, recover};
 use crate::edit::{PathPolicy, VerifiedEdit, VerifiedEdits, apply, parse, undo_log};
+use crate::record::run_folder::RunFolder;
 use crate::secret::Redactor;
 
 const RUN: &str = "logs/run";
@@ -65,9 +66,15 @@ impl Scene {
         }
     }
 
+    fn undo_log_in<'r>(&self, name: &str, redactor: &'r Redactor) -> UndoLog<'r> {
+        let logs = self.root.path().join("logs");
+        fs::create_dir_all(logs.join(name)).unwrap();
+        let folder = RunFolder::of(logs, name.to_owned()).unwrap();
+        UndoLog::new(self.root.path(), folder.into(), redactor)
+    }
+
     fn undo_log<'r>(&self, redactor: &'r Redactor) -> UndoLog<'r> {
-        fs::create_dir_all(self.root.path().join(RUN)).unwrap();
-        UndoLog::new(self.root.path(), RUN, redactor)
+        self.undo_log_in("run", redactor)
     }
 
     fn recover(&self) -> Result<Option<Recovered>, RecoverError> {

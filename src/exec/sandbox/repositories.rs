@@ -2,6 +2,7 @@
 //!
 //! Reads the project's directories and git's own small files, and nothing else.
 
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -9,6 +10,9 @@ use crate::sys::files::{Links, beginning};
 
 /// No path is longer, in bytes.
 const LONGEST: u64 = 8192;
+
+/// The name of a repository, in the top of its work tree.
+const DOT_GIT: &str = ".git";
 
 /// Directories in the project's root that are not looked into.
 const NOT_SEARCHED: [&str; 2] = ["target", "logs"];
@@ -30,22 +34,22 @@ impl Nested {
         let mut pending = vec![root.to_path_buf()];
         while let Some(directory) = pending.pop() {
             let is_root = directory == root;
-            // What cannot be read now, cannot be looked into by the build either.
-            for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
-                let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
-                let name = entry.file_name();
-                if name == ".git" {
-                    if !is_root {
-                        found.repositories.push(entry.path());
+            for name in names(&directory, keys) {
+                let path = directory.join(&name);
+                let kind = path.symlink_metadata().map(|found| found.file_type());
+                let is_directory = kind.is_ok_and(|kind| kind.is_dir());
+                if name == DOT_GIT {
+                    if !is_root && path.symlink_metadata().is_ok() {
+                        found.repositories.push(path);
                     }
                 } else if is_directory && keys.file_name() == Some(&name) {
                     if !is_root {
-                        found.keys.push(entry.path());
+                        found.keys.push(path);
                     }
                 } else if is_directory
                     && !(is_root && NOT_SEARCHED.iter().any(|other| name == *other))
                 {
-                    pending.push(entry.path());
+                    pending.push(path);
                 }
             }
         }
@@ -53,6 +57,19 @@ impl Nested {
         found.keys.sort();
         found
     }
+}
+
+/// The names in a directory. Where it cannot be listed, something in there can be opened all the same, by whoever knows
+/// its name: what is looked for is.
+fn names(directory: &Path, keys: &Path) -> Vec<OsString> {
+    let listed = fs::read_dir(directory);
+    listed.map_or_else(
+        |_| {
+            let wanted = [Some(OsStr::new(DOT_GIT)), keys.file_name()];
+            wanted.into_iter().flatten().map(OsStr::to_owned).collect()
+        },
+        |entries| entries.flatten().map(|entry| entry.file_name()).collect(),
+    )
 }
 
 /// These, and the folders that belong to them in other places: those that files name, and those that several
@@ -67,18 +84,60 @@ pub(super) fn with_linked<'g>(all_git: impl IntoIterator<Item = &'g PathBuf>) ->
     found
 }
 
-/// The settings and the hooks of a repository, whether they are there or not; none where there is no repository.
-pub(super) fn settings(git: &Path) -> Vec<PathBuf> {
-    // The last two say where the others are.
-    const NAMES: [&str; 4] = ["config", "hooks", "config.worktree", "commondir"];
+/// The settings and the hooks of a repository, whether they are there or not; none where there is no repository. Those of
+/// its submodules and work trees belong to it, and what git would go on with: a rebase runs commands.
+#[must_use]
+pub fn settings(git: &Path) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = git
         .is_file()
         .then(|| git.to_path_buf())
         .into_iter()
         .collect();
-    let folders = with_linked([&git.to_path_buf()]).into_iter();
-    for folder in folders.filter(|folder| folder.is_dir()) {
+    let mut pending = with_linked([&git.to_path_buf()]);
+    pending.retain(|folder| folder.is_dir());
+    for folder in &pending {
         found.extend(NAMES.map(|name| folder.join(name)));
+    }
+    while let Some(folder) = pending.pop() {
+        for part in ["modules", "worktrees"] {
+            for inner in inner_folders(&folder.join(part)) {
+                found.extend(NAMES.map(|name| inner.join(name)));
+                pending.push(inner);
+            }
+        }
+    }
+    found
+}
+
+/// What git takes settings and programs from. The second two say where the others are.
+const NAMES: [&str; 7] = [
+    "config",
+    "hooks",
+    "config.worktree",
+    "commondir",
+    "rebase-merge",
+    "rebase-apply",
+    "sequencer",
+];
+
+/// The folders of submodules or work trees in there. The name of a submodule may be a path.
+fn inner_folders(parent: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut pending = vec![parent.to_path_buf()];
+    while let Some(directory) = pending.pop() {
+        for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+            if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                continue;
+            }
+            let is_folder = ["HEAD", "config", "commondir"]
+                .iter()
+                .any(|name| entry.path().join(name).symlink_metadata().is_ok());
+            if is_folder {
+                found.push(entry.path());
+            } else {
+                pending.push(entry.path());
+            }
+        }
     }
     found
 }
@@ -105,6 +164,23 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_cannot_be_listed_is_looked_into_by_the_names_that_count() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let dir = tempfile::tempdir().unwrap();
+        let blind = dir.path().join("blind");
+        for name in [".git", "agent-config"] {
+            fs::create_dir_all(blind.join(name)).unwrap();
+        }
+        let set_mode =
+            |mode| fs::set_permissions(&blind, fs::Permissions::from_mode(mode)).unwrap();
+        set_mode(0o311);
+        let found = Nested::find(dir.path(), &dir.path().join("agent-config"));
+        set_mode(0o700);
+        assert_eq!(found.repositories, [blind.join(".git")]);
+        assert_eq!(found.keys, [blind.join("agent-config")]);
+    }
+
+    #[test]
     fn settings_are_found_wherever_a_repository_has_them() {
         let dir = tempfile::tempdir().unwrap();
         let write = |name: &str, content: &str| {
@@ -120,16 +196,34 @@ mod tests {
             };
             found.map(inner).collect::<Vec<_>>().join(" ")
         };
-        let folder = |name: &str| {
-            format!("{name}/config {name}/hooks {name}/config.worktree {name}/commondir")
-        };
+        let folder = |name: &str| NAMES.map(|part| format!("{name}/{part}")).join(" ");
         write("plain/HEAD", "");
         assert_eq!(found("plain"), folder("plain"));
         write("plain/worktrees/one/commondir", "../..\n");
         write("tree/.git", "gitdir: ../plain/worktrees/one\n");
         let own = folder("tree/../plain/worktrees/one");
         let common = folder("tree/../plain/worktrees/one/../..");
-        assert_eq!(found("tree/.git"), format!("tree/.git {own} {common}"));
+        let listed = folder("tree/../plain/worktrees/one/../../worktrees/one");
+        let expected = format!("tree/.git {own} {common} {listed}");
+        assert_eq!(found("tree/.git"), expected);
+        write("plain/modules/a/b/HEAD", "");
+        write("plain/modules/a/b/modules/c/config", "");
+        let inner = [
+            "plain",
+            "plain/modules/a/b",
+            "plain/worktrees/one",
+            "plain/modules/a/b/modules/c",
+        ];
+        let mut all: Vec<String> = inner
+            .map(folder)
+            .join(" ")
+            .split(' ')
+            .map(String::from)
+            .collect();
+        let mut names: Vec<String> = found("plain").split(' ').map(String::from).collect();
+        all.sort();
+        names.sort();
+        assert_eq!(names, all);
         write("odd/.git", "no link\n");
         assert_eq!(found("odd/.git"), "odd/.git");
         assert_eq!(found("missing"), "");

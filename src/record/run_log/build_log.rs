@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{self, Seek as _, SeekFrom, Write};
 use std::path::PathBuf;
 
-use super::{LogError, create, failed};
+use super::{LogError, failed};
 use crate::secret::credentials::Censor;
 use crate::secret::{RedactingWriter, Redactor};
 use crate::sys::excerpt::Excerpt;
@@ -104,17 +104,18 @@ impl Write for Copies {
 }
 
 impl<'r> BuildLog<'r> {
-    /// Begins one in a file that is not there yet.
+    /// Begins one in this empty file, which is at `path`.
     ///
     /// # Errors
     /// When the file cannot be written.
-    pub(super) fn create(path: PathBuf, redactor: &'r Redactor) -> Result<Self, LogError> {
-        let open = || {
-            let mut file = create(&path)?;
-            file.write_all(&first_line(UNFINISHED))?;
-            Ok(file)
-        };
-        let output = Copies::new(open().map_err(failed(&path))?, LOG_HEAD);
+    pub(super) fn new(
+        mut file: File,
+        path: PathBuf,
+        redactor: &'r Redactor,
+    ) -> Result<Self, LogError> {
+        let begun = file.write_all(&first_line(UNFINISHED));
+        begun.map_err(failed(&path))?;
+        let output = Copies::new(file, LOG_HEAD);
         Ok(Self {
             redactor,
             path,
@@ -170,7 +171,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let redactor = Redactor::new(["sekret-key-1"]);
         let path = dir.path().join("repair-query-1-build.txt");
-        let mut build = BuildLog::create(path.clone(), &redactor).unwrap();
+        let file = File::create(&path).unwrap();
+        let mut build = BuildLog::new(file, path.clone(), &redactor).unwrap();
         build.write_all(b"out \xff sekret-").unwrap();
         assert!(fs::read(&path).unwrap().starts_with(b"unfinished"));
         build.write_all(b"key-1\nend").unwrap();

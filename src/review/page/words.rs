@@ -62,7 +62,7 @@ pub fn headline(run: &PastRun) -> String {
     };
     match record.tree {
         TreeState::PutBack => format!("{said}; the edits were taken back"),
-        TreeState::Changed | TreeState::Unchanged => said,
+        TreeState::Changed | TreeState::Lost | TreeState::Unchanged => said,
     }
 }
 

@@ -15,6 +15,7 @@ use crate::exec::hosts::AllowedHost;
 use crate::exec::sandbox::{Sandbox, SandboxMode, SandboxPolicy, SandboxProblem};
 use crate::project::configured::ConfiguredPaths;
 use crate::project::repositories::ProjectSearch;
+use crate::project::repository::{DOT_GIT, Repository};
 use crate::record::run_log::{BuildLog, BuildOutput, LogError};
 use crate::record::{BuildRecord, Seconds};
 use crate::secret::SecretKind;
@@ -276,9 +277,16 @@ fn try_out(
 
 /// git's folder, of the repository that the project is a part of; or where one would be.
 fn enclosing_git(root: &Path) -> PathBuf {
-    let mut folders = root.ancestors().map(|directory| directory.join(".git"));
-    let found = folders.find(|git| git.symlink_metadata().is_ok());
-    found.unwrap_or_else(|| root.join(".git"))
+    let is_there = |git: &PathBuf| git.symlink_metadata().is_ok();
+    let top = match Repository::of(root) {
+        Ok(Some(repository)) => Some(repository.top),
+        // What cannot be read may still be one.
+        Ok(None) | Err(_) => None,
+    };
+    let directories = top.iter().map(PathBuf::as_path).chain(root.ancestors());
+    let mut folders = directories.map(|directory| directory.join(DOT_GIT));
+    let found = folders.find(is_there);
+    found.unwrap_or_else(|| root.join(DOT_GIT))
 }
 
 /// The sandbox of this mode: for builds, or with one more key file for an agent's commands; none where there is to
@@ -303,13 +311,14 @@ fn find(
     );
     let protected: &[&str] = if key_file.is_none() { &PROTECTED } else { &[] };
     let protected = protected.iter().map(|name| project.root().join(name));
-    let named = ConfiguredPaths::of(project.root(), context.home());
-    let named = named.paths.iter().map(|path| named.top.join(path));
+    let git = enclosing_git(project.root());
+    let all_git = repositories.iter().chain([&git]).map(PathBuf::as_path);
+    let named = ConfiguredPaths::of(project.root(), all_git, context.home());
     let policy = SandboxPolicy {
         root: project.root().to_path_buf(),
         keys: project.config(),
         key_files: key_files.chain(key_file.map(Path::to_path_buf)).collect(),
-        git: enclosing_git(project.root()),
+        git,
         repositories,
         hidden,
         home: context.home().map(Path::to_path_buf),

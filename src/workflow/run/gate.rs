@@ -6,15 +6,18 @@
 mod files;
 mod repositories;
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use self::files::{Change, GateFiles, is_denied};
+use self::files::{Change, GateFiles, GatePath, is_denied};
 use self::repositories::{Repositories, RepositoryChange};
 use crate::edit::PROTECTED_FILES;
+use crate::exec::sandbox::settings;
 use crate::project::configured::ConfiguredPaths;
 use crate::project::repositories::ProjectSearch;
+use crate::project::repository::DOT_GIT;
 use crate::project::{Project, ProjectProblem};
 use crate::record::run_files;
 use crate::sys::files::PathError;
@@ -27,8 +30,9 @@ const NAMED: usize = 10;
 #[derive(Debug)]
 pub struct Gate {
     files: GateFiles,
-    configured: ConfiguredPaths,
-    /// What git's configuration names, before the latest build: replies may change that.
+    /// What git's configuration names.
+    configured: BTreeSet<PathBuf>,
+    /// The files of that, and git's own settings and hooks, before the latest build: replies may change what is named.
     named: GateFiles,
     repositories: Repositories,
 }
@@ -42,16 +46,18 @@ impl Gate {
     pub fn new(root: &Path, home: Option<&Path>) -> Result<Self, PathError> {
         let search = ProjectSearch::new(root);
         let found = search.run();
+        let repositories = found.repositories.iter().map(PathBuf::as_path);
+        let configured = ConfiguredPaths::of(root, repositories, home);
         let at_root = PROTECTED_FILES.iter().map(|name| (*name).to_owned());
         let paths = at_root
-            .chain(found.ignore_files)
+            .chain(found.ignore_files.iter().cloned())
             .filter(|path| path != "Cargo.lock");
-        let files = GateFiles::new(root, paths)?;
+        let files = GateFiles::new(paths.map(|path| GatePath::below(root, path)))?;
         Ok(Self {
             files,
-            configured: ConfiguredPaths::of(root, home),
+            configured,
             named: GateFiles::default(),
-            repositories: Repositories::new(search, found.repositories),
+            repositories: Repositories::new(search, found),
         })
     }
 
@@ -65,9 +71,34 @@ impl Gate {
     /// # Errors
     /// When a file cannot be looked at.
     pub fn before_build(&mut self) -> Result<(), PathError> {
-        let named = named_files(&self.configured).into_iter();
-        self.named = GateFiles::new(&self.configured.top, named)?;
+        self.named = GateFiles::new(self.named_files().into_iter())?;
         Ok(())
+    }
+
+    /// The files that git takes settings and programs from: its own, those that they name, and what is in directories
+    /// of such. Of links, what they lead to as well.
+    fn named_files(&self) -> Vec<GatePath> {
+        let own = self.repositories.used().flat_map(settings);
+        let mut files = Vec::new();
+        for path in self.configured.iter().cloned().chain(own) {
+            if path.is_dir() {
+                let entries = fs::read_dir(&path).into_iter().flatten().flatten();
+                files.extend(
+                    entries
+                        .map(|entry| entry.path())
+                        .filter(|path| !path.is_dir()),
+                );
+            }
+            files.push(path);
+        }
+        let is_link = |path: &&PathBuf| path.is_symlink();
+        let targets = files.iter().filter(is_link);
+        let targets: Vec<PathBuf> = targets
+            .filter_map(|path| path.canonicalize().ok())
+            .collect();
+        files.extend(targets);
+        files.retain(|path| path.is_symlink() || !path.is_dir());
+        files.iter().filter_map(|path| GatePath::of(path)).collect()
     }
 
     /// Sees whether files and repositories are still what they were, and git still ignores these keys of the project;
@@ -83,7 +114,7 @@ impl Gate {
         let root = project.root();
         let mut diff = String::new();
         let mut files = self.files.changes(root, &[], &mut diff)?;
-        let named = named_files(&self.configured);
+        let named = self.named_files();
         files.extend(self.named.changes(root, &named, &mut diff)?);
         let exposes_keys = match project.check_gitignore(key_files.iter().copied()) {
             Ok(()) => false,
@@ -119,7 +150,9 @@ impl GateChanged {
     /// What the user can do about it.
     pub fn hint(&self) -> String {
         let diff = format!("see `{}` in the run's folder", run_files::GATE);
-        let is_known = |(_, change): &&(String, Change)| *change != Change::Made;
+        let is_git = |path: &str| Path::new(path).iter().any(|name| name == DOT_GIT);
+        let is_known =
+            |(path, change): &&(String, Change)| *change != Change::Made && !is_git(path);
         let names = self.files.iter().filter(is_known);
         let names: Vec<String> = names.map(|(path, _)| escaped(path)).take(NAMED).collect();
         let mut hint = match names.join(" ") {
@@ -128,7 +161,7 @@ impl GateChanged {
                 "{diff}; these files stay as the build left them: `git checkout -- {names}` restores what git tracks"
             ),
         };
-        if !self.repositories.is_empty() {
+        if !self.repositories.is_empty() || self.files.iter().any(|(path, _)| is_git(path)) {
             hint.push_str("; until then, git may run programs of the build's choice there");
         }
         hint
@@ -160,22 +193,4 @@ impl fmt::Display for GateChanged {
             "the build changed files that no build may change: {told}"
         )
     }
-}
-
-/// The files that git's configuration names, and those in directories that it names.
-fn named_files(configured: &ConfiguredPaths) -> Vec<String> {
-    let mut files = Vec::new();
-    for path in &configured.paths {
-        let place = configured.top.join(path);
-        if !place.symlink_metadata().is_ok_and(|found| found.is_dir()) {
-            files.extend(path.to_str().map(str::to_owned));
-            continue;
-        }
-        for entry in fs::read_dir(place).into_iter().flatten().flatten() {
-            if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                files.extend(path.join(entry.file_name()).to_str().map(str::to_owned));
-            }
-        }
-    }
-    files
 }

@@ -57,7 +57,7 @@ impl<'c> RunTree<'c> {
             context,
             folder: run.log.name().to_owned(),
             journal: context.project.journal_directory(),
-            undo_log: UndoLog::new(root, run.log.name(), context.redactor),
+            undo_log: UndoLog::new(root, run.log.folder(), context.redactor),
             shown: Shown::default(),
             applied: None,
             installed: Stamp::default(),
@@ -220,6 +220,19 @@ impl<'c> RunTree<'c> {
         }
     }
 
+    /// Says so where what is still to be undone cannot be: somebody has removed what was saved.
+    pub fn note_lost(&self, run: &mut Run<'_>) {
+        if run.record.tree != TreeState::Changed {
+            return;
+        }
+        if let Some(lost) = self.undo_log.lost() {
+            run.warn(format!(
+                "`{lost}`, which was saved before it was replaced, is gone: `code-commit undo` cannot take the run back"
+            ));
+            run.record.tree = TreeState::Lost;
+        }
+    }
+
     /// Undoes the `changes` of the run in `folder`, this one or another.
     pub fn undo(
         &mut self,
@@ -238,9 +251,14 @@ impl<'c> RunTree<'c> {
         Ok(edits)
     }
 
-    fn undo_unrecorded(&self, folder: &str, changes: &ChangeLog) -> Result<EditsRecord, UndoError> {
+    fn undo_unrecorded(
+        &mut self,
+        folder: &str,
+        changes: &ChangeLog,
+    ) -> Result<EditsRecord, UndoError> {
         let tree = self.context.tree(&self.journal);
-        undo(tree, folder, changes, None, Journalling::Off).map(|undone| undone.edits)
+        let undo_log = Some(&mut self.undo_log);
+        undo(tree, folder, changes, undo_log, Journalling::Off).map(|undone| undone.edits)
     }
 
     /// Notes that the run has come to its end. Should that fail, the next run takes this one for cut

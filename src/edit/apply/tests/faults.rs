@@ -147,9 +147,8 @@ fn undoing_is_all_or_nothing_too() {
             let scene = scene();
             scene.apply(&scene.verified(SMALL)).unwrap();
             let changes = undo_log::read(scene.root.path(), RUN).unwrap().unwrap();
-            fs::create_dir_all(scene.path("logs/undo")).unwrap();
             let redactor = Redactor::default();
-            let mut undo_log = UndoLog::new(scene.root.path(), "logs/undo", &redactor);
+            let mut undo_log = scene.undo_log_in("undo", &redactor);
             let fault = match errno {
                 None => InjectedFault::From(call, Errno::IO),
                 Some(errno) => InjectedFault::Once(call, errno),

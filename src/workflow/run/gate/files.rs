@@ -11,17 +11,41 @@ use std::path::{Path, PathBuf};
 
 use crate::edit::beneath::{OpenDirectory, PathEntry, Root};
 use crate::record::diff::{self, FileChange, FileState, NEW_MODE};
-use crate::sys::files::PathError;
+use crate::sys::files::{PathError, is_missing};
 use crate::sys::text::escaped;
 
 /// So many bytes are held of all these files together. Of what goes beyond, anything done to it counts as a change.
 const ROOM: usize = 8 << 20;
 
-/// Files by their paths below a directory.
+/// Where a file is.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct GatePath {
+    /// A directory, which links may lead to,
+    base: PathBuf,
+    /// and the path below it, which none may lead to.
+    path: String,
+}
+
+impl GatePath {
+    /// The path of a file of the project in `root`.
+    pub fn below(root: &Path, path: String) -> Self {
+        let base = root.to_path_buf();
+        Self { base, path }
+    }
+
+    /// The path of a file that git looks for, through links as well; none where its name is not UTF-8.
+    pub fn of(path: &Path) -> Option<Self> {
+        Some(Self {
+            base: path.parent()?.to_path_buf(),
+            path: path.file_name()?.to_str()?.to_owned(),
+        })
+    }
+}
+
+/// Files by their paths.
 #[derive(Debug, Default)]
 pub struct GateFiles {
-    base: PathBuf,
-    states: BTreeMap<String, GateFile>,
+    states: BTreeMap<GatePath, GateFile>,
 }
 
 impl GateFiles {
@@ -29,20 +53,17 @@ impl GateFiles {
     ///
     /// # Errors
     /// When one cannot be looked at.
-    pub fn new(base: &Path, paths: impl Iterator<Item = String>) -> Result<Self, PathError> {
+    pub fn new(paths: impl Iterator<Item = GatePath>) -> Result<Self, PathError> {
         let mut room = ROOM;
         let mut states = BTreeMap::new();
         for path in paths {
-            let found = look(base, &path, room)?;
+            let found = look(&path, room)?;
             if let GateFile::File(state) = &found {
                 room -= state.content.len();
             }
             states.insert(path, found);
         }
-        Ok(Self {
-            base: base.to_path_buf(),
-            states,
-        })
+        Ok(Self { states })
     }
 
     /// What has become of them, and of those at `more` paths, where nothing was; by paths as a user of the project in
@@ -53,7 +74,7 @@ impl GateFiles {
     pub fn changes(
         &self,
         root: &Path,
-        more: &[String],
+        more: &[GatePath],
         diff: &mut String,
     ) -> Result<Vec<(String, Change)>, PathError> {
         let more = more.iter().filter(|path| !self.states.contains_key(*path));
@@ -64,9 +85,9 @@ impl GateFiles {
                 GateFile::Large { .. } => 0,
                 _ => ROOM,
             };
-            let after = look(&self.base, path, room)?;
+            let after = look(path, room)?;
             if after != *before {
-                let path = shown(root, &self.base.join(path));
+                let path = shown(root, &path.base.join(&path.path));
                 diff.push_str(&difference(&path, before, &after));
                 changes.push((path, Change::of(before, &after)));
             }
@@ -138,11 +159,12 @@ impl Change {
 }
 
 /// What is at the path, without following a link.
-fn look(root: &Path, path: &str, room: usize) -> Result<GateFile, PathError> {
-    let look = || match OpenDirectory::default().entry(&Root::open(root)?, path)? {
+fn look(place: &GatePath, room: usize) -> Result<GateFile, PathError> {
+    let GatePath { base, path } = place;
+    let look = || match OpenDirectory::default().entry(&Root::open(base)?, path)? {
         PathEntry::Nothing => Ok(GateFile::Missing),
         PathEntry::File(file) => read(file, room),
-        PathEntry::SomethingElse => match root.join(path).read_link() {
+        PathEntry::SomethingElse => match base.join(path).read_link() {
             // It is no link.
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
                 Ok(GateFile::SomethingElse)
@@ -153,6 +175,7 @@ fn look(root: &Path, path: &str, room: usize) -> Result<GateFile, PathError> {
     match look() {
         // A build may have seen to that.
         Err(error) if is_denied(&error) => Ok(GateFile::SomethingElse),
+        Err(error) if is_missing(&error) => Ok(GateFile::Missing),
         found => found.map_err(PathError::of("read", path)),
     }
 }

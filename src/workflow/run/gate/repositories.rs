@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use super::files::shown;
-use crate::project::repositories::{ProjectSearch, RepositoryState};
+use crate::project::repositories::{GitFiles, ProjectSearch, RepositoryState};
 use crate::sys::text::escaped;
 
 /// The repositories as they were before the run.
@@ -16,6 +16,7 @@ use crate::sys::text::escaped;
 pub struct Repositories {
     search: ProjectSearch,
     known: BTreeMap<PathBuf, RepositoryState>,
+    unlisted: Vec<PathBuf>,
 }
 
 /// What has become of a repository.
@@ -27,6 +28,8 @@ pub enum RepositoryChange {
     Gone,
     /// It is another.
     Replaced,
+    /// There may be one: the directory could be listed, or was not there.
+    Unlisted,
 }
 
 impl RepositoryChange {
@@ -36,18 +39,20 @@ impl RepositoryChange {
             Self::Made => "is a git repository now",
             Self::Gone => "is no git repository any more",
             Self::Replaced => "is another git repository now",
+            Self::Unlisted => "cannot be listed, so that repositories in it are not known",
         }
     }
 }
 
 impl Repositories {
-    /// Those that `found` names.
-    pub fn new(search: ProjectSearch, found: Vec<PathBuf>) -> Self {
+    /// Those that were `found`.
+    pub fn new(search: ProjectSearch, found: GitFiles) -> Self {
         let state = |path: PathBuf| (RepositoryState::of(&path), path);
-        let known = found.into_iter().map(state);
+        let known = found.repositories.into_iter().map(state);
         Self {
             search,
             known: known.map(|(state, path)| (path, state)).collect(),
+            unlisted: found.unlisted,
         }
     }
 
@@ -56,9 +61,19 @@ impl Repositories {
         self.known.keys().map(PathBuf::as_path)
     }
 
+    /// Where those are that git takes for repositories.
+    pub fn used(&self) -> impl Iterator<Item = &Path> {
+        let used = self.known.iter().filter(|(_, state)| state.is_repository);
+        used.map(|(path, _)| path.as_path())
+    }
+
     /// What has become of them, by paths as a user is to see them.
     pub fn changes(&self, root: &Path) -> Vec<(String, RepositoryChange)> {
-        let found = self.search.run().repositories.into_iter();
+        let found = self.search.run();
+        let unlisted = found.unlisted.into_iter();
+        let unlisted = unlisted.filter(|path| !self.unlisted.contains(path));
+        let unlisted = unlisted.map(|path| (path, RepositoryChange::Unlisted));
+        let found = found.repositories.into_iter();
         let made = found.filter(|path| !self.known.contains_key(path));
         let made = made.map(|path| (path, RepositoryChange::Made));
         let known = self.known.iter().filter_map(|(path, before)| {
@@ -72,7 +87,7 @@ impl Repositories {
             };
             Some((path.clone(), change))
         });
-        let all = known.chain(made);
+        let all = known.chain(made).chain(unlisted);
         all.map(|(path, change)| (shown(root, &path), change))
             .collect()
     }
