@@ -7,12 +7,15 @@
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, FileType};
+use std::io;
 use std::path::{Path, PathBuf};
+
+use rustix::io::Errno;
 
 use super::gitignore::{GITIGNORE, IgnoreRules};
 use super::index::TrackedPaths;
 use super::repository::{DOT_GIT, Repository, is_git_directory, is_top};
-use crate::sys::files::is_missing;
+use crate::sys::files::{PathError, is_missing};
 use crate::sys::identity::{FileIdentity, identity};
 
 /// How a project is searched: by the ignore rules of the time when this was made, so that nothing that they do not
@@ -58,8 +61,10 @@ impl ProjectSearch {
     }
 
     /// Searches it as it is now.
-    #[must_use]
-    pub fn run(&self) -> GitFiles {
+    ///
+    /// # Errors
+    /// When a directory cannot be read for another reason than its mode or the length of its path.
+    pub fn run(&self) -> Result<GitFiles, PathError> {
         let mut found = GitFiles::default();
         let has_git = |directory: &Path| directory.join(DOT_GIT).symlink_metadata().is_ok();
         let mut above = self.root.ancestors().skip(1);
@@ -75,16 +80,21 @@ impl ProjectSearch {
         }
         let mut pending = vec![PathBuf::new()];
         while let Some(directory) = pending.pop() {
-            self.look_into(&directory, &mut found, &mut pending);
+            self.look_into(&directory, &mut found, &mut pending)?;
         }
-        found
+        Ok(found)
     }
 
     /// Notes what is in one directory, and which others are.
-    fn look_into(&self, directory: &Path, found: &mut GitFiles, pending: &mut Vec<PathBuf>) {
+    fn look_into(
+        &self,
+        directory: &Path,
+        found: &mut GitFiles,
+        pending: &mut Vec<PathBuf>,
+    ) -> Result<(), PathError> {
         let place = self.root.join(directory);
         let mut layout = Vec::new();
-        for name in names(&place, found) {
+        for name in names(&place, found)? {
             let path = directory.join(&name);
             let entry = place.join(&name);
             let kind = entry.symlink_metadata().map(|found| found.file_type());
@@ -110,6 +120,7 @@ impl ProjectSearch {
             };
             found.repositories.push(bare.clone());
         }
+        Ok(())
     }
 
     /// The repository at the top of a directory that a link leads to, where none is found there without the link.
@@ -136,16 +147,21 @@ impl ProjectSearch {
 
 /// The names in a directory. Where it cannot be listed, and what is in there can still be opened by its name, those
 /// that count.
-fn names(place: &Path, found: &mut GitFiles) -> Vec<OsString> {
+fn names(place: &Path, found: &mut GitFiles) -> Result<Vec<OsString>, PathError> {
+    let is_made_so = |error: &io::Error| {
+        let errno = Errno::from_io_error(error);
+        errno.is_some_and(|errno| matches!(errno, Errno::ACCESS | Errno::PERM | Errno::NAMETOOLONG))
+    };
     match fs::read_dir(place) {
-        Ok(entries) => entries.flatten().map(|entry| entry.file_name()).collect(),
-        Err(error) if is_missing(&error) => Vec::new(),
-        Err(_) => {
+        Ok(entries) => Ok(entries.flatten().map(|entry| entry.file_name()).collect()),
+        Err(error) if is_missing(&error) => Ok(Vec::new()),
+        Err(error) if is_made_so(&error) => {
             found.unlisted.push(place.to_path_buf());
             let names = [DOT_GIT, GITIGNORE].into_iter().chain(LAYOUT);
             let is_there = |name: &&str| place.join(name).symlink_metadata().is_ok();
-            names.filter(is_there).map(OsString::from).collect()
+            Ok(names.filter(is_there).map(OsString::from).collect())
         }
+        Err(error) => Err(PathError::of("read", place)(error)),
     }
 }
 
@@ -217,7 +233,7 @@ mod tests {
         write(&root, "half/HEAD", "");
         write(&root, "other/HEAD", "");
         write(&root, "other/commondir", "..");
-        let mut found = ProjectSearch::new(&root).run();
+        let mut found = ProjectSearch::new(&root).run().unwrap();
         found.repositories.sort();
         let below = |path: &PathBuf| path.strip_prefix(dir.path()).unwrap().display().to_string();
         let names: Vec<String> = found.repositories.iter().map(below).collect();
@@ -253,7 +269,7 @@ mod tests {
         for (link, target) in links {
             symlink(target, root.join(link)).unwrap();
         }
-        let mut found = ProjectSearch::new(&root).run().repositories;
+        let mut found = ProjectSearch::new(&root).run().unwrap().repositories;
         found.sort();
         let expected = ["bare", "seen/.git", "src/.git"].map(|name| root.join(name));
         assert_eq!(found, expected);
@@ -269,7 +285,7 @@ mod tests {
             |mode| fs::set_permissions(&blind, fs::Permissions::from_mode(mode)).unwrap();
         set_mode(0o311);
         let is_root = fs::read_dir(&blind).is_ok();
-        let found = ProjectSearch::new(dir.path()).run();
+        let found = ProjectSearch::new(dir.path()).run().unwrap();
         set_mode(0o700);
         assert_eq!(found.repositories, [blind.join(".git")]);
         assert_eq!(found.unlisted.is_empty(), is_root);
@@ -280,11 +296,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir_all(dir.path().join("a/b")).unwrap();
         let search = ProjectSearch::new(dir.path());
-        assert!(search.run().repositories.is_empty());
+        assert!(search.run().unwrap().repositories.is_empty());
         write(dir.path(), ".gitignore", "*\n");
         write(dir.path(), "a/.gitignore", "*\n");
         make_repository(&dir.path().join("a/b/.git"));
-        let found = search.run().repositories;
+        let found = search.run().unwrap().repositories;
         assert_eq!(found, [dir.path().join("a/b/.git")]);
     }
 

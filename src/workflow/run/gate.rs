@@ -45,7 +45,7 @@ impl Gate {
     /// When a file cannot be looked at.
     pub fn new(root: &Path, home: Option<&Path>) -> Result<Self, PathError> {
         let search = ProjectSearch::new(root);
-        let found = search.run();
+        let found = search.run()?;
         let repositories = found.repositories.iter().map(PathBuf::as_path);
         let configured = ConfiguredPaths::of(root, repositories, home);
         let at_root = PROTECTED_FILES.iter().map(|name| (*name).to_owned());
@@ -123,7 +123,7 @@ impl Gate {
             }
             Err(_) => true,
         };
-        let repositories = self.repositories.changes(root);
+        let repositories = self.repositories.changes(root)?;
         diff.push_str(&repositories::lines(&repositories));
         let has_changed = exposes_keys || !files.is_empty() || !repositories.is_empty();
         Ok(has_changed.then_some(GateChanged {

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use super::files::shown;
 use crate::project::repositories::{GitFiles, ProjectSearch, RepositoryState};
+use crate::sys::files::PathError;
 use crate::sys::text::escaped;
 
 /// The repositories as they were before the run.
@@ -68,8 +69,11 @@ impl Repositories {
     }
 
     /// What has become of them, by paths as a user is to see them.
-    pub fn changes(&self, root: &Path) -> Vec<(String, RepositoryChange)> {
-        let found = self.search.run();
+    ///
+    /// # Errors
+    /// When a directory cannot be read.
+    pub fn changes(&self, root: &Path) -> Result<Vec<(String, RepositoryChange)>, PathError> {
+        let found = self.search.run()?;
         let unlisted = found.unlisted.into_iter();
         let unlisted = unlisted.filter(|path| !self.unlisted.contains(path));
         let unlisted = unlisted.map(|path| (path, RepositoryChange::Unlisted));
@@ -88,8 +92,8 @@ impl Repositories {
             Some((path.clone(), change))
         });
         let all = known.chain(made).chain(unlisted);
-        all.map(|(path, change)| (shown(root, &path), change))
-            .collect()
+        let shown = all.map(|(path, change)| (shown(root, &path), change));
+        Ok(shown.collect())
     }
 }
 
