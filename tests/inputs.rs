@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
+use std::time::SystemTime;
 
 use serde_json::Value;
 
@@ -36,6 +37,19 @@ fn tracked() -> TestProject {
 fn meanwhile(project: &TestProject, path: &str, content: &'static str, reply: &str) -> Answer {
     let path = project.path(path);
     Answer::gemini_after(move || fs::write(path, content).unwrap(), reply)
+}
+
+/// The same, at a time that is later than the run's beginning by the times of files, too, which go in steps.
+fn later(project: &TestProject, path: &str, content: &'static str, reply: &str) -> Answer {
+    let path = project.path(path);
+    let write = move || {
+        let asked = SystemTime::now();
+        while {
+            fs::write(&path, content).unwrap();
+            fs::metadata(&path).unwrap().modified().unwrap() <= asked
+        } {}
+    };
+    Answer::gemini_after(write, reply)
 }
 
 fn warnings(run: &Finished) -> Vec<String> {
@@ -151,6 +165,60 @@ fn so_is_one_that_was_removed_and_one_that_is_to_be_removed() {
     let project = project.with(&server);
     project.run(&[]).exits(5).says(&["`src/main.rs`"]);
     assert_eq!(project.read("src/main.rs"), "edited\n");
+}
+
+/// What the model was not shown is not compared: that it changes meanwhile is told by when it was written.
+#[test]
+fn neither_is_a_file_that_the_model_was_not_shown_and_that_changes_meanwhile() {
+    let reply = "^^^c.py\nthe model's\n^^^end\n";
+    let foreign = ("agent-config/codeRollup.txt", "<file>x = 1</file>\n");
+    let partial = (
+        "agent-config/codeRollup.txt",
+        "--- src/main.rs ---\nfn main() {}\n",
+    );
+    for (rollup, before, arguments) in [
+        (foreign, Some("x = 1\n"), &[][..]),
+        (foreign, None, &[]),
+        (partial, Some("x = 1\n"), &[]),
+        (partial, None, &["--rollup", "-m", "Add c.py."]),
+    ] {
+        let project = tracked().file("agent-config/query.txt", "Do something.\n");
+        let project = project.file(rollup.0, rollup.1);
+        let project = match before {
+            Some(before) => project.file("c.py", before),
+            None => project,
+        };
+        let server = ModelServer::start([
+            later(&project, "c.py", "the user's\n", reply),
+            later(&project, "c.py", "the user's again\n", reply),
+        ]);
+        let project = project.with(&server);
+        project
+            .run(arguments)
+            .exits(5)
+            .says(&["changed while the model was at work: `c.py`"]);
+        assert_eq!(project.read("c.py"), "the user's\n");
+        let allowed = [arguments, &["--allow-stale"]].concat();
+        project
+            .run(&allowed)
+            .exits(0)
+            .says(&["`c.py` is replaced, though the model was not shown it"]);
+        assert_eq!(project.read("c.py"), "the model's\n");
+    }
+}
+
+#[test]
+fn what_a_build_has_made_of_a_file_that_was_not_shown_is_no_change_meanwhile() {
+    let repairs = "^^^made.py\nthe model's\n^^^end\n^^^ok\n^^^end\n";
+    let server = ModelServer::gemini(&["^^^a\n1\n^^^end\n", repairs]);
+    let project = TestProject::new()
+        .with(&server)
+        .build("test -e ok && exit; echo x > made.py; exit 1");
+    let run = project.run(&[]).exits(0);
+    assert_eq!(
+        warnings(&run),
+        ["`made.py` is replaced, though the model was not shown it"]
+    );
 }
 
 #[test]
