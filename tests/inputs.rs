@@ -414,6 +414,16 @@ fn a_message_goes_before_the_query_file_and_the_rollup_file_stays_where_it_is_th
 }
 
 #[test]
+fn a_report_is_asked_for_with_the_message_as_its_query() {
+    let server = ModelServer::gemini(&["A report."]);
+    let project = tracked().with(&server);
+    let run = project.run(&["--cc", "-m", "Look at the names."]).exits(0);
+    let sent = server.requests()[0].json().to_string();
+    assert!(sent.contains("[query]\\nLook at the names."), "{sent}");
+    assert!(run.files().iter().any(|file| file.ends_with("query.txt")));
+}
+
+#[test]
 fn a_dry_run_takes_the_same_inputs() {
     let server = ModelServer::start([]);
     let project = tracked().with(&server);
@@ -508,7 +518,7 @@ fn a_change_that_is_given_without_a_flag_is_told_how_to_ask_for_it() {
         ),
         (
             &["Add", "log", "flags", "--stream"],
-            "`code-commit -m \"Add log flags\" --rollup`\nhint: allowed are ",
+            "`code-commit -m \"Add log flags\" --rollup`;\n  allowed are ",
         ),
         (
             &["Print \"$x\""],
@@ -516,10 +526,12 @@ fn a_change_that_is_given_without_a_flag_is_told_how_to_ask_for_it() {
         ),
         (
             &["dmeo"],
-            "`code-commit -m \"dmeo\" --rollup`\nhint: allowed are ",
+            "`code-commit -m \"dmeo\" --rollup`;\n  allowed are ",
         ),
+        (&["logg"], "did you mean `log`?"),
     ] {
-        project.run(arguments).exits(2).says(&[said]);
+        let run = project.run(arguments).exits(2).says(&[said]);
+        assert_eq!(run.stderr.matches("hint: ").count(), 1, "{}", run.stderr);
     }
     let other = project.run(&["models", "Add a flag"]).exits(2);
     assert!(!other.stderr.contains("--rollup"), "{}", other.stderr);
@@ -539,9 +551,16 @@ fn what_cannot_be_written_to_is_told_before_a_call_is_paid() {
         ("src", &["--cc"], 0),
         ("logs", &[], 3),
         ("agent-config", &["--cc"], 3),
+        ("", &[], 3),
     ] {
         let project = TestProject::new().with(&server);
-        fs::create_dir(project.path("logs")).unwrap();
+        let project = project.file("a", "x\n").file(
+            "agent-config/codeRollup.txt",
+            "--- a ---\nx\n--- src/main.rs ---\nfn main() {}\n",
+        );
+        if !closed.is_empty() {
+            fs::create_dir(project.path("logs")).unwrap();
+        }
         let closed_path = project.path(closed);
         let inner = project.command(arguments);
         let mut command = Command::new(BUBBLEWRAP[0]);
@@ -555,10 +574,18 @@ fn what_cannot_be_written_to_is_told_before_a_call_is_paid() {
             .env("GOOGLE_GEMINI_BASE_URL", server.url());
         let run = Finished::new(&project, arguments, command.output().unwrap()).exits(code);
         if code == 3 {
-            run.says(&[
-                &format!("`{closed}` cannot be written to"),
-                "hint: make it writable",
-            ]);
+            let root = project.path("").to_string_lossy().into_owned();
+            let named = if closed.is_empty() {
+                root.trim_end_matches('/')
+            } else {
+                closed
+            };
+            let told = format!("`{named}` cannot be written to");
+            let run = run.says(&[&told, "hint: make it writable"]);
+            assert_eq!(run.stderr.matches(&told).count(), 1, "{}", run.stderr);
+            if closed.is_empty() {
+                assert!(!run.stderr.contains(&root), "{}", run.stderr);
+            }
             assert!(project.runs().is_empty());
         }
     }
