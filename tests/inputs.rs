@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
+use std::time::SystemTime;
 
 use serde_json::Value;
 
@@ -36,6 +37,19 @@ fn tracked() -> TestProject {
 fn meanwhile(project: &TestProject, path: &str, content: &'static str, reply: &str) -> Answer {
     let path = project.path(path);
     Answer::gemini_after(move || fs::write(path, content).unwrap(), reply)
+}
+
+/// The same, at a time that is later than the run's beginning by the times of files, too, which go in steps.
+fn later(project: &TestProject, path: &str, content: &'static str, reply: &str) -> Answer {
+    let path = project.path(path);
+    let write = move || {
+        let asked = SystemTime::now();
+        while {
+            fs::write(&path, content).unwrap();
+            fs::metadata(&path).unwrap().modified().unwrap() <= asked
+        } {}
+    };
+    Answer::gemini_after(write, reply)
 }
 
 fn warnings(run: &Finished) -> Vec<String> {
@@ -151,6 +165,60 @@ fn so_is_one_that_was_removed_and_one_that_is_to_be_removed() {
     let project = project.with(&server);
     project.run(&[]).exits(5).says(&["`src/main.rs`"]);
     assert_eq!(project.read("src/main.rs"), "edited\n");
+}
+
+/// What the model was not shown is not compared: that it changes meanwhile is told by when it was written.
+#[test]
+fn neither_is_a_file_that_the_model_was_not_shown_and_that_changes_meanwhile() {
+    let reply = "^^^c.py\nthe model's\n^^^end\n";
+    let foreign = ("agent-config/codeRollup.txt", "<file>x = 1</file>\n");
+    let partial = (
+        "agent-config/codeRollup.txt",
+        "--- src/main.rs ---\nfn main() {}\n",
+    );
+    for (rollup, before, arguments) in [
+        (foreign, Some("x = 1\n"), &[][..]),
+        (foreign, None, &[]),
+        (partial, Some("x = 1\n"), &[]),
+        (partial, None, &["--rollup", "-m", "Add c.py."]),
+    ] {
+        let project = tracked().file("agent-config/query.txt", "Do something.\n");
+        let project = project.file(rollup.0, rollup.1);
+        let project = match before {
+            Some(before) => project.file("c.py", before),
+            None => project,
+        };
+        let server = ModelServer::start([
+            later(&project, "c.py", "the user's\n", reply),
+            later(&project, "c.py", "the user's again\n", reply),
+        ]);
+        let project = project.with(&server);
+        project
+            .run(arguments)
+            .exits(5)
+            .says(&["changed while the model was at work: `c.py`"]);
+        assert_eq!(project.read("c.py"), "the user's\n");
+        let allowed = [arguments, &["--allow-stale"]].concat();
+        project
+            .run(&allowed)
+            .exits(0)
+            .says(&["`c.py` is replaced, though the model was not shown it"]);
+        assert_eq!(project.read("c.py"), "the model's\n");
+    }
+}
+
+#[test]
+fn what_a_build_has_made_of_a_file_that_was_not_shown_is_no_change_meanwhile() {
+    let repairs = "^^^made.py\nthe model's\n^^^end\n^^^ok\n^^^end\n";
+    let server = ModelServer::gemini(&["^^^a\n1\n^^^end\n", repairs]);
+    let project = TestProject::new()
+        .with(&server)
+        .build("test -e ok && exit; echo x > made.py; exit 1");
+    let run = project.run(&[]).exits(0);
+    assert_eq!(
+        warnings(&run),
+        ["`made.py` is replaced, though the model was not shown it"]
+    );
 }
 
 #[test]
@@ -346,6 +414,16 @@ fn a_message_goes_before_the_query_file_and_the_rollup_file_stays_where_it_is_th
 }
 
 #[test]
+fn a_report_is_asked_for_with_the_message_as_its_query() {
+    let server = ModelServer::gemini(&["A report."]);
+    let project = tracked().with(&server);
+    let run = project.run(&["--cc", "-m", "Look at the names."]).exits(0);
+    let sent = server.requests()[0].json().to_string();
+    assert!(sent.contains("[query]\\nLook at the names."), "{sent}");
+    assert!(run.files().iter().any(|file| file.ends_with("query.txt")));
+}
+
+#[test]
 fn a_dry_run_takes_the_same_inputs() {
     let server = ModelServer::start([]);
     let project = tracked().with(&server);
@@ -440,7 +518,7 @@ fn a_change_that_is_given_without_a_flag_is_told_how_to_ask_for_it() {
         ),
         (
             &["Add", "log", "flags", "--stream"],
-            "`code-commit -m \"Add log flags\" --rollup`\nhint: allowed are ",
+            "`code-commit -m \"Add log flags\" --rollup`;\n  allowed are ",
         ),
         (
             &["Print \"$x\""],
@@ -448,10 +526,12 @@ fn a_change_that_is_given_without_a_flag_is_told_how_to_ask_for_it() {
         ),
         (
             &["dmeo"],
-            "`code-commit -m \"dmeo\" --rollup`\nhint: allowed are ",
+            "`code-commit -m \"dmeo\" --rollup`;\n  allowed are ",
         ),
+        (&["logg"], "did you mean `log`?"),
     ] {
-        project.run(arguments).exits(2).says(&[said]);
+        let run = project.run(arguments).exits(2).says(&[said]);
+        assert_eq!(run.stderr.matches("hint: ").count(), 1, "{}", run.stderr);
     }
     let other = project.run(&["models", "Add a flag"]).exits(2);
     assert!(!other.stderr.contains("--rollup"), "{}", other.stderr);
@@ -471,9 +551,16 @@ fn what_cannot_be_written_to_is_told_before_a_call_is_paid() {
         ("src", &["--cc"], 0),
         ("logs", &[], 3),
         ("agent-config", &["--cc"], 3),
+        ("", &[], 3),
     ] {
         let project = TestProject::new().with(&server);
-        fs::create_dir(project.path("logs")).unwrap();
+        let project = project.file("a", "x\n").file(
+            "agent-config/codeRollup.txt",
+            "--- a ---\nx\n--- src/main.rs ---\nfn main() {}\n",
+        );
+        if !closed.is_empty() {
+            fs::create_dir(project.path("logs")).unwrap();
+        }
         let closed_path = project.path(closed);
         let inner = project.command(arguments);
         let mut command = Command::new(BUBBLEWRAP[0]);
@@ -487,10 +574,18 @@ fn what_cannot_be_written_to_is_told_before_a_call_is_paid() {
             .env("GOOGLE_GEMINI_BASE_URL", server.url());
         let run = Finished::new(&project, arguments, command.output().unwrap()).exits(code);
         if code == 3 {
-            run.says(&[
-                &format!("`{closed}` cannot be written to"),
-                "hint: make it writable",
-            ]);
+            let root = project.path("").to_string_lossy().into_owned();
+            let named = if closed.is_empty() {
+                root.trim_end_matches('/')
+            } else {
+                closed
+            };
+            let told = format!("`{named}` cannot be written to");
+            let run = run.says(&[&told, "hint: make it writable"]);
+            assert_eq!(run.stderr.matches(&told).count(), 1, "{}", run.stderr);
+            if closed.is_empty() {
+                assert!(!run.stderr.contains(&root), "{}", run.stderr);
+            }
             assert!(project.runs().is_empty());
         }
     }

@@ -1,8 +1,8 @@
 //! Keys from the environment, where the key file is missing.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::support::{Finished, GEMINI_KEY, ModelServer, TestProject};
+use crate::support::{Answer, Finished, GEMINI_KEY, ModelServer, TestProject};
 
 const KEY: &str = "AQ.Environment-Key_0123456789";
 const OTHER_KEY: &str = "AQ.Other-Key_9876543210-abc";
@@ -85,6 +85,20 @@ fn the_file_goes_first_and_the_dry_run_says_which_is_used() {
 
 fn not_ready(project: &TestProject, expected: &[&str]) -> Finished {
     project.run(&[]).exits(3).says(expected)
+}
+
+#[test]
+fn a_refused_key_of_the_environment_is_named_by_its_variable() {
+    let invalid = json!({"error": {"code": 400, "status": "INVALID_ARGUMENT", "message": "API key not valid.",
+        "details": [{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"}]}});
+    for status in [400, 401] {
+        let server = ModelServer::start([Answer::error(status, &invalid)]);
+        let project = without_keys(&server).variable("GOOGLE_API_KEY", KEY);
+        let run = project.run(&[]).exits(4).says(&[
+            "hint: the vendor does not accept the key: set `GOOGLE_API_KEY` to a valid one",
+        ]);
+        assert!(!run.stderr.contains("key file"), "{}", run.stderr);
+    }
 }
 
 #[test]

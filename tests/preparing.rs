@@ -70,6 +70,14 @@ fn a_build_of_nothing_known_does_not_pass() {
     assert!(run.stdout.contains(step), "{}", run.stdout);
     let build = Command::new(project.path("build.sh")).output().unwrap();
     assert!(!build.status.success());
+    // No call is paid for it.
+    for arguments in [&[][..], &["--dry-run"]] {
+        project.run(arguments).exits(3).says(&[
+            "`build.sh` is still the one that `code-commit init` wrote",
+            "hint: write the commands that build and test the project into `build.sh`",
+        ]);
+    }
+    project.build("true").run(&["--dry-run"]).exits(0);
 }
 
 /// A directory with nothing but these files.

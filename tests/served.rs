@@ -237,6 +237,42 @@ fn a_fallback_is_asked_where_the_model_is_overloaded() {
 }
 
 #[test]
+fn what_a_fallback_has_made_it_repairs() {
+    let repair = || Answer::json(&openai("^^^b\n\n^^^end\n"));
+    let answers = vec![overloaded(), repair(), repair(), repair(), repair()];
+    let server = ModelServer::start(answers);
+    let project = TestProject::new().with(&server).build("exit 1").file(
+        "agent-config/models.json",
+        r#"{"models": {"gemini-2.5-pro": {"fallback": "gpt-5"}}}"#,
+    );
+    let run = project.run(&[]).exits(1);
+    let attempts = run.result()["attempts"].as_array().unwrap().clone();
+    assert_eq!(attempts.len(), 4);
+    assert!(attempts.iter().all(|attempt| attempt["model"] == "gpt-5"));
+    assert_eq!(server.requests().len(), 5);
+}
+
+#[test]
+fn a_successor_that_is_in_the_table_is_asked_by_its_name() {
+    let gone = json!({"error": {"code": 404, "status": "NOT_FOUND", "message": "no such model"}});
+    let server = ModelServer::start([Answer::error(404, &gone)]);
+    let project = TestProject::new().with(&server);
+    project
+        .run(&["models", "--add", "gemini-3.8-flash"])
+        .exits(0);
+    for (arguments, exit) in [(&["--dry-run"][..], 0), (&["models"], 0), (&[], 4)] {
+        let run = project.run(arguments).exits(exit);
+        let text = format!("{}{}", run.stdout, run.stderr);
+        assert!(
+            text.contains("`--model gemini-3.8-flash` asks the successor"),
+            "{text}"
+        );
+        assert!(text.contains("`selectionRules.default`"), "{text}");
+        assert!(!text.contains("--add gemini-3.8-flash"), "{text}");
+    }
+}
+
+#[test]
 fn a_fallback_that_cannot_be_one_is_a_mistake_with_its_place() {
     for (models, expected) in [
         (

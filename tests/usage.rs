@@ -58,7 +58,7 @@ fn a_wrong_command_line_touches_nothing() {
         (&["--model", "GPT-5"], "gemini-2.5-pro, gpt-5"),
         (&["--timeout", "1 fortnight"], "`90s`, `30m` or `1h`"),
         (&["--build-timeout", "0s"], "longer than nothing"),
-        (&["--quiet", "demo"], "demo"),
+        (&["--stream", "demo"], "demo"),
         (&["surprise"], "surprise"),
         (&["--cc", "--cc"], "--consistency-check"),
         (

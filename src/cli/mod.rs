@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use clap::error::ErrorKind::{ArgumentConflict, InvalidSubcommand, UnknownArgument};
 use clap::error::{ContextKind, ContextValue};
-use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
+use clap::parser::ValueSource;
+use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 
 use self::dev::Dev;
 pub use self::dev::{DevArgs, DevCommand, SessionsCommand};
@@ -343,7 +344,9 @@ impl Cli {
     /// # Errors
     /// A [`CliMessage`] where it asks for help, or is wrong.
     pub fn read(arguments: &[OsString]) -> Result<Self, CliMessage> {
-        let read = Self::try_parse_from(arguments).and_then(Self::with_hosts_allowed);
+        let read = Self::try_parse_from(arguments);
+        let read = read.or_else(|error| Self::with_flags_in_front(arguments).ok_or(error));
+        let read = read.and_then(Self::with_hosts_allowed);
         let cli = read.map_err(|error| message(&error, Self::command(), arguments))?;
         Ok(cli.settled())
     }
@@ -365,6 +368,23 @@ impl Cli {
             ..cli
         }
         .settled())
+    }
+
+    /// A subcommand behind flags that all commands have; the workflows' own exclude one.
+    fn with_flags_in_front(arguments: &[OsString]) -> Option<Self> {
+        let command = Self::command().args_conflicts_with_subcommands(false);
+        let matches = command.clone().try_get_matches_from(arguments).ok()?;
+        matches.subcommand()?;
+        let mut own = command
+            .get_arguments()
+            .filter(|argument| !argument.is_global_set());
+        let is_given = |argument: &clap::Arg| {
+            matches.value_source(argument.get_id().as_str()) == Some(ValueSource::CommandLine)
+        };
+        if own.any(is_given) {
+            return None;
+        }
+        Self::from_arg_matches(&matches).ok()
     }
 
     /// The same, if the hosts that it allows can be.
@@ -487,10 +507,11 @@ fn hint(error: &clap::Error, whole: &clap::Command, arguments: &[OsString]) -> S
         .filter(|command| !command.is_hide_set())
         .map(|command| format!("`{}`", command.get_name()));
     let names: Vec<String> = flags.chain(commands).collect();
-    let allowed = wrapped(&format!("hint: allowed are {}", names.join(", ")));
+    let allowed = format!("allowed are {}", names.join(", "));
     match message {
-        Some((message, _)) => format!("hint: {message}\n{allowed}\n"),
-        None => format!("{allowed}\n"),
+        // The command stays on one line.
+        Some((message, _)) => format!("hint: {message};\n  {}\n", wrapped(&allowed)),
+        None => format!("{}\n", wrapped(&format!("hint: {allowed}"))),
     }
 }
 

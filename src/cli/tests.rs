@@ -99,6 +99,39 @@ fn what_is_wrong_is_named_with_what_is_allowed() {
 }
 
 #[test]
+fn what_all_commands_take_may_stand_in_front_of_them() {
+    let cli = read(&[
+        "--root",
+        "a",
+        "-q",
+        "--output-format",
+        "json",
+        "log",
+        "-n",
+        "3",
+    ])
+    .unwrap();
+    assert_eq!(cli.place.root, Some("a".into()));
+    assert!(cli.output.quiet && cli.output.output_format == OutputFormat::Json);
+    assert!(matches!(
+        cli.command,
+        Some(Command::Log {
+            number: Some(3),
+            ..
+        })
+    ));
+    for arguments in [
+        &["--stream", "log"][..],
+        &["-q", "--model", "gpt-5", "log"],
+        &["log", "--stream"],
+        &["--timeout", "30m", "undo"],
+        &["-q", "-m", "x", "--root", "a", "rollup"],
+    ] {
+        assert!(read(arguments).unwrap_err().is_error, "{arguments:?}");
+    }
+}
+
+#[test]
 fn the_report_has_three_flags() {
     for flag in ["--consistency-check", "--consistency", "--cc"] {
         assert!(read(&[flag]).unwrap().consistency_check, "{flag}");

@@ -49,7 +49,7 @@ use undo_log::UndoLog;
 
 use crate::sys::numbers::counted;
 
-pub(crate) use digest::{Digest, Stamp};
+pub(crate) use digest::{Digest, Stamp, stamp};
 pub use parse::{ParsedReply, parse};
 pub use rule::Rule;
 pub(crate) use spelling::PROTECTED_FILES;

@@ -29,6 +29,17 @@ pub const BUILD_SCRIPT: &str = "build.sh";
 /// How it is started, in the project's root.
 const PROGRAM: &str = "./build.sh";
 
+/// The script that `code-commit init` writes where it does not know the kind of project. What proves nothing must not
+/// pass.
+pub const PLACEHOLDER: &str = "\
+#!/bin/sh
+# Exits with 0 only if the project builds and its tests pass.
+set -eu
+cd \"$(dirname \"$0\")\"
+echo \"build.sh: replace this with the commands that build and test the project\" >&2
+exit 1
+";
+
 /// What the script leaves running (a filter on its output, a job in the background) may go on
 /// printing as long as it does not pause for longer than this,
 const PAUSE: Duration = Duration::from_secs(1);
@@ -50,6 +61,9 @@ pub enum ScriptProblem {
     /// It has no execute permission.
     #[error("`build.sh` is not executable")]
     NotExecutable,
+    /// Nobody has written it yet.
+    #[error("`build.sh` is still the one that `code-commit init` wrote, which always fails")]
+    Placeholder,
     /// Its first line names no interpreter.
     #[error("`build.sh` does not begin with a `#!` line")]
     NoShebang,
@@ -73,6 +87,9 @@ impl ScriptProblem {
             Self::NotAFile => "make `build.sh` a script",
             Self::Unreadable(_) => "make it readable",
             Self::NotExecutable => "run `chmod +x build.sh`",
+            Self::Placeholder => {
+                "write the commands that build and test the project into `build.sh`"
+            }
             Self::NoShebang => "make its first line `#!/bin/sh` or the like",
             Self::CrlfShebang => {
                 "save it with LF line endings, for example by `sed -i 's/\\r$//' build.sh`"
@@ -100,6 +117,9 @@ pub fn inspect(root: &Path, path: Option<&OsStr>) -> Result<(), ScriptProblem> {
         return Err(ScriptProblem::NotExecutable);
     }
     let beginning = files::beginning(&script, Links::Followed, 1024).map_err(unreadable)?;
+    if beginning == PLACEHOLDER.as_bytes() {
+        return Err(ScriptProblem::Placeholder);
+    }
     if beginning.starts_with(b"\x7fELF") {
         return Ok(());
     }

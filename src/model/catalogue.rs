@@ -107,16 +107,26 @@ pub fn names() -> String {
     names.join(", ")
 }
 
-/// What to do where the vendor does not know a model any more.
+/// The model that the vendor names in the place of one whose life ends.
 #[must_use]
-pub fn successor_command(id: &str) -> Option<String> {
-    let end = known(id)?.end.as_ref()?;
-    Some(format!("code-commit models --add {}", end.successor))
+pub fn successor(id: &str) -> Option<&'static str> {
+    Some(&known(id)?.end.as_ref()?.successor)
 }
 
-/// What is to be told of a model whose life ends soon, or has ended.
+/// How the successor is asked: by its name in the table, or else once it is there.
+pub(super) fn way_to(successor: &str, in_table: Option<&str>) -> String {
+    match in_table {
+        Some(name) => format!(
+            "`--model {name}` asks the successor, and `selectionRules.default` in `agent-config/models.json` makes it the \
+             default"
+        ),
+        None => format!("`code-commit models --add {successor}` adds the successor"),
+    }
+}
+
+/// What is to be told of a model whose life ends soon, or has ended; `in_table` is what the table calls its successor.
 #[must_use]
-pub fn near_end(id: &str, today: NaiveDate) -> Option<String> {
+pub fn near_end(id: &str, today: NaiveDate, in_table: Option<&str>) -> Option<String> {
     let end = known(id)?.end.as_ref()?;
     let Retirement { on, successor, .. } = end;
     if today.checked_add_days(NEAR)? < *on {
@@ -128,9 +138,7 @@ pub fn near_end(id: &str, today: NaiveDate) -> Option<String> {
         }
         Afterwards::Gone => format!("from {on} on, its vendor does not serve it any more"),
     };
-    Some(format!(
-        "{what}; `code-commit models --add {successor}` adds the successor"
-    ))
+    Some(format!("{what}; {}", way_to(successor, in_table)))
 }
 
 impl ModelSpec {
@@ -161,7 +169,7 @@ mod tests {
 
     #[test]
     fn an_end_is_told_thirty_days_ahead_and_ever_after() {
-        let told = |id, day: &str| near_end(id, day.parse().unwrap());
+        let told = |id, day: &str| near_end(id, day.parse().unwrap(), None);
         assert_eq!(told("gemini-2.5-pro", "2026-10-31"), None);
         for day in ["2026-11-01", "2026-12-01", "2027-05-05"] {
             assert_eq!(

@@ -24,6 +24,15 @@ pub struct Spent {
     pub tier: Option<Tier>,
 }
 
+/// What a hint has to know of how a model is asked.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Setup {
+    /// The environment variable that its key is from; `None`: a file.
+    pub key_variable: Option<&'static str>,
+    /// What the table calls the model that its vendor names in its place, where that is in the table.
+    pub successor: Option<String>,
+}
+
 /// Why there is no whole reply.
 #[derive(Debug, thiserror::Error)]
 pub enum ModelError {
@@ -40,6 +49,8 @@ pub enum ModelError {
         tries: u32,
         /// The answer's body.
         answer: Vec<u8>,
+        /// What was set up to ask it.
+        setup: Setup,
     },
     /// A redirect, which is never followed: the key would travel with it.
     #[error("the model's server answered `{status}`, a redirect to `{location}`")]
@@ -190,9 +201,17 @@ impl ModelError {
     #[must_use]
     pub fn hint(&self) -> String {
         let hint = match self {
-            Self::Status { status, vendor, .. }
-                if vendor.bad_key || matches!(status, 401 | 403) =>
-            {
+            Self::Status {
+                status,
+                vendor,
+                setup,
+                ..
+            } if vendor.bad_key || matches!(status, 401 | 403) => {
+                if let Some(variable) = setup.key_variable {
+                    return format!(
+                        "the vendor does not accept the key: set `{variable}` to a valid one"
+                    );
+                }
                 "the vendor does not accept the key: put a valid one into the model's key file in \
                  `agent-config`"
             }
@@ -201,8 +220,11 @@ impl ModelError {
                  page, or use another model with `--model`"
             }
             Self::Status {
-                status: 404, model, ..
-            } => return not_found(model),
+                status: 404,
+                model,
+                setup,
+                ..
+            } => return not_found(model, setup.successor.as_deref()),
             Self::Status {
                 status: 400 | 413, ..
             } => {
@@ -307,6 +329,21 @@ impl ModelError {
             }
             _ => self.hint(),
         }
+    }
+
+    /// The same of a model that is asked so.
+    #[must_use]
+    pub fn with_setup(mut self, known: Setup) -> Self {
+        match &mut self {
+            Self::Status { setup, .. } => *setup = known,
+            Self::NoTimeLeft { error, .. } => {
+                if let Self::Status { setup, .. } = &mut **error {
+                    *setup = known;
+                }
+            }
+            _ => {}
+        }
+        self
     }
 
     /// The same after so many tries.
@@ -427,11 +464,11 @@ impl ModelError {
 }
 
 /// What to do where the server does not know the model.
-fn not_found(model: &str) -> String {
+fn not_found(model: &str, in_table: Option<&str>) -> String {
     const HINT: &str = "the vendor does not know the model or the address: has the model been retired, or is the \
                         base URL wrong?";
-    match catalogue::successor_command(model) {
-        Some(command) => format!("{HINT} `{command}` adds the successor"),
+    match catalogue::successor(model) {
+        Some(successor) => format!("{HINT} {}", catalogue::way_to(successor, in_table)),
         None => HINT.to_owned(),
     }
 }
@@ -497,6 +534,7 @@ mod tests {
             },
             tries: 1,
             answer: Vec::new(),
+            setup: Setup::default(),
         };
         for (number, code, message, expected) in [
             (

@@ -15,6 +15,7 @@ use ureq::tls::{RootCerts, TlsConfig};
 use ureq::unversioned::transport::{ConnectProxyConnector, Connector, RustlsConnector};
 use ureq::{Agent, Body, SendBody};
 
+use super::error::Setup;
 use super::retry::{self, Advice};
 use super::{
     ANSWER_LIMIT, Answer, Delivery, Endpoint, Listener, Model, ModelError, ModelSpec, Provider,
@@ -185,6 +186,7 @@ impl<'a> HttpModel<'a> {
             model: self.spec.id.clone(),
             tries: 1,
             answer: body,
+            setup: Setup::default(),
         };
         Err(TryError {
             // Another tier may have room at once.

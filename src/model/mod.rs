@@ -40,7 +40,7 @@ use crate::sys::text::{BYTE_ORDER_MARK, without_mark};
 
 pub(crate) use endpoint::{Endpoint, EndpointProblem, Proxies};
 pub(crate) use error::human_duration;
-pub use error::{ModelError, Spent};
+pub use error::{ModelError, Setup, Spent};
 pub use http::{HttpModel, Route};
 pub use step_id::{Purpose, REPAIRS, StepId};
 pub(crate) use table::{ModelTable, TableProblem};

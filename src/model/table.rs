@@ -162,6 +162,14 @@ impl ModelTable {
         self.models.iter().find(|spec| spec.name == name)
     }
 
+    /// What the successor of a model is called, by its vendor's name, where it is here.
+    #[must_use]
+    pub fn successor(&self, id: &str) -> Option<&str> {
+        let successor = catalogue::successor(id)?;
+        let found = self.models.iter().find(|spec| spec.id == successor)?;
+        Some(&found.name)
+    }
+
     /// The price of `today` of a model by its vendor's name, or a version of it, where that is known.
     #[must_use]
     pub fn price_of(&self, provider: Provider, id: &str, today: NaiveDate) -> Option<Price> {

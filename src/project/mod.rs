@@ -257,7 +257,7 @@ impl Project {
         access(there, Access::WRITE_OK | Access::EXEC_OK).map_err(|_| {
             let inside = there.strip_prefix(&self.root).unwrap_or(there);
             let is_root = inside.as_os_str().is_empty();
-            let named = if is_root { there } else { inside };
+            let named = if is_root { &self.root } else { inside };
             ProjectProblem::NotWritable(named.display().to_string())
         })
     }

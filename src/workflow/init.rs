@@ -14,7 +14,7 @@ use super::run::builds::{BuildOptions, Builds, describe, record};
 use super::run::gate::Gate;
 use super::run::{keys, recovery};
 use super::{Context, Failure, Outcome};
-use crate::exec::build_script::{BUILD_SCRIPT, BuildError};
+use crate::exec::build_script::{BUILD_SCRIPT, BuildError, PLACEHOLDER};
 use crate::exec::sandbox::SandboxMode;
 use crate::model::ModelTable;
 use crate::model::price::Usd;
@@ -41,11 +41,6 @@ exec code-commit rollup \"$@\"
 const BUILD_TIMEOUT: Duration = Duration::from_secs(30 * 60);
 /// How many of its last lines are shown where it fails.
 const LAST_LINES: usize = 10;
-
-/// Where there is none of these files. What proves nothing must not pass.
-const UNKNOWN_BUILD: &str = "\
-echo \"build.sh: replace this with the commands that build and test the project\" >&2
-exit 1";
 
 /// Prepares the project.
 ///
@@ -163,8 +158,10 @@ fn tracking(root: &Path, files: &[(&str, &str)]) -> Option<String> {
 
 /// A `build.sh` for a project of these kinds.
 fn build_script(root: &Path, kinds: &[(&ProjectKind, &str)]) -> String {
-    let commands = kinds.first().map(|(kind, _)| kind.commands(root));
-    let commands = commands.unwrap_or_else(|| UNKNOWN_BUILD.to_owned());
+    let Some((kind, _)) = kinds.first() else {
+        return PLACEHOLDER.to_owned();
+    };
+    let commands = kind.commands(root);
     format!(
         "#!/bin/sh\n# Exits with 0 only if the project builds and its tests pass.\n\
          set -eu\ncd \"$(dirname \"$0\")\"\n{commands}\n"

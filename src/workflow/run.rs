@@ -152,7 +152,9 @@ impl<'c> Run<'c> {
         examine: impl FnOnce(&Reply) -> T,
     ) -> Result<(Reply, T), Error> {
         self.context.interrupt.check()?;
-        let mut selected = models.model(step);
+        let before = self.record.steps.last();
+        let before = before.and_then(|step| step.model.as_deref());
+        let mut selected = models.model_after(before, step);
         // What the log shows is what is sent.
         let prompt = prompt.map(|piece| self.context.redactor.piece(piece));
         let sections = prompt.sections().into_iter();
@@ -207,6 +209,7 @@ impl<'c> Run<'c> {
             (selected, limit) = (fallback, allowed);
         };
         let SelectedModel { spec, model, .. } = selected;
+        let answer = answer.map_err(|error| error.with_setup(selected.setup(self.context)));
         let required = (models.require_model && is_new).then_some(&*spec.id);
         let tier = answer.as_ref().ok().and_then(|answer| answer.tier);
         let read = match answer {

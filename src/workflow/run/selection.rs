@@ -13,7 +13,7 @@ use crate::agent::settings::Settings;
 use crate::model::price::Usd;
 use crate::model::{
     Endpoint, EndpointProblem, HttpModel, Model, ModelSpec, ModelTable, Origin, Provider, Proxies,
-    Purpose, REPAIRS, Route, StepId, Tier, catalogue,
+    Purpose, REPAIRS, Route, Setup, StepId, Tier, catalogue,
 };
 use crate::record::replay::{Recording, RecordingProblem, ReplayModel};
 use crate::review::naming::{self, NoSuchRun};
@@ -54,6 +54,22 @@ impl Models<'_> {
         let recorded = selected.fallback.as_deref();
         let recorded = recorded.filter(|fallback| fallback.recorded.contains(step));
         recorded.unwrap_or(selected)
+    }
+
+    /// The model for a query behind one that the model `before` has answered: what is made by a fallback, is repaired by
+    /// it.
+    pub fn model_after(&self, before: Option<&str>, step: &StepId) -> &SelectedModel<'_> {
+        let selected = self.model(step);
+        let is_asked = !self.is_replay && self.recorded_in(step).is_none();
+        let is_by_fallback = |fallback: &&SelectedModel<'_>| {
+            let name = Some(&*fallback.spec.name);
+            is_asked
+                && step.purpose == Purpose::REPAIR
+                && before == name
+                && name != Some(&*self.first.spec.name)
+        };
+        let fallback = selected.fallback.as_deref().filter(is_by_fallback);
+        fallback.unwrap_or(selected)
     }
 
     /// The folder of the run that a step's reply is taken from, where that is resumed: it is paid already.
@@ -191,6 +207,19 @@ pub struct SelectedModel<'a> {
 }
 
 impl<'a> SelectedModel<'a> {
+    /// How it is asked.
+    pub fn setup(&self, context: &Context<'_>) -> Setup {
+        let table = context.models.as_ref().ok();
+        let successor = table.and_then(|table| table.successor(&self.spec.id));
+        Setup {
+            key_variable: match self.key_source {
+                Some(KeySource::Variable(name)) => Some(name),
+                _ => None,
+            },
+            successor: successor.map(str::to_owned),
+        }
+    }
+
     /// One whose replies were recorded.
     pub fn replayed(context: &Context<'_>, mut spec: ModelSpec, recording: &Recording) -> Self {
         // Nothing is asked for; the tiers that have served are on record.
@@ -260,7 +289,9 @@ pub fn near_ends<'s>(
     let today = context.clock.now().date_naive();
     let vendors = specs.into_iter().filter(|spec| spec.base_url.is_none());
     let told = vendors.filter_map(|spec| {
-        let end = catalogue::near_end(&spec.id, today)?;
+        let table = context.models.as_ref().ok();
+        let successor = table.and_then(|table| table.successor(&spec.id));
+        let end = catalogue::near_end(&spec.id, today, successor)?;
         Some(format!("`{}`: {end}", spec.name))
     });
     told.collect()

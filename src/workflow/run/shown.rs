@@ -4,11 +4,13 @@
 //! work is not replaced, and that one which the model was not shown as it is is named.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
 use std::os::fd::AsFd as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf};
 
 use crate::edit::beneath::{Root, open_regular, split};
-use crate::edit::{Digest, VerifiedEdits};
+use crate::edit::{Digest, Stamp, VerifiedEdits};
 use crate::project::rollup::{RollupFile, RollupState};
 
 /// Files changed while the model was at work on a reply that replaces them.
@@ -27,8 +29,12 @@ fn listed(paths: &[String]) -> String {
 #[derive(Debug, Clone, Default)]
 pub struct Shown {
     root: PathBuf,
-    /// By path; `None`: what the code base holds cannot be told.
-    files: Option<BTreeMap<String, ShownFile>>,
+    /// By path.
+    files: BTreeMap<String, ShownFile>,
+    /// Whether these are all that the model knows; else what the code base holds cannot be told.
+    is_known: bool,
+    /// When the model was asked.
+    asked: Stamp,
     /// Whether a reply may replace what it does not know.
     may_be_stale: bool,
 }
@@ -68,17 +74,17 @@ impl Shown {
         };
         Self {
             root: root.to_path_buf(),
-            files: sections.map(|sections| sections.iter().map(file).collect()),
+            files: sections.unwrap_or_default().iter().map(file).collect(),
+            is_known: sections.is_some(),
+            asked: Stamp::default(),
             may_be_stale,
         }
     }
 
     /// The directories of the files, relative to the root.
     pub fn directories(&self) -> BTreeSet<&Path> {
-        let files = self.files.iter().flatten();
-        files
-            .filter_map(|(path, _)| Path::new(path).parent())
-            .collect()
+        let files = self.files.keys();
+        files.filter_map(|path| Path::new(path).parent()).collect()
     }
 
     /// Looks at the files that `edits` would replace or remove. For each that the model does not know as it is, a
@@ -87,9 +93,6 @@ impl Shown {
     /// # Errors
     /// When one has changed since the model was asked.
     pub fn check(&self, edits: &VerifiedEdits) -> Result<Vec<String>, ChangedMeanwhile> {
-        let Some(files) = &self.files else {
-            return Ok(Vec::new());
-        };
         let (mut changed, mut warnings) = (Vec::new(), Vec::new());
         let made = |content: &str| Some(Digest::of(content.as_bytes()));
         let written = edits.written().map(|(path, content)| (path, made(content)));
@@ -99,13 +102,17 @@ impl Shown {
             if now == then {
                 continue;
             }
-            let known = files.get(path);
+            let known = self.files.get(path);
             let is_known = known.map_or(now.is_none(), |file| now == file.shown);
-            let is_changed = known.is_some_and(|file| !is_known && now != file.asked);
+            let is_changed = match known {
+                Some(file) => !is_known && now != file.asked,
+                None => self.has_changed_since(path),
+            };
             if is_changed && !self.may_be_stale {
                 changed.push(path.to_owned());
-            } else if !is_known && now.is_some() {
-                let how = known.map_or("it", |_| "it as it is");
+            } else if !is_known && now.is_some() && (is_changed || self.is_known) {
+                let is_shown = known.is_some() || !self.is_known;
+                let how = if is_shown { "it as it is" } else { "it" };
                 let fate = then.map_or("removed", |_| "replaced");
                 warnings.push(format!(
                     "`{path}` is {fate}, though the model was not shown {how}"
@@ -117,6 +124,13 @@ impl Shown {
         } else {
             Err(ChangedMeanwhile(changed))
         }
+    }
+
+    /// Whether somebody has written to the file at `path` since the model was asked, or has put another in its place: what
+    /// was in it before is not known.
+    fn has_changed_since(&self, path: &str) -> bool {
+        let metadata = opened(&self.root, path).and_then(|file| file.metadata().ok());
+        metadata.is_some_and(|metadata| (metadata.ctime(), metadata.ctime_nsec()) > self.asked)
     }
 
     /// Notes that `edits` were applied: the model knows what it has written.
@@ -132,9 +146,7 @@ impl Shown {
             };
             (path.to_owned(), file)
         });
-        if let Some(files) = &mut self.files {
-            files.extend(own);
-        }
+        self.files.extend(own);
     }
 
     /// Notes that files are as an earlier part of this work has left them, which the model knows.
@@ -148,15 +160,20 @@ impl Shown {
             };
             (path.clone(), file)
         });
-        if let Some(files) = &mut self.files {
-            files.extend(own);
-        }
+        self.files.extend(own);
+    }
+
+    /// Notes that the model is asked from now on, and what somebody has made of other files before then is not looked
+    /// at.
+    pub fn asked(self, now: Stamp) -> Self {
+        Self { asked: now, ..self }
     }
 
     /// Notes how the files are now, after a build and before the model is asked again. What the build has made of the
     /// run's own files is the run's doing, too.
-    pub fn refresh(&mut self) {
-        for (path, file) in self.files.iter_mut().flatten() {
+    pub fn refresh(&mut self, now: Stamp) {
+        self.asked = now;
+        for (path, file) in &mut self.files {
             file.asked = on_disk(&self.root, path);
             if file.is_own {
                 file.shown = file.asked;
@@ -167,8 +184,11 @@ impl Shown {
 
 /// What is in the file at `path`; `None` where there is none that can be read.
 pub fn on_disk(root: &Path, path: &str) -> Option<Digest> {
+    Digest::of_file(opened(root, path)?).ok()
+}
+
+fn opened(root: &Path, path: &str) -> Option<File> {
     let (directory, name) = split(path);
     let directory = Root::open(root).ok()?.directory(directory).ok()?;
-    let file = open_regular(directory.as_fd(), name).ok()??;
-    Digest::of_file(file).ok()
+    open_regular(directory.as_fd(), name).ok()?
 }

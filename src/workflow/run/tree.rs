@@ -18,7 +18,7 @@ use crate::edit::changes::{ChangeLog, kept_path};
 use crate::edit::error::{ApplyError, RecoverError};
 use crate::edit::undo::{Journalling, UndoError, Undone, undo};
 use crate::edit::undo_log::UndoLog;
-use crate::edit::{self, Digest, Stamp, VerifiedEdits};
+use crate::edit::{self, Digest, Stamp, VerifiedEdits, stamp};
 use crate::record::{EditsRecord, TreeState};
 use crate::sys::files::{MIB, read_open};
 use crate::sys::parallel::joined;
@@ -66,6 +66,7 @@ impl<'c> RunTree<'c> {
 
     /// The same files, of which the model is shown these.
     pub fn with_shown(self, shown: Shown) -> Self {
+        let shown = shown.asked(now(self.context));
         Self { shown, ..self }
     }
 
@@ -84,7 +85,7 @@ impl<'c> RunTree<'c> {
 
     /// Looks how the files are before the model is asked again.
     pub fn look_again(&mut self) {
-        self.shown.refresh();
+        self.shown.refresh(now(self.context));
     }
 
     /// The files that the run has changed.
@@ -267,6 +268,11 @@ impl<'c> RunTree<'c> {
         self.undo_log.release();
         let _ = self.applied.map(Applied::end);
     }
+}
+
+/// The time, as files have it.
+fn now(context: &Context<'_>) -> Stamp {
+    stamp(context.clock.now().into())
 }
 
 /// How many of the files that have lost something are named.
