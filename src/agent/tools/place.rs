@@ -196,6 +196,7 @@ impl ResolvedPath {
     }
 
     /// Whether it is a `.env` by its own name, and by that of what it links to.
+    #[must_use]
     pub fn is_environment(&self, root: &Path) -> bool {
         let named = self.path(root);
         [resolved(&named), named].iter().all(|path| {
