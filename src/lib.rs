@@ -102,6 +102,7 @@ pub fn run(cli: &Cli, world: &World) -> Exit {
     .with_links(Links::of(&world.environment, &world.directory));
     let context = Context {
         project,
+        directory: place.working_directory(),
         environment: &world.environment,
         clock: &*world.clock,
         interrupt: &world.interrupt,

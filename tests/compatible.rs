@@ -34,7 +34,12 @@ fn a_server_that_refuses_to_tell_the_usage_is_not_asked_for_it_again() {
     let mistral = json!({"object": "error", "message": {"detail": [
         {"type": "extra_forbidden", "loc": ["body", "stream_options"], "msg": "Extra inputs are not permitted"}]}});
     let other = json!({"error": {"message": "Unrecognized request argument: stream_options"}});
-    for refusal in [Answer::error(422, &mistral), Answer::error(400, &other)] {
+    let nothing = json!({"detail": "bad request"});
+    for refusal in [
+        Answer::error(422, &mistral),
+        Answer::error(400, &other),
+        Answer::error(400, &nothing),
+    ] {
         let server = ModelServer::start([
             refusal,
             stream(WRITE, Some("stop"), DONE),

@@ -255,6 +255,27 @@ fn a_stream_is_over_with_its_last_event_though_the_connection_stays() {
 }
 
 #[test]
+fn a_reply_is_whole_with_its_finish_reason_though_neither_the_end_nor_a_close_follows() {
+    let events: String = openai_events()
+        .iter()
+        .map(|event| format!("data: {event}\n\n"))
+        .collect();
+    for end in ["", ": keep alive\n\n"] {
+        let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
+        let (told, _hears) = std::sync::mpsc::channel();
+        let answer = Answer::Hang(format!("{head}{events}{end}").into_bytes(), told);
+        let server = ModelServer::start([answer]);
+        let project = TestProject::new().with(&server);
+        let run = project
+            .run(&["--stream", "--model", "gpt-5", "--timeout", "20m"])
+            .exits(0);
+        assert_eq!(project.read("a"), "caf\u{e9}\n");
+        assert_eq!(server.requests().len(), 1);
+        assert_eq!(run.result()["attempts"][0]["usage"]["input_tokens"], 100);
+    }
+}
+
+#[test]
 fn an_error_in_the_place_of_a_stream_is_told() {
     let body = json!({"error": {"message": "overloaded", "type": "server_error"}}).to_string();
     let server = ModelServer::start([Answer::new(

@@ -4,10 +4,12 @@
 //! one that keeps a plan instead, are further implementations of [`Memory`].
 
 use std::borrow::Cow;
+use std::sync::LazyLock;
+
+use regex::Regex;
 
 use super::conversation::{Conversation, HistoryMessage, transcript};
 use super::protocol::Protocol;
-use super::protocol::markdown::without_thoughts;
 use super::tagged::{Tag, tagged};
 use super::{AgentError, Host};
 use crate::model::message::{Message, Role};
@@ -15,6 +17,7 @@ use crate::model::prompt::Prompt;
 use crate::model::tokens;
 use crate::model::{ModelError, Purpose};
 use crate::sys::excerpt::text::bounded;
+use crate::sys::text::regex;
 
 /// How a conversation was made shorter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,7 +113,7 @@ impl Memory for Compress<'_> {
             limit: self.limit.min(tokens / 2),
             ..*self
         };
-        let compressed = smaller.compress(host, system, protocol, conversation, u64::MAX);
+        let compressed = smaller.compress(host, system, protocol, conversation, tokens);
         compressed.map(Some)
     }
 }
@@ -176,6 +179,32 @@ impl Compress<'_> {
     }
 }
 
+/// What begins a thought, or ends it; as code, it is a word.
+static THOUGHT: LazyLock<Regex> = LazyLock::new(|| regex("(?P<code>`?)<(?P<end>/?)think(?:ing)?>"));
+
+/// A summary less what was thought: what stands between the marks, what stands ahead of an end without a beginning, and
+/// what stands behind a beginning without an end.
+fn without_thoughts(text: &str) -> String {
+    let mut spoken = String::new();
+    let (mut from, mut is_thought) = (0, false);
+    for mark in THOUGHT.captures_iter(text) {
+        let Some(whole) = mark.get(0).filter(|_| mark["code"].is_empty()) else {
+            continue;
+        };
+        let ends = !mark["end"].is_empty();
+        match (ends, is_thought) {
+            (true, false) => spoken.clear(),
+            (false, false) => spoken.push_str(text.get(from..whole.start()).unwrap_or_default()),
+            _ => {}
+        }
+        (from, is_thought) = (whole.end(), !ends);
+    }
+    if !is_thought {
+        spoken.push_str(text.get(from..).unwrap_or_default());
+    }
+    spoken.trim().to_owned()
+}
+
 /// The end of the specification's prompt for a summary.
 fn framed(conversation: &str) -> String {
     let conversation = tagged(Tag::CONVERSATION, &[], conversation);
@@ -187,4 +216,31 @@ fn size(system: &str, messages: &[Message<'_>]) -> u64 {
     let pieces = messages.iter().flat_map(Message::pieces);
     let conversation: u64 = pieces.map(|piece| tokens::count(&piece)).sum();
     tokens::count(system) + conversation
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_summary_is_what_stands_around_the_thoughts() {
+        for (text, spoken) in [
+            ("Sum", "Sum"),
+            ("reasoning</think>Sum", "Sum"),
+            ("<think>a</think>Sum", "Sum"),
+            (
+                "<think>a</think>\n<thinking>b</thinking>Sum <think>mid</think> end",
+                "Sum  end",
+            ),
+            ("<think>a</think><think>b</think>Sum", "Sum"),
+            ("Sum\n<think>and so on", "Sum"),
+            ("<think>and so on", ""),
+            (
+                "all up to `</think>` is dropped",
+                "all up to `</think>` is dropped",
+            ),
+        ] {
+            assert_eq!(without_thoughts(text), spoken, "{text}");
+        }
+    }
 }

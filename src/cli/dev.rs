@@ -15,7 +15,7 @@ use crate::model::Tier;
 use crate::model::price::Usd;
 
 const DEV_ABOUT: &str = "\
-Run an agent in the current directory until an independent audit passes.
+Run an agent in the project until an independent audit passes.
 
 Without -p, it prompts for tasks one after another. With -p, it works on that
 one task and asks no questions.";
@@ -24,7 +24,7 @@ const DEV_AFTER_HELP: &str = "\
 Files in ~/.dev-agent (macOS: ~/Library/Application Support/dev-agent):
   config.json             server, model and limits; created on first use
   sessions/<uuid>.json    the conversation, saved after every step
-Files in the current directory:
+Files in the project's root:
   logs/<time>-dev/        every query, reply and tool result of a run
 
 Exit codes (also in the run's result.json):
@@ -86,7 +86,7 @@ pub struct DevArgs {
     #[arg(long)]
     pub require_model: bool,
 
-    /// Let the agent read and write files outside the current directory
+    /// Let the agent read and write files outside the project
     #[arg(long)]
     pub allow_outside: bool,
 

@@ -248,16 +248,20 @@ impl Assembler for GeminiStream {
         Ok(())
     }
 
+    fn is_whole(&self) -> bool {
+        let is_blocked = self.answer["promptFeedback"]["blockReason"].is_string();
+        is_blocked || !self.candidate["finishReason"].is_null()
+    }
+
     fn finish(self: Box<Self>) -> Option<Vec<u8>> {
+        if !self.is_whole() {
+            return None;
+        }
         let Self {
             mut answer,
             mut candidate,
             text,
         } = *self;
-        let is_blocked = answer["promptFeedback"]["blockReason"].is_string();
-        if candidate["finishReason"].is_null() && !is_blocked {
-            return None;
-        }
         candidate["content"] = json!({"role": "model", "parts": [{"text": text}]});
         answer["candidates"] = json!([candidate]);
         Some(answer.to_string().into_bytes())

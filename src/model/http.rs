@@ -26,10 +26,13 @@ use crate::sys::environment::Clock;
 use crate::sys::interrupt::{Interrupt, Interrupted};
 use crate::sys::sse::Events;
 use crate::sys::text::without_mark;
-use crate::sys::transport::{InterruptibleResolver, TcpConnector};
+use crate::sys::transport::{InterruptibleResolver, Silence, TcpConnector};
 
 /// How long a connection may take to be made.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
+/// So long after a streamed reply is whole, what was used and the end are waited for: not all servers send them, or
+/// close the connection.
+const GRACE: Duration = Duration::from_secs(2);
 /// How large an error's answer may be; vendors' are a few hundred bytes.
 const FAILURE_LIMIT: u64 = 1 << 20;
 
@@ -52,6 +55,7 @@ pub struct HttpModel<'a> {
     /// Without the usage, from the moment on where the server has refused to tell it.
     delivery: Cell<Delivery>,
     agent: Agent,
+    silence: Silence,
     timeout: Duration,
     clock: &'a dyn Clock,
     interrupt: Interrupt,
@@ -107,11 +111,13 @@ impl<'a> HttpModel<'a> {
             .accept("application/json, text/event-stream")
             .accept_encoding("identity")
             .build();
+        let silence = Silence::default();
         let connector = ()
             .chain(ConnectProxyConnector::default())
             .chain(TcpConnector {
                 interrupt: interrupt.clone(),
                 only: endpoint.plain(),
+                silence: silence.clone(),
             })
             .chain(RustlsConnector::default());
         let resolver = InterruptibleResolver(interrupt.clone());
@@ -123,6 +129,7 @@ impl<'a> HttpModel<'a> {
             route,
             delivery: Cell::new(delivery),
             agent,
+            silence,
             timeout,
             clock,
             interrupt,
@@ -135,6 +142,7 @@ impl<'a> HttpModel<'a> {
         left: Duration,
         listener: &dyn Listener,
     ) -> Result<Answer, TryError> {
+        self.silence.allow(None);
         let response = self.send(request, left);
         let response = response.map_err(|error| self.classify(error))?;
         let status = response.status().as_u16();
@@ -196,7 +204,8 @@ impl<'a> HttpModel<'a> {
         })
     }
 
-    /// Whether the server does not take `stream_options`, by which it is asked for the usage.
+    /// Whether the server does not take `stream_options`, by which it is asked for the usage: it may be, unless the
+    /// server says what else is wrong with the request.
     fn refuses_usage(&self, answer: &Result<Answer, TryError>) -> bool {
         let Err(TryError {
             error: ModelError::Status { status, answer, .. },
@@ -208,7 +217,11 @@ impl<'a> HttpModel<'a> {
         let is_asked =
             self.delivery.get() == Delivery::Streamed && self.spec.provider == Provider::OpenAi;
         let names_it = || memmem::find(answer, b"stream_options").is_some();
-        is_asked && (*status == 422 || (*status == 400 && names_it()))
+        let names_nothing = || {
+            let vendor = self.wire.read_failure(answer);
+            vendor.message.is_none() && vendor.code.is_none()
+        };
+        is_asked && (*status == 422 || (*status == 400 && (names_it() || names_nothing())))
     }
 
     /// Sends the request. Its body is written while it is sent, never held as a whole.
@@ -258,9 +271,19 @@ impl<'a> HttpModel<'a> {
         let mut total = 0;
         // Where there are no events after all, what came instead.
         let mut head = Vec::new();
+        let mut whole_since = None;
         loop {
-            let read = reader.read(&mut chunk);
-            let amount = read.map_err(|error| self.classify(ureq::Error::from(error)))?;
+            let amount = match reader.read(&mut chunk) {
+                Ok(amount) => amount,
+                Err(error) => {
+                    let failed = self.classify(ureq::Error::from(error));
+                    let is_stopped = matches!(failed.error, ModelError::Interrupted(_));
+                    if is_stopped || whole_since.is_none() {
+                        return Err(failed);
+                    }
+                    break;
+                }
+            };
             total += amount as u64;
             if total > ANSWER_LIMIT {
                 return Err(ModelError::TooLarge.into());
@@ -270,6 +293,14 @@ impl<'a> HttpModel<'a> {
             events.read(&chunk[..amount], |data| assembler.event(data, listener))?;
             if amount == 0 || assembler.is_over() {
                 break;
+            }
+            if assembler.is_whole() {
+                self.silence.allow(Some(GRACE));
+                // Comments that keep the connection alive are no end, either.
+                let now = self.clock.elapsed();
+                if now.saturating_sub(*whole_since.get_or_insert(now)) > GRACE {
+                    break;
+                }
             }
         }
         if let Some(answer) = assembler.finish() {

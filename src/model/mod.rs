@@ -403,6 +403,9 @@ trait Assembler {
         false
     }
 
+    /// Whether the reply is whole: what may still come is what was used, and the end.
+    fn is_whole(&self) -> bool;
+
     /// The whole answer's JSON; `None` where the stream ended before it was whole.
     fn finish(self: Box<Self>) -> Option<Vec<u8>>;
 }

@@ -189,7 +189,7 @@ impl Wire for OpenAi {
         RawReply {
             literals: message.content.into_iter().collect(),
             calls: calls(message.tool_calls),
-            finish: choice.finish_reason,
+            finish: choice.finish_reason.filter(|finish| !finish.is_empty()),
             meaning: end,
             message: None,
             spent,
@@ -361,7 +361,9 @@ impl Assembler for ChatStream {
         let Some(choice) = first(&chunk["choices"]) else {
             return Ok(());
         };
-        self.finish = text(&choice["finish_reason"]).or(self.finish.take());
+        // Some servers send an empty one with every chunk.
+        let finish = text(&choice["finish_reason"]).filter(|finish| !finish.is_empty());
+        self.finish = finish.or(self.finish.take());
         let delta = &choice["delta"];
         if let Some(text) = delta["content"].as_str() {
             listener.text(text);
@@ -383,6 +385,10 @@ impl Assembler for ChatStream {
 
     fn is_over(&self) -> bool {
         self.done
+    }
+
+    fn is_whole(&self) -> bool {
+        self.done || self.finish.is_some()
     }
 
     fn finish(self: Box<Self>) -> Option<Vec<u8>> {

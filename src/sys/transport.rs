@@ -9,6 +9,7 @@ use std::io::{self, Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::fd::AsFd as _;
 use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::event::PollFlags;
@@ -40,6 +41,24 @@ pub struct TcpConnector {
     /// The only addresses that connections go to, whatever a name resolves to; `None`: what they carry is
     /// encrypted.
     pub only: Option<PlainAddresses>,
+    /// How long silence may last, where that is said.
+    pub silence: Silence,
+}
+
+/// How long a connection may be silent before a read of it ends as one whose time is over; as long as all may take,
+/// until it is said.
+#[derive(Debug, Clone, Default)]
+pub struct Silence(Arc<Mutex<Option<Duration>>>);
+
+impl Silence {
+    /// Allows so much from now on; `None`: as much as there is time.
+    pub fn allow(&self, most: Option<Duration>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = most;
+    }
+
+    fn most(&self) -> Option<Duration> {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Where what is not encrypted may go.
@@ -140,6 +159,7 @@ impl<In: Transport> Connector<In> for TcpConnector {
             stream,
             buffers,
             interrupt,
+            silence: self.silence.clone(),
             answered_early: false,
         };
         Ok(Some(Either::B(transport)))
@@ -165,6 +185,7 @@ pub struct TcpTransport {
     stream: TcpStream,
     buffers: LazyBuffers,
     interrupt: Interrupt,
+    silence: Silence,
     /// The server has answered and closed before it had read the whole request: the rest of the
     /// request is dropped, so that the answer is read.
     answered_early: bool,
@@ -207,7 +228,7 @@ impl Transport for TcpTransport {
     }
 
     fn await_input(&mut self, timeout: NextTimeout) -> Result<bool, Error> {
-        let deadline = Deadline::from(timeout.for_read());
+        let deadline = Deadline::from(timeout.for_read()).or_after(self.silence.most());
         let buffer = self.buffers.input_append_buf();
         loop {
             // Checked on every read, so that a server which never pauses is cut off too.
@@ -257,6 +278,15 @@ impl From<NextTimeout> for Deadline {
 }
 
 impl Deadline {
+    /// The same, or sooner: after `most`.
+    fn or_after(self, most: Option<Duration>) -> Self {
+        let sooner = most.and_then(|most| Instant::now().checked_add(most));
+        Self {
+            at: self.at.into_iter().chain(sooner).min(),
+            ..self
+        }
+    }
+
     /// The time that is left; `None` where there is no limit.
     fn left(&self) -> Result<Option<Duration>, Error> {
         match self

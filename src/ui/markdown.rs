@@ -1,14 +1,15 @@
-//! An answer's Markdown as lines for a terminal: headings, lists, code, bold. Pure.
+//! An answer's Markdown as lines for a terminal: headings, lists, code, tables, bold. Pure.
 //!
 //! Guarantees that nothing in the text moves the cursor, and that lines are broken to fit. Without colours, marks of
 //! inline code stay, since nothing else would tell it from words.
 
 use std::mem::take;
 
-use console::{Style, measure_text_width};
-use pulldown_cmark::{CodeBlockKind, Event, Parser, Tag, TagEnd};
+use console::{Style, measure_text_width, strip_ansi_codes};
+use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 
 use super::blocks::{visible, wrapped};
+use super::columns::{Align::Left, aligned};
 
 /// However deep lists are, their text has so many columns.
 const NARROWEST: usize = 20;
@@ -24,7 +25,7 @@ pub fn rendered(text: &str, columns: usize, colors: bool) -> Vec<String> {
         colors,
         ..Renderer::default()
     };
-    for event in Parser::new(&text) {
+    for event in Parser::new_ext(&text, Options::ENABLE_TABLES) {
         lines.event(event);
     }
     lines.end_block();
@@ -52,6 +53,8 @@ struct Renderer {
     code_block: bool,
     /// The address of the link that is under way.
     link: Option<String>,
+    /// The rows of the table that is under way, its head the first.
+    rows: Vec<Vec<String>>,
 }
 
 impl Renderer {
@@ -69,7 +72,7 @@ impl Renderer {
                 let mark = if self.colors { "" } else { "`" };
                 self.words(&format!("{mark}{code}{mark}"), &style);
             }
-            // What a model breaks is meant to be broken: a table, an address.
+            // What a model breaks is meant to be broken: an address, say.
             Event::SoftBreak | Event::HardBreak => {
                 self.lines.push(Vec::new());
                 self.is_open = false;
@@ -85,7 +88,7 @@ impl Renderer {
 
     fn start(&mut self, tag: Tag<'_>) {
         match tag {
-            Tag::Paragraph | Tag::HtmlBlock => self.begin_block(),
+            Tag::Paragraph | Tag::HtmlBlock | Tag::Table(_) => self.begin_block(),
             Tag::Heading { .. } => {
                 self.begin_block();
                 self.bold += 1;
@@ -109,6 +112,7 @@ impl Renderer {
                 self.lists.push(first);
             }
             Tag::Item => self.item(),
+            Tag::TableHead | Tag::TableRow => self.rows.push(Vec::new()),
             Tag::Strong => self.bold += 1,
             Tag::Emphasis => self.italic += 1,
             Tag::Link { dest_url, .. } => self.link = Some(dest_url.into_string()),
@@ -134,7 +138,55 @@ impl Renderer {
             TagEnd::Strong => self.bold = self.bold.saturating_sub(1),
             TagEnd::Emphasis => self.italic = self.italic.saturating_sub(1),
             TagEnd::Link => self.end_link(),
+            TagEnd::TableCell => self.end_cell(),
+            TagEnd::Table => self.end_table(),
             _ => {}
+        }
+    }
+
+    fn end_cell(&mut self) {
+        self.is_open = false;
+        let words = take(&mut self.lines).into_iter().flatten();
+        let words = words.map(|word| {
+            let pieces = word.iter();
+            pieces
+                .map(|(text, style)| style.apply_to(text).to_string())
+                .collect::<String>()
+        });
+        let cell = words.collect::<Vec<_>>().join(" ");
+        if let Some(row) = self.rows.last_mut() {
+            row.push(cell);
+        }
+    }
+
+    /// Writes the table that is under way: in columns or, where these are too wide, each cell on a line of its own behind
+    /// the head of its column.
+    fn end_table(&mut self) {
+        let rows = take(&mut self.rows);
+        let Some((head, body)) = rows.split_first() else {
+            return;
+        };
+        let mut lines = aligned(&rows, &vec![Left; head.len()]);
+        let width = lines.iter().map(|line| measure_text_width(line)).max();
+        let width = width.unwrap_or_default();
+        if width <= self.width() {
+            lines.insert(1, "─".repeat(width));
+            for line in lines {
+                self.push_line(&line);
+            }
+            return;
+        }
+        for (at, row) in body.iter().enumerate() {
+            if at > 0 {
+                self.push_line("");
+            }
+            for (name, cell) in head.iter().zip(row).filter(|(_, cell)| !cell.is_empty()) {
+                let line = format!("{name}: {cell}");
+                // Where it is broken, no colour must be.
+                for line in wrapped(&strip_ansi_codes(&line), self.width()) {
+                    self.push_line(&line);
+                }
+            }
         }
     }
 

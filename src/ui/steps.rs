@@ -248,7 +248,16 @@ impl Steps {
             aside if aside.is_empty() => aside,
             aside => format!(" ({aside})"),
         };
-        let mut lines = vec![headline(done, &subject, &aside, look)];
+        let has_failed = name == "COMMAND"
+            && brief.as_deref().is_some_and(|brief| {
+                brief == "timed out" || brief.starts_with("exit code: ") && brief != "exit code: 0"
+            });
+        let bullet = if has_failed {
+            look.paint("✗", Style::new().red())
+        } else {
+            look.paint("•", Style::new().green())
+        };
+        let mut lines = vec![headline(&bullet, done, &subject, &aside, look)];
         lines.extend(diff_lines(&diff, DIFF, look));
         // Behind what was done stands what to be warned of.
         let warnings = text.lines().filter(|line| line.starts_with("warning: "));
@@ -282,16 +291,13 @@ fn verbs(name: &str) -> (&str, &str) {
 }
 
 /// `• Read src/lib.rs (575 lines)`: what it is about is cut where there is no room for all of it.
-fn headline(done: &str, subject: &str, aside: &str, look: Look) -> String {
+fn headline(bullet: &str, done: &str, subject: &str, aside: &str, look: Look) -> String {
     let done = one_line(done);
     let aside = one_line(aside);
     let around = measure_text_width(&format!("• {done} {aside}"));
     let subject = one_line(subject);
     let subject = truncate_str(&subject, look.width().saturating_sub(around).max(8), "…");
-    let (bullet, done) = (
-        look.paint("•", Style::new().green()),
-        look.paint(&done, Style::new().bold()),
-    );
+    let done = look.paint(&done, Style::new().bold());
     let aside = look.paint(&aside, Style::new().dim());
     format!("{bullet} {done} {subject}{aside}")
 }

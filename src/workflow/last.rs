@@ -25,6 +25,33 @@ pub fn folder(context: &Context<'_>, run: Option<&Path>) -> Result<String, Error
     }
 }
 
+/// The folders of the runs of an agent's session that have changed something which was not undone, and whether the
+/// session's last run is among them.
+///
+/// # Errors
+/// When the runs cannot be read.
+pub fn changed_in(context: &Context<'_>, session: &str) -> Result<(Vec<String>, bool), Error> {
+    let root = context.project.root();
+    let journal = context.project.journal_directory();
+    let (mut changed, mut is_latest) = (Vec::new(), false);
+    for run in history::runs(&context.project)? {
+        let folder = run.relative();
+        let record = run.record.as_ref();
+        let about = record.and_then(|record| record.agent.as_ref());
+        if about.and_then(|about| about.session.as_deref()) != Some(session) {
+            continue;
+        }
+        let says_changed = record.is_some_and(|record| record.tree == TreeState::Changed);
+        let changes = undo_log::read(root, &folder)?.filter(|_| says_changed);
+        is_latest = match changes {
+            Some(changes) => !is_undone(context.tree(&journal), &folder, &changes)?,
+            None => false,
+        };
+        changed.extend(is_latest.then_some(folder));
+    }
+    Ok((changed, is_latest))
+}
+
 /// The last run that changed anything, undoing left out. One that was rolled back, or has taken its edits
 /// back itself, has not.
 fn changed(context: &Context<'_>) -> Result<String, Error> {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::process::geteuid;
 
 use super::{Context, Failure, Outcome};
-use crate::cli::{Cli, Command};
+use crate::cli::{Cli, Command, DevArgs};
 use crate::project::place::{self, FoundRoot};
 use crate::sys::files::open_directory;
 use crate::workflow::error::Error;
@@ -24,14 +24,17 @@ pub struct ProjectPlace {
 }
 
 impl ProjectPlace {
-    /// The directory that `--root` names; else the one that is found from `here`, an absolute directory. An agent works
-    /// in the current directory, and so do commands that need no project.
+    /// The directory that `--root` names; else the one that is found from `here`, an absolute directory. Commands
+    /// that need no project are about the current directory.
     pub fn find(cli: &Cli, here: &Path) -> Self {
         let is_here = matches!(
             cli.command,
             Some(
                 Command::Demo { .. }
-                    | Command::Dev(_)
+                    | Command::Dev(DevArgs {
+                        command: Some(_),
+                        ..
+                    })
                     | Command::Completions { .. }
                     | Command::Man { .. }
             )
@@ -66,6 +69,15 @@ impl ProjectPlace {
     /// The project's root.
     pub fn root(&self) -> &Path {
         &self.found.root
+    }
+
+    /// The directory whose sessions an agent goes on with: the one that the user names or stands in.
+    pub fn working_directory(&self) -> &Path {
+        if self.said.is_some() {
+            &self.here
+        } else {
+            self.root()
+        }
     }
 
     /// Says which project it is, where the user may not know.

@@ -8,6 +8,7 @@ mod command;
 mod tally;
 
 use std::cell::RefCell;
+use std::mem::take;
 use std::path::Path;
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ use self::command::ReplCommand;
 use self::tally::Tally;
 use super::run::recovery;
 use super::workspace::{AgentOptions, AnswerSource, SessionChoice, Workspace};
-use super::{Context, Failure, Outcome, diff, undo};
+use super::{Context, Failure, Outcome, diff, last, undo};
 use crate::agent::AgentError;
 use crate::record;
 use crate::sys::interrupt::{Interrupted, Signal};
@@ -71,9 +72,10 @@ pub fn serve<'c>(
         work,
         prompt: format!("{name}> "),
         tally: Tally::default(),
-        undone: None,
+        undone: Vec::new(),
         stopped: None,
     };
+    talk.remember_changes();
     talk.run()?;
     if !talk.place.is_begun() {
         return Ok(Outcome::said("nothing was asked for"));
@@ -120,8 +122,8 @@ struct Talk<'t, 'c> {
     /// What stands before what they type.
     prompt: String,
     tally: Tally,
-    /// The run that was undone since the last request: the agent is to know.
-    undone: Option<String>,
+    /// The runs that were undone since the last request: the agent is to know.
+    undone: Vec<String>,
     /// When the user has asked to stop, without anything else since.
     stopped: Option<Duration>,
 }
@@ -170,12 +172,13 @@ impl Talk<'_, '_> {
 
     /// Works on a request, and tells how that has ended.
     fn attend(&mut self, request: Option<&str>) -> Result<(), Failure> {
-        let told = match (request, self.undone.take()) {
-            (Some(request), Some(run)) => Some(format!(
-                "[I have undone what you changed in {run}: those files are as they were before.]\n\n{request}"
-            )),
-            (request, _) => request.map(str::to_owned),
-        };
+        let told = request.map(|request| match take(&mut self.undone).as_slice() {
+            [] => request.to_owned(),
+            undone => format!(
+                "[I have undone what you changed in {}: those files are as they were before.]\n\n{request}",
+                undone.join(" and ")
+            ),
+        });
         let answers = AnswerSource::Typed(&self.input);
         let done = on(
             self.context,
@@ -234,13 +237,18 @@ impl Talk<'_, '_> {
         };
         let outcome = undo::undo(self.context, Some(Path::new(&run)))?;
         self.tally.changed.pop();
-        self.undone = Some(run);
+        self.tally.is_latest = false;
+        self.undone.push(run);
         Ok(outcome.summary)
     }
 
     fn diff(&self) -> Result<String, Failure> {
-        let run = self.tally.changed.last().map(Path::new);
-        let outcome = diff::diff(self.context, run, false)?;
+        let run = self.tally.changed.last();
+        let Some(run) = run.filter(|_| self.tally.is_latest) else {
+            let said = "the last request has changed nothing that is still there";
+            return Ok(said.to_owned());
+        };
+        let outcome = diff::diff(self.context, Some(Path::new(run)), false)?;
         for warning in outcome.warnings {
             self.context.warn(warning);
         }
@@ -301,10 +309,22 @@ impl Talk<'_, '_> {
     fn change_session(&mut self, choice: SessionChoice) -> Result<String, Failure> {
         self.place.change_session(self.context, choice)?;
         self.tally.forget_context();
+        self.undone.clear();
+        self.remember_changes();
         self.recap();
         let unfinished = "this session was not finished: say what is to be done next";
         let said = self.place.has_more_to_do().then_some(unfinished);
         Ok(said.unwrap_or_default().to_owned())
+    }
+
+    /// Finds what the session's requests have changed that is still there.
+    fn remember_changes(&mut self) {
+        let id = self.place.kept.session.borrow().id().to_string();
+        let found = self.place.is_begun();
+        let found = found.then(|| last::changed_in(self.context, &id));
+        // Runs that cannot be read are no reason not to go on.
+        let found = found.and_then(Result::ok).unwrap_or_default();
+        (self.tally.changed, self.tally.is_latest) = found;
     }
 
     /// Tells what was said last in the session.

@@ -36,7 +36,7 @@ fn only_the_result(cli: &Cli, mut outcome: Outcome) -> Outcome {
     outcome
 }
 
-fn succeeded(output: &Output<'_>, outcome: Outcome) -> Exit {
+fn succeeded(output: &Output<'_>, mut outcome: Outcome) -> Exit {
     for warning in &outcome.warnings {
         output.event(&Event::Warning(warning.clone()));
     }
@@ -46,6 +46,13 @@ fn succeeded(output: &Output<'_>, outcome: Outcome) -> Exit {
     } else {
         Ok(())
     };
+    if outcome.is_answer
+        && output.format() == OutputFormat::Text
+        && let Some(log) = outcome.log.take()
+    {
+        // What was asked for is the answer alone.
+        output.event(&Event::Notice(format!("log: {log}")));
+    }
     let text = result_text(&outcome);
     let told = answered.and_then(|()| match outcome.pager.clone() {
         Some(pager) => output.paged(&text, &pager, || document(outcome)),

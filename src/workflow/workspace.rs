@@ -242,7 +242,7 @@ impl<'c> Workspace<'c> {
     pub fn sessions_here(&self, context: &Context<'_>) -> Result<Vec<(Uuid, String)>, Error> {
         let zone = *context.clock.now().offset();
         let own = self.kept.session.borrow().id();
-        let here = self.kept.store.list_in(context.project.root())?;
+        let here = self.kept.store.list_in(context.directory)?;
         let others = here.into_iter().filter(|summary| summary.id != own);
         Ok(others.map(|other| (other.id, other.line(zone))).collect())
     }
@@ -363,7 +363,7 @@ fn open_session(
     which: SessionChoice,
     model: &str,
 ) -> Result<Session, Error> {
-    let directory = context.project.root();
+    let directory = context.directory;
     let found = match which {
         SessionChoice::New => None,
         SessionChoice::Last => Some(store.last_in(directory)?),

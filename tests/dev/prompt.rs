@@ -3,7 +3,7 @@
 use std::fs;
 use std::net::TcpListener;
 
-use crate::dev::terminal::in_terminal;
+use crate::dev::terminal::{in_terminal, resumed_in_terminal};
 use crate::support::agent::{AgentProject, PASS, done, last_told, reply, server, told, write};
 
 const NO_COLOR: &[(&str, &str)] = &[("NO_COLOR", "1")];
@@ -28,6 +28,8 @@ fn what_a_request_has_changed_is_shown_and_taken_back_and_the_agent_is_told() {
         ("+new", ""),
         ("dev> ", "/undo\r"),
         ("1 put back", ""),
+        ("dev> ", "/diff\r"),
+        ("nothing that is still there", ""),
         ("dev> ", "/undo\r"),
         ("nothing was changed here", ""),
         ("dev> ", "and now\r"),
@@ -45,6 +47,42 @@ fn what_a_request_has_changed_is_shown_and_taken_back_and_the_agent_is_told() {
         request.contains("I have undone what you changed in logs/") && request.contains("and now"),
         "{request}"
     );
+}
+
+#[test]
+fn the_changes_of_a_resumed_session_are_shown_and_taken_back_one_request_after_the_other() {
+    let more = [write("b.txt", "more\n"), done(), PASS.to_owned()];
+    let end = [done(), PASS.to_owned()];
+    let (agent, server) = AgentProject::scripted(&[&writes()[..], &more, &end, &end].concat());
+    let typed = &[
+        ("dev> ", "one\r"),
+        ("log: logs/", ""),
+        ("dev> ", "two\r"),
+        ("log: logs/", ""),
+        END,
+    ];
+    if in_terminal(&agent, 80, NO_COLOR, typed).is_none() {
+        return;
+    }
+    let typed = &[
+        ("dev> ", "/diff\r"),
+        ("+more", ""),
+        ("dev> ", "/undo\r"),
+        ("1 removed", ""),
+        ("dev> ", "/undo\r"),
+        ("1 removed", ""),
+        ("dev> ", "three\r"),
+        ("log: logs/", ""),
+        ("dev> ", "/diff\r"),
+        ("nothing that is still there", ""),
+        END,
+    ];
+    resumed_in_terminal(&agent, 80, NO_COLOR, typed);
+    for undone in ["a.txt", "b.txt"] {
+        assert!(!agent.project.path(undone).exists(), "{undone}");
+    }
+    let request = last_told(&server, 6);
+    assert!(request.contains(" and logs/"), "{request}");
 }
 
 #[test]
@@ -206,11 +244,8 @@ fn a_question_is_answered_on_stdout_and_words_outside_of_the_form_are_shown() {
         PASS.to_owned(),
     ]);
     let run = agent.work("What does this do?").exits(0);
-    assert!(
-        run.stdout.starts_with("It reads **files**.\nlog: logs/"),
-        "{}",
-        run.stdout
-    );
+    assert_eq!(run.stdout, "It reads **files**.\n");
+    assert!(run.stderr.contains("log: logs/"), "{}", run.stderr);
     for said in ["It reads files, I think.", "Let me look."] {
         assert!(run.stderr.contains(said), "{}", run.stderr);
     }

@@ -477,3 +477,20 @@ fn a_session_in_which_nothing_was_asked_for_is_none() {
     }
     agent.run(&["--resume", "-p", "x"]).exits(2);
 }
+
+#[test]
+fn in_a_subdirectory_the_project_above_is_worked_on() {
+    let (agent, server) = AgentProject::scripted(&[write("a.txt", "x\n"), done(), PASS.to_owned()]);
+    let agent = agent
+        .with_file("AGENTS.md", "Use tabs.\n")
+        .with_file("sub/x", "text\n");
+    let arguments = ["-p", "go"];
+    let mut command = agent.command(&arguments);
+    let output = command.current_dir(agent.project.path("sub")).output();
+    let run = Finished::new(&agent.project, &arguments, output.unwrap()).exits(0);
+    run.says(&["project: .."]);
+    assert_eq!(agent.project.read("a.txt"), "x\n");
+    let entries = std::fs::read_dir(agent.project.path("sub")).unwrap();
+    assert_eq!(entries.count(), 1);
+    assert!(told(&server, 0).contains("Use tabs."));
+}

@@ -17,9 +17,29 @@ pub fn in_terminal(
     variables: &[(&str, &str)],
     typed: &[(&str, &str)],
 ) -> Option<String> {
+    with_arguments("", agent, columns, variables, typed)
+}
+
+/// The same for the last session of the directory.
+pub fn resumed_in_terminal(
+    agent: &AgentProject,
+    columns: usize,
+    variables: &[(&str, &str)],
+    typed: &[(&str, &str)],
+) -> Option<String> {
+    with_arguments("--resume", agent, columns, variables, typed)
+}
+
+fn with_arguments(
+    arguments: &str,
+    agent: &AgentProject,
+    columns: usize,
+    variables: &[(&str, &str)],
+    typed: &[(&str, &str)],
+) -> Option<String> {
     let program = agent.command(&[]);
     let run = format!(
-        "stty cols {columns} rows 50; exec {} dev",
+        "stty cols {columns} rows 50; exec {} dev {arguments}",
         program.get_program().to_str().unwrap()
     );
     if Command::new("script").arg("--version").output().is_err() {

@@ -195,13 +195,22 @@ fn what_may_hold_credentials_is_neither_read_nor_replaced() {
     let steps = [
         reply("READ_FILE", "\".env\""),
         write(".env", "A=2\n"),
+        write("id_rsa", "A=2\n"),
+        write("new/server.pem", "A=2\n"),
         write("new/.env", "A=3\n"),
     ];
     let (agent, server) = script(&steps);
     let agent = agent.with_file(".env", "A=1\n");
-    let (agent, results) = results(agent, &server, 3);
-    for told in &results[..2] {
-        assert!(told.contains("commonly holds credentials"), "{told}");
+    let (agent, results) = results(agent, &server, 5);
+    for told in &results[..4] {
+        assert!(
+            told.contains("commonly holds credentials, and is neither"),
+            "{told}"
+        );
+    }
+    assert!(results[4].contains("\nwarning: such a file commonly holds credentials"));
+    for key in ["id_rsa", "new/server.pem"] {
+        assert!(!agent.project.path(key).exists(), "{key}");
     }
     assert_eq!(agent.project.read(".env"), "A=1\n");
     // What the agent makes itself is its own.

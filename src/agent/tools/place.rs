@@ -188,11 +188,21 @@ impl ResolvedPath {
         });
         if is_secret {
             return Err(format!(
-                "{} commonly holds credentials, and is neither read nor replaced; go on without it, or ask for what is needed from it",
+                "{} commonly holds credentials, and is neither read nor written; go on without it, or ask for what is needed from it",
                 self.shown()
             ));
         }
         Ok(())
+    }
+
+    /// Whether it is a `.env` by its own name, and by that of what it links to.
+    #[must_use]
+    pub fn is_environment(&self, root: &Path) -> bool {
+        let named = self.path(root);
+        [resolved(&named), named].iter().all(|path| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            name == ".env" || name.starts_with(".env.")
+        })
     }
 
     /// A handle below which the directory lies, and its path from there on; "" is the handle itself.

@@ -50,13 +50,20 @@ impl Tool for WriteFile<'_> {
         let content = arguments.get("content").to_owned();
         let place = ResolvedPath::of(self.root, path, self.outside).map_err(ToolError::Failed)?;
         let is_new = is_new(&place, self.root).map_err(ToolError::Failed)?;
-        if !is_new {
-            // What was never seen is not replaced.
-            place.check_secrets(self.root).map_err(ToolError::Failed)?;
+        let secret = place.check_secrets(self.root);
+        // What was never seen is not replaced, and keys are not made up.
+        let may_be = is_new && place.is_environment(self.root);
+        if !may_be {
+            secret.clone().map_err(ToolError::Failed)?;
         }
         let lines = counted(line_count(content.as_bytes()) as u64, "line");
         let new = if is_new { "new, " } else { "" };
-        let said = format!("wrote {} ({new}{lines})", place.shown());
+        let mut said = format!("wrote {} ({new}{lines})", place.shown());
+        if secret.is_err() {
+            said.push_str(
+                "\nwarning: such a file commonly holds credentials: git should ignore it",
+            );
+        }
         Ok(ToolOutput {
             brief: is_new.then(|| format!("new, {lines}")),
             ..put(self.files, &place, content, &said)?

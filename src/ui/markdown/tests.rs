@@ -24,8 +24,8 @@ fn markdown_becomes_text_that_reads_well_without_colors() {
         ("[here](http://a.b/c)", "here (http://a.b/c)"),
         ("<http://a.b/c>", "http://a.b/c"),
         (
-            "| a | b |\n|---|---|\n| 1 | 2 |",
-            "| a | b |\n|---|---|\n| 1 | 2 |",
+            "| a | long |\n|---|---|\n| **1** | `2` |\n\nend",
+            "a  long\n───────\n1  `2`\n\nend",
         ),
         ("a <b>c</b>", "a <b>c</b>"),
         ("a**b**c", "abc"),
@@ -72,5 +72,14 @@ fn nothing_in_it_moves_the_cursor() {
     assert!(
         !shown.contains(['\u{1b}', '\u{9b}', '\u{202e}', '\u{7}']),
         "{shown:?}"
+    );
+}
+
+#[test]
+fn a_table_that_is_too_wide_has_a_line_for_each_cell() {
+    let table = "| name | meaning |\n|---|---|\n| a | some words here |\n| b | more |\n| c | |";
+    assert_eq!(
+        plain(table, 20),
+        "name: a\nmeaning: some words\nhere\n\nname: b\nmeaning: more\n\nname: c"
     );
 }

@@ -22,6 +22,8 @@ use crate::ui::{Event, Reporter};
 pub struct Context<'a> {
     /// The project that the command is run in.
     pub project: Project,
+    /// The directory whose sessions an agent goes on with: the root, or one below it.
+    pub directory: &'a Path,
     /// What the process was started with.
     pub environment: &'a Environment,
     /// Tells the time of day, and how long things take.

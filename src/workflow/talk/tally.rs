@@ -22,6 +22,8 @@ pub struct Tally {
     context: Option<u64>,
     /// The folders of the runs that have changed something and were not undone, the last one at the end.
     pub changed: Vec<String>,
+    /// Whether the last of them was the last request.
+    pub is_latest: bool,
 }
 
 impl Tally {
@@ -38,7 +40,8 @@ impl Tally {
         let mut counted = steps.filter(|step| step.purpose == Purpose::STEP);
         let used = counted.find_map(|step| step.usage);
         self.context = used.map(|used| used.input_tokens).or(self.context);
-        if record.tree == TreeState::Changed {
+        self.is_latest = record.tree == TreeState::Changed;
+        if self.is_latest {
             self.changed.extend(log.map(str::to_owned));
         }
     }

@@ -285,6 +285,15 @@ fn writes(opening: &str, content: &str, closing: &str) -> String {
 }
 
 #[test]
+fn a_response_is_read_behind_thoughts_whose_beginning_is_missing() {
+    for thoughts in ["hm</think>", "hm\nso\n</think>\n", "hm\nso</think>\n\n"] {
+        let text = format!("{thoughts}{}", reads("a"));
+        let turn = Markdown::default().read(&reply(&text), &toolbox()).unwrap();
+        assert!(matches!(turn.decision, Decision::Use(..)), "{text}");
+    }
+}
+
+#[test]
 fn one_who_may_answer_answers_in_words() {
     let auditor = Markdown {
         plain_replies: PlainReplies::Taken,

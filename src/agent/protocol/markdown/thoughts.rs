@@ -1,8 +1,8 @@
 //! What a reply says aloud: less what was thought, where a server leaves that in the reply. Pure.
 //!
 //! Thoughts stand ahead of the response: from a `<think>` that begins a line up to the first `</think>`, or, where
-//! the server has swallowed the beginning, all up to a line that begins or ends with `</think>`. Guarantees that
-//! nothing behind a header is cut out, and that no response is cut in two.
+//! the server has swallowed the beginning, all up to a line that begins or ends with `</think>`, or has a header behind
+//! it. Guarantees that nothing behind a header is cut out, and that no response is cut in two.
 
 use super::super::Fault;
 use super::lines::{Name, ReplyLine};
@@ -30,7 +30,8 @@ pub fn spoken<'r>(lines: &[ReplyLine<'r>]) -> Result<Vec<ReplyLine<'r>>, Fault> 
             continue;
         }
         let ends = |tag: &str| text.starts_with(tag) || text.ends_with(tag);
-        if is_outside && CLOSING.iter().any(|tag| ends(tag)) {
+        let has_header_behind = || behind_tag(line).is_some_and(|rest| rest.is_header());
+        if is_outside && (CLOSING.iter().any(|tag| ends(tag)) || has_header_behind()) {
             if !has_header {
                 // A response whose header is broken is no thought: the tag may be part of its file.
                 if spoken.iter().any(names_a_tool) {
