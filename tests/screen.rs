@@ -131,9 +131,18 @@ fn on_a_terminal_sentences_are_broken_at_words_and_reasons_are_whole() {
     in_order(
         &shown,
         &[
-            "error[E0425]: cannot find value `x` in this scope, though it\n",
+            "error[E0425]: cannot find value `x` in this scope, though it is\n",
             "looked for (src/a/long/way/to/main.rs:2:5)\n",
             "hint: see the build's log,\n      `logs/",
+            "/repair-query-3-build.txt`",
+        ],
+    );
+    let story = on_terminal(&project, "log last", &[("NO_COLOR", "1"), ("PAGER", "cat")]).unwrap();
+    in_order(
+        &story,
+        &[
+            "\nhint: see the build's log,",
+            "\n  `logs/",
             "/repair-query-3-build.txt`",
         ],
     );

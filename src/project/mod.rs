@@ -438,13 +438,26 @@ impl Project {
     /// When another run has it.
     pub fn lock(&self) -> Result<ProjectLock, ProjectProblem> {
         let root = files::open_directory(&self.root).map_err(ProjectProblem::Unlockable)?;
-        match root.try_lock() {
-            Ok(()) => Ok(ProjectLock { _root: root }),
-            Err(TryLockError::WouldBlock) => Err(ProjectProblem::Held {
-                process: file_lock::holder(&root),
-            }),
-            Err(TryLockError::Error(error)) => Err(ProjectProblem::Unlockable(error)),
+        loop {
+            match root.try_lock() {
+                Ok(()) => return Ok(ProjectLock { _root: root }),
+                Err(TryLockError::WouldBlock) if file_lock::is_locked(&root).unwrap_or(true) => {
+                    return Err(ProjectProblem::Held {
+                        process: file_lock::holder(&root),
+                    });
+                }
+                // It was but looked at, see `is_held`.
+                Err(TryLockError::WouldBlock) => {}
+                Err(TryLockError::Error(error)) => return Err(ProjectProblem::Unlockable(error)),
+            }
         }
+    }
+
+    /// Whether a run has the project. One that cannot be looked at counts as held.
+    #[must_use]
+    pub fn is_held(&self) -> bool {
+        let root = files::open_directory(&self.root);
+        root.map_or(true, |root| file_lock::is_locked(&root).unwrap_or(true))
     }
 
     /// A redactor for every key that is known: those in the key files, which need not be of the

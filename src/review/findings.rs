@@ -200,8 +200,8 @@ fn excerpt(found: &[Diagnostic], lines: &[&str]) -> Vec<String> {
         let above = at.saturating_sub(ABOVE)..at;
         let above = above.rev().find(|above| OVER.is_match(lines[*above]));
         let below = || {
-            let near = &lines[at..end.min(at + EXCERPT)];
-            let is_place = near.iter().any(|line| IN_LINE.is_match(line));
+            let near = lines[at..end].iter().filter(|line| !line.is_empty());
+            let is_place = near.take(EXCERPT).any(|line| IN_LINE.is_match(line));
             is_place.then_some(at)
         };
         above.or_else(below)

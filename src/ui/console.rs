@@ -196,7 +196,7 @@ impl<'r> Console<'r> {
         }
         // Before the text is broken into lines, which would break a key as well.
         let text = self.printable(&reasons.join("\n"));
-        let text = folded(&text, Some(room()));
+        let text = folded(&text, Some(room()), 2);
         self.asides(text.lines().map(str::to_owned).collect());
     }
 
@@ -222,7 +222,7 @@ impl<'r> Console<'r> {
         let columns = Term::stderr()
             .size_checked()
             .map(|(_, columns)| columns.into());
-        let text = folded(&text, columns);
+        let text = folded(&text, columns, "hint: ".len());
         match text.strip_prefix(label) {
             Some(text) => self.print(&self.paint(label, style), text),
             None => self.print("", &text),
