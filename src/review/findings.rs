@@ -69,7 +69,7 @@ const ERRORS: [&str; 24] = [
     r"\bFAILED\b",
     r"^(?:--- )?FAIL\b",
     r"^\s*not ok \d",
-    r"^\S+\.py:\d+: \w+",
+    r"^\S+\.py:\d+: (?:\w*(?:Error|Exception)|Failed)\b",
     r"^\s*(?:✗|✘|✖|×|●) ",
     r"\bpanicked at\b",
     r"^thread '.*' has overflowed its stack",
@@ -96,7 +96,7 @@ const WARNINGS: [&str; 4] = [
     r"^(?:WARN|WARNING)\b|\bDeprecationWarning\b",
 ];
 
-/// What rustc puts below its message, and Python above it.
+/// What rustc puts below its message, and Python below its heading.
 const PLACE: &str = r#"^\s*--> (\S.*:\d+:\d+)\s*$|^\s+File "(.+", line \d+)"#;
 
 /// A place anywhere in a line: `a_test.go:6`, `a.ts(3,5)`.

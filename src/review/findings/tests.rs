@@ -48,6 +48,7 @@ fn warnings_are_told_apart_and_other_lines_are_neither() {
         "warning: unused variable: `x`",
         "warning[E0001]: x",
         "a.c:1:2: warning: unused",
+        "/tmp/a.py:5: DeprecationWarning: old",
         "npm WARN deprecated x",
         "WARNING: x",
     ] {
