@@ -119,6 +119,36 @@ fn on_a_terminal_every_line_of_a_failed_build_fits() {
 }
 
 #[test]
+fn on_a_terminal_sentences_are_broken_at_words_and_reasons_are_whole() {
+    let server = ModelServer::gemini(&[EDIT; 4]);
+    let project = TestProject::new().with(&server).build(
+        "echo 'error[E0425]: cannot find value `x` in this scope, though it is looked for'\n\
+         echo '  --> src/a/long/way/to/main.rs:2:5'; exit 7",
+    );
+    let Some(shown) = on_terminal(&project, "", &[("NO_COLOR", "1")]) else {
+        return;
+    };
+    in_order(
+        &shown,
+        &[
+            "error[E0425]: cannot find value `x` in this scope, though it is\n",
+            "looked for (src/a/long/way/to/main.rs:2:5)\n",
+            "hint: see the build's log,\n      `logs/",
+            "/repair-query-3-build.txt`",
+        ],
+    );
+    let story = on_terminal(&project, "log last", &[("NO_COLOR", "1"), ("PAGER", "cat")]).unwrap();
+    in_order(
+        &story,
+        &[
+            "\nhint: see the build's log,",
+            "\n  `logs/",
+            "/repair-query-3-build.txt`",
+        ],
+    );
+}
+
+#[test]
 fn what_the_model_says_around_its_edits_is_shown_and_kept_in_the_story() {
     let after: String = (1..=20).map(|n| format!("line {n}\n")).collect();
     let reply = format!("I rename \u{1b}[2Jit.\n\n{EDIT}\n\n{after}");

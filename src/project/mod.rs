@@ -10,12 +10,12 @@ pub mod dirty;
 pub mod gitignore;
 pub mod index;
 pub mod kind;
+mod lock;
 pub mod place;
 pub mod repositories;
 pub mod repository;
 pub mod rollup;
 
-use std::fs::{File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock, OnceLock};
@@ -30,6 +30,8 @@ use crate::sys::environment::{Environment, KEY_VARIABLES, SHORTEST_SECRET};
 use crate::sys::file_lock;
 use crate::sys::files::{self, Links, MIB, PathError, is_missing, is_no_file, is_too_large};
 use crate::sys::text::{regex, without_mark};
+
+pub use self::lock::ProjectLock;
 
 /// The folder, below the project's root, that holds a folder for each run.
 pub const LOGS: &str = "logs";
@@ -431,22 +433,6 @@ impl Project {
         }
     }
 
-    /// Takes the project for one run. The system gives it free when the run's process ends, however
-    /// it ends; there is no file that could be left behind.
-    ///
-    /// # Errors
-    /// When another run has it.
-    pub fn lock(&self) -> Result<ProjectLock, ProjectProblem> {
-        let root = files::open_directory(&self.root).map_err(ProjectProblem::Unlockable)?;
-        match root.try_lock() {
-            Ok(()) => Ok(ProjectLock { _root: root }),
-            Err(TryLockError::WouldBlock) => Err(ProjectProblem::Held {
-                process: file_lock::holder(&root),
-            }),
-            Err(TryLockError::Error(error)) => Err(ProjectProblem::Unlockable(error)),
-        }
-    }
-
     /// A redactor for every key that is known: those in the key files, which need not be of the
     /// model in use, and those in the environment; and for the environment's other secrets.
     #[must_use]
@@ -509,12 +495,6 @@ fn max_bytes(file: &str) -> u64 {
     }
 }
 
-/// A project that is taken for one run, for as long as this lives.
-#[derive(Debug)]
-pub struct ProjectLock {
-    _root: File,
-}
-
 /// A line for `agent-config`, at the root or at any depth, or for all that is in it.
 static CONFIG_LINE: LazyLock<Regex> =
     LazyLock::new(|| regex(r"(?m)^\u{feff}?(?:\*\*/)*/*agent-config(?:/\*{0,2})?\s*$"));
@@ -542,26 +522,6 @@ fn ignores_config(content: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_project_is_held_by_one_run_at_a_time_and_free_when_it_ends() {
-        let dir = tempfile::tempdir().unwrap();
-        let project = Project::new(dir.path().to_path_buf());
-        let lock = project.lock().unwrap();
-        let Err(ProjectProblem::Held { process }) = project.lock() else {
-            panic!("the project should be held");
-        };
-        if cfg!(target_os = "linux") {
-            assert_eq!(process, Some(std::process::id()));
-        }
-        drop(lock);
-        // A child that another test has just started holds a copy of the lock up to its own `exec`.
-        let free = (0..1_000_000).any(|_| {
-            std::thread::yield_now();
-            project.lock().is_ok()
-        });
-        assert!(free);
-    }
 
     #[test]
     fn a_gitignore_must_really_ignore_the_config_folder() {

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use crate::sys::text::{regex, without_escapes};
+use crate::sys::text::{cut, regex, without_escapes};
 
 /// How many lines of each kind are found at most.
 pub const MOST: usize = 200;
@@ -12,6 +12,12 @@ pub const MOST: usize = 200;
 const NEAR: usize = 3;
 /// So many lines tell why a build failed.
 const REASONS: usize = 10;
+/// So many do where messages stand in the output's own lines.
+const EXCERPT: usize = 12;
+/// How far above a message its place is looked for, in lines.
+const ABOVE: usize = 5;
+/// How many characters of a line are told.
+const LONGEST: usize = 300;
 
 /// How bad a line is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,7 +52,7 @@ pub struct Diagnostic {
 }
 
 /// The lines that tell of errors, as tools write them.
-const ERRORS: [&str; 23] = [
+const ERRORS: [&str; 24] = [
     // rustc, cargo, clang, bash's and git's own words.
     r"^\s*(?:fatal |internal compiler |compile |build )?(?i:error)(?:\[[A-Za-z]*\d+\])?\s?:",
     r"^\s*(?i:fatal):",
@@ -62,7 +68,8 @@ const ERRORS: [&str; 23] = [
     // Test runners: cargo, pytest, go, jest, TAP, unittest, ctest.
     r"\bFAILED\b",
     r"^(?:--- )?FAIL\b",
-    r"^not ok \d",
+    r"^\s*not ok \d",
+    r"^\S+\.py:\d+: (?:\w*(?:Error|Exception)|Failed)\b",
     r"^\s*(?:✗|✘|✖|×|●) ",
     r"\bpanicked at\b",
     r"^thread '.*' has overflowed its stack",
@@ -89,12 +96,20 @@ const WARNINGS: [&str; 4] = [
     r"^(?:WARN|WARNING)\b|\bDeprecationWarning\b",
 ];
 
-/// What rustc puts below its message, and Python above it.
+/// What rustc puts below its message, and Python below its heading.
 const PLACE: &str = r#"^\s*--> (\S.*:\d+:\d+)\s*$|^\s+File "(.+", line \d+)"#;
+
+/// A place anywhere in a line: `a_test.go:6`, `a.ts(3,5)`.
+const ANYWHERE: &str = r#"[\w/-]\.\w+(?::\d|\(\d)|^\s*File ".+", line \d"#;
+
+/// What node and Python put above their message.
+const PLACE_ABOVE: &str = r#"^\S+:\d+$|^\s+File ".+", line \d"#;
 
 static ERROR: LazyLock<Regex> = LazyLock::new(|| regex(&ERRORS.join("|")));
 static WARNING: LazyLock<Regex> = LazyLock::new(|| regex(&WARNINGS.join("|")));
 static AT: LazyLock<Regex> = LazyLock::new(|| regex(PLACE));
+static IN_LINE: LazyLock<Regex> = LazyLock::new(|| regex(ANYWHERE));
+static OVER: LazyLock<Regex> = LazyLock::new(|| regex(PLACE_ABOVE));
 
 /// The lines that tell of errors and warnings, in their order.
 pub fn find(lines: &[&str]) -> Vec<Diagnostic> {
@@ -124,8 +139,9 @@ pub fn reasons(output: &str) -> Vec<String> {
     if !errors.is_empty() {
         return errors;
     }
-    let told = lines.into_iter().filter(|line| !line.is_empty());
-    let mut last: Vec<String> = told.rev().take(REASONS).collect();
+    let told = lines.iter().filter(|line| !line.is_empty());
+    let told = told.rev().take(REASONS);
+    let mut last: Vec<String> = told.map(|line| cut(line, LONGEST).into_owned()).collect();
     last.reverse();
     if last.is_empty() {
         last.push("it printed nothing".to_owned());
@@ -150,27 +166,70 @@ fn seen_lines(output: &str) -> Vec<String> {
 
 fn errors_in(lines: &[String]) -> Vec<String> {
     let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
-    let found = find(&lines);
-    let errors = found.iter().filter(|one| one.severity == Severity::Error);
-    let mut errors: Vec<String> = errors.map(|error| error.told(&lines)).collect();
-    let at_least = if errors.len() < MOST { "" } else { "at least " };
-    let more = errors.len().saturating_sub(REASONS);
-    errors.truncate(REASONS);
+    let mut found = find(&lines);
+    found.retain(|one| one.severity == Severity::Error);
+    if found.is_empty() || found.iter().any(|error| error.is_telling(&lines)) {
+        return listed(&found, &lines);
+    }
+    excerpt(&found, &lines)
+}
+
+/// The first errors, one behind the other.
+fn listed(found: &[Diagnostic], lines: &[&str]) -> Vec<String> {
+    let first = found.iter().take(REASONS);
+    let mut errors: Vec<String> = first.map(|error| error.told(lines)).collect();
+    let at_least = if found.len() < MOST { "" } else { "at least " };
+    let more = found.len().saturating_sub(REASONS);
     if more > 0 {
         errors.push(format!("and {at_least}{more} more"));
     }
     errors
 }
 
+/// Where the errors are headings: the output from the first one on that has a place near it; without one, all the rest
+/// of a short output, and the errors of a longer one.
+fn excerpt(found: &[Diagnostic], lines: &[&str]) -> Vec<String> {
+    let ends = found.iter().skip(1).map(|next| next.line);
+    let ends = ends.chain([lines.len()]);
+    let mut starts = found.iter().zip(ends).filter_map(|(error, end)| {
+        let at = error.line;
+        // Where a trace begins, its reason is far.
+        if lines[at].starts_with("Traceback") {
+            return None;
+        }
+        let above = at.saturating_sub(ABOVE)..at;
+        let above = above.rev().find(|above| OVER.is_match(lines[*above]));
+        let below = || {
+            let near = lines[at..end].iter().filter(|line| !line.is_empty());
+            let is_place = near.take(EXCERPT).any(|line| IN_LINE.is_match(line));
+            is_place.then_some(at)
+        };
+        above.or_else(below)
+    });
+    let near = starts.next();
+    let told = lines[near.unwrap_or(found[0].line)..].iter();
+    let told = told.filter(|line| !line.is_empty());
+    if near.is_none() && told.clone().count() > EXCERPT {
+        return listed(found, lines);
+    }
+    let told = told.take(EXCERPT);
+    told.map(|line| cut(line, LONGEST).into_owned()).collect()
+}
+
 impl Diagnostic {
-    /// The line itself, with its place, and with the next line, where it ends by pointing to that.
+    /// The line itself, with its place.
     fn told(&self, lines: &[&str]) -> String {
-        let line = lines[self.line].trim();
-        let next = lines.get(self.line + 1).map(|next| next.trim());
-        let next = next.filter(|_| line.ends_with(':') && self.place.is_none());
-        let behind = self.place.as_deref().map(|place| format!("({place})"));
-        let behind = behind.or_else(|| next.map(str::to_owned));
-        behind.map_or_else(|| line.to_owned(), |behind| format!("{line} {behind}"))
+        let line = cut(lines[self.line].trim(), LONGEST);
+        match &self.place {
+            Some(place) => format!("{line} ({})", cut(place, LONGEST)),
+            None => line.into_owned(),
+        }
+    }
+
+    /// Whether it tells what is wrong and where, without what stands around it.
+    fn is_telling(&self, lines: &[&str]) -> bool {
+        let line = lines[self.line];
+        !line.ends_with(':') && (self.place.is_some() || IN_LINE.is_match(line))
     }
 }
 
@@ -193,117 +252,4 @@ fn place(behind: &[&str]) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn errors_of_many_tools_are_found() {
-        for line in [
-            "error[E0308]: mismatched types",
-            "error: could not compile `x` (lib) due to 1 previous error",
-            "  error: x",
-            "ERROR: no such thing",
-            "Error: it broke",
-            "fatal: not a git repository",
-            "src/a.c:3:5: error: expected ';'",
-            "src/a.c:3:5: fatal error: x.h: No such file",
-            "a.ts(3,5): error TS2322: Type",
-            "a.ts:3:5 - error TS2322: Type",
-            "./main.go:7:2: undefined: x",
-            "test tests::a ... FAILED",
-            "FAILED: '  Hello ' -> '-hello-', wanted 'hello'",
-            "--- FAIL: TestX (0.00s)",
-            "FAIL src/a.test.js",
-            "not ok 3 - adds",
-            "thread 'main' panicked at src/main.rs:1:2:",
-            "Traceback (most recent call last):",
-            "ModuleNotFoundError: No module named 'x'",
-            "TypeError: x is not a function",
-            "java.lang.IllegalStateException: x",
-            "E       assert 1 == 2",
-            "npm ERR! code 1",
-            "npm error code 1",
-            "make: *** [Makefile:2: all] Error 1",
-            "make[2]: *** No rule to make target",
-            "/usr/bin/ld: a.o: undefined reference to `f'",
-            "./build.sh: 3: cargo: not found",
-            "build.sh: line 3: cargo: command not found",
-            "cat: x: No such file or directory",
-            "build.sh: 7: Syntax error: \"fi\" unexpected",
-            "Segmentation fault (core dumped)",
-        ] {
-            assert_eq!(severity(line), Some(Severity::Error), "{line}");
-        }
-    }
-
-    #[test]
-    fn warnings_are_told_apart_and_other_lines_are_neither() {
-        for line in [
-            "warning: unused variable: `x`",
-            "warning[E0001]: x",
-            "a.c:1:2: warning: unused",
-            "npm WARN deprecated x",
-            "WARNING: x",
-        ] {
-            assert_eq!(severity(line), Some(Severity::Warning), "{line}");
-        }
-        for line in [
-            "",
-            "test tests::errors_are_told ... ok",
-            "test result: ok. 3 passed; 0 failed; 0 ignored",
-            "Compiling thiserror v2.0.0",
-            "ok: 'Hello' -> 'hello'",
-            "0 errors, 0 warnings",
-            "running the error tests",
-            "https://x/y: fine",
-        ] {
-            assert_eq!(severity(line), None, "{line}");
-        }
-    }
-
-    #[test]
-    fn a_failed_build_is_told_by_its_errors_or_else_by_its_end() {
-        let compiler = "warning: x\n\u{1b}[31merror[E0308]: mismatched\u{1b}[0m\n  --> a.rs:2:5\n\nerror: aborting\n";
-        let panic = "thread 'x' panicked at src/lib.rs:1:2:\nassertion failed: no\nnote: y\n";
-        let long: String = (1..=30).map(|n| format!("line {n}\n\n")).collect();
-        let many = "error: again\n".repeat(12);
-        for (output, expected) in [
-            (
-                compiler,
-                &["error[E0308]: mismatched (a.rs:2:5)", "error: aborting"][..],
-            ),
-            (
-                panic,
-                &["thread 'x' panicked at src/lib.rs:1:2: assertion failed: no"],
-            ),
-            ("10%\r\tdone\r\n", &["    done"]),
-            ("", &["it printed nothing"]),
-        ] {
-            assert_eq!(reasons(output), expected);
-        }
-        let end = reasons(&long);
-        assert_eq!((end[0].as_str(), end.len()), ("line 21", 10));
-        let errors = reasons(&many);
-        assert_eq!(errors.last().map(String::as_str), Some("and 2 more"));
-        assert_eq!(errors.len(), 11);
-    }
-
-    #[test]
-    fn the_place_of_a_message_is_the_one_below_it() {
-        let output = "error[E0308]: mismatched types\n  --> src/main.rs:2:5\n   |\nwarning: x\nerror: y\n --> a.rs:1:1\n";
-        let lines: Vec<&str> = output.lines().collect();
-        let found = find(&lines);
-        let told: Vec<_> = found
-            .iter()
-            .map(|finding| (finding.line, finding.place.as_deref()))
-            .collect();
-        assert_eq!(
-            told,
-            [
-                (0, Some("src/main.rs:2:5")),
-                (3, None),
-                (4, Some("a.rs:1:1"))
-            ]
-        );
-    }
-}
+mod tests;

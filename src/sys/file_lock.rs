@@ -122,7 +122,11 @@ pub fn is_held(path: &Path) -> bool {
     file.is_ok_and(|file| is_locked(&file).unwrap_or(false))
 }
 
-fn is_locked(file: &File) -> io::Result<bool> {
+/// The same of a file that is open.
+///
+/// # Errors
+/// When the system does not tell.
+pub fn is_locked(file: &File) -> io::Result<bool> {
     // Shared: those who look do not see each other, and one who wants the lock can tell them from a holder.
     match file.try_lock_shared() {
         Ok(()) => file.unlock().map(|()| false),

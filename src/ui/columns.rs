@@ -4,8 +4,10 @@ use console::{measure_text_width, truncate_str};
 
 use super::blocks::wrapped;
 
-/// What stands before the second and later lines of a folded one.
-const INDENT: &str = "      ";
+/// How many blanks stand between columns.
+const GAP: usize = 2;
+/// So many columns of a terminal the last column of a table is to have.
+const LAST: usize = 24;
 
 /// On which side of its column a cell stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +41,30 @@ pub fn aligned(rows: &[Vec<String>], aligns: &[Align]) -> Vec<String> {
     rows.iter().map(line).collect()
 }
 
+/// Takes columns out of a table, the `dispensable` ones in their order, until the last column has room.
+pub fn make_room<T>(
+    head: &mut Vec<(&str, T)>,
+    rows: &mut [Vec<String>],
+    dispensable: &[&str],
+    columns: usize,
+) {
+    for name in dispensable {
+        let width = |at: usize| rows.iter().map(|row| measure_text_width(&row[at])).max();
+        let widths = (0..head.len()).map(|at| width(at).unwrap_or_default() + GAP);
+        let last = width(head.len() - 1).unwrap_or_default();
+        let left_out = last.saturating_sub(LAST);
+        if widths.sum::<usize>() - GAP - left_out <= columns {
+            return;
+        }
+        if let Some(at) = head.iter().position(|(column, _)| column == name) {
+            head.remove(at);
+            for row in rows.iter_mut() {
+                row.remove(at);
+            }
+        }
+    }
+}
+
 /// The same lines, each cut off where it does not fit in so many columns.
 #[must_use]
 pub fn cut(text: &str, columns: Option<usize>) -> String {
@@ -49,21 +75,21 @@ pub fn cut(text: &str, columns: Option<usize>) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// The same lines, each broken at blanks where it does not fit in so many columns; what follows is indented.
+/// The same lines, each broken at blanks where it does not fit in so many columns; what follows is further in by `hang`.
 #[must_use]
-pub fn folded(text: &str, columns: Option<usize>) -> String {
+pub fn folded(text: &str, columns: Option<usize>, hang: usize) -> String {
     let Some(columns) = columns else {
         return text.to_owned();
     };
-    let room = columns.saturating_sub(INDENT.len()).max(1);
-    let fold = |line| {
-        let fits = measure_text_width(line) <= columns;
-        let pieces = if fits {
-            vec![line.to_owned()]
-        } else {
-            wrapped(line, room)
-        };
-        pieces.join(&format!("\n{INDENT}"))
+    let fold = |line: &str| {
+        if measure_text_width(line) <= columns {
+            return line.to_owned();
+        }
+        let text = line.trim_start_matches(' ');
+        let own = (line.len() - text.len()).min(columns / 2);
+        let pieces = wrapped(text, columns.saturating_sub(own + hang).max(1));
+        let further = format!("\n{}", " ".repeat(own + hang));
+        format!("{}{}", " ".repeat(own), pieces.join(&further))
     };
     text.lines().map(fold).collect::<Vec<_>>().join("\n")
 }
@@ -78,12 +104,13 @@ mod tests {
         assert_eq!(cut(text, Some(8)), "short\na longe…\n  \u{4f60}\u{597d} x");
         let folded_text =
             "short\na\n      longer\n      line\n      of\n      text\n  \u{4f60}\u{597d} x";
-        assert_eq!(folded(text, Some(12)), folded_text);
+        assert_eq!(folded(text, Some(12), 6), folded_text);
+        assert_eq!(folded("    a b c", Some(8), 2), "    a\n      b\n      c");
         for same in [
             cut(text, None),
-            folded(text, None),
+            folded(text, None, 6),
             cut(text, Some(80)),
-            folded(text, Some(80)),
+            folded(text, Some(80), 6),
         ] {
             assert_eq!(same, text);
         }

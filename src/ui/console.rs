@@ -9,10 +9,11 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use console::{Style, Term, truncate_str};
+use console::{Style, Term};
 
 use super::agent::{self, EventView};
 use super::blocks::{self, Painted, wrapped};
+use super::columns::folded;
 use super::links::Links;
 use super::markdown;
 use super::options::{CiRunner, ConsoleOptions};
@@ -55,7 +56,7 @@ const LISTED: usize = 20;
 const INDENT: &str = "            ";
 /// What a line of a result begins with that tells a path.
 const TELLING: [&str; 2] = ["log: ", "done: the page is in "];
-/// So many lines of a model's prose are shown.
+/// So many lines of a model's prose are shown, and of why a build failed.
 const PROSE: usize = 12;
 /// How many columns a line may take where nobody says how many there are.
 const WIDEST: usize = 400;
@@ -175,15 +176,28 @@ impl<'r> Console<'r> {
         self.spinner.suspend(write);
     }
 
-    /// Anybody's line, where it belongs to the line of progress above it: on one line of the terminal.
-    fn aside(&self, text: &str) {
+    /// Anybody's lines, where they belong to the line of progress above them: the beginning of them.
+    fn asides(&self, mut lines: Vec<String>) {
+        let more = lines.len().saturating_sub(PROSE);
+        lines.truncate(PROSE);
+        if more > 0 {
+            lines.push(format!("… {more} more lines"));
+        }
+        for line in lines {
+            let line = self.paint(&self.printable(&line), Style::new().dim());
+            self.print(&format!("{INDENT}{line}"), "");
+        }
+    }
+
+    /// Why a build failed, as far as there is room for it.
+    fn reasons(&self, reasons: &[String]) {
         if self.options.quiet {
             return;
         }
-        let text = self.printable(text).replace('\n', " ");
-        let fitted = truncate_str(&text, room(), "…");
-        let line = self.paint(&fitted, Style::new().dim());
-        self.print(&format!("{INDENT}{line}"), "");
+        // Before the text is broken into lines, which would break a key as well.
+        let text = self.printable(&reasons.join("\n"));
+        let text = folded(&text, Some(room()), 2);
+        self.asides(text.lines().map(str::to_owned).collect());
     }
 
     /// What a model says around its edits: the beginning of it.
@@ -197,10 +211,21 @@ impl<'r> Console<'r> {
             return;
         }
         self.spinner.stop();
-        let more = lines.len().saturating_sub(PROSE);
-        lines.iter().take(PROSE).for_each(|line| self.aside(line));
-        if more > 0 {
-            self.aside(&format!("… {more} more lines"));
+        if !self.options.quiet {
+            self.asides(lines);
+        }
+    }
+
+    /// A labelled sentence, broken at words where a terminal is narrower.
+    fn sentence(&self, label: &str, style: Style, text: &str) {
+        let text = self.printable(&format!("{label} {text}"));
+        let columns = Term::stderr()
+            .size_checked()
+            .map(|(_, columns)| columns.into());
+        let text = folded(&text, columns, "hint: ".len());
+        match text.strip_prefix(label) {
+            Some(text) => self.print(&self.paint(label, style), text),
+            None => self.print("", &text),
         }
     }
 
@@ -297,9 +322,7 @@ impl Reporter for Console<'_> {
                 };
                 let text = format!("build.sh, {} ({status})", seconds(*took));
                 self.line(label, style, &text);
-                for reason in reasons {
-                    self.aside(reason);
-                }
+                self.reasons(reasons);
             }
             Event::Prose(text) => self.prose(text),
             Event::Warning(text) => self.warning(text),
@@ -417,8 +440,7 @@ impl Console<'_> {
     }
 
     fn warning(&self, text: &str) {
-        let label = self.paint("warning:", Style::new().yellow());
-        self.print(&label, &format!(" {text}"));
+        self.sentence("warning:", Style::new().yellow(), text);
     }
 
     /// What a reviewer reads first: the warnings, again on a terminal where they have scrolled by, and the change as git shows it.
@@ -535,10 +557,9 @@ impl Console<'_> {
     /// Prints why the run failed, and the folder that tells more.
     pub fn error(&self, message: &dyn Display, hint: Option<&str>, log: Option<&str>) {
         self.spinner.stop();
-        let label = self.paint("error:", Style::new().red().bold());
-        self.print(&label, &format!(" {message}"));
+        self.sentence("error:", Style::new().red().bold(), &message.to_string());
         if let Some(hint) = hint {
-            self.print("hint: ", hint);
+            self.sentence("hint:", Style::new(), hint);
         }
         if let Some(log) = log {
             let links = self.links.as_ref().filter(|_| self.options.colors.stderr);

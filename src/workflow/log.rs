@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use console::measure_text_width;
 use serde_json::{Value, json};
 
 use super::{Context, Failure, Outcome};
@@ -11,6 +10,7 @@ use crate::edit;
 use crate::model::Purpose;
 use crate::model::price::Usd;
 use crate::model::usage::Usage;
+use crate::project::Project;
 use crate::record::diff::{self, FileChange};
 use crate::record::{self, Action, AgentRecord, BuildRecord, RunRecord, Step};
 use crate::review::figures::{Figures, taken_back};
@@ -32,8 +32,6 @@ const QUOTED: usize = 12;
 const WIDTH: usize = 76;
 /// How many characters of a query the list has.
 const QUERY: usize = 200;
-/// How many blanks stand between columns.
-const GAP: usize = 2;
 
 /// Lists the runs, or the last `number` of them, the newest last; or tells of `run`.
 ///
@@ -49,7 +47,11 @@ pub fn log(
         None => {
             let mut runs = history::runs(project)?;
             let earlier = runs.len().saturating_sub(number.unwrap_or(usize::MAX));
-            list(&runs.split_off(earlier), context.reporter.columns())
+            list(
+                project,
+                &runs.split_off(earlier),
+                context.reporter.columns(),
+            )
         }
         Some(run) => {
             let run = PastRun::read(project, &naming::find(project, run, context.today())?);
@@ -78,10 +80,8 @@ const HEAD: [(&str, Align); 10] = [
 ];
 /// The columns that a narrow terminal goes without, in this order.
 const DISPENSABLE: [&str; 6] = ["seconds", "out", "tokens in", "repairs", "model", "cost"];
-/// So many columns the query is to have.
-const QUERY_WIDTH: usize = 24;
 
-fn list(runs: &[PastRun], columns: Option<usize>) -> Outcome {
+fn list(project: &Project, runs: &[PastRun], columns: Option<usize>) -> Outcome {
     let data = json!({"schema": 1, "runs": runs.iter().map(data).collect::<Vec<_>>()});
     if runs.is_empty() {
         return Outcome {
@@ -91,10 +91,11 @@ fn list(runs: &[PastRun], columns: Option<usize>) -> Outcome {
     }
     let mut head = HEAD.to_vec();
     let mut rows = vec![HEAD.map(|(name, _)| name.to_owned()).to_vec()];
-    rows.extend(runs.iter().map(row));
+    let no_record = no_record(project, runs);
+    rows.extend(runs.iter().map(|run| row(run, no_record)));
     if let Some(columns) = columns {
         shorten_names(&mut rows);
-        make_room(&mut head, &mut rows, columns);
+        columns::make_room(&mut head, &mut rows, &DISPENSABLE, columns);
     }
     let aligns: Vec<Align> = head.into_iter().map(|(_, align)| align).collect();
     let text = columns::aligned(&rows, &aligns).join("\n");
@@ -108,25 +109,6 @@ fn shorten_names(rows: &mut [Vec<String>]) {
     for (row, stamp) in rows.iter_mut().zip(&stamps) {
         if stamps.iter().filter(|other| *other == stamp).count() == 1 {
             row[0].clone_from(stamp);
-        }
-    }
-}
-
-/// Takes columns out until the query has room.
-fn make_room(head: &mut Vec<(&str, Align)>, rows: &mut [Vec<String>], columns: usize) {
-    for name in DISPENSABLE {
-        let width = |at: usize| rows.iter().map(|row| measure_text_width(&row[at])).max();
-        let widths = (0..head.len()).map(|at| width(at).unwrap_or_default() + GAP);
-        let query = width(head.len() - 1).unwrap_or_default();
-        let left_out = query.saturating_sub(QUERY_WIDTH);
-        if widths.sum::<usize>() - GAP - left_out <= columns {
-            return;
-        }
-        if let Some(at) = head.iter().position(|(column, _)| *column == name) {
-            head.remove(at);
-            for row in rows.iter_mut() {
-                row.remove(at);
-            }
         }
     }
 }
@@ -148,7 +130,17 @@ fn asked(run: &PastRun) -> String {
     one_line(first.unwrap_or_default(), QUERY)
 }
 
-fn row(run: &PastRun) -> Vec<String> {
+/// What became of runs without a record: where nobody holds the project, none goes on.
+fn no_record(project: &Project, runs: &[PastRun]) -> &'static str {
+    let is_any = runs.iter().any(|run| run.record.is_none());
+    if is_any && !project.is_held() {
+        "killed"
+    } else {
+        "unfinished"
+    }
+}
+
+fn row(run: &PastRun, no_record: &str) -> Vec<String> {
     let record = run.record.as_ref();
     let figures = record.map(Figures::of).unwrap_or_default();
     let model = record.and_then(|record| record.model.clone());
@@ -157,7 +149,7 @@ fn row(run: &PastRun) -> Vec<String> {
         run.name.clone(),
         run.workflow().to_owned(),
         model.unwrap_or_default(),
-        record.map_or("unfinished".to_owned(), result),
+        record.map_or(no_record.to_owned(), result),
         figures.repairs,
         figures.tokens_in,
         figures.tokens_out,
@@ -173,7 +165,7 @@ fn result(record: &RunRecord) -> String {
 
 fn story(context: &Context<'_>, run: &PastRun) -> String {
     let mut told = Story::default();
-    told.beginning(run);
+    told.beginning(run, run.record.is_none() && context.project.is_held());
     let steps = run.steps(&context.project);
     for past in &steps {
         told.step(past);
@@ -183,7 +175,7 @@ fn story(context: &Context<'_>, run: &PastRun) -> String {
         told.changed(&changes);
     }
     told.end(run.record.as_ref());
-    told.0
+    columns::folded(&told.0, context.reporter.columns(), 2)
 }
 
 /// The first line of a tool's input, not too long.
@@ -205,10 +197,17 @@ impl Story {
         self.0.push('\n');
     }
 
-    fn beginning(&mut self, run: &PastRun) {
+    fn beginning(&mut self, run: &PastRun, is_held: bool) {
         self.line(&run.relative());
         let Some(record) = &run.record else {
-            self.line("This run has no record: it is still running, or it was killed.");
+            let may_go_on = if is_held {
+                "it is still running, or "
+            } else {
+                ""
+            };
+            self.line(&format!(
+                "This run has no record: {may_go_on}it was killed."
+            ));
             self.query(run);
             return;
         };
@@ -451,6 +450,11 @@ fn heading(step: &Step) -> String {
     // Of a run that was killed, nothing more may be known.
     let Some(model) = &step.model else {
         return title + ":";
+    };
+    let served = step.served.as_ref().filter(|served| *served != model);
+    let model = match served {
+        Some(served) => format!("{served} for {model}"),
+        None => model.clone(),
     };
     let spent = spent(step.usage, step.cost);
     let tier = step.tier.map(|tier| format!(" ({})", tier.word()));

@@ -17,6 +17,9 @@ use crate::ui::columns::{
     Align::{Left, Right},
 };
 
+/// How far in stands what does not fit in a line, in columns.
+const HANG: usize = 6;
+
 /// The table of models of a project, at the prices of `today`.
 ///
 /// # Errors
@@ -48,7 +51,7 @@ pub fn models(context: &Context<'_>) -> Result<Outcome, Failure> {
     Ok(Outcome {
         warnings: selection::near_ends(context, table.models()),
         ..Outcome::shown(
-            columns::folded(&text(&rows, table), context.reporter.columns()),
+            columns::folded(&text(&rows, table), context.reporter.columns(), HANG),
             json!({"schema": 1, "models": json}),
         )
     })

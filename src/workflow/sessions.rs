@@ -4,7 +4,7 @@ use super::workspace::{self, home, settings};
 use super::{Context, Failure, Outcome};
 use crate::agent::session;
 use crate::agent::settings::FILE;
-use crate::ui::{columns, editor};
+use crate::ui::editor;
 
 /// Lists the sessions.
 ///
@@ -16,7 +16,7 @@ pub fn sessions(context: &Context<'_>) -> Result<Outcome, Failure> {
     let sessions = store.list()?;
     let zone = *context.clock.now().offset();
     Ok(Outcome::shown(
-        columns::cut(&session::text(&sessions, zone), context.reporter.columns()),
+        session::text(&sessions, zone, context.reporter.columns()),
         session::to_json(&sessions),
     ))
 }

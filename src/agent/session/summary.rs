@@ -11,6 +11,10 @@ use crate::ui::columns::{self, Align::Left};
 
 /// How many columns of a prompt are shown.
 const PROMPT_WIDTH: usize = 60;
+/// The same of a directory by its name.
+const NAME_WIDTH: usize = 16;
+/// Where the directory stands in a row.
+const DIRECTORY: usize = 3;
 
 /// A session, as a list shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,16 +85,39 @@ impl SessionSummary {
     }
 }
 
-/// A table with a line for each session, in their order; times are those of `zone`.
+/// A table with a line for each session, in their order; times are those of `zone`. Where it does not fit in so many
+/// `columns`, of the directories only the names are left, and the request keeps its room.
 #[must_use]
-pub fn text(sessions: &[SessionSummary], zone: FixedOffset) -> String {
+pub fn text(sessions: &[SessionSummary], zone: FixedOffset, columns: Option<usize>) -> String {
     if sessions.is_empty() {
         return "no sessions".to_owned();
     }
-    let head = ["session", "updated", "state", "directory", "prompt"];
-    let mut rows = vec![head.map(str::to_owned).to_vec()];
+    let mut head = ["session", "updated", "state", "directory", "prompt"]
+        .map(|name| (name, Left))
+        .to_vec();
+    let mut rows = vec![head.iter().map(|(name, _)| (*name).to_owned()).collect()];
     rows.extend(sessions.iter().map(|session| session.cells(zone)));
-    columns::aligned(&rows, &[Left; 5]).join("\n")
+    let whole = columns::aligned(&rows, &[Left; 5]).join("\n");
+    let Some(columns) = columns.filter(|columns| columns::cut(&whole, Some(*columns)) != whole)
+    else {
+        return whole;
+    };
+    for row in rows.iter_mut().skip(1) {
+        row[DIRECTORY] = name_of(&row[DIRECTORY]);
+    }
+    columns::make_room(&mut head, &mut rows, &["updated", "state"], columns);
+    let table = columns::aligned(&rows, &[Left; 5][..head.len()]).join("\n");
+    columns::cut(&table, Some(columns))
+}
+
+/// A directory by its name alone: `…/name`, not too long.
+fn name_of(directory: &str) -> String {
+    match directory.trim_end_matches('/').rsplit_once('/') {
+        Some((above, name)) if !above.is_empty() => {
+            truncate_str(&format!("…/{name}"), NAME_WIDTH, "…").into_owned()
+        }
+        _ => directory.to_owned(),
+    }
 }
 
 /// The same for programs: `{"schema": 1, "sessions": […]}`.
@@ -129,12 +156,35 @@ mod tests {
     fn a_list_is_a_table_that_no_text_can_disturb() {
         let zone = FixedOffset::east_opt(3600).unwrap();
         assert_eq!(
-            text(&examples(), zone),
+            text(&examples(), zone, None),
             r#"session                               updated           state     directory       prompt
 00000000-0000-0000-0000-00000000002d  2025-01-15 12:45  complete  C:\Users\Belle  say "é" \u{1b}[31m\u{202e} long long long long long long lo…
 00000000-0000-0000-0000-000000000005  2025-01-15 12:05  damaged                   line 1, column 2: x"#
         );
-        assert_eq!(text(&[], zone), "no sessions");
+        assert_eq!(text(&[], zone, Some(80)), "no sessions");
+    }
+
+    #[test]
+    fn a_narrow_terminal_has_the_name_of_the_directory_and_the_request() {
+        let zone = FixedOffset::east_opt(0).unwrap();
+        let sessions = [(1, "one"), (2, "two")].map(|(minute, name)| {
+            let outline = Outline {
+                directory: format!("/home/belle/work/a/long/way/{name}"),
+                prompt: format!("Add a flag to {name} {}", "long ".repeat(20)),
+                state: SessionState::Interrupted,
+            };
+            summary(minute, Ok(outline))
+        });
+        assert_eq!(
+            text(&sessions, zone, Some(80)),
+            "session                               directory  prompt\n\
+             00000000-0000-0000-0000-000000000001  …/one      Add a flag to one long long lo…\n\
+             00000000-0000-0000-0000-000000000002  …/two      Add a flag to two long long lo…"
+        );
+        assert_eq!(
+            text(&sessions, zone, Some(500)),
+            text(&sessions, zone, None)
+        );
     }
 
     #[test]

@@ -1,0 +1,72 @@
+//! One run at a time holds a project.
+//!
+//! Touches nothing but the lock on the root's directory, which leaves no trace. Guarantees that those who look whether
+//! it is held are in nobody's way.
+
+use std::fs::{File, TryLockError};
+
+use super::{Project, ProjectProblem};
+use crate::sys::{file_lock, files};
+
+/// A project that is taken for one run, for as long as this lives.
+#[derive(Debug)]
+pub struct ProjectLock {
+    _root: File,
+}
+
+impl Project {
+    /// Takes the project for one run. The system gives it free when the run's process ends, however
+    /// it ends; there is no file that could be left behind.
+    ///
+    /// # Errors
+    /// When another run has it.
+    pub fn lock(&self) -> Result<ProjectLock, ProjectProblem> {
+        let root = files::open_directory(&self.root).map_err(ProjectProblem::Unlockable)?;
+        loop {
+            match root.try_lock() {
+                Ok(()) => return Ok(ProjectLock { _root: root }),
+                Err(TryLockError::WouldBlock) if file_lock::is_locked(&root).unwrap_or(true) => {
+                    return Err(ProjectProblem::Held {
+                        process: file_lock::holder(&root),
+                    });
+                }
+                // It was but looked at, see `is_held`.
+                Err(TryLockError::WouldBlock) => {}
+                Err(TryLockError::Error(error)) => return Err(ProjectProblem::Unlockable(error)),
+            }
+        }
+    }
+
+    /// Whether a run has the project. One that cannot be looked at counts as held.
+    #[must_use]
+    pub fn is_held(&self) -> bool {
+        let root = files::open_directory(&self.root);
+        root.map_or(true, |root| file_lock::is_locked(&root).unwrap_or(true))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_project_is_held_by_one_run_at_a_time_and_free_when_it_ends() {
+        let dir = tempfile::tempdir().unwrap();
+        let project = Project::new(dir.path().to_path_buf());
+        let lock = project.lock().unwrap();
+        let Err(ProjectProblem::Held { process }) = project.lock() else {
+            panic!("the project should be held");
+        };
+        if cfg!(target_os = "linux") {
+            assert_eq!(process, Some(std::process::id()));
+        }
+        assert!(project.is_held());
+        drop(lock);
+        // A child that another test has just started holds a copy of the lock up to its own `exec`.
+        let free = (0..1_000_000).any(|_| {
+            std::thread::yield_now();
+            project.lock().is_ok()
+        });
+        assert!(free);
+    }
+}
