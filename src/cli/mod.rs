@@ -1,5 +1,6 @@
 //! The command line: clap's types, and nothing that acts.
 
+mod build;
 mod dev;
 mod inputs;
 mod replies;
@@ -13,6 +14,7 @@ use clap::error::{ContextKind, ContextValue};
 use clap::parser::ValueSource;
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 
+pub use self::build::BuildArgs;
 use self::dev::Dev;
 pub use self::dev::{DevArgs, DevCommand, SessionsCommand};
 pub use self::inputs::{InputArgs, PlaceArgs};
@@ -210,34 +212,6 @@ pub struct ReportArgs {
     /// Open the report in the browser: $BROWSER, or the system's
     #[arg(long)]
     pub open: bool,
-}
-
-/// Flags for builds.
-#[derive(Debug, Clone, Args)]
-pub struct BuildArgs {
-    /// Run build.sh before anything is sent, and stop with exit code 3 if it fails; not repeated for
-    /// files that have passed before
-    #[arg(long, conflicts_with = "consistency_check")]
-    pub baseline: bool,
-
-    /// Time limit of build.sh, such as 90s, 30m or 1h
-    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "30m", conflicts_with = "consistency_check", help_heading = SELDOM)]
-    pub build_timeout: Duration,
-
-    /// Sandbox builds with bubblewrap: auto hides keys and other processes if possible; strict also
-    /// blocks the network and the rest of the disk, or refuses to run; off does not sandbox
-    #[arg(long, value_name = "HOW", value_enum, default_value_t = SandboxMode::Auto, hide_possible_values = true, conflicts_with = "consistency_check", help_heading = SELDOM)]
-    pub sandbox: SandboxMode,
-
-    /// Let builds in a strict sandbox reach this host, NAME or NAME:PORT, through a proxy; may be
-    /// repeated
-    #[arg(long, value_name = "NAME", help_heading = SELDOM)]
-    pub allow_host: Vec<AllowedHost>,
-
-    /// Pass this environment variable on to builds in a sandbox, though its name says that it holds a
-    /// secret (*_TOKEN, *_KEY, ...); may be repeated
-    #[arg(long, value_name = "NAME", value_parser = parse_variable, conflicts_with = "consistency_check", help_heading = SELDOM)]
-    pub pass_env: Vec<String>,
 }
 
 /// Flags for what is shown.
