@@ -149,3 +149,12 @@ fn a_project_without_a_folder_for_keys_is_built_too() {
         project.run(&arguments).exits(0);
     }
 }
+
+#[test]
+fn what_changed_while_it_was_built_is_not_remembered_as_passed() {
+    let server = ModelServer::gemini(&[]);
+    let project = counting(&server, "echo >> changing");
+    project.run(&["--dry-run", "--baseline"]).exits(0);
+    project.run(&["--dry-run", "--baseline"]).exits(0);
+    assert_eq!(builds(&project), 2);
+}

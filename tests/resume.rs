@@ -254,3 +254,43 @@ fn what_cannot_be_resumed_says_why() {
     project.run(&["--resume", &done.folder, "-m", "x"]).exits(2);
     assert_eq!(server.requests().len(), 2);
 }
+
+#[test]
+fn what_a_resumed_run_took_back_is_applied_again_for_nothing() {
+    for undo in [false, true] {
+        let server = ModelServer::gemini(&[
+            EDIT[0],
+            EDIT[1],
+            EDIT[2],
+            EDIT[3],
+            "^^^helper\nx\n^^^end\n",
+            EDIT[4],
+            EDIT[4],
+            EDIT[5],
+        ]);
+        let project = project(&server);
+        let first = project.run(&[]).exits(1);
+        let way = if undo { "keep" } else { "revert" };
+        let second = resume(&project, &first, &["--on-failure", way]).exits(1);
+        if undo {
+            project.run(&["undo", &second.folder]).exits(0);
+        }
+        assert!(!project.path("helper").exists());
+        let third = resume(&project, &second, &[]).exits(0);
+        assert_eq!(attempts(&third), (7, vec!["repair 7".to_owned()]));
+        assert_eq!(project.read("helper"), "x\n");
+    }
+}
+
+#[test]
+fn a_call_that_failed_behind_used_up_repairs_is_made_again() {
+    let answer = |text: &str| Answer::json(&gemini(text));
+    let error = Answer::error(400, &serde_json::json!({"error": {"message": "no"}}));
+    let failing = EDIT[..4].iter().map(|text| answer(text));
+    let server = ModelServer::start(failing.chain([error, answer(EDIT[5])]));
+    let project = project(&server);
+    let first = project.run(&[]).exits(1);
+    let second = resume(&project, &first, &[]).exits(4);
+    let third = resume(&project, &second, &[]).exits(0);
+    assert_eq!(attempts(&third), (4, vec!["repair 4".to_owned()]));
+}

@@ -93,9 +93,6 @@ pub fn commit(context: &Context<'_>, options: &CommitOptions) -> Result<Outcome,
     let files = replacements.files().filter(|(path, _)| own.contains(*path));
     closing::review(context, &mut run, &tree, files);
     tree.note_lost(&mut run);
-    if result.is_ok() {
-        remember(context, options, &mut run);
-    }
     let outcome = run.finish(result, |run| tree.put_back(run));
     tree.end();
     if options.show_diff {
@@ -157,17 +154,6 @@ fn prepare_again<'c>(
         baseline: None,
         resumed,
     })
-}
-
-/// Remembers that the tree has passed, where anybody asks for that.
-fn remember(context: &Context<'_>, options: &CommitOptions, run: &mut Run<'_>) {
-    let trees = options.as_baseline().passed_trees(context);
-    if !options.baseline && !trees.are_kept() {
-        return;
-    }
-    if let Err(unwritten) = trees.remember(trees.digest()) {
-        run.warn(unwritten.to_string());
-    }
 }
 
 impl CommitOptions {
@@ -319,6 +305,9 @@ impl<'c> Commit<'c> {
     ) -> Result<(BuildStatus, String), Error> {
         self.context.interrupt.check()?;
         self.gate.before_build()?;
+        let trees = self.options.as_baseline().passed_trees(self.context);
+        let is_remembered = self.options.baseline || trees.are_kept();
+        let before = is_remembered.then(|| trees.digest()).flatten();
         let spent = run.spent;
         self.context.reporter.event(&Event::Building { spent });
         let built = tree.flushing(run, || self.builds.run(&mut log));
@@ -353,6 +342,9 @@ impl<'c> Commit<'c> {
         run.log_step()?;
         // Whatever the build says of itself: it may have said it of a gate of its own.
         self.check_gate(run)?;
+        if passed && let Err(unwritten) = trees.remember(before) {
+            run.warn(unwritten.to_string());
+        }
         Ok((report.status, with_timeout_note(output.text, report.status)))
     }
 

@@ -52,20 +52,22 @@ impl<'p> PassedTrees<'p> {
         tree.is_some_and(|tree| known.lines().any(|line| *line == tree.to_string()))
     }
 
-    /// Adds trees that have passed.
+    /// Adds a tree that has passed, if it is still the one that was there before the build: what somebody has changed
+    /// meanwhile was perhaps not built.
     ///
     /// # Errors
     /// When the list cannot be written.
-    pub fn remember(&self, trees: impl IntoIterator<Item = Digest>) -> Result<(), PathError> {
+    pub fn remember(&self, before: Option<Digest>) -> Result<(), PathError> {
+        let Some(tree) = before.filter(|before| self.digest() == Some(*before)) else {
+            return Ok(());
+        };
         let path = self.list();
         let read = files::read(&path, Links::Refused, MIB).unwrap_or_default();
         let known = String::from_utf8_lossy(&read);
         let mut lines: Vec<String> = known.lines().map(str::to_owned).collect();
-        for tree in trees {
-            let tree = tree.to_string();
-            lines.retain(|line| *line != tree);
-            lines.push(tree);
-        }
+        let tree = tree.to_string();
+        lines.retain(|line| *line != tree);
+        lines.push(tree);
         lines.drain(..lines.len().saturating_sub(REMEMBERED));
         let write = || {
             fs::create_dir_all(self.project.config())?;

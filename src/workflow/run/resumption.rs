@@ -39,6 +39,8 @@ pub struct Resumption {
     steps: Vec<PastStep>,
     /// Whether all of its repairs were used.
     used_up: bool,
+    /// The number of the last repair that was asked for, with or without a reply.
+    last_repair: u16,
 }
 
 /// How the tree stands to a run that is resumed.
@@ -85,6 +87,9 @@ impl Resumption {
         // What was not written down as whole is asked for again, and all that followed.
         let is_whole =
             |past: &PastStep| past.step.finish.is_some() && matches!(past.reply, Some(Ok(_)));
+        let repairs = steps.iter().map(|past| &past.step);
+        let repairs = repairs.filter(|step| step.purpose == Purpose::REPAIR);
+        let last_repair = repairs.map(|step| step.number).max().unwrap_or_default();
         let whole = steps.iter().take_while(|past| is_whole(past)).count();
         steps.truncate(whole);
         Ok(Self {
@@ -92,6 +97,7 @@ impl Resumption {
             inputs,
             steps,
             used_up: exit.as_deref() == Some("build-failed"),
+            last_repair,
         })
     }
 
@@ -132,11 +138,8 @@ impl Resumption {
 
     /// The number of the last repair that there may be: three more where they were used up.
     pub fn repairs(&self) -> u16 {
-        let repairs = self.steps.iter().map(|past| &past.step);
-        let repairs = repairs.filter(|step| step.purpose == Purpose::REPAIR);
-        let used = repairs.map(|step| step.number).max().unwrap_or_default();
-        let whole = used.next_multiple_of(REPAIRS).max(REPAIRS);
-        let more = if self.used_up && used == whole {
+        let whole = self.last_repair.next_multiple_of(REPAIRS).max(REPAIRS);
+        let more = if self.used_up && self.last_repair == whole {
             REPAIRS
         } else {
             0
@@ -155,12 +158,16 @@ impl Resumption {
             .keys()
             .map(|path| (path, on_disk(root, path)))
             .collect();
-        let is_before = changes
-            .iter()
-            .all(|(path, (before, _))| now[path] == *before);
-        let others = |(path, (_, after)): &(&String, &States)| now[*path] != *after;
+        let is_as = |state: fn(&States) -> Option<Digest>| {
+            let mut changes = changes.iter();
+            changes.all(|(path, states)| now[path] == state(states))
+        };
+        let is_before = is_as(|states| states.before);
+        // As the run found it that went on with another one, and was taken back.
+        let is_found = !is_before && is_as(|states| states.found);
+        let others = |(path, states): &(&String, &States)| now[*path] != states.after;
         let mut differing: Vec<String> = Vec::new();
-        if !is_before {
+        if !is_before && !is_found {
             let others = changes.iter().filter(others);
             differing.extend(others.map(|(path, _)| path.clone()));
         }
@@ -186,19 +193,20 @@ impl Resumption {
             found.warnings.push(problem.to_string());
         }
         if is_after {
-            found.applied = self.applied();
+            found.applied = self.applied(is_found);
             found.own = changes.into_keys().collect();
         }
         Ok(found)
     }
 
-    /// The replies whose edits were applied. What was built last is built again.
-    fn applied(&self) -> BTreeMap<StepId, PastApplied> {
+    /// The replies whose edits were applied, or of these those that the run itself `found` on the disk. What was built
+    /// last is built again.
+    fn applied(&self, found: bool) -> BTreeMap<StepId, PastApplied> {
         // Of a run that was killed, nobody knows whether the last reply was applied: that is done again, and harms
         // nobody.
         let has_edits = |edits: &EditsRecord| *edits != EditsRecord::default();
         let is_on_disk = |past: &&PastStep| {
-            past.step.is_on_disk || past.step.edits.as_ref().is_some_and(has_edits)
+            past.step.is_on_disk || !found && past.step.edits.as_ref().is_some_and(has_edits)
         };
         let applied = self.steps.iter().filter(is_on_disk);
         let applied: Vec<&PastStep> = applied.collect();
@@ -227,8 +235,13 @@ impl Resumption {
             for (path, change) in logged.into_iter().flat_map(|log| log.files) {
                 let before = change.before.map(|before| before.digest);
                 let after = change.after.last().copied().flatten();
-                let known = changes.entry(path).or_insert((before, after));
-                known.0 = before;
+                let is_own = own == self.folder;
+                let known = changes.entry(path).or_insert(States {
+                    before,
+                    found: if is_own { before } else { after },
+                    after,
+                });
+                known.before = before;
             }
             // One that has found edits on the disk stands on the run that made them.
             let steps = past(context, &own).steps(&context.project);
@@ -241,8 +254,16 @@ impl Resumption {
     }
 }
 
-/// What was at a path before, and what is there after.
-type States = (Option<Digest>, Option<Digest>);
+/// What was at a path.
+#[derive(Debug, Clone, Copy)]
+struct States {
+    /// Before the first of the runs that went on with each other.
+    before: Option<Digest>,
+    /// Before the last of them.
+    found: Option<Digest>,
+    /// Behind it.
+    after: Option<Digest>,
+}
 
 impl ResumedTree {
     /// The reply of a step whose edits are on the disk.
