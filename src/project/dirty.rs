@@ -14,8 +14,7 @@ use gix_index::entry::{Flags, Mode};
 use gix_index::hash::{Kind, ObjectId, hasher};
 
 use super::gitignore::IgnoreRules;
-use super::index::{IndexProblem, below, for_each_entry, object_format, prefix};
-use super::repository::Repository;
+use super::index::{IndexProblem, for_each_below};
 use crate::sys::files::{self, Links, MIB};
 
 /// A larger file, in bytes, is not compared: what its size and time say, counts.
@@ -29,18 +28,8 @@ const LOOKED_AT: usize = 100_000;
 /// # Errors
 /// When there is no repository, or its index cannot be read.
 pub fn dirty(root: &Path) -> Result<Vec<String>, IndexProblem> {
-    let unreadable = |source| IndexProblem::Unreadable {
-        path: root.join(".git"),
-        source,
-    };
-    let repository = Repository::of(root)?.ok_or(IndexProblem::NoRepository)?;
-    let kind = object_format(&repository).map_err(unreadable)?;
-    let prefix = prefix(root, &repository);
     let (mut tracked, mut found) = (HashSet::new(), Vec::new());
-    for_each_entry(&repository.own, kind, |path, entry| {
-        let Some(path) = below(&prefix, path) else {
-            return;
-        };
+    for_each_below(root, |path, entry, kind| {
         if let Some(mark) = difference(root, &path, entry, kind) {
             found.push((path.clone(), mark));
         }

@@ -61,16 +61,8 @@ impl TrackedPaths {
     /// # Errors
     /// When there is no repository, or its index cannot be read.
     pub fn below(root: &Path) -> Result<Self, IndexProblem> {
-        let unreadable = |source| IndexProblem::Unreadable {
-            path: root.join(".git"),
-            source,
-        };
-        let repository = Repository::of(root)?.ok_or(IndexProblem::NoRepository)?;
-        let kind = object_format(&repository).map_err(unreadable)?;
-        let prefix = prefix(root, &repository);
         let mut paths = Vec::new();
-        let add = |path: &[u8], _: &Entry| paths.extend(below(&prefix, path));
-        for_each_entry(&repository.own, kind, add)?;
+        for_each_below(root, |path, _, _| paths.push(path))?;
         paths.sort();
         paths.dedup();
         Ok(Self(paths))
@@ -95,8 +87,30 @@ impl TrackedPaths {
     }
 }
 
+/// Shows each entry of the index below `root`, an absolute directory, with its path from there and the kind of its hash.
+///
+/// # Errors
+/// When there is no repository, or its index cannot be read.
+pub(super) fn for_each_below(
+    root: &Path,
+    mut see: impl FnMut(String, &Entry, Kind),
+) -> Result<(), IndexProblem> {
+    let unreadable = |source| IndexProblem::Unreadable {
+        path: root.join(".git"),
+        source,
+    };
+    let repository = Repository::of(root)?.ok_or(IndexProblem::NoRepository)?;
+    let kind = object_format(&repository).map_err(unreadable)?;
+    let prefix = prefix(root, &repository);
+    for_each_entry(&repository.own, kind, |path, entry| {
+        if let Some(path) = below(&prefix, path) {
+            see(path, entry, kind);
+        }
+    })
+}
+
 /// What stands in the index before the paths below `root`.
-pub(super) fn prefix(root: &Path, repository: &Repository) -> Vec<u8> {
+fn prefix(root: &Path, repository: &Repository) -> Vec<u8> {
     // `top` is an ancestor of `root`, or `root` itself.
     let prefix = root.strip_prefix(&repository.top).unwrap_or(Path::new(""));
     let mut prefix = prefix.as_os_str().as_encoded_bytes().to_vec();
@@ -107,13 +121,13 @@ pub(super) fn prefix(root: &Path, repository: &Repository) -> Vec<u8> {
 }
 
 /// A path of the index less the prefix, where it has it.
-pub(super) fn below(prefix: &[u8], path: &[u8]) -> Option<String> {
+fn below(prefix: &[u8], path: &[u8]) -> Option<String> {
     let inside = path.strip_prefix(prefix)?;
     (!inside.is_empty()).then(|| String::from_utf8_lossy(inside).into_owned())
 }
 
 /// How the repository names its objects.
-pub(super) fn object_format(repository: &Repository) -> io::Result<Kind> {
+fn object_format(repository: &Repository) -> io::Result<Kind> {
     let format = repository.config()?.string("extensions.objectFormat");
     let is_sha256 = format.is_some_and(|format| format.eq_ignore_ascii_case(b"sha256"));
     Ok(if is_sha256 { Kind::Sha256 } else { Kind::Sha1 })
@@ -121,7 +135,7 @@ pub(super) fn object_format(repository: &Repository) -> io::Result<Kind> {
 
 /// Hands on every path of the index in `directory`, with its entry. Where the index is split, the entry may be an older
 /// one.
-pub(super) fn for_each_entry(
+fn for_each_entry(
     directory: &Path,
     kind: Kind,
     mut add: impl FnMut(&[u8], &Entry),
