@@ -165,6 +165,7 @@ fn standard(provider: Provider) -> (&'static str, &'static str) {
             "https://generativelanguage.googleapis.com",
         ),
         Provider::OpenAi => ("OPENAI_BASE_URL", "https://api.openai.com/v1"),
+        Provider::Ollama => ("OLLAMA_HOST", "http://127.0.0.1:11434"),
     }
 }
 

@@ -150,7 +150,7 @@ impl Wire for Gemini {
             contents: turns.into_iter().map(content).collect(),
             generation_config: object(json!({
                 "maxOutputTokens": request.max_output_tokens,
-                "temperature": spec.temperature,
+                "temperature": spec.temperature.or(request.form.temperature),
                 "responseMimeType": schema.map(|_| "application/json"),
                 "responseJsonSchema": schema,
                 "thinkingConfig": thinking(spec),

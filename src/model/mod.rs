@@ -80,6 +80,18 @@ pub struct ModelSpec {
     pub price: Option<Price>,
     /// The entry that is asked where this one is overloaded.
     pub fallback: Option<String>,
+    /// What it is called where people read it; `None`: its name.
+    pub display_name: Option<String>,
+    /// What it is good at, in its entry's words.
+    pub capabilities: Vec<String>,
+    /// The tasks that it is recommended for, in its entry's words.
+    pub recommended_for: Vec<String>,
+    /// What it alone is told, behind an agent's instructions; `None`: nothing.
+    pub prompt: Option<String>,
+    /// How many tokens of context Ollama is to load it with; `None`: its window, within limits.
+    pub num_ctx: Option<u32>,
+    /// How long Ollama is to keep it loaded, in Ollama's words: a duration or a number of seconds.
+    pub keep_alive: Option<Value>,
     /// Where the entry comes from.
     pub origin: Origin,
 }
@@ -172,6 +184,8 @@ pub enum Provider {
     Gemini,
     /// OpenAI's chat completions, and what is compatible with them.
     OpenAi,
+    /// Ollama's own API, on the user's machine.
+    Ollama,
 }
 
 impl Provider {
@@ -186,7 +200,7 @@ impl Provider {
     fn wire(self) -> &'static dyn Wire {
         match self {
             Self::Gemini => &gemini::Gemini,
-            Self::OpenAi => &openai::OpenAi,
+            Self::OpenAi | Self::Ollama => &openai::OpenAi,
         }
     }
 }
@@ -198,6 +212,8 @@ pub struct Form {
     pub tools: Vec<ToolSchema>,
     /// The JSON schema that its words are to follow, where the server can hold it to that.
     pub schema: Option<Value>,
+    /// How freely the model is to choose its words, unless its entry says so; `None`: the server decides.
+    pub temperature: Option<f64>,
 }
 
 /// A tool, as a vendor is told of it.

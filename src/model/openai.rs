@@ -150,7 +150,7 @@ impl Wire for OpenAi {
                 "response_format": schema.map(|schema| {
                     json!({"type": "json_schema", "json_schema": {"name": "reply", "schema": schema}})
                 }),
-                "temperature": spec.temperature,
+                "temperature": spec.temperature.or(form.temperature.filter(|_| !is_own)),
                 "max_completion_tokens": limit.filter(|_| is_own),
                 // The same for servers that know only the older name.
                 "max_tokens": limit.filter(|_| !is_own),

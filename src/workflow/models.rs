@@ -106,6 +106,7 @@ impl<'m> Row<'m> {
             match self.spec.provider {
                 Provider::Gemini => "gemini".to_owned(),
                 Provider::OpenAi => "openai".to_owned(),
+                Provider::Ollama => "ollama".to_owned(),
             },
             tokens(self.spec.context_window),
             tokens(self.spec.max_output_tokens.map(u64::from)),

@@ -59,8 +59,8 @@ impl Protocol for Json {
                 described.collect::<String>()
             ),
             form: Form {
-                tools: Vec::new(),
                 schema: Some(schema),
+                ..Form::default()
             },
         }
     }

@@ -20,7 +20,7 @@ impl Protocol for Native {
             instructions: INSTRUCTIONS.to_owned(),
             form: Form {
                 tools: tools.specs().map(ToolSpec::described).collect(),
-                schema: None,
+                ..Form::default()
             },
         }
     }

@@ -125,5 +125,6 @@ fn variables(spec: &ModelSpec) -> &'static [&'static str] {
         (Some(_), _) => &[],
         (None, Provider::Gemini) => &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
         (None, Provider::OpenAi) => &["OPENAI_API_KEY"],
+        (None, Provider::Ollama) => &[],
     }
 }
