@@ -435,6 +435,9 @@ fn exits() -> BTreeSet<(u8, String)> {
         Exit::ToolsFailed,
         Exit::LoopLimit,
         Exit::OverBudget,
+        Exit::StepFailed,
+        Exit::Stopped,
+        Exit::Unreliable,
         Exit::Interrupted(Signal::Hup),
         Exit::Interrupted(Signal::Int),
         Exit::Interrupted(Signal::Term),
@@ -454,6 +457,9 @@ fn exits() -> BTreeSet<(u8, String)> {
             | Exit::ToolsFailed
             | Exit::LoopLimit
             | Exit::OverBudget
+            | Exit::StepFailed
+            | Exit::Stopped
+            | Exit::Unreliable
             | Exit::Interrupted(Signal::Hup | Signal::Int | Signal::Term) => {}
         }
     }

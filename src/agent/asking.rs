@@ -2,13 +2,16 @@
 //! says that it is too long.
 
 use super::conversation::Conversation;
-use super::memory::Compressed;
+use super::memory::{Compressed, View};
 use super::protocol::Offer;
 use super::{Agent, AgentError, Brief, Progress};
 use crate::model::message::Message;
 use crate::model::prompt::Prompt;
 use crate::model::{Form, ModelError, Reply};
 use crate::ui::Event;
+
+/// The temperature at which a model is asked again, at the most: it is to keep to the form.
+const COOL: f64 = 0.1;
 
 impl Agent<'_> {
     /// Asks the model for the next step.
@@ -22,7 +25,10 @@ impl Agent<'_> {
         progress: &mut Progress,
     ) -> Result<Reply, AgentError> {
         let Offer { instructions, form } = self.protocol.offer(&brief.tools);
-        let system = format!("{}\n{instructions}", brief.instructions);
+        let first = format!("{}\n{instructions}", brief.instructions);
+        let system: Vec<String> = std::iter::once(first)
+            .chain(brief.context.iter().cloned())
+            .collect();
         match self.send(&system, form.clone(), conversation, progress) {
             Err(AgentError::Model(error)) if error.is_context_exceeded() => {
                 self.shorten(&system, conversation, error)?;
@@ -34,41 +40,57 @@ impl Agent<'_> {
 
     fn send(
         &self,
-        system: &str,
+        system: &[String],
         form: Form,
         conversation: &mut Conversation,
         progress: &mut Progress,
     ) -> Result<Reply, AgentError> {
-        let messages = self.messages(system, conversation)?;
+        let (system, messages) = self.messages(system, conversation)?;
         // Those that are in the run log already.
         let pairs = progress.sent.iter().zip(&messages);
         let known = pairs.take_while(|(sent, message)| sent == message).count();
+        let known = if progress.system == system { known } else { 0 };
         progress.sent.clone_from(&messages);
-        let mut prompt = Prompt::of_agent(system.to_owned(), messages, known);
-        prompt.form = form;
+        progress.system.clone_from(&system);
+        if self.calls.is_some_and(|most| progress.calls >= most) {
+            let loops = progress.calls;
+            return Err(AgentError::LoopLimit { loops });
+        }
+        progress.calls += 1;
+        let mut prompt = Prompt::of_agent(system, messages, known);
+        let is_again = progress.failures > 0;
+        let temperature = |warm: f64| if is_again { warm.min(COOL) } else { warm };
+        prompt.form = Form {
+            temperature: self.temperature.map(temperature),
+            ..form
+        };
         self.env.host.ask(&self.purpose, prompt)
     }
 
     /// What is to be sent of the conversation.
     fn messages(
         &self,
-        system: &str,
+        system: &[String],
         conversation: &mut Conversation,
-    ) -> Result<Vec<Message<'static>>, AgentError> {
-        let view = self
+    ) -> Result<(Vec<String>, Vec<Message<'static>>), AgentError> {
+        let View {
+            history,
+            system: own,
+            compressed,
+        } = self
             .memory
             .view(self.env.host, system, self.protocol, conversation)?;
-        let messages = self.protocol.render(&view.history);
-        if let Some(compressed) = view.compressed {
+        let messages = self.protocol.render(&history);
+        if let Some(compressed) = compressed {
             self.note_compressed(compressed, conversation)?;
         }
-        Ok(messages)
+        Ok((own.unwrap_or_else(|| system.to_vec()), messages))
     }
 
     /// Makes a conversation shorter that the model has not taken; where that fails, `refusal` is why.
     fn shorten(
         &self,
-        system: &str,
+        system: &[String],
         conversation: &mut Conversation,
         refusal: ModelError,
     ) -> Result<(), AgentError> {

@@ -22,7 +22,7 @@ pub fn work_until_passed(
 ) -> Result<String, AgentError> {
     let auditor = Agent {
         purpose: Purpose::AUDIT,
-        ending: &|words| verdict::read(words).map(drop),
+        ending: &|ended, _| Ok(verdict::read(&ended.words).map(drop)?),
         ..auditor.clone()
     };
     let mut audits = 0;

@@ -6,7 +6,7 @@ use crate::exec::process::ProcessError;
 use crate::model::ModelError;
 use crate::model::estimate::OverBudget;
 use crate::sys::interrupt::Interrupted;
-use crate::sys::numbers::counted;
+use crate::sys::numbers::{counted, grouped};
 
 /// Why an agent did not get to the end of its work.
 #[derive(Debug, thiserror::Error)]
@@ -56,6 +56,44 @@ pub enum AgentError {
         /// The tokens it may have.
         limit: u64,
     },
+    /// A prompt is too long for the model, however much is left out of it.
+    #[error(
+        "the prompt has about {} tokens, and the model takes {}",
+        grouped(*.tokens),
+        grouped(*.window)
+    )]
+    TooLong {
+        /// What is left of it, in tokens.
+        tokens: u64,
+        /// How many tokens a prompt may have.
+        window: u64,
+        /// A model that takes more.
+        larger: Option<String>,
+    },
+    /// The user has said no.
+    #[error("User rejected: {question}")]
+    Rejected {
+        /// What was asked.
+        question: String,
+    },
+    /// What a step of a plan has changed does not build.
+    #[error("step {step} has failed: `build.sh` still fails: {status}")]
+    GateFailed {
+        /// The step's number.
+        step: u32,
+        /// How the last build ended.
+        status: String,
+        /// The file with its output, relative to the root.
+        log: String,
+    },
+    /// A step of a plan has failed.
+    #[error("step {step} has failed: {reason}")]
+    StepFailed {
+        /// Its number.
+        step: u32,
+        /// Why.
+        reason: String,
+    },
     /// A signal came, or somebody has asked for a stop.
     #[error(transparent)]
     Interrupted(#[from] Interrupted),
@@ -76,8 +114,8 @@ pub enum AgentError {
 impl AgentError {
     /// What the user can do about it; `None` where what has failed says so itself.
     #[must_use]
-    pub fn hint(&self) -> Option<&'static str> {
-        Some(match self {
+    pub fn hint(&self) -> Option<String> {
+        let hint = match self {
             Self::NotUnderstood { .. } => {
                 "another model may keep to the form better; the replies are in the run's folder"
             }
@@ -102,8 +140,27 @@ impl AgentError {
                 "the session is kept as it is: give `maxContextTokens` in the configuration a larger \
                  value, if the model takes that, or begin a new session"
             }
+            Self::TooLong { larger: None, .. } => {
+                "the plan or the last results are too long: shorten the plan, or ask a model with a larger window"
+            }
+            Self::TooLong {
+                larger: Some(larger),
+                ..
+            } => return Some(format!("`--model {larger}` asks one with a larger window")),
+            Self::Rejected { .. } => {
+                "change the plan, or what is asked for; `--resume` goes on with the session"
+            }
+            Self::GateFailed { log, .. } => {
+                return Some(format!(
+                    "see the build's log, `{log}`; `--resume` goes on with the step"
+                ));
+            }
+            Self::StepFailed { .. } => {
+                "read the step's replies in the run's folder; edit the plan, and `--resume` goes on with it"
+            }
             Self::Model(_) | Self::Process(_) | Self::Host(_) => return None,
-        })
+        };
+        Some(hint.to_owned())
     }
 }
 

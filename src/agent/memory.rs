@@ -1,7 +1,9 @@
 //! What becomes of a conversation that grows too long for the model.
 //!
 //! One type a way: [`Compress`] asks the model for a summary. Others, like one that forgets the middle or
-//! one that keeps a plan instead, are further implementations of [`Memory`].
+//! one that keeps a plan instead ([`Recent`]), are further implementations of [`Memory`].
+
+pub(crate) mod recent;
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -32,6 +34,8 @@ pub struct Compressed {
 pub struct View<'c> {
     /// What was said, as far as it is sent.
     pub history: Cow<'c, [HistoryMessage]>,
+    /// The system prompt that it stands behind, where that is another for this call.
+    pub system: Option<Vec<String>>,
     /// How it was made shorter for this call, if it was.
     pub compressed: Option<Compressed>,
 }
@@ -45,7 +49,7 @@ pub trait Memory {
     fn view<'c>(
         &self,
         host: &dyn Host,
-        system: &str,
+        system: &[String],
         protocol: &dyn Protocol,
         conversation: &'c mut Conversation,
     ) -> Result<View<'c>, AgentError>;
@@ -58,7 +62,7 @@ pub trait Memory {
     fn shorten(
         &self,
         _host: &dyn Host,
-        _system: &str,
+        _system: &[String],
         _protocol: &dyn Protocol,
         _conversation: &mut Conversation,
     ) -> Result<Option<Compressed>, AgentError> {
@@ -82,7 +86,7 @@ impl Memory for Compress<'_> {
     fn view<'c>(
         &self,
         host: &dyn Host,
-        system: &str,
+        system: &[String],
         protocol: &dyn Protocol,
         conversation: &'c mut Conversation,
     ) -> Result<View<'c>, AgentError> {
@@ -95,6 +99,7 @@ impl Memory for Compress<'_> {
         };
         Ok(View {
             history: Cow::Borrowed(&conversation.history),
+            system: None,
             compressed,
         })
     }
@@ -104,7 +109,7 @@ impl Memory for Compress<'_> {
     fn shorten(
         &self,
         host: &dyn Host,
-        system: &str,
+        system: &[String],
         protocol: &dyn Protocol,
         conversation: &mut Conversation,
     ) -> Result<Option<Compressed>, AgentError> {
@@ -123,14 +128,14 @@ impl Compress<'_> {
     fn compress(
         self,
         host: &dyn Host,
-        system: &str,
+        system: &[String],
         protocol: &dyn Protocol,
         conversation: &mut Conversation,
         most: u64,
     ) -> Result<Compressed, AgentError> {
         let size = |history: &[HistoryMessage]| size(system, &protocol.render(history));
         let tokens_before = size(&conversation.history);
-        let prompt = Prompt::of_agent(self.instructions, vec![self.request(conversation)], 0);
+        let prompt = Prompt::of_agent([self.instructions], vec![self.request(conversation)], 0);
         let reply = host.ask(&Purpose::COMPRESSION, prompt)?;
         let words = without_thoughts(&reply.text);
         if words.is_empty() {
@@ -212,10 +217,11 @@ fn framed(conversation: &str) -> String {
 }
 
 /// The tokens of a prompt.
-fn size(system: &str, messages: &[Message<'_>]) -> u64 {
+fn size(system: &[String], messages: &[Message<'_>]) -> u64 {
     let pieces = messages.iter().flat_map(Message::pieces);
     let conversation: u64 = pieces.map(|piece| tokens::count(&piece)).sum();
-    tokens::count(system) + conversation
+    let system: u64 = system.iter().map(|text| tokens::count(text)).sum();
+    system + conversation
 }
 
 #[cfg(test)]

@@ -123,6 +123,8 @@ pub struct Env<'a> {
 pub struct Brief<'a> {
     /// Who it is and how it works, for the model; the protocol adds how to reply.
     pub instructions: String,
+    /// Further messages of the system behind that, as of what it works on.
+    pub context: Vec<String>,
     /// What it can use.
     pub tools: Toolbox<'a>,
 }
@@ -140,10 +142,16 @@ pub struct Agent<'a> {
     pub permissions: &'a dyn Permissions,
     /// What of a conversation is sent.
     pub memory: &'a dyn Memory,
-    /// Whether its last words are what they should be; else what is wrong with them.
-    pub ending: &'a dyn Fn(&str) -> Result<(), String>,
+    /// What stands against its last words, if anything; gets how many calls of tools have succeeded.
+    pub ending: &'a dyn Fn(&Ended, u32) -> Result<(), Objection>,
     /// How many failures in a row end the work; 0 counts as 1.
     pub tries: u32,
+    /// Whether the failures of tools are among these; else, a reply that calls tools is none, whatever comes of them.
+    pub counts_tools: bool,
+    /// How many calls to the model the work may take; `None`: as many as the host allows.
+    pub calls: Option<u32>,
+    /// How freely the model is to choose its words, unless its entry says so; `None`: the server decides.
+    pub temperature: Option<f64>,
     /// The run, the reporter, the clock and the redactor.
     pub env: Env<'a>,
 }
@@ -153,8 +161,31 @@ pub struct Agent<'a> {
 struct Progress {
     /// Failures since the last thing that went well.
     failures: u32,
-    /// What was sent last, and is in the run log.
+    /// How many calls of tools have succeeded.
+    succeeded: u32,
+    /// How often the model was asked.
+    calls: u32,
+    /// The system prompt that was sent last, and is in the run log.
+    system: Vec<String>,
+    /// What was sent last behind it, and is there, too.
     sent: Vec<Message<'static>>,
+}
+
+/// What stands against an agent's last words.
+#[derive(Debug)]
+pub enum Objection {
+    /// They are not what they should be: the model is told why. That is a failure.
+    Words(String),
+    /// The work is not done: the model is told this, and goes on.
+    NotDone(HistoryMessage),
+    /// The work is over.
+    Over(AgentError),
+}
+
+impl From<String> for Objection {
+    fn from(problem: String) -> Self {
+        Self::Words(problem)
+    }
 }
 
 /// How an agent has come to its end.
@@ -265,6 +296,9 @@ impl Agent<'_> {
             }
             Decision::Use(calls) => calls,
         };
+        if !self.counts_tools {
+            progress.failures = 0;
+        }
         let next = self.carry_out_all(&calls, tools, conversation, progress)?;
         if let Some(note) = turn.note {
             conversation.say(HistoryMessage::note(note));
@@ -355,10 +389,11 @@ impl Agent<'_> {
         ));
         if !failed {
             progress.failures = 0;
-            return Ok(None);
+            progress.succeeded += 1;
+        } else if self.counts_tools {
+            progress.failures += 1;
         }
-        progress.failures += 1;
-        if progress.failures < self.tries {
+        if !failed || progress.failures < self.tries {
             return Ok(None);
         }
         Err(AgentError::ToolsFailed {
@@ -391,9 +426,14 @@ impl Agent<'_> {
         conversation: &mut Conversation,
         progress: &mut Progress,
     ) -> Result<Option<Ended>, AgentError> {
-        match (self.ending)(&ended.words) {
+        match (self.ending)(&ended, progress.succeeded) {
             Ok(()) => Ok(Some(ended)),
-            Err(problem) => {
+            Err(Objection::Over(error)) => Err(error),
+            Err(Objection::NotDone(told)) => {
+                conversation.say(told);
+                Ok(None)
+            }
+            Err(Objection::Words(problem)) => {
                 if ended.by.is_some() && self.protocol.remembers_calls() {
                     conversation.say(ended.message(format!("ERROR: {problem}")));
                 }

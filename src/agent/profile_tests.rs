@@ -160,13 +160,17 @@ fn run(
             purpose: Purpose::new("chat"),
             brief: &|| Brief {
                 instructions: "Chat.".to_owned(),
+                context: Vec::new(),
                 tools: Toolbox::new().with(Post::new()),
             },
             protocol: &Lines,
             permissions: &AskOnce(Cell::new(false)),
             memory: &All,
-            ending: &|_| Ok(()),
+            ending: &|_, _| Ok(()),
             tries: 2,
+            counts_tools: true,
+            calls: None,
+            temperature: None,
             env: Env {
                 host: &screen,
                 reporter: &screen,

@@ -94,12 +94,13 @@ impl Memory for All {
     fn view<'c>(
         &self,
         _host: &dyn Host,
-        _system: &str,
+        _system: &[String],
         _protocol: &dyn Protocol,
         conversation: &'c mut Conversation,
     ) -> Result<View<'c>, AgentError> {
         Ok(View {
             history: Cow::Borrowed(&conversation.history),
+            system: None,
             compressed: None,
         })
     }
@@ -176,6 +177,7 @@ fn brief<'a>() -> Brief<'a> {
     let tools = names.iter();
     Brief {
         instructions: String::new(),
+        context: Vec::new(),
         tools: tools.fold(Toolbox::new(), |tools, name| tools.with(Named(spec(name)))),
     }
 }
@@ -187,8 +189,11 @@ fn agent<'a>(host: &'a Script, clock: &'a SystemClock, redactor: &'a Redactor) -
         protocol: &Words,
         permissions: &Everything,
         memory: &All,
-        ending: &|_| Ok(()),
+        ending: &|_, _| Ok(()),
         tries: 3,
+        counts_tools: true,
+        calls: None,
+        temperature: None,
         env: Env {
             host,
             reporter: &Silent,
@@ -374,9 +379,9 @@ fn last_words_that_are_not_what_they_should_be_are_asked_for_again() {
     let host = Script::new(&["stop", "\"no\"", "\"yes\""]);
     let (clock, redactor) = (SystemClock::start(), Redactor::default());
     let picky = Agent {
-        ending: &|words| match words {
+        ending: &|ended, _| match ended.words.as_str() {
             "yes" => Ok(()),
-            other => Err(format!("`{other}` is not yes")),
+            other => Err(Objection::Words(format!("`{other}` is not yes"))),
         },
         ..agent(&host, &clock, &redactor)
     };
@@ -386,7 +391,7 @@ fn last_words_that_are_not_what_they_should_be_are_asked_for_again() {
     // It is so too where the end was cut short.
     let host = Script::new(&["\"yes\""]);
     let picky = Agent {
-        ending: &|words| (words == "yes").then_some(()).ok_or_else(String::new),
+        ending: &|ended, _| Ok((ended.words == "yes").then_some(()).ok_or_else(String::new)?),
         ..agent(&host, &clock, &redactor)
     };
     let mut conversation = Conversation::default();

@@ -56,7 +56,8 @@ pub enum Replacement<'a> {
 /// message. Its `Display` is what the run log keeps.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prompt<'a> {
-    system: Cow<'a, str>,
+    /// The system prompt, a message each.
+    system: Vec<Cow<'a, str>>,
     conversation: Vec<Message<'a>>,
     /// What the answer is to be besides words.
     pub form: Form,
@@ -73,7 +74,7 @@ impl<'a> Prompt<'a> {
         Self {
             sections: Vec::new(),
             known: None,
-            ..Self::of_agent(system, conversation, 0)
+            ..Self::of_agent([system], conversation, 0)
         }
     }
 
@@ -81,12 +82,12 @@ impl<'a> Prompt<'a> {
     /// system prompt.
     #[must_use]
     pub fn of_agent(
-        system: impl Into<Cow<'a, str>>,
+        system: impl IntoIterator<Item = impl Into<Cow<'a, str>>>,
         conversation: Vec<Message<'a>>,
         known: usize,
     ) -> Self {
         Self {
-            system: system.into(),
+            system: system.into_iter().map(Into::into).collect(),
             conversation,
             form: Form::default(),
             sections: vec![("conversation", 0)],
@@ -175,8 +176,9 @@ impl<'a> Prompt<'a> {
     /// The conversation to send.
     #[must_use]
     pub fn messages(self) -> Vec<Message<'a>> {
-        let system = Message::text(Role::System, self.system);
-        std::iter::once(system).chain(self.conversation).collect()
+        let system = self.system.into_iter();
+        let system = system.map(|text| Message::text(Role::System, text));
+        system.chain(self.conversation).collect()
     }
 
     fn inputs(&mut self, inputs: &'a Inputs, order: PromptOrder) {
@@ -208,7 +210,8 @@ impl<'a> Prompt<'a> {
     #[must_use]
     pub fn bytes(&self) -> u64 {
         let conversation: usize = self.pieces().map(|piece| piece.len()).sum();
-        (self.system.len() + conversation) as u64
+        let system: usize = self.system.iter().map(|text| text.len()).sum();
+        (system + conversation) as u64
     }
 
     /// What the prompt is made of: `system` and the sections, each with its text in pieces.
@@ -219,7 +222,9 @@ impl<'a> Prompt<'a> {
         let mut sections: Vec<_> = sections
             .map(|(name, from)| (*name, pieces.split_off(*from)))
             .collect();
-        sections.push(("system", vec![Cow::Borrowed(&self.system)]));
+        let system = self.system.iter();
+        let system = system.map(|text| Cow::Borrowed(&**text)).collect();
+        sections.push(("system", system));
         sections.reverse();
         sections
     }
@@ -271,13 +276,19 @@ impl fmt::Display for Prompt<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.known {
             None => {
-                write!(f, "{}", self.system)?;
+                let mut system = self.system.iter();
+                system.try_for_each(|text| f.write_str(text))?;
                 let mut messages = self.conversation.iter();
                 messages.try_for_each(|message| write!(f, "{message}"))
             }
             Some(known) => {
                 match known {
-                    0 => write!(f, "[system]\n{}", self.system)?,
+                    0 => {
+                        let mut system = self.system.iter();
+                        system.try_for_each(|said| {
+                            write!(f, "[system]\n{said}{}", text::line_end(said))
+                        })?;
+                    }
                     known => writeln!(f, "[system prompt and {known} messages as before]")?,
                 }
                 let mut new = self.conversation.iter().skip(known);

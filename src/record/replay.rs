@@ -118,6 +118,14 @@ impl Recording {
         self.first.as_deref()
     }
 
+    /// The model that was asked first for this purpose, where that is recorded.
+    #[must_use]
+    pub fn model_of(&self, purpose: &Purpose) -> Option<&str> {
+        let mut steps = self.steps.iter();
+        let step = steps.find(|(id, _)| id.purpose == *purpose);
+        step.map(|(_, model)| model.as_str())
+    }
+
     /// The steps that a model has answered.
     #[must_use]
     pub fn steps_of(&self, model: &str) -> Vec<StepId> {

@@ -6,17 +6,16 @@
 use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
 
-use chrono::SubsecRound as _;
-
+use super::keeping::Keeping;
 use super::run::Run;
 use super::run::closing;
 use super::run::selection::Models;
 use super::run::tree::RunTree;
-use super::workspace::{AnswerSource, KeptSession};
+use super::workspace::AnswerSource;
 use super::{Context, Failure, Outcome};
 use crate::agent::conversation::Conversation;
 use crate::agent::memory::Compressed;
-use crate::agent::session::{Compression, Session, SessionState};
+use crate::agent::session::SessionState;
 use crate::agent::tagged::{Tag, tagged};
 use crate::agent::tool::{Effect, ToolError};
 use crate::agent::tools::Files;
@@ -60,13 +59,15 @@ pub struct AgentSetup<'s> {
     /// How far the agents can go.
     pub limits: LimitsRecord,
     /// Where the conversation is kept; `None`: it ends with the run.
-    pub session: Option<&'s KeptSession<'s>>,
+    pub session: Option<&'s dyn Keeping>,
     /// Where answers to the agents' questions come from.
     pub answers: AnswerSource<'s>,
     /// What was told before the run began.
     pub warnings: Vec<String>,
     /// What the project's `AGENTS.md` says.
     pub conventions: Option<String>,
+    /// Whether a no of the user's ends the work; else, the agent is told.
+    pub stops_at_no: bool,
 }
 
 /// A run that agents work in.
@@ -99,20 +100,12 @@ impl<'c> AgentRun<'c> {
         if !context.project.ignores(run.log.name()) {
             run.log.keep_from_git()?;
         }
-        if let Some(kept) = setup.session.filter(|_| request.is_some()) {
-            let Session {
-                file, conversation, ..
-            } = &mut *kept.session.borrow_mut();
-            if matches!(
-                file.state,
-                SessionState::Complete | SessionState::Interrupted
-            ) {
-                conversation.settle();
-            }
+        let session = setup.session;
+        if let Some(kept) = session.filter(|_| request.is_some()) {
+            kept.settle();
         }
-        let session = setup.session.map(|kept| kept.session.borrow());
         let about = AgentRecord {
-            session: session.as_ref().map(|session| session.id().to_string()),
+            session: session.map(Keeping::id),
             request: request.map(str::to_owned),
             interactive: setup.answers.are_there(),
             answers: Vec::new(),
@@ -121,8 +114,9 @@ impl<'c> AgentRun<'c> {
         };
         run.log.json(AGENT, &about)?;
         run.record.agent = Some(about);
-        if let Some(session) = session.filter(|session| !session.conversation.history.is_empty()) {
-            run.log.json(CONVERSATION, &session.conversation)?;
+        let conversation = session.map(Keeping::conversation);
+        if let Some(said) = conversation.filter(|said| !said.history.is_empty()) {
+            run.log.json(CONVERSATION, &said)?;
         }
         Ok(Self {
             tree: RefCell::new(RunTree::new(context, &run)),
@@ -191,8 +185,7 @@ impl<'c> AgentRun<'c> {
         work: impl FnOnce(&mut Conversation) -> Result<String, AgentError>,
     ) -> Result<String, Error> {
         self.note_state(SessionState::Active)?;
-        let session = self.setup.session;
-        let conversation = session.map(|kept| kept.session.borrow().conversation.clone());
+        let conversation = self.setup.session.map(Keeping::conversation);
         let result = work(&mut conversation.unwrap_or_default());
         let result = result.map_err(Error::from);
         let (state, result) = match result.as_ref().map_err(Error::exit) {
@@ -209,17 +202,8 @@ impl<'c> AgentRun<'c> {
     }
 
     fn note_state(&self, state: SessionState) -> Result<(), Error> {
-        self.change_session(|session| session.file.state = state)
-    }
-
-    /// Changes the session, where there is one, and keeps it.
-    fn change_session(&self, change: impl FnOnce(&mut Session)) -> Result<(), Error> {
-        let Some(KeptSession { session, store }) = self.setup.session else {
-            return Ok(());
-        };
-        let mut session = session.borrow_mut();
-        change(&mut session);
-        Ok(store.save(&mut session, self.context.clock.now().to_utc())?)
+        let session = self.setup.session;
+        session.map_or(Ok(()), |kept| kept.note_state(state))
     }
 
     /// Tells the user something that is no error.
@@ -267,8 +251,7 @@ impl<'c> AgentRun<'c> {
             (None, Err(_)) => 0,
         };
         if let Some(kept) = self.setup.session {
-            let mut session = kept.session.borrow_mut();
-            session.file.total_tokens = session.file.total_tokens.saturating_add(tokens);
+            kept.count(tokens);
         }
         asked.map(|(reply, ())| reply)
     }
@@ -338,23 +321,31 @@ impl Host for AgentRun<'_> {
     }
 
     fn keep(&self, purpose: &Purpose, conversation: &Conversation) -> Result<(), AgentError> {
-        // What an auditor says to itself is in the run's folder.
-        if *purpose == Purpose::AUDIT {
-            return Ok(());
-        }
-        let kept = |session: &mut Session| session.conversation.clone_from(conversation);
-        Ok(self.change_session(kept)?)
+        let session = self.setup.session;
+        Ok(session.map_or(Ok(()), |kept| kept.keep(purpose, conversation))?)
     }
 
     fn compressed(&self, purpose: &Purpose, compressed: Compressed) {
-        let Some(kept) = self.setup.session.filter(|_| *purpose != Purpose::AUDIT) else {
-            return;
-        };
-        kept.session.borrow_mut().compressed(Compression {
-            timestamp: self.context.clock.now().to_utc().trunc_subsecs(3),
-            tokens_before: compressed.tokens_before,
-            tokens_after: compressed.tokens_after,
-        });
+        if let Some(kept) = self.setup.session {
+            kept.compressed(purpose, compressed);
+        }
+    }
+
+    fn confirm(&self, question: &str, preview: Option<&str>) -> Result<bool, AgentError> {
+        let reporter = self.context.reporter;
+        if let Some(preview) = preview {
+            reporter.event(&Event::Shown(preview.to_owned()));
+        }
+        reporter.event(&Event::Notice(question.to_owned()));
+        let answer = self.answer("yes/no> ")?;
+        let answer = answer.unwrap_or_default().trim().to_ascii_lowercase();
+        match answer.as_str() {
+            "y" | "yes" => Ok(true),
+            _ if self.setup.stops_at_no => Err(AgentError::Rejected {
+                question: question.to_owned(),
+            }),
+            _ => Ok(false),
+        }
     }
 
     fn changes(&self) -> String {
@@ -434,13 +425,13 @@ fn diff_of(path: &str, before: Option<Vec<u8>>, content: &str) -> Option<String>
 
 impl User for AgentRun<'_> {
     fn ask(&self, _question: &str) -> Result<Option<String>, AgentError> {
-        Ok(self.answer()?)
+        Ok(self.answer("answer> ")?)
     }
 }
 
 impl AgentRun<'_> {
     /// The user's answer to the question that is on the screen.
-    fn answer(&self) -> Result<Option<String>, Error> {
+    pub fn answer(&self, prompt: &str) -> Result<Option<String>, Error> {
         let answer = match &self.setup.answers {
             AnswerSource::Nowhere => None,
             AnswerSource::Recorded(answers) => answers.borrow_mut().pop_front().flatten(),
@@ -448,7 +439,7 @@ impl AgentRun<'_> {
                 let mut input = input.borrow_mut();
                 input.forget_typed_ahead();
                 let typed = loop {
-                    match input.line("answer> ")? {
+                    match input.line(prompt)? {
                         Typed::Cleared => {}
                         typed => break typed,
                     }

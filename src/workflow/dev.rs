@@ -74,6 +74,7 @@ fn work(
         answers,
         warnings,
         conventions,
+        stops_at_no: false,
     };
     let run = AgentRun::start(context, setup, request)?;
     let form = place.models.first.spec.tools;
@@ -104,6 +105,7 @@ fn work(
                 instructions: run.with_conventions(
                     &[DEVELOPER, &limits(&background, max_loops, run.tries())].concat(),
                 ),
+                context: Vec::new(),
                 tools: developers_tools(context, place, &run).with(command(Shell::Full)),
             },
             protocol: &*protocol::of(form, PlainReplies::Refused),
@@ -116,8 +118,11 @@ fn work(
                 limit: place.limits.max_context_tokens,
                 instructions: SUMMARIZER,
             },
-            ending: &|_| Ok(()),
+            ending: &|_, _| Ok(()),
             tries: run.tries(),
+            counts_tools: true,
+            calls: None,
+            temperature: None,
             env: run.env(),
         };
         let auditor = Agent {
@@ -128,6 +133,7 @@ fn work(
                     &limits(&audit_commands.told(), max_loops, run.unattended_tries()),
                 ]
                 .concat(),
+                context: Vec::new(),
                 tools: Toolbox::new()
                     .with(ReadFile { root, outside })
                     .with(ListDirectory { root, outside })

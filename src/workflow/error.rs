@@ -56,6 +56,12 @@ pub enum Exit {
     LoopLimit,
     /// An agent's next call may cost more than is left.
     OverBudget,
+    /// A step of a plan has failed.
+    StepFailed,
+    /// The user has said no to what a plan needs.
+    Stopped,
+    /// A model's replies are not of the form often enough.
+    Unreliable,
     /// A signal came.
     Interrupted(Signal),
 }
@@ -72,6 +78,9 @@ impl Exit {
             Self::ToolsFailed => (1, "tools-failed"),
             Self::LoopLimit => (1, "loop-limit"),
             Self::OverBudget => (1, "over-budget"),
+            Self::StepFailed => (1, "step-failed"),
+            Self::Stopped => (1, "stopped"),
+            Self::Unreliable => (1, "unreliable"),
             Self::Usage => (2, "usage"),
             Self::NotReady => (3, "not-ready"),
             Self::ModelFailed => (4, "model-failed"),
@@ -233,6 +242,14 @@ pub(crate) enum Error {
     /// An agent did not get to the end of its work.
     #[error(transparent)]
     Agent(AgentError),
+    /// A model's replies are not of the form often enough.
+    #[error("{percent} % of the replies are of the form, and {at_least} % are wanted")]
+    Unreliable {
+        /// How many of a hundred are.
+        percent: u8,
+        /// How many were to be.
+        at_least: u8,
+    },
     /// Nothing was asked for, and there is nothing to go on with.
     #[error("nothing is asked for")]
     NothingAsked,
@@ -330,9 +347,9 @@ impl Error {
             )
             | Self::NothingAsked => Exit::Usage,
             Self::Model(error) | Self::AgentsModel(error) if !error.is_local() => Exit::ModelFailed,
-            Self::Agent(AgentError::NotCompressed { .. } | AgentError::Model(_)) => {
-                Exit::ModelFailed
-            }
+            Self::Agent(
+                AgentError::NotCompressed { .. } | AgentError::TooLong { .. } | AgentError::Model(_),
+            ) => Exit::ModelFailed,
             Self::Changed(_)
             | Self::NoEdits
             | Self::Verify(VerifyError::Rejected(_))
@@ -340,6 +357,10 @@ impl Error {
             Self::BuildFailed { .. } | Self::OverBudget(_) | Self::DoesNotFit { .. } => {
                 Exit::BuildFailed
             }
+            Self::Agent(AgentError::GateFailed { .. }) => Exit::BuildFailed,
+            Self::Agent(AgentError::StepFailed { .. }) => Exit::StepFailed,
+            Self::Agent(AgentError::Rejected { .. }) => Exit::Stopped,
+            Self::Unreliable { .. } => Exit::Unreliable,
             Self::GateChanged(_) => Exit::GateChanged,
             Self::Agent(AgentError::ToolsFailed { .. }) => Exit::ToolsFailed,
             Self::Agent(AgentError::AuditFailed { .. }) => Exit::AuditFailed,
@@ -367,11 +388,12 @@ impl Error {
         let hint = match self {
             // Each of its problems has a hint of its own.
             Self::NotReady(_) => return None,
+            Self::Unreliable { .. } => "another model may keep to the form better",
             Self::Recording(problem) => return Some(problem.hint()),
             Self::Model(error) => return Some(error.hint()),
             Self::AgentsModel(error) => return Some(error.hint_for_agent()),
             Self::Session(error) => return Some(error.hint()),
-            Self::Agent(error) => return error.hint().map(str::to_owned),
+            Self::Agent(error) => return error.hint(),
             Self::GateChanged(changed) => return Some(changed.hint()),
             Self::BuildFailed { log, .. } => {
                 return Some(format!(

@@ -16,6 +16,7 @@ pub(crate) mod dispatch;
 mod dry_run;
 pub mod error;
 mod init;
+mod keeping;
 mod last;
 mod log;
 mod models;

@@ -5,27 +5,31 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 
+use chrono::SubsecRound as _;
 use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
+use super::keeping::Keeping;
 use super::run::builds;
 use super::run::not_ready::NotReady;
 use super::run::selection::{self, Models};
 use super::{Context, ModelChoice};
 use crate::agent::conversation::Conversation;
 use crate::agent::home::{self, System};
-use crate::agent::session::{SESSIONS, Session, SessionState, SessionStore};
+use crate::agent::memory::Compressed;
+use crate::agent::session::{Compression, SESSIONS, Session, SessionState, SessionStore};
 use crate::agent::settings::{self, Settings};
 use crate::agent::tools::place::Outside;
 use crate::exec::hosts::AllowedHost;
 use crate::exec::process::{Processes, SpawnOptions};
 use crate::exec::sandbox::SandboxMode;
 use crate::exec::subreaper;
-use crate::model::ModelSpec;
+use crate::model::{ModelSpec, Purpose};
 use crate::project::conventions;
 use crate::record::run_files::{AGENT, CONVERSATION, RESULT};
 use crate::record::run_log::make_ignored_directory;
 use crate::record::{AgentRecord, LimitsRecord, RunRecord, Seconds};
+use crate::sys::environment::Clock;
 use crate::sys::files::{self, Links, MIB};
 use crate::ui::Event;
 use crate::ui::input::{LineReader, history};
@@ -66,6 +70,67 @@ pub struct KeptSession<'s> {
     pub session: RefCell<Session>,
     /// Where it is kept.
     pub store: SessionStore<'s>,
+    /// Tells when it is.
+    pub clock: &'s dyn Clock,
+}
+
+impl KeptSession<'_> {
+    /// Changes the session, and keeps it.
+    fn change(&self, change: impl FnOnce(&mut Session)) -> Result<(), Error> {
+        let mut session = self.session.borrow_mut();
+        change(&mut session);
+        Ok(self.store.save(&mut session, self.clock.now().to_utc())?)
+    }
+}
+
+impl Keeping for KeptSession<'_> {
+    fn id(&self) -> String {
+        self.session.borrow().id().to_string()
+    }
+
+    fn conversation(&self) -> Conversation {
+        self.session.borrow().conversation.clone()
+    }
+
+    fn settle(&self) {
+        let Session {
+            file, conversation, ..
+        } = &mut *self.session.borrow_mut();
+        if matches!(
+            file.state,
+            SessionState::Complete | SessionState::Interrupted
+        ) {
+            conversation.settle();
+        }
+    }
+
+    fn note_state(&self, state: SessionState) -> Result<(), Error> {
+        self.change(|session| session.file.state = state)
+    }
+
+    fn keep(&self, purpose: &Purpose, conversation: &Conversation) -> Result<(), Error> {
+        // What an auditor says to itself is in the run's folder.
+        if *purpose == Purpose::AUDIT {
+            return Ok(());
+        }
+        self.change(|session| session.conversation.clone_from(conversation))
+    }
+
+    fn count(&self, tokens: u64) {
+        let file = &mut self.session.borrow_mut().file;
+        file.total_tokens = file.total_tokens.saturating_add(tokens);
+    }
+
+    fn compressed(&self, purpose: &Purpose, compressed: Compressed) {
+        if *purpose == Purpose::AUDIT {
+            return;
+        }
+        self.session.borrow_mut().compressed(Compression {
+            timestamp: self.clock.now().to_utc().trunc_subsecs(3),
+            tokens_before: compressed.tokens_before,
+            tokens_after: compressed.tokens_after,
+        });
+    }
 }
 
 /// What an agent has before it begins.
@@ -149,6 +214,7 @@ impl<'c> Workspace<'c> {
             kept: KeptSession {
                 session: RefCell::new(session),
                 store,
+                clock: context.clock,
             },
             processes: RefCell::new(processes),
             outside: options.outside,

@@ -155,13 +155,17 @@ fn work_on(
         purpose: Purpose::STEP,
         brief: &|| Brief {
             instructions: "Work.".to_owned(),
+            context: Vec::new(),
             tools: tools(),
         },
         protocol,
         permissions: &Everything,
         memory: &All,
-        ending: &|_| Ok(()),
+        ending: &|_, _| Ok(()),
         tries: 3,
+        counts_tools: true,
+        calls: None,
+        temperature: None,
         env: Env {
             host: &host,
             reporter: &Silent,

@@ -160,7 +160,10 @@ pub fn survey<'a>(
         repairs: recording.as_ref().map_or(REPAIRS, Recording::repairs),
         recorded: None,
         first,
-        repair,
+        others: repair
+            .map(|repair| (Purpose::REPAIR, repair))
+            .into_iter()
+            .collect(),
     });
     if let Some(build) = build {
         check_build(context, build, &mut missing)?;

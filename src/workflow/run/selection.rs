@@ -35,10 +35,10 @@ pub struct Models<'a> {
     pub repairs: u16,
     /// The replies of the run that is resumed.
     pub recorded: Option<RecordedReplies<'a>>,
-    /// The one for every query, unless `repair` is set.
+    /// The one for every query that `others` have none for.
     pub first: SelectedModel<'a>,
-    /// The one for repairs, where that is another.
-    pub repair: Option<SelectedModel<'a>>,
+    /// Those for queries of these purposes, where they are others.
+    pub others: Vec<(Purpose, SelectedModel<'a>)>,
 }
 
 impl Models<'_> {
@@ -47,13 +47,17 @@ impl Models<'_> {
         if let Some(recorded) = self.recorded.as_ref().and_then(|replies| replies.of(step)) {
             return recorded;
         }
-        let selected = match &self.repair {
-            Some(repair) if step.purpose == Purpose::REPAIR => repair,
-            _ => &self.first,
-        };
+        let selected = self.of(&step.purpose);
         let recorded = selected.fallback.as_deref();
         let recorded = recorded.filter(|fallback| fallback.recorded.contains(step));
         recorded.unwrap_or(selected)
+    }
+
+    /// The model for queries of this purpose.
+    pub fn of(&self, purpose: &Purpose) -> &SelectedModel<'_> {
+        let mut others = self.others.iter();
+        let other = others.find(|(of, _)| of == purpose);
+        other.map_or(&self.first, |(_, other)| other)
     }
 
     /// The model for a query behind one that the model `before` has answered: what is made by a fallback, is repaired by
@@ -80,8 +84,8 @@ impl Models<'_> {
 
     /// All of them, fallbacks included.
     fn all(&self) -> impl Iterator<Item = &SelectedModel<'_>> {
-        let models = [Some(&self.first), self.repair.as_ref()];
-        let models = models.into_iter().flatten();
+        let others = self.others.iter().map(|(_, other)| other);
+        let models = std::iter::once(&self.first).chain(others);
         models.flat_map(|model| std::iter::once(model).chain(model.fallback.as_deref()))
     }
 
@@ -419,10 +423,58 @@ pub fn agent_model<'a>(
             repairs: REPAIRS,
             recorded: None,
             first,
-            repair: None,
+            others: Vec::new(),
         }),
         _ => Err(missing.into()),
     }
+}
+
+/// The models that an agent of several stages asks, by purpose, the one for all else first; or those that were
+/// recorded.
+///
+/// # Errors
+/// When there is no such model, or it lacks something.
+pub fn stage_models<'a>(
+    context: &Context<'a>,
+    choice: &ModelChoice,
+    stages: Vec<(Purpose, ModelSpec)>,
+) -> Result<Models<'a>, Error> {
+    let recording = find_recording(context, choice)?;
+    let is_replay = recording.is_some();
+    let table = context.models.as_ref();
+    let table = table.map_err(|problem| NotReady::from(problem.clone()))?;
+    let mut missing = NotReady::default();
+    let mut select = |purpose: &Purpose, spec: ModelSpec| {
+        let Some(recording) = &recording else {
+            missing.extend(sending::without_price(choice, &spec));
+            return SelectedModel::vendors(context, choice, spec, None, &mut missing);
+        };
+        let recorded = recording.model_of(purpose).and_then(|name| table.named(name));
+        let spec = recorded.cloned().unwrap_or(spec);
+        Some(SelectedModel::replayed(context, spec, recording))
+    };
+    let mut selected = Vec::new();
+    for (purpose, spec) in stages {
+        let is_first = selected.first();
+        let is_first = is_first.is_some_and(|(_, first): &(_, SelectedModel<'_>)| first.spec == spec);
+        if !is_first || is_replay {
+            selected.extend(select(&purpose, spec).map(|model| (purpose, model)));
+        }
+    }
+    if selected.is_empty() || !missing.problems.is_empty() {
+        return Err(missing.into());
+    }
+    let (_, first) = selected.remove(0);
+    Ok(Models {
+        max_cost: choice.max_cost.filter(|_| !is_replay),
+        require_model: choice.require_model,
+        is_replay,
+        reasks: 0,
+        repairs: REPAIRS,
+        recorded: None,
+        first,
+        others: selected,
+    })
 }
 
 /// A model behind the user's own server, which is compatible with OpenAI's. The table may have more to say of

@@ -1,0 +1,114 @@
+//! A memory that sends the last of what was said, and what is under way. Pure.
+//!
+//! For agents that keep what matters elsewhere, as in a plan. Guarantees that what is sent fits into the model's window
+//! by the program's own count, and that the task is always in the last message.
+
+use std::borrow::Cow;
+
+use super::{Host, Memory, View, size};
+use crate::agent::AgentError;
+use crate::agent::conversation::{Conversation, HistoryMessage};
+use crate::agent::protocol::Protocol;
+use crate::model::message::Role;
+use crate::sys::excerpt::text::bounded;
+
+/// So many of the user's messages are left where more do not fit.
+const FEWER: usize = 3;
+/// How many bytes of a result are sent where all of it does not fit, one after the other.
+const SHARES: [usize; 4] = [8 << 10, 2 << 10, 512, 128];
+
+/// Sends the last messages, and the task under way.
+#[derive(Clone, Copy)]
+pub struct Recent<'a> {
+    /// How many messages of the user's are sent at the most, results among them, each with the agent's behind it.
+    pub most: usize,
+    /// What stands last in the last message; "" for nothing.
+    pub task: &'a str,
+    /// How many tokens a prompt may have.
+    pub window: u64,
+    /// The last message of the system, made shorter where all does not fit.
+    pub shorter: &'a dyn Fn() -> String,
+    /// A model of the table with a larger window, if there is one.
+    pub larger: Option<&'a str>,
+}
+
+impl Memory for Recent<'_> {
+    fn view<'c>(
+        &self,
+        _host: &dyn Host,
+        system: &[String],
+        protocol: &dyn Protocol,
+        conversation: &'c mut Conversation,
+    ) -> Result<View<'c>, AgentError> {
+        let all = self.with_task(&conversation.history);
+        let sent = last(&all, self.most);
+        let fewer = last(&all, self.most.min(FEWER));
+        let fits = |system: &[String], history: &[HistoryMessage]| {
+            size(system, &protocol.render(history)) <= self.window
+        };
+        let view = |system: Option<Vec<String>>, history: Vec<HistoryMessage>| View {
+            history: Cow::Owned(history),
+            system,
+            compressed: None,
+        };
+        for history in [sent, fewer] {
+            if fits(system, history) {
+                return Ok(view(None, history.to_vec()));
+            }
+        }
+        let mut system = system.to_vec();
+        if let Some(last) = system.last_mut() {
+            *last = (self.shorter)();
+        }
+        let shares = std::iter::once(usize::MAX).chain(SHARES);
+        let mut tried = shares.map(|share| shortened(fewer, share));
+        match tried.find(|history| fits(&system, history)) {
+            Some(history) => Ok(view(Some(system), history)),
+            None => Err(AgentError::TooLong {
+                tokens: size(&system, &protocol.render(&shortened(fewer, 0))),
+                window: self.window,
+                larger: self.larger.map(str::to_owned),
+            }),
+        }
+    }
+}
+
+impl Recent<'_> {
+    /// What was said, and behind it the task, unless it is said last.
+    fn with_task(&self, history: &[HistoryMessage]) -> Vec<HistoryMessage> {
+        let mut history = history.to_vec();
+        let is_said = history.last().is_some_and(|last| last.content == self.task);
+        if !self.task.is_empty() && !is_said {
+            history.push(HistoryMessage::of_user(self.task));
+        }
+        history
+    }
+}
+
+/// The end of what was said that has at most so many messages of the user's; what stands between two of the agent's is
+/// one.
+fn last(history: &[HistoryMessage], most: usize) -> &[HistoryMessage] {
+    let is_agent = |message: &HistoryMessage| message.role == Role::Assistant;
+    let begins = |at: &usize| {
+        let before = at.checked_sub(1).and_then(|at| history.get(at));
+        history.get(*at).is_some_and(|message| !is_agent(message)) && before.is_none_or(is_agent)
+    };
+    let mut begun = (0..history.len()).rev().filter(begins);
+    let from = begun.nth(most.saturating_sub(1));
+    // What the agent has said before anybody else is left out, too.
+    let from = from.or_else(|| (0..history.len()).find(begins));
+    from.map_or(&[], |from| &history[from..])
+}
+
+/// The same with no more than so many bytes of every result.
+fn shortened(history: &[HistoryMessage], share: usize) -> Vec<HistoryMessage> {
+    let history = history.iter().cloned();
+    let shortened = history.map(|message| match message.role {
+        Role::Tool => HistoryMessage {
+            content: bounded(&message.content, share),
+            ..message
+        },
+        _ => message,
+    });
+    shortened.collect()
+}

@@ -1,0 +1,38 @@
+//! What a run of agents asks of the session that its conversation is kept in: one trait, for the forms that the
+//! profiles' sessions have.
+
+use crate::workflow::error::Error;
+use crate::agent::conversation::Conversation;
+use crate::agent::memory::Compressed;
+use crate::agent::session::SessionState;
+use crate::model::Purpose;
+
+/// Where the conversation of a run is kept, and how far the work has come.
+pub trait Keeping {
+    /// The session's name.
+    fn id(&self) -> String;
+
+    /// What was said so far.
+    fn conversation(&self) -> Conversation;
+
+    /// A further request follows: what is done, is not asked for any more.
+    fn settle(&self);
+
+    /// Notes how far the work has come.
+    ///
+    /// # Errors
+    /// When that cannot be kept.
+    fn note_state(&self, state: SessionState) -> Result<(), Error>;
+
+    /// Keeps what was said by an agent of this purpose and to it.
+    ///
+    /// # Errors
+    /// When that cannot be kept.
+    fn keep(&self, purpose: &Purpose, conversation: &Conversation) -> Result<(), Error>;
+
+    /// Notes what a call has taken.
+    fn count(&self, _tokens: u64) {}
+
+    /// Notes that the conversation was compressed.
+    fn compressed(&self, _purpose: &Purpose, _compressed: Compressed) {}
+}
