@@ -391,7 +391,11 @@ fn last_words_that_are_not_what_they_should_be_are_asked_for_again() {
     // It is so too where the end was cut short.
     let host = Script::new(&["\"yes\""]);
     let picky = Agent {
-        ending: &|ended, _| Ok((ended.words == "yes").then_some(()).ok_or_else(String::new)?),
+        ending: &|ended, _| {
+            Ok((ended.words == "yes")
+                .then_some(())
+                .ok_or_else(String::new)?)
+        },
         ..agent(&host, &clock, &redactor)
     };
     let mut conversation = Conversation::default();

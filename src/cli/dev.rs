@@ -1,18 +1,11 @@
 //! The command line of `dev`, and of the binary of that name.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, CommandFactory as _, Parser, Subcommand};
 use uuid::Uuid;
 
-use super::{
-    OutputArgs, PlaceArgs, SELDOM, check_hosts, parse_dollars, parse_duration, parse_variable,
-};
-use crate::exec::hosts::AllowedHost;
-use crate::exec::sandbox::SandboxMode;
-use crate::model::Tier;
-use crate::model::price::Usd;
+use super::{AgentArgs, OutputArgs, PlaceArgs, SELDOM, check_hosts, parse_duration};
 
 const DEV_ABOUT: &str = "\
 Run an agent in the project until an independent audit passes.
@@ -73,45 +66,13 @@ pub struct DevArgs {
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
 
-    /// Make no call that could take the cost of the run above this many US dollars
-    #[arg(long, value_name = "USD", value_parser = parse_dollars)]
-    pub max_cost: Option<Usd>,
-
-    /// Service tier to ask for: flex (half the price, but slower, and standard if there is no room) or
-    /// standard
-    #[arg(long, value_name = "TIER", value_enum, hide_possible_values = true)]
-    pub tier: Option<Tier>,
-
-    /// Fail with exit code 4 if another model answers than the one that was asked
-    #[arg(long)]
-    pub require_model: bool,
-
-    /// Let the agent read and write files outside the project
-    #[arg(long)]
-    pub allow_outside: bool,
+    /// Flags of every agent.
+    #[command(flatten)]
+    pub agent: AgentArgs,
 
     /// Time limit of a model call, retries included, such as 90s, 30m or 1h
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "30m", help_heading = SELDOM)]
     pub timeout: Duration,
-
-    /// Take the replies from an earlier run's folder instead of a model
-    #[arg(long, value_name = "RUN", conflicts_with_all = ["prompt", "resume", "session"], help_heading = SELDOM)]
-    pub replay: Option<PathBuf>,
-
-    /// Sandbox commands with bubblewrap: auto hides keys and other processes if possible; strict also
-    /// blocks the network and the rest of the disk, or refuses to run; off does not sandbox
-    #[arg(long, value_name = "HOW", value_enum, default_value_t = SandboxMode::Auto, hide_possible_values = true, help_heading = SELDOM)]
-    pub sandbox: SandboxMode,
-
-    /// Let commands in a strict sandbox reach this host, NAME or NAME:PORT, through a proxy; may be
-    /// repeated
-    #[arg(long, value_name = "NAME", help_heading = SELDOM)]
-    pub allow_host: Vec<AllowedHost>,
-
-    /// Pass this environment variable on to commands in a sandbox, though its name says that it holds a
-    /// secret (*_TOKEN, *_KEY, ...); may be repeated
-    #[arg(long, value_name = "NAME", value_parser = parse_variable, help_heading = SELDOM)]
-    pub pass_env: Vec<String>,
 }
 
 impl DevArgs {
@@ -163,11 +124,11 @@ pub(super) struct Dev {
 impl Dev {
     /// The same, if the hosts that it allows can be.
     pub(super) fn with_hosts_allowed(self) -> Result<Self, clap::Error> {
-        let DevArgs {
+        let AgentArgs {
             sandbox,
             allow_host,
             ..
-        } = &self.arguments;
+        } = &self.arguments.agent;
         check_hosts(*sandbox, allow_host, Self::command)?;
         Ok(self)
     }

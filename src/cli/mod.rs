@@ -1,8 +1,10 @@
 //! The command line: clap's types, and nothing that acts.
 
+mod agent;
 mod build;
 mod dev;
 mod inputs;
+mod plan;
 mod replies;
 
 use std::ffi::OsString;
@@ -14,10 +16,12 @@ use clap::error::{ContextKind, ContextValue};
 use clap::parser::ValueSource;
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 
+pub use self::agent::AgentArgs;
 pub use self::build::BuildArgs;
 use self::dev::Dev;
 pub use self::dev::{DevArgs, DevCommand, SessionsCommand};
 pub use self::inputs::{InputArgs, PlaceArgs};
+pub use self::plan::{PlanArgs, PlanCommand, StepGate};
 pub use self::replies::ReplyArgs;
 use crate::exec::hosts::AllowedHost;
 use crate::exec::sandbox::SandboxMode;
@@ -291,6 +295,8 @@ pub enum Command {
     },
     /// Run an agent with tools until an independent audit passes
     Dev(DevArgs),
+    /// Plan a request with local models, and work on it step by step
+    Plan(PlanArgs),
     /// Print a shell completion script
     Completions {
         /// Shell to complete for
@@ -363,9 +369,9 @@ impl Cli {
 
     /// The same, if the hosts that it allows can be.
     fn with_hosts_allowed(self) -> Result<Self, clap::Error> {
-        let (sandbox, hosts) = match &self.command {
-            Some(Command::Dev(dev)) => (dev.sandbox, &dev.allow_host),
-            _ => (self.build.sandbox, &self.build.allow_host),
+        let (sandbox, hosts) = match self.agent() {
+            Some(agent) => (agent.sandbox, &agent.allow_host),
+            None => (self.build.sandbox, &self.build.allow_host),
         };
         check_hosts(sandbox, hosts, Self::command)?;
         Ok(self)
@@ -374,9 +380,17 @@ impl Cli {
     /// The variables that a sandbox lets through though their names say that they hold a secret.
     #[must_use]
     pub fn passed_variables(&self) -> &[String] {
+        let agent = self.agent();
+        agent.map_or(&self.build.pass_env, |agent| &agent.pass_env)
+    }
+
+    /// The flags of the agent that is started, if one is.
+    fn agent(&self) -> Option<&AgentArgs> {
         match &self.command {
-            Some(Command::Dev(dev)) => &dev.pass_env,
-            _ => &self.build.pass_env,
+            Some(Command::Dev(DevArgs { agent, .. }) | Command::Plan(PlanArgs { agent, .. })) => {
+                Some(agent)
+            }
+            _ => None,
         }
     }
 
@@ -385,6 +399,9 @@ impl Cli {
     fn settled(mut self) -> Self {
         match &self.command {
             Some(Command::Dev(dev)) if dev.lists_json() => {
+                self.output.output_format = OutputFormat::Json;
+            }
+            Some(Command::Plan(plan)) if plan.shows_json() => {
                 self.output.output_format = OutputFormat::Json;
             }
             Some(Command::Completions { .. } | Command::Man { .. }) => {

@@ -3,9 +3,12 @@
 //! Is the [`Host`] of the agents, and what their tools need of the run: files are written by the commit
 //! workflow's verified apply, so that they can be undone; questions go to the user.
 
+pub mod part;
+
 use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
 
+use self::part::Written;
 use super::keeping::Keeping;
 use super::run::Run;
 use super::run::closing;
@@ -84,6 +87,8 @@ pub struct AgentRun<'c> {
     commands: Cell<u32>,
     /// What the tool that is being used has changed.
     diff: RefCell<Option<String>>,
+    /// What the part of the work that is under way has written.
+    written: RefCell<Written>,
 }
 
 impl<'c> AgentRun<'c> {
@@ -127,6 +132,7 @@ impl<'c> AgentRun<'c> {
             latest: RefCell::new(StepId::new(Purpose::STEP, 0)),
             commands: Cell::new(0),
             diff: RefCell::default(),
+            written: RefCell::default(),
         })
     }
 
@@ -384,7 +390,7 @@ impl Files for AgentRun<'_> {
     fn write(&self, path: &str, content: String) -> Result<Vec<String>, ToolError> {
         // What cannot be read shows as nothing.
         let before = self.tree.borrow().read(path).unwrap_or_default();
-        let diff = diff_of(path, before, &content);
+        let diff = diff_of(path, before.clone(), &content);
         let edits = self.verified(path, content)?;
         let mut run = self.run.borrow_mut();
         let applied = self.tree.borrow_mut().apply(&mut run, &edits);
@@ -394,6 +400,8 @@ impl Files for AgentRun<'_> {
             }
             error => ToolError::Fatal(error.into()),
         })?;
+        let mut written = self.written.borrow_mut();
+        written.entry(path.to_owned()).or_insert(before);
         // A file may be written again and again.
         for warning in edits.warnings() {
             if !run.record.warnings.contains(warning) {

@@ -6,9 +6,9 @@ use std::path::Path;
 
 use super::run::Run;
 use super::run::baseline::{Baseline, Passed};
-use super::run::builds::{BuildOptions, Builds, describe, record};
+use super::run::builds::{BuildOptions, describe};
 use super::run::closing;
-use super::run::gate::Gate;
+use super::run::proof::Proof;
 use super::run::ready::{self, Ready};
 use super::run::resumption::{ResumedTree, Resumption};
 use super::run::selection::{Models, RecordedReplies};
@@ -16,16 +16,14 @@ use super::run::tree::RunTree;
 use super::{Context, Failure, ModelChoice, Outcome};
 use crate::cli::{OnFailure, ReplyArgs};
 use crate::edit::{self, EditKind, PathPolicy, VerifiedEdits, VerifyError};
-use crate::exec::build_script::{BuildError, BuildStatus};
+use crate::exec::build_script::BuildError;
 use crate::exec::hosts::AllowedHost;
 use crate::exec::sandbox::SandboxProblem;
 use crate::model::prompt::{Prompt, Replacement};
 use crate::model::{Reply, StepId};
 use crate::record::RunEdits;
-use crate::record::run_files::{Artifact, GATE};
+use crate::record::run_files::Artifact;
 use crate::record::run_log::BuildLog;
-use crate::review::findings;
-use crate::sys::text::line_end;
 use crate::ui::Event;
 use crate::workflow::error::{Error, Exit};
 
@@ -169,8 +167,7 @@ impl CommitOptions {
 struct Commit<'c> {
     context: &'c Context<'c>,
     options: &'c CommitOptions,
-    builds: Builds<'c>,
-    gate: Gate,
+    proof: Proof<'c>,
     resumed: ResumedTree,
 }
 
@@ -180,13 +177,10 @@ impl<'c> Commit<'c> {
         options: &'c CommitOptions,
         resumed: ResumedTree,
     ) -> Result<Self, Error> {
-        let gate = Gate::new(context.project.root(), context.home())?;
-        let repositories = gate.repositories().map(Path::to_path_buf).collect();
         Ok(Self {
             context,
             options,
-            builds: Builds::new(context, options.build, &options.hosts, repositories)?,
-            gate,
+            proof: Proof::new(context, options.as_baseline(), options.baseline)?,
             resumed,
         })
     }
@@ -225,7 +219,7 @@ impl<'c> Commit<'c> {
                 replacements.remember(&edits);
                 log
             };
-            let (status, output) = self.build(run, tree, log)?;
+            let (status, output) = self.proof.build(run, tree, log)?;
             if status.passed() {
                 return Ok(replacements.summary(step.number));
             }
@@ -295,80 +289,6 @@ impl<'c> Commit<'c> {
         let verified = policy.and_then(|policy| policy.verify(parsed));
         (prose, verified)
     }
-
-    /// Builds; how that has ended, and what the next query is told of it.
-    fn build(
-        &mut self,
-        run: &mut Run<'_>,
-        tree: &mut RunTree<'_>,
-        mut log: BuildLog<'_>,
-    ) -> Result<(BuildStatus, String), Error> {
-        self.context.interrupt.check()?;
-        self.gate.before_build()?;
-        let trees = self.options.as_baseline().passed_trees(self.context);
-        let is_remembered = self.options.baseline || trees.are_kept();
-        let before = is_remembered.then(|| trees.digest()).flatten();
-        let spent = run.spent;
-        self.context.reporter.event(&Event::Building { spent });
-        let built = tree.flushing(run, || self.builds.run(&mut log));
-        run.record.warnings.extend(self.builds.take_warning());
-        let report = match built {
-            Ok(report) => report,
-            Err(error) => {
-                // That the log is unfinished follows from what stopped the build.
-                let _ = log.finish(&error.to_string());
-                self.warn_of_gate(run, &error);
-                return Err(error.into());
-            }
-        };
-        let status = describe(report.status);
-        let (output, warnings) = self.builds.finish(&report, log)?;
-        for warning in warnings {
-            run.warn(warning);
-        }
-        let passed = report.status.passed();
-        self.context.reporter.event(&Event::Built {
-            status: status.clone(),
-            passed,
-            reasons: if passed {
-                Vec::new()
-            } else {
-                findings::reasons(&output.text)
-            },
-            took: report.took,
-        });
-        let record = record(&report, self.builds.record());
-        run.note(|step| step.build = Some(record));
-        run.log_step()?;
-        // Whatever the build says of itself: it may have said it of a gate of its own.
-        self.check_gate(run)?;
-        if passed && let Err(unwritten) = trees.remember(before) {
-            run.warn(unwritten.to_string());
-        }
-        Ok((report.status, with_timeout_note(output.text, report.status)))
-    }
-
-    /// A build that has not come to its end may have changed the gate all the same.
-    fn warn_of_gate(&self, run: &mut Run<'_>, error: &BuildError) {
-        // Where the project itself was moved, what is at its path now is something else.
-        if !matches!(error, BuildError::Sandbox(_))
-            && let Err(changed) = self.check_gate(run)
-        {
-            run.warn(changed.to_string());
-        }
-    }
-
-    fn check_gate(&self, run: &mut Run<'_>) -> Result<(), Error> {
-        let context = self.context;
-        let changed = self.gate.change(&context.project, &context.key_files())?;
-        let Some(changed) = changed else {
-            return Ok(());
-        };
-        if let Err(unlogged) = run.log.text(GATE, &changed.diff) {
-            run.warn(unlogged.to_string());
-        }
-        Err(changed.into())
-    }
 }
 
 /// Applies edits; gives the log of the build that is to follow.
@@ -398,15 +318,6 @@ fn edits_of(run: &Run<'_>, tree: &RunTree<'_>, replacements: &Replacements) -> O
         false if tree.is_as_before() => RunEdits::Same,
         false => RunEdits::Made,
     })
-}
-
-/// The model cannot know from the output alone that the time was over.
-fn with_timeout_note(output: String, status: BuildStatus) -> String {
-    let BuildStatus::TimedOut(_) = status else {
-        return output;
-    };
-    let line_end = line_end(&output);
-    format!("{output}{line_end}[build.sh was {}]\n", describe(status))
 }
 
 /// The latest state of every file that a reply of this run changed; `None`: it was removed.

@@ -36,6 +36,7 @@ pub fn dispatch(cli: &Cli, context: &Context<'_>, stdin: Stdin) -> Result<Outcom
         Some(Command::Recover) => recovery::recover(context),
         Some(Command::Undo { run }) => undo::undo(context, run.as_deref()),
         Some(Command::Dev(arguments)) => dev(arguments, context, stdin),
+        Some(Command::Plan(_)) => Err(Error::NothingAsked.into()),
         Some(Command::Completions { shell }) => Ok(Outcome::verbatim(cli::completions(*shell))),
         Some(Command::Man { command }) => {
             let unknown = || Error::NoSuchCommand(command.clone().unwrap_or_default());
@@ -80,19 +81,19 @@ fn agent_options(arguments: &DevArgs, request: Option<String>) -> AgentOptions {
         },
         choice: ModelChoice {
             model: arguments.model.clone(),
-            replay: arguments.replay.clone(),
+            replay: arguments.agent.replay.clone(),
             resume: None,
             timeout: arguments.timeout,
             delivery: Delivery::Streamed,
             allow_secrets: true,
             inputs: InputOptions::default(),
-            require_model: arguments.require_model,
-            tier: arguments.tier,
-            max_cost: arguments.max_cost,
+            require_model: arguments.agent.require_model,
+            tier: arguments.agent.tier,
+            max_cost: arguments.agent.max_cost,
         },
-        sandbox: arguments.sandbox,
-        hosts: arguments.allow_host.clone(),
-        outside: if arguments.allow_outside {
+        sandbox: arguments.agent.sandbox,
+        hosts: arguments.agent.allow_host.clone(),
+        outside: if arguments.agent.allow_outside {
             Outside::Allowed
         } else {
             Outside::Refused
@@ -178,6 +179,7 @@ pub(super) fn command_name(cli: &Cli) -> &'static str {
         Some(Command::Recover) => "recover",
         Some(Command::Demo { .. }) => "demo",
         Some(Command::Dev(_)) => "dev",
+        Some(Command::Plan(_)) => "plan",
         Some(Command::Completions { .. }) => "completions",
         Some(Command::Man { .. }) => "man",
     }

@@ -348,7 +348,9 @@ impl Error {
             | Self::NothingAsked => Exit::Usage,
             Self::Model(error) | Self::AgentsModel(error) if !error.is_local() => Exit::ModelFailed,
             Self::Agent(
-                AgentError::NotCompressed { .. } | AgentError::TooLong { .. } | AgentError::Model(_),
+                AgentError::NotCompressed { .. }
+                | AgentError::TooLong { .. }
+                | AgentError::Model(_),
             ) => Exit::ModelFailed,
             Self::Changed(_)
             | Self::NoEdits

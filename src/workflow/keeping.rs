@@ -1,11 +1,11 @@
 //! What a run of agents asks of the session that its conversation is kept in: one trait, for the forms that the
 //! profiles' sessions have.
 
-use crate::workflow::error::Error;
 use crate::agent::conversation::Conversation;
 use crate::agent::memory::Compressed;
 use crate::agent::session::SessionState;
 use crate::model::Purpose;
+use crate::workflow::error::Error;
 
 /// Where the conversation of a run is kept, and how far the work has come.
 pub trait Keeping {

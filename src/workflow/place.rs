@@ -120,7 +120,11 @@ impl ProjectPlace {
         cli.summary_file.iter_mut().for_each(from_here);
         cli.replay.iter_mut().for_each(run_from_here);
         match &mut cli.command {
-            Some(Command::Dev(dev)) => dev.replay.iter_mut().for_each(run_from_here),
+            Some(Command::Dev(dev)) => dev.agent.replay.iter_mut().for_each(run_from_here),
+            Some(Command::Plan(plan)) => {
+                plan.agent.replay.iter_mut().for_each(run_from_here);
+                plan.plan_file.iter_mut().for_each(from_here);
+            }
             Some(Command::Log { run, .. } | Command::Diff { run, .. } | Command::Undo { run }) => {
                 run.iter_mut().for_each(run_from_here);
             }

@@ -164,10 +164,7 @@ impl<'c> Workspace<'c> {
     /// # Errors
     /// When something is missing or wrong: a key that git does not ignore or tracks, settings, model, session, sandbox.
     pub fn open(context: &'c Context<'c>, options: &AgentOptions) -> Result<Self, Error> {
-        let ignored = context.project.check_keys_ignored(context.key_files());
-        ignored.map_err(NotReady::from)?;
-        let untracked = context.project.check_keys_untracked(context.key_files());
-        untracked.map_err(NotReady::from)?;
+        check_keys(context)?;
         let (home, settings) = settings(context)?;
         let models = selection::agent_model(context, &options.choice, &settings)?;
         models.tell_base_urls(context);
@@ -180,28 +177,9 @@ impl<'c> Workspace<'c> {
         if options.choice.replay.is_some() {
             session.detach();
         }
-        // Many a project is not set up for this program, and an agent commits what git does not ignore.
-        for directory in [context.project.config(), context.project.logs()] {
-            make_ignored_directory(&directory)?;
-        }
-        let (sandbox, uncontained) =
-            builds::command_sandbox(context, options.sandbox, &home.join(settings::FILE))?;
-        let sandbox = sandbox.map(|sandbox| sandbox.with_hosts(&options.hosts));
-        // Where that is refused, fewer are found of those that hide.
-        let _ = subreaper::install();
-        let processes = Processes::new(SpawnOptions {
-            root: context.project.root(),
-            program: context.program,
-            hidden: builds::hidden_variables(context, options.sandbox),
-            clock: context.clock,
-            interrupt: context.interrupt,
-            redactor: context.redactor,
-            sandbox,
-            follower: Some(Box::new(|printed| {
-                let printed = printed.to_owned();
-                context.reporter.event(&Event::Printed(printed));
-            })),
-        });
+        let key_file = home.join(settings::FILE);
+        let (processes, uncontained) =
+            processes(context, options.sandbox, &options.hosts, &key_file)?;
         Ok(Self {
             limits: LimitsRecord {
                 max_context_tokens: context_limit(&settings, spec),
@@ -336,6 +314,51 @@ impl<'c> Workspace<'c> {
     pub fn has_more_to_do(&self) -> bool {
         self.is_begun() && self.kept.session.borrow().file.state != SessionState::Complete
     }
+}
+
+/// Sees that git neither tracks the keys nor would.
+///
+/// # Errors
+/// When it does.
+pub fn check_keys(context: &Context<'_>) -> Result<(), NotReady> {
+    let project = &context.project;
+    project.check_keys_ignored(context.key_files())?;
+    Ok(project.check_keys_untracked(context.key_files())?)
+}
+
+/// Where an agent's commands run, with `key_file` hidden from them besides the project's own keys; and what the run's
+/// record is to say where they are not sandboxed, though they should be.
+///
+/// # Errors
+/// When there is no strict sandbox, or the directories that are to be out of git's sight cannot be made.
+pub fn processes<'c>(
+    context: &'c Context<'_>,
+    mode: SandboxMode,
+    hosts: &[AllowedHost],
+    key_file: &Path,
+) -> Result<(Processes<'c>, Option<String>), Error> {
+    // Many a project is not set up for this program, and an agent commits what git does not ignore.
+    for directory in [context.project.config(), context.project.logs()] {
+        make_ignored_directory(&directory)?;
+    }
+    let (sandbox, uncontained) = builds::command_sandbox(context, mode, key_file)?;
+    let sandbox = sandbox.map(|sandbox| sandbox.with_hosts(hosts));
+    // Where that is refused, fewer are found of those that hide.
+    let _ = subreaper::install();
+    let processes = Processes::new(SpawnOptions {
+        root: context.project.root(),
+        program: context.program,
+        hidden: builds::hidden_variables(context, mode),
+        clock: context.clock,
+        interrupt: context.interrupt,
+        redactor: context.redactor,
+        sandbox,
+        follower: Some(Box::new(|printed| {
+            let printed = printed.to_owned();
+            context.reporter.event(&Event::Printed(printed));
+        })),
+    });
+    Ok((processes, uncontained))
 }
 
 /// How many tokens a conversation may have.

@@ -112,3 +112,59 @@ fn shortened(history: &[HistoryMessage], share: usize) -> Vec<HistoryMessage> {
     });
     shortened.collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(words: &[(&str, &str)]) -> Vec<HistoryMessage> {
+        let words = words.iter();
+        let message = |(who, words): &(&str, &str)| match *who {
+            "agent" => HistoryMessage::of_agent(*words),
+            "tool" => HistoryMessage::of_tool("look", "1", *words),
+            _ => HistoryMessage::of_user(*words),
+        };
+        words.map(message).collect()
+    }
+
+    #[test]
+    fn only_so_many_of_the_users_messages_are_sent_and_results_that_follow_each_other_are_one() {
+        let history = said(&[
+            ("user", "1"),
+            ("agent", "a"),
+            ("tool", "2"),
+            ("tool", "2 too"),
+            ("agent", "b"),
+            ("user", "3"),
+        ]);
+        for (most, from) in [(1, 5), (2, 2), (3, 0), (9, 0)] {
+            assert_eq!(last(&history, most), &history[from..], "{most}");
+        }
+        let begun_by_agent = said(&[("agent", "a"), ("user", "1")]);
+        assert_eq!(last(&begun_by_agent, 5), &begun_by_agent[1..]);
+        assert!(last(&said(&[("agent", "a")]), 5).is_empty());
+    }
+
+    #[test]
+    fn the_task_is_said_last_and_once() {
+        let recent = Recent {
+            most: 5,
+            task: "Current task: x",
+            window: 100,
+            shorter: &String::new,
+            larger: None,
+        };
+        for history in [
+            said(&[]),
+            said(&[("user", "Current task: x")]),
+            said(&[("agent", "a"), ("tool", "r")]),
+        ] {
+            let history = recent.with_task(&history);
+            let tasks = history
+                .iter()
+                .filter(|message| message.content == "Current task: x");
+            assert_eq!(tasks.count(), 1);
+            assert_eq!(history.last().unwrap().content, "Current task: x");
+        }
+    }
+}

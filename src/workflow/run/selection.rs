@@ -449,14 +449,17 @@ pub fn stage_models<'a>(
             missing.extend(sending::without_price(choice, &spec));
             return SelectedModel::vendors(context, choice, spec, None, &mut missing);
         };
-        let recorded = recording.model_of(purpose).and_then(|name| table.named(name));
+        let recorded = recording
+            .model_of(purpose)
+            .and_then(|name| table.named(name));
         let spec = recorded.cloned().unwrap_or(spec);
         Some(SelectedModel::replayed(context, spec, recording))
     };
     let mut selected = Vec::new();
     for (purpose, spec) in stages {
         let is_first = selected.first();
-        let is_first = is_first.is_some_and(|(_, first): &(_, SelectedModel<'_>)| first.spec == spec);
+        let is_first =
+            is_first.is_some_and(|(_, first): &(_, SelectedModel<'_>)| first.spec == spec);
         if !is_first || is_replay {
             selected.extend(select(&purpose, spec).map(|model| (purpose, model)));
         }

@@ -1,0 +1,89 @@
+//! A part of an agent's work that is proved by itself: what it has written, whether the project builds with that, and
+//! taking it back.
+
+use std::collections::BTreeMap;
+
+use super::AgentRun;
+use crate::edit::{EditKind, FileEdit, ParsedReply, PathPolicy};
+use crate::exec::build_script::BuildStatus;
+use crate::record::run_files::Artifact;
+use crate::workflow::error::Error;
+use crate::workflow::run::baseline::Baseline;
+use crate::workflow::run::builds::describe;
+use crate::workflow::run::proof::Proof;
+
+/// The files that a part has written, as they were before it; `None`: there was none.
+pub type Written = BTreeMap<String, Option<Vec<u8>>>;
+
+/// A build that has failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FailedBuild {
+    /// How it has ended.
+    pub status: String,
+    /// What it has printed, less its middle where that is long.
+    pub output: String,
+    /// The file with all of it, relative to the root.
+    pub log: String,
+}
+
+impl AgentRun<'_> {
+    /// Begins a part: what is written from now on is its own.
+    pub fn begin_part(&self) {
+        self.written.take();
+    }
+
+    /// Builds what is there now, in the step that was made last.
+    ///
+    /// # Errors
+    /// When it cannot be built, or the build changes what it is judged by.
+    pub fn build(&self, how: Baseline<'_>) -> Result<Option<FailedBuild>, Error> {
+        let mut run = self.run.borrow_mut();
+        let step = self.latest.borrow().clone();
+        let log = run.log.build(&step)?;
+        let mut proof = Proof::new(self.context, how, false)?;
+        let (status, output) = proof.build(&mut run, &mut self.tree.borrow_mut(), log)?;
+        Ok((status != BuildStatus::Exited(0)).then(|| FailedBuild {
+            status: describe(status),
+            output,
+            log: run.log.path_of(&step, Artifact::Build),
+        }))
+    }
+
+    /// Takes back what the part has written, all or nothing.
+    ///
+    /// # Errors
+    /// When it cannot be taken back.
+    pub fn revert_part(&self) -> Result<(), Error> {
+        let written = self.written.take();
+        let edits = written.into_iter().map(|(path, before)| {
+            let kind = match before.map(String::from_utf8) {
+                None => Ok(EditKind::Remove),
+                Some(Ok(text)) => Ok(EditKind::Write(text)),
+                Some(Err(_)) => Err(path.clone()),
+            };
+            kind.map(|kind| FileEdit {
+                path,
+                line: 1,
+                kind,
+            })
+        });
+        let (mut reverted, mut left) = (ParsedReply::default(), Vec::new());
+        for edit in edits {
+            match edit {
+                Ok(edit) => reverted.edits.push(edit),
+                Err(path) => left.push(path),
+            }
+        }
+        let root = self.context.project.root();
+        let policy = PathPolicy::load_for_agent(root, self.context.program)?;
+        let edits = policy.verify(reverted)?;
+        let mut run = self.run.borrow_mut();
+        if !left.is_empty() {
+            run.warn(format!(
+                "what was no text is not taken back: {}; `code-commit undo` does that",
+                left.join(", ")
+            ));
+        }
+        self.tree.borrow_mut().apply(&mut run, &edits)
+    }
+}
