@@ -141,6 +141,43 @@ fn models_lists_what_is_there_and_what_each_is_missing() {
 }
 
 #[test]
+fn models_lists_what_an_entry_says_of_itself() {
+    let project = TestProject::new().file(
+        "agent-config/models.json",
+        r#"{"models": {"llama3.1:8b": {"displayName": "Llama 3.1 8B", "provider": "ollama", "contextWindow": 128000,
+            "capabilities": ["tools"], "recommendedFor": ["planning"], "prompt": "Think.", "numCtx": 16384, "keepAlive": "1h"}},
+            "selectionRules": {"byTaskType": {"planning": "llama3.1:8b"}}}"#,
+    );
+    let listed = project.run(&["models"]).exits(0).stdout;
+    let lines: Vec<&str> = listed.lines().skip(3).collect();
+    assert_eq!(
+        lines,
+        [
+            "llama3.1:8b     ollama      128,000        ?       ?        ?  for planning",
+            "    Llama 3.1 8B",
+        ]
+    );
+    let json = project.run(&["models", "--output-format", "json"]);
+    let json: serde_json::Value = serde_json::from_str(&json.exits(0).stdout).unwrap();
+    let model = &json["models"][2];
+    for (field, expected) in [
+        ("displayName", serde_json::json!("Llama 3.1 8B")),
+        ("provider", "ollama".into()),
+        ("capabilities", ["tools"].into()),
+        ("recommendedFor", ["planning"].into()),
+        ("prompt", "Think.".into()),
+        ("numCtx", 16384.into()),
+        ("keepAlive", "1h".into()),
+        ("tasks", ["planning"].into()),
+        ("missing", serde_json::json!([])),
+    ] {
+        assert_eq!(model[field], expected, "{field}");
+    }
+    // What the built-in ones do not say is there, too.
+    assert_eq!(json["models"][0]["displayName"], serde_json::Value::Null);
+}
+
+#[test]
 fn an_unknown_model_is_told_which_are_known() {
     let server = ModelServer::start([]);
     let project = TestProject::new().file("agent-config/models.json", local(&server));

@@ -43,7 +43,7 @@ pub(crate) use error::human_duration;
 pub use error::{ModelError, Setup, Spent};
 pub use http::{HttpModel, Route};
 pub use step_id::{Purpose, REPAIRS, StepId};
-pub(crate) use table::{ModelTable, TableProblem};
+pub(crate) use table::{ModelTable, TableProblem, TaskType, Unselected};
 pub use tier::Tier;
 
 /// How large an answer may be, in bytes.

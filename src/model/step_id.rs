@@ -41,6 +41,12 @@ impl Purpose {
     pub const AUDIT: Self = Self::new("audit");
     /// The summary of a conversation that has grown too long.
     pub const COMPRESSION: Self = Self::new("compression");
+    /// The plan agent's list of steps.
+    pub const PLAN: Self = Self::new("plan");
+    /// The plan agent's summary of what was done.
+    pub const SUMMARY: Self = Self::new("summary");
+    /// The plan agent's document, whole again.
+    pub const PLAN_REPAIR: Self = Self::new("plan-repair");
 
     /// The purpose of this name: lower-case letters and hyphens, since it becomes part of file names.
     #[must_use]
@@ -166,7 +172,7 @@ mod tests {
             (StepId::INITIAL, "the change"),
             (StepId::REPORT, "the report"),
             (StepId::repair(2), "repair 2"),
-            (StepId::new(Purpose::new("plan"), 3), "plan 3"),
+            (StepId::new(Purpose::PLAN_REPAIR, 3), "plan-repair 3"),
         ] {
             assert_eq!(step.to_string(), expected);
         }

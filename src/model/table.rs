@@ -1,11 +1,13 @@
 //! The table of models: the specification's two, and what `agent-config/models.json` adds to them or
-//! changes of them. Pure.
+//! changes of them; the plan agent's table has those of its own `models.json` besides. Pure.
 //!
 //! Guarantees that every entry can be asked: its names are plain, its numbers make sense, and its base
 //! URL is one that a key may travel to. A mistake in the file is told with its line and column.
 
 mod form;
 mod insertion;
+mod plan;
+mod task;
 #[cfg(test)]
 mod tests;
 
@@ -17,6 +19,8 @@ use regex::Regex;
 use serde_json::value::RawValue;
 
 use self::form::{File, ModelEntry, Rules, is_name};
+pub use self::plan::Unselected;
+pub use self::task::TaskType;
 use super::{Endpoint, ModelSpec, Origin, Provider, Purpose, ToolForm, catalogue, served};
 use crate::model::price::{LongPrompt, Price, Usd};
 use crate::sys::positions::{Misplaced, Positions};
@@ -28,18 +32,31 @@ pub struct ModelTable {
     models: Vec<ModelSpec>,
     /// The model to ask where the command line names none.
     default: Option<String>,
-    /// The same, by what it is called for.
-    by_purpose: BTreeMap<Purpose, String>,
+    /// The same, by task.
+    by_task: BTreeMap<TaskType, String>,
 }
 
 /// A key file, whatever else stands there.
 static KEY_FILE: LazyLock<Regex> =
     LazyLock::new(|| regex(r#""keyFile"\s*:\s*"(?:agent-config/)?([^"/]+)""#));
 
-/// What is wrong in `models.json`, and where.
+/// What is wrong in a `models.json`, and where.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(transparent)]
-pub struct TableProblem(#[from] pub Misplaced);
+#[error("`{file}` is invalid: {mistake}")]
+pub struct TableProblem {
+    /// The path of the file, as it is shown.
+    pub file: String,
+    /// What is wrong in it.
+    pub mistake: Misplaced,
+}
+
+impl TableProblem {
+    /// A mistake in that file.
+    fn of(file: impl Into<String>) -> impl FnOnce(Misplaced) -> Self {
+        let file = file.into();
+        |mistake| Self { file, mistake }
+    }
+}
 
 /// The specification's models, the default first. Limits and prices: `reference/llm-apis.md`, after the
 /// vendors' published descriptions.
@@ -99,47 +116,65 @@ fn usd(dollars: f64) -> Usd {
 }
 
 impl ModelTable {
+    /// The project's table, by its path from the root.
+    pub const FILE: &str = "agent-config/models.json";
+
     /// The specification's models alone.
     #[must_use]
     pub fn built_in() -> Self {
         Self {
             models: built_in().into(),
             default: None,
-            by_purpose: BTreeMap::new(),
+            by_task: BTreeMap::new(),
         }
     }
 
-    /// The specification's models with what `json`, the content of `models.json`, adds and changes, at the prices of
-    /// `today`.
+    /// The specification's models with what `json`, the content of the project's `models.json`, adds and changes, at
+    /// the prices of `today`.
     ///
     /// # Errors
     /// When there is a mistake in it.
     pub fn parse(json: &str, today: NaiveDate) -> Result<Self, TableProblem> {
+        let mut table = Self::built_in();
+        // What the plan agent is to ask may stand in its own table.
+        let is_here = |task: TaskType| task.workflows_purpose().is_some();
+        let default = table.merge(json, today, is_here);
+        table.default = default.map_err(TableProblem::of(Self::FILE))?;
+        Ok(table)
+    }
+
+    /// Takes in the content of a table: its entries and its rules by task, which win over those that are here. Rules
+    /// must name models that are here, as far as `is_here` says so of their task. Gives the file's default.
+    fn merge(
+        &mut self,
+        json: &str,
+        today: NaiveDate,
+        is_here: impl Fn(TaskType) -> bool,
+    ) -> Result<Option<String>, Misplaced> {
         let json = json.strip_prefix('\u{feff}').unwrap_or(json);
         let at = Positions(json);
         let file: File<'_> = at.object(json)?;
-        let mut table = Self::built_in();
         for (name, entry) in &file.models.0 {
             let read: ModelEntry = at.object(entry.get())?;
-            table
-                .add(name, read, today)
+            self.add(name, read, today)
                 .map_err(|reason| at.problem(entry.get(), reason))?;
         }
         // A fallback may stand below the entry that names it.
         for (name, entry) in &file.models.0 {
-            table
-                .check_fallback(name)
+            self.check_fallbacks(name)
                 .map_err(|reason| at.problem(entry.get(), reason))?;
         }
-        if let Some(rules) = file.selection_rules {
-            let read: Rules<'_> = at.object(rules.get())?;
-            table.default = table.rule(&at, read.default)?;
-            for (purpose, rule) in read.by_task_type.rules() {
-                let model = table.rule(&at, rule)?;
-                table.by_purpose.extend(model.map(|model| (purpose, model)));
-            }
+        let Some(rules) = file.selection_rules else {
+            return Ok(None);
+        };
+        let read: Rules<'_> = at.object(rules.get())?;
+        let default = read.default.map(|rule| self.rule(&at, rule, true));
+        let default = default.transpose()?;
+        for (task, rule) in read.by_task_type.rules() {
+            let model = self.rule(&at, rule, is_here(task))?;
+            self.by_task.insert(task, model);
         }
-        Ok(table)
+        Ok(default)
     }
 
     /// The text `json` of a table with the `entry` of a model at its end.
@@ -187,15 +222,25 @@ impl ModelTable {
     /// The model to ask for `purpose` where the command line names none.
     #[must_use]
     pub fn chosen(&self, purpose: &Purpose) -> &ModelSpec {
-        let rule = |purpose| self.by_purpose.get(purpose);
-        let by_purpose = match rule(purpose) {
+        let rule = |task| self.by_task.get(&task);
+        let by_task = match TaskType::of_workflow(purpose) {
             // What is good enough for the change is good enough for its repair.
-            None if *purpose == Purpose::REPAIR => rule(&Purpose::INITIAL),
-            rule => rule,
+            Some(TaskType::Repair) => rule(TaskType::Repair).or(rule(TaskType::Commit)),
+            task => task.and_then(rule),
         };
-        let name = by_purpose.or(self.default.as_ref());
+        let name = by_task.or(self.default.as_ref());
         let named = name.and_then(|name| self.named(name));
         named.unwrap_or(&self.models[0])
+    }
+
+    /// The tasks that the model of that name is selected for; of those of the plan agent, the ones that have a rule.
+    pub fn tasks(&self, name: &str) -> impl Iterator<Item = TaskType> {
+        TaskType::ALL
+            .into_iter()
+            .filter(move |task| match task.workflows_purpose() {
+                Some(purpose) => self.chosen(&purpose).name == name,
+                None => self.by_task.get(task).is_some_and(|rule| rule == name),
+            })
     }
 
     /// The key files of all models, each once.
@@ -228,17 +273,7 @@ impl ModelTable {
                 name.escape_debug()
             ));
         }
-        let known = self.models.iter().position(|spec| spec.name == name);
-        let at = known.unwrap_or(self.models.len());
-        if known.is_none() {
-            let provider = entry.provider.ok_or_else(|| {
-                format!(
-                    "`{name}` has no `provider`: `gemini` or `openai` (and all that is compatible)"
-                )
-            })?;
-            self.models.push(ModelSpec::new(name, provider));
-        }
-        let spec = &mut self.models[at];
+        let spec = self.entry(name, entry.provider)?;
         if entry
             .provider
             .is_some_and(|provider| provider != spec.provider)
@@ -248,10 +283,13 @@ impl ModelTable {
             ));
         }
         if entry.tools == Some(ToolForm::Native) && spec.provider == Provider::Gemini {
-            return Err("`\"tools\": \"native\"` is for the provider `openai`: `markdown` and `json` work with both".to_owned());
+            return Err("`\"tools\": \"native\"` is for the providers `openai` and `ollama`: `markdown` and `json` work with all".to_owned());
         }
-        spec.origin = known.map_or(Origin::Added, |_| Origin::Overridden);
         entry.write_to(spec, today);
+        let is_ollamas = spec.num_ctx.is_some() || spec.keep_alive.is_some();
+        if is_ollamas && spec.provider != Provider::Ollama {
+            return Err("`numCtx` and `keepAlive` are for the provider `ollama`".to_owned());
+        }
         if let (Some(url), Some(_)) = (&spec.base_url, &spec.key_file) {
             let checked = Endpoint::parse("baseUrl", url, true);
             checked.map_err(|problem| problem.to_string())?;
@@ -259,9 +297,41 @@ impl ModelTable {
         check_effort(spec)
     }
 
-    /// Whether the fallback of that model can be one.
-    fn check_fallback(&self, name: &str) -> Result<(), String> {
-        let Some(fallback) = self.named(name).and_then(|spec| spec.fallback.as_deref()) else {
+    /// The model of that name, to be written to: the built-in one as it is, any other anew, in the place of one from
+    /// another file.
+    fn entry(&mut self, name: &str, provider: Option<Provider>) -> Result<&mut ModelSpec, String> {
+        let known = self.models.iter().position(|spec| spec.name == name);
+        let at = known.unwrap_or(self.models.len());
+        if known.is_some_and(|at| self.models[at].origin != Origin::Added) {
+            self.models[at].origin = Origin::Overridden;
+        } else {
+            let provider = provider.ok_or_else(|| {
+                format!(
+                    "`{name}` has no `provider`: `gemini`, `ollama`, or `openai` (and all that is compatible)"
+                )
+            })?;
+            let new = ModelSpec {
+                origin: Origin::Added,
+                ..ModelSpec::new(name, provider)
+            };
+            match known {
+                Some(at) => self.models[at] = new,
+                None => self.models.push(new),
+            }
+        }
+        Ok(&mut self.models[at])
+    }
+
+    /// Whether the fallback of that model can be one, and the model that of others.
+    fn check_fallbacks(&self, name: &str) -> Result<(), String> {
+        let is_concerned =
+            |spec: &&ModelSpec| spec.name == name || spec.fallback.as_deref() == Some(name);
+        let mut concerned = self.models.iter().filter(is_concerned);
+        concerned.try_for_each(|spec| self.check_fallback(spec))
+    }
+
+    fn check_fallback(&self, spec: &ModelSpec) -> Result<(), String> {
+        let (name, Some(fallback)) = (&spec.name, spec.fallback.as_deref()) else {
             return Ok(());
         };
         let shown = fallback.escape_debug();
@@ -278,17 +348,16 @@ impl ModelTable {
         }
     }
 
+    /// The model that a rule names; one that `is_here`, where that is so.
     fn rule(
         &self,
         at: &Positions<'_>,
-        rule: Option<&RawValue>,
-    ) -> Result<Option<String>, Misplaced> {
-        let Some(rule) = rule else {
-            return Ok(None);
-        };
+        rule: &RawValue,
+        is_here: bool,
+    ) -> Result<String, Misplaced> {
         let name: String = at.parse(rule.get())?;
-        if self.named(&name).is_some() {
-            return Ok(Some(name));
+        if !is_here || self.named(&name).is_some() {
+            return Ok(name);
         }
         let reason = format!(
             "there is no model `{}`: known are {}",

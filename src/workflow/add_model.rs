@@ -17,7 +17,7 @@ use crate::sys::atomic_file;
 use crate::sys::files::PathError;
 use crate::workflow::error::Error;
 
-const TABLE: &str = "agent-config/models.json";
+const TABLE: &str = ModelTable::FILE;
 
 /// Adds the entry of the model `name`.
 ///

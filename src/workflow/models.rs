@@ -9,7 +9,7 @@ use super::run::not_ready::NotReady;
 use super::run::selection;
 use super::{Context, Failure, Outcome};
 use crate::model::price::{Price, Usd};
-use crate::model::{ModelSpec, ModelTable, Origin, Provider, Purpose, catalogue};
+use crate::model::{ModelSpec, ModelTable, Origin, Provider, TaskType, catalogue};
 use crate::project::{Project, ProjectProblem};
 use crate::sys::numbers::grouped;
 use crate::ui::columns::{
@@ -57,13 +57,6 @@ pub fn models(context: &Context<'_>) -> Result<Outcome, Failure> {
     })
 }
 
-/// What each model is asked for where the command line names none.
-static TASKS: [(Purpose, &str); 3] = [
-    (Purpose::INITIAL, "commit"),
-    (Purpose::REPAIR, "repair"),
-    (Purpose::REPORT, "consistency"),
-];
-
 /// A model, as the list shows it.
 struct Row<'m> {
     spec: &'m ModelSpec,
@@ -86,13 +79,6 @@ impl<'m> Row<'m> {
             key,
             missing: no_key.into_iter().chain(route).collect(),
         }
-    }
-
-    fn tasks(&self, table: &ModelTable) -> Vec<&'static str> {
-        let chosen = TASKS
-            .iter()
-            .filter(|(task, _)| table.chosen(task).name == self.spec.name);
-        chosen.map(|(_, name)| *name).collect()
     }
 
     fn cells(&self) -> [String; 6] {
@@ -119,6 +105,7 @@ impl<'m> Row<'m> {
         let spec = self.spec;
         json!({
             "name": spec.name,
+            "displayName": spec.display_name,
             "provider": spec.provider,
             "id": spec.id,
             "baseUrl": spec.base_url,
@@ -127,13 +114,20 @@ impl<'m> Row<'m> {
             "contextWindow": spec.context_window,
             "maxOutputTokens": spec.max_output_tokens,
             "reasoningEffort": spec.reasoning_effort,
+            "temperature": spec.temperature,
+            "tools": spec.tools,
+            "numCtx": spec.num_ctx,
+            "keepAlive": spec.keep_alive,
             "serviceTier": spec.tier,
             "promptOrder": spec.prompt_order,
             "price": spec.price,
             "fallback": spec.fallback,
+            "capabilities": spec.capabilities,
+            "recommendedFor": spec.recommended_for,
+            "prompt": spec.prompt,
             "tiers": catalogue::known(&spec.id).map(|known| &known.tiers),
             "origin": spec.origin,
-            "tasks": self.tasks(table),
+            "tasks": table.tasks(&spec.name).collect::<Vec<_>>(),
             "missing": self.missing,
         })
     }
@@ -148,9 +142,12 @@ fn text(rows: &[Row<'_>], table: &ModelTable) -> String {
     let mut text = lines.next().unwrap_or_default();
     for (row, line) in rows.iter().zip(lines) {
         text.push_str(&format!("\n{line}"));
-        let tasks = row.tasks(table);
+        let tasks: Vec<&str> = table.tasks(&row.spec.name).map(TaskType::word).collect();
         if !tasks.is_empty() {
             text.push_str(&format!("  for {}", tasks.join(", ")));
+        }
+        if let Some(name) = &row.spec.display_name {
+            text.push_str(&format!("\n    {name}"));
         }
         if let Some(variable) = row.key.as_ref().filter(|key| key.is_variable()) {
             text.push_str(&format!("\n    key: {variable}"));

@@ -1,16 +1,25 @@
 //! The form of `models.json`: what may stand in it. Pure.
 
+use std::sync::LazyLock;
+
 use chrono::NaiveDate;
+use regex::Regex;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::task::TaskType;
 use crate::model::endpoint::Endpoint;
 use crate::model::price::{LongPrompt, Price, Usd};
 use crate::model::prompt::PromptOrder;
-use crate::model::{ModelSpec, Provider, Purpose, ReasoningEffort, Tier, ToolForm};
+use crate::model::{ModelSpec, Provider, ReasoningEffort, Tier, ToolForm};
 use crate::sys::positions::Entries;
+use crate::sys::text::regex;
+
+/// A duration in Ollama's API: what Go's `time.ParseDuration` takes.
+static DURATION: LazyLock<Regex> =
+    LazyLock::new(|| regex(r"^[-+]?(0|((\d+(\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h))+)$"));
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -36,20 +45,38 @@ pub struct Rules<'a> {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ByTask<'a> {
     #[serde(borrow, default)]
-    pub commit: Option<&'a RawValue>,
+    commit: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    pub repair: Option<&'a RawValue>,
+    repair: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    pub consistency: Option<&'a RawValue>,
+    consistency: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    planning: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    coding: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    summarization: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    architecture: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    refactoring: Option<&'a RawValue>,
 }
 
 impl<'a> ByTask<'a> {
-    /// The rules, by what the model is called for.
-    pub fn rules(&self) -> impl Iterator<Item = (Purpose, Option<&'a RawValue>)> {
-        let purposes = [Purpose::INITIAL, Purpose::REPAIR, Purpose::REPORT];
-        purposes
-            .into_iter()
-            .zip([self.commit, self.repair, self.consistency])
+    /// The rules that there are.
+    pub fn rules(&self) -> impl Iterator<Item = (TaskType, &'a RawValue)> {
+        let rules = [
+            (TaskType::Commit, self.commit),
+            (TaskType::Repair, self.repair),
+            (TaskType::Consistency, self.consistency),
+            (TaskType::Planning, self.planning),
+            (TaskType::Coding, self.coding),
+            (TaskType::Summarization, self.summarization),
+            (TaskType::Architecture, self.architecture),
+            (TaskType::Refactoring, self.refactoring),
+        ];
+        let there = |(task, rule): (TaskType, Option<&'a RawValue>)| Some((task, rule?));
+        rules.into_iter().filter_map(there)
     }
 }
 
@@ -78,6 +105,15 @@ pub struct ModelEntry {
     prompt_order: Option<PromptOrder>,
     price: Option<PriceEntry>,
     fallback: Option<String>,
+    #[serde(default, deserialize_with = "display_name")]
+    display_name: Option<String>,
+    capabilities: Option<Vec<String>>,
+    recommended_for: Option<Vec<String>>,
+    prompt: Option<String>,
+    #[serde(default, deserialize_with = "tokens")]
+    num_ctx: Option<u32>,
+    #[serde(default, deserialize_with = "keep_alive")]
+    keep_alive: Option<Value>,
 }
 
 impl ModelEntry {
@@ -98,6 +134,15 @@ impl ModelEntry {
         spec.tier = self.service_tier.unwrap_or(spec.tier);
         spec.prompt_order = self.prompt_order.unwrap_or(spec.prompt_order);
         spec.fallback = self.fallback.or(spec.fallback.take());
+        spec.display_name = self.display_name.or(spec.display_name.take());
+        let (capabilities, recommended_for) = (&mut spec.capabilities, &mut spec.recommended_for);
+        *capabilities = self.capabilities.unwrap_or(std::mem::take(capabilities));
+        *recommended_for = self
+            .recommended_for
+            .unwrap_or(std::mem::take(recommended_for));
+        spec.prompt = self.prompt.or(spec.prompt.take());
+        spec.num_ctx = self.num_ctx.or(spec.num_ctx);
+        spec.keep_alive = self.keep_alive.or(spec.keep_alive.take());
         spec.price = match self.price {
             Some(price) => price.on(today),
             None => spec.price,
@@ -143,6 +188,30 @@ fn temperature<'de, D: Deserializer<'de>>(input: D) -> Result<Option<f64>, D::Er
         return Ok(degrees);
     }
     Err(D::Error::custom("a temperature is a number from 0 to 2"))
+}
+
+/// What people read in a line.
+fn display_name<'de, D: Deserializer<'de>>(input: D) -> Result<Option<String>, D::Error> {
+    let name: Option<String> = Option::deserialize(input)?;
+    let is_line = |name: &String| !name.trim().is_empty() && !name.contains(char::is_control);
+    if name.as_ref().is_none_or(is_line) {
+        return Ok(name);
+    }
+    Err(D::Error::custom("a `displayName` is one line of text"))
+}
+
+/// Seconds or a duration; a negative one is for ever.
+fn keep_alive<'de, D: Deserializer<'de>>(input: D) -> Result<Option<Value>, D::Error> {
+    let Some(value) = Option::<Value>::deserialize(input)? else {
+        return Ok(None);
+    };
+    let is_duration = value.as_str().is_some_and(|text| DURATION.is_match(text));
+    if value.is_number() || is_duration {
+        return Ok(Some(value));
+    }
+    Err(D::Error::custom(format!(
+        "`keepAlive` is a number of seconds or a duration like \"10m\", which `{value}` is not"
+    )))
 }
 
 /// A server that calls without a key may go to; whether one may travel there, the whole entry tells.

@@ -49,6 +49,46 @@ fn an_entry_adds_a_model_or_overrides_what_it_names_of_one() {
 }
 
 #[test]
+fn ollamas_entries_say_how_it_is_to_load_them() {
+    for (json, expected) in [
+        ("5", true),
+        ("-1", true),
+        ("0", true),
+        ("1.5", true),
+        ("\"10m\"", true),
+        ("\"1h30m\"", true),
+        ("\"-1m\"", true),
+        ("\"0\"", true),
+        ("null", true),
+        ("\"1\"", false),
+        ("\"\"", false),
+        ("\"10 m\"", false),
+        ("\"for ever\"", false),
+        ("true", false),
+        ("[5]", false),
+    ] {
+        let table = format!(
+            r#"{{"models": {{"x": {{"provider": "ollama", "tools": "native", "numCtx": 16384, "keepAlive": {json}}}}}}}"#
+        );
+        let table = ModelTable::parse(&table, today());
+        assert_eq!(table.is_ok(), expected, "{json}");
+        if let Ok(table) = table {
+            let model = table.named("x").unwrap();
+            let keep_alive = Some(json).filter(|json| *json != "null");
+            assert_eq!(model.num_ctx, Some(16_384));
+            assert_eq!(
+                model
+                    .keep_alive
+                    .as_ref()
+                    .map(ToString::to_string)
+                    .as_deref(),
+                keep_alive
+            );
+        }
+    }
+}
+
+#[test]
 fn rules_say_who_is_asked_for_what() {
     let rules = |rules: &str| {
         let json = format!(
@@ -155,6 +195,39 @@ fn a_mistake_is_told_with_its_place() {
         (
             "{\"selectionRules\": {\"byTaskType\": {\"fix\": \"gpt-5\"}}}",
             "unknown field `fix`",
+        ),
+    ] {
+        let problem = problem(json);
+        assert!(problem.contains(expected), "{json}\n{problem}");
+    }
+}
+
+#[test]
+fn a_mistake_in_what_is_ollamas_or_for_people_is_told() {
+    for (json, expected) in [
+        (
+            "{\"models\": {\"x\": {\"provider\": \"ollama\", \"numCtx\": 0.5}}}",
+            "`0.5` is not a number of tokens",
+        ),
+        (
+            "{\"models\": {\"x\": {\"provider\": \"ollama\", \"keepAlive\": \"10\"}}}",
+            "a duration like \"10m\", which `\"10\"` is not",
+        ),
+        (
+            "{\"models\": {\"x\": {\"provider\": \"openai\", \"keepAlive\": 60}}}",
+            "`numCtx` and `keepAlive` are for the provider `ollama`",
+        ),
+        (
+            "{\"models\": {\"x\": {\"provider\": \"ollama\", \"displayName\": \"a\\nb\"}}}",
+            "a `displayName` is one line of text",
+        ),
+        (
+            "{\"models\": {\"x\": {\"provider\": \"ollama\", \"capabilities\": \"code\"}}}",
+            "expected a sequence",
+        ),
+        (
+            "{\"models\": {\"x\": {\"provider\": \"gemini\", \"tools\": \"native\"}}}",
+            "is for the providers `openai` and `ollama`",
         ),
     ] {
         let problem = problem(json);

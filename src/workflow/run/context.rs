@@ -10,7 +10,7 @@ use crate::cli::{Cli, Command};
 use crate::edit::apply::Tree;
 use crate::model::price::Usd;
 use crate::model::prompt::Inputs;
-use crate::model::{Delivery, ModelTable, TableProblem, Tier};
+use crate::model::{Delivery, ModelTable, TableProblem, Tier, Unselected};
 use crate::project::{DRAFT, Project, QUERY};
 use crate::secret::Redactor;
 use crate::sys::environment::{Clock, Environment};
@@ -161,7 +161,7 @@ pub enum Freshness {
     Stale,
 }
 
-/// The table of models in `agent-config/models.json` cannot be used.
+/// A table of models cannot be used: the one in `agent-config/models.json`, or an agent's own.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ModelsProblem {
     /// It cannot be read.
@@ -176,8 +176,11 @@ pub enum ModelsProblem {
         hint: String,
     },
     /// There is a mistake in it.
-    #[error("`agent-config/models.json` is invalid: {0}")]
+    #[error(transparent)]
     Mistake(#[from] TableProblem),
+    /// It does not say whom to ask.
+    #[error(transparent)]
+    Unselected(#[from] Unselected),
 }
 
 impl ModelsProblem {
@@ -188,6 +191,7 @@ impl ModelsProblem {
             Self::NotUsers { hint, .. } => hint,
             Self::Unreadable(_) => "make it a readable UTF-8 file, or remove it",
             Self::Mistake(_) => "fix it, or remove the file; docs/models.md describes the format",
+            Self::Unselected(_) => "name one in `selectionRules`, or use `--model`",
         };
         hint.to_owned()
     }
