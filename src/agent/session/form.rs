@@ -157,18 +157,14 @@ pub struct Outlined {
 }
 
 impl Outlined {
-    /// One that is active and that nobody holds was killed.
+    /// What it tells who only looks.
     pub fn into_outline(self, is_held: impl FnOnce() -> bool) -> Outline {
-        let state = match self.state {
-            SessionState::Active if !is_held() => SessionState::Interrupted,
-            state => state,
-        };
         let mut lines = self.original_prompt.lines().map(str::trim);
         let first = lines.find(|line| !line.is_empty());
         Outline {
             directory: self.working_directory,
             prompt: first.unwrap_or_default().to_owned(),
-            state,
+            state: self.state.seen(is_held),
         }
     }
 }
