@@ -1,0 +1,3 @@
+//! What an agent that works by a plan is told and keeps.
+
+pub mod instructions;
