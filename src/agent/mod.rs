@@ -314,6 +314,7 @@ impl Agent<'_> {
             name: call.name.clone(),
             subject: subject.unwrap_or_else(|_| input.clone()),
             input,
+            arguments: call.input.clone(),
             asks: effect == Some(Effect::Asks),
         });
         let before = self.env.clock.elapsed();
