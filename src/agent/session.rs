@@ -18,10 +18,12 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 pub use self::error::SessionError;
-pub(super) use self::folder::{SessionFolder, is_missing, parse};
+pub(super) use self::folder::{SessionFolder, is_missing, modified_at, parse};
 use self::form::Outlined;
 pub use self::form::SessionFile;
+pub(super) use self::form::{first_line, redacted_conversation, redacted_messages};
 pub use self::summary::{Outline, SessionSummary, text, to_json};
+pub(super) use self::summary::{cells, table};
 use super::conversation::Conversation;
 use super::home;
 use crate::secret::Redactor;
@@ -199,7 +201,10 @@ impl<'r> SessionStore<'r> {
         let content = self.folder.read(&path)?.ok_or_else(missing)?;
         match parse::<SessionFile>(&content) {
             Ok(form) => Ok(form.into_session(id, hold)),
-            Err(mistake) => Err(SessionError::Damaged { path, mistake }),
+            Err(mistake) => Err(SessionError::Damaged {
+                path,
+                mistake: mistake.to_string(),
+            }),
         }
     }
 
@@ -383,12 +388,6 @@ impl<'r> SessionStore<'r> {
         });
         Ok(ids.collect())
     }
-}
-
-/// When the file at a path was changed.
-fn modified_at(path: &Path) -> Option<DateTime<Utc>> {
-    let modified = path.symlink_metadata().ok()?.modified().ok()?;
-    Some(modified.into())
 }
 
 #[cfg(test)]

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 
 use crate::agent::home::AgentHome;
 use crate::sys::file_lock::holder_words;
-use crate::sys::positions::Misplaced;
 
 /// Why a session cannot be used, or kept.
 #[derive(Debug, thiserror::Error)]
@@ -54,13 +53,13 @@ pub enum SessionError {
         /// The process, where the system tells.
         process: Option<u32>,
     },
-    /// The session's file is not as it must be.
+    /// The session's file, or its folder, is not as it must be.
     #[error("`{}` is damaged: {mistake}", .path.display())]
     Damaged {
-        /// The file that holds the session.
+        /// The file or the folder that holds the session.
         path: PathBuf,
         /// What is wrong, and where.
-        mistake: Misplaced,
+        mistake: String,
     },
     /// Whether another process uses the session cannot be told.
     #[error("cannot lock `{}`: {source}", .path.display())]

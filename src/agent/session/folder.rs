@@ -6,6 +6,7 @@ use std::fs;
 use std::io::{self, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
+use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::{SESSIONS, SessionError};
@@ -187,4 +188,10 @@ pub(in crate::agent) fn parse<'t, T: Deserialize<'t>>(content: &'t [u8]) -> Resu
 /// Whether nothing is there.
 pub(in crate::agent) fn is_missing(path: &Path) -> bool {
     matches!(path.symlink_metadata().if_there(), Ok(None))
+}
+
+/// When what is at a path was changed.
+pub(in crate::agent) fn modified_at(path: &Path) -> Option<DateTime<Utc>> {
+    let modified = path.symlink_metadata().ok()?.modified().ok()?;
+    Some(modified.into())
 }
