@@ -4,8 +4,38 @@ use std::path::{Path, PathBuf};
 
 use crate::sys::environment::Environment;
 
-/// The variable that names the directory itself.
-pub const HOME_VARIABLE: &str = "DEV_AGENT_HOME";
+/// What the agents of a profile have as their home, by the variables that say where it is.
+#[derive(Debug, PartialEq, Eq)]
+pub struct AgentHome {
+    /// The variable that names the directory itself.
+    pub variable: &'static str,
+    /// The command that lists the sessions there.
+    pub list_command: &'static str,
+    /// The variable of the XDG standard for such directories, and the directory's name below it.
+    xdg: (&'static str, &'static str),
+    /// Where it is below `HOME`.
+    below_home: &'static str,
+    /// The same on macOS, where the standard's variable does not count; `None`: all is as on Linux.
+    on_mac_os: Option<&'static str>,
+}
+
+/// That of `dev`.
+pub static DEV: AgentHome = AgentHome {
+    variable: "DEV_AGENT_HOME",
+    list_command: "dev sessions list",
+    xdg: ("XDG_CONFIG_HOME", "dev-agent"),
+    below_home: ".dev-agent",
+    on_mac_os: Some("Library/Application Support/dev-agent"),
+};
+
+/// That of `plan`, where its specification has it on every system.
+pub static PLAN: AgentHome = AgentHome {
+    variable: "OLLAMA_AGENT_HOME",
+    list_command: "code-commit plan sessions list",
+    xdg: ("XDG_DATA_HOME", "ollama-agent"),
+    below_home: ".local/share/ollama-agent",
+    on_mac_os: None,
+};
 
 /// A system, by where its users expect settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,6 +66,8 @@ pub enum NoHome {
     Unset {
         /// The variable that was to be set.
         variable: &'static str,
+        /// The one that would name the directory itself.
+        own: &'static str,
     },
     /// A variable holds no absolute path.
     #[error("`{variable}` is `{}`, which is not an absolute path", .value.escape_debug())]
@@ -44,51 +76,58 @@ pub enum NoHome {
         variable: &'static str,
         /// What it is set to, which is no absolute path.
         value: String,
+        /// The one that would name the directory itself.
+        own: &'static str,
     },
 }
 
 impl NoHome {
     /// What the user can do about it.
     #[must_use]
-    pub fn hint() -> String {
-        format!(
-            "set `{HOME_VARIABLE}` to the absolute path of a directory for settings and sessions"
-        )
+    pub fn hint(&self) -> String {
+        let (Self::Unset { own, .. } | Self::NotAbsolute { own, .. }) = self;
+        format!("set `{own}` to the absolute path of a directory for settings and sessions")
     }
 }
 
-/// The directory of an agent's settings and sessions: what `DEV_AGENT_HOME` says; else, on Linux,
-/// `$XDG_CONFIG_HOME/dev-agent` where that variable is an absolute path; else the system's own place, which is
-/// `~/.dev-agent` or `~/Library/Application Support/dev-agent`.
-///
-/// # Errors
-/// When the variable that decides is missing, or is not an absolute path.
-pub fn directory(environment: &Environment, system: System) -> Result<PathBuf, NoHome> {
-    if let Some(home) = absolute(environment, HOME_VARIABLE)? {
-        return Ok(home.to_owned());
+impl AgentHome {
+    /// The directory: what the profile's own variable says; else the one below the standard's variable, where that is
+    /// an absolute path; else the one below `HOME`.
+    ///
+    /// # Errors
+    /// When the variable that decides is missing, or is not an absolute path.
+    pub fn directory(&self, environment: &Environment, system: System) -> Result<PathBuf, NoHome> {
+        if let Some(home) = self.absolute(environment, self.variable)? {
+            return Ok(home.to_owned());
+        }
+        let on_mac_os = self.on_mac_os.filter(|_| system == System::MacOs);
+        let (variable, name) = self.xdg;
+        // The standard has a relative path there passed over.
+        let xdg = environment.os(variable).map(Path::new);
+        if let Some(xdg) = xdg.filter(|path| on_mac_os.is_none() && path.is_absolute()) {
+            return Ok(xdg.join(name));
+        }
+        let unset = || NoHome::Unset {
+            variable: "HOME",
+            own: self.variable,
+        };
+        let home = self.absolute(environment, "HOME")?.ok_or_else(unset)?;
+        Ok(home.join(on_mac_os.unwrap_or(self.below_home)))
     }
-    // The standard has a relative path there passed over.
-    let config = environment.os("XDG_CONFIG_HOME").map(Path::new);
-    if let Some(config) = config.filter(|path| system == System::Linux && path.is_absolute()) {
-        return Ok(config.join("dev-agent"));
-    }
-    let home = absolute(environment, "HOME")?.ok_or(NoHome::Unset { variable: "HOME" })?;
-    Ok(home.join(match system {
-        System::Linux => ".dev-agent",
-        System::MacOs => "Library/Application Support/dev-agent",
-    }))
-}
 
-fn absolute<'e>(
-    environment: &'e Environment,
-    variable: &'static str,
-) -> Result<Option<&'e Path>, NoHome> {
-    match environment.os(variable).map(Path::new) {
-        Some(path) if !path.is_absolute() => Err(NoHome::NotAbsolute {
-            variable,
-            value: path.to_string_lossy().into_owned(),
-        }),
-        path => Ok(path),
+    fn absolute<'e>(
+        &self,
+        environment: &'e Environment,
+        variable: &'static str,
+    ) -> Result<Option<&'e Path>, NoHome> {
+        match environment.os(variable).map(Path::new) {
+            Some(path) if !path.is_absolute() => Err(NoHome::NotAbsolute {
+                variable,
+                value: path.to_string_lossy().into_owned(),
+                own: self.variable,
+            }),
+            path => Ok(path),
+        }
     }
 }
 
@@ -97,18 +136,20 @@ mod tests {
     use super::*;
     use System::{Linux, MacOs};
 
-    fn directory_of(system: System, variables: &[(&str, &str)]) -> Result<String, NoHome> {
-        let variables = variables.iter();
-        let environment = variables
-            .map(|(name, value)| ((*name).into(), (*value).into()))
-            .collect();
-        directory(&environment, system).map(|path| path.to_str().unwrap().to_owned())
+    fn directory_of(
+        profile: &AgentHome,
+        system: System,
+        variables: &[(&str, &str)],
+    ) -> Result<String, NoHome> {
+        let environment = Environment::of(variables);
+        let directory = profile.directory(&environment, system);
+        directory.map(|path| path.to_str().unwrap().to_owned())
     }
 
     #[test]
     fn every_system_has_its_place() {
         let (home, mac) = (("HOME", "/home/ann"), ("HOME", "/Users/ann"));
-        let (xdg, own) = (("XDG_CONFIG_HOME", "/cfg"), (HOME_VARIABLE, "/my/own"));
+        let (xdg, own) = (("XDG_CONFIG_HOME", "/cfg"), (DEV.variable, "/my/own"));
         for (system, variables, expected) in [
             (Linux, &[home][..], "/home/ann/.dev-agent"),
             (Linux, &[("HOME", "/")], "/.dev-agent"),
@@ -128,30 +169,62 @@ mod tests {
             ),
             (MacOs, &[mac, own], "/my/own"),
         ] {
-            let found = directory_of(system, variables);
+            let found = directory_of(&DEV, system, variables);
             assert_eq!(found.as_deref(), Ok(expected), "{system:?} {variables:?}");
         }
     }
 
     #[test]
-    fn without_a_place_the_variable_is_named() {
-        let relative = |variable| NoHome::NotAbsolute {
-            variable,
-            value: "here".to_owned(),
-        };
-        for (system, variables, expected) in [
-            (Linux, &[][..], NoHome::Unset { variable: "HOME" }),
-            (MacOs, &[("HOME", "")], NoHome::Unset { variable: "HOME" }),
-            (Linux, &[("HOME", "here")], relative("HOME")),
+    fn the_plans_place_is_the_same_on_every_system() {
+        let (home, dev) = (("HOME", "/home/ann"), (DEV.variable, "/dev/home"));
+        let (xdg, own) = (("XDG_DATA_HOME", "/data"), (PLAN.variable, "/my/own"));
+        for (variables, expected) in [
+            (&[home, dev][..], "/home/ann/.local/share/ollama-agent"),
             (
-                Linux,
-                &[("HOME", "/home/ann"), (HOME_VARIABLE, "here")],
-                relative(HOME_VARIABLE),
+                &[home, ("XDG_CONFIG_HOME", "/cfg")],
+                "/home/ann/.local/share/ollama-agent",
             ),
+            (
+                &[home, ("XDG_DATA_HOME", "data")],
+                "/home/ann/.local/share/ollama-agent",
+            ),
+            (&[home, xdg], "/data/ollama-agent"),
+            (&[home, xdg, own], "/my/own"),
         ] {
-            let problem = directory_of(system, variables).unwrap_err();
-            assert_eq!(problem, expected);
-            assert!(NoHome::hint().contains(HOME_VARIABLE));
+            for system in [Linux, MacOs] {
+                let found = directory_of(&PLAN, system, variables);
+                assert_eq!(found.as_deref(), Ok(expected), "{system:?} {variables:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn without_a_place_the_variable_is_named() {
+        for profile in [&DEV, &PLAN] {
+            let own = profile.variable;
+            let unset = NoHome::Unset {
+                variable: "HOME",
+                own,
+            };
+            let relative = |variable| NoHome::NotAbsolute {
+                variable,
+                value: "here".to_owned(),
+                own,
+            };
+            for (system, variables, expected) in [
+                (Linux, &[][..], unset.clone()),
+                (MacOs, &[("HOME", "")], unset),
+                (Linux, &[("HOME", "here")], relative("HOME")),
+                (
+                    Linux,
+                    &[("HOME", "/home/ann"), (own, "here")],
+                    relative(own),
+                ),
+            ] {
+                let problem = directory_of(profile, system, variables).unwrap_err();
+                assert_eq!(problem, expected);
+                assert!(problem.hint().contains(own));
+            }
         }
     }
 }

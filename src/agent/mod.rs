@@ -20,6 +20,11 @@ mod error;
 pub(crate) mod home;
 pub(crate) mod memory;
 pub(crate) mod permissions;
+#[cfg_attr(
+    not(test),
+    expect(dead_code, unused_imports, reason = "parts for a profile")
+)]
+pub(crate) mod plan;
 pub(crate) mod protocol;
 pub(crate) mod restricted;
 pub(crate) mod session;
@@ -343,6 +348,7 @@ impl Agent<'_> {
             name: call.name.clone(),
             subject: subject.unwrap_or_else(|_| input.clone()),
             input,
+            arguments: call.input.clone(),
             asks: effect == Some(Effect::Asks),
         });
         let before = self.env.clock.elapsed();

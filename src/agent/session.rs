@@ -5,33 +5,33 @@
 //! is in it.
 
 mod directory_map;
+mod error;
+mod folder;
 mod form;
 mod summary;
 
-use std::borrow::Cow;
 use std::fs;
-use std::io::{self, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, SubsecRound as _, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+pub use self::error::SessionError;
+pub(super) use self::folder::{SessionFolder, is_missing, modified_at, parse};
 use self::form::Outlined;
 pub use self::form::SessionFile;
+pub(super) use self::form::{first_line, redacted_conversation, redacted_messages};
 pub use self::summary::{Outline, SessionSummary, text, to_json};
+pub(super) use self::summary::{cells, table};
 use super::conversation::Conversation;
+use super::home;
 use crate::secret::Redactor;
 use crate::sys::atomic_file;
-use crate::sys::file_lock::{self, FileLock, LockProblem, holder_words};
-use crate::sys::files::{self, IfThere as _, Links, MIB};
-use crate::sys::positions::{self, Misplaced, Positions};
+use crate::sys::file_lock::{self, FileLock};
 
 /// The folder with the sessions, in an agent's home.
 pub const SESSIONS: &str = "sessions";
-
-/// No session's file is larger, in bytes.
-const LARGEST: u64 = 64 * MIB;
 
 /// How far a session has come.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,6 +41,7 @@ pub enum SessionState {
     #[default]
     Active,
     /// The work is done, and passed the audit.
+    #[serde(alias = "completed")]
     Complete,
     /// It ended with an error.
     Failed,
@@ -57,6 +58,15 @@ impl SessionState {
             Self::Complete => "complete",
             Self::Failed => "failed",
             Self::Interrupted => "interrupted",
+        }
+    }
+
+    /// The same for who only looks: what is active, though nobody holds it, was killed.
+    #[must_use]
+    pub fn seen(self, is_held: impl FnOnce() -> bool) -> Self {
+        match self {
+            Self::Active if !is_held() => Self::Interrupted,
+            state => state,
         }
     }
 }
@@ -122,119 +132,10 @@ impl Session {
     }
 }
 
-/// Why a session cannot be used, or kept.
-#[derive(Debug, thiserror::Error)]
-pub enum SessionError {
-    /// There is no such session.
-    #[error("there is no session `{id}`")]
-    Missing {
-        /// What was asked for.
-        id: Uuid,
-    },
-    /// There is one already.
-    #[error("there is a session `{id}` already")]
-    Exists {
-        /// What was to be made.
-        id: Uuid,
-    },
-    /// No session was used in the directory.
-    #[error("there is no session to resume in `{}`", .directory.escape_debug())]
-    NoneIn {
-        /// The directory that was looked for.
-        directory: String,
-    },
-    /// The session is another directory's.
-    #[error(
-        "the session `{id}` works in `{}`, and this is `{}`",
-        .directory.escape_debug(),
-        .here.escape_debug()
-    )]
-    Elsewhere {
-        /// The session that was to be used.
-        id: Uuid,
-        /// The directory that it began in.
-        directory: String,
-        /// The one that it was to be used in.
-        here: String,
-    },
-    /// Another process uses the session.
-    #[error("the session `{id}` is in use{}", holder_words(*.process))]
-    InUse {
-        /// The session that is in use.
-        id: Uuid,
-        /// The process, where the system tells.
-        process: Option<u32>,
-    },
-    /// The session's file is not as it must be.
-    #[error("`{}` is damaged: {mistake}", .path.display())]
-    Damaged {
-        /// The file that holds the session.
-        path: PathBuf,
-        /// What is wrong, and where.
-        mistake: Misplaced,
-    },
-    /// Whether another process uses the session cannot be told.
-    #[error("cannot lock `{}`: {source}", .path.display())]
-    Unlockable {
-        /// The lock file.
-        path: PathBuf,
-        /// The system's word.
-        source: io::Error,
-    },
-    /// Something cannot be read, written or removed.
-    #[error("`{}` cannot be {what}: {source}", .path.display())]
-    Io {
-        /// `read` or `written`.
-        what: &'static str,
-        /// The file or the directory.
-        path: PathBuf,
-        /// The system's word.
-        source: io::Error,
-    },
-}
-
-impl SessionError {
-    /// What the user can do about it.
-    #[must_use]
-    pub fn hint(&self) -> String {
-        match self {
-            Self::Missing { .. } => "`dev sessions list` shows those that there are".to_owned(),
-            Self::Exists { .. } => "open it, or choose another id".to_owned(),
-            Self::NoneIn { .. } => {
-                "start one without `--resume`; `dev sessions list` shows those of other directories"
-                    .to_owned()
-            }
-            Self::Elsewhere { directory, .. } => {
-                format!(
-                    "go to `{}`, or start a session here",
-                    directory.escape_debug()
-                )
-            }
-            Self::InUse { .. } => {
-                "wait until it has ended, or end it; or start another session".to_owned()
-            }
-            Self::Damaged { path, .. } => {
-                format!(
-                    "mend it there, or remove `{}` and start anew",
-                    path.display()
-                )
-            }
-            Self::Unlockable { .. } => {
-                "set `DEV_AGENT_HOME` to a directory on a file system that can lock".to_owned()
-            }
-            Self::Io { what, path, .. } => format!(
-                "let `{}` be {what}, or set `DEV_AGENT_HOME` to a directory where that is possible",
-                path.display()
-            ),
-        }
-    }
-}
-
 /// All sessions of an agent's home.
 #[derive(Debug)]
 pub struct SessionStore<'r> {
-    directory: PathBuf,
-    redactor: &'r Redactor,
+    folder: SessionFolder<'r>,
 }
 
 impl<'r> SessionStore<'r> {
@@ -243,13 +144,8 @@ impl<'r> SessionStore<'r> {
     /// # Errors
     /// When the folder cannot be made.
     pub fn at(home: &Path, redactor: &'r Redactor) -> Result<Self, SessionError> {
-        let directory = home.join(SESSIONS);
-        let made = atomic_file::private_directory(&directory);
-        made.map_err(cannot_be("written", &directory))?;
-        Ok(Self {
-            directory,
-            redactor,
-        })
+        let folder = SessionFolder::at(&home::DEV, home, redactor)?;
+        Ok(Self { folder })
     }
 
     /// A new session in `directory`, an absolute path with links resolved. It is there for others when it is first
@@ -266,7 +162,7 @@ impl<'r> SessionStore<'r> {
     ) -> Result<Session, SessionError> {
         let hold = self.hold(id)?;
         if !is_missing(&self.file(id)) {
-            return Err(SessionError::Exists { id });
+            return Err(SessionError::Exists { id: id.to_string() });
         }
         let now = now.trunc_subsecs(3);
         Ok(Session {
@@ -275,7 +171,7 @@ impl<'r> SessionStore<'r> {
                 id,
                 created_at: now,
                 updated_at: now,
-                directory: self.written(directory),
+                directory: self.folder.written(directory),
                 model: model.to_owned(),
                 ..SessionFile::default()
             },
@@ -296,16 +192,19 @@ impl<'r> SessionStore<'r> {
     /// When there is none of that id, when another process uses it, or when its file is damaged.
     pub fn open(&self, id: Uuid) -> Result<Session, SessionError> {
         let path = self.file(id);
-        let missing = || SessionError::Missing { id };
+        let missing = || self.folder.missing(id);
         // No lock file is made for what is not there.
         if is_missing(&path) {
             return Err(missing());
         }
         let hold = self.hold(id)?;
-        let content = read(&path)?.ok_or_else(missing)?;
+        let content = self.folder.read(&path)?.ok_or_else(missing)?;
         match parse::<SessionFile>(&content) {
             Ok(form) => Ok(form.into_session(id, hold)),
-            Err(mistake) => Err(SessionError::Damaged { path, mistake }),
+            Err(mistake) => Err(SessionError::Damaged {
+                path,
+                mistake: mistake.to_string(),
+            }),
         }
     }
 
@@ -314,10 +213,10 @@ impl<'r> SessionStore<'r> {
     /// # Errors
     /// [`SessionError::NoneIn`] where there is none.
     pub fn last_in(&self, directory: &Path) -> Result<Uuid, SessionError> {
-        let directory = self.written(directory);
+        let directory = self.folder.written(directory);
         let last = self.directory_map()?.get(&directory).copied();
         let last = last.filter(|id| !is_missing(&self.file(*id)));
-        last.ok_or(SessionError::NoneIn { directory })
+        last.ok_or_else(|| self.folder.none_in(directory))
     }
 
     /// Looks whether a session is one of `directory`, which is as for [`create`](Self::create).
@@ -325,15 +224,8 @@ impl<'r> SessionStore<'r> {
     /// # Errors
     /// [`SessionError::Elsewhere`] where it is not.
     pub fn check_directory(&self, session: &Session, directory: &Path) -> Result<(), SessionError> {
-        let here = self.written(directory);
-        if session.file.directory == here {
-            return Ok(());
-        }
-        Err(SessionError::Elsewhere {
-            id: session.id(),
-            directory: session.file.directory.clone(),
-            here,
-        })
+        self.folder
+            .check_directory(session.id(), &session.file.directory, directory)
     }
 
     /// Writes a session; the first time, it becomes the last that was used in its directory.
@@ -342,9 +234,9 @@ impl<'r> SessionStore<'r> {
     /// When something cannot be written. What was there of the session is then still there.
     pub fn save(&self, session: &mut Session, now: DateTime<Utc>) -> Result<(), SessionError> {
         session.file.updated_at = now.trunc_subsecs(3);
-        write(
+        self.folder.write(
             &self.file(session.id()),
-            &SessionFile::of(session, self.redactor),
+            &SessionFile::of(session, self.folder.redactor),
         )?;
         if !session.is_noted {
             self.note(&session.file.directory, session.id())?;
@@ -370,7 +262,7 @@ impl<'r> SessionStore<'r> {
     /// # Errors
     /// When the folder cannot be read.
     pub fn list_in(&self, directory: &Path) -> Result<Vec<SessionSummary>, SessionError> {
-        let directory = self.written(directory);
+        let directory = self.folder.written(directory);
         let mut found = self.list()?;
         found.retain(|summary| {
             let outline = summary.outline.as_ref();
@@ -413,7 +305,7 @@ impl<'r> SessionStore<'r> {
     /// Removes a session that was last changed before `oldest`, unless it is in use.
     fn remove_older(&self, id: Uuid, oldest: DateTime<Utc>) -> Result<bool, SessionError> {
         let path = self.file(id);
-        let is_old = || updated_at(&path).is_some_and(|at| at < oldest);
+        let is_old = || self.updated_at(&path).is_some_and(|at| at < oldest);
         if !is_old() {
             return Ok(false);
         }
@@ -425,22 +317,23 @@ impl<'r> SessionStore<'r> {
         if !is_old() {
             return Ok(false);
         }
-        fs::remove_file(&path).map_err(cannot_be("written", &path))?;
+        fs::remove_file(&path).map_err(self.folder.cannot_be("written", &path))?;
         Ok(true)
     }
 
     /// Removes the files that processes were killed over. One that is alive needs such a file for a moment.
     fn remove_staged(&self, now: DateTime<Utc>) -> Result<(), SessionError> {
         let oldest = now.checked_sub_signed(TimeDelta::hours(1));
-        let swept = oldest.map(|oldest| atomic_file::sweep(&self.directory, Some(oldest.into())));
+        let folder = &self.folder.path;
+        let swept = oldest.map(|oldest| atomic_file::sweep(folder, Some(oldest.into())));
         swept
             .unwrap_or(Ok(()))
-            .map_err(cannot_be("written", &self.directory))
+            .map_err(self.folder.cannot_be("written", folder))
     }
 
     fn summary(&self, id: Uuid) -> Option<SessionSummary> {
         let path = self.file(id);
-        let outlined = match read(&path) {
+        let outlined = match self.folder.read(&path) {
             // It was removed just now.
             Ok(None) => return None,
             Ok(Some(content)) => parse::<Outlined>(&content).map_err(|mistake| mistake.to_string()),
@@ -462,39 +355,31 @@ impl<'r> SessionStore<'r> {
 
     /// Takes a session for this process.
     fn hold(&self, id: Uuid) -> Result<SessionLock, SessionError> {
-        let path = self.lock_file(id);
-        match FileLock::take(&path) {
-            Ok(lock) => Ok(SessionLock {
-                lock: Some(lock),
-                session: self.file(id),
-            }),
-            Err(LockProblem::Held { process }) => Err(SessionError::InUse { id, process }),
-            Err(LockProblem::Unlockable(source)) => Err(SessionError::Unlockable { path, source }),
-        }
+        let lock = self.folder.hold(id, &self.lock_file(id))?;
+        Ok(SessionLock {
+            lock: Some(lock),
+            session: self.file(id),
+        })
     }
 
-    /// A directory as it stands in files. The bytes of one that is not UTF-8 are written out, so that another
-    /// is not taken for it.
-    fn written(&self, directory: &Path) -> String {
-        let bytes = || directory.as_os_str().as_encoded_bytes().escape_ascii();
-        // No path begins like this.
-        let directory: Cow<'_, str> = directory
-            .to_str()
-            .map_or_else(|| format!("b\"{}\"", bytes()).into(), Cow::Borrowed);
-        self.redactor.piece(directory).into_owned()
+    /// When a session was changed last, by its own word, or else by its file's.
+    fn updated_at(&self, path: &Path) -> Option<DateTime<Utc>> {
+        let content = self.folder.read(path).ok()??;
+        let outlined = parse::<Outlined>(&content).ok();
+        outlined.map_or_else(|| modified_at(path), |outlined| Some(outlined.updated_at))
     }
 
     fn file(&self, id: Uuid) -> PathBuf {
-        self.directory.join(format!("{id}.json"))
+        self.folder.path.join(format!("{id}.json"))
     }
 
     fn lock_file(&self, id: Uuid) -> PathBuf {
-        self.directory.join(format!("{id}.lock"))
+        self.folder.path.join(format!("{id}.lock"))
     }
 
     /// The ids for which there is a file whose name ends so.
     fn named(&self, end: &str) -> Result<Vec<Uuid>, SessionError> {
-        let names = self.names()?;
+        let names = self.folder.names()?;
         let stems = names.iter().filter_map(|name| name.strip_suffix(end));
         let ids = stems.filter_map(|stem| {
             let id = Uuid::try_parse(stem).ok()?;
@@ -503,61 +388,6 @@ impl<'r> SessionStore<'r> {
         });
         Ok(ids.collect())
     }
-
-    /// The names of the folder's files, as far as they are UTF-8.
-    fn names(&self) -> Result<Vec<String>, SessionError> {
-        let read = || {
-            let names = fs::read_dir(&self.directory)?;
-            let names = names.map(|entry| Ok(entry?.file_name().into_string().ok()));
-            names
-                .filter_map(io::Result::transpose)
-                .collect::<io::Result<Vec<String>>>()
-        };
-        read().map_err(cannot_be("read", &self.directory))
-    }
-}
-
-fn parse<'t, T: Deserialize<'t>>(content: &'t [u8]) -> Result<T, Misplaced> {
-    let json = positions::text(content)?;
-    Positions(json).object(json)
-}
-
-/// A file's content; `None` where it is missing.
-fn read(path: &Path) -> Result<Option<Vec<u8>>, SessionError> {
-    files::read(path, Links::Refused, LARGEST)
-        .if_there()
-        .map_err(cannot_be("read", path))
-}
-
-fn write(path: &Path, content: &impl Serialize) -> Result<(), SessionError> {
-    let written = atomic_file::replace_private(path, |file| {
-        let mut out = BufWriter::new(file);
-        serde_json::to_writer_pretty(&mut out, content)?;
-        out.write_all(b"\n")?;
-        out.flush()
-    });
-    written.map_err(cannot_be("written", path))
-}
-
-fn cannot_be(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> SessionError {
-    let path = path.to_owned();
-    move |source| SessionError::Io { what, path, source }
-}
-
-/// When a session was changed last, by its own word, or else by its file's.
-fn updated_at(path: &Path) -> Option<DateTime<Utc>> {
-    let content = read(path).ok()??;
-    let outlined = parse::<Outlined>(&content).ok();
-    outlined.map_or_else(|| modified_at(path), |outlined| Some(outlined.updated_at))
-}
-
-fn is_missing(path: &Path) -> bool {
-    matches!(path.symlink_metadata().if_there(), Ok(None))
-}
-
-fn modified_at(path: &Path) -> Option<DateTime<Utc>> {
-    let modified = path.symlink_metadata().ok()?.modified().ok()?;
-    Some(modified.into())
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
-//! `AGENTS.md` in the project's root: what its authors want agents to know.
+//! `AGENTS.md`: what a project's authors, or a user, want agents to know.
 //!
-//! Reads that file alone, through no link. Guarantees that what is given is UTF-8 and bounded.
+//! Reads such files alone. Guarantees that what is given is UTF-8 and bounded.
 
 use std::path::Path;
 
@@ -12,16 +12,34 @@ pub const AGENTS_FILE: &str = "AGENTS.md";
 /// How many bytes it may have.
 const LARGEST: u64 = 64 << 10;
 
-/// What the file below `root` says; `None` where there is none, or nothing in it.
+/// What the file in a project's root says; `None` where there is none, or nothing in it. No link is followed: a
+/// repository may hold one to anywhere.
 ///
 /// # Errors
 /// Why it cannot be used.
 pub fn read(root: &Path) -> Result<Option<String>, String> {
-    let path = root.join(AGENTS_FILE);
-    if path.is_symlink() {
+    if is_link(root) {
         return Err("it is a symbolic link".to_owned());
     }
-    let content = files::read(&path, Links::Refused, LARGEST).if_there();
+    read_in(root, Links::Refused)
+}
+
+/// Whether the file in a directory is a link.
+#[must_use]
+pub fn is_link(directory: &Path) -> bool {
+    directory.join(AGENTS_FILE).is_symlink()
+}
+
+/// What the user's own file says, wherever they have it linked to; `None` where there is none, or nothing in it.
+///
+/// # Errors
+/// Why it cannot be used.
+pub fn read_users(home: &Path) -> Result<Option<String>, String> {
+    read_in(home, Links::Followed)
+}
+
+fn read_in(directory: &Path, links: Links) -> Result<Option<String>, String> {
+    let content = files::read(&directory.join(AGENTS_FILE), links, LARGEST).if_there();
     let content = content.map_err(|error| {
         if is_too_large(&error) {
             format!("it is larger than {} KiB", LARGEST >> 10)
@@ -65,5 +83,6 @@ mod tests {
         fs::write(dir.path().join("other"), "x").unwrap();
         symlink("other", &path).unwrap();
         assert_eq!(read(dir.path()), Err("it is a symbolic link".to_owned()));
+        assert_eq!(read_users(dir.path()), Ok(Some("x".to_owned())));
     }
 }

@@ -10,6 +10,8 @@ use std::ffi::{OsStr, OsString};
 use std::time::{Duration, Instant, SystemTime};
 
 use chrono::{DateTime, FixedOffset, Local};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
 
 pub use self::secrets::SHORTEST_SECRET;
 
@@ -109,6 +111,10 @@ pub trait Clock: Sync {
     fn now(&self) -> DateTime<FixedOffset>;
     /// Time since some fixed point; never goes back.
     fn elapsed(&self) -> Duration;
+    /// What the local time zone is called at that time, as `MST` or `+03`; `None` where that is not known.
+    fn zone(&self, _at: DateTime<FixedOffset>) -> Option<String> {
+        None
+    }
 }
 
 /// The machine's clocks.
@@ -149,6 +155,14 @@ impl Clock for SystemClock {
     fn elapsed(&self) -> Duration {
         self.started.elapsed()
     }
+
+    fn zone(&self, at: DateTime<FixedOffset>) -> Option<String> {
+        let timestamp = Timestamp::from_second(at.timestamp()).ok()?;
+        let zone = TimeZone::try_system().ok()?;
+        let found = zone.to_offset_info(timestamp);
+        let is_same = found.offset().seconds() == at.offset().local_minus_utc();
+        is_same.then(|| found.abbreviation().to_owned())
+    }
 }
 
 #[cfg(test)]
@@ -160,5 +174,12 @@ mod tests {
         let second = Duration::from_secs(1);
         assert!(SystemClock::check(SystemTime::UNIX_EPOCH).is_ok());
         assert!(SystemClock::check(SystemTime::UNIX_EPOCH - second).is_err());
+    }
+
+    #[test]
+    fn a_zone_is_named_only_at_its_own_offset() {
+        let clock = SystemClock::start();
+        let nowhere = FixedOffset::east_opt(86_340).unwrap();
+        assert_eq!(clock.zone(clock.now().with_timezone(&nowhere)), None);
     }
 }

@@ -210,6 +210,17 @@ pub(crate) fn append_in(directory: impl AsFd, name: impl AsRef<Path>) -> io::Res
     open_by(directory, name.as_ref(), Links::Refused, flags, mode)
 }
 
+/// Opens a file of the program's own to read it and to write at its end, and makes it for its owner alone where it is
+/// missing. Never through a link.
+///
+/// # Errors
+/// When there is something else, or it cannot be made.
+pub(crate) fn append_private(path: &Path) -> io::Result<File> {
+    let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CREATE;
+    let mode = Mode::from_raw_mode(0o600);
+    open_by(CWD, path, Links::Refused, flags, mode)
+}
+
 /// Opens a file that is there to be locked, and makes it for its owner alone where it is missing.
 ///
 /// # Errors
@@ -349,7 +360,7 @@ mod tests {
                 assert!(is_no_file(&read(&path, links, MIB).unwrap_err()));
                 assert!(is_no_file(&beginning(&path, links, 9).unwrap_err()));
             }
-            for opened in [append(&path), open_to_lock(&path)] {
+            for opened in [append(&path), append_private(&path), open_to_lock(&path)] {
                 assert!(is_no_file(&opened.unwrap_err()), "{path:?}");
             }
             let made = create_new(&path, 0o600).unwrap_err();
@@ -366,6 +377,7 @@ mod tests {
         assert_eq!(read(&link, Links::Followed, MIB).unwrap(), b"content");
         assert!(is_no_file(&read(&link, Links::Refused, MIB).unwrap_err()));
         assert!(is_no_file(&append(&link).unwrap_err()));
+        assert!(is_no_file(&append_private(&link).unwrap_err()));
         assert_eq!(fs::read_to_string(&path).unwrap(), "content");
     }
 

@@ -235,6 +235,7 @@ mod tests {
                 subject: String::new(),
                 name: "COMMAND".to_owned(),
                 input: "ls".to_owned(),
+                arguments: json!({"command": "ls"}),
                 asks: false,
             },
             Event::ToolResult {

@@ -191,8 +191,11 @@ pub enum Event {
     Tool {
         /// The tool's name.
         name: String,
-        /// What it is given, as the model wrote it.
+        /// What it is given, as a person reads it.
         input: String,
+        /// The same as the model wrote it.
+        #[serde(skip)]
+        arguments: Value,
         /// What of that it is about: a path, a command, a question.
         #[serde(skip)]
         subject: String,

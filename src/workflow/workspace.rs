@@ -395,7 +395,7 @@ fn read<T: DeserializeOwned>(folder: &Path, file: &str) -> Option<T> {
 /// # Errors
 /// When no variable says so.
 pub fn home(context: &Context<'_>) -> Result<PathBuf, Error> {
-    let home = home::directory(context.environment, System::current());
+    let home = home::DEV.directory(context.environment, System::current());
     Ok(home.map_err(NotReady::from)?)
 }
 

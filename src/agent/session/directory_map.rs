@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use uuid::Uuid;
 
-use super::{SessionError, SessionStore, is_missing, parse, read, write};
+use super::{SessionError, SessionStore, is_missing, parse};
 use crate::sys::file_lock::FileLock;
 
 const FILE: &str = "directory-map.json";
@@ -18,8 +18,12 @@ pub type DirectoryMap = BTreeMap<String, Uuid>;
 impl SessionStore<'_> {
     /// The map as it stands. Sessions that it names may be gone.
     pub(super) fn directory_map(&self) -> Result<DirectoryMap, SessionError> {
-        let content = read(&self.directory.join(FILE)).ok().flatten();
-        match content.and_then(|content| parse(&content).ok()) {
+        let content = self.folder.read(&self.folder.path.join(FILE));
+        match content
+            .ok()
+            .flatten()
+            .and_then(|content| parse(&content).ok())
+        {
             Some(map) => Ok(map),
             None => self.rebuilt(),
         }
@@ -39,13 +43,13 @@ impl SessionStore<'_> {
 
     /// Changes the map. Others that do so wait, so that no change is lost.
     fn update(&self, change: impl FnOnce(&mut DirectoryMap)) -> Result<(), SessionError> {
-        let path = self.directory.join(LOCK);
+        let path = self.folder.path.join(LOCK);
         let lock = FileLock::wait(&path);
-        let _lock = lock.map_err(|source| SessionError::Unlockable { path, source })?;
+        let _lock = lock.map_err(|source| self.folder.unlockable(&path, source))?;
         let mut map = self.directory_map()?;
         change(&mut map);
         map.retain(|_, id| !is_missing(&self.file(*id)));
-        write(&self.directory.join(FILE), &map)
+        self.folder.write(&self.folder.path.join(FILE), &map)
     }
 
     fn rebuilt(&self) -> Result<DirectoryMap, SessionError> {

@@ -55,40 +55,24 @@ impl SessionFile {
     /// A session as it is written: every text less the keys. Texts are redacted one by one, before they are escaped: so
     /// whatever a key looks like, the file stays JSON.
     pub(super) fn of(session: &Session, redactor: &Redactor) -> Self {
-        let text = |text: &str| redactor.text(text).into_owned();
         let Conversation {
             requests,
             settled,
             tasks,
             history,
             earlier,
-        } = &session.conversation;
-        let tasks = tasks.iter().map(|task| Task {
-            status: task.status,
-            text: text(&task.text),
-        });
-        let message = |message: &HistoryMessage| HistoryMessage {
-            content: text(&message.content),
-            tool: message.tool.as_deref().map(text),
-            calls: message
-                .calls
-                .iter()
-                .map(|call| redacted_call(call, redactor))
-                .collect(),
-            ..message.clone()
-        };
-        let requests: Vec<String> = requests.iter().map(|request| text(request)).collect();
+        } = redacted_conversation(&session.conversation, redactor);
         let other = session.file.other.iter();
         Self {
             original_prompt: requests.first().cloned().unwrap_or_default(),
-            task_list: tasks.collect(),
-            history: history.iter().map(message).collect(),
-            earlier: earlier.iter().map(message).collect(),
-            model: text(&session.file.model),
+            task_list: tasks,
+            history,
+            earlier,
+            model: redactor.text(&session.file.model).into_owned(),
             requests,
-            settled: *settled,
+            settled,
             other: other
-                .map(|(name, value)| (name.clone(), redacted(value, redactor)))
+                .map(|(name, value)| (name.clone(), redactor.json(value)))
                 .collect(),
             ..session.file.clone()
         }
@@ -120,29 +104,44 @@ impl SessionFile {
     }
 }
 
-fn redacted_call(call: &Call, redactor: &Redactor) -> Call {
-    Call {
-        id: call.id.clone(),
-        name: redactor.text(&call.name).into_owned(),
-        input: redacted(&call.input, redactor),
+/// What was said, as it is written: every text less the keys.
+pub(in crate::agent) fn redacted_conversation(
+    conversation: &Conversation,
+    redactor: &Redactor,
+) -> Conversation {
+    let text = |text: &str| redactor.text(text).into_owned();
+    let tasks = conversation.tasks.iter().map(|task| Task {
+        status: task.status,
+        text: text(&task.text),
+    });
+    let requests = conversation.requests.iter();
+    Conversation {
+        requests: requests.map(|request| text(request)).collect(),
+        settled: conversation.settled,
+        tasks: tasks.collect(),
+        history: redacted_messages(&conversation.history, redactor),
+        earlier: redacted_messages(&conversation.earlier, redactor),
     }
 }
 
-fn redacted(value: &Value, redactor: &Redactor) -> Value {
-    match value {
-        Value::String(text) => redactor.text(text).into_owned().into(),
-        Value::Array(values) => {
-            let values = values.iter();
-            values.map(|value| redacted(value, redactor)).collect()
-        }
-        Value::Object(fields) => {
-            let fields = fields.iter();
-            let fields = fields
-                .map(|(name, value)| (redactor.text(name).into_owned(), redacted(value, redactor)));
-            Value::Object(fields.collect())
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
-    }
+/// The same of messages by themselves.
+pub(in crate::agent) fn redacted_messages(
+    messages: &[HistoryMessage],
+    redactor: &Redactor,
+) -> Vec<HistoryMessage> {
+    let text = |text: &str| redactor.text(text).into_owned();
+    let call = |call: &Call| Call {
+        id: call.id.clone(),
+        name: text(&call.name),
+        input: redactor.json(&call.input),
+    };
+    let redacted = messages.iter().map(|message| HistoryMessage {
+        content: text(&message.content),
+        tool: message.tool.as_deref().map(text),
+        calls: message.calls.iter().map(call).collect(),
+        ..message.clone()
+    });
+    redacted.collect()
 }
 
 /// What of a file a list shows.
@@ -157,18 +156,18 @@ pub struct Outlined {
 }
 
 impl Outlined {
-    /// One that is active and that nobody holds was killed.
+    /// What it tells who only looks.
     pub fn into_outline(self, is_held: impl FnOnce() -> bool) -> Outline {
-        let state = match self.state {
-            SessionState::Active if !is_held() => SessionState::Interrupted,
-            state => state,
-        };
-        let mut lines = self.original_prompt.lines().map(str::trim);
-        let first = lines.find(|line| !line.is_empty());
         Outline {
             directory: self.working_directory,
-            prompt: first.unwrap_or_default().to_owned(),
-            state,
+            prompt: first_line(&self.original_prompt).to_owned(),
+            state: self.state.seen(is_held),
         }
     }
+}
+
+/// The first line of a request that is not blank; "" where there is none.
+pub(in crate::agent) fn first_line(request: &str) -> &str {
+    let mut lines = request.lines().map(str::trim);
+    lines.find(|line| !line.is_empty()).unwrap_or_default()
 }

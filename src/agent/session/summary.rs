@@ -1,5 +1,7 @@
 //! The list of sessions, for people and for programs. Pure.
 
+use std::fmt::Display;
+
 use chrono::{DateTime, FixedOffset, SecondsFormat, Utc};
 use console::truncate_str;
 use serde_json::{Value, json};
@@ -44,21 +46,6 @@ impl SessionSummary {
         outline.map_or("damaged", |outline| outline.state.name())
     }
 
-    fn cells(&self, zone: FixedOffset) -> Vec<String> {
-        let (directory, words) = match &self.outline {
-            Ok(outline) => (outline.directory.as_str(), &outline.prompt),
-            Err(problem) => ("", problem),
-        };
-        let updated = self.updated_at.with_timezone(&zone);
-        vec![
-            self.id.to_string(),
-            updated.format("%Y-%m-%d %H:%M").to_string(),
-            self.state().to_owned(),
-            escaped(directory),
-            truncate_str(&escaped(words), PROMPT_WIDTH, "…").into_owned(),
-        ]
-    }
-
     /// When it was used last, how far it has come, and what it is about.
     #[must_use]
     pub fn line(&self, zone: FixedOffset) -> String {
@@ -89,14 +76,47 @@ impl SessionSummary {
 /// `columns`, of the directories only the names are left, and the request keeps its room.
 #[must_use]
 pub fn text(sessions: &[SessionSummary], zone: FixedOffset, columns: Option<usize>) -> String {
+    let rows = sessions.iter().map(|session| {
+        let updated = session.updated_at.with_timezone(&zone);
+        cells(session.id, updated, session.state(), &session.outline)
+    });
+    table("updated", rows.collect(), columns)
+}
+
+/// A session's row of the table.
+pub(in crate::agent) fn cells(
+    id: impl Display,
+    time: DateTime<FixedOffset>,
+    state: &str,
+    outline: &Result<Outline, String>,
+) -> Vec<String> {
+    let (directory, words) = match outline {
+        Ok(outline) => (outline.directory.as_str(), &outline.prompt),
+        Err(problem) => ("", problem),
+    };
+    vec![
+        id.to_string(),
+        time.format("%Y-%m-%d %H:%M").to_string(),
+        state.to_owned(),
+        escaped(directory),
+        truncate_str(&escaped(words), PROMPT_WIDTH, "…").into_owned(),
+    ]
+}
+
+/// The table of these rows; `time` is what their time is of.
+pub(in crate::agent) fn table(
+    time: &'static str,
+    sessions: Vec<Vec<String>>,
+    columns: Option<usize>,
+) -> String {
     if sessions.is_empty() {
         return "no sessions".to_owned();
     }
-    let mut head = ["session", "updated", "state", "directory", "prompt"]
+    let mut head = ["session", time, "state", "directory", "prompt"]
         .map(|name| (name, Left))
         .to_vec();
     let mut rows = vec![head.iter().map(|(name, _)| (*name).to_owned()).collect()];
-    rows.extend(sessions.iter().map(|session| session.cells(zone)));
+    rows.extend(sessions);
     let whole = columns::aligned(&rows, &[Left; 5]).join("\n");
     let Some(columns) = columns.filter(|columns| columns::cut(&whole, Some(*columns)) != whole)
     else {
@@ -105,7 +125,7 @@ pub fn text(sessions: &[SessionSummary], zone: FixedOffset, columns: Option<usiz
     for row in rows.iter_mut().skip(1) {
         row[DIRECTORY] = name_of(&row[DIRECTORY]);
     }
-    columns::make_room(&mut head, &mut rows, &["updated", "state"], columns);
+    columns::make_room(&mut head, &mut rows, &[time, "state"], columns);
     let table = columns::aligned(&rows, &[Left; 5][..head.len()]).join("\n");
     columns::cut(&table, Some(columns))
 }

@@ -324,7 +324,7 @@ fn a_session_is_used_by_one_at_a_time() {
     drop(session);
     drop(other.open(id(1)).unwrap());
     let missing = other.open(id(2)).unwrap_err();
-    assert!(matches!(missing, SessionError::Missing { id: it } if it == id(2)));
+    assert!(matches!(missing, SessionError::Missing { id: it, .. } if it == id(2).to_string()));
     let exists = other.create(id(1), at("2025-01-15T10:30:00Z"), Path::new("/"), "m");
     assert!(matches!(exists, Err(SessionError::Exists { .. })));
 }

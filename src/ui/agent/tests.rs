@@ -48,6 +48,7 @@ fn an_event_has_the_title_and_the_colors_of_the_specification() {
         subject: String::new(),
         name: "READ_FILE".to_owned(),
         input: "\"a.rs\"".to_owned(),
+        arguments: serde_json::Value::Null,
         asks: false,
     };
     let audited = |passed| Event::Audited {

@@ -15,6 +15,7 @@ fn tool(name: &str, subject: &str) -> Event {
     Event::Tool {
         name: name.to_owned(),
         input: subject.to_owned(),
+        arguments: serde_json::Value::Null,
         subject: subject.to_owned(),
         asks: name == "ASK_USER",
     }

@@ -303,7 +303,7 @@ fn find(
     let project = &context.project;
     let key_files = context.key_files().into_iter();
     let key_files = key_files.map(|file| project.config().join(file));
-    let agent = home::directory(context.environment, System::current());
+    let agent = home::DEV.directory(context.environment, System::current());
     // The file may be a link to somewhere else, and the directory may hold the project.
     let hidden = agent.map_or_else(
         |_| Vec::new(),

@@ -85,7 +85,7 @@ impl Problem {
             Self::Endpoint(problem) => problem.hint(),
             Self::Models(problem) => problem.hint(),
             Self::Sending(problem) => problem.hint(),
-            Self::Home(_) => NoHome::hint(),
+            Self::Home(problem) => problem.hint(),
             Self::Settings(problem) => problem.hint(),
             Self::RollUp { hint, .. } => hint.clone(),
         }

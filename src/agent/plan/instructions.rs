@@ -1,0 +1,224 @@
+//! What an agent that works by a plan is told before all else: `AGENTS.md`, the form of its replies, and examples.
+//!
+//! Reads the `AGENTS.md` of the user and of the project, and nothing else. Guarantees that what is given is UTF-8,
+//! bounded, and holds no known key.
+
+use std::path::{Path, PathBuf};
+
+use crate::project::conventions::{self, AGENTS_FILE};
+use crate::secret::Redactor;
+use crate::sys::files;
+
+/// The specification's template, for users who have no `AGENTS.md`.
+const TEMPLATE: &str = include_str!("../../../prompts/plan_agents.md").trim_ascii_end();
+/// What the form of a reply is, in the specification's words.
+pub const RESPONSE_FORMAT: &str =
+    include_str!("../../../prompts/plan_response_format.txt").trim_ascii_end();
+/// The specification's examples of replies, a blank line between them.
+pub const EXAMPLES: &str = include_str!("../../../prompts/plan_examples.txt").trim_ascii_end();
+
+/// The heading above what the project's authors say.
+const PROJECT_HEADING: &str = "# Project Instructions";
+
+/// What `AGENTS.md` says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Instructions {
+    /// The user's file, and the project's behind it; no blank lines around it.
+    pub text: String,
+    /// Why the project's file is not used, where that is no error.
+    pub warning: Option<String>,
+}
+
+/// An `AGENTS.md` is not as it must be.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{}` cannot be used: {reason}", .path.display())]
+pub struct InstructionsProblem {
+    /// The file.
+    pub path: PathBuf,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+impl InstructionsProblem {
+    /// What the user can do about it.
+    #[must_use]
+    pub fn hint() -> &'static str {
+        "make it a readable file of at most 64 KiB of UTF-8, or move it away"
+    }
+
+    fn of(directory: &Path) -> impl FnOnce(String) -> Self {
+        let path = directory.join(AGENTS_FILE);
+        |reason| Self { path, reason }
+    }
+}
+
+/// The instructions of the user whose `HOME` that is, and of the project in `root`. Where the user has no `AGENTS.md`,
+/// or nothing in it, the template takes its place. A project's file that is a link is not followed, with a warning.
+///
+/// # Errors
+/// When a file cannot be read, is not UTF-8, or is larger than 64 KiB.
+pub fn read(
+    home: Option<&Path>,
+    root: &Path,
+    redactor: &Redactor,
+) -> Result<Instructions, InstructionsProblem> {
+    let users = match home {
+        Some(home) => conventions::read_users(home).map_err(InstructionsProblem::of(home))?,
+        None => None,
+    };
+    let users = users.as_deref().unwrap_or(TEMPLATE);
+    let is_home = home.is_some_and(|home| files::is_same(home, root));
+    let (projects, warning) = match () {
+        () if is_home => (None, None),
+        () if conventions::is_link(root) => {
+            let warning = "the project's `AGENTS.md` is not used: it is a symbolic link";
+            (None, Some(warning.to_owned()))
+        }
+        () => {
+            let read = conventions::read(root).map_err(InstructionsProblem::of(root));
+            (read?, None)
+        }
+    };
+    let projects =
+        projects.map(|text| format!("\n\n{PROJECT_HEADING}\n\n{}", without_blank(&text)));
+    let text = format!("{}{}", without_blank(users), projects.unwrap_or_default());
+    Ok(Instructions {
+        text: redactor.text(&text).into_owned(),
+        warning,
+    })
+}
+
+/// The same without blank lines around it.
+fn without_blank(text: &str) -> &str {
+    text.trim_start_matches(['\r', '\n']).trim_end()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    /// A user's home and a project.
+    struct Places {
+        _dir: tempfile::TempDir,
+        home: PathBuf,
+        root: PathBuf,
+    }
+
+    impl Places {
+        fn new() -> Self {
+            let dir = tempfile::tempdir().unwrap();
+            let [home, root] = ["home", "project"].map(|name| dir.path().join(name));
+            for path in [&home, &root] {
+                fs::create_dir(path).unwrap();
+            }
+            Self {
+                _dir: dir,
+                home,
+                root,
+            }
+        }
+
+        fn put(&self, users: Option<&[u8]>, projects: Option<&[u8]>) {
+            for (place, content) in [(&self.home, users), (&self.root, projects)] {
+                let path = place.join(AGENTS_FILE);
+                match content {
+                    Some(content) => fs::write(path, content).unwrap(),
+                    None => drop(fs::remove_file(path)),
+                }
+            }
+        }
+
+        fn read(&self) -> Result<Instructions, InstructionsProblem> {
+            let redactor = Redactor::new(["sekret-key-1"]);
+            read(Some(&self.home), &self.root, &redactor)
+        }
+    }
+
+    #[test]
+    fn the_users_file_comes_first_and_the_projects_behind_it() {
+        let places = Places::new();
+        let both = |projects: &str| format!("{TEMPLATE}\n\n# Project Instructions\n\n{projects}");
+        for (users, projects, expected) in [
+            (None, None, TEMPLATE.to_owned()),
+            (Some("\n \n"), None, TEMPLATE.to_owned()),
+            (Some("Mine.\n\n"), None, "Mine.".to_owned()),
+            (None, Some("\r\nUse tabs.\r\n"), both("Use tabs.")),
+            (
+                Some("\u{feff}Mine: sekret-key-1\n"),
+                Some("Theirs.\n\n## More\n"),
+                "Mine: [REDACTED]-1\n\n# Project Instructions\n\nTheirs.\n\n## More".to_owned(),
+            ),
+        ] {
+            places.put(users.map(str::as_bytes), projects.map(str::as_bytes));
+            let read = places.read().unwrap();
+            assert_eq!((read.text, read.warning), (expected, None));
+        }
+        let nobodys = read(None, &places.home, &Redactor::default()).unwrap();
+        assert!(nobodys.text.starts_with(TEMPLATE));
+    }
+
+    #[test]
+    fn a_project_in_the_users_home_has_the_file_once() {
+        let places = Places::new();
+        places.put(Some(b"Mine."), None);
+        let link = places.root.join("link to home");
+        symlink(&places.home, &link).unwrap();
+        for root in [&places.home, &link] {
+            let read = read(Some(&places.home), root, &Redactor::default()).unwrap();
+            assert_eq!((read.text.as_str(), read.warning), ("Mine.", None));
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_no_text_or_too_large_is_named() {
+        let places = Places::new();
+        let large = vec![b'x'; (64 << 10) + 1];
+        for (users, projects, at, reason) in [
+            (Some(&b"\xff"[..]), None, &places.home, "it is not UTF-8"),
+            (None, Some(&b"\xff"[..]), &places.root, "it is not UTF-8"),
+            (Some(&large), None, &places.home, "it is larger than 64 KiB"),
+            (None, Some(&large), &places.root, "it is larger than 64 KiB"),
+        ] {
+            places.put(users, projects);
+            let problem = places.read().unwrap_err();
+            let path = at.join(AGENTS_FILE);
+            let expected = format!("`{}` cannot be used: {reason}", path.display());
+            assert_eq!(problem.to_string(), expected);
+            assert!(InstructionsProblem::hint().contains("UTF-8"));
+        }
+    }
+
+    #[test]
+    fn the_users_link_is_followed_and_the_projects_is_not() {
+        let places = Places::new();
+        let dotfiles = places.home.join("dotfiles");
+        fs::write(&dotfiles, "Mine.").unwrap();
+        symlink("dotfiles", places.home.join(AGENTS_FILE)).unwrap();
+        symlink(&dotfiles, places.root.join(AGENTS_FILE)).unwrap();
+        let read = places.read().unwrap();
+        assert_eq!(read.text, "Mine.");
+        assert!(read.warning.unwrap().contains("symbolic link"));
+    }
+
+    #[test]
+    fn the_examples_are_replies_of_the_form_that_they_show() {
+        let examples = EXAMPLES.matches("# Example").count();
+        let mut replies = 0;
+        for example in EXAMPLES.split("Assistant: ").skip(1) {
+            let mut values = serde_json::Deserializer::from_str(example).into_iter();
+            let reply: serde_json::Value = values.next().unwrap().unwrap();
+            let fields: Vec<&String> = reply.as_object().unwrap().keys().collect();
+            assert!(
+                fields == ["tool_calls"] || fields == ["response"],
+                "{reply}"
+            );
+            replies += 1;
+        }
+        // The third shows two replies.
+        assert_eq!((examples, replies), (7, 8));
+        assert!(EXAMPLES.contains(r"export interface User {\n  id: string;\n"));
+        assert!(RESPONSE_FORMAT.contains("NEVER mix tool_calls and response"));
+    }
+}

@@ -1,0 +1,128 @@
+//! The form of `session.json`: the specification's fields, and ours behind them. Pure.
+
+use chrono::serde::ts_milliseconds;
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::{Map, Value};
+
+use crate::agent::conversation::{Conversation, HistoryMessage};
+use crate::agent::session::{SessionState, redacted_conversation, redacted_messages};
+use crate::secret::Redactor;
+
+/// What is done of a request, one stage after the other.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PlanStage {
+    /// It is made a list of steps.
+    #[default]
+    Planning,
+    /// The steps are carried out.
+    Execution,
+    /// What was done is summed up.
+    Summary,
+    /// All of it is done.
+    Done,
+}
+
+/// What a resume needs. A field that a file lacks has its default.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PlanState {
+    /// The project's root, as it stands in files.
+    #[serde(rename = "workingDirectory")]
+    pub(super) directory: String,
+    /// The document in the project, relative to its root; `None`: it is in the session's folder.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plan_file: Option<String>,
+    /// All that was asked for in the session, in its order.
+    pub requests: Vec<String>,
+    /// The stage of the last request that is under way.
+    pub stage: PlanStage,
+    /// The step that is under way, by its number in the plan, where one is.
+    pub step: Option<u32>,
+    /// What was said in the stage, or the step, that is under way.
+    pub conversation: Conversation,
+    /// What was said in the steps of the last request that are over, for its summary.
+    pub executed: Vec<HistoryMessage>,
+}
+
+impl PlanState {
+    /// The same as it is written: every text less the keys. Texts are redacted one by one: whatever a key looks like,
+    /// what is written can be read.
+    fn redacted(&self, redactor: &Redactor) -> Self {
+        let text = |text: &String| redactor.text(text).into_owned();
+        // Every field by its name: a new one is not to be forgotten here.
+        let Self {
+            directory,
+            plan_file,
+            requests,
+            stage,
+            step,
+            conversation,
+            executed,
+        } = self;
+        Self {
+            directory: text(directory),
+            plan_file: plan_file.as_ref().map(text),
+            requests: requests.iter().map(text).collect(),
+            stage: *stage,
+            step: *step,
+            conversation: redacted_conversation(conversation, redactor),
+            executed: redacted_messages(executed, redactor),
+        }
+    }
+}
+
+/// A whole file.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PlanSessionFile {
+    pub(super) id: String,
+    #[serde(with = "ts_milliseconds")]
+    pub(super) started_at: DateTime<Utc>,
+    /// The model of the execution; blank where a file of another program's does not say.
+    #[serde(default)]
+    pub model: String,
+    /// How far the session has come.
+    #[serde(serialize_with = "status")]
+    pub status: SessionState,
+    /// What a resume needs.
+    #[serde(flatten)]
+    pub state: PlanState,
+    /// What the file holds besides, of a later version or of another program.
+    #[serde(flatten)]
+    pub(super) other: Map<String, Value>,
+}
+
+impl PlanSessionFile {
+    /// The same as it is written.
+    pub(super) fn redacted(&self, redactor: &Redactor) -> Self {
+        let other = self.other.iter();
+        Self {
+            id: self.id.clone(),
+            started_at: self.started_at,
+            model: redactor.text(&self.model).into_owned(),
+            status: self.status,
+            state: self.state.redacted(redactor),
+            other: other
+                .map(|(name, value)| (name.clone(), redactor.json(value)))
+                .collect(),
+        }
+    }
+}
+
+/// A status as the specification names it.
+pub(super) fn status_name(status: SessionState) -> &'static str {
+    match status {
+        SessionState::Complete => "completed",
+        other => other.name(),
+    }
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde asks for a reference"
+)]
+fn status<S: Serializer>(status: &SessionState, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(status_name(*status))
+}

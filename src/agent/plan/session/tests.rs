@@ -1,0 +1,472 @@
+//! That sessions are kept, found and listed as they are described, whatever a kill or another program leaves behind.
+
+use super::*;
+use crate::agent::conversation::{Conversation, HistoryMessage};
+use crate::model::message::Call;
+use serde_json::{Value, json};
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+/// The specification's session, with its placeholders filled in.
+const EXAMPLE: &str = r#"{
+  "id": "2026-01-07T10:23:21.000MST",
+  "startedAt": 1767806601000,
+  "model": "qwen2.5-coder:32b",
+  "status": "active"
+}"#;
+
+const ID: &str = "2026-01-07T10:23:21.000MST";
+const EMPTY: &str = "# Plan: [Goal to be defined]\n";
+
+/// A home of its own, and who redacts what is written there.
+struct Home {
+    dir: tempfile::TempDir,
+    redactor: Redactor,
+}
+
+impl Home {
+    fn new() -> Self {
+        Self {
+            dir: tempfile::tempdir().unwrap(),
+            redactor: Redactor::new(["sekret-key-1"]),
+        }
+    }
+
+    fn store(&self) -> PlanSessionStore<'_> {
+        PlanSessionStore::at(&self.dir.path().join("home"), &self.redactor).unwrap()
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join("home/sessions").join(name)
+    }
+
+    /// A folder of this name, with this file in it.
+    fn put(&self, id: &str, content: impl AsRef<[u8]>) -> PathBuf {
+        drop(self.store());
+        let folder = self.path(id);
+        let _ = fs::create_dir(&folder);
+        fs::write(folder.join(FILE), content).unwrap();
+        folder
+    }
+
+    fn json(&self, id: &str) -> Value {
+        serde_json::from_slice(&fs::read(self.path(id).join(FILE)).unwrap()).unwrap()
+    }
+
+    fn names(&self, id: &str) -> Vec<String> {
+        let entries = fs::read_dir(self.path(id)).unwrap();
+        let mut names: Vec<String> = entries
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+}
+
+fn at(time: &str) -> DateTime<FixedOffset> {
+    time.parse().unwrap()
+}
+
+fn new(time: &str, directory: &'static str) -> NewPlanSession<'static> {
+    NewPlanSession {
+        now: at(time),
+        zone: Some("MST"),
+        directory: Path::new(directory),
+        plan_file: None,
+        model: "m",
+        empty_document: EMPTY,
+    }
+}
+
+fn example() -> NewPlanSession<'static> {
+    new("2026-01-07T10:23:21-07:00", "/work")
+}
+
+fn mode(path: &Path) -> u32 {
+    path.metadata().unwrap().permissions().mode() & 0o777
+}
+
+#[test]
+fn a_session_is_named_by_its_time_and_zone() {
+    for (time, zone, expected) in [
+        ("2026-01-07T10:23:21-07:00", Some("MST"), ID),
+        (
+            "2026-01-07T10:23:21-07:00",
+            None,
+            "2026-01-07T10:23:21.000-0700",
+        ),
+        (
+            "2026-12-31T23:59:59.9876+05:30",
+            Some("IST"),
+            "2026-12-31T23:59:59.987IST",
+        ),
+        (
+            "2026-01-07T10:23:21.5+03:00",
+            Some("+03"),
+            "2026-01-07T10:23:21.500+0300",
+        ),
+        (
+            "2026-01-07T10:23:21Z",
+            Some("UTC"),
+            "2026-01-07T10:23:21.000UTC",
+        ),
+        (
+            "2026-01-07T10:23:21Z",
+            Some(""),
+            "2026-01-07T10:23:21.000+0000",
+        ),
+        (
+            "2026-01-07T10:23:21Z",
+            Some("../x"),
+            "2026-01-07T10:23:21.000+0000",
+        ),
+    ] {
+        assert_eq!(name(at(time), zone), expected);
+    }
+}
+
+#[test]
+fn a_new_session_has_its_files_and_they_are_the_users_own() {
+    let home = Home::new();
+    let store = home.store();
+    let session = store.create(&example()).unwrap();
+    assert_eq!(session.id(), ID);
+    assert_eq!(home.names(ID), [DOCUMENT, FILE, LOCK]);
+    let document = session.document(Path::new("/work"));
+    assert_eq!(document, home.path(ID).join("plan_doc.md"));
+    assert_eq!(fs::read_to_string(document).unwrap(), EMPTY);
+    assert_eq!(session.chat_log(), home.path(ID).join("chat_history.log"));
+    let json = home.json(ID);
+    let fields: Vec<&String> = json.as_object().unwrap().keys().take(4).collect();
+    assert_eq!(fields, ["id", "startedAt", "model", "status"]);
+    let told = json!([json["id"], json["startedAt"], json["model"], json["status"]]);
+    assert_eq!(told, json!([ID, 1_767_806_601_000_i64, "m", "active"]));
+    assert_eq!(json["workingDirectory"], "/work");
+
+    assert_eq!(mode(&home.path("")), 0o700);
+    assert_eq!(mode(&home.path(ID)), 0o700);
+    for name in home.names(ID) {
+        assert_eq!(mode(&home.path(ID).join(&name)), 0o600, "{name}");
+    }
+}
+
+#[test]
+fn sessions_of_one_moment_are_numbered() {
+    let home = Home::new();
+    let (store, other) = (home.store(), home.store());
+    let sessions = [&store, &other, &store].map(|store| store.create(&example()).unwrap());
+    let ids = sessions.each_ref().map(PlanSession::id);
+    assert_eq!(ids, [ID, &format!("{ID}-2"), &format!("{ID}-3")]);
+    assert_eq!(store.last_in(Path::new("/work")).unwrap(), ids[2]);
+}
+
+#[test]
+fn what_a_resume_needs_comes_back() {
+    let home = Home::new();
+    let store = home.store();
+    let mut session = store.create(&example()).unwrap();
+    let state = PlanState {
+        requests: vec!["first".to_owned(), "second\nline".to_owned()],
+        stage: PlanStage::Execution,
+        step: Some(3),
+        conversation: Conversation {
+            requests: vec!["Current task: x".to_owned()],
+            history: vec![HistoryMessage::of_tool("read_file", "call-1", "é\u{0}\n")],
+            ..Conversation::default()
+        },
+        executed: vec![HistoryMessage::of_agent("{}")],
+        ..session.file.state.clone()
+    };
+    session.file.state = state.clone();
+    session.file.status = SessionState::Complete;
+    session.file.model = "other".to_owned();
+    store.save(&session).unwrap();
+    drop(session);
+
+    let json = home.json(ID);
+    assert_eq!(json["status"], "completed");
+    assert_eq!(json["stage"], "execution");
+    let session = store.open(ID, EMPTY).unwrap();
+    assert_eq!(session.file.state, state);
+    assert_eq!(session.file.status, SessionState::Complete);
+    assert_eq!(session.file.model, "other");
+    store.check_directory(&session, Path::new("/work")).unwrap();
+    let elsewhere = store.check_directory(&session, Path::new("/else"));
+    assert!(matches!(elsewhere, Err(SessionError::Elsewhere { .. })));
+}
+
+#[test]
+fn the_specifications_session_and_fields_of_others_are_kept() {
+    let home = Home::new();
+    let theirs = r#"{"theirs": {"a": [1, null, "sekret-key-1"]}, "#;
+    home.put("a copy", EXAMPLE.replacen('{', theirs, 1));
+    let store = home.store();
+    let session = store.open("a copy", EMPTY).unwrap();
+    assert_eq!(session.file.state, PlanState::default());
+    store.save(&session).unwrap();
+    let json = home.json("a copy");
+    // The folder's name decides.
+    assert_eq!(json["id"], "a copy");
+    assert_eq!(json["startedAt"], 1_767_806_601_000_i64);
+    assert_eq!(json["model"], "qwen2.5-coder:32b");
+    assert_eq!(json["theirs"], json!({"a": [1, null, "[REDACTED]-1"]}));
+}
+
+#[test]
+fn no_key_is_written_and_the_file_can_be_read_whatever_a_key_looks_like() {
+    let home = Home {
+        redactor: Redactor::new([
+            "sekret-key-1",
+            "n1234567",
+            "active",
+            "planning",
+            "assistant",
+        ]),
+        ..Home::new()
+    };
+    let store = home.store();
+    let mut session = store
+        .create(&new("2026-01-07T10:23:21-07:00", "/sekret-key-1"))
+        .unwrap();
+    let text = || "a sekret-key-1 \n1234567".to_owned();
+    session.file.model = text();
+    session.file.state.requests = vec![text()];
+    session.file.state.conversation.request(&text());
+    let calls = vec![Call {
+        id: "c1".to_owned(),
+        name: text(),
+        input: json!({text(): [text()]}),
+    }];
+    let said = HistoryMessage {
+        calls,
+        ..HistoryMessage::of_agent(text())
+    };
+    session.file.state.executed = vec![said];
+    store.save(&session).unwrap();
+    drop(session);
+    let written = fs::read_to_string(home.path(ID).join(FILE)).unwrap();
+    assert!(!written.contains("sekret"), "{written}");
+    let session = store.open(ID, EMPTY).unwrap();
+    assert_eq!(session.file.state.requests, ["a [REDACTED]-1 \n1234567"]);
+    assert_eq!(session.file.status, SessionState::Active);
+    let directory = Path::new("/sekret-key-1");
+    store.check_directory(&session, directory).unwrap();
+    assert_eq!(store.last_in(directory).unwrap(), ID);
+}
+
+#[test]
+fn only_the_exact_name_opens_a_session() {
+    let home = Home::new();
+    let store = home.store();
+    drop(store.create(&example()).unwrap());
+    fs::write(home.path("a file"), "").unwrap();
+    symlink(ID, home.path("a link")).unwrap();
+    fs::create_dir(home.dir.path().join("home/other")).unwrap();
+    let others = [
+        "",
+        ".",
+        "..",
+        "../other",
+        "/",
+        "a/b",
+        "2026-01-07T10",
+        "2026-01-07t10:23:21.000mst",
+        "2026-01-07T10:23:21.000MST/",
+        "2026-01-07T10:23:21.000MST-2",
+        "a file",
+        "a link",
+        "a\0b",
+    ];
+    for id in others {
+        let problem = store.open(id, EMPTY).unwrap_err();
+        let SessionError::Missing { id: told, .. } = &problem else {
+            panic!("{id:?}: {problem}");
+        };
+        assert_eq!(told, id);
+        let hint = problem.hint();
+        assert!(hint.contains("`code-commit plan sessions list`"), "{hint}");
+    }
+    assert_eq!(home.names("../other"), [""; 0]);
+    store.open(ID, EMPTY).unwrap();
+}
+
+#[test]
+fn a_session_is_used_by_one_at_a_time() {
+    let home = Home::new();
+    let (store, other) = (home.store(), home.store());
+    let session = store.create(&example()).unwrap();
+    let problem = other.open(ID, EMPTY).unwrap_err();
+    assert!(matches!(&problem, SessionError::InUse { id, .. } if id == ID));
+    drop(session);
+    other.open(ID, EMPTY).unwrap();
+}
+
+#[test]
+fn a_damaged_session_is_told_with_its_place() {
+    let home = Home::new();
+    let no_status = EXAMPLE.replace(",\n  \"status\": \"active\"", "");
+    for (content, expected) in [
+        (String::new(), "line 1, column 1: EOF while parsing"),
+        ("[]".to_owned(), "line 1, column 1: an object is expected"),
+        (EXAMPLE[..60].to_owned(), "line 3, column "),
+        (no_status, "line 5, column 1: missing field `status`"),
+        (
+            EXAMPLE.replace("1767806601000", "\"today\""),
+            "line 3, column ",
+        ),
+        (
+            EXAMPLE.replace("active", "begun"),
+            "line 5, column 19: unknown variant `begun`",
+        ),
+        (
+            EXAMPLE.replacen('{', "{\"stage\": \"x\",", 1),
+            "line 6, column 1: unknown variant `x`",
+        ),
+    ] {
+        let folder = home.put(ID, &content);
+        let problem = home.store().open(ID, EMPTY).unwrap_err();
+        let path = folder.join(FILE);
+        let expected = format!("`{}` is damaged: {expected}", path.display());
+        assert!(problem.to_string().starts_with(&expected), "{problem}");
+    }
+    fs::remove_file(home.path(ID).join(FILE)).unwrap();
+    let problem = home.store().open(ID, EMPTY).unwrap_err();
+    let folder = home.path(ID);
+    let expected = format!(
+        "`{}` is damaged: it has no `session.json`",
+        folder.display()
+    );
+    assert_eq!(problem.to_string(), expected);
+    // What is left is not touched, and it is free again.
+    assert!(!folder.join(DOCUMENT).exists());
+    home.put(ID, EXAMPLE);
+    home.store().open(ID, EMPTY).unwrap();
+}
+
+#[test]
+fn a_document_is_made_only_where_there_is_none() {
+    let home = Home::new();
+    let store = home.store();
+    drop(store.create(&example()).unwrap());
+    let path = home.path(ID).join(DOCUMENT);
+    for content in ["", "# Plan: mine\r\n", "\u{0}"] {
+        fs::write(&path, content).unwrap();
+        store.open(ID, EMPTY).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), content);
+    }
+    fs::remove_file(&path).unwrap();
+    store.open(ID, EMPTY).unwrap();
+    assert_eq!(fs::read_to_string(&path).unwrap(), EMPTY);
+
+    // What is there without being a file is the user's, too.
+    fs::remove_file(&path).unwrap();
+    symlink("nowhere", &path).unwrap();
+    store.open(ID, EMPTY).unwrap();
+    assert!(path.is_symlink());
+}
+
+#[test]
+fn a_document_in_the_project_is_remembered_and_not_made() {
+    let home = Home::new();
+    let store = home.store();
+    let new = NewPlanSession {
+        plan_file: Some("docs/plan.md".to_owned()),
+        ..example()
+    };
+    drop(store.create(&new).unwrap());
+    let session = store.open(ID, EMPTY).unwrap();
+    let document = session.document(Path::new("/work"));
+    assert_eq!(document, Path::new("/work/docs/plan.md"));
+    assert_eq!(home.names(ID), [FILE, LOCK]);
+}
+
+#[test]
+fn what_a_kill_left_behind_is_removed_or_told() {
+    let home = Home::new();
+    let store = home.store();
+    drop(store.create(&example()).unwrap());
+    // Killed while `session.json` was written, and before it was written first.
+    fs::write(home.path(ID).join(".staged-x"), "{\"id\":").unwrap();
+    let begun = home.path("2026-01-08T10:23:21.000MST");
+    fs::create_dir(&begun).unwrap();
+    drop(store.open(ID, EMPTY).unwrap());
+    assert_eq!(home.names(ID), [DOCUMENT, FILE, LOCK]);
+    let told = || {
+        let id = |summary: PlanSummary| summary.id;
+        store
+            .list()
+            .unwrap()
+            .into_iter()
+            .map(id)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(told(), ["2026-01-08T10:23:21.000MST", ID]);
+    // One that is being made now is nobody's yet.
+    let lock = FileLock::take(&begun.join(LOCK)).unwrap();
+    assert_eq!(told(), [ID]);
+    drop(lock);
+}
+
+#[test]
+fn a_list_shows_the_newest_first_and_the_damaged_as_such() {
+    let home = Home::new();
+    let store = home.store();
+    assert_eq!(store.list().unwrap(), []);
+    let zone = at("2026-01-07T10:23:21-07:00").timezone();
+    assert_eq!(text(&[], zone, None), "no sessions");
+
+    // In the order of the names, the second would be the first.
+    let begin = |time, directory, zone| {
+        let new = NewPlanSession {
+            zone: Some(zone),
+            ..new(time, directory)
+        };
+        store.create(&new).unwrap()
+    };
+    let mut done = begin("2026-01-07T10:23:21-07:00", "/a", "MST");
+    done.file.status = SessionState::Complete;
+    done.file.state.requests = vec!["\n  first line \nsecond".to_owned(), "more".to_owned()];
+    store.save(&done).unwrap();
+    let killed = begin("2026-01-07T16:00:00+00:00", "/b", "UTC");
+    drop(killed);
+    let _held = begin("2026-01-07T19:00:00+00:00", "/b", "UTC");
+    home.put("damaged", "{\n]");
+    let damaged = home.path("damaged");
+    let file = fs::File::open(&damaged).unwrap();
+    file.set_modified(at("2026-01-07T18:00:00Z").into())
+        .unwrap();
+    fs::write(home.path("notes.txt"), "").unwrap();
+
+    let listed = store.list().unwrap();
+    assert_eq!(
+        text(&listed, zone, None),
+        "session                     started           state        directory  prompt\n\
+         2026-01-07T19:00:00.000UTC  2026-01-07 12:00  active       /b\n\
+         damaged                     2026-01-07 11:00  damaged                 line 2, column 1: key must be a string\n\
+         2026-01-07T10:23:21.000MST  2026-01-07 10:23  completed    /a         first line\n\
+         2026-01-07T16:00:00.000UTC  2026-01-07 09:00  interrupted  /b"
+    );
+    let told = to_json(&listed);
+    assert_eq!(
+        told["sessions"][2],
+        json!({
+            "id": ID, "startedAt": 1_767_806_601_000_i64, "model": "m", "status": "completed",
+            "workingDirectory": "/a", "prompt": "first line", "problem": null,
+        })
+    );
+    assert_eq!(told["sessions"][1]["status"], "damaged");
+    assert_eq!(told["schema"], 1);
+
+    let last = |directory: &str| store.last_in(Path::new(directory));
+    assert_eq!(last("/b").unwrap(), "2026-01-07T19:00:00.000UTC");
+    assert_eq!(last("/a").unwrap(), ID);
+    let problem = last("/c").unwrap_err();
+    assert_eq!(problem.to_string(), "there is no session to resume in `/c`");
+    assert!(problem.hint().contains("`code-commit plan sessions list`"));
+}
+
+proptest::proptest! {
+    #[test]
+    fn any_bytes_are_a_session_or_damaged(content in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..64)) {
+        let _ = parse::<PlanSessionFile>(&content);
+    }
+}

@@ -1,0 +1,129 @@
+//! Why a session cannot be used, or kept, in words. Pure.
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::agent::home::AgentHome;
+use crate::sys::file_lock::holder_words;
+
+/// Why a session cannot be used, or kept.
+#[derive(Debug, thiserror::Error)]
+pub enum SessionError {
+    /// There is no such session.
+    #[error("there is no session `{id}`")]
+    Missing {
+        /// What was asked for.
+        id: String,
+        /// Where it was looked for.
+        home: &'static AgentHome,
+    },
+    /// There is one already.
+    #[error("there is a session `{id}` already")]
+    Exists {
+        /// What was to be made.
+        id: String,
+    },
+    /// No session was used in the directory.
+    #[error("there is no session to resume in `{}`", .directory.escape_debug())]
+    NoneIn {
+        /// The directory that was looked for.
+        directory: String,
+        /// Where it was looked for.
+        home: &'static AgentHome,
+    },
+    /// The session is another directory's.
+    #[error(
+        "the session `{id}` works in `{}`, and this is `{}`",
+        .directory.escape_debug(),
+        .here.escape_debug()
+    )]
+    Elsewhere {
+        /// The session that was to be used.
+        id: String,
+        /// The directory that it began in.
+        directory: String,
+        /// The one that it was to be used in.
+        here: String,
+    },
+    /// Another process uses the session.
+    #[error("the session `{id}` is in use{}", holder_words(*.process))]
+    InUse {
+        /// The session that is in use.
+        id: String,
+        /// The process, where the system tells.
+        process: Option<u32>,
+    },
+    /// The session's file, or its folder, is not as it must be.
+    #[error("`{}` is damaged: {mistake}", .path.display())]
+    Damaged {
+        /// The file or the folder that holds the session.
+        path: PathBuf,
+        /// What is wrong, and where.
+        mistake: String,
+    },
+    /// Whether another process uses the session cannot be told.
+    #[error("cannot lock `{}`: {source}", .path.display())]
+    Unlockable {
+        /// The lock file.
+        path: PathBuf,
+        /// What it is part of.
+        home: &'static AgentHome,
+        /// The system's word.
+        source: io::Error,
+    },
+    /// Something cannot be read, written or removed.
+    #[error("`{}` cannot be {what}: {source}", .path.display())]
+    Io {
+        /// `read` or `written`.
+        what: &'static str,
+        /// The file or the directory.
+        path: PathBuf,
+        /// What it is part of.
+        home: &'static AgentHome,
+        /// The system's word.
+        source: io::Error,
+    },
+}
+
+impl SessionError {
+    /// What the user can do about it.
+    #[must_use]
+    pub fn hint(&self) -> String {
+        match self {
+            Self::Missing { home, .. } => {
+                format!("`{}` shows those that there are", home.list_command)
+            }
+            Self::Exists { .. } => "open it, or choose another id".to_owned(),
+            Self::NoneIn { home, .. } => format!(
+                "start one without `--resume`; `{}` shows those of other directories",
+                home.list_command
+            ),
+            Self::Elsewhere { directory, .. } => {
+                format!(
+                    "go to `{}`, or start a session here",
+                    directory.escape_debug()
+                )
+            }
+            Self::InUse { .. } => {
+                "wait until it has ended, or end it; or start another session".to_owned()
+            }
+            Self::Damaged { path, .. } => {
+                format!(
+                    "mend it there, or remove `{}` and start anew",
+                    path.display()
+                )
+            }
+            Self::Unlockable { home, .. } => format!(
+                "set `{}` to a directory on a file system that can lock",
+                home.variable
+            ),
+            Self::Io {
+                what, path, home, ..
+            } => format!(
+                "let `{}` be {what}, or set `{}` to a directory where that is possible",
+                path.display(),
+                home.variable
+            ),
+        }
+    }
+}
