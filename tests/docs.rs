@@ -454,6 +454,7 @@ fn exits() -> BTreeSet<(u8, String)> {
             | Exit::ToolsFailed
             | Exit::LoopLimit
             | Exit::OverBudget
+            | Exit::Stopped
             | Exit::Interrupted(Signal::Hup | Signal::Int | Signal::Term) => {}
         }
     }

@@ -43,6 +43,9 @@ pub enum AgentError {
         /// How many calls were made, which is how many were allowed.
         loops: u32,
     },
+    /// The user does not want the work to go on.
+    #[error("the user said no, and the work has stopped")]
+    Rejected,
     /// The conversation is too long, and a summary of it is not shorter.
     #[error(
         "the conversation has {before} tokens, of {limit} that it may have, and the summary of it would \
@@ -97,7 +100,7 @@ impl AgentError {
             Self::OverBudget(OverBudget::TooLittle { .. }) => {
                 "give it more with `--max-cost`; `--resume` goes on with the session"
             }
-            Self::Interrupted(_) => "`--resume` goes on with the session",
+            Self::Interrupted(_) | Self::Rejected => "`--resume` goes on with the session",
             Self::NotCompressed { .. } => {
                 "the session is kept as it is: give `maxContextTokens` in the configuration a larger \
                  value, if the model takes that, or begin a new session"
@@ -149,7 +152,12 @@ impl Fault {
     /// What the model is told of it.
     #[must_use]
     pub fn told(&self) -> String {
-        let colon = if self.remedy.is_empty() { "" } else { ": " };
-        format!("{self}{colon}{}", self.remedy)
+        let joint = match self.remedy.chars().next() {
+            None => "",
+            // It has lines of its own.
+            Some('\n') => ".",
+            Some(_) => ": ",
+        };
+        format!("{self}{joint}{}", self.remedy)
     }
 }

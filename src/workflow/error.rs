@@ -56,6 +56,8 @@ pub enum Exit {
     LoopLimit,
     /// An agent's next call may cost more than is left.
     OverBudget,
+    /// The user does not want an agent's work to go on.
+    Stopped,
     /// A signal came.
     Interrupted(Signal),
 }
@@ -72,6 +74,7 @@ impl Exit {
             Self::ToolsFailed => (1, "tools-failed"),
             Self::LoopLimit => (1, "loop-limit"),
             Self::OverBudget => (1, "over-budget"),
+            Self::Stopped => (1, "stopped"),
             Self::Usage => (2, "usage"),
             Self::NotReady => (3, "not-ready"),
             Self::ModelFailed => (4, "model-failed"),
@@ -344,6 +347,7 @@ impl Error {
             Self::Agent(AgentError::ToolsFailed { .. }) => Exit::ToolsFailed,
             Self::Agent(AgentError::AuditFailed { .. }) => Exit::AuditFailed,
             Self::Agent(AgentError::LoopLimit { .. }) => Exit::LoopLimit,
+            Self::Agent(AgentError::Rejected) => Exit::Stopped,
             Self::Agent(AgentError::Process(_) | AgentError::Host(_))
             | Self::Apply(_)
             | Self::Build(_)
