@@ -24,6 +24,13 @@ pub struct HistoryMessage {
     /// The id of the call whose result it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<String>,
+    /// Whether nothing came of that call, or it is not known what.
+    #[serde(
+        rename = "isFailed",
+        default,
+        skip_serializing_if = "std::ops::Not::not"
+    )]
+    pub is_failed: bool,
     /// The tools that the agent has called beside its words, where the protocol is the vendor's own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<Call>,
@@ -51,6 +58,7 @@ impl HistoryMessage {
             content: content.into(),
             tool: None,
             call: None,
+            is_failed: false,
             calls: Vec::new(),
             is_tagged: false,
             is_fault: false,
@@ -76,6 +84,15 @@ impl HistoryMessage {
             tool: Some(tool.to_owned()),
             call: Some(id.to_owned()),
             ..Self::new(Role::Tool, content)
+        }
+    }
+
+    /// Why it is not known what came of a call.
+    #[must_use]
+    pub fn not_done(call: &Call, content: &str) -> Self {
+        Self {
+            is_failed: true,
+            ..Self::of_tool(&call.name, &call.id, content)
         }
     }
 

@@ -206,7 +206,12 @@ impl Fault {
     /// What the model is told of it.
     #[must_use]
     pub fn told(&self) -> String {
-        let colon = if self.remedy.is_empty() { "" } else { ": " };
-        format!("{self}{colon}{}", self.remedy)
+        let joint = match self.remedy.chars().next() {
+            None => "",
+            // It has lines of its own.
+            Some('\n') => ".",
+            Some(_) => ": ",
+        };
+        format!("{self}{joint}{}", self.remedy)
     }
 }

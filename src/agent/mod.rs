@@ -27,6 +27,7 @@ pub(crate) mod permissions;
 pub(crate) mod plan;
 pub(crate) mod protocol;
 pub(crate) mod restricted;
+mod schema;
 pub(crate) mod session;
 pub(crate) mod settings;
 pub(crate) mod tagged;
@@ -324,7 +325,7 @@ impl Agent<'_> {
             self.keep(conversation)?;
             if let Some(ended) = self.call(call, tools, conversation, progress)? {
                 for call in &calls[at + 1..] {
-                    conversation.say(HistoryMessage::of_tool(&call.name, &call.id, NOT_DONE));
+                    conversation.say(HistoryMessage::not_done(call, NOT_DONE));
                 }
                 return Ok(Some(ended));
             }
@@ -388,11 +389,11 @@ impl Agent<'_> {
             return self.end(Ended { words: text, by }, conversation, progress);
         }
         let mark = if failed { "ERROR: " } else { "" };
-        conversation.say(HistoryMessage::of_tool(
-            &call.name,
-            &call.id,
-            format!("{mark}{text}"),
-        ));
+        let said = HistoryMessage::of_tool(&call.name, &call.id, format!("{mark}{text}"));
+        conversation.say(HistoryMessage {
+            is_failed: failed,
+            ..said
+        });
         if !failed {
             progress.failures = 0;
             progress.succeeded += 1;
@@ -519,7 +520,7 @@ impl Agent<'_> {
                 _ => {
                     // Those behind the first had to wait for it.
                     let told = if at == 0 { CUT_SHORT } else { NOT_BEGUN };
-                    conversation.say(HistoryMessage::of_tool(&call.name, &call.id, told));
+                    conversation.say(HistoryMessage::not_done(call, told));
                 }
             }
         }

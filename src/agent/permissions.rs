@@ -1,14 +1,12 @@
 //! Which calls may be carried out.
 //!
-//! Asked before every call, by what the tool does to the world rather than by its name.
-//!
-//! A profile that asks the user first joins as another implementation, which answers with a question.
+//! Asked before every call, by what the tool does to the world rather than by its name. One narrows another down.
 
 use std::path::{Path, PathBuf};
 
 use super::tool::{Effect, ParameterKind, ToolCall};
 use super::tools::command::AllowedCommand;
-use super::tools::place::{leads_into, quoted};
+use super::tools::place::{leads_into, quoted, resolved};
 
 /// What becomes of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -94,6 +92,110 @@ impl Permissions for ReadOnly<'_> {
     }
 }
 
+/// What another allows, but that some files are written by no tool of theirs: they have a tool of their own. They may be
+/// read. Commands are not held against it.
+#[derive(Clone, Copy)]
+pub struct DenyWrites<'a> {
+    /// What is allowed elsewhere.
+    pub permissions: &'a dyn Permissions,
+    /// The project's root, links resolved.
+    pub root: &'a Path,
+    /// The files, links resolved.
+    pub paths: &'a [PathBuf],
+    /// How they are changed, for the model: the end of a sentence.
+    pub instead: &'a str,
+}
+
+impl Permissions for DenyWrites<'_> {
+    fn decide(&self, call: &ToolCall) -> Permission {
+        let is_closed = |path: &&str| {
+            let mut paths = self.paths.iter();
+            call.tool.effect == Effect::Writes
+                && paths.any(|closed| leads_into(self.root, path, closed))
+        };
+        match call.of_kind(ParameterKind::Path).find(is_closed) {
+            Some(path) => Permission::Refused(format!("{}: {}", quoted(path), self.instead)),
+            None => self.permissions.decide(call),
+        }
+    }
+}
+
+/// Files that name what a project depends on: whoever changes one may have others' programs run.
+const MANIFESTS: [&str; 4] = ["package.json", "Cargo.toml", "pyproject.toml", "go.mod"];
+
+/// Who says whether what is to be asked about is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Consent {
+    /// The user, each time.
+    Asked,
+    /// Nobody is there to ask.
+    Unattended,
+    /// The user has said yes to all of it: `--yes`.
+    Given,
+}
+
+/// What another allows; but commands that may do more than look, and writes to [`MANIFESTS`], are asked about before.
+#[derive(Clone, Copy)]
+pub struct AskFirst<'a> {
+    /// What is allowed at all.
+    pub permissions: &'a dyn Permissions,
+    /// The project's root, links resolved.
+    pub root: &'a Path,
+    /// Whether a command need not be asked about.
+    pub is_harmless: &'a dyn Fn(&str) -> bool,
+    /// Who is asked.
+    pub consent: Consent,
+}
+
+impl Permissions for AskFirst<'_> {
+    fn decide(&self, call: &ToolCall) -> Permission {
+        let decided = self.permissions.decide(call);
+        let about = match (&decided, self.consent) {
+            (Permission::Allowed, Consent::Asked | Consent::Unattended) => self.about(call),
+            _ => None,
+        };
+        match about {
+            None => decided,
+            Some(about) if self.consent == Consent::Asked => {
+                Permission::Ask(format!("The agent wants to {about}. May it?"))
+            }
+            Some(about) => Permission::Refused(format!(
+                "nobody is there to allow you to {about}; do it another way, or say in your response that it needs \
+                 the user, who can start the program with `--yes`"
+            )),
+        }
+    }
+}
+
+impl AskFirst<'_> {
+    /// What there is to be asked about: the end of a sentence.
+    fn about(&self, call: &ToolCall) -> Option<String> {
+        let mut commands = call.of_kind(ParameterKind::Command);
+        if let Some(command) = commands.find(|command| !(self.is_harmless)(command)) {
+            return Some(format!("run {}", quoted(command)));
+        }
+        let mut paths = call.of_kind(ParameterKind::Path);
+        let path = paths.find(|path| call.tool.effect == Effect::Writes && self.is_manifest(path));
+        path.map(|path| {
+            format!(
+                "change {}, which names what the project depends on",
+                quoted(path)
+            )
+        })
+    }
+
+    /// Whether a path is that of a manifest, by its own name or by that of what it links to.
+    fn is_manifest(&self, path: &str) -> bool {
+        let named = path_clean::clean(self.root.join(path));
+        [resolved(&named), named].iter().any(|path| {
+            let name = path.file_name().unwrap_or_default();
+            MANIFESTS
+                .iter()
+                .any(|known| name.eq_ignore_ascii_case(known))
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -159,6 +261,120 @@ mod tests {
                 "to {path}"
             );
         }
+    }
+
+    #[test]
+    fn a_file_with_a_tool_of_its_own_is_read_but_not_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        std::fs::write(root.join("plan.md"), "").unwrap();
+        std::os::unix::fs::symlink("plan.md", root.join("link.md")).unwrap();
+        let permissions = DenyWrites {
+            permissions: &Everything,
+            root: &root,
+            paths: &[root.join("plan.md")],
+            instead: "the plan document is changed by update_plan",
+        };
+        let reason = |path: &str| {
+            Permission::Refused(format!(
+                "`{path}`: the plan document is changed by update_plan"
+            ))
+        };
+        for path in ["plan.md", "./x/../plan.md", "link.md"] {
+            for tool in [&write::WRITE_FILE, &replace::FIND_AND_REPLACE_IN_FILE] {
+                assert_eq!(
+                    permissions.decide(&call(tool, ("path", path))),
+                    reason(path)
+                );
+            }
+            let read = call(&read::READ_FILE, ("path", path));
+            assert_eq!(permissions.decide(&read), Permission::Allowed);
+        }
+        let other = call(&write::WRITE_FILE, ("path", "plans.md"));
+        assert_eq!(permissions.decide(&other), Permission::Allowed);
+    }
+
+    #[test]
+    fn what_may_do_harm_is_asked_about_unless_the_user_has_said_yes_to_all() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        std::fs::write(root.join("go.mod"), "").unwrap();
+        std::os::unix::fs::symlink("go.mod", root.join("link")).unwrap();
+        let is_harmless = |command: &str| command == "git status";
+        for (tool, argument, about) in [
+            (&command::COMMAND, ("command", "git status"), None),
+            (
+                &command::COMMAND,
+                ("command", "npm install"),
+                Some("run `npm install`"),
+            ),
+            (&command::COMMAND, ("command", ""), Some("run ``")),
+            (&write::WRITE_FILE, ("path", "src/main.rs"), None),
+            (&write::WRITE_FILE, ("path", "package.json.txt"), None),
+            (
+                &write::WRITE_FILE,
+                ("path", "a/b/package.json"),
+                Some("change `a/b/package.json`"),
+            ),
+            (
+                &write::WRITE_FILE,
+                ("path", "x/../CARGO.TOML"),
+                Some("change `x/../CARGO.TOML`"),
+            ),
+            (
+                &write::WRITE_FILE,
+                ("path", "pyproject.toml/"),
+                Some("change `pyproject.toml/`"),
+            ),
+            (
+                &replace::FIND_AND_REPLACE_IN_FILE,
+                ("path", "link"),
+                Some("change `link`"),
+            ),
+            (&read::READ_FILE, ("path", "go.mod"), None),
+        ] {
+            let call = call(tool, argument);
+            let decide = |consent| {
+                let permissions = &Everything;
+                let ask = AskFirst {
+                    permissions,
+                    root: &root,
+                    is_harmless: &is_harmless,
+                    consent,
+                };
+                ask.decide(&call)
+            };
+            assert_eq!(decide(Consent::Given), Permission::Allowed);
+            let Some(about) = about else {
+                assert_eq!(decide(Consent::Asked), Permission::Allowed, "{argument:?}");
+                assert_eq!(decide(Consent::Unattended), Permission::Allowed);
+                continue;
+            };
+            let asked = decide(Consent::Asked);
+            let question = format!("The agent wants to {about}");
+            assert!(
+                matches!(&asked, Permission::Ask(told) if told.starts_with(&question)),
+                "{asked:?}"
+            );
+            let refused = decide(Consent::Unattended);
+            let told = matches!(&refused, Permission::Refused(told) if told.contains(about) && told.contains("`--yes`"));
+            assert!(told, "{refused:?}");
+        }
+    }
+
+    #[test]
+    fn nobody_is_asked_about_what_is_not_allowed_at_all() {
+        let refuses = ReadOnly {
+            commands: &|_| Err("no".to_owned()),
+        };
+        let asks = AskFirst {
+            permissions: &refuses,
+            root: Path::new("/"),
+            is_harmless: &|_| false,
+            consent: Consent::Asked,
+        };
+        let call = call(&command::COMMAND, ("command", "rm x"));
+        assert_eq!(asks.decide(&call), Permission::Refused("no".to_owned()));
     }
 
     #[test]

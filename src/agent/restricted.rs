@@ -139,6 +139,18 @@ impl AuditCommands<'_> {
         })
     }
 
+    /// The command that `line` stands for, if it only looks, or is `build.sh`: to be run as it is in the root, and
+    /// never by a shell. What `npm` runs is written in the project, and is not among them.
+    pub fn harmless(&self, line: &str) -> Option<AllowedCommand> {
+        let command = self.allowed(line).ok();
+        command.filter(|command| {
+            command
+                .words
+                .first()
+                .is_some_and(|program| program != "npm")
+        })
+    }
+
     /// What the user allows besides, and how long commands may take: lines for the model.
     pub fn told(&self) -> String {
         let own: Vec<String> = self.shown().map(|own| format!("`{own}`")).collect();

@@ -9,10 +9,11 @@ use std::borrow::Cow;
 use serde_json::{Map, Value, json};
 
 use super::error::AgentError;
+use super::schema;
 use crate::model::ToolSchema;
 use crate::model::message::Call;
 
-/// What kind of text a parameter is.
+/// What a parameter is: most kinds are texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ParameterKind {
     /// A path, or a glob: one line.
@@ -27,13 +28,10 @@ pub enum ParameterKind {
     Lines,
     /// The task list, a task a line. It may be left out, and Markdown replies have it in a section of its own.
     Tasks,
-}
-
-impl ParameterKind {
-    /// Whether it may be left out.
-    const fn is_optional(self) -> bool {
-        matches!(self, Self::Lines | Self::Tasks)
-    }
+    /// Yes or no: a JSON boolean.
+    Flag,
+    /// A JSON array or object that follows this schema, as [`schema::check`] reads it.
+    Json(&'static str),
 }
 
 /// A parameter of a tool.
@@ -47,10 +45,15 @@ pub struct Parameter {
     pub meaning: &'static str,
     /// What it may be, for the model; "" where there is no example.
     pub example: &'static str,
+    /// Whether it may be left out.
+    pub is_optional: bool,
+    /// What it is where it is left out: the text, or the JSON of what is no text; "" where it is then nothing.
+    pub default: &'static str,
 }
 
 impl Parameter {
-    /// One of this name and kind; `meaning` is a phrase for the model.
+    /// One of this name and kind; `meaning` is a phrase for the model. Ranges of lines and task lists may be left out,
+    /// all else not.
     #[must_use]
     pub const fn new(name: &'static str, kind: ParameterKind, meaning: &'static str) -> Self {
         Self {
@@ -58,6 +61,8 @@ impl Parameter {
             kind,
             meaning,
             example: "",
+            is_optional: matches!(kind, ParameterKind::Lines | ParameterKind::Tasks),
+            default: "",
         }
     }
 
@@ -65,6 +70,60 @@ impl Parameter {
     #[must_use]
     pub const fn example(self, example: &'static str) -> Self {
         Self { example, ..self }
+    }
+
+    /// The same as one that may be left out.
+    #[must_use]
+    pub const fn optional(self) -> Self {
+        Self {
+            is_optional: true,
+            ..self
+        }
+    }
+
+    /// The same as one that is this where it is left out; what is no text is given as JSON.
+    #[must_use]
+    pub const fn or(self, default: &'static str) -> Self {
+        Self {
+            default,
+            ..self.optional()
+        }
+    }
+
+    /// The JSON schema of what it may be.
+    #[must_use]
+    pub fn schema(&self) -> Value {
+        match self.kind {
+            ParameterKind::Flag => json!({"type": "boolean"}),
+            ParameterKind::Json(schema) => serde_json::from_str(schema).unwrap_or_default(),
+            _ => json!({"type": "string"}),
+        }
+    }
+
+    /// The same with an upper bound on its length, unless it is a file's content: for servers that hold a model to a
+    /// schema, since the smallest models would not come to an end without. Grammars of llama.cpp take none of 2,000 or
+    /// more.
+    #[must_use]
+    pub fn bounded_schema(&self) -> Value {
+        const LONGEST_PATH: u32 = 500;
+        const LONGEST_TEXT: u32 = 1000;
+        let mut schema = self.schema();
+        let longest = match self.kind {
+            ParameterKind::Block | ParameterKind::Flag | ParameterKind::Json(_) => return schema,
+            ParameterKind::Path | ParameterKind::Lines => LONGEST_PATH,
+            ParameterKind::Text | ParameterKind::Command | ParameterKind::Tasks => LONGEST_TEXT,
+        };
+        schema["maxLength"] = longest.into();
+        schema
+    }
+
+    /// What it is where it is left out; `None` where it is then nothing.
+    fn default_value(&self) -> Option<Value> {
+        let default = Some(self.default).filter(|default| !default.is_empty())?;
+        match self.kind {
+            ParameterKind::Flag | ParameterKind::Json(_) => serde_json::from_str(default).ok(),
+            _ => Some(default.into()),
+        }
     }
 }
 
@@ -96,7 +155,7 @@ impl Effect {
 /// A tool, as it is described to a model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolSpec {
-    /// Its name; of the program's own tools in capitals and underscores.
+    /// Its name, in letters and underscores where it is the program's own.
     pub name: Cow<'static, str>,
     /// What it does, for the model: a sentence or two.
     pub description: Cow<'static, str>,
@@ -139,11 +198,12 @@ impl ToolSpec {
             return schema.clone();
         }
         let property = |parameter: &Parameter| {
-            let property = json!({"type": "string", "description": parameter.meaning});
+            let mut property = parameter.schema();
+            property["description"] = parameter.meaning.into();
             (parameter.name.to_owned(), property)
         };
         let properties: Map<String, Value> = self.parameters.iter().map(property).collect();
-        let needed = |parameter: &&Parameter| !parameter.kind.is_optional();
+        let needed = |parameter: &&Parameter| !parameter.is_optional;
         let required = self.parameters.iter().filter(needed);
         let required: Vec<&str> = required.map(|parameter| parameter.name).collect();
         json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false})
@@ -160,7 +220,8 @@ impl ToolSpec {
     }
 
     /// The arguments, if they are what the schema says: an object with all that is required, nothing that is not
-    /// known where that is excluded, and values of the types that are named. What lies deeper is the tool's to check.
+    /// known where that is excluded, and values of the types that are named. What is left out is its default. Of tools
+    /// that came at run time, what lies deeper is theirs to check.
     ///
     /// # Errors
     /// What is wrong, for the model.
@@ -169,37 +230,23 @@ impl ToolSpec {
             return Err(format!("what {} is given is a JSON object", self.name));
         };
         let schema = self.schema();
-        let required = schema["required"].as_array().into_iter().flatten();
-        for name in required.filter_map(Value::as_str) {
-            if !given.contains_key(name) {
-                return Err(format!("{} needs `{name}`", self.name));
-            }
-        }
+        schema::check_names(&self.name, given, &schema)?;
         for (name, value) in given {
             let known = &schema["properties"][name];
-            let is_known = !known.is_null();
-            if !is_known && schema["additionalProperties"] == Value::Bool(false) {
-                return Err(format!("{} takes no `{name}`", self.name));
-            }
-            if let Some(expected) = known["type"].as_str().filter(|kind| !is_of(value, kind)) {
+            if let Some(expected) = schema::other_type(value, known) {
                 return Err(format!("`{name}` of {} is a JSON {expected}", self.name));
             }
         }
-        Ok(Arguments(given.clone()))
-    }
-}
-
-/// Whether a value is of a type of JSON schema's; of those that are not known, anything is.
-fn is_of(value: &Value, kind: &str) -> bool {
-    match kind {
-        "string" => value.is_string(),
-        "integer" => value.is_i64() || value.is_u64(),
-        "number" => value.is_number(),
-        "boolean" => value.is_boolean(),
-        "array" => value.is_array(),
-        "object" => value.is_object(),
-        "null" => value.is_null(),
-        _ => true,
+        let mut arguments = Arguments(given.clone());
+        for parameter in self.parameters {
+            match (given.get(parameter.name), parameter.default_value()) {
+                (Some(value), _) => schema::check(value, &parameter.schema(), parameter.name)
+                    .map_err(|problem| format!("{problem}, for {}", self.name))?,
+                (None, Some(default)) => arguments.set(parameter.name, default),
+                (None, None) => {}
+            }
+        }
+        Ok(arguments)
     }
 }
 
@@ -212,6 +259,18 @@ impl Arguments {
     #[must_use]
     pub fn get(&self, name: &str) -> &str {
         self.0.get(name).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// Whether the flag of this name is set.
+    #[must_use]
+    pub fn is_set(&self, name: &str) -> bool {
+        self.0.get(name) == Some(&Value::Bool(true))
+    }
+
+    /// All of them as one JSON object.
+    #[must_use]
+    pub fn to_value(&self) -> Value {
+        Value::Object(self.0.clone())
     }
 
     /// Sets an argument.

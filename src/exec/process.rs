@@ -35,7 +35,7 @@ pub use super::process_error::{NoSuchProcess, ProcessError};
 pub use super::wire::CommandStatus;
 
 /// What a command line is given to.
-const SHELL: &str = "/bin/sh";
+pub const SHELL: &str = "/bin/sh";
 /// How many characters of a command are shown in a list.
 const SHOWN: usize = 100;
 /// What the name of a command in the background is made of, and of how many.

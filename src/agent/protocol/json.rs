@@ -7,11 +7,11 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::markdown::without_thoughts;
+use super::object::unfenced;
 use super::{Decision, Fault, Offer, Protocol, Turn, tasks_in};
 use crate::agent::tool::Toolbox;
 use crate::model::message::Call;
 use crate::model::{Form, Reply};
-use crate::sys::fences::Fence;
 
 /// The protocol of one JSON object a reply.
 #[derive(Debug, Clone, Copy, Default)]
@@ -116,15 +116,4 @@ fn example(tools: &Toolbox<'_>) -> Value {
 
 fn one_of_them(found: &str) -> Fault {
     Fault::of_all(format!("the reply has {found}: it has one of them"))
-}
-
-/// The text without the one fence around all of it.
-fn unfenced(text: &str) -> &str {
-    let lines = text
-        .split_once('\n')
-        .and_then(|(first, rest)| Some((first, rest.rsplit_once('\n')?)));
-    match lines.map(|(first, (inner, last))| (Fence::of(first), inner, Fence::of(last))) {
-        Some((Some(opening), inner, Some(end))) if end.closes(&opening) => inner.trim(),
-        _ => text,
-    }
 }

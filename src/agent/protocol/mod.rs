@@ -1,13 +1,17 @@
 //! How an agent and a model talk about tools: what the model is offered, how its reply is read, and how it is
 //! told what came of its calls.
 //!
-//! Pure. One file a protocol: [`markdown`] has headings, [`json`] an object as the whole reply, [`native`] the
-//! vendor's own tool calls. What a reply calls is not looked at here: the agent holds every call against its
-//! tools, and each gets its result.
+//! Pure. One file a protocol: [`markdown`] has headings, [`json`] and [`tool_calls`] an object as the whole reply,
+//! [`native`] the vendor's own tool calls, [`structured`] an object and no tools. What a reply calls is not looked at
+//! here, but by [`tool_calls`]: the agent holds every call against its tools, and each gets its result.
 
 pub mod json;
 pub mod markdown;
 pub mod native;
+mod object;
+mod results;
+pub mod structured;
+pub mod tool_calls;
 
 use crate::model::message::{Call, Message};
 use crate::model::{Form, Reply, ToolForm};
@@ -38,6 +42,20 @@ pub struct Turn {
     /// What of the reply's words goes into the history. Read once more, it names the same tools, so that a session
     /// that was cut short can be taken up.
     pub remembered: String,
+}
+
+impl Turn {
+    /// The turn of a reply that is a JSON object and nothing else.
+    fn of_object(decision: Decision, remembered: String) -> Self {
+        Self {
+            thoughts: String::new(),
+            outside: String::new(),
+            tasks: None,
+            decision,
+            note: None,
+            remembered,
+        }
+    }
 }
 
 /// What an agent does next.

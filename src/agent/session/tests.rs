@@ -163,6 +163,7 @@ fn everything_of_a_session_outlives_the_process() {
             content: "out\u{0}\n".to_owned(),
             tool: Some("COMMAND".to_owned()),
             call: Some("c1".to_owned()),
+            is_failed: false,
             calls: Vec::new(),
             is_tagged: false,
             is_fault: false,
@@ -239,6 +240,7 @@ fn no_key_is_written_and_the_file_stays_json_whatever_a_key_looks_like() {
             content: text(),
             tool: Some(text()),
             call: None,
+            is_failed: false,
             calls: vec![Call {
                 id: "c1".to_owned(),
                 name: text(),

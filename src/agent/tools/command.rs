@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::agent::tool::{
     Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
 };
-use crate::exec::process::{CommandStatus, Invocation, ProcessError, Processes, Ran};
+use crate::exec::process::{CommandStatus, Invocation, ProcessError, Processes, Ran, SHELL};
 
 /// How the model knows the tool.
 pub static COMMAND: ToolSpec = ToolSpec::new(
@@ -48,6 +48,9 @@ pub enum Shell<'r> {
     /// None: a command that this function allows is run as it says; it says why it does not allow one. Nothing
     /// goes on in the background.
     Restricted(&'r dyn Fn(&str) -> Result<AllowedCommand, String>),
+    /// The shell; but what this function knows is run as it says, without one. Nothing goes on in the background:
+    /// what takes too long is ended.
+    Foreground(&'r dyn Fn(&str) -> Option<AllowedCommand>),
 }
 
 /// The tool that runs shell commands.
@@ -104,7 +107,7 @@ impl RunCommand<'_, '_> {
 impl Tool for RunCommand<'_, '_> {
     fn spec(&self) -> &ToolSpec {
         match self.shell {
-            Shell::Full => &COMMAND,
+            Shell::Full | Shell::Foreground(_) => &COMMAND,
             Shell::Restricted(_) => &RESTRICTED_COMMAND,
         }
     }
@@ -112,10 +115,18 @@ impl Tool for RunCommand<'_, '_> {
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
         let command = arguments.get("command");
         match self.shell {
-            Shell::Full if command.trim().is_empty() => {
+            Shell::Full | Shell::Foreground(_) if command.trim().is_empty() => {
                 Err(ToolError::Failed("the command is empty".to_owned()))
             }
             Shell::Full => self.invoke(Invocation::Shell(command), self.patience),
+            Shell::Foreground(known) => {
+                let in_shell = || AllowedCommand {
+                    words: [SHELL, "-c", command].map(str::to_owned).to_vec(),
+                    timeout: self.patience,
+                };
+                let AllowedCommand { words, timeout } = known(command).unwrap_or_else(in_shell);
+                self.invoke(Invocation::Words(&words), timeout)
+            }
             Shell::Restricted(allowed) => {
                 let AllowedCommand { words, timeout } =
                     allowed(command).map_err(ToolError::Failed)?;

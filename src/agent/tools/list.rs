@@ -318,6 +318,41 @@ impl Walk {
     }
 }
 
+/// The files below a directory, those that are near before those that are deep, as far as anything is looked at; and
+/// whether there was more.
+pub(super) fn files_below(
+    root: &Path,
+    place: &ResolvedPath,
+) -> io::Result<(Vec<ResolvedPath>, bool)> {
+    let mut walk = Walk::of(root, place, None)?;
+    let mut files = Vec::new();
+    let mut queue = VecDeque::from([(String::new(), 0_usize)]);
+    while let Some((path, depth)) = queue.pop_front() {
+        if walk.looked_at >= LOOKED_AT || depth >= DEEPEST {
+            walk.is_cut_short = true;
+            continue;
+        }
+        let entries = walk.entries(&path);
+        // One that cannot be looked into hides what is in it, and nothing else.
+        if entries.is_err() && depth > 0 {
+            walk.is_cut_short = true;
+            continue;
+        }
+        for entry in entries? {
+            let below = joined(&path, &entry.name);
+            match entry.kind {
+                EntryKind::Directory => queue.push_back((below, depth + 1)),
+                EntryKind::File => files.push(match place {
+                    ResolvedPath::Inside(_) => ResolvedPath::Inside(joined(&walk.start, &below)),
+                    ResolvedPath::Outside(top) => ResolvedPath::Outside(top.join(below)),
+                }),
+                EntryKind::Link(_) => {}
+            }
+        }
+    }
+    Ok((files, walk.is_cut_short))
+}
+
 /// Git's rules for what is below a place; none where git ignores the place itself, as it was named all the
 /// same, and none elsewhere than in a repository.
 fn rules(root: &Path, place: &ResolvedPath, start: &str) -> Option<(IgnoreRules, String)> {

@@ -2,11 +2,15 @@
 
 pub mod background;
 pub mod command;
+pub mod diff;
 pub mod list;
 pub mod notes;
 pub mod place;
+pub mod plan;
 pub mod read;
 pub mod replace;
+pub mod search;
+pub mod worded;
 pub mod write;
 
 use crate::agent::tool::ToolError;

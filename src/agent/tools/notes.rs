@@ -124,6 +124,52 @@ impl Tool for AskUser<'_> {
     }
 }
 
+/// The description of `request_approval`.
+pub static REQUEST_APPROVAL: ToolSpec = ToolSpec::new(
+    "request_approval",
+    "Ask the user whether to go on, and wait for yes or no. Use this before anything that is hard to take back. With \
+     no, the work stops.",
+    &[Parameter::new(
+        "question",
+        ParameterKind::Text,
+        "What is to be approved, as a question",
+    )
+    .example("Shall I delete the old migration files?")],
+    Effect::Asks,
+);
+
+/// Asks the user for approval, and stops the work where there is none.
+#[derive(Clone, Copy)]
+pub struct RequestApproval<'a> {
+    /// Who is asked.
+    pub user: &'a dyn User,
+}
+
+impl Tool for RequestApproval<'_> {
+    fn spec(&self) -> &ToolSpec {
+        &REQUEST_APPROVAL
+    }
+
+    fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
+        let answer = self.user.ask(arguments.get("question"))?;
+        let answer = answer.as_deref().map(str::trim);
+        match answer.map(str::to_lowercase).as_deref() {
+            Some("yes" | "y") => Ok(ToolOutput::said("the user says yes")),
+            Some("no" | "n") => Err(AgentError::Rejected {
+                question: arguments.get("question").to_owned(),
+            }
+            .into()),
+            Some("") | None => Err(ToolError::Failed(
+                "nobody has approved it: do not do it".to_owned(),
+            )),
+            Some(_) => Err(ToolError::Failed(format!(
+                "the user has not approved it yet, and says: {}",
+                answer.unwrap_or_default()
+            ))),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -168,6 +214,33 @@ mod tests {
         }
         let asked = AskUser { user: &Interrupts }.run(&Arguments::default());
         assert!(matches!(asked, Err(ToolError::Fatal(_))));
+    }
+
+    #[test]
+    fn an_approval_is_a_yes_and_a_no_stops_the_work() {
+        let ask = |answer| {
+            let mut arguments = Arguments::default();
+            arguments.set("question", "JWT or sessions?");
+            let user = Answers(answer);
+            RequestApproval { user: &user }.run(&arguments)
+        };
+        for yes in ["yes", " Y\n", "YES"] {
+            assert_eq!(ask(Some(yes)).unwrap().text, "the user says yes");
+        }
+        for no in ["no", "N "] {
+            let asked = ask(Some(no));
+            assert!(matches!(asked, Err(ToolError::Fatal(AgentError::Rejected { .. }))));
+        }
+        for (answer, told) in [
+            (None, "nobody has approved it"),
+            (Some(""), "nobody has approved it"),
+            (Some("only B, please"), "and says: only B, please"),
+        ] {
+            let Err(ToolError::Failed(reason)) = ask(answer) else {
+                panic!("{answer:?} is no approval");
+            };
+            assert!(reason.contains(told), "{reason}");
+        }
     }
 
     #[test]

@@ -52,6 +52,33 @@ impl Tool for ReadFile<'_> {
     }
 
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
+        self.read(arguments, |next| format!("`lines` {next}-"))
+    }
+}
+
+/// Reads whole files, for agents that do not name lines: of a long one, they get at the middle by a command.
+#[derive(Debug, Clone, Copy)]
+pub struct ReadWhole<'a>(pub ReadFile<'a>);
+
+impl Tool for ReadWhole<'_> {
+    fn spec(&self) -> &ToolSpec {
+        &READ_FILE
+    }
+
+    fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
+        self.0.read(arguments, |next| {
+            format!("a command, such as `tail -n +{next}` with its path")
+        })
+    }
+}
+
+impl ReadFile<'_> {
+    /// What is in the file; `from` names the way to read on from a line.
+    fn read(
+        self,
+        arguments: &Arguments,
+        from: fn(usize) -> String,
+    ) -> Result<ToolOutput, ToolError> {
         let path = arguments.get("path");
         let place = ResolvedPath::of(self.root, path, self.outside).map_err(ToolError::Failed)?;
         let range = match arguments.get("lines").trim() {
@@ -63,7 +90,7 @@ impl Tool for ReadFile<'_> {
             None => counted(line_count(&content) as u64, "line"),
             Some(_) => format!("lines {}", arguments.get("lines").trim()),
         };
-        let shown = shown(&place.shown(), content, range).map_err(ToolError::Failed)?;
+        let shown = shown(&place.shown(), content, range, from).map_err(ToolError::Failed)?;
         Ok(ToolOutput {
             brief: Some(brief),
             ..ToolOutput::said(shown)
@@ -115,7 +142,12 @@ impl LineRange {
 }
 
 /// A file's content as a model is shown it.
-fn shown(name: &str, content: Vec<u8>, range: Option<LineRange>) -> Result<String, String> {
+fn shown(
+    name: &str,
+    content: Vec<u8>,
+    range: Option<LineRange>,
+    from: fn(usize) -> String,
+) -> Result<String, String> {
     let bytes = counted(content.len() as u64, "byte");
     let count = line_count(&content);
     let lines = counted(count as u64, "line");
@@ -132,9 +164,9 @@ fn shown(name: &str, content: Vec<u8>, range: Option<LineRange>) -> Result<Strin
         Some(range) if range.first > count => return Err(format!("{name} has {lines}")),
         Some(range) => {
             let (shown, last) = range.of(&text);
-            (shown, Some(told(range, last, count)))
+            (shown, Some(told(range, last, count, from)))
         }
-        None if text.len() > OUTPUT_LIMIT => (text.as_str(), Some(left_out(&text))),
+        None if text.len() > OUTPUT_LIMIT => (text.as_str(), Some(left_out(&text, from))),
         None => (text.as_str(), None),
     };
     let notes: Vec<String> = not_utf8.into_iter().chain(part).collect();
@@ -149,20 +181,20 @@ fn shown(name: &str, content: Vec<u8>, range: Option<LineRange>) -> Result<Strin
 }
 
 /// Which lines are shown of a range, and how to read on where that is not all of it.
-fn told(range: LineRange, last: usize, count: usize) -> String {
+fn told(range: LineRange, last: usize, count: usize, from: fn(usize) -> String) -> String {
     let shown = format!("these are lines {}-{last}", range.first);
     if last < range.last.min(count) {
-        format!("{shown}, no more fit; read on with `lines` {}-", last + 1)
+        format!("{shown}, no more fit; read on with {}", from(last + 1))
     } else {
         shown
     }
 }
 
 /// How to read on where the middle of a file is left out.
-fn left_out(text: &str) -> String {
+fn left_out(text: &str, from: fn(usize) -> String) -> String {
     let beginning = text.as_bytes().get(..BEGINNING).unwrap_or_default();
     let next = memchr::memchr_iter(b'\n', beginning).count() + 1;
-    format!("the middle is left out; read on with `lines` {next}-")
+    format!("the middle is left out; read on with {}", from(next))
 }
 
 /// Whether few enough bytes are not UTF-8 for the rest to be read, as in Latin-1.

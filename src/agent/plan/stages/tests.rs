@@ -1,0 +1,223 @@
+//! How the replies of the stages without tools are read.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::agent::protocol::{Decision, Protocol};
+use crate::agent::tool::{Arguments, Effect, Parameter, Tool, ToolError, ToolOutput, ToolSpec};
+use crate::model::Reply;
+
+static WRITE_FILE: ToolSpec = ToolSpec::new(
+    "write_file",
+    "Write a file",
+    &[
+        Parameter::new("file_path", ParameterKind::Path, "The file"),
+        Parameter::new("content", ParameterKind::Block, "Its content"),
+    ],
+    Effect::Writes,
+);
+
+struct Write;
+
+impl Tool for Write {
+    fn spec(&self) -> &ToolSpec {
+        &WRITE_FILE
+    }
+
+    fn run(&self, _arguments: &Arguments) -> Result<ToolOutput, ToolError> {
+        Ok(ToolOutput::said(""))
+    }
+}
+
+fn tools() -> Toolbox<'static> {
+    Toolbox::new().with(Write)
+}
+
+/// The first JSON object in a text.
+fn object_in(text: &str) -> Value {
+    let start = text.find('{').unwrap();
+    let mut values = serde_json::Deserializer::from_str(&text[start..]).into_iter();
+    values.next().unwrap().unwrap()
+}
+
+fn task(description: &str) -> Value {
+    json!({"step": 1, "description": description, "tool": "analyze", "params": {}})
+}
+
+#[test]
+fn what_the_model_is_shown_is_read() {
+    let format = TaskList::protocol(&tools()).format;
+    let list = TaskList::read(&object_in(format)).unwrap();
+    let told: Vec<(&str, usize)> = list
+        .task_list
+        .iter()
+        .map(|task| (&*task.tool, task.params.len()))
+        .collect();
+    let expected = [
+        ("read_file", 1),
+        (ANALYZE, 0),
+        (ANALYZE, 0),
+        ("write_file", 1),
+        ("show_diff", 0),
+    ];
+    assert_eq!(told, expected);
+
+    let shown = object_in(WorkSummary::protocol().format);
+    let summary = WorkSummary::read(&shown).unwrap();
+    assert_eq!(
+        summary.log_entry.action,
+        "Updated README.md with recent changes"
+    );
+    assert_eq!(
+        summary.log_entry.tools_used,
+        ["read_file", "write_file", "show_diff"]
+    );
+    let met = WrittenCriterion {
+        description: "Document authentication flow".to_owned(),
+        completed: true,
+    };
+    assert_eq!(summary.acceptance_criteria_updates, [met]);
+    assert!(jsonschema::is_valid(&WorkSummary::schema(), &shown));
+}
+
+#[test]
+fn a_task_list_that_is_none_is_told_by_its_place() {
+    let list = |tasks: Vec<Value>| json!({"task_list": tasks});
+    let mut without = task("a");
+    without.as_object_mut().unwrap().remove("tool");
+    for (reply, expected) in [
+        (json!({}), "the reply needs `task_list`"),
+        (
+            json!({"tasks": []}),
+            "the reply takes no `tasks`: did you mean `task_list`?",
+        ),
+        (json!({"task_list": "a"}), "`task_list` is a JSON array"),
+        (list(vec![]), "`task_list` is empty"),
+        (
+            list(vec![task("a"); 1000]),
+            "`task_list` has 1000 entries, and at most 100 are taken",
+        ),
+        (
+            list(vec![task("a"), without]),
+            "`task_list[1]` needs `tool`",
+        ),
+        (
+            list(vec![task(" \n")]),
+            "a text in the reply is blank, where it is to say something",
+        ),
+        (
+            json!({"task_list": [task("a")], "acceptance_criteria": [1]}),
+            "`acceptance_criteria[0]` is a JSON string",
+        ),
+    ] {
+        assert_eq!(TaskList::read(&reply).unwrap_err(), expected);
+    }
+}
+
+#[test]
+fn what_stands_in_a_line_of_the_plan_is_one_line_and_short() {
+    let mut long = task(&format!(
+        " Read\r\n\t**it** `now`\u{2028}, \u{5d0} \u{1b}[2J {}",
+        "x".repeat(1 << 20)
+    ));
+    long["params"] = json!({"file_path": "a", "content": "x".repeat(1000)});
+    let list = TaskList::read(&json!({"task_list": [long], "acceptance_criteria": ["a\nb", " "]}));
+    let list = list.unwrap();
+    let planned = &list.task_list[0];
+    assert!(
+        planned
+            .description
+            .starts_with("Read **it** `now` , \u{5d0} \u{fffd}[2J xxx")
+    );
+    assert_eq!(planned.description.chars().count(), LONGEST_LINE + 1);
+    assert_eq!(
+        Value::Object(planned.params.clone()),
+        json!({"file_path": "a"})
+    );
+    assert_eq!(list.acceptance_criteria, ["a b"]);
+}
+
+#[test]
+fn the_schema_of_a_task_list_has_an_end_everywhere() {
+    let schema = TaskList::protocol(&tools()).schema;
+    let list = |params: Value| json!({"task_list": [{"step": 1, "description": "a", "tool": "write_file", "params": params}]});
+    for (reply, is_allowed) in [
+        (list(json!({"file_path": "a"})), true),
+        (list(json!({})), true),
+        (list(json!({"file_path": "x".repeat(501)})), false),
+        (list(json!({"content": "a"})), false),
+        (
+            json!({"task_list": vec![task("a"); 30], "acceptance_criteria": ["b"]}),
+            true,
+        ),
+        (json!({"task_list": vec![task("a"); 31]}), false),
+        (json!({"task_list": []}), false),
+        (json!({"task_list": [task(&"x".repeat(301))]}), false),
+    ] {
+        assert_eq!(jsonschema::is_valid(&schema, &reply), is_allowed, "{reply}");
+        // What a server allows is understood.
+        assert!(!is_allowed || TaskList::read(&reply).is_ok(), "{reply}");
+    }
+}
+
+#[test]
+fn such_a_reply_is_its_compact_object_and_a_fault_shows_what_is_right() {
+    let form = TaskList::protocol(&tools());
+    let read = |text: String| form.read(&Reply::said(text), &Toolbox::new());
+    let list = json!({"task_list": [task("a")]});
+    let turn = read(format!("<think>x</think>\n```json\n{list:#}\n```\n")).unwrap();
+    assert_eq!(turn.decision, Decision::Answer(list.to_string()));
+    assert_eq!(turn.remembered, list.to_string());
+    for (text, expected) in [
+        (
+            json!({"response": "no"}).to_string(),
+            "the reply takes no `response`.\n❌ WRONG: {\"tasks\"",
+        ),
+        (format!("{list}{list}"), "a second JSON object"),
+        (String::new(), "the reply is empty"),
+    ] {
+        let told = read(text).unwrap_err().told();
+        assert!(told.contains(expected), "{told}");
+        assert!(told.contains("\n✅ CORRECT: {\"task_list\""), "{told}");
+    }
+}
+
+#[test]
+fn the_stages_are_told_of_the_tools_without_calls_of_them() {
+    let told = TaskList::protocol(&tools()).offer(&tools()).instructions;
+    assert!(
+        told.starts_with("# Response Format\n\nBreak down"),
+        "{told}"
+    );
+    assert!(
+        told.contains("\n\n# Tools\n\n### write_file\nWrite a file\n"),
+        "{told}"
+    );
+    assert!(!told.contains("tool_calls"), "{told}");
+    let told = WorkSummary::protocol().offer(&Toolbox::new()).instructions;
+    assert!(!told.contains("# Tools"), "{told}");
+}
+
+#[test]
+fn the_constant_schemas_are_schemas() {
+    for schema in [CRITERIA, CRITERION_UPDATES, DECISIONS] {
+        let schema: Value = serde_json::from_str(schema).unwrap();
+        assert_eq!(schema["type"], "array");
+        assert!(schema["maxItems"].is_u64());
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_summary_of_the_form_is_read_as_lines(action in ".*[a-z].*", details in any::<String>(), done in any::<bool>()) {
+        let reply = json!({"log_entry": {"action": action, "details": details, "result": "x", "tools_used": [details]},
+            "acceptance_criteria_updates": [{"description": action, "completed": done}]});
+        let summary = WorkSummary::read(&reply).unwrap();
+        let entry = summary.log_entry;
+        for line in [&entry.action, &entry.details].into_iter().chain(&entry.tools_used) {
+            prop_assert_eq!(line.trim(), line);
+            prop_assert!(!line.contains(char::is_control) && line.lines().count() <= 1, "{:?}", line);
+        }
+        prop_assert_eq!(summary.acceptance_criteria_updates[0].completed, done);
+    }
+}

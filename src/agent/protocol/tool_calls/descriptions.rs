@@ -1,0 +1,84 @@
+//! How a model is told of the tools it has. Pure.
+
+use serde_json::{Map, Value, json};
+
+use crate::agent::tool::{Parameter, ParameterKind, ToolSpec, Toolbox};
+
+/// All tools, each with an example of a call.
+pub(super) fn described(tools: &Toolbox<'_>) -> String {
+    joined(tools, |tool| {
+        format!("{}\n\n{}", outline(tool), example(tool))
+    })
+}
+
+/// The same without examples, for replies that call none.
+pub(in crate::agent::protocol) fn outlines(tools: &Toolbox<'_>) -> String {
+    joined(tools, outline)
+}
+
+fn joined(tools: &Toolbox<'_>, described: impl Fn(&ToolSpec) -> String) -> String {
+    tools
+        .specs()
+        .map(described)
+        .collect::<Vec<_>>()
+        .join("\n\n---\n\n")
+}
+
+/// What a tool is for, and what it takes.
+fn outline(tool: &ToolSpec) -> String {
+    let parameters: Vec<String> = match &tool.schema {
+        Some(schema) => vec![format!("  - an object that follows {schema}")],
+        None if tool.parameters.is_empty() => vec!["  (none)".to_owned()],
+        None => tool.parameters.iter().map(parameter).collect(),
+    };
+    let ToolSpec {
+        name, description, ..
+    } = tool;
+    format!(
+        "### {name}\n{description}\n\n**Parameters:**\n{}",
+        parameters.join("\n")
+    )
+}
+
+fn parameter(parameter: &Parameter) -> String {
+    let Parameter {
+        name,
+        meaning,
+        default,
+        ..
+    } = parameter;
+    let schema = parameter.schema();
+    let kind = schema["type"].as_str().unwrap_or_default();
+    let need = if parameter.is_optional {
+        "optional"
+    } else {
+        "required"
+    };
+    let default = match *default {
+        "" => String::new(),
+        default => format!(" [default: {default}]"),
+    };
+    format!("  - {name}: {kind} ({need}){default} - {meaning}")
+}
+
+/// A call with what is required, and nothing else.
+fn example(tool: &ToolSpec) -> String {
+    let needed = tool.parameters.iter().filter(|known| !known.is_optional);
+    let given = needed.map(|known| (known.name.to_owned(), example_value(known)));
+    let given: Map<String, Value> = given.collect();
+    let call = json!({"tool_calls": [{"name": tool.name, "parameters": given}]});
+    format!("**Example:**\n```json\n{call:#}\n```")
+}
+
+/// The parameter's own example; without one, as the specification makes them up.
+fn example_value(parameter: &Parameter) -> Value {
+    match (parameter.kind, parameter.example) {
+        (ParameterKind::Flag, _) => true.into(),
+        (ParameterKind::Json(_), example) => {
+            serde_json::from_str(example).unwrap_or_else(|_| json!([]))
+        }
+        (ParameterKind::Path, "") => "/path/to/file.ext".into(),
+        (_, "") => format!("example_{}", parameter.name).into(),
+        (_, example) => example.into(),
+    }
+}

@@ -1,0 +1,167 @@
+//! Whether a JSON value follows a schema, told so that a model can mend it. Pure.
+//!
+//! Of JSON schema, this knows what the program's own schemas are made of: `type`, `properties`, `required`,
+//! `additionalProperties: false`, `items`, `minItems` and `maxItems`. How long a text may be is for servers that hold a
+//! model to a schema; a longer one is the taker's to refuse.
+
+use serde_json::{Map, Value};
+
+/// How alike two names are at the least for one to be meant by the other, from 0 to 1.
+const ALIKE: f64 = 0.4;
+
+/// The name among `known` that is most like `name`; `None` where none is much like it.
+pub(super) fn nearest<'k>(name: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
+    let likeness = |known: &str| strsim::sorensen_dice(&known.to_lowercase(), &name.to_lowercase());
+    let rated = known.map(|known| (likeness(known), known));
+    let best = rated.max_by(|(one, _), (other, _)| one.total_cmp(other))?;
+    (best.0 >= ALIKE).then_some(best.1)
+}
+
+/// Whether an object, which sentences call `at`, has all that is required, and nothing that is not known where that is
+/// excluded.
+///
+/// # Errors
+/// A sentence that names what is unknown, with the name that was meant perhaps, or missing.
+pub(super) fn check_names(
+    at: &str,
+    object: &Map<String, Value>,
+    schema: &Value,
+) -> Result<(), String> {
+    let known = &schema["properties"];
+    if schema["additionalProperties"] == Value::Bool(false) {
+        let mut given = object.keys();
+        if let Some(unknown) = given.find(|name| known.get(name.as_str()).is_none()) {
+            let names = known.as_object().into_iter().flat_map(Map::keys);
+            let missing = names.filter(|name| !object.contains_key(*name));
+            let meant = nearest(unknown, missing.map(String::as_str));
+            let meant = meant.map(|meant| format!(": did you mean `{meant}`?"));
+            return Err(format!(
+                "{at} takes no `{unknown}`{}",
+                meant.unwrap_or_default()
+            ));
+        }
+    }
+    let required = schema["required"].as_array().into_iter().flatten();
+    let mut required = required.filter_map(Value::as_str);
+    match required.find(|name| !object.contains_key(*name)) {
+        Some(missing) => Err(format!("{at} needs `{missing}`")),
+        None => Ok(()),
+    }
+}
+
+/// The type that `schema` names, where `value` is of another; of types that are not known, anything is.
+pub(super) fn other_type<'s>(value: &Value, schema: &'s Value) -> Option<&'s str> {
+    let expected = schema["type"].as_str()?;
+    let is_of = match expected {
+        "string" => value.is_string(),
+        "integer" => value.is_i64() || value.is_u64(),
+        "number" => value.is_number(),
+        "boolean" => value.is_boolean(),
+        "array" => value.is_array(),
+        "object" => value.is_object(),
+        "null" => value.is_null(),
+        _ => true,
+    };
+    (!is_of).then_some(expected)
+}
+
+/// Whether a value follows a schema as deep as it goes; sentences call the value `at`, and the whole reply "".
+///
+/// # Errors
+/// What is wrong first, and where: `task_list[2].step`.
+pub(super) fn check(value: &Value, schema: &Value, at: &str) -> Result<(), String> {
+    if let Some(expected) = other_type(value, schema) {
+        return Err(format!("`{at}` is a JSON {expected}"));
+    }
+    match value {
+        Value::Object(object) => {
+            let (whole, joint) = match at {
+                "" => ("the reply".to_owned(), ""),
+                _ => (format!("`{at}`"), "."),
+            };
+            check_names(&whole, object, schema)?;
+            object.iter().try_for_each(|(name, value)| {
+                let at = format!("{at}{joint}{name}");
+                check(value, &schema["properties"][name], &at)
+            })
+        }
+        Value::Array(list) => {
+            check_length(list.len(), schema, at)?;
+            list.iter().enumerate().try_for_each(|(index, value)| {
+                check(value, &schema["items"], &format!("{at}[{index}]"))
+            })
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_length(length: usize, schema: &Value, at: &str) -> Result<(), String> {
+    let length = length as u64;
+    let (least, most) = (schema["minItems"].as_u64(), schema["maxItems"].as_u64());
+    match (least, most) {
+        (Some(least), _) if length < least => Err(format!("`{at}` is empty")),
+        (_, Some(most)) if length > most => Err(format!(
+            "`{at}` has {length} entries, and at most {most} are taken"
+        )),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_is_wrong_is_named_by_its_place() {
+        let schema = json!({"type": "object", "required": ["list"], "additionalProperties": false, "properties": {
+            "list": {"type": "array", "minItems": 1, "maxItems": 2, "items": {
+                "type": "object", "required": ["title"], "additionalProperties": false,
+                "properties": {"title": {"type": "string"}, "more": {"type": "object"}}}}}});
+        for (value, expected) in [
+            (json!({"list": [{"title": "a", "more": {"any": [1]}}]}), ""),
+            (json!([]), "`x` is a JSON object"),
+            (json!({}), "`x` needs `list`"),
+            (
+                json!({"lists": []}),
+                "`x` takes no `lists`: did you mean `list`?",
+            ),
+            (json!({"list": [], "zzz": 1}), "`x` takes no `zzz`"),
+            (json!({"list": []}), "`x.list` is empty"),
+            (
+                json!({"list": [1, 2, 3]}),
+                "`x.list` has 3 entries, and at most 2 are taken",
+            ),
+            (json!({"list": [1]}), "`x.list[0]` is a JSON object"),
+            (
+                json!({"list": [{"title": "a"}, {"title": null}]}),
+                "`x.list[1].title` is a JSON string",
+            ),
+            (
+                json!({"list": [{"name": "a"}]}),
+                "`x.list[0]` takes no `name`",
+            ),
+        ] {
+            let problem = check(&value, &schema, "x").err().unwrap_or_default();
+            assert_eq!(problem, expected, "{value}");
+        }
+    }
+
+    #[test]
+    fn the_nearest_name_is_the_one_that_was_meant() {
+        let known = ["read_file", "write_file", "list_files", "shell_exec"];
+        for (name, expected) in [
+            ("reed_file", Some("read_file")),
+            ("READ_FILE", Some("read_file")),
+            ("list_directory", None),
+            ("list_file", Some("list_files")),
+            ("", None),
+        ] {
+            assert_eq!(nearest(name, known.into_iter()), expected, "{name}");
+        }
+        assert_eq!(
+            nearest("path", ["file_path"].into_iter()),
+            Some("file_path")
+        );
+    }
+}

@@ -1,0 +1,104 @@
+//! What a search finds, and that it is bounded.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::PathBuf;
+
+use tempfile::TempDir;
+
+use super::*;
+
+fn project(files: &[(&str, &str)]) -> (TempDir, PathBuf) {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().canonicalize().unwrap().join("root");
+    for (file, content) in files {
+        let path = root.join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+    (dir, root)
+}
+
+fn search(root: &Path, pattern: &str, path: &str) -> Result<String, String> {
+    let mut arguments = Arguments::default();
+    arguments.set("pattern", pattern);
+    arguments.set("path", path);
+    let outside = Outside::Refused;
+    let found = SearchFiles { root, outside }.run(&arguments);
+    found.map(|found| found.text).map_err(|error| match error {
+        ToolError::Failed(problem) => problem,
+        ToolError::Fatal(error) => panic!("{error}"),
+    })
+}
+
+#[test]
+fn lines_are_found_wherever_git_ignores_nothing() {
+    let (_dir, root) = project(&[
+        (".gitignore", "target/\n*.log\n"),
+        ("a.rs", "fn one() {}\n\n  fn two() {}\r\n"),
+        ("src/deep/b.rs", "// fn three\n"),
+        ("src/binary", "fn \0"),
+        ("src/latin", "fn \u{e9}t\u{e9}"),
+        ("target/c.rs", "fn four() {}\n"),
+        ("x.log", "fn five\n"),
+        (".env", "KEY=fn six\n"),
+        (".git/config", "fn seven\n"),
+    ]);
+    fs::write(root.join("src/latin"), b"fn \xe9t\xe9").unwrap();
+    symlink("a.rs", root.join("link.rs")).unwrap();
+    symlink("..", root.join("up")).unwrap();
+    let all = "a.rs:1: fn one() {}\na.rs:3: fn two() {}\nsrc/latin:1: fn \u{fffd}t\u{fffd}\nsrc/deep/b.rs:1: // fn three\n";
+    assert_eq!(search(&root, "fn ", ".").unwrap(), all);
+    assert_eq!(
+        search(&root, r"^\s*fn t\w+", "./").unwrap(),
+        "a.rs:3: fn two() {}\n"
+    );
+    assert_eq!(
+        search(&root, "three", "src").unwrap(),
+        "src/deep/b.rs:1: // fn three\n"
+    );
+    assert_eq!(
+        search(&root, "o", "a.rs").unwrap(),
+        "a.rs:1: fn one() {}\na.rs:3: fn two() {}\n"
+    );
+    assert_eq!(
+        search(&root, "FN", "src").unwrap(),
+        "no line in 3 files matches `FN`\n"
+    );
+    let absolute = root.join("src/deep");
+    let found = search(&root, "fn", absolute.to_str().unwrap()).unwrap();
+    assert_eq!(found, "src/deep/b.rs:1: // fn three\n");
+}
+
+#[test]
+fn what_cannot_be_searched_is_told() {
+    let (_dir, root) = project(&[("a.rs", "x"), (".env", "KEY=x")]);
+    for (pattern, path, expected) in [
+        ("", ".", "the pattern is empty"),
+        ("fn(", ".", "is no regular expression"),
+        ("x{1000}{1000}", ".", "is no regular expression"),
+        (&"x".repeat(1001), ".", "longer than 1000 bytes"),
+        ("x", "b.rs", "`b.rs` does not exist; `.` holds"),
+        ("x", "..", "--allow-outside"),
+        ("x", ".env", "credentials"),
+        ("x", "", "the path is empty"),
+    ] {
+        let problem = search(&root, pattern, path).unwrap_err();
+        assert!(problem.contains(expected), "{problem}");
+    }
+}
+
+#[test]
+fn what_is_shown_is_bounded() {
+    let long = format!("{}\n", "y".repeat(10_000));
+    let (_dir, root) = project(&[("a", &"x\n".repeat(1000)), ("b", &long), ("c", "x")]);
+    let found = search(&root, "x", ".").unwrap();
+    let lines: Vec<&str> = found.lines().collect();
+    assert_eq!(lines.len(), SHOWN + 1);
+    assert!(lines[SHOWN].starts_with("[there is more"), "{found}");
+    let found = search(&root, "y", ".").unwrap();
+    assert_eq!(
+        found.chars().count(),
+        "b:1: ".len() + LONGEST_LINE + "…\n".chars().count()
+    );
+}

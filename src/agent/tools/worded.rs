@@ -1,0 +1,70 @@
+//! A tool under other words: a profile's name, description and parameter names over one implementation.
+//!
+//! Touches nothing of its own. What its words have and the implementation does not, it checks before it hands the call
+//! on.
+
+use crate::agent::tool::{Arguments, Tool, ToolError, ToolOutput, ToolSpec};
+
+/// The words over a tool.
+pub struct Worded<T> {
+    /// How the model knows it; its effect is the tool's.
+    pub spec: &'static ToolSpec,
+    /// The parameters that the tool has under another name, and that name. All others have the same.
+    pub renamed: &'static [(&'static str, &'static str)],
+    /// Whether arguments under these words are such that the tool can do what they ask for; else why it cannot, for
+    /// the model.
+    pub check: fn(&T, &Arguments) -> Result<(), String>,
+    /// The implementation.
+    pub tool: T,
+}
+
+impl<T: Tool> Worded<T> {
+    /// The words over a tool that can do whatever they ask for.
+    pub fn new(
+        spec: &'static ToolSpec,
+        renamed: &'static [(&'static str, &'static str)],
+        tool: T,
+    ) -> Self {
+        Self {
+            spec,
+            renamed,
+            check: |_, _| Ok(()),
+            tool,
+        }
+    }
+
+    /// The arguments under the tool's own names, less what it does not take.
+    fn translated(&self, arguments: &Arguments) -> Arguments {
+        let mut translated = Arguments::default();
+        for (name, value) in &arguments.0 {
+            let mut renamed = self.renamed.iter();
+            let own = renamed.find(|(word, _)| word == name);
+            let own = own.map_or(name.as_str(), |(_, own)| own);
+            if self
+                .tool
+                .spec()
+                .parameters
+                .iter()
+                .any(|known| known.name == own)
+            {
+                translated.set(own, value.clone());
+            }
+        }
+        translated
+    }
+}
+
+impl<T: Tool> Tool for Worded<T> {
+    fn spec(&self) -> &ToolSpec {
+        self.spec
+    }
+
+    fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
+        (self.check)(&self.tool, arguments).map_err(ToolError::Failed)?;
+        self.tool.run(&self.translated(arguments))
+    }
+
+    fn preview(&self, arguments: &Arguments) -> Option<String> {
+        self.tool.preview(&self.translated(arguments))
+    }
+}
