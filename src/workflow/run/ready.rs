@@ -162,6 +162,9 @@ pub fn survey<'a>(
         first,
         repair,
     });
+    if let Some(models) = &models {
+        models.note_missing(&mut missing)?;
+    }
     if let Some(build) = build {
         check_build(context, build, &mut missing)?;
     }

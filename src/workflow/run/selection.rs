@@ -2,6 +2,8 @@
 //!
 //! Reads the table of models, the run that is to be replayed, and key files. Sends nothing.
 
+pub mod installed;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -12,12 +14,13 @@ use super::sending;
 use crate::agent::settings::Settings;
 use crate::model::price::Usd;
 use crate::model::{
-    Endpoint, EndpointProblem, HttpModel, Model, ModelSpec, ModelTable, Origin, Provider, Proxies,
-    Purpose, REPAIRS, Route, Setup, StepId, Tier, catalogue,
+    Endpoint, EndpointProblem, HttpModel, Model, ModelSpec, ModelTable, OllamaServer, Origin,
+    Provider, Proxies, Purpose, REPAIRS, Route, Setup, StepId, Tier, catalogue,
 };
 use crate::record::replay::{Recording, RecordingProblem, ReplayModel};
 use crate::review::naming::{self, NoSuchRun};
 use crate::secret::ApiKey;
+use crate::sys::interrupt::Interrupted;
 use crate::sys::transport::PlainAddresses;
 use crate::workflow::error::Error;
 
@@ -83,6 +86,20 @@ impl Models<'_> {
         let models = [Some(&self.first), self.repair.as_ref()];
         let models = models.into_iter().flatten();
         models.flat_map(|model| std::iter::once(model).chain(model.fallback.as_deref()))
+    }
+
+    /// Notes those that Ollama's servers do not have, and servers that are not there. Nothing is asked where replies are
+    /// replayed.
+    ///
+    /// # Errors
+    /// When a signal comes.
+    pub fn note_missing(&self, noted: &mut NotReady) -> Result<(), Interrupted> {
+        let on_servers = self.all();
+        let on_servers = on_servers.filter_map(|model| Some((&model.spec, model.server.as_ref()?)));
+        for (_, problem) in installed::missing(on_servers)? {
+            noted.note::<(), _>(Err(problem));
+        }
+        Ok(())
     }
 
     /// The servers that are not the vendors', by the names of the models.
@@ -196,6 +213,8 @@ pub struct SelectedModel<'a> {
     pub model: Box<dyn Model + 'a>,
     /// The one to ask where it is overloaded.
     pub fallback: Option<Box<SelectedModel<'a>>>,
+    /// Its server, where that is Ollama's and not replayed.
+    pub server: Option<OllamaServer>,
     /// Whether what is sent travels unencrypted to another machine.
     is_exposed: bool,
     /// The steps that it has answered in the run that is replayed, if it is a fallback.
@@ -226,6 +245,7 @@ impl<'a> SelectedModel<'a> {
         spec.tier = Tier::Standard;
         let fallback = fallback(context, &spec);
         Self {
+            server: None,
             is_exposed: false,
             recorded: recording.steps_of(&spec.name),
             fallback: fallback.map(|spec| Box::new(Self::replayed(context, spec, recording))),
@@ -261,6 +281,8 @@ impl<'a> SelectedModel<'a> {
         let base_url = base_url.map(str::to_owned);
         let (key, key_source) = key?;
         let route = Route { key, ..route };
+        let is_ollamas = spec.provider == Provider::Ollama;
+        let server = is_ollamas.then(|| OllamaServer::new(route.clone(), context.interrupt));
         let model = HttpModel::new(
             spec.clone(),
             route,
@@ -273,6 +295,7 @@ impl<'a> SelectedModel<'a> {
             spec,
             model: Box::new(model),
             fallback: fallback.map(Box::new),
+            server,
             is_exposed,
             recorded: Vec::new(),
             key_source,
@@ -410,19 +433,21 @@ pub fn agent_model<'a>(
         missing.extend(sending::without_price(choice, &spec));
         SelectedModel::vendors(context, choice, spec, key, &mut missing)
     };
-    match first {
-        Some(first) if missing.problems.is_empty() => Ok(Models {
-            max_cost: choice.max_cost.filter(|_| !is_replay),
-            require_model: choice.require_model,
-            is_replay,
-            reasks: 0,
-            repairs: REPAIRS,
-            recorded: None,
-            first,
-            repair: None,
-        }),
-        _ => Err(missing.into()),
+    let models = first.map(|first| Models {
+        max_cost: choice.max_cost.filter(|_| !is_replay),
+        require_model: choice.require_model,
+        is_replay,
+        reasks: 0,
+        repairs: REPAIRS,
+        recorded: None,
+        first,
+        repair: None,
+    });
+    if let Some(models) = &models {
+        models.note_missing(&mut missing)?;
     }
+    let models = models.filter(|_| missing.problems.is_empty());
+    models.ok_or_else(|| missing.into())
 }
 
 /// A model behind the user's own server, which is compatible with OpenAI's. The table may have more to say of
