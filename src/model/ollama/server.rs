@@ -3,6 +3,9 @@
 //! Touches the network. Guarantees an answer or an error within [`PATIENCE`] to the question which models there are,
 //! whatever the server does, and that a signal ends any wait.
 
+#[cfg(test)]
+mod tests;
+
 use std::io::{self, Read as _};
 use std::time::Duration;
 
@@ -298,7 +301,8 @@ fn refusal(response: &Response<Body>, body: &[u8]) -> String {
     let status = response.status().as_u16();
     let VendorError { message, .. } = Ollama.read_failure(body);
     let words = message.map_or_else(|| ModelError::snippet(body), |words| one_line(&words));
-    format!("it answers `{status}`: {words}")
+    let colon = if words.is_empty() { "" } else { ": " };
+    format!("it answers `{status}`{colon}{words}")
 }
 
 /// Reads a line of a pull, and tells `progress` of it; whether the pull is done.
@@ -317,64 +321,4 @@ fn read_progress(line: &[u8], progress: &mut dyn FnMut(&PullProgress)) -> Result
     let told: PullProgress = serde_json::from_value(told).map_err(words)?;
     progress(&told);
     Ok(told.status == "success")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_model_without_a_tag_is_the_latest() {
-        for (installed, asked, expected) in [
-            ("llama3.1:8b", "llama3.1:8b", true),
-            ("mistral:latest", "mistral", true),
-            ("mistral:latest", "mistral:latest", true),
-            (
-                "hf.co/Org/Model-GGUF:Q4_K_M",
-                "hf.co/org/model-gguf:Q4_K_M",
-                true,
-            ),
-            ("llama3.1:8b", "llama3.1", false),
-            ("mistral:7b", "mistral:latest", false),
-        ] {
-            assert_eq!(is_same(installed, asked), expected, "{installed} {asked}");
-        }
-    }
-
-    #[test]
-    fn what_is_installed_is_named_and_of_much_the_first() {
-        assert_eq!(named(&[]), "no model is");
-        assert_eq!(
-            named(&["a".to_owned(), "b".to_owned()]),
-            "installed are a, b"
-        );
-        let many: Vec<String> = (0..23).map(|n| format!("m{n}")).collect();
-        assert!(named(&many).ends_with("m19 and 3 more"));
-    }
-
-    #[test]
-    fn a_pull_is_done_with_its_last_word_and_failed_with_an_error() {
-        let mut seen = Vec::new();
-        let mut read = |line: &str| {
-            read_progress(line.as_bytes(), &mut |progress| seen.push(progress.clone()))
-        };
-        assert_eq!(
-            read(r#"{"status": "pulling abc", "digest": "abc", "total": 9, "completed": 4}"#),
-            Ok(false)
-        );
-        assert_eq!(read(r#"{"status": "success"}"#), Ok(true));
-        let failed = read(r#"{"error": "pull model manifest: file does not exist"}"#);
-        assert_eq!(
-            failed,
-            Err("pull model manifest: file does not exist".to_owned())
-        );
-        assert!(read("{").is_err());
-        let loading = PullProgress {
-            status: "pulling abc".to_owned(),
-            completed: Some(4),
-            total: Some(9),
-        };
-        assert_eq!(seen[0], loading);
-        assert_eq!(seen.len(), 2);
-    }
 }
