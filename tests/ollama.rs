@@ -353,75 +353,58 @@ fn a_prompt_that_is_too_long_is_not_sent() {
     assert_eq!(server.requests().len(), 1);
 }
 
-/// The schema that the model is held to, call by call.
-fn asked_formats(server: &ModelServer) -> Vec<Value> {
-    let requests = server.requests();
-    let chats = requests
-        .iter()
-        .filter(|request| request.line.starts_with("POST"));
-    chats
-        .map(|chat| {
-            let asked = chat.json();
-            let format = asked.get("format").or(asked.get("response_format"));
-            match format {
-                Some(Value::Object(format)) if format.contains_key("json_schema") => {
-                    format["json_schema"]["schema"]["type"].clone()
-                }
-                Some(Value::Object(format)) => format["type"].clone(),
-                Some(word) => word.clone(),
-                None => Value::Null,
-            }
-        })
-        .collect()
-}
-
-/// A reply in the form of JSON that ends the work.
-fn done_in_json() -> String {
-    json!({"thoughts": "t", "tasks": "", "tool": "DONE", "input": {"summary": "Done."}}).to_string()
-}
-
 #[test]
 fn a_server_that_does_not_know_schemas_is_asked_for_json_and_then_for_nothing() {
     let old =
         "json: cannot unmarshal object into Go struct field ChatRequest.format of type string";
     let refused = |status, words: &str| Answer::error(status, &json!({"error": words}));
-    for (refusals, expected) in [
+    let (json, nothing) = (json!("json"), Value::Null);
+    for (refusals, then) in [
         (
             vec![refused(500, "invalid JSON schema in format")],
-            vec![json!("object"), json!("json"), json!("json")],
+            [&json, &json],
         ),
         (
-            vec![refused(400, old), refused(400, "invalid format")],
-            vec![json!("object"), json!("json"), Value::Null, Value::Null],
+            vec![refused(400, old), refused(400, "invalid format: \"json\"")],
+            [&nothing, &nothing],
         ),
+        // Older servers say so in a line.
         (
             vec![Answer::lines(&[
                 json!({"error": "failed to parse grammar"}),
             ])],
-            vec![json!("object"), json!("json"), json!("json")],
+            [&json, &json],
         ),
-        (
-            vec![Answer::new(400, &[], "")],
-            vec![json!("object"), json!("json"), json!("json")],
-        ),
+        // Or nothing at all.
+        (vec![Answer::new(400, &[], "")], [&json, &json]),
+        (vec![], [&json!("object"), &json!("object")]),
     ] {
-        let replies = [done_in_json(), PASS.to_owned()];
-        let replies = replies.iter().map(|text| Answer::lines(&ollama(text)));
+        let tried = refusals.len();
+        let answer = |words: &str| json!({"answer": words}).to_string();
+        let replies = ["Done.", PASS].map(|words| Answer::lines(&ollama(&answer(words))));
         let server = serving(refusals.into_iter().chain(replies));
-        let address = server.url();
-        let agent = AgentProject::at("http://127.0.0.1:1")
-            .with_variable("OLLAMA_HOST", &address)
-            .with_file(
-                "agent-config/models.json",
-                r#"{"models": {"local": {"provider": "ollama", "tools": "json", "contextWindow": 32768}}}"#,
-            );
-        let _ = agent.run(&["-p", "go", "--model", "local"]);
-        let formats = asked_formats(&server);
-        assert_eq!(
-            formats[..expected.len() - 1],
-            expected[..expected.len() - 1]
-        );
+        let agent = agent(&server, "json");
+        agent.run(&["-p", "go", "--model", "local"]).exits(0);
+        let requests = server.requests();
+        let formats: Vec<Value> = requests[1..]
+            .iter()
+            .map(|chat| chat.json()["format"].clone())
+            .map(|format| format.get("type").unwrap_or(&format).clone())
+            .collect();
+        let before = [json!("object"), json.clone()];
+        assert_eq!(formats[..tried], before[..tried]);
+        // Found out once, for the whole run.
+        assert_eq!([&formats[tried], &formats[tried + 1]], then);
+        assert_eq!(formats.len(), tried + 2);
     }
+}
+
+/// An agent whose model `local` is asked at this server, and calls tools in this form.
+fn agent(server: &ModelServer, tools: &str) -> AgentProject {
+    let table = json!({"models": {"local": {"provider": "ollama", "tools": tools, "contextWindow": 32768}}});
+    AgentProject::at("http://127.0.0.1:1")
+        .with_variable("OLLAMA_HOST", &server.url())
+        .with_file("agent-config/models.json", &table.to_string())
 }
 
 #[test]
@@ -438,13 +421,7 @@ fn calls_of_the_vendors_own_are_read_and_their_results_go_back_by_name() {
         call("DONE", json!({"summary": "Written."})),
         Answer::lines(&ollama(PASS)),
     ]);
-    let address = server.url();
-    let agent = AgentProject::at("http://127.0.0.1:1")
-        .with_variable("OLLAMA_HOST", &address)
-        .with_file(
-            "agent-config/models.json",
-            r#"{"models": {"local": {"provider": "ollama", "tools": "native", "contextWindow": 32768}}}"#,
-        );
+    let agent = agent(&server, "native");
     agent.run(&["-p", "Write it", "--model", "local"]).exits(0);
     assert_eq!(agent.project.read("a.txt"), "x\n");
     let requests = server.requests();
