@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::agent::AgentProject;
+use crate::support::agent::{AgentProject, PASS};
 use crate::support::{Answer, ModelServer, TestProject};
 
 fn chunk(delta: &Value, finish: Option<&str>) -> String {
@@ -56,6 +56,35 @@ fn a_server_that_refuses_to_tell_the_usage_is_not_asked_for_it_again() {
         }
         assert_eq!(asked.len(), 3);
         assert_eq!(run.result()["attempts"].as_array().unwrap().len(), 2);
+    }
+}
+
+#[test]
+fn a_server_that_does_not_know_schemas_is_asked_for_json_and_then_for_nothing() {
+    let refused = |words: &str| Answer::error(400, &json!({"error": {"message": words}}));
+    let unavailable = || refused("This response_format type is unavailable now");
+    let as_json = json!({"type": "json_object"});
+    for (refusals, then) in [
+        (vec![unavailable()], as_json.clone()),
+        (vec![unavailable(), unavailable()], Value::Null),
+    ] {
+        let tried = refusals.len();
+        let answer = |words: &str| json!({"answer": words}).to_string();
+        let replies = ["Done.", PASS].map(|words| stream(&answer(words), Some("stop"), DONE));
+        let server = ModelServer::start(refusals.into_iter().chain(replies));
+        let agent = AgentProject::new(&server).with_file(
+            "agent-config/models.json",
+            r#"{"models": {"test-model": {"provider": "openai", "tools": "json"}}}"#,
+        );
+        agent.work("go").exits(0);
+        let asked = server.requests().into_iter();
+        let asked: Vec<Value> = asked
+            .map(|request| request.json()["response_format"].clone())
+            .collect();
+        assert_eq!(asked[0]["type"], "json_schema");
+        assert_eq!(asked[0]["json_schema"]["strict"], false);
+        assert_eq!(asked[0]["json_schema"]["schema"]["type"], "object");
+        assert_eq!(asked[tried..], [then.clone(), then]);
     }
 }
 

@@ -33,6 +33,7 @@ mod keys;
 mod machine;
 mod models;
 mod odd_files;
+mod ollama;
 mod order;
 mod page;
 mod past;

@@ -4,6 +4,8 @@
 //! or http to a loopback host, or, without a key, to one of a private network; and plain http never
 //! goes through a proxy.
 
+mod ollama_host;
+
 use std::net::IpAddr;
 
 use ureq::http::Uri;
@@ -12,6 +14,9 @@ use ureq::{Proxy, ProxyBuilder, ProxyProtocol};
 use super::{ModelSpec, Provider};
 use crate::sys::environment::Environment;
 use crate::sys::transport::{PlainAddresses, is_private};
+
+/// The variable that names Ollama's server, in spellings of its own.
+const OLLAMA_HOST: &str = "OLLAMA_HOST";
 
 /// The base URL of a vendor's API, checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,6 +60,9 @@ impl EndpointProblem {
     #[must_use]
     pub fn hint(&self) -> String {
         match self {
+            Self::NotAUrl { variable, .. } if variable == OLLAMA_HOST => {
+                format!("set `{variable}` to something like `127.0.0.1:11434`, or unset it")
+            }
             Self::NotAUrl { variable, .. } => {
                 format!("set `{variable}` to something like `https://host/path`, or unset it")
             }
@@ -88,8 +96,18 @@ impl Endpoint {
             return Self::parse("baseUrl", url, has_key);
         }
         let (variable, standard) = standard(spec.provider);
-        let url = environment.get(variable).unwrap_or(standard);
-        Self::parse(variable, url, has_key)
+        let Some(value) = environment.get(variable) else {
+            return Self::parse(variable, standard, has_key);
+        };
+        if spec.provider != Provider::Ollama {
+            return Self::parse(variable, value, has_key);
+        }
+        let not_a_url = || EndpointProblem::NotAUrl {
+            variable: variable.to_owned(),
+            value: value.to_owned(),
+        };
+        let url = ollama_host::base_url(value).ok_or_else(not_a_url)?;
+        Self::parse(variable, &url, has_key)
     }
 
     /// The base URL, where it is not that of the provider's own service.
@@ -165,7 +183,7 @@ fn standard(provider: Provider) -> (&'static str, &'static str) {
             "https://generativelanguage.googleapis.com",
         ),
         Provider::OpenAi => ("OPENAI_BASE_URL", "https://api.openai.com/v1"),
-        Provider::Ollama => ("OLLAMA_HOST", "http://127.0.0.1:11434"),
+        Provider::Ollama => (OLLAMA_HOST, "http://127.0.0.1:11434"),
     }
 }
 
@@ -347,6 +365,38 @@ mod tests {
         ] {
             let endpoint = Endpoint::of(spec, environment, true).unwrap();
             assert_eq!(endpoint.differing(spec.provider), expected);
+        }
+    }
+
+    #[test]
+    fn ollamas_server_is_the_entrys_or_the_variables_in_its_spellings() {
+        let ollama = ModelSpec::new("x", Provider::Ollama);
+        let own = ModelSpec {
+            base_url: Some("http://10.0.0.2:80".to_owned()),
+            ..ollama.clone()
+        };
+        let set = |value| Environment::of(&[("OLLAMA_HOST", value)]);
+        for (spec, value, expected) in [
+            (&ollama, "", "http://127.0.0.1:11434/api/tags"),
+            (&ollama, "gpu:8080", "http://gpu:8080/api/tags"),
+            (&ollama, "0.0.0.0", "http://127.0.0.1:11434/api/tags"),
+            (&own, "gpu:8080", "http://10.0.0.2:80/api/tags"),
+        ] {
+            let endpoint = Endpoint::of(spec, &set(value), false).unwrap();
+            assert_eq!(endpoint.url("/api/tags"), expected);
+        }
+        for (value, expected) in [
+            (
+                ":99999",
+                "`OLLAMA_HOST` is `:99999`, which is not a plain URL",
+            ),
+            (
+                "example.com",
+                "`OLLAMA_HOST` is `http://example.com:11434`: plain http",
+            ),
+        ] {
+            let problem = Endpoint::of(&ollama, &set(value), false).unwrap_err();
+            assert!(problem.to_string().starts_with(expected), "{problem}");
         }
     }
 

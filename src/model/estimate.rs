@@ -38,7 +38,7 @@ pub fn measure(prompt: &Prompt<'_>) -> Size {
 /// How a prompt of that size compares to the model's window.
 #[must_use]
 pub fn fit(size: &Size, spec: &ModelSpec) -> Fit {
-    match spec.context_window {
+    match spec.prompt_window() {
         Some(window) if size.tokens > window => Fit::TooLarge { window },
         Some(window) if size.at_most() > window => Fit::Doubtful { window },
         _ => Fit::Fits,
@@ -65,7 +65,7 @@ pub enum Fit {
 /// Whether a text of so many bytes fits in any case: no token is shorter than a byte.
 #[must_use]
 pub fn fits_in_any_case(bytes: u64, spec: &ModelSpec) -> bool {
-    spec.context_window
+    spec.prompt_window()
         .is_none_or(|window| bytes.saturating_add(FRAMING) <= window)
 }
 
@@ -94,7 +94,7 @@ pub struct CostRange {
 #[must_use]
 pub fn first_call(size: &Size, spec: &ModelSpec, price: &Price) -> CostRange {
     let cost = |input, output| price.of(Usage::plain(input, output));
-    let window = spec.context_window.unwrap_or(u64::MAX);
+    let window = spec.prompt_window().unwrap_or(u64::MAX);
     CostRange {
         least: cost(size.tokens.min(window), 0),
         most: spec.max_output_tokens.map(|output| {
@@ -123,7 +123,7 @@ pub fn with_repairs(
     (repair, repair_price): (&ModelSpec, Price),
 ) -> CostRange {
     let first = first_call(size, spec, &price);
-    let window = repair.context_window.unwrap_or(u64::MAX);
+    let window = repair.prompt_window().unwrap_or(u64::MAX);
     let tokens = size.tokens.min(window);
     let again = repair_price.of(Usage {
         cached_tokens: match repair.prompt_order {

@@ -18,6 +18,7 @@ use super::{
     Request, Spent, Tier, VendorError, Wire, count, elements, first, object, parse_answer, text,
     update,
 };
+use crate::model::manner::{Constraint, Manner};
 use crate::model::message::{Message, Role, Words};
 use crate::model::usage::Usage;
 
@@ -32,6 +33,9 @@ fn end(finish: &str) -> End {
         _ => End::Other,
     }
 }
+
+/// The type of a reply that is held to JSON.
+const JSON: &str = "application/json";
 
 pub(super) struct Gemini;
 
@@ -135,7 +139,7 @@ impl Wire for Gemini {
         &self,
         spec: &ModelSpec,
         request: &Request<'_>,
-        _delivery: Delivery,
+        manner: Manner,
         out: &mut dyn Write,
     ) -> serde_json::Result<()> {
         let messages = request.messages.iter();
@@ -151,8 +155,8 @@ impl Wire for Gemini {
             generation_config: object(json!({
                 "maxOutputTokens": request.max_output_tokens,
                 "temperature": spec.temperature.or(request.form.temperature),
-                "responseMimeType": schema.map(|_| "application/json"),
-                "responseJsonSchema": schema,
+                "responseMimeType": manner.constraint.ask(schema, |_| JSON, JSON),
+                "responseJsonSchema": schema.filter(|_| manner.constraint == Constraint::Schema),
                 "thinkingConfig": thinking(spec),
             })),
             service_tier: (request.tier != Tier::Standard).then_some(request.tier),

@@ -1,4 +1,4 @@
-//! Calls a vendor over HTTP: the one user of ureq.
+//! Calls a vendor over HTTP. Whoever else uses ureq does so by the agent that is made here.
 //!
 //! Touches the network. Guarantees that the key travels in a header, encrypted or to this machine
 //! only; that redirects are not followed; that a call ends within its time, whatever the server
@@ -16,14 +16,16 @@ use ureq::unversioned::transport::{ConnectProxyConnector, Connector, RustlsConne
 use ureq::{Agent, Body, SendBody};
 
 use super::error::Setup;
+use super::manner::{Manner, refuses_schema};
 use super::retry::{self, Advice};
 use super::{
-    ANSWER_LIMIT, Answer, Delivery, Endpoint, Listener, Model, ModelError, ModelSpec, Provider,
-    Proxies, Reply, Request, StepId, Tier, Wire,
+    ANSWER_LIMIT, Answer, Assembler, Delivery, Endpoint, Listener, Model, ModelError, ModelSpec,
+    Provider, Proxies, Reply, Request, StepId, Tier, Wire,
 };
 use crate::secret::ApiKey;
 use crate::sys::environment::Clock;
 use crate::sys::interrupt::{Interrupt, Interrupted};
+use crate::sys::ndjson::Lines;
 use crate::sys::sse::Events;
 use crate::sys::text::without_mark;
 use crate::sys::transport::{InterruptibleResolver, Silence, TcpConnector};
@@ -37,7 +39,7 @@ const GRACE: Duration = Duration::from_secs(2);
 const FAILURE_LIMIT: u64 = 1 << 20;
 
 /// The way to a model.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Route {
     /// The server that is asked.
     pub endpoint: Endpoint,
@@ -52,8 +54,8 @@ pub struct HttpModel<'a> {
     spec: ModelSpec,
     wire: &'static dyn Wire,
     route: Route,
-    /// Without the usage, from the moment on where the server has refused to tell it.
-    delivery: Cell<Delivery>,
+    /// Without what the server has refused, from the moment on where it has.
+    manner: Cell<Manner>,
     agent: Agent,
     silence: Silence,
     timeout: Duration,
@@ -93,41 +95,14 @@ impl<'a> HttpModel<'a> {
         clock: &'a dyn Clock,
         interrupt: Interrupt,
     ) -> Self {
-        let endpoint = &route.endpoint;
-        let config = Agent::config_builder()
-            .http_status_as_error(false)
-            .max_redirects(0)
-            .max_redirects_will_error(false)
-            .max_idle_connections(0)
-            .proxy(route.proxies.for_endpoint(endpoint))
-            .tls_config(
-                TlsConfig::builder()
-                    .root_certs(RootCerts::PlatformVerifier)
-                    .build(),
-            )
-            .timeout_connect(Some(CONNECT_TIMEOUT))
-            .timeout_resolve(Some(CONNECT_TIMEOUT))
-            .user_agent(concat!("code-commit/", env!("CARGO_PKG_VERSION")))
-            .accept("application/json, text/event-stream")
-            .accept_encoding("identity")
-            .build();
         let silence = Silence::default();
-        let connector = ()
-            .chain(ConnectProxyConnector::default())
-            .chain(TcpConnector {
-                interrupt: interrupt.clone(),
-                only: endpoint.plain(),
-                silence: silence.clone(),
-            })
-            .chain(RustlsConnector::default());
-        let resolver = InterruptibleResolver(interrupt.clone());
-        let agent = Agent::with_parts(config, connector, resolver);
+        let agent = agent(&route, &interrupt, &silence);
         let wire = spec.provider.wire();
         Self {
             spec,
             wire,
             route,
-            delivery: Cell::new(delivery),
+            manner: Cell::new(delivery.into()),
             agent,
             silence,
             timeout,
@@ -157,16 +132,13 @@ impl<'a> HttpModel<'a> {
             let compressed = format!("is compressed as `{encoding}`, which was not asked for");
             return Err(ModelError::Malformed(compressed).into());
         }
-        // A server that does not stream answers as a whole all the same.
-        let is_stream = header(headers, "content-type")
-            .is_some_and(|kind| kind.trim_start().starts_with("text/event-stream"));
+        let pieces = Pieces::of(header(headers, "content-type"), self.wire);
         if response.status().is_success() {
             let tier = self.wire.tier_header();
             let tier = tier.and_then(|name| Tier::told(header(headers, name)?.trim()));
-            let answer = if is_stream {
-                self.read_stream(response, listener)
-            } else {
-                self.read_body(response, ANSWER_LIMIT)
+            let answer = match pieces {
+                Some(pieces) => self.read_stream(response, pieces, listener),
+                None => self.read_body(response, ANSWER_LIMIT),
             };
             let answer = answer.map(|json| Answer { json, tier });
             return answer.map_err(|failed| TryError {
@@ -204,35 +176,63 @@ impl<'a> HttpModel<'a> {
         })
     }
 
-    /// Whether the server does not take `stream_options`, by which it is asked for the usage: it may be, unless the
-    /// server says what else is wrong with the request.
-    fn refuses_usage(&self, answer: &Result<Answer, TryError>) -> bool {
-        let Err(TryError {
-            error: ModelError::Status { status, answer, .. },
-            ..
-        }) = answer
-        else {
-            return false;
+    /// How to make a call again whose answer says that the server does not take it as it was made: without the schema,
+    /// or without `stream_options`, by which it is asked for the usage. Where it does not say what is wrong with the
+    /// request, it may be either.
+    fn other_manner(
+        &self,
+        request: &Request<'_>,
+        answer: &Result<Answer, TryError>,
+    ) -> Option<Manner> {
+        let Err(TryError { error, .. }) = answer else {
+            return None;
         };
-        let is_asked =
-            self.delivery.get() == Delivery::Streamed && self.spec.provider == Provider::OpenAi;
-        let names_it = || memmem::find(answer, b"stream_options").is_some();
-        let names_nothing = || {
-            let vendor = self.wire.read_failure(answer);
-            vendor.message.is_none() && vendor.code.is_none()
+        let (status, refuses_schema, names_usage, names_nothing) = match error {
+            ModelError::Status { status, answer, .. } => {
+                let vendor = self.wire.read_failure(answer);
+                (
+                    *status,
+                    refuses_schema(Some(*status), &String::from_utf8_lossy(answer)),
+                    memmem::find(answer, b"stream_options").is_some(),
+                    vendor.message.is_none() && vendor.code.is_none(),
+                )
+            }
+            ModelError::ErrorInAnswer(_) => {
+                (200, refuses_schema(None, &error.to_string()), false, false)
+            }
+            _ => return None,
         };
-        is_asked && (*status == 422 || (*status == 400 && (names_it() || names_nothing())))
+        let manner = self.manner.get();
+        let has_schema = request.form.schema.is_some();
+        let weaker = manner.constraint.weaker().filter(|_| has_schema);
+        let weaker = weaker.map(|constraint| Manner {
+            constraint,
+            ..manner
+        });
+        let asks_usage =
+            manner.delivery == Delivery::Streamed && self.spec.provider == Provider::OpenAi;
+        let plainly = asks_usage.then_some(Manner {
+            delivery: Delivery::StreamedPlainly,
+            ..manner
+        });
+        match status {
+            _ if refuses_schema && weaker.is_some() => weaker,
+            422 => plainly,
+            400 if names_usage => plainly,
+            400 if names_nothing => plainly.or(weaker),
+            _ => None,
+        }
     }
 
     /// Sends the request. Its body is written while it is sent, never held as a whole.
     fn send(&self, request: &Request<'_>, left: Duration) -> Result<Response<Body>, ureq::Error> {
-        let (wire, spec, delivery) = (self.wire, &self.spec, self.delivery.get());
+        let (wire, spec, manner) = (self.wire, &self.spec, self.manner.get());
         let mut length = ByteCount(0);
-        wire.write_request(spec, request, delivery, &mut length)
+        wire.write_request(spec, request, manner, &mut length)
             .map_err(io::Error::from)?;
         let mut call = self
             .agent
-            .post(self.route.endpoint.url(&wire.path(spec, delivery)))
+            .post(self.route.endpoint.url(&wire.path(spec, manner.delivery)))
             .config()
             .timeout_global(Some(left))
             .build()
@@ -247,7 +247,7 @@ impl<'a> HttpModel<'a> {
             let write = move || {
                 let mut writer = BufWriter::with_capacity(PIPE_CHUNK, writer);
                 // A reader that has gone away has its own reason, and reports it.
-                let _ = wire.write_request(spec, request, delivery, &mut writer);
+                let _ = wire.write_request(spec, request, manner, &mut writer);
                 let _ = writer.flush();
             };
             thread::Builder::new().spawn_scoped(scope, write)?;
@@ -262,10 +262,10 @@ impl<'a> HttpModel<'a> {
     fn read_stream(
         &self,
         response: Response<Body>,
+        mut pieces: Pieces,
         listener: &dyn Listener,
     ) -> Result<Vec<u8>, TryError> {
         let mut assembler = self.wire.assembler();
-        let mut events = Events::default();
         let mut reader = response.into_body().into_reader();
         let mut chunk = vec![0; STREAM_CHUNK];
         let mut total = 0;
@@ -290,7 +290,7 @@ impl<'a> HttpModel<'a> {
             }
             let room = FAILURE_HEAD.saturating_sub(head.len());
             head.extend_from_slice(&chunk[..amount.min(room)]);
-            events.read(&chunk[..amount], |data| assembler.event(data, listener))?;
+            pieces.read(&chunk[..amount], &mut *assembler, listener)?;
             if amount == 0 || assembler.is_over() {
                 break;
             }
@@ -306,8 +306,10 @@ impl<'a> HttpModel<'a> {
         if let Some(answer) = assembler.finish() {
             return Ok(answer);
         }
-        if without_mark(&head).trim_ascii_start().starts_with(b"{") && total <= FAILURE_HEAD as u64
-        {
+        let is_object = without_mark(&head).trim_ascii_start().starts_with(b"{");
+        // A line is no answer of its own.
+        let has_events = matches!(pieces, Pieces::Events(_));
+        if has_events && is_object && total <= FAILURE_HEAD as u64 {
             return Ok(head);
         }
         Err(self.broken("the stream ended before the reply was whole"))
@@ -360,11 +362,15 @@ impl<'a> HttpModel<'a> {
         }
     }
 
+    /// Whether the server is the user's, and no vendor's.
+    fn is_users_own(&self) -> bool {
+        self.spec.base_url.is_some() || self.spec.provider == Provider::Ollama
+    }
+
     fn classify_io(&self, error: &io::Error) -> TryError {
         let (host, reason) = (self.route.endpoint.host().to_owned(), error.to_string());
-        let inner = error.get_ref();
-        if let Some(interrupted) = inner.and_then(|inner| inner.downcast_ref::<Interrupted>()) {
-            return ModelError::Interrupted(*interrupted).into();
+        if let Some(interrupted) = interruption(error) {
+            return ModelError::Interrupted(interrupted).into();
         }
         match error.kind() {
             // rustls reports what it does not accept as invalid data.
@@ -373,7 +379,7 @@ impl<'a> HttpModel<'a> {
             }
             // The user's own server is not there: nobody starts it within the seconds that tries are apart.
             io::ErrorKind::ConnectionRefused
-                if self.spec.base_url.is_some() && self.route.endpoint.is_this_machine() =>
+                if self.is_users_own() && self.route.endpoint.is_this_machine() =>
             {
                 let url = self.route.endpoint.url("");
                 ModelError::NobodyListens { url, reason }.into()
@@ -393,8 +399,8 @@ impl Model for HttpModel<'_> {
         while !left().is_zero() {
             tries += 1;
             let mut answer = self.try_once(request, left(), listener);
-            if self.refuses_usage(&answer) {
-                self.delivery.set(Delivery::StreamedPlainly);
+            while let Some(manner) = self.other_manner(request, &answer) {
+                self.manner.set(manner);
                 answer = self.try_once(request, left(), listener);
             }
             let failed = match answer {
@@ -423,6 +429,84 @@ impl Model for HttpModel<'_> {
     fn read(&self, _step: &StepId, answer: &[u8]) -> Result<Reply, ModelError> {
         self.wire.read_reply(answer)
     }
+}
+
+/// How the pieces of a streamed answer are set apart.
+enum Pieces {
+    Events(Events),
+    Lines(Lines),
+}
+
+impl Pieces {
+    /// By the answer's content type; where that says nothing, by what the vendor is known to send. None: a server that
+    /// does not stream answers as a whole all the same.
+    fn of(content_type: Option<&str>, wire: &dyn Wire) -> Option<Self> {
+        let content_type = content_type.unwrap_or_default().trim_start();
+        let is = |kind: &str| content_type.starts_with(kind);
+        if is("text/event-stream") {
+            Some(Self::Events(Events::default()))
+        } else if is("application/x-ndjson") || wire.streams_lines() {
+            Some(Self::Lines(Lines::default()))
+        } else {
+            None
+        }
+    }
+
+    /// Reads the next bytes; none are the end.
+    fn read(
+        &mut self,
+        bytes: &[u8],
+        assembler: &mut dyn Assembler,
+        listener: &dyn Listener,
+    ) -> Result<(), ModelError> {
+        match self {
+            Self::Events(events) => events.read(bytes, |data| assembler.event(data, listener)),
+            Self::Lines(lines) if bytes.is_empty() => {
+                match lines.end(|line| assembler.event(line, listener)) {
+                    // It was cut, and so was the stream.
+                    Err(ModelError::NotJson { source, .. }) if source.is_eof() => Ok(()),
+                    read => read,
+                }
+            }
+            Self::Lines(lines) => lines.read(bytes, |line| assembler.event(line, listener)),
+        }
+    }
+}
+
+/// What makes the calls on this way; `silence` says how long a connection may be silent.
+pub(super) fn agent(route: &Route, interrupt: &Interrupt, silence: &Silence) -> Agent {
+    let endpoint = &route.endpoint;
+    let config = Agent::config_builder()
+        .http_status_as_error(false)
+        .max_redirects(0)
+        .max_redirects_will_error(false)
+        .max_idle_connections(0)
+        .proxy(route.proxies.for_endpoint(endpoint))
+        .tls_config(
+            TlsConfig::builder()
+                .root_certs(RootCerts::PlatformVerifier)
+                .build(),
+        )
+        .timeout_connect(Some(CONNECT_TIMEOUT))
+        .timeout_resolve(Some(CONNECT_TIMEOUT))
+        .user_agent(concat!("code-commit/", env!("CARGO_PKG_VERSION")))
+        .accept("application/json, text/event-stream, application/x-ndjson")
+        .accept_encoding("identity")
+        .build();
+    let connector = ()
+        .chain(ConnectProxyConnector::default())
+        .chain(TcpConnector {
+            interrupt: interrupt.clone(),
+            only: endpoint.plain(),
+            silence: silence.clone(),
+        })
+        .chain(RustlsConnector::default());
+    Agent::with_parts(config, connector, InterruptibleResolver(interrupt.clone()))
+}
+
+/// The signal that ended an operation, if one did.
+pub(super) fn interruption(error: &io::Error) -> Option<Interrupted> {
+    error.get_ref()?.downcast_ref::<Interrupted>().copied()
 }
 
 /// How much of a stream without events is kept.

@@ -1,6 +1,6 @@
 //! Every language model behind one trait, and the table of those that are known.
 //!
-//! `http` uses the network; the wire formats (`gemini`, `openai`) are pure. Guarantees that a [`Reply`] is whole:
+//! `http` and `ollama::server` use the network; the wire formats (`gemini`, `ollama`, `openai`) are pure. Guarantees that a [`Reply`] is whole:
 //! whatever was blocked, refused, empty or cut short is a [`ModelError`].
 
 pub(crate) mod catalogue;
@@ -10,7 +10,9 @@ pub(crate) mod estimate;
 mod gemini;
 mod http;
 mod json_text;
+mod manner;
 pub mod message;
+mod ollama;
 mod openai;
 pub(crate) mod price;
 pub(crate) mod prompt;
@@ -32,6 +34,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::model::manner::Manner;
 use crate::model::message::{Call, Message};
 use crate::model::price::Price;
 use crate::model::prompt::PromptOrder;
@@ -42,6 +45,7 @@ pub(crate) use endpoint::{Endpoint, EndpointProblem, Proxies};
 pub(crate) use error::human_duration;
 pub use error::{ModelError, Setup, Spent};
 pub use http::{HttpModel, Route};
+pub use ollama::server::{OllamaServer, PullProgress, ServerProblem};
 pub use step_id::{Purpose, REPAIRS, StepId};
 pub(crate) use table::{ModelTable, TableProblem, TaskType, Unselected};
 pub use tier::Tier;
@@ -200,7 +204,8 @@ impl Provider {
     fn wire(self) -> &'static dyn Wire {
         match self {
             Self::Gemini => &gemini::Gemini,
-            Self::OpenAi | Self::Ollama => &openai::OpenAi,
+            Self::OpenAi => &openai::OpenAi,
+            Self::Ollama => &ollama::Ollama,
         }
     }
 }
@@ -361,12 +366,17 @@ trait Wire: Sync {
         None
     }
 
+    /// Whether it streams lines of JSON, by whatever content type.
+    fn streams_lines(&self) -> bool {
+        false
+    }
+
     /// Writes the request's JSON.
     fn write_request(
         &self,
         spec: &ModelSpec,
         request: &Request<'_>,
-        delivery: Delivery,
+        manner: Manner,
         out: &mut dyn Write,
     ) -> serde_json::Result<()>;
 

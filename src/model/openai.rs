@@ -18,6 +18,7 @@ use super::{
     Tier, ToolSchema, VendorError, Wire, catalogue, count, elements, first, object, parse_answer,
     text, update,
 };
+use crate::model::manner::Manner;
 use crate::model::message::{Call, CallResult, Message, Part, Role, Words};
 use crate::model::usage::Usage;
 use crate::sys::text::BYTE_ORDER_MARK;
@@ -125,7 +126,7 @@ impl Wire for OpenAi {
         &self,
         spec: &ModelSpec,
         request: &Request<'_>,
-        delivery: Delivery,
+        manner: Manner,
         out: &mut dyn Write,
     ) -> serde_json::Result<()> {
         // OpenAI has renamed things that servers which are compatible with it know by their old names only; its
@@ -134,8 +135,8 @@ impl Wire for OpenAi {
         let limit = request.max_output_tokens;
         let form = &request.form;
         let schema = form.schema.as_ref();
-        let streamed = delivery != Delivery::Whole;
-        let asks_usage = delivery == Delivery::Streamed;
+        let streamed = manner.delivery != Delivery::Whole;
+        let asks_usage = manner.delivery == Delivery::Streamed;
         let tools: Vec<Value> = form.tools.iter().map(body_tool).collect();
         // Others refuse the fields of it.
         let by_marks = request.cached_by_marks && catalogue::takes_cache_marks(&spec.id);
@@ -147,9 +148,7 @@ impl Wire for OpenAi {
             rest: object(json!({
                 "model": spec.id,
                 "tools": (!tools.is_empty()).then_some(tools),
-                "response_format": schema.map(|schema| {
-                    json!({"type": "json_schema", "json_schema": {"name": "reply", "schema": schema}})
-                }),
+                "response_format": manner.constraint.ask(schema, by_schema, json!({"type": "json_object"})),
                 "temperature": spec.temperature.or(form.temperature.filter(|_| !is_own)),
                 "max_completion_tokens": limit.filter(|_| is_own),
                 // The same for servers that know only the older name.
@@ -284,14 +283,19 @@ fn body_call(call: &Call) -> Value {
     json!({"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments}})
 }
 
-fn body_tool(tool: &ToolSchema) -> Value {
+/// What holds a reply to `schema` as it is: the vendor's strict form would know only a part of JSON schema.
+fn by_schema(schema: &Value) -> Value {
+    json!({"type": "json_schema", "json_schema": {"name": "reply", "schema": schema, "strict": false}})
+}
+
+pub(super) fn body_tool(tool: &ToolSchema) -> Value {
     json!({"type": "function", "function": {
         "name": tool.name, "description": tool.description, "parameters": tool.schema,
     }})
 }
 
 /// The calls of an answer. Their ids are made up where the server gives none, or one twice.
-fn calls(calls: Option<Vec<Value>>) -> Vec<Call> {
+pub(super) fn calls(calls: Option<Vec<Value>>) -> Vec<Call> {
     let mut ids = HashSet::new();
     let calls = calls.into_iter().flatten().zip(1_usize..);
     let calls = calls.map(|(call, number)| {

@@ -12,6 +12,7 @@ pub(crate) mod files;
 pub(crate) mod git;
 pub(crate) mod identity;
 pub mod interrupt;
+pub(crate) mod ndjson;
 pub(crate) mod numbers;
 pub(crate) mod parallel;
 pub(crate) mod positions;

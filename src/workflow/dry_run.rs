@@ -128,7 +128,7 @@ impl<'e> Estimate<'e> {
         }
         line(
             "prompt",
-            match self.spec.context_window {
+            match self.spec.prompt_window() {
                 Some(window) => share(&self.size, window),
                 None => self.size.text() + "; the model's context window is unknown",
             },
@@ -174,7 +174,7 @@ impl<'e> Estimate<'e> {
             "base_urls": self.base_urls,
             "keys": self.key_sources,
             "prompt": {"tokens": self.size.tokens, "exact": false, "parts": parts.collect::<Vec<_>>()},
-            "context_window": self.spec.context_window,
+            "context_window": self.spec.prompt_window(),
             "files": self.files,
             "largest": files.collect::<Vec<_>>(),
             "cost": {"first": self.first.map(cost), "with_repairs": self.all.map(cost)},

@@ -432,7 +432,7 @@ impl Error {
             }
             Self::DoesNotFit { .. } => {
                 "leave files out of the rollup, let build.sh print less, or name a model with a \
-                 larger window for repairs"
+                 larger window for repairs (one of Ollama's is loaded with its entry's `numCtx`)"
             }
             Self::OverBudget(over) => return Some(format!("{}, and run again", over.hint())),
             Self::DemoNotEmpty(_) => "name another directory: `code-commit demo DIR`",

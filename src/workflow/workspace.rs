@@ -363,7 +363,7 @@ pub fn processes<'c>(
 
 /// How many tokens a conversation may have.
 fn context_limit(settings: &Settings, spec: &ModelSpec) -> u64 {
-    let window = spec.context_window.unwrap_or(u64::MAX);
+    let window = spec.prompt_window().unwrap_or(u64::MAX);
     settings.max_context_tokens.min(window)
 }
 

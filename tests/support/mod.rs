@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 pub use project::{Finished, GEMINI_KEY, OPENAI_KEY, TestProject};
-pub use server::{Answer, ModelServer, gemini, openai};
+pub use server::{Answer, ModelServer, gemini, ollama, openai};
 
 /// Says that a test did not take place; past libtest, which shows nothing of a test that passes. Where all of them
 /// are to take place, as in CI, it fails.

@@ -55,6 +55,20 @@ impl Answer {
         )
     }
 
+    /// Lines of JSON, as Ollama streams them.
+    pub fn lines(lines: &[Value]) -> Self {
+        let lines: String = lines.iter().map(|line| format!("{line}\n")).collect();
+        Self::new(200, &[("content-type", "application/x-ndjson")], lines)
+    }
+
+    /// What Ollama's server says of the models that it has.
+    pub fn tags(names: &[&str]) -> Self {
+        let models = names.iter();
+        let models =
+            models.map(|name| json!({"name": name, "model": name, "size": 4_683_087_332_u64}));
+        Self::json(&json!({"models": models.collect::<Vec<_>>()}))
+    }
+
     /// Closes the connection without a word.
     pub fn close() -> Self {
         Self::Raw(Vec::new())
@@ -92,6 +106,25 @@ pub fn openai(text: &str) -> Value {
         "usage": {"prompt_tokens": 100, "completion_tokens": 50, "total_tokens": 150,
             "prompt_tokens_details": {"cached_tokens": 10}, "completion_tokens_details": {"reasoning_tokens": 30}},
     })
+}
+
+/// The lines in which Ollama streams this text: thoughts first, and the usage with the last one.
+pub fn ollama(text: &str) -> Vec<Value> {
+    let line = |message: Value| json!({"model": "local:latest", "created_at": "2026-11-23T05:00:00Z", "message": message, "done": false});
+    let mut lines = vec![line(
+        json!({"role": "assistant", "content": "", "thinking": "hm"}),
+    )];
+    let characters: Vec<char> = text.chars().collect();
+    lines.extend(characters.chunks(3).map(|piece| {
+        let piece: String = piece.iter().collect();
+        line(json!({"role": "assistant", "content": piece}))
+    }));
+    lines.push(
+        json!({"model": "local:latest", "created_at": "2026-11-23T05:00:01Z",
+        "message": {"role": "assistant", "content": ""}, "done": true, "done_reason": "stop",
+        "total_duration": 9, "load_duration": 1, "prompt_eval_count": 100, "eval_count": 50}),
+    );
+    lines
 }
 
 /// A request, as it came.

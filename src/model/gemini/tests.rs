@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::model::tests::written;
+use crate::model::{Form, Provider, StepId};
 use serde_json::json;
 
 fn read(answer: &serde_json::Value) -> Result<Reply, ModelError> {
@@ -30,6 +31,49 @@ fn the_request_has_the_system_prompt_in_its_own_slot() {
         "generationConfig": {"maxOutputTokens": 65536},
     });
     assert_eq!(body, expected);
+}
+
+#[test]
+fn a_reply_is_held_to_a_schema_or_to_json_or_to_nothing() {
+    let schema = json!({"type": "object"});
+    let request = Request {
+        step: StepId::INITIAL,
+        messages: vec![Message::text(Role::User, "hello")],
+        form: Form {
+            schema: Some(schema.clone()),
+            temperature: Some(0.3),
+            ..Form::default()
+        },
+        max_output_tokens: None,
+        tier: Tier::Standard,
+        cached_by_marks: false,
+        once: false,
+    };
+    let config = |constraint| {
+        let manner = Manner {
+            constraint,
+            ..Delivery::Whole.into()
+        };
+        let mut body = Vec::new();
+        let spec = ModelSpec::new("m", Provider::Gemini);
+        let written = Gemini.write_request(&spec, &request, manner, &mut body);
+        written.unwrap();
+        let body: Value = serde_json::from_slice(&body).unwrap();
+        body["generationConfig"].clone()
+    };
+    for (constraint, expected) in [
+        (
+            Constraint::Schema,
+            json!({"temperature": 0.3, "responseMimeType": "application/json", "responseJsonSchema": schema}),
+        ),
+        (
+            Constraint::Json,
+            json!({"temperature": 0.3, "responseMimeType": "application/json"}),
+        ),
+        (Constraint::Nothing, json!({"temperature": 0.3})),
+    ] {
+        assert_eq!(config(constraint), expected);
+    }
 }
 
 #[test]

@@ -42,7 +42,7 @@ fn asked(id: &str, messages: &[Message<'static>]) -> String {
         once: false,
     };
     let mut body = Vec::new();
-    let written = OpenAi.write_request(&spec, &request, Delivery::Whole, &mut body);
+    let written = OpenAi.write_request(&spec, &request, Delivery::Whole.into(), &mut body);
     written.unwrap();
     String::from_utf8(body).unwrap()
 }

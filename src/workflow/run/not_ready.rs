@@ -12,7 +12,7 @@ use crate::agent::home::NoHome;
 use crate::agent::settings::SettingsProblem;
 use crate::exec::build_script::ScriptProblem;
 use crate::exec::sandbox::SandboxProblem;
-use crate::model::EndpointProblem;
+use crate::model::{EndpointProblem, ServerProblem};
 use crate::project::ProjectProblem;
 use crate::secret::credentials::Finding;
 
@@ -43,6 +43,9 @@ pub enum Problem {
     /// The way to the model.
     #[error(transparent)]
     Endpoint(#[from] EndpointProblem),
+    /// Ollama's server, or a model in it.
+    #[error(transparent)]
+    Server(#[from] ServerProblem),
     /// The table of models.
     #[error(transparent)]
     Models(#[from] ModelsProblem),
@@ -83,6 +86,7 @@ impl Problem {
                     .to_owned()
             }
             Self::Endpoint(problem) => problem.hint(),
+            Self::Server(problem) => problem.hint(),
             Self::Models(problem) => problem.hint(),
             Self::Sending(problem) => problem.hint(),
             Self::Home(problem) => problem.hint(),

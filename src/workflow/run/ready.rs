@@ -165,6 +165,9 @@ pub fn survey<'a>(
             .into_iter()
             .collect(),
     });
+    if let Some(models) = &models {
+        models.note_missing(context, &mut missing, &|_| false)?;
+    }
     if let Some(build) = build {
         check_build(context, build, &mut missing)?;
     }

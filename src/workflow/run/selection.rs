@@ -2,6 +2,8 @@
 //!
 //! Reads the table of models, the run that is to be replayed, and key files. Sends nothing.
 
+pub mod installed;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -12,12 +14,13 @@ use super::sending;
 use crate::agent::settings::Settings;
 use crate::model::price::Usd;
 use crate::model::{
-    Endpoint, EndpointProblem, HttpModel, Model, ModelSpec, ModelTable, Origin, Provider, Proxies,
-    Purpose, REPAIRS, Route, Setup, StepId, Tier, catalogue,
+    Endpoint, EndpointProblem, HttpModel, Model, ModelSpec, ModelTable, OllamaServer, Origin,
+    Provider, Proxies, Purpose, REPAIRS, Route, Setup, StepId, Tier, catalogue,
 };
 use crate::record::replay::{Recording, RecordingProblem, ReplayModel};
 use crate::review::naming::{self, NoSuchRun};
 use crate::secret::ApiKey;
+use crate::sys::interrupt::Interrupted;
 use crate::sys::transport::PlainAddresses;
 use crate::workflow::error::Error;
 
@@ -87,6 +90,26 @@ impl Models<'_> {
         let others = self.others.iter().map(|(_, other)| other);
         let models = std::iter::once(&self.first).chain(others);
         models.flat_map(|model| std::iter::once(model).chain(model.fallback.as_deref()))
+    }
+
+    /// Notes those that Ollama's servers do not have and that may not be pulled, and servers that are not there. Nothing
+    /// is asked where replies are replayed.
+    ///
+    /// # Errors
+    /// When a signal comes.
+    pub fn note_missing(
+        &self,
+        context: &Context<'_>,
+        noted: &mut NotReady,
+        may_pull: &dyn Fn(&str) -> bool,
+    ) -> Result<(), Interrupted> {
+        let on_servers = self.all();
+        let on_servers = on_servers.filter_map(|model| Some((&model.spec, model.server.as_ref()?)));
+        for (model, problem) in installed::missing(on_servers)? {
+            let pulled = installed::pulled(context, model, problem, may_pull);
+            noted.note(pulled);
+        }
+        Ok(())
     }
 
     /// The servers that are not the vendors', by the names of the models.
@@ -200,6 +223,8 @@ pub struct SelectedModel<'a> {
     pub model: Box<dyn Model + 'a>,
     /// The one to ask where it is overloaded.
     pub fallback: Option<Box<SelectedModel<'a>>>,
+    /// Its server, where that is Ollama's and not replayed.
+    pub server: Option<OllamaServer>,
     /// Whether what is sent travels unencrypted to another machine.
     is_exposed: bool,
     /// The steps that it has answered in the run that is replayed, if it is a fallback.
@@ -230,6 +255,7 @@ impl<'a> SelectedModel<'a> {
         spec.tier = Tier::Standard;
         let fallback = fallback(context, &spec);
         Self {
+            server: None,
             is_exposed: false,
             recorded: recording.steps_of(&spec.name),
             fallback: fallback.map(|spec| Box::new(Self::replayed(context, spec, recording))),
@@ -265,6 +291,8 @@ impl<'a> SelectedModel<'a> {
         let base_url = base_url.map(str::to_owned);
         let (key, key_source) = key?;
         let route = Route { key, ..route };
+        let is_ollamas = spec.provider == Provider::Ollama;
+        let server = is_ollamas.then(|| OllamaServer::new(route.clone(), context.interrupt));
         let model = HttpModel::new(
             spec.clone(),
             route,
@@ -277,6 +305,7 @@ impl<'a> SelectedModel<'a> {
             spec,
             model: Box::new(model),
             fallback: fallback.map(Box::new),
+            server,
             is_exposed,
             recorded: Vec::new(),
             key_source,
@@ -414,23 +443,25 @@ pub fn agent_model<'a>(
         missing.extend(sending::without_price(choice, &spec));
         SelectedModel::vendors(context, choice, spec, key, &mut missing)
     };
-    match first {
-        Some(first) if missing.problems.is_empty() => Ok(Models {
-            max_cost: choice.max_cost.filter(|_| !is_replay),
-            require_model: choice.require_model,
-            is_replay,
-            reasks: 0,
-            repairs: REPAIRS,
-            recorded: None,
-            first,
-            others: Vec::new(),
-        }),
-        _ => Err(missing.into()),
+    let models = first.map(|first| Models {
+        max_cost: choice.max_cost.filter(|_| !is_replay),
+        require_model: choice.require_model,
+        is_replay,
+        reasks: 0,
+        repairs: REPAIRS,
+        recorded: None,
+        first,
+        others: Vec::new(),
+    });
+    if let Some(models) = &models {
+        models.note_missing(context, &mut missing, &|_| false)?;
     }
+    let models = models.filter(|_| missing.problems.is_empty());
+    models.ok_or_else(|| missing.into())
 }
 
 /// The models that an agent of several stages asks, by purpose, the one for all else first; or those that were
-/// recorded.
+/// recorded. What Ollama lacks is pulled, if it may be.
 ///
 /// # Errors
 /// When there is no such model, or it lacks something.
@@ -438,6 +469,7 @@ pub fn stage_models<'a>(
     context: &Context<'a>,
     choice: &ModelChoice,
     stages: Vec<(Purpose, ModelSpec)>,
+    may_pull: &dyn Fn(&str) -> bool,
 ) -> Result<Models<'a>, Error> {
     let recording = find_recording(context, choice)?;
     let is_replay = recording.is_some();
@@ -468,7 +500,7 @@ pub fn stage_models<'a>(
         return Err(missing.into());
     }
     let (_, first) = selected.remove(0);
-    Ok(Models {
+    let models = Models {
         max_cost: choice.max_cost.filter(|_| !is_replay),
         require_model: choice.require_model,
         is_replay,
@@ -477,7 +509,12 @@ pub fn stage_models<'a>(
         recorded: None,
         first,
         others: selected,
-    })
+    };
+    models.note_missing(context, &mut missing, may_pull)?;
+    if missing.problems.is_empty() {
+        return Ok(models);
+    }
+    Err(missing.into())
 }
 
 /// A model behind the user's own server, which is compatible with OpenAI's. The table may have more to say of

@@ -72,7 +72,7 @@ impl SendingProblem {
             Self::NoFiles => "roll up again, with `code-commit rollup` or `./codeRollup.sh`",
             Self::TooLarge { .. } => {
                 "leave files out of the rollup: `code-commit rollup --budget TOKENS` says which; \
-                 or use a model with a larger window"
+                 or use a model with a larger window (one of Ollama's is loaded with its entry's `numCtx`)"
             }
             Self::TooExpensive { .. } => {
                 "raise `--max-cost`, or leave files out of the rollup; `--dry-run` shows what costs how much"

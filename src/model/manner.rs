@@ -1,0 +1,131 @@
+//! In which manner a server takes calls, as far as it was found out. Pure.
+//!
+//! Guarantees that what is found out is found out once: every change asks less of the server than before.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+use serde_json::Value;
+
+use super::Delivery;
+use crate::sys::text;
+
+/// How a server is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Manner {
+    /// How it is to send its answer.
+    pub delivery: Delivery,
+    /// How far it holds a reply to a schema.
+    pub constraint: Constraint,
+}
+
+impl From<Delivery> for Manner {
+    fn from(delivery: Delivery) -> Self {
+        Self {
+            delivery,
+            constraint: Constraint::Schema,
+        }
+    }
+}
+
+/// How far a server holds a reply to the schema that it is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Constraint {
+    /// To the schema.
+    Schema,
+    /// To JSON, whatever is in it: the server does not know schemas.
+    Json,
+    /// Not at all.
+    Nothing,
+}
+
+impl Constraint {
+    /// What is asked for of a reply that is to follow `schema`: `of_schema` makes it of the schema, and `json` stands
+    /// for any JSON.
+    pub fn ask<T>(
+        self,
+        schema: Option<&Value>,
+        of_schema: impl FnOnce(&Value) -> T,
+        json: T,
+    ) -> Option<T> {
+        match self {
+            Self::Schema => schema.map(of_schema),
+            Self::Json => schema.map(|_| json),
+            Self::Nothing => None,
+        }
+    }
+
+    /// The next one to try where a server refuses this one.
+    pub fn weaker(self) -> Option<Self> {
+        match self {
+            Self::Schema => Some(Self::Json),
+            Self::Json => Some(Self::Nothing),
+            Self::Nothing => None,
+        }
+    }
+}
+
+/// How servers say that they do not take a schema, or not this one: OpenAI's and its compatibles', Gemini's, llama.cpp's,
+/// and Ollama's, which before 0.5 took nothing but a word as `format`.
+static REFUSED_SCHEMA: LazyLock<Regex> = LazyLock::new(|| {
+    text::regex(
+        r"(?i)response[ _]?(?:format|mime[ _]?type|schema)|json[ _]?(?:schema|object|mode)|invalid (?:format|schema)|ChatRequest\.format|\b\w*grammar|structured[ _]outputs?",
+    )
+});
+
+/// Whether an answer of this `status` (none: a line of a stream) says in these `words` that it is the schema that is
+/// refused.
+pub fn refuses_schema(status: Option<u16>, words: &str) -> bool {
+    matches!(status, None | Some(400 | 422 | 500)) && REFUSED_SCHEMA.is_match(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_refused_schema_is_known_by_the_servers_words() {
+        for (words, expected) in [
+            ("invalid JSON schema in format", true),
+            (
+                "invalid format: \"x\"; expected \"json\" or a valid JSON Schema object",
+                true,
+            ),
+            (
+                "json: cannot unmarshal object into Go struct field ChatRequest.format of type string",
+                true,
+            ),
+            ("This response_format type is unavailable now", true),
+            (
+                "Unknown name \"responseJsonSchema\" at 'generation_config'",
+                true,
+            ),
+            ("JSON mode is not enabled for this model", true),
+            ("Failed to parse grammar", true),
+            ("model does not support response format `json_schema`", true),
+            ("the input length exceeds the context length", false),
+            ("invalid think value: \"max\"", false),
+            ("unknown parameter: keep_alive", false),
+        ] {
+            assert_eq!(refuses_schema(Some(400), words), expected, "{words}");
+        }
+        let schema = "invalid JSON schema in format";
+        for (status, expected) in [(Some(500), true), (None, true), (Some(429), false)] {
+            assert_eq!(refuses_schema(status, schema), expected);
+        }
+    }
+
+    #[test]
+    fn less_and_less_is_asked_for() {
+        let schema = json!({"type": "object"});
+        let mut constraint = Some(Constraint::Schema);
+        let mut asked = Vec::new();
+        while let Some(now) = constraint {
+            asked.push(now.ask(Some(&schema), Value::clone, json!("json")));
+            assert_eq!(now.ask(None, Value::clone, json!("json")), None);
+            constraint = now.weaker();
+        }
+        assert_eq!(asked, [Some(schema), Some(json!("json")), None]);
+    }
+}

@@ -1,0 +1,286 @@
+//! Ollama's own wire: `POST /api/chat`, which streams lines of JSON. Pure, but for its child `server`.
+//!
+//! After the types of Ollama's `api` package and of its Python client. Guarantees that a prompt is never cut by the
+//! server (`truncate`, `shift`), and that what the model thinks is told and never kept.
+
+pub(super) mod server;
+#[cfg(test)]
+mod tests;
+mod window;
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::io::Write;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::manner::Manner;
+use super::{
+    Assembler, Delivery, End, Listener, ModelError, ModelSpec, RawReply, ReasoningEffort, Reply,
+    Request, Spent, VendorError, Wire, count, object, openai, parse_answer, text,
+};
+use crate::model::message::{Call, CallResult, Message, Part, Role, Words};
+use crate::model::usage::Usage;
+
+/// What `done_reason` means. There are others, like `load` and `unload`, which follow no reply.
+fn end(reason: &str) -> End {
+    match reason {
+        "stop" => End::Stop,
+        "length" => End::MaxTokens,
+        _ => End::Other,
+    }
+}
+
+pub(super) struct Ollama;
+
+#[derive(Serialize)]
+struct ChatBody<'a> {
+    messages: Vec<ChatMessage<'a>>,
+    #[serde(flatten)]
+    rest: Value,
+}
+
+#[derive(Serialize)]
+struct ChatMessage<'a> {
+    role: &'static str,
+    content: ChatContent<'a>,
+    #[serde(flatten)]
+    rest: Value,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum ChatContent<'a> {
+    Words(Words<'a>),
+    Result(&'a str),
+}
+
+/// A line of a stream, or all of an answer.
+#[derive(Deserialize)]
+struct ChatAnswer<'a> {
+    #[serde(borrow)]
+    message: Option<AnswerMessage<'a>>,
+    #[serde(default)]
+    done: bool,
+    #[serde(default)]
+    done_reason: Value,
+    #[serde(default)]
+    model: Value,
+    #[serde(default)]
+    prompt_eval_count: Value,
+    #[serde(default)]
+    eval_count: Value,
+    #[serde(default)]
+    error: Value,
+}
+
+#[derive(Deserialize, Default)]
+struct AnswerMessage<'a> {
+    #[serde(borrow)]
+    content: Option<&'a RawValue>,
+    #[serde(borrow)]
+    thinking: Option<Cow<'a, str>>,
+    tool_calls: Option<Vec<Value>>,
+}
+
+impl Wire for Ollama {
+    fn path(&self, _spec: &ModelSpec, _delivery: Delivery) -> String {
+        "/api/chat".to_owned()
+    }
+
+    /// Ollama itself wants none; a proxy before it may.
+    fn key_header(&self) -> (&'static str, &'static str) {
+        ("authorization", "Bearer ")
+    }
+
+    /// An answer is always streamed: one that comes whole only comes later.
+    fn streams_lines(&self) -> bool {
+        true
+    }
+
+    fn write_request(
+        &self,
+        spec: &ModelSpec,
+        request: &Request<'_>,
+        manner: Manner,
+        out: &mut dyn Write,
+    ) -> serde_json::Result<()> {
+        let form = &request.form;
+        let schema = form.schema.as_ref();
+        let tools: Vec<Value> = form.tools.iter().map(openai::body_tool).collect();
+        let body = ChatBody {
+            messages: body_messages(&request.messages),
+            rest: object(json!({
+                "model": spec.id,
+                "stream": true,
+                "format": manner.constraint.ask(schema, Value::clone, json!("json")),
+                "tools": (!tools.is_empty()).then_some(tools),
+                "think": spec.reasoning_effort.map(think),
+                "keep_alive": spec.keep_alive,
+                // Else the front of a prompt that is too long is dropped, and so is that of a long answer's.
+                "truncate": false,
+                "shift": false,
+                "options": object(json!({
+                    "temperature": spec.temperature.or(form.temperature),
+                    "num_ctx": window::num_ctx(spec),
+                    "num_predict": window::num_predict(spec, request.max_output_tokens),
+                })),
+            })),
+        };
+        serde_json::to_writer(out, &body)
+    }
+
+    fn assembler(&self) -> Box<dyn Assembler> {
+        Box::new(ChatLines::default())
+    }
+
+    fn read_reply(&self, json: &[u8]) -> Result<Reply, ModelError> {
+        let answer: ChatAnswer<'_> = parse_answer(json)?;
+        self.check(&answer.error)?;
+        let counts = [&answer.prompt_eval_count, &answer.eval_count];
+        let usage = || Usage::plain(count(counts[0]), count(counts[1]));
+        let spent = Spent {
+            usage: counts.iter().any(|count| count.is_u64()).then(usage),
+            model_version: text(&answer.model),
+            tier: None,
+        };
+        let message = answer.message.unwrap_or_default();
+        RawReply {
+            literals: message.content.into_iter().collect(),
+            calls: openai::calls(message.tool_calls),
+            finish: text(&answer.done_reason).filter(|reason| answer.done && !reason.is_empty()),
+            meaning: end,
+            message: None,
+            spent,
+        }
+        .checked()
+    }
+
+    /// Ollama's errors are mere sentences; what stands before it may give an object like OpenAI's.
+    fn vendor_error(&self, error: &Value) -> VendorError {
+        openai::OpenAi.vendor_error(error)
+    }
+}
+
+/// How hard to think, in the words that all versions of Ollama take: whether at all, or one of three.
+fn think(effort: ReasoningEffort) -> Value {
+    use ReasoningEffort::{High, Low, Max, Medium, Minimal, None, XHigh};
+    match effort {
+        None => false.into(),
+        Minimal | Low => "low".into(),
+        Medium => "medium".into(),
+        High | XHigh | Max => "high".into(),
+    }
+}
+
+/// The messages as the wire has them: what came of calls are messages of their own, by the names of the tools.
+fn body_messages<'a>(messages: &'a [Message<'_>]) -> Vec<ChatMessage<'a>> {
+    // Of calls with the same id, a result is that of the last one.
+    let mut names: HashMap<&str, &str> = HashMap::new();
+    let mut body = Vec::new();
+    for message in messages {
+        let mut tool_calls = Vec::new();
+        let before = body.len();
+        for part in &message.parts {
+            match part {
+                Part::Text(_) | Part::CacheMark => {}
+                Part::Call(call) => {
+                    names.insert(&call.id, &call.name);
+                    tool_calls.push(body_call(call));
+                }
+                Part::Result(CallResult { id, text }) => body.push(ChatMessage {
+                    role: "tool",
+                    content: ChatContent::Result(text),
+                    rest: object(json!({"tool_name": names.get(id.as_str())})),
+                }),
+            }
+        }
+        let words = message.words();
+        if !words.is_empty() || body.len() == before {
+            body.push(ChatMessage {
+                role: role_name(message.role),
+                content: ChatContent::Words(words),
+                rest: object(json!({"tool_calls": (!tool_calls.is_empty()).then_some(tool_calls)})),
+            });
+        }
+    }
+    body
+}
+
+/// A call, whose arguments are an object: of what was none, nothing can be told.
+fn body_call(call: &Call) -> Value {
+    let none = json!({});
+    let arguments = Some(&call.input).filter(|input| input.is_object());
+    json!({"function": {"name": call.name, "arguments": arguments.unwrap_or(&none)}})
+}
+
+fn role_name(role: Role) -> &'static str {
+    match role {
+        Role::System => "system",
+        // The program's own words about tools travel as the user's: they answer no call.
+        Role::User | Role::Tool => "user",
+        Role::Assistant => "assistant",
+    }
+}
+
+/// A streamed answer: lines, each with the next piece of the message, the last of them `done`.
+#[derive(Default)]
+struct ChatLines {
+    content: String,
+    calls: Vec<Value>,
+    /// What the last line tells besides.
+    last: Option<Value>,
+}
+
+impl Assembler for ChatLines {
+    fn event(&mut self, data: &[u8], listener: &dyn Listener) -> Result<(), ModelError> {
+        // What comes behind the end is no part of the answer.
+        if self.last.is_some() {
+            return Ok(());
+        }
+        let line: ChatAnswer<'_> = parse_answer(data)?;
+        Ollama.check(&line.error)?;
+        let message = line.message.unwrap_or_default();
+        if let Some(thought) = message.thinking.filter(|thought| !thought.is_empty()) {
+            listener.thought(&thought);
+        }
+        if let Some(literal) = message.content {
+            let from = self.content.len();
+            super::json_text::append(&mut self.content, literal)
+                .map_err(|source| ModelError::not_json(data, source))?;
+            if self.content.len() > from {
+                listener.text(&self.content[from..]);
+            }
+        }
+        self.calls.extend(message.tool_calls.into_iter().flatten());
+        self.last = line.done.then(|| {
+            object(json!({
+                "model": line.model,
+                "done": true,
+                "done_reason": line.done_reason,
+                "prompt_eval_count": line.prompt_eval_count,
+                "eval_count": line.eval_count,
+            }))
+        });
+        Ok(())
+    }
+
+    fn is_over(&self) -> bool {
+        self.last.is_some()
+    }
+
+    fn is_whole(&self) -> bool {
+        self.last.is_some()
+    }
+
+    fn finish(self: Box<Self>) -> Option<Vec<u8>> {
+        let mut answer = self.last?;
+        answer["message"] = json!({"role": "assistant", "content": self.content});
+        if !self.calls.is_empty() {
+            answer["message"]["tool_calls"] = self.calls.into();
+        }
+        Some(answer.to_string().into_bytes())
+    }
+}

@@ -1,0 +1,324 @@
+//! An Ollama server, apart from its models' replies: which models it has, and how it gets another.
+//!
+//! Touches the network. Guarantees an answer or an error within [`PATIENCE`] to the question which models there are,
+//! whatever the server does, and that a signal ends any wait.
+
+#[cfg(test)]
+mod tests;
+
+use std::io::{self, Read as _};
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use ureq::http::Response;
+use ureq::{Agent, Body, RequestBuilder};
+
+use super::Ollama;
+use crate::model::error::one_line;
+use crate::model::http::{Route, agent, interruption};
+use crate::model::{ModelError, VendorError, Wire as _};
+use crate::sys::interrupt::{Interrupt, Interrupted};
+use crate::sys::ndjson::Lines;
+use crate::sys::transport::Silence;
+
+/// How long the server may take to say which models it has.
+const PATIENCE: Duration = Duration::from_secs(4);
+/// How long a pull may be silent: what was loaded is verified without a word.
+const PULL_SILENCE: Duration = Duration::from_secs(15 * 60);
+/// How large an answer may be, in bytes: a thousand models take half a megabyte.
+const LIMIT: u64 = 16 << 20;
+/// How many models are named.
+const NAMED: usize = 20;
+
+/// Why a model of an Ollama server cannot be asked.
+#[derive(Debug, thiserror::Error)]
+pub enum ServerProblem {
+    /// There is no server, or it does not answer.
+    #[error("no Ollama server answers at `{url}`: {reason}")]
+    NotThere {
+        /// The base URL.
+        url: String,
+        /// What became of the question.
+        reason: String,
+    },
+    /// What answers is no Ollama server, or refuses to.
+    #[error("what answers at `{url}` does not tell its models as an Ollama server does: {reason}")]
+    NotOllama {
+        /// The base URL.
+        url: String,
+        /// What came in place of them.
+        reason: String,
+    },
+    /// The server does not have the model.
+    #[error("the model `{model}` is not installed at `{url}`: {}", named(.installed))]
+    NotInstalled {
+        /// The model, by the server's name.
+        model: String,
+        /// The base URL.
+        url: String,
+        /// The models that are.
+        installed: Vec<String>,
+    },
+    /// A model could not be pulled.
+    #[error("`{model}` could not be pulled: {reason}")]
+    NotPulled {
+        /// The model, by the server's name.
+        model: String,
+        /// Why, in the server's words.
+        reason: String,
+    },
+    /// A signal came.
+    #[error(transparent)]
+    Interrupted(#[from] Interrupted),
+}
+
+impl ServerProblem {
+    /// What the user can do about it.
+    #[must_use]
+    pub fn hint(&self) -> String {
+        match self {
+            Self::NotThere { .. } => {
+                "start it with `ollama serve`; a server elsewhere is named by `OLLAMA_HOST`, or by \
+                 `baseUrl` in the model's entry"
+                    .to_owned()
+            }
+            Self::NotOllama { .. } => {
+                "check `OLLAMA_HOST`, or `baseUrl` in the model's entry; servers that are \
+                 compatible with OpenAI's have the provider `openai`"
+                    .to_owned()
+            }
+            Self::NotInstalled { model, .. } => {
+                format!("run `ollama pull {model}`, or use another model with `--model`")
+            }
+            Self::NotPulled { .. } => {
+                "check the model's name in Ollama's library, the network, and the room on the disk"
+                    .to_owned()
+            }
+            Self::Interrupted(_) => "start again when you like".to_owned(),
+        }
+    }
+}
+
+/// The installed models in words; of many, the first.
+fn named(models: &[String]) -> String {
+    let names: Vec<String> = models
+        .iter()
+        .take(NAMED)
+        .map(|name| one_line(name))
+        .collect();
+    match models.len() {
+        0 => "no model is".to_owned(),
+        count if count > NAMED => format!(
+            "installed are {} and {} more",
+            names.join(", "),
+            count - NAMED
+        ),
+        _ => format!("installed are {}", names.join(", ")),
+    }
+}
+
+/// How far a pull has come.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+pub struct PullProgress {
+    /// What the server does, in its words.
+    #[serde(default)]
+    pub status: String,
+    /// How many bytes of the layer that is being loaded are there.
+    pub completed: Option<u64>,
+    /// How many it has.
+    pub total: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct Tags {
+    models: Option<Vec<Tag>>,
+}
+
+#[derive(Deserialize)]
+struct Tag {
+    name: Option<String>,
+    model: Option<String>,
+}
+
+/// An Ollama server.
+pub struct OllamaServer {
+    route: Route,
+    agent: Agent,
+    silence: Silence,
+}
+
+impl OllamaServer {
+    /// The server at the end of `route`. Nothing is sent yet.
+    #[must_use]
+    pub fn new(route: Route, interrupt: &Interrupt) -> Self {
+        let silence = Silence::default();
+        Self {
+            agent: agent(&route, interrupt, &silence),
+            route,
+            silence,
+        }
+    }
+
+    /// Its base URL.
+    #[must_use]
+    pub fn url(&self) -> String {
+        self.route.endpoint.url("")
+    }
+
+    /// The models that it has, by their names and tags.
+    ///
+    /// # Errors
+    /// When it does not tell, or not in time.
+    pub fn installed(&self) -> Result<Vec<String>, ServerProblem> {
+        self.silence.allow(None);
+        let call = self.agent.get(self.route.endpoint.url("/api/tags"));
+        let call = self
+            .with_key(call)
+            .config()
+            .timeout_global(Some(PATIENCE))
+            .build();
+        let mut response = call.call().map_err(|error| self.not_there(error))?;
+        let json = read_body(&mut response).map_err(|error| self.not_there(error.into()))?;
+        let not_ollama = |reason| ServerProblem::NotOllama {
+            url: self.url(),
+            reason,
+        };
+        if !response.status().is_success() {
+            return Err(not_ollama(refusal(&response, &json)));
+        }
+        let tags: Tags = serde_json::from_slice(&json)
+            .map_err(|source| not_ollama(ModelError::not_json(&json, source).to_string()))?;
+        let Some(models) = tags.models else {
+            return Err(not_ollama(format!("`{}`", ModelError::snippet(&json))));
+        };
+        Ok(models
+            .into_iter()
+            .filter_map(|tag| tag.name.or(tag.model))
+            .collect())
+    }
+
+    /// What is to be said where `model` is none of those that it has installed.
+    #[must_use]
+    pub fn lack(&self, model: &str, installed: &[String]) -> Option<ServerProblem> {
+        let is_there = installed.iter().any(|name| is_same(name, model));
+        (!is_there).then(|| ServerProblem::NotInstalled {
+            model: model.to_owned(),
+            url: self.url(),
+            installed: installed.to_vec(),
+        })
+    }
+
+    /// Lets it pull `model`, and tells how far that has come.
+    ///
+    /// # Errors
+    /// When it cannot, in its own words; a signal ends the pull, and another one goes on from there.
+    pub fn pull(
+        &self,
+        model: &str,
+        progress: &mut dyn FnMut(&PullProgress),
+    ) -> Result<(), ServerProblem> {
+        let not_pulled = |reason| ServerProblem::NotPulled {
+            model: model.to_owned(),
+            reason,
+        };
+        let failed = |error| match self.not_there(error) {
+            ServerProblem::NotThere { reason, .. } => not_pulled(reason),
+            other => other,
+        };
+        self.silence.allow(Some(PULL_SILENCE));
+        let call = self.agent.post(self.route.endpoint.url("/api/pull"));
+        let call = call.header("content-type", "application/json");
+        let body = json!({"model": model, "stream": true}).to_string();
+        let mut response = self.with_key(call).send(body).map_err(failed)?;
+        if !response.status().is_success() {
+            let answer = read_body(&mut response).map_err(|error| failed(error.into()))?;
+            return Err(not_pulled(refusal(&response, &answer)));
+        }
+        let mut lines = Lines::default();
+        let mut chunk = vec![0; 16 << 10];
+        let mut is_done = false;
+        let mut line = |line: &[u8]| {
+            is_done = read_progress(line, progress).map_err(not_pulled)?;
+            Ok::<(), ServerProblem>(())
+        };
+        let mut reader = response.body_mut().as_reader();
+        loop {
+            let read = reader.read(&mut chunk);
+            match read.map_err(|error| failed(error.into()))? {
+                0 => break lines.end(&mut line)?,
+                amount => lines.read(&chunk[..amount], &mut line)?,
+            }
+        }
+        let broken = || not_pulled("the answer ended before it was done".to_owned());
+        is_done.then_some(()).ok_or_else(broken)
+    }
+
+    fn with_key<B>(&self, call: RequestBuilder<B>) -> RequestBuilder<B> {
+        let Some(key) = &self.route.key else {
+            return call;
+        };
+        let (name, prefix) = Ollama.key_header();
+        call.header(name, format!("{prefix}{}", key.expose()))
+    }
+
+    /// What became of a call without an answer.
+    fn not_there(&self, error: ureq::Error) -> ServerProblem {
+        let reason = match error {
+            ureq::Error::Io(error) => match interruption(&error) {
+                Some(interrupted) => return interrupted.into(),
+                None => error.to_string(),
+            },
+            ureq::Error::Timeout(_) => "it gives no answer in time".to_owned(),
+            other => other.to_string(),
+        };
+        ServerProblem::NotThere {
+            url: self.url(),
+            reason,
+        }
+    }
+}
+
+/// Whether `installed` is the model that is called `asked`: one without a tag is the `latest`.
+fn is_same(installed: &str, asked: &str) -> bool {
+    let plain = |name: &str| {
+        name.strip_suffix(":latest")
+            .unwrap_or(name)
+            .to_ascii_lowercase()
+    };
+    plain(installed) == plain(asked)
+}
+
+fn read_body(response: &mut Response<Body>) -> io::Result<Vec<u8>> {
+    let mut body = Vec::new();
+    let reader = response.body_mut().as_reader();
+    reader.take(LIMIT).read_to_end(&mut body)?;
+    Ok(body)
+}
+
+/// What an answer with an error's status says.
+fn refusal(response: &Response<Body>, body: &[u8]) -> String {
+    let status = response.status().as_u16();
+    let VendorError { message, .. } = Ollama.read_failure(body);
+    let words = message.map_or_else(|| ModelError::snippet(body), |words| one_line(&words));
+    let colon = if words.is_empty() { "" } else { ": " };
+    format!("it answers `{status}`{colon}{words}")
+}
+
+/// Reads a line of a pull, and tells `progress` of it; whether the pull is done.
+///
+/// # Errors
+/// What the server says of a pull that has failed.
+fn read_progress(line: &[u8], progress: &mut dyn FnMut(&PullProgress)) -> Result<bool, String> {
+    let words = |error: serde_json::Error| ModelError::not_json(line, error).to_string();
+    let told: Value = serde_json::from_slice(line).map_err(words)?;
+    if !told["error"].is_null() {
+        let VendorError { message, .. } = Ollama.told(&told["error"]);
+        return Err(one_line(
+            &message.unwrap_or_else(|| told["error"].to_string()),
+        ));
+    }
+    let told: PullProgress = serde_json::from_value(told).map_err(words)?;
+    progress(&told);
+    Ok(told.status == "success")
+}

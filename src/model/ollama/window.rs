@@ -1,0 +1,67 @@
+//! How much context Ollama loads a model with, and how much of that is the prompt's. Pure.
+//!
+//! Ollama loads a model anew whenever `num_ctx` changes, so that it is a matter of the model's entry and of nothing else.
+
+use crate::model::{ModelSpec, Provider};
+
+/// How many tokens of context are loaded at the most, unless the entry says `numCtx`: they take memory, used or not.
+const LARGEST_CONTEXT: u64 = 32_768;
+/// The same where nothing is known of a model: about what 7B models run with beside other programs on 8 GB.
+const USUAL_CONTEXT: u64 = 8_192;
+
+/// How many tokens of context Ollama is to load the model with: its entry's `numCtx`, or else its window, within limits.
+pub fn num_ctx(spec: &ModelSpec) -> u64 {
+    let by_window = spec.context_window.unwrap_or(USUAL_CONTEXT);
+    let known = spec.num_ctx.map(u64::from);
+    known.unwrap_or(by_window.min(LARGEST_CONTEXT))
+}
+
+/// How many tokens an answer may have: as many as `wanted`, or else a quarter of the context. Without a limit, a model
+/// that is held to a schema can print blanks for ever.
+pub fn num_predict(spec: &ModelSpec, wanted: Option<u32>) -> u64 {
+    wanted.map_or(num_ctx(spec) / 4, u64::from).max(1)
+}
+
+impl ModelSpec {
+    /// How many tokens a prompt may have, where that is known. Of Ollama's models it is known: what is loaded, less the
+    /// answer. One that says that its answers may fill all of it has half of it for the prompt.
+    #[must_use]
+    pub fn prompt_window(&self) -> Option<u64> {
+        if self.provider != Provider::Ollama {
+            return self.context_window;
+        }
+        let context = num_ctx(self);
+        let answer = num_predict(self, self.max_output_tokens);
+        Some(context - answer.min(context / 2))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_context_is_the_entrys_or_its_window_within_limits() {
+        for (own, window, output, context, answer, prompt) in [
+            (None, None, None, 8_192, 2_048, 6_144),
+            (None, Some(4_096), None, 4_096, 1_024, 3_072),
+            (None, Some(131_072), None, 32_768, 8_192, 24_576),
+            (Some(65_536), Some(131_072), None, 65_536, 16_384, 49_152),
+            (Some(16_384), None, Some(1_000), 16_384, 1_000, 15_384),
+            (None, Some(8_192), Some(8_192), 8_192, 8_192, 4_096),
+            (Some(1), None, None, 1, 1, 1),
+        ] {
+            let spec = ModelSpec {
+                num_ctx: own,
+                context_window: window,
+                max_output_tokens: output,
+                ..ModelSpec::new("m", Provider::Ollama)
+            };
+            assert_eq!(num_ctx(&spec), context);
+            assert_eq!(num_predict(&spec, output), answer);
+            assert_eq!(spec.prompt_window(), Some(prompt));
+        }
+        let other = ModelSpec::new("m", Provider::OpenAi);
+        assert_eq!(other.prompt_window(), None);
+    }
+}

@@ -1,0 +1,112 @@
+//! Lines of JSON, as Ollama streams its answers. Pure.
+//!
+//! After the format's one rule: a line is a JSON text, and ends with `\n`. Blank lines are passed over. Guarantees
+//! that no byte is looked at twice, however long a line is and however the stream is cut.
+
+use memchr::memchr;
+
+use super::text::without_mark;
+
+/// Takes lines out of a stream of bytes, however it is cut into pieces.
+#[derive(Debug, Default)]
+pub struct Lines {
+    /// The line that has not ended yet.
+    line: Vec<u8>,
+    /// Whether a line has ended: a byte order mark before the first one is passed over.
+    begun: bool,
+}
+
+impl Lines {
+    /// Reads the next bytes, and hands every line that they end to `line`.
+    ///
+    /// # Errors
+    /// The first error of `line`, at once.
+    pub fn read<E>(
+        &mut self,
+        mut bytes: &[u8],
+        mut line: impl FnMut(&[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        while let Some(end) = memchr(b'\n', bytes) {
+            self.line.extend_from_slice(&bytes[..end]);
+            bytes = &bytes[end + 1..];
+            self.end(&mut line)?;
+        }
+        self.line.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    /// Hands over the last line, at the end of the stream: it may have no end of its own, or be cut.
+    ///
+    /// # Errors
+    /// That of `line`.
+    pub fn end<E>(&mut self, line: impl FnOnce(&[u8]) -> Result<(), E>) -> Result<(), E> {
+        let is_first = !std::mem::replace(&mut self.begun, true);
+        let text = if is_first {
+            without_mark(&self.line)
+        } else {
+            &self.line
+        };
+        let read = match text.trim_ascii() {
+            b"" => Ok(()),
+            text => line(text),
+        };
+        self.line.clear();
+        read
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn lines(pieces: &[&[u8]]) -> Vec<String> {
+        let mut reader = Lines::default();
+        let mut found = Vec::new();
+        let mut note = |line: &[u8]| {
+            found.push(String::from_utf8_lossy(line).into_owned());
+            Ok::<(), ()>(())
+        };
+        for piece in pieces {
+            reader.read(piece, &mut note).unwrap();
+        }
+        reader.end(&mut note).unwrap();
+        found
+    }
+
+    #[test]
+    fn a_line_is_what_stands_before_its_end_or_that_of_the_stream() {
+        for (stream, expected) in [
+            ("{}\n", &["{}"][..]),
+            ("{}\r\n\n \r\n[1]", &["{}", "[1]"]),
+            ("\u{feff}{}\n\u{feff}{}", &["{}", "\u{feff}{}"]),
+            ("", &[]),
+            ("\n\n", &[]),
+        ] {
+            assert_eq!(lines(&[stream.as_bytes()]), expected, "{stream:?}");
+        }
+    }
+
+    #[test]
+    fn the_first_error_ends_the_reading() {
+        let mut read = 0;
+        let told = Lines::default().read(b"1\n2\n3\n", |line| {
+            read += 1;
+            if line == b"2" { Err("two") } else { Ok(()) }
+        });
+        assert_eq!((told, read), (Err("two"), 2));
+    }
+
+    proptest! {
+        #[test]
+        fn it_does_not_matter_where_the_stream_is_cut(stream in "\u{feff}?([a-c\u{e9}{} ]{0,5}\r?\n?){0,6}", cuts in proptest::collection::vec(0usize..40, 0..6)) {
+            let bytes = stream.as_bytes();
+            let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(bytes.len())).collect();
+            cuts.push(bytes.len());
+            cuts.sort_unstable();
+            let mut from = 0;
+            let pieces: Vec<&[u8]> = cuts.iter().map(|&to| { let piece = &bytes[from..to]; from = to; piece }).collect();
+            prop_assert_eq!(lines(&pieces), lines(&[bytes]));
+        }
+    }
+}
