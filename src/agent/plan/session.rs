@@ -7,7 +7,6 @@
 mod form;
 mod list;
 
-use std::ffi::OsStr;
 use std::fs::{self, DirBuilder};
 use std::io::{self, Write as _};
 use std::os::unix::fs::DirBuilderExt as _;
@@ -77,10 +76,8 @@ impl PlanSession {
     /// The document's path, in the session's folder or in the project in `root`.
     #[must_use]
     pub fn document(&self, root: &Path) -> PathBuf {
-        match &self.file.state.plan_file {
-            Some(file) => root.join(file),
-            None => self.folder.join(DOCUMENT),
-        }
+        let plan_file = self.file.state.plan_file.as_deref();
+        document(&self.folder, root, plan_file)
     }
 }
 
@@ -139,33 +136,35 @@ impl<'r> PlanSessionStore<'r> {
     /// # Errors
     /// When there is none of exactly that name, when another process uses it, or when it is damaged.
     pub fn open(&self, id: &str, empty_document: &str) -> Result<PlanSession, SessionError> {
-        let folder = self.folder.path.join(id);
-        // No name leads elsewhere.
-        let is_name = Path::new(id).file_name() == Some(OsStr::new(id));
-        if !is_name || !is_directory(&folder) {
-            return Err(self.folder.missing(id));
-        }
+        let folder = self.folder_of(id)?;
         let lock = self.folder.hold(id, &folder.join(LOCK))?;
         // What a killed process left behind is in nobody's way.
         let _ = atomic_file::sweep(&folder, None);
-        let damaged = |path: &Path, mistake: String| SessionError::Damaged {
-            path: path.to_owned(),
-            mistake,
-        };
-        let path = folder.join(FILE);
-        let content = self.folder.read(&path)?;
-        let content = content.ok_or_else(|| damaged(&folder, no_file()))?;
-        let mut file: PlanSessionFile =
-            parse(&content).map_err(|mistake| damaged(&path, mistake.to_string()))?;
-        // The folder's name decides: a copy is a session of its own.
-        id.clone_into(&mut file.id);
         let session = PlanSession {
-            file,
+            file: self.load(id, &folder)?,
             folder,
             _lock: lock,
         };
         self.make_document(&session, empty_document)?;
         Ok(session)
+    }
+
+    /// The path of a session's document, for who only looks at it: also while another process uses the session.
+    ///
+    /// # Errors
+    /// When there is no session of exactly that name, or it is damaged.
+    pub fn document(&self, id: &str) -> Result<PathBuf, SessionError> {
+        let folder = self.folder_of(id)?;
+        let PlanState {
+            directory,
+            plan_file,
+            ..
+        } = self.load(id, &folder)?.state;
+        Ok(document(
+            &folder,
+            Path::new(&directory),
+            plan_file.as_deref(),
+        ))
     }
 
     /// Writes what a session needs to be resumed.
@@ -200,6 +199,30 @@ impl<'r> PlanSessionStore<'r> {
     ) -> Result<(), SessionError> {
         self.folder
             .check_directory(session.id(), &session.file.state.directory, directory)
+    }
+
+    /// The folder of the session of exactly this name: on some systems, others lead to it too.
+    fn folder_of(&self, id: &str) -> Result<PathBuf, SessionError> {
+        let folder = self.folder.path.join(id);
+        let is_name = self.folder.names()?.iter().any(|name| name == id);
+        if is_name && is_directory(&folder) {
+            return Ok(folder);
+        }
+        Err(self.folder.missing(id))
+    }
+
+    fn load(&self, id: &str, folder: &Path) -> Result<PlanSessionFile, SessionError> {
+        let path = folder.join(FILE);
+        let damaged = |path: &Path, mistake: String| SessionError::Damaged {
+            path: path.to_owned(),
+            mistake,
+        };
+        let content = self.folder.read(&path)?;
+        let content = content.ok_or_else(|| damaged(folder, no_file()))?;
+        let file = parse(&content).map_err(|mistake| damaged(&path, mistake.to_string()))?;
+        // The folder's name decides: a copy is a session of its own.
+        let id = id.to_owned();
+        Ok(PlanSessionFile { id, ..file })
     }
 
     /// Makes a folder of this name, or of the next that is free, and gives its name and path.
@@ -249,6 +272,14 @@ fn name(now: DateTime<FixedOffset>, zone: Option<&str>) -> String {
         name.replace(':', "-")
     } else {
         name
+    }
+}
+
+/// Where a session's document is: in its folder, or in the project in `root`.
+fn document(folder: &Path, root: &Path, plan_file: Option<&str>) -> PathBuf {
+    match plan_file {
+        Some(file) => root.join(file),
+        None => folder.join(DOCUMENT),
     }
 }
 

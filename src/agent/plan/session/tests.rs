@@ -282,6 +282,10 @@ fn only_the_exact_name_opens_a_session() {
             panic!("{id:?}: {problem}");
         };
         assert_eq!(told, id);
+        assert!(matches!(
+            store.document(id),
+            Err(SessionError::Missing { .. })
+        ));
         let hint = problem.hint();
         assert!(hint.contains("`code-commit plan sessions list`"), "{hint}");
     }
@@ -296,6 +300,9 @@ fn a_session_is_used_by_one_at_a_time() {
     let session = store.create(&example()).unwrap();
     let problem = other.open(ID, EMPTY).unwrap_err();
     assert!(matches!(&problem, SessionError::InUse { id, .. } if id == ID));
+    // Who only looks need not wait.
+    let document = session.document(Path::new("/work"));
+    assert_eq!(other.document(ID).unwrap(), document);
     drop(session);
     other.open(ID, EMPTY).unwrap();
 }
@@ -376,7 +383,21 @@ fn a_document_in_the_project_is_remembered_and_not_made() {
     let session = store.open(ID, EMPTY).unwrap();
     let document = session.document(Path::new("/work"));
     assert_eq!(document, Path::new("/work/docs/plan.md"));
+    assert_eq!(store.document(ID).unwrap(), document);
     assert_eq!(home.names(ID), [FILE, LOCK]);
+}
+
+#[test]
+fn a_session_that_cannot_be_made_is_told_with_the_way_out() {
+    let home = Home::new();
+    let store = home.store();
+    fs::remove_dir(home.path("")).unwrap();
+    let problem = store.create(&example()).unwrap_err();
+    let SessionError::Io { what, path, .. } = &problem else {
+        panic!("{problem}");
+    };
+    assert_eq!((*what, path), ("written", &home.path(ID)));
+    assert!(problem.hint().contains("`OLLAMA_AGENT_HOME`"));
 }
 
 #[test]
