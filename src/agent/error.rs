@@ -80,7 +80,7 @@ pub enum AgentError {
     #[error("step {step} has failed: `build.sh` still fails: {status}")]
     GateFailed {
         /// The step's number.
-        step: u32,
+        step: usize,
         /// How the last build ended.
         status: String,
         /// The file with its output, relative to the root.
@@ -90,7 +90,7 @@ pub enum AgentError {
     #[error("step {step} has failed: {reason}")]
     StepFailed {
         /// Its number.
-        step: u32,
+        step: usize,
         /// Why.
         reason: String,
     },

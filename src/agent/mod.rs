@@ -20,10 +20,6 @@ mod error;
 pub(crate) mod home;
 pub(crate) mod memory;
 pub(crate) mod permissions;
-#[cfg_attr(
-    not(test),
-    expect(dead_code, unused_imports, reason = "parts for a profile")
-)]
 pub(crate) mod plan;
 pub(crate) mod protocol;
 pub(crate) mod restricted;

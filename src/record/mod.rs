@@ -102,6 +102,30 @@ pub struct AgentRecord {
     pub conventions: Option<String>,
 }
 
+/// A plan, as it was in the end of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlanRecord {
+    /// Where its document is.
+    pub document: String,
+    /// How far it has come: `planning`, `in_progress`, `blocked`, `completed` or `failed`.
+    pub status: Cow<'static, str>,
+    /// Its steps, in their order.
+    pub steps: Vec<PlanStepRecord>,
+}
+
+/// A step of a plan.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlanStepRecord {
+    /// Its number, from 1 on.
+    pub step: usize,
+    /// What was to be done.
+    pub description: String,
+    /// The tool that it needs; `analyze` where it needs none.
+    pub tool: String,
+    /// What has become of it: `todo`, `active`, `done`, `failed` or `skipped`.
+    pub status: Cow<'static, str>,
+}
+
 /// What stands for the answer to a question that was not answered.
 pub const NO_ANSWER: &str = "(nothing)";
 
@@ -259,6 +283,9 @@ pub struct RunRecord {
     /// What an agent worked on; only in an agent's run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<AgentRecord>,
+    /// The plan that an agent worked by, as it was in the end; only where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<PlanRecord>,
     /// What the user should look at.
     pub warnings: Vec<String>,
     /// Why the run failed.

@@ -9,6 +9,8 @@ pub const CONVERSATION: &str = "conversation.json";
 /// What an agent's run is about, and what the user has answered so far: the record has it as well, but a run
 /// that was killed has none.
 pub const AGENT: &str = "agent.json";
+/// The plan as it was when the run of an agent began that works by one.
+pub const PLAN: &str = "plan_doc.md";
 /// The run's steps, a line of JSON each, written as they happen; a later line about a step takes the place of an
 /// earlier one.
 pub const STEPS: &str = "steps.jsonl";

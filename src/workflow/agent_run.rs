@@ -32,7 +32,7 @@ use crate::project::conventions::AGENTS_FILE;
 use crate::project::dirty::dirty;
 use crate::record::diff::{self, FileChange, FileState, NEW_MODE};
 use crate::record::run_files::{AGENT, CONVERSATION};
-use crate::record::{Action, AgentRecord, LimitsRecord, input_text};
+use crate::record::{Action, AgentRecord, LimitsRecord, PlanRecord, input_text};
 use crate::sys::interrupt::{Interrupted, Signal};
 use crate::sys::text::escaped;
 use crate::ui::Event;
@@ -215,6 +215,27 @@ impl<'c> AgentRun<'c> {
     /// Tells the user something that is no error.
     pub fn warn(&self, text: String) {
         self.run.borrow_mut().warn(text);
+    }
+
+    /// Keeps a text in the run's folder.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn log_text(&self, name: &str, text: &str) -> Result<(), Error> {
+        Ok(self.run.borrow().log.text(name, text)?)
+    }
+
+    /// Notes what has become of a plan.
+    pub fn note_plan(&self, plan: PlanRecord) {
+        self.run.borrow_mut().record.plan = Some(plan);
+    }
+
+    /// Asks the user whether something may be done.
+    ///
+    /// # Errors
+    /// When the run is over, as by a no where that ends the work.
+    pub fn asks(&self, question: &str) -> Result<bool, AgentError> {
+        Host::confirm(self, question, None)
     }
 
     /// Writes the record, and says how the run has ended.

@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::agent::AgentError;
+use crate::agent::plan::file::PlanFileError;
 use crate::agent::session::SessionError;
 use crate::edit::error::{ApplyError, RecoverError};
 use crate::edit::undo::UndoError;
@@ -250,6 +251,12 @@ pub(crate) enum Error {
         /// How many were to be.
         at_least: u8,
     },
+    /// The plan cannot be read or kept.
+    #[error(transparent)]
+    Plan(#[from] PlanFileError),
+    /// The file for the plan is none of the project's.
+    #[error("`{}` is no file of the project", .0.display())]
+    PlanOutside(PathBuf),
     /// Nothing was asked for, and there is nothing to go on with.
     #[error("nothing is asked for")]
     NothingAsked,
@@ -312,6 +319,7 @@ impl Error {
             | Self::Interrupted(interrupted) => Exit::Interrupted(interrupted.signal),
             Self::Agent(AgentError::OverBudget(over)) if !over.is_at_once() => Exit::OverBudget,
             Self::NotReady(_)
+            | Self::Plan(PlanFileError::Unreadable { .. })
             | Self::NoIndex(_)
             | Self::EmptyRollup(_)
             | Self::Editor(_)
@@ -345,6 +353,7 @@ impl Error {
                 | InputError::TooLong
                 | InputError::Blank,
             )
+            | Self::PlanOutside(_)
             | Self::NothingAsked => Exit::Usage,
             Self::Model(error) | Self::AgentsModel(error) if !error.is_local() => Exit::ModelFailed,
             Self::Agent(
@@ -375,6 +384,7 @@ impl Error {
             | Self::Model(_)
             | Self::AgentsModel(_)
             | Self::NoSuchRun(_)
+            | Self::Plan(PlanFileError::File(_))
             | Self::Process(_)
             | Self::Recover(_)
             | Self::Session(_)
@@ -391,6 +401,8 @@ impl Error {
             // Each of its problems has a hint of its own.
             Self::NotReady(_) => return None,
             Self::Unreliable { .. } => "another model may keep to the form better",
+            Self::Plan(problem) => problem.hint(),
+            Self::PlanOutside(_) => "name a file in a directory of the project that is there; not a link",
             Self::Recording(problem) => return Some(problem.hint()),
             Self::Model(error) => return Some(error.hint()),
             Self::AgentsModel(error) => return Some(error.hint_for_agent()),

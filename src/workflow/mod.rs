@@ -23,6 +23,7 @@ mod models;
 mod output_file;
 mod page;
 mod place;
+mod plan;
 mod query;
 mod rollup;
 mod run;

@@ -9,7 +9,7 @@ use super::run::not_ready::NotReady;
 use super::run::selection;
 use super::{Context, Failure, Outcome};
 use crate::model::price::{Price, Usd};
-use crate::model::{ModelSpec, ModelTable, Origin, Provider, TaskType, catalogue};
+use crate::model::{ModelSpec, ModelTable, Origin, Provider, TableProblem, TaskType, catalogue};
 use crate::project::{Project, ProjectProblem};
 use crate::sys::numbers::grouped;
 use crate::ui::columns::{
@@ -25,9 +25,22 @@ const HANG: usize = 6;
 /// # Errors
 /// When its file is there and cannot be used.
 pub fn table(project: &Project, today: NaiveDate) -> Result<ModelTable, ModelsProblem> {
+    table_with(project, |json| {
+        json.map_or_else(|| Ok(ModelTable::built_in()), |json| ModelTable::parse(json, today))
+    })
+}
+
+/// The table that `read` makes of what the project's says, if there is one.
+///
+/// # Errors
+/// When it cannot be read, may not be the user's, or there is a mistake in it.
+pub fn table_with(
+    project: &Project,
+    read: impl FnOnce(Option<&str>) -> Result<ModelTable, TableProblem>,
+) -> Result<ModelTable, ModelsProblem> {
     match project.models() {
-        Ok(json) => Ok(ModelTable::parse(&json, today)?),
-        Err(ProjectProblem::Missing(_)) => Ok(ModelTable::built_in()),
+        Ok(json) => Ok(read(Some(&json))?),
+        Err(ProjectProblem::Missing(_)) => Ok(read(None)?),
         Err(problem @ (ProjectProblem::Tracked { .. } | ProjectProblem::Index { .. })) => {
             Err(ModelsProblem::NotUsers {
                 problem: problem.to_string(),

@@ -138,34 +138,15 @@ impl Talk<'_, '_> {
             self.tell_status();
         }
         loop {
-            let typed = self.input.borrow_mut().line(&self.prompt)?;
-            match &typed {
-                Typed::Line(line) => {
-                    self.stopped = None;
-                    match ReplCommand::read(line) {
-                        _ if line.trim().is_empty() => {}
-                        Some(Ok(ReplCommand::Exit)) => return Ok(()),
-                        Some(Ok(command)) => self.obey(&command)?,
-                        Some(Err(problem)) => self.context.notice(problem),
-                        None => self.attend(Some(line.trim()))?,
-                    }
-                }
-                Typed::End => return Ok(()),
-                Typed::Cleared => {
-                    let _ = self.context.interrupt.take();
-                    self.stopped = None;
-                }
-                Typed::Interrupted => {
-                    // Whether it came as a key or as a signal.
-                    let _ = self.context.interrupt.take();
-                    let now = self.context.clock.elapsed();
-                    let at_once = |at: Duration| now.saturating_sub(at) <= AT_ONCE;
-                    if self.stopped.is_some_and(at_once) {
-                        return Err(Error::Agent(INTERRUPTED).into());
-                    }
-                    self.stopped = Some(now);
-                    self.context.notice("Ctrl-C again ends");
-                }
+            let line = next_line(self.context, &self.input, &self.prompt, &mut self.stopped)?;
+            let Some(line) = line else {
+                return Ok(());
+            };
+            match ReplCommand::read(&line) {
+                Some(Ok(ReplCommand::Exit)) => return Ok(()),
+                Some(Ok(command)) => self.obey(&command)?,
+                Some(Err(problem)) => self.context.notice(problem),
+                None => self.attend(Some(line.trim()))?,
             }
         }
     }
@@ -352,8 +333,51 @@ impl Talk<'_, '_> {
     }
 }
 
+/// What the user types next that is no blank line; `None` where they end it. `stopped` is when they have asked to stop,
+/// without anything else since: who does so again at once wants to leave.
+///
+/// # Errors
+/// When they do, or cannot be asked.
+pub fn next_line(
+    context: &Context<'_>,
+    input: &RefCell<Box<dyn LineReader>>,
+    prompt: &str,
+    stopped: &mut Option<Duration>,
+) -> Result<Option<String>, Failure> {
+    loop {
+        let typed = input.borrow_mut().line(prompt)?;
+        match typed {
+            Typed::Line(line) => {
+                *stopped = None;
+                if !line.trim().is_empty() {
+                    return Ok(Some(line));
+                }
+            }
+            Typed::End => return Ok(None),
+            Typed::Cleared => {
+                let _ = context.interrupt.take();
+                *stopped = None;
+            }
+            Typed::Interrupted => {
+                // Whether it came as a key or as a signal.
+                let _ = context.interrupt.take();
+                let now = context.clock.elapsed();
+                let at_once = |at: Duration| now.saturating_sub(at) <= AT_ONCE;
+                if stopped.is_some_and(at_once) {
+                    return Err(Error::Agent(INTERRUPTED).into());
+                }
+                *stopped = Some(now);
+                context.notice("Ctrl-C again ends");
+            }
+        }
+    }
+}
+
 /// Tells how a piece of work has ended, and whether the user has asked to stop it.
-fn tell(context: &Context<'_>, done: Result<Outcome, Failure>) -> Result<bool, Failure> {
+///
+/// # Errors
+/// The failure, where the user wants to leave.
+pub fn tell(context: &Context<'_>, done: Result<Outcome, Failure>) -> Result<bool, Failure> {
     let failure = match done {
         Ok(Outcome { summary, log, .. }) => {
             context.reporter.event(&Event::Finished { summary, log });

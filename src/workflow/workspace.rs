@@ -225,11 +225,9 @@ impl<'c> Workspace<'c> {
         let (mut request, mut answers) = (None, AnswerSource::Nowhere);
         if let Some(record) = record {
             self.limits = record.limits;
+            answers = AnswerSource::recorded(&record);
             self.recorded_conventions = Some(record.conventions.unwrap_or_default());
             request = record.request;
-            if record.interactive {
-                answers = AnswerSource::Recorded(RefCell::new(record.answers.into()));
-            }
         }
         if request.is_none() && conversation.history.is_empty() {
             return Err(Error::NothingAsked);
@@ -378,6 +376,14 @@ pub enum AnswerSource<'i> {
 }
 
 impl AnswerSource<'_> {
+    /// The answers of a recorded run.
+    pub fn recorded(record: &AgentRecord) -> Self {
+        if !record.interactive {
+            return Self::Nowhere;
+        }
+        Self::Recorded(RefCell::new(record.answers.clone().into()))
+    }
+
     /// Whether the agent may ask questions.
     pub fn are_there(&self) -> bool {
         !matches!(self, Self::Nowhere)
@@ -385,7 +391,7 @@ impl AnswerSource<'_> {
 }
 
 /// What a file of a run's folder holds, where it can be read: a run that was cut short has no record.
-fn read<T: DeserializeOwned>(folder: &Path, file: &str) -> Option<T> {
+pub fn read<T: DeserializeOwned>(folder: &Path, file: &str) -> Option<T> {
     let content = files::read(&folder.join(file), Links::Refused, 64 * MIB);
     serde_json::from_slice(&content.ok()?).ok()
 }

@@ -8,6 +8,7 @@ use serde::de::{DeserializeOwned, Error};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value, json};
 
+use super::{PlanTask, PlanTaskStatus};
 use crate::agent::protocol::structured::Structured;
 use crate::agent::schema;
 use crate::agent::tool::{ParameterKind, Toolbox};
@@ -84,6 +85,23 @@ impl TaskList {
             task.params.retain(|_, value| is_short(value));
         }
         Ok(list)
+    }
+
+    /// The tasks as a plan has them; `tools` are those that there are.
+    #[must_use]
+    pub fn tasks(self, tools: &Toolbox<'_>) -> Vec<PlanTask> {
+        let tasks = self.task_list.into_iter().zip(1..);
+        let tasks = tasks.map(|(planned, step)| {
+            let is_known = tools.named(&planned.tool).is_some();
+            PlanTask {
+                step,
+                description: planned.description,
+                tool: if is_known { planned.tool } else { ANALYZE.to_owned() },
+                params: planned.params,
+                status: PlanTaskStatus::Todo,
+            }
+        });
+        tasks.collect()
     }
 
     /// The protocol by which it is asked for; its tasks are done with these tools.

@@ -86,8 +86,11 @@ static LIST_FILES: ToolSpec = ToolSpec::new(
     Effect::Reads,
 );
 
+/// The tool that runs commands.
+pub const SHELL_TOOL: &str = "shell_exec";
+
 static SHELL_EXEC: ToolSpec = ToolSpec::new(
-    "shell_exec",
+    SHELL_TOOL,
     "Run a shell command in the project's root, without input, and get its exit code and output. Use this to build, to \
      test, or for what no other tool does. A command that takes too long is ended.",
     &[

@@ -20,7 +20,6 @@ pub struct Unselected {
     pub known: String,
 }
 
-#[cfg_attr(not(test), expect(dead_code, reason = "the workflow comes later"))]
 impl ModelTable {
     /// What the plan agent's own table begins with: `spec/plan-prompts.md`, 5.1.
     pub const PLAN_DEFAULTS: &str = include_str!("../../../prompts/plan_models.json");

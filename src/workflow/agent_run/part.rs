@@ -4,12 +4,15 @@
 use std::collections::BTreeMap;
 
 use super::AgentRun;
+use crate::agent::tool::ToolError;
+use crate::agent::tools::diff::ChangesSoFar;
 use crate::edit::{EditKind, FileEdit, ParsedReply, PathPolicy};
 use crate::exec::build_script::BuildStatus;
 use crate::record::run_files::Artifact;
 use crate::workflow::error::Error;
 use crate::workflow::run::baseline::Baseline;
 use crate::workflow::run::builds::describe;
+use crate::workflow::run::closing;
 use crate::workflow::run::proof::Proof;
 
 /// The files that a part has written, as they were before it; `None`: there was none.
@@ -85,5 +88,11 @@ impl AgentRun<'_> {
             ));
         }
         self.tree.borrow_mut().apply(&mut run, &edits)
+    }
+}
+
+impl ChangesSoFar for AgentRun<'_> {
+    fn diff(&self) -> Result<String, ToolError> {
+        Ok(closing::diff_so_far(&self.tree.borrow()))
     }
 }

@@ -62,6 +62,12 @@ pub fn changed_so_far(tree: &RunTree<'_>) -> Vec<String> {
     .collect()
 }
 
+/// What the run has changed so far, as a unified diff.
+pub fn diff_so_far(tree: &RunTree<'_>) -> String {
+    let (changes, _) = changes(tree, tree.changed().map(|path| (path, None)));
+    diff::text(&changes)
+}
+
 fn stat(changes: &[FileChange], too_large: Vec<FileStat>) -> Stat {
     let mut stat = diff::stat(changes);
     stat.files.extend(too_large);

@@ -9,6 +9,8 @@ use super::keys::NoKey;
 use super::problems::{BaselineProblem, ResumeProblem};
 use super::sending::SendingProblem;
 use crate::agent::home::NoHome;
+use crate::agent::plan::file::PlanFileError;
+use crate::agent::plan::instructions::InstructionsProblem;
 use crate::agent::settings::SettingsProblem;
 use crate::exec::build_script::ScriptProblem;
 use crate::exec::sandbox::SandboxProblem;
@@ -46,6 +48,12 @@ pub enum Problem {
     /// Ollama's server, or a model in it.
     #[error(transparent)]
     Server(#[from] ServerProblem),
+    /// What a user or a project tells agents.
+    #[error(transparent)]
+    Instructions(#[from] InstructionsProblem),
+    /// A plan.
+    #[error(transparent)]
+    Plan(#[from] PlanFileError),
     /// The table of models.
     #[error(transparent)]
     Models(#[from] ModelsProblem),
@@ -87,6 +95,8 @@ impl Problem {
             }
             Self::Endpoint(problem) => problem.hint(),
             Self::Server(problem) => problem.hint(),
+            Self::Instructions(_) => InstructionsProblem::hint().to_owned(),
+            Self::Plan(problem) => problem.hint().to_owned(),
             Self::Models(problem) => problem.hint(),
             Self::Sending(problem) => problem.hint(),
             Self::Home(problem) => problem.hint(),

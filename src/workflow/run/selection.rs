@@ -373,7 +373,10 @@ pub fn choose(
 }
 
 /// The table's entry of that name.
-fn named(table: &ModelTable, name: &str) -> Result<ModelSpec, Error> {
+///
+/// # Errors
+/// When there is none.
+pub fn named(table: &ModelTable, name: &str) -> Result<ModelSpec, Error> {
     let unknown = || Error::UnknownModel {
         name: name.to_owned(),
         known: table.names(),

@@ -5,8 +5,8 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use crate::agent::conversation::{Conversation, HistoryMessage};
-use crate::agent::session::{SessionState, redacted_conversation, redacted_messages};
+use crate::agent::conversation::Conversation;
+use crate::agent::session::{SessionState, redacted_conversation};
 use crate::secret::Redactor;
 
 /// What is done of a request, one stage after the other.
@@ -38,15 +38,29 @@ pub struct PlanState {
     pub requests: Vec<String>,
     /// The stage of the last request that is under way.
     pub stage: PlanStage,
-    /// The step that is under way, by its number in the plan, where one is.
-    pub step: Option<u32>,
-    /// What was said in the stage, or the step, that is under way.
+    /// What was said in the steps, of all requests.
     pub conversation: Conversation,
-    /// What was said in the steps of the last request that are over, for its summary.
-    pub executed: Vec<HistoryMessage>,
+    /// Where in that the steps of the last request begin.
+    pub from: usize,
 }
 
 impl PlanState {
+    /// Something is asked for; `None`: what was asked for before is gone on with.
+    pub fn begin(&mut self, request: Option<&str>) {
+        let history = &mut self.conversation.history;
+        match request {
+            Some(request) => {
+                self.requests.push(request.to_owned());
+                self.stage = PlanStage::Planning;
+            }
+            // The user has added steps, or wants one that has failed to be done again.
+            None if self.stage == PlanStage::Done => self.stage = PlanStage::Execution,
+            None => return,
+        }
+        history.retain(|said| !said.is_fault);
+        self.from = history.len();
+    }
+
     /// The same as it is written: every text less the keys. Texts are redacted one by one: whatever a key looks like,
     /// what is written can be read.
     fn redacted(&self, redactor: &Redactor) -> Self {
@@ -57,18 +71,16 @@ impl PlanState {
             plan_file,
             requests,
             stage,
-            step,
             conversation,
-            executed,
+            from,
         } = self;
         Self {
             directory: text(directory),
             plan_file: plan_file.as_ref().map(text),
             requests: requests.iter().map(text).collect(),
             stage: *stage,
-            step: *step,
             conversation: redacted_conversation(conversation, redactor),
-            executed: redacted_messages(executed, redactor),
+            from: *from,
         }
     }
 }

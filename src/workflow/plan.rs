@@ -1,0 +1,341 @@
+//! The agent `plan`: a request is made a list of steps by a local model, worked off step by step, and summed up in a
+//! plan that the user reads, corrects and owns.
+//!
+//! A profile: which parts of the engine it is made of, and in which order they work.
+
+mod keeper;
+mod mending;
+mod place;
+pub mod show;
+mod stages;
+mod summary;
+
+use std::cell::{Cell, RefCell};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use self::place::{PlanPlace, Typing};
+use self::stages::{Stages, are_over};
+use self::summary::WorkEnd;
+use super::agent_run::{AgentRun, AgentSetup};
+use super::keeping::Keeping as _;
+use super::run::builds::BuildOptions;
+use super::run::not_ready::NotReady;
+use super::run::recovery;
+use super::talk::{self, OpenInput};
+use super::workspace::AnswerSource;
+use super::{Context, Failure, ModelChoice, Outcome};
+use crate::agent::AgentError;
+use crate::agent::conversation::Conversation;
+use crate::agent::plan::chat_log::{ChatLog, ChatReporter};
+use crate::agent::plan::file::PlanFile;
+use crate::agent::plan::PlanTask;
+use crate::agent::plan::session::PlanStage;
+use crate::agent::restricted::AuditCommands;
+use crate::agent::tools::place::Outside;
+use crate::cli::StepGate;
+use crate::exec::hosts::AllowedHost;
+use crate::model::ModelTable;
+use crate::record::run_files;
+use crate::record::{PlanRecord, PlanStepRecord};
+use crate::ui::Event;
+use crate::workflow::error::Error;
+
+pub use self::place::PlanSessionChoice;
+
+/// The workflow's name.
+const NAME: &str = "plan";
+
+/// What the user is asked for: `spec/plan-prompts.md`, 4.3.2.
+const QUESTION: &str = "What would you like to build?";
+
+/// What stands before what they type.
+const PROMPT: &str = "plan> ";
+
+/// How a plan is to be worked on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PlanOptions {
+    /// What is to be done. A blank request goes on with the plan; `None`: the user says it at the terminal.
+    pub request: Option<String>,
+    /// Whether to stop when the plan is made.
+    pub plan_only: bool,
+    /// In which session.
+    pub session: PlanSessionChoice,
+    /// The document in the project, if it is to be there.
+    pub plan_file: Option<PathBuf>,
+    /// Which models are asked, and where replies come from.
+    pub choice: ModelChoice,
+    /// Whether all that is asked about is allowed.
+    pub yes: bool,
+    /// Whether missing models are pulled.
+    pub pull: bool,
+    /// What must pass for a step to be done.
+    pub gate: StepGate,
+    /// How it is built.
+    pub build: BuildOptions,
+    /// What builds and commands may reach, in a strict sandbox.
+    pub hosts: Vec<AllowedHost>,
+    /// Whether what a failed step has written is taken back.
+    pub reverts: bool,
+    /// Whether it may leave the project.
+    pub outside: Outside,
+}
+
+/// Works on one request, or on what is asked for at the terminal.
+///
+/// # Errors
+/// When the last request was not done.
+pub fn plan(
+    context: &Context<'_>,
+    options: &PlanOptions,
+    input: OpenInput<'_>,
+) -> Result<Outcome, Failure> {
+    let request = options.request.as_deref();
+    let goes_on = request.is_some_and(|request| request.trim().is_empty());
+    if goes_on && options.session == PlanSessionChoice::New {
+        return Err(Error::NothingAsked.into());
+    }
+    let home = place::home(context)?;
+    let table: Result<ModelTable, _> = Ok(place::table(context, &home)?);
+    let context = &Context {
+        models: &table,
+        ..context.clone()
+    };
+    let typed = request.is_none() && options.choice.replay.is_none();
+    let typed = typed.then(|| input(&home)).transpose()?.map(RefCell::new);
+    let models = place::models(context, options, typed.as_ref())?;
+    let kept = place::open_session(context, &home, options)?;
+    let chat = ChatLog::open(&kept.chat_log(), context.clock, context.redactor)?;
+    let reporter = ChatReporter {
+        inner: context.reporter,
+        log: &chat,
+    };
+    let context = &Context {
+        reporter: &reporter,
+        ..context.clone()
+    };
+    let worker = Worker {
+        context,
+        options,
+        place: PlanPlace::open(context, options, &home, models, kept)?,
+        chat: &chat,
+    };
+    let done = match (&worker.place.recorded, request, &typed) {
+        (Some(recorded), _, _) => {
+            let answers = AnswerSource::recorded(recorded);
+            worker.attend(answers, recorded.request.as_deref())
+        }
+        (None, Some(_), _) if goes_on && !worker.has_more_to_do()? => {
+            Err(Error::NothingAsked.into())
+        }
+        (None, Some(request), _) => {
+            let request = Some(request).filter(|_| !goes_on);
+            worker.attend(AnswerSource::Nowhere, request)
+        }
+        (None, None, Some(typed)) => worker.talk(typed),
+        (None, None, None) => Err(Error::NothingAsked.into()),
+    };
+    if let Some(problem) = chat.take_problem() {
+        context.warn(problem.to_string());
+    }
+    done
+}
+
+/// Works on requests, one after the other.
+struct Worker<'w, 'c> {
+    context: &'w Context<'w>,
+    options: &'w PlanOptions,
+    place: PlanPlace<'c>,
+    chat: &'w ChatLog<'w>,
+}
+
+impl Worker<'_, '_> {
+    /// Asks the user for requests, and works on them, until they end it.
+    fn talk(&self, input: &Typing) -> Result<Outcome, Failure> {
+        let answers = || AnswerSource::Typed(input);
+        let mut stopped = None;
+        if self.has_more_to_do()? {
+            stopped = self.tell(self.attend(answers(), None))?;
+        }
+        loop {
+            self.context.notice(QUESTION);
+            let Some(request) = talk::next_line(self.context, input, PROMPT, &mut stopped)? else {
+                let id = self.place.kept.id();
+                return Ok(Outcome::said(format!(
+                    "session {id}: `--resume` goes on with it"
+                )));
+            };
+            stopped = self.tell(self.attend(answers(), Some(request.trim())))?;
+        }
+    }
+
+    /// Tells how a request has ended; when the user has stopped it, if they have.
+    fn tell(&self, done: Result<Outcome, Failure>) -> Result<Option<Duration>, Failure> {
+        let is_stopped = talk::tell(self.context, done)?;
+        Ok(is_stopped.then(|| self.context.clock.elapsed()))
+    }
+
+    /// Works on a request, or goes on with what was asked for before. Between requests, others may have the project.
+    fn attend(&self, answers: AnswerSource<'_>, request: Option<&str>) -> Result<Outcome, Failure> {
+        let _lock = recovery::take(self.context)?;
+        let kept = &self.place.kept;
+        self.check_plan()?;
+        kept.change(|state| state.begin(request))?;
+        if let Some(request) = request {
+            self.chat.user(request);
+        }
+        let asked = kept.state(|state| match state.stage {
+            PlanStage::Planning => state.requests.last().cloned(),
+            _ => None,
+        });
+        let setup = AgentSetup {
+            name: NAME,
+            models: &self.place.models,
+            limits: self.place.limits,
+            session: Some(kept),
+            answers,
+            warnings: self.place.warnings.clone(),
+            conventions: None,
+            stops_at_no: true,
+        };
+        let run = AgentRun::start(self.context, setup, asked.as_deref())?;
+        let document = self.document();
+        run.log_text(run_files::PLAN, &document.read()?.text())?;
+        let root = self.context.project.root();
+        let harmless = AuditCommands {
+            root,
+            path: self.context.environment.os("PATH"),
+            own: &[],
+            check_timeout: self.place.limits.command_timeout.0,
+        };
+        let stages = Stages {
+            context: self.context,
+            options: self.options,
+            place: &self.place,
+            run: &run,
+            document,
+            harmless: &|command| harmless.command(command).ok(),
+            output_files: &|| run.command_output(),
+            may_have_changed: Cell::new(false),
+        };
+        let result = run.work(|conversation| self.work(&stages, conversation));
+        run.note_plan(self.record());
+        run.finish(result)
+    }
+
+    /// Goes through the stages, from the one that the session has come to.
+    fn work(
+        &self,
+        stages: &Stages<'_, '_, '_>,
+        conversation: &mut Conversation,
+    ) -> Result<String, AgentError> {
+        let kept = &self.place.kept;
+        let enter = |stage| Ok::<(), AgentError>(kept.change(|state| state.stage = stage)?);
+        let stage = || kept.state(|state| state.stage);
+        stages.mend()?;
+        if stage() == PlanStage::Planning {
+            let request = kept.state(|state| state.requests.last().cloned());
+            stages.plan(&request.unwrap_or_default())?;
+            enter(PlanStage::Execution)?;
+            self.show_plan();
+        }
+        stages.show_tasks()?;
+        if self.options.plan_only {
+            let path = self.place.document.display();
+            return Ok(format!(
+                "the plan is made: read and edit `{path}`, then `code-commit plan --resume -p \"\"` goes on with it"
+            ));
+        }
+        let mut executed = Ok(());
+        if stage() == PlanStage::Execution {
+            executed = stages.execute(conversation);
+            match &executed {
+                Err(error) if !are_over(error) => return executed.map(|()| String::new()),
+                _ => enter(PlanStage::Summary)?,
+            }
+        }
+        let end = match &executed {
+            Ok(()) => WorkEnd::of_tasks(&stages.read()?.plan().tasks),
+            Err(error) => WorkEnd::of(error),
+        };
+        let from = kept.state(|state| state.from);
+        let said = conversation.history.get(from..).unwrap_or_default();
+        if end == WorkEnd::Done {
+            stages.check_criteria()?;
+        }
+        let summed = stages.sum_up(said, end);
+        stages.conclude(end)?;
+        let shown = match (executed, summed) {
+            (Err(error), Ok(shown)) => {
+                self.context.reporter.event(&Event::Shown(shown));
+                Err(error)
+            }
+            // Why a step has failed is why the run ends.
+            (Err(error), Err(unsummed)) => {
+                stages.run.warn(format!("what was done is not summed up: {unsummed}"));
+                Err(error)
+            }
+            (Ok(()), summed) => summed,
+        };
+        if shown.is_ok() || stage() == PlanStage::Summary {
+            enter(PlanStage::Done)?;
+        }
+        self.show_plan();
+        shown
+    }
+
+    /// Sees that there is a plan, and one that a model may mend where it is damaged.
+    fn check_plan(&self) -> Result<(), NotReady> {
+        let document = self.document();
+        document.make()?;
+        match document.read() {
+            Err(problem) if problem.damage().is_none() => Err(problem.into()),
+            Ok(_) | Err(_) => Ok(()),
+        }
+    }
+
+    /// Whether the session has steps that are not done.
+    fn has_more_to_do(&self) -> Result<bool, Error> {
+        let is_under_way = self.place.kept.state(|state| {
+            !state.requests.is_empty() && state.stage != PlanStage::Done
+        });
+        if is_under_way {
+            return Ok(true);
+        }
+        let tasks = self.document().read()?.plan().tasks;
+        Ok(tasks.iter().any(PlanTask::is_open))
+    }
+
+    fn document(&self) -> PlanFile<'_> {
+        PlanFile {
+            path: &self.place.document,
+            is_private: self.place.kept.state(|state| state.plan_file.is_none()),
+            clock: self.context.clock,
+            redactor: self.context.redactor,
+        }
+    }
+
+    /// Notes the document in the chat log, as it is now.
+    fn show_plan(&self) {
+        if let Ok(document) = self.document().read() {
+            self.chat.plan_shown(&document.text());
+        }
+    }
+
+    /// What the run's record says of the plan.
+    fn record(&self) -> PlanRecord {
+        let plan = self.document().read().map(|document| document.plan());
+        let plan = plan.unwrap_or_default();
+        let steps = plan.tasks.into_iter().map(|task| PlanStepRecord {
+            step: task.step,
+            status: task.status.word().into(),
+            tool: task.tool,
+            description: task.description,
+        });
+        PlanRecord {
+            document: self.place.document.display().to_string(),
+            status: plan.status.word().into(),
+            steps: steps.collect(),
+        }
+    }
+}
