@@ -20,6 +20,7 @@ mod error;
 pub(crate) mod home;
 pub(crate) mod memory;
 pub(crate) mod permissions;
+pub mod plan;
 pub(crate) mod protocol;
 pub(crate) mod restricted;
 pub(crate) mod session;

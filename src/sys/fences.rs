@@ -7,7 +7,7 @@
 /// A line that is a fence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Fence<'t> {
-    mark: char,
+    pub mark: char,
     /// How many marks it has: at least three.
     pub length: usize,
     /// The info string: what stands behind the marks, trimmed.

@@ -1,0 +1,232 @@
+//! How a plan document's lines are changed. Pure.
+//!
+//! Guarantees that lines are put in whole and taken out whole, outside of code blocks and comments, and that of a line
+//! that is changed only the value is.
+
+use std::ops::Range;
+
+use super::layout::{LineRole, ListItem, PlanLayout, PlanPart, PlanSection};
+use super::reading::ValuePlace;
+use super::text::{heading, is_placeholder};
+use super::{LINE_ENDS, PlanDocument, title_of};
+
+impl PlanDocument {
+    /// Where everything is.
+    pub(super) fn layout(&self) -> PlanLayout<'_> {
+        let lines = self.lines.iter();
+        PlanLayout::of(lines.map(|line| line.trim_end_matches(LINE_ENDS)).collect())
+    }
+
+    /// The first section of this part.
+    pub(super) fn first(&self, part: PlanPart) -> Option<PlanSection> {
+        self.layout().sections(part).next().cloned()
+    }
+
+    /// Adds what is missing, front matter included.
+    pub(super) fn complete(&mut self, now: i64) {
+        if self.layout().front.is_empty() {
+            self.insert_block(0, vec!["---".to_owned(), "---".to_owned()]);
+        }
+        let plan = self.plan();
+        let now = now.to_string();
+        for (key, value) in [
+            ("status", plan.status.word()),
+            ("createdAt", &now),
+            ("updatedAt", &now),
+            ("version", "1"),
+        ] {
+            if self.layout().front_value(key).is_none() {
+                self.set_front(key, value);
+            }
+        }
+        self.complete_body();
+    }
+
+    /// Adds what is missing below the front matter, each part at its place.
+    pub(super) fn complete_body(&mut self) {
+        let plan = self.plan();
+        if self.first(PlanPart::Title).is_none() {
+            let at = self.layout().front.end;
+            self.insert_block(at, vec![title_of(&plan.goal)]);
+        }
+        if self.layout().status_value().is_none()
+            && let Some(title) = self.first(PlanPart::Title)
+        {
+            let line = format!("**Status:** {}", plan.status.word());
+            self.insert_block(title.body.start, vec![line]);
+        }
+        for part in PlanPart::ALL {
+            if part != PlanPart::Tasks && self.first(part).is_none() {
+                self.add_section(part, &[part.placeholder()]);
+            }
+        }
+    }
+
+    /// Adds a section behind those that stand before it.
+    fn add_section(&mut self, part: PlanPart, body: &[&str]) {
+        let layout = self.layout();
+        let before = layout
+            .sections
+            .iter()
+            .filter(|section| section.part < Some(part));
+        let before = before.filter(|section| section.part.is_some());
+        // The last one of the last part.
+        let before = before.max_by_key(|section| section.part);
+        let at = before.map_or(self.lines.len(), |section| section.body.end);
+        let lines = [part.heading()].into_iter().chain(body.iter().copied());
+        self.insert_block(at, lines.map(str::to_owned).collect());
+    }
+
+    /// Makes room for what is added to a part: the section is there, and no longer says that there is nothing.
+    pub(super) fn make_room(&mut self, part: PlanPart) {
+        self.complete_body();
+        if self.first(part).is_none() {
+            self.add_section(part, &[]);
+        }
+        let layout = self.layout();
+        let lead = layout
+            .sections(part)
+            .flat_map(|section| layout.lead(section));
+        let is_empty_talk = |at: &usize| {
+            let line = layout.lines[*at];
+            let item = ListItem::of(*at, line).filter(|item| is_placeholder(item.text[0]));
+            item.is_some() || is_placeholder(line)
+        };
+        let lines: Vec<_> = lead.filter(is_empty_talk).map(|at| at..at + 1).collect();
+        self.remove(lines);
+    }
+
+    /// Adds entries behind the others of a part, with a blank line between all of them.
+    pub(super) fn add_entries(
+        &mut self,
+        part: PlanPart,
+        entries: impl Iterator<Item = Vec<String>>,
+    ) {
+        let entries: Vec<_> = entries.collect();
+        if entries.is_empty() {
+            return;
+        }
+        self.make_room(part);
+        let layout = self.layout();
+        let last = layout.sections(part).next_back();
+        let at = last.map_or(self.lines.len(), |section| layout.end_of_text(section));
+        self.insert_block(at, entries.join(&String::new()));
+    }
+
+    /// Adds items to a part's list: at this line, or where its text ends. No paragraph and no block is torn apart.
+    pub(super) fn insert_items(&mut self, part: PlanPart, at: Option<usize>, items: &[String]) {
+        let layout = self.layout();
+        let end = layout.sections(part).next();
+        let end = end.map_or(self.lines.len(), |section| layout.end_of_text(section));
+        let is_inside = |at: &usize| layout.is_text(*at) || layout.roles[*at] != LineRole::Plain;
+        let mut at = at.unwrap_or(end);
+        while at < layout.lines.len() && is_inside(&at) && heading(layout.lines[at]).is_none() {
+            at += 1;
+        }
+        self.insert_list(at, items);
+    }
+
+    /// Puts lines in, with a blank line between them and a heading that follows.
+    pub(super) fn insert_list(&mut self, at: usize, lines: &[String]) {
+        let next = self
+            .lines
+            .get(at)
+            .map(|line| line.trim_end_matches(LINE_ENDS));
+        let blank = next.and_then(heading).map(|_| String::new());
+        self.insert(at, lines.iter().cloned().chain(blank).collect());
+    }
+
+    /// Puts lines in, with blank lines around them.
+    fn insert_block(&mut self, at: usize, mut lines: Vec<String>) {
+        let is_text = |line: Option<&String>| line.is_some_and(|line| !line.trim().is_empty());
+        if is_text(at.checked_sub(1).and_then(|before| self.lines.get(before))) {
+            lines.insert(0, String::new());
+        }
+        if is_text(self.lines.get(at)) {
+            lines.push(String::new());
+        }
+        self.insert(at, lines);
+    }
+
+    /// Puts lines in, with ends like that of the first line of all.
+    fn insert(&mut self, at: usize, lines: Vec<String>) {
+        if at == self.lines.len() {
+            self.end_last_line();
+        }
+        let end = self.line_end();
+        let lines = lines.into_iter().map(|line| line + end);
+        self.lines.splice(at..at, lines);
+    }
+
+    /// Ends the last line, where it has no end.
+    pub(super) fn end_last_line(&mut self) {
+        let end = self.line_end();
+        if let Some(last) = self.lines.last_mut()
+            && !last.ends_with(LINE_ENDS)
+        {
+            last.push_str(end);
+        }
+    }
+
+    fn line_end(&self) -> &'static str {
+        let first = self.lines.first().map_or("", String::as_str);
+        let ends = ["\r\n", "\r"];
+        let end = ends.into_iter().find(|end| first.ends_with(end));
+        end.unwrap_or("\n")
+    }
+
+    /// Takes lines out, which are given in their order; comments stay.
+    pub(super) fn remove(&mut self, ranges: impl IntoIterator<Item = Range<usize>>) {
+        let layout = self.layout();
+        let lines = ranges.into_iter().flatten();
+        let lines = lines.filter(|at| layout.roles[*at] != LineRole::Comment);
+        let lines: Vec<_> = lines.collect();
+        let mut at = 0;
+        self.lines.retain(|_| {
+            at += 1;
+            lines.binary_search(&(at - 1)).is_err()
+        });
+    }
+
+    /// Sets a value of the front matter, where there is one.
+    pub(super) fn set_front(&mut self, key: &str, value: &str) {
+        let layout = self.layout();
+        match layout.front_value(key) {
+            Some(place) => self.set_value(Some(place), value),
+            None if layout.front.is_empty() => {}
+            None => {
+                let end = layout.front.end - 1;
+                self.insert(end, vec![format!("{key}: {value}")]);
+            }
+        }
+    }
+
+    pub(super) fn set_value(&mut self, place: Option<ValuePlace>, value: &str) {
+        let Some(place) = place else { return };
+        let blank = if place.is_glued { " " } else { "" };
+        self.lines[place.at].replace_range(place.range, &format!("{blank}{value}"));
+    }
+
+    /// Puts a mark into a box, which is made where there is none.
+    pub(super) fn set_mark(&mut self, (at, place): (usize, Range<usize>), mark: char) {
+        let blank = if place.is_empty() { " " } else { "" };
+        self.lines[at].replace_range(place, &format!("[{mark}]{blank}"));
+    }
+
+    /// Numbers the tasks as they stand there.
+    pub(super) fn number_tasks(&mut self) {
+        let layout = self.layout();
+        let tasks = layout.tasks().into_iter().map(|(item, task)| {
+            let number = &layout.lines[item.range.start][item.marker.clone()];
+            let number = number.trim_end_matches(['.', ')']).parse::<usize>();
+            (item, task.step, number.ok())
+        });
+        let wrong = tasks.filter(|(_, step, number)| *number != Some(*step));
+        let wrong: Vec<_> = wrong
+            .map(|(item, step, _)| (item.range.start, item.marker, step))
+            .collect();
+        for (at, marker, step) in wrong {
+            self.lines[at].replace_range(marker, &format!("{step}."));
+        }
+    }
+}

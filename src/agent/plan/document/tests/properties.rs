@@ -1,0 +1,312 @@
+//! What holds for any plan, any bytes, and any edit of a document that people have changed.
+
+use super::*;
+use proptest::prelude::*;
+
+/// What texts are made of: words, and all that means something somewhere in a document.
+const PIECES: [&str; 52] = [
+    "word",
+    "Wort",
+    "字",
+    "🚧",
+    " ",
+    " ",
+    "\n",
+    "\n",
+    "\n\n",
+    "\r\n",
+    "\r",
+    "\t",
+    "\u{a0}",
+    "\0",
+    "\\",
+    "\\",
+    "*",
+    "**",
+    "*(",
+    ")*",
+    "(",
+    ")",
+    "[",
+    "]",
+    "[x] ",
+    "- ",
+    "- [ ] ",
+    "1. ",
+    "10) [x] ",
+    "+ ",
+    ",",
+    ", ",
+    ":",
+    "`",
+    "```",
+    "~~~ a",
+    "# ",
+    "## ",
+    "## Goal",
+    "### ",
+    "**Result:** ",
+    "**Tool:** ",
+    "**Status:** failed",
+    "---",
+    "<!--",
+    "-->",
+    "--\\>",
+    "<<<<<<< HEAD",
+    ">>>>>>> b",
+    "[No decisions yet]",
+    "[User will provide goal]",
+    "1970-01-01 00:00 - ",
+];
+
+fn text() -> impl Strategy<Value = String> {
+    let pieces = prop::collection::vec(prop::sample::select(PIECES.to_vec()), 0..8);
+    pieces.prop_map(|pieces| {
+        let text = pieces
+            .concat()
+            .replace("\r\n", "\n")
+            .replace('\r', "\n")
+            .replace('\0', "");
+        let lines: Vec<_> = text.split('\n').map(str::trim_end).collect();
+        lines.join("\n").trim().to_owned()
+    })
+}
+
+fn words() -> impl Strategy<Value = String> {
+    text().prop_map(|text| text.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+fn named() -> impl Strategy<Value = String> {
+    words().prop_map(|words| {
+        if words.is_empty() {
+            "a".to_owned()
+        } else {
+            words
+        }
+    })
+}
+
+fn described() -> impl Strategy<Value = String> {
+    text().prop_map(|text| {
+        if text.is_empty() {
+            "a".to_owned()
+        } else {
+            text
+        }
+    })
+}
+
+fn time() -> impl Strategy<Value = i64> {
+    (0_i64..4_000_000_000).prop_map(|minutes| minutes * 60_000)
+}
+
+fn decisions() -> impl Strategy<Value = Vec<PlanDecision>> {
+    let alternatives = prop::collection::vec(described(), 0..3);
+    let decision = (named(), text(), alternatives, time());
+    let decision = decision.prop_map(|(title, rationale, alternatives, timestamp)| PlanDecision {
+        title,
+        rationale,
+        alternatives,
+        timestamp,
+    });
+    prop::collection::vec(decision, 0..3)
+}
+
+fn log() -> impl Strategy<Value = Vec<LogEntry>> {
+    let tools = prop::collection::vec(described(), 0..3);
+    let entry = (time(), words(), text(), text(), tools);
+    let entry = entry.prop_map(
+        |(timestamp, action, details, result, tools_used)| LogEntry {
+            timestamp,
+            action,
+            details,
+            result,
+            tools_used,
+        },
+    );
+    prop::collection::vec(entry, 0..3)
+}
+
+fn criteria() -> impl Strategy<Value = Vec<Criterion>> {
+    let criterion = (described(), any::<bool>(), text());
+    let criterion = criterion.prop_map(|(description, completed, notes)| Criterion {
+        description,
+        completed,
+        notes,
+    });
+    prop::collection::vec(criterion, 0..4).prop_map(|criteria| {
+        let mut different: Vec<Criterion> = Vec::new();
+        for criterion in criteria {
+            if !different
+                .iter()
+                .any(|other| other.is(&criterion.description))
+            {
+                different.push(criterion);
+            }
+        }
+        different
+    })
+}
+
+fn tasks() -> impl Strategy<Value = Vec<PlanTask>> {
+    let statuses = ["todo", "active", "done", "failed", "skipped"];
+    let params = prop::collection::btree_map(text(), text(), 0..3);
+    let task = (
+        described(),
+        "[a-z_]{1,9}",
+        params,
+        prop::sample::select(statuses.to_vec()),
+    );
+    prop::collection::vec(task, 0..12).prop_map(|tasks| {
+        let tasks = (1..)
+            .zip(tasks)
+            .map(|(step, (description, tool, params, status))| PlanTask {
+                step,
+                description,
+                tool,
+                params: params
+                    .into_iter()
+                    .map(|(name, value)| (name, value.into()))
+                    .collect(),
+                status: serde_json::from_value(status.into()).unwrap(),
+            });
+        tasks.collect()
+    })
+}
+
+fn any_plan() -> impl Strategy<Value = Plan> {
+    let status = prop::sample::select(PlanStatus::ALL.to_vec());
+    let metadata = (time(), time(), 1_u64..9);
+    let metadata = metadata.prop_map(|(created_at, updated_at, version)| PlanMetadata {
+        created_at,
+        updated_at,
+        version,
+    });
+    let lists = (criteria(), decisions(), decisions(), tasks(), log());
+    (status, text(), lists, metadata).prop_map(|(status, goal, lists, metadata)| Plan {
+        status,
+        goal,
+        acceptance_criteria: lists.0,
+        decisions_made: lists.1,
+        decisions_rejected: lists.2,
+        tasks: lists.3,
+        execution_log: lists.4,
+        metadata,
+    })
+}
+
+/// Lines as people, models and merges leave them, with any line ends.
+fn any_document() -> impl Strategy<Value = String> {
+    let headings = PlanPart::ALL.map(|part| format!("\n{}\n", part.heading()));
+    let piece = prop_oneof![
+        3 => prop::sample::select(PIECES.to_vec()).prop_map(str::to_owned),
+        2 => prop::sample::select(headings.to_vec()),
+        1 => Just("\n- [ ] item\n".to_owned()),
+        1 => Just("\n---\n".to_owned()),
+        1 => Just("\nversion: 3\n".to_owned()),
+    ];
+    prop::collection::vec(piece, 0..40).prop_map(|pieces| pieces.concat())
+}
+
+proptest! {
+    #[test]
+    fn any_plan_survives_write_and_read(plan in any_plan()) {
+        let written = PlanDocument::of(&plan);
+        prop_assert_eq!(written.plan(), plan.clone());
+        prop_assert_eq!(document(&written.text()).plan(), plan);
+    }
+
+    #[test]
+    fn any_bytes_are_read_without_panic(bytes in prop::collection::vec(any::<u8>(), 0..200), text in any_document()) {
+        for bytes in [&bytes[..], text.as_bytes()] {
+            if let Ok(document) = PlanDocument::parse(bytes) {
+                let text = document.text();
+                prop_assert_eq!(text.as_bytes(), bytes);
+                prop_assert_eq!(&document.recent(usize::MAX), &text);
+                document.recent(0);
+                document.plan();
+            }
+        }
+    }
+
+    #[test]
+    fn any_document_takes_any_edit(text in any_document(), wanted in any_plan()) {
+        let Ok(mut document) = PlanDocument::parse(text.as_bytes()) else { return Ok(()) };
+        let before = document.plan();
+        document.set_status(wanted.status);
+        document.set_goal(&wanted.goal);
+        document.add_criteria(&wanted.acceptance_criteria);
+        document.add_decisions_made(&wanted.decisions_made);
+        document.add_decisions_rejected(&wanted.decisions_rejected);
+        document.set_tasks(&wanted.tasks);
+        document.add_log_entries(&wanted.execution_log);
+        document.save(5).unwrap();
+        let saved = document.text();
+        let mut document = self::document(&saved);
+        let after = document.plan();
+        prop_assert_eq!((after.status, &after.goal, &after.tasks), (wanted.status, &wanted.goal, &wanted.tasks), "{}", saved);
+        for criterion in &wanted.acceptance_criteria {
+            prop_assert!(after.acceptance_criteria.iter().any(|other| other.is(&criterion.description)), "{}", saved);
+        }
+        prop_assert!(after.acceptance_criteria.starts_with(&before.acceptance_criteria), "{}", saved);
+        prop_assert!(after.decisions_made.ends_with(&wanted.decisions_made), "{}", saved);
+        prop_assert!(after.decisions_rejected.ends_with(&wanted.decisions_rejected), "{}", saved);
+        prop_assert!(after.execution_log.ends_with(&wanted.execution_log), "{}", saved);
+        prop_assert_eq!(after.metadata.version, before.metadata.version + 1);
+
+        document.save(5).unwrap();
+        let lines = |text: &str| text.matches(['\r', '\n']).count();
+        prop_assert_eq!(lines(&document.text()), lines(&saved), "a save adds nothing twice: {}", saved);
+    }
+
+    #[test]
+    fn an_edit_keeps_every_line_that_it_does_not_own(
+        first in any_plan(),
+        second in any_plan(),
+        own in prop::collection::vec((any::<prop::sample::Index>(), 0..6_usize, 0..3_usize), 0..12),
+    ) {
+        let mut lines: Vec<String> = PlanDocument::of(&first).text().lines().map(str::to_owned).collect();
+        let goal = |lines: &[String]| {
+            let at = |heading: &str| lines.iter().position(|line| line == heading).unwrap();
+            at("## Goal") + 1..=at("## Acceptance Criteria")
+        };
+        for (number, (at, kind, end)) in own.into_iter().enumerate() {
+            let block = [
+                format!("own {number}"),
+                format!("<!-- own {number} -->"),
+                format!("<!--\n## Goal own {number}\n-->"),
+                format!("```\n## Goal own {number}\n```"),
+                format!("### own {number}"),
+                format!("## own {number}"),
+            ];
+            // In the front matter, what a user adds has a name; in the goal, all but comments is the goal.
+            let at = at.index(lines.len() + 1);
+            let block = match at {
+                0 => continue,
+                1..=5 => format!("own{number}: 1"),
+                at if goal(&lines).contains(&at) => block[1].clone(),
+                _ => block[kind].clone(),
+            };
+            lines.insert(at, block + ["", " ", "\r"][end]);
+        }
+        let text = lines.join("\n");
+        let own = |text: &str| {
+            let lines = text.split_inclusive('\n').map(|line| line.strip_suffix('\n').unwrap_or(line).to_owned());
+            lines.filter(|line| line.contains("own")).collect::<Vec<_>>()
+        };
+        let mut document = document(&text);
+        for criterion in &first.acceptance_criteria {
+            document.tick(&criterion.description);
+        }
+        document.set_status(second.status);
+        document.set_goal(&second.goal);
+        document.add_criteria(&second.acceptance_criteria);
+        document.add_decisions_made(&second.decisions_made);
+        document.add_decisions_rejected(&second.decisions_rejected);
+        document.set_task_status(1, PlanTaskStatus::Done);
+        document.set_tasks(&second.tasks);
+        document.add_log_entries(&second.execution_log);
+        document.save(5).unwrap();
+        prop_assert_eq!(own(&document.text()), own(&text));
+    }
+}
