@@ -21,7 +21,7 @@ pub use self::error::SessionError;
 pub(super) use self::folder::{SessionFolder, is_missing, modified_at, parse};
 use self::form::Outlined;
 pub use self::form::SessionFile;
-pub(super) use self::form::{first_line, redacted_conversation, redacted_messages};
+pub(super) use self::form::{first_line, redacted_conversation};
 pub use self::summary::{Outline, SessionSummary, text, to_json};
 pub(super) use self::summary::{cells, table};
 use super::conversation::Conversation;

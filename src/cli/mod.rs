@@ -21,7 +21,7 @@ pub use self::build::BuildArgs;
 use self::dev::Dev;
 pub use self::dev::{DevArgs, DevCommand, SessionsCommand};
 pub use self::inputs::{InputArgs, PlaceArgs};
-pub use self::plan::{PlanArgs, PlanCommand, StepGate};
+pub use self::plan::{PlanArgs, PlanCommand, ReliabilityArgs, StepGate};
 pub use self::replies::ReplyArgs;
 use crate::exec::hosts::AllowedHost;
 use crate::exec::sandbox::SandboxMode;

@@ -96,6 +96,10 @@ pub struct PlanArgs {
     /// Time limit of a model call, retries included, such as 90s, 30m or 1h
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "5m", help_heading = SELDOM)]
     pub timeout: Duration,
+
+    /// Time limit of build.sh
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "30m", help_heading = SELDOM)]
+    pub build_timeout: Duration,
 }
 
 /// What must pass for a step that changed files to be done.
@@ -134,21 +138,25 @@ pub enum PlanCommand {
     #[command(subcommand)]
     Sessions(SessionsCommand),
     /// Ask a model again and again, and count how many replies have the right form
-    Reliability {
-        /// How many calls
-        #[arg(short = 'n', long = "number", value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..))]
-        number: u16,
+    Reliability(ReliabilityArgs),
+}
 
-        /// Fail with exit code 1 below this percentage
-        #[arg(long, value_name = "PERCENT", default_value_t = 95, value_parser = clap::value_parser!(u8).range(0..=100))]
-        at_least: u8,
+/// Arguments of `plan reliability`.
+#[derive(Debug, Clone, Args)]
+pub struct ReliabilityArgs {
+    /// How many calls
+    #[arg(short = 'n', long = "number", value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..))]
+    pub number: u16,
 
-        /// Model to ask [default: by models.json, the one for steps]
-        #[arg(long, value_name = "MODEL")]
-        model: Option<String>,
+    /// Fail with exit code 1 below this percentage
+    #[arg(long, value_name = "PERCENT", default_value_t = 95, value_parser = clap::value_parser!(u8).range(0..=100))]
+    pub at_least: u8,
 
-        /// Time limit of a model call, retries included
-        #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "5m")]
-        timeout: Duration,
-    },
+    /// Model to ask [default: by models.json, the one for steps]
+    #[arg(long, value_name = "MODEL")]
+    pub model: Option<String>,
+
+    /// Time limit of a model call, retries included
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "5m")]
+    pub timeout: Duration,
 }

@@ -1,19 +1,23 @@
 //! From the command line to the workflow that it asks for. Pure but for what the workflows do.
 
 use std::path::Path;
+use std::time::Duration;
 
 use super::commit::{self, CommitOptions};
 use super::run::baseline::Baseline;
 use super::run::builds::BuildOptions;
 use super::run::context::InputOptions;
 use super::run::recovery;
+use super::plan::{PlanOptions, PlanSessionChoice};
 use super::workspace::{AgentOptions, SessionChoice};
 use super::{
     Context, Failure, ModelChoice, Outcome, add_model, consistency, demo, diff, dry_run, init, log,
     models, page, query, rollup, sessions, undo,
 };
 use crate::agent::tools::place::Outside;
-use crate::cli::{self, Cli, Command, DevArgs, DevCommand};
+use crate::cli::{
+    self, AgentArgs, Cli, Command, DevArgs, DevCommand, OnFailure, PlanArgs, PlanCommand,
+};
 use crate::model::Delivery;
 use crate::ui::input::history::History;
 use crate::ui::input::{self, Editor, InputError, LineReader, PlainLines};
@@ -36,7 +40,7 @@ pub fn dispatch(cli: &Cli, context: &Context<'_>, stdin: Stdin) -> Result<Outcom
         Some(Command::Recover) => recovery::recover(context),
         Some(Command::Undo { run }) => undo::undo(context, run.as_deref()),
         Some(Command::Dev(arguments)) => dev(arguments, context, stdin),
-        Some(Command::Plan(_)) => Err(Error::NothingAsked.into()),
+        Some(Command::Plan(arguments)) => plan(arguments, context, stdin),
         Some(Command::Completions { shell }) => Ok(Outcome::verbatim(cli::completions(*shell))),
         Some(Command::Man { command }) => {
             let unknown = || Error::NoSuchCommand(command.clone().unwrap_or_default());
@@ -61,10 +65,7 @@ fn dev(arguments: &DevArgs, context: &Context<'_>, stdin: Stdin) -> Result<Outco
         Some(DevCommand::Config) => sessions::config(context),
         Some(DevCommand::Sessions(_)) => sessions::sessions(context),
         None => {
-            let request = match arguments.prompt.as_deref() {
-                Some("-") => Some(query::from_stdin(context)?),
-                prompt => prompt.map(str::to_owned),
-            };
+            let request = asked(arguments.prompt.as_deref(), context)?;
             let options = agent_options(arguments, request);
             super::dev::dev(context, &options, &|home| open_input(context, stdin, home))
         }
@@ -79,25 +80,91 @@ fn agent_options(arguments: &DevArgs, request: Option<String>) -> AgentOptions {
             (None, true) => SessionChoice::Last,
             (None, false) => SessionChoice::New,
         },
-        choice: ModelChoice {
-            model: arguments.model.clone(),
-            replay: arguments.agent.replay.clone(),
-            resume: None,
-            timeout: arguments.timeout,
-            delivery: Delivery::Streamed,
-            allow_secrets: true,
-            inputs: InputOptions::default(),
-            require_model: arguments.agent.require_model,
-            tier: arguments.agent.tier,
-            max_cost: arguments.agent.max_cost,
-        },
+        choice: agent_choice(&arguments.model, arguments.timeout, Some(&arguments.agent)),
         sandbox: arguments.agent.sandbox,
         hosts: arguments.agent.allow_host.clone(),
-        outside: if arguments.agent.allow_outside {
-            Outside::Allowed
-        } else {
-            Outside::Refused
+        outside: outside(&arguments.agent),
+    }
+}
+
+fn plan(
+    arguments: &PlanArgs,
+    context: &Context<'_>,
+    stdin: Stdin,
+) -> Result<Outcome, Failure> {
+    match &arguments.command {
+        Some(PlanCommand::Show { session, .. }) => super::plan::show::show(context, session.as_deref()),
+        Some(PlanCommand::Sessions(_)) => super::plan::show::sessions(context),
+        Some(PlanCommand::Reliability(arguments)) => {
+            let choice = agent_choice(&arguments.model, arguments.timeout, None);
+            super::plan::reliability::reliability(context, &choice, arguments)
+        }
+        None => {
+            let request = asked(arguments.prompt.as_deref(), context)?;
+            let options = plan_options(arguments, request);
+            super::plan::plan(context, &options, &|home| open_input(context, stdin, home))
+        }
+    }
+}
+
+fn plan_options(arguments: &PlanArgs, request: Option<String>) -> PlanOptions {
+    let PlanArgs { agent, .. } = arguments;
+    PlanOptions {
+        request,
+        plan_only: arguments.plan_only,
+        session: match (&arguments.session, arguments.resume) {
+            (Some(id), _) => PlanSessionChoice::Named(id.clone()),
+            (None, true) => PlanSessionChoice::Last,
+            (None, false) => PlanSessionChoice::New,
         },
+        plan_file: arguments.plan_file.clone(),
+        choice: agent_choice(&arguments.model, arguments.timeout, Some(agent)),
+        yes: arguments.yes,
+        pull: arguments.pull,
+        gate: arguments.gate,
+        build: BuildOptions {
+            timeout: arguments.build_timeout,
+            sandbox: agent.sandbox,
+        },
+        hosts: agent.allow_host.clone(),
+        reverts: arguments.on_failure == OnFailure::Revert,
+        outside: outside(agent),
+    }
+}
+
+/// What is to be done, which standard input may say.
+fn asked(prompt: Option<&str>, context: &Context<'_>) -> Result<Option<String>, Error> {
+    match prompt {
+        Some("-") => Ok(Some(query::from_stdin(context)?)),
+        prompt => Ok(prompt.map(str::to_owned)),
+    }
+}
+
+/// Where an agent's replies come from.
+fn agent_choice(
+    model: &Option<String>,
+    timeout: Duration,
+    arguments: Option<&AgentArgs>,
+) -> ModelChoice {
+    ModelChoice {
+        model: model.clone(),
+        replay: arguments.and_then(|arguments| arguments.replay.clone()),
+        resume: None,
+        timeout,
+        delivery: Delivery::Streamed,
+        allow_secrets: true,
+        inputs: InputOptions::default(),
+        require_model: arguments.is_some_and(|arguments| arguments.require_model),
+        tier: arguments.and_then(|arguments| arguments.tier),
+        max_cost: arguments.and_then(|arguments| arguments.max_cost),
+    }
+}
+
+fn outside(arguments: &AgentArgs) -> Outside {
+    if arguments.allow_outside {
+        Outside::Allowed
+    } else {
+        Outside::Refused
     }
 }
 

@@ -6,6 +6,7 @@
 mod keeper;
 mod mending;
 mod place;
+pub mod reliability;
 pub mod show;
 mod stages;
 mod summary;
@@ -120,6 +121,9 @@ pub fn plan(
         place: PlanPlace::open(context, options, &home, models, kept)?,
         chat: &chat,
     };
+    if typed.is_none() && options.session == PlanSessionChoice::New {
+        chat.system(QUESTION);
+    }
     let done = match (&worker.place.recorded, request, &typed) {
         (Some(recorded), _, _) => {
             let answers = AnswerSource::recorded(recorded);
@@ -214,7 +218,7 @@ impl Worker<'_, '_> {
             place: &self.place,
             run: &run,
             document,
-            harmless: &|command| harmless.command(command).ok(),
+            harmless: &|command| harmless.harmless(command),
             output_files: &|| run.command_output(),
             may_have_changed: Cell::new(false),
         };

@@ -102,11 +102,6 @@ impl<'r> ChatLog<'r> {
         self.append_redacted(ChatEntryKind::ToolCall, &format!("{name}({arguments})"));
     }
 
-    /// Notes what came of it.
-    pub fn tool_result(&self, text: &str) {
-        self.append(ChatEntryKind::ToolResult, text);
-    }
-
     /// Notes that the plan was shown: the whole document.
     pub fn plan_shown(&self, document: &str) {
         let document = document.strip_suffix('\n').unwrap_or(document);
@@ -161,14 +156,6 @@ pub struct ChatReporter<'a> {
     pub inner: &'a dyn Reporter,
     /// Where it is noted.
     pub log: &'a ChatLog<'a>,
-}
-
-impl ChatReporter<'_> {
-    /// Shows the plan, the whole document.
-    pub fn show_plan(&self, document: &str) {
-        self.log.plan_shown(document);
-        self.inner.event(&Event::Shown(document.to_owned()));
-    }
 }
 
 impl Reporter for ChatReporter<'_> {

@@ -148,7 +148,7 @@ impl PlanDocument {
     }
 
     /// The document of this plan, as if it had just been saved.
-    #[must_use]
+    #[cfg(test)]
     pub fn of(plan: &Plan) -> Self {
         let mut document = Self::empty(plan.metadata.created_at);
         document.set_front("updatedAt", &plan.metadata.updated_at.to_string());
@@ -248,6 +248,9 @@ impl PlanDocument {
                 lines.extend(write(&format!("- [{mark}] "), &text, Slot::Item, "  "));
                 known.push(criterion.clone());
             }
+        }
+        if lines.is_empty() {
+            return;
         }
         self.make_room(PlanPart::Criteria);
         let items = self.layout().items(PlanPart::Criteria, true);

@@ -16,13 +16,13 @@ use chrono::{DateTime, FixedOffset, SubsecRound as _};
 
 use super::chat_log::CHAT_LOG;
 use crate::agent::home;
-use crate::agent::session::{SessionError, SessionFolder, SessionState, is_missing, parse};
+use crate::agent::session::{SessionError, SessionFolder, is_missing, parse};
 use crate::secret::Redactor;
 use crate::sys::atomic_file;
 use crate::sys::file_lock::FileLock;
 
 pub use self::form::{PlanSessionFile, PlanStage, PlanState};
-pub use self::list::{PlanSummary, text, to_json};
+pub use self::list::{text, to_json};
 
 /// The file with what a session needs to be resumed.
 const FILE: &str = "session.json";

@@ -2,17 +2,21 @@
 
 use std::path::Path;
 
-use crate::agent::tool::{Arguments, Effect, Parameter, ParameterKind, ToolSpec, Toolbox};
+use crate::agent::tool::{
+    Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec, Toolbox,
+};
 use crate::agent::tools::Files;
 use crate::agent::tools::command::RunCommand;
-use crate::agent::tools::diff::{ChangesSoFar, ShowDiff};
+use crate::agent::tools::diff::{ChangesSoFar, SHOW_DIFF, ShowDiff};
 use crate::agent::tools::list::ListDirectory;
 use crate::agent::tools::notes::{AskUser, RequestApproval, User};
 use crate::agent::tools::place::{Outside, ResolvedPath};
-use crate::agent::tools::plan::{InitializePlan, PlanKeeper, UpdatePlan};
+use crate::agent::tools::plan::{
+    INITIALIZE_PLAN, InitializePlan, PlanKeeper, UPDATE_PLAN, UpdatePlan,
+};
 use crate::agent::tools::read::{ReadFile, ReadWhole};
 use crate::agent::tools::replace::FindAndReplace;
-use crate::agent::tools::search::SearchFiles;
+use crate::agent::tools::search::{SEARCH_FILES, SearchFiles};
 use crate::agent::tools::worded::Worded;
 use crate::agent::tools::write::WriteFile;
 
@@ -185,6 +189,37 @@ impl<'p> PlanTools<'p, '_> {
                 .with(RequestApproval { user }),
             None => tools,
         }
+    }
+}
+
+/// The same tools for who only reads what calls them: none does anything, and nobody is asked.
+#[must_use]
+pub fn described() -> Toolbox<'static> {
+    let specs = [
+        &READ_FILE,
+        &WRITE_FILE,
+        &REPLACE_IN_FILE,
+        &LIST_FILES,
+        &SEARCH_FILES,
+        &SHELL_EXEC,
+        &SHOW_DIFF,
+        &INITIALIZE_PLAN,
+        &UPDATE_PLAN,
+    ];
+    let tools = specs.into_iter().map(Described);
+    tools.fold(Toolbox::new(), Toolbox::with)
+}
+
+/// A tool that does nothing.
+struct Described(&'static ToolSpec);
+
+impl Tool for Described {
+    fn spec(&self) -> &ToolSpec {
+        self.0
+    }
+
+    fn run(&self, _arguments: &Arguments) -> Result<ToolOutput, ToolError> {
+        Ok(ToolOutput::default())
     }
 }
 

@@ -17,7 +17,7 @@ use crate::agent::plan::session::{
 use crate::agent::plan::PlanDocument;
 use crate::agent::session::{SESSIONS, SessionState};
 use crate::exec::process::Processes;
-use crate::model::{ModelTable, Purpose, TaskType};
+use crate::model::{ModelSpec, ModelTable, Purpose, TaskType};
 use crate::project::place;
 use crate::record::run_files::{AGENT, CONVERSATION, PLAN};
 use crate::record::{AgentRecord, LimitsRecord, Seconds};
@@ -31,7 +31,7 @@ use crate::workflow::run::context::ModelsProblem;
 use crate::workflow::run::not_ready::NotReady;
 use crate::workflow::run::selection::{self, Models};
 use crate::workflow::workspace::{self, check_keys, processes};
-use crate::workflow::Context;
+use crate::workflow::{Context, ModelChoice};
 
 /// The table of models, in the agent's home.
 const MODELS: &str = "config/models.json";
@@ -156,23 +156,37 @@ pub fn models<'c>(
     options: &PlanOptions,
     typing: Option<&Typing>,
 ) -> Result<Models<'c>, Error> {
-    let table = context.models.as_ref();
-    let table = table.map_err(|problem| NotReady::from(problem.clone()))?;
     let choice = &options.choice;
-    let selected = STAGES.map(|(purpose, task)| {
-        let spec = match choice.model.as_deref() {
-            Some(name) => selection::named(table, name)?,
-            None => {
-                let selected = table.for_task(task).map_err(ModelsProblem::from);
-                selected.map_err(NotReady::from)?.clone()
-            }
-        };
-        Ok((purpose, spec))
-    });
+    let selected = STAGES.map(|(purpose, task)| Ok((purpose, selected(context, choice, task)?)));
     let selected: Result<Vec<_>, Error> = selected.into_iter().collect();
     selection::stage_models(context, choice, selected?, &|model| {
         options.pull || typing.is_some_and(|typing| wants(context, typing, model))
     })
+}
+
+/// The model of a stage: the one that `--model` names, or that of the tables' rules.
+///
+/// # Errors
+/// When there is none.
+pub fn selected(
+    context: &Context<'_>,
+    choice: &ModelChoice,
+    task: TaskType,
+) -> Result<ModelSpec, Error> {
+    let table = context.models.as_ref();
+    let table = table.map_err(|problem| NotReady::from(problem.clone()))?;
+    if let Some(name) = choice.model.as_deref() {
+        return selection::named(table, name);
+    }
+    let selected = table.for_task(task).map_err(ModelsProblem::from);
+    Ok(selected.map_err(NotReady::from)?.clone())
+}
+
+/// What a model's entry tells it, and what it is told of itself.
+pub fn model_and(spec: &ModelSpec, sentence: &str) -> String {
+    let own = spec.prompt.as_deref();
+    let own = own.map(|prompt| format!("{}\n\n", prompt.trim_end()));
+    format!("{}{sentence}", own.unwrap_or_default())
 }
 
 /// Whether the user wants a model to be pulled.

@@ -7,7 +7,7 @@ use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
 
 use super::PlanOptions;
-use super::place::PlanPlace;
+use super::place::{self, PlanPlace};
 use crate::agent::conversation::{Conversation, HistoryMessage};
 use crate::agent::memory::recent::Recent;
 use crate::agent::permissions::{
@@ -50,7 +50,7 @@ const BUILD_OUTPUT: usize = 8 << 10;
 
 /// What the models of these stages are told of themselves: `spec/plan-prompts.md`, 3.4.
 const PLANNER: &str = "You are a planning model. Break requests into executable steps.";
-const WORKER: &str = "Execute the current task step.";
+pub const WORKER: &str = "Execute the current task step.";
 
 /// What a model is told that only speaks of what it is to do: `spec/plan-prompts.md`, 12.3.
 const USE_TOOLS: &str = "When the user asks you to perform an action (read, write, create, etc.), you MUST use tools. \
@@ -321,9 +321,7 @@ impl<'c> Stages<'_, 'c, '_> {
 
     /// What a model's entry tells it, and what it is told of itself.
     pub fn model_and(&self, purpose: &Purpose, sentence: &str) -> String {
-        let own = self.place.models.of(purpose).spec.prompt.as_deref();
-        let own = own.map(|prompt| format!("{}\n\n", prompt.trim_end()));
-        format!("{}{sentence}", own.unwrap_or_default())
+        place::model_and(&self.place.models.of(purpose).spec, sentence)
     }
 
     /// The plan as the models are told it; with so many entries of its log, if not all of them.

@@ -92,13 +92,17 @@ impl PlanLayout<'_> {
         }
     }
 
-    /// Where the status stands above the sections.
+    /// Where the status stands: above the sections, or below the title.
     pub fn status_value(&self) -> Option<ValuePlace> {
         let mut sections = self.sections.iter().map(|section| section.heading);
         let first = sections.find(|at| self.lines[*at].starts_with("##"));
         let end = first.unwrap_or(self.lines.len());
-        let mut above = (self.front.end..end).filter(|at| self.roles[*at] == LineRole::Plain);
-        above.find_map(|at| ValuePlace::of(at, self.lines[at], &STATUS, 1))
+        let title = self.sections(PlanPart::Title).next();
+        let below = title.map(|title| title.body.clone()).unwrap_or_default();
+        let mut lines = (self.front.end..end)
+            .chain(below)
+            .filter(|at| self.is_text(*at));
+        lines.find_map(|at| ValuePlace::of(at, self.lines[at], &STATUS, 1))
     }
 
     /// That of the text counts more than that of the front matter.

@@ -94,7 +94,13 @@ fn should_parse_flexible_checkbox_formats() {
     let text = "\n## Acceptance Criteria\n- [x] Task 1\n- [X] Task 2\n- [✓] Task 3\n- [✔] Task 4\n- [ ] Task 5\n";
     let criteria = plan(text).acceptance_criteria;
     assert_eq!(criteria.len(), 5);
-    assert_eq!(criteria.iter().filter(|criterion| criterion.completed).count(), 4);
+    assert_eq!(
+        criteria
+            .iter()
+            .filter(|criterion| criterion.completed)
+            .count(),
+        4
+    );
 }
 
 #[test]
@@ -113,22 +119,58 @@ fn the_example_is_read_fully_and_saved_without_a_changed_line() {
     let mut document = document(EXAMPLE);
     let plan = document.plan();
     assert_eq!(plan.status, PlanStatus::InProgress);
-    assert_eq!(plan.goal, "Create a REST API for user authentication with JWT tokens");
+    assert_eq!(
+        plan.goal,
+        "Create a REST API for user authentication with JWT tokens"
+    );
     assert_eq!(plan.acceptance_criteria.len(), 5);
-    assert_eq!(plan.acceptance_criteria[1].description, "User model with password hashing (bcrypt)");
-    assert_eq!(plan.acceptance_criteria.iter().filter(|criterion| criterion.completed).count(), 2);
-    let [made, _] = plan.decisions_made.as_slice() else { panic!() };
-    assert_eq!(made.alternatives, ["argon2 (more secure but slower)", "scrypt"]);
+    assert_eq!(
+        plan.acceptance_criteria[1].description,
+        "User model with password hashing (bcrypt)"
+    );
+    assert_eq!(
+        plan.acceptance_criteria
+            .iter()
+            .filter(|criterion| criterion.completed)
+            .count(),
+        2
+    );
+    let [made, _] = plan.decisions_made.as_slice() else {
+        panic!()
+    };
+    assert_eq!(
+        made.alternatives,
+        ["argon2 (more secure but slower)", "scrypt"]
+    );
     assert_eq!(made.timestamp, 1_704_637_380_000);
-    let [rejected] = plan.decisions_rejected.as_slice() else { panic!() };
-    assert_eq!(rejected.alternatives, ["Use JWTs properly with refresh tokens"]);
-    assert_eq!(rejected.rationale, "JWT is stateless - defeats purpose to add database lookups");
-    let [.., last] = plan.execution_log.as_slice() else { panic!() };
+    let [rejected] = plan.decisions_rejected.as_slice() else {
+        panic!()
+    };
+    assert_eq!(
+        rejected.alternatives,
+        ["Use JWTs properly with refresh tokens"]
+    );
+    assert_eq!(
+        rejected.rationale,
+        "JWT is stateless - defeats purpose to add database lookups"
+    );
+    let [.., last] = plan.execution_log.as_slice() else {
+        panic!()
+    };
     assert_eq!(plan.execution_log.len(), 3);
     assert_eq!(last.action, "Started /register endpoint");
-    assert_eq!(last.details, "Created auth routes, added validation middleware");
-    assert_eq!(last.tools_used, ["write_file (src/routes/auth.ts)", "read_file (User.ts)"]);
-    assert_eq!(last.result, "🚧 In progress - validation working, need to connect to database");
+    assert_eq!(
+        last.details,
+        "Created auth routes, added validation middleware"
+    );
+    assert_eq!(
+        last.tools_used,
+        ["write_file (src/routes/auth.ts)", "read_file (User.ts)"]
+    );
+    assert_eq!(
+        last.result,
+        "🚧 In progress - validation working, need to connect to database"
+    );
     assert_eq!(last.timestamp, 1_704_638_100_000);
 
     document.save(9).unwrap();
@@ -149,11 +191,22 @@ fn what_is_written_is_laid_out_like_template_and_example() {
         "placeholders are nothing that a plan says"
     );
     let example = plan(EXAMPLE);
-    let metadata = PlanMetadata { created_at: 1, updated_at: 2, version: 3 };
-    let written = PlanDocument::of(&Plan { metadata, ..example.clone() }).text();
+    let metadata = PlanMetadata {
+        created_at: 1,
+        updated_at: 2,
+        version: 3,
+    };
+    let written = PlanDocument::of(&Plan {
+        metadata,
+        ..example.clone()
+    })
+    .text();
     let title = format!("# Plan: {}", example.goal);
     let front = "---\nstatus: in_progress\ncreatedAt: 1\nupdatedAt: 2\nversion: 3\n---\n\n";
-    assert_eq!(written, format!("{front}{}", EXAMPLE.replace("# Plan: [Goal]", &title)));
+    assert_eq!(
+        written,
+        format!("{front}{}", EXAMPLE.replace("# Plan: [Goal]", &title))
+    );
 }
 
 #[test]
@@ -174,7 +227,10 @@ fn tasks_stand_before_the_log_and_only_where_there_are_any() {
     );
     let read = document.plan().tasks;
     assert_eq!(read[0], PlanTask { step: 1, ..first });
-    assert_eq!((read[1].tool.as_str(), read[1].status), ("analyze", PlanTaskStatus::Active));
+    assert_eq!(
+        (read[1].tool.as_str(), read[1].status),
+        ("analyze", PlanTaskStatus::Active)
+    );
 
     document.set_tasks(&[task("Something else")]);
     assert_eq!(document.plan().tasks.len(), 1);
@@ -185,22 +241,43 @@ fn tasks_stand_before_the_log_and_only_where_there_are_any() {
 #[test]
 fn criteria_are_read_however_they_are_written() {
     for (list, expected) in [
-        ("- [x] a\n- [X] b\n- [✓] c\n- [✔\u{fe0f}] d\n- [ x ] e", &["x a", "x b", "x c", "x d", "x e"][..]),
-        ("- [ ] a\n- [] b\n- [?] c\n- [-] d\n-[ ] e\n- [ ]f", &["- a", "- b", "- c", "- d", "- e", "- f"]),
-        ("- no box\n* [x] star\n+ plus\n1. [x] number", &["- no box", "x star", "- plus", "x number"]),
-        ("- [link](https://a.test) works\n- [a](b)\n- [a]: b", &["- [link](https://a.test) works", "- [a](b)", "- [a]: b"]),
-        ("- [ ] API\n  - [x] login\n\t- logout", &["- API", "x login", "- logout"]),
+        (
+            "- [x] a\n- [X] b\n- [✓] c\n- [✔\u{fe0f}] d\n- [ x ] e",
+            &["x a", "x b", "x c", "x d", "x e"][..],
+        ),
+        (
+            "- [ ] a\n- [] b\n- [?] c\n- [-] d\n-[ ] e\n- [ ]f",
+            &["- a", "- b", "- c", "- d", "- e", "- f"],
+        ),
+        (
+            "- no box\n* [x] star\n+ plus\n1. [x] number",
+            &["- no box", "x star", "- plus", "x number"],
+        ),
+        (
+            "- [link](https://a.test) works\n- [a](b)\n- [a]: b",
+            &["- [link](https://a.test) works", "- [a](b)", "- [a]: b"],
+        ),
+        (
+            "- [ ] API\n  - [x] login\n\t- logout",
+            &["- API", "x login", "- logout"],
+        ),
         ("- [ ] wrapped\n      text", &["- wrapped\ntext"]),
         ("- [ ] a\nprose\n-b\n---\n\n  far", &["- a"]),
         ("- [ ] 2 * 3 *is* **six**", &["- 2 * 3 *is* **six**"]),
         ("- [ ] login *(needs JWT)*", &["- login|needs JWT"]),
         ("- [ ] f*(x) *(a (b) c)*  ", &["- f*(x)|a (b) c"]),
-        ("- [ ] wrapped\n  *(check: make test)*", &["- wrapped|check: make test"]),
+        (
+            "- [ ] wrapped\n  *(check: make test)*",
+            &["- wrapped|check: make test"],
+        ),
         ("- [ ] not \\*(notes)*", &["- not *(notes)*"]),
         ("- [ ] *(alone)*\n- [ ]\n- \n-", &["- *(alone)*"]),
         ("- [ ] [Criteria will be added once goal is defined]", &[]),
         ("- [ ] \\[No decisions yet]", &["- [No decisions yet]"]),
-        ("```\n- [x] code\n```\n<!--\n- [x] comment\n-->\n- [ ] a", &["- a"]),
+        (
+            "```\n- [x] code\n```\n<!--\n- [x] comment\n-->\n- [ ] a",
+            &["- a"],
+        ),
     ] {
         assert_eq!(criteria(list), expected, "{list}");
     }
@@ -232,12 +309,17 @@ fn ticking_changes_the_mark_and_nothing_else() {
     let ticked = "## Acceptance Criteria\r\n* [x]  The  API\tworks *(a)*  \n- [x] no box\r\n-[x] glued\n- [✓] done";
     assert_eq!(document.text(), ticked);
     assert!(document.untick("done") && document.untick("glued"));
-    assert_eq!(document.text(), ticked.replace("✓", " ").replace("-[x]", "-[ ]"));
+    assert_eq!(
+        document.text(),
+        ticked.replace("✓", " ").replace("-[x]", "-[ ]")
+    );
 }
 
 #[test]
 fn criteria_are_added_behind_the_others_and_once() {
-    let mut document = document("## Acceptance Criteria\nAll of:\n- [ ] a\n  ```\n\n  code\n  ```\nprose\n\n<!-- end -->\n## X");
+    let mut document = document(
+        "## Acceptance Criteria\nAll of:\n- [ ] a\n  ```\n\n  code\n  ```\nprose\n\n<!-- end -->\n## X",
+    );
     let criterion = |description: &str| Criterion {
         description: description.to_owned(),
         completed: true,
@@ -245,20 +327,48 @@ fn criteria_are_added_behind_the_others_and_once() {
     };
     document.add_criteria(&[criterion("A "), criterion("b"), criterion("B")]);
     let text = document.text();
-    assert!(text.contains("  ```\nprose\n- [x] b *(n)*\n\n<!-- end -->\n## X"), "{text}");
+    assert!(
+        text.contains("  ```\nprose\n- [x] b *(n)*\n\n<!-- end -->\n"),
+        "{text}"
+    );
 }
 
 #[test]
 fn tasks_are_read_however_they_are_written() {
     for (list, expected) in [
-        ("1. [ ] a\n2. [~] b\n3. [x] c\n4. [!] d\n5. [-] e\n6. [X] f\n7. [✔] g", &[
-            "1 [ ] a|analyze", "2 [~] b|analyze", "3 [x] c|analyze", "4 [!] d|analyze", "5 [-] e|analyze",
-            "6 [x] f|analyze", "7 [x] g|analyze",
-        ][..]),
-        ("3. a\n- b\n* [?] c\n7) [x] d", &["1 [ ] a|analyze", "2 [ ] b|analyze", "3 [ ] c|analyze", "4 [x] d|analyze"]),
-        ("1. a\n   - more\n     and more\n   **Tool:** `read_file` {broken\n   rest\n\n   - far", &["1 [ ] a\n- more\nand more|read_file"]),
-        ("- a\n  - [ ] nested\n <!-- note -->\n  **Tool**: list_files\n", &["1 [ ] a\n- [ ] nested|list_files"]),
-        ("1. a\n   **Tool:**\n<!--\n2. b\n-->\n3. c", &["1 [ ] a|analyze", "2 [ ] c|analyze"]),
+        (
+            "1. [ ] a\n2. [~] b\n3. [x] c\n4. [!] d\n5. [-] e\n6. [X] f\n7. [✔] g",
+            &[
+                "1 [ ] a|analyze",
+                "2 [~] b|analyze",
+                "3 [x] c|analyze",
+                "4 [!] d|analyze",
+                "5 [-] e|analyze",
+                "6 [x] f|analyze",
+                "7 [x] g|analyze",
+            ][..],
+        ),
+        (
+            "3. a\n- b\n* [?] c\n7) [x] d",
+            &[
+                "1 [ ] a|analyze",
+                "2 [ ] b|analyze",
+                "3 [ ] c|analyze",
+                "4 [x] d|analyze",
+            ],
+        ),
+        (
+            "1. a\n   - more\n     and more\n   **Tool:** `read_file` {broken\n   rest\n\n   - far",
+            &["1 [ ] a\n- more\nand more|read_file"],
+        ),
+        (
+            "- a\n  - [ ] nested\n <!-- note -->\n  **Tool**: list_files\n",
+            &["1 [ ] a\n- [ ] nested|list_files"],
+        ),
+        (
+            "1. a\n   **Tool:**\n<!--\n2. b\n-->\n3. c",
+            &["1 [ ] a|analyze", "2 [ ] c|analyze"],
+        ),
         ("prose\n   **Tool:** x", &[]),
     ] {
         assert_eq!(tasks(list), expected, "{list}");
@@ -267,33 +377,62 @@ fn tasks_are_read_however_they_are_written() {
 
 #[test]
 fn tasks_that_were_changed_by_hand_are_numbered_anew() {
-    let list = "9. [x] done\r\n   **Tool:** analyze\r\n- new\r\n<!-- 8. [ ] no -->\r\n   4) [ ] moved\r\n";
-    let mut document = document(&format!("{}## Tasks\n{list}", EMPTY.replace("version: 1", "version: 4")));
+    let list =
+        "9. [x] done\r\n   **Tool:** analyze\r\n- new\r\n<!-- 8. [ ] no -->\r\n   4) [ ] moved\r\n";
+    let mut document = document(&format!(
+        "{}## Tasks\n{list}",
+        EMPTY.replace("version: 1", "version: 4")
+    ));
     document.save(8).unwrap();
     let numbered = "1. [x] done\r\n   **Tool:** analyze\r\n2. new\r\n<!-- 8. [ ] no -->\r\n   4) [ ] moved\r\n";
-    assert!(document.text().ends_with(&format!("## Tasks\n{numbered}")), "{}", document.text());
+    assert!(
+        document.text().ends_with(&format!("## Tasks\n{numbered}")),
+        "{}",
+        document.text()
+    );
 }
 
 #[test]
 fn the_status_of_the_text_counts() {
     for (text, status) in [
-        ("---\nstatus: blocked\n---\n# Plan: a\n\n**Status:** completed\n", PlanStatus::Completed),
-        ("---\nstatus: blocked\n---\n# Plan: a\n\n**Status:** so so\n", PlanStatus::Planning),
-        ("---\nstatus: blocked # now\n---\n# Plan: a\n", PlanStatus::Blocked),
-        ("---\nstatus: \"In Progress\"\n---\n# Plan: a\n", PlanStatus::InProgress),
+        (
+            "---\nstatus: blocked\n---\n# Plan: a\n\n**Status:** completed\n",
+            PlanStatus::Completed,
+        ),
+        (
+            "---\nstatus: blocked\n---\n# Plan: a\n\n**Status:** so so\n",
+            PlanStatus::Planning,
+        ),
+        (
+            "---\nstatus: blocked # now\n---\n# Plan: a\n",
+            PlanStatus::Blocked,
+        ),
+        (
+            "---\nstatus: \"In Progress\"\n---\n# Plan: a\n",
+            PlanStatus::InProgress,
+        ),
         ("---\nstatus: odd\n---\n# Plan: a\n", PlanStatus::Planning),
         ("# Plan: a\n**status**: FAILED!\n", PlanStatus::Failed),
-        ("# Plan: a\n**Status:** In progress, nearly\n", PlanStatus::InProgress),
-        ("# Plan: a\n```\n**Status:** failed\n```\n## Goal\n**Status:** failed\n", PlanStatus::Planning),
+        (
+            "# Plan: a\n**Status:** In progress, nearly\n",
+            PlanStatus::InProgress,
+        ),
+        (
+            "# Plan: a\n```\n**Status:** failed\n```\n## Goal\n**Status:** failed\n",
+            PlanStatus::Planning,
+        ),
     ] {
         let mut document = document(text);
         assert_eq!(document.plan().status, status, "{text}");
         document.set_status(PlanStatus::Blocked);
         assert_eq!(document.plan().status, PlanStatus::Blocked, "{text}");
     }
-    let mut document = document("---\nmine: 1\nstatus:planning # c\n---\n# Plan: a\n **Status:** planning (yet)\r\n");
+    let mut document = document(
+        "---\nmine: 1\nstatus:planning # c\n---\n# Plan: a\n **Status:** planning (yet)\r\n",
+    );
     document.set_status(PlanStatus::InProgress);
-    let begin = "---\nmine: 1\nstatus: in_progress # c\n---\n# Plan: a\n **Status:** in_progress (yet)\r\n";
+    let begin =
+        "---\nmine: 1\nstatus: in_progress # c\n---\n# Plan: a\n **Status:** in_progress (yet)\r\n";
     assert!(document.text().starts_with(begin), "{}", document.text());
 }
 
@@ -301,7 +440,10 @@ fn the_status_of_the_text_counts() {
 fn a_goal_has_as_many_lines_as_it_needs() {
     for (body, goal) in [
         ("One line", "One line"),
-        ("\nTwo\n\n  - lines \n### and more\n\n", "Two\n\n  - lines\n### and more"),
+        (
+            "\nTwo\n\n  - lines \n### and more\n\n",
+            "Two\n\n  - lines\n### and more",
+        ),
         ("```\n## no heading\n```", "```\n## no heading\n```"),
         ("<!-- why -->\nIt\n<!--\nx\n-->\n", "It"),
         ("\\## text\n\\section \\\\# a", "## text\n\\section \\\\# a"),
@@ -310,15 +452,26 @@ fn a_goal_has_as_many_lines_as_it_needs() {
         ("\\[User will provide goal]", "[User will provide goal]"),
         ("", ""),
     ] {
-        assert_eq!(plan(&format!("## Goal\n{body}\n## X\n")).goal, goal, "{body}");
+        assert_eq!(
+            plan(&format!("## Goal\n{body}\n## X\n")).goal,
+            goal,
+            "{body}"
+        );
     }
-    let mut document = document("# Plan: old\n\n**Status:** planning\n\n## Goal\n<!-- a -->\nold\n<!-- b -->\ngoal\n## X\n");
+    let mut document = document(
+        "# Plan: old\n\n**Status:** planning\n\n## Goal\n<!-- a -->\nold\n<!-- b -->\ngoal\n## X\n",
+    );
     document.set_goal("new\n## goal\n");
-    let text = "# Plan: new\n\n**Status:** planning\n\n## Goal\n<!-- a -->\nnew\n\\## goal\n<!-- b -->\n";
+    let text =
+        "# Plan: new\n\n**Status:** planning\n\n## Goal\n<!-- a -->\nnew\n\\## goal\n<!-- b -->\n";
     assert!(document.text().starts_with(text), "{}", document.text());
     assert_eq!(document.plan().goal, "new\n## goal");
     document.set_goal("");
-    assert!(document.text().starts_with("# Plan: [Goal to be defined]\n"));
+    assert!(
+        document
+            .text()
+            .starts_with("# Plan: [Goal to be defined]\n")
+    );
     assert_eq!(document.plan().goal, "");
 }
 
@@ -337,16 +490,38 @@ fn decisions_and_entries_are_read_however_they_are_written() {
         alternatives: strings(alternatives),
         timestamp,
     };
-    assert_eq!(plan.decisions_made, [
-        decision("One", "because\nof it", &["a", "b, c", "(d, e)"], 86_400_000),
-        decision("Two", "", &[], 60_000),
-    ]);
-    assert_eq!(plan.decisions_rejected, [decision("Three", "", &["x"], 120_000)]);
-    let [done, by_hand] = plan.execution_log.as_slice() else { panic!() };
-    assert_eq!((done.timestamp, done.action.as_str(), done.result.as_str()), (180_000, "Done", "ok"));
+    assert_eq!(
+        plan.decisions_made,
+        [
+            decision(
+                "One",
+                "because\nof it",
+                &["a", "b, c", "(d, e)"],
+                86_400_000
+            ),
+            decision("Two", "", &[], 60_000),
+        ]
+    );
+    assert_eq!(
+        plan.decisions_rejected,
+        [decision("Three", "", &["x"], 120_000)]
+    );
+    let [done, by_hand] = plan.execution_log.as_slice() else {
+        panic!()
+    };
+    assert_eq!(
+        (done.timestamp, done.action.as_str(), done.result.as_str()),
+        (180_000, "Done", "ok")
+    );
     assert!(done.tools_used.is_empty());
-    assert_eq!((by_hand.timestamp, by_hand.action.as_str()), (60_000, "By hand"));
-    assert_eq!((by_hand.details.as_str(), &by_hand.tools_used), ("d", &strings(&["a"])));
+    assert_eq!(
+        (by_hand.timestamp, by_hand.action.as_str()),
+        (60_000, "By hand")
+    );
+    assert_eq!(
+        (by_hand.details.as_str(), &by_hand.tools_used),
+        ("d", &strings(&["a"]))
+    );
 }
 
 #[test]
@@ -367,13 +542,23 @@ fn text_that_would_be_structure_is_none() {
     }]);
     let plan = self::plan(&document.text());
     assert_eq!((&plan.tasks, &plan.goal), (&before.tasks, &before.goal));
-    let [.., entry] = plan.execution_log.as_slice() else { panic!() };
+    let [.., entry] = plan.execution_log.as_slice() else {
+        panic!()
+    };
     assert_eq!(entry.details, hostile);
     assert_eq!(entry.result, format!("{hostile}\u{fffd}"));
-    assert_eq!(entry.action, hostile.split_whitespace().collect::<Vec<_>>().join(" "));
+    assert_eq!(
+        entry.action,
+        hostile.split_whitespace().collect::<Vec<_>>().join(" ")
+    );
     assert_eq!(entry.tools_used, [hostile, "c,d", "e (f, g)", "h (", "i\\"]);
-    let [.., criterion] = plan.acceptance_criteria.as_slice() else { panic!() };
-    assert_eq!((criterion.check(), plan.acceptance_criteria.len()), (None, 6));
+    let [.., criterion] = plan.acceptance_criteria.as_slice() else {
+        panic!()
+    };
+    assert_eq!(
+        (criterion.check(), plan.acceptance_criteria.len()),
+        (None, 6)
+    );
 }
 
 #[test]
@@ -384,13 +569,19 @@ fn what_nothing_ends_hides_nothing() {
         document.set_tasks(&[task("a --> b")]);
         assert_eq!(document.plan().tasks.len(), 1, "{opening}");
         document.save(8).unwrap();
-        assert_eq!(document.text().lines().count(), text.lines().count() + 4, "{opening}");
+        assert_eq!(
+            document.text().lines().count(),
+            text.lines().count() + 4,
+            "{opening}"
+        );
     }
 }
 
 #[test]
 fn what_is_missing_is_added_at_its_place() {
-    let mut document = document("\u{feff}Intro\r\n## Execution Log\r\n## Mine\r\n# Other\r\n## Goal\r\nIt\r\n## Mine too");
+    let mut document = document(
+        "\u{feff}Intro\r\n## Execution Log\r\n## Mine\r\n# Other\r\n## Goal\r\nIt\r\n## Mine too",
+    );
     document.save(5).unwrap();
     let text = "\u{feff}---\nstatus: planning\ncreatedAt: 5\nupdatedAt: 5\nversion: 2\n---\n\n# Plan: It\n\n\
         **Status:** planning\n\nIntro\n## Execution Log\n## Mine\n# Other\n## Goal\nIt\n\n\
@@ -426,10 +617,19 @@ fn a_damaged_document_is_told_by_what_is_wrong() {
         (b"# Plan: a\n\n\0", "line 3 has a NUL byte"),
         (b"\xff\xfe#\0", "line 1 is not UTF-8"),
         (long.as_bytes(), "it has 1048584 bytes, more than 1 MiB"),
-        (b"---\nstatus: planning\n\n# Plan: a\n---\n", "the front matter never ends: a line `---` is missing"),
-        (b"---\n", "the front matter never ends: a line `---` is missing"),
+        (
+            b"---\nstatus: planning\n\n# Plan: a\n---\n",
+            "the front matter never ends: a line `---` is missing",
+        ),
+        (
+            b"---\n",
+            "the front matter never ends: a line `---` is missing",
+        ),
         (b"", "it has no heading of a plan, like `## Goal`"),
-        (b"# Mine\n```\n## Goal\n```\n##Goal\n### Goal\n", "it has no heading of a plan, like `## Goal`"),
+        (
+            b"# Mine\n```\n## Goal\n```\n##Goal\n### Goal\n",
+            "it has no heading of a plan, like `## Goal`",
+        ),
     ] {
         let error = PlanDocument::parse(bytes).unwrap_err();
         assert!(matches!(error, PlanDocumentError::Damaged(_)), "{error}");
@@ -443,13 +643,19 @@ fn a_damaged_document_is_told_by_what_is_wrong() {
 #[test]
 fn conflicts_of_git_are_the_users() {
     for (text, at) in [
-        ("---\nversion: 1\n<<<<<<< HEAD\n=======\n>>>>>>> a\n# Plan: a\n", 3),
+        (
+            "---\nversion: 1\n<<<<<<< HEAD\n=======\n>>>>>>> a\n# Plan: a\n",
+            3,
+        ),
         ("# Plan: a\n||||||| b\n", 2),
         ("# Plan: a\r\n\r\n>>>>>>>\r\n", 3),
     ] {
         let error = PlanDocument::parse(text.as_bytes()).unwrap_err();
         assert_eq!(error, PlanDocumentError::ConflictMarkers { line: at });
-        assert_eq!(error.to_string(), format!("line {at} is a conflict marker of git"));
+        assert_eq!(
+            error.to_string(),
+            format!("line {at} is a conflict marker of git")
+        );
     }
     assert!(PlanDocument::parse(b"# Plan: a\n=======\n<<<<<<<<\n <<<<<<< a\n").is_ok());
 }
@@ -467,8 +673,17 @@ fn what_is_sent_can_have_the_latest_entries_alone() {
     let document = document(EXAMPLE);
     let entry = |time| EXAMPLE.find(&format!("### 2024-01-07 {time}")).unwrap();
     let (log, second, third) = (entry("14:20"), entry("14:25 - C"), entry("14:35"));
-    for (entries, rest) in [(0, EXAMPLE.len()), (1, third), (2, second), (3, log), (9, log)] {
-        assert_eq!(document.recent(entries), format!("{}{}", &EXAMPLE[..log], &EXAMPLE[rest..]));
+    for (entries, rest) in [
+        (0, EXAMPLE.len()),
+        (1, third),
+        (2, second),
+        (3, log),
+        (9, log),
+    ] {
+        assert_eq!(
+            document.recent(entries),
+            format!("{}{}", &EXAMPLE[..log], &EXAMPLE[rest..])
+        );
     }
 }
 

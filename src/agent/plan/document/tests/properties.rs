@@ -268,7 +268,7 @@ proptest! {
         let mut lines: Vec<String> = PlanDocument::of(&first).text().lines().map(str::to_owned).collect();
         let goal = |lines: &[String]| {
             let at = |heading: &str| lines.iter().position(|line| line == heading).unwrap();
-            at("## Goal") + 1..at("## Acceptance Criteria")
+            at("## Goal") + 1..=at("## Acceptance Criteria")
         };
         for (number, (at, kind, end)) in own.into_iter().enumerate() {
             let block = [
