@@ -285,6 +285,24 @@ fn what_is_not_of_the_form_is_refused_as_a_whole_and_named() {
 }
 
 #[test]
+fn a_fault_is_short_however_long_a_name_is() {
+    let name = "x\n".repeat(1 << 19);
+    for reply in [
+        json!({ name.clone(): 1 }),
+        json!({"response": "a", name.clone(): 1}),
+        json!({"tool_calls": [{"name": name, "parameters": {}}]}),
+        json!({"tool_calls": [{"name": "read_file", "parameters": {name.clone(): 1}}]}),
+        json!({"tool_calls": [{"name": "read_file", "parameters": {}, name.clone(): {}}]}),
+    ] {
+        let problem = problem(&reply.to_string());
+        assert!(
+            problem.len() < 400 && problem.lines().count() == 1,
+            "{problem}"
+        );
+    }
+}
+
+#[test]
 fn a_fault_shows_what_is_wrong_and_what_is_right() {
     let told = read("{}").unwrap_err().told();
     assert!(
