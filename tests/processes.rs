@@ -751,3 +751,42 @@ fn a_restricted_command_is_run_without_a_shell_and_never_in_the_background() {
     // Nor does anybody hear of it later.
     assert_eq!(processes.borrow_mut().list(), []);
 }
+
+#[test]
+fn a_command_in_the_foreground_has_a_shell_unless_it_is_known_and_is_ended_when_it_takes_too_long()
+{
+    let place = Place::new();
+    let processes = RefCell::new(place.processes());
+    let output_files = || place.output_file();
+    let run = |line: &str, patience| {
+        let known = |command: &str| {
+            let words = ["echo", "known"].map(str::to_owned).to_vec();
+            let timeout = LONG;
+            (command == "git status").then_some(AllowedCommand { words, timeout })
+        };
+        let tool = RunCommand {
+            processes: &processes,
+            patience,
+            shell: Shell::Foreground(&known),
+            output_files: &output_files,
+        };
+        tool.run(&arguments("command", line))
+    };
+    let said = run("echo a | tr a b; exit 3", LONG).unwrap();
+    assert_eq!(
+        (said.text.as_str(), said.exit_code),
+        ("exit code: 3\nb\n", Some(3))
+    );
+    let said = run("git status", Duration::ZERO).unwrap();
+    assert_eq!(said.text, "exit code: 0\nknown\n");
+    let failed = run("echo \0", LONG);
+    assert!(matches!(failed, Err(ToolError::Failed(_))), "{failed:?}");
+    let said = run("echo begun; sleep 600 & sleep 600", Duration::ZERO).unwrap();
+    assert!(
+        said.text
+            .starts_with("The command did not end within 0 s, and was ended."),
+        "{}",
+        said.text
+    );
+    assert_eq!(processes.borrow_mut().list(), []);
+}

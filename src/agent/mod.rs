@@ -3,7 +3,7 @@
 //! | part | what it is for |
 //! |---|---|
 //! | `protocol` | how a reply names tools, and how they are described to the model |
-//! | [`tool`], [`tools`] | what a tool is, and one implementation of each |
+//! | [`tool`], [`tools`], `schema` | what a tool is, one implementation of each, and what they are given |
 //! | `permissions`, `restricted` | which calls may be carried out, and which commands of an auditor |
 //! | `asking`, `memory` | how the model is asked, and what becomes of a conversation that grows too long |
 //! | `conversation`, `tagged` | what was said so far, and how it is told from the program's own words |

@@ -134,7 +134,8 @@ pub enum Consent {
     Given,
 }
 
-/// What another allows; but commands that may do more than look, and writes to [`MANIFESTS`], are asked about before.
+/// What another allows; but commands that may do more than look, and writes to the files that name
+/// what a project depends on, are asked about before.
 #[derive(Clone, Copy)]
 pub struct AskFirst<'a> {
     /// What is allowed at all.

@@ -6,6 +6,10 @@
 
 use serde_json::{Map, Value};
 
+use crate::sys::text::one_line;
+
+/// How much of an unknown name is told, in characters.
+const SHOWN: usize = 60;
 /// How alike two names are at the least for one to be meant by the other, from 0 to 1.
 const ALIKE: f64 = 0.4;
 
@@ -36,7 +40,8 @@ pub(super) fn check_names(
             let meant = nearest(unknown, missing.map(String::as_str));
             let meant = meant.map(|meant| format!(": did you mean `{meant}`?"));
             return Err(format!(
-                "{at} takes no `{unknown}`{}",
+                "{at} takes no `{}`{}",
+                one_line(unknown, SHOWN),
                 meant.unwrap_or_default()
             ));
         }
@@ -74,6 +79,8 @@ pub(super) fn check(value: &Value, schema: &Value, at: &str) -> Result<(), Strin
         return Err(format!("`{at}` is a JSON {expected}"));
     }
     match value {
+        // Of what is not known, anything is taken.
+        _ if schema.is_null() => Ok(()),
         Value::Object(object) => {
             let (whole, joint) = match at {
                 "" => ("the reply".to_owned(), ""),

@@ -30,7 +30,7 @@ pub enum ParameterKind {
     Tasks,
     /// Yes or no: a JSON boolean.
     Flag,
-    /// A JSON array or object that follows this schema, as [`schema::check`] reads it.
+    /// A JSON array or object that follows this schema, of which the engine checks types, names and counts.
     Json(&'static str),
 }
 
@@ -458,6 +458,47 @@ mod tests {
         ] {
             let problem = spec.check(&input).err();
             assert_eq!(problem.as_deref(), expected, "{input}");
+        }
+    }
+    #[test]
+    fn what_is_left_out_is_its_default_and_what_is_given_has_its_type() {
+        const LIST: &str = r#"{"type": "array", "items": {"type": "string"}}"#;
+        const PARAMETERS: &[Parameter] = &[
+            Parameter::new("path", ParameterKind::Path, "").or("."),
+            Parameter::new("deep", ParameterKind::Flag, "").or("true"),
+            Parameter::new("names", ParameterKind::Json(LIST), "").or("[]"),
+            Parameter::new("note", ParameterKind::Text, "").optional(),
+        ];
+        let spec = ToolSpec::new("list", "", PARAMETERS, Effect::Reads);
+        assert_eq!(
+            spec.schema(),
+            json!({"type": "object", "required": [], "additionalProperties": false, "properties": {
+                "path": {"type": "string", "description": ""}, "deep": {"type": "boolean", "description": ""},
+                "names": {"type": "array", "items": {"type": "string"}, "description": ""},
+                "note": {"type": "string", "description": ""}}})
+        );
+        let arguments = spec.check(&json!({})).unwrap();
+        assert_eq!(
+            arguments.to_value(),
+            json!({"path": ".", "deep": true, "names": []})
+        );
+        assert!(arguments.is_set("deep") && !arguments.is_set("note"));
+        let arguments = spec.check(&json!({"deep": false, "names": ["a"]})).unwrap();
+        assert!(!arguments.is_set("deep"));
+        for (input, expected) in [
+            (json!({"deep": "true"}), "`deep` of list is a JSON boolean"),
+            (json!({"names": "a"}), "`names` of list is a JSON array"),
+            (
+                json!({"names": ["a", 1]}),
+                "`names[1]` is a JSON string, for list",
+            ),
+            (
+                json!({"name": ["a"]}),
+                "list takes no `name`: did you mean `names`?",
+            ),
+            (json!({"note": null}), "`note` of list is a JSON string"),
+        ] {
+            assert_eq!(spec.check(&input).unwrap_err(), expected);
         }
     }
 }

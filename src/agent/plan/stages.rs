@@ -20,7 +20,7 @@ pub const ANALYZE: &str = "analyze";
 /// How many tasks a list may have.
 const MOST_TASKS: u32 = 100;
 /// How many where the server holds the model to the schema: the smallest would not come to an end.
-const MOST_TASKS_AT_ONCE: u32 = 30;
+const MOST_TASKS_AT_ONCE: u32 = 20;
 /// How long a line of the plan may be, in characters.
 const LONGEST_LINE: usize = 1000;
 /// How long a parameter of a planned call may be, in bytes; a longer one is left to the step itself.
@@ -34,9 +34,9 @@ pub const CRITERION_UPDATES: &str = r#"{"type": "array", "maxItems": 20, "items"
     "properties": {"description": {"type": "string", "maxLength": 300}, "completed": {"type": "boolean"}},
     "required": ["description"], "additionalProperties": false}}"#;
 /// Decisions, with their reasons.
-pub const DECISIONS: &str = r#"{"type": "array", "maxItems": 10, "items": {"type": "object",
-    "properties": {"title": {"type": "string", "maxLength": 200}, "rationale": {"type": "string", "maxLength": 500},
-    "alternatives": {"type": "array", "maxItems": 10, "items": {"type": "string", "maxLength": 200}}},
+pub const DECISIONS: &str = r#"{"type": "array", "maxItems": 8, "items": {"type": "object",
+    "properties": {"title": {"type": "string", "maxLength": 200}, "rationale": {"type": "string", "maxLength": 300},
+    "alternatives": {"type": "array", "maxItems": 8, "items": {"type": "string", "maxLength": 100}}},
     "required": ["title", "rationale"], "additionalProperties": false}}"#;
 
 /// A text as a line of the plan; `None` where it is blank.

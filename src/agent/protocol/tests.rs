@@ -379,3 +379,85 @@ fn what_was_thought_is_no_part_of_a_reply_in_any_protocol() {
         assert!(alone.is_err(), "{form:?}: {alone:?}");
     }
 }
+
+#[test]
+fn should_handle_tool_call_to_response_flow() {
+    let protocol = tool_calls::ToolCalls {
+        format: "",
+        examples: "",
+        no_tools: &[],
+    };
+    let call = |path: &str| json!({"name": "READ_FILE", "parameters": {"path": path}});
+    let replies = [
+        json!({"tool_calls": [call("a.txt"), call("b.txt"), call("a.txt")]}),
+        json!({"response": "File content is: alpha"}),
+    ];
+    let said = |reply: &Value| said(Box::leak(reply.to_string().into_boxed_str()));
+    let (words, actions, sent) = work(&protocol, replies.iter().map(said).collect());
+    assert_eq!(words, "File content is: alpha");
+    // All are carried out, whether earlier ones fail or not.
+    let failed: Vec<bool> = actions.iter().map(|action| action.failed).collect();
+    assert_eq!(failed, [false, true, false]);
+    let told: Vec<(Role, String)> = sent
+        .iter()
+        .map(|message| (message.role, message.to_string()))
+        .collect();
+    let results = "Tool results:\n[0] ✓ alpha\n[1] ❌ Error: there is no `b.txt`\n[2] ✓ alpha";
+    assert_eq!(
+        told,
+        [
+            (Role::User, "Look.".to_owned()),
+            (Role::Assistant, replies[0].to_string()),
+            (Role::User, results.to_owned()),
+        ]
+    );
+}
+
+#[test]
+fn a_reply_with_one_bad_call_is_not_done_at_all_and_is_gone_when_one_is_understood() {
+    let protocol = tool_calls::ToolCalls {
+        format: "",
+        examples: "",
+        no_tools: &[],
+    };
+    let replies = vec![
+        said(
+            r#"{"tool_calls": [{"name": "READ_FILE", "parameters": {"path": "a.txt"}}, {"name": "READ", "parameters": {}}]}"#,
+        ),
+        said(r#"{"tool_calls": [{"name": "READ_FILE", "parameters": {"path": "a.txt"}}]}"#),
+        said(r#"{"response": "Looked."}"#),
+    ];
+    let (words, actions, sent) = work(&protocol, replies);
+    assert_eq!((words.as_str(), actions.len()), ("Looked.", 1));
+    let told: String = sent.iter().map(ToString::to_string).collect();
+    assert!(
+        !told.contains("WRONG") && told.contains("[0] ✓ alpha"),
+        "{told}"
+    );
+}
+
+#[test]
+fn calls_that_a_stop_has_left_without_result_are_told_as_errors() {
+    let mut conversation = Conversation::default();
+    conversation.request("Look.");
+    let call = |name: &str| json!({"name": name, "parameters": {"tasks": "[ ] a"}});
+    let reply = json!({"tool_calls": [call("UPDATE_TASK_LIST"), call("UPDATE_TASK_LIST")]});
+    conversation.say(HistoryMessage::of_agent(reply.to_string()));
+    let protocol = tool_calls::ToolCalls {
+        format: "",
+        examples: "",
+        no_tools: &[],
+    };
+    let replies = vec![said(r#"{"response": "So."}"#)];
+    let (_, actions, sent) = work_on(&protocol, replies, &mut conversation, Some("Go on."));
+    assert!(actions.is_empty());
+    let told = sent.last().unwrap().to_string();
+    assert!(
+        told.starts_with("Tool results:\n[0] ❌ Error: The session was cut short"),
+        "{told}"
+    );
+    assert!(
+        told.contains("\n[1] ❌ Error: This was not done") && told.ends_with("\n\nGo on."),
+        "{told}"
+    );
+}

@@ -17,6 +17,7 @@ use crate::agent::schema;
 use crate::agent::tool::{ToolSpec, Toolbox};
 use crate::model::message::{Call, Message};
 use crate::model::{Form, Reply};
+use crate::sys::text::one_line;
 
 pub(super) use self::descriptions::outlines;
 
@@ -27,6 +28,9 @@ const RESPONSE: &str = "response";
 const MOST_CALLS: u32 = 10;
 /// How long a response may be there, in characters. Grammars of llama.cpp take no bound of 2,000 or more.
 const LONGEST_RESPONSE: u32 = 1900;
+
+/// How much of an unknown tool's name is told, in characters.
+const LONGEST_NAME: usize = 60;
 
 /// What the model is shown beside what is wrong with its reply.
 const COUNTER_EXAMPLE: &str = "\n❌ WRONG: {\"action\": \"read_file\", \"args\": {...}}\n\
@@ -134,7 +138,7 @@ impl ToolCalls {
         if let Some((_, told)) = self.no_tools.iter().find(|(name, _)| *name == call.name) {
             return Err((*told).to_owned());
         }
-        let unknown = tools.unknown(&call.name);
+        let unknown = tools.unknown(&one_line(&call.name, LONGEST_NAME));
         let names = tools.specs().map(|spec| &*spec.name);
         Err(match schema::nearest(&call.name, names) {
             Some(meant) => format!("{unknown}; did you mean `{meant}`?"),

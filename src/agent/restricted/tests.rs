@@ -214,6 +214,33 @@ fn what_only_looks_ends_after_seconds_and_a_check_may_take_its_time() {
     }
 }
 
+#[test]
+fn what_looks_and_the_gate_need_no_question_and_npm_does() {
+    let (_dir, root) = project();
+    let path = std::env::var_os("PATH");
+    let commands = AuditCommands {
+        root: &root,
+        path: path.as_deref(),
+        own: &[],
+        check_timeout: CHECK,
+    };
+    for (line, words) in [
+        ("ls -l src", Some(&["ls", "-l", "src"][..])),
+        ("./build.sh", Some(&["./build.sh"])),
+        ("bash build.sh", Some(&["bash", "./build.sh"])),
+        ("npm test", None),
+        ("npm run build", None),
+        ("./build.sh; ls", None),
+        ("ls > x", None),
+        ("cat .env", None),
+        ("", None),
+    ] {
+        let harmless = commands.harmless(line).map(|command| command.words);
+        let words = words.map(|words| words.iter().map(|&word| word.to_owned()).collect());
+        assert_eq!(harmless, words, "{line}");
+    }
+}
+
 #[expect(clippy::too_many_lines, reason = "it is a table")]
 #[test]
 fn all_else_is_refused_and_what_is_wrong_is_named() {

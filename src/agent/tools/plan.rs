@@ -30,7 +30,7 @@ pub static INITIALIZE_PLAN: ToolSpec = ToolSpec::new(
         )
         .or("[]"),
     ],
-    Effect::Notes,
+    Effect::Writes,
 );
 
 /// How the model knows the tool that changes one.
@@ -59,7 +59,7 @@ pub static UPDATE_PLAN: ToolSpec = ToolSpec::new(
         )
         .optional(),
     ],
-    Effect::Notes,
+    Effect::Writes,
 );
 
 /// What is to be changed in a plan; empty is what stays as it is.

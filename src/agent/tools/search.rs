@@ -39,7 +39,7 @@ pub static SEARCH_FILES: ToolSpec = ToolSpec::new(
             ParameterKind::Text,
             "A regular expression; it is matched line by line, with regard to case",
         )
-        .example(r"fn \w+_test"),
+        .example("TODO|FIXME"),
         Parameter::new(
             "path",
             ParameterKind::Path,

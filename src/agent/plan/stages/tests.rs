@@ -147,10 +147,10 @@ fn the_schema_of_a_task_list_has_an_end_everywhere() {
         (list(json!({"file_path": "x".repeat(501)})), false),
         (list(json!({"content": "a"})), false),
         (
-            json!({"task_list": vec![task("a"); 30], "acceptance_criteria": ["b"]}),
+            json!({"task_list": vec![task("a"); 20], "acceptance_criteria": ["b"]}),
             true,
         ),
-        (json!({"task_list": vec![task("a"); 31]}), false),
+        (json!({"task_list": vec![task("a"); 21]}), false),
         (json!({"task_list": []}), false),
         (json!({"task_list": [task(&"x".repeat(301))]}), false),
     ] {

@@ -10,7 +10,9 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::agent::AgentError;
-use crate::agent::plan::stages::WrittenCriterion;
+use crate::agent::plan::stages::{TaskList, WorkSummary, WrittenCriterion};
+use crate::agent::protocol::Protocol as _;
+use crate::agent::protocol::tool_calls::ToolCalls;
 use crate::agent::tool::ToolError;
 use crate::agent::tools::command::{AllowedCommand, Shell};
 use crate::agent::tools::plan::PlanUpdate;
@@ -44,8 +46,8 @@ impl World {
         self.asked.borrow_mut().push(text);
     }
 
-    /// Calls a tool; a command is not started, since there is no program to supervise it.
-    fn call(&self, name: &str, input: Value) -> Result<String, String> {
+    /// Does something with the tools. No command is started, since there is no program to supervise it.
+    fn with_tools<R>(&self, work: impl FnOnce(&Toolbox<'_>) -> R) -> R {
         let (clock, interrupt, redactor) = (
             SystemClock::start(),
             Interrupt::never().unwrap(),
@@ -80,19 +82,25 @@ impl World {
             keeper: self,
             user: Some(self),
         };
-        let tools = tools.toolbox();
+        work(&tools.toolbox())
+    }
+
+    fn call(&self, name: &str, input: Value) -> Result<String, String> {
         let call = Call {
             id: "call-1".to_owned(),
             name: name.to_owned(),
             input,
         };
-        let (tool, call) = tools.resolve(&call)?;
-        tool.run(&call.arguments)
-            .map(|output| output.text)
-            .map_err(|error| match error {
-                ToolError::Failed(problem) => problem,
-                ToolError::Fatal(error) => format!("fatal: {error}"),
-            })
+        self.with_tools(|tools| {
+            let (tool, call) = tools.resolve(&call)?;
+            let output = tool.run(&call.arguments);
+            output
+                .map(|output| output.text)
+                .map_err(|error| match error {
+                    ToolError::Failed(problem) => problem,
+                    ToolError::Fatal(error) => format!("fatal: {error}"),
+                })
+        })
     }
 }
 
@@ -306,4 +314,51 @@ fn a_command_that_is_known_to_be_harmless_needs_no_shell() {
         .unwrap_err();
     assert!(problem.starts_with("fatal: "), "{problem}");
     assert_eq!(world.asked.take(), ["is git status harmless?"]);
+}
+
+/// Where a schema lets a model go on for ever, or say what nobody asked for.
+fn loose_ends(schema: &Value, at: &str, found: &mut Vec<String>) {
+    let is_bounded = match schema["type"].as_str() {
+        Some("string") => schema["maxLength"].is_u64() || schema["enum"].is_array(),
+        Some("array") => schema["maxItems"].is_u64(),
+        Some("object") => schema["additionalProperties"] == false,
+        Some(_) => true,
+        None => schema["anyOf"].is_array(),
+    };
+    if !is_bounded {
+        found.push(at.to_owned());
+    }
+    for (name, below) in schema["properties"].as_object().into_iter().flatten() {
+        loose_ends(below, &format!("{at}/{name}"), found);
+    }
+    for below in schema["anyOf"].as_array().into_iter().flatten() {
+        loose_ends(below, at, found);
+    }
+    if !schema["items"].is_null() {
+        loose_ends(&schema["items"], at, found);
+    }
+}
+
+#[test]
+fn files_contents_alone_have_no_end_in_the_schemas() {
+    let world = World::new();
+    let format = ToolCalls {
+        format: "",
+        examples: "",
+        no_tools: NO_TOOLS,
+    };
+    let (step, plan) = world.with_tools(|tools| {
+        let plan = TaskList::protocol(tools).schema;
+        (format.offer(tools).form.schema.unwrap(), plan)
+    });
+    let mut found = Vec::new();
+    for (name, schema) in [
+        ("step", step),
+        ("plan", plan),
+        ("summary", WorkSummary::protocol().schema),
+    ] {
+        loose_ends(&schema, name, &mut found);
+    }
+    let parameter = |name: &str| format!("step/tool_calls/parameters/{name}");
+    assert_eq!(found, ["content", "find", "replace"].map(parameter));
 }

@@ -160,6 +160,7 @@ fn around_the_object_stand_blanks_a_thought_and_a_fence() {
     }
 }
 
+#[expect(clippy::too_many_lines, reason = "it is a table")]
 #[test]
 fn what_is_not_of_the_form_is_refused_as_a_whole_and_named() {
     let call = |call: &str| format!("{{\"tool_calls\": [{call}]}}");
@@ -170,7 +171,7 @@ fn what_is_not_of_the_form_is_refused_as_a_whole_and_named() {
         ))
     };
     for (reply, expected) in [
-        ("".to_owned(), "the reply is empty"),
+        (String::new(), "the reply is empty"),
         ("<think>so</think>\n".to_owned(), "the reply is empty"),
         ("<think>and so on".to_owned(), "no `</think>` follows"),
         (
@@ -280,6 +281,24 @@ fn what_is_not_of_the_form_is_refused_as_a_whole_and_named() {
     ] {
         let problem = problem(&reply);
         assert!(problem.contains(expected), "{reply}\n{problem}");
+    }
+}
+
+#[test]
+fn a_fault_is_short_however_long_a_name_is() {
+    let name = "x\n".repeat(1 << 19);
+    for reply in [
+        json!({ name.clone(): 1 }),
+        json!({"response": "a", name.clone(): 1}),
+        json!({"tool_calls": [{"name": name, "parameters": {}}]}),
+        json!({"tool_calls": [{"name": "read_file", "parameters": {name.clone(): 1}}]}),
+        json!({"tool_calls": [{"name": "read_file", "parameters": {}, name.clone(): {}}]}),
+    ] {
+        let problem = problem(&reply.to_string());
+        assert!(
+            problem.len() < 400 && problem.lines().count() == 1,
+            "{problem}"
+        );
     }
 }
 
