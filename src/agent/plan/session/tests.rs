@@ -1,7 +1,9 @@
 //! That sessions are kept, found and listed as they are described, whatever a kill or another program leaves behind.
 
+use super::list::PlanSummary;
 use super::*;
 use crate::agent::conversation::{Conversation, HistoryMessage};
+use crate::agent::session::SessionState;
 use crate::model::message::Call;
 use serde_json::{Value, json};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -167,13 +169,12 @@ fn what_a_resume_needs_comes_back() {
     let state = PlanState {
         requests: vec!["first".to_owned(), "second\nline".to_owned()],
         stage: PlanStage::Execution,
-        step: Some(3),
         conversation: Conversation {
             requests: vec!["Current task: x".to_owned()],
             history: vec![HistoryMessage::of_tool("read_file", "call-1", "é\u{0}\n")],
             ..Conversation::default()
         },
-        executed: vec![HistoryMessage::of_agent("{}")],
+        from: 1,
         ..session.file.state.clone()
     };
     session.file.state = state.clone();
@@ -240,7 +241,7 @@ fn no_key_is_written_and_the_file_can_be_read_whatever_a_key_looks_like() {
         calls,
         ..HistoryMessage::of_agent(text())
     };
-    session.file.state.executed = vec![said];
+    session.file.state.conversation.say(said);
     store.save(&session).unwrap();
     drop(session);
     let written = fs::read_to_string(home.path(ID).join(FILE)).unwrap();
