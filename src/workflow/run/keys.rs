@@ -122,9 +122,8 @@ fn in_environment(
 /// key.
 fn variables(spec: &ModelSpec) -> &'static [&'static str] {
     match (&spec.base_url, spec.provider) {
-        (Some(_), _) => &[],
+        (Some(_), _) | (None, Provider::Ollama) => &[],
         (None, Provider::Gemini) => &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
         (None, Provider::OpenAi) => &["OPENAI_API_KEY"],
-        (None, Provider::Ollama) => &[],
     }
 }
