@@ -401,6 +401,7 @@ impl Model for HttpModel<'_> {
             let mut answer = self.try_once(request, left(), listener);
             while let Some(manner) = self.other_manner(request, &answer) {
                 self.manner.set(manner);
+                listener.restart();
                 answer = self.try_once(request, left(), listener);
             }
             let failed = match answer {

@@ -158,7 +158,23 @@ impl Wire for Ollama {
         .checked()
     }
 
-    /// Ollama's errors are mere sentences; what stands before it may give an object like OpenAI's.
+    /// Ollama's errors are mere sentences; newer versions hand on the JSON of their runner as one.
+    fn told(&self, error: &Value) -> VendorError {
+        let Some(sentence) = text(error) else {
+            return self.vendor_error(error);
+        };
+        match serde_json::from_str(&sentence) {
+            Ok(runners @ Value::Object(_)) => {
+                self.vendor_error(runners.get("error").unwrap_or(&runners))
+            }
+            _ => VendorError {
+                message: Some(sentence),
+                ..VendorError::default()
+            },
+        }
+    }
+
+    /// What a runner says, or a proxy before the server, is an object like OpenAI's.
     fn vendor_error(&self, error: &Value) -> VendorError {
         openai::OpenAi.vendor_error(error)
     }

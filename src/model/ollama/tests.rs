@@ -314,9 +314,16 @@ fn what_is_not_whole_says_why() {
 }
 
 #[test]
-fn an_error_is_a_mere_sentence() {
+fn an_error_is_a_mere_sentence_or_what_a_runner_says() {
     let failure = Ollama.read_failure(br#"{"error": "model 'x' not found"}"#);
     assert_eq!(failure.message.as_deref(), Some("model 'x' not found"));
+    let runners = json!({"error": {"code": 400, "type": "exceed_context_size_error",
+        "message": "the request exceeds the available context size"}});
+    for sentence in [runners.to_string(), runners["error"].to_string()] {
+        let failure = Ollama.read_failure(json!({"error": sentence}).to_string().as_bytes());
+        let words = "the request exceeds the available context size";
+        assert_eq!(failure.message.as_deref(), Some(words));
+    }
 }
 
 #[test]

@@ -129,7 +129,7 @@ pub fn survey<'a>(
     let sends = choice.replay.is_none();
     let may_be_stale = !sends || choice.inputs.freshness == Freshness::Stale;
     let compare = |rollup: &String| sending::compare(rollup, project.root(), may_be_stale);
-    let (compared, findings) = side_by_side(
+    let ((outdated, shown), findings) = side_by_side(
         || rollup.as_ref().map(compare).unwrap_or_default(),
         || {
             let find = |file, text: &Option<String>| match text {
@@ -140,7 +140,6 @@ pub fn survey<'a>(
             [find(query_name, &query), find(rollup_name, &rollup)].concat()
         },
     );
-    let (outdated, shown) = compared;
     // How the tree stands to a run that is resumed is looked at by itself.
     let outdated = outdated.filter(|_| choice.resume.is_none());
     if sends && !choice.allow_secrets && !findings.is_empty() {
@@ -168,9 +167,7 @@ pub fn survey<'a>(
     if let Some(models) = &models {
         models.note_missing(context, &mut missing, &|_| false)?;
     }
-    if let Some(build) = build {
-        check_build(context, build, &mut missing)?;
-    }
+    check_build(context, build, &mut missing)?;
     let lock = missing.note(lock);
     let inputs = query.zip(rollup);
     let mut inputs = inputs.map(|(query, rollup)| Inputs { query, rollup });
@@ -307,12 +304,15 @@ fn redact(context: &Context<'_>, inputs: &mut Inputs) {
     }
 }
 
-/// Whether the project can be built as is asked for.
+/// Whether the project can be built as is asked for, if it is.
 fn check_build(
     context: &Context<'_>,
-    build: BuildOptions,
+    build: Option<BuildOptions>,
     missing: &mut NotReady,
 ) -> Result<(), Error> {
+    let Some(build) = build else {
+        return Ok(());
+    };
     let path = context.environment.os("PATH");
     missing.note(build_script::inspect(context.project.root(), path));
     if build.sandbox == SandboxMode::Strict {

@@ -44,7 +44,7 @@ fn pulled(status: u16, body: &str) -> (Vec<String>, Result<(), String>) {
     );
     let mut seen = Vec::new();
     let done = server.pull("mistral", &mut |progress| {
-        seen.push(progress.status.clone())
+        seen.push(progress.status.clone());
     });
     (seen, done.map_err(|problem| problem.to_string()))
 }
