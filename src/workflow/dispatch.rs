@@ -4,11 +4,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::commit::{self, CommitOptions};
+use super::plan::{PlanOptions, PlanSessionChoice};
 use super::run::baseline::Baseline;
 use super::run::builds::BuildOptions;
 use super::run::context::InputOptions;
 use super::run::recovery;
-use super::plan::{PlanOptions, PlanSessionChoice};
 use super::workspace::{AgentOptions, SessionChoice};
 use super::{
     Context, Failure, ModelChoice, Outcome, add_model, consistency, demo, diff, dry_run, init, log,
@@ -87,13 +87,11 @@ fn agent_options(arguments: &DevArgs, request: Option<String>) -> AgentOptions {
     }
 }
 
-fn plan(
-    arguments: &PlanArgs,
-    context: &Context<'_>,
-    stdin: Stdin,
-) -> Result<Outcome, Failure> {
+fn plan(arguments: &PlanArgs, context: &Context<'_>, stdin: Stdin) -> Result<Outcome, Failure> {
     match &arguments.command {
-        Some(PlanCommand::Show { session, .. }) => super::plan::show::show(context, session.as_deref()),
+        Some(PlanCommand::Show { session, .. }) => {
+            super::plan::show::show(context, session.as_deref())
+        }
         Some(PlanCommand::Sessions(_)) => super::plan::show::sessions(context),
         Some(PlanCommand::Reliability(arguments)) => {
             let choice = agent_choice(&arguments.model, arguments.timeout, None);

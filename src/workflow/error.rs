@@ -402,7 +402,9 @@ impl Error {
             Self::NotReady(_) => return None,
             Self::Unreliable { .. } => "another model may keep to the form better",
             Self::Plan(problem) => problem.hint(),
-            Self::PlanOutside(_) => "name a file in a directory of the project that is there; not a link",
+            Self::PlanOutside(_) => {
+                "name a file in a directory of the project that is there; not a link"
+            }
             Self::Recording(problem) => return Some(problem.hint()),
             Self::Model(error) => return Some(error.hint()),
             Self::AgentsModel(error) => return Some(error.hint_for_agent()),

@@ -26,7 +26,10 @@ const HANG: usize = 6;
 /// When its file is there and cannot be used.
 pub fn table(project: &Project, today: NaiveDate) -> Result<ModelTable, ModelsProblem> {
     table_with(project, |json| {
-        json.map_or_else(|| Ok(ModelTable::built_in()), |json| ModelTable::parse(json, today))
+        json.map_or_else(
+            || Ok(ModelTable::built_in()),
+            |json| ModelTable::parse(json, today),
+        )
     })
 }
 

@@ -28,9 +28,9 @@ use super::workspace::AnswerSource;
 use super::{Context, Failure, ModelChoice, Outcome};
 use crate::agent::AgentError;
 use crate::agent::conversation::Conversation;
+use crate::agent::plan::PlanTask;
 use crate::agent::plan::chat_log::{ChatLog, ChatReporter};
 use crate::agent::plan::file::PlanFile;
-use crate::agent::plan::PlanTask;
 use crate::agent::plan::session::PlanStage;
 use crate::agent::restricted::AuditCommands;
 use crate::agent::tools::place::Outside;
@@ -276,7 +276,9 @@ impl Worker<'_, '_> {
             }
             // Why a step has failed is why the run ends.
             (Err(error), Err(unsummed)) => {
-                stages.run.warn(format!("what was done is not summed up: {unsummed}"));
+                stages
+                    .run
+                    .warn(format!("what was done is not summed up: {unsummed}"));
                 Err(error)
             }
             (Ok(()), summed) => summed,
@@ -300,9 +302,10 @@ impl Worker<'_, '_> {
 
     /// Whether the session has steps that are not done.
     fn has_more_to_do(&self) -> Result<bool, Error> {
-        let is_under_way = self.place.kept.state(|state| {
-            !state.requests.is_empty() && state.stage != PlanStage::Done
-        });
+        let is_under_way = self
+            .place
+            .kept
+            .state(|state| !state.requests.is_empty() && state.stage != PlanStage::Done);
         if is_under_way {
             return Ok(true);
         }

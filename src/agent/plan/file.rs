@@ -65,7 +65,9 @@ impl PlanFileError {
     #[must_use]
     pub fn hint(&self) -> &'static str {
         match self {
-            Self::File(_) => "the document is as it was: let it be read and written, and `--resume`",
+            Self::File(_) => {
+                "the document is as it was: let it be read and written, and `--resume`"
+            }
             Self::Unreadable { .. } => "mend the document, and `--resume` goes on with it",
         }
     }
@@ -131,7 +133,11 @@ impl PlanFile<'_> {
     fn copy(&self) -> io::Result<PathBuf> {
         let content = files::read(self.path, Links::Refused, u64::MAX)?;
         for nth in 1..=COPIES {
-            let ending = if nth == 1 { String::new() } else { format!("-{nth}") };
+            let ending = if nth == 1 {
+                String::new()
+            } else {
+                format!("-{nth}")
+            };
             let mut name = self.path.as_os_str().to_owned();
             name.push(format!(".damaged{ending}"));
             let copy = PathBuf::from(name);

@@ -96,7 +96,11 @@ impl TaskList {
             PlanTask {
                 step,
                 description: planned.description,
-                tool: if is_known { planned.tool } else { ANALYZE.to_owned() },
+                tool: if is_known {
+                    planned.tool
+                } else {
+                    ANALYZE.to_owned()
+                },
                 params: planned.params,
                 status: PlanTaskStatus::Todo,
             }

@@ -229,7 +229,10 @@ mod tests {
         }
         for no in ["no", "N "] {
             let asked = ask(Some(no));
-            assert!(matches!(asked, Err(ToolError::Fatal(AgentError::Rejected { .. }))));
+            assert!(matches!(
+                asked,
+                Err(ToolError::Fatal(AgentError::Rejected { .. }))
+            ));
         }
         for (answer, told) in [
             (None, "nobody has approved it"),

@@ -34,9 +34,14 @@ impl PlanKeeper for Stages<'_, '_, '_> {
             }
             let known = document.plan().acceptance_criteria;
             let is_known = |written: &&WrittenCriterion| {
-                known.iter().any(|criterion| criterion.is(&written.description))
+                known
+                    .iter()
+                    .any(|criterion| criterion.is(&written.description))
             };
-            let new = update.acceptance_criteria.iter().filter(|written| !is_known(written));
+            let new = update
+                .acceptance_criteria
+                .iter()
+                .filter(|written| !is_known(written));
             let new: Vec<String> = new.map(|written| written.description.clone()).collect();
             document.add_criteria(&open_criteria(&new));
             untold = tick(document, &update.acceptance_criteria);
@@ -132,7 +137,9 @@ pub fn tick(document: &mut PlanDocument, said: &[WrittenCriterion]) -> Vec<Strin
     let mut untold = Vec::new();
     for written in said.iter().filter(|written| written.completed) {
         let known = document.plan().acceptance_criteria;
-        let known = known.iter().find(|criterion| criterion.is(&written.description));
+        let known = known
+            .iter()
+            .find(|criterion| criterion.is(&written.description));
         match known.map(Criterion::check) {
             Some(None) => {
                 document.tick(&written.description);
@@ -141,10 +148,7 @@ pub fn tick(document: &mut PlanDocument, said: &[WrittenCriterion]) -> Vec<Strin
                 "`{}` is decided by its command, `{command}`",
                 written.description
             )),
-            None => untold.push(format!(
-                "there is no criterion `{}`",
-                written.description
-            )),
+            None => untold.push(format!("there is no criterion `{}`", written.description)),
         }
     }
     untold

@@ -13,7 +13,8 @@ use crate::sys::files::{self, Links};
 use crate::workflow::error::Error;
 
 /// What the model is told of itself: `spec/plan-prompts.md`, 4.3.6.
-const FORMATTER: &str = "You are a plan formatter. Fix the malformed plan to match the required format.";
+const FORMATTER: &str =
+    "You are a plan formatter. Fix the malformed plan to match the required format.";
 /// What it is asked for.
 const ASKED: &str = "Reply with the whole plan in that format, and nothing else.";
 
@@ -40,7 +41,11 @@ impl Stages<'_, '_, '_> {
             Err(AgentError::Model(_)) => None,
             Err(error) => return Err(error),
         };
-        let by = if mended.is_some() { "what the model made of it" } else { "an empty plan" };
+        let by = if mended.is_some() {
+            "what the model made of it"
+        } else {
+            "an empty plan"
+        };
         let document = mended.unwrap_or_else(|| PlanDocument::empty(now));
         let copy = self.document.replace(&document).map_err(Error::from)?;
         self.run.warn(format!(
@@ -52,14 +57,18 @@ impl Stages<'_, '_, '_> {
 
     /// What the model makes of a damaged plan.
     fn mended(&self, problem: &DamagedPlan, now: i64) -> Result<String, AgentError> {
-        let content = files::read(self.document.path, Links::Refused, MOST_READ).unwrap_or_default();
+        let content =
+            files::read(self.document.path, Links::Refused, MOST_READ).unwrap_or_default();
         let content = String::from_utf8_lossy(&content).replace('\0', "");
         let content = bounded(&self.context.redactor.text(&content), MOST_SENT);
         let format = retry_prompt(problem, now);
         let agent = Agent {
             purpose: Purpose::PLAN_REPAIR,
             brief: &|| Brief {
-                instructions: format!("{}\n\n# Response Format\n\n{format}", self.place.instructions),
+                instructions: format!(
+                    "{}\n\n# Response Format\n\n{format}",
+                    self.place.instructions
+                ),
                 context: vec![
                     self.model_and(&Purpose::PLAN_REPAIR, FORMATTER),
                     format!("# Current Plan\n\n{content}"),

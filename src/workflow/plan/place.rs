@@ -6,15 +6,15 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::stages::TRIES;
 use super::PlanOptions;
+use super::stages::TRIES;
 use crate::agent::conversation::Conversation;
 use crate::agent::home::{self, System};
+use crate::agent::plan::PlanDocument;
 use crate::agent::plan::instructions;
 use crate::agent::plan::session::{
     NewPlanSession, PlanSession, PlanSessionStore, PlanStage, PlanState,
 };
-use crate::agent::plan::PlanDocument;
 use crate::agent::session::{SESSIONS, SessionState};
 use crate::exec::process::Processes;
 use crate::model::{ModelSpec, ModelTable, Purpose, TaskType};
@@ -133,7 +133,8 @@ fn own_models(context: &Context<'_>, path: &Path) -> Result<Vec<u8>, PathError> 
         return Ok(own);
     }
     let make = || {
-        path.parent().map_or(Ok(()), atomic_file::private_directory)?;
+        path.parent()
+            .map_or(Ok(()), atomic_file::private_directory)?;
         atomic_file::create_private(path, |file| {
             file.write_all(ModelTable::PLAN_DEFAULTS.as_bytes())
         })
@@ -318,8 +319,14 @@ impl<'c> PlanPlace<'c> {
 
     /// A model with a larger window than this.
     pub fn larger(&self, window: Option<u64>) -> Option<&str> {
-        let mut larger = self.windows.iter().filter(|(known, _)| Some(*known) > window);
-        larger.next().filter(|_| window.is_some()).map(|(_, name)| &**name)
+        let mut larger = self
+            .windows
+            .iter()
+            .filter(|(known, _)| Some(*known) > window);
+        larger
+            .next()
+            .filter(|_| window.is_some())
+            .map(|(_, name)| &**name)
     }
 }
 
@@ -338,7 +345,9 @@ fn windows(context: &Context<'_>) -> Vec<(u64, String)> {
 fn closed(home: &Path) -> Vec<PathBuf> {
     let resolved = |path: PathBuf| path.canonicalize().unwrap_or(path);
     let home = resolved(home.to_path_buf());
-    ["config", SESSIONS].map(|name| resolved(home.join(name))).into()
+    ["config", SESSIONS]
+        .map(|name| resolved(home.join(name)))
+        .into()
 }
 
 /// The session that is meant, or a new one.

@@ -44,8 +44,14 @@ pub fn reliability(
     let told = instructions::read(context.home(), context.project.root(), context.redactor);
     let told = told.map_err(NotReady::from)?.text;
     let own = place::model_and(&models.first.spec, WORKER);
-    let system = [format!("{told}\n\n{}", offer.instructions), own, PLAN.to_owned()];
-    let messages = system.into_iter().map(|text| Message::text(Role::System, text));
+    let system = [
+        format!("{told}\n\n{}", offer.instructions),
+        own,
+        PLAN.to_owned(),
+    ];
+    let messages = system
+        .into_iter()
+        .map(|text| Message::text(Role::System, text));
     let messages = messages.chain([Message::text(Role::User, TASK.to_owned())]);
     let mut request = Request {
         step: StepId::new(Purpose::STEP, 1),
@@ -74,7 +80,9 @@ pub fn reliability(
         kept += u32::from(is_of_form);
         if context.reporter.is_live() {
             let of = wanted.number;
-            context.reporter.event(&Event::Notice(format!("{number} of {of}: {kept} of the form")));
+            context.reporter.event(&Event::Notice(format!(
+                "{number} of {of}: {kept} of the form"
+            )));
         }
     }
     // Rounded down: 95 % are not reached by less.

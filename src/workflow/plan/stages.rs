@@ -227,8 +227,14 @@ impl<'c> Stages<'_, 'c, '_> {
             let times = step.empty_words.get() + 1;
             step.empty_words.set(times);
             if times >= EMPTY_WORDS {
-                let reason = format!("no tool was used for it, and all that was said is: {}", ended.words);
-                return Err(Objection::Over(step_failed(step.task, bounded(&reason, 1000))));
+                let reason = format!(
+                    "no tool was used for it, and all that was said is: {}",
+                    ended.words
+                );
+                return Err(Objection::Over(step_failed(
+                    step.task,
+                    bounded(&reason, 1000),
+                )));
             }
             return Err(Objection::NotDone(HistoryMessage::of_fault(USE_TOOLS)));
         }
@@ -266,7 +272,8 @@ impl<'c> Stages<'_, 'c, '_> {
         if self.options.reverts
             && let Err(error) = self.run.revert_part()
         {
-            self.run.warn(format!("what the step has written is still there: {error}"));
+            self.run
+                .warn(format!("what the step has written is still there: {error}"));
         }
     }
 
@@ -306,10 +313,7 @@ impl<'c> Stages<'_, 'c, '_> {
         Brief {
             // A blank line stands between it and how to reply.
             instructions: format!("{}\n", self.place.instructions),
-            context: vec![
-                self.model_and(purpose, sentence),
-                self.document_shown(None),
-            ],
+            context: vec![self.model_and(purpose, sentence), self.document_shown(None)],
             // A log entry is written by none.
             tools: if *purpose == Purpose::SUMMARY {
                 Toolbox::new()

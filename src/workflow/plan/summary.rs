@@ -5,10 +5,10 @@
 
 use super::keeper::tick;
 use super::stages::Stages;
+use crate::agent::AgentError;
 use crate::agent::conversation::{Conversation, HistoryMessage};
 use crate::agent::plan::stages::WorkSummary;
 use crate::agent::plan::{LogEntry, PlanStatus, PlanTask, PlanTaskStatus};
-use crate::agent::AgentError;
 use crate::agent::protocol::Fault;
 use crate::model::Purpose;
 use crate::model::message::Role;
@@ -129,7 +129,10 @@ impl Stages<'_, '_, '_> {
     /// The user's own words in the place of the model's.
     fn edit(&self, summary: &mut WorkSummary) -> Result<(), AgentError> {
         let entry = &mut summary.log_entry;
-        for (prompt, text) in [("Action: ", &mut entry.action), ("Details: ", &mut entry.details)] {
+        for (prompt, text) in [
+            ("Action: ", &mut entry.action),
+            ("Details: ", &mut entry.details),
+        ] {
             let typed = self.run.answer(prompt)?.unwrap_or_default();
             if let Some(line) = crate::agent::plan::stages::line(&typed) {
                 *text = line;
