@@ -240,6 +240,10 @@ impl<'c> Stages<'_, 'c, '_> {
                     bounded(&reason, 1000),
                 )));
             }
+            self.context.notice(format!(
+                "`{}` was not used, and the model is told to ({times} of {EMPTY_WORDS})",
+                step.task.tool
+            ));
             return Err(Objection::NotDone(HistoryMessage::of_fault(USE_TOOLS)));
         }
         match self.failed_build().map_err(Objection::Over)? {
