@@ -212,8 +212,9 @@ impl PlanDocument {
     /// Says how far the plan has come.
     pub fn set_status(&mut self, status: PlanStatus) {
         self.complete_body();
-        let place = self.layout().status_value();
-        self.set_value(place, status.word());
+        if let Some(place) = self.layout().status_value() {
+            self.set_value(place, status.word());
+        }
         self.set_front("status", status.word());
     }
 
@@ -253,7 +254,7 @@ impl PlanDocument {
             return;
         }
         self.make_room(PlanPart::Criteria);
-        let items = self.layout().items(PlanPart::Criteria, true);
+        let items = self.layout().items(PlanPart::Criteria, usize::MAX);
         let last = items.last().map(|item| item.range.end);
         self.insert_items(PlanPart::Criteria, last, &lines);
     }
@@ -296,23 +297,25 @@ impl PlanDocument {
     /// Puts these tasks in the place of the former ones. They are numbered as they stand there; those without a
     /// description are left out.
     pub fn set_tasks(&mut self, tasks: &[PlanTask]) {
-        let old: Vec<_> = self
-            .layout()
+        let tasks = tasks
+            .iter()
+            .filter(|task| !task.description.trim().is_empty());
+        let tasks = (1..).zip(tasks);
+        let lines: Vec<_> = tasks
+            .flat_map(|(step, task)| task_lines(step, task))
+            .collect();
+        if !lines.is_empty() {
+            self.make_room(PlanPart::Tasks);
+        }
+        let layout = self.layout();
+        let old: Vec<_> = layout
             .tasks()
             .into_iter()
             .map(|(item, _)| item.range)
             .collect();
         let start = old.first().map(|range| range.start);
         self.remove(old);
-        let tasks = tasks
-            .iter()
-            .filter(|task| !task.description.trim().is_empty());
-        let lines: Vec<_> = (1..)
-            .zip(tasks)
-            .flat_map(|(step, task)| task_lines(step, task))
-            .collect();
         if !lines.is_empty() {
-            self.make_room(PlanPart::Tasks);
             self.insert_items(PlanPart::Tasks, start, &lines);
         } else if let Some(section) = self.first(PlanPart::Tasks)
             && self.layout().end_of_text(&section) == section.body.start

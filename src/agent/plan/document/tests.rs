@@ -290,6 +290,7 @@ fn a_note_can_be_a_command_that_checks() {
         ("check:`grep -c '(a)' b`", Some("grep -c '(a)' b")),
         ("check: `a` `b`", Some("`a` `b`")),
         ("check: ", None),
+        ("Check : a: b", Some("a: b")),
         ("to check: a", None),
         ("", None),
     ] {
@@ -358,7 +359,7 @@ fn tasks_are_read_however_they_are_written() {
             ],
         ),
         (
-            "1. a\n   - more\n     and more\n   **Tool:** `read_file` {broken\n   rest\n\n   - far",
+            "1. a\n   - more\n     and more\n   **Tool:** `read_file` {broken\n   rest\n\n   - far\n  2. far",
             &["1 [ ] a\n- more\nand more|read_file"],
         ),
         (
@@ -370,6 +371,10 @@ fn tasks_are_read_however_they_are_written() {
             &["1 [ ] a|analyze", "2 [ ] c|analyze"],
         ),
         ("prose\n   **Tool:** x", &[]),
+        (
+            "1. a\n## Tasks\n   b\n2. c",
+            &["1 [ ] a|analyze", "2 [ ] c|analyze"],
+        ),
     ] {
         assert_eq!(tasks(list), expected, "{list}");
     }
