@@ -149,6 +149,7 @@ impl PlanDocument {
 
     /// The document of this plan, as if it had just been saved.
     #[cfg(test)]
+    #[must_use]
     pub fn of(plan: &Plan) -> Self {
         let mut document = Self::empty(plan.metadata.created_at);
         document.set_front("updatedAt", &plan.metadata.updated_at.to_string());
@@ -394,12 +395,12 @@ fn task_lines(step: usize, task: &PlanTask) -> Vec<String> {
         tool if tool.is_empty() => "analyze".to_owned(),
         tool => tool,
     };
-    let params = match task.params.is_empty() {
-        true => String::new(),
+    let params = if task.params.is_empty() {
+        String::new()
+    } else {
         // In JSON, only texts can hold what ends a comment.
-        false => Value::from(task.params.clone())
-            .to_string()
-            .replace("-->", r"--\u003e"),
+        let json = Value::from(task.params.clone()).to_string();
+        json.replace("-->", r"--\u003e")
     };
     lines.push(
         format!("   **Tool:** {tool} {params}")
@@ -412,10 +413,10 @@ fn task_lines(step: usize, task: &PlanTask) -> Vec<String> {
 /// # Errors
 /// When a document of this length is too long to be read.
 fn check_length(bytes: usize) -> Result<(), DamagedPlan> {
-    match bytes as u64 > MIB {
-        true => Err(DamagedPlan::TooLong { bytes }),
-        false => Ok(()),
+    if bytes as u64 > MIB {
+        return Err(DamagedPlan::TooLong { bytes });
     }
+    Ok(())
 }
 
 #[cfg(test)]
