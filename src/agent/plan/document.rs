@@ -149,6 +149,7 @@ impl PlanDocument {
 
     /// The document of this plan, as if it had just been saved.
     #[cfg(test)]
+    #[must_use]
     pub fn of(plan: &Plan) -> Self {
         let mut document = Self::empty(plan.metadata.created_at);
         document.set_front("updatedAt", &plan.metadata.updated_at.to_string());
@@ -212,8 +213,9 @@ impl PlanDocument {
     /// Says how far the plan has come.
     pub fn set_status(&mut self, status: PlanStatus) {
         self.complete_body();
-        let place = self.layout().status_value();
-        self.set_value(place, status.word());
+        if let Some(place) = self.layout().status_value() {
+            self.set_value(place, status.word());
+        }
         self.set_front("status", status.word());
     }
 
@@ -253,7 +255,7 @@ impl PlanDocument {
             return;
         }
         self.make_room(PlanPart::Criteria);
-        let items = self.layout().items(PlanPart::Criteria, true);
+        let items = self.layout().items(PlanPart::Criteria, usize::MAX);
         let last = items.last().map(|item| item.range.end);
         self.insert_items(PlanPart::Criteria, last, &lines);
     }
@@ -296,23 +298,25 @@ impl PlanDocument {
     /// Puts these tasks in the place of the former ones. They are numbered as they stand there; those without a
     /// description are left out.
     pub fn set_tasks(&mut self, tasks: &[PlanTask]) {
-        let old: Vec<_> = self
-            .layout()
+        let tasks = tasks
+            .iter()
+            .filter(|task| !task.description.trim().is_empty());
+        let tasks = (1..).zip(tasks);
+        let lines: Vec<_> = tasks
+            .flat_map(|(step, task)| task_lines(step, task))
+            .collect();
+        if !lines.is_empty() {
+            self.make_room(PlanPart::Tasks);
+        }
+        let layout = self.layout();
+        let old: Vec<_> = layout
             .tasks()
             .into_iter()
             .map(|(item, _)| item.range)
             .collect();
         let start = old.first().map(|range| range.start);
         self.remove(old);
-        let tasks = tasks
-            .iter()
-            .filter(|task| !task.description.trim().is_empty());
-        let lines: Vec<_> = (1..)
-            .zip(tasks)
-            .flat_map(|(step, task)| task_lines(step, task))
-            .collect();
         if !lines.is_empty() {
-            self.make_room(PlanPart::Tasks);
             self.insert_items(PlanPart::Tasks, start, &lines);
         } else if let Some(section) = self.first(PlanPart::Tasks)
             && self.layout().end_of_text(&section) == section.body.start
@@ -391,12 +395,12 @@ fn task_lines(step: usize, task: &PlanTask) -> Vec<String> {
         tool if tool.is_empty() => "analyze".to_owned(),
         tool => tool,
     };
-    let params = match task.params.is_empty() {
-        true => String::new(),
+    let params = if task.params.is_empty() {
+        String::new()
+    } else {
         // In JSON, only texts can hold what ends a comment.
-        false => Value::from(task.params.clone())
-            .to_string()
-            .replace("-->", r"--\u003e"),
+        let json = Value::from(task.params.clone()).to_string();
+        json.replace("-->", r"--\u003e")
     };
     lines.push(
         format!("   **Tool:** {tool} {params}")
@@ -409,10 +413,10 @@ fn task_lines(step: usize, task: &PlanTask) -> Vec<String> {
 /// # Errors
 /// When a document of this length is too long to be read.
 fn check_length(bytes: usize) -> Result<(), DamagedPlan> {
-    match bytes as u64 > MIB {
-        true => Err(DamagedPlan::TooLong { bytes }),
-        false => Ok(()),
+    if bytes as u64 > MIB {
+        return Err(DamagedPlan::TooLong { bytes });
     }
+    Ok(())
 }
 
 #[cfg(test)]

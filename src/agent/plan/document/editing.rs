@@ -55,7 +55,7 @@ impl PlanDocument {
             let line = format!("**Status:** {}", plan.status.word());
             self.insert_block(title.body.start, vec![line]);
         }
-        for part in PlanPart::ALL {
+        for part in PlanPart::all() {
             if part != PlanPart::Tasks && self.first(part).is_none() {
                 self.add_section(part, &[part.placeholder()]);
             }
@@ -65,11 +65,8 @@ impl PlanDocument {
     /// Adds a section behind those that stand before it.
     fn add_section(&mut self, part: PlanPart, body: &[&str]) {
         let layout = self.layout();
-        let before = layout
-            .sections
-            .iter()
-            .filter(|section| section.part < Some(part));
-        let before = before.filter(|section| section.part.is_some());
+        let sections = layout.sections.iter();
+        let before = sections.filter(|other| other.part.is_some_and(|other| other < part));
         // The last one of the last part.
         let before = before.max_by_key(|section| section.part);
         let at = before.map_or(self.lines.len(), |section| section.body.end);
@@ -192,7 +189,7 @@ impl PlanDocument {
     pub(super) fn set_front(&mut self, key: &str, value: &str) {
         let layout = self.layout();
         match layout.front_value(key) {
-            Some(place) => self.set_value(Some(place), value),
+            Some(place) => self.set_value(place, value),
             None if layout.front.is_empty() => {}
             None => {
                 let end = layout.front.end - 1;
@@ -201,10 +198,8 @@ impl PlanDocument {
         }
     }
 
-    pub(super) fn set_value(&mut self, place: Option<ValuePlace>, value: &str) {
-        let Some(place) = place else { return };
-        let blank = if place.is_glued { " " } else { "" };
-        self.lines[place.at].replace_range(place.range, &format!("{blank}{value}"));
+    pub(super) fn set_value(&mut self, (at, value): ValuePlace, word: &str) {
+        self.lines[at].replace_range(value, &format!(" {word}"));
     }
 
     /// Puts a mark into a box, which is made where there is none.
