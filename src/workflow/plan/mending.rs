@@ -9,7 +9,6 @@ use crate::agent::tool::Toolbox;
 use crate::agent::{Agent, AgentError, Brief};
 use crate::model::Purpose;
 use crate::sys::excerpt::text::bounded;
-use crate::sys::files::{self, Links};
 use crate::workflow::error::Error;
 
 /// What the model is told of itself: `spec/plan-prompts.md`, 4.3.6.
@@ -20,8 +19,6 @@ const ASKED: &str = "Reply with the whole plan in that format, and nothing else.
 
 /// How much of a damaged plan is sent, in bytes.
 const MOST_SENT: usize = 32 << 10;
-/// How much of it is read.
-const MOST_READ: u64 = 16 << 20;
 
 impl Stages<'_, '_, '_> {
     /// Mends the plan where it is damaged; by an empty one, where the model cannot.
@@ -57,8 +54,7 @@ impl Stages<'_, '_, '_> {
 
     /// What the model makes of a damaged plan.
     fn mended(&self, problem: &DamagedPlan, now: i64) -> Result<String, AgentError> {
-        let content =
-            files::read(self.document.path, Links::Refused, MOST_READ).unwrap_or_default();
+        let content = self.document.bytes().unwrap_or_default();
         let content = String::from_utf8_lossy(&content).replace('\0', "");
         let content = bounded(&self.context.redactor.text(&content), MOST_SENT);
         let format = retry_prompt(problem, now);

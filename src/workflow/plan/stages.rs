@@ -105,6 +105,7 @@ impl<'c> Stages<'_, 'c, '_> {
         let protocol = TaskList::protocol(&self.tools());
         let words = self.ask(&Purpose::PLAN, PLANNER, 0.3, &protocol, &mut said, "")?;
         let list = TaskList::read(&words).map_err(not_understood)?;
+        self.note_version()?;
         self.change(|document| {
             if document.plan().goal.is_empty() {
                 document.set_goal(request.trim());
@@ -151,6 +152,21 @@ impl<'c> Stages<'_, 'c, '_> {
             if let Some(found) = same.min_by_key(|known| known.step.abs_diff(task.step)) {
                 document.set_task_status(found.step, status);
             }
+        })
+    }
+
+    /// How the steps have ended in a run that was cut short behind them.
+    ///
+    /// # Errors
+    /// When one has failed, or the user had stopped them.
+    pub fn executed_before(&self) -> Result<(), AgentError> {
+        let Some(task) = self.next_task()? else {
+            return Ok(());
+        };
+        let reason = "that was in a run that was cut short".to_owned();
+        Err(match task.status {
+            PlanTaskStatus::Failed => step_failed(&task, reason),
+            _ => AgentError::Rejected { question: reason },
         })
     }
 
@@ -427,6 +443,28 @@ impl<'c> Stages<'_, 'c, '_> {
             shell: Shell::Foreground(self.harmless),
             output_files: self.output_files,
         }
+    }
+
+    /// Notes how the document is before what ends a stage is written into it.
+    ///
+    /// # Errors
+    /// When it cannot be read, or that not be kept.
+    pub fn note_version(&self) -> Result<(), AgentError> {
+        let version = self.read()?.plan().metadata.version;
+        Ok(self
+            .place
+            .kept
+            .change(|state| state.version = Some(version))?)
+    }
+
+    /// Whether what ends the stage is in the document already: a run may be cut short before it knows.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn is_written(&self) -> Result<bool, AgentError> {
+        let before = self.place.kept.state(|state| state.version);
+        let now = self.read()?.plan().metadata.version;
+        Ok(before.is_some_and(|before| now > before))
     }
 
     /// The document as it is now.
