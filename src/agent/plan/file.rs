@@ -142,14 +142,14 @@ impl PlanFile<'_> {
     /// # Errors
     /// When it cannot be copied or replaced; it is then as it was.
     pub fn replace(&self, by: &PlanDocument) -> Result<PathBuf, PlanFileError> {
-        let copy = self.copy().map_err(PathError::of("copy", self.path))?;
+        let content = self.bytes()?;
+        let copy = self.copy(&content).map_err(PathError::of("copy", self.path))?;
         self.write(by)?;
         Ok(copy)
     }
 
     /// Copies the document beside itself, under a name that is free.
-    fn copy(&self) -> io::Result<PathBuf> {
-        let content = files::read(self.path, Links::Refused, u64::MAX)?;
+    fn copy(&self, content: &[u8]) -> io::Result<PathBuf> {
         for nth in 1..=COPIES {
             let ending = if nth == 1 {
                 String::new()
@@ -159,7 +159,7 @@ impl PlanFile<'_> {
             let mut name = self.path.as_os_str().to_owned();
             name.push(format!(".damaged{ending}"));
             let copy = PathBuf::from(name);
-            match atomic_file::create_private(&copy, |file| file.write_all(&content)) {
+            match atomic_file::create_private(&copy, |file| file.write_all(content)) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 made => return made.map(|()| copy),
             }
