@@ -7,6 +7,7 @@ use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
 
 use super::PlanOptions;
+use super::keeper::tick;
 use super::place::{self, PlanPlace};
 use crate::agent::conversation::{Conversation, HistoryMessage};
 use crate::agent::memory::recent::Recent;
@@ -15,7 +16,7 @@ use crate::agent::permissions::{
 };
 use crate::agent::plan::file::PlanFile;
 use crate::agent::plan::instructions::{EXAMPLES, RESPONSE_FORMAT};
-use crate::agent::plan::stages::{ANALYZE, TaskList};
+use crate::agent::plan::stages::{ANALYZE, TaskList, WrittenCriterion};
 use crate::agent::plan::tools::{NO_TOOLS, PlanTools};
 use crate::agent::plan::{Criterion, PlanDocument, PlanStatus, PlanTask, PlanTaskStatus};
 use crate::agent::protocol::tool_calls::ToolCalls;
@@ -81,6 +82,8 @@ pub struct Stages<'s, 'c, 'r> {
     pub output_files: &'s dyn Fn() -> PathBuf,
     /// Whether the step under way may have changed files.
     pub may_have_changed: Cell<bool>,
+    /// The criteria of which the model has said in it that they hold.
+    pub claimed: RefCell<Vec<WrittenCriterion>>,
 }
 
 /// A step that is under way.
@@ -124,12 +127,16 @@ impl<'c> Stages<'_, 'c, '_> {
             self.run.begin_part();
             let resumed = task.status == PlanTaskStatus::Active;
             self.may_have_changed.set(resumed);
+            self.claimed.take();
             self.set_status(task.step, PlanTaskStatus::Active)?;
             self.show_tasks()?;
             let worked = self.work_on(&task, resumed, conversation);
             match &worked {
-                Ok(()) => self.set_status(task.step, PlanTaskStatus::Done)?,
-                Err(error) if is_failure(error) => {
+                Ok(()) => self.change(|document| {
+                    tick(document, &self.claimed.take());
+                    document.set_task_status(task.step, PlanTaskStatus::Done);
+                })?,
+                Err(error) if are_over(error) => {
                     // Why it has failed is told before whether that could be noted.
                     let _ = self.set_status(task.step, PlanTaskStatus::Failed);
                     self.take_back();
@@ -449,7 +456,8 @@ impl Permissions for NoteChanges<'_> {
     fn decide(&self, call: &ToolCall) -> Permission {
         let decided = self.permissions.decide(call);
         let changes = match call.tool.effect {
-            Effect::Writes => true,
+            // What is written into the plan is no file of the project.
+            Effect::Writes => call.of_kind(ParameterKind::Path).next().is_some(),
             Effect::Runs => {
                 let mut commands = call.of_kind(ParameterKind::Command);
                 commands.any(|command| !(self.is_harmless)(command))
@@ -471,17 +479,15 @@ fn has_used_tools(history: &[HistoryMessage], step: &str) -> bool {
     since.iter().any(|said| is_result(said) && !said.is_failed)
 }
 
-/// Whether the steps have come to an end of their own, though not all are done: what was done is summed up.
+/// Whether a step that has ended so has failed: what was done is summed up. Else it can be taken up again as it is.
 pub fn are_over(error: &AgentError) -> bool {
     matches!(
         error,
-        AgentError::StepFailed { .. } | AgentError::GateFailed { .. } | AgentError::Rejected { .. }
+        AgentError::StepFailed { .. }
+            | AgentError::GateFailed { .. }
+            | AgentError::Rejected { .. }
+            | AgentError::NotUnderstood { .. }
     )
-}
-
-/// Whether a step that has ended so has failed; else it can be taken up again as it is.
-fn is_failure(error: &AgentError) -> bool {
-    are_over(error) || matches!(error, AgentError::NotUnderstood { .. })
 }
 
 fn step_failed(task: &PlanTask, reason: String) -> AgentError {
