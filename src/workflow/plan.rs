@@ -246,6 +246,7 @@ impl Worker<'_, '_> {
             harmless: &|command| harmless.harmless(command),
             output_files: &|| run.command_output(),
             may_have_changed: Cell::new(false),
+            claimed: RefCell::default(),
         };
         let result = run.work(|conversation| self.work(&stages, conversation));
         run.note_plan(self.record());
@@ -270,7 +271,7 @@ impl Worker<'_, '_> {
             enter(PlanStage::Execution)?;
             self.show_plan();
         }
-        if self.options.plan_only {
+        if self.options.plan_only || self.place.is_plan_only {
             stages.show_tasks()?;
             let path = self.place.document.display();
             return Ok(format!(

@@ -143,7 +143,9 @@ impl PlanFile<'_> {
     /// When it cannot be copied or replaced; it is then as it was.
     pub fn replace(&self, by: &PlanDocument) -> Result<PathBuf, PlanFileError> {
         let content = self.bytes()?;
-        let copy = self.copy(&content).map_err(PathError::of("copy", self.path))?;
+        let copy = self
+            .copy(&content)
+            .map_err(PathError::of("copy", self.path))?;
         self.write(by)?;
         Ok(copy)
     }

@@ -9,7 +9,7 @@ use crate::agent::AgentError;
 use crate::agent::permissions::Permission;
 use crate::agent::plan::stages::{WrittenCriterion, WrittenDecision};
 use crate::agent::plan::tools::SHELL_TOOL;
-use crate::agent::plan::{Criterion, PlanDecision, PlanDocument};
+use crate::agent::plan::{PlanDecision, PlanDocument};
 use crate::agent::tool::{Arguments, Tool as _, ToolError, ToolOutput};
 use crate::agent::tools::plan::{PlanKeeper, PlanUpdate};
 use crate::model::message::Call;
@@ -27,7 +27,7 @@ impl PlanKeeper for Stages<'_, '_, '_> {
     }
 
     fn update(&self, update: PlanUpdate) -> Result<String, ToolError> {
-        let mut untold = Vec::new();
+        let mut told = "Plan updated".to_owned();
         self.change(|document| {
             if let Some(goal) = &update.goal {
                 document.set_goal(goal);
@@ -44,13 +44,25 @@ impl PlanKeeper for Stages<'_, '_, '_> {
                 .filter(|written| !is_known(written));
             let new: Vec<String> = new.map(|written| written.description.clone()).collect();
             document.add_criteria(&open_criteria(&new));
-            untold = tick(document, &update.acceptance_criteria);
+            // What the step is said to have reached holds when the step is done.
+            for written in update.acceptance_criteria {
+                if !written.completed {
+                    continue;
+                }
+                match objection(document, &written) {
+                    Some(objection) => told += &format!("; {objection}"),
+                    None => {
+                        told += &format!(
+                            "; `{}` is ticked when the step is done",
+                            written.description
+                        );
+                        self.claimed.borrow_mut().push(written);
+                    }
+                }
+            }
             self.decide(document, &update.decisions_made, &update.decisions_rejected);
         })?;
-        Ok(match untold.as_slice() {
-            [] => "Plan updated".to_owned(),
-            untold => format!("Plan updated; but {}", untold.join("; ")),
-        })
+        Ok(told)
     }
 }
 
@@ -136,20 +148,27 @@ impl Stages<'_, '_, '_> {
 pub fn tick(document: &mut PlanDocument, said: &[WrittenCriterion]) -> Vec<String> {
     let mut untold = Vec::new();
     for written in said.iter().filter(|written| written.completed) {
-        let known = document.plan().acceptance_criteria;
-        let known = known
-            .iter()
-            .find(|criterion| criterion.is(&written.description));
-        match known.map(Criterion::check) {
-            Some(None) => {
+        match objection(document, written) {
+            Some(objection) => untold.push(objection),
+            None => {
                 document.tick(&written.description);
             }
-            Some(Some(command)) => untold.push(format!(
-                "`{}` is decided by its command, `{command}`",
-                written.description
-            )),
-            None => untold.push(format!("there is no criterion `{}`", written.description)),
         }
     }
     untold
+}
+
+/// Why a criterion that is said to hold is not ticked, if it is not.
+fn objection(document: &PlanDocument, written: &WrittenCriterion) -> Option<String> {
+    let known = document.plan().acceptance_criteria;
+    let mut known = known.iter();
+    let Some(known) = known.find(|criterion| criterion.is(&written.description)) else {
+        return Some(format!("there is no criterion `{}`", written.description));
+    };
+    known.check().map(|command| {
+        format!(
+            "`{}` is decided by its command, `{command}`",
+            written.description
+        )
+    })
 }

@@ -3,6 +3,7 @@
 use super::stages::Stages;
 use crate::agent::conversation::Conversation;
 use crate::agent::permissions::Everything;
+use crate::agent::plan::session::{PlanStage, PlanState};
 use crate::agent::plan::{DamagedPlan, PlanDocument, retry_prompt};
 use crate::agent::protocol::native::Native;
 use crate::agent::tool::Toolbox;
@@ -43,8 +44,14 @@ impl Stages<'_, '_, '_> {
         } else {
             "an empty plan"
         };
+        let is_lost = mended.is_none();
         let document = mended.unwrap_or_else(|| PlanDocument::empty(now));
         let copy = self.document.replace(&document).map_err(Error::from)?;
+        if is_lost {
+            // There are no steps any more that could be gone on with.
+            let plan_anew = |state: &mut PlanState| state.enter(PlanStage::Planning);
+            self.place.kept.change(plan_anew)?;
+        }
         self.run.warn(format!(
             "{problem}: {by} has taken its place, and it is kept as `{}`",
             copy.display()

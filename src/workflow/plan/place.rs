@@ -235,6 +235,8 @@ pub struct PlanPlace<'c> {
     pub warnings: Vec<String>,
     /// What was asked for in the run that is replayed, if one is.
     pub recorded: Option<AgentRecord>,
+    /// Whether the run that is replayed has ended when the plan was made.
+    pub is_plan_only: bool,
     /// The models by their windows, the largest last.
     windows: Vec<(u64, String)>,
 }
@@ -295,6 +297,7 @@ impl<'c> PlanPlace<'c> {
             closed: closed(home),
             warnings,
             recorded: None,
+            is_plan_only: false,
             windows: windows(context),
             kept,
         };
@@ -314,6 +317,10 @@ impl<'c> PlanPlace<'c> {
         made.map_err(PathError::of("write", &self.document))?;
         let record: Option<AgentRecord> = workspace::read(folder, AGENT);
         let conversation: Conversation = workspace::read(folder, CONVERSATION).unwrap_or_default();
+        let has_worked = [Purpose::STEP, Purpose::SUMMARY]
+            .iter()
+            .any(|purpose| recording.model_of(purpose).is_some());
+        self.is_plan_only = !has_worked;
         let stage = if recording.model_of(&Purpose::PLAN).is_some() {
             PlanStage::Planning
         } else if recording.model_of(&Purpose::STEP).is_some() {

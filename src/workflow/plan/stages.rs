@@ -7,6 +7,7 @@ use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
 
 use super::PlanOptions;
+use super::keeper::tick;
 use super::place::{self, PlanPlace};
 use crate::agent::conversation::{Conversation, HistoryMessage};
 use crate::agent::memory::recent::Recent;
@@ -15,7 +16,7 @@ use crate::agent::permissions::{
 };
 use crate::agent::plan::file::PlanFile;
 use crate::agent::plan::instructions::{EXAMPLES, RESPONSE_FORMAT};
-use crate::agent::plan::stages::{ANALYZE, TaskList};
+use crate::agent::plan::stages::{ANALYZE, TaskList, WrittenCriterion};
 use crate::agent::plan::tools::{NO_TOOLS, PlanTools};
 use crate::agent::plan::{Criterion, PlanDocument, PlanStatus, PlanTask, PlanTaskStatus};
 use crate::agent::protocol::tool_calls::ToolCalls;
@@ -81,6 +82,8 @@ pub struct Stages<'s, 'c, 'r> {
     pub output_files: &'s dyn Fn() -> PathBuf,
     /// Whether the step under way may have changed files.
     pub may_have_changed: Cell<bool>,
+    /// The criteria of which the model has said in it that they hold.
+    pub claimed: RefCell<Vec<WrittenCriterion>>,
 }
 
 /// A step that is under way.
@@ -125,12 +128,16 @@ impl<'c> Stages<'_, 'c, '_> {
             self.run.begin_part();
             let resumed = task.status == PlanTaskStatus::Active;
             self.may_have_changed.set(resumed);
+            self.claimed.take();
             self.set_status(&task, PlanTaskStatus::Active)?;
             self.show_tasks()?;
             let worked = self.work_on(&task, resumed, conversation);
             match &worked {
-                Ok(()) => self.set_status(&task, PlanTaskStatus::Done)?,
-                Err(error) if is_failure(error) => {
+                Ok(()) => self.change(|document| {
+                    tick(document, &self.claimed.take());
+                    note_status(document, &task, PlanTaskStatus::Done);
+                })?,
+                Err(error) if are_over(error) => {
                     // Why it has failed is told before whether that could be noted.
                     let _ = self.set_status(&task, PlanTaskStatus::Failed);
                     self.take_back();
@@ -142,17 +149,8 @@ impl<'c> Stages<'_, 'c, '_> {
         Ok(())
     }
 
-    /// Notes how far a step has come. The user may have moved it meanwhile, and one that they have reworded or removed is
-    /// another.
     fn set_status(&self, task: &PlanTask, status: PlanTaskStatus) -> Result<(), AgentError> {
-        self.change(|document| {
-            let tasks = document.plan().tasks;
-            let same = tasks.iter();
-            let same = same.filter(|known| known.description == task.description);
-            if let Some(found) = same.min_by_key(|known| known.step.abs_diff(task.step)) {
-                document.set_task_status(found.step, status);
-            }
-        })
+        self.change(|document| note_status(document, task, status))
     }
 
     /// How the steps have ended in a run that was cut short behind them.
@@ -460,11 +458,17 @@ impl<'c> Stages<'_, 'c, '_> {
     /// Whether what ends the stage is in the document already: a run may be cut short before it knows.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// When it cannot be read, or what is known of it not be kept.
     pub fn is_written(&self) -> Result<bool, AgentError> {
-        let before = self.place.kept.state(|state| state.version);
-        let now = self.read()?.plan().metadata.version;
-        Ok(before.is_some_and(|before| now > before))
+        let Some(before) = self.place.kept.state(|state| state.version) else {
+            return Ok(false);
+        };
+        let is_written = self.read()?.plan().metadata.version > before;
+        if !is_written {
+            // Others may write into it before that is done.
+            self.place.kept.change(|state| state.version = None)?;
+        }
+        Ok(is_written)
     }
 
     /// The document as it is now.
@@ -484,6 +488,17 @@ impl<'c> Stages<'_, 'c, '_> {
     }
 }
 
+/// Notes how far a step has come. The user may have moved it meanwhile, and one that they have reworded or removed is
+/// another.
+fn note_status(document: &mut PlanDocument, task: &PlanTask, status: PlanTaskStatus) {
+    let tasks = document.plan().tasks;
+    let same = tasks.iter();
+    let same = same.filter(|known| known.description == task.description);
+    if let Some(found) = same.min_by_key(|known| known.step.abs_diff(task.step)) {
+        document.set_task_status(found.step, status);
+    }
+}
+
 /// Notes whether what is done may change files.
 struct NoteChanges<'a> {
     permissions: &'a dyn Permissions,
@@ -495,7 +510,7 @@ impl Permissions for NoteChanges<'_> {
     fn decide(&self, call: &ToolCall) -> Permission {
         let decided = self.permissions.decide(call);
         let changes = match call.tool.effect {
-            // The plan is written, too, and is no file of the project's.
+            // What is written into the plan is no file of the project.
             Effect::Writes => call.tool.takes(ParameterKind::Path),
             Effect::Runs => {
                 let mut commands = call.of_kind(ParameterKind::Command);
@@ -518,17 +533,15 @@ fn has_used_tools(history: &[HistoryMessage], step: &str) -> bool {
     since.iter().any(|said| is_result(said) && !said.is_failed)
 }
 
-/// Whether the steps have come to an end of their own, though not all are done: what was done is summed up.
+/// Whether a step that has ended so has failed: what was done is summed up. Else it can be taken up again as it is.
 pub fn are_over(error: &AgentError) -> bool {
     matches!(
         error,
-        AgentError::StepFailed { .. } | AgentError::GateFailed { .. } | AgentError::Rejected { .. }
+        AgentError::StepFailed { .. }
+            | AgentError::GateFailed { .. }
+            | AgentError::Rejected { .. }
+            | AgentError::NotUnderstood { .. }
     )
-}
-
-/// Whether a step that has ended so has failed; else it can be taken up again as it is.
-fn is_failure(error: &AgentError) -> bool {
-    are_over(error) || matches!(error, AgentError::NotUnderstood { .. })
 }
 
 fn step_failed(task: &PlanTask, reason: String) -> AgentError {

@@ -70,12 +70,13 @@ impl Stages<'_, '_, '_> {
         let mut text = self.shown(&mut summary, &tools, end)?;
         if self.run.is_interactive() {
             self.context.reporter.event(&Event::Shown(text.clone()));
-            match self.run.answer(LOOKS_CORRECT)?.as_deref().map(str::trim) {
-                Some("edit" | "e") => {
+            let answer = self.run.answer(LOOKS_CORRECT)?.unwrap_or_default();
+            match answer.trim().to_ascii_lowercase().as_str() {
+                "edit" | "e" => {
                     self.edit(&mut summary)?;
                     text = self.shown(&mut summary, &tools, end)?;
                 }
-                Some("no" | "n") => {
+                "no" | "n" => {
                     let wrong = self.run.answer("What is wrong? ")?.unwrap_or_default();
                     let words = format!("The user says what is wrong with this log entry: {wrong}");
                     conversation.say(HistoryMessage::of_user(words));
@@ -190,10 +191,12 @@ fn conclude(document: &mut PlanDocument, end: WorkEnd) {
     });
 }
 
-/// The tools that were used, each once, in their order.
+/// The tools that were used, each once, in their order. The build is none, and what has failed or was not allowed was
+/// not used.
 fn tools_used(said: &[HistoryMessage]) -> Vec<String> {
     let mut tools: Vec<String> = Vec::new();
-    for message in said.iter().filter(|said| said.role == Role::Tool) {
+    let used = |said: &&HistoryMessage| said.role == Role::Tool && !said.is_failed;
+    for message in said.iter().filter(used) {
         if let Some(tool) = message.tool.as_ref().filter(|tool| !tools.contains(tool)) {
             tools.push(tool.clone());
         }
