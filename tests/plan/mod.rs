@@ -1,5 +1,11 @@
 //! The agent that works by a plan, against a scripted Ollama server.
 
+mod chat;
+mod documents;
 mod protocol;
+mod reliability;
+mod replays;
 mod requests;
+mod safety;
+mod sessions;
 mod stages;
