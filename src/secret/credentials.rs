@@ -9,13 +9,13 @@ mod private_key;
 use std::fmt;
 use std::ops::Range;
 use std::sync::LazyLock;
-use std::thread;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use memchr::memmem;
 use regex::bytes::{Captures, Regex};
 
 use crate::secret::{Redactor, SecretKind};
+use crate::sys::parallel::side_by_side;
 
 pub use censor::Censor;
 
@@ -177,13 +177,10 @@ pub fn find(file: &'static str, text: &str, redactor: &Redactor) -> Vec<Finding>
     let heading = memmem::find(&text.as_bytes()[middle..], b"\n--- ").filter(|_| middle > 0);
     let (first, second) = text.split_at(heading.map_or(0, |heading| middle + heading + 1));
     let search = |part| places(part, redactor);
-    let (mut places, rest) = thread::scope(|scope| {
-        let thread = thread::Builder::new().spawn_scoped(scope, || search(first));
-        let rest = search(second);
-        // Where no thread is to be had, or it panicked, it takes longer.
-        let places = thread.ok().and_then(|thread| thread.join().ok());
-        (places.unwrap_or_else(|| search(first)), rest)
-    });
+    let (mut places, rest) = match first {
+        "" => (Vec::new(), search(second)),
+        _ => side_by_side(|| search(first), || search(second)),
+    };
     let rest = rest.into_iter();
     places.extend(rest.map(|(place, kind)| (first.len() + place, kind)));
     if places.is_empty() {
@@ -239,8 +236,11 @@ fn places(text: &str, redactor: &Redactor) -> Vec<(usize, &'static str)> {
         .map(|(place, kind)| (place.clone(), (place.start, name(kind))))
         .unzip();
     let may_hold_any = WORDS.as_ref().is_some_and(|words| words.is_match(text));
-    let shapes = ANY_SHAPE.iter().filter(|_| may_hold_any);
-    for found in shapes.flat_map(|shapes| shapes.captures_iter(text.as_bytes())) {
+    let shapes = may_hold_any.then(|| ANY_SHAPE.as_ref()).flatten();
+    for found in shapes
+        .into_iter()
+        .flat_map(|shapes| shapes.captures_iter(text.as_bytes()))
+    {
         let Some((place, kind)) = which(&found) else {
             continue;
         };

@@ -208,9 +208,12 @@ pub fn redactor(
     let broken = models
         .is_err()
         .then(|| project.anybodys_models().ok())
-        .flatten()
-        .unwrap_or_default();
-    key_files.extend(ModelTable::named_key_files(&broken));
+        .flatten();
+    key_files.extend(
+        broken
+            .iter()
+            .flat_map(|table| ModelTable::named_key_files(table)),
+    );
     let agents_key = matches!(cli.command, Some(Command::Dev(_)))
         .then(|| key_in_file(environment))
         .flatten();
