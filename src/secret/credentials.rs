@@ -177,10 +177,8 @@ pub fn find(file: &'static str, text: &str, redactor: &Redactor) -> Vec<Finding>
     let heading = memmem::find(&text.as_bytes()[middle..], b"\n--- ").filter(|_| middle > 0);
     let (first, second) = text.split_at(heading.map_or(0, |heading| middle + heading + 1));
     let search = |part| places(part, redactor);
-    let (mut places, rest) = match first {
-        "" => (Vec::new(), search(second)),
-        _ => side_by_side(|| search(first), || search(second)),
-    };
+    let is_split = !first.is_empty();
+    let (mut places, rest) = side_by_side(is_split, || search(first), || search(second));
     let rest = rest.into_iter();
     places.extend(rest.map(|(place, kind)| (first.len() + place, kind)));
     if places.is_empty() {

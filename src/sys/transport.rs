@@ -18,6 +18,7 @@ use socket2::{Domain, Protocol, Socket, TcpKeepalive, Type};
 use ureq::config::Config;
 use ureq::http::Uri;
 use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
+use ureq::unversioned::transport::time::Duration as Wait;
 use ureq::unversioned::transport::{
     Buffers, ConnectionDetails, Connector, Either, LazyBuffers, NextTimeout, Transport,
 };
@@ -319,7 +320,7 @@ impl Deadline {
     }
 }
 
-/// ureq's resolver in a thread, which a signal need not wait for.
+/// ureq's resolver in a thread, which a signal need not wait for; what is an address needs none.
 #[derive(Debug)]
 pub struct InterruptibleResolver(pub Interrupt);
 
@@ -330,6 +331,15 @@ impl Resolver for InterruptibleResolver {
         config: &Config,
         timeout: NextTimeout,
     ) -> Result<ResolvedSocketAddrs, Error> {
+        let host = uri.host().unwrap_or_default().trim_matches(['[', ']']);
+        if host.parse::<IpAddr>().is_ok() {
+            let after = Wait::NotHappening;
+            return DefaultResolver::default().resolve(
+                uri,
+                config,
+                NextTimeout { after, ..timeout },
+            );
+        }
         let (sender, receiver) = mpsc::sync_channel(1);
         let (uri, config) = (uri.clone(), config.clone());
         std::thread::spawn(move || {

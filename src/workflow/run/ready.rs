@@ -19,7 +19,7 @@ use crate::model::{ModelSpec, Purpose, REPAIRS};
 use crate::project::{CONFIG, DRAFT, EXAMPLE_QUERY, LOGS, ProjectLock, ProjectProblem, ROLLUP};
 use crate::record::replay::Recording;
 use crate::secret::credentials::{self, Finding};
-use crate::sys::parallel::side_by_side;
+use crate::sys::parallel::{MUCH_TEXT, side_by_side};
 use crate::workflow::error::Error;
 
 /// What a code base is called that is in no file.
@@ -129,7 +129,9 @@ pub fn survey<'a>(
     let sends = choice.replay.is_none();
     let may_be_stale = !sends || choice.inputs.freshness == Freshness::Stale;
     let compare = |rollup: &String| sending::compare(rollup, project.root(), may_be_stale);
+    let is_much = rollup.as_ref().is_some_and(|text| text.len() >= MUCH_TEXT);
     let (compared, findings) = side_by_side(
+        is_much,
         || rollup.as_ref().map(compare).unwrap_or_default(),
         || {
             let find = |file, text: &Option<String>| match text {
