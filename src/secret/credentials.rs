@@ -9,13 +9,13 @@ mod private_key;
 use std::fmt;
 use std::ops::Range;
 use std::sync::LazyLock;
+use std::thread;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use memchr::memmem;
 use regex::bytes::{Captures, Regex};
 
 use crate::secret::{Redactor, SecretKind};
-use crate::sys::parallel::side_by_side;
 
 pub use censor::Censor;
 
@@ -177,8 +177,15 @@ pub fn find(file: &'static str, text: &str, redactor: &Redactor) -> Vec<Finding>
     let heading = memmem::find(&text.as_bytes()[middle..], b"\n--- ").filter(|_| middle > 0);
     let (first, second) = text.split_at(heading.map_or(0, |heading| middle + heading + 1));
     let search = |part| places(part, redactor);
-    let is_split = !first.is_empty();
-    let (mut places, rest) = side_by_side(is_split, || search(first), || search(second));
+    let (mut places, rest) = thread::scope(|scope| {
+        let is_split = !first.is_empty();
+        let spawn = || thread::Builder::new().spawn_scoped(scope, || search(first));
+        let thread = is_split.then(spawn);
+        let rest = search(second);
+        // Where no thread is to be had, or it panicked, it takes longer.
+        let places = thread.and_then(|thread| thread.ok()?.join().ok());
+        (places.unwrap_or_else(|| search(first)), rest)
+    });
     let rest = rest.into_iter();
     places.extend(rest.map(|(place, kind)| (first.len() + place, kind)));
     if places.is_empty() {
@@ -234,9 +241,9 @@ fn places(text: &str, redactor: &Redactor) -> Vec<(usize, &'static str)> {
         .map(|(place, kind)| (place.clone(), (place.start, name(kind))))
         .unzip();
     let may_hold_any = WORDS.as_ref().is_some_and(|words| words.is_match(text));
-    let shapes = may_hold_any.then(|| ANY_SHAPE.as_ref()).flatten();
+    let shapes = may_hold_any.then(|| ANY_SHAPE.as_ref()).into_iter();
     for found in shapes
-        .into_iter()
+        .flatten()
         .flat_map(|shapes| shapes.captures_iter(text.as_bytes()))
     {
         let Some((place, kind)) = which(&found) else {

@@ -387,6 +387,22 @@ mod tests {
     }
 
     #[test]
+    fn an_address_is_its_own_resolution() {
+        let resolver = InterruptibleResolver(Interrupt::never().unwrap());
+        for address in ["127.0.0.1:8080", "[::1]:8080"] {
+            let uri = format!("http://{address}/path").parse().unwrap();
+            let timeout = NextTimeout {
+                after: Wait::NotHappening,
+                reason: Timeout::Resolve,
+                ..NextTimeout::default()
+            };
+            let resolved = resolver.resolve(&uri, &Config::default(), timeout);
+            let expected = [address.parse::<SocketAddr>().unwrap()];
+            assert_eq!(&resolved.unwrap()[..], &expected[..], "{address}");
+        }
+    }
+
+    #[test]
     fn a_private_name_must_resolve_to_private_addresses_alone() {
         let address = |text: &str| text.parse::<SocketAddr>().unwrap();
         for private in [
