@@ -71,10 +71,11 @@ pub(crate) fn without_ci_commands(text: &str) -> Cow<'_, str> {
             return Cow::Owned(safe);
         }
     }
-    match text.contains("::") || text.contains("##") {
-        true => CI_COMMAND.replace_all(text, WITH_BLANK),
-        false => Cow::Borrowed(text),
+    // Each has one of these, and most texts have neither: the pattern takes longer to compile.
+    if !text.contains("::") && !text.contains("##") {
+        return Cow::Borrowed(text);
     }
+    CI_COMMAND.replace_all(text, WITH_BLANK)
 }
 
 /// `text` with every deceptive character written out.

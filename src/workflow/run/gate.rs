@@ -106,9 +106,9 @@ impl Gate {
     ) -> Result<Option<GateChanged>, PathError> {
         let root = project.root();
         let mut diff = String::new();
-        let mut files = self.files.changes(root, BTreeSet::new(), &mut diff)?;
+        let mut files = self.files.changes(root, &BTreeSet::new(), &mut diff)?;
         let named = self.named_files();
-        files.extend(self.named.changes(root, named, &mut diff)?);
+        files.extend(self.named.changes(root, &named, &mut diff)?);
         let exposes_keys = match project.check_gitignore(key_files.iter().copied()) {
             Ok(()) => false,
             Err(ProjectProblem::Unreadable { path, source }) if !is_denied(&source) => {

@@ -129,9 +129,8 @@ pub fn survey<'a>(
     let sends = choice.replay.is_none();
     let may_be_stale = !sends || choice.inputs.freshness == Freshness::Stale;
     let compare = |rollup: &String| sending::compare(rollup, project.root(), may_be_stale);
-    let is_much = rollup.as_ref().is_some_and(|text| text.len() >= MUCH_TEXT);
     let (compared, findings) = side_by_side(
-        is_much,
+        rollup.as_ref().map_or(0, String::len) >= MUCH_TEXT,
         || rollup.as_ref().map(compare).unwrap_or_default(),
         || {
             let find = |file, text: &Option<String>| match text {
@@ -198,6 +197,7 @@ pub fn survey<'a>(
             warnings.extend(noticed);
         }
     }
+    let is_draft = choice.inputs.query.is_draft();
     Ok(Survey {
         inputs,
         specs,
@@ -205,11 +205,7 @@ pub fn survey<'a>(
         missing,
         models,
         shown,
-        draft: choice
-            .inputs
-            .query
-            .is_draft()
-            .then(|| project.root().join(DRAFT)),
+        draft: is_draft.then(|| project.root().join(DRAFT)),
         lock,
     })
 }

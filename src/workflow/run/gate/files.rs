@@ -75,7 +75,7 @@ impl GateFiles {
     pub fn changes(
         &self,
         root: &Path,
-        more: BTreeSet<GatePath>,
+        more: &BTreeSet<GatePath>,
         diff: &mut String,
     ) -> Result<Vec<(String, Change)>, PathError> {
         let more = more.iter().map(|path| (path, &GateFile::Missing));
