@@ -74,9 +74,8 @@ impl RunFolder {
         let replaced =
             || io::Error::other("the run's folder was moved or replaced while the run went on");
         let held = self.held()?;
-        let is_in_place = self.logs.symlink_metadata()?.is_dir();
-        let found = identity(Ok(self.path().symlink_metadata()?));
-        let is_same = is_in_place && found == identity(held.metadata());
+        let is_same = self.logs.symlink_metadata()?.is_dir()
+            && identity(Ok(self.path().symlink_metadata()?)) == identity(held.metadata());
         is_same.then_some(held).ok_or_else(replaced)
     }
 
