@@ -90,10 +90,6 @@ pub(crate) enum Links {
 /// # Errors
 /// When it is no file, or cannot be opened.
 pub(crate) fn open(path: &Path, links: Links) -> io::Result<File> {
-    open_sized(path, links).map(|(file, _)| file)
-}
-
-fn open_sized(path: &Path, links: Links) -> io::Result<(File, u64)> {
     open_by(CWD, path, links, OFlags::RDONLY, Mode::empty())
 }
 
@@ -133,8 +129,7 @@ pub(crate) fn open_directory_in(directory: impl AsFd, path: &Path) -> io::Result
 /// # Errors
 /// When it is no file, is larger, or cannot be read.
 pub(crate) fn read(path: &Path, links: Links, max_bytes: u64) -> io::Result<Vec<u8>> {
-    let (file, size) = open_sized(path, links)?;
-    read_sized(file, size, max_bytes)
+    read_open(open(path, links)?, max_bytes)
 }
 
 /// The same of a file that is open.
@@ -142,14 +137,7 @@ pub(crate) fn read(path: &Path, links: Links, max_bytes: u64) -> io::Result<Vec<
 /// # Errors
 /// When it is larger, or cannot be read.
 pub(crate) fn read_open(file: File, max_bytes: u64) -> io::Result<Vec<u8>> {
-    let size = file.metadata()?.len();
-    read_sized(file, size, max_bytes)
-}
-
-fn read_sized(file: File, size: u64, max_bytes: u64) -> io::Result<Vec<u8>> {
-    if size > max_bytes {
-        return Err(too_large(max_bytes));
-    }
+    let size = check_size(&file, max_bytes)?;
     let mut content = Vec::with_capacity(usize::try_from(size).unwrap_or_default());
     // It may be growing.
     file.take(max_bytes + 1).read_to_end(&mut content)?;
@@ -201,7 +189,7 @@ pub(crate) fn create_new_in(
 ) -> io::Result<File> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
     let mode = Mode::from_raw_mode(mode);
-    open_by(directory, name.as_ref(), Links::Refused, flags, mode).map(|(file, _)| file)
+    open_by(directory, name.as_ref(), Links::Refused, flags, mode)
 }
 
 /// Opens a file to write at its end, and makes it where it is missing. Never through a link.
@@ -219,7 +207,7 @@ pub(crate) fn append(path: &Path) -> io::Result<File> {
 pub(crate) fn append_in(directory: impl AsFd, name: impl AsRef<Path>) -> io::Result<File> {
     let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE;
     let mode = Mode::from_raw_mode(0o666);
-    open_by(directory, name.as_ref(), Links::Refused, flags, mode).map(|(file, _)| file)
+    open_by(directory, name.as_ref(), Links::Refused, flags, mode)
 }
 
 /// Opens a file that is there to be locked, and makes it for its owner alone where it is missing.
@@ -229,7 +217,7 @@ pub(crate) fn append_in(directory: impl AsFd, name: impl AsRef<Path>) -> io::Res
 pub(crate) fn open_to_lock(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDWR | OFlags::CREATE;
     let mode = Mode::from_raw_mode(0o600);
-    open_by(CWD, path, Links::Refused, flags, mode).map(|(file, _)| file)
+    open_by(CWD, path, Links::Refused, flags, mode)
 }
 
 /// Writes to the pipe or the device at `path`, which the user has named; links like `/dev/stdout` are followed. Gives
@@ -294,14 +282,13 @@ fn too_large(max_bytes: u64) -> io::Error {
     )
 }
 
-/// Opens a file; gives its size as well.
 fn open_by(
     directory: impl AsFd,
     path: &Path,
     links: Links,
     flags: OFlags,
     mode: Mode,
-) -> io::Result<(File, u64)> {
+) -> io::Result<File> {
     // A terminal that is opened does not become the process's own, and a pipe is not waited for.
     let mut flags = flags | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     if links == Links::Refused {
@@ -313,9 +300,8 @@ fn open_by(
         Err(Errno::LOOP) if links == Links::Refused => return Err(io::Error::other(NoFile)),
         Err(errno) => return Err(errno.into()),
     };
-    let metadata = file.metadata()?;
-    if metadata.is_file() {
-        Ok((file, metadata.len()))
+    if file.metadata()?.is_file() {
+        Ok(file)
     } else {
         Err(io::Error::other(NoFile))
     }

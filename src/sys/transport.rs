@@ -329,16 +329,12 @@ impl Resolver for InterruptibleResolver {
         &self,
         uri: &Uri,
         config: &Config,
-        timeout: NextTimeout,
+        mut timeout: NextTimeout,
     ) -> Result<ResolvedSocketAddrs, Error> {
         let host = uri.host().unwrap_or_default().trim_matches(['[', ']']);
         if host.parse::<IpAddr>().is_ok() {
-            let after = Wait::NotHappening;
-            return DefaultResolver::default().resolve(
-                uri,
-                config,
-                NextTimeout { after, ..timeout },
-            );
+            timeout.after = Wait::NotHappening;
+            return DefaultResolver::default().resolve(uri, config, timeout);
         }
         let (sender, receiver) = mpsc::sync_channel(1);
         let (uri, config) = (uri.clone(), config.clone());
@@ -391,12 +387,7 @@ mod tests {
         let resolver = InterruptibleResolver(Interrupt::never().unwrap());
         for address in ["127.0.0.1:8080", "[::1]:8080"] {
             let uri = format!("http://{address}/path").parse().unwrap();
-            let timeout = NextTimeout {
-                after: Wait::NotHappening,
-                reason: Timeout::Resolve,
-                ..NextTimeout::default()
-            };
-            let resolved = resolver.resolve(&uri, &Config::default(), timeout);
+            let resolved = resolver.resolve(&uri, &Config::default(), NextTimeout::default());
             let expected = [address.parse::<SocketAddr>().unwrap()];
             assert_eq!(&resolved.unwrap()[..], &expected[..], "{address}");
         }

@@ -209,11 +209,8 @@ pub fn redactor(
         .is_err()
         .then(|| project.anybodys_models().ok())
         .flatten();
-    key_files.extend(
-        broken
-            .iter()
-            .flat_map(|table| ModelTable::named_key_files(table)),
-    );
+    let broken = broken.iter();
+    key_files.extend(broken.flat_map(|json| ModelTable::named_key_files(json)));
     let agents_key = matches!(cli.command, Some(Command::Dev(_)))
         .then(|| key_in_file(environment))
         .flatten();
