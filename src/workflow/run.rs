@@ -403,7 +403,8 @@ impl<'c> Run<'c> {
         let answer = Arc::new(answer);
         thread::scope(|scope| {
             let logged = Arc::clone(&answer);
-            let logging = log.in_background(scope, move |log| log.answer(step, &logged))?;
+            let write = move |log: &RunLog<'_>| log.answer(step, &logged);
+            let logging = log.in_background(scope, answer.len(), write)?;
             let reply = model.read(step, &answer);
             let reply = reply.and_then(|reply| without_calls_unless_offered(reply, request));
             let reply = reply.and_then(|reply| of_model(reply, required));
@@ -411,14 +412,15 @@ impl<'c> Run<'c> {
             let read = match reply {
                 Ok(reply) => {
                     let text = Arc::clone(&reply.text);
-                    let logging = log.in_background(scope, move |log| log.reply(step, &text))?;
+                    let write = move |log: &RunLog<'_>| log.reply(step, &text);
+                    let logging = log.in_background(scope, reply.text.len(), write)?;
                     let examined = examine(&reply);
-                    joined(logging)?;
+                    logging.map_or(Ok(()), joined)?;
                     Ok((reply, examined))
                 }
                 Err(error) => Err(error),
             };
-            joined(logging)?;
+            logging.map_or(Ok(()), joined)?;
             Ok(read)
         })
     }
