@@ -43,9 +43,7 @@ use crate::model::price::{Price, Usd};
 use crate::model::prompt::Prompt;
 use crate::model::tokens::{self, Size};
 use crate::model::usage::Usage;
-use crate::model::{
-    Answer, Listener, Model, ModelError, ModelSpec, Reply, Request, Spent, StepId, Tier,
-};
+use crate::model::{Answer, Listener, Model, ModelError, ModelSpec, Reply, Request, StepId, Tier};
 use crate::record::run_files::RESULT;
 use crate::record::run_log::{LogError, RunLog};
 use crate::record::{PartRecord, RunRecord, Seconds, Step};
@@ -56,7 +54,7 @@ use context::Context;
 use outcome::{Failure, Outcome};
 use ready::Ready;
 use selection::{Models, SelectedModel};
-use served::{Served, of_model};
+use served::{Served, of_model, without_calls_unless_offered};
 
 /// A run that has its folder.
 pub struct Run<'c> {
@@ -506,24 +504,6 @@ impl<'c> Run<'c> {
         self.record
             .end_with(error.exit().record(), error, error.hint());
     }
-}
-
-/// The reply, unless it calls tools and was offered none.
-fn without_calls_unless_offered(reply: Reply, request: &Request<'_>) -> Result<Reply, ModelError> {
-    if reply.calls.is_empty() || !request.form.tools.is_empty() {
-        return Ok(reply);
-    }
-    Err(ModelError::CutShort {
-        finish: reply.finish,
-        end: reply.end,
-        message: Some("it calls tools, and was given none".to_owned()),
-        spent: Spent {
-            usage: reply.usage,
-            model_version: reply.model_version,
-            tier: reply.tier,
-        }
-        .into(),
-    })
 }
 
 /// What a reply is made of. Its words are in a file of their own.
