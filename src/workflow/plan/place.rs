@@ -262,6 +262,7 @@ impl<'c> PlanPlace<'c> {
         let (processes, uncontained) =
             processes(context, options.build.sandbox, &options.hosts, &document)?;
         warnings.extend(uncontained);
+        let window = models.first.spec.prompt_window();
         let model = models.first.spec.name.clone();
         kept.session.borrow_mut().file.model = model;
         let mut place = Self {
@@ -269,7 +270,7 @@ impl<'c> PlanPlace<'c> {
             document,
             instructions: read.text,
             limits: LimitsRecord {
-                max_context_tokens: u64::MAX,
+                max_context_tokens: window.unwrap_or(u64::MAX),
                 max_retries: TRIES,
                 max_retries_automated: TRIES,
                 max_loops: MOST_LOOPS,

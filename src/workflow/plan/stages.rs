@@ -232,7 +232,7 @@ impl<'c> Stages<'_, 'c, '_> {
             step.empty_words.set(times);
             if times >= EMPTY_WORDS {
                 let reason = format!(
-                    "no tool was used for it, and all that was said is: {}",
+                    "no tool has succeeded in it, and all that was said is: {}",
                     ended.words
                 );
                 return Err(Objection::Over(step_failed(
