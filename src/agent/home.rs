@@ -37,6 +37,9 @@ pub static PLAN: AgentHome = AgentHome {
     on_mac_os: None,
 };
 
+/// The plan agent's own table of models, in its home.
+pub const PLAN_MODELS: &str = "config/models.json";
+
 /// A system, by where its users expect settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum System {

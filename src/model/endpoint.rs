@@ -110,11 +110,12 @@ impl Endpoint {
         Self::parse(variable, &url, has_key)
     }
 
-    /// The base URL, where it is not that of the provider's own service.
+    /// The base URL, where it is not that of the provider's own service, or of Ollama on this machine.
     #[must_use]
     pub fn differing(&self, provider: Provider) -> Option<&str> {
         let (_, standard) = standard(provider);
-        (self.base != standard).then_some(&*self.base)
+        let is_usual = provider == Provider::Ollama && self.is_this_machine();
+        (self.base != standard && !is_usual).then_some(&*self.base)
     }
 
     /// Checks a base URL; `variable` says where it was named, and `has_key` whether calls carry a key.

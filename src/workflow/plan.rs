@@ -243,8 +243,8 @@ impl Worker<'_, '_> {
             enter(PlanStage::Execution)?;
             self.show_plan();
         }
-        stages.show_tasks()?;
         if self.options.plan_only {
+            stages.show_tasks()?;
             let path = self.place.document.display();
             return Ok(format!(
                 "the plan is made: read and edit `{path}`, then `code-commit plan --resume -p \"\"` goes on with it"

@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::PlanOptions;
 use super::stages::TRIES;
 use crate::agent::conversation::Conversation;
-use crate::agent::home::{self, System};
+use crate::agent::home::{self, PLAN_MODELS, System};
 use crate::agent::plan::PlanDocument;
 use crate::agent::plan::instructions;
 use crate::agent::plan::session::{
@@ -32,9 +32,6 @@ use crate::workflow::run::not_ready::NotReady;
 use crate::workflow::run::selection::{self, Models};
 use crate::workflow::workspace::{self, check_keys, processes};
 use crate::workflow::{Context, ModelChoice};
-
-/// The table of models, in the agent's home.
-const MODELS: &str = "config/models.json";
 
 /// Which session is meant.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -117,7 +114,7 @@ pub fn home(context: &Context<'_>) -> Result<PathBuf, Error> {
 /// # Errors
 /// When one cannot be read or made, or there is a mistake in one.
 pub fn table(context: &Context<'_>, home: &Path) -> Result<ModelTable, Error> {
-    let path = home.join(MODELS);
+    let path = home.join(PLAN_MODELS);
     let own = own_models(context, &path)?;
     let today = context.today();
     let table = crate::workflow::models::table_with(&context.project, |project| {

@@ -124,14 +124,14 @@ impl<'c> Stages<'_, 'c, '_> {
             self.run.begin_part();
             let resumed = task.status == PlanTaskStatus::Active;
             self.may_have_changed.set(resumed);
-            self.set_status(task.step, PlanTaskStatus::Active)?;
+            self.set_status(&task, PlanTaskStatus::Active)?;
             self.show_tasks()?;
             let worked = self.work_on(&task, resumed, conversation);
             match &worked {
-                Ok(()) => self.set_status(task.step, PlanTaskStatus::Done)?,
+                Ok(()) => self.set_status(&task, PlanTaskStatus::Done)?,
                 Err(error) if is_failure(error) => {
                     // Why it has failed is told before whether that could be noted.
-                    let _ = self.set_status(task.step, PlanTaskStatus::Failed);
+                    let _ = self.set_status(&task, PlanTaskStatus::Failed);
                     self.take_back();
                 }
                 Err(_) => {}
@@ -141,9 +141,16 @@ impl<'c> Stages<'_, 'c, '_> {
         Ok(())
     }
 
-    fn set_status(&self, step: usize, status: PlanTaskStatus) -> Result<(), AgentError> {
+    /// Notes how far a step has come. The user may have moved it meanwhile, and one that they have reworded or removed is
+    /// another.
+    fn set_status(&self, task: &PlanTask, status: PlanTaskStatus) -> Result<(), AgentError> {
         self.change(|document| {
-            document.set_task_status(step, status);
+            let tasks = document.plan().tasks;
+            let same = tasks.iter();
+            let same = same.filter(|known| known.description == task.description);
+            if let Some(found) = same.min_by_key(|known| known.step.abs_diff(task.step)) {
+                document.set_task_status(found.step, status);
+            }
         })
     }
 
@@ -161,10 +168,7 @@ impl<'c> Stages<'_, 'c, '_> {
     /// The step that is to be done next, as the document has it now.
     fn next_task(&self) -> Result<Option<PlanTask>, AgentError> {
         let tasks = self.read()?.plan().tasks;
-        let is_open = |task: &PlanTask| {
-            !matches!(task.status, PlanTaskStatus::Done | PlanTaskStatus::Skipped)
-        };
-        Ok(tasks.into_iter().find(is_open))
+        Ok(tasks.into_iter().find(PlanTask::is_open))
     }
 
     fn work_on(
@@ -236,6 +240,10 @@ impl<'c> Stages<'_, 'c, '_> {
                     bounded(&reason, 1000),
                 )));
             }
+            self.context.notice(format!(
+                "`{}` was not used, and the model is told to ({times} of {EMPTY_WORDS})",
+                step.task.tool
+            ));
             return Err(Objection::NotDone(HistoryMessage::of_fault(USE_TOOLS)));
         }
         match self.failed_build().map_err(Objection::Over)? {
@@ -449,7 +457,8 @@ impl Permissions for NoteChanges<'_> {
     fn decide(&self, call: &ToolCall) -> Permission {
         let decided = self.permissions.decide(call);
         let changes = match call.tool.effect {
-            Effect::Writes => true,
+            // The plan is written, too, and is no file of the project's.
+            Effect::Writes => call.tool.takes(ParameterKind::Path),
             Effect::Runs => {
                 let mut commands = call.of_kind(ParameterKind::Command);
                 commands.any(|command| !(self.is_harmless)(command))

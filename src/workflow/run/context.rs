@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use chrono::NaiveDate;
 
+use crate::agent::home::{self, PLAN_MODELS, System};
 use crate::agent::settings::key_in_file;
 use crate::cli::{Cli, Command};
 use crate::edit::apply::Tree;
@@ -14,6 +15,7 @@ use crate::model::{Delivery, ModelTable, TableProblem, Tier, Unselected};
 use crate::project::{DRAFT, Project, QUERY};
 use crate::secret::Redactor;
 use crate::sys::environment::{Clock, Environment};
+use crate::sys::files::{self, Links, MIB};
 use crate::sys::interrupt::Interrupt;
 use crate::ui::{Event, Reporter};
 
@@ -197,6 +199,13 @@ impl ModelsProblem {
     }
 }
 
+/// What the plan agent's own table says, as far as it can be read.
+fn plans_models(environment: &Environment) -> Option<String> {
+    let home = home::PLAN.directory(environment, System::current()).ok()?;
+    let content = files::read(&home.join(PLAN_MODELS), Links::Followed, MIB).ok()?;
+    String::from_utf8(content).ok()
+}
+
 /// Knows all keys that a run may meet: those of the project's models, of the environment, and, where an agent is asked
 /// for, of its user's settings.
 #[must_use]
@@ -212,9 +221,12 @@ pub fn redactor(
     let broken = models
         .is_err()
         .then(|| project.anybodys_models().ok())
-        .flatten()
-        .unwrap_or_default();
-    key_files.extend(ModelTable::named_key_files(&broken));
+        .flatten();
+    let plans = matches!(cli.command, Some(Command::Plan(_)))
+        .then(|| plans_models(environment))
+        .flatten();
+    let tables = broken.iter().chain(&plans);
+    key_files.extend(tables.flat_map(|json| ModelTable::named_key_files(json)));
     let agents_key = matches!(cli.command, Some(Command::Dev(_)))
         .then(|| key_in_file(environment))
         .flatten();

@@ -137,7 +137,7 @@ impl Models<'_> {
         }
         for (model, url) in self.base_urls() {
             context.notice(format!(
-                "`{model}` is asked at {url}, not at its vendor's server"
+                "`{model}` is asked at {url}, not at the usual server"
             ));
         }
     }
