@@ -126,9 +126,10 @@ impl PlanDocument {
         let layout = self.layout();
         let end = layout.sections(part).next();
         let end = end.map_or(self.lines.len(), |section| layout.end_of_text(section));
-        let is_inside = |at: &usize| layout.is_text(*at) || layout.roles[*at] != LineRole::Plain;
+        let is_block = |at| layout.roles[at] != LineRole::Plain;
+        let is_prose = |at| layout.is_text(at) && heading(layout.lines[at]).is_none();
         let mut at = at.unwrap_or(end);
-        while at < layout.lines.len() && is_inside(&at) && heading(layout.lines[at]).is_none() {
+        while at < layout.lines.len() && (is_block(at) || is_prose(at)) {
             at += 1;
         }
         self.insert_list(at, items);
