@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::PlanOptions;
-use super::stages::TRIES;
 use crate::agent::conversation::Conversation;
 use crate::agent::home::{self, PLAN_MODELS, System};
 use crate::agent::plan::PlanDocument;
@@ -228,6 +227,9 @@ pub struct PlanPlace<'c> {
 
 /// A user who types.
 pub type Typing = RefCell<Box<dyn LineReader>>;
+
+/// How many replies in a row may not be understood.
+pub const TRIES: u32 = 3;
 
 /// How long a command may take before it is ended: `spec/plan-prompts.md` has no limit, and a model that waits for
 /// nothing none either.

@@ -7,7 +7,7 @@ use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
 
 use super::PlanOptions;
-use super::place::{self, PlanPlace};
+use super::place::{self, PlanPlace, TRIES};
 use crate::agent::conversation::{Conversation, HistoryMessage};
 use crate::agent::memory::recent::Recent;
 use crate::agent::permissions::{
@@ -35,8 +35,6 @@ use crate::workflow::agent_run::part::FailedBuild;
 use crate::workflow::error::Error;
 use crate::workflow::run::baseline::Baseline;
 
-/// How many replies in a row may not be understood.
-pub const TRIES: u32 = 3;
 /// How many calls a step may take.
 const CALLS_OF_A_STEP: u32 = 10;
 /// How many of the user's messages a step is told, results among them.
