@@ -23,7 +23,7 @@ use crate::agent::protocol::{Fault, Protocol};
 use crate::agent::tool::{Effect, ParameterKind, ToolCall, Toolbox};
 use crate::agent::tools::command::{AllowedCommand, RunCommand, Shell};
 use crate::agent::{Agent, AgentError, Brief, Ended, Objection};
-use crate::cli::StepGate;
+use crate::cli::{OnFailure, StepGate};
 use crate::model::Purpose;
 use crate::model::message::Role;
 use crate::record::tasks::{Task, TaskStatus};
@@ -270,12 +270,12 @@ impl<'c> Stages<'_, 'c, '_> {
             build: self.options.build,
             hosts: &self.options.hosts,
         };
-        Ok(self.run.build(how).map_err(AgentError::from)?)
+        self.run.build(how).map_err(AgentError::from)
     }
 
     /// Takes back what the step has written, where that is wanted. Where it cannot be, that is a warning.
     fn take_back(&self) {
-        if self.options.reverts
+        if self.options.on_failure == OnFailure::Revert
             && let Err(error) = self.run.revert_part()
         {
             self.run

@@ -160,10 +160,7 @@ pub fn survey<'a>(
         repairs: recording.as_ref().map_or(REPAIRS, Recording::repairs),
         recorded: None,
         first,
-        others: repair
-            .map(|repair| (Purpose::REPAIR, repair))
-            .into_iter()
-            .collect(),
+        others: Vec::from_iter(repair.map(|repair| (Purpose::REPAIR, repair))),
     });
     if let Some(models) = &models {
         models.note_missing(context, &mut missing, &|_| false)?;
