@@ -193,7 +193,12 @@ impl<'c> AgentRun<'c> {
         self.note_state(SessionState::Active)?;
         let conversation = self.setup.session.map(Keeping::conversation);
         let result = work(&mut conversation.unwrap_or_default());
-        let result = result.map_err(Error::from);
+        let result = result.map_err(|mut error| {
+            if let AgentError::TooLong { is_at_once, .. } = &mut error {
+                *is_at_once = self.run.borrow().record.steps.is_empty();
+            }
+            Error::from(error)
+        });
         let (state, result) = match result.as_ref().map_err(Error::exit) {
             Ok(_) => (SessionState::Complete, result),
             Err(Exit::Interrupted(signal)) => {

@@ -328,7 +328,12 @@ impl Error {
                 | SessionError::Damaged { .. }
                 | SessionError::Unlockable { .. },
             )
-            | Self::Agent(AgentError::OverBudget(_)) => Exit::NotReady,
+            | Self::Agent(
+                AgentError::OverBudget(_)
+                | AgentError::TooLong {
+                    is_at_once: true, ..
+                },
+            ) => Exit::NotReady,
             Self::UnknownModel { .. }
             | Self::NoRoot { .. }
             | Self::NotInCatalogue { .. }

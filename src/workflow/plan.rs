@@ -221,6 +221,7 @@ impl Worker<'_, '_> {
             harmless: &|command| harmless.harmless(command),
             output_files: &|| run.command_output(),
             may_have_changed: Cell::new(false),
+            claimed: RefCell::default(),
         };
         let result = run.work(|conversation| self.work(&stages, conversation));
         run.note_plan(self.record());

@@ -13,11 +13,12 @@ use crate::agent::memory::recent::Recent;
 use crate::agent::permissions::{
     AskFirst, Consent, DenyPaths, DenyWrites, Everything, Permission, Permissions,
 };
+use crate::agent::plan::criteria::{open_criteria, tick};
 use crate::agent::plan::file::PlanFile;
 use crate::agent::plan::instructions::{EXAMPLES, RESPONSE_FORMAT};
-use crate::agent::plan::stages::{ANALYZE, TaskList};
+use crate::agent::plan::stages::{ANALYZE, TaskList, WrittenCriterion};
 use crate::agent::plan::tools::{NO_TOOLS, PlanTools};
-use crate::agent::plan::{Criterion, PlanDocument, PlanStatus, PlanTask, PlanTaskStatus};
+use crate::agent::plan::{PlanDocument, PlanStatus, PlanTask, PlanTaskStatus};
 use crate::agent::protocol::tool_calls::ToolCalls;
 use crate::agent::protocol::{Fault, Protocol};
 use crate::agent::tool::{Effect, ParameterKind, ToolCall, Toolbox};
@@ -79,6 +80,8 @@ pub struct Stages<'s, 'c, 'r> {
     pub output_files: &'s dyn Fn() -> PathBuf,
     /// Whether the step under way may have changed files.
     pub may_have_changed: Cell<bool>,
+    /// The criteria of which the model has said in it that they hold.
+    pub claimed: RefCell<Vec<WrittenCriterion>>,
 }
 
 /// A step that is under way.
@@ -122,12 +125,16 @@ impl<'c> Stages<'_, 'c, '_> {
             self.run.begin_part();
             let resumed = task.status == PlanTaskStatus::Active;
             self.may_have_changed.set(resumed);
+            self.claimed.take();
             self.set_status(&task, PlanTaskStatus::Active)?;
             self.show_tasks()?;
             let worked = self.work_on(&task, resumed, conversation);
             match &worked {
-                Ok(()) => self.set_status(&task, PlanTaskStatus::Done)?,
-                Err(error) if is_failure(error) => {
+                Ok(()) => self.change(|document| {
+                    tick(document, &self.claimed.take());
+                    mark(document, &task, PlanTaskStatus::Done);
+                })?,
+                Err(error) if are_over(error) => {
                     // Why it has failed is told before whether that could be noted.
                     let _ = self.set_status(&task, PlanTaskStatus::Failed);
                     self.take_back();
@@ -139,17 +146,8 @@ impl<'c> Stages<'_, 'c, '_> {
         Ok(())
     }
 
-    /// Notes how far a step has come. The user may have moved it meanwhile, and one that they have reworded or removed is
-    /// another.
     fn set_status(&self, task: &PlanTask, status: PlanTaskStatus) -> Result<(), AgentError> {
-        self.change(|document| {
-            let tasks = document.plan().tasks;
-            let same = tasks.iter();
-            let same = same.filter(|known| known.description == task.description);
-            if let Some(found) = same.min_by_key(|known| known.step.abs_diff(task.step)) {
-                document.set_task_status(found.step, status);
-            }
-        })
+        self.change(|document| mark(document, task, status))
     }
 
     /// Shows the list of steps.
@@ -470,6 +468,17 @@ impl Permissions for NoteChanges<'_> {
     }
 }
 
+/// Notes how far a step has come. The user may have moved it meanwhile, and one that they have reworded or removed is
+/// another.
+fn mark(document: &mut PlanDocument, task: &PlanTask, status: PlanTaskStatus) {
+    let tasks = document.plan().tasks;
+    let same = tasks.iter();
+    let same = same.filter(|known| known.description == task.description);
+    if let Some(found) = same.min_by_key(|known| known.step.abs_diff(task.step)) {
+        document.set_task_status(found.step, status);
+    }
+}
+
 /// Whether a tool was used since the step began.
 fn has_used_tools(history: &[HistoryMessage], step: &str) -> bool {
     let since = history.iter().rposition(|said| said.content == step);
@@ -478,17 +487,15 @@ fn has_used_tools(history: &[HistoryMessage], step: &str) -> bool {
     since.iter().any(|said| is_result(said) && !said.is_failed)
 }
 
-/// Whether the steps have come to an end of their own, though not all are done: what was done is summed up.
+/// Whether a step that has ended so has failed: what was done is summed up. Else it can be taken up again as it is.
 pub fn are_over(error: &AgentError) -> bool {
     matches!(
         error,
-        AgentError::StepFailed { .. } | AgentError::GateFailed { .. } | AgentError::Rejected { .. }
+        AgentError::StepFailed { .. }
+            | AgentError::GateFailed { .. }
+            | AgentError::Rejected { .. }
+            | AgentError::NotUnderstood { .. }
     )
-}
-
-/// Whether a step that has ended so has failed; else it can be taken up again as it is.
-fn is_failure(error: &AgentError) -> bool {
-    are_over(error) || matches!(error, AgentError::NotUnderstood { .. })
 }
 
 fn step_failed(task: &PlanTask, reason: String) -> AgentError {
@@ -512,15 +519,6 @@ fn not_understood(problem: String) -> AgentError {
         tries: 1,
         fault: Fault::of_all(problem),
     }
-}
-
-/// Criteria of which none holds yet.
-pub fn open_criteria(descriptions: &[String]) -> Vec<Criterion> {
-    let criteria = descriptions.iter().map(|description| Criterion {
-        description: description.clone(),
-        ..Criterion::default()
-    });
-    criteria.collect()
 }
 
 /// A task as lists show it.

@@ -3,10 +3,10 @@
 //! The model tells what was done; the program answers for the facts: which tools were used, how it ended, and which
 //! criteria hold.
 
-use super::keeper::tick;
 use super::stages::Stages;
 use crate::agent::AgentError;
 use crate::agent::conversation::{Conversation, HistoryMessage};
+use crate::agent::plan::criteria::tick;
 use crate::agent::plan::stages::WorkSummary;
 use crate::agent::plan::{LogEntry, PlanStatus, PlanTask, PlanTaskStatus};
 use crate::agent::protocol::Fault;
@@ -80,12 +80,13 @@ impl Stages<'_, '_, '_> {
         let mut text = self.shown(&mut summary, &tools, end)?;
         if self.run.is_interactive() {
             self.context.reporter.event(&Event::Shown(text.clone()));
-            match self.run.answer(LOOKS_CORRECT)?.as_deref().map(str::trim) {
-                Some("edit" | "e") => {
+            let answer = self.run.answer(LOOKS_CORRECT)?.unwrap_or_default();
+            match answer.trim().to_ascii_lowercase().as_str() {
+                "edit" | "e" => {
                     self.edit(&mut summary)?;
                     text = self.shown(&mut summary, &tools, end)?;
                 }
-                Some("no" | "n") => {
+                "no" | "n" => {
                     let wrong = self.run.answer("What is wrong? ")?.unwrap_or_default();
                     let words = format!("The user says what is wrong with this log entry: {wrong}");
                     conversation.say(HistoryMessage::of_user(words));
@@ -195,7 +196,8 @@ impl Stages<'_, '_, '_> {
     }
 }
 
-/// The tools that were used, each once, in their order.
+/// The tools that were used, each once, in their order. The build is none, and what has failed or was not allowed was
+/// not used.
 fn tools_used(said: &[HistoryMessage]) -> Vec<String> {
     let mut tools: Vec<String> = Vec::new();
     let used = |said: &&HistoryMessage| said.role == Role::Tool && !said.is_failed;

@@ -1,0 +1,5 @@
+//! The agent that works by a plan, against a scripted Ollama server.
+
+mod protocol;
+mod requests;
+mod stages;
