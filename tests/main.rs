@@ -38,6 +38,7 @@ mod order;
 mod page;
 mod past;
 mod places;
+mod plan_docs;
 mod preparing;
 mod printing;
 mod processes;
