@@ -1,6 +1,6 @@
 //! How fast the stages are that see every byte: parsing, redaction, reading an answer, the search
 //! for credentials. Goal: 300
-//! MB/s or more each.
+//! MB/s or more each. A plan document of 1,000 log entries is read, changed and written within 10 ms.
 
 #![expect(
     clippy::unwrap_used,
@@ -11,6 +11,7 @@
 use std::hint::black_box;
 use std::io::Write as _;
 
+use code_commit::agent::plan::{LogEntry, PlanDocument};
 use code_commit::edit;
 use code_commit::model::message::{Message, Role};
 use code_commit::secret::Redactor;
@@ -103,5 +104,28 @@ fn credentials(criterion: &mut Criterion) {
     });
 }
 
-criterion_group!(benches, parsing, redaction, escaping, credentials);
+fn plan(criterion: &mut Criterion) {
+    let entry = LogEntry {
+        action: "Updated README.md with recent changes".to_owned(),
+        details: "Added documentation for the new authentication flow, and removed old steps"
+            .to_owned(),
+        result: "\u{2713} README.md now reflects all work completed in this session".to_owned(),
+        tools_used: ["read_file", "write_file"].map(str::to_owned).to_vec(),
+        ..LogEntry::default()
+    };
+    let mut document = PlanDocument::empty(1);
+    document.add_log_entries(&vec![entry.clone(); 1000]);
+    let bytes = document.text().into_bytes();
+    criterion.bench_function("plan/1,000 entries", |bench| {
+        bench.iter(|| {
+            let mut document = PlanDocument::parse(black_box(&bytes)).unwrap();
+            assert_eq!(document.plan().execution_log.len(), 1000);
+            document.add_log_entries(std::slice::from_ref(&entry));
+            document.save(1).unwrap();
+            document.text()
+        });
+    });
+}
+
+criterion_group!(benches, parsing, redaction, escaping, credentials, plan);
 criterion_main!(benches);

@@ -20,7 +20,7 @@ mod error;
 pub(crate) mod home;
 pub(crate) mod memory;
 pub(crate) mod permissions;
-pub(crate) mod plan;
+pub mod plan;
 pub(crate) mod protocol;
 pub(crate) mod restricted;
 mod schema;

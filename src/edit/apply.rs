@@ -27,7 +27,7 @@ use super::error::{ApplyError, JournalError, RecoverError, apply_failed, recover
 use super::journal::{Journal, JournalState};
 use super::operation::{ChangeSet, Operation};
 use super::place::StagedEntry;
-use super::plan::Plan;
+use super::plan::ApplyPlan;
 use super::record::Record;
 use super::rollback;
 use super::stage::{make_directories, stage};
@@ -111,7 +111,7 @@ pub(super) fn take(
     journalling: Journalling,
 ) -> Result<Applied, ApplyError> {
     let root = Root::open(tree.root).map_err(apply_failed("open", tree.root))?;
-    let plan = Plan::of(&root, whole, tree.now)?;
+    let plan = ApplyPlan::of(&root, whole, tree.now)?;
     let done = plan
         .record(undo_log.as_deref_mut())
         .and_then(|record| carry_out(&plan, tree, record, journalling));
@@ -125,7 +125,7 @@ pub(super) fn take(
 
 /// Does it, and undoes it where something fails.
 fn carry_out(
-    plan: &Plan<'_>,
+    plan: &ApplyPlan<'_>,
     tree: Tree<'_>,
     record: Record,
     journalling: Journalling,
@@ -165,18 +165,18 @@ fn carry_out(
 }
 
 /// Says what the new files could not be given.
-fn stage_all(plan: &Plan<'_>) -> Result<Vec<String>, ApplyError> {
+fn stage_all(plan: &ApplyPlan<'_>) -> Result<Vec<String>, ApplyError> {
     make_directories(plan)?;
     let lost = in_parallel(plan.whole.steps.len(), |slots| stage(plan, slots))?;
     Ok(lost.concat())
 }
 
-fn install_all(plan: &Plan<'_>) -> Result<(), ApplyError> {
+fn install_all(plan: &ApplyPlan<'_>) -> Result<(), ApplyError> {
     in_parallel(plan.units.len(), |units| install(plan, units)).map(drop)
 }
 
 /// Puts units into their places, up to the first that fails.
-fn install(plan: &Plan<'_>, units: Range<usize>) -> Result<(), ApplyError> {
+fn install(plan: &ApplyPlan<'_>, units: Range<usize>) -> Result<(), ApplyError> {
     let mut directory = OpenDirectory::default();
     for unit in &plan.units[units] {
         let parent = directory

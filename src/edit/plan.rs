@@ -34,7 +34,7 @@ pub struct Unit<'e> {
 }
 
 /// What is to be made where, and renamed to what.
-pub struct Plan<'e> {
+pub struct ApplyPlan<'e> {
     /// The root below which all of it happens.
     pub root: &'e Root,
     /// What is to be done.
@@ -47,7 +47,7 @@ pub struct Plan<'e> {
     pub staged: Vec<String>,
 }
 
-impl<'e> Plan<'e> {
+impl<'e> ApplyPlan<'e> {
     /// Looks which directories are there; changes nothing.
     pub fn of(
         root: &'e Root,

@@ -18,11 +18,11 @@ use super::digest::{Present, changed_meanwhile};
 use super::disk;
 use super::error::{ApplyError, apply_failed};
 use super::operation::{Durability, FileOperation, Operation};
-use super::plan::Plan;
+use super::plan::ApplyPlan;
 use crate::record::run_files::REPLACED;
 
 /// Makes the new directories, under their staged names.
-pub fn make_directories(plan: &Plan<'_>) -> Result<(), ApplyError> {
+pub fn make_directories(plan: &ApplyPlan<'_>) -> Result<(), ApplyError> {
     let in_new = plan.units.iter().filter(|unit| unit.is_directory);
     let mut last = None;
     for slot in in_new.flat_map(|unit| unit.steps.clone()) {
@@ -40,7 +40,7 @@ pub fn make_directories(plan: &Plan<'_>) -> Result<(), ApplyError> {
 
 /// Writes new files under their staged names. Says what they could not be given of the files that they replace, a
 /// sentence each.
-pub fn stage(plan: &Plan<'_>, slots: Range<usize>) -> Result<Vec<String>, ApplyError> {
+pub fn stage(plan: &ApplyPlan<'_>, slots: Range<usize>) -> Result<Vec<String>, ApplyError> {
     let mut directory = OpenDirectory::default();
     let mut lost = Vec::new();
     for slot in slots {
@@ -62,7 +62,7 @@ pub fn stage(plan: &Plan<'_>, slots: Range<usize>) -> Result<Vec<String>, ApplyE
 /// Makes a file that must not exist. One that is to replace another, or to be brought back, gets what that one had;
 /// says what it could not be given of it.
 fn stage_one(
-    plan: &Plan<'_>,
+    plan: &ApplyPlan<'_>,
     directory: BorrowedFd<'_>,
     name: &str,
     step: &FileOperation<'_>,

@@ -21,16 +21,14 @@ mod layout;
 mod reading;
 mod text;
 
-use std::sync::LazyLock;
-
-use regex::Regex;
+use memchr::memchr2;
 use serde_json::Value;
 
 use self::layout::{PlanPart, front_matter};
 use self::text::{Slot, is_conflict_marker, one_line, with_notes, write, write_list, write_time};
 use super::{Criterion, DONE, LogEntry, Plan, PlanDecision, PlanStatus, PlanTask, PlanTaskStatus};
 use crate::sys::files::MIB;
-use crate::sys::text::{BYTE_ORDER_MARK, regex};
+use crate::sys::text::BYTE_ORDER_MARK;
 
 /// Why a file is no plan document.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -93,9 +91,6 @@ pub struct PlanDocument {
     lines: Vec<String>,
 }
 
-/// A line with its end, which is any that Markdown knows.
-static LINE: LazyLock<Regex> = LazyLock::new(|| regex(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+"));
-
 const LINE_ENDS: [char; 2] = ['\r', '\n'];
 
 impl PlanDocument {
@@ -119,11 +114,8 @@ impl PlanDocument {
             Some(text) => (BYTE_ORDER_MARK, text),
             None => ("", text),
         };
-        let lines = LINE.find_iter(text).map(|line| line.as_str().to_owned());
-        let document = Self {
-            mark,
-            lines: lines.collect(),
-        };
+        let lines = split(text);
+        let document = Self { mark, lines };
         let layout = document.layout();
         let mut lines = layout.lines.iter();
         if let Some(at) = lines.position(|line| is_conflict_marker(line)) {
@@ -149,6 +141,7 @@ impl PlanDocument {
 
     /// The document of this plan, as if it had just been saved.
     #[cfg(test)]
+    #[must_use]
     pub fn of(plan: &Plan) -> Self {
         let mut document = Self::empty(plan.metadata.created_at);
         document.set_front("updatedAt", &plan.metadata.updated_at.to_string());
@@ -202,7 +195,7 @@ impl PlanDocument {
     pub fn save(&mut self, now: i64) -> Result<(), DamagedPlan> {
         self.complete(now);
         self.number_tasks();
-        let version = self.plan().metadata.version.saturating_add(1);
+        let version = self.front().metadata().version.saturating_add(1);
         self.set_front("updatedAt", &now.to_string());
         self.set_front("version", &version.to_string());
         self.end_last_line();
@@ -212,14 +205,15 @@ impl PlanDocument {
     /// Says how far the plan has come.
     pub fn set_status(&mut self, status: PlanStatus) {
         self.complete_body();
-        let place = self.layout().status_value();
-        self.set_value(place, status.word());
+        if let Some(place) = self.layout().status_value() {
+            self.set_value(place, status.word());
+        }
         self.set_front("status", status.word());
     }
 
     /// Says what is to be reached; "": that is still to be said.
     pub fn set_goal(&mut self, goal: &str) {
-        if goal.trim() == self.plan().goal {
+        if goal.trim() == self.layout().goal() {
             return;
         }
         self.complete_body();
@@ -253,7 +247,7 @@ impl PlanDocument {
             return;
         }
         self.make_room(PlanPart::Criteria);
-        let items = self.layout().items(PlanPart::Criteria, true);
+        let items = self.layout().items(PlanPart::Criteria, usize::MAX);
         let last = items.last().map(|item| item.range.end);
         self.insert_items(PlanPart::Criteria, last, &lines);
     }
@@ -296,23 +290,25 @@ impl PlanDocument {
     /// Puts these tasks in the place of the former ones. They are numbered as they stand there; those without a
     /// description are left out.
     pub fn set_tasks(&mut self, tasks: &[PlanTask]) {
-        let old: Vec<_> = self
-            .layout()
+        let tasks = tasks
+            .iter()
+            .filter(|task| !task.description.trim().is_empty());
+        let tasks = (1..).zip(tasks);
+        let lines: Vec<_> = tasks
+            .flat_map(|(step, task)| task_lines(step, task))
+            .collect();
+        if !lines.is_empty() {
+            self.make_room(PlanPart::Tasks);
+        }
+        let layout = self.layout();
+        let old: Vec<_> = layout
             .tasks()
             .into_iter()
             .map(|(item, _)| item.range)
             .collect();
         let start = old.first().map(|range| range.start);
         self.remove(old);
-        let tasks = tasks
-            .iter()
-            .filter(|task| !task.description.trim().is_empty());
-        let lines: Vec<_> = (1..)
-            .zip(tasks)
-            .flat_map(|(step, task)| task_lines(step, task))
-            .collect();
         if !lines.is_empty() {
-            self.make_room(PlanPart::Tasks);
             self.insert_items(PlanPart::Tasks, start, &lines);
         } else if let Some(section) = self.first(PlanPart::Tasks)
             && self.layout().end_of_text(&section) == section.body.start
@@ -338,6 +334,22 @@ impl PlanDocument {
     pub fn add_log_entries(&mut self, entries: &[LogEntry]) {
         self.add_entries(PlanPart::Log, entries.iter().map(log_lines));
     }
+}
+
+/// The lines of a text with their ends, which are all that Markdown knows.
+fn split(mut text: &str) -> Vec<String> {
+    let mut lines = Vec::new();
+    while !text.is_empty() {
+        let end = memchr2(b'\r', b'\n', text.as_bytes());
+        let end = end.map_or(text.len(), |at| {
+            let is_pair = text[at..].starts_with("\r\n");
+            at + 1 + usize::from(is_pair)
+        });
+        let (line, rest) = text.split_at(end);
+        lines.push(line.to_owned());
+        text = rest;
+    }
+    lines
 }
 
 /// The title of a plan with this goal.
@@ -391,12 +403,12 @@ fn task_lines(step: usize, task: &PlanTask) -> Vec<String> {
         tool if tool.is_empty() => "analyze".to_owned(),
         tool => tool,
     };
-    let params = match task.params.is_empty() {
-        true => String::new(),
+    let params = if task.params.is_empty() {
+        String::new()
+    } else {
         // In JSON, only texts can hold what ends a comment.
-        false => Value::from(task.params.clone())
-            .to_string()
-            .replace("-->", r"--\u003e"),
+        let json = Value::from(task.params.clone()).to_string();
+        json.replace("-->", r"--\u003e")
     };
     lines.push(
         format!("   **Tool:** {tool} {params}")
@@ -409,10 +421,10 @@ fn task_lines(step: usize, task: &PlanTask) -> Vec<String> {
 /// # Errors
 /// When a document of this length is too long to be read.
 fn check_length(bytes: usize) -> Result<(), DamagedPlan> {
-    match bytes as u64 > MIB {
-        true => Err(DamagedPlan::TooLong { bytes }),
-        false => Ok(()),
+    if bytes as u64 > MIB {
+        return Err(DamagedPlan::TooLong { bytes });
     }
+    Ok(())
 }
 
 #[cfg(test)]

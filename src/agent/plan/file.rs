@@ -11,10 +11,10 @@ use super::{DamagedPlan, PlanDocument, PlanDocumentError};
 use crate::secret::Redactor;
 use crate::sys::atomic_file;
 use crate::sys::environment::Clock;
-use crate::sys::files::{self, IfThere as _, Links, PathError};
+use crate::sys::files::{self, IfThere as _, Links, MIB, PathError};
 
-/// No document is larger, in bytes.
-const LARGEST: u64 = 1 << 20;
+/// So much of a file is read, in bytes: that a document is too long, it says itself.
+const LARGEST: u64 = 64 * MIB;
 
 /// So many copies of damaged documents are kept.
 const COPIES: usize = 100;

@@ -101,14 +101,16 @@ impl Criterion {
     /// The command that alone decides whether it holds: that of a note `check: COMMAND`, in backticks or not.
     #[must_use]
     pub fn check(&self) -> Option<&str> {
-        let command = self.notes.strip_prefix("check:")?.trim();
+        let (name, command) = self.notes.split_once(':')?;
+        let command = command.trim();
         let quoted = command
             .strip_prefix('`')
             .and_then(|rest| rest.strip_suffix('`'));
         let command = quoted
             .filter(|inner| !inner.contains('`'))
             .unwrap_or(command);
-        (!command.is_empty()).then_some(command)
+        let is_check = name.trim().eq_ignore_ascii_case("check");
+        (is_check && !command.is_empty()).then_some(command)
     }
 
     /// Whether it is the one that is described so, case and blanks aside.

@@ -212,7 +212,7 @@ fn crash(tree: &Scene, edits: &VerifiedEdits, steps: usize) -> bool {
         directories: Vec::new(),
         durability: Durability::Later,
     };
-    let plan = Plan::of(&root, &whole, now()).unwrap();
+    let plan = ApplyPlan::of(&root, &whole, now()).unwrap();
     let redactor = Redactor::default();
     let record = plan.record(Some(&mut tree.undo_log(&redactor))).unwrap();
     let mut journal = Journal::arm(tree.journal.path(), &record).unwrap();

@@ -198,7 +198,8 @@ impl Stages<'_, '_, '_> {
 /// The tools that were used, each once, in their order.
 fn tools_used(said: &[HistoryMessage]) -> Vec<String> {
     let mut tools: Vec<String> = Vec::new();
-    for message in said.iter().filter(|said| said.role == Role::Tool) {
+    let used = |said: &&HistoryMessage| said.role == Role::Tool && !said.is_failed;
+    for message in said.iter().filter(used) {
         if let Some(tool) = message.tool.as_ref().filter(|tool| !tools.contains(tool)) {
             tools.push(tool.clone());
         }

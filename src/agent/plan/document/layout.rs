@@ -3,6 +3,7 @@
 //! Guarantees that what stands in a code block or in a comment is no structure, and that a block or a comment which
 //! nothing ends is plain text: it hides nothing.
 
+use std::cell::LazyCell;
 use std::ops::Range;
 
 use super::text::{ITEM, heading};
@@ -21,41 +22,38 @@ pub enum PlanPart {
 }
 
 impl PlanPart {
-    /// All of them.
-    pub const ALL: [Self; 7] = [
-        Self::Title,
-        Self::Goal,
-        Self::Criteria,
-        Self::Made,
-        Self::Rejected,
-        Self::Tasks,
-        Self::Log,
+    /// All of them: the heading, which the title goes on, and what is said where there is nothing to say yet.
+    const ALL: [(Self, &str, &str); 7] = [
+        (Self::Title, "# Plan:", "[Goal to be defined]"),
+        (Self::Goal, "## Goal", "[User will provide goal]"),
+        (
+            Self::Criteria,
+            "## Acceptance Criteria",
+            "- [ ] [Criteria will be added once goal is defined]",
+        ),
+        (Self::Made, "## Decisions Made", "[No decisions yet]"),
+        (
+            Self::Rejected,
+            "## Decisions Rejected",
+            "[No rejected decisions yet]",
+        ),
+        (Self::Tasks, "## Tasks", ""),
+        (Self::Log, "## Execution Log", "[No actions taken yet]"),
     ];
+
+    /// All of them.
+    pub fn all() -> impl Iterator<Item = Self> {
+        Self::ALL.into_iter().map(|(part, _, _)| part)
+    }
 
     /// Its heading; the title's goes on.
     pub fn heading(self) -> &'static str {
-        match self {
-            Self::Title => "# Plan:",
-            Self::Goal => "## Goal",
-            Self::Criteria => "## Acceptance Criteria",
-            Self::Made => "## Decisions Made",
-            Self::Rejected => "## Decisions Rejected",
-            Self::Tasks => "## Tasks",
-            Self::Log => "## Execution Log",
-        }
+        Self::ALL[self as usize].1
     }
 
     /// What it says where there is nothing to say yet.
     pub fn placeholder(self) -> &'static str {
-        match self {
-            Self::Title => "[Goal to be defined]",
-            Self::Goal => "[User will provide goal]",
-            Self::Criteria => "- [ ] [Criteria will be added once goal is defined]",
-            Self::Made => "[No decisions yet]",
-            Self::Rejected => "[No rejected decisions yet]",
-            Self::Tasks => "",
-            Self::Log => "[No actions taken yet]",
-        }
+        Self::ALL[self as usize].2
     }
 
     /// The part whose heading a line is.
@@ -71,7 +69,7 @@ impl PlanPart {
                 own_level == level && own.eq_ignore_ascii_case(words.trim())
             })
         };
-        Self::ALL.into_iter().find(is_named)
+        Self::all().find(is_named)
     }
 }
 
@@ -139,8 +137,19 @@ pub fn front_matter(lines: &[&str]) -> Option<Range<usize>> {
 }
 
 impl<'d> PlanLayout<'d> {
-    pub fn of(lines: Vec<&'d str>) -> Self {
+    /// The layout of the front matter alone: nothing is said of what is below.
+    pub fn of_front(lines: Vec<&'d str>) -> Self {
         let front = front_matter(&lines).unwrap_or(0..0);
+        Self {
+            lines,
+            roles: Vec::new(),
+            front,
+            sections: Vec::new(),
+        }
+    }
+
+    pub fn of(lines: Vec<&'d str>) -> Self {
+        let Self { lines, front, .. } = Self::of_front(lines);
         let roles = roles(&lines, front.end);
         let mut sections: Vec<PlanSection> = Vec::new();
         for (at, line) in lines.iter().enumerate().skip(front.end) {
@@ -203,31 +212,25 @@ impl<'d> PlanLayout<'d> {
         })
     }
 
-    /// The items of a part's lists. `nested`: those of lists in the lists are items as well, and not part of one.
-    pub fn items(&self, part: PlanPart, nested: bool) -> Vec<ListItem<'d>> {
+    /// The items of a part's lists. What is indented by more than `most` bytes is no item, but may be part of one.
+    pub fn items(&self, part: PlanPart, most: usize) -> Vec<ListItem<'d>> {
         let mut items: Vec<ListItem<'_>> = Vec::new();
-        for section in self.sections(part) {
-            // How far what is part of the last item is indented, and whether that one may go on.
-            let (mut inner, mut is_open) = (usize::MAX, false);
-            for at in section.body.clone() {
-                let line = self.lines[at];
-                if !self.is_text(at) {
-                    is_open &= self.roles[at] == LineRole::Comment;
-                    continue;
-                }
-                let indent = line.len() - line.trim_start().len();
-                let item = ListItem::of(at, line).filter(|_| nested || indent < inner);
-                match (item, items.last_mut()) {
-                    (Some(item), _) => {
-                        (inner, is_open) = (indent + 2, true);
-                        items.push(item);
-                    }
-                    (None, Some(last)) if is_open && indent > 0 => {
-                        last.range.end = at + 1;
-                        last.text.push(line.trim());
-                    }
-                    _ => is_open = false,
-                }
+        // Whether the last one may go on: not below a heading.
+        let mut is_open = false;
+        let sections = self.sections(part);
+        for at in sections.flat_map(|section| section.heading..section.body.end) {
+            let line = self.lines[at];
+            let indent = line.len() - line.trim_start().len();
+            if !self.is_text(at) {
+                is_open &= self.roles[at] == LineRole::Comment;
+            } else if let Some(item) = ListItem::of(at, line).filter(|_| indent <= most) {
+                is_open = true;
+                items.push(item);
+            } else if let Some(last) = items.last_mut().filter(|_| is_open && indent > 0) {
+                last.range.end = at + 1;
+                last.text.push(line.trim());
+            } else {
+                is_open = false;
             }
         }
         items
@@ -271,8 +274,10 @@ fn roles(lines: &[&str], start: usize) -> Vec<LineRole> {
     let behind_front = || lines.iter().enumerate().skip(start);
     let fences = behind_front().filter_map(|(at, line)| Some((at, Fence::of(line)?)));
     let closing: Vec<_> = fences.filter(|(_, fence)| fence.info.is_empty()).collect();
-    let comment_ends = behind_front().filter(|(_, line)| line.contains("-->"));
-    let comment_ends: Vec<_> = comment_ends.map(|(at, _)| at).collect();
+    let comment_ends = LazyCell::new(|| {
+        let ends = behind_front().filter(|(_, line)| line.contains("-->"));
+        ends.map(|(at, _)| at).collect::<Vec<_>>()
+    });
     // Where nothing closes one, nothing closes a longer one below it.
     let mut unclosed: Vec<Fence<'_>> = Vec::new();
     let mut roles = vec![LineRole::Plain; lines.len()];

@@ -7,41 +7,22 @@ use regex::Regex;
 use serde_json::Map;
 
 use super::layout::{LineRole, ListItem, PlanLayout, PlanPart};
-use super::text::{FIELD, Slot, is_placeholder, read, read_list, read_time, split_notes};
+use super::text::{Slot, field, is_placeholder, read, read_list, read_time, split_notes};
 use crate::agent::plan::{
     Criterion, LogEntry, Plan, PlanDecision, PlanMetadata, PlanStatus, PlanTask, PlanTaskStatus,
     is_done,
 };
 use crate::sys::text::regex;
 
-/// A value of the front matter: what stands before it, and the value less a comment behind it.
-static FRONT: LazyLock<Regex> =
-    LazyLock::new(|| regex(r"^([A-Za-z]+)\s*:(\s*)(.*?)(?:\s+#.*)?\s*$"));
+/// A line of the front matter: its value with the blanks before it, and without a comment behind it.
+static FRONT: LazyLock<Regex> = LazyLock::new(|| regex(r"^[A-Za-z]+\s*:(\s*?.*?)(?:\s+#.*)?\s*$"));
 
-/// The line of the status, up to its end.
+/// The line of the status: its word with the blanks before it.
 static STATUS: LazyLock<Regex> =
-    LazyLock::new(|| regex(r"^(?i)\s*\*\*Status(?::\*\*|\*\*\s*:)(\s*)(in[\x20_-]progress|\w*)"));
+    LazyLock::new(|| regex(r"^(?i)\s*\*\*Status(?::\*\*|\*\*\s*:)(\s*(?:in[\x20_-]progress|\w*))"));
 
-/// Where a value stands: its line, and its bytes there.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ValuePlace {
-    pub at: usize,
-    pub range: Range<usize>,
-    /// Whether nothing separates it from its name.
-    pub is_glued: bool,
-}
-
-impl ValuePlace {
-    /// Where the second group of `pattern` is in a line, the first being the blanks before it.
-    fn of(at: usize, line: &str, pattern: &Regex, blanks: usize) -> Option<Self> {
-        let found = pattern.captures(line)?;
-        Some(Self {
-            at,
-            range: found.get(blanks + 1)?.range(),
-            is_glued: found.get(blanks)?.is_empty(),
-        })
-    }
-}
+/// Where a value stands: its line, and its bytes there, the blanks before it included.
+pub type ValuePlace = (usize, Range<usize>);
 
 impl PlanLayout<'_> {
     /// The whole plan.
@@ -70,16 +51,17 @@ impl PlanLayout<'_> {
             let rest = line.strip_prefix(key);
             rest.is_some_and(|rest| rest.trim_start().starts_with(':'))
         })?;
-        ValuePlace::of(at, line, &FRONT, 2)
+        Some((at, FRONT.captures(line)?.get(1)?.range()))
     }
 
     /// A value of the front matter, less quotes.
-    pub fn front_text(&self, key: &str) -> Option<&str> {
-        let place = self.front_value(key)?;
-        Some(self.lines[place.at][place.range].trim_matches(['"', '\'']))
+    fn front_text(&self, key: &str) -> Option<&str> {
+        let (at, value) = self.front_value(key)?;
+        Some(self.lines[at][value].trim().trim_matches(['"', '\'']))
     }
 
-    fn metadata(&self) -> PlanMetadata {
+    /// What the front matter notes.
+    pub fn metadata(&self) -> PlanMetadata {
         let time = |key| self.front_text(key).and_then(|text| text.parse().ok());
         let version = self
             .front_text("version")
@@ -102,13 +84,13 @@ impl PlanLayout<'_> {
         let mut lines = (self.front.end..end)
             .chain(below)
             .filter(|at| self.is_text(*at));
-        lines.find_map(|at| ValuePlace::of(at, self.lines[at], &STATUS, 1))
+        lines.find_map(|at| Some((at, STATUS.captures(self.lines[at])?.get(1)?.range())))
     }
 
     /// That of the text counts more than that of the front matter.
-    fn status(&self) -> PlanStatus {
+    pub fn status(&self) -> PlanStatus {
         let place = self.status_value();
-        let word = place.map(|place| &self.lines[place.at][place.range]);
+        let word = place.map(|(at, value)| self.lines[at][value].trim());
         let word = word.or_else(|| self.front_text("status"));
         word.map_or(PlanStatus::default(), PlanStatus::of)
     }
@@ -127,7 +109,8 @@ impl PlanLayout<'_> {
         }
     }
 
-    fn goal(&self) -> String {
+    /// The goal, less comments and what says that there is none yet.
+    pub fn goal(&self) -> String {
         let lines = self.goal_lines().filter_map(|at| match self.roles[at] {
             LineRole::Comment => None,
             LineRole::Code => Some(self.lines[at]),
@@ -139,7 +122,7 @@ impl PlanLayout<'_> {
 
     /// The criteria, each with its item.
     pub fn criteria(&self) -> Vec<(ListItem<'_>, Criterion)> {
-        let items = self.items(PlanPart::Criteria, true).into_iter();
+        let items = self.items(PlanPart::Criteria, usize::MAX).into_iter();
         let items = items.filter(|item| !is_placeholder(item.text[0]));
         let criteria = items.map(|item| {
             let (description, notes) = split_notes(&item_text(&item.text));
@@ -156,9 +139,9 @@ impl PlanLayout<'_> {
             .collect()
     }
 
-    /// The tasks, each with its item, numbered as they stand there.
+    /// The tasks, each with its item, numbered as they stand there. Lists below them are part of them.
     pub fn tasks(&self) -> Vec<(ListItem<'_>, PlanTask)> {
-        let items = self.items(PlanPart::Tasks, false).into_iter();
+        let items = self.items(PlanPart::Tasks, 1).into_iter();
         let items = items.filter(|item| !item.text[0].is_empty());
         let tasks = (1..).zip(items).map(|(step, item)| {
             let is_tool = |line: &&str| field(line).is_some_and(|(name, _)| name == "tool");
@@ -251,13 +234,6 @@ impl Fields {
         let found = fields.find(|(name, _)| names.iter().any(|own| name.starts_with(own)));
         found.map(|(_, text)| text.clone()).unwrap_or_default()
     }
-}
-
-/// The name of the field that a line is, in lower case, and its text.
-fn field(line: &str) -> Option<(String, &str)> {
-    let found = FIELD.captures(line)?;
-    let name = found.get(1)?.as_str().trim().to_lowercase();
-    Some((name, found.get(2)?.as_str().trim()))
 }
 
 /// The text of an item's lines.
