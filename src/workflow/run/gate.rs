@@ -109,7 +109,7 @@ impl Gate {
         let mut files = self.files.changes(root, &BTreeSet::new(), &mut diff)?;
         let named = self.named_files();
         files.extend(self.named.changes(root, &named, &mut diff)?);
-        let exposes_keys = match project.check_gitignore(key_files.iter().copied()) {
+        let exposes_keys = match project.check_keys_ignored(key_files.iter().copied()) {
             Ok(()) => false,
             Err(ProjectProblem::Unreadable { path, source }) if !is_denied(&source) => {
                 return Err(PathError::of("read", path)(source));
