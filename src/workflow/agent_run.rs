@@ -226,7 +226,7 @@ impl<'c> AgentRun<'c> {
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn log_text(&self, name: &str, text: &str) -> Result<(), Error> {
+    pub fn log_text(&self, name: &str, text: impl AsRef<[u8]>) -> Result<(), Error> {
         Ok(self.run.borrow().log.text(name, text)?)
     }
 
@@ -488,6 +488,10 @@ impl AgentRun<'_> {
                 }
             }
         };
+        self.context.reporter.event(&Event::Heard {
+            question: prompt.to_owned(),
+            answer: answer.clone(),
+        });
         let run = &mut *self.run.borrow_mut();
         if let Some(agent) = &mut run.record.agent {
             let answer = answer.as_deref();

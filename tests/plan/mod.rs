@@ -3,3 +3,7 @@
 mod protocol;
 mod requests;
 mod stages;
+mod steps;
+mod summary;
+mod tools;
+mod windows;

@@ -106,6 +106,7 @@ impl<'c> Stages<'_, 'c, '_> {
         let protocol = TaskList::protocol(&self.tools());
         let words = self.ask(&Purpose::PLAN, PLANNER, 0.3, &protocol, &mut said, "")?;
         let list = TaskList::read(&words).map_err(not_understood)?;
+        self.note_version()?;
         self.change(|document| {
             if document.plan().goal.is_empty() {
                 document.set_goal(request.trim());
@@ -132,7 +133,7 @@ impl<'c> Stages<'_, 'c, '_> {
             match &worked {
                 Ok(()) => self.change(|document| {
                     tick(document, &self.claimed.take());
-                    mark(document, &task, PlanTaskStatus::Done);
+                    note_status(document, &task, PlanTaskStatus::Done);
                 })?,
                 Err(error) if are_over(error) => {
                     // Why it has failed is told before whether that could be noted.
@@ -147,7 +148,22 @@ impl<'c> Stages<'_, 'c, '_> {
     }
 
     fn set_status(&self, task: &PlanTask, status: PlanTaskStatus) -> Result<(), AgentError> {
-        self.change(|document| mark(document, task, status))
+        self.change(|document| note_status(document, task, status))
+    }
+
+    /// How the steps have ended in a run that was cut short behind them.
+    ///
+    /// # Errors
+    /// When one has failed, or the user had stopped them.
+    pub fn executed_before(&self) -> Result<(), AgentError> {
+        let Some(task) = self.next_task()? else {
+            return Ok(());
+        };
+        let reason = "that was in a run that was cut short".to_owned();
+        Err(match task.status {
+            PlanTaskStatus::Failed => step_failed(&task, reason),
+            _ => AgentError::Rejected { question: reason },
+        })
     }
 
     /// Shows the list of steps.
@@ -425,6 +441,34 @@ impl<'c> Stages<'_, 'c, '_> {
         }
     }
 
+    /// Notes how the document is before what ends a stage is written into it.
+    ///
+    /// # Errors
+    /// When it cannot be read, or that not be kept.
+    pub fn note_version(&self) -> Result<(), AgentError> {
+        let version = self.read()?.plan().metadata.version;
+        Ok(self
+            .place
+            .kept
+            .change(|state| state.version = Some(version))?)
+    }
+
+    /// Whether what ends the stage is in the document already: a run may be cut short before it knows.
+    ///
+    /// # Errors
+    /// When it cannot be read, or what is known of it not be kept.
+    pub fn is_written(&self) -> Result<bool, AgentError> {
+        let Some(before) = self.place.kept.state(|state| state.version) else {
+            return Ok(false);
+        };
+        let is_written = self.read()?.plan().metadata.version > before;
+        if !is_written {
+            // Others may write into it before that is done.
+            self.place.kept.change(|state| state.version = None)?;
+        }
+        Ok(is_written)
+    }
+
     /// The document as it is now.
     ///
     /// # Errors
@@ -442,6 +486,17 @@ impl<'c> Stages<'_, 'c, '_> {
     }
 }
 
+/// Notes how far a step has come. The user may have moved it meanwhile, and one that they have reworded or removed is
+/// another.
+fn note_status(document: &mut PlanDocument, task: &PlanTask, status: PlanTaskStatus) {
+    let tasks = document.plan().tasks;
+    let same = tasks.iter();
+    let same = same.filter(|known| known.description == task.description);
+    if let Some(found) = same.min_by_key(|known| known.step.abs_diff(task.step)) {
+        document.set_task_status(found.step, status);
+    }
+}
+
 /// Notes whether what is done may change files.
 struct NoteChanges<'a> {
     permissions: &'a dyn Permissions,
@@ -453,7 +508,7 @@ impl Permissions for NoteChanges<'_> {
     fn decide(&self, call: &ToolCall) -> Permission {
         let decided = self.permissions.decide(call);
         let changes = match call.tool.effect {
-            // The plan is written, too, and is no file of the project's.
+            // What is written into the plan is no file of the project.
             Effect::Writes => call.tool.takes(ParameterKind::Path),
             Effect::Runs => {
                 let mut commands = call.of_kind(ParameterKind::Command);
@@ -465,17 +520,6 @@ impl Permissions for NoteChanges<'_> {
             self.may_have_changed.set(true);
         }
         decided
-    }
-}
-
-/// Notes how far a step has come. The user may have moved it meanwhile, and one that they have reworded or removed is
-/// another.
-fn mark(document: &mut PlanDocument, task: &PlanTask, status: PlanTaskStatus) {
-    let tasks = document.plan().tasks;
-    let same = tasks.iter();
-    let same = same.filter(|known| known.description == task.description);
-    if let Some(found) = same.min_by_key(|known| known.step.abs_diff(task.step)) {
-        document.set_task_status(found.step, status);
     }
 }
 

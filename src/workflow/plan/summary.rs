@@ -8,7 +8,7 @@ use crate::agent::AgentError;
 use crate::agent::conversation::{Conversation, HistoryMessage};
 use crate::agent::plan::criteria::tick;
 use crate::agent::plan::stages::WorkSummary;
-use crate::agent::plan::{LogEntry, PlanStatus, PlanTask, PlanTaskStatus};
+use crate::agent::plan::{LogEntry, PlanDocument, PlanStatus, PlanTask};
 use crate::agent::protocol::Fault;
 use crate::model::Purpose;
 use crate::model::message::Role;
@@ -45,16 +45,6 @@ impl WorkEnd {
         }
     }
 
-    /// That of steps that have come so far.
-    pub fn of_tasks(tasks: &[PlanTask]) -> Self {
-        let mut open = tasks.iter().filter(|task| task.is_open());
-        match open.next().map(|task| task.status) {
-            None => Self::Done,
-            Some(PlanTaskStatus::Failed) => Self::Failed,
-            Some(_) => Self::Stopped,
-        }
-    }
-
     fn sign(self) -> &'static str {
         let [done, stopped, failed] = SIGNS;
         match self {
@@ -66,7 +56,7 @@ impl WorkEnd {
 }
 
 impl Stages<'_, '_, '_> {
-    /// Sums up what was said in the steps, and writes that into the plan; gives the summary as it was shown.
+    /// Sums up what was said in the steps, and writes that and how far the plan has come into it; gives the summary as it was shown.
     ///
     /// # Errors
     /// When there is none, or it cannot be written.
@@ -105,12 +95,14 @@ impl Stages<'_, '_, '_> {
             tools_used: tools,
         };
         let mut untold = Vec::new();
+        self.note_version()?;
         self.change(|document| {
             document.add_log_entries(std::slice::from_ref(&entry));
             if end == WorkEnd::Done {
                 untold = tick(document, &summary.acceptance_criteria_updates);
             }
             self.decide(document, &summary.decisions_made, &[]);
+            conclude(document, end);
         })?;
         for text in untold {
             self.run.warn(format!("the summary ticks nothing: {text}"));
@@ -178,22 +170,25 @@ impl Stages<'_, '_, '_> {
         ))
     }
 
-    /// Notes how far the plan has come.
+    /// Notes how far the plan has come, where nothing sums up what was done.
     ///
     /// # Errors
     /// When it cannot be noted.
     pub fn conclude(&self, end: WorkEnd) -> Result<(), AgentError> {
-        self.change(|document| {
-            let plan = document.plan();
-            let are_over = !plan.tasks.iter().any(PlanTask::is_open);
-            let hold = plan.acceptance_criteria.iter().all(|known| known.completed);
-            document.set_status(match end {
-                WorkEnd::Done if are_over && hold => PlanStatus::Completed,
-                WorkEnd::Stopped => PlanStatus::Blocked,
-                WorkEnd::Done | WorkEnd::Failed => PlanStatus::InProgress,
-            });
-        })
+        self.change(|document| conclude(document, end))
     }
+}
+
+/// Notes in the document how far the plan has come.
+fn conclude(document: &mut PlanDocument, end: WorkEnd) {
+    let plan = document.plan();
+    let are_over = !plan.tasks.iter().any(PlanTask::is_open);
+    let hold = plan.acceptance_criteria.iter().all(|known| known.completed);
+    document.set_status(match end {
+        WorkEnd::Done if are_over && hold => PlanStatus::Completed,
+        WorkEnd::Stopped => PlanStatus::Blocked,
+        WorkEnd::Done | WorkEnd::Failed => PlanStatus::InProgress,
+    });
 }
 
 /// The tools that were used, each once, in their order. The build is none, and what has failed or was not allowed was
