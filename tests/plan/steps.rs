@@ -47,7 +47,7 @@ fn the_third_time_it_has_failed_and_later_ones_stay_to_do() {
     let run = plan
         .work("Write")
         .exits(1)
-        .says(&["step 1 has failed: no tool was used for it"]);
+        .says(&["step 1 has failed: no tool has succeeded in it"]);
     assert_eq!(queries(&server), 5, "the summary is written all the same");
     let result = run.result();
     assert_eq!(result["exit"]["name"], "step-failed");
