@@ -17,12 +17,12 @@ use crate::support::{ModelServer, TestProject};
 /// More than that, nobody reads.
 const LONGEST_PAGE: usize = 150;
 
-fn document(name: &str) -> String {
+pub fn document(name: &str) -> String {
     let path = root().join(name);
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-fn root() -> &'static Path {
+pub fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
@@ -40,7 +40,7 @@ fn pages() -> Vec<String> {
 }
 
 /// The fenced blocks of a document in this language.
-fn blocks<'d>(document: &'d str, language: &str) -> Vec<&'d str> {
+pub fn blocks<'d>(document: &'d str, language: &str) -> Vec<&'d str> {
     let head = format!("{language}\n");
     let blocks = document.split("```").skip(1).step_by(2);
     blocks
@@ -49,7 +49,7 @@ fn blocks<'d>(document: &'d str, language: &str) -> Vec<&'d str> {
 }
 
 /// The commands in a document's shell blocks, without their comments.
-fn commands(document: &str) -> Vec<&str> {
+pub fn commands(document: &str) -> Vec<&str> {
     let lines = blocks(document, "sh").into_iter().flat_map(str::lines);
     let commands = lines.map(|line| line.split("  #").next().unwrap_or_default().trim());
     commands.filter(|command| !command.is_empty()).collect()
@@ -185,6 +185,12 @@ fn the_messages_that_need_help_are_those_of_the_program() {
     assert!(quoted > 5, "{quoted}");
 }
 
+/// What is printed, without the times and the folder's stamp, which differ from run to run.
+pub fn stable(text: &str) -> String {
+    let times = Regex::new(r"\d+\.\d+s|\d{4}(-\d\d){5}").unwrap();
+    times.replace_all(text, "TIME").into_owned()
+}
+
 #[test]
 fn the_readme_shows_what_its_first_command_prints() {
     let readme = document("README.md");
@@ -193,11 +199,6 @@ fn the_readme_shows_what_its_first_command_prints() {
     let project = TestProject::new();
     let output = project.command(&[arguments]).output().unwrap();
     let printed = String::from_utf8([output.stderr, output.stdout].concat()).unwrap();
-    let stable = |text: &str| {
-        // Times and the folder's stamp differ from run to run.
-        let times = Regex::new(r"\d+\.\d+s|\d{4}(-\d\d){5}").unwrap();
-        times.replace_all(text, "TIME").into_owned()
-    };
     assert_eq!(stable(blocks(&readme, "text")[0]), stable(&printed));
 }
 
@@ -382,7 +383,7 @@ fn the_page_of_commands_names_every_command_and_every_flag() {
             .any(|other| other.len() > path.len() && other.starts_with(path));
         let is_called = calls.iter().any(|(called, _)| called == path);
         assert!(is_called || is_group, "{path:?}");
-        let with_flags = [vec![], vec!["dev".to_owned()]];
+        let with_flags = [vec![], vec!["dev".to_owned()], vec!["plan".to_owned()]];
         let everywhere = [
             "--help",
             "--version",
@@ -487,7 +488,7 @@ fn the_tables_of_exit_codes_are_those_of_the_program() {
 fn help_lists_the_exit_codes_of_the_program() {
     let project = TestProject::new();
     let mut shown = BTreeSet::new();
-    for arguments in [&["--help"][..], &["dev", "--help"]] {
+    for arguments in [&["--help"][..], &["dev", "--help"], &["plan", "--help"]] {
         let help = project.run(arguments).stdout;
         let lines = help
             .lines()

@@ -350,6 +350,10 @@ fn what_git_takes_settings_and_programs_from_is_compared_in_every_repository() {
             "`.git/hooks/pre-commit` was created",
         ),
         (
+            "echo evil >> .git/hooks/pre-commit.sample",
+            "`.git/hooks/pre-commit.sample` was changed",
+        ),
+        (
             "echo '[core] fsmonitor = ./evil' >> .git/config",
             "`.git/config` was ",
         ),
@@ -378,6 +382,7 @@ fn what_git_takes_settings_and_programs_from_is_compared_in_every_repository() {
                 "[include]\n\tpath = ../../sub/shared\n[core]\n\thooksPath = ../hooks\n",
             )
             .file("hooks/sample", "")
+            .file(".git/hooks/pre-commit.sample", "")
             .file("tool", "")
             .file(".git/modules/lib/HEAD", "ref: refs/heads/main\n")
             .file(".git/worktrees/w/commondir", "../..\n");

@@ -177,6 +177,34 @@ fn the_record_and_the_events_of_agents_are_as_the_schemas_say() {
 }
 
 #[test]
+fn the_record_and_the_events_of_a_plan_are_as_the_schemas_say() {
+    let (result, events) = (schema("result"), schema("events"));
+    let home = tempfile::tempdir().unwrap();
+    let demo = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/plan-demo");
+    let read = |name: &str| std::fs::read_to_string(format!("{demo}/{name}")).unwrap();
+    let project = TestProject::new()
+        .variable("HOME", home.path().to_str().unwrap())
+        .file("greet.sh", read("greet.sh"))
+        .program("build.sh", read("build.sh"));
+    let recorded = format!("{demo}/recorded-run");
+    let arguments = ["plan", "--replay", &recorded, "--output-format", "jsonl"];
+    let run = project.run(&arguments).exits(0);
+    let lines = stdout_lines(&run);
+    for line in &lines {
+        fits(&events, line);
+    }
+    let printed = &lines.last().unwrap()["result"];
+    fits(&result, printed);
+    assert_eq!(*printed, run.result());
+    assert_eq!(printed["plan"]["status"], "completed");
+    let steps = printed["plan"]["steps"].as_array().unwrap();
+    assert!(
+        steps.iter().all(|step| step["status"] == "done"),
+        "{steps:?}"
+    );
+}
+
+#[test]
 fn the_schema_refuses_what_it_does_not_describe() {
     let result = schema("result");
     let events = schema("events");

@@ -39,6 +39,8 @@ mod page;
 mod past;
 mod places;
 mod plan;
+mod plan_docs;
+mod plan_model;
 mod preparing;
 mod printing;
 mod processes;

@@ -5,6 +5,7 @@
 //! their parents, so on Linux nothing escapes it. Guarantees that the leader stays a zombie until it is
 //! [reaped](ProcessTree::reap_leader), so that the number of its group is not given away while signals are sent to it.
 
+use std::ffi::OsStr;
 use std::fs;
 
 use rustix::io::Errno;
@@ -161,8 +162,11 @@ impl ProcessInfo {
     /// All that there are; none where there is no Linux.
     pub fn all() -> Vec<Self> {
         let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-        let stats =
-            entries.filter_map(|entry| read(&entry.path().join("stat"), Links::Refused, MIB).ok());
+        // All other names are the kernel's own.
+        let is_number = |name: &OsStr| name.as_encoded_bytes().iter().all(u8::is_ascii_digit);
+        let processes = entries.filter(|entry| is_number(&entry.file_name()));
+        let stats = processes
+            .filter_map(|entry| read(&entry.path().join("stat"), Links::Refused, MIB).ok());
         stats
             .filter_map(|stat| Self::parse(&String::from_utf8_lossy(&stat)))
             .collect()

@@ -31,7 +31,7 @@ use serde::{Deserialize, Serialize};
 use self::mounts::MountTable;
 pub use self::repositories::settings;
 use self::repositories::{Nested, with_linked};
-use self::targets::{KeyTarget, key_target, resolved};
+use self::targets::{KeyTarget, key_target, present, resolved};
 use super::hosts::AllowedHost;
 use super::proxy::HostProxy;
 use super::supervised_child::SupervisedChild;
@@ -360,9 +360,10 @@ impl Sandbox {
     fn arguments(&self) -> Vec<OsString> {
         let mut list = Vec::new();
         let mounts = MountTable::read();
+        let others = elsewhere::other_projects(&self.policy.root, &self.policy.keys);
         match self.mode {
-            SandboxMode::Auto | SandboxMode::Off => self.add_lenient(&mut list, &mounts),
-            SandboxMode::Strict => self.add_strict(&mut list, &mounts),
+            SandboxMode::Auto | SandboxMode::Off => self.add_lenient(&mut list, &mounts, &others),
+            SandboxMode::Strict => self.add_strict(&mut list, &mounts, &others),
         }
         // The kernel's settings are the whole machine's.
         add(&mut list, "--ro-bind", &["/proc/sys", "/proc/sys"]);
@@ -375,7 +376,7 @@ impl Sandbox {
         list
     }
 
-    fn add_lenient(&self, list: &mut Vec<OsString>, mounts: &MountTable) {
+    fn add_lenient(&self, list: &mut Vec<OsString>, mounts: &MountTable, others: &[PathBuf]) {
         let SandboxPolicy { root, git, .. } = &self.policy;
         add(list, "--dev-bind", &["/", "/"]);
         // What is mounted cannot be renamed.
@@ -385,8 +386,8 @@ impl Sandbox {
                 add(list, "--dev-bind", &[&folder, &folder]);
             }
         }
-        for other in elsewhere::other_projects(root, &self.policy.keys) {
-            let project = other.parent().unwrap_or(&other);
+        for other in others {
+            let project = other.parent().unwrap_or(other);
             if !root.starts_with(project) {
                 add(list, "--dev-bind-try", &[project, project]);
             }
@@ -394,14 +395,14 @@ impl Sandbox {
         let policy = &self.policy;
         let closed = [&*policy.protected, &policy.read_only, &policy.settings()].concat();
         add_read_only(list, mounts, &closed);
-        self.add_hidden(list, mounts);
+        self.add_hidden(list, mounts, others);
         add(list, "--proc", &["/proc"]);
         for capability in FORBIDDEN {
             add(list, "--cap-drop", &[capability]);
         }
     }
 
-    fn add_strict(&self, list: &mut Vec<OsString>, mounts: &MountTable) {
+    fn add_strict(&self, list: &mut Vec<OsString>, mounts: &MountTable, others: &[PathBuf]) {
         let root = &self.policy.root;
         add(list, "--ro-bind", &["/", "/"]);
         add(list, "--dev", &["/dev"]);
@@ -422,8 +423,7 @@ impl Sandbox {
         closed.retain(|path| resolved(path).starts_with(root) || path.join("HEAD").is_file());
         let mut inside = self.policy.settings();
         inside.extend_from_slice(&self.policy.protected);
-        inside.retain(|path| resolved(path).starts_with(root));
-        closed.append(&mut inside);
+        closed.extend(present(&inside).filter(|path| path.starts_with(root)));
         closed.extend_from_slice(&self.policy.read_only);
         add_read_only(list, mounts, &closed);
         for path in with_linked(&new) {
@@ -434,7 +434,7 @@ impl Sandbox {
                 add(list, "--ro-bind-try", &[&path, &path]);
             }
         }
-        self.add_hidden(list, mounts);
+        self.add_hidden(list, mounts, others);
         add(list, "--setenv", &["TMPDIR", TEMPORARY]);
         add(list, "--unshare-net", &["--unshare-ipc"]);
         for variable in self.proxy.iter().flat_map(|proxy| proxy.variables()) {
@@ -444,8 +444,8 @@ impl Sandbox {
     }
 
     /// Has everything empty that is hidden, by whatever name. Later than all else: nothing is to show it again.
-    fn add_hidden(&self, list: &mut Vec<OsString>, mounts: &MountTable) {
-        let hidden = self.hidden().into_iter();
+    fn add_hidden(&self, list: &mut Vec<OsString>, mounts: &MountTable, others: &[PathBuf]) {
+        let hidden = self.hidden(others).into_iter();
         for name in hidden.flat_map(|path| mounts.names(&path)) {
             if name.exists() && !name.is_dir() {
                 add(list, "--ro-bind", &[Path::new("/dev/null"), &name]);
@@ -459,11 +459,11 @@ impl Sandbox {
     }
 
     /// What is hidden, with links resolved: a link among the key files leads out of the folder with the keys.
-    fn hidden(&self) -> Vec<PathBuf> {
+    fn hidden(&self, others: &[PathBuf]) -> Vec<PathBuf> {
         let SandboxPolicy { root, keys, .. } = &self.policy;
         let mut wanted = self.policy.hidden.clone();
         wanted.extend(self.nested_keys.iter().cloned());
-        wanted.extend(elsewhere::other_projects(root, keys));
+        wanted.extend_from_slice(others);
         if let (SandboxMode::Strict, Some(home)) = (self.mode, &self.policy.home) {
             wanted.extend(elsewhere::credentials(home));
         }
@@ -483,10 +483,8 @@ impl Sandbox {
 /// Lets nothing inside write to these, as far as they are there, by whatever name. What lies in one of them is closed
 /// with it.
 fn add_read_only(list: &mut Vec<OsString>, mounts: &MountTable, paths: &[PathBuf]) {
-    let paths = paths.iter().filter_map(|path| path.canonicalize().ok());
-    let paths: BTreeSet<PathBuf> = paths.collect();
     let mut closed: Vec<PathBuf> = Vec::new();
-    for path in paths {
+    for path in present(paths).collect::<BTreeSet<_>>() {
         // Whatever contains it comes before it.
         if !closed.iter().any(|outer| path.starts_with(outer)) {
             closed.push(path);

@@ -8,7 +8,7 @@ use crate::sys::text::regex;
 
 /// A version, a date or a stage behind a model's name: `-001`, `-2025-08-07`, `-preview-06-05`, `:latest`.
 static VERSION: LazyLock<Regex> = LazyLock::new(|| {
-    regex(r"^(?:[-@:](?:v?\d[\d.]*|latest|stable|preview|exp|experimental|beta|test))*$")
+    regex(r"^(?:[-@:](?:v?[0-9][0-9.]*|latest|stable|preview|exp|experimental|beta|test))*$")
 });
 
 /// Whether `served`, by the server's word, is the model `asked`, or a version of it.

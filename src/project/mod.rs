@@ -18,9 +18,8 @@ pub mod rollup;
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, LazyLock, OnceLock};
+use std::sync::{Arc, OnceLock};
 
-use regex::Regex;
 use rustix::fs::{Access, access};
 
 use crate::project::gitignore::{Case, GITIGNORE, IgnoreFile, IgnoreRules, LARGEST};
@@ -29,7 +28,7 @@ use crate::secret::{ApiKey, KeyProblem, Redactor};
 use crate::sys::environment::{Environment, KEY_VARIABLES, SHORTEST_SECRET};
 use crate::sys::file_lock;
 use crate::sys::files::{self, Links, MIB, PathError, is_missing, is_no_file, is_too_large};
-use crate::sys::text::{regex, without_mark};
+use crate::sys::text::without_mark;
 
 pub use self::lock::ProjectLock;
 
@@ -495,9 +494,13 @@ fn max_bytes(file: &str) -> u64 {
     }
 }
 
-/// A line for `agent-config`, at the root or at any depth, or for all that is in it.
-static CONFIG_LINE: LazyLock<Regex> =
-    LazyLock::new(|| regex(r"(?m)^\u{feff}?(?:\*\*/)*/*agent-config(?:/\*{0,2})?\s*$"));
+/// Whether a line is one for `agent-config`, at the root or at any depth, or for all that is in it.
+fn names_config(line: &str) -> bool {
+    let line = line.strip_prefix('\u{feff}').unwrap_or(line).trim_end();
+    let path = line.trim_start_matches("**/").trim_start_matches('/');
+    let rest = path.strip_prefix(CONFIG);
+    rest.is_some_and(|rest| ["", "/", "/*", "/**"].contains(&rest))
+}
 
 /// Whether a `.gitignore` of this content keeps everything in `agent-config` out of git, by a line
 /// for that folder.
@@ -515,7 +518,7 @@ fn ignores_config(content: &[u8]) -> bool {
     ]
     .into_iter();
     let is_file_ignored = |file: &str| verdict(&format!("{CONFIG}/{file}"), false) == Some(true);
-    CONFIG_LINE.is_match(&String::from_utf8_lossy(content))
+    String::from_utf8_lossy(content).lines().any(names_config)
         && verdict(CONFIG, true).unwrap_or_else(|| files.all(is_file_ignored))
 }
 

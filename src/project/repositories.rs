@@ -94,17 +94,16 @@ impl ProjectSearch {
     ) -> Result<(), PathError> {
         let place = self.root.join(directory);
         let mut layout = Vec::new();
-        for name in names(&place, found)? {
+        for (name, kind) in names(&place, found)? {
             let path = directory.join(&name);
             let entry = place.join(&name);
-            let kind = entry.symlink_metadata().map(|found| found.file_type());
             if name == DOT_GIT {
                 found.repositories.push(entry);
             } else if name == GITIGNORE {
                 found.ignore_files.extend(path.to_str().map(str::to_owned));
-            } else if kind.as_ref().is_ok_and(FileType::is_dir) && !self.ignores(&path) {
+            } else if kind.is_some_and(|kind| kind.is_dir()) && !self.ignores(&path) {
                 pending.push(path);
-            } else if kind.is_ok_and(|kind| kind.is_symlink()) && !self.ignores(&path) {
+            } else if kind.is_some_and(|kind| kind.is_symlink()) && !self.ignores(&path) {
                 found.repositories.extend(self.linked(&entry));
             }
             if LAYOUT.iter().any(|part| name == *part) {
@@ -145,21 +144,31 @@ impl ProjectSearch {
     }
 }
 
-/// The names in a directory. Where it cannot be listed, and what is in there can still be opened by its name, those
-/// that count.
-fn names(place: &Path, found: &mut GitFiles) -> Result<Vec<OsString>, PathError> {
+/// The names in a directory, and of what kind each is. Where it cannot be listed, and what is in there can still be
+/// opened by its name, those that count.
+fn names(
+    place: &Path,
+    found: &mut GitFiles,
+) -> Result<Vec<(OsString, Option<FileType>)>, PathError> {
     let is_made_so = |error: &io::Error| {
         let errno = Errno::from_io_error(error);
         errno.is_some_and(|errno| matches!(errno, Errno::ACCESS | Errno::PERM | Errno::NAMETOOLONG))
     };
     match fs::read_dir(place) {
-        Ok(entries) => Ok(entries.flatten().map(|entry| entry.file_name()).collect()),
+        Ok(entries) => {
+            let named = entries.flatten();
+            let named = named.map(|entry| (entry.file_name(), entry.file_type().ok()));
+            Ok(named.collect())
+        }
         Err(error) if is_missing(&error) => Ok(Vec::new()),
         Err(error) if is_made_so(&error) => {
             found.unlisted.push(place.to_path_buf());
             let names = [DOT_GIT, GITIGNORE].into_iter().chain(LAYOUT);
-            let is_there = |name: &&str| place.join(name).symlink_metadata().is_ok();
-            Ok(names.filter(is_there).map(OsString::from).collect())
+            let found = names.filter_map(|name| {
+                let found = place.join(name).symlink_metadata().ok()?;
+                Some((OsString::from(name), Some(found.file_type())))
+            });
+            Ok(found.collect())
         }
         Err(error) => Err(PathError::of("read", place)(error)),
     }

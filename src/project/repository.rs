@@ -50,8 +50,8 @@ impl Repository {
     /// not known.
     pub fn of(root: &Path) -> Result<Option<Self>, PathError> {
         let has_git = |dir: &&Path| dir.join(DOT_GIT).symlink_metadata().is_ok();
-        let mut all = root.ancestors().filter(has_git);
-        let top = all.clone().find(|dir| is_top(dir)).or_else(|| all.next());
+        let top = root.ancestors().find(|dir| is_top(dir));
+        let top = top.or_else(|| root.ancestors().find(has_git));
         top.map(Self::at).transpose()
     }
 
@@ -135,7 +135,7 @@ impl Repository {
 pub(super) fn is_top(directory: &Path) -> bool {
     let dot_git = directory.join(DOT_GIT);
     match dot_git.symlink_metadata() {
-        Ok(_) if dot_git.is_dir() => is_git_directory(&dot_git),
+        Ok(found) if found.is_dir() || dot_git.is_dir() => is_git_directory(&dot_git),
         found => found.is_ok(),
     }
 }
@@ -153,10 +153,11 @@ pub(super) fn is_git_directory(folder: &Path) -> bool {
 
 /// Whether this is what git takes for a `HEAD`: a link or the name of something in `refs`, or a hash.
 fn is_head(head: &Path) -> bool {
-    if let Ok(target) = head.read_link() {
-        return target.starts_with("refs");
-    }
-    let content = files::beginning(head, Links::Refused, HEAD_SIZE).unwrap_or_default();
+    let Ok(content) = files::beginning(head, Links::Refused, HEAD_SIZE) else {
+        return head
+            .read_link()
+            .is_ok_and(|target| target.starts_with("refs"));
+    };
     match content.strip_prefix(b"ref:") {
         Some(name) => name.trim_ascii_start().starts_with(b"refs/"),
         None => content.len() >= 40 && content[..40].iter().all(u8::is_ascii_hexdigit),

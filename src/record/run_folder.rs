@@ -66,19 +66,17 @@ impl RunFolder {
         self.logs.join(&self.name)
     }
 
-    /// Opens it.
+    /// The folder that was made, which is still in its place.
     ///
     /// # Errors
-    /// When it cannot be opened, or there is something else in its place.
+    /// When there is nothing or something else, or no handle is to be had.
     pub fn open(&self) -> io::Result<File> {
         let replaced =
             || io::Error::other("the run's folder was moved or replaced while the run went on");
-        let found = match open(&self.logs, &self.name) {
-            Err(error) if error.kind() == io::ErrorKind::NotADirectory => return Err(replaced()),
-            found => found?,
-        };
-        let is_same = identity(found.metadata()) == identity(self.held()?.metadata());
-        is_same.then_some(found).ok_or_else(replaced)
+        let held = self.held()?;
+        let is_same = self.logs.symlink_metadata()?.is_dir()
+            && identity(Ok(self.path().symlink_metadata()?)) == identity(held.metadata());
+        is_same.then_some(held).ok_or_else(replaced)
     }
 
     /// The folder that was made, wherever it is now.

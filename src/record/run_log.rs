@@ -28,6 +28,7 @@ use crate::sys::atomic_file::{self, replace_in};
 use crate::sys::files::{
     IfThere as _, PathError, append_in, create_new_in, is_no_file, open_directory_in,
 };
+use crate::sys::parallel::MUCH_TEXT;
 
 pub use self::build_log::{BuildLog, BuildOutput};
 
@@ -131,17 +132,21 @@ impl<'r> RunLog<'r> {
         })
     }
 
-    /// Logs something while something else is done.
+    /// Logs something of this many bytes: at once, or while something else is done where they are many.
     ///
     /// # Errors
-    /// When no thread is to be had for it.
+    /// When it cannot be written at once, or no thread is to be had for it.
     pub fn in_background<'s>(
         &'s self,
         scope: &'s Scope<'s, '_>,
+        bytes: usize,
         log: impl FnOnce(&Self) -> Result<(), LogError> + Send + 's,
-    ) -> Result<ScopedJoinHandle<'s, Result<(), LogError>>, LogError> {
+    ) -> Result<Option<ScopedJoinHandle<'s, Result<(), LogError>>>, LogError> {
+        if bytes < MUCH_TEXT {
+            return log(self).map(|()| None);
+        }
         let started = thread::Builder::new().spawn_scoped(scope, move || log(self));
-        started.map_err(failed(&self.folder.path()))
+        started.map(Some).map_err(failed(&self.folder.path()))
     }
 
     /// Opens the log of a build.
@@ -230,7 +235,8 @@ impl<'r> RunLog<'r> {
             opened => opened,
         };
         self.write_to(run_files::STEPS, open, |out| {
-            serde_json::to_writer(&mut *out, step)?;
+            // In one piece: each is searched for keys.
+            out.write_all(&serde_json::to_vec(step)?)?;
             out.write_all(b"\n")
         })
     }
@@ -241,7 +247,7 @@ impl<'r> RunLog<'r> {
     /// When the file cannot be written.
     pub fn json(&self, name: &str, record: &impl Serialize) -> Result<(), LogError> {
         self.replace(name, |out| {
-            serde_json::to_writer_pretty(&mut *out, record)?;
+            out.write_all(&serde_json::to_vec_pretty(record)?)?;
             out.write_all(b"\n")
         })
     }

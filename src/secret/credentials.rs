@@ -178,10 +178,12 @@ pub fn find(file: &'static str, text: &str, redactor: &Redactor) -> Vec<Finding>
     let (first, second) = text.split_at(heading.map_or(0, |heading| middle + heading + 1));
     let search = |part| places(part, redactor);
     let (mut places, rest) = thread::scope(|scope| {
-        let thread = thread::Builder::new().spawn_scoped(scope, || search(first));
+        let is_split = !first.is_empty();
+        let spawn = || thread::Builder::new().spawn_scoped(scope, || search(first));
+        let thread = is_split.then(spawn);
         let rest = search(second);
         // Where no thread is to be had, or it panicked, it takes longer.
-        let places = thread.ok().and_then(|thread| thread.join().ok());
+        let places = thread.and_then(|thread| thread.ok()?.join().ok());
         (places.unwrap_or_else(|| search(first)), rest)
     });
     let rest = rest.into_iter();
@@ -239,8 +241,11 @@ fn places(text: &str, redactor: &Redactor) -> Vec<(usize, &'static str)> {
         .map(|(place, kind)| (place.clone(), (place.start, name(kind))))
         .unzip();
     let may_hold_any = WORDS.as_ref().is_some_and(|words| words.is_match(text));
-    let shapes = ANY_SHAPE.iter().filter(|_| may_hold_any);
-    for found in shapes.flat_map(|shapes| shapes.captures_iter(text.as_bytes())) {
+    let shapes = may_hold_any.then(|| ANY_SHAPE.as_ref()).into_iter();
+    for found in shapes
+        .flatten()
+        .flat_map(|shapes| shapes.captures_iter(text.as_bytes()))
+    {
         let Some((place, kind)) = which(&found) else {
             continue;
         };

@@ -7,6 +7,8 @@ use std::thread::{self, ScopedJoinHandle};
 
 /// From this many files on, they are shared.
 const MANY_FILES: usize = 64;
+/// From this many bytes on, what is done to a text takes longer than a thread takes to start.
+pub const MUCH_TEXT: usize = 64 << 10;
 
 /// Does `work` on parts of `0..count`, two at once where there is much to do. What came of them is in order.
 ///
@@ -20,7 +22,7 @@ pub fn in_parallel<T: Send, E: Send>(
         return work(0..count).map(|done| vec![done]);
     }
     let half = count / 2;
-    let (first, second) = side_by_side(|| work(0..half), || work(half..count));
+    let (first, second) = side_by_side(true, || work(0..half), || work(half..count));
     Ok(vec![first?, second?])
 }
 
@@ -31,8 +33,15 @@ pub(crate) fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
         .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// Does both, `aside` in a thread of its own. A panic there goes on here.
-pub fn side_by_side<A: Send, B>(aside: impl Fn() -> A + Sync, here: impl FnOnce() -> B) -> (A, B) {
+/// Does both; where that is much, `aside` in a thread of its own. A panic there goes on here.
+pub fn side_by_side<A: Send, B>(
+    is_much: bool,
+    aside: impl Fn() -> A + Sync,
+    here: impl FnOnce() -> B,
+) -> (A, B) {
+    if !is_much {
+        return (aside(), here());
+    }
     thread::scope(|scope| {
         let thread = thread::Builder::new().spawn_scoped(scope, &aside);
         let here = here();

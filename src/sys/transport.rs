@@ -18,6 +18,7 @@ use socket2::{Domain, Protocol, Socket, TcpKeepalive, Type};
 use ureq::config::Config;
 use ureq::http::Uri;
 use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
+use ureq::unversioned::transport::time::Duration as Wait;
 use ureq::unversioned::transport::{
     Buffers, ConnectionDetails, Connector, Either, LazyBuffers, NextTimeout, Transport,
 };
@@ -319,7 +320,7 @@ impl Deadline {
     }
 }
 
-/// ureq's resolver in a thread, which a signal need not wait for.
+/// ureq's resolver in a thread, which a signal need not wait for; what is an address needs none.
 #[derive(Debug)]
 pub struct InterruptibleResolver(pub Interrupt);
 
@@ -328,8 +329,13 @@ impl Resolver for InterruptibleResolver {
         &self,
         uri: &Uri,
         config: &Config,
-        timeout: NextTimeout,
+        mut timeout: NextTimeout,
     ) -> Result<ResolvedSocketAddrs, Error> {
+        let host = uri.host().unwrap_or_default().trim_matches(['[', ']']);
+        if host.parse::<IpAddr>().is_ok() {
+            timeout.after = Wait::NotHappening;
+            return DefaultResolver::default().resolve(uri, config, timeout);
+        }
         let (sender, receiver) = mpsc::sync_channel(1);
         let (uri, config) = (uri.clone(), config.clone());
         std::thread::spawn(move || {
@@ -373,6 +379,17 @@ mod tests {
                 require(PlainAddresses::Loopback, &addresses).is_err(),
                 "{elsewhere}"
             );
+        }
+    }
+
+    #[test]
+    fn an_address_is_its_own_resolution() {
+        let resolver = InterruptibleResolver(Interrupt::never().unwrap());
+        for address in ["127.0.0.1:8080", "[::1]:8080"] {
+            let uri = format!("http://{address}/path").parse().unwrap();
+            let resolved = resolver.resolve(&uri, &Config::default(), NextTimeout::default());
+            let expected = [address.parse::<SocketAddr>().unwrap()];
+            assert_eq!(&resolved.unwrap()[..], &expected[..], "{address}");
         }
     }
 

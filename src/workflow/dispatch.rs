@@ -15,9 +15,7 @@ use super::{
     models, page, query, rollup, sessions, undo,
 };
 use crate::agent::tools::place::Outside;
-use crate::cli::{
-    self, AgentArgs, Cli, Command, DevArgs, DevCommand, OnFailure, PlanArgs, PlanCommand,
-};
+use crate::cli::{self, AgentArgs, Cli, Command, DevArgs, DevCommand, PlanArgs, PlanCommand};
 use crate::model::Delivery;
 use crate::ui::input::history::History;
 use crate::ui::input::{self, Editor, InputError, LineReader, PlainLines};
@@ -80,7 +78,11 @@ fn agent_options(arguments: &DevArgs, request: Option<String>) -> AgentOptions {
             (None, true) => SessionChoice::Last,
             (None, false) => SessionChoice::New,
         },
-        choice: agent_choice(&arguments.model, arguments.timeout, Some(&arguments.agent)),
+        choice: agent_choice(
+            arguments.model.as_deref(),
+            arguments.timeout,
+            Some(&arguments.agent),
+        ),
         sandbox: arguments.agent.sandbox,
         hosts: arguments.agent.allow_host.clone(),
         outside: outside(&arguments.agent),
@@ -94,7 +96,7 @@ fn plan(arguments: &PlanArgs, context: &Context<'_>, stdin: Stdin) -> Result<Out
         }
         Some(PlanCommand::Sessions(_)) => super::plan::show::sessions(context),
         Some(PlanCommand::Reliability(arguments)) => {
-            let choice = agent_choice(&arguments.model, arguments.timeout, None);
+            let choice = agent_choice(arguments.model.as_deref(), arguments.timeout, None);
             super::plan::reliability::reliability(context, &choice, arguments)
         }
         None => {
@@ -116,7 +118,7 @@ fn plan_options(arguments: &PlanArgs, request: Option<String>) -> PlanOptions {
             (None, false) => PlanSessionChoice::New,
         },
         plan_file: arguments.plan_file.clone(),
-        choice: agent_choice(&arguments.model, arguments.timeout, Some(agent)),
+        choice: agent_choice(arguments.model.as_deref(), arguments.timeout, Some(agent)),
         yes: arguments.yes,
         pull: arguments.pull,
         gate: arguments.gate,
@@ -125,7 +127,7 @@ fn plan_options(arguments: &PlanArgs, request: Option<String>) -> PlanOptions {
             sandbox: agent.sandbox,
         },
         hosts: agent.allow_host.clone(),
-        reverts: arguments.on_failure == OnFailure::Revert,
+        on_failure: arguments.on_failure,
         outside: outside(agent),
     }
 }
@@ -140,12 +142,12 @@ fn asked(prompt: Option<&str>, context: &Context<'_>) -> Result<Option<String>, 
 
 /// Where an agent's replies come from.
 fn agent_choice(
-    model: &Option<String>,
+    model: Option<&str>,
     timeout: Duration,
     arguments: Option<&AgentArgs>,
 ) -> ModelChoice {
     ModelChoice {
-        model: model.clone(),
+        model: model.map(str::to_owned),
         replay: arguments.and_then(|arguments| arguments.replay.clone()),
         resume: None,
         timeout,

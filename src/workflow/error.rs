@@ -416,9 +416,7 @@ impl Error {
             Self::NotReady(_) => return None,
             Self::Unreliable { .. } => "another model may keep to the form better",
             Self::Plan(problem) => problem.hint(),
-            Self::PlanOutside(_) => {
-                "name a file in a directory of the project that is there; not a link"
-            }
+            Self::PlanOutside(_) => PLAN_OUTSIDE_HINT,
             Self::PlanElsewhere { .. } => "leave `--plan-file` out: the session knows its plan",
             Self::Recording(problem) => return Some(problem.hint()),
             Self::Model(error) => return Some(error.hint()),
@@ -518,6 +516,8 @@ impl Error {
     }
 }
 
+const PLAN_OUTSIDE_HINT: &str =
+    "name a file in a directory of the project that is there; not a link";
 const NOTHING_ASKED_HINT: &str =
     "give a task with `-p`, or resume an unfinished session with `--resume` or `--session`";
 const REJECTED_HINT: &str = "nothing of the reply was applied; run again, or say in the query what it got wrong; \

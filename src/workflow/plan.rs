@@ -34,7 +34,7 @@ use crate::agent::plan::file::PlanFile;
 use crate::agent::plan::session::PlanStage;
 use crate::agent::restricted::AuditCommands;
 use crate::agent::tools::place::Outside;
-use crate::cli::StepGate;
+use crate::cli::{OnFailure, StepGate};
 use crate::exec::hosts::AllowedHost;
 use crate::model::ModelTable;
 use crate::record::run_files;
@@ -76,8 +76,8 @@ pub struct PlanOptions {
     pub build: BuildOptions,
     /// What builds and commands may reach, in a strict sandbox.
     pub hosts: Vec<AllowedHost>,
-    /// Whether what a failed step has written is taken back.
-    pub reverts: bool,
+    /// What becomes of what a failed step has written.
+    pub on_failure: OnFailure,
     /// Whether it may leave the project.
     pub outside: Outside,
 }

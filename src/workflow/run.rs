@@ -43,9 +43,7 @@ use crate::model::price::{Price, Usd};
 use crate::model::prompt::Prompt;
 use crate::model::tokens::{self, Size};
 use crate::model::usage::Usage;
-use crate::model::{
-    Answer, Listener, Model, ModelError, ModelSpec, Reply, Request, Spent, StepId, Tier,
-};
+use crate::model::{Answer, Listener, Model, ModelError, ModelSpec, Reply, Request, StepId, Tier};
 use crate::record::run_files::RESULT;
 use crate::record::run_log::{LogError, RunLog};
 use crate::record::{PartRecord, RunRecord, Seconds, Step};
@@ -56,7 +54,7 @@ use context::Context;
 use outcome::{Failure, Outcome};
 use ready::Ready;
 use selection::{Models, SelectedModel};
-use served::{Served, of_model};
+use served::{Served, of_model, without_calls_unless_offered};
 
 /// A run that has its folder.
 pub struct Run<'c> {
@@ -403,7 +401,8 @@ impl<'c> Run<'c> {
         let answer = Arc::new(answer);
         thread::scope(|scope| {
             let logged = Arc::clone(&answer);
-            let logging = log.in_background(scope, move |log| log.answer(step, &logged))?;
+            let write = move |log: &RunLog<'_>| log.answer(step, &logged);
+            let logging = log.in_background(scope, answer.len(), write)?;
             let reply = model.read(step, &answer);
             let reply = reply.and_then(|reply| without_calls_unless_offered(reply, request));
             let reply = reply.and_then(|reply| of_model(reply, required));
@@ -411,14 +410,15 @@ impl<'c> Run<'c> {
             let read = match reply {
                 Ok(reply) => {
                     let text = Arc::clone(&reply.text);
-                    let logging = log.in_background(scope, move |log| log.reply(step, &text))?;
+                    let write = move |log: &RunLog<'_>| log.reply(step, &text);
+                    let logging = log.in_background(scope, reply.text.len(), write)?;
                     let examined = examine(&reply);
-                    joined(logging)?;
+                    logging.map_or(Ok(()), joined)?;
                     Ok((reply, examined))
                 }
                 Err(error) => Err(error),
             };
-            joined(logging)?;
+            logging.map_or(Ok(()), joined)?;
             Ok(read)
         })
     }
@@ -504,24 +504,6 @@ impl<'c> Run<'c> {
         self.record
             .end_with(error.exit().record(), error, error.hint());
     }
-}
-
-/// The reply, unless it calls tools and was offered none.
-fn without_calls_unless_offered(reply: Reply, request: &Request<'_>) -> Result<Reply, ModelError> {
-    if reply.calls.is_empty() || !request.form.tools.is_empty() {
-        return Ok(reply);
-    }
-    Err(ModelError::CutShort {
-        finish: reply.finish,
-        end: reply.end,
-        message: Some("it calls tools, and was given none".to_owned()),
-        spent: Spent {
-            usage: reply.usage,
-            model_version: reply.model_version,
-            tier: reply.tier,
-        }
-        .into(),
-    })
 }
 
 /// What a reply is made of. Its words are in a file of their own.

@@ -2,7 +2,7 @@
 
 mod audit;
 mod limits;
-mod model;
+pub mod model;
 mod native;
 mod prompt;
 mod protocol;

@@ -10,18 +10,19 @@ use crate::support::agent::AgentProject;
 use crate::support::skipped;
 
 /// The model's server. It ends when its standard input does.
-struct Server {
+pub struct Server {
     child: Child,
-    url: String,
+    pub url: String,
 }
 
 impl Server {
-    /// Starts it; all replies are of the grammar's form. `None` where no model is installed.
-    fn start(grammar: &str) -> Option<Self> {
+    /// Starts it; all replies are of the grammar's form, or, without one, of the schema's that comes with the request.
+    /// `None` where no model is installed.
+    pub fn start(grammar: Option<&str>) -> Option<Self> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let mut child = Command::new(root.join("target/model/bin/python"))
             .arg(root.join("tests/model/serve.py"))
-            .arg(root.join("tests/model").join(grammar))
+            .args(grammar.map(|name| root.join("tests/model").join(name)))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -47,7 +48,7 @@ impl Drop for Server {
 
 #[test]
 fn a_real_model_works_through_tools() {
-    let Some(server) = Server::start("writes.gbnf") else {
+    let Some(server) = Server::start(Some("writes.gbnf")) else {
         skipped("no language model; see tests/model/install.sh");
         return;
     };

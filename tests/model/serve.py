@@ -1,7 +1,8 @@
 """Serves a small language model (SmolLM2, 135 million parameters) in the way of OpenAI, by llama.cpp.
 
-serve.py GRAMMAR: says `ready URL` when it can be asked, and ends when its standard input does. All replies
-are of the grammar's form (GBNF), and the likeliest: the same prompt gets the same reply.
+serve.py [GRAMMAR]: says `ready URL` when it can be asked, and ends when its standard input does. With a grammar
+(GBNF), all replies are of its form; else each is of the schema's that comes with the request. They are the likeliest, or
+drawn with the same luck each time: the same prompt gets the same reply.
 """
 
 import glob
@@ -29,11 +30,13 @@ parameters.n_gpu_layers = 0
 parameters.cpuparams.n_threads = 1
 parameters.cpuparams_batch.n_threads = 1
 parameters.sampling.temp = 0.0
-grammar = xllamacpp.CommonGrammar()
-grammar.type = xllamacpp.common_grammar_type.COMMON_GRAMMAR_TYPE_USER
-with open(sys.argv[1], encoding="utf-8") as file:
-    grammar.grammar = file.read()
-parameters.sampling.grammar = grammar
+parameters.sampling.seed = 1
+if len(sys.argv) > 1:
+    grammar = xllamacpp.CommonGrammar()
+    grammar.type = xllamacpp.common_grammar_type.COMMON_GRAMMAR_TYPE_USER
+    with open(sys.argv[1], encoding="utf-8") as file:
+        grammar.grammar = file.read()
+    parameters.sampling.grammar = grammar
 
 server = xllamacpp.Server(parameters)
 url = server.listening_address

@@ -9,3 +9,7 @@ mod requests;
 mod safety;
 mod sessions;
 mod stages;
+mod steps;
+mod summary;
+mod tools;
+mod windows;

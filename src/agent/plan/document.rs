@@ -21,16 +21,14 @@ mod layout;
 mod reading;
 mod text;
 
-use std::sync::LazyLock;
-
-use regex::Regex;
+use memchr::memchr2;
 use serde_json::Value;
 
 use self::layout::{PlanPart, front_matter};
 use self::text::{Slot, is_conflict_marker, one_line, with_notes, write, write_list, write_time};
 use super::{Criterion, DONE, LogEntry, Plan, PlanDecision, PlanStatus, PlanTask, PlanTaskStatus};
 use crate::sys::files::MIB;
-use crate::sys::text::{BYTE_ORDER_MARK, regex};
+use crate::sys::text::BYTE_ORDER_MARK;
 
 /// Why a file is no plan document.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -93,9 +91,6 @@ pub struct PlanDocument {
     lines: Vec<String>,
 }
 
-/// A line with its end, which is any that Markdown knows.
-static LINE: LazyLock<Regex> = LazyLock::new(|| regex(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+"));
-
 const LINE_ENDS: [char; 2] = ['\r', '\n'];
 
 impl PlanDocument {
@@ -119,11 +114,8 @@ impl PlanDocument {
             Some(text) => (BYTE_ORDER_MARK, text),
             None => ("", text),
         };
-        let lines = LINE.find_iter(text).map(|line| line.as_str().to_owned());
-        let document = Self {
-            mark,
-            lines: lines.collect(),
-        };
+        let lines = split(text);
+        let document = Self { mark, lines };
         let layout = document.layout();
         let mut lines = layout.lines.iter();
         if let Some(at) = lines.position(|line| is_conflict_marker(line)) {
@@ -203,7 +195,7 @@ impl PlanDocument {
     pub fn save(&mut self, now: i64) -> Result<(), DamagedPlan> {
         self.complete(now);
         self.number_tasks();
-        let version = self.plan().metadata.version.saturating_add(1);
+        let version = self.front().metadata().version.saturating_add(1);
         self.set_front("updatedAt", &now.to_string());
         self.set_front("version", &version.to_string());
         self.end_last_line();
@@ -221,7 +213,7 @@ impl PlanDocument {
 
     /// Says what is to be reached; "": that is still to be said.
     pub fn set_goal(&mut self, goal: &str) {
-        if goal.trim() == self.plan().goal {
+        if goal.trim() == self.layout().goal() {
             return;
         }
         self.complete_body();
@@ -342,6 +334,22 @@ impl PlanDocument {
     pub fn add_log_entries(&mut self, entries: &[LogEntry]) {
         self.add_entries(PlanPart::Log, entries.iter().map(log_lines));
     }
+}
+
+/// The lines of a text with their ends, which are all that Markdown knows.
+fn split(mut text: &str) -> Vec<String> {
+    let mut lines = Vec::new();
+    while !text.is_empty() {
+        let end = memchr2(b'\r', b'\n', text.as_bytes());
+        let end = end.map_or(text.len(), |at| {
+            let is_pair = text[at..].starts_with("\r\n");
+            at + 1 + usize::from(is_pair)
+        });
+        let (line, rest) = text.split_at(end);
+        lines.push(line.to_owned());
+        text = rest;
+    }
+    lines
 }
 
 /// The title of a plan with this goal.

@@ -94,6 +94,7 @@ pub(super) fn other_projects(root: &Path, keys: &Path) -> Vec<PathBuf> {
     let listed = (!is_shared).then(|| fs::read_dir(parent));
     let siblings = listed.into_iter().flatten().flatten().flatten();
     let siblings = siblings
+        .filter(|entry| !entry.file_type().is_ok_and(|kind| kind.is_file()))
         .map(|entry| entry.path())
         .filter(|path| path != root);
     above

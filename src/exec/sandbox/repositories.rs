@@ -3,7 +3,7 @@
 //! Reads the project's directories and git's own small files, and nothing else.
 
 use std::ffi::{OsStr, OsString};
-use std::fs;
+use std::fs::{self, FileType};
 use std::path::{Path, PathBuf};
 
 use crate::sys::files::{Links, beginning};
@@ -34,12 +34,11 @@ impl Nested {
         let mut pending = vec![root.to_path_buf()];
         while let Some(directory) = pending.pop() {
             let is_root = directory == root;
-            for name in names(&directory, keys) {
+            for (name, kind) in names(&directory, keys) {
                 let path = directory.join(&name);
-                let kind = path.symlink_metadata().map(|found| found.file_type());
-                let is_directory = kind.is_ok_and(|kind| kind.is_dir());
+                let is_directory = kind.is_dir();
                 if name == DOT_GIT {
-                    if !is_root && path.symlink_metadata().is_ok() {
+                    if !is_root {
                         found.repositories.push(path);
                     }
                 } else if is_directory && keys.file_name() == Some(&name) {
@@ -59,17 +58,20 @@ impl Nested {
     }
 }
 
-/// The names in a directory. Where it cannot be listed, something in there can be opened all the same, by whoever knows
-/// its name: what is looked for is.
-fn names(directory: &Path, keys: &Path) -> Vec<OsString> {
-    let listed = fs::read_dir(directory);
-    listed.map_or_else(
-        |_| {
-            let wanted = [Some(OsStr::new(DOT_GIT)), keys.file_name()];
-            wanted.into_iter().flatten().map(OsStr::to_owned).collect()
-        },
-        |entries| entries.flatten().map(|entry| entry.file_name()).collect(),
-    )
+/// The names in a directory, and of what kind each is. Where it cannot be listed, something in there can be opened all
+/// the same, by whoever knows its name: what is looked for is.
+fn names(directory: &Path, keys: &Path) -> Vec<(OsString, FileType)> {
+    let Ok(entries) = fs::read_dir(directory) else {
+        let wanted = [Some(OsStr::new(DOT_GIT)), keys.file_name()];
+        let found = wanted.into_iter().flatten().filter_map(|name| {
+            let found = directory.join(name).symlink_metadata().ok()?;
+            Some((name.to_owned(), found.file_type()))
+        });
+        return found.collect();
+    };
+    let found = entries.flatten();
+    let found = found.filter_map(|entry| Some((entry.file_name(), entry.file_type().ok()?)));
+    found.collect()
 }
 
 /// These, and the folders that belong to them in other places: those that files name, and those that several

@@ -25,3 +25,10 @@ pub(super) fn key_target(key_file: impl AsRef<Path>) -> KeyTarget {
 pub(super) fn resolved(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_path_buf())
 }
+
+/// What is there of these, with links resolved.
+pub(super) fn present(paths: &[PathBuf]) -> impl Iterator<Item = PathBuf> {
+    // One look at what is missing is cheaper than one at each directory above it.
+    let there = paths.iter().filter(|path| path.symlink_metadata().is_ok());
+    there.filter_map(|path| path.canonicalize().ok())
+}

@@ -4,9 +4,10 @@
 
 use serde_json::json;
 
-use super::stages::{Stages, open_criteria};
+use super::stages::Stages;
 use crate::agent::AgentError;
 use crate::agent::permissions::Permission;
+use crate::agent::plan::criteria::{objection, open_criteria};
 use crate::agent::plan::stages::{WrittenCriterion, WrittenDecision};
 use crate::agent::plan::tools::SHELL_TOOL;
 use crate::agent::plan::{PlanDecision, PlanDocument};
@@ -142,33 +143,4 @@ impl Stages<'_, '_, '_> {
             Err(ToolError::Fatal(error)) => Err(error),
         }
     }
-}
-
-/// Ticks the criteria that are said to hold, but those that a command decides on; what is to be said of the others.
-pub fn tick(document: &mut PlanDocument, said: &[WrittenCriterion]) -> Vec<String> {
-    let mut untold = Vec::new();
-    for written in said.iter().filter(|written| written.completed) {
-        match objection(document, written) {
-            Some(objection) => untold.push(objection),
-            None => {
-                document.tick(&written.description);
-            }
-        }
-    }
-    untold
-}
-
-/// Why a criterion that is said to hold is not ticked, if it is not.
-fn objection(document: &PlanDocument, written: &WrittenCriterion) -> Option<String> {
-    let known = document.plan().acceptance_criteria;
-    let mut known = known.iter();
-    let Some(known) = known.find(|criterion| criterion.is(&written.description)) else {
-        return Some(format!("there is no criterion `{}`", written.description));
-    };
-    known.check().map(|command| {
-        format!(
-            "`{}` is decided by its command, `{command}`",
-            written.description
-        )
-    })
 }

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::PlanOptions;
-use super::stages::TRIES;
 use crate::agent::conversation::Conversation;
 use crate::agent::home::{self, PLAN_MODELS, System};
 use crate::agent::plan::PlanDocument;
@@ -244,6 +243,9 @@ pub struct PlanPlace<'c> {
 /// A user who types.
 pub type Typing = RefCell<Box<dyn LineReader>>;
 
+/// How many replies in a row may not be understood.
+pub const TRIES: u32 = 3;
+
 /// How long a command may take before it is ended: `spec/plan-prompts.md` has no limit, and a model that waits for
 /// nothing none either.
 const LONGEST_COMMAND: Duration = Duration::from_secs(600);
@@ -280,6 +282,7 @@ impl<'c> PlanPlace<'c> {
             &home.join(PLAN_MODELS),
         )?;
         warnings.extend(uncontained);
+        let window = models.first.spec.prompt_window();
         let model = models.first.spec.name.clone();
         kept.session.borrow_mut().file.model = model;
         let mut place = Self {
@@ -287,7 +290,7 @@ impl<'c> PlanPlace<'c> {
             document: kept.document(root),
             instructions: read.text,
             limits: LimitsRecord {
-                max_context_tokens: u64::MAX,
+                max_context_tokens: window.unwrap_or(u64::MAX),
                 max_retries: TRIES,
                 max_retries_automated: TRIES,
                 max_loops: MOST_LOOPS,

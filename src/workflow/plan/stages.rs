@@ -7,24 +7,24 @@ use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
 
 use super::PlanOptions;
-use super::keeper::tick;
-use super::place::{self, PlanPlace};
+use super::place::{self, PlanPlace, TRIES};
 use crate::agent::conversation::{Conversation, HistoryMessage};
 use crate::agent::memory::recent::Recent;
 use crate::agent::permissions::{
     AskFirst, Consent, DenyPaths, DenyWrites, Everything, Permission, Permissions,
 };
+use crate::agent::plan::criteria::{open_criteria, tick};
 use crate::agent::plan::file::PlanFile;
 use crate::agent::plan::instructions::{EXAMPLES, RESPONSE_FORMAT};
 use crate::agent::plan::stages::{ANALYZE, TaskList, WrittenCriterion};
 use crate::agent::plan::tools::{NO_TOOLS, PlanTools};
-use crate::agent::plan::{Criterion, PlanDocument, PlanStatus, PlanTask, PlanTaskStatus};
+use crate::agent::plan::{PlanDocument, PlanStatus, PlanTask, PlanTaskStatus};
 use crate::agent::protocol::tool_calls::ToolCalls;
 use crate::agent::protocol::{Fault, Protocol};
 use crate::agent::tool::{Effect, ParameterKind, ToolCall, Toolbox};
 use crate::agent::tools::command::{AllowedCommand, RunCommand, Shell};
 use crate::agent::{Agent, AgentError, Brief, Ended, Objection};
-use crate::cli::StepGate;
+use crate::cli::{OnFailure, StepGate};
 use crate::model::Purpose;
 use crate::model::message::Role;
 use crate::record::tasks::{Task, TaskStatus};
@@ -36,8 +36,6 @@ use crate::workflow::agent_run::part::FailedBuild;
 use crate::workflow::error::Error;
 use crate::workflow::run::baseline::Baseline;
 
-/// How many replies in a row may not be understood.
-pub const TRIES: u32 = 3;
 /// How many calls a step may take.
 const CALLS_OF_A_STEP: u32 = 10;
 /// How many of the user's messages a step is told, results among them.
@@ -246,7 +244,7 @@ impl<'c> Stages<'_, 'c, '_> {
             step.empty_words.set(times);
             if times >= EMPTY_WORDS {
                 let reason = format!(
-                    "no tool was used for it, and all that was said is: {}",
+                    "no tool has succeeded in it, and all that was said is: {}",
                     ended.words
                 );
                 return Err(Objection::Over(step_failed(
@@ -286,12 +284,12 @@ impl<'c> Stages<'_, 'c, '_> {
             build: self.options.build,
             hosts: &self.options.hosts,
         };
-        Ok(self.run.build(how).map_err(AgentError::from)?)
+        self.run.build(how).map_err(AgentError::from)
     }
 
     /// Takes back what the step has written, where that is wanted. Where it cannot be, that is a warning.
     fn take_back(&self) {
-        if self.options.reverts
+        if self.options.on_failure == OnFailure::Revert
             && let Err(error) = self.run.revert_part()
         {
             self.run
@@ -565,15 +563,6 @@ fn not_understood(problem: String) -> AgentError {
         tries: 1,
         fault: Fault::of_all(problem),
     }
-}
-
-/// Criteria of which none holds yet.
-pub fn open_criteria(descriptions: &[String]) -> Vec<Criterion> {
-    let criteria = descriptions.iter().map(|description| Criterion {
-        description: description.clone(),
-        ..Criterion::default()
-    });
-    criteria.collect()
 }
 
 /// A task as lists show it.

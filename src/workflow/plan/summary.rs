@@ -3,10 +3,10 @@
 //! The model tells what was done; the program answers for the facts: which tools were used, how it ended, and which
 //! criteria hold.
 
-use super::keeper::tick;
 use super::stages::Stages;
 use crate::agent::AgentError;
 use crate::agent::conversation::{Conversation, HistoryMessage};
+use crate::agent::plan::criteria::tick;
 use crate::agent::plan::stages::WorkSummary;
 use crate::agent::plan::{LogEntry, PlanDocument, PlanStatus, PlanTask};
 use crate::agent::protocol::Fault;

@@ -296,7 +296,7 @@ fn find(
     context: &Context<'_>,
     mode: SandboxMode,
     key_file: Option<&Path>,
-    repositories: Vec<PathBuf>,
+    mut repositories: Vec<PathBuf>,
 ) -> Result<Option<Sandbox>, SandboxProblem> {
     if mode == SandboxMode::Off {
         return Ok(None);
@@ -319,6 +319,7 @@ fn find(
     let protected: &[&str] = if key_file.is_none() { &PROTECTED } else { &[] };
     let protected = protected.iter().map(|name| project.root().join(name));
     let git = enclosing_git(project.root());
+    repositories.retain(|other| *other != git);
     let all_git = repositories.iter().chain([&git]).map(PathBuf::as_path);
     let named = ConfiguredPaths::of(project.root(), all_git, context.home());
     let policy = SandboxPolicy {

@@ -223,14 +223,12 @@ pub fn redactor(
     let broken = models
         .is_err()
         .then(|| project.anybodys_models().ok())
-        .flatten()
-        .unwrap_or_default();
-    key_files.extend(ModelTable::named_key_files(&broken));
+        .flatten();
     let plans = matches!(cli.command, Some(Command::Plan(_)))
         .then(|| plans_models(environment))
-        .flatten()
-        .unwrap_or_default();
-    key_files.extend(ModelTable::named_key_files(&plans));
+        .flatten();
+    let tables = broken.iter().chain(&plans);
+    key_files.extend(tables.flat_map(|json| ModelTable::named_key_files(json)));
     let agents_key = matches!(cli.command, Some(Command::Dev(_)))
         .then(|| key_in_file(environment))
         .flatten();

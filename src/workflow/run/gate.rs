@@ -8,7 +8,7 @@ mod repositories;
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::fs;
+use std::fs::{self, FileType};
 use std::path::{Path, PathBuf};
 
 use self::files::{Change, GateFiles, GatePath, is_denied};
@@ -52,7 +52,8 @@ impl Gate {
         let paths = at_root
             .chain(found.ignore_files.iter().cloned())
             .filter(|path| path != "Cargo.lock");
-        let files = GateFiles::new(paths.map(|path| GatePath::below(root, path)))?;
+        let paths = paths.map(|path| GatePath::below(root, path));
+        let files = GateFiles::new(paths.collect())?;
         Ok(Self {
             files,
             configured,
@@ -71,33 +72,25 @@ impl Gate {
     /// # Errors
     /// When a file cannot be looked at.
     pub fn before_build(&mut self) -> Result<(), PathError> {
-        self.named = GateFiles::new(self.named_files().into_iter())?;
+        self.named = GateFiles::new(self.named_files())?;
         Ok(())
     }
 
     /// The files that git takes settings and programs from: its own, those that they name, and what is in directories
     /// of such. Of links, what they lead to as well.
-    fn named_files(&self) -> Vec<GatePath> {
+    fn named_files(&self) -> BTreeSet<GatePath> {
         let own = self.repositories.used().flat_map(settings);
         let mut files = Vec::new();
         for path in self.configured.iter().cloned().chain(own) {
-            if path.is_dir() {
+            let kind = path.symlink_metadata().map(|found| found.file_type()).ok();
+            if kind.is_some_and(|kind| !kind.is_file()) {
                 let entries = fs::read_dir(&path).into_iter().flatten().flatten();
-                files.extend(
-                    entries
-                        .map(|entry| entry.path())
-                        .filter(|path| !path.is_dir()),
-                );
+                for entry in entries {
+                    add(entry.path(), entry.file_type().ok(), &mut files);
+                }
             }
-            files.push(path);
+            add(path, kind, &mut files);
         }
-        let is_link = |path: &&PathBuf| path.is_symlink();
-        let targets = files.iter().filter(is_link);
-        let targets: Vec<PathBuf> = targets
-            .filter_map(|path| path.canonicalize().ok())
-            .collect();
-        files.extend(targets);
-        files.retain(|path| path.is_symlink() || !path.is_dir());
         files.iter().filter_map(|path| GatePath::of(path)).collect()
     }
 
@@ -113,10 +106,10 @@ impl Gate {
     ) -> Result<Option<GateChanged>, PathError> {
         let root = project.root();
         let mut diff = String::new();
-        let mut files = self.files.changes(root, &[], &mut diff)?;
+        let mut files = self.files.changes(root, &BTreeSet::new(), &mut diff)?;
         let named = self.named_files();
         files.extend(self.named.changes(root, &named, &mut diff)?);
-        let exposes_keys = match project.check_gitignore(key_files.iter().copied()) {
+        let exposes_keys = match project.check_keys_ignored(key_files.iter().copied()) {
             Ok(()) => false,
             Err(ProjectProblem::Unreadable { path, source }) if !is_denied(&source) => {
                 return Err(PathError::of("read", path)(source));
@@ -132,6 +125,17 @@ impl Gate {
             exposes_keys,
             diff,
         }))
+    }
+}
+
+/// Adds what is at a path, unless it is a directory; of a link, what it leads to as well.
+fn add(path: PathBuf, kind: Option<FileType>, files: &mut Vec<PathBuf>) {
+    if kind.is_some_and(|kind| kind.is_symlink()) {
+        let target = path.canonicalize().ok();
+        files.extend(target.filter(|target| !target.is_dir()));
+    }
+    if !kind.is_some_and(|kind| kind.is_dir()) {
+        files.push(path);
     }
 }
 

@@ -19,7 +19,7 @@ use crate::model::{ModelSpec, Purpose, REPAIRS};
 use crate::project::{CONFIG, DRAFT, EXAMPLE_QUERY, LOGS, ProjectLock, ProjectProblem, ROLLUP};
 use crate::record::replay::Recording;
 use crate::secret::credentials::{self, Finding};
-use crate::sys::parallel::side_by_side;
+use crate::sys::parallel::{MUCH_TEXT, side_by_side};
 use crate::workflow::error::Error;
 
 /// What a code base is called that is in no file.
@@ -130,6 +130,7 @@ pub fn survey<'a>(
     let may_be_stale = !sends || choice.inputs.freshness == Freshness::Stale;
     let compare = |rollup: &String| sending::compare(rollup, project.root(), may_be_stale);
     let ((outdated, shown), findings) = side_by_side(
+        rollup.as_ref().map_or(0, String::len) >= MUCH_TEXT,
         || rollup.as_ref().map(compare).unwrap_or_default(),
         || {
             let find = |file, text: &Option<String>| match text {
@@ -159,10 +160,7 @@ pub fn survey<'a>(
         repairs: recording.as_ref().map_or(REPAIRS, Recording::repairs),
         recorded: None,
         first,
-        others: repair
-            .map(|repair| (Purpose::REPAIR, repair))
-            .into_iter()
-            .collect(),
+        others: Vec::from_iter(repair.map(|repair| (Purpose::REPAIR, repair))),
     });
     if let Some(models) = &models {
         models.note_missing(context, &mut missing, &|_| false)?;
@@ -199,6 +197,7 @@ pub fn survey<'a>(
             warnings.extend(noticed);
         }
     }
+    let is_draft = choice.inputs.query.is_draft();
     Ok(Survey {
         inputs,
         specs,
@@ -206,11 +205,7 @@ pub fn survey<'a>(
         missing,
         models,
         shown,
-        draft: choice
-            .inputs
-            .query
-            .is_draft()
-            .then(|| project.root().join(DRAFT)),
+        draft: is_draft.then(|| project.root().join(DRAFT)),
         lock,
     })
 }

@@ -1,9 +1,9 @@
-//! Which model has answered a call, and what it costs. Pure.
+//! Which model has answered a call, whether its reply is one that was asked for, and what it costs. Pure.
 
 use super::context::Context;
 use crate::model::price::Price;
 use crate::model::served::is_same;
-use crate::model::{ModelError, ModelSpec, Reply, Spent};
+use crate::model::{ModelError, ModelSpec, Reply, Request, Spent};
 use crate::sys::text::one_line;
 
 /// No model has a longer name, in characters.
@@ -71,4 +71,28 @@ pub fn of_model(reply: Reply, required: Option<&str>) -> Result<Reply, ModelErro
         }),
         _ => Ok(reply),
     }
+}
+
+/// The reply, unless it calls tools and was offered none.
+///
+/// # Errors
+/// When it does.
+pub fn without_calls_unless_offered(
+    reply: Reply,
+    request: &Request<'_>,
+) -> Result<Reply, ModelError> {
+    if reply.calls.is_empty() || !request.form.tools.is_empty() {
+        return Ok(reply);
+    }
+    Err(ModelError::CutShort {
+        finish: reply.finish,
+        end: reply.end,
+        message: Some("it calls tools, and was given none".to_owned()),
+        spent: Spent {
+            usage: reply.usage,
+            model_version: reply.model_version,
+            tier: reply.tier,
+        }
+        .into(),
+    })
 }

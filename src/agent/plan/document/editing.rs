@@ -17,6 +17,12 @@ impl PlanDocument {
         PlanLayout::of(lines.map(|line| line.trim_end_matches(LINE_ENDS)).collect())
     }
 
+    /// The front matter alone.
+    pub(super) fn front(&self) -> PlanLayout<'_> {
+        let lines = self.lines.iter();
+        PlanLayout::of_front(lines.map(|line| line.trim_end_matches(LINE_ENDS)).collect())
+    }
+
     /// The first section of this part.
     pub(super) fn first(&self, part: PlanPart) -> Option<PlanSection> {
         self.layout().sections(part).next().cloned()
@@ -24,18 +30,18 @@ impl PlanDocument {
 
     /// Adds what is missing, front matter included.
     pub(super) fn complete(&mut self, now: i64) {
-        if self.layout().front.is_empty() {
+        if self.front().front.is_empty() {
             self.insert_block(0, vec!["---".to_owned(), "---".to_owned()]);
         }
-        let plan = self.plan();
+        let status = self.layout().status();
         let now = now.to_string();
         for (key, value) in [
-            ("status", plan.status.word()),
+            ("status", status.word()),
             ("createdAt", &now),
             ("updatedAt", &now),
             ("version", "1"),
         ] {
-            if self.layout().front_value(key).is_none() {
+            if self.front().front_value(key).is_none() {
                 self.set_front(key, value);
             }
         }
@@ -44,15 +50,20 @@ impl PlanDocument {
 
     /// Adds what is missing below the front matter, each part at its place.
     pub(super) fn complete_body(&mut self) {
-        let plan = self.plan();
+        let layout = self.layout();
+        let is_there = |part| part == PlanPart::Tasks || layout.sections(part).next().is_some();
+        if PlanPart::all().all(is_there) && layout.status_value().is_some() {
+            return;
+        }
+        let (status, goal) = (layout.status(), layout.goal());
         if self.first(PlanPart::Title).is_none() {
-            let at = self.layout().front.end;
-            self.insert_block(at, vec![title_of(&plan.goal)]);
+            let at = self.front().front.end;
+            self.insert_block(at, vec![title_of(&goal)]);
         }
         if self.layout().status_value().is_none()
             && let Some(title) = self.first(PlanPart::Title)
         {
-            let line = format!("**Status:** {}", plan.status.word());
+            let line = format!("**Status:** {}", status.word());
             self.insert_block(title.body.start, vec![line]);
         }
         for part in PlanPart::all() {
@@ -87,7 +98,7 @@ impl PlanDocument {
         let is_empty_talk = |at: &usize| {
             let line = layout.lines[*at];
             let item = ListItem::of(*at, line).filter(|item| is_placeholder(item.text[0]));
-            item.is_some() || is_placeholder(line)
+            layout.is_text(*at) && (item.is_some() || is_placeholder(line))
         };
         let lines: Vec<_> = lead.filter(is_empty_talk).map(|at| at..at + 1).collect();
         self.remove(lines);
@@ -115,9 +126,10 @@ impl PlanDocument {
         let layout = self.layout();
         let end = layout.sections(part).next();
         let end = end.map_or(self.lines.len(), |section| layout.end_of_text(section));
-        let is_inside = |at: &usize| layout.is_text(*at) || layout.roles[*at] != LineRole::Plain;
+        let is_block = |at| layout.roles[at] != LineRole::Plain;
+        let is_prose = |at| layout.is_text(at) && heading(layout.lines[at]).is_none();
         let mut at = at.unwrap_or(end);
-        while at < layout.lines.len() && is_inside(&at) && heading(layout.lines[at]).is_none() {
+        while at < layout.lines.len() && (is_block(at) || is_prose(at)) {
             at += 1;
         }
         self.insert_list(at, items);
@@ -187,7 +199,7 @@ impl PlanDocument {
 
     /// Sets a value of the front matter, where there is one.
     pub(super) fn set_front(&mut self, key: &str, value: &str) {
-        let layout = self.layout();
+        let layout = self.front();
         match layout.front_value(key) {
             Some(place) => self.set_value(place, value),
             None if layout.front.is_empty() => {}

@@ -3,6 +3,7 @@
 //! Guarantees that what stands in a code block or in a comment is no structure, and that a block or a comment which
 //! nothing ends is plain text: it hides nothing.
 
+use std::cell::LazyCell;
 use std::ops::Range;
 
 use super::text::{ITEM, heading};
@@ -136,8 +137,19 @@ pub fn front_matter(lines: &[&str]) -> Option<Range<usize>> {
 }
 
 impl<'d> PlanLayout<'d> {
-    pub fn of(lines: Vec<&'d str>) -> Self {
+    /// The layout of the front matter alone: nothing is said of what is below.
+    pub fn of_front(lines: Vec<&'d str>) -> Self {
         let front = front_matter(&lines).unwrap_or(0..0);
+        Self {
+            lines,
+            roles: Vec::new(),
+            front,
+            sections: Vec::new(),
+        }
+    }
+
+    pub fn of(lines: Vec<&'d str>) -> Self {
+        let Self { lines, front, .. } = Self::of_front(lines);
         let roles = roles(&lines, front.end);
         let mut sections: Vec<PlanSection> = Vec::new();
         for (at, line) in lines.iter().enumerate().skip(front.end) {
@@ -262,8 +274,10 @@ fn roles(lines: &[&str], start: usize) -> Vec<LineRole> {
     let behind_front = || lines.iter().enumerate().skip(start);
     let fences = behind_front().filter_map(|(at, line)| Some((at, Fence::of(line)?)));
     let closing: Vec<_> = fences.filter(|(_, fence)| fence.info.is_empty()).collect();
-    let comment_ends = behind_front().filter(|(_, line)| line.contains("-->"));
-    let comment_ends: Vec<_> = comment_ends.map(|(at, _)| at).collect();
+    let comment_ends = LazyCell::new(|| {
+        let ends = behind_front().filter(|(_, line)| line.contains("-->"));
+        ends.map(|(at, _)| at).collect::<Vec<_>>()
+    });
     // Where nothing closes one, nothing closes a longer one below it.
     let mut unclosed: Vec<Fence<'_>> = Vec::new();
     let mut roles = vec![LineRole::Plain; lines.len()];

@@ -7,7 +7,7 @@ use regex::Regex;
 use serde_json::Map;
 
 use super::layout::{LineRole, ListItem, PlanLayout, PlanPart};
-use super::text::{FIELD, Slot, is_placeholder, read, read_list, read_time, split_notes};
+use super::text::{Slot, field, is_placeholder, read, read_list, read_time, split_notes};
 use crate::agent::plan::{
     Criterion, LogEntry, Plan, PlanDecision, PlanMetadata, PlanStatus, PlanTask, PlanTaskStatus,
     is_done,
@@ -60,7 +60,8 @@ impl PlanLayout<'_> {
         Some(self.lines[at][value].trim().trim_matches(['"', '\'']))
     }
 
-    fn metadata(&self) -> PlanMetadata {
+    /// What the front matter notes.
+    pub fn metadata(&self) -> PlanMetadata {
         let time = |key| self.front_text(key).and_then(|text| text.parse().ok());
         let version = self
             .front_text("version")
@@ -87,7 +88,7 @@ impl PlanLayout<'_> {
     }
 
     /// That of the text counts more than that of the front matter.
-    fn status(&self) -> PlanStatus {
+    pub fn status(&self) -> PlanStatus {
         let place = self.status_value();
         let word = place.map(|(at, value)| self.lines[at][value].trim());
         let word = word.or_else(|| self.front_text("status"));
@@ -108,7 +109,8 @@ impl PlanLayout<'_> {
         }
     }
 
-    fn goal(&self) -> String {
+    /// The goal, less comments and what says that there is none yet.
+    pub fn goal(&self) -> String {
         let lines = self.goal_lines().filter_map(|at| match self.roles[at] {
             LineRole::Comment => None,
             LineRole::Code => Some(self.lines[at]),
@@ -232,13 +234,6 @@ impl Fields {
         let found = fields.find(|(name, _)| names.iter().any(|own| name.starts_with(own)));
         found.map(|(_, text)| text.clone()).unwrap_or_default()
     }
-}
-
-/// The name of the field that a line is, in lower case, and its text.
-fn field(line: &str) -> Option<(String, &str)> {
-    let found = FIELD.captures(line)?;
-    let name = found.get(1)?.as_str().trim().to_lowercase();
-    Some((name, found.get(2)?.as_str().trim()))
 }
 
 /// The text of an item's lines.

@@ -43,9 +43,16 @@ pub fn heading(line: &str) -> Option<(usize, &str)> {
     ((1..=6).contains(&level) && is_heading).then(|| (level, words.trim()))
 }
 
-/// A line of the form `**Name:** text`.
-pub static FIELD: LazyLock<Regex> =
-    LazyLock::new(|| regex(r"^\s*\*\*([^*:]+)(?::\*\*|\*\*\s*:)\s*(.*)$"));
+/// The name, in lower case, and the text of a line of the form `**Name:** text`; the colon may stand behind the marks.
+pub fn field(line: &str) -> Option<(String, &str)> {
+    let rest = line.trim_start().strip_prefix("**")?;
+    let (name, rest) = rest.split_at(rest.find(['*', ':'])?);
+    let text = match rest.strip_prefix(":**") {
+        Some(text) => text,
+        None => rest.strip_prefix("**")?.trim_start().strip_prefix(':')?,
+    };
+    (!name.is_empty()).then(|| (name.trim().to_lowercase(), text.trim()))
+}
 
 /// The beginning of a list's item, up to its box.
 pub static ITEM: LazyLock<Regex> =
@@ -81,7 +88,7 @@ impl Slot {
                     is_heading(3)
                         || is_block()
                         || is_no_text()
-                        || FIELD.is_match(line)
+                        || field(line).is_some()
                         || self == Self::Item && ITEM.is_match(line)
                 }
             }

@@ -3,7 +3,7 @@
 //! Reads these files. Guarantees that no link is followed, that nothing but a file is read, and that no more than
 //! [`ROOM`] bytes of them are held at a time, or twice that while two states are compared.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::unix::fs::MetadataExt as _;
@@ -53,11 +53,12 @@ impl GateFiles {
     ///
     /// # Errors
     /// When one cannot be looked at.
-    pub fn new(paths: impl Iterator<Item = GatePath>) -> Result<Self, PathError> {
+    pub fn new(paths: BTreeSet<GatePath>) -> Result<Self, PathError> {
         let mut room = ROOM;
         let mut states = BTreeMap::new();
+        let mut opened = OpenBase::default();
         for path in paths {
-            let found = look(&path, room)?;
+            let found = opened.look(&path, room)?;
             if let GateFile::File(state) = &found {
                 room -= state.content.len();
             }
@@ -74,18 +75,20 @@ impl GateFiles {
     pub fn changes(
         &self,
         root: &Path,
-        more: &[GatePath],
+        more: &BTreeSet<GatePath>,
         diff: &mut String,
     ) -> Result<Vec<(String, Change)>, PathError> {
-        let more = more.iter().filter(|path| !self.states.contains_key(*path));
-        let more = more.map(|path| (path, &GateFile::Missing));
+        let more = more.iter().map(|path| (path, &GateFile::Missing));
+        let mut all: BTreeMap<_, _> = more.collect();
+        all.extend(&self.states);
         let mut changes = Vec::new();
-        for (path, before) in self.states.iter().chain(more) {
+        let mut opened = OpenBase::default();
+        for (path, before) in all {
             let room = match before {
                 GateFile::Large { .. } => 0,
                 _ => ROOM,
             };
-            let after = look(path, room)?;
+            let after = opened.look(path, room)?;
             if after != *before {
                 let path = shown(root, &path.base.join(&path.path));
                 diff.push_str(&difference(&path, before, &after));
@@ -158,25 +161,40 @@ impl Change {
     }
 }
 
-/// What is at the path, without following a link.
-fn look(place: &GatePath, room: usize) -> Result<GateFile, PathError> {
-    let GatePath { base, path } = place;
-    let look = || match OpenDirectory::default().entry(&Root::open(base)?, path)? {
-        PathEntry::Nothing => Ok(GateFile::Missing),
-        PathEntry::File(file) => read(file, room),
-        PathEntry::SomethingElse => match base.join(path).read_link() {
-            // It is no link.
-            Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
-                Ok(GateFile::SomethingElse)
+/// The base of the path that was looked at last: sorted paths open each but once.
+#[derive(Default)]
+struct OpenBase(Option<(PathBuf, Root, OpenDirectory)>);
+
+impl OpenBase {
+    /// What is at the path, without following a link.
+    fn look(&mut self, place: &GatePath, room: usize) -> Result<GateFile, PathError> {
+        match self.found(place, room) {
+            // A build may have seen to that.
+            Err(error) if is_denied(&error) => Ok(GateFile::SomethingElse),
+            Err(error) if is_missing(&error) => Ok(GateFile::Missing),
+            found => found.map_err(PathError::of("read", &place.path)),
+        }
+    }
+
+    fn found(&mut self, GatePath { base, path }: &GatePath, room: usize) -> io::Result<GateFile> {
+        let (_, root, directory) = match self.0.take() {
+            Some(opened) if opened.0 == *base => self.0.insert(opened),
+            _ => {
+                let opened = (base.clone(), Root::open(base)?, OpenDirectory::default());
+                self.0.insert(opened)
             }
-            target => target.map(GateFile::Link),
-        },
-    };
-    match look() {
-        // A build may have seen to that.
-        Err(error) if is_denied(&error) => Ok(GateFile::SomethingElse),
-        Err(error) if is_missing(&error) => Ok(GateFile::Missing),
-        found => found.map_err(PathError::of("read", path)),
+        };
+        match directory.entry(root, path)? {
+            PathEntry::Nothing => Ok(GateFile::Missing),
+            PathEntry::File(file) => read(file, room),
+            PathEntry::SomethingElse => match base.join(path).read_link() {
+                // It is no link.
+                Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
+                    Ok(GateFile::SomethingElse)
+                }
+                target => target.map(GateFile::Link),
+            },
+        }
     }
 }
 
@@ -189,6 +207,7 @@ fn read(file: File, room: usize) -> io::Result<GateFile> {
     let metadata = file.metadata()?;
     let mut content = Vec::new();
     if metadata.len() <= room as u64 {
+        content.reserve(usize::try_from(metadata.len()).unwrap_or_default());
         // It may grow meanwhile.
         file.take(room as u64 + 1).read_to_end(&mut content)?;
     }

@@ -208,6 +208,20 @@ fn new_tasks_take_the_place_of_the_former_ones_also_where_parts_are_missing() {
 }
 
 #[test]
+fn nothing_is_put_into_a_comment_or_a_code_block() {
+    for block in ["<!--\n\n# Plan:\n-->", "```\n\n## Tasks\n```"] {
+        let mut document = document(&format!("## Tasks\n1. a\n{block}\n2. b\n"));
+        document.set_tasks(&[task("c")]);
+        assert_eq!(document.plan().tasks.len(), 1, "{}", document.text());
+        assert!(
+            document
+                .text()
+                .contains(&format!("## Tasks\n{block}\n1. [ ] c\n"))
+        );
+    }
+}
+
+#[test]
 fn tasks_that_were_changed_by_hand_are_numbered_anew() {
     let list =
         "9. [x] done\r\n   **Tool:** analyze\r\n- new\r\n<!-- 8. [ ] no -->\r\n   4) [ ] moved\r\n";

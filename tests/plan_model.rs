@@ -1,0 +1,70 @@
+//! The stages of a plan with a real language model, where one is installed: each reply is held to the stage's schema.
+
+use serde_json::json;
+
+use crate::dev::model::Server;
+use crate::support::{TestProject, skipped};
+
+#[test]
+fn a_real_model_keeps_to_the_form_of_every_stage() {
+    let Some(server) = Server::start(None) else {
+        skipped("no language model; see tests/model/install.sh");
+        return;
+    };
+    let home = tempfile::tempdir().unwrap();
+    // The shorter the prompts, the sooner it answers.
+    std::fs::write(home.path().join("AGENTS.md"), "Be concise.\n").unwrap();
+    let table = json!({"models": {"small": {"provider": "openai", "baseUrl": format!("{}/v1", server.url),
+        "contextWindow": 8192, "maxOutputTokens": 4000}}});
+    let project = TestProject::new()
+        .variable("HOME", home.path().to_str().unwrap())
+        .file("agent-config/models.json", table.to_string())
+        .file("README.md", "# Cats\n");
+    let of_one_reply = |project: &TestProject, arguments: &[&str], kind: &str| {
+        let run = project.run(arguments).exits(0);
+        let steps = run.result()["attempts"].clone();
+        assert_eq!(steps.as_array().unwrap().len(), 1, "{steps:#}");
+        assert_eq!(steps[0]["kind"], kind);
+        assert_eq!(steps[0]["finish"], "stop");
+        assert!(!run.stderr.contains("not understood"), "{}", run.stderr);
+    };
+    let request = "Describe cats in README.md.";
+    let planning = [
+        "plan",
+        "--plan-only",
+        "--plan-file",
+        "PLAN.md",
+        "-p",
+        request,
+    ];
+    of_one_reply(
+        &project,
+        &[&planning[..], &["--model", "small"]].concat(),
+        "plan",
+    );
+    let plan = project.read("PLAN.md");
+    assert!(plan.contains("\n1. [ ] "), "{plan}");
+
+    // What a step does is the model's own; all that it says is a call or a response.
+    let counted = project.run(&[
+        "plan",
+        "reliability",
+        "-n",
+        "2",
+        "--at-least",
+        "100",
+        "--model",
+        "small",
+    ]);
+    assert_eq!(counted.exits(0).stdout, "Reliability: 100%\n");
+
+    // Of steps that are skipped, the summary alone is left.
+    let project = project.file("PLAN.md", plan.replace(". [ ] ", ". [-] "));
+    of_one_reply(
+        &project,
+        &["plan", "--resume", "-p", "", "--model", "small"],
+        "summary",
+    );
+    let log = project.read("PLAN.md");
+    assert!(log.contains("**Result:** "), "{log}");
+}
