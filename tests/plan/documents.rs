@@ -291,6 +291,15 @@ fn whatever_a_list_of_steps_says_stays_a_list_of_steps() {
     let shown = plan.run(&["show", "--json"]).exits(0).stdout;
     let shown: serde_json::Value = serde_json::from_str(&shown).unwrap();
     assert_eq!(shown["goal"].as_str().unwrap().lines().count() <= 1, true);
+    // Nor is a reply that never ends the end of a session.
+    let (plan, _server) = PlanProject::scripted(&[
+        tasks(&[("One", "analyze")]),
+        "y".repeat(1 << 18),
+        response(&"y".repeat(1 << 18)),
+        summary("Done"),
+    ]);
+    plan.work("Do it").exits(0);
+    assert!(plan.kept("session.json").len() < 64 << 10);
     for (length, code) in [(0, 5), (1000, 5)] {
         let steps: Vec<(&str, &str)> = vec![("Step", "analyze"); length];
         let reply = tasks(&steps);

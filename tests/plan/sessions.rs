@@ -244,3 +244,32 @@ fn a_file_that_a_session_lacks_is_made_anew_only_where_it_is_not_there() {
     assert!(document.contains("# Plan: Once more\n"), "{document}");
     assert!(plan.kept("chat_history.log").contains("USER: Once more"));
 }
+
+#[test]
+fn a_question_that_is_interrupted_is_asked_again_when_the_session_is_resumed() {
+    let (plan, server) = PlanProject::scripted(&[
+        tasks(&[("Look", "analyze")]),
+        response("Looked."),
+        summary_with_updates("Looked", &[]),
+        summary_with_updates("Looked again", &[]),
+    ]);
+    let typed = [
+        ("plan> ", "Look\r"),
+        ("(yes/no/edit): ", "\u{3}"),
+        ("stopped", "\u{3}"),
+    ];
+    let Some((shown, code)) = plan.in_terminal("", &typed) else {
+        return;
+    };
+    assert_eq!(code, 130, "{shown}");
+    assert_eq!(plan.session()["status"], "interrupted");
+    assert!(plan.document().contains("[No actions taken yet]"));
+    plan.run(&["--resume", "-p", ""]).exits(0);
+    assert_eq!(queries(&server), 4);
+    let document = plan.document();
+    assert!(
+        document.contains("**Result:** ✓ Looked again"),
+        "{document}"
+    );
+    assert_eq!(document.matches("**Result:**").count(), 1, "{document}");
+}
