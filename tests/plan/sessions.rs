@@ -213,6 +213,23 @@ fn sessions_that_cannot_be_gone_on_with_are_told_with_the_way_out() {
 }
 
 #[test]
+fn a_request_that_could_not_begin_hides_no_session() {
+    let (plan, server) = PlanProject::scripted(&whole());
+    plan.run(&["--plan-only", "-p", "Make a.txt"]).exits(0);
+    let too_long = "x".repeat((64 << 10) + 1);
+    for (content, problem) in [(&b"\xff"[..], "not UTF-8"), (too_long.as_bytes(), "64 KiB")] {
+        fs::write(plan.project.path("AGENTS.md"), content).unwrap();
+        plan.work("Make b.txt")
+            .exits(3)
+            .says(&["AGENTS.md", problem, "hint: "]);
+    }
+    fs::remove_file(plan.project.path("AGENTS.md")).unwrap();
+    assert_eq!(queries(&server), 1);
+    plan.run(&["--resume", "-p", ""]).exits(0);
+    assert_eq!(plan.project.read("a.txt"), "a\n");
+}
+
+#[test]
 fn a_session_is_used_by_one_process_at_a_time() {
     let (silence, waiting) = Answer::silence();
     let server = serving([silence]);

@@ -176,16 +176,18 @@ impl<'r> PlanSessionStore<'r> {
         self.folder.write(&session.folder.join(FILE), &written)
     }
 
-    /// The session that began last in `directory`, an absolute path with links resolved.
+    /// The session that began last in `directory`, an absolute path with links resolved; one in which nothing was asked
+    /// for only where there is no other.
     ///
     /// # Errors
     /// [`SessionError::NoneIn`] where there is none.
     pub fn last_in(&self, directory: &Path) -> Result<String, SessionError> {
         let directory = self.folder.written(directory);
-        let mut sessions = self.list()?.into_iter();
-        let last = sessions.find(|session| session.is_of(&directory));
-        last.map(|last| last.id)
-            .ok_or_else(|| self.folder.none_in(directory))
+        let mut sessions = self.list()?;
+        sessions.retain(|session| session.is_of(&directory));
+        let last = sessions.iter().find(|session| session.is_begun());
+        let last = last.or(sessions.first()).map(|last| last.id.clone());
+        last.ok_or_else(|| self.folder.none_in(directory))
     }
 
     /// Looks whether a session is one of `directory`, which is as for [`last_in`](Self::last_in).

@@ -34,6 +34,12 @@ impl PlanSummary {
         outline.is_ok_and(|outline| outline.directory == directory)
     }
 
+    /// Whether anything was asked for in it.
+    pub(super) fn is_begun(&self) -> bool {
+        let outline = self.outline.as_ref();
+        outline.is_ok_and(|outline| !outline.prompt.is_empty())
+    }
+
     fn status(&self) -> &'static str {
         let outline = self.outline.as_ref();
         outline.map_or("damaged", |outline| status_name(outline.state))
