@@ -109,6 +109,7 @@ pub fn run(cli: &Cli, world: &World) -> Exit {
         redactor: &redactor,
         reporter: &output,
         program: world.program.as_deref(),
+        document: None,
         passed: cli.passed_variables(),
         models: &models,
     };

@@ -38,6 +38,7 @@ mod order;
 mod page;
 mod past;
 mod places;
+mod plan;
 mod plan_docs;
 mod plan_model;
 mod preparing;

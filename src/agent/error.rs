@@ -69,6 +69,8 @@ pub enum AgentError {
         window: u64,
         /// A model that takes more.
         larger: Option<String>,
+        /// Whether nothing was sent before.
+        is_at_once: bool,
     },
     /// The user has said no.
     #[error("User rejected: {question}")]

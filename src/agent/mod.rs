@@ -433,6 +433,10 @@ impl Agent<'_> {
             Ok(()) => Ok(Some(ended)),
             Err(Objection::Over(error)) => Err(error),
             Err(Objection::NotDone(told)) => {
+                // It was understood.
+                if !self.counts_tools {
+                    progress.failures = 0;
+                }
                 conversation.say(told);
                 Ok(None)
             }

@@ -13,7 +13,7 @@ use crate::sys::excerpt::Excerpt;
 /// How many files of the rollup are told.
 const LARGEST: usize = 10;
 /// What a conversation of two messages takes besides their texts, by OpenAI's account of its format.
-const FRAMING: u64 = 3 + 2 * 3;
+pub const FRAMING: u64 = 3 + 2 * 3;
 /// A vendor's tokenizer makes about so few bytes of program text a token.
 const BYTES_A_TOKEN: u64 = 3;
 /// How many tokens of answer a call must be able to afford: a model that thinks has said nothing before.

@@ -256,10 +256,10 @@ impl<'r> RunLog<'r> {
     ///
     /// # Errors
     /// When the file cannot be written.
-    pub fn text(&self, name: &str, text: &str) -> Result<(), LogError> {
+    pub fn text(&self, name: &str, text: impl AsRef<[u8]>) -> Result<(), LogError> {
         self.replace(name, |out| {
             let mut out = Censor::new(out);
-            out.write_all(text.as_bytes())?;
+            out.write_all(text.as_ref())?;
             out.finish().map(drop)
         })
     }

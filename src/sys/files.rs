@@ -140,7 +140,8 @@ pub(crate) fn read_open(file: File, max_bytes: u64) -> io::Result<Vec<u8>> {
     let size = check_size(&file, max_bytes)?;
     let mut content = Vec::with_capacity(usize::try_from(size).unwrap_or_default());
     // It may be growing.
-    file.take(max_bytes + 1).read_to_end(&mut content)?;
+    file.take(max_bytes.saturating_add(1))
+        .read_to_end(&mut content)?;
     if content.len() as u64 > max_bytes {
         return Err(too_large(max_bytes));
     }

@@ -151,6 +151,14 @@ pub enum Event {
     },
     /// The user should know of something.
     Notice(String),
+    /// The user has been asked, and has answered: they have seen both.
+    #[serde(skip)]
+    Heard {
+        /// What stood before the answer.
+        question: String,
+        /// The answer; `None`: there was none.
+        answer: Option<String>,
+    },
     /// How the session stands, before the user is asked again.
     #[serde(skip)]
     Status(String),

@@ -193,7 +193,12 @@ impl<'c> AgentRun<'c> {
         self.note_state(SessionState::Active)?;
         let conversation = self.setup.session.map(Keeping::conversation);
         let result = work(&mut conversation.unwrap_or_default());
-        let result = result.map_err(Error::from);
+        let result = result.map_err(|mut error| {
+            if let AgentError::TooLong { is_at_once, .. } = &mut error {
+                *is_at_once = self.run.borrow().record.steps.is_empty();
+            }
+            Error::from(error)
+        });
         let (state, result) = match result.as_ref().map_err(Error::exit) {
             Ok(_) => (SessionState::Complete, result),
             Err(Exit::Interrupted(signal)) => {
@@ -221,7 +226,7 @@ impl<'c> AgentRun<'c> {
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn log_text(&self, name: &str, text: &str) -> Result<(), Error> {
+    pub fn log_text(&self, name: &str, text: impl AsRef<[u8]>) -> Result<(), Error> {
         Ok(self.run.borrow().log.text(name, text)?)
     }
 
@@ -483,6 +488,10 @@ impl AgentRun<'_> {
                 }
             }
         };
+        self.context.reporter.event(&Event::Heard {
+            question: prompt.to_owned(),
+            answer: answer.clone(),
+        });
         let run = &mut *self.run.borrow_mut();
         if let Some(agent) = &mut run.record.agent {
             let answer = answer.as_deref();

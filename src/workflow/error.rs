@@ -257,6 +257,14 @@ pub(crate) enum Error {
     /// The file for the plan is none of the project's.
     #[error("`{}` is no file of the project", .0.display())]
     PlanOutside(PathBuf),
+    /// The plan of a session is in another file than the one that is named.
+    #[error("the session's plan is `{}`, not `{}`", .known.display(), .path.display())]
+    PlanElsewhere {
+        /// The file that is named.
+        path: PathBuf,
+        /// The plan.
+        known: PathBuf,
+    },
     /// Nothing was asked for, and there is nothing to go on with.
     #[error("nothing is asked for")]
     NothingAsked,
@@ -328,7 +336,12 @@ impl Error {
                 | SessionError::Damaged { .. }
                 | SessionError::Unlockable { .. },
             )
-            | Self::Agent(AgentError::OverBudget(_)) => Exit::NotReady,
+            | Self::Agent(
+                AgentError::OverBudget(_)
+                | AgentError::TooLong {
+                    is_at_once: true, ..
+                },
+            ) => Exit::NotReady,
             Self::UnknownModel { .. }
             | Self::NoRoot { .. }
             | Self::NotInCatalogue { .. }
@@ -354,6 +367,7 @@ impl Error {
                 | InputError::Blank,
             )
             | Self::PlanOutside(_)
+            | Self::PlanElsewhere { .. }
             | Self::NothingAsked => Exit::Usage,
             Self::Model(error) | Self::AgentsModel(error) if !error.is_local() => Exit::ModelFailed,
             Self::Agent(
@@ -403,6 +417,7 @@ impl Error {
             Self::Unreliable { .. } => "another model may keep to the form better",
             Self::Plan(problem) => problem.hint(),
             Self::PlanOutside(_) => PLAN_OUTSIDE_HINT,
+            Self::PlanElsewhere { .. } => "leave `--plan-file` out: the session knows its plan",
             Self::Recording(problem) => return Some(problem.hint()),
             Self::Model(error) => return Some(error.hint()),
             Self::AgentsModel(error) => return Some(error.hint_for_agent()),

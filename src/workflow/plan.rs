@@ -113,36 +113,43 @@ pub fn plan(
     };
     let context = &Context {
         reporter: &reporter,
+        document: Some(kept.document(context.project.root())),
         ..context.clone()
     };
-    let worker = Worker {
-        context,
-        options,
-        place: PlanPlace::open(context, options, &home, models, kept)?,
-        chat: &chat,
-    };
-    if typed.is_none() && options.session == PlanSessionChoice::New {
+    if typed.is_none() && !kept.is_resumed() {
         chat.system(QUESTION);
     }
-    let done = match (&worker.place.recorded, request, &typed) {
-        (Some(recorded), _, _) => {
-            let answers = AnswerSource::recorded(recorded);
-            worker.attend(answers, recorded.request.as_deref())
-        }
-        (None, Some(_), _) if goes_on && !worker.has_more_to_do()? => {
-            Err(Error::NothingAsked.into())
-        }
-        (None, Some(request), _) => {
-            let request = Some(request).filter(|_| !goes_on);
-            worker.attend(AnswerSource::Nowhere, request)
-        }
-        (None, None, Some(typed)) => worker.talk(typed),
-        (None, None, None) => Err(Error::NothingAsked.into()),
-    };
+    let place = PlanPlace::open(context, options, &home, models, kept);
+    let done = place.map_err(Failure::from).and_then(|place| {
+        let worker = Worker {
+            context,
+            options,
+            place,
+            chat: &chat,
+        };
+        worker.serve(typed.as_ref())
+    });
+    // Who calls this shows it.
+    chat.event(&ended(&done));
     if let Some(problem) = chat.take_problem() {
         context.warn(problem.to_string());
     }
     done
+}
+
+/// What the user is told in the end.
+fn ended(done: &Result<Outcome, Failure>) -> Event {
+    match done {
+        Ok(Outcome { summary, log, .. }) => Event::Finished {
+            summary: summary.clone(),
+            log: log.clone(),
+        },
+        Err(failure) => Event::Failed {
+            error: failure.error.to_string(),
+            hint: failure.hint(),
+            log: failure.log.clone(),
+        },
+    }
 }
 
 /// Works on requests, one after the other.
@@ -154,6 +161,24 @@ struct Worker<'w, 'c> {
 }
 
 impl Worker<'_, '_> {
+    /// Works on the request of the command line or of a recorded run, or on what the user asks for.
+    fn serve(&self, typed: Option<&Typing>) -> Result<Outcome, Failure> {
+        match (&self.place.recorded, self.options.request.as_deref(), typed) {
+            (Some(recorded), _, _) => {
+                let answers = AnswerSource::recorded(recorded);
+                self.attend(answers, recorded.request.as_deref())
+            }
+            (None, Some(request), _) if !request.trim().is_empty() => {
+                self.attend(AnswerSource::Nowhere, Some(request))
+            }
+            (None, Some(_), _) if self.has_more_to_do()? => {
+                self.attend(AnswerSource::Nowhere, None)
+            }
+            (None, None, Some(typed)) => self.talk(typed),
+            (None, _, _) => Err(Error::NothingAsked.into()),
+        }
+    }
+
     /// Asks the user for requests, and works on them, until they end it.
     fn talk(&self, input: &Typing) -> Result<Outcome, Failure> {
         let answers = || AnswerSource::Typed(input);
@@ -204,7 +229,7 @@ impl Worker<'_, '_> {
         };
         let run = AgentRun::start(self.context, setup, asked.as_deref())?;
         let document = self.document();
-        run.log_text(run_files::PLAN, &document.read()?.text())?;
+        run.log_text(run_files::PLAN, document.bytes()?)?;
         let root = self.context.project.root();
         let harmless = AuditCommands {
             root,
@@ -221,6 +246,7 @@ impl Worker<'_, '_> {
             harmless: &|command| harmless.harmless(command),
             output_files: &|| run.command_output(),
             may_have_changed: Cell::new(false),
+            claimed: RefCell::default(),
         };
         let result = run.work(|conversation| self.work(&stages, conversation));
         run.note_plan(self.record());
@@ -234,60 +260,77 @@ impl Worker<'_, '_> {
         conversation: &mut Conversation,
     ) -> Result<String, AgentError> {
         let kept = &self.place.kept;
-        let enter = |stage| Ok::<(), AgentError>(kept.change(|state| state.stage = stage)?);
+        let enter = |stage| Ok::<(), AgentError>(kept.change(|state| state.enter(stage))?);
         let stage = || kept.state(|state| state.stage);
         stages.mend()?;
         if stage() == PlanStage::Planning {
-            let request = kept.state(|state| state.requests.last().cloned());
-            stages.plan(&request.unwrap_or_default())?;
+            if !stages.is_written()? {
+                let request = kept.state(|state| state.requests.last().cloned());
+                stages.plan(&request.unwrap_or_default())?;
+            }
             enter(PlanStage::Execution)?;
             self.show_plan();
         }
-        if self.options.plan_only {
+        if self.options.plan_only || self.place.is_plan_only {
             stages.show_tasks()?;
             let path = self.place.document.display();
             return Ok(format!(
                 "the plan is made: read and edit `{path}`, then `code-commit plan --resume -p \"\"` goes on with it"
             ));
         }
-        let mut executed = Ok(());
-        if stage() == PlanStage::Execution {
-            executed = stages.execute(conversation);
+        let executed = if stage() == PlanStage::Execution {
+            let executed = stages.execute(conversation);
             match &executed {
                 Err(error) if !are_over(error) => return executed.map(|()| String::new()),
                 _ => enter(PlanStage::Summary)?,
             }
-        }
-        let end = match &executed {
-            Ok(()) => WorkEnd::of_tasks(&stages.read()?.plan().tasks),
-            Err(error) => WorkEnd::of(error),
+            executed
+        } else {
+            stages.executed_before()
         };
-        let from = kept.state(|state| state.from);
-        let said = conversation.history.get(from..).unwrap_or_default();
-        if end == WorkEnd::Done {
-            stages.check_criteria()?;
-        }
-        let summed = stages.sum_up(said, end);
-        stages.conclude(end)?;
+        let end = executed
+            .as_ref()
+            .map_or_else(WorkEnd::of, |()| WorkEnd::Done);
+        let summed = self.sum_up(stages, conversation, end);
         let shown = match (executed, summed) {
             (Err(error), Ok(shown)) => {
                 self.context.reporter.event(&Event::Shown(shown));
                 Err(error)
             }
-            // Why a step has failed is why the run ends.
-            (Err(error), Err(unsummed)) => {
+            // Why a step has failed is why the run ends, unless the user ends it.
+            (Err(error), Err(unsummed)) if !matches!(unsummed, AgentError::Interrupted(_)) => {
                 stages
                     .run
                     .warn(format!("what was done is not summed up: {unsummed}"));
+                stages.conclude(end)?;
                 Err(error)
             }
-            (Ok(()), summed) => summed,
+            // A resume sums it up.
+            (_, Err(unsummed)) => return Err(unsummed),
+            (Ok(()), Ok(shown)) => Ok(shown),
         };
-        if shown.is_ok() || stage() == PlanStage::Summary {
-            enter(PlanStage::Done)?;
-        }
+        enter(PlanStage::Done)?;
         self.show_plan();
         shown
+    }
+
+    /// Sums up what was done, unless that stands in the plan already; what is shown of it.
+    fn sum_up(
+        &self,
+        stages: &Stages<'_, '_, '_>,
+        conversation: &Conversation,
+        end: WorkEnd,
+    ) -> Result<String, AgentError> {
+        if stages.is_written()? {
+            let path = self.place.document.display();
+            return Ok(format!("what was done is summed up in `{path}`"));
+        }
+        if end == WorkEnd::Done {
+            stages.check_criteria()?;
+        }
+        let from = self.place.kept.state(|state| state.from);
+        let said = conversation.history.get(from..).unwrap_or_default();
+        stages.sum_up(said, end)
     }
 
     /// Sees that there is a plan, and one that a model may mend where it is damaged.

@@ -167,6 +167,18 @@ pub struct ModelServer {
 
 impl ModelServer {
     pub fn start(answers: impl IntoIterator<Item = Answer>) -> Self {
+        Self::begin(None, answers)
+    }
+
+    /// A server that says whenever it is asked that it has these models; what else it is asked, it answers by the script.
+    pub fn with_models(models: &[&str], answers: impl IntoIterator<Item = Answer>) -> Self {
+        let Answer::Raw(tags) = Answer::tags(models) else {
+            unreachable!("what is JSON is sent as it is");
+        };
+        Self::begin(Some(tags), answers)
+    }
+
+    fn begin(tags: Option<Vec<u8>>, answers: impl IntoIterator<Item = Answer>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let requests = Arc::new(Mutex::new(Vec::new()));
@@ -175,9 +187,14 @@ impl ModelServer {
         let recorder = Arc::clone(&requests);
         thread::spawn(move || {
             for stream in listener.incoming() {
-                let answer = answers.pop().unwrap_or_else(|| {
-                    Answer::error(400, &json!({"error": {"message": "the script is over"}}))
-                });
+                let answer = |request: &Recorded| match &tags {
+                    Some(tags) if request.line.starts_with("GET /api/tags ") => {
+                        Answer::Raw(tags.clone())
+                    }
+                    _ => answers.pop().unwrap_or_else(|| {
+                        Answer::error(400, &json!({"error": {"message": "the script is over"}}))
+                    }),
+                };
                 // A client that goes away is part of what is tested.
                 let _ = serve(&stream.unwrap(), answer, &recorder);
             }
@@ -206,7 +223,7 @@ impl ModelServer {
 
 fn serve(
     stream: &TcpStream,
-    answer: Answer,
+    answer: impl FnOnce(&Recorded) -> Answer,
     recorder: &Mutex<Vec<Recorded>>,
 ) -> std::io::Result<()> {
     let mut reader = BufReader::new(stream);
@@ -230,7 +247,7 @@ fn serve(
         body,
     };
     recorder.lock().unwrap().push(recorded.clone());
-    let answer = match answer {
+    let answer = match answer(&recorded) {
         Answer::To(request) => request(&recorded),
         other => other,
     };

@@ -9,6 +9,7 @@ use super::{Host, Memory, View, size};
 use crate::agent::AgentError;
 use crate::agent::conversation::{Conversation, HistoryMessage};
 use crate::agent::protocol::Protocol;
+use crate::model::estimate::FRAMING;
 use crate::model::message::Role;
 use crate::sys::excerpt::text::bounded;
 
@@ -41,17 +42,20 @@ impl Memory for Recent<'_> {
         conversation: &'c mut Conversation,
     ) -> Result<View<'c>, AgentError> {
         let all = self.with_task(&conversation.history);
-        let sent = last(&all, self.most);
-        let fewer = last(&all, self.most.min(FEWER));
+        // Half of them, and half of those; but not less than few.
+        let half = |many: &usize| Some((many / 2).max(FEWER)).filter(|fewer| fewer < many);
+        let counts = std::iter::successors(Some(self.most.min(all.len())), half);
+        let tried: Vec<_> = counts.map(|most| last(&all, most)).collect();
+        let fewer = tried.last().copied().unwrap_or_default();
         let fits = |system: &[String], history: &[HistoryMessage]| {
-            size(system, &protocol.render(history)) <= self.window
+            size(system, &protocol.render(history)) + FRAMING <= self.window
         };
         let view = |system: Option<Vec<String>>, history: Vec<HistoryMessage>| View {
             history: Cow::Owned(history),
             system,
             compressed: None,
         };
-        for history in [sent, fewer] {
+        for history in tried {
             if fits(system, history) {
                 return Ok(view(None, history.to_vec()));
             }
@@ -65,9 +69,10 @@ impl Memory for Recent<'_> {
         match tried.find(|history| fits(&system, history)) {
             Some(history) => Ok(view(Some(system), history)),
             None => Err(AgentError::TooLong {
-                tokens: size(&system, &protocol.render(&shortened(fewer, 0))),
+                tokens: size(&system, &protocol.render(&shortened(fewer, 0))) + FRAMING,
                 window: self.window,
                 larger: self.larger.map(str::to_owned),
+                is_at_once: false,
             }),
         }
     }

@@ -102,6 +102,24 @@ impl<'r> ChatLog<'r> {
         self.append_redacted(ChatEntryKind::ToolCall, &format!("{name}({arguments})"));
     }
 
+    /// Notes what is shown.
+    pub fn event(&self, event: &Event) {
+        match event {
+            Event::Tool {
+                name, arguments, ..
+            } => self.tool_call(name, arguments),
+            Event::Heard { question, answer } => {
+                self.system(question.trim_end());
+                self.user(answer.as_deref().unwrap_or_default());
+            }
+            event => {
+                if let Some((kind, text)) = entry(event) {
+                    self.append(kind, &text);
+                }
+            }
+        }
+    }
+
     /// Notes that the plan was shown: the whole document.
     pub fn plan_shown(&self, document: &str) {
         let document = document.strip_suffix('\n').unwrap_or(document);
@@ -161,14 +179,7 @@ pub struct ChatReporter<'a> {
 impl Reporter for ChatReporter<'_> {
     fn event(&self, event: &Event) {
         // First, so that a kill cannot leave out what was seen.
-        if let Event::Tool {
-            name, arguments, ..
-        } = event
-        {
-            self.log.tool_call(name, arguments);
-        } else if let Some((kind, text)) = entry(event) {
-            self.log.append(kind, &text);
-        }
+        self.log.event(event);
         self.inner.event(event);
     }
 
@@ -191,6 +202,7 @@ fn entry(event: &Event) -> Option<(ChatEntryKind, String)> {
         | Event::Answered { .. }
         | Event::Building { .. }
         | Event::Printed(_)
+        | Event::Heard { .. }
         | Event::Tool { .. } => None,
         Event::Prose(text) | Event::Thoughts(text) | Event::Words(text) => said(text),
         Event::ToolResult { text, failed, .. } => {

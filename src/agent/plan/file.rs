@@ -4,6 +4,7 @@
 //! that a change is made to what stands there now, that the file is whole at any time, and that no known key is in
 //! what is written.
 
+use std::fs::{File, Permissions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -13,8 +14,8 @@ use crate::sys::atomic_file;
 use crate::sys::environment::Clock;
 use crate::sys::files::{self, IfThere as _, Links, MIB, PathError};
 
-/// So much of a file is read, in bytes: that a document is too long, it says itself.
-const LARGEST: u64 = 64 * MIB;
+/// No more is read, in bytes: what is no plan for its length is still copied and mended.
+const MOST_READ: u64 = 64 * MIB;
 
 /// So many copies of damaged documents are kept.
 const COPIES: usize = 100;
@@ -77,13 +78,32 @@ impl PlanFile<'_> {
     /// Makes the document, an empty one, where there is none.
     ///
     /// # Errors
-    /// When it cannot be made.
+    /// When it cannot be made, or is not to be written to.
     pub fn make(&self) -> Result<(), PlanFileError> {
-        let is_there = self.path.symlink_metadata().if_there();
-        match is_there.map_err(PathError::of("read", self.path))? {
+        match self.permissions()? {
+            Some(permissions) if permissions.readonly() => {
+                let error = io::Error::from(io::ErrorKind::PermissionDenied);
+                Err(PathError::of("write", self.path)(error).into())
+            }
             Some(_) => Ok(()),
             None => self.write(&PlanDocument::empty(self.now())),
         }
+    }
+
+    /// Who may do what with the file; `None`: there is none.
+    fn permissions(&self) -> Result<Option<Permissions>, PathError> {
+        let found = self.path.symlink_metadata().if_there();
+        let found = found.map_err(PathError::of("read", self.path))?;
+        Ok(found.map(|found| found.permissions()))
+    }
+
+    /// What the file holds, whatever it is.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn bytes(&self) -> Result<Vec<u8>, PlanFileError> {
+        let content = files::read(self.path, Links::Refused, MOST_READ);
+        Ok(content.map_err(PathError::of("read", self.path))?)
     }
 
     /// The document as it is now.
@@ -91,9 +111,7 @@ impl PlanFile<'_> {
     /// # Errors
     /// When it cannot be read, or is no plan.
     pub fn read(&self) -> Result<PlanDocument, PlanFileError> {
-        let content = files::read(self.path, Links::Refused, LARGEST);
-        let content = content.map_err(PathError::of("read", self.path))?;
-        let read = PlanDocument::parse(&content);
+        let read = PlanDocument::parse(&self.bytes()?);
         read.map_err(|source| PlanFileError::Unreadable {
             path: self.path.to_owned(),
             source,
@@ -124,14 +142,16 @@ impl PlanFile<'_> {
     /// # Errors
     /// When it cannot be copied or replaced; it is then as it was.
     pub fn replace(&self, by: &PlanDocument) -> Result<PathBuf, PlanFileError> {
-        let copy = self.copy().map_err(PathError::of("copy", self.path))?;
+        let content = self.bytes()?;
+        let copy = self
+            .copy(&content)
+            .map_err(PathError::of("copy", self.path))?;
         self.write(by)?;
         Ok(copy)
     }
 
     /// Copies the document beside itself, under a name that is free.
-    fn copy(&self) -> io::Result<PathBuf> {
-        let content = files::read(self.path, Links::Refused, u64::MAX)?;
+    fn copy(&self, content: &[u8]) -> io::Result<PathBuf> {
         for nth in 1..=COPIES {
             let ending = if nth == 1 {
                 String::new()
@@ -141,7 +161,7 @@ impl PlanFile<'_> {
             let mut name = self.path.as_os_str().to_owned();
             name.push(format!(".damaged{ending}"));
             let copy = PathBuf::from(name);
-            match atomic_file::create_private(&copy, |file| file.write_all(&content)) {
+            match atomic_file::create_private(&copy, |file| file.write_all(content)) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 made => return made.map(|()| copy),
             }
@@ -154,7 +174,12 @@ impl PlanFile<'_> {
     fn write(&self, document: &PlanDocument) -> Result<(), PlanFileError> {
         let text = document.text();
         let text = self.redactor.text(&text);
-        let write = |file: &mut std::fs::File| file.write_all(text.as_bytes());
+        // In the project, it stays whose it is.
+        let kept = self.permissions()?.filter(|_| !self.is_private);
+        let write = |file: &mut File| {
+            file.write_all(text.as_bytes())?;
+            kept.map_or(Ok(()), |kept| file.set_permissions(kept))
+        };
         let written = if self.is_private {
             atomic_file::replace_private(self.path, write)
         } else {

@@ -4,6 +4,7 @@
 //! As JSON, a plan has the fields' names in camel case; times are in milliseconds since 1970, UTC.
 
 pub mod chat_log;
+pub mod criteria;
 mod document;
 pub mod file;
 pub mod instructions;

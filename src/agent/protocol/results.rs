@@ -49,11 +49,18 @@ fn result(said: &HistoryMessage, index: usize) -> String {
     };
     let text = text.strip_suffix('\n').unwrap_or(text);
     // On a line of its own, nothing can be taken for another result; what might be taken for a tag goes between ours.
-    let text = if text.contains(|c| is_deceptive(c) || c == '<') {
+    let is_plain = |text: &str| !text.contains(|c| is_deceptive(c) || c == '<');
+    let tagged = |text| {
         let tool = said.tool.as_deref().unwrap_or_default();
         tagged(Tag::TOOL_RESULT, &[("tool", tool)], text)
-    } else {
-        text.to_owned()
+    };
+    let text = match text.split_once('\n') {
+        _ if is_plain(text) => text.to_owned(),
+        // What went wrong is told by the first line.
+        Some((first, rest)) if said.is_failed && is_plain(first) => {
+            format!("{first}\n{}", tagged(rest))
+        }
+        _ => tagged(text),
     };
     format!("{heading}[{index}] {sign} {text}")
         .trim_end()

@@ -4,12 +4,13 @@
 
 use serde_json::json;
 
-use super::stages::{Stages, open_criteria};
+use super::stages::Stages;
 use crate::agent::AgentError;
 use crate::agent::permissions::Permission;
+use crate::agent::plan::criteria::{objection, open_criteria};
 use crate::agent::plan::stages::{WrittenCriterion, WrittenDecision};
 use crate::agent::plan::tools::SHELL_TOOL;
-use crate::agent::plan::{Criterion, PlanDecision, PlanDocument};
+use crate::agent::plan::{PlanDecision, PlanDocument};
 use crate::agent::tool::{Arguments, Tool as _, ToolError, ToolOutput};
 use crate::agent::tools::plan::{PlanKeeper, PlanUpdate};
 use crate::model::message::Call;
@@ -27,7 +28,7 @@ impl PlanKeeper for Stages<'_, '_, '_> {
     }
 
     fn update(&self, update: PlanUpdate) -> Result<String, ToolError> {
-        let mut untold = Vec::new();
+        let mut told = "Plan updated".to_owned();
         self.change(|document| {
             if let Some(goal) = &update.goal {
                 document.set_goal(goal);
@@ -44,13 +45,25 @@ impl PlanKeeper for Stages<'_, '_, '_> {
                 .filter(|written| !is_known(written));
             let new: Vec<String> = new.map(|written| written.description.clone()).collect();
             document.add_criteria(&open_criteria(&new));
-            untold = tick(document, &update.acceptance_criteria);
+            // What the step is said to have reached holds when the step is done.
+            for written in update.acceptance_criteria {
+                if !written.completed {
+                    continue;
+                }
+                match objection(document, &written) {
+                    Some(objection) => told += &format!("; {objection}"),
+                    None => {
+                        told += &format!(
+                            "; `{}` is ticked when the step is done",
+                            written.description
+                        );
+                        self.claimed.borrow_mut().push(written);
+                    }
+                }
+            }
             self.decide(document, &update.decisions_made, &update.decisions_rejected);
         })?;
-        Ok(match untold.as_slice() {
-            [] => "Plan updated".to_owned(),
-            untold => format!("Plan updated; but {}", untold.join("; ")),
-        })
+        Ok(told)
     }
 }
 
@@ -130,26 +143,4 @@ impl Stages<'_, '_, '_> {
             Err(ToolError::Fatal(error)) => Err(error),
         }
     }
-}
-
-/// Ticks the criteria that are said to hold, but those that a command decides on; what is to be said of the others.
-pub fn tick(document: &mut PlanDocument, said: &[WrittenCriterion]) -> Vec<String> {
-    let mut untold = Vec::new();
-    for written in said.iter().filter(|written| written.completed) {
-        let known = document.plan().acceptance_criteria;
-        let known = known
-            .iter()
-            .find(|criterion| criterion.is(&written.description));
-        match known.map(Criterion::check) {
-            Some(None) => {
-                document.tick(&written.description);
-            }
-            Some(Some(command)) => untold.push(format!(
-                "`{}` is decided by its command, `{command}`",
-                written.description
-            )),
-            None => untold.push(format!("there is no criterion `{}`", written.description)),
-        }
-    }
-    untold
 }

@@ -3,13 +3,13 @@
 use super::stages::Stages;
 use crate::agent::conversation::Conversation;
 use crate::agent::permissions::Everything;
+use crate::agent::plan::session::{PlanStage, PlanState};
 use crate::agent::plan::{DamagedPlan, PlanDocument, retry_prompt};
 use crate::agent::protocol::native::Native;
 use crate::agent::tool::Toolbox;
 use crate::agent::{Agent, AgentError, Brief};
 use crate::model::Purpose;
 use crate::sys::excerpt::text::bounded;
-use crate::sys::files::{self, Links};
 use crate::workflow::error::Error;
 
 /// What the model is told of itself: `spec/plan-prompts.md`, 4.3.6.
@@ -20,8 +20,6 @@ const ASKED: &str = "Reply with the whole plan in that format, and nothing else.
 
 /// How much of a damaged plan is sent, in bytes.
 const MOST_SENT: usize = 32 << 10;
-/// How much of it is read.
-const MOST_READ: u64 = 16 << 20;
 
 impl Stages<'_, '_, '_> {
     /// Mends the plan where it is damaged; by an empty one, where the model cannot.
@@ -46,8 +44,14 @@ impl Stages<'_, '_, '_> {
         } else {
             "an empty plan"
         };
+        let is_lost = mended.is_none();
         let document = mended.unwrap_or_else(|| PlanDocument::empty(now));
         let copy = self.document.replace(&document).map_err(Error::from)?;
+        if is_lost {
+            // There are no steps any more that could be gone on with.
+            let plan_anew = |state: &mut PlanState| state.enter(PlanStage::Planning);
+            self.place.kept.change(plan_anew)?;
+        }
         self.run.warn(format!(
             "{problem}: {by} has taken its place, and it is kept as `{}`",
             copy.display()
@@ -57,8 +61,7 @@ impl Stages<'_, '_, '_> {
 
     /// What the model makes of a damaged plan.
     fn mended(&self, problem: &DamagedPlan, now: i64) -> Result<String, AgentError> {
-        let content =
-            files::read(self.document.path, Links::Refused, MOST_READ).unwrap_or_default();
+        let content = self.document.bytes().unwrap_or_default();
         let content = String::from_utf8_lossy(&content).replace('\0', "");
         let content = bounded(&self.context.redactor.text(&content), MOST_SENT);
         let format = retry_prompt(problem, now);

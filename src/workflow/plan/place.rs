@@ -18,6 +18,7 @@ use crate::agent::session::{SESSIONS, SessionState};
 use crate::exec::process::Processes;
 use crate::model::{ModelSpec, ModelTable, Purpose, TaskType};
 use crate::project::place;
+use crate::project::repository::DOT_GIT;
 use crate::record::run_files::{AGENT, CONVERSATION, PLAN};
 use crate::record::{AgentRecord, LimitsRecord, Seconds};
 use crate::sys::atomic_file;
@@ -46,6 +47,8 @@ pub enum PlanSessionChoice {
 /// The session that a plan is worked on in.
 pub struct KeptPlan<'s> {
     session: RefCell<PlanSession>,
+    /// Whether it was there before.
+    is_resumed: bool,
     store: PlanSessionStore<'s>,
 }
 
@@ -53,6 +56,16 @@ impl KeptPlan<'_> {
     /// The chat log's path.
     pub fn chat_log(&self) -> PathBuf {
         self.session.borrow().chat_log()
+    }
+
+    /// Whether it was there before.
+    pub fn is_resumed(&self) -> bool {
+        self.is_resumed
+    }
+
+    /// The document's path, in the session's folder or in the project in `root`.
+    pub fn document(&self, root: &Path) -> PathBuf {
+        self.session.borrow().document(root)
     }
 
     /// Looks at the state.
@@ -221,6 +234,8 @@ pub struct PlanPlace<'c> {
     pub warnings: Vec<String>,
     /// What was asked for in the run that is replayed, if one is.
     pub recorded: Option<AgentRecord>,
+    /// Whether the run that is replayed has ended when the plan was made.
+    pub is_plan_only: bool,
     /// The models by their windows, the largest last.
     windows: Vec<(u64, String)>,
 }
@@ -260,16 +275,19 @@ impl<'c> PlanPlace<'c> {
         for warning in &warnings {
             context.warn(warning.clone());
         }
-        let document = kept.session.borrow().document(root);
-        let (processes, uncontained) =
-            processes(context, options.build.sandbox, &options.hosts, &document)?;
+        let (processes, uncontained) = processes(
+            context,
+            options.build.sandbox,
+            &options.hosts,
+            &home.join(PLAN_MODELS),
+        )?;
         warnings.extend(uncontained);
         let window = models.first.spec.prompt_window();
         let model = models.first.spec.name.clone();
         kept.session.borrow_mut().file.model = model;
         let mut place = Self {
             models,
-            document,
+            document: kept.document(root),
             instructions: read.text,
             limits: LimitsRecord {
                 max_context_tokens: window.unwrap_or(u64::MAX),
@@ -282,6 +300,7 @@ impl<'c> PlanPlace<'c> {
             closed: closed(home),
             warnings,
             recorded: None,
+            is_plan_only: false,
             windows: windows(context),
             kept,
         };
@@ -295,12 +314,16 @@ impl<'c> PlanPlace<'c> {
             return Ok(());
         };
         let folder = recording.folder();
-        let document = files::read(&folder.join(PLAN), Links::Refused, MIB);
+        let document = files::read(&folder.join(PLAN), Links::Refused, 64 * MIB);
         let document = document.map_err(|_| Error::NothingAsked)?;
         let made = atomic_file::replace_private(&self.document, |file| file.write_all(&document));
         made.map_err(PathError::of("write", &self.document))?;
         let record: Option<AgentRecord> = workspace::read(folder, AGENT);
         let conversation: Conversation = workspace::read(folder, CONVERSATION).unwrap_or_default();
+        let has_worked = [Purpose::STEP, Purpose::SUMMARY]
+            .iter()
+            .any(|purpose| recording.model_of(purpose).is_some());
+        self.is_plan_only = !has_worked;
         let stage = if recording.model_of(&Purpose::PLAN).is_some() {
             PlanStage::Planning
         } else if recording.model_of(&Purpose::STEP).is_some() {
@@ -363,7 +386,15 @@ pub fn open_session<'c>(
     let root = context.project.root();
     let now = context.clock.now();
     let empty = PlanDocument::empty(now.timestamp_millis());
+    // A replay is nobody's to go on with, and changes no plan but its own.
+    let is_replay = options.choice.replay.is_some();
+    let plan_file = if is_replay {
+        None
+    } else {
+        plan_file(context, options)?
+    };
     let found = match &options.session {
+        _ if is_replay => None,
         PlanSessionChoice::New => None,
         PlanSessionChoice::Last => Some(store.last_in(root)?),
         PlanSessionChoice::Named(id) => Some(id.clone()),
@@ -372,18 +403,20 @@ pub fn open_session<'c>(
         Some(id) => {
             let session = store.open(id, &empty.text())?;
             store.check_directory(&session, root)?;
+            let known = &session.file.state.plan_file;
+            if let (Some(path), true) = (&options.plan_file, plan_file != *known) {
+                return Err(Error::PlanElsewhere {
+                    path: path.clone(),
+                    known: session.document(root),
+                });
+            }
             session
         }
         None => store.create(&NewPlanSession {
             now,
             zone: context.clock.zone(now).as_deref(),
-            // A replay is nobody's to go on with.
-            directory: if options.choice.replay.is_some() {
-                Path::new("")
-            } else {
-                root
-            },
-            plan_file: plan_file(context, options)?,
+            directory: if is_replay { Path::new("") } else { root },
+            plan_file,
             model: "",
             empty_document: &empty.text(),
         })?,
@@ -394,6 +427,7 @@ pub fn open_session<'c>(
     });
     Ok(KeptPlan {
         session: RefCell::new(session),
+        is_resumed: found.is_some(),
         store,
     })
 }
@@ -413,7 +447,12 @@ fn plan_file(context: &Context<'_>, options: &PlanOptions) -> Result<Option<Stri
         return Err(outside());
     };
     let real = directory.join(name);
-    if !real.starts_with(root) || real.is_symlink() || real.is_dir() {
+    let project = &context.project;
+    let is_ours = [project.config(), project.logs()]
+        .iter()
+        .any(|directory| real.starts_with(directory));
+    let is_gits = real.iter().any(|part| part == DOT_GIT);
+    if !real.starts_with(root) || is_ours || is_gits || real.is_symlink() || real.is_dir() {
         return Err(outside());
     }
     let relative = place::relative(root, &real);

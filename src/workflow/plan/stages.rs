@@ -13,11 +13,12 @@ use crate::agent::memory::recent::Recent;
 use crate::agent::permissions::{
     AskFirst, Consent, DenyPaths, DenyWrites, Everything, Permission, Permissions,
 };
+use crate::agent::plan::criteria::{open_criteria, tick};
 use crate::agent::plan::file::PlanFile;
 use crate::agent::plan::instructions::{EXAMPLES, RESPONSE_FORMAT};
-use crate::agent::plan::stages::{ANALYZE, TaskList};
+use crate::agent::plan::stages::{ANALYZE, TaskList, WrittenCriterion};
 use crate::agent::plan::tools::{NO_TOOLS, PlanTools};
-use crate::agent::plan::{Criterion, PlanDocument, PlanStatus, PlanTask, PlanTaskStatus};
+use crate::agent::plan::{PlanDocument, PlanStatus, PlanTask, PlanTaskStatus};
 use crate::agent::protocol::tool_calls::ToolCalls;
 use crate::agent::protocol::{Fault, Protocol};
 use crate::agent::tool::{Effect, ParameterKind, ToolCall, Toolbox};
@@ -79,6 +80,8 @@ pub struct Stages<'s, 'c, 'r> {
     pub output_files: &'s dyn Fn() -> PathBuf,
     /// Whether the step under way may have changed files.
     pub may_have_changed: Cell<bool>,
+    /// The criteria of which the model has said in it that they hold.
+    pub claimed: RefCell<Vec<WrittenCriterion>>,
 }
 
 /// A step that is under way.
@@ -103,6 +106,7 @@ impl<'c> Stages<'_, 'c, '_> {
         let protocol = TaskList::protocol(&self.tools());
         let words = self.ask(&Purpose::PLAN, PLANNER, 0.3, &protocol, &mut said, "")?;
         let list = TaskList::read(&words).map_err(not_understood)?;
+        self.note_version()?;
         self.change(|document| {
             if document.plan().goal.is_empty() {
                 document.set_goal(request.trim());
@@ -122,12 +126,16 @@ impl<'c> Stages<'_, 'c, '_> {
             self.run.begin_part();
             let resumed = task.status == PlanTaskStatus::Active;
             self.may_have_changed.set(resumed);
+            self.claimed.take();
             self.set_status(&task, PlanTaskStatus::Active)?;
             self.show_tasks()?;
             let worked = self.work_on(&task, resumed, conversation);
             match &worked {
-                Ok(()) => self.set_status(&task, PlanTaskStatus::Done)?,
-                Err(error) if is_failure(error) => {
+                Ok(()) => self.change(|document| {
+                    tick(document, &self.claimed.take());
+                    note_status(document, &task, PlanTaskStatus::Done);
+                })?,
+                Err(error) if are_over(error) => {
                     // Why it has failed is told before whether that could be noted.
                     let _ = self.set_status(&task, PlanTaskStatus::Failed);
                     self.take_back();
@@ -139,16 +147,22 @@ impl<'c> Stages<'_, 'c, '_> {
         Ok(())
     }
 
-    /// Notes how far a step has come. The user may have moved it meanwhile, and one that they have reworded or removed is
-    /// another.
     fn set_status(&self, task: &PlanTask, status: PlanTaskStatus) -> Result<(), AgentError> {
-        self.change(|document| {
-            let tasks = document.plan().tasks;
-            let same = tasks.iter();
-            let same = same.filter(|known| known.description == task.description);
-            if let Some(found) = same.min_by_key(|known| known.step.abs_diff(task.step)) {
-                document.set_task_status(found.step, status);
-            }
+        self.change(|document| note_status(document, task, status))
+    }
+
+    /// How the steps have ended in a run that was cut short behind them.
+    ///
+    /// # Errors
+    /// When one has failed, or the user had stopped them.
+    pub fn executed_before(&self) -> Result<(), AgentError> {
+        let Some(task) = self.next_task()? else {
+            return Ok(());
+        };
+        let reason = "that was in a run that was cut short".to_owned();
+        Err(match task.status {
+            PlanTaskStatus::Failed => step_failed(&task, reason),
+            _ => AgentError::Rejected { question: reason },
         })
     }
 
@@ -427,6 +441,34 @@ impl<'c> Stages<'_, 'c, '_> {
         }
     }
 
+    /// Notes how the document is before what ends a stage is written into it.
+    ///
+    /// # Errors
+    /// When it cannot be read, or that not be kept.
+    pub fn note_version(&self) -> Result<(), AgentError> {
+        let version = self.read()?.plan().metadata.version;
+        Ok(self
+            .place
+            .kept
+            .change(|state| state.version = Some(version))?)
+    }
+
+    /// Whether what ends the stage is in the document already: a run may be cut short before it knows.
+    ///
+    /// # Errors
+    /// When it cannot be read, or what is known of it not be kept.
+    pub fn is_written(&self) -> Result<bool, AgentError> {
+        let Some(before) = self.place.kept.state(|state| state.version) else {
+            return Ok(false);
+        };
+        let is_written = self.read()?.plan().metadata.version > before;
+        if !is_written {
+            // Others may write into it before that is done.
+            self.place.kept.change(|state| state.version = None)?;
+        }
+        Ok(is_written)
+    }
+
     /// The document as it is now.
     ///
     /// # Errors
@@ -444,6 +486,17 @@ impl<'c> Stages<'_, 'c, '_> {
     }
 }
 
+/// Notes how far a step has come. The user may have moved it meanwhile, and one that they have reworded or removed is
+/// another.
+fn note_status(document: &mut PlanDocument, task: &PlanTask, status: PlanTaskStatus) {
+    let tasks = document.plan().tasks;
+    let same = tasks.iter();
+    let same = same.filter(|known| known.description == task.description);
+    if let Some(found) = same.min_by_key(|known| known.step.abs_diff(task.step)) {
+        document.set_task_status(found.step, status);
+    }
+}
+
 /// Notes whether what is done may change files.
 struct NoteChanges<'a> {
     permissions: &'a dyn Permissions,
@@ -455,7 +508,7 @@ impl Permissions for NoteChanges<'_> {
     fn decide(&self, call: &ToolCall) -> Permission {
         let decided = self.permissions.decide(call);
         let changes = match call.tool.effect {
-            // The plan is written, too, and is no file of the project's.
+            // What is written into the plan is no file of the project.
             Effect::Writes => call.tool.takes(ParameterKind::Path),
             Effect::Runs => {
                 let mut commands = call.of_kind(ParameterKind::Command);
@@ -478,17 +531,15 @@ fn has_used_tools(history: &[HistoryMessage], step: &str) -> bool {
     since.iter().any(|said| is_result(said) && !said.is_failed)
 }
 
-/// Whether the steps have come to an end of their own, though not all are done: what was done is summed up.
+/// Whether a step that has ended so has failed: what was done is summed up. Else it can be taken up again as it is.
 pub fn are_over(error: &AgentError) -> bool {
     matches!(
         error,
-        AgentError::StepFailed { .. } | AgentError::GateFailed { .. } | AgentError::Rejected { .. }
+        AgentError::StepFailed { .. }
+            | AgentError::GateFailed { .. }
+            | AgentError::Rejected { .. }
+            | AgentError::NotUnderstood { .. }
     )
-}
-
-/// Whether a step that has ended so has failed; else it can be taken up again as it is.
-fn is_failure(error: &AgentError) -> bool {
-    are_over(error) || matches!(error, AgentError::NotUnderstood { .. })
 }
 
 fn step_failed(task: &PlanTask, reason: String) -> AgentError {
@@ -512,15 +563,6 @@ fn not_understood(problem: String) -> AgentError {
         tries: 1,
         fault: Fault::of_all(problem),
     }
-}
-
-/// Criteria of which none holds yet.
-pub fn open_criteria(descriptions: &[String]) -> Vec<Criterion> {
-    let criteria = descriptions.iter().map(|description| Criterion {
-        description: description.clone(),
-        ..Criterion::default()
-    });
-    criteria.collect()
 }
 
 /// A task as lists show it.

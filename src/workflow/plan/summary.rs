@@ -3,12 +3,12 @@
 //! The model tells what was done; the program answers for the facts: which tools were used, how it ended, and which
 //! criteria hold.
 
-use super::keeper::tick;
 use super::stages::Stages;
 use crate::agent::AgentError;
 use crate::agent::conversation::{Conversation, HistoryMessage};
+use crate::agent::plan::criteria::tick;
 use crate::agent::plan::stages::WorkSummary;
-use crate::agent::plan::{LogEntry, PlanStatus, PlanTask, PlanTaskStatus};
+use crate::agent::plan::{LogEntry, PlanDocument, PlanStatus, PlanTask};
 use crate::agent::protocol::Fault;
 use crate::model::Purpose;
 use crate::model::message::Role;
@@ -45,16 +45,6 @@ impl WorkEnd {
         }
     }
 
-    /// That of steps that have come so far.
-    pub fn of_tasks(tasks: &[PlanTask]) -> Self {
-        let mut open = tasks.iter().filter(|task| task.is_open());
-        match open.next().map(|task| task.status) {
-            None => Self::Done,
-            Some(PlanTaskStatus::Failed) => Self::Failed,
-            Some(_) => Self::Stopped,
-        }
-    }
-
     fn sign(self) -> &'static str {
         let [done, stopped, failed] = SIGNS;
         match self {
@@ -66,7 +56,7 @@ impl WorkEnd {
 }
 
 impl Stages<'_, '_, '_> {
-    /// Sums up what was said in the steps, and writes that into the plan; gives the summary as it was shown.
+    /// Sums up what was said in the steps, and writes that and how far the plan has come into it; gives the summary as it was shown.
     ///
     /// # Errors
     /// When there is none, or it cannot be written.
@@ -80,12 +70,13 @@ impl Stages<'_, '_, '_> {
         let mut text = self.shown(&mut summary, &tools, end)?;
         if self.run.is_interactive() {
             self.context.reporter.event(&Event::Shown(text.clone()));
-            match self.run.answer(LOOKS_CORRECT)?.as_deref().map(str::trim) {
-                Some("edit" | "e") => {
+            let answer = self.run.answer(LOOKS_CORRECT)?.unwrap_or_default();
+            match answer.trim().to_ascii_lowercase().as_str() {
+                "edit" | "e" => {
                     self.edit(&mut summary)?;
                     text = self.shown(&mut summary, &tools, end)?;
                 }
-                Some("no" | "n") => {
+                "no" | "n" => {
                     let wrong = self.run.answer("What is wrong? ")?.unwrap_or_default();
                     let words = format!("The user says what is wrong with this log entry: {wrong}");
                     conversation.say(HistoryMessage::of_user(words));
@@ -104,12 +95,14 @@ impl Stages<'_, '_, '_> {
             tools_used: tools,
         };
         let mut untold = Vec::new();
+        self.note_version()?;
         self.change(|document| {
             document.add_log_entries(std::slice::from_ref(&entry));
             if end == WorkEnd::Done {
                 untold = tick(document, &summary.acceptance_criteria_updates);
             }
             self.decide(document, &summary.decisions_made, &[]);
+            conclude(document, end);
         })?;
         for text in untold {
             self.run.warn(format!("the summary ticks nothing: {text}"));
@@ -177,25 +170,29 @@ impl Stages<'_, '_, '_> {
         ))
     }
 
-    /// Notes how far the plan has come.
+    /// Notes how far the plan has come, where nothing sums up what was done.
     ///
     /// # Errors
     /// When it cannot be noted.
     pub fn conclude(&self, end: WorkEnd) -> Result<(), AgentError> {
-        self.change(|document| {
-            let plan = document.plan();
-            let are_over = !plan.tasks.iter().any(PlanTask::is_open);
-            let hold = plan.acceptance_criteria.iter().all(|known| known.completed);
-            document.set_status(match end {
-                WorkEnd::Done if are_over && hold => PlanStatus::Completed,
-                WorkEnd::Stopped => PlanStatus::Blocked,
-                WorkEnd::Done | WorkEnd::Failed => PlanStatus::InProgress,
-            });
-        })
+        self.change(|document| conclude(document, end))
     }
 }
 
-/// The tools that were used, each once, in their order.
+/// Notes in the document how far the plan has come.
+fn conclude(document: &mut PlanDocument, end: WorkEnd) {
+    let plan = document.plan();
+    let are_over = !plan.tasks.iter().any(PlanTask::is_open);
+    let hold = plan.acceptance_criteria.iter().all(|known| known.completed);
+    document.set_status(match end {
+        WorkEnd::Done if are_over && hold => PlanStatus::Completed,
+        WorkEnd::Stopped => PlanStatus::Blocked,
+        WorkEnd::Done | WorkEnd::Failed => PlanStatus::InProgress,
+    });
+}
+
+/// The tools that were used, each once, in their order. The build is none, and what has failed or was not allowed was
+/// not used.
 fn tools_used(said: &[HistoryMessage]) -> Vec<String> {
     let mut tools: Vec<String> = Vec::new();
     let used = |said: &&HistoryMessage| said.role == Role::Tool && !said.is_failed;

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use super::context::Context;
 use super::not_ready::NotReady;
-use crate::agent::home::{self, System};
+use crate::agent::home::{self, PLAN_MODELS, System};
+use crate::agent::session::SESSIONS;
 use crate::agent::settings;
 use crate::exec::build_script::{BuildError, BuildReport, BuildScript, BuildStatus};
 use crate::exec::hosts::AllowedHost;
@@ -303,12 +304,18 @@ fn find(
     let project = &context.project;
     let key_files = context.key_files().into_iter();
     let key_files = key_files.map(|file| project.config().join(file));
-    let agent = home::DEV.directory(context.environment, System::current());
-    // The file may be a link to somewhere else, and the directory may hold the project.
-    let hidden = agent.map_or_else(
-        |_| Vec::new(),
-        |agent| vec![agent.clone(), agent.join(settings::FILE)],
-    );
+    // The files may be links to somewhere else, and the directories may hold the project.
+    let hidden = [
+        (&home::DEV, &[settings::FILE, SESSIONS][..]),
+        (&home::PLAN, &[PLAN_MODELS, SESSIONS]),
+    ];
+    let hidden = hidden.into_iter().filter_map(|(agent, inside)| {
+        let agent = agent
+            .directory(context.environment, System::current())
+            .ok()?;
+        let inside: Vec<PathBuf> = inside.iter().map(|name| agent.join(name)).collect();
+        Some(std::iter::once(agent).chain(inside))
+    });
     let protected: &[&str] = if key_file.is_none() { &PROTECTED } else { &[] };
     let protected = protected.iter().map(|name| project.root().join(name));
     let git = enclosing_git(project.root());
@@ -321,10 +328,12 @@ fn find(
         key_files: key_files.chain(key_file.map(Path::to_path_buf)).collect(),
         git,
         repositories,
-        hidden,
+        hidden: hidden.flatten().collect(),
         home: context.home().map(Path::to_path_buf),
         protected: protected.chain(named).collect(),
-        read_only: vec![project.logs()],
+        read_only: std::iter::once(project.logs())
+            .chain(context.document.clone())
+            .collect(),
     };
     let Some(program) = context.program else {
         let reason = "the path of this program is not known";

@@ -38,6 +38,8 @@ pub struct Context<'a> {
     pub reporter: &'a dyn Reporter,
     /// The program's own file, which no reply may touch.
     pub program: Option<&'a Path>,
+    /// A file of the program's own in the project, which nothing sandboxed may write to.
+    pub document: Option<PathBuf>,
     /// The variables that a sandbox lets through though their names say that they hold a secret.
     pub passed: &'a [String],
     /// The models that can be asked, or why their table cannot be used.

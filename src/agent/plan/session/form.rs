@@ -42,21 +42,30 @@ pub struct PlanState {
     pub conversation: Conversation,
     /// Where in that the steps of the last request begin.
     pub from: usize,
+    /// The document's version, as it was before what ends the stage was written into it: a later one has that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<u64>,
 }
 
 impl PlanState {
+    /// Another stage begins.
+    pub fn enter(&mut self, stage: PlanStage) {
+        self.stage = stage;
+        self.version = None;
+    }
+
     /// Something is asked for; `None`: what was asked for before is gone on with.
     pub fn begin(&mut self, request: Option<&str>) {
-        let history = &mut self.conversation.history;
         match request {
             Some(request) => {
                 self.requests.push(request.to_owned());
-                self.stage = PlanStage::Planning;
+                self.enter(PlanStage::Planning);
             }
             // The user has added steps, or wants one that has failed to be done again.
-            None if self.stage == PlanStage::Done => self.stage = PlanStage::Execution,
+            None if self.stage == PlanStage::Done => self.enter(PlanStage::Execution),
             None => return,
         }
+        let history = &mut self.conversation.history;
         history.retain(|said| !said.is_fault);
         self.from = history.len();
     }
@@ -73,6 +82,7 @@ impl PlanState {
             stage,
             conversation,
             from,
+            version,
         } = self;
         Self {
             directory: text(directory),
@@ -81,6 +91,7 @@ impl PlanState {
             stage: *stage,
             conversation: redacted_conversation(conversation, redactor),
             from: *from,
+            version: *version,
         }
     }
 }

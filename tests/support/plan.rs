@@ -1,0 +1,300 @@
+//! A project whose plans are made and worked off, with a home of its own, and a scripted Ollama server.
+
+use std::io::{Read, Write as _};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use bstr::ByteSlice as _;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::project::Finished;
+use super::{Answer, ModelServer, TestProject, ollama, skipped};
+
+/// The model of all stages, unless a test says otherwise.
+pub const MODEL: &str = "local";
+
+/// A whole answer with this text, streamed in small pieces.
+pub fn said(text: impl AsRef<str>) -> Answer {
+    Answer::lines(&ollama(text.as_ref()))
+}
+
+/// A server that has the models, and answers so.
+pub fn serving(answers: impl IntoIterator<Item = Answer>) -> ModelServer {
+    let models = [
+        MODEL,
+        "qwen2.5-coder:7b",
+        "qwen2.5-coder:32b",
+        "llama3.1:8b",
+    ];
+    ModelServer::with_models(&models, answers)
+}
+
+/// A list of tasks: what is to be done, by which tool.
+pub fn tasks(tasks: &[(&str, &str)]) -> String {
+    let tasks = tasks.iter().zip(1..).map(|((description, tool), step)| {
+        json!({"step": step, "description": description, "tool": tool, "params": {}})
+    });
+    json!({"task_list": tasks.collect::<Vec<_>>()}).to_string()
+}
+
+/// A list of tasks, with what must be true in the end.
+pub fn tasks_with_criteria(list: &[(&str, &str)], criteria: &[&str]) -> String {
+    let mut list: Value = serde_json::from_str(&tasks(list)).unwrap();
+    list["acceptance_criteria"] = json!(criteria);
+    list.to_string()
+}
+
+/// A reply that calls these tools.
+pub fn calls(calls: &[(&str, Value)]) -> String {
+    let calls = calls.iter();
+    let calls = calls.map(|(name, parameters)| json!({"name": name, "parameters": parameters}));
+    json!({"tool_calls": calls.collect::<Vec<_>>()}).to_string()
+}
+
+/// A reply that writes a file.
+pub fn write(path: &str, content: &str) -> String {
+    calls(&[("write_file", json!({"file_path": path, "content": content}))])
+}
+
+/// A reply that says that the step is done.
+pub fn response(words: &str) -> String {
+    json!({ "response": words }).to_string()
+}
+
+/// A log entry.
+pub fn summary(result: &str) -> String {
+    summary_with_updates(result, &[])
+}
+
+/// A log entry that says of these criteria that they are met.
+pub fn summary_with_updates(result: &str, completed: &[&str]) -> String {
+    let completed = completed.iter();
+    let completed = completed.map(|text| json!({"description": text, "completed": true}));
+    json!({
+        "log_entry": {"action": "Did the work", "details": "All of it", "result": result, "tools_used": []},
+        "acceptance_criteria_updates": completed.collect::<Vec<_>>(),
+        "decisions_made": [],
+    })
+    .to_string()
+}
+
+/// A project in which plans are worked on.
+pub struct PlanProject {
+    pub project: TestProject,
+    pub home: TempDir,
+}
+
+impl PlanProject {
+    /// A project whose server is this one. It has a build.sh that passes.
+    pub fn new(server: &ModelServer) -> Self {
+        let home = tempfile::tempdir().unwrap();
+        let path = |name: &str| home.path().join(name).to_str().unwrap().to_owned();
+        let project = TestProject::new()
+            .without("agent-config/query.txt")
+            .without("agent-config/codeRollup.txt")
+            .variable("HOME", home.path().to_str().unwrap())
+            .variable("OLLAMA_AGENT_HOME", &path("agent"))
+            .variable("OLLAMA_HOST", &server.url().replace("http://", ""));
+        let models = json!({
+            "models": {MODEL: {"provider": "ollama", "contextWindow": 16384}},
+            "selectionRules": {"byTaskType": {"planning": MODEL, "coding": MODEL, "summarization": MODEL}},
+        });
+        Self { project, home }.with_file("agent-config/models.json", &models.to_string())
+    }
+
+    /// A project whose server has the models, and gives these texts.
+    pub fn scripted<T: AsRef<str>>(texts: &[T]) -> (Self, ModelServer) {
+        let server = serving(texts.iter().map(|text| said(text.as_ref())));
+        (Self::new(&server), server)
+    }
+
+    pub fn with_file(mut self, path: &str, content: &str) -> Self {
+        self.project = self.project.file(path, content);
+        self
+    }
+
+    pub fn with_build(mut self, body: &str) -> Self {
+        self.project = self.project.build(body);
+        self
+    }
+
+    pub fn with_variable(mut self, name: &str, value: &str) -> Self {
+        self.project = self.project.variable(name, value);
+        self
+    }
+
+    /// A path in the agent's home.
+    pub fn home(&self, path: &str) -> PathBuf {
+        self.home.path().join("agent").join(path)
+    }
+
+    /// `code-commit plan` with these arguments.
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let all: Vec<&str> = std::iter::once("plan")
+            .chain(arguments.iter().copied())
+            .collect();
+        self.project.command(&all)
+    }
+
+    pub fn run(&self, arguments: &[&str]) -> Finished {
+        let output = self.command(arguments).output().unwrap();
+        Finished::new(&self.project, arguments, output)
+    }
+
+    /// `plan -p` with this request.
+    pub fn work(&self, request: &str) -> Finished {
+        self.run(&["-p", request])
+    }
+
+    /// Run with this on its standard input, which is no terminal.
+    pub fn typed(&self, arguments: &[&str], input: &str) -> Finished {
+        let mut child = self.spawn(arguments);
+        let mut stdin = child.stdin.take().unwrap();
+        // A program that has ended reads no more.
+        let _ = stdin.write_all(input.as_bytes());
+        drop(stdin);
+        Finished::new(&self.project, arguments, child.wait_with_output().unwrap())
+    }
+
+    /// Started, with a pipe to its standard input.
+    pub fn spawn(&self, arguments: &[&str]) -> Child {
+        self.command(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
+    }
+
+    /// Run in a terminal. Of each pair, the second is typed when the first is seen. All that was shown, and the exit
+    /// code; `None` where no terminal can be made.
+    pub fn in_terminal(&self, arguments: &str, typed: &[(&str, &str)]) -> Option<(String, i32)> {
+        if Command::new("script").arg("--version").output().is_err() {
+            skipped("there is no `script`");
+            return None;
+        }
+        let program = self.command(&[]);
+        let name = program.get_program().to_str().unwrap();
+        let run = format!("stty cols 120 rows 50; exec {name} plan {arguments}");
+        // A prompt that never comes is a failure, not a wait.
+        let mut command = Command::new("timeout");
+        command
+            .args(["60", "script", "--quiet", "--return", "--command", &run])
+            .arg("/dev/null")
+            .current_dir(program.get_current_dir().unwrap())
+            .env_clear()
+            .envs(
+                program
+                    .get_envs()
+                    .filter_map(|(name, value)| Some((name, value?))),
+            )
+            .envs([("TERM", "xterm-256color"), ("SHELL", "/bin/sh")])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut keyboard = child.stdin.take().unwrap();
+        let mut screen = child.stdout.take().unwrap();
+        let (mut shown, mut seen) = (Vec::new(), 0);
+        let mut read = |shown: &mut Vec<u8>| {
+            let mut piece = [0; 4096];
+            let length = screen.read(&mut piece).unwrap();
+            shown.extend(&piece[..length]);
+            length > 0
+        };
+        for (awaited, keys) in typed {
+            seen += loop {
+                if let Some(at) = shown[seen..].find(awaited) {
+                    break at + awaited.len();
+                }
+                assert!(read(&mut shown), "no {awaited:?} in {}", shown.as_bstr());
+            };
+            keyboard.write_all(keys.as_bytes()).unwrap();
+        }
+        while read(&mut shown) {}
+        let code = child.wait().unwrap().code().unwrap_or(-1);
+        let shown = String::from_utf8_lossy(&shown).into_owned();
+        Some((console::strip_ansi_codes(&shown).into_owned(), code))
+    }
+
+    /// The folders of the sessions, the oldest first.
+    pub fn sessions(&self) -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(self.home("sessions"))
+            .into_iter()
+            .flatten();
+        let paths = entries.map(|entry| entry.unwrap().path());
+        let mut paths: Vec<PathBuf> = paths
+            .filter(|path| path.join("session.json").is_file())
+            .collect();
+        let started = |path: &PathBuf| {
+            let session = std::fs::read(path.join("session.json")).unwrap();
+            let session: Value = serde_json::from_slice(&session).unwrap();
+            session["startedAt"].as_u64().unwrap()
+        };
+        paths.sort_by_key(|path| (started(path), path.clone()));
+        paths
+    }
+
+    /// A file of the latest session's folder.
+    pub fn kept(&self, name: &str) -> String {
+        let path = self.sessions().pop().unwrap().join(name);
+        std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{name}: {error}"))
+    }
+
+    /// The latest session's plan.
+    pub fn document(&self) -> String {
+        self.kept("plan_doc.md")
+    }
+
+    /// The latest session's `session.json`.
+    pub fn session(&self) -> Value {
+        serde_json::from_str(&self.kept("session.json")).unwrap()
+    }
+}
+
+/// The n-th query that the model was sent: what came before the first one asks for the models.
+pub fn query(server: &ModelServer, nth: usize) -> Value {
+    let requests = server.requests();
+    let mut chats = requests
+        .iter()
+        .filter(|request| request.line.starts_with("POST /api/chat "));
+    chats
+        .nth(nth)
+        .unwrap_or_else(|| panic!("no query {nth}"))
+        .json()
+}
+
+/// How many queries the model was sent.
+pub fn queries(server: &ModelServer) -> usize {
+    let requests = server.requests();
+    let chats = requests
+        .iter()
+        .filter(|request| request.line.starts_with("POST /api/chat "));
+    chats.count()
+}
+
+/// The messages of the n-th query that stand behind those of the system: who says what.
+pub fn conversation(server: &ModelServer, nth: usize) -> Vec<(String, String)> {
+    let query = query(server, nth);
+    let messages = query["messages"].as_array().unwrap().iter();
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    messages
+        .map(|message| (text(&message["role"]), text(&message["content"])))
+        .filter(|(role, _)| role != "system")
+        .collect()
+}
+
+/// What the model was told last in its n-th query.
+pub fn last_told(server: &ModelServer, nth: usize) -> String {
+    conversation(server, nth).pop().unwrap().1
+}
+
+/// The messages of the system in the n-th query.
+pub fn system(server: &ModelServer, nth: usize) -> Vec<String> {
+    let query = query(server, nth);
+    let messages = query["messages"].as_array().unwrap().iter();
+    messages
+        .filter(|message| message["role"] == "system")
+        .map(|message| message["content"].as_str().unwrap().to_owned())
+        .collect()
+}
