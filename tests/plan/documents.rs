@@ -155,7 +155,7 @@ fn damaged() -> [(Vec<u8>, &'static str); 5] {
             "front matter never ends",
         ),
         (
-            [b"## Goal\n", &[b'x'; 1 << 20][..]].concat(),
+            [b"## Goal\n", &*vec![b'x'; 1 << 20]].concat(),
             "more than 1 MiB",
         ),
     ]
@@ -290,7 +290,7 @@ fn whatever_a_list_of_steps_says_stays_a_list_of_steps() {
     assert!([0, 5].contains(&run.code), "{}", run.stderr);
     let shown = plan.run(&["show", "--json"]).exits(0).stdout;
     let shown: serde_json::Value = serde_json::from_str(&shown).unwrap();
-    assert_eq!(shown["goal"].as_str().unwrap().lines().count() <= 1, true);
+    assert_eq!(shown["goal"], "Do it");
     // Nor is a reply that never ends the end of a session.
     let (plan, _server) = PlanProject::scripted(&[
         tasks(&[("One", "analyze")]),

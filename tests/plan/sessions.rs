@@ -69,6 +69,22 @@ fn a_session_is_a_folder_for_its_user_alone() {
 }
 
 #[test]
+fn a_request_may_come_by_a_pipe_and_the_home_be_elsewhere() {
+    let (plan, _server) = PlanProject::scripted(&whole());
+    let data = tempfile::tempdir().unwrap();
+    let plan = plan
+        .with_variable("OLLAMA_AGENT_HOME", "")
+        .with_variable("XDG_DATA_HOME", data.path().to_str().unwrap());
+    plan.typed(&["-p", "-"], "Make a.txt\n").exits(0);
+    assert!(plan.sessions().is_empty());
+    let listed = plan.run(&["sessions", "list"]).exits(0).stdout;
+    assert!(listed.contains("Make a.txt"), "{listed}");
+    let sessions = fs::read_dir(data.path().join("ollama-agent/sessions")).unwrap();
+    assert_eq!(sessions.count(), 1);
+    assert!(data.path().join("ollama-agent/config/models.json").exists());
+}
+
+#[test]
 fn a_run_that_ends_at_any_call_is_gone_on_with_there() {
     for (signal, code) in [(Signal::KILL, None), (Signal::INT, Some(130))] {
         for call in 0..whole().len() {

@@ -4,6 +4,7 @@ use super::stages::WrittenCriterion;
 use super::{Criterion, PlanDocument};
 
 /// Criteria of which none holds yet.
+#[must_use]
 pub fn open_criteria(descriptions: &[String]) -> Vec<Criterion> {
     let criteria = descriptions.iter().map(|description| Criterion {
         description: description.clone(),
@@ -27,6 +28,7 @@ pub fn tick(document: &mut PlanDocument, said: &[WrittenCriterion]) -> Vec<Strin
 }
 
 /// Why a criterion that is said to hold is not ticked, if it is not; `known` are those that there are.
+#[must_use]
 pub fn objection(known: &[Criterion], written: &WrittenCriterion) -> Option<String> {
     let mut known = known.iter();
     let Some(known) = known.find(|criterion| criterion.is(&written.description)) else {

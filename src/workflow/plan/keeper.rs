@@ -51,16 +51,15 @@ impl PlanKeeper for Stages<'_, '_, '_> {
                     continue;
                 }
                 // What it has just brought itself, a model does not tick with the same words.
-                match objection(&known, &written) {
-                    Some(objection) => told += &format!("; {objection}"),
-                    None => {
-                        told += &format!(
-                            "; `{}` is ticked when the step is done",
-                            written.description
-                        );
-                        self.claimed.borrow_mut().push(written);
-                    }
+                if let Some(objection) = objection(&known, &written) {
+                    told += &format!("; {objection}");
+                    continue;
                 }
+                told += &format!(
+                    "; `{}` is ticked when the step is done",
+                    written.description
+                );
+                self.claimed.borrow_mut().push(written);
             }
             self.decide(document, &update.decisions_made, &update.decisions_rejected);
         })?;
