@@ -261,7 +261,7 @@ fn what_a_tool_cannot_do_is_told_in_the_profiles_words() {
         (
             "request_approval",
             json!({"question": "Shall I?"}),
-            "fatal: the user said no",
+            "fatal: User rejected: Shall I?",
         ),
     ] {
         let world = World::new();
