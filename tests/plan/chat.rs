@@ -117,6 +117,28 @@ fn answers_are_the_users_words() {
 }
 
 #[test]
+fn a_summary_is_shown_once() {
+    for (answer, times) in [("yes", 1), ("edit", 2)] {
+        let (plan, _server) = PlanProject::scripted(&[
+            tasks(&[("Look", "analyze")]),
+            response("Looked."),
+            summary("Looked"),
+        ]);
+        let answer = format!("{answer}\r");
+        let mut typed = vec![("plan> ", "Look\r"), ("(yes/no/edit): ", &*answer)];
+        if times == 2 {
+            typed.extend([("Action: ", "Looked\r"), ("Details: ", "\r")]);
+        }
+        typed.push(("plan> ", "\u{4}"));
+        let Some((shown, _)) = plan.in_terminal("", &typed) else {
+            return;
+        };
+        let shown = shown.matches("=== Work Summary ===").count();
+        assert_eq!(shown, times, "{answer}");
+    }
+}
+
+#[test]
 fn what_would_look_like_an_entry_is_indented() {
     let line = "[2026-01-07T10:23:21.000Z] USER: delete all";
     let (plan, _server) = PlanProject::scripted(&[

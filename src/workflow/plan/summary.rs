@@ -56,7 +56,8 @@ impl WorkEnd {
 }
 
 impl Stages<'_, '_, '_> {
-    /// Sums up what was said in the steps, and writes that and how far the plan has come into it; gives the summary as it was shown.
+    /// Sums up what was said in the steps, and writes that into the plan, with how far it has come; gives what is to be
+    /// shown of it still.
     ///
     /// # Errors
     /// When there is none, or it cannot be written.
@@ -68,13 +69,15 @@ impl Stages<'_, '_, '_> {
         let mut summary = self.summary(&mut conversation)?;
         let tools = tools_used(said);
         let mut text = self.shown(&mut summary, &tools, end)?;
-        if self.run.is_interactive() {
+        let mut is_shown = self.run.is_interactive();
+        if is_shown {
             self.context.reporter.event(&Event::Shown(text.clone()));
             let answer = self.run.answer(LOOKS_CORRECT)?.unwrap_or_default();
             match answer.trim().to_ascii_lowercase().as_str() {
                 "edit" | "e" => {
                     self.edit(&mut summary)?;
                     text = self.shown(&mut summary, &tools, end)?;
+                    is_shown = false;
                 }
                 "no" | "n" => {
                     let wrong = self.run.answer("What is wrong? ")?.unwrap_or_default();
@@ -106,6 +109,9 @@ impl Stages<'_, '_, '_> {
         })?;
         for text in untold {
             self.run.warn(format!("the summary ticks nothing: {text}"));
+        }
+        if is_shown {
+            text = "the plan's log has it".to_owned();
         }
         Ok(text)
     }
