@@ -100,6 +100,17 @@ pub struct AgentRecord {
     /// What the project's `AGENTS.md` said; left out where there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conventions: Option<String>,
+    /// Where in the conversation before the run begins what was said of the request; left out where that is at once.
+    #[serde(default, skip_serializing_if = "is_at_once")]
+    pub from: usize,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde asks for a reference"
+)]
+fn is_at_once(from: &usize) -> bool {
+    *from == 0
 }
 
 /// A plan, as it was in the end of a run.

@@ -116,6 +116,7 @@ impl<'c> AgentRun<'c> {
             answers: Vec::new(),
             limits: setup.limits,
             conventions: setup.conventions.clone(),
+            from: session.map_or(0, Keeping::from),
         };
         run.log.json(AGENT, &about)?;
         run.record.agent = Some(about);

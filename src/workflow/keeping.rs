@@ -15,6 +15,11 @@ pub trait Keeping {
     /// What was said so far.
     fn conversation(&self) -> Conversation;
 
+    /// Where in that begins what was said of the request under way, as far as the profile asks.
+    fn from(&self) -> usize {
+        0
+    }
+
     /// A further request follows: what is done, is not asked for any more.
     fn settle(&self);
 

@@ -207,4 +207,14 @@ fn a_run_that_was_killed_is_replayed_as_far_as_it_got() {
         .exits(4)
         .says(&["0003-step-response.json"]);
     assert_eq!(queries(&server), asked);
+
+    // So is the one that went on with it: also what it says of what was done before.
+    let server = serving(answers[2..].iter().map(said));
+    let address = server.url().replace("http://", "");
+    let plan = plan.with_variable("OLLAMA_HOST", &address);
+    let resumed = plan.run(&["--resume", "-p", ""]).exits(0);
+    let document = fs::read_to_string(plan.sessions()[0].join("plan_doc.md")).unwrap();
+    assert!(document.contains("**Tools:** write_file\n"), "{document}");
+    replays(&plan, &resumed);
+    assert!(plan.document().contains("**Tools:** write_file\n"));
 }

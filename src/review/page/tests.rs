@@ -94,6 +94,7 @@ fn agents_record(text: &str) -> RunRecord {
             max_loops: 1000,
             command_timeout: Seconds::default(),
         },
+        from: 0,
     });
     record
 }

@@ -96,6 +96,10 @@ impl Keeping for KeptPlan<'_> {
         self.state(|state| state.conversation.clone())
     }
 
+    fn from(&self) -> usize {
+        self.state(|state| state.from)
+    }
+
     fn settle(&self) {}
 
     fn note_state(&self, state: SessionState) -> Result<(), Error> {
@@ -319,6 +323,7 @@ impl<'c> PlanPlace<'c> {
         let made = atomic_file::replace_private(&self.document, |file| file.write_all(&document));
         made.map_err(PathError::of("write", &self.document))?;
         let record: Option<AgentRecord> = workspace::read(folder, AGENT);
+        let record = record.ok_or(Error::NothingAsked)?;
         let conversation: Conversation = workspace::read(folder, CONVERSATION).unwrap_or_default();
         let has_worked = [Purpose::STEP, Purpose::SUMMARY]
             .iter()
@@ -332,11 +337,11 @@ impl<'c> PlanPlace<'c> {
             PlanStage::Summary
         };
         self.kept.change(|state| {
-            state.from = conversation.history.len();
+            state.from = record.from;
             state.conversation = conversation;
             state.stage = stage;
         })?;
-        self.recorded = Some(record.ok_or(Error::NothingAsked)?);
+        self.recorded = Some(record);
         Ok(())
     }
 
