@@ -257,7 +257,7 @@ impl Agent<'_> {
         match self.protocol.read(&reply, &brief.tools) {
             Ok(turn) => self.take(turn, &brief.tools, conversation, progress),
             Err(fault) => {
-                self.tell_words(&reply.text);
+                self.tell_words(&bounded(&reply.text, OUTPUT_LIMIT));
                 let around = fault.line.map(|line| around(&reply.text, line));
                 let around = around.unwrap_or_default();
                 self.return_fault(fault, &around, conversation, progress)

@@ -120,8 +120,15 @@ impl Permissions for DenyWrites<'_> {
     }
 }
 
-/// Files that name what a project depends on: whoever changes one may have others' programs run.
-const MANIFESTS: [&str; 4] = ["package.json", "Cargo.toml", "pyproject.toml", "go.mod"];
+/// Files that name what a project depends on, or how it is proved: whoever changes one may have other programs run, or
+/// pass by changing what it is judged by.
+const ASKED_ABOUT: [&str; 5] = [
+    "package.json",
+    "Cargo.toml",
+    "pyproject.toml",
+    "go.mod",
+    "build.sh",
+];
 
 /// Who says whether what is to be asked about is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -176,21 +183,22 @@ impl AskFirst<'_> {
             return Some(format!("run {}", quoted(command)));
         }
         let mut paths = call.of_kind(ParameterKind::Path);
-        let path = paths.find(|path| call.tool.effect == Effect::Writes && self.is_manifest(path));
+        let path =
+            paths.find(|path| call.tool.effect == Effect::Writes && self.is_asked_about(path));
         path.map(|path| {
             format!(
-                "change {}, which names what the project depends on",
+                "change {}, which says what the project depends on or how it is built",
                 quoted(path)
             )
         })
     }
 
-    /// Whether a path is that of a manifest, by its own name or by that of what it links to.
-    fn is_manifest(&self, path: &str) -> bool {
+    /// Whether a path is one of these files, by its own name or by that of what it links to.
+    fn is_asked_about(&self, path: &str) -> bool {
         let named = path_clean::clean(self.root.join(path));
         [resolved(&named), named].iter().any(|path| {
             let name = path.file_name().unwrap_or_default();
-            MANIFESTS
+            ASKED_ABOUT
                 .iter()
                 .any(|known| name.eq_ignore_ascii_case(known))
         })

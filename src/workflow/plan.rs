@@ -104,8 +104,12 @@ pub fn plan(
     };
     let typed = request.is_none() && options.choice.replay.is_none();
     let typed = typed.then(|| input(&home)).transpose()?.map(RefCell::new);
+    // One that cannot be gone on with is told before a server is asked; a new one is made when all else is there.
+    let is_resumed = options.session != PlanSessionChoice::New;
+    let open = || place::open_session(context, &home, options);
+    let resumed = is_resumed.then(open).transpose()?;
     let models = place::models(context, options, typed.as_ref())?;
-    let kept = place::open_session(context, &home, options)?;
+    let kept = resumed.map_or_else(open, Ok)?;
     let chat = ChatLog::open(&kept.chat_log(), context.clock, context.redactor)?;
     let reporter = ChatReporter {
         inner: context.reporter,

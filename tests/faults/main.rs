@@ -9,8 +9,14 @@
 )]
 
 #[path = "../support/mod.rs"]
-#[expect(dead_code, unused_imports, reason = "the sweeps need no server")]
+#[expect(
+    dead_code,
+    unused_imports,
+    reason = "the sweeps need little of a server"
+)]
 mod support;
+
+mod plan;
 
 use std::collections::BTreeMap;
 use std::fs;

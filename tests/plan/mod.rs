@@ -1,7 +1,13 @@
 //! The agent that works by a plan, against a scripted Ollama server.
 
+mod chat;
+mod documents;
 mod protocol;
+mod reliability;
+mod replays;
 mod requests;
+mod safety;
+mod sessions;
 mod stages;
 mod steps;
 mod summary;

@@ -183,6 +183,10 @@ fn every_stage_has_its_messages_and_temperature_and_options() {
     let summed = conversation(&server, 4);
     assert_eq!(summed.len(), 7, "all of the steps: {summed:?}");
     assert_eq!(summed[5], agent(r#"{"response":"I have thought."}"#));
+    assert_eq!(
+        summed[6],
+        user("Write the log entry for what was just done.")
+    );
 }
 
 #[test]

@@ -16,7 +16,7 @@ pub fn open_criteria(descriptions: &[String]) -> Vec<Criterion> {
 pub fn tick(document: &mut PlanDocument, said: &[WrittenCriterion]) -> Vec<String> {
     let mut untold = Vec::new();
     for written in said.iter().filter(|written| written.completed) {
-        match objection(document, written) {
+        match objection(&document.plan().acceptance_criteria, written) {
             Some(objection) => untold.push(objection),
             None => {
                 document.tick(&written.description);
@@ -26,9 +26,8 @@ pub fn tick(document: &mut PlanDocument, said: &[WrittenCriterion]) -> Vec<Strin
     untold
 }
 
-/// Why a criterion that is said to hold is not ticked, if it is not.
-pub fn objection(document: &PlanDocument, written: &WrittenCriterion) -> Option<String> {
-    let known = document.plan().acceptance_criteria;
+/// Why a criterion that is said to hold is not ticked, if it is not; `known` are those that there are.
+pub fn objection(known: &[Criterion], written: &WrittenCriterion) -> Option<String> {
     let mut known = known.iter();
     let Some(known) = known.find(|criterion| criterion.is(&written.description)) else {
         return Some(format!("there is no criterion `{}`", written.description));

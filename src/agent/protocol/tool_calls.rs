@@ -17,6 +17,7 @@ use crate::agent::schema;
 use crate::agent::tool::{ToolSpec, Toolbox};
 use crate::model::message::{Call, Message};
 use crate::model::{Form, Reply};
+use crate::sys::excerpt::text::bounded;
 use crate::sys::text::one_line;
 
 pub(super) use self::descriptions::outlines;
@@ -28,6 +29,9 @@ const RESPONSE: &str = "response";
 const MOST_CALLS: u32 = 10;
 /// How long a response may be there, in characters. Grammars of llama.cpp take no bound of 2,000 or more.
 const LONGEST_RESPONSE: u32 = 1900;
+
+/// How much of a response is kept, in bytes: it is sent again and again.
+const LONGEST_KEPT: usize = 16 << 10;
 
 /// How much of an unknown tool's name is told, in characters.
 const LONGEST_NAME: usize = 60;
@@ -66,7 +70,11 @@ impl Protocol for ToolCalls {
     fn read(&self, reply: &Reply, tools: &Toolbox<'_>) -> Result<Turn, Fault> {
         let read = object::read(&reply.text).and_then(|object| {
             let decision = self.decision(&object, tools).map_err(Fault::of_all)?;
-            Ok((decision, Value::Object(object).to_string()))
+            let remembered = match &decision {
+                Decision::Answer(words) => json!({ RESPONSE: words }),
+                Decision::Use(_) => Value::Object(object),
+            };
+            Ok((decision, remembered.to_string()))
         });
         let (decision, remembered) = read.map_err(|fault| fault.with_remedy(COUNTER_EXAMPLE))?;
         Ok(Turn::of_object(decision, remembered))
@@ -104,7 +112,7 @@ impl ToolCalls {
             (Some(calls), None, None) => self.calls(calls, tools).map(Decision::Use),
             (None, Some(response), None) => match response.as_str() {
                 Some(words) if words.trim().is_empty() => Err("`response` is blank".to_owned()),
-                Some(words) => Ok(Decision::Answer(words.to_owned())),
+                Some(words) => Ok(Decision::Answer(bounded(words, LONGEST_KEPT))),
                 None => Err("`response` is a JSON string".to_owned()),
             },
         }

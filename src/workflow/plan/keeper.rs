@@ -50,7 +50,8 @@ impl PlanKeeper for Stages<'_, '_, '_> {
                 if !written.completed {
                     continue;
                 }
-                match objection(document, &written) {
+                // What it has just brought itself, a model does not tick with the same words.
+                match objection(&known, &written) {
                     Some(objection) => told += &format!("; {objection}"),
                     None => {
                         told += &format!(

@@ -104,7 +104,7 @@ impl<'c> Stages<'_, 'c, '_> {
         let mut said = Conversation::default();
         said.request(&self.context.redactor.text(request));
         let protocol = TaskList::protocol(&self.tools());
-        let words = self.ask(&Purpose::PLAN, PLANNER, 0.3, &protocol, &mut said, "")?;
+        let words = self.ask(&Purpose::PLAN, PLANNER, 0.3, &protocol, &mut said)?;
         let list = TaskList::read(&words).map_err(not_understood)?;
         self.note_version()?;
         self.change(|document| {
@@ -297,7 +297,7 @@ impl<'c> Stages<'_, 'c, '_> {
         }
     }
 
-    /// Asks a model for an object, in a conversation of its own; `last` is what it is told last.
+    /// Asks a model for an object, in a conversation of its own.
     ///
     /// # Errors
     /// When there is none of the form.
@@ -308,7 +308,6 @@ impl<'c> Stages<'_, 'c, '_> {
         temperature: f64,
         protocol: &dyn Protocol,
         said: &mut Conversation,
-        last: &str,
     ) -> Result<serde_json::Value, AgentError> {
         let shorter = || self.document_shown(Some(FEWER_ENTRIES));
         let agent = Agent {
@@ -316,7 +315,7 @@ impl<'c> Stages<'_, 'c, '_> {
             brief: &|| self.brief(purpose, sentence),
             protocol,
             permissions: &Everything,
-            memory: &self.memory(purpose, usize::MAX, last, &shorter),
+            memory: &self.memory(purpose, usize::MAX, "", &shorter),
             ending: &|_, _| Ok(()),
             tries: TRIES,
             counts_tools: false,

@@ -112,7 +112,8 @@ impl Stages<'_, '_, '_> {
 
     fn summary(&self, said: &mut Conversation) -> Result<WorkSummary, AgentError> {
         let protocol = WorkSummary::protocol();
-        let words = self.ask(&Purpose::SUMMARY, SUMMARIZER, 0.1, &protocol, said, ASKED)?;
+        said.say(HistoryMessage::of_user(ASKED));
+        let words = self.ask(&Purpose::SUMMARY, SUMMARIZER, 0.1, &protocol, said)?;
         WorkSummary::read(&words).map_err(|problem| AgentError::NotUnderstood {
             tries: 1,
             fault: Fault::of_all(problem),

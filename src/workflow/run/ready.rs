@@ -152,15 +152,11 @@ pub fn survey<'a>(
     });
     let (first, repair) = (models.next().flatten(), models.next().flatten());
     drop(models);
+    let repair = Vec::from_iter(repair.map(|repair| (Purpose::REPAIR, repair)));
     let models = first.map(|first| Models {
-        max_cost: choice.max_cost.filter(|_| sends),
-        require_model: choice.require_model,
-        is_replay: !sends,
         reasks: recording.as_ref().map_or(0, Recording::reasks),
         repairs: recording.as_ref().map_or(REPAIRS, Recording::repairs),
-        recorded: None,
-        first,
-        others: Vec::from_iter(repair.map(|repair| (Purpose::REPAIR, repair))),
+        ..Models::new(choice, !sends, first, repair)
     });
     if let Some(models) = &models {
         models.note_missing(context, &mut missing, &|_| false)?;

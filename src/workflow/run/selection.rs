@@ -44,6 +44,27 @@ pub struct Models<'a> {
     pub others: Vec<(Purpose, SelectedModel<'a>)>,
 }
 
+impl<'a> Models<'a> {
+    /// These models for a run that nothing is recorded for: `first`, and `others` for the purposes that they stand with.
+    pub fn new(
+        choice: &ModelChoice,
+        is_replay: bool,
+        first: SelectedModel<'a>,
+        others: Vec<(Purpose, SelectedModel<'a>)>,
+    ) -> Self {
+        Self {
+            max_cost: choice.max_cost.filter(|_| !is_replay),
+            require_model: choice.require_model,
+            is_replay,
+            reasks: 0,
+            repairs: REPAIRS,
+            recorded: None,
+            first,
+            others,
+        }
+    }
+}
+
 impl Models<'_> {
     /// The model for a query.
     pub fn model(&self, step: &StepId) -> &SelectedModel<'_> {
@@ -446,16 +467,7 @@ pub fn agent_model<'a>(
         missing.extend(sending::without_price(choice, &spec));
         SelectedModel::vendors(context, choice, spec, key, &mut missing)
     };
-    let models = first.map(|first| Models {
-        max_cost: choice.max_cost.filter(|_| !is_replay),
-        require_model: choice.require_model,
-        is_replay,
-        reasks: 0,
-        repairs: REPAIRS,
-        recorded: None,
-        first,
-        others: Vec::new(),
-    });
+    let models = first.map(|first| Models::new(choice, is_replay, first, Vec::new()));
     if let Some(models) = &models {
         models.note_missing(context, &mut missing, &|_| false)?;
     }
@@ -503,16 +515,7 @@ pub fn stage_models<'a>(
         return Err(missing.into());
     }
     let (_, first) = selected.remove(0);
-    let models = Models {
-        max_cost: choice.max_cost.filter(|_| !is_replay),
-        require_model: choice.require_model,
-        is_replay,
-        reasks: 0,
-        repairs: REPAIRS,
-        recorded: None,
-        first,
-        others: selected,
-    };
+    let models = Models::new(choice, is_replay, first, selected);
     models.note_missing(context, &mut missing, may_pull)?;
     if missing.problems.is_empty() {
         return Ok(models);

@@ -1,0 +1,311 @@
+//! The plan's document in a run: what users make of it is kept, and what cannot be read any more is not lost.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+use super::sessions::whole;
+use crate::support::Answer;
+use crate::support::plan::{
+    PlanProject, queries, query, response, said, serving, summary, system, tasks,
+};
+
+/// Edits a document as this does.
+fn edit(path: &std::path::Path, change: impl FnOnce(String) -> String) {
+    let text = fs::read_to_string(path).unwrap();
+    fs::write(path, change(text)).unwrap();
+}
+
+#[test]
+fn an_edit_between_two_calls_is_kept_and_told_to_the_model() {
+    for line_end in ["\n", "\r\n"] {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("document");
+        let named = path.clone();
+        let happens = move || {
+            let path = fs::read_to_string(&named).unwrap();
+            edit(path.as_ref(), |text| {
+                let text = text.replace("## Acceptance Criteria\n", "<!-- mine -->\n\n## Risks\n- It rains\n\n## Acceptance Criteria\n- [ ] Mine *(check: test -f a.txt)*\n");
+                format!("\u{feff}{}", text.replace('\n', line_end))
+            });
+        };
+        let Answer::Raw(written) = said(&whole()[1]) else {
+            unreachable!("an answer of the script is sent as it is")
+        };
+        let mut answers: Vec<Answer> = whole().iter().map(said).collect();
+        answers[1] = Answer::After(Box::new(happens), written);
+        let server = serving(answers);
+        let plan = PlanProject::new(&server);
+        // The document's place is known when the plan is made.
+        plan.run(&["--plan-only", "-p", "Make a.txt"]).exits(0);
+        let document = plan.sessions().pop().unwrap().join("plan_doc.md");
+        fs::write(&path, document.to_str().unwrap()).unwrap();
+        plan.run(&["--resume", "--yes", "-p", ""]).exits(0);
+        assert!(!system(&server, 1)[2].contains("It rains"));
+        let told = &system(&server, 2)[2];
+        assert!(told.contains("- It rains"), "{told}");
+        let text = plan.document();
+        assert!(text.starts_with("\u{feff}---"), "{text}");
+        for mine in ["<!-- mine -->", "## Risks", "- It rains"] {
+            assert!(
+                text.contains(&format!("{line_end}{mine}{line_end}")),
+                "{text}"
+            );
+        }
+        assert!(
+            text.contains("- [x] Mine *(check: test -f a.txt)*"),
+            "{text}"
+        );
+        assert_eq!(text.matches('\n').count(), text.matches(line_end).count());
+        assert!(text.contains("**Status:** completed"), "{text}");
+    }
+}
+
+#[test]
+fn a_document_in_the_project_is_the_sessions() {
+    let mut answers = whole();
+    answers.extend([
+        tasks(&[("More", "analyze")]),
+        response("More."),
+        summary("More"),
+    ]);
+    let (plan, server) = PlanProject::scripted(&answers);
+    let plan = plan.with_file("docs/.keep", "");
+    plan.run(&["--plan-file", "docs/plan.md", "-p", "Make a.txt"])
+        .exits(0);
+    let path = plan.project.path("docs/plan.md");
+    assert!(!plan.sessions()[0].join("plan_doc.md").exists());
+    assert_eq!(plan.session()["planFile"], "docs/plan.md");
+    assert!(
+        plan.project
+            .read("docs/plan.md")
+            .contains("**Status:** completed")
+    );
+    let names = fs::read_dir(plan.project.path("docs")).unwrap();
+    assert_eq!(names.count(), 2, "nothing is left beside it");
+    assert_eq!(
+        plan.run(&["show"]).exits(0).stdout,
+        plan.project.read("docs/plan.md")
+    );
+    // What it may be read by is the user's to say.
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+    plan.run(&["--resume", "--plan-file", "docs/plan.md", "-p", "More"])
+        .exits(0);
+    assert_eq!(
+        fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+        0o640
+    );
+    assert!(plan.project.read("docs/plan.md").contains("1. [x] More"));
+
+    let asked = queries(&server);
+    plan.run(&["--resume", "--plan-file", "other.md", "-p", "More"])
+        .exits(2)
+        .says(&["docs/plan.md", "other.md"]);
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o440)).unwrap();
+    plan.run(&["--resume", "-p", "More"])
+        .exits(3)
+        .says(&["docs/plan.md", "hint: "]);
+    fs::remove_file(&path).unwrap();
+    fs::create_dir(&path).unwrap();
+    plan.run(&["--resume", "-p", "More"])
+        .exits(3)
+        .says(&["docs/plan.md"]);
+    fs::remove_dir(&path).unwrap();
+    symlink("/etc/passwd", &path).unwrap();
+    plan.run(&["--resume", "-p", "More"])
+        .exits(3)
+        .says(&["docs/plan.md"]);
+    assert_eq!(queries(&server), asked);
+}
+
+#[test]
+fn a_document_is_a_file_of_the_project() {
+    let (plan, server) = PlanProject::scripted(&whole());
+    let outside = tempfile::tempdir().unwrap();
+    symlink(outside.path().join("x.md"), plan.project.path("link.md")).unwrap();
+    symlink(outside.path(), plan.project.path("linked")).unwrap();
+    let absolute = outside.path().join("x.md");
+    for path in [
+        "../x.md",
+        absolute.to_str().unwrap(),
+        "src",
+        "link.md",
+        "linked/x.md",
+        "none/x.md",
+        ".git/x.md",
+        "logs/x.md",
+        "agent-config/x.md",
+    ] {
+        plan.run(&["--plan-file", path, "-p", "x"])
+            .exits(2)
+            .says(&["is no file of the project", "hint: "]);
+    }
+    assert!(plan.sessions().is_empty());
+    assert_eq!(queries(&server), 0);
+    assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 0);
+}
+
+/// What is no plan any more, and what is said of it.
+fn damaged() -> [(Vec<u8>, &'static str); 5] {
+    [
+        (b"## Goal\nx\xff\n".to_vec(), "line 2 is not UTF-8"),
+        (b"## Goal\n\0\n".to_vec(), "line 2 has a NUL byte"),
+        (b"Nothing of a plan.\n".to_vec(), "no heading of a plan"),
+        (
+            b"---\nstatus: planning\n\n## Goal\n".to_vec(),
+            "front matter never ends",
+        ),
+        (
+            [b"## Goal\n", &[b'x'; 1 << 20][..]].concat(),
+            "more than 1 MiB",
+        ),
+    ]
+}
+
+#[test]
+fn a_damaged_document_is_copied_and_mended_by_the_model_once() {
+    for (content, what) in damaged() {
+        let made = "# Plan: Make a.txt\n\n## Goal\nMake a.txt\n\n## Acceptance Criteria\n- [ ] a.txt is there\n\n## Tasks\n1. [x] Old\n2. [ ] Write a.txt\n   **Tool:** write_file\n3. [ ] Look\n";
+        let mut answers = whole();
+        answers.insert(1, format!("```markdown\n{made}```"));
+        let (plan, server) = PlanProject::scripted(&answers);
+        plan.run(&["--plan-only", "-p", "Make a.txt"]).exits(0);
+        let document = plan.sessions().pop().unwrap().join("plan_doc.md");
+        fs::write(&document, &content).unwrap();
+        let run = plan.run(&["--resume", "-p", ""]).exits(0);
+        let run = run.says(&["warning: ", what, "plan_doc.md.damaged"]);
+        assert_eq!(
+            fs::read(document.with_extension("md.damaged")).unwrap(),
+            content
+        );
+        let asked = query(&server, 1);
+        assert_eq!(asked.get("format"), None);
+        let told = system(&server, 1).concat();
+        assert!(
+            told.contains("The previous plan format was invalid: "),
+            "{told}"
+        );
+        assert!(
+            told.contains("regenerate the plan following this EXACT format"),
+            "{told}"
+        );
+        assert!(
+            plan.document().contains("2. [x] Write a.txt"),
+            "{}",
+            plan.document()
+        );
+        assert!(run.files().contains(&"0001-plan-repair.txt".to_owned()));
+        assert_eq!(run.result()["attempts"][0]["kind"], "plan-repair");
+        assert_eq!(queries(&server), whole().len() + 1);
+
+        // The same comes of it when it is replayed.
+        fs::remove_file(plan.project.path("a.txt")).unwrap();
+        plan.run(&["--replay", &run.folder]).exits(0);
+        assert!(
+            plan.document().contains("2. [x] Write a.txt"),
+            "{}",
+            plan.document()
+        );
+        assert_eq!(queries(&server), whole().len() + 1);
+    }
+}
+
+#[test]
+fn where_the_model_cannot_mend_it_the_plan_is_made_anew() {
+    let (content, what) = damaged()[2].clone();
+    let mut answers = whole();
+    answers.splice(1..1, ["I cannot.".to_owned(), whole()[0].clone()]);
+    let (plan, server) = PlanProject::scripted(&answers);
+    plan.run(&["--plan-only", "-p", "Make a.txt"]).exits(0);
+    let document = plan.sessions().pop().unwrap().join("plan_doc.md");
+    for copy in ["plan_doc.md.damaged", "plan_doc.md.damaged-2"] {
+        fs::write(document.with_file_name(copy), "an earlier one").unwrap();
+    }
+    fs::write(&document, &content).unwrap();
+    plan.run(&["--resume", "-p", ""])
+        .exits(0)
+        .says(&["warning: ", what, "an empty plan"]);
+    let copy = document.with_file_name("plan_doc.md.damaged-3");
+    assert_eq!(fs::read(copy).unwrap(), content);
+    assert!(
+        plan.document().contains("# Plan: Make a.txt"),
+        "{}",
+        plan.document()
+    );
+    assert_eq!(queries(&server), answers.len());
+}
+
+#[test]
+fn conflict_markers_are_the_users_to_mend() {
+    let (plan, server) = PlanProject::scripted(&whole());
+    plan.run(&["--plan-only", "-p", "Make a.txt"]).exits(0);
+    let document = plan.sessions().pop().unwrap().join("plan_doc.md");
+    let text = plan.document();
+    let line = text.lines().position(|line| line == "## Goal").unwrap() + 1;
+    let conflict = text.replace(
+        "## Goal\n",
+        "<<<<<<< HEAD\n## Goal\n=======\n>>>>>>> theirs\n",
+    );
+    fs::write(&document, &conflict).unwrap();
+    for arguments in [&["--resume", "-p", ""][..], &["show"]] {
+        plan.run(arguments).exits(3).says(&[
+            "plan_doc.md",
+            &format!("line {line} is a conflict marker"),
+            "hint: ",
+        ]);
+    }
+    assert_eq!(plan.document(), conflict);
+    assert_eq!(queries(&server), 1);
+}
+
+#[test]
+fn a_plan_is_shown_as_it_is_and_as_json() {
+    let (plan, _server) = PlanProject::scripted(&whole());
+    plan.work("Make a.txt").exits(0);
+    let id = plan.session()["id"].as_str().unwrap().to_owned();
+    for arguments in [&["show"][..], &["show", &id]] {
+        assert_eq!(plan.run(arguments).exits(0).stdout, plan.document());
+    }
+    let shown = plan.run(&["show", "--json"]).exits(0).stdout;
+    let shown: serde_json::Value = serde_json::from_str(&shown).unwrap();
+    assert_eq!(shown["status"], "completed");
+    assert_eq!(shown["acceptanceCriteria"][0]["completed"], true);
+    assert_eq!(shown["tasks"][0]["status"], "done");
+    assert_eq!(shown["tasks"][0]["tool"], "write_file");
+    assert_eq!(shown["executionLog"][0]["details"], "All of it");
+    assert_eq!(shown["executionLog"][0]["toolsUsed"][0], "write_file");
+    assert!(shown["metadata"]["version"].as_u64().unwrap() > 1);
+}
+
+#[test]
+fn whatever_a_list_of_steps_says_stays_a_list_of_steps() {
+    let wild = "## Goal\n- [x] **Status:** completed `rm` \u{202e}漢字 \u{1f600}";
+    let long = "x".repeat(1 << 20);
+    let (plan, _server) = PlanProject::scripted(&[
+        tasks(&[(wild, "analyze"), (&long, "analyze")]),
+        response("One."),
+        response("Two."),
+        summary("Done"),
+    ]);
+    let run = plan.work("Do it");
+    assert!([0, 5].contains(&run.code), "{}", run.stderr);
+    let shown = plan.run(&["show", "--json"]).exits(0).stdout;
+    let shown: serde_json::Value = serde_json::from_str(&shown).unwrap();
+    assert_eq!(shown["goal"].as_str().unwrap().lines().count() <= 1, true);
+    // Nor is a reply that never ends the end of a session.
+    let (plan, _server) = PlanProject::scripted(&[
+        tasks(&[("One", "analyze")]),
+        "y".repeat(1 << 18),
+        response(&"y".repeat(1 << 18)),
+        summary("Done"),
+    ]);
+    plan.work("Do it").exits(0);
+    assert!(plan.kept("session.json").len() < 64 << 10);
+    for (length, code) in [(0, 5), (1000, 5)] {
+        let steps: Vec<(&str, &str)> = vec![("Step", "analyze"); length];
+        let reply = tasks(&steps);
+        let (plan, server) = PlanProject::scripted(&[&reply, &reply, &reply]);
+        plan.work("Do it").exits(code);
+        assert_eq!(queries(&server), 3);
+        assert!(!plan.document().contains("## Tasks"));
+    }
+}

@@ -1,0 +1,275 @@
+//! Sessions: what is kept, for whom, and how one that was cut short is gone on with.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+use crate::support::plan::{
+    MODEL, PlanProject, last_told, queries, response, said, serving, summary_with_updates, tasks,
+    tasks_with_criteria, write,
+};
+use crate::support::{Answer, Finished, TestProject};
+
+/// What a whole request takes: a list, two steps and a log entry.
+pub fn whole() -> Vec<String> {
+    vec![
+        tasks_with_criteria(
+            &[("Write a.txt", "write_file"), ("Look at it", "analyze")],
+            &["a.txt is there"],
+        ),
+        write("a.txt", "a\n"),
+        response("It is written."),
+        response("It is good."),
+        summary_with_updates("✓ a.txt is there", &["a.txt is there"]),
+    ]
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+#[test]
+fn a_session_is_a_folder_for_its_user_alone() {
+    let (plan, _server) = PlanProject::scripted(&whole());
+    plan.work("Make a.txt").exits(0);
+    let folder = plan.sessions().pop().unwrap();
+    let name = folder.file_name().unwrap().to_str().unwrap().to_owned();
+    let (time, zone) = name.split_at("2026-01-07T10:23:21.000".len());
+    assert!(chrono::NaiveDateTime::parse_from_str(time, "%Y-%m-%dT%H:%M:%S%.3f").is_ok());
+    assert!(!zone.is_empty() && !zone.contains('/'), "{name}");
+    for directory in [plan.home(""), plan.home("sessions"), folder.clone()] {
+        assert_eq!(mode(&directory), 0o700, "{}", directory.display());
+    }
+    for file in ["plan_doc.md", "chat_history.log", "session.json"] {
+        assert_eq!(mode(&folder.join(file)), 0o600, "{file}");
+    }
+    let session = plan.session();
+    let first: Vec<&String> = session.as_object().unwrap().keys().collect();
+    assert_eq!(first[..4], ["id", "startedAt", "model", "status"]);
+    assert_eq!(session["id"], name.as_str());
+    assert_eq!(session["model"], MODEL);
+    assert_eq!(session["status"], "completed");
+    assert!(session["startedAt"].as_u64().unwrap() > 1_700_000_000_000);
+    let models = fs::read_to_string(plan.home("config/models.json")).unwrap();
+    assert!(models.contains("qwen2.5-coder:32b"), "{models}");
+
+    let listed = plan.run(&["sessions", "list"]).exits(0).stdout;
+    assert!(
+        listed.contains(&name) && listed.contains("Make a.txt"),
+        "{listed}"
+    );
+    let listed = plan.run(&["sessions", "list", "--json"]).exits(0).stdout;
+    let listed: Value = serde_json::from_str(&listed).unwrap();
+    assert_eq!(listed["sessions"][0]["status"], "completed");
+    assert_eq!(listed["sessions"][0]["id"], name.as_str());
+}
+
+#[test]
+fn a_run_that_ends_at_any_call_is_gone_on_with_there() {
+    for (signal, code) in [(Signal::KILL, None), (Signal::INT, Some(130))] {
+        for call in 0..whole().len() {
+            let (silence, waiting) = Answer::silence();
+            let answered = whole();
+            let (before, after) = answered.split_at(call);
+            let answers = before.iter().map(said).chain([silence]);
+            let server = serving(answers.chain(after.iter().map(said)));
+            let plan = PlanProject::new(&server).with_build("echo built >> agent-config/builds");
+            let mut child = plan.spawn(&["-p", "Make a.txt"]);
+            waiting.recv().unwrap();
+            let number = Pid::from_raw(child.id().try_into().unwrap()).unwrap();
+            kill_process(number, signal).unwrap();
+            let status = child.wait().unwrap();
+            assert_eq!(status.code(), code, "call {call}");
+            assert_eq!(status.signal(), code.is_none().then_some(9));
+            let listed = plan.run(&["sessions", "list"]).stdout;
+            assert!(listed.contains("interrupted"), "{listed}");
+            let heard = plan.kept("chat_history.log");
+
+            let resumed = plan.run(&["--resume", "-p", ""]).exits(0);
+            // No call is made again but the one that was not answered.
+            assert_eq!(queries(&server), whole().len() + 1, "call {call}");
+            assert_eq!(plan.project.read("a.txt"), "a\n");
+            let document = plan.document();
+            assert!(
+                document.contains("**Status:** completed") && document.contains("- [x] a.txt"),
+                "{document}"
+            );
+            assert_eq!(document.matches("**Tools:** write_file").count(), 1);
+            assert!(plan.kept("chat_history.log").starts_with(&heard));
+            assert_eq!(plan.session()["status"], "completed");
+            assert_eq!(plan.sessions().len(), 1);
+            let stamp = resumed.result()["agent"]["session"].clone();
+            assert_eq!(stamp, plan.session()["id"]);
+        }
+    }
+}
+
+#[test]
+fn a_tool_that_was_cut_short_is_not_used_twice_where_it_may_have_changed_something() {
+    let server = serving(whole().iter().map(said));
+    let plan = PlanProject::new(&server);
+    plan.run(&["--plan-only", "-p", "Make a.txt"]).exits(0);
+    // As a kill leaves it behind the call.
+    let path = plan.sessions().pop().unwrap().join("session.json");
+    let document = plan.document().replace("1. [ ]", "1. [~]");
+    fs::write(path.with_file_name("plan_doc.md"), document).unwrap();
+    let mut session = plan.session();
+    session["status"] = "active".into();
+    session["conversation"]["history"] = json!([
+        {"role": "user", "content": "Current task: Write a.txt"},
+        {"role": "assistant", "content": write("a.txt", "a\n")},
+    ]);
+    fs::write(path, session.to_string()).unwrap();
+    plan.run(&["--resume", "-p", ""]);
+    let told = last_told(&server, 1);
+    assert!(
+        told.contains("Tool results:\n[0] ❌ Error: ") && told.contains("cut short"),
+        "{told}"
+    );
+}
+
+#[test]
+fn a_plan_that_was_made_is_reviewed_and_edited_before_it_is_worked_off() {
+    let server = serving(
+        [
+            tasks(&[("One", "analyze"), ("Two", "analyze"), ("Three", "analyze")]),
+            response("Two reworded."),
+            response("One."),
+            response("Four."),
+            summary_with_updates("Done", &[]),
+        ]
+        .iter()
+        .map(said),
+    );
+    let plan = PlanProject::new(&server);
+    let made = plan.run(&["--plan-only", "-p", "Count"]).exits(0);
+    assert!(made.stdout.contains("--resume -p \"\""), "{}", made.stdout);
+    assert_eq!(queries(&server), 1);
+    let path = plan.sessions().pop().unwrap().join("plan_doc.md");
+    let document = plan.document();
+    let (before, rest) = document.split_once("1. [ ] One").unwrap();
+    let (_, after) = rest.split_once("## Execution Log").unwrap();
+    // Three is deleted, Four added, Two reworded, all reordered, without numbers.
+    let tasks = "- [ ] Two, and better\n* [ ] One\n9. Four\n   mine\n\n";
+    fs::write(&path, format!("{before}{tasks}## Execution Log{after}")).unwrap();
+    plan.run(&["--resume", "-p", ""]).exits(0);
+    for (nth, task) in [(1, "Two, and better"), (2, "One"), (3, "Four\nmine")] {
+        let told = last_told(&server, nth);
+        assert!(
+            told.ends_with(&format!("Current task: {task}")),
+            "{nth}: {told}"
+        );
+    }
+    let document = plan.document();
+    for line in ["1. [x] Two, and better\n", "2. [x] One\n", "3. [x] Four"] {
+        assert!(document.contains(line), "{line} of {document}");
+    }
+}
+
+#[test]
+fn sessions_that_cannot_be_gone_on_with_are_told_with_the_way_out() {
+    let (plan, server) = PlanProject::scripted(&whole());
+    for arguments in [
+        &["-p", ""][..],
+        &["--resume", "-p", "x"],
+        &["--session", "2026-01-01T00:00:00.000UTC", "-p", "x"],
+        &["--session", "../sessions", "-p", "x"],
+        &["show"],
+        &["show", "none"],
+    ] {
+        plan.run(arguments).exits(2).says(&["hint: "]);
+    }
+    plan.work("Make a.txt").exits(0);
+    // All is done.
+    plan.run(&["--resume", "-p", ""])
+        .exits(2)
+        .says(&["nothing is asked for"]);
+    assert_eq!(queries(&server), whole().len());
+
+    let id = plan.session()["id"].as_str().unwrap().to_owned();
+    let elsewhere = TestProject::new();
+    let output = plan
+        .command(&["--session", &id, "-p", "x"])
+        .current_dir(elsewhere.path(""))
+        .output();
+    Finished::new(&elsewhere, &[], output.unwrap()).exits(2);
+    // Without the table that the other project has, there is another model.
+    let path = plan.sessions().pop().unwrap();
+    let kept = fs::read(path.join("session.json")).unwrap();
+    fs::write(path.join("session.json"), "{\n  \"id\": 1,\n").unwrap();
+    plan.run(&["--session", &id, "-p", "x"])
+        .exits(3)
+        .says(&["session.json", "hint: "]);
+    let listed = plan.run(&["sessions", "list"]).exits(0).stdout;
+    assert!(listed.contains("damaged"), "{listed}");
+    fs::remove_file(path.join("session.json")).unwrap();
+    plan.run(&["--session", &id, "-p", "x"]).exits(3);
+    fs::write(path.join("session.json"), kept).unwrap();
+    assert_eq!(queries(&server), whole().len());
+}
+
+#[test]
+fn a_session_is_used_by_one_process_at_a_time() {
+    let (silence, waiting) = Answer::silence();
+    let server = serving([silence]);
+    let plan = PlanProject::new(&server);
+    let mut child = plan.spawn(&["-p", "Make a.txt"]);
+    waiting.recv().unwrap();
+    let id = plan.session()["id"].as_str().unwrap().to_owned();
+    for arguments in [&["--resume", "-p", ""][..], &["--session", &id, "-p", "x"]] {
+        plan.run(arguments).exits(3).says(&["process", "hint: "]);
+    }
+    // Who only looks needs no lock.
+    plan.run(&["show"]).exits(0);
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
+fn a_file_that_a_session_lacks_is_made_anew_only_where_it_is_not_there() {
+    let mut answers = whole();
+    answers.extend(whole());
+    let (plan, _server) = PlanProject::scripted(&answers);
+    plan.work("Make a.txt").exits(0);
+    let folder = plan.sessions().pop().unwrap();
+    for file in ["plan_doc.md", "chat_history.log"] {
+        fs::remove_file(folder.join(file)).unwrap();
+    }
+    plan.run(&["--resume", "-p", "Once more"]).exits(0);
+    let document = plan.document();
+    assert!(document.contains("# Plan: Once more\n"), "{document}");
+    assert!(plan.kept("chat_history.log").contains("USER: Once more"));
+}
+
+#[test]
+fn a_question_that_is_interrupted_is_asked_again_when_the_session_is_resumed() {
+    let (plan, server) = PlanProject::scripted(&[
+        tasks(&[("Look", "analyze")]),
+        response("Looked."),
+        summary_with_updates("Looked", &[]),
+        summary_with_updates("Looked again", &[]),
+    ]);
+    let typed = [
+        ("plan> ", "Look\r"),
+        ("(yes/no/edit): ", "\u{3}"),
+        ("stopped", "\u{3}"),
+    ];
+    let Some((shown, code)) = plan.in_terminal("", &typed) else {
+        return;
+    };
+    assert_eq!(code, 130, "{shown}");
+    assert_eq!(plan.session()["status"], "interrupted");
+    assert!(plan.document().contains("[No actions taken yet]"));
+    plan.run(&["--resume", "-p", ""]).exits(0);
+    assert_eq!(queries(&server), 4);
+    let document = plan.document();
+    assert!(
+        document.contains("**Result:** ✓ Looked again"),
+        "{document}"
+    );
+    assert_eq!(document.matches("**Result:**").count(), 1, "{document}");
+}
