@@ -111,7 +111,7 @@ impl Stages<'_, '_, '_> {
             self.run.warn(format!("the summary ticks nothing: {text}"));
         }
         if is_shown {
-            text = "the plan's log has it".to_owned();
+            "the plan's log has it".clone_into(&mut text);
         }
         Ok(text)
     }
