@@ -1,7 +1,7 @@
 //! What becomes of a conversation that grows too long for the model.
 //!
 //! One type a way: [`Compress`] asks the model for a summary. Others, like one that forgets the middle or
-//! one that keeps a plan instead ([`Recent`]), are further implementations of [`Memory`].
+//! one that keeps a plan instead ([`recent`]), are further implementations of [`Memory`].
 
 pub(crate) mod recent;
 

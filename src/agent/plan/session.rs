@@ -180,7 +180,7 @@ impl<'r> PlanSessionStore<'r> {
     /// for only where there is no other.
     ///
     /// # Errors
-    /// [`SessionError::NoneIn`] where there is none.
+    /// `SessionError::NoneIn` where there is none.
     pub fn last_in(&self, directory: &Path) -> Result<String, SessionError> {
         let directory = self.folder.written(directory);
         let mut sessions = self.list()?;
@@ -193,7 +193,7 @@ impl<'r> PlanSessionStore<'r> {
     /// Looks whether a session is one of `directory`, which is as for [`last_in`](Self::last_in).
     ///
     /// # Errors
-    /// [`SessionError::Elsewhere`] where it is not.
+    /// `SessionError::Elsewhere` where it is not.
     pub fn check_directory(
         &self,
         session: &PlanSession,
