@@ -12,8 +12,6 @@ fn a_real_model_keeps_to_the_form_of_every_stage() {
         return;
     };
     let home = tempfile::tempdir().unwrap();
-    // The shorter the prompts, the sooner it answers.
-    std::fs::write(home.path().join("AGENTS.md"), "Be concise.\n").unwrap();
     let table = json!({"models": {"small": {"provider": "openai", "baseUrl": format!("{}/v1", server.url),
         "contextWindow": 8192, "maxOutputTokens": 4000}}});
     let project = TestProject::new()
