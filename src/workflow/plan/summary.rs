@@ -110,10 +110,11 @@ impl Stages<'_, '_, '_> {
         for text in untold {
             self.run.warn(format!("the summary ticks nothing: {text}"));
         }
-        if is_shown {
-            "the plan's log has it".clone_into(&mut text);
-        }
-        Ok(text)
+        Ok(if is_shown {
+            "the plan's log has it".to_owned()
+        } else {
+            text
+        })
     }
 
     fn summary(&self, said: &mut Conversation) -> Result<WorkSummary, AgentError> {
