@@ -33,6 +33,7 @@ use crate::project::dirty::dirty;
 use crate::record::diff::{self, FileChange, FileState, NEW_MODE};
 use crate::record::run_files::{AGENT, CONVERSATION};
 use crate::record::{Action, AgentRecord, LimitsRecord, PlanRecord, input_text};
+use crate::sys::files::IfThere as _;
 use crate::sys::interrupt::{Interrupted, Signal};
 use crate::sys::text::escaped;
 use crate::ui::Event;
@@ -415,9 +416,11 @@ fn listed(nothing: &str, lines: &[String]) -> String {
 
 impl Files for AgentRun<'_> {
     fn write(&self, path: &str, content: String) -> Result<Vec<String>, ToolError> {
+        let before = self.tree.borrow().read(path).if_there();
+        let before = before.map(Option::flatten);
         // What cannot be read shows as nothing.
-        let before = self.tree.borrow().read(path).unwrap_or_default();
-        let diff = diff_of(path, before.clone(), &content);
+        let shown = before.as_ref().ok().cloned().flatten();
+        let diff = diff_of(path, shown, &content);
         let edits = self.verified(path, content)?;
         let mut run = self.run.borrow_mut();
         let applied = self.tree.borrow_mut().apply(&mut run, &edits);
@@ -428,7 +431,7 @@ impl Files for AgentRun<'_> {
             error => ToolError::Fatal(error.into()),
         })?;
         let mut written = self.written.borrow_mut();
-        written.entry(path.to_owned()).or_insert(before);
+        written.entry(path.to_owned()).or_insert(before.ok());
         // A file may be written again and again.
         for warning in edits.warnings() {
             if !run.record.warnings.contains(warning) {

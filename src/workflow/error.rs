@@ -265,6 +265,9 @@ pub(crate) enum Error {
         /// The plan.
         known: PathBuf,
     },
+    /// The file for the plan is something else.
+    #[error("`{}` is there, and is no plan: it has no heading of one, like `## Goal`", .0.display())]
+    NoPlan(PathBuf),
     /// Nothing was asked for, and there is nothing to go on with.
     #[error("nothing is asked for")]
     NothingAsked,
@@ -302,12 +305,12 @@ impl From<Error> for AgentError {
     fn from(error: Error) -> Self {
         match error {
             Error::Agent(error) => error,
-            Error::Model(error) | Error::AgentsModel(error) => Self::Model(error),
-            Error::Process(error) => Self::Process(error),
-            Error::OverBudget(over) => Self::OverBudget(over),
-            error => match error.exit() {
-                Exit::Interrupted(signal) => Self::Interrupted(Interrupted { signal }),
-                _ => Self::Host(Box::new(error)),
+            error => match (error.exit(), error) {
+                (Exit::Interrupted(signal), _) => Self::Interrupted(Interrupted { signal }),
+                (_, Error::Model(error) | Error::AgentsModel(error)) => Self::Model(error),
+                (_, Error::Process(error)) => Self::Process(error),
+                (_, Error::OverBudget(over)) => Self::OverBudget(over),
+                (_, error) => Self::Host(Box::new(error)),
             },
         }
     }
@@ -367,6 +370,7 @@ impl Error {
                 | InputError::Blank,
             )
             | Self::PlanOutside(_)
+            | Self::NoPlan(_)
             | Self::PlanElsewhere { .. }
             | Self::NothingAsked => Exit::Usage,
             Self::Model(error) | Self::AgentsModel(error) if !error.is_local() => Exit::ModelFailed,
@@ -416,7 +420,7 @@ impl Error {
             Self::NotReady(_) => return None,
             Self::Unreliable { .. } => "another model may keep to the form better",
             Self::Plan(problem) => problem.hint(),
-            Self::PlanOutside(_) => PLAN_OUTSIDE_HINT,
+            Self::PlanOutside(_) | Self::NoPlan(_) => PLAN_OUTSIDE_HINT,
             Self::PlanElsewhere { .. } => "leave `--plan-file` out: the session knows its plan",
             Self::Recording(problem) => return Some(problem.hint()),
             Self::Model(error) => return Some(error.hint()),
@@ -517,7 +521,7 @@ impl Error {
 }
 
 const PLAN_OUTSIDE_HINT: &str =
-    "name a file in a directory of the project that is there; not a link";
+    "name another file, in a directory of the project that is there; not a link";
 const NOTHING_ASKED_HINT: &str =
     "give a task with `-p`, or resume an unfinished session with `--resume` or `--session`";
 const REJECTED_HINT: &str = "nothing of the reply was applied; run again, or say in the query what it got wrong; \

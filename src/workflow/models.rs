@@ -8,9 +8,11 @@ use super::run::keys::{self, KeySource};
 use super::run::not_ready::NotReady;
 use super::run::selection;
 use super::{Context, Failure, Outcome};
+use crate::agent::home::{self, PLAN_MODELS, System};
 use crate::model::price::{Price, Usd};
 use crate::model::{ModelSpec, ModelTable, Origin, Provider, TableProblem, TaskType, catalogue};
 use crate::project::{Project, ProjectProblem};
+use crate::sys::files::{self, Links, MIB};
 use crate::sys::numbers::grouped;
 use crate::ui::columns::{
     self,
@@ -61,21 +63,54 @@ pub fn table_with(
 pub fn models(context: &Context<'_>) -> Result<Outcome, Failure> {
     let table = context.models.as_ref();
     let table = table.map_err(|problem| NotReady::from(problem.clone()))?;
-    let models = table.models().iter();
-    let rows: Vec<Row<'_>> = models.map(|spec| Row::of(context, spec)).collect();
-    let json: Vec<Value> = rows.iter().map(|row| row.json(table)).collect();
+    let mut warnings = selection::near_ends(context, table.models());
+    let plans = plans_table(context).unwrap_or_else(|problem| {
+        warnings.push(problem.to_string());
+        None
+    });
+    let own = table.models().iter().map(|spec| (table, spec));
+    let is_other = |spec: &&ModelSpec| table.named(&spec.name).is_none();
+    let others = plans.iter().flat_map(|plans| {
+        let others = plans.models().iter().filter(is_other);
+        others.map(move |spec| (plans, spec))
+    });
+    let rows = own.chain(others);
+    let rows: Vec<Row<'_>> = rows
+        .map(|(of, spec)| Row {
+            is_plans: !std::ptr::eq(of, table),
+            ..Row::of(context, of, spec)
+        })
+        .collect();
+    let json: Vec<Value> = rows.iter().map(Row::json).collect();
     Ok(Outcome {
-        warnings: selection::near_ends(context, table.models()),
+        warnings,
         ..Outcome::shown(
-            columns::folded(&text(&rows, table), context.reporter.columns(), HANG),
+            columns::folded(&text(&rows), context.reporter.columns(), HANG),
             json!({"schema": 1, "models": json}),
         )
     })
 }
 
+/// The table of the agent `plan`, if it has one of its own by now.
+fn plans_table(context: &Context<'_>) -> Result<Option<ModelTable>, ModelsProblem> {
+    let home = home::PLAN.directory(context.environment, System::current());
+    let Ok(path) = home.map(|home| home.join(PLAN_MODELS)) else {
+        return Ok(None);
+    };
+    let Ok(own) = files::read(&path, Links::Followed, MIB) else {
+        return Ok(None);
+    };
+    let read = |project: Option<&str>| ModelTable::for_plan(&path, &own, project, context.today());
+    table_with(&context.project, read).map(Some)
+}
+
 /// A model, as the list shows it.
 struct Row<'m> {
     spec: &'m ModelSpec,
+    /// The table that it is of.
+    table: &'m ModelTable,
+    /// Whether that is the one of the agent `plan`.
+    is_plans: bool,
     /// Where its key comes from.
     key: Option<KeySource>,
     /// What it needs to be asked.
@@ -83,7 +118,7 @@ struct Row<'m> {
 }
 
 impl<'m> Row<'m> {
-    fn of(context: &Context<'_>, spec: &'m ModelSpec) -> Self {
+    fn of(context: &Context<'_>, table: &'m ModelTable, spec: &'m ModelSpec) -> Self {
         let (key, no_key) = match keys::find(context, spec) {
             Ok(found) => (found.map(|(_, source)| source), None),
             Err(problem) => (None, Some(problem.to_string())),
@@ -92,6 +127,8 @@ impl<'m> Row<'m> {
         let route = route.map(|problem| problem.to_string());
         Self {
             spec,
+            table,
+            is_plans: false,
             key,
             missing: no_key.into_iter().chain(route).collect(),
         }
@@ -117,7 +154,7 @@ impl<'m> Row<'m> {
         ]
     }
 
-    fn json(&self, table: &ModelTable) -> Value {
+    fn json(&self) -> Value {
         let spec = self.spec;
         json!({
             "name": spec.name,
@@ -143,7 +180,8 @@ impl<'m> Row<'m> {
             "prompt": spec.prompt,
             "tiers": catalogue::known(&spec.id).map(|known| &known.tiers),
             "origin": spec.origin,
-            "tasks": table.tasks(&spec.name).collect::<Vec<_>>(),
+            "tasks": self.table.tasks(&spec.name).collect::<Vec<_>>(),
+            "plan": self.is_plans,
             "missing": self.missing,
         })
     }
@@ -151,14 +189,15 @@ impl<'m> Row<'m> {
 
 const HEAD: [&str; 6] = ["model", "provider", "window", "output", "$/M in", "$/M out"];
 
-fn text(rows: &[Row<'_>], table: &ModelTable) -> String {
+fn text(rows: &[Row<'_>]) -> String {
     let mut lines = vec![HEAD.map(str::to_owned).to_vec()];
     lines.extend(rows.iter().map(|row| row.cells().to_vec()));
     let mut lines = columns::aligned(&lines, &[Left, Left, Right, Right, Right, Right]).into_iter();
     let mut text = lines.next().unwrap_or_default();
     for (row, line) in rows.iter().zip(lines) {
         text.push_str(&format!("\n{line}"));
-        let tasks: Vec<&str> = table.tasks(&row.spec.name).map(TaskType::word).collect();
+        let tasks = row.table.tasks(&row.spec.name).map(TaskType::word);
+        let tasks: Vec<&str> = tasks.collect();
         if !tasks.is_empty() {
             text.push_str(&format!("  for {}", tasks.join(", ")));
         }
@@ -170,6 +209,9 @@ fn text(rows: &[Row<'_>], table: &ModelTable) -> String {
         }
         for missing in &row.missing {
             text.push_str(&format!("\n    {missing}"));
+        }
+        if row.is_plans {
+            text.push_str("\n    of the agent `plan`");
         }
         if row.spec.origin == Origin::Overridden {
             text.push_str("\n    built in, changed by `agent-config/models.json`");

@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use self::place::{PlanPlace, Typing};
-use self::stages::{Stages, are_over};
+use self::stages::{BUILD_SCRIPT, Stages, are_over};
 use self::summary::WorkEnd;
 use super::agent_run::{AgentRun, AgentSetup};
 use super::keeping::Keeping as _;
@@ -193,13 +193,22 @@ impl Worker<'_, '_> {
         loop {
             self.context.notice(QUESTION);
             let Some(request) = talk::next_line(self.context, input, PROMPT, &mut stopped)? else {
-                let id = self.place.kept.id();
-                return Ok(Outcome::said(format!(
-                    "session {id}: `--resume` goes on with it"
-                )));
+                return Ok(Outcome::said(self.resumable()));
             };
+            if talk::is_exit(&request) {
+                return Ok(Outcome::said(self.resumable()));
+            }
             stopped = self.tell(self.attend(answers(), Some(request.trim())))?;
+            if stopped.is_some() {
+                // What was typed ahead was not meant to begin now.
+                input.borrow_mut().forget_typed_ahead();
+            }
         }
+    }
+
+    fn resumable(&self) -> String {
+        let id = self.place.kept.id();
+        format!("session {id}: `--resume` goes on with it")
     }
 
     /// Tells how a request has ended; when the user has stopped it, if they have.
@@ -249,6 +258,7 @@ impl Worker<'_, '_> {
             document,
             harmless: &|command| harmless.harmless(command),
             output_files: &|| run.command_output(),
+            has_gate: root.join(BUILD_SCRIPT).is_file(),
             may_have_changed: Cell::new(false),
             claimed: RefCell::default(),
         };

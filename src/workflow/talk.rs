@@ -333,6 +333,11 @@ impl Talk<'_, '_> {
     }
 }
 
+/// Whether that is the command that ends.
+pub fn is_exit(line: &str) -> bool {
+    matches!(ReplCommand::read(line), Some(Ok(ReplCommand::Exit)))
+}
+
 /// What the user types next that is no blank line; `None` where they end it. `stopped` is when they have asked to stop,
 /// without anything else since: who does so again at once wants to leave.
 ///

@@ -309,3 +309,25 @@ fn whatever_a_list_of_steps_says_stays_a_list_of_steps() {
         assert!(!plan.document().contains("## Tasks"));
     }
 }
+
+#[test]
+fn a_file_that_is_no_plan_does_not_become_one() {
+    let (plan, server) = PlanProject::scripted(&["no"]);
+    let plan = plan.with_file("notes.md", "# Notes\nfirst\n");
+    plan.run(&["--plan-file", "notes.md", "-p", "Look"])
+        .exits(2)
+        .says(&["`notes.md` is there, and is no plan"]);
+    assert_eq!(plan.project.read("notes.md"), "# Notes\nfirst\n");
+    assert_eq!(queries(&server), 0);
+}
+
+#[test]
+fn steps_that_the_user_has_written_are_worked_off_as_they_are() {
+    let (plan, server) = PlanProject::scripted(&[response("Looked."), summary("Looked")]);
+    let written = "# Plan: Look\n\n## Goal\nLook\n\n## Tasks\n1. [ ] Look around\n";
+    let plan = plan.with_file("PLAN.md", written);
+    let typed = plan.typed(&["--plan-file", "PLAN.md"], "");
+    assert_eq!(queries(&server), 2, "{}", typed.stderr);
+    let text = plan.project.read("PLAN.md");
+    assert!(text.contains("1. [x] Look around"), "{text}");
+}

@@ -8,6 +8,7 @@ use crate::agent::tool::ToolError;
 use crate::agent::tools::diff::ChangesSoFar;
 use crate::edit::{EditKind, FileEdit, ParsedReply, PathPolicy};
 use crate::exec::build_script::BuildStatus;
+use crate::record::TreeState;
 use crate::record::run_files::Artifact;
 use crate::workflow::error::Error;
 use crate::workflow::run::baseline::Baseline;
@@ -15,8 +16,8 @@ use crate::workflow::run::builds::describe;
 use crate::workflow::run::closing;
 use crate::workflow::run::proof::Proof;
 
-/// The files that a part has written, as they were before it; `None`: there was none.
-pub type Written = BTreeMap<String, Option<Vec<u8>>>;
+/// The files that a part has written, as they were before it, where that could be read; `None`: there was none.
+pub type Written = BTreeMap<String, Option<Option<Vec<u8>>>>;
 
 /// A build that has failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,10 +60,10 @@ impl AgentRun<'_> {
     pub fn revert_part(&self) -> Result<(), Error> {
         let written = self.written.take();
         let edits = written.into_iter().map(|(path, before)| {
-            let kind = match before.map(String::from_utf8) {
-                None => Ok(EditKind::Remove),
-                Some(Ok(text)) => Ok(EditKind::Write(text)),
-                Some(Err(_)) => Err(path.clone()),
+            let kind = match before.map(|before| before.map(String::from_utf8)) {
+                Some(None) => Ok(EditKind::Remove),
+                Some(Some(Ok(text))) => Ok(EditKind::Write(text)),
+                Some(Some(Err(_))) | None => Err(path.clone()),
             };
             kind.map(|kind| FileEdit {
                 path,
@@ -83,11 +84,16 @@ impl AgentRun<'_> {
         let mut run = self.run.borrow_mut();
         if !left.is_empty() {
             run.warn(format!(
-                "what was no text is not taken back: {}; `code-commit undo` does that",
+                "what was no text, or could not be read, is not taken back: {}; `code-commit undo` does that",
                 left.join(", ")
             ));
         }
-        self.tree.borrow_mut().apply(&mut run, &edits)
+        let mut tree = self.tree.borrow_mut();
+        tree.apply(&mut run, &edits)?;
+        if tree.is_as_before() {
+            run.record.tree = TreeState::PutBack;
+        }
+        Ok(())
     }
 }
 

@@ -130,7 +130,10 @@ impl Stages<'_, '_, '_> {
         match self.permitted(|permissions| permissions.decide(&call)) {
             Permission::Allowed => Ok(true),
             Permission::Refused(_) => Ok(false),
-            Permission::Ask(question) => self.run.asks(&question),
+            Permission::Ask(question) => match self.run.asks(&question) {
+                Err(AgentError::Rejected { .. }) => Ok(false),
+                asked => asked,
+            },
         }
     }
 

@@ -36,9 +36,14 @@ impl Stages<'_, '_, '_> {
         let now = self.context.clock.now().timestamp_millis();
         let mended = match self.mended(damage, now) {
             Ok(reply) => PlanDocument::parse(unfenced(&reply).as_bytes()).ok(),
-            Err(AgentError::Model(_)) => None,
+            Err(AgentError::NotUnderstood { .. } | AgentError::TooLong { .. }) => None,
+            Err(AgentError::Model(error)) if error.is_no_whole_reply() => None,
             Err(error) => return Err(error),
         };
+        if self.document.read().is_ok() {
+            // The user has mended it meanwhile.
+            return Ok(());
+        }
         let by = if mended.is_some() {
             "what the model made of it"
         } else {
@@ -65,6 +70,7 @@ impl Stages<'_, '_, '_> {
         let content = String::from_utf8_lossy(&content).replace('\0', "");
         let content = bounded(&self.context.redactor.text(&content), MOST_SENT);
         let format = retry_prompt(problem, now);
+        let shown = || format!("# Current Plan\n\n{content}");
         let agent = Agent {
             purpose: Purpose::PLAN_REPAIR,
             brief: &|| Brief {
@@ -72,15 +78,12 @@ impl Stages<'_, '_, '_> {
                     "{}\n\n# Response Format\n\n{format}",
                     self.place.instructions
                 ),
-                context: vec![
-                    self.model_and(&Purpose::PLAN_REPAIR, FORMATTER),
-                    format!("# Current Plan\n\n{content}"),
-                ],
+                context: vec![self.model_and(&Purpose::PLAN_REPAIR, FORMATTER), shown()],
                 tools: Toolbox::new(),
             },
             protocol: &Native,
             permissions: &Everything,
-            memory: &self.memory(&Purpose::PLAN_REPAIR, usize::MAX, "", &String::new),
+            memory: &self.memory(&Purpose::PLAN_REPAIR, usize::MAX, "", &shown),
             ending: &|_, _| Ok(()),
             tries: 1,
             counts_tools: false,

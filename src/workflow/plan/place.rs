@@ -9,11 +9,11 @@ use std::time::Duration;
 use super::PlanOptions;
 use crate::agent::conversation::Conversation;
 use crate::agent::home::{self, PLAN_MODELS, System};
-use crate::agent::plan::PlanDocument;
 use crate::agent::plan::instructions;
 use crate::agent::plan::session::{
     NewPlanSession, PlanSession, PlanSessionStore, PlanStage, PlanState,
 };
+use crate::agent::plan::{DamagedPlan, PlanDocument, PlanDocumentError};
 use crate::agent::session::{SESSIONS, SessionState};
 use crate::exec::process::Processes;
 use crate::model::{ModelSpec, ModelTable, Purpose, TaskType};
@@ -23,8 +23,9 @@ use crate::record::run_files::{AGENT, CONVERSATION, PLAN};
 use crate::record::{AgentRecord, LimitsRecord, Seconds};
 use crate::sys::atomic_file;
 use crate::sys::files::{self, IfThere as _, Links, MIB, PathError};
+use crate::sys::interrupt::{Interrupted, Signal};
 use crate::ui::Event;
-use crate::ui::input::{LineReader, Typed};
+use crate::ui::input::{InputError, LineReader, Typed};
 use crate::workflow::error::Error;
 use crate::workflow::keeping::Keeping;
 use crate::workflow::run::context::ModelsProblem;
@@ -174,7 +175,9 @@ pub fn models<'c>(
     let selected = STAGES.map(|(purpose, task)| Ok((purpose, selected(context, choice, task)?)));
     let selected: Result<Vec<_>, Error> = selected.into_iter().collect();
     selection::stage_models(context, choice, selected?, &|model| {
-        options.pull || typing.is_some_and(|typing| wants(context, typing, model))
+        typing
+            .filter(|_| !options.pull)
+            .map_or(Ok(options.pull), |typing| wants(context, typing, model))
     })
 }
 
@@ -204,10 +207,17 @@ pub fn model_and(spec: &ModelSpec, sentence: &str) -> String {
 }
 
 /// Whether the user wants a model to be pulled.
-fn wants(context: &Context<'_>, typing: &Typing, model: &str) -> bool {
+fn wants(context: &Context<'_>, typing: &Typing, model: &str) -> Result<bool, Interrupted> {
     context.notice(format!("Ollama does not have `{model}`. Pull it?"));
     let typed = typing.borrow_mut().line("yes/no> ");
-    matches!(typed, Ok(Typed::Line(line)) if ["y", "yes"].contains(&line.trim()))
+    match typed {
+        Ok(Typed::Line(line)) => Ok(["y", "yes"].contains(&line.trim())),
+        Ok(Typed::Interrupted) => Err(Interrupted {
+            signal: Signal::Int,
+        }),
+        Err(InputError::Interrupted(interrupted)) => Err(interrupted),
+        Ok(Typed::End | Typed::Cleared) | Err(_) => Ok(false),
+    }
 }
 
 /// What models are called for, and the rule of `models.json` for that.
@@ -437,6 +447,21 @@ pub fn open_session<'c>(
     })
 }
 
+/// Whether a file has nothing of a plan: it is something else, and not a plan that is damaged.
+fn is_no_plan(path: &Path) -> bool {
+    let content = files::read(path, Links::Refused, MIB);
+    let content = content.map(|content| content.trim_ascii().to_vec());
+    let parsed = content.map(|content| match content.as_slice() {
+        // Nothing is lost where there is nothing.
+        [] => Ok(PlanDocument::empty(0)),
+        content => PlanDocument::parse(content),
+    });
+    matches!(
+        parsed,
+        Ok(Err(PlanDocumentError::Damaged(DamagedPlan::NoHeading)))
+    )
+}
+
 /// The path of the document in the project, relative to its root, if it is to be there.
 fn plan_file(context: &Context<'_>, options: &PlanOptions) -> Result<Option<String>, Error> {
     let Some(path) = &options.plan_file else {
@@ -459,6 +484,9 @@ fn plan_file(context: &Context<'_>, options: &PlanOptions) -> Result<Option<Stri
     let is_gits = real.iter().any(|part| part == DOT_GIT);
     if !real.starts_with(root) || is_ours || is_gits || real.is_symlink() || real.is_dir() {
         return Err(outside());
+    }
+    if options.session == PlanSessionChoice::New && is_no_plan(&real) {
+        return Err(Error::NoPlan(path.clone()));
     }
     let relative = place::relative(root, &real);
     let relative = relative.to_str().ok_or_else(outside)?;

@@ -38,7 +38,7 @@ pub fn reliability(
     };
     let spec = place::selected(context, choice, TaskType::Coding)?;
     let stages = vec![(Purpose::STEP, spec)];
-    let models = selection::stage_models(context, choice, stages, &|_| false)?;
+    let models = selection::stage_models(context, choice, stages, &|_| Ok(false))?;
     let tools = described();
     let offer = PROTOCOL.offer(&tools);
     let told = instructions::read(context.home(), context.project.root(), context.redactor);

@@ -36,6 +36,8 @@ use crate::workflow::agent_run::part::FailedBuild;
 use crate::workflow::error::Error;
 use crate::workflow::run::baseline::Baseline;
 
+/// What proves a step.
+pub const BUILD_SCRIPT: &str = "build.sh";
 /// How many calls a step may take.
 const CALLS_OF_A_STEP: u32 = 10;
 /// How many of the user's messages a step is told, results among them.
@@ -78,6 +80,8 @@ pub struct Stages<'s, 'c, 'r> {
     pub harmless: &'s dyn Fn(&str) -> Option<AllowedCommand>,
     /// Names files for what commands print.
     pub output_files: &'s dyn Fn() -> PathBuf,
+    /// Whether there was a `build.sh` when the run began.
+    pub has_gate: bool,
     /// Whether the step under way may have changed files.
     pub may_have_changed: Cell<bool>,
     /// The criteria of which the model has said in it that they hold.
@@ -275,10 +279,17 @@ impl<'c> Stages<'_, 'c, '_> {
 
     /// Builds, where that is to be proved; `None` where it passes.
     fn failed_build(&self) -> Result<Option<FailedBuild>, AgentError> {
-        let is_there = self.context.project.root().join("build.sh").is_file();
-        let is_wanted = self.options.gate == StepGate::Build && is_there;
+        let is_there = self.context.project.root().join(BUILD_SCRIPT).is_file();
+        let is_wanted = self.options.gate == StepGate::Build && (is_there || self.has_gate);
         if !is_wanted || !self.may_have_changed.get() {
             return Ok(None);
+        }
+        if !is_there {
+            return Ok(Some(FailedBuild {
+                status: "it is gone, and was there when the run began".to_owned(),
+                output: String::new(),
+                log: BUILD_SCRIPT.to_owned(),
+            }));
         }
         let how = Baseline {
             build: self.options.build,
@@ -491,7 +502,12 @@ fn note_status(document: &mut PlanDocument, task: &PlanTask, status: PlanTaskSta
     let tasks = document.plan().tasks;
     let same = tasks.iter();
     let same = same.filter(|known| known.description == task.description);
-    if let Some(found) = same.min_by_key(|known| known.step.abs_diff(task.step)) {
+    // Of several, the one that is under way; before that, the one that was chosen.
+    let is_other = |known: &PlanTask| {
+        status != PlanTaskStatus::Active && known.status != PlanTaskStatus::Active
+    };
+    let nearest = |known: &&PlanTask| (is_other(known), known.step.abs_diff(task.step));
+    if let Some(found) = same.min_by_key(nearest) {
         document.set_task_status(found.step, status);
     }
 }

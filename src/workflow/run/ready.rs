@@ -159,7 +159,7 @@ pub fn survey<'a>(
         ..Models::new(choice, !sends, first, repair)
     });
     if let Some(models) = &models {
-        models.note_missing(context, &mut missing, &|_| false)?;
+        models.note_missing(context, &mut missing, &|_| Ok(false))?;
     }
     check_build(context, build, &mut missing)?;
     let lock = missing.note(lock);

@@ -15,7 +15,7 @@ use crate::agent::settings::Settings;
 use crate::model::price::Usd;
 use crate::model::{
     Endpoint, EndpointProblem, HttpModel, Model, ModelSpec, ModelTable, OllamaServer, Origin,
-    Provider, Proxies, Purpose, REPAIRS, Route, Setup, StepId, Tier, catalogue,
+    Provider, Proxies, Purpose, REPAIRS, Route, ServerProblem, Setup, StepId, Tier, catalogue,
 };
 use crate::record::replay::{Recording, RecordingProblem, ReplayModel};
 use crate::review::naming::{self, NoSuchRun};
@@ -122,13 +122,15 @@ impl Models<'_> {
         &self,
         context: &Context<'_>,
         noted: &mut NotReady,
-        may_pull: &dyn Fn(&str) -> bool,
+        may_pull: &dyn Fn(&str) -> Result<bool, Interrupted>,
     ) -> Result<(), Interrupted> {
         let on_servers = self.all();
         let on_servers = on_servers.filter_map(|model| Some((&model.spec, model.server.as_ref()?)));
         for (model, problem) in installed::missing(on_servers)? {
-            let pulled = installed::pulled(context, model, problem, may_pull);
-            noted.note(pulled);
+            match installed::pulled(context, model, problem, may_pull) {
+                Err(ServerProblem::Interrupted(interrupted)) => return Err(interrupted),
+                pulled => noted.note(pulled),
+            };
         }
         Ok(())
     }
@@ -469,7 +471,7 @@ pub fn agent_model<'a>(
     };
     let models = first.map(|first| Models::new(choice, is_replay, first, Vec::new()));
     if let Some(models) = &models {
-        models.note_missing(context, &mut missing, &|_| false)?;
+        models.note_missing(context, &mut missing, &|_| Ok(false))?;
     }
     let models = models.filter(|_| missing.problems.is_empty());
     models.ok_or_else(|| missing.into())
@@ -484,7 +486,7 @@ pub fn stage_models<'a>(
     context: &Context<'a>,
     choice: &ModelChoice,
     stages: Vec<(Purpose, ModelSpec)>,
-    may_pull: &dyn Fn(&str) -> bool,
+    may_pull: &dyn Fn(&str) -> Result<bool, Interrupted>,
 ) -> Result<Models<'a>, Error> {
     let recording = find_recording(context, choice)?;
     let is_replay = recording.is_some();

@@ -47,6 +47,9 @@ pub struct PlanState {
     pub version: Option<u64>,
 }
 
+/// So many messages of earlier requests are kept.
+const KEPT: usize = 40;
+
 impl PlanState {
     /// Another stage begins.
     pub fn enter(&mut self, stage: PlanStage) {
@@ -63,10 +66,17 @@ impl PlanState {
             }
             // The user has added steps, or wants one that has failed to be done again.
             None if self.stage == PlanStage::Done => self.enter(PlanStage::Execution),
+            // Nothing was asked for: the steps are those that the user has written.
+            None if self.stage == PlanStage::Planning && self.requests.is_empty() => {
+                self.enter(PlanStage::Execution);
+            }
             None => return,
         }
+        // What was said before is told the model in the plan, and by the last messages alone.
         let history = &mut self.conversation.history;
         history.retain(|said| !said.is_fault);
+        history.drain(..history.len().saturating_sub(KEPT));
+        self.conversation.requests.clear();
         self.from = history.len();
     }
 

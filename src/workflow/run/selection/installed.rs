@@ -21,7 +21,10 @@ pub fn missing<'m>(
 ) -> Result<Vec<(OnServer<'m>, ServerProblem)>, Interrupted> {
     let mut by_server: BTreeMap<String, Vec<OnServer<'m>>> = BTreeMap::new();
     for model in models {
-        by_server.entry(model.1.url()).or_default().push(model);
+        let others = by_server.entry(model.1.url()).or_default();
+        if others.iter().all(|other| other.0.id != model.0.id) {
+            others.push(model);
+        }
     }
     let mut missing = Vec::new();
     for models in by_server.into_values() {
@@ -45,9 +48,9 @@ pub fn pulled(
     context: &Context<'_>,
     (spec, server): OnServer<'_>,
     problem: ServerProblem,
-    may_pull: &dyn Fn(&str) -> bool,
+    may_pull: &dyn Fn(&str) -> Result<bool, Interrupted>,
 ) -> Result<(), ServerProblem> {
-    if !matches!(problem, ServerProblem::NotInstalled { .. }) || !may_pull(&spec.id) {
+    if !matches!(problem, ServerProblem::NotInstalled { .. }) || !may_pull(&spec.id)? {
         return Err(problem);
     }
     let mut told = String::new();
