@@ -154,7 +154,7 @@ impl Wire for Gemini {
             contents: turns.into_iter().map(content).collect(),
             generation_config: object(json!({
                 "maxOutputTokens": request.max_output_tokens,
-                "temperature": spec.temperature.or(request.form.temperature),
+                "temperature": manner.temperature(spec, &request.form),
                 "responseMimeType": manner.constraint.ask(schema, |_| JSON, JSON),
                 "responseJsonSchema": schema.filter(|_| manner.constraint == Constraint::Schema),
                 "thinkingConfig": thinking(spec),

@@ -177,7 +177,7 @@ impl<'a> HttpModel<'a> {
     }
 
     /// How to make a call again whose answer says that the server does not take it as it was made: without the schema,
-    /// or without `stream_options`, by which it is asked for the usage. Where it does not say what is wrong with the
+    /// without the query's temperature, or without `stream_options`, by which it is asked for the usage. Where it does not say what is wrong with the
     /// request, it may be either.
     fn other_manner(
         &self,
@@ -202,6 +202,8 @@ impl<'a> HttpModel<'a> {
             }
             _ => return None,
         };
+        let names_temperature = matches!(error, ModelError::Status { answer, .. }
+            if memmem::find(answer, b"temperature").is_some());
         let manner = self.manner.get();
         let has_schema = request.form.schema.is_some();
         let weaker = manner.constraint.weaker().filter(|_| has_schema);
@@ -215,7 +217,14 @@ impl<'a> HttpModel<'a> {
             delivery: Delivery::StreamedPlainly,
             ..manner
         });
+        let form = &request.form;
+        let is_warm = manner.queries_temperature(&self.spec, form).is_some();
+        let unheated = is_warm.then_some(Manner {
+            takes_temperature: false,
+            ..manner
+        });
         match status {
+            400 | 422 if names_temperature && unheated.is_some() => unheated,
             _ if refuses_schema && weaker.is_some() => weaker,
             422 => plainly,
             400 if names_usage => plainly,

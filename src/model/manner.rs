@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde_json::Value;
 
-use super::Delivery;
+use super::{Delivery, Form, ModelSpec};
 use crate::sys::text;
 
 /// How a server is asked.
@@ -17,6 +17,8 @@ pub struct Manner {
     pub delivery: Delivery,
     /// How far it holds a reply to a schema.
     pub constraint: Constraint,
+    /// Whether it is told the temperature that a query asks for; that of the model's own entry is the user's word.
+    pub takes_temperature: bool,
 }
 
 impl From<Delivery> for Manner {
@@ -24,7 +26,22 @@ impl From<Delivery> for Manner {
         Self {
             delivery,
             constraint: Constraint::Schema,
+            takes_temperature: true,
         }
+    }
+}
+
+impl Manner {
+    /// The temperature that the server is told.
+    pub fn temperature(self, spec: &ModelSpec, form: &Form) -> Option<f64> {
+        spec.temperature.or(self.queries_temperature(spec, form))
+    }
+
+    /// The same, where it is the query's and can be left out.
+    pub fn queries_temperature(self, spec: &ModelSpec, form: &Form) -> Option<f64> {
+        let is_told =
+            self.takes_temperature && spec.temperature.is_none() && !spec.is_openais_own();
+        form.temperature.filter(|_| is_told)
     }
 }
 

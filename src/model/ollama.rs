@@ -123,7 +123,7 @@ impl Wire for Ollama {
                 "truncate": false,
                 "shift": false,
                 "options": object(json!({
-                    "temperature": spec.temperature.or(form.temperature),
+                    "temperature": manner.temperature(spec, form),
                     "num_ctx": window::num_ctx(spec),
                     "num_predict": window::num_predict(spec, request.max_output_tokens),
                 })),

@@ -149,7 +149,7 @@ impl Wire for OpenAi {
                 "model": spec.id,
                 "tools": (!tools.is_empty()).then_some(tools),
                 "response_format": manner.constraint.ask(schema, by_schema, json!({"type": "json_object"})),
-                "temperature": spec.temperature.or(form.temperature.filter(|_| !is_own)),
+                "temperature": manner.temperature(spec, form),
                 "max_completion_tokens": limit.filter(|_| is_own),
                 // The same for servers that know only the older name.
                 "max_tokens": limit.filter(|_| !is_own),

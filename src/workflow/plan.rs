@@ -16,8 +16,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use self::place::{PlanPlace, Typing};
-use self::stages::{BUILD_SCRIPT, Stages, are_over};
-use self::summary::WorkEnd;
+use self::stages::{BUILD_SCRIPT, Stages, are_over, end_of};
 use super::agent_run::{AgentRun, AgentSetup};
 use super::keeping::Keeping as _;
 use super::run::builds::BuildOptions;
@@ -31,7 +30,7 @@ use crate::agent::conversation::Conversation;
 use crate::agent::plan::PlanTask;
 use crate::agent::plan::chat_log::{ChatLog, ChatReporter};
 use crate::agent::plan::file::PlanFile;
-use crate::agent::plan::session::PlanStage;
+use crate::agent::plan::session::{PlanStage, StepsEnd, WorkEnd};
 use crate::agent::restricted::AuditCommands;
 use crate::agent::tools::place::Outside;
 use crate::cli::{OnFailure, StepGate};
@@ -222,6 +221,10 @@ impl Worker<'_, '_> {
         let _lock = recovery::take(self.context)?;
         let kept = &self.place.kept;
         self.check_plan()?;
+        if request.is_some() && kept.state(|state| state.stage) == PlanStage::Summary {
+            let lost = "what was done for the request before is not in the plan's log";
+            self.context.warn(lost);
+        }
         kept.change(|state| state.begin(request))?;
         if let Some(request) = request {
             self.chat.user(request);
@@ -294,17 +297,23 @@ impl Worker<'_, '_> {
         }
         let executed = if stage() == PlanStage::Execution {
             let executed = stages.execute(conversation);
-            match &executed {
-                Err(error) if !are_over(error) => return executed.map(|()| String::new()),
-                _ => enter(PlanStage::Summary)?,
+            if executed.as_ref().is_err_and(|error| !are_over(error)) {
+                return executed.map(|()| String::new());
             }
+            kept.change(|state| {
+                state.enter(PlanStage::Summary);
+                state.ended = Some(end_of(&executed));
+            })?;
             executed
         } else {
-            stages.executed_before()
+            let done = StepsEnd {
+                end: WorkEnd::Done,
+                why: String::new(),
+            };
+            let ended = kept.state(|state| state.ended.clone());
+            stages.ended_before(ended.unwrap_or(done))
         };
-        let end = executed
-            .as_ref()
-            .map_or_else(WorkEnd::of, |()| WorkEnd::Done);
+        let end = end_of(&executed).end;
         let summed = self.sum_up(stages, conversation, end);
         let shown = match (executed, summed) {
             (Err(error), Ok(shown)) => {

@@ -378,3 +378,21 @@ fn thoughts_are_neither_kept_nor_sent_and_a_cut_reply_is_asked_for_again() {
     assert_eq!(summed[1].1, r#"{"response":"So it is."}"#, "{summed:?}");
     assert!(!plan.kept("session.json").contains("Hm, "));
 }
+
+#[test]
+fn a_server_that_refuses_the_temperature_is_asked_without_one_from_then_on() {
+    let refusal = r#"{"error": "Unsupported value: 'temperature' does not support 0.3"}"#;
+    let refused = Answer::new(400, &[("content-type", "application/json")], refusal);
+    let replies = [
+        tasks(&[("Think", "analyze")]),
+        response("Thought."),
+        summary("Done"),
+    ];
+    let server = serving(std::iter::once(refused).chain(replies.iter().map(said)));
+    let plan = PlanProject::new(&server);
+    plan.work("Think").exits(0);
+    let warm: Vec<bool> = (0..queries(&server))
+        .map(|nth| !query(&server, nth)["options"]["temperature"].is_null())
+        .collect();
+    assert_eq!(warm, [true, false, false, false]);
+}

@@ -21,7 +21,7 @@ use crate::secret::Redactor;
 use crate::sys::atomic_file;
 use crate::sys::file_lock::FileLock;
 
-pub use self::form::{PlanSessionFile, PlanStage, PlanState};
+pub use self::form::{PlanSessionFile, PlanStage, PlanState, StepsEnd, WorkEnd};
 pub use self::list::{text, to_json};
 
 /// The file with what a session needs to be resumed.

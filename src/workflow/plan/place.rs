@@ -104,7 +104,15 @@ impl Keeping for KeptPlan<'_> {
     fn settle(&self) {}
 
     fn note_state(&self, state: SessionState) -> Result<(), Error> {
-        self.session.borrow_mut().file.status = state;
+        let mut session = self.session.borrow_mut();
+        // A plan that is made is not one that is worked off.
+        session.file.status = match state {
+            SessionState::Complete if session.file.state.stage != PlanStage::Done => {
+                SessionState::Active
+            }
+            state => state,
+        };
+        drop(session);
         self.save()
     }
 

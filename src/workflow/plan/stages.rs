@@ -16,6 +16,7 @@ use crate::agent::permissions::{
 use crate::agent::plan::criteria::{open_criteria, tick};
 use crate::agent::plan::file::PlanFile;
 use crate::agent::plan::instructions::{EXAMPLES, RESPONSE_FORMAT};
+use crate::agent::plan::session::{StepsEnd, WorkEnd};
 use crate::agent::plan::stages::{ANALYZE, TaskList, WrittenCriterion};
 use crate::agent::plan::tools::{NO_TOOLS, PlanTools};
 use crate::agent::plan::{PlanDocument, PlanStatus, PlanTask, PlanTaskStatus};
@@ -155,19 +156,17 @@ impl<'c> Stages<'_, 'c, '_> {
         self.change(|document| note_status(document, task, status))
     }
 
-    /// How the steps have ended in a run that was cut short behind them.
+    /// What ended the steps in a run that was cut short behind them.
     ///
     /// # Errors
-    /// When one has failed, or the user had stopped them.
-    pub fn executed_before(&self) -> Result<(), AgentError> {
-        let Some(task) = self.next_task()? else {
-            return Ok(());
-        };
-        let reason = "that was in a run that was cut short".to_owned();
-        Err(match task.status {
-            PlanTaskStatus::Failed => step_failed(&task, reason),
-            _ => AgentError::Rejected { question: reason },
-        })
+    /// When they are not done.
+    pub fn ended_before(&self, ended: StepsEnd) -> Result<(), AgentError> {
+        let StepsEnd { end, why } = ended;
+        match (end, self.next_task()?) {
+            (WorkEnd::Done, _) => Ok(()),
+            (WorkEnd::Failed, Some(task)) => Err(step_failed(&task, why)),
+            (WorkEnd::Failed | WorkEnd::Stopped, _) => Err(AgentError::Rejected { question: why }),
+        }
     }
 
     /// Shows the list of steps.
@@ -555,6 +554,17 @@ pub fn are_over(error: &AgentError) -> bool {
             | AgentError::Rejected { .. }
             | AgentError::NotUnderstood { .. }
     )
+}
+
+/// How steps have ended, for the session to keep.
+pub fn end_of(executed: &Result<(), AgentError>) -> StepsEnd {
+    let (end, why) = match executed {
+        Ok(()) => (WorkEnd::Done, String::new()),
+        Err(AgentError::Rejected { question }) => (WorkEnd::Stopped, question.clone()),
+        Err(AgentError::StepFailed { reason, .. }) => (WorkEnd::Failed, reason.clone()),
+        Err(error) => (WorkEnd::Failed, error.to_string()),
+    };
+    StepsEnd { end, why }
 }
 
 fn step_failed(task: &PlanTask, reason: String) -> AgentError {

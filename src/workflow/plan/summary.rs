@@ -7,6 +7,7 @@ use super::stages::Stages;
 use crate::agent::AgentError;
 use crate::agent::conversation::{Conversation, HistoryMessage};
 use crate::agent::plan::criteria::tick;
+use crate::agent::plan::session::WorkEnd;
 use crate::agent::plan::stages::WorkSummary;
 use crate::agent::plan::{LogEntry, PlanDocument, PlanStatus, PlanTask};
 use crate::agent::protocol::Fault;
@@ -25,33 +26,13 @@ const LOOKS_CORRECT: &str = "Does this summary look correct? (yes/no/edit): ";
 /// The signs of how work has ended.
 const SIGNS: [&str; 3] = ["✓", "🚧", "❌"];
 
-/// How the steps of a request have ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WorkEnd {
-    /// All are done, and what they changed builds.
-    Done,
-    /// The user has stopped them.
-    Stopped,
-    /// One has failed.
-    Failed,
-}
-
-impl WorkEnd {
-    /// That of steps of which one has ended so.
-    pub fn of(error: &AgentError) -> Self {
-        match error {
-            AgentError::Rejected { .. } => Self::Stopped,
-            _ => Self::Failed,
-        }
-    }
-
-    fn sign(self) -> &'static str {
-        let [done, stopped, failed] = SIGNS;
-        match self {
-            Self::Done => done,
-            Self::Stopped => stopped,
-            Self::Failed => failed,
-        }
+/// The sign of an end.
+fn sign(end: WorkEnd) -> &'static str {
+    let [done, stopped, failed] = SIGNS;
+    match end {
+        WorkEnd::Done => done,
+        WorkEnd::Stopped => stopped,
+        WorkEnd::Failed => failed,
     }
 }
 
@@ -153,7 +134,7 @@ impl Stages<'_, '_, '_> {
         let words = SIGNS.iter().fold(entry.result.trim(), |words, sign| {
             words.trim_start_matches(sign).trim_start()
         });
-        entry.result = format!("{} {words}", end.sign());
+        entry.result = format!("{} {words}", sign(end));
         let known = self.read()?.plan().acceptance_criteria;
         let completed = summary.acceptance_criteria_updates.iter();
         let completed = completed.filter(|said| {

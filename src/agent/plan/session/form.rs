@@ -42,9 +42,33 @@ pub struct PlanState {
     pub conversation: Conversation,
     /// Where in that the steps of the last request begin.
     pub from: usize,
+    /// How these have ended, as long as that is not summed up.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended: Option<StepsEnd>,
     /// The document's version, as it was before what ends the stage was written into it: a later one has that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<u64>,
+}
+
+/// How the steps of a request have ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WorkEnd {
+    /// All are done, and what they changed builds.
+    Done,
+    /// The user has stopped them.
+    Stopped,
+    /// One has failed.
+    Failed,
+}
+
+/// How the steps of a request have ended, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StepsEnd {
+    /// How.
+    pub end: WorkEnd,
+    /// What kept them from being done; "" where they are.
+    pub why: String,
 }
 
 /// So many messages of earlier requests are kept.
@@ -55,6 +79,7 @@ impl PlanState {
     pub fn enter(&mut self, stage: PlanStage) {
         self.stage = stage;
         self.version = None;
+        self.ended = None;
     }
 
     /// Something is asked for; `None`: what was asked for before is gone on with.
@@ -92,6 +117,7 @@ impl PlanState {
             stage,
             conversation,
             from,
+            ended,
             version,
         } = self;
         Self {
@@ -101,6 +127,10 @@ impl PlanState {
             stage: *stage,
             conversation: redacted_conversation(conversation, redactor),
             from: *from,
+            ended: ended.as_ref().map(|ended| StepsEnd {
+                why: text(&ended.why),
+                ..*ended
+            }),
             version: *version,
         }
     }
