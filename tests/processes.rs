@@ -707,7 +707,7 @@ fn the_tools_tell_how_commands_stand() {
     let Err(ToolError::Failed(why)) = failed else {
         panic!("{failed:?}");
     };
-    assert!(why.ends_with(&format!("known are {id}")), "{why}");
+    assert!(why.message.ends_with(&format!("known are {id}")), "{why}");
     run(&tool, &arguments("command", "sleep 600"));
     let second = processes.borrow_mut().list()[1].id.clone();
     let said = run(&kill, &arguments("process", &second));
@@ -741,7 +741,7 @@ fn a_restricted_command_is_run_without_a_shell_and_never_in_the_background() {
     let said = run("echo $HOME; ls", LONG);
     assert_eq!(said.unwrap().text, "exit code: 0\n$HOME; ls\n");
     let failed = run("rm -rf x", LONG);
-    assert!(matches!(failed, Err(ToolError::Failed(why)) if why == "not allowed"));
+    assert!(matches!(failed, Err(ToolError::Failed(why)) if why.message == "not allowed"));
     let said = run("sleep 600", Duration::ZERO).unwrap().text;
     assert!(
         said.starts_with("The command did not end within 0 s, and was ended."),

@@ -47,7 +47,7 @@ use self::conversation::{Conversation, HistoryMessage};
 use self::memory::{Compressed, Memory};
 use self::permissions::{Permission, Permissions};
 use self::protocol::{Decision, Fault, Protocol, Turn};
-use self::tool::{Effect, Tool, ToolCall, ToolError, ToolOutput, Toolbox};
+use self::tool::{CallFailure, Effect, Tool, ToolCall, ToolError, ToolOutput, Toolbox};
 use self::tools::OUTPUT_LIMIT;
 
 /// What an agent notes of the step that is under way.
@@ -146,10 +146,10 @@ pub struct Agent<'a> {
     pub memory: &'a dyn Memory,
     /// What stands against its last words, if anything; gets how many calls of tools have succeeded.
     pub ending: &'a dyn Fn(&Ended, u32) -> Result<(), Objection>,
-    /// How many failures in a row end the work; 0 counts as 1.
+    /// How many replies in a row may not be understood; 0 counts as 1.
     pub tries: u32,
-    /// Whether the failures of tools are among these; else, a reply that calls tools is none, whatever comes of them.
-    pub counts_tools: bool,
+    /// The same of tools that fail.
+    pub tool_tries: ToolTries,
     /// How many calls to the model the work may take; `None`: as many as the host allows.
     pub calls: Option<u32>,
     /// How freely the model is to choose its words, unless its entry says so; `None`: the server decides.
@@ -158,11 +158,24 @@ pub struct Agent<'a> {
     pub env: Env<'a>,
 }
 
+/// How many failures of tools in a row end the work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ToolTries {
+    /// They count as replies that are not understood, and with these.
+    AsReplies,
+    /// Any number; a reply that calls tools was understood, whatever comes of them.
+    Unlimited,
+    /// So many.
+    UpTo(u32),
+}
+
 /// How far an agent has come within a piece of work.
 #[derive(Default)]
 struct Progress {
     /// Failures since the last thing that went well.
     failures: u32,
+    /// Failures of tools since one has succeeded.
+    tool_failures: u32,
     /// How many calls of tools have succeeded.
     succeeded: u32,
     /// How often the model was asked.
@@ -298,9 +311,7 @@ impl Agent<'_> {
             }
             Decision::Use(calls) => calls,
         };
-        if !self.counts_tools {
-            progress.failures = 0;
-        }
+        self.is_understood(progress);
         let next = self.carry_out_all(&calls, tools, conversation, progress)?;
         if let Some(note) = turn.note {
             conversation.say(HistoryMessage::note(note));
@@ -321,7 +332,7 @@ impl Agent<'_> {
             self.keep(conversation)?;
             if let Some(ended) = self.call(call, tools, conversation, progress)? {
                 for call in &calls[at + 1..] {
-                    conversation.say(HistoryMessage::not_done(call, NOT_DONE));
+                    conversation.say(self.not_done(call, NOT_DONE));
                 }
                 return Ok(Some(ended));
             }
@@ -351,13 +362,17 @@ impl Agent<'_> {
         let before = self.env.clock.elapsed();
         let done = match resolved {
             Ok((tool, call)) => self.use_tool(tool, &call),
-            Err(problem) => Err(ToolError::Failed(problem)),
+            Err(failure) => Err(ToolError::Failed(failure)),
         };
-        let (output, failed) = match done {
-            Ok(output) => (output, false),
-            Err(ToolError::Failed(problem)) => (ToolOutput::said(problem), true),
+        let (output, failure) = match done {
+            Ok(output) => (output, None),
+            Err(ToolError::Failed(failure)) => {
+                let failure = self.redacted(failure);
+                (ToolOutput::said(failure.to_string()), Some(failure))
+            }
             Err(ToolError::Fatal(error)) => return Err(error),
         };
+        let failed = failure.is_some();
         let took = self.env.clock.elapsed().saturating_sub(before);
         // In this order: a cut through a key would leave a part of it.
         let text = bounded(&self.env.redactor.text(&output.text), OUTPUT_LIMIT);
@@ -384,40 +399,66 @@ impl Agent<'_> {
             let by = Some((call.name.clone(), call.id.clone()));
             return self.end(Ended { words: text, by }, conversation, progress);
         }
-        let mark = if failed { "ERROR: " } else { "" };
-        let said = HistoryMessage::of_tool(&call.name, &call.id, format!("{mark}{text}"));
+        let data = output.data.map(|data| self.env.redactor.json(&data));
+        let told = match &failure {
+            None => self.protocol.result(Ok((&text, data.as_ref()))),
+            Some(failure) => self.protocol.result(Err(failure)),
+        };
         conversation.say(HistoryMessage {
             is_failed: failed,
-            ..said
+            ..HistoryMessage::of_tool(&call.name, &call.id, told)
         });
-        if !failed {
-            progress.failures = 0;
-            progress.succeeded += 1;
-        } else if self.counts_tools {
-            progress.failures += 1;
-        }
-        if !failed || progress.failures < self.tries {
+        self.count(failed, progress);
+        let (failures, allowed) = match self.tool_tries {
+            ToolTries::AsReplies => (progress.failures, self.tries),
+            ToolTries::Unlimited => (0, 1),
+            ToolTries::UpTo(tries) => (progress.tool_failures, tries),
+        };
+        if !failed || failures < allowed {
             return Ok(None);
         }
         Err(AgentError::ToolsFailed {
-            tries: progress.failures,
+            tries: failures,
             tool: call.name.clone(),
             problem: text,
         })
+    }
+
+    /// Notes whether a tool has failed.
+    fn count(&self, failed: bool, progress: &mut Progress) {
+        if !failed {
+            (progress.failures, progress.tool_failures) = (0, 0);
+            progress.succeeded += 1;
+            return;
+        }
+        progress.tool_failures += 1;
+        if self.tool_tries == ToolTries::AsReplies {
+            progress.failures += 1;
+        }
+    }
+
+    /// The failure without keys, its message no longer than an output.
+    fn redacted(&self, failure: CallFailure) -> CallFailure {
+        let redacted = |text: &str| bounded(&self.env.redactor.text(text), OUTPUT_LIMIT);
+        CallFailure {
+            message: redacted(&failure.message),
+            hint: redacted(&failure.hint),
+            ..failure
+        }
     }
 
     /// Uses a tool, if it may be used.
     fn use_tool(&self, tool: &dyn Tool, call: &ToolCall) -> Result<ToolOutput, ToolError> {
         match self.permissions.decide(call) {
             Permission::Allowed => tool.run(&call.arguments),
-            Permission::Refused(reason) => Err(ToolError::Failed(reason)),
+            Permission::Refused(reason) => Err(ToolError::failed(reason)),
             Permission::Ask(question) => {
                 let preview = tool.preview(&call.arguments);
                 if self.env.host.confirm(&question, preview.as_deref())? {
                     return tool.run(&call.arguments);
                 }
                 let reason = "the user does not allow this; ask, or do it another way";
-                Err(ToolError::Failed(reason.to_owned()))
+                Err(ToolError::failed(reason.to_owned()))
             }
         }
     }
@@ -434,18 +475,24 @@ impl Agent<'_> {
             Err(Objection::Over(error)) => Err(error),
             Err(Objection::NotDone(told)) => {
                 // It was understood.
-                if !self.counts_tools {
-                    progress.failures = 0;
-                }
+                self.is_understood(progress);
                 conversation.say(told);
                 Ok(None)
             }
             Err(Objection::Words(problem)) => {
                 if ended.by.is_some() && self.protocol.remembers_calls() {
-                    conversation.say(ended.message(format!("ERROR: {problem}")));
+                    let failure = CallFailure::from(problem.clone());
+                    conversation.say(ended.message(self.protocol.result(Err(&failure))));
                 }
                 self.return_fault(Fault::of_all(problem), "", conversation, progress)
             }
+        }
+    }
+
+    /// Notes that a reply was understood, where that alone goes well.
+    fn is_understood(&self, progress: &mut Progress) {
+        if self.tool_tries != ToolTries::AsReplies {
+            progress.failures = 0;
         }
     }
 
@@ -469,11 +516,24 @@ impl Agent<'_> {
             let tries = progress.failures;
             return Err(AgentError::NotUnderstood { tries, fault });
         }
-        conversation.say(HistoryMessage::of_fault(format!(
+        let told = format!(
             "Your last reply was not understood: {told}\n{around}Nothing of it was done. Reply again, in the form \
              that was described."
-        )));
+        );
+        conversation.say(if self.protocol.remembers_calls() {
+            // A conversation with the vendor's own calls goes back as it was.
+            HistoryMessage::note(told)
+        } else {
+            HistoryMessage::of_fault(told)
+        });
         Ok(None)
+    }
+
+    /// The result of a call that was not carried out, or not to its end.
+    fn not_done(&self, call: &Call, why: &str) -> HistoryMessage {
+        let failure = CallFailure::new(CallFailure::NOT_DONE, why, "");
+        let told = self.protocol.result(Err(&failure));
+        HistoryMessage::not_done(call, &told)
     }
 
     fn keep(&self, conversation: &Conversation) -> Result<(), AgentError> {
@@ -520,7 +580,7 @@ impl Agent<'_> {
                 _ => {
                     // Those behind the first had to wait for it.
                     let told = if at == 0 { CUT_SHORT } else { NOT_BEGUN };
-                    conversation.say(HistoryMessage::not_done(call, told));
+                    conversation.say(self.not_done(call, told));
                 }
             }
         }

@@ -168,7 +168,7 @@ fn run(
             memory: &All,
             ending: &|_, _| Ok(()),
             tries: 2,
-            counts_tools: true,
+            tool_tries: ToolTries::AsReplies,
             calls: None,
             temperature: None,
             env: Env {

@@ -38,12 +38,11 @@ impl tool::Tool for Named {
 
     fn run(&self, _arguments: &tool::Arguments) -> Result<ToolOutput, ToolError> {
         match &*self.0.name {
-            "breaks" => Err(ToolError::Failed("it broke".to_owned())),
+            "breaks" => Err(ToolError::failed("it broke".to_owned())),
             name => Ok(ToolOutput {
-                brief: None,
                 text: format!("{name} done"),
                 is_end: self.0.effect == Effect::Ends,
-                exit_code: None,
+                ..ToolOutput::default()
             }),
         }
     }
@@ -191,7 +190,7 @@ fn agent<'a>(host: &'a Script, clock: &'a SystemClock, redactor: &'a Redactor) -
         memory: &All,
         ending: &|_, _| Ok(()),
         tries: 3,
-        counts_tools: true,
+        tool_tries: ToolTries::AsReplies,
         calls: None,
         temperature: None,
         env: Env {

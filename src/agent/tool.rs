@@ -5,6 +5,7 @@
 //! come at run time say by a JSON schema what they take. Nothing runs whose arguments do not fit the schema.
 
 use std::borrow::Cow;
+use std::fmt;
 
 use serde_json::{Map, Value, json};
 
@@ -316,6 +317,8 @@ pub struct ToolOutput {
     pub exit_code: Option<i32>,
     /// What came of it, for a person, in a few words: `575 lines`.
     pub brief: Option<String>,
+    /// The same as JSON, for a model that is told results so, bounded by the tool; `None`: the text.
+    pub data: Option<Value>,
 }
 
 impl ToolOutput {
@@ -329,13 +332,69 @@ impl ToolOutput {
     }
 }
 
+/// Why a call came to nothing, for the model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallFailure {
+    /// What kind of failure it is, in a word: `unknown_tool`, `invalid_arguments`, or one of the tool's own.
+    pub code: &'static str,
+    /// A sentence that names what is wrong; and the way out, where there is no hint.
+    pub message: String,
+    /// The way out; "" where the message says it.
+    pub hint: String,
+}
+
+impl CallFailure {
+    /// There is no such tool.
+    pub const UNKNOWN_TOOL: &'static str = "unknown_tool";
+    /// What the tool is given is not what it takes.
+    pub const INVALID_ARGUMENTS: &'static str = "invalid_arguments";
+    /// It was not carried out, or not to its end.
+    pub const NOT_DONE: &'static str = "not_done";
+    /// The tool has failed, and has no word for how.
+    pub const TOOL_FAILED: &'static str = "tool_failed";
+
+    /// One of this kind.
+    #[must_use]
+    pub fn new(code: &'static str, message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+            hint: hint.into(),
+        }
+    }
+}
+
+impl fmt::Display for CallFailure {
+    /// As it is told in words.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)?;
+        match &*self.hint {
+            "" => Ok(()),
+            hint => write!(f, "\nhint: {hint}"),
+        }
+    }
+}
+
+impl From<String> for CallFailure {
+    fn from(message: String) -> Self {
+        Self::new(Self::TOOL_FAILED, message, "")
+    }
+}
+
 /// Why a tool did not do what it was asked for.
 #[derive(Debug)]
 pub enum ToolError {
-    /// The model is told, and can do better: a sentence that names what is wrong and the way out.
-    Failed(String),
+    /// The model is told, and can do better.
+    Failed(CallFailure),
     /// The run is over: a signal came, or something of the program's own failed.
     Fatal(AgentError),
+}
+
+impl ToolError {
+    /// The model is told.
+    pub fn failed(failure: impl Into<CallFailure>) -> Self {
+        Self::Failed(failure.into())
+    }
 }
 
 impl<E: Into<AgentError>> From<E> for ToolError {
@@ -401,11 +460,14 @@ impl<'a> Toolbox<'a> {
     ///
     /// # Errors
     /// What is wrong with the call, for the model.
-    pub fn resolve(&self, call: &Call) -> Result<(&(dyn Tool + 'a), ToolCall), String> {
+    pub fn resolve(&self, call: &Call) -> Result<(&(dyn Tool + 'a), ToolCall), CallFailure> {
         let Some(tool) = self.named(&call.name) else {
-            return Err(self.unknown(&call.name));
+            let message = self.unknown(&call.name);
+            return Err(CallFailure::new(CallFailure::UNKNOWN_TOOL, message, ""));
         };
-        let arguments = tool.spec().check(&call.input)?;
+        let arguments = tool.spec().check(&call.input);
+        let arguments = arguments
+            .map_err(|problem| CallFailure::new(CallFailure::INVALID_ARGUMENTS, problem, ""))?;
         let call = ToolCall {
             tool: tool.spec().clone(),
             arguments,

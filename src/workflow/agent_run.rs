@@ -331,9 +331,9 @@ impl<'c> AgentRun<'c> {
             VerifyError::Rejected(rejection) => {
                 let faults = rejection.faults.iter();
                 let faults: Vec<String> = faults.map(|fault| fault.kind.to_string()).collect();
-                ToolError::Failed(faults.join("; "))
+                ToolError::failed(faults.join("; "))
             }
-            error @ VerifyError::Io { .. } => ToolError::Failed(error.to_string()),
+            error @ VerifyError::Io { .. } => ToolError::failed(error.to_string()),
         })
     }
 }
@@ -426,7 +426,7 @@ impl Files for AgentRun<'_> {
         let applied = self.tree.borrow_mut().apply(&mut run, &edits);
         applied.map_err(|error| match error {
             Error::Apply(error @ ApplyError::RolledBack { .. }) => {
-                ToolError::Failed(error.to_string())
+                ToolError::failed(error.to_string())
             }
             error => ToolError::Fatal(error.into()),
         })?;

@@ -23,7 +23,7 @@ use crate::agent::tools::notes::{AskUser, DONE, Done, UpdateTaskList, VERDICT};
 use crate::agent::tools::read::ReadFile;
 use crate::agent::tools::replace::FindAndReplace;
 use crate::agent::tools::write::WriteFile;
-use crate::agent::{Agent, Brief};
+use crate::agent::{Agent, Brief, ToolTries};
 use crate::model::Purpose;
 
 /// The workflow's name.
@@ -120,7 +120,7 @@ fn work(
             },
             ending: &|_, _| Ok(()),
             tries: run.tries(),
-            counts_tools: true,
+            tool_tries: ToolTries::AsReplies,
             calls: None,
             temperature: None,
             env: run.env(),

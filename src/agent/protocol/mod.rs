@@ -13,6 +13,8 @@ mod results;
 pub mod structured;
 pub mod tool_calls;
 
+use serde_json::Value;
+
 use crate::model::message::{Call, Message};
 use crate::model::{Form, Reply, ToolForm};
 use crate::record::tasks::Task;
@@ -20,7 +22,7 @@ use crate::record::tasks::Task;
 pub use super::error::Fault;
 
 use super::conversation::{HistoryMessage, as_text};
-use super::tool::{ParameterKind, Toolbox};
+use super::tool::{CallFailure, ParameterKind, Toolbox};
 
 use self::json::Json;
 use self::markdown::{Markdown, PlainReplies};
@@ -93,6 +95,12 @@ pub trait Protocol {
         false
     }
 
+    /// What the model is told of a call: its output, as text and, where the tool has that, as JSON; or why it came to
+    /// nothing.
+    fn result(&self, done: Result<(&str, Option<&Value>), &CallFailure>) -> String {
+        in_words(done)
+    }
+
     /// The messages to send for what was said, results included.
     fn render(&self, history: &[HistoryMessage]) -> Vec<Message<'static>> {
         as_text(history)
@@ -105,7 +113,16 @@ pub fn of(form: ToolForm, plain_replies: PlainReplies) -> Box<dyn Protocol> {
     match form {
         ToolForm::Markdown => Box::new(Markdown { plain_replies }),
         ToolForm::Json => Box::new(Json),
-        ToolForm::Native => Box::new(Native),
+        ToolForm::Native => Box::new(Native::default()),
+    }
+}
+
+/// What came of a call, in words.
+fn in_words(done: Result<(&str, Option<&Value>), &CallFailure>) -> String {
+    match done {
+        Ok((text, _)) => text.to_owned(),
+        Err(failure) if failure.code == CallFailure::NOT_DONE => failure.to_string(),
+        Err(failure) => format!("ERROR: {failure}"),
     }
 }
 

@@ -1,9 +1,11 @@
 //! The vendor's own tool calls: tools with JSON schemas, calls with ids, a result for each id. Pure.
 
+use serde_json::{Value, json};
+
 use super::markdown::without_thoughts;
-use super::{Decision, Fault, Offer, Protocol, Turn, tasks_in};
+use super::{Decision, Fault, Offer, Protocol, Turn, in_words, tasks_in};
 use crate::agent::conversation::{HistoryMessage, as_text};
-use crate::agent::tool::{ToolSpec, Toolbox};
+use crate::agent::tool::{CallFailure, ToolSpec, Toolbox};
 use crate::model::message::{CallResult, Message, Part, Role};
 use crate::model::{Form, Reply};
 
@@ -11,13 +13,37 @@ const INSTRUCTIONS: &str = "Use the tools that you are given. A reply without a 
                             the work.";
 
 /// The protocol of the vendor's own tool calls.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Native;
+#[derive(Debug, Clone, Copy)]
+pub struct Native {
+    /// How the work ends, for the model.
+    pub instructions: &'static str,
+    /// How results are told.
+    pub results: ResultForm,
+}
+
+/// How a model is told what came of its calls.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ResultForm {
+    /// In words.
+    #[default]
+    Words,
+    /// As `{"status": "success", "data": …}` or `{"status": "error", "error": {"code", "message", "hint"}}`.
+    Json,
+}
+
+impl Default for Native {
+    fn default() -> Self {
+        Self {
+            instructions: INSTRUCTIONS,
+            results: ResultForm::Words,
+        }
+    }
+}
 
 impl Protocol for Native {
     fn offer(&self, tools: &Toolbox<'_>) -> Offer {
         Offer {
-            instructions: INSTRUCTIONS.to_owned(),
+            instructions: self.instructions.to_owned(),
             form: Form {
                 tools: tools.specs().map(ToolSpec::described).collect(),
                 ..Form::default()
@@ -49,6 +75,25 @@ impl Protocol for Native {
 
     fn remembers_calls(&self) -> bool {
         true
+    }
+
+    fn result(&self, done: Result<(&str, Option<&Value>), &CallFailure>) -> String {
+        match (self.results, done) {
+            (ResultForm::Words, done) => in_words(done),
+            (ResultForm::Json, Ok((text, data))) => {
+                let data = data.cloned().unwrap_or_else(|| text.into());
+                json!({"status": "success", "data": data}).to_string()
+            }
+            (ResultForm::Json, Err(failure)) => {
+                let CallFailure {
+                    code,
+                    message,
+                    hint,
+                } = failure;
+                let error = json!({"code": code, "message": message, "hint": hint});
+                json!({"status": "error", "error": error}).to_string()
+            }
+        }
     }
 
     /// Calls and results as parts. What was said in another protocol has no calls to answer, and stays text.

@@ -11,7 +11,7 @@ use crate::agent::permissions::Everything;
 use crate::agent::tests::All;
 use crate::agent::tool::{Arguments, Effect, Parameter, Tool, ToolError, ToolOutput, ToolSpec};
 use crate::agent::tools::notes::{DONE, Done, UpdateTaskList};
-use crate::agent::{Agent, AgentError, Brief, Env, Host, Note};
+use crate::agent::{Agent, AgentError, Brief, Env, Host, Note, ToolTries};
 use crate::model::message::{Part, Role};
 use crate::model::prompt::Prompt;
 use crate::model::{End, Purpose};
@@ -37,7 +37,7 @@ impl Tool for Read {
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
         match arguments.get("path") {
             "a.txt" => Ok(ToolOutput::said("alpha")),
-            path => Err(ToolError::Failed(format!("there is no `{path}`"))),
+            path => Err(ToolError::failed(format!("there is no `{path}`"))),
         }
     }
 }
@@ -163,7 +163,7 @@ fn work_on(
         memory: &All,
         ending: &|_, _| Ok(()),
         tries: 3,
-        counts_tools: true,
+        tool_tries: ToolTries::AsReplies,
         calls: None,
         temperature: None,
         env: Env {
@@ -267,7 +267,7 @@ fn every_call_of_the_vendors_own_gets_one_result_also_a_bad_one_and_one_behind_t
             {"id": "d", "name": "UPDATE_TASK_LIST", "input": {"tasks": "[x] Look\n[ ] Tell"}},
         ]),
     };
-    let (_, actions, sent) = work(&Native, vec![several, said("All is told.")]);
+    let (_, actions, sent) = work(&Native::default(), vec![several, said("All is told.")]);
     assert_eq!(actions.len(), 4);
     let [.., asked, results] = sent.as_slice() else {
         panic!("{sent:?}");
@@ -347,7 +347,12 @@ fn calls_that_a_stop_has_left_without_result_get_one_when_the_session_goes_on() 
     ];
     conversation.say(asked);
     conversation.say(HistoryMessage::of_tool("READ_FILE", "a", "alpha"));
-    let (_, actions, sent) = work_on(&Native, vec![said("Done.")], &mut conversation, None);
+    let (_, actions, sent) = work_on(
+        &Native::default(),
+        vec![said("Done.")],
+        &mut conversation,
+        None,
+    );
     // What was heard of is not done again.
     assert_eq!(actions.len(), 1);
     let ids: Vec<&str> = sent

@@ -141,7 +141,8 @@ impl ToolCalls {
     /// Whether a call is one of a tool that is there, with what it takes.
     fn check(&self, call: &Call, tools: &Toolbox<'_>) -> Result<(), String> {
         if tools.named(&call.name).is_some() {
-            return tools.resolve(call).map(drop);
+            let resolved = tools.resolve(call).map(drop);
+            return resolved.map_err(|failure| failure.message);
         }
         if let Some((_, told)) = self.no_tools.iter().find(|(name, _)| *name == call.name) {
             return Err((*told).to_owned());

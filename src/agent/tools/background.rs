@@ -73,7 +73,7 @@ impl Tool for BackgroundTool<'_, '_> {
             BackgroundAction::Read => processes.read(id),
             BackgroundAction::Kill => processes.kill(id),
         };
-        let report = report.map_err(|error| ToolError::Failed(error.to_string()))?;
+        let report = report.map_err(|error| ToolError::failed(error.to_string()))?;
         Ok(ToolOutput::said(described(id, &report)))
     }
 }

@@ -75,7 +75,7 @@ impl RunCommand<'_, '_> {
         let mut processes = self.processes.borrow_mut();
         let ran = processes.run(invocation, patience, &output_file);
         let ran = ran.map_err(|error| match error {
-            ProcessError::NotStarted { .. } => ToolError::Failed(error.to_string()),
+            ProcessError::NotStarted { .. } => ToolError::failed(error.to_string()),
             error => ToolError::Fatal(error.into()),
         })?;
         let (text, exit_code, brief) = match ran {
@@ -116,7 +116,7 @@ impl Tool for RunCommand<'_, '_> {
         let command = arguments.get("command");
         match self.shell {
             Shell::Full | Shell::Foreground(_) if command.trim().is_empty() => {
-                Err(ToolError::Failed("the command is empty".to_owned()))
+                Err(ToolError::failed("the command is empty".to_owned()))
             }
             Shell::Full => self.invoke(Invocation::Shell(command), self.patience),
             Shell::Foreground(known) => {
@@ -129,7 +129,7 @@ impl Tool for RunCommand<'_, '_> {
             }
             Shell::Restricted(allowed) => {
                 let AllowedCommand { words, timeout } =
-                    allowed(command).map_err(ToolError::Failed)?;
+                    allowed(command).map_err(ToolError::failed)?;
                 self.invoke(Invocation::Words(&words), timeout)
             }
         }

@@ -61,7 +61,7 @@ impl Tool for ListDirectory<'_> {
 
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
         let listed = self.list(arguments.get("path"));
-        let (text, shown) = listed.map_err(ToolError::Failed)?;
+        let (text, shown) = listed.map_err(ToolError::failed)?;
         let brief = shown.map(|count| match count {
             1 => "1 entry".to_owned(),
             count => format!("{} entries", grouped(count as u64)),

@@ -117,7 +117,7 @@ impl Tool for AskUser<'_> {
         match self.user.ask(arguments.get("question"))? {
             Some(answer) if answer.trim().is_empty() => Ok(ToolOutput::said("(no answer)")),
             Some(answer) => Ok(ToolOutput::said(answer)),
-            None => Err(ToolError::Failed(
+            None => Err(ToolError::failed(
                 "nobody answers; go on by your own judgement".to_owned(),
             )),
         }
@@ -159,10 +159,10 @@ impl Tool for RequestApproval<'_> {
                 question: arguments.get("question").to_owned(),
             }
             .into()),
-            Some("") | None => Err(ToolError::Failed(
+            Some("") | None => Err(ToolError::failed(
                 "nobody has approved it: do not do it".to_owned(),
             )),
-            Some(_) => Err(ToolError::Failed(format!(
+            Some(_) => Err(ToolError::failed(format!(
                 "the user has not approved it yet, and says: {}",
                 answer.unwrap_or_default()
             ))),
@@ -199,7 +199,7 @@ mod tests {
         let Err(ToolError::Failed(reason)) = ask(None) else {
             panic!("nobody is there");
         };
-        assert!(reason.contains("your own judgement"));
+        assert!(reason.message.contains("your own judgement"));
     }
 
     #[test]
@@ -242,7 +242,7 @@ mod tests {
             let Err(ToolError::Failed(reason)) = ask(answer) else {
                 panic!("{answer:?} is no approval");
             };
-            assert!(reason.contains(told), "{reason}");
+            assert!(reason.message.contains(told), "{reason}");
         }
     }
 

@@ -146,9 +146,9 @@ impl ResolvedPath {
     /// # Errors
     /// [`ToolError::Failed`] with the way out where there is no such file.
     pub fn read(&self, root: &Path, limit: u64) -> Result<Vec<u8>, ToolError> {
-        self.check_secrets(root).map_err(ToolError::Failed)?;
+        self.check_secrets(root).map_err(ToolError::failed)?;
         let shown = self.shown();
-        let failed = |problem: String| Err(ToolError::Failed(problem));
+        let failed = |problem: String| Err(ToolError::failed(problem));
         let file = match self.look(root) {
             Ok(Found::File(file)) => file,
             Ok(Found::Missing) => return failed(missing(root, self)),

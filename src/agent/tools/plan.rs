@@ -128,7 +128,7 @@ impl Tool for UpdatePlan<'_> {
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
         let mut update: PlanUpdate = read(arguments)?;
         if update == PlanUpdate::default() {
-            return Err(ToolError::Failed(
+            return Err(ToolError::failed(
                 "nothing is to be changed: give `goal`, `acceptance_criteria`, `decisions_made` or \
                  `decisions_rejected`"
                     .to_owned(),
@@ -144,7 +144,7 @@ impl Tool for UpdatePlan<'_> {
 /// The arguments as what they stand for; their types are checked already.
 fn read<T: DeserializeOwned>(arguments: &Arguments) -> Result<T, ToolError> {
     let read = serde_json::from_value(arguments.to_value());
-    read.map_err(|error| ToolError::Failed(error.to_string()))
+    read.map_err(|error| ToolError::failed(error.to_string()))
 }
 
 fn stated<'t>(what: &str, text: &'t str) -> Result<&'t str, ToolError> {
@@ -157,5 +157,5 @@ fn stated<'t>(what: &str, text: &'t str) -> Result<&'t str, ToolError> {
 }
 
 fn blank(what: &str) -> ToolError {
-    ToolError::Failed(format!("{what} is blank"))
+    ToolError::failed(format!("{what} is blank"))
 }

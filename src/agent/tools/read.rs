@@ -80,17 +80,17 @@ impl ReadFile<'_> {
         from: fn(usize) -> String,
     ) -> Result<ToolOutput, ToolError> {
         let path = arguments.get("path");
-        let place = ResolvedPath::of(self.root, path, self.outside).map_err(ToolError::Failed)?;
+        let place = ResolvedPath::of(self.root, path, self.outside).map_err(ToolError::failed)?;
         let range = match arguments.get("lines").trim() {
             "" => None,
-            text => Some(LineRange::parse(text).map_err(ToolError::Failed)?),
+            text => Some(LineRange::parse(text).map_err(ToolError::failed)?),
         };
         let content = place.read(self.root, LARGEST)?;
         let brief = match range {
             None => counted(line_count(&content) as u64, "line"),
             Some(_) => format!("lines {}", arguments.get("lines").trim()),
         };
-        let shown = shown(&place.shown(), content, range, from).map_err(ToolError::Failed)?;
+        let shown = shown(&place.shown(), content, range, from).map_err(ToolError::failed)?;
         Ok(ToolOutput {
             brief: Some(brief),
             ..ToolOutput::said(shown)

@@ -59,9 +59,9 @@ impl Tool for FindAndReplace<'_> {
 
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
         let path = arguments.get("path");
-        let place = ResolvedPath::of(self.root, path, self.outside).map_err(ToolError::Failed)?;
+        let place = ResolvedPath::of(self.root, path, self.outside).map_err(ToolError::failed)?;
         let shown = place.shown();
-        let failed = |problem: String| ToolError::Failed(format!("{shown}: {problem}"));
+        let failed = |problem: String| ToolError::failed(format!("{shown}: {problem}"));
         let content = place.read(self.root, LARGEST)?;
         let text = String::from_utf8(content).map_err(|error| {
             let line = line_of(error.as_bytes(), error.utf8_error().valid_up_to());

@@ -67,7 +67,7 @@ impl Tool for SearchFiles<'_> {
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
         let pattern = arguments.get("pattern");
         let found = parsed(pattern).and_then(|regex| self.search(&regex, arguments.get("path")));
-        let found = found.map_err(ToolError::Failed)?;
+        let found = found.map_err(ToolError::failed)?;
         Ok(ToolOutput {
             brief: Some(counted(found.lines.len() as u64, "line")),
             ..ToolOutput::said(found.told(pattern))
@@ -116,7 +116,7 @@ impl SearchFiles<'_> {
                 let content = place
                     .read(self.root, LARGEST)
                     .map_err(|error| match error {
-                        ToolError::Failed(problem) => problem,
+                        ToolError::Failed(problem) => problem.message,
                         ToolError::Fatal(error) => error.to_string(),
                     })?;
                 matches.search(regex, &place, &content);

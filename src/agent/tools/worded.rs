@@ -60,7 +60,7 @@ impl<T: Tool> Tool for Worded<T> {
     }
 
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
-        (self.check)(&self.tool, arguments).map_err(ToolError::Failed)?;
+        (self.check)(&self.tool, arguments).map_err(ToolError::failed)?;
         self.tool.run(&self.translated(arguments))
     }
 

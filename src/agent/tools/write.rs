@@ -48,13 +48,13 @@ impl Tool for WriteFile<'_> {
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
         let path = arguments.get("path");
         let content = arguments.get("content").to_owned();
-        let place = ResolvedPath::of(self.root, path, self.outside).map_err(ToolError::Failed)?;
-        let is_new = is_new(&place, self.root).map_err(ToolError::Failed)?;
+        let place = ResolvedPath::of(self.root, path, self.outside).map_err(ToolError::failed)?;
+        let is_new = is_new(&place, self.root).map_err(ToolError::failed)?;
         let secret = place.check_secrets(self.root);
         // What was never seen is not replaced, and keys are not made up.
         let may_be = is_new && place.is_environment(self.root);
         if !may_be {
-            secret.clone().map_err(ToolError::Failed)?;
+            secret.clone().map_err(ToolError::failed)?;
         }
         let lines = counted(line_count(content.as_bytes()) as u64, "line");
         let new = if is_new { "new, " } else { "" };
@@ -82,14 +82,14 @@ pub(super) fn put(
         ResolvedPath::Inside(path) => path,
         // As the path policy has it inside.
         ResolvedPath::Outside(path) if leads_through_config(path) => {
-            return Err(ToolError::Failed(format!(
+            return Err(ToolError::failed(format!(
                 "{} is in another project's `agent-config`, where nothing may be changed",
                 place.shown()
             )));
         }
         ResolvedPath::Outside(path) => {
             let mut warned = write_outside(path, &content).map_err(|error| {
-                ToolError::Failed(format!("{} cannot be written: {error}", place.shown()))
+                ToolError::failed(format!("{} cannot be written: {error}", place.shown()))
             })?;
             warned.push("is outside the project: `undo` does not take this back".to_owned());
             let warned = warned

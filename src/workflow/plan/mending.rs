@@ -7,7 +7,7 @@ use crate::agent::plan::session::{PlanStage, PlanState};
 use crate::agent::plan::{DamagedPlan, PlanDocument, retry_prompt};
 use crate::agent::protocol::native::Native;
 use crate::agent::tool::Toolbox;
-use crate::agent::{Agent, AgentError, Brief};
+use crate::agent::{Agent, AgentError, Brief, ToolTries};
 use crate::model::Purpose;
 use crate::sys::excerpt::text::bounded;
 use crate::workflow::error::Error;
@@ -81,12 +81,12 @@ impl Stages<'_, '_, '_> {
                 context: vec![self.model_and(&Purpose::PLAN_REPAIR, FORMATTER), shown()],
                 tools: Toolbox::new(),
             },
-            protocol: &Native,
+            protocol: &Native::default(),
             permissions: &Everything,
             memory: &self.memory(&Purpose::PLAN_REPAIR, usize::MAX, "", &shown),
             ending: &|_, _| Ok(()),
             tries: 1,
-            counts_tools: false,
+            tool_tries: ToolTries::Unlimited,
             calls: None,
             temperature: Some(0.1),
             env: self.run.env(),

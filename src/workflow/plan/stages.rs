@@ -24,7 +24,7 @@ use crate::agent::protocol::tool_calls::ToolCalls;
 use crate::agent::protocol::{Fault, Protocol};
 use crate::agent::tool::{Effect, ParameterKind, ToolCall, Toolbox};
 use crate::agent::tools::command::{AllowedCommand, RunCommand, Shell};
-use crate::agent::{Agent, AgentError, Brief, Ended, Objection};
+use crate::agent::{Agent, AgentError, Brief, Ended, Objection, ToolTries};
 use crate::cli::{OnFailure, StepGate};
 use crate::model::Purpose;
 use crate::model::message::Role;
@@ -213,7 +213,7 @@ impl<'c> Stages<'_, 'c, '_> {
                 memory: &memory,
                 ending: &ending,
                 tries: TRIES,
-                counts_tools: false,
+                tool_tries: ToolTries::Unlimited,
                 calls: Some(CALLS_OF_A_STEP),
                 temperature: Some(0.2),
                 env: self.run.env(),
@@ -328,7 +328,7 @@ impl<'c> Stages<'_, 'c, '_> {
             memory: &self.memory(purpose, usize::MAX, "", &shorter),
             ending: &|_, _| Ok(()),
             tries: TRIES,
-            counts_tools: false,
+            tool_tries: ToolTries::Unlimited,
             calls: None,
             temperature: Some(temperature),
             env: self.run.env(),

@@ -92,12 +92,12 @@ impl World {
             input,
         };
         self.with_tools(|tools| {
-            let (tool, call) = tools.resolve(&call)?;
+            let (tool, call) = tools.resolve(&call).map_err(|failure| failure.message)?;
             let output = tool.run(&call.arguments);
             output
                 .map(|output| output.text)
                 .map_err(|error| match error {
-                    ToolError::Failed(problem) => problem,
+                    ToolError::Failed(problem) => problem.message,
                     ToolError::Fatal(error) => format!("fatal: {error}"),
                 })
         })

@@ -18,7 +18,7 @@ fn read_lines(root: &Path, path: &str, lines: &str) -> Result<String, String> {
     }
     match (ReadFile { root, outside }).run(&arguments) {
         Ok(output) => Ok(output.text),
-        Err(ToolError::Failed(reason)) => Err(reason),
+        Err(ToolError::Failed(reason)) => Err(reason.message),
         Err(other) => panic!("{other:?}"),
     }
 }

@@ -122,7 +122,7 @@ fn a_file_is_changed_on_the_disk_or_not_at_all() {
         let Err(ToolError::Failed(problem)) = run(path, find) else {
             panic!("{path} is not changed");
         };
-        assert!(problem.contains(said), "{problem}");
+        assert!(problem.message.contains(said), "{problem}");
     }
     assert!(files.written.borrow().is_empty());
     let output = run("a.rs", "let b = 2;").unwrap();

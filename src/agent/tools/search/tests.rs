@@ -26,7 +26,7 @@ fn search(root: &Path, pattern: &str, path: &str) -> Result<String, String> {
     let outside = Outside::Refused;
     let found = SearchFiles { root, outside }.run(&arguments);
     found.map(|found| found.text).map_err(|error| match error {
-        ToolError::Failed(problem) => problem,
+        ToolError::Failed(problem) => problem.message,
         ToolError::Fatal(error) => panic!("{error}"),
     })
 }

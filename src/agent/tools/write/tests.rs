@@ -26,7 +26,7 @@ impl<'a> Plain<'a> {
 impl Files for Plain<'_> {
     fn write(&self, path: &str, content: String) -> Result<Vec<String>, ToolError> {
         if path.starts_with("no") {
-            return Err(ToolError::Failed(format!("`{path}` is protected")));
+            return Err(ToolError::failed(format!("`{path}` is protected")));
         }
         fs::write(self.root.join(path), &content).unwrap();
         self.written.borrow_mut().push((path.to_owned(), content));
@@ -49,7 +49,7 @@ fn write(
         files,
     };
     tool.run(&arguments).map_err(|error| match error {
-        ToolError::Failed(reason) => reason,
+        ToolError::Failed(reason) => reason.message,
         ToolError::Fatal(error) => panic!("{error}"),
     })
 }
