@@ -14,6 +14,10 @@ pub const PLAN: &str = "plan_doc.md";
 /// The run's steps, a line of JSON each, written as they happen; a later line about a step takes the place of an
 /// earlier one.
 pub const STEPS: &str = "steps.jsonl";
+/// The branches of an orchestration, written anew whenever they change.
+pub const LINEAGE: &str = "lineage.json";
+/// What an orchestration has asked its tool server and what that has answered, a line of JSON each.
+pub const MCP: &str = "mcp.jsonl";
 /// The log of the build before anything was sent; in `logs` until the run has its folder.
 pub const BASELINE: &str = "baseline-build.txt";
 /// What the run has done to the project's files.

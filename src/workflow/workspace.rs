@@ -182,11 +182,11 @@ impl<'c> Workspace<'c> {
             processes(context, options.sandbox, &options.hosts, &key_file)?;
         Ok(Self {
             limits: LimitsRecord {
-                max_context_tokens: context_limit(&settings, spec),
+                max_context_tokens: Some(context_limit(&settings, spec)),
                 max_retries: settings.max_retries,
                 max_retries_automated: settings.max_retries_automated,
                 max_loops: settings.max_loops,
-                command_timeout: Seconds(settings.command_timeout),
+                command_timeout: Some(Seconds(settings.command_timeout)),
             },
             models,
             kept: KeptSession {
@@ -267,7 +267,7 @@ impl<'c> Workspace<'c> {
         self.models = selection::agent_model(context, &choice, &settings)?;
         self.models.tell_base_urls(context);
         let spec = &self.models.first.spec;
-        self.limits.max_context_tokens = context_limit(&settings, spec);
+        self.limits.max_context_tokens = Some(context_limit(&settings, spec));
         self.kept
             .session
             .get_mut()

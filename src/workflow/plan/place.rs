@@ -312,11 +312,11 @@ impl<'c> PlanPlace<'c> {
             document: kept.document(root),
             instructions: read.text,
             limits: LimitsRecord {
-                max_context_tokens: window.unwrap_or(u64::MAX),
+                max_context_tokens: window,
                 max_retries: TRIES,
                 max_retries_automated: TRIES,
                 max_loops: MOST_LOOPS,
-                command_timeout: Seconds(LONGEST_COMMAND),
+                command_timeout: Some(Seconds(LONGEST_COMMAND)),
             },
             processes: RefCell::new(processes),
             closed: closed(home),
