@@ -137,7 +137,9 @@ pub struct OrchestrationRecord {
 /// What an orchestration was set to. A replay keeps to the same.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OrchestrationSettings {
-    /// The wire format of the model's answers: a replay's table of models may not know the model.
+    /// The model's name: a replay's table of models may not know it.
+    pub model: String,
+    /// The wire format of its answers.
     pub provider: Provider,
     /// The branch that it begins from.
     pub parent_branch_id: String,

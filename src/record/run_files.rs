@@ -29,6 +29,21 @@ pub const REPLACED: &str = "replaced";
 /// The first line of a response file that holds an error in place of a reply.
 pub const ERROR_LINE: &str = "ERROR\n";
 
+/// The workflow that takes no lock, as folders are named after it.
+pub const ORCHESTRATE: &str = "orchestrate";
+
+/// The workflow that a run's folder is named after: runs of one second have numbers behind it.
+#[must_use]
+pub fn workflow(folder: &str) -> &str {
+    folder.trim_matches(|c: char| c == '-' || c.is_ascii_digit())
+}
+
+/// Whether the run in this folder holds the project while it goes on, so that nobody else's does.
+#[must_use]
+pub fn holds_project(folder: &str) -> bool {
+    workflow(folder) != ORCHESTRATE
+}
+
 /// What stands behind a query's name where the query is asked again, before the number.
 const AGAIN: &str = "-reask-";
 

@@ -353,12 +353,13 @@ pub fn make_ignored_directory(path: &Path) -> Result<(), LogError> {
 }
 
 /// Removes what killed runs have not moved into its place. For whoever holds the project; a run that has its record has
-/// left nothing.
+/// left nothing, and one that does not hold the project may still go on.
 pub fn sweep(root: &Path) {
     let (logs, config) = (root.join(LOGS), root.join(CONFIG));
     let mut directories = vec![logs.clone(), config.clone()];
     for run in fs::read_dir(&logs).into_iter().flatten().flatten() {
-        if run.path().join(RESULT).symlink_metadata().is_err() {
+        let holds_project = run_files::holds_project(&run.file_name().to_string_lossy());
+        if holds_project && run.path().join(RESULT).symlink_metadata().is_err() {
             directories.push(run.path());
             directories.push(config.join(REPLACED).join(run.file_name()));
         }

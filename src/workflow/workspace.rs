@@ -26,9 +26,9 @@ use crate::exec::sandbox::SandboxMode;
 use crate::exec::subreaper;
 use crate::model::{ModelSpec, Purpose};
 use crate::project::conventions;
-use crate::record::run_files::{AGENT, CONVERSATION, RESULT};
+use crate::record::run_files::CONVERSATION;
 use crate::record::run_log::make_ignored_directory;
-use crate::record::{AgentRecord, LimitsRecord, RunRecord, Seconds};
+use crate::record::{AgentRecord, LimitsRecord, Seconds};
 use crate::sys::environment::Clock;
 use crate::sys::files::{self, Links, MIB};
 use crate::ui::Event;
@@ -219,9 +219,7 @@ impl<'c> Workspace<'c> {
         };
         let folder = recording.folder();
         let conversation: Conversation = read(folder, CONVERSATION).unwrap_or_default();
-        let record = read(folder, RESULT).and_then(|record: RunRecord| record.agent);
-        // A run that was killed has no result.
-        let record: Option<AgentRecord> = record.or_else(|| read(folder, AGENT));
+        let record = recording.agent();
         let (mut request, mut answers) = (None, AnswerSource::Nowhere);
         if let Some(record) = record {
             self.limits = record.limits;
