@@ -7,6 +7,11 @@ use serde::{Deserialize, Serialize};
 use super::Seconds;
 use crate::model::Provider;
 
+/// The tool that has an agent work on a new branch.
+pub const EXECUTE_AGENT: &str = "execute_agent";
+/// The tool that reads a file of a branch.
+pub const READ_ARTIFACT: &str = "read_artifact";
+
 /// How an orchestration has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

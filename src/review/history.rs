@@ -50,6 +50,10 @@ pub struct PastRun {
     pub name: String,
     /// Its record; `None`: the run goes on, was killed, or somebody has damaged it.
     pub record: Option<RunRecord>,
+    /// Of a run without a record: what its agent was about, if it has one.
+    agent: Option<AgentRecord>,
+    /// Of a run without a record: its branches, if it is an orchestration.
+    lineage: Option<Lineage>,
     folder: PathBuf,
 }
 
@@ -101,8 +105,12 @@ impl PastRun {
     /// Reads the run whose folder has this name.
     pub fn read(project: &Project, name: &str) -> Self {
         let run = Self::unread(project, name);
+        let record: Option<RunRecord> = run.json(RESULT);
+        let is_killed = record.is_none();
         Self {
-            record: run.json(RESULT),
+            agent: is_killed.then(|| run.json(AGENT)).flatten(),
+            lineage: is_killed.then(|| run.json(LINEAGE)).flatten(),
+            record,
             ..run
         }
     }
@@ -112,6 +120,8 @@ impl PastRun {
         Self {
             name: name.to_owned(),
             record: None,
+            agent: None,
+            lineage: None,
             folder: project.logs().join(name),
         }
     }
@@ -161,7 +171,7 @@ impl PastRun {
     /// What was asked for: the request of an agent's run, or the beginning of a change's query.
     pub fn request(&self) -> Option<String> {
         if let Some(agent) = self.agent() {
-            return agent.request;
+            return agent.request.clone();
         }
         let prompt = run_files::name(&StepId::INITIAL, Artifact::Query);
         let beginning = beginning(&self.folder.join(prompt), Links::Refused, BEGINNING);
@@ -169,10 +179,10 @@ impl PastRun {
     }
 
     /// What an agent's run was about: by its record, or, where it was killed, by a file of its own.
-    pub fn agent(&self) -> Option<AgentRecord> {
+    pub fn agent(&self) -> Option<&AgentRecord> {
         match &self.record {
-            Some(record) => record.agent.clone(),
-            None => self.json(AGENT),
+            Some(record) => record.agent.as_ref(),
+            None => self.agent.as_ref(),
         }
     }
 
@@ -180,7 +190,7 @@ impl PastRun {
     /// its own.
     pub fn lineage(&self) -> Option<Lineage> {
         let Some(record) = &self.record else {
-            return self.json(LINEAGE);
+            return self.lineage.clone();
         };
         let report = record.orchestration.as_ref()?;
         Some(Lineage {
