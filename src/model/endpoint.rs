@@ -18,6 +18,9 @@ use crate::sys::transport::{PlainAddresses, is_private};
 /// The variable that names Ollama's server, in spellings of its own.
 const OLLAMA_HOST: &str = "OLLAMA_HOST";
 
+/// The variable that names a resource in Azure: each user has one of his own.
+pub(super) const AZURE_BASE_URL: &str = "AZURE_OPENAI_BASE_URL";
+
 /// The base URL of a vendor's API, checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoint {
@@ -47,6 +50,12 @@ pub enum EndpointProblem {
         /// What the variable says, which is shown.
         value: String,
     },
+    /// Nothing names a server, and the provider has none of its own.
+    #[error("no server is named: `{variable}` is not set")]
+    Unset {
+        /// The environment variable.
+        variable: &'static str,
+    },
     /// The proxy's URL is none, or of a kind that is not supported.
     #[error("`{variable}` does not hold the URL of an http or https proxy")]
     BadProxy {
@@ -74,6 +83,9 @@ impl EndpointProblem {
             Self::Insecure { variable, .. } => {
                 format!("the key travels in a header: use https in `{variable}`, or unset it")
             }
+            Self::Unset { variable } => format!(
+                "set `{variable}` to the resource's URL, like `https://NAME.openai.azure.com`, or give the entry a `baseUrl`"
+            ),
             Self::BadProxy { variable } => {
                 format!("set `{variable}` to something like `http://host:port`, or unset it")
             }
@@ -97,6 +109,7 @@ impl Endpoint {
         }
         let (variable, standard) = standard(spec.provider);
         let Some(value) = environment.get(variable) else {
+            let standard = standard.ok_or(EndpointProblem::Unset { variable })?;
             return Self::parse(variable, standard, has_key);
         };
         if spec.provider != Provider::Ollama {
@@ -115,7 +128,7 @@ impl Endpoint {
     pub fn differing(&self, provider: Provider) -> Option<&str> {
         let (_, standard) = standard(provider);
         let is_usual = provider == Provider::Ollama && self.is_this_machine();
-        (self.base != standard && !is_usual).then_some(&*self.base)
+        (Some(&*self.base) != standard && !is_usual).then_some(&*self.base)
     }
 
     /// Checks a base URL; `variable` says where it was named, and `has_key` whether calls carry a key.
@@ -176,16 +189,18 @@ impl Endpoint {
     }
 }
 
-/// The variable that names another server, and the base URL of the provider's own.
-fn standard(provider: Provider) -> (&'static str, &'static str) {
-    match provider {
+/// The variable that names another server, and the base URL of the provider's own, if it has one.
+fn standard(provider: Provider) -> (&'static str, Option<&'static str>) {
+    let (variable, own) = match provider {
         Provider::Gemini => (
             "GOOGLE_GEMINI_BASE_URL",
             "https://generativelanguage.googleapis.com",
         ),
         Provider::OpenAi => ("OPENAI_BASE_URL", "https://api.openai.com/v1"),
         Provider::Ollama => (OLLAMA_HOST, "http://127.0.0.1:11434"),
-    }
+        Provider::Azure => return (AZURE_BASE_URL, None),
+    };
+    (variable, Some(own))
 }
 
 /// The host of a URL that names nothing but a server and a path, and whether that is https.

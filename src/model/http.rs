@@ -241,7 +241,7 @@ impl<'a> HttpModel<'a> {
             .map_err(io::Error::from)?;
         let mut call = self
             .agent
-            .post(self.route.endpoint.url(&wire.path(spec, manner.delivery)))
+            .post(wire.url(&self.route.endpoint, spec, manner.delivery))
             .config()
             .timeout_global(Some(left))
             .build()
