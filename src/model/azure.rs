@@ -69,7 +69,7 @@ pub fn azure_spec(
 ) -> Result<ModelSpec, AzureProblem> {
     let endpoint = Endpoint::parse(AZURE_BASE_URL, base_url, true)?;
     let spec = ModelSpec {
-        base_url: Some(endpoint.url("")),
+        base_url: Some(endpoint.base().to_owned()),
         api_version: api_version.map(str::to_owned),
         key_file: None,
         tools: ToolForm::Native,
@@ -113,7 +113,7 @@ pub(super) struct Azure;
 impl Wire for Azure {
     fn url(&self, endpoint: &Endpoint, spec: &ModelSpec, _delivery: Delivery) -> String {
         let version = spec.api_version.as_deref();
-        if !endpoint.url("").ends_with(NEWER_FORM) {
+        if !endpoint.base().ends_with(NEWER_FORM) {
             let (deployment, version) = (&spec.id, version.unwrap_or(API_VERSION));
             return endpoint.url(&format!(
                 "/openai/deployments/{deployment}/chat/completions?api-version={version}"
