@@ -18,7 +18,10 @@ pub(crate) mod audit;
 pub(crate) mod conversation;
 mod error;
 pub(crate) mod home;
+pub(crate) mod mcp;
 pub(crate) mod memory;
+#[cfg_attr(not(test), expect(dead_code, reason = "used by workflow/orchestrate"))]
+pub(crate) mod orchestrate;
 pub(crate) mod permissions;
 pub mod plan;
 pub(crate) mod protocol;

@@ -12,6 +12,7 @@
 //! Writes below `logs/` and nowhere else.
 
 pub mod diff;
+pub mod orchestration;
 pub mod replay;
 pub mod run_files;
 pub mod run_folder;
