@@ -11,3 +11,6 @@ pub mod branches;
 pub mod lineage;
 pub mod pantheon;
 pub mod polling;
+#[cfg(test)]
+mod scripted;
+pub mod specialists;
