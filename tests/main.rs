@@ -37,6 +37,7 @@ mod ollama;
 mod order;
 mod page;
 mod past;
+mod past_orchestrations;
 mod places;
 mod plan;
 mod plan_docs;
