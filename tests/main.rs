@@ -34,6 +34,7 @@ mod machine;
 mod models;
 mod odd_files;
 mod ollama;
+mod orchestrate;
 mod order;
 mod page;
 mod past;

@@ -19,6 +19,7 @@ pub(crate) mod conversation;
 mod error;
 pub(crate) mod home;
 pub(crate) mod memory;
+pub(crate) mod orchestrate;
 pub(crate) mod permissions;
 pub mod plan;
 pub(crate) mod protocol;

@@ -4,7 +4,7 @@
 //! | module | what it is for |
 //! |---|---|
 //! | `context`, `outcome` | what every workflow is given, and how it ends |
-//! | `recovery`, `ready`, `code_base`, `sending`, `selection`, `keys`, `resumption`, `not_ready`, `problems` | what has to be there before a run begins |
+//! | `env_file`, `recovery`, `ready`, `code_base`, `sending`, `selection`, `keys`, `resumption`, `not_ready`, `problems` | what has to be there before a run begins |
 //! | `served`, `tiers` | which model has answered and in which tier, and its price there |
 //! | `builds`, `baseline`, `passed_trees`, `proof`, `tree`, `shown`, `gate` | what a run does to the project, and what its builds may not |
 //! | `closing` | what there is to say of it in the end |
@@ -14,6 +14,7 @@ pub mod builds;
 pub mod closing;
 pub mod code_base;
 pub mod context;
+pub mod env_file;
 pub mod gate;
 pub mod keys;
 pub mod not_ready;
