@@ -215,7 +215,9 @@ impl<'c> Run<'c> {
         };
         let SelectedModel { spec, model, .. } = selected;
         let answer = answer.map_err(|error| error.with_setup(selected.setup(self.context)));
-        let required = (models.require_model && is_new).then_some(&*spec.id);
+        let required = spec
+            .vendors_name()
+            .filter(|_| models.require_model && is_new);
         let tier = answer.as_ref().ok().and_then(|answer| answer.tier);
         let read = match answer {
             Ok(answer) => self.read(&**model, &request, required, answer.json, examine)?,
