@@ -6,8 +6,8 @@
 
 use std::time::Duration;
 
-use crate::model::EndpointProblem;
 use crate::model::Endpoint;
+use crate::model::EndpointProblem;
 use crate::secret::{ApiKey, KeyProblem};
 use crate::sys::environment::{Environment, query_secrets};
 
