@@ -38,6 +38,7 @@ mod orchestrate;
 mod order;
 mod page;
 mod past;
+mod past_orchestrations;
 mod places;
 mod plan;
 mod plan_docs;

@@ -4,7 +4,6 @@
 //! one that keeps a plan instead ([`recent`]) or everything ([`whole`]), are further implementations of [`Memory`].
 
 pub(crate) mod recent;
-#[expect(dead_code, reason = "used by workflow/orchestrate")]
 pub(crate) mod whole;
 
 use std::borrow::Cow;

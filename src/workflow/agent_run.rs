@@ -467,3 +467,6 @@ impl AgentRun<'_> {
         Ok(answer)
     }
 }
+
+#[cfg(test)]
+mod tests;
