@@ -134,6 +134,15 @@ impl<'c> Run<'c> {
         step.map_or(Ok(()), |step| self.log.step(step))
     }
 
+    /// Begins a step.
+    pub fn begin_step(&mut self, step: Step) -> Result<(), LogError> {
+        // Many steps with their inputs and results would be large.
+        self.log_step()?;
+        self.note(Step::shorten);
+        self.record.steps.push(step);
+        Ok(())
+    }
+
     /// Changes the record of the step that is under way.
     pub fn note(&mut self, change: impl FnOnce(&mut Step)) {
         if let Some(step) = self.record.steps.last_mut() {
@@ -171,14 +180,11 @@ impl<'c> Run<'c> {
         } else {
             (None, None)
         };
-        // Many steps with their inputs and results would be large.
-        self.log_step()?;
-        self.note(Step::shorten);
         let name = &selected.spec.name;
-        self.record.steps.push(Step {
+        self.begin_step(Step {
             recorded: recorded.map(str::to_owned),
             ..Step::new(step.clone(), name, parts)
-        });
+        })?;
         self.log.query(step, &prompt)?;
         self.log_step()?;
         let mut request = Request {
@@ -209,7 +215,9 @@ impl<'c> Run<'c> {
         };
         let SelectedModel { spec, model, .. } = selected;
         let answer = answer.map_err(|error| error.with_setup(selected.setup(self.context)));
-        let required = (models.require_model && is_new).then_some(&*spec.id);
+        let required = spec
+            .vendors_name()
+            .filter(|_| models.require_model && is_new);
         let tier = answer.as_ref().ok().and_then(|answer| answer.tier);
         let read = match answer {
             Ok(answer) => self.read(&**model, &request, required, answer.json, examine)?,

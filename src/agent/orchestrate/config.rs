@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use crate::model::EndpointProblem;
-use crate::model::endpoint::Endpoint;
+use crate::model::Endpoint;
 use crate::secret::{ApiKey, KeyProblem};
 use crate::sys::environment::{Environment, query_secrets};
 

@@ -227,7 +227,7 @@ fn a_mistake_in_what_is_ollamas_or_for_people_is_told() {
         ),
         (
             "{\"models\": {\"x\": {\"provider\": \"gemini\", \"tools\": \"native\"}}}",
-            "is for the providers `openai` and `ollama`",
+            "is for the providers `openai`, `azure` and `ollama`",
         ),
     ] {
         let problem = problem(json);
