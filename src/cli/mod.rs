@@ -412,6 +412,12 @@ impl Cli {
         agent.map_or(&self.build.pass_env, |agent| &agent.pass_env)
     }
 
+    /// Whether the command takes variables from a `.env`: those that talk to servers which no file of the project names.
+    #[must_use]
+    pub fn reads_env_file(&self) -> bool {
+        matches!(self.command, Some(Command::Orchestrate(_)))
+    }
+
     /// The flags of the agent that is started, if one is.
     fn agent(&self) -> Option<&AgentArgs> {
         match &self.command {
