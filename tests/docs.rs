@@ -439,6 +439,10 @@ fn exits() -> BTreeSet<(u8, String)> {
         Exit::StepFailed,
         Exit::Stopped,
         Exit::Unreliable,
+        Exit::IterationLimit,
+        Exit::BranchTimeout,
+        Exit::PublishFailed,
+        Exit::McpFailed,
         Exit::Interrupted(Signal::Hup),
         Exit::Interrupted(Signal::Int),
         Exit::Interrupted(Signal::Term),
@@ -461,6 +465,10 @@ fn exits() -> BTreeSet<(u8, String)> {
             | Exit::StepFailed
             | Exit::Stopped
             | Exit::Unreliable
+            | Exit::IterationLimit
+            | Exit::BranchTimeout
+            | Exit::PublishFailed
+            | Exit::McpFailed
             | Exit::Interrupted(Signal::Hup | Signal::Int | Signal::Term) => {}
         }
     }
