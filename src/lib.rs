@@ -136,5 +136,8 @@ pub fn run(cli: &Cli, world: &World) -> Exit {
 
 fn console_options(cli: &Cli, world: &World) -> ConsoleOptions {
     let terminals = (world.stdout_terminal, world.terminal);
-    ConsoleOptions::new(cli.output.quiet, terminals, &world.environment)
+    ConsoleOptions {
+        echoes: world.stdin_terminal && world.stdout_terminal,
+        ..ConsoleOptions::new(cli.output.quiet, terminals, &world.environment)
+    }
 }

@@ -16,7 +16,6 @@ mod ollama;
 mod openai;
 pub(crate) mod price;
 pub(crate) mod prompt;
-mod retry;
 pub(crate) mod served;
 mod step_id;
 pub(crate) mod table;
@@ -41,7 +40,7 @@ use crate::model::prompt::PromptOrder;
 use crate::model::usage::Usage;
 use crate::sys::text::{BYTE_ORDER_MARK, without_mark};
 
-pub(crate) use endpoint::{Endpoint, EndpointProblem, Proxies};
+pub(crate) use crate::sys::http::endpoint::{Endpoint, EndpointProblem, Proxies};
 pub(crate) use error::human_duration;
 pub use error::{ModelError, Setup, Spent};
 pub use http::{HttpModel, Route};

@@ -1,5 +1,6 @@
 //! What the standard streams are capable of. Plain data.
 
+use crate::cli::OutputFormat;
 use crate::sys::environment::Environment;
 
 /// How a console is to be used.
@@ -21,6 +22,10 @@ pub struct ConsoleOptions {
     pub runner: CiRunner,
     /// Where colours may be used.
     pub colors: Colors,
+    /// An exchange between an agent's model, its tools and the user goes to stdout as it happens.
+    pub mirrors: bool,
+    /// stdin and stdout are terminals: what is typed is seen on stdout by itself.
+    pub echoes: bool,
 }
 
 impl ConsoleOptions {
@@ -46,6 +51,17 @@ impl ConsoleOptions {
                 stdout: stdout && colors,
                 stderr: stderr && colors,
             },
+            mirrors: false,
+            echoes: false,
+        }
+    }
+
+    /// The same where stdout gets `format`: nothing is mirrored between what programs read, nor where it is to be quiet.
+    #[must_use]
+    pub fn in_format(self, format: OutputFormat) -> Self {
+        Self {
+            mirrors: self.mirrors && !self.quiet && format == OutputFormat::Text,
+            ..self
         }
     }
 }

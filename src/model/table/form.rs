@@ -10,7 +10,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::task::TaskType;
-use crate::model::endpoint::Endpoint;
+use crate::model::Endpoint;
 use crate::model::price::{LongPrompt, Price, Usd};
 use crate::model::prompt::PromptOrder;
 use crate::model::{ModelSpec, Provider, ReasoningEffort, Tier, ToolForm};

@@ -16,12 +16,13 @@ use crate::model::price::Usd;
 use crate::model::{
     Endpoint, EndpointProblem, HttpModel, Model, ModelSpec, ModelTable, OllamaServer, Origin,
     Provider, Proxies, Purpose, REPAIRS, Route, ServerProblem, Setup, StepId, Tier, catalogue,
+    endpoint,
 };
 use crate::record::replay::{Recording, RecordingProblem, ReplayModel};
 use crate::review::naming::{self, NoSuchRun};
 use crate::secret::ApiKey;
+use crate::sys::http::transport::PlainAddresses;
 use crate::sys::interrupt::Interrupted;
-use crate::sys::transport::PlainAddresses;
 use crate::workflow::error::Error;
 
 /// The models that a run asks, and what that may cost.
@@ -310,7 +311,7 @@ impl<'a> SelectedModel<'a> {
         });
         let route = missing.note(route(context, &spec, has_key))?;
         let is_exposed = route.endpoint.plain() == Some(PlainAddresses::Private);
-        let base_url = route.endpoint.differing(spec.provider);
+        let base_url = endpoint::differing(&route.endpoint, spec.provider);
         let base_url = base_url.map(str::to_owned);
         let (key, key_source) = key?;
         let route = Route { key, ..route };
@@ -548,7 +549,7 @@ pub fn route(
     spec: &ModelSpec,
     has_key: bool,
 ) -> Result<Route, EndpointProblem> {
-    let endpoint = Endpoint::of(spec, context.environment, has_key)?;
+    let endpoint = endpoint::of(spec, context.environment, has_key)?;
     // Calls to this machine go straight there, whatever proxy is named.
     let proxies = if endpoint.is_secure() {
         Proxies::from_environment(context.environment)?
