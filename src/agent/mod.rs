@@ -7,6 +7,7 @@
 //! | `permissions`, `restricted` | which calls may be carried out, and which commands of an auditor |
 //! | `asking`, `memory` | how the model is asked, and what becomes of a conversation that grows too long |
 //! | `conversation`, `tagged` | what was said so far, and how it is told from the program's own words |
+//! | `mcp` | servers whose tools it uses |
 //! | `audit` | an agent that judges another's work |
 //! | `session`, `settings`, `home` | conversations that outlive the process, and what the user has set |
 //!
@@ -18,6 +19,8 @@ pub(crate) mod audit;
 pub(crate) mod conversation;
 mod error;
 pub(crate) mod home;
+#[expect(dead_code, reason = "used by workflow/orchestrate")]
+pub(crate) mod mcp;
 pub(crate) mod memory;
 pub(crate) mod permissions;
 pub mod plan;

@@ -140,6 +140,11 @@ impl McpError {
         self
     }
 
+    /// Whether nothing can follow: a signal came, or the time is over.
+    pub(super) fn is_final(&self) -> bool {
+        matches!(self, Self::Interrupted(_) | Self::TimedOut { .. })
+    }
+
     /// Whether the server is lost to the work: no further call would fare better. Else it is something that a model
     /// can be told: what the server has said, or that it is not known whether a call was begun.
     #[must_use]

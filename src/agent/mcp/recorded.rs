@@ -10,17 +10,15 @@ use serde_json::Value;
 
 use super::error::{Failed, McpError};
 use super::message::Outgoing;
-use super::transport::{Deadline, Transport};
-
-/// What begins a session, which happens anew in a run whose server has forgotten it.
-const HANDSHAKE: &str = "initialize";
+use super::transport::{CallDeadline, Transport};
+use super::version::HANDSHAKE;
 
 /// The exchanges that are left.
-pub(super) struct Recorded(VecDeque<Recording>);
+pub(super) struct Recorded(VecDeque<RecordedExchange>);
 
 /// A line of the record. How long it took does not matter.
 #[derive(Deserialize)]
-struct Recording {
+struct RecordedExchange {
     method: String,
     #[serde(default)]
     params: Value,
@@ -48,15 +46,16 @@ impl Recorded {
 }
 
 impl Transport for Recorded {
-    fn open(&mut self, _deadline: &Deadline<'_>) -> Result<(), Failed> {
+    fn open(&mut self, _deadline: &CallDeadline<'_>) -> Result<(), Failed> {
         Ok(())
     }
 
     fn request(
         &mut self,
         message: Outgoing<'_>,
-        _deadline: &Deadline<'_>,
+        _deadline: &CallDeadline<'_>,
     ) -> Result<Value, Failed> {
+        // A session begins anew in a run whose server has forgotten it.
         while message.method != HANDSHAKE
             && self
                 .0
@@ -78,7 +77,7 @@ impl Transport for Recorded {
         }
     }
 
-    fn notify(&mut self, _message: Outgoing<'_>, _deadline: &Deadline<'_>) -> Result<(), Failed> {
+    fn notify(&mut self, _message: Outgoing<'_>, _deadline: &CallDeadline<'_>) -> Result<(), Failed> {
         Ok(())
     }
 

@@ -13,7 +13,7 @@ pub(super) const ANSWER_LIMIT: usize = 16 << 20;
 /// How long a server may take for what is not the client's own request: a notification, or the answer to its ping.
 pub(super) const ASIDE: Duration = Duration::from_secs(10);
 /// How long all may take that is still said to a server after a signal.
-pub(super) const HURRY: Duration = Duration::from_millis(50);
+pub(super) const HURRY: Duration = Duration::from_millis(80);
 
 /// A way to a server. One request at a time; whether it is tried again is not decided here.
 pub(super) trait Transport {
@@ -21,19 +21,19 @@ pub(super) trait Transport {
     ///
     /// # Errors
     /// When there is none.
-    fn open(&mut self, deadline: &Deadline<'_>) -> Result<(), Failed>;
+    fn open(&mut self, deadline: &CallDeadline<'_>) -> Result<(), Failed>;
 
     /// Sends a request, and waits for its result.
     ///
     /// # Errors
     /// When there is no result: what that means is in the [`Failed`].
-    fn request(&mut self, message: Outgoing<'_>, deadline: &Deadline<'_>) -> Result<Value, Failed>;
+    fn request(&mut self, message: Outgoing<'_>, deadline: &CallDeadline<'_>) -> Result<Value, Failed>;
 
     /// Sends a notification.
     ///
     /// # Errors
     /// When the server does not take it.
-    fn notify(&mut self, message: Outgoing<'_>, deadline: &Deadline<'_>) -> Result<(), Failed>;
+    fn notify(&mut self, message: Outgoing<'_>, deadline: &CallDeadline<'_>) -> Result<(), Failed>;
 
     /// The same after a signal, which does not end it, but [`HURRY`] does. Nobody asks how it went.
     fn notify_in_hurry(&mut self, message: Outgoing<'_>);
@@ -44,13 +44,13 @@ pub(super) trait Transport {
 
 /// When a call has to be over.
 #[derive(Clone, Copy)]
-pub(super) struct Deadline<'c> {
+pub(super) struct CallDeadline<'c> {
     clock: &'c dyn Clock,
     at: Duration,
     limit: Duration,
 }
 
-impl<'c> Deadline<'c> {
+impl<'c> CallDeadline<'c> {
     /// In so long from now on.
     pub fn after(limit: Duration, clock: &'c dyn Clock) -> Self {
         Self {
@@ -62,8 +62,10 @@ impl<'c> Deadline<'c> {
 
     /// The same, or sooner: in so long from now on.
     pub fn or_after(self, limit: Duration) -> Self {
-        let at = self.at.min(self.clock.elapsed().saturating_add(limit));
-        Self { at, ..self }
+        if self.left() <= limit {
+            return self;
+        }
+        Self::after(limit, self.clock)
     }
 
     /// The time that is left.

@@ -7,6 +7,8 @@ use serde_json::{Map, Value, json};
 
 use super::message::RpcError;
 
+/// The request that is the handshake.
+pub const HANDSHAKE: &str = "initialize";
 /// The versions with a handshake, the newest first.
 const WITH_HANDSHAKE: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 /// The version without one.
