@@ -2,6 +2,7 @@
 
 use std::error::Error;
 
+use crate::agent::mcp::McpError;
 use crate::exec::process::ProcessError;
 use crate::model::ModelError;
 use crate::model::estimate::OverBudget;
@@ -105,12 +106,25 @@ pub enum AgentError {
     /// There is no whole reply.
     #[error(transparent)]
     Model(#[from] ModelError),
+    /// An MCP server gives no result.
+    #[error(transparent)]
+    Mcp(McpError),
     /// A command could not be watched.
     #[error(transparent)]
     Process(#[from] ProcessError),
     /// What surrounds the agent has failed, for reasons of its own.
     #[error(transparent)]
     Host(Box<dyn Error + Send + Sync>),
+}
+
+impl From<McpError> for AgentError {
+    /// A signal is one wherever it was heard.
+    fn from(error: McpError) -> Self {
+        match error {
+            McpError::Interrupted(interrupted) => Self::Interrupted(interrupted),
+            error => Self::Mcp(error),
+        }
+    }
 }
 
 impl AgentError {
@@ -160,6 +174,7 @@ impl AgentError {
             Self::StepFailed { .. } => {
                 "read the step's replies in the run's folder; edit the plan, and `--resume` goes on with it"
             }
+            Self::Mcp(error) => error.hint(),
             Self::Model(_) | Self::Process(_) | Self::Host(_) => return None,
         };
         Some(hint.to_owned())

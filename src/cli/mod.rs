@@ -4,6 +4,7 @@ mod agent;
 mod build;
 mod dev;
 mod inputs;
+mod mcp;
 mod plan;
 mod replies;
 
@@ -21,6 +22,7 @@ pub use self::build::BuildArgs;
 use self::dev::Dev;
 pub use self::dev::{DevArgs, DevCommand, SessionsCommand};
 pub use self::inputs::{InputArgs, PlaceArgs};
+pub use self::mcp::{McpArgs, McpCommand};
 pub use self::plan::{PlanArgs, PlanCommand, ReliabilityArgs, StepGate};
 pub use self::replies::ReplyArgs;
 use crate::exec::hosts::AllowedHost;
@@ -297,6 +299,8 @@ pub enum Command {
     Dev(DevArgs),
     /// Plan a request with local models, and work on it step by step
     Plan(PlanArgs),
+    /// Ask an MCP server for its tools, or call one
+    Mcp(McpArgs),
     /// Print a shell completion script
     Completions {
         /// Shell to complete for

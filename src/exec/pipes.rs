@@ -62,7 +62,10 @@ impl PipedProgram {
             stdout,
             last_words: Arc::clone(&last_words),
         };
-        for pipe in [program.stdin.as_ref().map(|pipe| pipe.as_fd()), Some(program.stdout.as_fd())] {
+        for pipe in [
+            program.stdin.as_ref().map(|pipe| pipe.as_fd()),
+            Some(program.stdout.as_fd()),
+        ] {
             pipe.map_or(Ok(()), |pipe| ioctl_fionbio(pipe, true))?;
         }
         // It ends when the last one has closed stderr, and nobody waits for that.
@@ -208,7 +211,8 @@ mod tests {
 
     #[test]
     fn a_program_is_spoken_to_and_ends_when_nobody_speaks_to_it_any_more() {
-        let mut program = start("read line; echo \"$line ${HOME-none}\"; echo oh >&2; exec >&-; cat >/dev/null");
+        let mut program =
+            start("read line; echo \"$line ${HOME-none}\"; echo oh >&2; exec >&-; cat >/dev/null");
         let interrupt = Interrupt::never().unwrap();
         program.write(b"a line\n", &interrupt, &|| MINUTE).unwrap();
         assert_eq!(read(&mut program), "a line none\n");

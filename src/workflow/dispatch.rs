@@ -12,7 +12,7 @@ use super::run::recovery;
 use super::workspace::{AgentOptions, SessionChoice};
 use super::{
     Context, Failure, ModelChoice, Outcome, add_model, consistency, demo, diff, dry_run, init, log,
-    models, page, query, rollup, sessions, undo,
+    mcp, models, page, query, rollup, sessions, undo,
 };
 use crate::agent::tools::place::Outside;
 use crate::cli::{self, AgentArgs, Cli, Command, DevArgs, DevCommand, PlanArgs, PlanCommand};
@@ -39,6 +39,7 @@ pub fn dispatch(cli: &Cli, context: &Context<'_>, stdin: Stdin) -> Result<Outcom
         Some(Command::Undo { run }) => undo::undo(context, run.as_deref()),
         Some(Command::Dev(arguments)) => dev(arguments, context, stdin),
         Some(Command::Plan(arguments)) => plan(arguments, context, stdin),
+        Some(Command::Mcp(arguments)) => mcp::mcp(context, &arguments.command),
         Some(Command::Completions { shell }) => Ok(Outcome::verbatim(cli::completions(*shell))),
         Some(Command::Man { command }) => {
             let unknown = || Error::NoSuchCommand(command.clone().unwrap_or_default());
@@ -247,6 +248,7 @@ pub(super) fn command_name(cli: &Cli) -> &'static str {
         Some(Command::Demo { .. }) => "demo",
         Some(Command::Dev(_)) => "dev",
         Some(Command::Plan(_)) => "plan",
+        Some(Command::Mcp(_)) => "mcp",
         Some(Command::Completions { .. }) => "completions",
         Some(Command::Man { .. }) => "man",
     }

@@ -19,6 +19,7 @@ mod init;
 mod keeping;
 mod last;
 mod log;
+mod mcp;
 mod models;
 mod output_file;
 mod page;

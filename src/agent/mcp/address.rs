@@ -90,8 +90,14 @@ mod tests {
     fn a_url_keeps_its_query_and_does_not_show_it() {
         for (text, expected) in [
             ("https://host/mcp/", Some("https://host/mcp")),
-            ("https://host/mcp?key=s3cret&a=%20", Some("https://host/mcp?key=s3cret&a=%20")),
-            (" http://localhost:8000/sse ", Some("http://localhost:8000/sse")),
+            (
+                "https://host/mcp?key=s3cret&a=%20",
+                Some("https://host/mcp?key=s3cret&a=%20"),
+            ),
+            (
+                " http://localhost:8000/sse ",
+                Some("http://localhost:8000/sse"),
+            ),
             ("http://127.0.0.1:1?a=b", Some("http://127.0.0.1:1?a=b")),
             ("http://host/mcp?key=s3cret", None),
             ("http://10.0.0.1/mcp?key=s3cret", None),
@@ -105,7 +111,10 @@ mod tests {
             let url = address.as_ref().map(McpAddress::url);
             assert_eq!(url.ok().as_deref(), expected, "{text}");
             if let Err(problem) = address {
-                assert!(!format!("{problem} {}", problem.hint()).contains("s3cret"), "{problem}");
+                assert!(
+                    !format!("{problem} {}", problem.hint()).contains("s3cret"),
+                    "{problem}"
+                );
             }
         }
     }

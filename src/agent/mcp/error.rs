@@ -174,7 +174,9 @@ impl McpError {
         match self {
             Self::Interrupted(_) => "run again",
             Self::NoAnswer { .. } => "see that the server runs and the URL is right",
-            Self::TimedOut { .. } => "see what the server is doing, or give it more time with `--timeout`",
+            Self::TimedOut { .. } => {
+                "see what the server is doing, or give it more time with `--timeout`"
+            }
             Self::Status {
                 status: 401 | 403 | 407,
                 ..
@@ -188,7 +190,9 @@ impl McpError {
             }
             Self::Doubtful { .. } => "see on the server whether it was begun",
             Self::Program { .. } => "name a program that speaks MCP on stdin and stdout",
-            Self::NotRecorded { .. } => "replay the run with the version of the program that has made it",
+            Self::NotRecorded { .. } => {
+                "replay the run with the version of the program that has made it"
+            }
             Self::Replayed { .. } => "the recorded run has ended so, too",
         }
     }
@@ -379,7 +383,10 @@ mod tests {
             ("", ""),
             ("Not Found\n", "Not Found"),
             (r#"{"detail": "Not Found"}"#, "Not Found"),
-            (r#"{"error": "invalid_token", "error_description": "expired"}"#, "expired"),
+            (
+                r#"{"error": "invalid_token", "error_description": "expired"}"#,
+                "expired",
+            ),
             (r#"{"error": {"message": "no"}}"#, "no"),
             (r#"{"a": 1}"#, r#"{"a":1}"#),
             (

@@ -152,9 +152,7 @@ impl<'a> Peer<'a> {
             Incoming::Asks(_) | Incoming::Other => None,
         });
         match answers.next() {
-            Some(outcome) => {
-                outcome.map_err(|error| Failed::answered(McpError::server(error)))
-            }
+            Some(outcome) => outcome.map_err(|error| Failed::answered(McpError::server(error))),
             None => Err(problem("its answer is to another request".to_owned())),
         }
     }
@@ -269,14 +267,21 @@ pub(super) fn same_origin(endpoint: &Endpoint, said: &str) -> Option<String> {
     } else {
         let path = match said.starts_with('?') {
             true => own.path(),
-            false => own.path().rsplit_once('/').map_or("", |(directory, _)| directory),
+            false => own
+                .path()
+                .rsplit_once('/')
+                .map_or("", |(directory, _)| directory),
         };
         let joint = if said.starts_with('?') { "" } else { "/" };
         format!("{origin}{path}{joint}{said}")
     };
     let named: Uri = url.parse().ok()?;
     let port = |uri: &Uri| {
-        let standard = if uri.scheme_str() == Some("https") { 443 } else { 80 };
+        let standard = if uri.scheme_str() == Some("https") {
+            443
+        } else {
+            80
+        };
         uri.port_u16().unwrap_or(standard)
     };
     let is_same = named.scheme() == own.scheme()
@@ -294,8 +299,14 @@ mod tests {
     fn an_endpoint_is_of_the_same_origin_or_none() {
         let endpoint = Endpoint::parse("URL", "http://127.0.0.1:8000/mcp/sse", true).unwrap();
         for (said, expected) in [
-            ("/messages/?session_id=1", Some("http://127.0.0.1:8000/messages/?session_id=1")),
-            ("messages?s=1", Some("http://127.0.0.1:8000/mcp/messages?s=1")),
+            (
+                "/messages/?session_id=1",
+                Some("http://127.0.0.1:8000/messages/?session_id=1"),
+            ),
+            (
+                "messages?s=1",
+                Some("http://127.0.0.1:8000/mcp/messages?s=1"),
+            ),
             ("?s=1", Some("http://127.0.0.1:8000/mcp/sse?s=1")),
             (" /a\n", Some("http://127.0.0.1:8000/a")),
             ("http://127.0.0.1:8000/a", Some("http://127.0.0.1:8000/a")),

@@ -175,7 +175,11 @@ impl Transport for HttpSse<'_> {
                         }
                         _ => false,
                     };
-                    let failed = if may_pass { Failed::unbegun } else { Failed::answered };
+                    let failed = if may_pass {
+                        Failed::unbegun
+                    } else {
+                        Failed::answered
+                    };
                     return Err(failed(error));
                 }
                 News::TooLarge | News::Answer(..) => {}
@@ -183,7 +187,11 @@ impl Transport for HttpSse<'_> {
         }
     }
 
-    fn request(&mut self, message: Outgoing<'_>, deadline: &CallDeadline<'_>) -> Result<Value, Failed> {
+    fn request(
+        &mut self,
+        message: Outgoing<'_>,
+        deadline: &CallDeadline<'_>,
+    ) -> Result<Value, Failed> {
         let Some(stream) = &self.stream else {
             return Err(Failed::session_gone(self.ended()));
         };
@@ -308,7 +316,9 @@ impl Reading {
         let mut chunk = vec![0; CHUNK];
         loop {
             let amount = match reader.read(&mut chunk) {
-                Ok(0) => return McpError::no_answer(&self.server, "the stream of answers has ended"),
+                Ok(0) => {
+                    return McpError::no_answer(&self.server, "the stream of answers has ended");
+                }
                 Ok(amount) => amount,
                 Err(error) => {
                     let error = self.caller.client.classify(error.into());

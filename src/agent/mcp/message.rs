@@ -171,7 +171,10 @@ mod tests {
                 json!({"jsonrpc": "2.0", "id": 7, "result": {"a": 1}}),
                 Incoming::Answer(Ok(json!({"a": 1}))),
             ),
-            (json!({"id": 7, "result": null}), Incoming::Answer(Ok(Value::Null))),
+            (
+                json!({"id": 7, "result": null}),
+                Incoming::Answer(Ok(Value::Null)),
+            ),
             (json!({"id": 8, "result": {}}), Incoming::Other),
             (json!({"id": "7", "result": {}}), Incoming::Other),
             (json!({"id": null, "result": {}}), Incoming::Other),
@@ -209,9 +212,18 @@ mod tests {
     #[test]
     fn an_error_for_what_could_not_be_read_has_no_id() {
         for (mut message, code) in [
-            (json!({"id": null, "error": {"code": -32700, "message": "a"}}), Some(-32700)),
-            (json!({"error": {"code": -32600, "message": "a"}}), Some(-32600)),
-            (json!({"id": 1, "error": {"code": -32600, "message": "a"}}), None),
+            (
+                json!({"id": null, "error": {"code": -32700, "message": "a"}}),
+                Some(-32700),
+            ),
+            (
+                json!({"error": {"code": -32600, "message": "a"}}),
+                Some(-32600),
+            ),
+            (
+                json!({"id": 1, "error": {"code": -32600, "message": "a"}}),
+                None,
+            ),
             (json!({"result": 1}), None),
             (json!([]), None),
         ] {

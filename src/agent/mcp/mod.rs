@@ -31,7 +31,6 @@ use serde_json::{Value, json};
 
 pub use self::address::{McpAddress, McpAddressProblem};
 pub use self::error::McpError;
-pub use self::message::RpcError;
 
 use self::error::{Begun, Failed, Retry};
 use self::http::{Caller, Peer};
@@ -186,9 +185,15 @@ impl<'a> McpClient<'a> {
             }
         };
         let server = endpoint.base().to_owned();
-        let never = Interrupt::never()
-            .map_err(|error| McpError::no_answer(&server, error.to_string()))?;
-        let peer = || Peer::new(caller(endpoint, &options, &interrupt), address.url(), options.clock);
+        let never =
+            Interrupt::never().map_err(|error| McpError::no_answer(&server, error.to_string()))?;
+        let peer = || {
+            Peer::new(
+                caller(endpoint, &options, &interrupt),
+                address.url(),
+                options.clock,
+            )
+        };
         let last = || caller(endpoint, &options, &never);
         let streamable = Streamable::new(peer(), last(), interrupt.clone());
         let older = HttpSse::new(peer(), last(), options.proxies.clone(), interrupt.clone());
@@ -247,7 +252,10 @@ impl<'a> McpClient<'a> {
         for _ in 0..MAX_PAGES {
             let mut page = self.exchange("tools/list", params, Repeat::Always)?;
             let Value::Array(listed) = page["tools"].take() else {
-                return Err(McpError::protocol(&self.server, "it gives no list of its tools"));
+                return Err(McpError::protocol(
+                    &self.server,
+                    "it gives no list of its tools",
+                ));
             };
             tools.extend(listed.into_iter().filter_map(|whole| {
                 let name = whole["name"].as_str()?.to_owned();
@@ -258,7 +266,10 @@ impl<'a> McpClient<'a> {
                 _ => return Ok(tools),
             }
         }
-        Err(McpError::protocol(&self.server, "its list of tools does not end"))
+        Err(McpError::protocol(
+            &self.server,
+            "its list of tools does not end",
+        ))
     }
 
     /// Ends the session. Where this is not called, the session ends when the client is dropped.
@@ -279,7 +290,12 @@ impl<'a> McpClient<'a> {
 
     /// Tells of a handshake that has come to nothing.
     fn handshake_failed(&self, error: McpError) -> McpError {
-        self.tell(version::HANDSHAKE, &version::offer(), Err(&error), self.now());
+        self.tell(
+            version::HANDSHAKE,
+            &version::offer(),
+            Err(&error),
+            self.now(),
+        );
         error
     }
 
@@ -438,7 +454,9 @@ impl<'a> McpClient<'a> {
         };
         let outcome = connection.transport.request(message, deadline);
         // By the specification, a handshake is not taken back.
-        let is_over = outcome.as_ref().is_err_and(|failed| failed.error.is_final());
+        let is_over = outcome
+            .as_ref()
+            .is_err_and(|failed| failed.error.is_final());
         if let (true, Some(version)) = (is_over, version) {
             let params = json!({"requestId": id, "reason": "nobody waits for it any longer"});
             connection.transport.notify_in_hurry(Outgoing {

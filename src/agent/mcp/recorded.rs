@@ -57,10 +57,7 @@ impl Transport for Recorded {
     ) -> Result<Value, Failed> {
         // A session begins anew in a run whose server has forgotten it.
         while message.method != HANDSHAKE
-            && self
-                .0
-                .front()
-                .is_some_and(|next| next.method == HANDSHAKE)
+            && self.0.front().is_some_and(|next| next.method == HANDSHAKE)
         {
             self.0.pop_front();
         }
@@ -77,7 +74,11 @@ impl Transport for Recorded {
         }
     }
 
-    fn notify(&mut self, _message: Outgoing<'_>, _deadline: &CallDeadline<'_>) -> Result<(), Failed> {
+    fn notify(
+        &mut self,
+        _message: Outgoing<'_>,
+        _deadline: &CallDeadline<'_>,
+    ) -> Result<(), Failed> {
         Ok(())
     }
 

@@ -110,16 +110,43 @@ mod tests {
     fn every_form_of_a_result_is_made_one() {
         let text = |text: &str| json!({"type": "text", "text": text});
         for (result, expected) in [
-            (json!({"structuredContent": {"id": "b"}, "content": [text("x")]}), json!({"id": "b"})),
-            (json!({"structuredContent": {"result": "plain"}, "content": []}), json!("plain")),
-            (json!({"structuredContent": {"result": "{\"id\": 1}"}}), json!({"id": 1})),
-            (json!({"structuredContent": {"result": {"id": 1}}}), json!({"id": 1})),
-            (json!({"structuredContent": {"result": [1], "more": 2}}), json!({"result": [1], "more": 2})),
-            (json!({"structuredContent": null, "content": [text("{\"id\": 1}")]}), json!({"id": 1})),
+            (
+                json!({"structuredContent": {"id": "b"}, "content": [text("x")]}),
+                json!({"id": "b"}),
+            ),
+            (
+                json!({"structuredContent": {"result": "plain"}, "content": []}),
+                json!("plain"),
+            ),
+            (
+                json!({"structuredContent": {"result": "{\"id\": 1}"}}),
+                json!({"id": 1}),
+            ),
+            (
+                json!({"structuredContent": {"result": {"id": 1}}}),
+                json!({"id": 1}),
+            ),
+            (
+                json!({"structuredContent": {"result": [1], "more": 2}}),
+                json!({"result": [1], "more": 2}),
+            ),
+            (
+                json!({"structuredContent": null, "content": [text("{\"id\": 1}")]}),
+                json!({"id": 1}),
+            ),
             (json!({"content": [text(" [1, 2]\n")]}), json!([1, 2])),
-            (json!({"content": [text("{\"result\": {\"id\": 1}}")]}), json!({"id": 1})),
-            (json!({"content": [text("{\"result\": \"{\\\"id\\\": 1}\"}")]}), json!({"id": 1})),
-            (json!({"content": [text("{\"result\": \"text\"}")]}), json!("text")),
+            (
+                json!({"content": [text("{\"result\": {\"id\": 1}}")]}),
+                json!({"id": 1}),
+            ),
+            (
+                json!({"content": [text("{\"result\": \"{\\\"id\\\": 1}\"}")]}),
+                json!({"id": 1}),
+            ),
+            (
+                json!({"content": [text("{\"result\": \"text\"}")]}),
+                json!("text"),
+            ),
             (json!({"content": [text("{cut")]}), json!("{cut")),
             (json!({"content": [text("42")]}), json!("42")),
             (json!({"content": [text("a"), text("b")]}), json!("a\nb")),
@@ -135,8 +162,14 @@ mod tests {
             (json!({"content": [], "isError": false}), json!("")),
             (json!({"content": "plain"}), json!("plain")),
             (json!({"branch_id": "b"}), json!({"branch_id": "b"})),
-            (json!({"result": {"branch_id": "b"}}), json!({"branch_id": "b"})),
-            (json!({"resultType": "complete", "content": [text("a")]}), json!("a")),
+            (
+                json!({"result": {"branch_id": "b"}}),
+                json!({"branch_id": "b"}),
+            ),
+            (
+                json!({"resultType": "complete", "content": [text("a")]}),
+                json!("a"),
+            ),
             (json!("plain"), json!("plain")),
             (json!(null), json!(null)),
         ] {
@@ -148,10 +181,22 @@ mod tests {
     #[test]
     fn a_tool_that_has_failed_is_an_error_with_its_words() {
         for (result, expected) in [
-            (json!({"isError": true, "content": [{"type": "text", "text": "no such branch"}]}), "no such branch"),
-            (json!({"isError": true, "structuredContent": {"a": 1}}), "{\"a\":1}"),
-            (json!({"isError": true, "content": [{"type": "text", "text": "{\"a\":1}"}]}), "{\"a\":1}"),
-            (json!({"isError": true, "content": []}), "it does not say why"),
+            (
+                json!({"isError": true, "content": [{"type": "text", "text": "no such branch"}]}),
+                "no such branch",
+            ),
+            (
+                json!({"isError": true, "structuredContent": {"a": 1}}),
+                "{\"a\":1}",
+            ),
+            (
+                json!({"isError": true, "content": [{"type": "text", "text": "{\"a\":1}"}]}),
+                "{\"a\":1}",
+            ),
+            (
+                json!({"isError": true, "content": []}),
+                "it does not say why",
+            ),
         ] {
             let failed = normalized(result, "s");
             assert!(

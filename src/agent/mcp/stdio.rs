@@ -62,7 +62,9 @@ impl Stdio {
         };
         let known = self.received.len();
         self.received.resize(known + CHUNK, 0);
-        let read = program.read(&mut self.received[known..], &self.interrupt, &|| deadline.left());
+        let read = program.read(&mut self.received[known..], &self.interrupt, &|| {
+            deadline.left()
+        });
         self.received.truncate(known + *read.as_ref().unwrap_or(&0));
         match read {
             Ok(0) => Err(self.failed("has ended before it has answered")),
@@ -114,7 +116,11 @@ impl Transport for Stdio {
         Ok(())
     }
 
-    fn request(&mut self, message: Outgoing<'_>, deadline: &CallDeadline<'_>) -> Result<Value, Failed> {
+    fn request(
+        &mut self,
+        message: Outgoing<'_>,
+        deadline: &CallDeadline<'_>,
+    ) -> Result<Value, Failed> {
         self.send(&message.to_text(), deadline)?;
         let awaited = message.id.unwrap_or_default();
         loop {

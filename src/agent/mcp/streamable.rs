@@ -166,7 +166,9 @@ impl<'a> Streamable<'a> {
                 return Err(Failed::answered(McpError::TooLarge { server }));
             }
             if amount == 0 {
-                return Err(Failed::broken(self.ended("the stream ended before the answer")));
+                return Err(Failed::broken(
+                    self.ended("the stream ended before the answer"),
+                ));
             }
         }
     }
@@ -241,7 +243,11 @@ impl Transport for Streamable<'_> {
         Ok(())
     }
 
-    fn request(&mut self, message: Outgoing<'_>, deadline: &CallDeadline<'_>) -> Result<Value, Failed> {
+    fn request(
+        &mut self,
+        message: Outgoing<'_>,
+        deadline: &CallDeadline<'_>,
+    ) -> Result<Value, Failed> {
         let headers = self.headers(message, JSON_OR_EVENTS);
         let response = self.post(&headers, &message.to_text(), deadline)?;
         if message.version.is_none() {

@@ -27,7 +27,11 @@ pub(super) trait Transport {
     ///
     /// # Errors
     /// When there is no result: what that means is in the [`Failed`].
-    fn request(&mut self, message: Outgoing<'_>, deadline: &CallDeadline<'_>) -> Result<Value, Failed>;
+    fn request(
+        &mut self,
+        message: Outgoing<'_>,
+        deadline: &CallDeadline<'_>,
+    ) -> Result<Value, Failed>;
 
     /// Sends a notification.
     ///

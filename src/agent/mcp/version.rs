@@ -97,7 +97,9 @@ mod tests {
         ] {
             let version = Version::named(name);
             assert_eq!(version.is_some(), is_known, "{name}");
-            assert!(version.is_none_or(|version| version.name() == name && !version.is_stateless()));
+            assert!(
+                version.is_none_or(|version| version.name() == name && !version.is_stateless())
+            );
         }
         assert_eq!(offer()["protocolVersion"], "2025-11-25");
     }
@@ -112,9 +114,17 @@ mod tests {
             (-32602, supported, false),
         ] {
             let message = "Unsupported protocol version".to_owned();
-            let error = RpcError { code, message, data };
+            let error = RpcError {
+                code,
+                message,
+                data,
+            };
             let version = Version::after_refusal(&error);
-            assert_eq!(version.is_some_and(Version::is_stateless), expected, "{error:?}");
+            assert_eq!(
+                version.is_some_and(Version::is_stateless),
+                expected,
+                "{error:?}"
+            );
         }
     }
 
@@ -125,8 +135,17 @@ mod tests {
         let complete = Version(WITHOUT_HANDSHAKE).complete(params);
         assert_eq!(complete["name"], "a");
         let meta = &complete["_meta"];
-        assert_eq!(meta["io.modelcontextprotocol/protocolVersion"], "2026-07-28");
-        assert_eq!(meta["io.modelcontextprotocol/clientInfo"]["name"], "code-commit");
-        assert_eq!(meta["io.modelcontextprotocol/clientCapabilities"], json!({}));
+        assert_eq!(
+            meta["io.modelcontextprotocol/protocolVersion"],
+            "2026-07-28"
+        );
+        assert_eq!(
+            meta["io.modelcontextprotocol/clientInfo"]["name"],
+            "code-commit"
+        );
+        assert_eq!(
+            meta["io.modelcontextprotocol/clientCapabilities"],
+            json!({})
+        );
     }
 }

@@ -54,6 +54,7 @@ pub fn headline(run: &PastRun) -> String {
         ("loop-limit", _) => "The agent asked the model as often as it may".to_owned(),
         ("not-ready", _) => "The project was not ready".to_owned(),
         ("model-failed", _) => "There is no whole reply".to_owned(),
+        ("mcp-failed", _) => "The MCP server gave no result".to_owned(),
         ("reply-rejected", "dev") => "The agent's replies were not understood".to_owned(),
         ("reply-rejected", _) => "The reply was rejected".to_owned(),
         ("local-io", _) => "A local file or program failed".to_owned(),

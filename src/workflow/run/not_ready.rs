@@ -16,6 +16,7 @@ use crate::exec::build_script::ScriptProblem;
 use crate::exec::sandbox::SandboxProblem;
 use crate::model::{EndpointProblem, ServerProblem};
 use crate::project::ProjectProblem;
+use crate::secret::KeyProblem;
 use crate::secret::credentials::Finding;
 
 /// Something that a run needs and the project does not have.
@@ -63,6 +64,9 @@ pub enum Problem {
     /// Where agents keep what is theirs.
     #[error(transparent)]
     Home(#[from] NoHome),
+    /// A token in a variable.
+    #[error("`{0}` {1}")]
+    Token(&'static str, KeyProblem),
     /// What the user has set for agents.
     #[error(transparent)]
     Settings(#[from] SettingsProblem),
@@ -101,6 +105,7 @@ impl Problem {
             Self::Sending(problem) => problem.hint(),
             Self::Home(problem) => problem.hint(),
             Self::Settings(problem) => problem.hint(),
+            Self::Token(name, _) => format!("set `{name}` to the token alone, or unset it"),
             Self::RollUp { hint, .. } => hint.clone(),
         }
     }
