@@ -437,7 +437,9 @@ impl Pieces {
         listener: &dyn Listener,
     ) -> Result<(), ModelError> {
         match self {
-            Self::Events(events) => events.read(bytes, |data| assembler.event(data, listener)),
+            Self::Events(events) => {
+                events.read(bytes, |event| assembler.event(&event.data, listener))
+            }
             Self::Lines(lines) if bytes.is_empty() => {
                 match lines.end(|line| assembler.event(line, listener)) {
                     // It was cut, and so was the stream.
