@@ -446,6 +446,10 @@ fn exits() -> BTreeSet<(u8, String)> {
         Exit::StepFailed,
         Exit::Stopped,
         Exit::Unreliable,
+        Exit::IterationLimit,
+        Exit::BranchTimeout,
+        Exit::PublishFailed,
+        Exit::McpFailed,
         Exit::Interrupted(Signal::Hup),
         Exit::Interrupted(Signal::Int),
         Exit::Interrupted(Signal::Term),
@@ -468,6 +472,10 @@ fn exits() -> BTreeSet<(u8, String)> {
             | Exit::StepFailed
             | Exit::Stopped
             | Exit::Unreliable
+            | Exit::IterationLimit
+            | Exit::BranchTimeout
+            | Exit::PublishFailed
+            | Exit::McpFailed
             | Exit::Interrupted(Signal::Hup | Signal::Int | Signal::Term) => {}
         }
     }
@@ -495,7 +503,7 @@ fn the_tables_of_exit_codes_are_those_of_the_program() {
 fn help_lists_the_exit_codes_of_the_program() {
     let project = TestProject::new();
     let mut shown = BTreeSet::new();
-    for arguments in [&["--help"][..], &["dev", "--help"], &["plan", "--help"]] {
+    for arguments in [&["--help"][..], &["dev", "--help"], &["plan", "--help"], &["orchestrate", "--help"]] {
         let help = project.run(arguments).stdout;
         let lines = help
             .lines()

@@ -1,7 +1,9 @@
 //! Why an agent does not get to the end of its work.
 
 use std::error::Error;
+use std::time::Duration;
 
+use super::mcp::McpError;
 use crate::exec::process::ProcessError;
 use crate::model::ModelError;
 use crate::model::estimate::OverBudget;
@@ -96,6 +98,33 @@ pub enum AgentError {
         /// Why.
         reason: String,
     },
+    /// As many reviews came back as may, and another agent was to be started.
+    #[error("the iteration limit is reached: {} came back, and the work was not signed off", counted((*.reviews).into(), "review"))]
+    IterationLimit {
+        /// How many reviews came back, which is how many may.
+        reviews: u32,
+    },
+    /// An agent on a branch took too long.
+    #[error("`{agent}` has not ended within {} on branch `{branch}`", counted(.waited.as_secs(), "second"))]
+    BranchTimeout {
+        /// The branch's id; the agent works on there.
+        branch: String,
+        /// The agent.
+        agent: &'static str,
+        /// How long it was waited for.
+        waited: Duration,
+    },
+    /// The work was to be published, and was not, or nobody knows where.
+    #[error("the work was not published: {reason}")]
+    PublishFailed {
+        /// Why.
+        reason: String,
+        /// The branch on which that was tried; `None` where there is none.
+        branch: Option<String>,
+    },
+    /// A server's tools cannot be used any more.
+    #[error(transparent)]
+    Mcp(McpError),
     /// A signal came, or somebody has asked for a stop.
     #[error(transparent)]
     Interrupted(#[from] Interrupted),
@@ -160,7 +189,16 @@ impl AgentError {
             Self::StepFailed { .. } => {
                 "read the step's replies in the run's folder; edit the plan, and `--resume` goes on with it"
             }
-            Self::Model(_) | Self::Process(_) | Self::Host(_) => return None,
+            Self::IterationLimit { .. } => {
+                "read the last review's log; run again from the last branch, or finish the work by hand"
+            }
+            Self::BranchTimeout { .. } => {
+                "look at the branch, where the agent works on; `MCP_POLL_TIMEOUT_SECONDS` sets how long one may take"
+            }
+            Self::PublishFailed { .. } => {
+                "publish the last branch by hand, or run again from it; see that `GITHUB_TOKEN` may push"
+            }
+            Self::Model(_) | Self::Process(_) | Self::Host(_) | Self::Mcp(_) => return None,
         };
         Some(hint.to_owned())
     }

@@ -18,6 +18,7 @@ pub(crate) mod audit;
 pub(crate) mod conversation;
 mod error;
 pub(crate) mod home;
+pub(crate) mod mcp;
 pub(crate) mod memory;
 pub(crate) mod orchestrate;
 pub(crate) mod permissions;

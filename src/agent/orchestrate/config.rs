@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use super::polling::Polling;
 use crate::model::Endpoint;
 use crate::model::EndpointProblem;
 use crate::secret::{ApiKey, KeyProblem};
@@ -72,7 +73,7 @@ pub struct AgentConfig {
     /// The server; `None` where the run is a replay.
     pub mcp: Option<McpAddress>,
     /// When an agent is asked for again.
-    pub polling: PollLimits,
+    pub polling: Polling,
     /// The project's name on the server, not blank; `None` in a replay alone, which has its own.
     pub project: Option<String>,
     /// The agents' directory: absolute, without slashes at its end.
@@ -117,19 +118,6 @@ impl McpAddress {
         self.endpoint
             .url(&query.map_or_else(String::new, |query| format!("?{}", query.expose())))
     }
-}
-
-/// When an agent is asked for again: `initial < max < timeout`, and `factor > 1`.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct PollLimits {
-    /// The first wait; at least a millisecond.
-    pub initial: Duration,
-    /// The longest wait.
-    pub max: Duration,
-    /// How long an agent may take in all.
-    pub timeout: Duration,
-    /// By how much each wait is longer than the one before.
-    pub factor: f64,
 }
 
 /// A variable that is missing or wrong. None shows what a variable holds, but for numbers.
@@ -379,7 +367,7 @@ impl<'e> Variables<'e> {
         })
     }
 
-    fn polling(&mut self) -> Option<PollLimits> {
+    fn polling(&mut self) -> Option<Polling> {
         let [initial, max, timeout, factor] = DEFAULT_POLLING;
         let initial = self.seconds(POLL_INITIAL, initial);
         let max = self.seconds(POLL_MAX, max);
@@ -393,7 +381,7 @@ impl<'e> Variables<'e> {
                 .ok_or(ConfigProblem::NotAFactor),
         };
         let factor = self.note(factor);
-        Some(PollLimits {
+        Some(Polling {
             initial: Duration::from_secs_f64(initial?),
             max: Duration::from_secs_f64(max?),
             timeout: Duration::from_secs_f64(timeout?),

@@ -37,7 +37,7 @@ fn what_is_not_set_has_its_default() {
     let mcp = config.mcp.as_ref().unwrap();
     assert_eq!(mcp.url(), "http://localhost:8000/mcp/sse");
     assert_eq!(mcp.token, None);
-    let polling = PollLimits {
+    let polling = Polling {
         initial: Duration::from_secs(2),
         max: Duration::from_secs(30),
         timeout: Duration::from_secs(10_800),

@@ -1,0 +1,45 @@
+//! The seam to servers of the Model Context Protocol.
+
+use serde_json::Value;
+
+use crate::sys::interrupt::Interrupted;
+
+/// A server's tools.
+pub trait McpTools {
+    /// Calls a tool; what it says, as one JSON value.
+    ///
+    /// # Errors
+    /// When the server cannot be reached, or says that the call has failed.
+    fn call(&self, tool: &str, arguments: Value, repeat: Repeat) -> Result<Value, McpError>;
+}
+
+/// Whether a call may be made again where it is not known what became of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Repeat {
+    /// It changes nothing.
+    Always,
+    /// Only where the server has certainly not begun.
+    UnlessBegun,
+}
+
+/// Why a call of a server's tool came to nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum McpError {
+    /// The server cannot be reached after all tries.
+    #[error("the MCP server cannot be reached: {0}")]
+    Lost(String),
+    /// The server says that the call has failed.
+    #[error("the MCP server says: {0}")]
+    Said(String),
+    /// A signal came.
+    #[error(transparent)]
+    Interrupted(#[from] Interrupted),
+}
+
+impl McpError {
+    /// Whether the server is gone.
+    #[must_use]
+    pub fn is_lost(&self) -> bool {
+        matches!(self, Self::Lost(_))
+    }
+}
