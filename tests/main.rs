@@ -14,6 +14,7 @@ mod support;
 mod architecture;
 mod asking_again;
 mod attributes;
+mod azure;
 mod baseline;
 mod builds;
 mod commit;

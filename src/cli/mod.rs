@@ -65,10 +65,11 @@ Exit codes (also in the run's result.json):
                       half applied
 
 Environment:
-  GEMINI_API_KEY, GOOGLE_API_KEY, OPENAI_API_KEY
+  GEMINI_API_KEY, GOOGLE_API_KEY, OPENAI_API_KEY, AZURE_OPENAI_API_KEY
                           API keys, where the key file is missing
   GOOGLE_GEMINI_BASE_URL  API server for Gemini (https, or http on localhost)
   OPENAI_BASE_URL         API server for OpenAI models, likewise
+  AZURE_OPENAI_BASE_URL   resource for models on Azure, likewise
   HTTPS_PROXY, NO_PROXY   proxy for https, and hosts to reach without it
   NO_COLOR                disables colors";
 
@@ -410,6 +411,12 @@ impl Cli {
     pub fn passed_variables(&self) -> &[String] {
         let agent = self.agent();
         agent.map_or(&self.build.pass_env, |agent| &agent.pass_env)
+    }
+
+    /// Whether the command takes variables from a `.env`: those that talk to servers which no file of the project names.
+    #[must_use]
+    pub fn reads_env_file(&self) -> bool {
+        matches!(self.command, Some(Command::Orchestrate(_)))
     }
 
     /// The flags of the agent that is started, if one is.

@@ -10,11 +10,10 @@ use std::io::Write;
 
 use serde_json::{Value, json};
 
-use super::endpoint::AZURE_BASE_URL;
 use super::openai::{Dialect, OpenAi, filtered};
 use super::{
-    Assembler, Delivery, Endpoint, EndpointProblem, ModelError, ModelSpec, Origin, Provider, Reply,
-    Request, ToolForm, VendorError, Wire,
+    Assembler, Delivery, Endpoint, ModelError, ModelSpec, Origin, Provider, Reply, Request,
+    ToolForm, VendorError, Wire,
 };
 use crate::model::manner::Manner;
 use crate::sys::text::without_mark;
@@ -35,39 +34,18 @@ pub enum AzureProblem {
     /// The same of the version of the API.
     #[error("`{}` is not a version of Azure's API, which is like `{API_VERSION}`", .0.escape_debug())]
     Version(String),
-    /// The base URL is none, or one that a key may not travel to.
-    #[error(transparent)]
-    BaseUrl(#[from] EndpointProblem),
-}
-
-impl AzureProblem {
-    /// What the user can do about it.
-    #[must_use]
-    pub fn hint(&self) -> String {
-        match self {
-            Self::Deployment(_) => {
-                "set `AZURE_OPENAI_DEPLOYMENT` to the name that the deployment has in Azure's portal"
-                    .to_owned()
-            }
-            Self::Version(_) => {
-                format!("set `AZURE_OPENAI_API_VERSION` to one like `{API_VERSION}`, or unset it")
-            }
-            Self::BaseUrl(problem) => problem.hint(),
-        }
-    }
 }
 
 /// The model behind a deployment, as an agent that calls tools by the vendor's means asks it: of the resource at
-/// `base_url`, in the version `api_version` of the API or the usual one.
+/// `endpoint`, in the version `api_version` of the API or the usual one.
 ///
 /// # Errors
-/// When one of these cannot be used.
+/// When a name needs escaping in a URL.
 pub fn azure_spec(
-    base_url: &str,
+    endpoint: &Endpoint,
     deployment: &str,
     api_version: Option<&str>,
 ) -> Result<ModelSpec, AzureProblem> {
-    let endpoint = Endpoint::parse(AZURE_BASE_URL, base_url, true)?;
     let spec = ModelSpec {
         base_url: Some(endpoint.base().to_owned()),
         api_version: api_version.map(str::to_owned),
@@ -103,7 +81,9 @@ pub(super) fn check(spec: &ModelSpec) -> Result<(), AzureProblem> {
     }
 }
 
-fn is_plain(name: &str) -> bool {
+/// Whether a name of a deployment or a version needs no escaping in a URL.
+#[must_use]
+pub fn is_plain(name: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     !name.is_empty() && name.chars().all(plain) && name != "." && name != ".."
 }

@@ -9,7 +9,7 @@ use crate::sys::http::endpoint::{Endpoint, EndpointProblem};
 /// The variable that names Ollama's server, in spellings of its own.
 const OLLAMA_HOST: &str = "OLLAMA_HOST";
 /// The variable that names a resource in Azure: each user has one of his own.
-pub(super) const AZURE_BASE_URL: &str = "AZURE_OPENAI_BASE_URL";
+const AZURE_BASE_URL: &str = "AZURE_OPENAI_BASE_URL";
 
 /// The model's own endpoint, the one that the environment names, or the vendor's; `has_key` says whether calls
 /// carry a key.
@@ -92,6 +92,25 @@ mod tests {
         ] {
             let endpoint = of(spec, environment, true).unwrap();
             assert_eq!(differing(&endpoint, spec.provider), expected);
+        }
+    }
+
+    #[test]
+    fn azures_server_is_the_users_and_named_by_an_entry_or_the_variable() {
+        let azure = ModelSpec::new("x", Provider::Azure);
+        let own = ModelSpec {
+            base_url: Some("https://a.test".to_owned()),
+            ..azure.clone()
+        };
+        let none = Environment::of(&[]);
+        let set = Environment::of(&[("AZURE_OPENAI_BASE_URL", "https://b.test/")]);
+        for (spec, expected) in [(&own, "https://a.test"), (&azure, "https://b.test")] {
+            let endpoint = of(spec, &set, true).unwrap();
+            assert_eq!(differing(&endpoint, Provider::Azure), Some(expected));
+        }
+        let problem = of(&azure, &none, true).unwrap_err();
+        for told in [problem.to_string(), problem.hint()] {
+            assert!(told.contains("`AZURE_OPENAI_BASE_URL`"), "{told}");
         }
     }
 

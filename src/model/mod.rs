@@ -42,7 +42,7 @@ use crate::model::usage::Usage;
 use crate::sys::text::{BYTE_ORDER_MARK, without_mark};
 
 pub(crate) use crate::sys::http::endpoint::{Endpoint, EndpointProblem, Proxies};
-pub use azure::{AzureProblem, azure_spec};
+pub use azure::{AzureProblem, azure_spec, is_plain as is_plain_in_url};
 pub(crate) use error::human_duration;
 pub use error::{ModelError, Setup, Spent};
 pub use http::{HttpModel, Route};

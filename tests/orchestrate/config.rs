@@ -125,6 +125,8 @@ fn the_environment_comes_before_the_file_and_nothing_empty_counts() {
     not_ready(&project(&file).variable(initial, "40"), &[]).says(&["(40) is not below"]);
     let empty = project("MCP_POLL_MAX_SECONDS=\nPROJECT_NAME=other\n");
     not_ready(&empty.variable(initial, "50"), &[]).says(&[told]);
+    let twice = format!("{initial}=60\n{initial}=50\n");
+    not_ready(&project(&twice), &[]).says(&[told]);
     let unset = project("GITHUB_TOKEN=\n").variable("GITHUB_TOKEN", "");
     not_ready(&unset, &[]).says(&["`GITHUB_TOKEN` is not set"]);
 }
@@ -193,6 +195,30 @@ fn a_file_that_git_would_take_is_a_warning() {
     }
     fs::write(tracked.path(".gitignore"), ".env\n").unwrap();
     not_ready(&tracked, &[]).says(&["warning: ", "git tracks `.env`"]);
+}
+
+/// Also those that the environment's own values hide.
+#[test]
+fn the_files_secrets_are_shown_nowhere() {
+    let query = "code=s3cret-0123";
+    let file = format!(
+        "GITHUB_TOKEN={TOKEN}\nMCP_BASE_URL='https://host.test/sse?{query}'\nNPM_TOKEN=np-{AZURE_KEY}\n"
+    );
+    let project = complete()
+        .variable("GITHUB_TOKEN", "ghp_another0123456789")
+        .file(".env", file);
+    for secret in [TOKEN, AZURE_KEY, query, "s3cret-0123"] {
+        let named = format!("no/{secret}/here");
+        let task = ["orchestrate", "--parent-branch-id", BRANCH, "--task", "x"];
+        let run = project
+            .run(&[&task[..], &["--root", &named]].concat())
+            .exits(2);
+        let shown = run.stderr + &run.stdout;
+        assert!(
+            shown.contains("[REDACTED]") && !shown.contains(secret),
+            "{shown}"
+        );
+    }
 }
 
 #[test]

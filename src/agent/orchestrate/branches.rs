@@ -88,3 +88,39 @@ pub enum BranchProgress {
     /// It has given up, or has crashed.
     Failed,
 }
+
+/// The log of what was done, in the workspace.
+pub const WORKLOG: &str = "worklog.md";
+/// The log of the last review, in the workspace.
+pub const REVIEW_LOG: &str = "codex_review.log";
+
+/// Where a file of a branch is; a relative path lies in the workspace, whose path has no slash at its end.
+#[must_use]
+pub fn in_workspace(workspace: &str, path: &str) -> String {
+    if path.starts_with('/') {
+        return path.to_owned();
+    }
+    let mut path = path;
+    while let Some(rest) = path.strip_prefix("./") {
+        path = rest;
+    }
+    format!("{workspace}/{path}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn relative_paths_lie_in_the_workspace() {
+        for (path, expected) in [
+            (REVIEW_LOG, "/w/codex_review.log"),
+            ("./a/./b", "/w/a/./b"),
+            ("././a", "/w/a"),
+            ("/w/worklog.md", "/w/worklog.md"),
+            ("/etc/hosts", "/etc/hosts"),
+        ] {
+            assert_eq!(in_workspace("/w", path), expected);
+        }
+    }
+}

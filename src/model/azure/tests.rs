@@ -6,6 +6,10 @@ use crate::model::{End, Form, ModelError, ReasoningEffort, StepId, Tier, ToolSch
 
 const RESOURCE: &str = "https://r.openai.azure.com";
 
+fn resource() -> Endpoint {
+    Endpoint::parse("V", RESOURCE, true).unwrap()
+}
+
 #[test]
 fn a_call_goes_to_the_deployment_in_either_form_of_the_api() {
     let newer = format!("{RESOURCE}/openai/v1");
@@ -28,8 +32,9 @@ fn a_call_goes_to_the_deployment_in_either_form_of_the_api() {
         ),
     ] {
         for slash in ["", "/"] {
-            let spec = azure_spec(&format!("{base}{slash}"), "d-1.x_y", version).unwrap();
-            let endpoint = Endpoint::parse("V", spec.base_url.as_deref().unwrap(), true).unwrap();
+            let endpoint = Endpoint::parse("V", &format!("{base}{slash}"), true).unwrap();
+            let spec = azure_spec(&endpoint, "d-1.x_y", version).unwrap();
+            assert_eq!(spec.base_url.as_deref(), Some(base));
             let url = Azure.url(&endpoint, &spec, Delivery::Streamed);
             assert_eq!(url, format!("{RESOURCE}{expected}"));
         }
@@ -37,27 +42,14 @@ fn a_call_goes_to_the_deployment_in_either_form_of_the_api() {
 }
 
 #[test]
-fn what_needs_escaping_in_a_url_is_refused_with_its_variable() {
+fn what_needs_escaping_in_a_url_is_refused() {
     for name in [
         "", ".", "..", "a/b", "a b", "a?b", "a#b", "a%20b", "a:b", "ä", "a\n",
     ] {
-        let problem = azure_spec(RESOURCE, name, None).unwrap_err();
+        let problem = azure_spec(&resource(), name, None).unwrap_err();
         assert_eq!(problem, AzureProblem::Deployment(name.to_owned()));
-        assert!(problem.hint().contains("`AZURE_OPENAI_DEPLOYMENT`"));
-        let problem = azure_spec(RESOURCE, "d", Some(name)).unwrap_err();
+        let problem = azure_spec(&resource(), "d", Some(name)).unwrap_err();
         assert_eq!(problem, AzureProblem::Version(name.to_owned()));
-        assert!(problem.hint().contains("`AZURE_OPENAI_API_VERSION`"));
-    }
-    for url in [
-        "",
-        "r.openai.azure.com",
-        "http://r.openai.azure.com",
-        "https://r.test/?api-version=1",
-    ] {
-        let problem = azure_spec(url, "d", None).unwrap_err();
-        assert!(matches!(problem, AzureProblem::BaseUrl(_)));
-        assert!(problem.to_string().contains("`AZURE_OPENAI_BASE_URL`"));
-        assert!(problem.hint().contains("`AZURE_OPENAI_BASE_URL`"));
     }
 }
 
@@ -83,7 +75,7 @@ fn written(spec: &ModelSpec, messages: Vec<Message<'static>>, form: Form) -> Val
 #[test]
 fn a_request_has_what_the_description_knows_and_nothing_else() {
     // By its name, it could be one of OpenAI's own.
-    let spec = azure_spec(RESOURCE, "gpt-5.6-sol", None).unwrap();
+    let spec = azure_spec(&resource(), "gpt-5.6-sol", None).unwrap();
     let marked = vec![
         Part::Text("a".into()),
         Part::CacheMark,
@@ -149,7 +141,7 @@ fn a_request_has_what_the_description_knows_and_nothing_else() {
 
 #[test]
 fn every_call_goes_back_as_it_came_with_a_result_of_its_own() {
-    let spec = azure_spec(RESOURCE, "d", None).unwrap();
+    let spec = azure_spec(&resource(), "d", None).unwrap();
     let arguments = ["{\"a\":1}", "{\"a\":", "\"text\"", "[1]"];
     let calls = arguments.iter().zip(1..).map(|(arguments, id)| {
         json!({"id": format!("c{id}"), "type": "function", "function": {"name": "t", "arguments": arguments}})

@@ -239,8 +239,7 @@ pub fn redactor(
         .flatten();
     // What the environment hides is as secret as what counts.
     let environments = [environment, env_file.variables()];
-    let is_orchestrator = matches!(cli.command, Some(Command::Orchestrate(_)));
-    let orchestrators = environments.into_iter().filter(|_| is_orchestrator);
+    let orchestrators = environments.into_iter().filter(|_| cli.reads_env_file());
     let further = agents_key.iter().map(|key| key.expose().to_owned());
     let further = further.chain(orchestrators.flat_map(config::secrets));
     project.redactor(&environments, key_files, further)

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::cli::{Cli, Command};
+use crate::cli::Cli;
 use crate::project::gitignore::IgnoreRules;
 use crate::project::index::TrackedPaths;
 use crate::project::place;
@@ -61,7 +61,7 @@ impl EnvFile {
     /// That of the directory `here`; where there is none, that of the project's root. Most commands read none.
     #[must_use]
     pub fn of(cli: &Cli, here: &Path, root: &Path) -> Self {
-        if !matches!(cli.command, Some(Command::Orchestrate(_))) {
+        if !cli.reads_env_file() {
             return Self::default();
         }
         // A directory of that name is somebody's Python, and no `.env`.
