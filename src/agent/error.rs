@@ -204,6 +204,16 @@ impl AgentError {
     }
 }
 
+impl From<McpError> for AgentError {
+    /// A signal is told as such.
+    fn from(error: McpError) -> Self {
+        match error {
+            McpError::Interrupted(interrupted) => Self::Interrupted(interrupted),
+            error => Self::Mcp(error),
+        }
+    }
+}
+
 /// A reply that is not of the protocol's form.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}{problem}", .line.map(|line| format!("line {line}: ")).unwrap_or_default())]

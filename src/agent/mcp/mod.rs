@@ -25,12 +25,22 @@ pub enum Repeat {
 /// Why a call of a server's tool came to nothing.
 #[derive(Debug, thiserror::Error)]
 pub enum McpError {
-    /// The server cannot be reached after all tries.
-    #[error("the MCP server cannot be reached: {0}")]
-    Lost(String),
-    /// The server says that the call has failed.
-    #[error("the MCP server says: {0}")]
-    Said(String),
+    /// The server cannot be reached, or has not answered to the end.
+    #[error("no answer from the MCP server at `{server}`: {reason}")]
+    NoAnswer {
+        /// The server, without its query.
+        server: String,
+        /// What has happened.
+        reason: String,
+        /// How often it was tried.
+        tries: u32,
+    },
+    /// The tool has failed.
+    #[error("{message}")]
+    Tool {
+        /// What it says.
+        message: String,
+    },
     /// A signal came.
     #[error(transparent)]
     Interrupted(#[from] Interrupted),
@@ -40,6 +50,6 @@ impl McpError {
     /// Whether the server is gone.
     #[must_use]
     pub fn is_lost(&self) -> bool {
-        matches!(self, Self::Lost(_))
+        matches!(self, Self::NoAnswer { .. })
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// How often a branch is asked for, and for how long.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Polling {
+pub struct PollLimits {
     /// The first wait.
     pub initial: Duration,
     /// The longest wait.
@@ -15,12 +15,12 @@ pub struct Polling {
     pub factor: f64,
 }
 
-impl Polling {
+impl PollLimits {
     /// The waits between two questions, from the first on.
     #[must_use]
     pub fn delays(self) -> PollDelays {
         PollDelays {
-            polling: self,
+            limits: self,
             next: self.initial,
         }
     }
@@ -29,7 +29,7 @@ impl Polling {
 /// The waits between two questions.
 #[derive(Debug, Clone)]
 pub struct PollDelays {
-    polling: Polling,
+    limits: PollLimits,
     next: Duration,
 }
 
@@ -37,12 +37,12 @@ impl PollDelays {
     /// The next wait, where so much time has passed since the agent was started; the last one ends with the time that
     /// it may take. `None`: that is over.
     pub fn next(&mut self, waited: Duration) -> Option<Duration> {
-        let Polling {
+        let PollLimits {
             max,
             timeout,
             factor,
             ..
-        } = self.polling;
+        } = self.limits;
         let left = timeout.checked_sub(waited).filter(|left| !left.is_zero())?;
         let delay = self.next.min(max);
         let longer = Duration::try_from_secs_f64(delay.as_secs_f64() * factor);
@@ -58,13 +58,13 @@ mod tests {
     /// The waits where nothing but waiting takes time.
     fn waits(initial: f64, max: f64, timeout: f64, factor: f64) -> Vec<f64> {
         let seconds = Duration::from_secs_f64;
-        let polling = Polling {
+        let limits = PollLimits {
             initial: seconds(initial),
             max: seconds(max),
             timeout: seconds(timeout),
             factor,
         };
-        let (mut delays, mut waited) = (polling.delays(), Duration::ZERO);
+        let (mut delays, mut waited) = (limits.delays(), Duration::ZERO);
         let waits = std::iter::from_fn(|| {
             let delay = delays.next(waited)?;
             waited += delay;
@@ -87,13 +87,13 @@ mod tests {
 
     #[test]
     fn what_the_questions_took_counts() {
-        let polling = Polling {
+        let limits = PollLimits {
             initial: Duration::from_secs(2),
             max: Duration::from_secs(30),
             timeout: Duration::from_secs(60),
             factor: 2.0,
         };
-        let mut delays = polling.delays();
+        let mut delays = limits.delays();
         for (waited, expected) in [
             (0, Some(2)),
             (5, Some(4)),
