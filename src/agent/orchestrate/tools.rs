@@ -169,8 +169,8 @@ mod tests {
     use super::*;
 
     /// What a tool says that is given this: its data, or code and message of its failure.
-    fn call(tool: &dyn Tool, input: Value) -> Result<Value, String> {
-        let arguments = tool.spec().check(&input);
+    fn call(tool: &dyn Tool, input: &Value) -> Result<Value, String> {
+        let arguments = tool.spec().check(input);
         let arguments = arguments.map_err(|problem| format!("unfit: {problem}"))?;
         match tool.run(&arguments) {
             Ok(output) => Ok(output.data.unwrap()),
@@ -195,7 +195,7 @@ mod tests {
         let tool = ExecuteAgent(&specialists);
         let input = json!({"agent": "claude_code", "prompt": "go", "project_name": "other"});
         assert_eq!(
-            call(&tool, input.clone()),
+            call(&tool, &input),
             Ok(json!({"branch_id": "b1", "status": "succeed", "response": "done"}))
         );
         let log = script.log.borrow().join("\n");
@@ -203,7 +203,7 @@ mod tests {
             log.starts_with("start claude_code from b0 in demo: go"),
             "{log}"
         );
-        let failure = call(&tool, input).unwrap_err();
+        let failure = call(&tool, &input).unwrap_err();
         assert!(failure.starts_with("branch_failed: `claude_code` has failed on branch `b2`"));
     }
 
@@ -236,7 +236,7 @@ mod tests {
                  hint: give `parent_branch_id` as `b0`, or leave it out",
             ),
         ] {
-            assert_eq!(call(&tool, input.clone()).unwrap_err(), expected, "{input}");
+            assert_eq!(call(&tool, &input).unwrap_err(), expected, "{input}");
         }
         assert!(script.log.take().is_empty());
     }
@@ -249,13 +249,13 @@ mod tests {
         let tool = ExecuteAgent(&specialists);
         let implement = json!({"agent": "claude_code", "prompt": "x"});
         let review = json!({"agent": "codex", "prompt": "x"});
-        assert!(call(&tool, implement.clone()).is_ok());
+        assert!(call(&tool, &implement).is_ok());
         for _ in 0..MAX_REVIEWS {
-            assert!(call(&tool, review.clone()).is_ok());
+            assert!(call(&tool, &review).is_ok());
         }
         for input in [implement, review] {
             assert_eq!(
-                call(&tool, input).unwrap_err(),
+                call(&tool, &input).unwrap_err(),
                 "fatal: the iteration limit is reached: 8 reviews came back, and the work was not signed off"
             );
         }
@@ -297,7 +297,7 @@ mod tests {
                 Err("invalid_arguments: `path` is blank".to_owned()),
             ),
         ] {
-            assert_eq!(call(&tool, input.clone()), expected, "{input}");
+            assert_eq!(call(&tool, &input), expected, "{input}");
         }
     }
 }
