@@ -35,13 +35,14 @@ use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
+use support::orchestra::{Branch, OrchestraProject, START, execute, finished, published, read_log};
 use support::{Answer, ModelServer, TestProject, gemini, ollama};
 
 /// Tells how much memory the program has had in use at the most, in kB.
 const RECORD_MEMORY: &str = "grep VmHWM /proc/$PPID/status >memory";
 
 fn main() {
-    let all: [(&str, fn()); 7] = [
+    let all: [(&str, fn()); 8] = [
         ("durability", || {
             durability("one file", 1, 2 << 10, 101);
             durability("200 files of 5 KB", 200, 5 << 10, 41);
@@ -59,6 +60,7 @@ fn main() {
             plan(&log_of(0), 21);
             plan(&log_of(1_000), 21);
         }),
+        ("orchestrate", || orchestrate(21)),
         ("memory", memories),
     ];
     // `cargo bench --bench runs -- large` runs that one.
@@ -70,6 +72,84 @@ fn main() {
             run();
         }
     }
+}
+
+/// Runs a command, and tells the seconds, the seconds of processor time, and the kB of memory that it took.
+const MEASURE: &str = "import resource, subprocess, sys, time
+began = time.perf_counter()
+subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
+took, used = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
+print(took, used.ru_utime + used.ru_stime, used.ru_maxrss)";
+
+/// An orchestration of 17 agents, in turns with a plain script that makes the same requests.
+fn orchestrate(rounds: usize) {
+    let mut figures = [(); 2].map(|()| Vec::new());
+    for _ in 0..rounds {
+        for (nth, figures) in figures.iter_mut().enumerate() {
+            let orchestra = seventeen_agents();
+            let run = orchestra.command(&["--headless", "--task", "Add a flag."]);
+            let mut measured = Command::new("python3");
+            measured.args(["-c", MEASURE]);
+            if nth == 0 {
+                measured.arg(run.get_program()).args(run.get_args());
+            } else {
+                let script = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/orchestrate.py");
+                measured.args(["python3", script, START]);
+            }
+            measured.env_clear();
+            for (name, value) in run.get_envs() {
+                measured.env(name, value.unwrap_or_default());
+            }
+            let output = measured
+                .current_dir(run.get_current_dir().unwrap())
+                .output();
+            let told = String::from_utf8(output.unwrap().stdout).unwrap();
+            let told: Vec<f64> = told
+                .split_whitespace()
+                .map(|figure| figure.parse().unwrap())
+                .collect();
+            figures.push(<[f64; 3]>::try_from(told).unwrap());
+        }
+    }
+    for (what, figures) in ["an orchestration", "a plain script"].iter().zip(figures) {
+        let middle = |of: usize| {
+            let mut all: Vec<f64> = figures.iter().map(|figure| figure[of]).collect();
+            all.sort_by(f64::total_cmp);
+            all[all.len() / 2]
+        };
+        println!(
+            "{:<38} {:>8.1} ms, {:.1} ms of processor time, {:.1} MB",
+            format!("{what}, 17 agents"),
+            middle(0) * 1000.0,
+            middle(1) * 1000.0,
+            middle(2) / 1000.0
+        );
+    }
+}
+
+/// Eight rounds of work and review, and the publishing.
+fn seventeen_agents() -> OrchestraProject {
+    let round = |nth: usize| {
+        let verdict = if nth < 8 { "ISSUES" } else { "CLEAN" };
+        let replies = [
+            execute("claude_code", "Do it."),
+            execute("codex", "Review it."),
+            read_log(),
+        ];
+        let branches = [
+            Branch::done(&"It is done. ".repeat(100)),
+            Branch::review(verdict),
+        ];
+        (replies, branches)
+    };
+    let (replies, branches): (Vec<_>, Vec<_>) = (1..=8).map(round).unzip();
+    OrchestraProject::scripted(
+        replies.into_iter().flatten().chain([finished("done")]),
+        branches
+            .into_iter()
+            .flatten()
+            .chain([Branch::done(&published())]),
+    )
 }
 
 fn memories() {

@@ -16,7 +16,9 @@ fn by(model: &str, text: &str) -> Answer {
 fn answered(answers: Vec<Answer>, arguments: &[&str]) -> (Finished, TestProject) {
     let server = ModelServer::start(answers);
     let project = TestProject::new().with(&server).build("test -e ok");
-    (project.run(arguments), project)
+    // Where there is no bubblewrap, a build in a sandbox is a warning of its own.
+    let arguments = [&["--sandbox", "off"], arguments].concat();
+    (project.run(&arguments), project)
 }
 
 fn warnings(run: &Finished) -> String {
@@ -166,7 +168,9 @@ fn a_successor_is_added_without_a_new_build() {
         table["models"]["gemini-3.8-flash"]["price"]["until"],
         "2026-12-31"
     );
-    let run = project.run(&["--model", "gemini-3.8-flash"]).exits(0);
+    let run = project
+        .run(&["--sandbox", "off", "--model", "gemini-3.8-flash"])
+        .exits(0);
     assert_eq!(warnings(&run), r#"["the reply has no edits"]"#);
     let cost = run.result()["cost"].as_f64().unwrap();
     assert!(

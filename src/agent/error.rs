@@ -172,7 +172,7 @@ impl AgentError {
                  value, if the model takes that, or begin a new session"
             }
             Self::TooLong { larger: None, .. } => {
-                "the plan or the last results are too long: shorten the plan, or ask a model with a larger window"
+                "the plan, the task or the results are too long: shorten what is asked for, or ask a model with a larger window"
             }
             Self::TooLong {
                 larger: Some(larger),

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 
-use crate::model::endpoint::{Endpoint, EndpointProblem};
+use crate::model::{Endpoint, EndpointProblem};
 use crate::secret::ApiKey;
 use crate::sys::atomic_file;
 use crate::sys::environment::Environment;

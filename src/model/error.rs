@@ -201,6 +201,9 @@ impl ModelError {
     #[must_use]
     pub fn hint(&self) -> String {
         let hint = match self {
+            Self::Status { vendor, .. } | Self::ErrorInAnswer(vendor) if vendor.hint.is_some() => {
+                vendor.hint.unwrap_or_default()
+            }
             Self::Status {
                 status,
                 vendor,
@@ -298,6 +301,7 @@ impl ModelError {
     #[must_use]
     pub fn hint_for_agent(&self) -> String {
         match self {
+            Self::Status { vendor, .. } if vendor.hint.is_some() => self.hint(),
             Self::Status { status, vendor, .. }
                 if vendor.bad_key || matches!(status, 401 | 403) =>
             {

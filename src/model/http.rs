@@ -1,4 +1,4 @@
-//! Calls a vendor over HTTP. Whoever else uses ureq does so by the agent that is made here.
+//! Calls a vendor over HTTP.
 //!
 //! Touches the network. Guarantees that the key travels in a header, encrypted or to this machine
 //! only; that redirects are not followed; that a call ends within its time, whatever the server
@@ -10,28 +10,24 @@ use std::thread;
 use std::time::Duration;
 
 use memchr::memmem;
-use ureq::http::{Response, header::HeaderMap};
-use ureq::tls::{RootCerts, TlsConfig};
-use ureq::unversioned::transport::{ConnectProxyConnector, Connector, RustlsConnector};
-use ureq::{Agent, Body, SendBody};
+use ureq::http::Response;
+use ureq::{Body, SendBody};
 
 use super::error::Setup;
 use super::manner::{Manner, refuses_schema};
-use super::retry::{self, Advice};
 use super::{
     ANSWER_LIMIT, Answer, Assembler, Delivery, Endpoint, Listener, Model, ModelError, ModelSpec,
     Provider, Proxies, Reply, Request, StepId, Tier, Wire,
 };
 use crate::secret::ApiKey;
 use crate::sys::environment::Clock;
-use crate::sys::interrupt::{Interrupt, Interrupted};
+use crate::sys::http::retry::{self, Advice};
+use crate::sys::http::{HttpClient, HttpError, header};
+use crate::sys::interrupt::Interrupt;
 use crate::sys::ndjson::Lines;
 use crate::sys::sse::Events;
 use crate::sys::text::without_mark;
-use crate::sys::transport::{InterruptibleResolver, Silence, TcpConnector};
 
-/// How long a connection may take to be made.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 /// So long after a streamed reply is whole, what was used and the end are waited for: not all servers send them, or
 /// close the connection.
 const GRACE: Duration = Duration::from_secs(2);
@@ -53,11 +49,10 @@ pub struct Route {
 pub struct HttpModel<'a> {
     spec: ModelSpec,
     wire: &'static dyn Wire,
-    route: Route,
+    client: HttpClient,
+    key: Option<ApiKey>,
     /// Without what the server has refused, from the moment on where it has.
     manner: Cell<Manner>,
-    agent: Agent,
-    silence: Silence,
     timeout: Duration,
     clock: &'a dyn Clock,
     interrupt: Interrupt,
@@ -95,16 +90,18 @@ impl<'a> HttpModel<'a> {
         clock: &'a dyn Clock,
         interrupt: Interrupt,
     ) -> Self {
-        let silence = Silence::default();
-        let agent = agent(&route, &interrupt, &silence);
+        let Route {
+            endpoint,
+            proxies,
+            key,
+        } = route;
         let wire = spec.provider.wire();
         Self {
             spec,
             wire,
-            route,
+            client: HttpClient::new(endpoint, &proxies, &interrupt),
+            key,
             manner: Cell::new(delivery.into()),
-            agent,
-            silence,
             timeout,
             clock,
             interrupt,
@@ -117,28 +114,21 @@ impl<'a> HttpModel<'a> {
         left: Duration,
         listener: &dyn Listener,
     ) -> Result<Answer, TryError> {
-        self.silence.allow(None);
-        let response = self.send(request, left);
-        let response = response.map_err(|error| self.classify(error))?;
+        self.client.silence.allow(None);
+        let answer = self.client.answer(self.send(request, left));
+        let response = answer.map_err(|error| self.failed(error))?;
         let status = response.status().as_u16();
         let headers = response.headers();
-        if response.status().is_redirection() {
-            let location = header(headers, "location").unwrap_or("nowhere").to_owned();
-            return Err(ModelError::Redirect { status, location }.into());
-        }
-        let encoding = header(headers, "content-encoding");
-        if let Some(encoding) = encoding.filter(|name| !name.eq_ignore_ascii_case("identity")) {
-            let encoding = super::error::one_line(encoding);
-            let compressed = format!("is compressed as `{encoding}`, which was not asked for");
-            return Err(ModelError::Malformed(compressed).into());
-        }
         let pieces = Pieces::of(header(headers, "content-type"), self.wire);
         if response.status().is_success() {
             let tier = self.wire.tier_header();
             let tier = tier.and_then(|name| Tier::told(header(headers, name)?.trim()));
             let answer = match pieces {
                 Some(pieces) => self.read_stream(response, pieces, listener),
-                None => self.read_body(response, ANSWER_LIMIT),
+                None => {
+                    let body = self.client.read_body(response, ANSWER_LIMIT);
+                    body.map_err(|error| self.failed(error))
+                }
             };
             let answer = answer.map(|json| Answer { json, tier });
             return answer.map_err(|failed| TryError {
@@ -148,17 +138,16 @@ impl<'a> HttpModel<'a> {
         }
         let advice = Advice::read(|name| header(headers, name), self.clock.now());
         // The status matters even where the body of an error cannot be read.
-        let body =
-            self.read_body(response, FAILURE_LIMIT)
-                .or_else(|failed| match failed.error {
-                    ModelError::Interrupted(_) | ModelError::TimedOut(_) => Err(failed),
-                    _ => Ok(Vec::new()),
-                })?;
+        let body = self.client.read_body(response, FAILURE_LIMIT);
+        let body = body.or_else(|error| match error {
+            HttpError::Interrupted(_) | HttpError::TimedOut => Err(self.failed(error)),
+            _ => Ok(Vec::new()),
+        })?;
         let mut vendor = self.wire.read_failure(&body);
         if vendor.message.is_none() && !body.trim_ascii().is_empty() {
             vendor.message = Some(format!("`{}`", ModelError::snippet(&body)));
         }
-        let is_retryable = retry::is_retryable(status, &advice, &vendor);
+        let is_retryable = !vendor.quota_spent && retry::is_retryable(status, &advice);
         let wait = advice.wait.or(vendor.retry_delay);
         let error = ModelError::Status {
             status,
@@ -239,15 +228,17 @@ impl<'a> HttpModel<'a> {
         let mut length = ByteCount(0);
         wire.write_request(spec, request, manner, &mut length)
             .map_err(io::Error::from)?;
+        let url = wire.url(self.client.endpoint(), spec, manner.delivery);
         let mut call = self
+            .client
             .agent
-            .post(self.route.endpoint.url(&wire.path(spec, manner.delivery)))
+            .post(url)
             .config()
             .timeout_global(Some(left))
             .build()
             .header("content-type", "application/json")
             .header("content-length", length.0.to_string());
-        if let Some(key) = &self.route.key {
+        if let Some(key) = &self.key {
             let (name, prefix) = wire.key_header();
             call = call.header(name, format!("{prefix}{}", key.expose()));
         }
@@ -285,7 +276,7 @@ impl<'a> HttpModel<'a> {
             let amount = match reader.read(&mut chunk) {
                 Ok(amount) => amount,
                 Err(error) => {
-                    let failed = self.classify(ureq::Error::from(error));
+                    let failed = self.failed(self.client.classify(error.into()));
                     let is_stopped = matches!(failed.error, ModelError::Interrupted(_));
                     if is_stopped || whole_since.is_none() {
                         return Err(failed);
@@ -304,7 +295,7 @@ impl<'a> HttpModel<'a> {
                 break;
             }
             if assembler.is_whole() {
-                self.silence.allow(Some(GRACE));
+                self.client.silence.allow(Some(GRACE));
                 // Comments that keep the connection alive are no end, either.
                 let now = self.clock.elapsed();
                 if now.saturating_sub(*whole_since.get_or_insert(now)) > GRACE {
@@ -324,26 +315,10 @@ impl<'a> HttpModel<'a> {
         Err(self.broken("the stream ended before the reply was whole"))
     }
 
-    fn read_body(&self, response: Response<Body>, limit: u64) -> Result<Vec<u8>, TryError> {
-        let announced = response.body().content_length().unwrap_or(0);
-        if announced > limit {
-            return Err(ModelError::TooLarge.into());
-        }
-        let mut body = Vec::with_capacity(usize::try_from(announced).unwrap_or(0));
-        let mut reader = response.into_body().into_reader().take(limit + 1);
-        reader
-            .read_to_end(&mut body)
-            .map_err(|error| self.classify(ureq::Error::from(error)))?;
-        if body.len() as u64 > limit {
-            return Err(ModelError::TooLarge.into());
-        }
-        Ok(body)
-    }
-
     fn broken(&self, reason: impl Into<String>) -> TryError {
         TryError {
             error: ModelError::Connection {
-                host: self.route.endpoint.host().to_owned(),
+                host: self.client.endpoint().host().to_owned(),
                 reason: reason.into(),
                 tries: 1,
             },
@@ -352,49 +327,41 @@ impl<'a> HttpModel<'a> {
         }
     }
 
-    /// Sorts ureq's errors by what they mean for the call.
-    fn classify(&self, error: ureq::Error) -> TryError {
-        let host = self.route.endpoint.host().to_owned();
-        let reason = error.to_string();
-        match error {
-            ureq::Error::Timeout(ureq::Timeout::Connect | ureq::Timeout::Resolve) => {
-                self.broken("no connection in time")
+    /// What an error of a call means for the model's query.
+    fn failed(&self, error: HttpError) -> TryError {
+        let host = self.client.endpoint().host().to_owned();
+        let error = match error {
+            HttpError::Interrupted(interrupted) => ModelError::Interrupted(interrupted),
+            HttpError::TimedOut => ModelError::TimedOut(self.timeout),
+            // The user's own server is not there: nobody starts it within the seconds that tries are apart.
+            HttpError::NoConnection {
+                reason,
+                is_refused: true,
+            } if self.is_users_own() && self.client.endpoint().is_this_machine() => {
+                let url = self.client.endpoint().url("");
+                ModelError::NobodyListens { url, reason }
             }
-            ureq::Error::Timeout(_) => ModelError::TimedOut(self.timeout).into(),
-            ureq::Error::HostNotFound => self.broken("the host is not known"),
-            ureq::Error::ConnectionFailed => self.broken("no connection"),
-            ureq::Error::Io(error) => self.classify_io(&error),
-            ureq::Error::Rustls(_) | ureq::Error::Tls(_) | ureq::Error::Pem(_) => {
-                ModelError::Tls { host, reason }.into()
+            HttpError::NoConnection { reason, .. } | HttpError::Broken(reason) => {
+                return self.broken(reason);
             }
-            _ => ModelError::Protocol { host, reason }.into(),
-        }
+            HttpError::Tls(reason) => ModelError::Tls { host, reason },
+            HttpError::Protocol(reason) => ModelError::Protocol { host, reason },
+            HttpError::Redirect { status, location } => ModelError::Redirect { status, location },
+            HttpError::Compressed(encoding) => ModelError::Malformed(format!(
+                "is compressed as `{encoding}`, which was not asked for"
+            )),
+            HttpError::TooLarge(_) => ModelError::TooLarge,
+        };
+        error.into()
     }
 
     /// Whether the server is the user's, and no vendor's.
     fn is_users_own(&self) -> bool {
-        self.spec.base_url.is_some() || self.spec.provider == Provider::Ollama
-    }
-
-    fn classify_io(&self, error: &io::Error) -> TryError {
-        let (host, reason) = (self.route.endpoint.host().to_owned(), error.to_string());
-        if let Some(interrupted) = interruption(error) {
-            return ModelError::Interrupted(interrupted).into();
-        }
-        match error.kind() {
-            // rustls reports what it does not accept as invalid data.
-            io::ErrorKind::InvalidData if self.route.endpoint.is_secure() => {
-                ModelError::Tls { host, reason }.into()
-            }
-            // The user's own server is not there: nobody starts it within the seconds that tries are apart.
-            io::ErrorKind::ConnectionRefused
-                if self.is_users_own() && self.route.endpoint.is_this_machine() =>
-            {
-                let url = self.route.endpoint.url("");
-                ModelError::NobodyListens { url, reason }.into()
-            }
-            io::ErrorKind::PermissionDenied => ModelError::Protocol { host, reason }.into(),
-            _ => self.broken(reason),
+        match self.spec.provider {
+            Provider::Ollama => true,
+            // A resource is at its vendor, whoever names it.
+            Provider::Azure => false,
+            Provider::Gemini | Provider::OpenAi => self.spec.base_url.is_some(),
         }
     }
 }
@@ -483,42 +450,6 @@ impl Pieces {
     }
 }
 
-/// What makes the calls on this way; `silence` says how long a connection may be silent.
-pub(super) fn agent(route: &Route, interrupt: &Interrupt, silence: &Silence) -> Agent {
-    let endpoint = &route.endpoint;
-    let config = Agent::config_builder()
-        .http_status_as_error(false)
-        .max_redirects(0)
-        .max_redirects_will_error(false)
-        .max_idle_connections(0)
-        .proxy(route.proxies.for_endpoint(endpoint))
-        .tls_config(
-            TlsConfig::builder()
-                .root_certs(RootCerts::PlatformVerifier)
-                .build(),
-        )
-        .timeout_connect(Some(CONNECT_TIMEOUT))
-        .timeout_resolve(Some(CONNECT_TIMEOUT))
-        .user_agent(concat!("code-commit/", env!("CARGO_PKG_VERSION")))
-        .accept("application/json, text/event-stream, application/x-ndjson")
-        .accept_encoding("identity")
-        .build();
-    let connector = ()
-        .chain(ConnectProxyConnector::default())
-        .chain(TcpConnector {
-            interrupt: interrupt.clone(),
-            only: endpoint.plain(),
-            silence: silence.clone(),
-        })
-        .chain(RustlsConnector::default());
-    Agent::with_parts(config, connector, InterruptibleResolver(interrupt.clone()))
-}
-
-/// The signal that ended an operation, if one did.
-pub(super) fn interruption(error: &io::Error) -> Option<Interrupted> {
-    error.get_ref()?.downcast_ref::<Interrupted>().copied()
-}
-
 /// How much of a stream without events is kept.
 const FAILURE_HEAD: usize = 64 << 10;
 /// How much of a stream is read at once.
@@ -538,8 +469,4 @@ impl Write for ByteCount {
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
-}
-
-fn header<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
-    headers.get(name)?.to_str().ok()
 }

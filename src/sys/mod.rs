@@ -4,12 +4,14 @@
 
 pub(crate) mod atomic_file;
 pub mod core_dump;
+pub(crate) mod dotenv;
 pub mod environment;
 pub(crate) mod excerpt;
 pub(crate) mod fences;
 pub(crate) mod file_lock;
 pub(crate) mod files;
 pub(crate) mod git;
+pub(crate) mod http;
 pub(crate) mod identity;
 pub mod interrupt;
 pub(crate) mod ndjson;
@@ -18,4 +20,3 @@ pub(crate) mod parallel;
 pub(crate) mod positions;
 pub(crate) mod sse;
 pub(crate) mod text;
-pub(crate) mod transport;

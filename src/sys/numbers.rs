@@ -1,5 +1,7 @@
 //! Numbers as English text writes them. Pure.
 
+use std::time::Duration;
+
 /// A count of things: `1 file`, `1,230 files`.
 #[must_use]
 pub fn counted(count: u64, thing: &str) -> String {
@@ -34,9 +36,34 @@ pub fn percent(part: u64, whole: u64) -> String {
     format!("{}.{}", tenths / 10, tenths % 10)
 }
 
+/// How long something took, or has taken so far, in whole seconds: `42s`, `3m 05s`, `2h 00m 07s`.
+#[must_use]
+pub fn elapsed(duration: Duration) -> String {
+    let whole = duration.as_secs();
+    let (minutes, seconds) = (whole / 60, whole % 60);
+    match minutes {
+        0 => format!("{seconds}s"),
+        1..60 => format!("{minutes}m {seconds:02}s"),
+        _ => format!("{}h {:02}m {seconds:02}s", minutes / 60, minutes % 60),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_time_is_as_short_as_it_can_be() {
+        for (seconds, expected) in [
+            (0, "0s"),
+            (59, "59s"),
+            (725, "12m 05s"),
+            (3600, "1h 00m 00s"),
+            (90_061, "25h 01m 01s"),
+        ] {
+            assert_eq!(elapsed(Duration::from_secs(seconds)), expected);
+        }
+    }
 
     #[test]
     fn things_are_counted_in_english() {

@@ -6,7 +6,11 @@ use super::Event;
 use super::blocks::Painted;
 use crate::model::StepId;
 use crate::record::tasks::{Task, TaskStatus};
-use crate::sys::numbers::grouped;
+use crate::sys::numbers::{elapsed, grouped};
+use crate::sys::text::one_line;
+
+/// So many characters of a server's word are shown.
+const LONGEST_WORD: usize = 80;
 
 /// What an event looks like.
 #[derive(Debug)]
@@ -94,6 +98,14 @@ pub(super) fn view(event: &Event) -> Option<EventView> {
             };
             titled(title, style.clone(), text, style)
         }
+        Event::Connected { server, protocol } => {
+            line("server", connected(server, protocol), Style::new())
+        }
+        Event::Waiting { .. } => line("waiting", awaited(event, usize::MAX), Style::new()),
+        Event::BranchEnded { took, .. } => {
+            let text = format!("{}, {}", awaited(event, usize::MAX), elapsed(*took));
+            line("ended", text, Style::new())
+        }
         Event::Compressed {
             tokens_before,
             tokens_after,
@@ -120,6 +132,34 @@ pub(super) fn doing(step: &StepId) -> Option<&'static str> {
         "audit" => Some("Auditing..."),
         "compression" => Some("Compressing..."),
         _ => Some("Thinking..."),
+    }
+}
+
+/// A tool server: `http://localhost:8000/mcp (MCP 2025-11-25)`.
+pub(super) fn connected(server: &str, protocol: &str) -> String {
+    format!("{server} (MCP {protocol})")
+}
+
+/// A branch that is waited for, or was: `claude_code on branch 1f2e3d4c… (running)`; so much of its id.
+pub(super) fn awaited(event: &Event, id_length: usize) -> String {
+    match event {
+        Event::Waiting {
+            agent,
+            branch,
+            status,
+            ..
+        }
+        | Event::BranchEnded {
+            agent,
+            branch,
+            status,
+            ..
+        } => {
+            let branch = one_line(branch, id_length.min(LONGEST_WORD));
+            let status = one_line(status, LONGEST_WORD);
+            format!("{agent} on branch {branch} ({status})")
+        }
+        _ => String::new(),
     }
 }
 

@@ -1,7 +1,9 @@
-//! What a person sees: progress, warnings and errors on stderr, the result on stdout.
+//! What a person sees: progress, warnings and errors on stderr; what stdout gets is below.
 //!
 //! Guarantees that no key is printed, that nothing printed moves the cursor, and that a closed terminal
 //! is no reason to fail.
+
+mod stdout;
 
 use std::fmt::Display;
 use std::io::{self, Write as _};
@@ -9,19 +11,16 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use console::{Style, Term};
+use console::{Style, Term, truncate_str};
 
 use super::agent::{self, EventView};
 use super::blocks::{self, Painted, wrapped};
 use super::columns::folded;
 use super::links::Links;
-use super::markdown;
 use super::options::{CiRunner, ConsoleOptions};
-use super::pager::Pager;
-use super::painting::{diff_line, lines_taken, told_line};
 use super::spinner::{Spinner, aside, dollars};
 use super::steps::{Look, Steps};
-use super::{Event, Reporter, to_stdout};
+use super::{Event, Reporter};
 use crate::model::Tier;
 use crate::model::price::Usd;
 use crate::model::usage::Usage;
@@ -46,6 +45,8 @@ pub struct Console<'r> {
     steps: Mutex<Steps>,
     /// Whether the call that is under way is an agent's.
     is_agents_call: AtomicBool,
+    /// The branch that was told last to be waited for, and its status.
+    told_awaited: Mutex<String>,
 }
 
 /// How many columns a stat takes, as in git's when nobody looks on.
@@ -54,10 +55,12 @@ const WIDTH: usize = 80;
 const LISTED: usize = 20;
 /// What stands before their names.
 const INDENT: &str = "            ";
-/// What a line of a result begins with that tells a path.
-const TELLING: [&str; 2] = ["log: ", "done: the page is in "];
 /// So many lines of a model's prose are shown, and of why a build failed.
 const PROSE: usize = 12;
+/// So much of a branch's id is shown where something moves.
+const SHORT_ID: usize = 8;
+/// How many columns are kept there for how long it has been waited.
+const TIMER: usize = 20;
 /// How many columns a line may take where nobody says how many there are.
 const WIDEST: usize = 400;
 
@@ -73,6 +76,7 @@ impl<'r> Console<'r> {
             in_tool: AtomicBool::new(false),
             steps: Mutex::default(),
             is_agents_call: AtomicBool::new(false),
+            told_awaited: Mutex::default(),
         }
     }
 
@@ -156,6 +160,29 @@ impl<'r> Console<'r> {
             let doing = steps.map(|steps| steps.doing(tool, self.look()));
             self.spinner.work(doing.unwrap_or_default());
         }
+    }
+
+    /// A branch that is waited for: at a terminal what moves, elsewhere a line whenever its status is another.
+    fn wait(&self, event: &Event, waited: Duration) {
+        if self.is_live() && self.is_decorated() {
+            let awaited = self.printable(&agent::awaited(event, SHORT_ID));
+            let room = self.look().columns.saturating_sub(TIMER);
+            let awaited = truncate_str(&awaited, room, "…");
+            return self.spinner.wait(&awaited, waited);
+        }
+        if self.is_news(agent::awaited(event, usize::MAX)) {
+            self.show(event);
+        }
+    }
+
+    /// Whether something else was told last of what is waited for.
+    fn is_news(&self, awaited: String) -> bool {
+        let Ok(mut told) = self.told_awaited.lock() else {
+            return true;
+        };
+        let is_news = *told != awaited;
+        *told = awaited;
+        is_news
     }
 
     /// What the tool that is under way has printed last, behind what turns.
@@ -346,6 +373,7 @@ impl Reporter for Console<'_> {
                 self.in_tool.store(false, Ordering::Relaxed);
                 self.show(event);
             }
+            Event::Waiting { waited, .. } => self.wait(event, *waited),
             _ => self.show(event),
         }
     }
@@ -381,6 +409,9 @@ impl Console<'_> {
             Event::Tool { asks, .. } => *asks,
             _ => false,
         };
+        if self.mirrored(event) {
+            return;
+        }
         if self.options.stderr_terminal {
             return self.show_step(event, is_wanted);
         }
@@ -474,86 +505,6 @@ impl Console<'_> {
         stat.lines().map(line).collect()
     }
 
-    /// Prints the run's result to stdout.
-    ///
-    /// # Errors
-    /// When it cannot be written, though somebody wants to read it.
-    pub fn result(&self, text: &str) -> io::Result<()> {
-        self.spinner.stop();
-        to_stdout(&self.ready(text))
-    }
-
-    /// Prints it by `pager`, where somebody looks on and it has more lines than the terminal.
-    ///
-    /// # Errors
-    /// When it cannot be written, though somebody wants to read it.
-    pub fn paged(&self, text: &str, pager: &Pager) -> io::Result<()> {
-        self.spinner.stop();
-        let text = self.ready(text);
-        let size = Term::stdout().size_checked();
-        let size = size.filter(|_| self.options.stdout_terminal);
-        let is_long =
-            size.is_some_and(|(rows, columns)| lines_taken(&text, columns) >= rows.into());
-        if is_long && pager.show(&text) {
-            return Ok(());
-        }
-        to_stdout(&text)
-    }
-
-    /// A result as stdout gets it.
-    fn ready(&self, text: &str) -> String {
-        let mut text = self.redactor.text(text).into_owned();
-        if text.starts_with("diff --git ") {
-            // Elsewhere as bytes: it may be applied.
-            if self.options.stdout_terminal || self.options.runner == CiRunner::Told {
-                let lines = text.split_inclusive('\n');
-                let colors = self.options.colors.stdout;
-                let lines = lines.map(|line| diff_line(line, colors)).collect();
-                text = self.commanding_nobody(lines);
-            }
-        } else {
-            text = self.commanding_nobody(text::printable(&text, &['\n', '\t']));
-            if self.options.colors.stdout {
-                let lines = text.split_inclusive('\n').map(told_line);
-                text = lines.map(|line| self.with_link(line)).collect();
-            }
-        }
-        text
-    }
-
-    /// The line with a link on the path that it ends with, where it tells one.
-    fn with_link(&self, line: String) -> String {
-        let path = |told: &str| line.strip_prefix(told)?.strip_suffix('\n');
-        let found = TELLING.iter().find_map(|told| Some((told, path(told)?)));
-        match (&self.links, found) {
-            (Some(links), Some((told, path))) => format!("{told}{}\n", links.link(path)),
-            _ => line,
-        }
-    }
-
-    /// How many columns stdout has, where it is a terminal.
-    pub fn columns(&self) -> Option<usize> {
-        let size = Term::stdout().size_checked();
-        let size = size.filter(|_| self.options.stdout_terminal);
-        size.map(|(_, columns)| columns.into())
-    }
-
-    /// Prints an agent's answer to stdout: at a terminal, as its Markdown means it.
-    ///
-    /// # Errors
-    /// When it cannot be written, though somebody wants to read it.
-    pub fn answer(&self, text: &str) -> io::Result<()> {
-        if !self.options.stdout_terminal {
-            return self.result(&format!("{text}{}", text::line_end(text)));
-        }
-        self.spinner.stop();
-        let columns = usize::from(Term::stdout().size().1).saturating_sub(1);
-        let text = self.redactor.text(text);
-        let lines = markdown::rendered(&text, columns, self.options.colors.stdout).into_iter();
-        let text = lines.map(|line| format!("{line}\n")).collect();
-        to_stdout(&self.commanding_nobody(text))
-    }
-
     /// Prints why the run failed, and the folder that tells more.
     pub fn error(&self, message: &dyn Display, hint: Option<&str>, log: Option<&str>) {
         self.spinner.stop();
@@ -593,4 +544,26 @@ fn tokens(usage: Usage) -> String {
 
 fn seconds(duration: Duration) -> String {
     format!("{:.1}s", duration.as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::environment::Environment;
+
+    #[test]
+    fn a_branch_is_told_again_only_where_it_stands_otherwise() {
+        let redactor = Redactor::new([]);
+        let options = ConsoleOptions::new(false, (false, false), &Environment::default());
+        let console = Console::new(options, &redactor);
+        for (awaited, expected) in [
+            ("a (new)", true),
+            ("a (new)", false),
+            ("a (running)", true),
+            ("a (running)", false),
+            ("b (running)", true),
+        ] {
+            assert_eq!(console.is_news(awaited.to_owned()), expected, "{awaited}");
+        }
+    }
 }

@@ -1,7 +1,8 @@
 //! What a person sees while a run goes on, and what a program reads. The only code that prints.
 //!
-//! Writes to the standard streams: progress, warnings and errors to stderr, the result alone to
-//! stdout. Guarantees that no key is printed, and that a closed terminal is no reason to fail.
+//! Writes to the standard streams: progress, warnings and errors to stderr, to stdout the result alone or, where that is
+//! wanted, behind the exchange that has led to it. Guarantees that no key is printed, and that a closed terminal is no
+//! reason to fail.
 
 pub(crate) mod browser;
 pub(crate) mod columns;
@@ -14,6 +15,7 @@ mod console;
 pub(crate) mod json;
 pub(crate) mod links;
 mod markdown;
+mod mirror;
 mod options;
 pub(crate) mod pager;
 mod painting;
@@ -247,6 +249,37 @@ pub enum Event {
         /// How many there may be.
         allowed: u32,
     },
+    /// A tool server has answered.
+    Connected {
+        /// Its address, without a query: that may be a key.
+        server: String,
+        /// The version of its protocol.
+        protocol: String,
+    },
+    /// An agent on a remote branch is being waited for; told each time that the server was asked how it stands.
+    Waiting {
+        /// The agent.
+        agent: String,
+        /// The branch's id.
+        branch: String,
+        /// The branch's status, in the server's words.
+        status: String,
+        /// How long since it was started.
+        #[serde(serialize_with = "json::seconds")]
+        waited: Duration,
+    },
+    /// An agent on a remote branch has come to its end.
+    BranchEnded {
+        /// The agent.
+        agent: String,
+        /// The branch's id.
+        branch: String,
+        /// The branch's status, in the server's words.
+        status: String,
+        /// How long it took.
+        #[serde(rename = "seconds", serialize_with = "json::seconds")]
+        took: Duration,
+    },
     /// An independent agent begins to judge the work.
     Auditing,
     /// The work was judged.
@@ -282,6 +315,10 @@ impl Event {
             | Self::Finished { summary: text, .. } => vec![text],
             Self::Tool { input, subject, .. } => vec![input, subject],
             Self::ToolResult { text, brief, .. } => std::iter::once(text).chain(brief).collect(),
+            Self::Connected { server, protocol } => vec![server, protocol],
+            Self::Waiting { branch, status, .. } | Self::BranchEnded { branch, status, .. } => {
+                vec![branch, status]
+            }
             Self::Failed { error, hint, .. } => std::iter::once(error).chain(hint).collect(),
             Self::Tasks(tasks) => tasks.iter_mut().map(|task| &mut task.text).collect(),
             _ => Vec::new(),
@@ -325,7 +362,7 @@ impl<'r> Output<'r> {
         redactor: &'r Redactor,
     ) -> Self {
         Self {
-            console: Console::new(options, redactor),
+            console: Console::new(options.in_format(format), redactor),
             lines: JsonLines::new(clock, redactor),
             format,
             redactor,
@@ -355,6 +392,18 @@ impl<'r> Output<'r> {
             OutputFormat::Text => self.console.result(text),
             OutputFormat::Json => json::document(self.redactor, &document()),
             OutputFormat::JsonL => self.lines.result(&document()),
+        }
+    }
+
+    /// Prints what a program reads where others get text; its reader must not go. Else what stands for it.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn report(&self, report: &Value, document: impl FnOnce() -> Value) -> io::Result<()> {
+        self.console.stop_spinner();
+        match self.format {
+            OutputFormat::Text => json::document(self.redactor, report),
+            _ => self.result("", document),
         }
     }
 

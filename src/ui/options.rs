@@ -1,5 +1,6 @@
 //! What the standard streams are capable of. Plain data.
 
+use crate::cli::OutputFormat;
 use crate::sys::environment::Environment;
 
 /// How a console is to be used.
@@ -21,6 +22,10 @@ pub struct ConsoleOptions {
     pub runner: CiRunner,
     /// Where colours may be used.
     pub colors: Colors,
+    /// An exchange between an agent's model, its tools and the user goes to stdout as it happens.
+    pub mirrors: bool,
+    /// stdin and stdout are terminals: what is typed is seen on stdout by itself.
+    pub echoes: bool,
 }
 
 impl ConsoleOptions {
@@ -46,6 +51,17 @@ impl ConsoleOptions {
                 stdout: stdout && colors,
                 stderr: stderr && colors,
             },
+            mirrors: false,
+            echoes: false,
+        }
+    }
+
+    /// The same where stdout gets `format`: nothing is mirrored between what programs read, nor where it is to be quiet.
+    #[must_use]
+    pub fn in_format(self, format: OutputFormat) -> Self {
+        Self {
+            mirrors: self.mirrors && !self.quiet && format == OutputFormat::Text,
+            ..self
         }
     }
 }
@@ -68,4 +84,26 @@ pub struct Colors {
     pub stdout: bool,
     /// Whether stderr takes them.
     pub stderr: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_exchange_is_mirrored_only_where_a_person_reads_text() {
+        let options = |mirrors, quiet| ConsoleOptions {
+            mirrors,
+            ..ConsoleOptions::new(quiet, (false, false), &Environment::default())
+        };
+        for (options, format, expected) in [
+            (options(true, false), OutputFormat::Text, true),
+            (options(true, true), OutputFormat::Text, false),
+            (options(true, false), OutputFormat::Json, false),
+            (options(true, false), OutputFormat::JsonL, false),
+            (options(false, false), OutputFormat::Text, false),
+        ] {
+            assert_eq!(options.in_format(format).mirrors, expected, "{options:?}");
+        }
+    }
 }

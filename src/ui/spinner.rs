@@ -3,15 +3,16 @@
 //! Touches stderr, which must be a terminal. Takes texts as they are: they are to be without keys and without
 //! anything that moves the cursor.
 
+use std::fmt;
 use std::io;
 use std::sync::Mutex;
 use std::time::Duration;
 
 use console::Term;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle, TermLike};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle, TermLike};
 
 use crate::model::price::Usd;
-use crate::sys::numbers::{counted, grouped};
+use crate::sys::numbers::{counted, elapsed, grouped};
 
 /// How a stage that is going on looks.
 const STAGE: &str = "{spinner} {prefix:>6}  {msg}  {elapsed}";
@@ -19,8 +20,14 @@ const STAGE: &str = "{spinner} {prefix:>6}  {msg}  {elapsed}";
 const CALL: &str = "{spinner} {wide_msg} {elapsed}";
 /// How an agent's tool looks, and behind it what it has printed last, as far as that fits.
 const WORK: &str = "{spinner} {prefix}  {elapsed}  {wide_msg}";
+/// How a branch looks that is waited for.
+const WAIT: &str = "{spinner} {msg}: {waited}";
 /// What a key does meanwhile.
 const KEYS: &str = " · Ctrl-C stops";
+/// How often it moves while something is counted.
+const TICK: Duration = Duration::from_millis(100);
+/// How often while something is waited for that takes hours.
+const SLOW_TICK: Duration = Duration::from_secs(1);
 /// What turns meanwhile; the last one is seen when it is over.
 const TURNING: &str = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏ ";
 
@@ -44,21 +51,21 @@ impl Spinner {
         let bar = bar(STAGE);
         bar.set_prefix(label.to_owned());
         bar.set_message(format!("{text}{figures}"));
-        self.start(bar, text, false);
+        self.start(bar, text, false, TICK);
     }
 
     /// Shows an agent's call.
     pub fn call(&self, doing: &str) {
         let bar = bar(CALL);
         bar.set_message(call_text(doing, 0) + KEYS);
-        self.start(bar, doing.to_owned(), true);
+        self.start(bar, doing.to_owned(), true, TICK);
     }
 
     /// Shows an agent's tool.
     pub fn work(&self, text: String) {
         let bar = bar(WORK);
         bar.set_prefix(text.clone());
-        self.start(bar, text, false);
+        self.start(bar, text, false, TICK);
     }
 
     /// Shows this line behind an agent's tool.
@@ -70,8 +77,16 @@ impl Spinner {
         }
     }
 
-    fn start(&self, bar: ProgressBar, text: String, is_call: bool) {
-        bar.enable_steady_tick(Duration::from_millis(100));
+    /// Shows what has been waited for so long, in the place of what was shown.
+    pub fn wait(&self, text: &str, waited: Duration) {
+        self.stop();
+        let bar = bar(WAIT).with_elapsed(waited);
+        bar.set_message(text.to_owned());
+        self.start(bar, text.to_owned(), false, SLOW_TICK);
+    }
+
+    fn start(&self, bar: ProgressBar, text: String, is_call: bool, tick: Duration) {
+        bar.enable_steady_tick(tick);
         if let Ok(mut going) = self.0.lock() {
             *going = Some(Activity { bar, text, is_call });
         }
@@ -161,6 +176,13 @@ fn bar(template: &str) -> ProgressBar {
     );
     // A template that indicatif does not take would only look plainer.
     if let Ok(style) = ProgressStyle::with_template(template) {
+        let style = style.with_key(
+            "waited",
+            |state: &ProgressState, line: &mut dyn fmt::Write| {
+                // A line that cannot be written to looks plainer.
+                let _ = line.write_str(&elapsed(state.elapsed()));
+            },
+        );
         bar.set_style(style.tick_chars(TURNING));
     }
     bar
@@ -204,7 +226,7 @@ mod tests {
 
     #[test]
     fn every_template_is_one_that_indicatif_takes() {
-        for template in [STAGE, CALL, WORK] {
+        for template in [STAGE, CALL, WORK, WAIT] {
             assert!(ProgressStyle::with_template(template).is_ok(), "{template}");
         }
     }

@@ -8,11 +8,11 @@ use std::mem::take;
 use console::{Style, measure_text_width, truncate_str};
 
 use super::Event;
-use super::agent::task_style;
+use super::agent::{awaited, connected, task_style};
 use super::blocks::{fitted, one_line, visible};
 use super::markdown;
 use crate::record::tasks::Task;
-use crate::sys::numbers::{counted, grouped};
+use crate::sys::numbers::{counted, elapsed, grouped};
 
 /// How many lines of what a model says beside its answer are shown.
 const SAID: usize = 12;
@@ -153,6 +153,14 @@ impl Steps {
                     &format!("context compressed: {before} → {after} tokens"),
                     dim,
                 )]
+            }
+            Event::Connected { server, protocol } => {
+                vec![look.line(&connected(server, protocol), dim)]
+            }
+            Event::Waiting { .. } => vec![look.line(&awaited(event, usize::MAX), dim)],
+            Event::BranchEnded { took, .. } => {
+                let text = format!("{}, {}", awaited(event, usize::MAX), elapsed(*took));
+                vec![look.line(&text, dim)]
             }
             Event::Finished { summary, log } => finished(summary, log.as_deref(), look),
             Event::Failed { error, hint, log } => {

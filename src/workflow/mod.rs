@@ -20,6 +20,8 @@ mod keeping;
 mod last;
 mod log;
 mod models;
+#[expect(dead_code, reason = "the branch is where the work begins")]
+mod orchestrate;
 mod output_file;
 mod page;
 mod place;
@@ -39,6 +41,7 @@ pub(crate) use dispatch::dispatch;
 pub(crate) use models::table;
 pub(crate) use place::ProjectPlace;
 pub(crate) use run::context::{Context, ModelChoice, redactor};
+pub(crate) use run::env_file::EnvFile;
 pub(crate) use run::not_ready::NotReady;
 pub(crate) use run::outcome::{Failure, Outcome};
 pub(crate) use summary::{SummaryFile, summarize};

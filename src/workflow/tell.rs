@@ -41,6 +41,7 @@ fn succeeded(output: &Output<'_>, mut outcome: Outcome) -> Exit {
         output.event(&Event::Warning(warning.clone()));
     }
     let (is_run, log) = (outcome.record.is_some(), outcome.log.clone());
+    let report = outcome.report.take();
     let answered = if outcome.is_answer {
         output.answer(&outcome.summary)
     } else {
@@ -54,15 +55,16 @@ fn succeeded(output: &Output<'_>, mut outcome: Outcome) -> Exit {
         output.event(&Event::Notice(format!("log: {log}")));
     }
     let text = result_text(&outcome);
-    let told = answered.and_then(|()| match outcome.pager.clone() {
-        Some(pager) => output.paged(&text, &pager, || document(outcome)),
-        None => output.result(&text, || document(outcome)),
+    let told = answered.and_then(|()| match (&report, outcome.pager.clone()) {
+        (Some(report), _) => output.report(report, || document(outcome)),
+        (None, Some(pager)) => output.paged(&text, &pager, || document(outcome)),
+        (None, None) => output.result(&text, || document(outcome)),
     });
     let Err(error) = told else {
         return Exit::Done;
     };
     let problem = format!("cannot write to stdout: {error}");
-    if is_run && output.format() == OutputFormat::Text {
+    if is_run && report.is_none() && output.format() == OutputFormat::Text {
         // What a run has done is done, and its record says so.
         output.event(&Event::Warning(problem));
         return Exit::Done;
@@ -86,6 +88,13 @@ fn failed(
     if let (Some(text), OutputFormat::Text) = (&failure.text, output.format()) {
         // Whether that could be written matters less than the error that follows.
         let _ = output.result(&format!("{text}\n"), || Value::Null);
+    }
+    if let (Some(report), OutputFormat::Text) = (&failure.report, output.format())
+        && let Err(error) = output.report(report, || Value::Null)
+    {
+        // The exit code tells of the failure: that is more than that it could not be told.
+        let problem = format!("cannot write to stdout: {error}; the run's folder has the same");
+        output.event(&Event::Warning(problem));
     }
     // Programs get the long form.
     let told = format!("{error:#}");

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`branches`], [`pantheon`] | where specialists work: a trait, and a server that is one such place |
 //! | [`lineage`], [`polling`] | which branch the work goes on from, and how often one is asked for |
+//! | [`config`] | what it is set to |
 //! | [`specialists`] | has one work on a new branch, and waits until that is done |
 //! | [`tools`], [`instructions`] | what the model that leads the work has, and what it is told |
 //! | [`report`], [`review`] | its final report, and whether that counts |
@@ -13,6 +14,7 @@
 //! as done that no review has passed.
 
 pub mod branches;
+pub mod config;
 pub mod handover;
 pub mod instructions;
 pub mod lineage;

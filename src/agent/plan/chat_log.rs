@@ -203,6 +203,7 @@ fn entry(event: &Event) -> Option<(ChatEntryKind, String)> {
         | Event::Building { .. }
         | Event::Printed(_)
         | Event::Heard { .. }
+        | Event::Waiting { .. }
         | Event::Tool { .. } => None,
         Event::Prose(text) | Event::Thoughts(text) | Event::Words(text) => said(text),
         Event::ToolResult { text, failed, .. } => {
@@ -259,6 +260,8 @@ fn entry(event: &Event) -> Option<(ChatEntryKind, String)> {
         } => told(format!(
             "reply not understood ({failures} of {allowed}): {fault}"
         )),
+        Event::Connected { server, .. } => told(format!("tool server: {server}")),
+        Event::BranchEnded { branch, status, .. } => told(format!("branch {branch}: {status}")),
         Event::Auditing => told("an independent audit begins".to_owned()),
         Event::Audited { passed, text } => {
             let outcome = if *passed { "passed" } else { "failed" };

@@ -6,21 +6,22 @@
 #[cfg(test)]
 mod tests;
 
-use std::io::{self, Read as _};
+use std::io::Read as _;
 use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use ureq::http::Response;
-use ureq::{Agent, Body, RequestBuilder};
+use ureq::RequestBuilder;
+use ureq::http::StatusCode;
 
 use super::Ollama;
 use crate::model::error::one_line;
-use crate::model::http::{Route, agent, interruption};
+use crate::model::http::Route;
 use crate::model::{ModelError, VendorError, Wire as _};
+use crate::secret::ApiKey;
+use crate::sys::http::{HttpClient, HttpError};
 use crate::sys::interrupt::{Interrupt, Interrupted};
 use crate::sys::ndjson::Lines;
-use crate::sys::transport::Silence;
 
 /// How long the server may take to say which models it has.
 const PATIENCE: Duration = Duration::from_secs(4);
@@ -143,27 +144,29 @@ struct Tag {
 
 /// An Ollama server.
 pub struct OllamaServer {
-    route: Route,
-    agent: Agent,
-    silence: Silence,
+    client: HttpClient,
+    key: Option<ApiKey>,
 }
 
 impl OllamaServer {
     /// The server at the end of `route`. Nothing is sent yet.
     #[must_use]
     pub fn new(route: Route, interrupt: &Interrupt) -> Self {
-        let silence = Silence::default();
+        let Route {
+            endpoint,
+            proxies,
+            key,
+        } = route;
         Self {
-            agent: agent(&route, interrupt, &silence),
-            route,
-            silence,
+            client: HttpClient::new(endpoint, &proxies, interrupt),
+            key,
         }
     }
 
     /// Its base URL.
     #[must_use]
     pub fn url(&self) -> String {
-        self.route.endpoint.url("")
+        self.client.endpoint().url("")
     }
 
     /// The models that it has, by their names and tags.
@@ -171,21 +174,27 @@ impl OllamaServer {
     /// # Errors
     /// When it does not tell, or not in time.
     pub fn installed(&self) -> Result<Vec<String>, ServerProblem> {
-        self.silence.allow(None);
-        let call = self.agent.get(self.route.endpoint.url("/api/tags"));
+        self.client.silence.allow(None);
+        let call = self
+            .client
+            .agent
+            .get(self.client.endpoint().url("/api/tags"));
         let call = self
             .with_key(call)
             .config()
             .timeout_global(Some(PATIENCE))
             .build();
-        let mut response = call.call().map_err(|error| self.not_there(error))?;
-        let json = read_body(&mut response).map_err(|error| self.not_there(error.into()))?;
+        let response = self.client.answer(call.call());
+        let response = response.map_err(|error| self.not_there(error))?;
+        let status = response.status();
+        let json = self.client.read_body(response, LIMIT);
+        let json = json.map_err(|error| self.not_there(error))?;
         let not_ollama = |reason| ServerProblem::NotOllama {
             url: self.url(),
             reason,
         };
-        if !response.status().is_success() {
-            return Err(not_ollama(refusal(&response, &json)));
+        if !status.is_success() {
+            return Err(not_ollama(refusal(status, &json)));
         }
         let tags: Tags = serde_json::from_slice(&json)
             .map_err(|source| not_ollama(ModelError::not_json(&json, source).to_string()))?;
@@ -226,14 +235,19 @@ impl OllamaServer {
             ServerProblem::NotThere { reason, .. } => not_pulled(reason),
             other => other,
         };
-        self.silence.allow(Some(PULL_SILENCE));
-        let call = self.agent.post(self.route.endpoint.url("/api/pull"));
+        self.client.silence.allow(Some(PULL_SILENCE));
+        let call = self
+            .client
+            .agent
+            .post(self.client.endpoint().url("/api/pull"));
         let call = call.header("content-type", "application/json");
         let body = json!({"model": model, "stream": true}).to_string();
-        let mut response = self.with_key(call).send(body).map_err(failed)?;
-        if !response.status().is_success() {
-            let answer = read_body(&mut response).map_err(|error| failed(error.into()))?;
-            return Err(not_pulled(refusal(&response, &answer)));
+        let response = self.client.answer(self.with_key(call).send(body));
+        let response = response.map_err(failed)?;
+        let status = response.status();
+        if !status.is_success() {
+            let answer = self.client.read_body(response, LIMIT).map_err(failed)?;
+            return Err(not_pulled(refusal(status, &answer)));
         }
         let mut lines = Lines::default();
         let mut chunk = vec![0; 16 << 10];
@@ -242,10 +256,10 @@ impl OllamaServer {
             is_done = read_progress(line, progress).map_err(not_pulled)?;
             Ok::<(), ServerProblem>(())
         };
-        let mut reader = response.body_mut().as_reader();
+        let mut reader = response.into_body().into_reader();
         loop {
             let read = reader.read(&mut chunk);
-            match read.map_err(|error| failed(error.into()))? {
+            match read.map_err(|error| failed(self.client.classify(error.into())))? {
                 0 => break lines.end(&mut line)?,
                 amount => lines.read(&chunk[..amount], &mut line)?,
             }
@@ -255,7 +269,7 @@ impl OllamaServer {
     }
 
     fn with_key<B>(&self, call: RequestBuilder<B>) -> RequestBuilder<B> {
-        let Some(key) = &self.route.key else {
+        let Some(key) = &self.key else {
             return call;
         };
         let (name, prefix) = Ollama.key_header();
@@ -263,18 +277,18 @@ impl OllamaServer {
     }
 
     /// What became of a call without an answer.
-    fn not_there(&self, error: ureq::Error) -> ServerProblem {
+    fn not_there(&self, error: HttpError) -> ServerProblem {
         let reason = match error {
-            ureq::Error::Io(error) => match interruption(&error) {
-                Some(interrupted) => return interrupted.into(),
-                None => error.to_string(),
-            },
-            ureq::Error::Timeout(_) => "it gives no answer in time".to_owned(),
-            other => other.to_string(),
+            HttpError::Interrupted(interrupted) => return interrupted.into(),
+            HttpError::TimedOut => "it gives no answer in time".to_owned(),
+            ref other => other.to_string(),
         };
-        ServerProblem::NotThere {
-            url: self.url(),
-            reason,
+        let url = self.url();
+        match error {
+            HttpError::TooLarge(_) | HttpError::Redirect { .. } | HttpError::Compressed(_) => {
+                ServerProblem::NotOllama { url, reason }
+            }
+            _ => ServerProblem::NotThere { url, reason },
         }
     }
 }
@@ -289,16 +303,9 @@ fn is_same(installed: &str, asked: &str) -> bool {
     plain(installed) == plain(asked)
 }
 
-fn read_body(response: &mut Response<Body>) -> io::Result<Vec<u8>> {
-    let mut body = Vec::new();
-    let reader = response.body_mut().as_reader();
-    reader.take(LIMIT).read_to_end(&mut body)?;
-    Ok(body)
-}
-
 /// What an answer with an error's status says.
-fn refusal(response: &Response<Body>, body: &[u8]) -> String {
-    let status = response.status().as_u16();
+fn refusal(status: StatusCode, body: &[u8]) -> String {
+    let status = status.as_u16();
     let VendorError { message, .. } = Ollama.read_failure(body);
     let words = message.map_or_else(|| ModelError::snippet(body), |words| one_line(&words));
     let colon = if words.is_empty() { "" } else { ": " };

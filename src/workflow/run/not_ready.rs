@@ -5,10 +5,12 @@
 use std::fmt;
 
 use super::context::ModelsProblem;
+use super::env_file::EnvFileProblem;
 use super::keys::NoKey;
 use super::problems::{BaselineProblem, ResumeProblem};
 use super::sending::SendingProblem;
 use crate::agent::home::NoHome;
+use crate::agent::orchestrate::config::ConfigProblem;
 use crate::agent::plan::file::PlanFileError;
 use crate::agent::plan::instructions::InstructionsProblem;
 use crate::agent::settings::SettingsProblem;
@@ -66,6 +68,12 @@ pub enum Problem {
     /// What the user has set for agents.
     #[error(transparent)]
     Settings(#[from] SettingsProblem),
+    /// The user's `.env`.
+    #[error(transparent)]
+    EnvFile(#[from] EnvFileProblem),
+    /// What an orchestration is configured with.
+    #[error(transparent)]
+    Config(#[from] ConfigProblem),
     /// The code base that was to be rolled up.
     #[error("{problem}")]
     RollUp {
@@ -101,6 +109,8 @@ impl Problem {
             Self::Sending(problem) => problem.hint(),
             Self::Home(problem) => problem.hint(),
             Self::Settings(problem) => problem.hint(),
+            Self::EnvFile(problem) => problem.hint().to_owned(),
+            Self::Config(problem) => problem.hint(),
             Self::RollUp { hint, .. } => hint.clone(),
         }
     }

@@ -16,12 +16,14 @@ use crate::model::price::Usd;
 use crate::model::{
     Endpoint, EndpointProblem, HttpModel, Model, ModelSpec, ModelTable, OllamaServer, Origin,
     Provider, Proxies, Purpose, REPAIRS, Route, ServerProblem, Setup, StepId, Tier, catalogue,
+    endpoint,
 };
+use crate::record::orchestration::OrchestrationSettings;
 use crate::record::replay::{Recording, RecordingProblem, ReplayModel};
 use crate::review::naming::{self, NoSuchRun};
 use crate::secret::ApiKey;
+use crate::sys::http::transport::PlainAddresses;
 use crate::sys::interrupt::Interrupted;
-use crate::sys::transport::PlainAddresses;
 use crate::workflow::error::Error;
 
 /// The models that a run asks, and what that may cost.
@@ -137,11 +139,9 @@ impl Models<'_> {
 
     /// The servers that are not the vendors', by the names of the models.
     pub fn base_urls(&self) -> BTreeMap<String, String> {
-        let named = |model: &SelectedModel<'_>| {
-            let base_url = model.base_url.clone()?;
-            Some((model.spec.name.clone(), base_url))
-        };
-        self.all().filter_map(named).collect()
+        let named = self.all().filter_map(SelectedModel::elsewhere);
+        let owned = |(name, url): (&str, &str)| (name.to_owned(), url.to_owned());
+        named.map(owned).collect()
     }
 
     /// Where their keys come from, by the names of the models.
@@ -158,7 +158,11 @@ impl Models<'_> {
         if self.is_replay {
             return;
         }
-        for (model, url) in self.base_urls() {
+        // Azure has no usual server: whoever uses it has named the one that is asked.
+        let told = self.all();
+        let told = told.filter(|model| model.spec.provider != Provider::Azure);
+        let told = told.filter_map(SelectedModel::elsewhere);
+        for (model, url) in told.collect::<BTreeMap<_, _>>() {
             context.notice(format!(
                 "`{model}` is asked at {url}, not at the usual server"
             ));
@@ -272,6 +276,11 @@ impl<'a> SelectedModel<'a> {
         }
     }
 
+    /// Its name and its server, where that is not the vendor's.
+    fn elsewhere(&self) -> Option<(&str, &str)> {
+        Some((&self.spec.name, self.base_url.as_deref()?))
+    }
+
     /// One whose replies were recorded.
     pub fn replayed(context: &Context<'_>, mut spec: ModelSpec, recording: &Recording) -> Self {
         // Nothing is asked for; the tiers that have served are on record.
@@ -310,7 +319,7 @@ impl<'a> SelectedModel<'a> {
         });
         let route = missing.note(route(context, &spec, has_key))?;
         let is_exposed = route.endpoint.plain() == Some(PlainAddresses::Private);
-        let base_url = route.endpoint.differing(spec.provider);
+        let base_url = endpoint::differing(&route.endpoint, spec.provider);
         let base_url = base_url.map(str::to_owned);
         let (key, key_source) = key?;
         let route = Route { key, ..route };
@@ -345,9 +354,10 @@ pub fn near_ends<'s>(
     let today = context.clock.now().date_naive();
     let vendors = specs.into_iter().filter(|spec| spec.base_url.is_none());
     let told = vendors.filter_map(|spec| {
+        let id = spec.vendors_name()?;
         let table = context.models.as_ref().ok();
-        let successor = table.and_then(|table| table.successor(&spec.id));
-        let end = catalogue::near_end(&spec.id, today, successor)?;
+        let successor = table.and_then(|table| table.successor(id));
+        let end = catalogue::near_end(id, today, successor)?;
         Some(format!("`{}`: {end}", spec.name))
     });
     told.collect()
@@ -477,6 +487,36 @@ pub fn agent_model<'a>(
     models.ok_or_else(|| missing.into())
 }
 
+/// The model of an orchestration that is replayed, by its record alone: what told of it may be set no more, and the table
+/// need not know it.
+///
+/// # Errors
+/// When another one is asked for.
+#[cfg_attr(not(test), expect(dead_code, reason = "used by workflow/orchestrate"))]
+pub fn recorded_model<'a>(
+    context: &Context<'a>,
+    choice: &ModelChoice,
+    recording: &Recording,
+    OrchestrationSettings {
+        model, provider, ..
+    }: &OrchestrationSettings,
+) -> Result<Models<'a>, Error> {
+    if let Some(asked) = choice.model.as_ref().filter(|asked| *asked != model) {
+        let other = RecordingProblem::OtherModel {
+            folder: recording.folder().to_owned(),
+            recorded: model.clone(),
+            asked: asked.clone(),
+        };
+        return Err(other.into());
+    }
+    let known = context.models.as_ref().ok();
+    let known = known.and_then(|table| table.named(model));
+    let known = known.filter(|spec| spec.provider == *provider).cloned();
+    let spec = known.unwrap_or_else(|| ModelSpec::new(model, *provider));
+    let first = SelectedModel::replayed(context, spec, recording);
+    Ok(Models::new(choice, true, first, Vec::new()))
+}
+
 /// The models that an agent of several stages asks, by purpose, the one for all else first; or those that were
 /// recorded. What Ollama lacks is pulled, if it may be.
 ///
@@ -548,7 +588,7 @@ pub fn route(
     spec: &ModelSpec,
     has_key: bool,
 ) -> Result<Route, EndpointProblem> {
-    let endpoint = Endpoint::of(spec, context.environment, has_key)?;
+    let endpoint = endpoint::of(spec, context.environment, has_key)?;
     // Calls to this machine go straight there, whatever proxy is named.
     let proxies = if endpoint.is_secure() {
         Proxies::from_environment(context.environment)?

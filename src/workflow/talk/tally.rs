@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::model::Purpose;
 use crate::model::price::Usd;
 use crate::record::{RunRecord, TreeState};
-use crate::sys::numbers::{counted, grouped};
+use crate::sys::numbers::{counted, elapsed, grouped};
 
 /// What was done since the program was started.
 #[derive(Debug, Default)]
@@ -65,7 +65,7 @@ impl Tally {
             share,
             tokens,
             spent.map(|spent| spent.to_string()),
-            self.last_took.map(human),
+            self.last_took.map(elapsed),
             Some("/help, Ctrl-D quits".to_owned()),
         ];
         parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
@@ -88,16 +88,8 @@ impl Tally {
             "this session: {} tokens; since the start: {}, {spent}, {}",
             grouped(tokens),
             counted(self.requests, "request"),
-            human(self.took)
+            elapsed(self.took)
         )
-    }
-}
-
-/// `42s`, `3m 05s`
-fn human(duration: Duration) -> String {
-    match duration.as_secs() {
-        seconds @ ..60 => format!("{seconds}s"),
-        seconds => format!("{}m {:02}s", seconds / 60, seconds % 60),
     }
 }
 

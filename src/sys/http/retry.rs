@@ -6,8 +6,6 @@ use std::time::Duration;
 
 use chrono::{DateTime, FixedOffset};
 
-use super::VendorError;
-
 /// How often a call is tried at the most.
 pub const MAX_TRIES: u32 = 5;
 
@@ -22,6 +20,7 @@ pub struct Advice {
 
 impl Advice {
     /// Reads the headers of an answer that came at `now`; `header` looks one up by its name.
+    #[must_use]
     pub fn read<'h>(header: impl Fn(&str) -> Option<&'h str>, now: DateTime<FixedOffset>) -> Self {
         let milliseconds = header("retry-after-ms").and_then(|value| parse_number(value, 0.001));
         let retry_after = || header("retry-after").and_then(|value| parse_retry_after(value, now));
@@ -40,16 +39,15 @@ impl Advice {
 }
 
 /// Whether an answer with this status is worth another try.
-pub fn is_retryable(status: u16, advice: &Advice, vendor: &VendorError) -> bool {
-    if vendor.quota_spent {
-        return false;
-    }
+#[must_use]
+pub fn is_retryable(status: u16, advice: &Advice) -> bool {
     let may_pass = matches!(status, 408 | 409 | 429 | 500..=599);
     advice.should_retry.unwrap_or(may_pass)
 }
 
 /// How long to wait after `failed` tries where the server does not say: 0.5 s, doubling up to 8 s,
 /// less up to a quarter. `jitter` is between 0 and 1.
+#[must_use]
 pub fn backoff(failed: u32, jitter: f64) -> Duration {
     const FIRST: f64 = 0.5;
     const LONGEST: f64 = 8.0;
@@ -116,7 +114,6 @@ mod tests {
 
     #[test]
     fn what_may_pass_is_retried_and_nothing_else() {
-        let none = VendorError::default();
         for (status, expected) in [
             (408, true),
             (409, true),
@@ -133,30 +130,14 @@ mod tests {
             (422, false),
         ] {
             assert_eq!(
-                is_retryable(status, &Advice::default(), &none),
+                is_retryable(status, &Advice::default()),
                 expected,
                 "{status}"
             );
         }
-        let spent = VendorError {
-            quota_spent: true,
-            ..VendorError::default()
-        };
-        assert!(!is_retryable(
-            429,
-            &advice(&[("x-should-retry", "true")]),
-            &spent
-        ));
-        assert!(!is_retryable(
-            500,
-            &advice(&[("x-should-retry", "false")]),
-            &none
-        ));
-        assert!(is_retryable(
-            400,
-            &advice(&[("x-should-retry", "true")]),
-            &none
-        ));
+        let advised = |status, should| is_retryable(status, &advice(&[("x-should-retry", should)]));
+        assert!(!advised(500, "false"));
+        assert!(advised(400, "true"));
     }
 
     #[test]

@@ -1,0 +1,343 @@
+//! Where a call goes: the base URL, and the proxy on the way. Pure.
+//!
+//! Guarantees that a key travels encrypted, or does not leave the machine: an [`Endpoint`] is https,
+//! or http to a loopback host, or, without a key, to one of a private network; and plain http never
+//! goes through a proxy.
+
+use std::net::IpAddr;
+
+use ureq::http::Uri;
+use ureq::{Proxy, ProxyBuilder, ProxyProtocol};
+
+use super::transport::{PlainAddresses, is_private};
+use crate::sys::environment::Environment;
+
+/// The base URL of a server, checked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Endpoint {
+    base: String,
+    host: String,
+    plain: Option<PlainAddresses>,
+}
+
+/// Why a base URL or a proxy cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum EndpointProblem {
+    /// Not a URL, or one without a host, or with a user name, query or fragment.
+    #[error("`{variable}` is `{value}`, which is not a plain URL of a server")]
+    NotAUrl {
+        /// The environment variable.
+        variable: String,
+        /// What the variable says, which is shown.
+        value: String,
+        /// What it may say.
+        example: &'static str,
+    },
+    /// Plain http to another machine.
+    #[error("`{variable}` is `{value}`: plain http is taken for loopback hosts only{}", if *.has_key { "" } else { ", and for private addresses" })]
+    Insecure {
+        /// Whether a key would travel along.
+        has_key: bool,
+        /// The environment variable.
+        variable: String,
+        /// What the variable says, which is shown.
+        value: String,
+    },
+    /// Nothing names a server.
+    #[error("no server is named: `{variable}` is not set")]
+    Unset {
+        /// The environment variable.
+        variable: String,
+        /// What it may be set to.
+        example: &'static str,
+    },
+    /// The proxy's URL is none, or of a kind that is not supported.
+    #[error("`{variable}` does not hold the URL of an http or https proxy")]
+    BadProxy {
+        /// The environment variable; its value may hold a password.
+        variable: String,
+    },
+}
+
+impl EndpointProblem {
+    /// What the user can do about it.
+    #[must_use]
+    pub fn hint(&self) -> String {
+        match self {
+            Self::NotAUrl {
+                variable, example, ..
+            } => {
+                format!("set `{variable}` to something like `{example}`, or unset it")
+            }
+            Self::Insecure {
+                variable,
+                has_key: false,
+                ..
+            } => format!("use https in `{variable}`, or unset it"),
+            Self::Insecure { variable, .. } => {
+                format!("the key travels in a header: use https in `{variable}`, or unset it")
+            }
+            Self::Unset { variable, example } => {
+                format!("set `{variable}` to something like `{example}`")
+            }
+            Self::BadProxy { variable } => {
+                format!("set `{variable}` to something like `http://host:port`, or unset it")
+            }
+        }
+    }
+}
+
+impl Endpoint {
+    /// Checks a base URL; `variable` says where it was named, and `has_key` whether calls carry a key.
+    ///
+    /// # Errors
+    /// When the URL cannot be used.
+    pub fn parse(variable: &str, value: &str, has_key: bool) -> Result<Self, EndpointProblem> {
+        let (variable, value) = (variable.to_owned(), value.to_owned());
+        let base = value.trim().trim_end_matches('/').to_owned();
+        let Some((host, secure)) = plain_server(&base) else {
+            return Err(EndpointProblem::NotAUrl {
+                variable,
+                value,
+                example: "https://host/path",
+            });
+        };
+        let plain = if secure {
+            None
+        } else if is_loopback(&host) {
+            Some(PlainAddresses::Loopback)
+        } else if !has_key && may_be_private(&host) {
+            Some(PlainAddresses::Private)
+        } else {
+            return Err(EndpointProblem::Insecure {
+                has_key,
+                variable,
+                value,
+            });
+        };
+        Ok(Self { base, host, plain })
+    }
+
+    /// The URL of `path`, which begins with a slash.
+    #[must_use]
+    pub fn url(&self, path: &str) -> String {
+        format!("{}{path}", self.base)
+    }
+
+    /// The base URL, without a slash at its end.
+    #[must_use]
+    pub fn base(&self) -> &str {
+        &self.base
+    }
+
+    /// The server's host, for messages.
+    #[must_use]
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// Whether calls go straight to this machine: no proxy is asked, and nothing is encrypted.
+    #[must_use]
+    pub fn is_this_machine(&self) -> bool {
+        self.plain == Some(PlainAddresses::Loopback)
+    }
+
+    /// Whether calls are encrypted.
+    #[must_use]
+    pub fn is_secure(&self) -> bool {
+        self.plain.is_none()
+    }
+
+    /// The only addresses that calls go to, where they are not encrypted.
+    #[must_use]
+    pub fn plain(&self) -> Option<PlainAddresses> {
+        self.plain
+    }
+}
+
+/// The host of a URL that names nothing but a server and a path, and whether that is https.
+fn plain_server(base: &str) -> Option<(String, bool)> {
+    let uri: Uri = base.parse().ok()?;
+    let (authority, host) = (uri.authority()?, uri.host()?);
+    // A port that is no number is no port for `Uri`, and would be passed over.
+    let has_plain_port = authority.as_str() == host || authority.port_u16().is_some();
+    let has_more = authority.as_str().contains('@') || uri.query().is_some() || base.contains('#');
+    let secure = uri.scheme_str()? == "https";
+    let is_plain = !host.is_empty() && has_plain_port && !has_more;
+    (is_plain && (secure || uri.scheme_str() == Some("http"))).then(|| (host.to_owned(), secure))
+}
+
+fn is_loopback(host: &str) -> bool {
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    let address = bare.parse::<IpAddr>();
+    host.eq_ignore_ascii_case("localhost") || address.is_ok_and(|ip| ip.is_loopback())
+}
+
+/// Whether a host is one of a private network, by its address, or may be, by its name: what the name resolves to is
+/// looked at when the connection is made.
+fn may_be_private(host: &str) -> bool {
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    if let Ok(address) = bare.parse::<IpAddr>() {
+        return is_private(address);
+    }
+    let host = host.to_ascii_lowercase();
+    let endings = [".local", ".internal", ".lan", ".home.arpa"];
+    !host.contains('.') || endings.iter().any(|ending| host.ends_with(ending))
+}
+
+/// The proxy that the environment names for https.
+#[derive(Debug, Clone, Default)]
+pub struct Proxies(Option<Proxy>);
+
+impl Proxies {
+    /// Reads `HTTPS_PROXY` and `ALL_PROXY`, in either case, less what `NO_PROXY` takes out.
+    ///
+    /// # Errors
+    /// When the proxy's URL cannot be used.
+    pub fn from_environment(environment: &Environment) -> Result<Self, EndpointProblem> {
+        let variables = ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
+        let Some((variable, value)) = environment.first(&variables) else {
+            return Ok(Self(None));
+        };
+        let excepted = environment
+            .first(&["NO_PROXY", "no_proxy"])
+            .map_or("", |(_, list)| list);
+        match proxy(value, excepted) {
+            Some(proxy) => Ok(Self(Some(proxy))),
+            None => Err(EndpointProblem::BadProxy {
+                variable: variable.into(),
+            }),
+        }
+    }
+
+    /// The proxy for calls to `endpoint`.
+    #[must_use]
+    pub fn for_endpoint(&self, endpoint: &Endpoint) -> Option<Proxy> {
+        self.0.clone().filter(|_| endpoint.is_secure())
+    }
+}
+
+fn proxy(value: &str, excepted: &str) -> Option<Proxy> {
+    // `Proxy::new` takes no exceptions, so what it read goes through the builder once more.
+    let read = Proxy::new(value).ok()?;
+    if !matches!(read.protocol(), ProxyProtocol::Http | ProxyProtocol::Https) {
+        return None;
+    }
+    let builder = Proxy::builder(read.protocol())
+        .host(read.host())
+        .port(read.port());
+    let builder = read
+        .username()
+        .into_iter()
+        .fold(builder, ProxyBuilder::username);
+    let builder = read
+        .password()
+        .into_iter()
+        .fold(builder, ProxyBuilder::password);
+    let entries = excepted.split(',').map(str::trim);
+    let entries = entries.filter(|entry| !entry.is_empty());
+    entries.fold(builder, ProxyBuilder::no_proxy).build().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn https_and_loopback_http_are_taken_and_nothing_else() {
+        for (url, expected) in [
+            (
+                "https://example.com/base/",
+                Some("https://example.com/base/x"),
+            ),
+            ("http://127.0.0.1:8080", Some("http://127.0.0.1:8080/x")),
+            ("http://127.9.9.9", Some("http://127.9.9.9/x")),
+            ("http://[::1]:80/v1", Some("http://[::1]:80/v1/x")),
+            ("http://LOCALHOST:1", Some("http://LOCALHOST:1/x")),
+            ("http://example.com", None),
+            ("http://127.0.0.1.example.com", None),
+            ("http://localhost.example.com", None),
+            ("http://127.0.0.1@example.com", None),
+            ("http://10.0.0.1", None),
+            ("http://0.0.0.0", None),
+            ("http://127.0.0.1:99999", None),
+            ("http://127.0.0.1:", None),
+            ("https://user:secret@example.com", None),
+            ("https://example.com/?key=1", None),
+            ("https://example.com/#x", None),
+            ("ftp://localhost", None),
+            ("localhost:80", None),
+            ("https://", None),
+            ("nonsense", None),
+            ("", None),
+        ] {
+            let endpoint = Endpoint::parse("OPENAI_BASE_URL", url, true);
+            assert_eq!(
+                endpoint.ok().map(|e| e.url("/x")).as_deref(),
+                expected,
+                "{url}"
+            );
+        }
+    }
+
+    #[test]
+    fn without_a_key_plain_http_goes_to_private_addresses_and_names_of_them() {
+        for (url, expected) in [
+            ("http://10.0.0.1:8080/v1", Some(PlainAddresses::Private)),
+            ("http://192.168.1.9", Some(PlainAddresses::Private)),
+            ("http://[fd00::1]:80", Some(PlainAddresses::Private)),
+            (
+                "http://host.docker.internal:11434",
+                Some(PlainAddresses::Private),
+            ),
+            ("http://gpu:8000/v1", Some(PlainAddresses::Private)),
+            ("http://Gpu.LOCAL", Some(PlainAddresses::Private)),
+            ("http://127.0.0.1", Some(PlainAddresses::Loopback)),
+            ("http://localhost", Some(PlainAddresses::Loopback)),
+            ("http://8.8.8.8", None),
+            ("http://169.254.169.254", None),
+            ("http://0.0.0.0", None),
+            ("http://example.com", None),
+            ("http://127.0.0.1.example.com", None),
+            ("http://local.example.com", None),
+        ] {
+            let endpoint = Endpoint::parse("baseUrl", url, false);
+            assert_eq!(
+                endpoint.ok().and_then(|found| found.plain()),
+                expected,
+                "{url}"
+            );
+        }
+        let problem = Endpoint::parse("baseUrl", "http://example.com", false).unwrap_err();
+        assert!(!problem.hint().contains("key"));
+    }
+
+    #[test]
+    fn a_proxy_is_for_https_only_and_knows_its_exceptions() {
+        let environment = Environment::of(&[
+            ("https_proxy", "http://user:pw@proxy.test:3128"),
+            ("NO_PROXY", "internal.test, other.test"),
+        ]);
+        let proxies = Proxies::from_environment(&environment).unwrap();
+        let secure = Endpoint::parse("V", "https://api.test", true).unwrap();
+        let proxy = proxies.for_endpoint(&secure).unwrap();
+        assert_eq!(
+            (proxy.host(), proxy.port(), proxy.username()),
+            ("proxy.test", 3128, Some("user"))
+        );
+        assert!(proxy.is_no_proxy(&"https://internal.test/x".parse().unwrap()));
+        assert!(!proxy.is_no_proxy(&"https://api.test/x".parse().unwrap()));
+        let local = Endpoint::parse("V", "http://localhost", true).unwrap();
+        assert!(proxies.for_endpoint(&local).is_none());
+    }
+
+    #[test]
+    fn a_proxy_that_cannot_be_used_is_named_without_its_value() {
+        for value in ["socks5://user:secret@p", "::", "ftp://p"] {
+            let problem =
+                Proxies::from_environment(&Environment::of(&[("ALL_PROXY", value)])).unwrap_err();
+            assert!(problem.to_string().contains("ALL_PROXY"));
+            assert!(!problem.to_string().contains("secret"));
+        }
+    }
+}

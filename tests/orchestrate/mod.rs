@@ -1,0 +1,3 @@
+//! The orchestrator over MCP.
+
+mod config;

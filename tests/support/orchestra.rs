@@ -1,0 +1,327 @@
+//! An orchestration's two servers: an Azure deployment that replies by a script, and a Pantheon whose branches do.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use serde_json::{Value, json};
+
+use super::project::Finished;
+use super::{Answer, ModelServer, TestProject, openai};
+
+/// Where every orchestration of the tests begins.
+pub const START: &str = "5a0d7e1c-0000-4000-8000-000000000000";
+pub const AZURE_KEY: &str = "azure-key-0123456789abcdef";
+pub const GITHUB_TOKEN: &str = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
+/// Where the agents work.
+pub const WORKSPACE: &str = "/home/pan/workspace";
+
+/// The id of the branch that is started as the `nth`, from 1 on.
+pub fn branch(nth: usize) -> String {
+    format!("b0000000-0000-4000-8000-{nth:012}")
+}
+
+/// A reply that calls these tools.
+pub fn calls(calls: &[(&str, Value)]) -> Answer {
+    let calls = calls.iter().enumerate().map(|(at, (name, input))| {
+        json!({"id": format!("call_{at}"), "type": "function",
+            "function": {"name": name, "arguments": input.to_string()}})
+    });
+    let mut reply = openai("");
+    let message =
+        json!({"role": "assistant", "content": null, "tool_calls": calls.collect::<Vec<_>>()});
+    reply["choices"][0]["message"] = message;
+    reply["choices"][0]["finish_reason"] = "tool_calls".into();
+    Answer::json(&reply)
+}
+
+/// A reply of words.
+pub fn says(text: &str) -> Answer {
+    Answer::json(&openai(text))
+}
+
+/// A reply that starts an agent.
+pub fn execute(agent: &str, prompt: &str) -> Answer {
+    calls(&[("execute_agent", json!({"agent": agent, "prompt": prompt}))])
+}
+
+/// A reply that reads the review's log.
+pub fn read_log() -> Answer {
+    calls(&[("read_artifact", json!({"path": "codex_review.log"}))])
+}
+
+/// The final report.
+pub fn finished(summary: &str) -> Answer {
+    says(&json!({"is_finished": true, "task": "the model's words", "summary": summary}).to_string())
+}
+
+/// What a publishing agent reports.
+pub fn published() -> String {
+    json!({"repository": "https://github.com/me/project", "branch": "add-a-flag",
+        "commit": "0123abc4567", "worklog": "worklog.md", "test_logs": "test.log"})
+    .to_string()
+}
+
+/// A branch, as the server plays it.
+#[derive(Clone, Default)]
+pub struct Branch {
+    /// What it is asked for answers, one after the other, the last one again and again.
+    states: Vec<Value>,
+    files: BTreeMap<String, String>,
+}
+
+impl Branch {
+    /// One that is in these states, one after the other.
+    pub fn of(states: &[Value]) -> Self {
+        Self {
+            states: states.to_vec(),
+            ..Self::default()
+        }
+    }
+
+    /// One that is done at once.
+    pub fn done(output: &str) -> Self {
+        Self::of(&[json!({"status": "succeed", "output": output})])
+    }
+
+    /// One that fails at once.
+    pub fn failed(output: &str) -> Self {
+        Self::of(&[json!({"status": "failed", "output": output})])
+    }
+
+    /// One that never ends.
+    pub fn endless() -> Self {
+        Self::of(&[json!({"status": "running"})])
+    }
+
+    /// A review with this verdict.
+    pub fn review(verdict: &str) -> Self {
+        Self::done("reviewed").with_file(
+            "codex_review.log",
+            &format!("VERDICT: {verdict}\nas it is\n"),
+        )
+    }
+
+    /// The same with a file in its workspace.
+    pub fn with_file(mut self, path: &str, content: &str) -> Self {
+        let path = format!("{WORKSPACE}/{path}");
+        self.files.insert(path, content.to_owned());
+        self
+    }
+}
+
+#[derive(Default)]
+struct Played {
+    /// Those that are started next.
+    script: Vec<Branch>,
+    started: Vec<(Branch, usize)>,
+    messages: Vec<Value>,
+}
+
+/// The server. What there is no branch for in its script, it refuses.
+pub struct Pantheon {
+    port: u16,
+    played: Arc<Mutex<Played>>,
+}
+
+impl Pantheon {
+    pub fn start(branches: impl IntoIterator<Item = Branch>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let mut script: Vec<Branch> = branches.into_iter().collect();
+        script.reverse();
+        let played = Arc::new(Mutex::new(Played {
+            script,
+            ..Played::default()
+        }));
+        let shared = Arc::clone(&played);
+        thread::spawn(move || {
+            for stream in listener.incoming() {
+                let played = Arc::clone(&shared);
+                // A client that goes away is part of what is tested.
+                thread::spawn(move || serve(&stream.unwrap(), &played));
+            }
+        });
+        Self { port, played }
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://127.0.0.1:{}/mcp", self.port)
+    }
+
+    /// All that it was sent.
+    pub fn messages(&self) -> Vec<Value> {
+        self.played.lock().unwrap().messages.clone()
+    }
+
+    /// What of that are calls of this tool: their arguments.
+    pub fn called(&self, tool: &str) -> Vec<Value> {
+        let messages = self.messages().into_iter();
+        let calls = messages.filter(|message| message["params"]["name"] == tool);
+        calls
+            .map(|message| message["params"]["arguments"].clone())
+            .collect()
+    }
+}
+
+fn serve(mut stream: &TcpStream, played: &Mutex<Played>) -> std::io::Result<()> {
+    let mut reader = BufReader::new(stream);
+    let (mut line, mut length) = (String::new(), 0);
+    reader.read_line(&mut line)?;
+    loop {
+        let mut header = String::new();
+        reader.read_line(&mut header)?;
+        match header.trim_end().split_once(": ") {
+            Some((name, value)) if name.eq_ignore_ascii_case("content-length") => {
+                length = value.parse().unwrap();
+            }
+            Some(_) => {}
+            None => break,
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body)?;
+    let answer = if line.starts_with("POST ") {
+        let message: Value = serde_json::from_slice(&body).unwrap();
+        answer(&message, &mut played.lock().unwrap())
+    } else {
+        Answer::new(200, &[], "")
+    };
+    let Answer::Raw(bytes) = answer else {
+        unreachable!("this server sends whole answers");
+    };
+    stream.write_all(&bytes)
+}
+
+fn answer(message: &Value, played: &mut Played) -> Answer {
+    played.messages.push(message.clone());
+    if message.get("id").is_none() {
+        return Answer::new(202, &[], "");
+    }
+    let params = &message["params"];
+    let result = match message["method"].as_str().unwrap() {
+        "initialize" => json!({"protocolVersion": params["protocolVersion"],
+            "capabilities": {"tools": {}}, "serverInfo": {"name": "pantheon", "version": "1"}}),
+        "tools/list" => {
+            let names = ["parallel_explore", "get_branch", "branch_read_file"];
+            let tools = names.map(|name| json!({"name": name, "inputSchema": {"type": "object"}}));
+            json!({ "tools": tools })
+        }
+        _ => match call(params, played) {
+            Ok(told) => json!({"content": [{"type": "text", "text": told.to_string()}]}),
+            Err(words) => {
+                json!({"isError": true, "content": [{"type": "text", "text": words}]})
+            }
+        },
+    };
+    Answer::json(&json!({"jsonrpc": "2.0", "id": message["id"], "result": result}))
+}
+
+fn call(params: &Value, played: &mut Played) -> Result<Value, String> {
+    let arguments = &params["arguments"];
+    if params["name"] == "parallel_explore" {
+        let next = played.script.pop().ok_or("there is no room for a branch")?;
+        played.started.push((next, 0));
+        let id = branch(played.started.len());
+        return Ok(json!({"branches": [{"branch_id": id}]}));
+    }
+    let id = arguments["branch_id"].as_str().unwrap_or_default();
+    let is_it = |(nth, _): &(usize, &mut (Branch, usize))| branch(nth + 1) == id;
+    let mut started = played.started.iter_mut().enumerate();
+    let (_, (found, asked)) = started.find(is_it).ok_or("there is no such branch")?;
+    if params["name"] == "branch_read_file" {
+        let path = arguments["file_path"].as_str().unwrap_or_default();
+        let content = found.files.get(path).ok_or("there is no such file")?;
+        return Ok(json!({ "content": content }));
+    }
+    let last = found.states.len() - 1;
+    let mut state = found.states[(*asked).min(last)].clone();
+    *asked += 1;
+    state["id"] = id.into();
+    Ok(state)
+}
+
+/// A project in which orchestrations are started.
+pub struct OrchestraProject {
+    pub project: TestProject,
+    pub azure: ModelServer,
+    pub pantheon: Pantheon,
+}
+
+impl OrchestraProject {
+    /// One whose deployment replies so, and whose agents' branches are these.
+    pub fn scripted(
+        replies: impl IntoIterator<Item = Answer>,
+        branches: impl IntoIterator<Item = Branch>,
+    ) -> Self {
+        let azure = ModelServer::start(replies);
+        let pantheon = Pantheon::start(branches);
+        let project = TestProject::new()
+            .variable("AZURE_OPENAI_API_KEY", AZURE_KEY)
+            .variable("AZURE_OPENAI_BASE_URL", &azure.url())
+            .variable("AZURE_OPENAI_DEPLOYMENT", "gpt-5-deployed")
+            .variable("MCP_BASE_URL", &pantheon.url())
+            .variable("MCP_POLL_INITIAL_SECONDS", "0.01")
+            .variable("MCP_POLL_MAX_SECONDS", "0.02")
+            .variable("GITHUB_TOKEN", GITHUB_TOKEN)
+            .variable("PROJECT_NAME", "project");
+        Self {
+            project,
+            azure,
+            pantheon,
+        }
+    }
+
+    pub fn with_variable(mut self, name: &str, value: &str) -> Self {
+        self.project = self.project.variable(name, value);
+        self
+    }
+
+    /// `code-commit orchestrate` from the usual branch, with these arguments.
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let before = ["orchestrate", "--parent-branch-id", START];
+        self.project.command(&[&before, arguments].concat())
+    }
+
+    /// Has the usual task worked on without anybody at hand.
+    pub fn run(&self, arguments: &[&str]) -> Finished {
+        let before = ["--headless", "--task", "Add a flag."];
+        let arguments = [&before, arguments].concat();
+        let output = self.command(&arguments).output().unwrap();
+        Finished::new(&self.project, &arguments, output)
+    }
+
+    /// The same without `--headless`, with this typed.
+    pub fn typed(&self, arguments: &[&str], input: &str) -> Finished {
+        let mut child = self.spawn(&[&["--task", "Add a flag."], arguments].concat());
+        let mut stdin = child.stdin.take().unwrap();
+        stdin.write_all(input.as_bytes()).unwrap();
+        drop(stdin);
+        let output = child.wait_with_output().unwrap();
+        Finished::new(&self.project, arguments, output)
+    }
+
+    pub fn spawn(&self, arguments: &[&str]) -> Child {
+        let mut command = self.command(arguments);
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
+    }
+
+    /// The nth conversation that the deployment was sent.
+    pub fn sent(&self, nth: usize) -> Vec<Value> {
+        let request = self.azure.requests()[nth].json();
+        request["messages"].as_array().unwrap().clone()
+    }
+}
+
+/// The report on stdout.
+pub fn report(run: &Finished) -> Value {
+    serde_json::from_str(&run.stdout).unwrap()
+}
