@@ -503,7 +503,12 @@ fn the_tables_of_exit_codes_are_those_of_the_program() {
 fn help_lists_the_exit_codes_of_the_program() {
     let project = TestProject::new();
     let mut shown = BTreeSet::new();
-    for arguments in [&["--help"][..], &["dev", "--help"], &["plan", "--help"], &["orchestrate", "--help"]] {
+    for arguments in [
+        &["--help"][..],
+        &["dev", "--help"],
+        &["plan", "--help"],
+        &["orchestrate", "--help"],
+    ] {
         let help = project.run(arguments).stdout;
         let lines = help
             .lines()

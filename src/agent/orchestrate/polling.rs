@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// How often a branch is asked for, and for how long.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct PollLimits {
+pub struct Polling {
     /// The first wait.
     pub initial: Duration,
     /// The longest wait.
@@ -15,7 +15,7 @@ pub struct PollLimits {
     pub factor: f64,
 }
 
-impl PollLimits {
+impl Polling {
     /// The waits between two questions, from the first on.
     #[must_use]
     pub fn delays(self) -> PollDelays {
@@ -29,7 +29,7 @@ impl PollLimits {
 /// The waits between two questions.
 #[derive(Debug, Clone)]
 pub struct PollDelays {
-    limits: PollLimits,
+    limits: Polling,
     next: Duration,
 }
 
@@ -37,7 +37,7 @@ impl PollDelays {
     /// The next wait, where so much time has passed since the agent was started; the last one ends with the time that
     /// it may take. `None`: that is over.
     pub fn next(&mut self, waited: Duration) -> Option<Duration> {
-        let PollLimits {
+        let Polling {
             max,
             timeout,
             factor,
@@ -58,7 +58,7 @@ mod tests {
     /// The waits where nothing but waiting takes time.
     fn waits(initial: f64, max: f64, timeout: f64, factor: f64) -> Vec<f64> {
         let seconds = Duration::from_secs_f64;
-        let limits = PollLimits {
+        let limits = Polling {
             initial: seconds(initial),
             max: seconds(max),
             timeout: seconds(timeout),
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn what_the_questions_took_counts() {
-        let limits = PollLimits {
+        let limits = Polling {
             initial: Duration::from_secs(2),
             max: Duration::from_secs(30),
             timeout: Duration::from_secs(60),

@@ -10,7 +10,7 @@ use chrono::{DateTime, FixedOffset};
 
 use super::branches::{BranchProgress, BranchStart, BranchState, Branches};
 use super::lineage::BranchTracker;
-use super::polling::PollLimits;
+use super::polling::Polling;
 use super::specialists::{BranchWait, Specialists, Watcher};
 use crate::agent::AgentError;
 use crate::agent::tool::ToolError;
@@ -74,7 +74,7 @@ impl Scripted {
             watcher: self,
             clock: &self.clock,
             redactor: &REDACTOR,
-            polling: PollLimits {
+            polling: Polling {
                 initial: Duration::from_secs(2),
                 max: Duration::from_secs(30),
                 timeout: Duration::from_secs(10_800),

@@ -11,7 +11,7 @@ use super::branches::{
     BranchProgress, BranchStart, Branches, REVIEW_LOG, Specialist, in_workspace,
 };
 use super::lineage::BranchTracker;
-use super::polling::PollLimits;
+use super::polling::Polling;
 use super::review::verdict_of;
 use crate::agent::AgentError;
 use crate::agent::tool::{CallFailure, ToolError};
@@ -80,7 +80,7 @@ pub struct Specialists<'a> {
     /// Knows the keys.
     pub redactor: &'a Redactor,
     /// How often a branch is asked for.
-    pub polling: PollLimits,
+    pub polling: Polling,
     /// The project that the branches are of.
     pub project: &'a str,
     /// The directory of each branch in which the work is, without a slash at its end.
@@ -339,7 +339,7 @@ mod tests {
     fn an_agent_that_takes_too_long_is_still_waited_for() {
         let script = Scripted::new([running(), running(), running(), running()]);
         let specialists = Specialists {
-            polling: PollLimits {
+            polling: Polling {
                 timeout: Duration::from_secs(9),
                 ..script.specialists().polling
             },
