@@ -60,8 +60,7 @@ impl Handover<'_> {
                 "The work ended before its time; the run's log tells why. The last branch that succeeded is `{latest}`."
             )],
             (OrchestrationStatus::Interrupted, _) => vec![format!(
-                "The work was interrupted, and nothing more was published. The last branch that succeeded is \
-                 `{latest}`."
+                "The work was interrupted. The last branch that succeeded is `{latest}`."
             )],
         };
         if self.status == OrchestrationStatus::Completed {

@@ -67,10 +67,10 @@ pub fn ending(words: &str, specialists: &Specialists<'_>) -> Result<(), Objectio
         Some((Specialist::Codex, branch)) => branch,
         Some((agent, branch)) => {
             return Err(Objection::Words(format!(
-                "the report does not count yet: the last run that succeeded, on branch `{branch}`, is none of `{}` but \
-                 of `{}`; have the change reviewed",
-                Specialist::Codex.name(),
-                agent.name()
+                "the report does not count yet: the last run that succeeded, on branch `{branch}`, is by `{}`, and no \
+                 review by `{}`; have the change reviewed",
+                agent.name(),
+                Specialist::Codex.name()
             )));
         }
         None => {
@@ -179,17 +179,17 @@ mod tests {
             (
                 &[implemented],
                 None,
-                "on branch `b1`, is none of `codex` but of `claude_code`",
+                "on branch `b1`, is by `claude_code`, and no review",
             ),
             (
                 &[implemented, (Codex, false)],
                 None,
-                "on branch `b1`, is none of `codex`",
+                "on branch `b1`, is by `claude_code`",
             ),
             (
                 &[reviewed, implemented],
                 Some("VERDICT: CLEAN"),
-                "on branch `b2`, is none of `codex`",
+                "on branch `b2`, is by `claude_code`",
             ),
             (
                 &[implemented, reviewed],
