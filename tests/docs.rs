@@ -430,6 +430,7 @@ fn exits() -> BTreeSet<(u8, String)> {
         Exit::Usage,
         Exit::NotReady,
         Exit::ModelFailed,
+        Exit::McpFailed,
         Exit::ReplyRejected,
         Exit::LocalIo,
         Exit::AuditFailed,
@@ -452,6 +453,7 @@ fn exits() -> BTreeSet<(u8, String)> {
             | Exit::Usage
             | Exit::NotReady
             | Exit::ModelFailed
+            | Exit::McpFailed
             | Exit::ReplyRejected
             | Exit::LocalIo
             | Exit::AuditFailed
@@ -488,7 +490,12 @@ fn the_tables_of_exit_codes_are_those_of_the_program() {
 fn help_lists_the_exit_codes_of_the_program() {
     let project = TestProject::new();
     let mut shown = BTreeSet::new();
-    for arguments in [&["--help"][..], &["dev", "--help"], &["plan", "--help"]] {
+    for arguments in [
+        &["--help"][..],
+        &["dev", "--help"],
+        &["plan", "--help"],
+        &["mcp", "--help"],
+    ] {
         let help = project.run(arguments).stdout;
         let lines = help
             .lines()
