@@ -19,7 +19,7 @@ pub(crate) mod audit;
 pub(crate) mod conversation;
 mod error;
 pub(crate) mod home;
-#[expect(dead_code, reason = "used by workflow/orchestrate")]
+#[cfg_attr(not(test), expect(dead_code, reason = "used by workflow/orchestrate"))]
 pub(crate) mod mcp;
 pub(crate) mod memory;
 pub(crate) mod permissions;

@@ -61,9 +61,35 @@ fn an_endpoint_of_another_origin_gets_nothing() {
     let run = TestProject::new()
         .run(&["mcp", "call", &server.url(), "say"])
         .exits(4);
-    // What is told is why the newer transport is none.
-    run.says(&["answers 405"]);
+    run.says(&["the endpoint that it names is no URL of the same origin"]);
     assert!(elsewhere.methods().is_empty());
+}
+
+#[test]
+fn only_some_refusals_lead_to_the_older_transport() {
+    for (status, is_tried) in [
+        (400, true),
+        (404, true),
+        (405, true),
+        (406, true),
+        (401, false),
+        (403, false),
+        (415, false),
+    ] {
+        let server = McpServer::shaking(
+            [Reply::status(status, "", "what?")],
+            [Reply::status(404, "", "")],
+        );
+        let run = TestProject::new()
+            .run(&["mcp", "tools", &server.url()])
+            .exits(4);
+        run.says(&[&format!("answers {status}: what?")]);
+        assert_eq!(
+            server.methods().contains(&"GET".to_owned()),
+            is_tried,
+            "{status}"
+        );
+    }
 }
 
 #[test]

@@ -50,7 +50,8 @@ async def reports(ctx: Context) -> str:
 
 
 @server.tool()
-async def waits() -> str:
+async def waits(mark: str) -> str:
+    open(mark, "w").close()
     await asyncio.sleep(600)
     return "late"
 

@@ -210,7 +210,7 @@ impl<'a> McpClient<'a> {
             Err(failed) => Err(client.handshake_failed(match failed.error {
                 error @ McpError::Interrupted(_) => error,
                 // What a server without this transport says to it matters less.
-                McpError::Status { .. } | McpError::Protocol { .. } => refused.error,
+                McpError::Status { .. } => refused.error,
                 error => error,
             })),
         }
