@@ -180,12 +180,9 @@ fn the_protocols_conformance_suite_passes() {
             .current_dir(project.path(""))
             .output()
             .unwrap();
-        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let said = [output.stdout, output.stderr].concat();
+        let said = String::from_utf8_lossy(&said);
         let passed = output.status.success() && said.contains(" 0 failed, 0 warnings");
-        assert!(
-            passed,
-            "{scenario}\n{said}{}",
-            String::from_utf8_lossy(&output.stderr)
-        );
+        assert!(passed, "{scenario}\n{said}");
     }
 }

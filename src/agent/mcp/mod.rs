@@ -388,7 +388,7 @@ impl<'a> McpClient<'a> {
             Err(Failed {
                 error: McpError::Server(error),
                 ..
-            }) => Version::after_refusal(error),
+            }) => Version::after_refusal(error.code, &error.data),
             Err(_) => None,
         };
         let Some(version) = version else {
