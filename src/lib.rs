@@ -55,7 +55,7 @@ pub mod workflow;
 
 use std::path::PathBuf;
 
-use crate::cli::Cli;
+use crate::cli::{Cli, Command};
 use crate::project::Project;
 use crate::sys::environment::{Clock, Environment};
 use crate::sys::interrupt::Interrupt;
@@ -63,7 +63,7 @@ use crate::ui::links::Links;
 use crate::ui::{ConsoleOptions, Output};
 use crate::workflow::dispatch::Stdin;
 use crate::workflow::error::Exit;
-use crate::workflow::{Context, ProjectPlace, SummaryFile, redactor};
+use crate::workflow::{Context, EnvFile, ProjectPlace, SummaryFile, redactor};
 
 /// What the process was started in. `main` captures it; nothing below asks for it again.
 pub struct World {
@@ -92,7 +92,9 @@ pub fn run(cli: &Cli, world: &World) -> Exit {
     let project = Project::new(place.root().to_path_buf());
     let started = world.clock.now();
     let models = workflow::table(&project, started.date_naive());
-    let redactor = redactor(cli, &project, &models, &world.environment);
+    let env_file = EnvFile::of(cli, &world.directory, place.root());
+    let environment = env_file.below(&world.environment);
+    let redactor = redactor(cli, &project, &models, &environment, &env_file);
     let output = Output::new(
         console_options(cli, world),
         cli.output.output_format,
@@ -103,7 +105,8 @@ pub fn run(cli: &Cli, world: &World) -> Exit {
     let context = Context {
         project,
         directory: place.working_directory(),
-        environment: &world.environment,
+        environment: &environment,
+        env_file: &env_file,
         clock: &*world.clock,
         interrupt: &world.interrupt,
         redactor: &redactor,
@@ -138,6 +141,7 @@ fn console_options(cli: &Cli, world: &World) -> ConsoleOptions {
     let terminals = (world.stdout_terminal, world.terminal);
     ConsoleOptions {
         echoes: world.stdin_terminal && world.stdout_terminal,
+        mirrors: matches!(&cli.command, Some(Command::Orchestrate(arguments)) if !arguments.headless),
         ..ConsoleOptions::new(cli.output.quiet, terminals, &world.environment)
     }
 }

@@ -1,4 +1,5 @@
-//! `code-commit`, and under the name `dev` what `code-commit dev` is: captures the world, runs, and exits.
+//! `code-commit`, under the name `dev` what `code-commit dev` is, and under the name `dev-agent` what `code-commit
+//! orchestrate` is: captures the world, runs, and exits.
 //!
 //! The only place that asks for the environment, the clock, the current directory and the terminal. All
 //! else is in the library.
@@ -38,6 +39,7 @@ fn main() -> ExitCode {
 fn read(arguments: &[OsString]) -> Result<Cli, CliMessage> {
     match arguments.first().map(Path::new) {
         Some(program) if program.ends_with("dev") => Cli::read_dev(arguments),
+        Some(program) if program.ends_with("dev-agent") => Cli::read_dev_agent(arguments),
         _ => Cli::read(arguments),
     }
 }

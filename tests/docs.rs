@@ -312,6 +312,7 @@ fn called(
     let mut path = match words.next()? {
         "code-commit" => vec![],
         "dev" => vec!["dev".to_owned()],
+        "dev-agent" => vec!["orchestrate".to_owned()],
         _ => return None,
     };
     while let Some(word) = words.peek() {
@@ -383,7 +384,12 @@ fn the_page_of_commands_names_every_command_and_every_flag() {
             .any(|other| other.len() > path.len() && other.starts_with(path));
         let is_called = calls.iter().any(|(called, _)| called == path);
         assert!(is_called || is_group, "{path:?}");
-        let with_flags = [vec![], vec!["dev".to_owned()], vec!["plan".to_owned()]];
+        let with_flags: [Vec<String>; 4] = [
+            vec![],
+            vec!["dev".to_owned()],
+            vec!["plan".to_owned()],
+            vec!["orchestrate".to_owned()],
+        ];
         let everywhere = [
             "--help",
             "--version",
@@ -419,6 +425,7 @@ fn help_fits_a_terminal_of_80_columns() {
         help(project.command(&path));
     }
     help(Command::new(assert_cmd::cargo::cargo_bin!("dev")));
+    help(Command::new(assert_cmd::cargo::cargo_bin!("dev-agent")));
 }
 
 /// Every way to end, by code and name.
@@ -440,6 +447,10 @@ fn exits() -> BTreeSet<(u8, String)> {
         Exit::StepFailed,
         Exit::Stopped,
         Exit::Unreliable,
+        Exit::IterationLimit,
+        Exit::BranchTimeout,
+        Exit::PublishFailed,
+        Exit::McpFailed,
         Exit::Interrupted(Signal::Hup),
         Exit::Interrupted(Signal::Int),
         Exit::Interrupted(Signal::Term),
@@ -463,6 +474,10 @@ fn exits() -> BTreeSet<(u8, String)> {
             | Exit::StepFailed
             | Exit::Stopped
             | Exit::Unreliable
+            | Exit::IterationLimit
+            | Exit::BranchTimeout
+            | Exit::PublishFailed
+            | Exit::McpFailed
             | Exit::Interrupted(Signal::Hup | Signal::Int | Signal::Term) => {}
         }
     }
@@ -495,6 +510,7 @@ fn help_lists_the_exit_codes_of_the_program() {
         &["dev", "--help"],
         &["plan", "--help"],
         &["mcp", "--help"],
+        &["orchestrate", "--help"],
     ] {
         let help = project.run(arguments).stdout;
         let lines = help

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::support::agent::{AgentProject, PASS, done, reply, write};
 use crate::support::{Answer, Finished, ModelServer, TestProject, gemini};
 
-fn schema(name: &str) -> jsonschema::Validator {
+pub fn schema(name: &str) -> jsonschema::Validator {
     let path = format!(
         "{}/fixtures/schema/{name}.schema.json",
         env!("CARGO_MANIFEST_DIR")
@@ -36,7 +36,7 @@ fn close(schema: &mut Value) {
 }
 
 #[track_caller]
-fn fits(validator: &jsonschema::Validator, value: &Value) {
+pub fn fits(validator: &jsonschema::Validator, value: &Value) {
     let faults: Vec<String> = validator
         .iter_errors(value)
         .map(|fault| format!("{}: {fault}", fault.instance_path()))

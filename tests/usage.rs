@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::path::Path;
 use std::process::Command;
 
 use crate::support::{ModelServer, TestProject, skipped};
@@ -79,41 +80,51 @@ fn arguments_are_judged_before_the_project_is() {
     project.run(&["--model", "gpt-4"]).exits(2);
 }
 
-/// `dev` starts `code-commit` under its own name; so does a link of that name.
+/// The programs that are `code-commit` under another name, by that.
+fn shims() -> [(&'static str, &'static Path); 2] {
+    [
+        ("dev", assert_cmd::cargo::cargo_bin!("dev")),
+        ("dev-agent", assert_cmd::cargo::cargo_bin!("dev-agent")),
+    ]
+}
+
+/// `dev` and `dev-agent` start `code-commit` under their own name; so does a link of that name.
 #[test]
-fn dev_is_the_agents_part_of_the_program() {
+fn a_program_of_another_name_is_a_part_of_the_program() {
     let program = assert_cmd::cargo::cargo_bin!("code-commit");
     let folder = tempfile::tempdir().unwrap();
-    let link = folder.path().join("dev");
-    symlink(program, &link).unwrap();
-    for dev in [assert_cmd::cargo::cargo_bin!("dev"), &link] {
-        let help = Command::new(dev).arg("--help").output().unwrap();
-        let help = String::from_utf8(help.stdout).unwrap();
-        assert!(help.contains("Usage: dev [OPTIONS]"), "{help}");
-        let wrong = Command::new(dev).arg("--cc").output().unwrap();
-        assert_eq!(wrong.status.code(), Some(2), "{wrong:?}");
+    for (name, shim) in shims() {
+        let link = folder.path().join(name);
+        symlink(program, &link).unwrap();
+        for program in [shim, &link] {
+            let help = Command::new(program).arg("--help").output().unwrap();
+            let help = String::from_utf8(help.stdout).unwrap();
+            assert!(help.contains(&format!("Usage: {name} [OPTIONS]")), "{help}");
+            let wrong = Command::new(program).arg("--cc").output().unwrap();
+            assert_eq!(wrong.status.code(), Some(2), "{wrong:?}");
+        }
     }
 }
 
 #[test]
-fn dev_says_where_code_commit_is_to_be() {
+fn a_program_of_another_name_says_where_code_commit_is_to_be() {
     let folder = tempfile::tempdir().unwrap();
-    let dev = folder.path().join("dev");
-    fs::copy(assert_cmd::cargo::cargo_bin!("dev"), &dev).unwrap();
-    let run = Command::new(&dev)
-        .env("PATH", folder.path())
-        .output()
-        .unwrap();
-    assert_eq!(run.status.code(), Some(6), "{run:?}");
-    let said = String::from_utf8(run.stderr).unwrap();
-    assert!(
-        said.starts_with("error: cannot start `code-commit`: "),
-        "{said}"
-    );
-    assert!(
-        said.contains("hint: install `code-commit` beside `dev`"),
-        "{said}"
-    );
+    for (name, shim) in shims() {
+        let alone = folder.path().join(name);
+        fs::copy(shim, &alone).unwrap();
+        let run = Command::new(&alone)
+            .env("PATH", folder.path())
+            .output()
+            .unwrap();
+        assert_eq!(run.status.code(), Some(6), "{run:?}");
+        let said = String::from_utf8(run.stderr).unwrap();
+        assert!(
+            said.starts_with("error: cannot start `code-commit`: "),
+            "{said}"
+        );
+        let hint = format!("hint: install `code-commit` beside `{name}`");
+        assert!(said.contains(&hint), "{said}");
+    }
 }
 
 #[test]

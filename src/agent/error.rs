@@ -1,8 +1,9 @@
 //! Why an agent does not get to the end of its work.
 
 use std::error::Error;
+use std::time::Duration;
 
-use crate::agent::mcp::McpError;
+use super::mcp::McpError;
 use crate::exec::process::ProcessError;
 use crate::model::ModelError;
 use crate::model::estimate::OverBudget;
@@ -97,6 +98,30 @@ pub enum AgentError {
         /// Why.
         reason: String,
     },
+    /// As many reviews came back as may, and another agent was to be started.
+    #[error("the iteration limit is reached: {} came back, and the work was not signed off", counted((*.reviews).into(), "review"))]
+    IterationLimit {
+        /// How many reviews came back, which is how many may.
+        reviews: u32,
+    },
+    /// An agent on a branch took too long.
+    #[error("`{agent}` has not ended within {} on branch `{branch}`", counted(.waited.as_secs(), "second"))]
+    BranchTimeout {
+        /// The branch's id; the agent works on there.
+        branch: String,
+        /// The agent.
+        agent: &'static str,
+        /// How long it was waited for.
+        waited: Duration,
+    },
+    /// The work was to be published, and was not, or nobody knows where.
+    #[error("the work was not published: {reason}")]
+    PublishFailed {
+        /// Why.
+        reason: String,
+        /// The branch on which that was tried; `None` where there is none.
+        branch: Option<String>,
+    },
     /// A signal came, or somebody has asked for a stop.
     #[error(transparent)]
     Interrupted(#[from] Interrupted),
@@ -157,7 +182,7 @@ impl AgentError {
                  value, if the model takes that, or begin a new session"
             }
             Self::TooLong { larger: None, .. } => {
-                "the plan or the last results are too long: shorten the plan, or ask a model with a larger window"
+                "the plan, the task or the results are too long: shorten what is asked for, or ask a model with a larger window"
             }
             Self::TooLong {
                 larger: Some(larger),
@@ -173,6 +198,15 @@ impl AgentError {
             }
             Self::StepFailed { .. } => {
                 "read the step's replies in the run's folder; edit the plan, and `--resume` goes on with it"
+            }
+            Self::IterationLimit { .. } => {
+                "read the last review's log; run again from the last branch, or finish the work by hand"
+            }
+            Self::BranchTimeout { .. } => {
+                "look at the branch, where the agent works on; `MCP_POLL_TIMEOUT_SECONDS` sets how long one may take"
+            }
+            Self::PublishFailed { .. } => {
+                "publish the last branch by hand, or run again from it; see that `GITHUB_TOKEN` may push"
             }
             Self::Mcp(error) => error.hint(),
             Self::Model(_) | Self::Process(_) | Self::Host(_) => return None,

@@ -1,9 +1,10 @@
 //! What becomes of a conversation that grows too long for the model.
 //!
 //! One type a way: [`Compress`] asks the model for a summary. Others, like one that forgets the middle or
-//! one that keeps a plan instead ([`recent`]), are further implementations of [`Memory`].
+//! one that keeps a plan instead ([`recent`]) or everything ([`whole`]), are further implementations of [`Memory`].
 
 pub(crate) mod recent;
+pub(crate) mod whole;
 
 use std::borrow::Cow;
 use std::sync::LazyLock;

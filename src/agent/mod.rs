@@ -3,7 +3,7 @@
 //! | part | what it is for |
 //! |---|---|
 //! | `protocol` | how a reply names tools, and how they are described to the model |
-//! | [`tool`], [`tools`], `schema` | what a tool is, one implementation of each, and what they are given |
+//! | [`tool`], [`tools`], `schema`, `using` | what a tool is, one implementation of each, what they are given, and how one is used |
 //! | `permissions`, `restricted` | which calls may be carried out, and which commands of an auditor |
 //! | `asking`, `memory` | how the model is asked, and what becomes of a conversation that grows too long |
 //! | `conversation`, `tagged` | what was said so far, and how it is told from the program's own words |
@@ -19,9 +19,9 @@ pub(crate) mod audit;
 pub(crate) mod conversation;
 mod error;
 pub(crate) mod home;
-#[cfg_attr(not(test), expect(dead_code, reason = "used by workflow/orchestrate"))]
 pub(crate) mod mcp;
 pub(crate) mod memory;
+pub(crate) mod orchestrate;
 pub(crate) mod permissions;
 pub mod plan;
 pub(crate) mod protocol;
@@ -32,19 +32,19 @@ pub(crate) mod settings;
 pub(crate) mod tagged;
 pub mod tool;
 pub mod tools;
-
-use serde_json::Value;
+mod using;
 
 use crate::model::message::{Call, Message};
 use crate::model::prompt::Prompt;
 use crate::model::{Purpose, Reply};
-use crate::record::{Action, Seconds, input_text};
+use crate::record::Action;
 use crate::secret::Redactor;
 use crate::sys::environment::Clock;
 use crate::sys::excerpt::text::bounded;
 use crate::ui::{Event, Reporter};
 
 pub use self::error::AgentError;
+pub(crate) use self::using::ToolUse;
 
 use self::conversation::{Conversation, HistoryMessage};
 use self::memory::{Compressed, Memory};
@@ -353,51 +353,18 @@ impl Agent<'_> {
     ) -> Result<Option<Ended>, AgentError> {
         let resolved = tools.resolve(call);
         let effect = resolved.as_ref().ok().map(|(_, call)| call.tool.effect);
-        let input = input_text(&call.input);
-        let subject = resolved.as_ref().map(|(_, call)| call.subject().to_owned());
-        self.tell(&Event::Tool {
-            name: call.name.clone(),
-            subject: subject.unwrap_or_else(|_| input.clone()),
-            input,
-            arguments: call.input.clone(),
-            asks: effect == Some(Effect::Asks),
-        });
-        let before = self.env.clock.elapsed();
-        let done = match resolved {
+        let subject = resolved.as_ref().ok();
+        let subject = subject.map(|(_, call)| call.subject().to_owned());
+        let done = || match resolved {
             Ok((tool, call)) => self.use_tool(tool, &call),
             Err(failure) => Err(ToolError::Failed(failure)),
         };
-        let (output, failure) = match done {
-            Ok(output) => (output, None),
-            Err(ToolError::Failed(failure)) => {
-                let failure = self.redacted(failure);
-                (ToolOutput::said(failure.to_string()), Some(failure))
-            }
-            Err(ToolError::Fatal(error)) => return Err(error),
-        };
+        let ToolUse {
+            output,
+            text,
+            failure,
+        } = self.env.carry_out(call, subject, effect, done)?;
         let failed = failure.is_some();
-        let took = self.env.clock.elapsed().saturating_sub(before);
-        // In this order: a cut through a key would leave a part of it.
-        let text = bounded(&self.env.redactor.text(&output.text), OUTPUT_LIMIT);
-        let action = Action {
-            tool: call.name.clone().into(),
-            failed,
-            id: Some(call.id.clone()),
-            input: Some(call.input.clone()).filter(|input| *input != Value::Null),
-            result: Some(text.clone()),
-            exit_code: output.exit_code,
-            seconds: Some(Seconds(took)),
-            diff: None,
-        };
-        self.env.host.note(Note::Acted(action, effect))?;
-        self.tell(&Event::ToolResult {
-            name: call.name.clone(),
-            text: text.clone(),
-            brief: output.brief,
-            failed,
-            is_end: output.is_end,
-            took,
-        });
         if output.is_end {
             let by = Some((call.name.clone(), call.id.clone()));
             return self.end(Ended { words: text, by }, conversation, progress);
@@ -437,16 +404,6 @@ impl Agent<'_> {
         progress.tool_failures += 1;
         if self.tool_tries == ToolTries::AsReplies {
             progress.failures += 1;
-        }
-    }
-
-    /// The failure without keys, its message no longer than an output.
-    fn redacted(&self, failure: CallFailure) -> CallFailure {
-        let redacted = |text: &str| bounded(&self.env.redactor.text(text), OUTPUT_LIMIT);
-        CallFailure {
-            message: redacted(&failure.message),
-            hint: redacted(&failure.hint),
-            ..failure
         }
     }
 

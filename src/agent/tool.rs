@@ -31,7 +31,7 @@ pub enum ParameterKind {
     Tasks,
     /// Yes or no: a JSON boolean.
     Flag,
-    /// A JSON array or object that follows this schema, of which the engine checks types, names and counts.
+    /// JSON that follows this schema, of which the engine checks types, names and counts.
     Json(&'static str),
 }
 

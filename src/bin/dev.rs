@@ -1,33 +1,9 @@
 //! `dev`: starts `code-commit` under the name `dev`, which makes it `code-commit dev`.
-//!
-//! Links nothing of the library, so that the program is on the disk only once.
 
-use std::io::{self, Write as _};
-use std::os::unix::process::CommandExt as _;
-use std::path::PathBuf;
-use std::process::{Command, ExitCode};
+mod shim;
 
-const PROGRAM: &str = "code-commit";
-/// What `code-commit` ends with where it cannot start.
-const LOCAL_IO: u8 = 6;
+use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let program = beside().unwrap_or_else(|| PROGRAM.into());
-    let error = Command::new(&program)
-        .args(std::env::args_os().skip(1))
-        .arg0("dev")
-        .exec();
-    let message = format!(
-        "error: cannot start `{}`: {error}\nhint: install `{PROGRAM}` beside `dev`, or in a directory of `PATH`\n",
-        program.display()
-    );
-    // A closed stream is no error: EPIPE is ignored.
-    let _ = io::stderr().write_all(message.as_bytes());
-    ExitCode::from(LOCAL_IO)
-}
-
-/// The program in the directory of this one; otherwise `PATH` is searched for it.
-fn beside() -> Option<PathBuf> {
-    let program = std::env::current_exe().ok()?.with_file_name(PROGRAM);
-    program.is_file().then_some(program)
+    shim::start_as("dev")
 }

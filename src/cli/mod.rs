@@ -5,8 +5,10 @@ mod build;
 mod dev;
 mod inputs;
 mod mcp;
+mod orchestrate;
 mod plan;
 mod replies;
+mod values;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -23,13 +25,15 @@ use self::dev::Dev;
 pub use self::dev::{DevArgs, DevCommand, SessionsCommand};
 pub use self::inputs::{InputArgs, PlaceArgs};
 pub use self::mcp::{McpArgs, McpCommand};
+use self::orchestrate::DevAgent;
+pub use self::orchestrate::OrchestrateArgs;
 pub use self::plan::{PlanArgs, PlanCommand, ReliabilityArgs, StepGate};
 pub use self::replies::ReplyArgs;
+use self::values::{parse_dollars, parse_duration, parse_variable};
 use crate::exec::hosts::AllowedHost;
 use crate::exec::sandbox::SandboxMode;
 use crate::model::Tier;
 use crate::model::price::Usd;
-use crate::sys::environment::KEY_VARIABLES;
 use crate::sys::text::{printable, without_ci_commands};
 
 /// The program's name.
@@ -63,10 +67,11 @@ Exit codes (also in the run's result.json):
                       half applied
 
 Environment:
-  GEMINI_API_KEY, GOOGLE_API_KEY, OPENAI_API_KEY
+  GEMINI_API_KEY, GOOGLE_API_KEY, OPENAI_API_KEY, AZURE_OPENAI_API_KEY
                           API keys, where the key file is missing
   GOOGLE_GEMINI_BASE_URL  API server for Gemini (https, or http on localhost)
   OPENAI_BASE_URL         API server for OpenAI models, likewise
+  AZURE_OPENAI_BASE_URL   resource for models on Azure, likewise
   HTTPS_PROXY, NO_PROXY   proxy for https, and hosts to reach without it
   NO_COLOR                disables colors";
 
@@ -299,6 +304,8 @@ pub enum Command {
     Dev(DevArgs),
     /// Plan a request with local models, and work on it step by step
     Plan(PlanArgs),
+    /// Have remote agents implement, review and fix a task over MCP
+    Orchestrate(OrchestrateArgs),
     /// Ask an MCP server for its tools, or call one
     Mcp(McpArgs),
     /// Print a shell completion script
@@ -342,13 +349,35 @@ impl Cli {
     pub fn read_dev(arguments: &[OsString]) -> Result<Self, CliMessage> {
         let read = Dev::try_parse_from(arguments).and_then(Dev::with_hosts_allowed);
         let dev = read.map_err(|error| message(&error, Dev::command(), arguments))?;
-        // The flags of the commit workflow are as nobody has given any.
-        let cli = Self::try_parse_from([PROGRAM])
-            .map_err(|error| message(&error, Self::command(), arguments))?;
+        Self::of_command(Command::Dev(dev.arguments), dev.output, dev.place)
+    }
+
+    /// Reads the command line of the binary `dev-agent`.
+    ///
+    /// # Errors
+    /// A [`CliMessage`] where it asks for help, or is wrong.
+    pub fn read_dev_agent(arguments: &[OsString]) -> Result<Self, CliMessage> {
+        let read = DevAgent::try_parse_from(arguments);
+        let agent = read.map_err(|error| message(&error, DevAgent::command(), arguments))?;
+        Self::of_command(
+            Command::Orchestrate(agent.arguments),
+            agent.output,
+            agent.place,
+        )
+    }
+
+    /// A command by itself: the flags of the commit workflow are as nobody has given any.
+    fn of_command(
+        command: Command,
+        output: OutputArgs,
+        place: PlaceArgs,
+    ) -> Result<Self, CliMessage> {
+        let cli = Self::try_parse_from([PROGRAM]);
+        let cli = cli.map_err(|error| message(&error, Self::command(), &[]))?;
         Ok(Self {
-            command: Some(Command::Dev(dev.arguments)),
-            output: dev.output,
-            place: dev.place,
+            command: Some(command),
+            output,
+            place,
             ..cli
         }
         .settled())
@@ -386,6 +415,15 @@ impl Cli {
     pub fn passed_variables(&self) -> &[String] {
         let agent = self.agent();
         agent.map_or(&self.build.pass_env, |agent| &agent.pass_env)
+    }
+
+    /// Whether the command takes variables from a `.env`: those that talk to servers which no file of the project names.
+    #[must_use]
+    pub fn reads_env_file(&self) -> bool {
+        matches!(
+            self.command,
+            Some(Command::Orchestrate(_) | Command::Mcp(_))
+        )
     }
 
     /// The flags of the agent that is started, if one is.
@@ -556,44 +594,6 @@ pub fn manual(command: Option<&str>) -> Option<Vec<u8>> {
     // A vector takes all that is written.
     clap_mangen::Man::new(page).render(&mut roff).ok()?;
     Some(roff)
-}
-
-/// Reads an amount like `0.50` or `$2`.
-fn parse_dollars(text: &str) -> Result<Usd, String> {
-    let form = || "write it like `0.50`".to_owned();
-    let number: f64 = text
-        .strip_prefix('$')
-        .unwrap_or(text)
-        .parse()
-        .map_err(|_| form())?;
-    Usd::try_from(number).map_err(|_| form())
-}
-
-/// Reads the name of an environment variable that may be passed on.
-fn parse_variable(name: &str) -> Result<String, String> {
-    if KEY_VARIABLES.contains(&name) {
-        return Err("it holds a key of this program's own, which is never passed".to_owned());
-    }
-    let is_name = !name.is_empty() && !name.contains('=');
-    let named = is_name.then(|| name.to_owned());
-    named.ok_or_else(|| "name the variable alone, like `NPM_TOKEN`".to_owned())
-}
-
-/// Reads `90s`, `30m` or `1h`.
-fn parse_duration(text: &str) -> Result<Duration, String> {
-    const LONGEST: u64 = 30 * 24 * 3600;
-    let form = || "write it like `90s`, `30m` or `1h`".to_owned();
-    let mut units = [("s", 1), ("m", 60), ("h", 3600)].into_iter();
-    let found = units.find_map(|(name, unit)| Some((text.strip_suffix(name)?, unit)));
-    let (number, unit) = found.ok_or_else(form)?;
-    // Without a sign, which would be parsed.
-    let digits = number.bytes().all(|byte| byte.is_ascii_digit());
-    let number: u64 = number.parse().ok().filter(|_| digits).ok_or_else(form)?;
-    match number.checked_mul(unit) {
-        Some(0) => Err("it must be longer than nothing".to_owned()),
-        Some(seconds) if seconds <= LONGEST => Ok(Duration::from_secs(seconds)),
-        _ => Err("it must be at most 30 days, `720h`".to_owned()),
-    }
 }
 
 #[cfg(test)]

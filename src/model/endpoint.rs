@@ -8,6 +8,8 @@ use crate::sys::http::endpoint::{Endpoint, EndpointProblem};
 
 /// The variable that names Ollama's server, in spellings of its own.
 const OLLAMA_HOST: &str = "OLLAMA_HOST";
+/// The variable that names a resource in Azure: each user has one of his own.
+const AZURE_BASE_URL: &str = "AZURE_OPENAI_BASE_URL";
 
 /// The model's own endpoint, the one that the environment names, or the vendor's; `has_key` says whether calls
 /// carry a key.
@@ -24,6 +26,10 @@ pub fn of(
     }
     let (variable, standard) = standard(spec.provider);
     let Some(value) = environment.get(variable) else {
+        let standard = standard.ok_or_else(|| EndpointProblem::Unset {
+            variable: variable.to_owned(),
+            example: "https://NAME.openai.azure.com",
+        })?;
         return Endpoint::parse(variable, standard, has_key);
     };
     if spec.provider != Provider::Ollama {
@@ -43,19 +49,21 @@ pub fn of(
 pub fn differing(endpoint: &Endpoint, provider: Provider) -> Option<&str> {
     let (_, standard) = standard(provider);
     let is_usual = provider == Provider::Ollama && endpoint.is_this_machine();
-    (endpoint.base() != standard && !is_usual).then_some(endpoint.base())
+    (Some(endpoint.base()) != standard && !is_usual).then_some(endpoint.base())
 }
 
-/// The variable that names another server, and the base URL of the provider's own.
-fn standard(provider: Provider) -> (&'static str, &'static str) {
-    match provider {
+/// The variable that names another server, and the base URL of the provider's own, if it has one.
+fn standard(provider: Provider) -> (&'static str, Option<&'static str>) {
+    let (variable, own) = match provider {
         Provider::Gemini => (
             "GOOGLE_GEMINI_BASE_URL",
             "https://generativelanguage.googleapis.com",
         ),
         Provider::OpenAi => ("OPENAI_BASE_URL", "https://api.openai.com/v1"),
         Provider::Ollama => (OLLAMA_HOST, "http://127.0.0.1:11434"),
-    }
+        Provider::Azure => return (AZURE_BASE_URL, None),
+    };
+    (variable, Some(own))
 }
 
 #[cfg(test)]
@@ -84,6 +92,25 @@ mod tests {
         ] {
             let endpoint = of(spec, environment, true).unwrap();
             assert_eq!(differing(&endpoint, spec.provider), expected);
+        }
+    }
+
+    #[test]
+    fn azures_server_is_the_users_and_named_by_an_entry_or_the_variable() {
+        let azure = ModelSpec::new("x", Provider::Azure);
+        let own = ModelSpec {
+            base_url: Some("https://a.test".to_owned()),
+            ..azure.clone()
+        };
+        let none = Environment::of(&[]);
+        let set = Environment::of(&[("AZURE_OPENAI_BASE_URL", "https://b.test/")]);
+        for (spec, expected) in [(&own, "https://a.test"), (&azure, "https://b.test")] {
+            let endpoint = of(spec, &set, true).unwrap();
+            assert_eq!(differing(&endpoint, Provider::Azure), Some(expected));
+        }
+        let problem = of(&azure, &none, true).unwrap_err();
+        for told in [problem.to_string(), problem.hint()] {
+            assert!(told.contains("`AZURE_OPENAI_BASE_URL`"), "{told}");
         }
     }
 

@@ -202,6 +202,14 @@ impl ModelError {
     pub fn hint(&self) -> String {
         let hint = match self {
             Self::Status {
+                vendor:
+                    VendorError {
+                        remedy: Some(remedy),
+                        ..
+                    },
+                ..
+            } => remedy.hint(),
+            Self::Status {
                 status,
                 vendor,
                 setup,
@@ -298,6 +306,7 @@ impl ModelError {
     #[must_use]
     pub fn hint_for_agent(&self) -> String {
         match self {
+            Self::Status { vendor, .. } if vendor.remedy.is_some() => self.hint(),
             Self::Status { status, vendor, .. }
                 if vendor.bad_key || matches!(status, 401 | 403) =>
             {

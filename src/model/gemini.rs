@@ -14,9 +14,9 @@ use serde_json::{Value, json};
 
 use super::error::one_line;
 use super::{
-    Assembler, Delivery, End, Listener, ModelError, ModelSpec, RawReply, ReasoningEffort, Reply,
-    Request, Spent, Tier, VendorError, Wire, count, elements, first, object, parse_answer, text,
-    update,
+    Assembler, Delivery, End, Endpoint, Listener, ModelError, ModelSpec, RawReply, ReasoningEffort,
+    Reply, Request, Spent, Tier, VendorError, Wire, count, elements, first, object, parse_answer,
+    text, update,
 };
 use crate::model::manner::{Constraint, Manner};
 use crate::model::message::{Message, Role, Words};
@@ -119,12 +119,12 @@ struct CandidatePart<'a> {
 }
 
 impl Wire for Gemini {
-    fn path(&self, spec: &ModelSpec, delivery: Delivery) -> String {
+    fn url(&self, endpoint: &Endpoint, spec: &ModelSpec, delivery: Delivery) -> String {
         let method = match delivery {
             Delivery::Whole => "generateContent",
             Delivery::Streamed | Delivery::StreamedPlainly => "streamGenerateContent?alt=sse",
         };
-        format!("/v1beta/models/{}:{method}", spec.id)
+        endpoint.url(&format!("/v1beta/models/{}:{method}", spec.id))
     }
 
     fn key_header(&self) -> (&'static str, &'static str) {
@@ -213,6 +213,7 @@ impl Wire for Gemini {
             bad_key: details().any(|detail| detail["reason"] == "API_KEY_INVALID"),
             code: text(&error["status"]),
             message: text(&error["message"]),
+            remedy: None,
         }
     }
 }

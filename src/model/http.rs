@@ -144,6 +144,7 @@ impl<'a> HttpModel<'a> {
             _ => Ok(Vec::new()),
         })?;
         let mut vendor = self.wire.read_failure(&body);
+        vendor.remedy = self.wire.remedy(status, vendor.code.as_deref());
         if vendor.message.is_none() && !body.trim_ascii().is_empty() {
             vendor.message = Some(format!("`{}`", ModelError::snippet(&body)));
         }
@@ -228,10 +229,7 @@ impl<'a> HttpModel<'a> {
         let mut length = ByteCount(0);
         wire.write_request(spec, request, manner, &mut length)
             .map_err(io::Error::from)?;
-        let url = self
-            .client
-            .endpoint()
-            .url(&wire.path(spec, manner.delivery));
+        let url = wire.url(self.client.endpoint(), spec, manner.delivery);
         let mut call = self
             .client
             .agent
@@ -360,7 +358,12 @@ impl<'a> HttpModel<'a> {
 
     /// Whether the server is the user's, and no vendor's.
     fn is_users_own(&self) -> bool {
-        self.spec.base_url.is_some() || self.spec.provider == Provider::Ollama
+        match self.spec.provider {
+            Provider::Ollama => true,
+            // A resource is at its vendor, whoever names it.
+            Provider::Azure => false,
+            Provider::Gemini | Provider::OpenAi => self.spec.base_url.is_some(),
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde_json::Value;
 
-use super::{Delivery, Form, ModelSpec};
+use super::{Delivery, Form, ModelSpec, Provider};
 use crate::sys::text;
 
 /// How a server is asked.
@@ -39,8 +39,8 @@ impl Manner {
 
     /// The same, where it is the query's and can be left out.
     pub fn queries_temperature(self, spec: &ModelSpec, form: &Form) -> Option<f64> {
-        let is_told =
-            self.takes_temperature && spec.temperature.is_none() && !spec.is_openais_own();
+        let refuses = spec.is_openais_own() || spec.provider == Provider::Azure;
+        let is_told = self.takes_temperature && spec.temperature.is_none() && !refuses;
         form.temperature.filter(|_| is_told)
     }
 }

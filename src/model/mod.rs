@@ -1,8 +1,9 @@
 //! Every language model behind one trait, and the table of those that are known.
 //!
-//! `http` and `ollama::server` use the network; the wire formats (`gemini`, `ollama`, `openai`) are pure. Guarantees that a [`Reply`] is whole:
+//! `http` and `ollama::server` use the network; the wire formats (`azure`, `gemini`, `ollama`, `openai`) are pure. Guarantees that a [`Reply`] is whole:
 //! whatever was blocked, refused, empty or cut short is a [`ModelError`].
 
+mod azure;
 pub(crate) mod catalogue;
 pub(crate) mod endpoint;
 mod error;
@@ -33,6 +34,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::model::azure::AzureRemedy;
 use crate::model::manner::Manner;
 use crate::model::message::{Call, Message};
 use crate::model::price::Price;
@@ -41,6 +43,7 @@ use crate::model::usage::Usage;
 use crate::sys::text::{BYTE_ORDER_MARK, without_mark};
 
 pub(crate) use crate::sys::http::endpoint::{Endpoint, EndpointProblem, Proxies};
+pub use azure::{AzureProblem, azure_spec, is_plain as is_plain_in_url};
 pub(crate) use error::human_duration;
 pub use error::{ModelError, Setup, Spent};
 pub use http::{HttpModel, Route};
@@ -63,6 +66,8 @@ pub struct ModelSpec {
     pub id: String,
     /// The server to ask; `None`: the vendor's, or the one that the environment names.
     pub base_url: Option<String>,
+    /// The version of Azure's API in which it is asked; `None`: the usual one.
+    pub api_version: Option<String>,
     /// The name of its key file in `agent-config`; `None`: it needs no key.
     pub key_file: Option<String>,
     /// How many tokens a prompt may have, where that is known.
@@ -109,6 +114,12 @@ impl ModelSpec {
             id: name.to_owned(),
             ..Self::default()
         }
+    }
+
+    /// The vendor's name of the model; `None` where the id is the user's name for a deployment, which says nothing of it.
+    #[must_use]
+    pub fn vendors_name(&self) -> Option<&str> {
+        (self.provider != Provider::Azure).then_some(&*self.id)
     }
 
     /// Whether it is one of OpenAI's own models, by its name: those take what is new in its API.
@@ -189,6 +200,8 @@ pub enum Provider {
     OpenAi,
     /// Ollama's own API, on the user's machine.
     Ollama,
+    /// Chat completions of a deployment of the user's in Azure.
+    Azure,
 }
 
 impl Provider {
@@ -205,6 +218,7 @@ impl Provider {
             Self::Gemini => &gemini::Gemini,
             Self::OpenAi => &openai::OpenAi,
             Self::Ollama => &ollama::Ollama,
+            Self::Azure => &azure::Azure,
         }
     }
 }
@@ -354,8 +368,8 @@ pub trait Model {
 
 /// A vendor's wire format; pure.
 trait Wire: Sync {
-    /// The path of the call, behind the base URL.
-    fn path(&self, spec: &ModelSpec, delivery: Delivery) -> String;
+    /// The URL of the call, at the server of this base URL.
+    fn url(&self, endpoint: &Endpoint, spec: &ModelSpec, delivery: Delivery) -> String;
 
     /// The header that carries the key: name, and what stands before the key in its value.
     fn key_header(&self) -> (&'static str, &'static str);
@@ -397,6 +411,11 @@ trait Wire: Sync {
             },
             None => self.vendor_error(error),
         }
+    }
+
+    /// What the user can change about an error of this status and the vendor's code, where the vendor is Azure.
+    fn remedy(&self, _status: u16, _code: Option<&str>) -> Option<AzureRemedy> {
+        None
     }
 
     /// Reads the JSON of an error's answer, which the vendors sometimes wrap in an array.
@@ -511,6 +530,8 @@ pub struct VendorError {
     is_rate_limit: bool,
     /// Whether it is the key that is wrong.
     pub bad_key: bool,
+    /// What the user can change about it, where it is Azure's and that is known.
+    remedy: Option<AzureRemedy>,
 }
 
 /// An object without those of `fields` that are null.

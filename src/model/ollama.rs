@@ -18,8 +18,8 @@ use serde_json::{Value, json};
 
 use super::manner::Manner;
 use super::{
-    Assembler, Delivery, End, Listener, ModelError, ModelSpec, RawReply, ReasoningEffort, Reply,
-    Request, Spent, VendorError, Wire, count, object, openai, parse_answer, text,
+    Assembler, Delivery, End, Endpoint, Listener, ModelError, ModelSpec, RawReply, ReasoningEffort,
+    Reply, Request, Spent, VendorError, Wire, count, object, openai, parse_answer, text,
 };
 use crate::model::message::{Call, CallResult, Message, Part, Role, Words};
 use crate::model::usage::Usage;
@@ -86,8 +86,8 @@ struct AnswerMessage<'a> {
 }
 
 impl Wire for Ollama {
-    fn path(&self, _spec: &ModelSpec, _delivery: Delivery) -> String {
-        "/api/chat".to_owned()
+    fn url(&self, endpoint: &Endpoint, _spec: &ModelSpec, _delivery: Delivery) -> String {
+        endpoint.url("/api/chat")
     }
 
     /// Ollama itself wants none; a proxy before it may.

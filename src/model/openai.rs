@@ -14,9 +14,9 @@ use serde_json::{Value, json};
 
 use super::error::one_line;
 use super::{
-    Assembler, Delivery, End, Listener, ModelError, ModelSpec, RawReply, Reply, Request, Spent,
-    Tier, ToolSchema, VendorError, Wire, catalogue, count, elements, first, object, parse_answer,
-    text, update,
+    Assembler, Delivery, End, Endpoint, Listener, ModelError, ModelSpec, RawReply, Reply, Request,
+    Spent, Tier, ToolSchema, VendorError, Wire, catalogue, count, elements, first, object,
+    parse_answer, text, update,
 };
 use crate::model::manner::Manner;
 use crate::model::message::{Call, CallResult, Message, Part, Role, Words};
@@ -103,6 +103,9 @@ struct Choice<'a> {
     #[serde(borrow)]
     message: Option<ChoiceMessage<'a>>,
     finish_reason: Option<String>,
+    /// Azure's.
+    #[serde(default)]
+    content_filter_results: Value,
 }
 
 #[derive(Deserialize, Default)]
@@ -113,9 +116,53 @@ struct ChoiceMessage<'a> {
     tool_calls: Option<Vec<Value>>,
 }
 
+/// In which words a server is told what the servers of this wire have different words for.
+pub(super) struct Dialect {
+    /// The role of the system prompt.
+    pub system: &'static str,
+    /// The field that bounds the answer, thoughts included.
+    pub limit: &'static str,
+    /// Whether words with cache marks are told as several texts.
+    pub in_segments: bool,
+    /// Whether the server is told by marks what to cache.
+    pub by_marks: bool,
+    /// Further fields, but for those that are null.
+    pub rest: Value,
+}
+
+impl Dialect {
+    /// Writes the request's JSON.
+    pub(super) fn write(
+        self,
+        spec: &ModelSpec,
+        request: &Request<'_>,
+        manner: Manner,
+        out: &mut dyn Write,
+    ) -> serde_json::Result<()> {
+        let form = &request.form;
+        let schema = form.schema.as_ref();
+        let tools: Vec<Value> = form.tools.iter().map(body_tool).collect();
+        let mut rest = object(json!({
+            "model": spec.id,
+            "tools": (!tools.is_empty()).then_some(tools),
+            "response_format": manner.constraint.ask(schema, by_schema, json!({"type": "json_object"})),
+            "temperature": manner.temperature(spec, form),
+            (self.limit): request.max_output_tokens,
+        }));
+        update(&mut rest, &self.rest);
+        let messages = request.messages.iter();
+        let messages = messages.flat_map(|message| body_messages(message, &self));
+        let body = ChatBody {
+            messages: messages.collect(),
+            rest,
+        };
+        serde_json::to_writer(out, &body)
+    }
+}
+
 impl Wire for OpenAi {
-    fn path(&self, _spec: &ModelSpec, _delivery: Delivery) -> String {
-        "/chat/completions".to_owned()
+    fn url(&self, endpoint: &Endpoint, _spec: &ModelSpec, _delivery: Delivery) -> String {
+        endpoint.url("/chat/completions")
     }
 
     fn key_header(&self) -> (&'static str, &'static str) {
@@ -131,36 +178,29 @@ impl Wire for OpenAi {
     ) -> serde_json::Result<()> {
         // OpenAI has renamed things that servers which are compatible with it know by their old names only; its
         // own newer models take the new ones only.
-        let is_own = spec.is_openais_own();
-        let limit = request.max_output_tokens;
-        let form = &request.form;
-        let schema = form.schema.as_ref();
+        let (system, limit) = if spec.is_openais_own() {
+            ("developer", "max_completion_tokens")
+        } else {
+            ("system", "max_tokens")
+        };
         let streamed = manner.delivery != Delivery::Whole;
         let asks_usage = manner.delivery == Delivery::Streamed;
-        let tools: Vec<Value> = form.tools.iter().map(body_tool).collect();
         // Others refuse the fields of it.
         let by_marks = request.cached_by_marks && catalogue::takes_cache_marks(&spec.id);
-        let messages = request.messages.iter();
-        let body = ChatBody {
-            messages: messages
-                .flat_map(|message| body_messages(message, is_own, by_marks))
-                .collect(),
-            rest: object(json!({
-                "model": spec.id,
-                "tools": (!tools.is_empty()).then_some(tools),
-                "response_format": manner.constraint.ask(schema, by_schema, json!({"type": "json_object"})),
-                "temperature": manner.temperature(spec, form),
-                "max_completion_tokens": limit.filter(|_| is_own),
-                // The same for servers that know only the older name.
-                "max_tokens": limit.filter(|_| !is_own),
+        let dialect = Dialect {
+            system,
+            limit,
+            in_segments: true,
+            by_marks,
+            rest: json!({
                 "reasoning_effort": spec.reasoning_effort,
                 "service_tier": (request.tier != Tier::Standard).then_some(request.tier),
                 "prompt_cache_options": by_marks.then_some(BY_MARKS),
                 "stream": streamed.then_some(true),
                 "stream_options": asks_usage.then(|| json!({"include_usage": true})),
-            })),
+            }),
         };
-        serde_json::to_writer(out, &body)
+        dialect.write(spec, request, manner, out)
     }
 
     fn assembler(&self) -> Box<dyn Assembler> {
@@ -190,7 +230,7 @@ impl Wire for OpenAi {
             calls: calls(message.tool_calls),
             finish: choice.finish_reason.filter(|finish| !finish.is_empty()),
             meaning: end,
-            message: None,
+            message: filtered(&choice.content_filter_results),
             spent,
         }
         .checked()
@@ -210,8 +250,21 @@ impl Wire for OpenAi {
             retry_delay: None,
             message: text(&error["message"]),
             code: code.or(kind),
+            remedy: None,
         }
     }
+}
+
+/// What a content filter has found, by category: `filtered: violence (high), jailbreak`.
+pub(super) fn filtered(results: &Value) -> Option<String> {
+    let found = results.as_object().into_iter().flatten();
+    let found = found.filter(|(_, result)| result["filtered"] == true);
+    let found = found.map(|(category, result)| match result["severity"].as_str() {
+        Some(severity) => format!("{category} ({severity})"),
+        None => category.clone(),
+    });
+    let found: Vec<String> = found.collect();
+    (!found.is_empty()).then(|| format!("filtered: {}", found.join(", ")))
 }
 
 /// What was used: `completion_tokens` counts the thoughts in, [`Usage::output_tokens`] does not.
@@ -227,11 +280,7 @@ fn usage(told: &Value) -> Usage {
 }
 
 /// A message as the wire has it: what came of calls are messages of their own.
-fn body_messages<'a>(
-    message: &'a Message<'_>,
-    is_own: bool,
-    by_marks: bool,
-) -> Vec<ChatMessage<'a>> {
+fn body_messages<'a>(message: &'a Message<'_>, dialect: &Dialect) -> Vec<ChatMessage<'a>> {
     let mut results = Vec::new();
     let mut tool_calls = Vec::new();
     for part in &message.parts {
@@ -249,8 +298,8 @@ fn body_messages<'a>(
     let has_words = !words.is_empty();
     if has_words || results.is_empty() {
         results.push(ChatMessage {
-            role: role_name(message.role, is_own),
-            content: (has_words || tool_calls.is_empty()).then(|| content(message, by_marks)),
+            role: role_name(message.role, dialect),
+            content: (has_words || tool_calls.is_empty()).then(|| content(message, dialect)),
             rest: object(json!({"tool_calls": (!tool_calls.is_empty()).then_some(tool_calls)})),
         });
     }
@@ -259,8 +308,8 @@ fn body_messages<'a>(
 
 /// The words of a message. Those with marks are several texts, each but the last with its end marked, and the last
 /// where the message ends at a mark.
-fn content<'a>(message: &'a Message<'_>, by_marks: bool) -> ChatContent<'a> {
-    if !message.is_marked() {
+fn content<'a>(message: &'a Message<'_>, dialect: &Dialect) -> ChatContent<'a> {
+    if !dialect.in_segments || !message.is_marked() {
         return ChatContent::Words(message.words());
     }
     let segments = message.segments();
@@ -269,7 +318,7 @@ fn content<'a>(message: &'a Message<'_>, by_marks: bool) -> ChatContent<'a> {
     let segments = segments.map(|(at, text)| ChatText {
         r#type: "text",
         text,
-        prompt_cache_breakpoint: (by_marks && at < marked).then_some(BY_MARKS),
+        prompt_cache_breakpoint: (dialect.by_marks && at < marked).then_some(BY_MARKS),
     });
     ChatContent::Segments(segments.collect())
 }
@@ -315,16 +364,18 @@ fn arguments(written: &Value) -> Value {
     match written {
         Value::Null => json!({}),
         Value::String(text) if text.trim().is_empty() => json!({}),
+        // A string in JSON is no object, either, and goes back as it came.
         Value::String(text) => serde_json::from_str(text.trim_start_matches(BYTE_ORDER_MARK))
-            .unwrap_or_else(|_| written.clone()),
+            .ok()
+            .filter(|read: &Value| !read.is_string())
+            .unwrap_or_else(|| written.clone()),
         other => other.clone(),
     }
 }
 
-fn role_name(role: Role, is_own: bool) -> &'static str {
+fn role_name(role: Role, dialect: &Dialect) -> &'static str {
     match role {
-        Role::System if is_own => "developer",
-        Role::System => "system",
+        Role::System => dialect.system,
         // The program's own words about tools travel as the user's: they answer no call.
         Role::User | Role::Tool => "user",
         Role::Assistant => "assistant",

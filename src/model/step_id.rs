@@ -45,6 +45,8 @@ impl Purpose {
     pub const PLAN: Self = Self::new("plan");
     /// The plan agent's summary of what was done.
     pub const SUMMARY: Self = Self::new("summary");
+    /// What has come of an orchestration, published: a step of the program's own.
+    pub const PUBLISH: Self = Self::new("publish");
     /// The plan agent's document, whole again.
     pub const PLAN_REPAIR: Self = Self::new("plan-repair");
 
@@ -58,6 +60,12 @@ impl Purpose {
     #[must_use]
     pub fn name(&self) -> &str {
         &self.0
+    }
+
+    /// Whether a model is asked for it; else, the program takes the step by itself.
+    #[must_use]
+    pub fn asks_model(&self) -> bool {
+        *self != Self::PUBLISH
     }
 
     /// Whether it is one of the commit workflow and its report, whose files the contract names.

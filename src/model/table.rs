@@ -21,7 +21,9 @@ use serde_json::value::RawValue;
 use self::form::{File, ModelEntry, Rules, is_name};
 pub use self::plan::Unselected;
 pub use self::task::TaskType;
-use super::{Endpoint, ModelSpec, Origin, Provider, Purpose, ToolForm, catalogue, served};
+use super::{
+    Endpoint, ModelSpec, Origin, Provider, Purpose, Tier, ToolForm, azure, catalogue, served,
+};
 use crate::model::price::{LongPrompt, Price, Usd};
 use crate::sys::positions::{Misplaced, Positions};
 use crate::sys::text::regex;
@@ -109,6 +111,21 @@ fn check_effort(spec: &ModelSpec) -> Result<(), String> {
         effort.word(),
         words.join(", ")
     ))
+}
+
+/// Whether an entry of Azure's has what such a one may have, and any other nothing that is Azure's alone.
+fn check_azures(spec: &ModelSpec) -> Result<(), String> {
+    if spec.provider != Provider::Azure {
+        let is_azures = spec.api_version.is_some();
+        let refused = || Err("`apiVersion` is for the provider `azure`".to_owned());
+        return if is_azures { refused() } else { Ok(()) };
+    }
+    if spec.reasoning_effort.is_some() || spec.tier != Tier::Standard {
+        return Err(
+            "`reasoningEffort` and `serviceTier` are not for the provider `azure`".to_owned(),
+        );
+    }
+    azure::check(spec).map_err(|problem| problem.to_string())
 }
 
 fn usd(dollars: f64) -> Usd {
@@ -283,13 +300,14 @@ impl ModelTable {
             ));
         }
         if entry.tools == Some(ToolForm::Native) && spec.provider == Provider::Gemini {
-            return Err("`\"tools\": \"native\"` is for the providers `openai` and `ollama`: `markdown` and `json` work with all".to_owned());
+            return Err("`\"tools\": \"native\"` is for the providers `openai`, `azure` and `ollama`: `markdown` and `json` work with all".to_owned());
         }
         entry.write_to(spec, today);
         let is_ollamas = spec.num_ctx.is_some() || spec.keep_alive.is_some();
         if is_ollamas && spec.provider != Provider::Ollama {
             return Err("`numCtx` and `keepAlive` are for the provider `ollama`".to_owned());
         }
+        check_azures(spec)?;
         if let (Some(url), Some(_)) = (&spec.base_url, &spec.key_file) {
             let checked = Endpoint::parse("baseUrl", url, true);
             checked.map_err(|problem| problem.to_string())?;
@@ -307,12 +325,16 @@ impl ModelTable {
         } else {
             let provider = provider.ok_or_else(|| {
                 format!(
-                    "`{name}` has no `provider`: `gemini`, `ollama`, or `openai` (and all that is compatible)"
+                    "`{name}` has no `provider`: `gemini`, `ollama`, `azure`, or `openai` (and all that is compatible)"
                 )
             })?;
+            let new = match provider {
+                Provider::Azure => azure::entry(name),
+                provider => ModelSpec::new(name, provider),
+            };
             let new = ModelSpec {
                 origin: Origin::Added,
-                ..ModelSpec::new(name, provider)
+                ..new
             };
             match known {
                 Some(at) => self.models[at] = new,

@@ -433,32 +433,37 @@ impl Project {
     }
 
     /// A redactor for every key that is known: those in the key files, which need not be of the
-    /// model in use, and those in the environment; and for the environment's other secrets.
+    /// model in use, those in the environments, and `further` ones; and for the environments' other secrets.
     #[must_use]
     pub fn redactor<'f>(
         &self,
-        environment: &Environment,
+        environments: &[&Environment],
         key_files: impl IntoIterator<Item = &'f str>,
-        further: Option<&ApiKey>,
+        further: impl IntoIterator<Item = String>,
     ) -> Redactor {
         let files = key_files
             .into_iter()
             .filter_map(|file| self.read(file).ok());
         let files = files.map(|content| String::from_utf8_lossy(&content).into_owned());
-        let variables = KEY_VARIABLES
-            .iter()
-            .filter_map(|name| environment.get(name));
+        let variables = environments.iter().flat_map(|environment| {
+            let set = KEY_VARIABLES
+                .iter()
+                .filter_map(|name| environment.get(name));
+            set.map(str::to_owned)
+        });
         // Placeholders like `none` or `ollama` are common there.
         let given = variables
-            .chain(further.map(ApiKey::expose))
+            .chain(further)
             .filter(|key| key.len() >= SHORTEST_SECRET);
-        let secrets: Vec<String> = files.chain(given.map(str::to_owned)).collect();
+        let secrets: Vec<String> = files.chain(given).collect();
         // A malformed file may hold several keys, a line each.
         let lines = secrets.iter().flat_map(|secret| secret.lines());
         // A path that is there says where a secret is, and is none.
         let is_path = |value: &str| value.starts_with('/') && Path::new(value).exists();
-        let values = environment.secrets().filter(|value| !is_path(value));
-        let values: Vec<_> = values.collect();
+        let values = environments
+            .iter()
+            .flat_map(|environment| environment.secrets());
+        let values: Vec<_> = values.filter(|value| !is_path(value)).collect();
         Redactor::with_values(lines.map(str::trim), values.iter().map(AsRef::as_ref))
     }
 

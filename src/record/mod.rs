@@ -7,11 +7,13 @@
 //! | [`run_log`], [`run_files`] | writing a run's folder, and the names of its files |
 //! | [`replay`] | a model that answers from such a folder |
 //! | [`diff`] | what a run has changed, line by line |
+//! | [`orchestration`] | an orchestration's report and branches |
 //! | [`tasks`], [`verdict`] | an agent's task list, and what an auditor says of its work |
 //!
 //! Writes below `logs/` and nowhere else.
 
 pub mod diff;
+pub mod orchestration;
 pub mod replay;
 pub mod run_files;
 pub mod run_folder;
@@ -32,6 +34,7 @@ use crate::exec::sandbox::SandboxMode;
 use crate::model::Purpose;
 use crate::model::price::Usd;
 
+use self::orchestration::{OrchestrationRecord, OrchestrationSettings};
 pub use self::step::{Action, Step, input_text};
 use crate::model::usage::Usage;
 
@@ -103,6 +106,9 @@ pub struct AgentRecord {
     /// Where in the conversation before the run begins what was said of the request; left out where that is at once.
     #[serde(default, skip_serializing_if = "is_at_once")]
     pub from: usize,
+    /// What an orchestration was set to; left out in other runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub orchestration: Option<OrchestrationSettings>,
 }
 
 #[expect(
@@ -143,16 +149,32 @@ pub const NO_ANSWER: &str = "(nothing)";
 /// How far an agent can go. A replay keeps to the same.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct LimitsRecord {
-    /// A conversation that reaches this many tokens is compressed.
-    pub max_context_tokens: u64,
+    /// No more tokens of a conversation are sent: what is beyond is summed up or left out, or ends the work; null where
+    /// nobody knows how many the model takes.
+    pub max_context_tokens: Option<u64>,
     /// So many failures in a row end the work, with a user at hand.
     pub max_retries: u32,
     /// The same without one, and in audits.
     pub max_retries_automated: u32,
     /// How many calls to the model there may be.
     pub max_loops: u16,
-    /// A command that takes longer goes on in the background.
-    pub command_timeout: Seconds,
+    /// A command that takes longer goes on in the background, or is ended; left out where none is run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command_timeout: Option<Seconds>,
+}
+
+impl LimitsRecord {
+    /// How long a command may take.
+    #[must_use]
+    pub fn patience(&self) -> Duration {
+        self.command_timeout.unwrap_or_default().0
+    }
+
+    /// How many tokens of a conversation are sent at the most.
+    #[must_use]
+    pub fn context(&self) -> u64 {
+        self.max_context_tokens.unwrap_or(u64::MAX)
+    }
 }
 
 /// A part of a prompt, and how large it is.
@@ -256,7 +278,7 @@ pub struct RunRecord {
     pub schema: u32,
     /// The program's version.
     pub version: Cow<'static, str>,
-    /// `commit`, `consistency`, `dev` or `undo`; in what is printed of a command without a run, its name.
+    /// `commit`, `consistency`, `dev`, `plan`, `orchestrate` or `undo`; in what is printed of a command without a run, its name.
     pub workflow: Cow<'static, str>,
     /// How the run ended.
     pub exit: ExitRecord,
@@ -297,6 +319,9 @@ pub struct RunRecord {
     /// The plan that an agent worked by, as it was in the end; only where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<PlanRecord>,
+    /// An orchestration's report; only in its run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub orchestration: Option<OrchestrationRecord>,
     /// What the user should look at.
     pub warnings: Vec<String>,
     /// Why the run failed.

@@ -12,6 +12,7 @@ use crate::model::{
     StepId, Tier,
 };
 use crate::record::run_files::{self, Artifact};
+use crate::record::{AgentRecord, RunRecord};
 use crate::sys::files::{self, IfThere as _, Links, MIB};
 
 /// No file of a recording is larger, in bytes: as large as an answer may be.
@@ -159,6 +160,17 @@ impl Recording {
         self.base_urls.get(model).map(String::as_str)
     }
 
+    /// What the run was about, if it was an agent's.
+    #[must_use]
+    pub fn agent(&self) -> Option<AgentRecord> {
+        let read = |name| files::read(&self.folder.join(name), Links::Refused, LARGEST).ok();
+        let record = read(run_files::RESULT);
+        let record = record.and_then(|json| serde_json::from_slice::<RunRecord>(&json).ok());
+        // A run that was killed has no result.
+        let killed = || serde_json::from_slice(&read(run_files::AGENT)?).ok();
+        record.and_then(|record| record.agent).or_else(killed)
+    }
+
     /// The recorded run's folder.
     #[must_use]
     pub fn folder(&self) -> &Path {
@@ -227,7 +239,7 @@ impl RecordedModels {
             let lines = read(run_files::STEPS).unwrap_or_default();
             let lines = serde_json::Deserializer::from_slice(&lines).into_iter();
             let steps: Vec<RecordedStep> = lines.map_while(Result::ok).collect();
-            let model = steps.first().and_then(|step| step.model.clone());
+            let model = steps.iter().find_map(|step| step.model.clone());
             Self {
                 model,
                 steps,

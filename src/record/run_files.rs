@@ -14,6 +14,10 @@ pub const PLAN: &str = "plan_doc.md";
 /// The run's steps, a line of JSON each, written as they happen; a later line about a step takes the place of an
 /// earlier one.
 pub const STEPS: &str = "steps.jsonl";
+/// The branches of an orchestration, written anew whenever they change.
+pub const LINEAGE: &str = "lineage.json";
+/// What an orchestration has asked its tool server and what that has answered, a line of JSON each.
+pub const MCP: &str = "mcp.jsonl";
 /// The log of the build before anything was sent; in `logs` until the run has its folder.
 pub const BASELINE: &str = "baseline-build.txt";
 /// What the run has done to the project's files.
@@ -24,6 +28,21 @@ pub const GATE: &str = "gate.diff";
 pub const REPLACED: &str = "replaced";
 /// The first line of a response file that holds an error in place of a reply.
 pub const ERROR_LINE: &str = "ERROR\n";
+
+/// The workflow that takes no lock, as folders are named after it.
+pub const ORCHESTRATE: &str = "orchestrate";
+
+/// The workflow that a run's folder is named after: runs of one second have numbers behind it.
+#[must_use]
+pub fn workflow(folder: &str) -> &str {
+    folder.trim_matches(|c: char| c == '-' || c.is_ascii_digit())
+}
+
+/// Whether the run in this folder holds the project while it goes on, so that nobody else's does.
+#[must_use]
+pub fn holds_project(folder: &str) -> bool {
+    workflow(folder) != ORCHESTRATE
+}
 
 /// What stands behind a query's name where the query is asked again, before the number.
 const AGAIN: &str = "-reask-";

@@ -36,11 +36,14 @@ pub use self::build_log::{BuildLog, BuildOutput};
 const IGNORE_FILE: &str = ".gitignore";
 const IGNORE_ALL: &[u8] = b"*\n";
 
+/// So much of a line of JSON is searched for keys at once, in bytes.
+const LINE_PIECE: usize = 64 << 10;
+
 /// A file of the run could not be written.
 pub type LogError = PathError;
 
 /// What a run writes to its folder.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct RunLog<'r> {
     folder: Arc<RunFolder>,
     name: String,
@@ -226,6 +229,14 @@ impl<'r> RunLog<'r> {
     /// # Errors
     /// When the file cannot be written.
     pub fn step(&self, step: &Step) -> Result<(), LogError> {
+        self.line(run_files::STEPS, step)
+    }
+
+    /// Writes `record` as a line of JSON behind what the file `name` has.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn line(&self, name: &str, record: &impl Serialize) -> Result<(), LogError> {
         // A build may have put something else there, which is not waited for, nor written through.
         let open = |folder: &File, name: &str| match append_in(folder, name) {
             Err(error) if is_no_file(&error) => {
@@ -234,10 +245,12 @@ impl<'r> RunLog<'r> {
             }
             opened => opened,
         };
-        self.write_to(run_files::STEPS, open, |out| {
-            // In one piece: each is searched for keys.
-            out.write_all(&serde_json::to_vec(step)?)?;
-            out.write_all(b"\n")
+        self.write_to(name, open, |out| {
+            // In few pieces: each is searched for keys. In one, a long answer would be in memory twice.
+            let mut out = BufWriter::with_capacity(LINE_PIECE, out);
+            serde_json::to_writer(&mut out, record)?;
+            out.write_all(b"\n")?;
+            out.flush()
         })
     }
 
@@ -340,12 +353,13 @@ pub fn make_ignored_directory(path: &Path) -> Result<(), LogError> {
 }
 
 /// Removes what killed runs have not moved into its place. For whoever holds the project; a run that has its record has
-/// left nothing.
+/// left nothing, and one that does not hold the project may still go on.
 pub fn sweep(root: &Path) {
     let (logs, config) = (root.join(LOGS), root.join(CONFIG));
     let mut directories = vec![logs.clone(), config.clone()];
     for run in fs::read_dir(&logs).into_iter().flatten().flatten() {
-        if run.path().join(RESULT).symlink_metadata().is_err() {
+        let holds_project = run_files::holds_project(&run.file_name().to_string_lossy());
+        if holds_project && run.path().join(RESULT).symlink_metadata().is_err() {
             directories.push(run.path());
             directories.push(config.join(REPLACED).join(run.file_name()));
         }

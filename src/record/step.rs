@@ -129,6 +129,17 @@ impl Step {
         }
     }
 
+    /// One that the program takes by itself, which costs nothing.
+    #[must_use]
+    pub fn own(id: StepId) -> Self {
+        Self {
+            purpose: id.purpose,
+            number: id.number,
+            cost: Some(Usd::ZERO),
+            ..Self::default()
+        }
+    }
+
     /// Which call of the run it is.
     #[must_use]
     pub fn id(&self) -> StepId {

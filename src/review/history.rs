@@ -14,6 +14,7 @@ use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, FixedOffset, NaiveDateTime, Utc};
+use serde::de::DeserializeOwned;
 
 use crate::edit::changes::{Before, ChangeLog, kept_path};
 use crate::edit::undo_log;
@@ -22,8 +23,11 @@ use crate::model::{Purpose, StepId};
 use crate::project::LOGS;
 use crate::project::Project;
 use crate::record::diff::{FileChange, FileState, NEW_MODE};
-use crate::record::run_files::{self, Artifact, RESULT, STEPS};
-use crate::record::{RunRecord, Step, verdict};
+use crate::record::orchestration::Lineage;
+use crate::record::run_files::{
+    self, AGENT, Artifact, LINEAGE, ORCHESTRATE, RESULT, STEPS, holds_project,
+};
+use crate::record::{AgentRecord, RunRecord, Step, verdict};
 use crate::sys::excerpt::lossy;
 use crate::sys::files::{IfThere as _, Links, MIB, PathError, beginning, check_size, open, read};
 
@@ -46,6 +50,10 @@ pub struct PastRun {
     pub name: String,
     /// Its record; `None`: the run goes on, was killed, or somebody has damaged it.
     pub record: Option<RunRecord>,
+    /// Of a run without a record: what its agent was about, if it has one.
+    agent: Option<AgentRecord>,
+    /// Of a run without a record: its branches, if it is an orchestration.
+    lineage: Option<Lineage>,
     folder: PathBuf,
 }
 
@@ -97,11 +105,12 @@ impl PastRun {
     /// Reads the run whose folder has this name.
     pub fn read(project: &Project, name: &str) -> Self {
         let run = Self::unread(project, name);
-        let record = read(&run.folder.join(RESULT), Links::Refused, MAX_RECORD);
+        let record: Option<RunRecord> = run.json(RESULT);
+        let is_killed = record.is_none();
         Self {
-            record: record
-                .ok()
-                .and_then(|json| serde_json::from_slice(&json).ok()),
+            agent: is_killed.then(|| run.json(AGENT)).flatten(),
+            lineage: is_killed.then(|| run.json(LINEAGE)).flatten(),
+            record,
             ..run
         }
     }
@@ -111,6 +120,8 @@ impl PastRun {
         Self {
             name: name.to_owned(),
             record: None,
+            agent: None,
+            lineage: None,
             folder: project.logs().join(name),
         }
     }
@@ -135,12 +146,10 @@ impl PastRun {
 
     /// The workflow, by its record or its folder's name.
     pub fn workflow(&self) -> &str {
-        // Runs of one second have numbers behind their names.
-        let number = |c: char| c == '-' || c.is_ascii_digit();
-        let by_name = || match self.name.trim_matches(number) {
+        let by_name = || match run_files::workflow(&self.name) {
             "committing-code" => "commit",
             "consistency-report" => "consistency",
-            name @ ("undo" | "dev") => name,
+            name @ ("undo" | "dev" | "plan" | ORCHESTRATE) => name,
             _ => "?",
         };
         self.record
@@ -161,16 +170,46 @@ impl PastRun {
 
     /// What was asked for: the request of an agent's run, or the beginning of a change's query.
     pub fn request(&self) -> Option<String> {
-        let agent = self
-            .record
-            .as_ref()
-            .and_then(|record| record.agent.as_ref());
-        if let Some(agent) = agent {
+        if let Some(agent) = self.agent() {
             return agent.request.clone();
         }
         let prompt = run_files::name(&StepId::INITIAL, Artifact::Query);
         let beginning = beginning(&self.folder.join(prompt), Links::Refused, BEGINNING);
         query_of(&lossy(beginning.ok()?)).map(str::to_owned)
+    }
+
+    /// What an agent's run was about: by its record, or, where it was killed, by a file of its own.
+    pub fn agent(&self) -> Option<&AgentRecord> {
+        match &self.record {
+            Some(record) => record.agent.as_ref(),
+            None => self.agent.as_ref(),
+        }
+    }
+
+    /// The branches of an orchestration, as far as it has come: by its report, or, where it was killed, by a file of
+    /// its own.
+    pub fn lineage(&self) -> Option<Lineage> {
+        let Some(record) = &self.record else {
+            return self.lineage.clone();
+        };
+        let report = record.orchestration.as_ref()?;
+        Some(Lineage {
+            start_branch_id: report.start_branch_id.clone(),
+            latest_branch_id: report.latest_branch_id.clone(),
+            waiting_for: None,
+            iterations: report.iterations,
+            branches: report.branches.clone(),
+        })
+    }
+
+    /// Whether it does not hold the project while it goes on: nobody can tell whether it does, or was killed.
+    pub fn may_go_on(&self) -> bool {
+        self.record.is_none() && !holds_project(&self.name)
+    }
+
+    fn json<T: DeserializeOwned>(&self, name: &str) -> Option<T> {
+        let json = read(&self.folder.join(name), Links::Refused, MAX_RECORD).ok()?;
+        serde_json::from_slice(&json).ok()
     }
 
     /// The steps in their order, with their texts and what each reply changed. Read anew each time: the texts
@@ -425,7 +464,8 @@ pub fn runs(project: &Project) -> Result<Vec<PastRun>, PathError> {
 /// The last run, by its folder's name, where it has not come to its end; of a project that is locked, in which no run
 /// goes on.
 pub fn cut_short(project: &Project) -> Option<String> {
-    let last = names(project).ok()?.pop()?;
+    let names = names(project).ok()?.into_iter();
+    let last = names.filter(|name| holds_project(name)).next_back()?;
     let result = project.logs().join(&last).join(RESULT);
     result.symlink_metadata().is_err().then_some(last)
 }

@@ -9,6 +9,7 @@
 mod changes;
 mod color;
 mod elements;
+mod orchestration;
 mod output;
 mod overview;
 mod reply;

@@ -13,14 +13,15 @@ use chrono::{DateTime, FixedOffset, Local};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-pub use self::secrets::SHORTEST_SECRET;
+pub use self::secrets::{SHORTEST_SECRET, query_secrets};
 
 /// The variables in which API keys are commonly kept. `build.sh` does not get to see them, and what
 /// they hold is redacted like the keys in `agent-config`.
-pub const KEY_VARIABLES: [&str; 4] = [
+pub const KEY_VARIABLES: [&str; 5] = [
     "GEMINI_API_KEY",
     "GOOGLE_API_KEY",
     "OPENAI_API_KEY",
+    "AZURE_OPENAI_API_KEY",
     "DEV_AGENT_API_KEY",
 ];
 
@@ -49,6 +50,15 @@ impl Environment {
     pub fn is_empty(&self, name: &str) -> bool {
         let value = self.0.get(OsStr::new(name));
         value.is_some_and(|value| value.is_empty())
+    }
+
+    /// The same with these variables where it has none of the name, or an empty one.
+    #[must_use]
+    pub fn with_defaults(&self, defaults: &Self) -> Self {
+        let is_set = |(_, value): &(&OsString, &OsString)| !value.is_empty();
+        let all = defaults.0.iter().chain(&self.0).filter(is_set);
+        all.map(|(name, value)| (name.clone(), value.clone()))
+            .collect()
     }
 
     /// The names of the variables whose value is such, as far as it is UTF-8.
@@ -168,6 +178,15 @@ impl Clock for SystemClock {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_default_counts_where_nothing_is_set() {
+        let own = Environment::of(&[("A", "own"), ("B", ""), ("D", "")]);
+        let merged = own.with_defaults(&Environment::of(&[("A", "a"), ("B", "b"), ("C", "")]));
+        let value = |name| merged.get(name);
+        assert_eq!((value("A"), value("B")), (Some("own"), Some("b")));
+        assert_eq!((value("C"), value("D")), (None, None));
+    }
 
     #[test]
     fn a_clock_from_before_the_epoch_is_refused() {

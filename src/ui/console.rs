@@ -7,9 +7,8 @@ mod stdout;
 
 use std::fmt::Display;
 use std::io::{self, Write as _};
-use std::mem::replace;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use console::{Style, Term, truncate_str};
@@ -171,12 +170,19 @@ impl<'r> Console<'r> {
             let awaited = truncate_str(&awaited, room, "…");
             return self.spinner.wait(&awaited, waited);
         }
-        let awaited = agent::awaited(event, usize::MAX);
-        let is_told =
-            |mut told: MutexGuard<'_, String>| replace(&mut *told, awaited.clone()) == awaited;
-        if !self.told_awaited.lock().is_ok_and(is_told) {
+        if self.is_news(agent::awaited(event, usize::MAX)) {
             self.show(event);
         }
+    }
+
+    /// Whether something else was told last of what is waited for.
+    fn is_news(&self, awaited: String) -> bool {
+        let Ok(mut told) = self.told_awaited.lock() else {
+            return true;
+        };
+        let is_news = *told != awaited;
+        *told = awaited;
+        is_news
     }
 
     /// What the tool that is under way has printed last, behind what turns.
@@ -538,4 +544,26 @@ fn tokens(usage: Usage) -> String {
 
 fn seconds(duration: Duration) -> String {
     format!("{:.1}s", duration.as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::environment::Environment;
+
+    #[test]
+    fn a_branch_is_told_again_only_where_it_stands_otherwise() {
+        let redactor = Redactor::new([]);
+        let options = ConsoleOptions::new(false, (false, false), &Environment::default());
+        let console = Console::new(options, &redactor);
+        for (awaited, expected) in [
+            ("a (new)", true),
+            ("a (new)", false),
+            ("a (running)", true),
+            ("a (running)", false),
+            ("b (running)", true),
+        ] {
+            assert_eq!(console.is_news(awaited.to_owned()), expected, "{awaited}");
+        }
+    }
 }

@@ -108,14 +108,14 @@ pub struct Editor {
     config: Config,
     interrupt: Interrupt,
     helper: PathHelper,
-    history: History,
+    history: Option<History>,
 }
 
 type RustylineEditor = rustyline::Editor<PathHelper, MemHistory>;
 
 impl Editor {
     /// An editor that any lasting signal ends, and that completes paths below `root`. Where stdout is no terminal,
-    /// it is left alone, and the terminal is opened by its own name.
+    /// it is left alone, and the terminal is opened by its own name. Without a history, nothing is kept of what is typed.
     ///
     /// # Errors
     /// When rustyline cannot set itself up.
@@ -123,7 +123,7 @@ impl Editor {
         interrupt: Interrupt,
         stdout_is_terminal: bool,
         root: PathBuf,
-        history: History,
+        history: Option<History>,
     ) -> Result<Self, InputError> {
         let behavior = if stdout_is_terminal {
             Behavior::Stdio
@@ -137,7 +137,7 @@ impl Editor {
             .build();
         let helper = PathHelper::new(root);
         let mut editor = editor(&config, &helper)?;
-        for entry in history.entries() {
+        for entry in history.iter().flat_map(History::entries) {
             let _ = editor.add_history_entry(entry);
         }
         Ok(Self {
@@ -233,7 +233,9 @@ impl LineReader for Editor {
         }
         // A line that cannot be had again has been typed all the same.
         let _ = self.editor.add_history_entry(text.as_str());
-        self.history.add(&text);
+        if let Some(history) = &self.history {
+            history.add(&text);
+        }
         Ok(Typed::Line(text))
     }
 }

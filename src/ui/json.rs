@@ -270,6 +270,22 @@ mod tests {
                 tokens_before: 128_000,
                 tokens_after: 8500,
             },
+            Event::Connected {
+                server: "http://localhost:8000/mcp".to_owned(),
+                protocol: "2025-11-25".to_owned(),
+            },
+            Event::Waiting {
+                agent: "codex".to_owned(),
+                branch: "1f2e3d4c".to_owned(),
+                status: "running".to_owned(),
+                waited: Duration::from_millis(1500),
+            },
+            Event::BranchEnded {
+                agent: "codex".to_owned(),
+                branch: "1f2e3d4c".to_owned(),
+                status: "succeed".to_owned(),
+                took: Duration::from_millis(1500),
+            },
         ] {
             let named = named_fields(&event);
             let (name, fields) = named.as_object().unwrap().iter().next().unwrap();

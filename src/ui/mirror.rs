@@ -45,7 +45,112 @@ pub(super) fn lines(event: &Event, redactor: &Redactor, width: usize) -> Option<
     let indent = " ".repeat(label.len());
     for (at, line) in lines.iter_mut().enumerate() {
         let before = if at == 0 { label } else { &indent };
-        *line = format!("{before}{line}").trim_end().to_owned();
+        let told = format!("{before}{line}");
+        told.trim_end().clone_into(line);
     }
     Some(lines)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::text::is_deceptive;
+    use serde_json::{Value, json};
+    use std::time::Duration;
+
+    const KEY: &str = "sekret-\"key\"-1";
+
+    fn seen(event: &Event, width: usize) -> Vec<String> {
+        lines(event, &Redactor::new([KEY]), width).unwrap_or_default()
+    }
+
+    fn tool(arguments: Value) -> Event {
+        Event::Tool {
+            name: "execute_agent".to_owned(),
+            input: String::new(),
+            arguments,
+            subject: String::new(),
+            asks: false,
+        }
+    }
+
+    fn result(text: &str, failed: bool) -> Event {
+        Event::ToolResult {
+            name: "execute_agent".to_owned(),
+            text: text.to_owned(),
+            brief: Some("brief".to_owned()),
+            failed,
+            is_end: false,
+            took: Duration::ZERO,
+        }
+    }
+
+    fn heard(answer: Option<&str>) -> Event {
+        Event::Heard {
+            question: "you> ".to_owned(),
+            answer: answer.map(str::to_owned),
+        }
+    }
+
+    #[test]
+    fn an_exchange_is_a_transcript() {
+        for (event, expected) in [
+            (
+                Event::Words("First.\n\nThen tool> x.".to_owned()),
+                &["assistant> First.", "", "           Then tool> x."][..],
+            ),
+            (Event::Thoughts("x".to_owned()), &["assistant> x"]),
+            (
+                tool(json!({"agent": "codex", "prompt": "a\nb"})),
+                &[r#"tool> execute_agent {"agent":"codex","prompt":"a\nb"}"#],
+            ),
+            (
+                result("status: succeed\nbranch_id: 1", false),
+                &["tool< status: succeed", "      branch_id: 1"],
+            ),
+            (
+                result("no such branch\nhint: x", true),
+                &["tool< error: no such branch", "      hint: x"],
+            ),
+            (result("", false), &["tool< (nothing)"]),
+            (heard(Some("go on")), &["you> go on"]),
+            (heard(None), &["you> (nothing)"]),
+            (Event::Warning("x".to_owned()), &[]),
+            (Event::Printed("x".to_owned()), &[]),
+        ] {
+            assert_eq!(seen(&event, 400), expected, "{event:?}");
+        }
+    }
+
+    #[test]
+    fn it_is_bounded_and_obeyed_by_nobody_and_has_no_key() {
+        let hostile = format!("{KEY}\u{1b}[2J\u{202e}\r{}\n", "word ".repeat(60)).repeat(200);
+        for (event, limit) in [
+            (Event::Words(hostile.clone()), SAID),
+            (Event::Thoughts(hostile.clone()), SAID),
+            (tool(json!({"prompt": hostile, KEY: [KEY]})), SAID),
+            (tool(Value::String(hostile.clone())), SAID),
+            (result(&hostile, false), RESULT),
+            (result(&hostile, true), RESULT),
+            (heard(Some(&hostile)), SAID),
+        ] {
+            for width in [40, 80, 400] {
+                let lines = seen(&event, width);
+                assert!((1..=limit).contains(&lines.len()), "{event:?}");
+                let (first, more) = lines.split_first().unwrap();
+                assert!(!first.starts_with(' '));
+                assert!(
+                    more.iter()
+                        .all(|line| line.is_empty() || line.starts_with("     "))
+                );
+                for line in &lines {
+                    assert!(console::measure_text_width(line) <= width, "{line:?}");
+                    assert!(!line.contains(is_deceptive), "{line:?}");
+                    assert!(!line.contains("sekret"), "{line:?}");
+                }
+            }
+        }
+        let call = seen(&tool(json!({"prompt": "x".repeat(1000)})), 400);
+        assert_eq!(call.len(), 1);
+    }
 }

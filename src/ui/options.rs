@@ -85,3 +85,25 @@ pub struct Colors {
     /// Whether stderr takes them.
     pub stderr: bool,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_exchange_is_mirrored_only_where_a_person_reads_text() {
+        let options = |mirrors, quiet| ConsoleOptions {
+            mirrors,
+            ..ConsoleOptions::new(quiet, (false, false), &Environment::default())
+        };
+        for (options, format, expected) in [
+            (options(true, false), OutputFormat::Text, true),
+            (options(true, true), OutputFormat::Text, false),
+            (options(true, false), OutputFormat::Json, false),
+            (options(true, false), OutputFormat::JsonL, false),
+            (options(false, false), OutputFormat::Text, false),
+        ] {
+            assert_eq!(options.in_format(format).mirrors, expected, "{options:?}");
+        }
+    }
+}

@@ -1,49 +1,46 @@
 //! A run that agents work in: what every workflow with agents has in common.
 //!
-//! Is the [`Host`] of the agents, and what their tools need of the run: files are written by the commit
-//! workflow's verified apply, so that they can be undone; questions go to the user.
+//! Is the [`Host`] of the agents, and what their tools need of the run: `worktree` writes files, where the run may
+//! change any; questions go to the user. A run that may not neither reads nor changes anything of the project but its own
+//! folder in `logs`.
 
 pub mod part;
+mod worktree;
 
 use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
 
-use self::part::Written;
+use serde::Serialize;
+use serde_json::Value;
+
+use self::worktree::Worktree;
 use super::keeping::Keeping;
 use super::run::Run;
-use super::run::closing;
 use super::run::selection::Models;
-use super::run::tree::RunTree;
 use super::workspace::AnswerSource;
 use super::{Context, Failure, Outcome};
 use crate::agent::conversation::Conversation;
 use crate::agent::memory::Compressed;
 use crate::agent::session::SessionState;
 use crate::agent::tagged::{Tag, tagged};
-use crate::agent::tool::{Effect, ToolError};
-use crate::agent::tools::Files;
+use crate::agent::tool::{Effect, ToolError, ToolOutput};
 use crate::agent::tools::notes::User;
-use crate::agent::{AgentError, Env, Host, Note};
-use crate::edit::error::ApplyError;
-use crate::edit::{ParsedReply, PathPolicy, VerifiedEdits, VerifyError};
+use crate::agent::{AgentError, Env, Host, Note, ToolUse};
+use crate::model::message::Call;
 use crate::model::prompt::Prompt;
 use crate::model::{Purpose, Reply, StepId, tokens};
 use crate::project::conventions::AGENTS_FILE;
-use crate::project::dirty::dirty;
-use crate::record::diff::{self, FileChange, FileState, NEW_MODE};
+use crate::record::orchestration::{OrchestrationRecord, OrchestrationSettings};
 use crate::record::run_files::{AGENT, CONVERSATION};
-use crate::record::{Action, AgentRecord, LimitsRecord, PlanRecord, input_text};
-use crate::sys::files::IfThere as _;
+use crate::record::run_log::RunLog;
+use crate::record::{Action, AgentRecord, LimitsRecord, PlanRecord, Step, input_text};
 use crate::sys::interrupt::{Interrupted, Signal};
-use crate::sys::text::escaped;
 use crate::ui::Event;
 use crate::ui::input::Typed;
 use crate::workflow::error::{Error, Exit};
 
 /// So many calls of a reply are in `steps.jsonl` at once, the rest when the step is over.
 const LOGGED_AT_ONCE: usize = 8;
-/// A longer diff of what a tool changed is not recorded, in bytes: its input is.
-const LONGEST_DIFF: usize = 256 << 10;
 
 /// What the model is told of the project's conventions.
 const CONVENTIONS: &str = "\
@@ -72,6 +69,10 @@ pub struct AgentSetup<'s> {
     pub conventions: Option<String>,
     /// Whether a no of the user's ends the work; else, the agent is told.
     pub stops_at_no: bool,
+    /// Whether the agents may change the project's files: that takes its lock.
+    pub changes_files: bool,
+    /// What an orchestration was set to; `None`: it is none.
+    pub orchestration: Option<OrchestrationSettings>,
 }
 
 /// A run that agents work in.
@@ -79,17 +80,12 @@ pub struct AgentRun<'c> {
     context: &'c Context<'c>,
     setup: AgentSetup<'c>,
     run: RefCell<Run<'c>>,
-    tree: RefCell<RunTree<'c>>,
-    /// What was changed before the run, as far as that is known.
-    before: Option<Vec<String>>,
+    /// The project's files; `None`: they are not for the agents.
+    worktree: Option<Worktree<'c>>,
     /// The call that was made last.
     latest: RefCell<StepId>,
     /// How many commands have run since.
     commands: Cell<u32>,
-    /// What the tool that is being used has changed.
-    diff: RefCell<Option<String>>,
-    /// What the part of the work that is under way has written.
-    written: RefCell<Written>,
 }
 
 impl<'c> AgentRun<'c> {
@@ -118,6 +114,7 @@ impl<'c> AgentRun<'c> {
             limits: setup.limits,
             conventions: setup.conventions.clone(),
             from: session.map_or(0, Keeping::from),
+            orchestration: setup.orchestration.clone(),
         };
         run.log.json(AGENT, &about)?;
         run.record.agent = Some(about);
@@ -126,15 +123,12 @@ impl<'c> AgentRun<'c> {
             run.log.json(CONVERSATION, &said)?;
         }
         Ok(Self {
-            tree: RefCell::new(RunTree::new(context, &run)),
+            worktree: setup.changes_files.then(|| Worktree::new(context, &run)),
             run: RefCell::new(run),
-            before: dirty(context.project.root()).ok(),
             context,
             setup,
             latest: RefCell::new(StepId::new(Purpose::STEP, 0)),
             commands: Cell::new(0),
-            diff: RefCell::default(),
-            written: RefCell::default(),
         })
     }
 
@@ -232,6 +226,54 @@ impl<'c> AgentRun<'c> {
         Ok(self.run.borrow().log.text(name, text)?)
     }
 
+    /// Writes something as JSON to the run's folder, over what the file had.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn log_json(&self, name: &str, record: &impl Serialize) -> Result<(), Error> {
+        Ok(self.run.borrow().log.json(name, record)?)
+    }
+
+    /// The run's folder, for who writes to it beside the agents.
+    pub fn log(&self) -> RunLog<'c> {
+        self.run.borrow().log.clone()
+    }
+
+    /// Notes what has become of an orchestration.
+    pub fn note_orchestration(&self, report: OrchestrationRecord) {
+        self.run.borrow_mut().record.orchestration = Some(report);
+    }
+
+    /// The run's folder, relative to the project's root.
+    pub fn folder(&self) -> String {
+        self.run.borrow().log.name().to_owned()
+    }
+
+    /// Uses a tool in a step of the run's own, which no model has asked for. It takes the next number, and no call.
+    ///
+    /// # Errors
+    /// When the tool's failure ends the work, or it cannot be logged.
+    pub fn own_step(
+        &self,
+        purpose: Purpose,
+        (tool, input): (&str, Value),
+        use_tool: impl FnOnce() -> Result<ToolOutput, ToolError>,
+    ) -> Result<ToolUse, AgentError> {
+        let number = self.latest.borrow().number.saturating_add(1);
+        let step = StepId::new(purpose, number);
+        self.latest.replace(step.clone());
+        self.run
+            .borrow_mut()
+            .begin_step(Step::own(step))
+            .map_err(Error::from)?;
+        let call = Call {
+            id: String::new(),
+            name: tool.to_owned(),
+            input: self.context.redactor.json(&input),
+        };
+        self.env().carry_out(&call, None, None, use_tool)
+    }
+
     /// Notes what has become of a plan.
     pub fn note_plan(&self, plan: PlanRecord) {
         self.run.borrow_mut().record.plan = Some(plan);
@@ -248,13 +290,13 @@ impl<'c> AgentRun<'c> {
     /// Writes the record, and says how the run has ended.
     pub fn finish(self, result: Result<String, Error>) -> Result<Outcome, Failure> {
         let mut run = self.run.into_inner();
-        let mut tree = self.tree.into_inner();
-        tree.flushing(&mut run, || ());
-        let files = tree.changed().map(|path| (path, None));
-        closing::review(self.context, &mut run, &tree, files);
-        tree.note_lost(&mut run);
+        if let Some(worktree) = &self.worktree {
+            worktree.review(self.context, &mut run);
+        }
         let outcome = run.finish(result, |_| {});
-        tree.end();
+        if let Some(worktree) = self.worktree {
+            worktree.tree.into_inner().end();
+        }
         outcome
     }
 
@@ -292,7 +334,8 @@ impl<'c> AgentRun<'c> {
 
     /// Keeps what came of a tool.
     fn acted(&self, mut action: Action, effect: Option<Effect>) -> Result<(), Error> {
-        action.diff = self.diff.take();
+        let worktree = self.worktree.as_ref();
+        action.diff = worktree.and_then(|worktree| worktree.diff.take());
         let mut run = self.run.borrow_mut();
         let runs = effect == Some(Effect::Runs);
         if runs && run.log.restore()? {
@@ -316,25 +359,10 @@ impl<'c> AgentRun<'c> {
         if calls <= LOGGED_AT_ONCE {
             run.log_step()?;
         }
-        if runs {
-            // A command may have written to the files that the run has changed.
-            self.tree.borrow_mut().flushing(&mut run, || ());
+        if let Some(worktree) = worktree.filter(|_| runs) {
+            worktree.flush(&mut run);
         }
         Ok(())
-    }
-
-    /// Holds a file against the policy for agents.
-    fn verified(&self, path: &str, content: String) -> Result<VerifiedEdits, ToolError> {
-        let load = PathPolicy::load_for_agent(self.context.project.root(), self.context.program);
-        let verified = load.and_then(|policy| policy.verify(ParsedReply::of_file(path, content)));
-        verified.map_err(|error| match error {
-            VerifyError::Rejected(rejection) => {
-                let faults = rejection.faults.iter();
-                let faults: Vec<String> = faults.map(|fault| fault.kind.to_string()).collect();
-                ToolError::failed(faults.join("; "))
-            }
-            error @ VerifyError::Io { .. } => ToolError::failed(error.to_string()),
-        })
     }
 }
 
@@ -383,82 +411,13 @@ impl Host for AgentRun<'_> {
     }
 
     fn changes(&self) -> String {
-        let changed = closing::changed_so_far(&self.tree.borrow());
-        let changed = listed("nothing", &changed);
-        let before = match &self.before {
-            None => "(not known: there is no git repository whose index can be read)".to_owned(),
-            Some(before) => listed("nothing", before),
-        };
-        format!(
-            "What the developer's tools have changed in this run. What its commands have changed is not in this \
-             list:\n{changed}\n\nWhat differed from git's index, or was untracked, before this run began, and is not \
-             its doing. What was staged then is not in this list:\n{before}\n"
-        )
+        let worktree = self.worktree.as_ref();
+        worktree.map(Worktree::told).unwrap_or_default()
     }
 
     fn check(&self) -> Result<(), AgentError> {
         Ok(self.context.interrupt.check()?)
     }
-}
-
-/// No more lines than this of what was changed, or `nothing`, where there are none.
-fn listed(nothing: &str, lines: &[String]) -> String {
-    const MOST: usize = 200;
-    let mut told: Vec<String> = lines.iter().take(MOST).map(|line| escaped(line)).collect();
-    if lines.len() > MOST {
-        told.push(format!("and {} more", lines.len() - MOST));
-    }
-    match told.as_slice() {
-        [] => format!("({nothing})"),
-        told => told.join("\n"),
-    }
-}
-
-impl Files for AgentRun<'_> {
-    fn write(&self, path: &str, content: String) -> Result<Vec<String>, ToolError> {
-        let before = self.tree.borrow().read(path).if_there();
-        let before = before.map(Option::flatten);
-        // What cannot be read shows as nothing.
-        let shown = before.as_ref().ok().cloned().flatten();
-        let diff = diff_of(path, shown, &content);
-        let edits = self.verified(path, content)?;
-        let mut run = self.run.borrow_mut();
-        let applied = self.tree.borrow_mut().apply(&mut run, &edits);
-        applied.map_err(|error| match error {
-            Error::Apply(error @ ApplyError::RolledBack { .. }) => {
-                ToolError::failed(error.to_string())
-            }
-            error => ToolError::Fatal(error.into()),
-        })?;
-        let mut written = self.written.borrow_mut();
-        written.entry(path.to_owned()).or_insert(before.ok());
-        // A file may be written again and again.
-        for warning in edits.warnings() {
-            if !run.record.warnings.contains(warning) {
-                run.warn(warning.clone());
-            }
-        }
-        if let Some(diff) = diff.clone() {
-            self.context.reporter.event(&Event::Changed { diff });
-        }
-        self.diff.replace(diff);
-        Ok(edits.warnings().to_vec())
-    }
-}
-
-/// What a tool makes of a file, as a unified diff; none where that is very long, or nothing.
-fn diff_of(path: &str, before: Option<Vec<u8>>, content: &str) -> Option<String> {
-    let state = |content| FileState {
-        content,
-        mode: NEW_MODE,
-    };
-    let change = FileChange {
-        path: path.to_owned(),
-        before: before.map(state),
-        after: Some(state(content.as_bytes().to_vec())),
-    };
-    let diff = diff::text(&[change]);
-    Some(diff).filter(|diff| (1..=LONGEST_DIFF).contains(&diff.len()))
 }
 
 impl User for AgentRun<'_> {
@@ -506,3 +465,6 @@ impl AgentRun<'_> {
         Ok(answer)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -75,10 +75,12 @@ fn work(
         warnings,
         conventions,
         stops_at_no: false,
+        changes_files: true,
+        orchestration: None,
     };
     let run = AgentRun::start(context, setup, request)?;
     let form = place.models.first.spec.tools;
-    let patience = place.limits.command_timeout.0;
+    let patience = place.limits.patience();
     let audit_commands = AuditCommands {
         root,
         path: context.environment.os("PATH"),
@@ -115,7 +117,7 @@ fn work(
                 paths: &place.closed,
             },
             memory: &Compress {
-                limit: place.limits.max_context_tokens,
+                limit: place.limits.context(),
                 instructions: SUMMARIZER,
             },
             ending: &|_, _| Ok(()),

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::commit::{self, CommitOptions};
+use super::orchestrate::OrchestrateOptions;
 use super::plan::{PlanOptions, PlanSessionChoice};
 use super::run::baseline::Baseline;
 use super::run::builds::BuildOptions;
@@ -14,8 +15,11 @@ use super::{
     Context, Failure, ModelChoice, Outcome, add_model, consistency, demo, diff, dry_run, init, log,
     mcp, models, page, query, rollup, sessions, undo,
 };
+use crate::agent::orchestrate::config::ConfigFlags;
 use crate::agent::tools::place::Outside;
-use crate::cli::{self, AgentArgs, Cli, Command, DevArgs, DevCommand, PlanArgs, PlanCommand};
+use crate::cli::{
+    self, AgentArgs, Cli, Command, DevArgs, DevCommand, OrchestrateArgs, PlanArgs, PlanCommand,
+};
 use crate::model::Delivery;
 use crate::ui::input::history::History;
 use crate::ui::input::{self, Editor, InputError, LineReader, PlainLines};
@@ -39,6 +43,7 @@ pub fn dispatch(cli: &Cli, context: &Context<'_>, stdin: Stdin) -> Result<Outcom
         Some(Command::Undo { run }) => undo::undo(context, run.as_deref()),
         Some(Command::Dev(arguments)) => dev(arguments, context, stdin),
         Some(Command::Plan(arguments)) => plan(arguments, context, stdin),
+        Some(Command::Orchestrate(arguments)) => orchestrate(arguments, context, stdin),
         Some(Command::Mcp(arguments)) => mcp::mcp(context, &arguments.command),
         Some(Command::Completions { shell }) => Ok(Outcome::verbatim(cli::completions(*shell))),
         Some(Command::Man { command }) => {
@@ -66,7 +71,9 @@ fn dev(arguments: &DevArgs, context: &Context<'_>, stdin: Stdin) -> Result<Outco
         None => {
             let request = asked(arguments.prompt.as_deref(), context)?;
             let options = agent_options(arguments, request);
-            super::dev::dev(context, &options, &|home| open_input(context, stdin, home))
+            super::dev::dev(context, &options, &|home| {
+                open_input(context, stdin, Some(home))
+            })
         }
     }
 }
@@ -103,7 +110,9 @@ fn plan(arguments: &PlanArgs, context: &Context<'_>, stdin: Stdin) -> Result<Out
         None => {
             let request = asked(arguments.prompt.as_deref(), context)?;
             let options = plan_options(arguments, request);
-            super::plan::plan(context, &options, &|home| open_input(context, stdin, home))
+            super::plan::plan(context, &options, &|home| {
+                open_input(context, stdin, Some(home))
+            })
         }
     }
 }
@@ -131,6 +140,46 @@ fn plan_options(arguments: &PlanArgs, request: Option<String>) -> PlanOptions {
         on_failure: arguments.on_failure,
         outside: outside(agent),
     }
+}
+
+fn orchestrate(
+    arguments: &OrchestrateArgs,
+    context: &Context<'_>,
+    stdin: Stdin,
+) -> Result<Outcome, Failure> {
+    let task = asked(arguments.task.as_deref(), context)?;
+    if task.as_deref().is_some_and(|task| task.trim().is_empty()) {
+        return Err(Error::from(InputError::Blank).into());
+    }
+    let OrchestrateArgs {
+        model,
+        replay,
+        timeout,
+        ..
+    } = arguments;
+    let options = OrchestrateOptions {
+        parent_branch: arguments.parent_branch_id,
+        task,
+        headless: arguments.headless,
+        config: ConfigFlags {
+            project_name: arguments.project_name.clone(),
+            no_publish: arguments.no_publish,
+            names_model: model.is_some(),
+            is_replay: replay.is_some(),
+        },
+        choice: ModelChoice {
+            replay: replay.clone(),
+            max_cost: arguments.max_cost,
+            ..agent_choice(model.as_deref(), *timeout, None)
+        },
+        stdin_is_terminal: stdin.is_terminal,
+    };
+    // Without anybody to talk to, stdout belongs to the report.
+    let stdin = Stdin {
+        is_seen: stdin.is_seen && !arguments.headless,
+        ..stdin
+    };
+    super::orchestrate::orchestrate(context, &options, &|| open_input(context, stdin, None))
 }
 
 /// What is to be done, which standard input may say.
@@ -178,16 +227,17 @@ pub struct Stdin {
     pub is_seen: bool,
 }
 
-/// Who is asked: somebody at a terminal, or whatever standard input is.
+/// Who is asked: somebody at a terminal, who finds in the agent's home what they have typed before, or whatever standard
+/// input is.
 fn open_input(
     context: &Context<'_>,
     stdin: Stdin,
-    home: &Path,
+    home: Option<&Path>,
 ) -> Result<Box<dyn LineReader>, InputError> {
     let interrupt = context.interrupt.clone();
     if stdin.is_terminal {
         let root = context.project.root().to_owned();
-        let history = History::at(home, context.redactor);
+        let history = home.map(|home| History::at(home, context.redactor));
         let editor = Editor::new(interrupt, stdin.is_seen, root, history)?;
         return Ok(Box::new(editor));
     }
@@ -248,6 +298,7 @@ pub(super) fn command_name(cli: &Cli) -> &'static str {
         Some(Command::Demo { .. }) => "demo",
         Some(Command::Dev(_)) => "dev",
         Some(Command::Plan(_)) => "plan",
+        Some(Command::Orchestrate(_)) => "orchestrate",
         Some(Command::Mcp(_)) => "mcp",
         Some(Command::Completions { .. }) => "completions",
         Some(Command::Man { .. }) => "man",

@@ -66,6 +66,12 @@ pub enum Exit {
     Stopped,
     /// A model's replies are not of the form often enough.
     Unreliable,
+    /// As many reviews came back as may.
+    IterationLimit,
+    /// An agent on a branch took too long.
+    BranchTimeout,
+    /// The work was not published.
+    PublishFailed,
     /// A signal came.
     Interrupted(Signal),
 }
@@ -85,6 +91,9 @@ impl Exit {
             Self::StepFailed => (1, "step-failed"),
             Self::Stopped => (1, "stopped"),
             Self::Unreliable => (1, "unreliable"),
+            Self::IterationLimit => (1, "iteration-limit"),
+            Self::BranchTimeout => (1, "branch-timeout"),
+            Self::PublishFailed => (1, "publish-failed"),
             Self::Usage => (2, "usage"),
             Self::NotReady => (3, "not-ready"),
             Self::ModelFailed => (4, "model-failed"),
@@ -410,6 +419,9 @@ impl Error {
             Self::Agent(AgentError::ToolsFailed { .. }) => Exit::ToolsFailed,
             Self::Agent(AgentError::AuditFailed { .. }) => Exit::AuditFailed,
             Self::Agent(AgentError::LoopLimit { .. }) => Exit::LoopLimit,
+            Self::Agent(AgentError::IterationLimit { .. }) => Exit::IterationLimit,
+            Self::Agent(AgentError::BranchTimeout { .. }) => Exit::BranchTimeout,
+            Self::Agent(AgentError::PublishFailed { .. }) => Exit::PublishFailed,
             Self::Agent(AgentError::Process(_) | AgentError::Host(_))
             | Self::Apply(_)
             | Self::Build(_)

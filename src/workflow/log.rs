@@ -1,6 +1,10 @@
 //! Lists the runs that were, or tells one as a story. Changes nothing.
 
+mod orchestration;
+
+use std::iter::Peekable;
 use std::path::Path;
+use std::vec::IntoIter;
 
 use serde_json::{Value, json};
 
@@ -12,6 +16,8 @@ use crate::model::price::Usd;
 use crate::model::usage::Usage;
 use crate::project::Project;
 use crate::record::diff::{self, FileChange};
+use crate::record::orchestration::{BranchRecord, EXECUTE_AGENT, READ_ARTIFACT};
+use crate::record::run_files::ORCHESTRATE;
 use crate::record::{self, Action, AgentRecord, BuildRecord, RunRecord, Step};
 use crate::review::figures::{Figures, taken_back};
 use crate::review::findings;
@@ -130,18 +136,26 @@ fn asked(run: &PastRun) -> String {
     one_line(first.unwrap_or_default(), QUERY)
 }
 
+/// What is said of a run without a record, which may go on.
+const UNFINISHED: &str = "unfinished";
+
 /// What became of runs without a record: where nobody holds the project, none goes on.
 fn no_record(project: &Project, runs: &[PastRun]) -> &'static str {
     let is_any = runs.iter().any(|run| run.record.is_none());
     if is_any && !project.is_held() {
         "killed"
     } else {
-        "unfinished"
+        UNFINISHED
     }
 }
 
 fn row(run: &PastRun, no_record: &str) -> Vec<String> {
     let record = run.record.as_ref();
+    let no_record = if run.may_go_on() {
+        UNFINISHED
+    } else {
+        no_record
+    };
     let figures = record.map(Figures::of).unwrap_or_default();
     let model = record.and_then(|record| record.model.clone());
     let seconds = record.map(|record| format!("{:.1}", record.seconds.0.as_secs_f64()));
@@ -160,12 +174,19 @@ fn row(run: &PastRun, no_record: &str) -> Vec<String> {
 }
 
 fn result(record: &RunRecord) -> String {
-    format!("{}{}", record.exit.name, taken_back(record.tree))
+    let status = record.orchestration.as_ref().map(|told| told.status.word());
+    let name = status.unwrap_or(&record.exit.name);
+    format!("{name}{}", taken_back(record.tree))
 }
 
 fn story(context: &Context<'_>, run: &PastRun) -> String {
-    let mut told = Story::default();
-    told.beginning(run, run.record.is_none() && context.project.is_held());
+    let branches = run.lineage().unwrap_or_default().branches;
+    let mut told = Story {
+        text: String::new(),
+        branches: branches.into_iter().peekable(),
+    };
+    let may_go_on = run.may_go_on() || run.record.is_none() && context.project.is_held();
+    told.beginning(run, may_go_on);
     let steps = run.steps(&context.project);
     for past in &steps {
         told.step(past);
@@ -174,8 +195,9 @@ fn story(context: &Context<'_>, run: &PastRun) -> String {
         let changes = run.changes(&context.project).unwrap_or_default();
         told.changed(&changes);
     }
+    told.open_branches(run);
     told.end(run.record.as_ref());
-    columns::folded(&told.0, context.reporter.columns(), 2)
+    columns::folded(&told.text, context.reporter.columns(), 2)
 }
 
 /// The first line of a tool's input, not too long.
@@ -188,19 +210,22 @@ fn first_of(input: &str) -> String {
 }
 
 /// A run in words, as it is being told.
-#[derive(Default)]
-struct Story(String);
+struct Story {
+    text: String,
+    /// The branches of an orchestration that were not told of yet.
+    branches: Peekable<IntoIter<BranchRecord>>,
+}
 
 impl Story {
     fn line(&mut self, text: &str) {
-        self.0.push_str(text);
-        self.0.push('\n');
+        self.text.push_str(text);
+        self.text.push('\n');
     }
 
-    fn beginning(&mut self, run: &PastRun, is_held: bool) {
+    fn beginning(&mut self, run: &PastRun, may_go_on: bool) {
         self.line(&run.relative());
         let Some(record) = &run.record else {
-            let may_go_on = if is_held {
+            let may_go_on = if may_go_on {
                 "it is still running, or "
             } else {
                 ""
@@ -208,7 +233,7 @@ impl Story {
             self.line(&format!(
                 "This run has no record: {may_go_on}it was killed."
             ));
-            self.query(run);
+            self.asked(run);
             return;
         };
         let began = record.started.format("%Y-%m-%d %H:%M:%S %:z");
@@ -218,13 +243,18 @@ impl Story {
             "consistency" => format!("asked {model} for a consistency report"),
             "undo" => "restored the project".to_owned(),
             "dev" => format!("ran {model} as an agent"),
+            ORCHESTRATE => format!("ran {model} as an orchestrator"),
             other => other.to_owned(),
         };
         self.line(&format!(
             "On {began}, code-commit {} {what}.",
             record.version
         ));
-        match &record.agent {
+        self.asked(run);
+    }
+
+    fn asked(&mut self, run: &PastRun) {
+        match run.agent() {
             Some(agent) => self.request(agent),
             None => self.query(run),
         }
@@ -248,6 +278,9 @@ impl Story {
                 self.line("The task:");
                 self.beginning_of(request, "  ");
             }
+        }
+        if let Some(settings) = &agent.orchestration {
+            self.started_from(settings);
         }
         for answer in &agent.answers {
             self.line("The user answered:");
@@ -282,6 +315,7 @@ impl Story {
     fn step(&mut self, past: &PastStep) {
         self.line(&format!("\n{}", heading(&past.step)));
         match &past.reply {
+            _ if !past.step.purpose.asks_model() => self.own_step(past),
             None => self.line("  There is no reply."),
             Some(Err(error)) => error
                 .lines()
@@ -386,6 +420,11 @@ impl Story {
     }
 
     fn action(&mut self, action: &Action) {
+        match &*action.tool {
+            EXECUTE_AGENT => return self.execution(action),
+            READ_ARTIFACT if !action.failed => return self.artifact(action),
+            _ => {}
+        }
         let result = action.result.as_deref().unwrap_or_default();
         let call = format!("  {} {}", action.tool, first_of(&action.input_text()));
         let call = call.trim_end();
@@ -420,6 +459,9 @@ impl Story {
         let Some(record) = record else {
             return;
         };
+        if let Some(report) = &record.orchestration {
+            self.report(report);
+        }
         self.line("");
         for warning in &record.warnings {
             self.line(&format!("warning: {warning}"));

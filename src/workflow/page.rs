@@ -10,7 +10,7 @@ use super::{Context, Failure, Outcome};
 use crate::cli::ReportArgs;
 use crate::model::StepId;
 use crate::project::{LOGS, Project};
-use crate::record::run_files::Artifact;
+use crate::record::run_files::{Artifact, ORCHESTRATE};
 use crate::review::history::{self, PastRun};
 use crate::review::naming::{self, NoSuchRun};
 use crate::review::page::{self, RunPage, Scripting};
@@ -96,6 +96,7 @@ fn of_run(context: &Context<'_>, run: &PastRun, scripting: Scripting) -> (String
         steps.iter().any(|past| !past.step.is_agents()),
         applied.count(),
     ) {
+        _ if run.workflow() == ORCHESTRATE => None,
         // An agent's steps, and an undo without any, do not tell what was changed.
         (false, _) => Some(changes()),
         (true, 0 | 1) => None,

@@ -122,6 +122,9 @@ impl ProjectPlace {
         cli.replay.iter_mut().for_each(run_from_here);
         match &mut cli.command {
             Some(Command::Dev(dev)) => dev.agent.replay.iter_mut().for_each(run_from_here),
+            Some(Command::Orchestrate(orchestrate)) => {
+                orchestrate.replay.iter_mut().for_each(run_from_here);
+            }
             Some(Command::Plan(plan)) => {
                 plan.agent.replay.iter_mut().for_each(run_from_here);
                 plan.plan_file.iter_mut().for_each(from_here);

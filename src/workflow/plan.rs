@@ -242,6 +242,8 @@ impl Worker<'_, '_> {
             warnings: self.place.warnings.clone(),
             conventions: None,
             stops_at_no: true,
+            changes_files: true,
+            orchestration: None,
         };
         let run = AgentRun::start(self.context, setup, asked.as_deref())?;
         let document = self.document();
@@ -251,7 +253,7 @@ impl Worker<'_, '_> {
             root,
             path: self.context.environment.os("PATH"),
             own: &[],
-            check_timeout: self.place.limits.command_timeout.0,
+            check_timeout: self.place.limits.patience(),
         };
         let stages = Stages {
             context: self.context,

@@ -4,7 +4,7 @@
 //! | module | what it is for |
 //! |---|---|
 //! | `context`, `outcome` | what every workflow is given, and how it ends |
-//! | `recovery`, `ready`, `code_base`, `sending`, `selection`, `keys`, `resumption`, `not_ready`, `problems` | what has to be there before a run begins |
+//! | `env_file`, `recovery`, `ready`, `code_base`, `sending`, `selection`, `keys`, `resumption`, `not_ready`, `problems` | what has to be there before a run begins |
 //! | `served`, `tiers` | which model has answered and in which tier, and its price there |
 //! | `builds`, `baseline`, `passed_trees`, `proof`, `tree`, `shown`, `gate` | what a run does to the project, and what its builds may not |
 //! | `closing` | what there is to say of it in the end |
@@ -14,6 +14,7 @@ pub mod builds;
 pub mod closing;
 pub mod code_base;
 pub mod context;
+pub mod env_file;
 pub mod gate;
 pub mod keys;
 pub mod not_ready;
@@ -133,6 +134,15 @@ impl<'c> Run<'c> {
         step.map_or(Ok(()), |step| self.log.step(step))
     }
 
+    /// Begins a step.
+    pub fn begin_step(&mut self, step: Step) -> Result<(), LogError> {
+        // Many steps with their inputs and results would be large.
+        self.log_step()?;
+        self.note(Step::shorten);
+        self.record.steps.push(step);
+        Ok(())
+    }
+
     /// Changes the record of the step that is under way.
     pub fn note(&mut self, change: impl FnOnce(&mut Step)) {
         if let Some(step) = self.record.steps.last_mut() {
@@ -170,14 +180,11 @@ impl<'c> Run<'c> {
         } else {
             (None, None)
         };
-        // Many steps with their inputs and results would be large.
-        self.log_step()?;
-        self.note(Step::shorten);
         let name = &selected.spec.name;
-        self.record.steps.push(Step {
+        self.begin_step(Step {
             recorded: recorded.map(str::to_owned),
             ..Step::new(step.clone(), name, parts)
-        });
+        })?;
         self.log.query(step, &prompt)?;
         self.log_step()?;
         let mut request = Request {
@@ -208,7 +215,9 @@ impl<'c> Run<'c> {
         };
         let SelectedModel { spec, model, .. } = selected;
         let answer = answer.map_err(|error| error.with_setup(selected.setup(self.context)));
-        let required = (models.require_model && is_new).then_some(&*spec.id);
+        let required = spec
+            .vendors_name()
+            .filter(|_| models.require_model && is_new);
         let tier = answer.as_ref().ok().and_then(|answer| answer.tier);
         let read = match answer {
             Ok(answer) => self.read(&**model, &request, required, answer.json, examine)?,

@@ -327,7 +327,7 @@ impl Talk<'_, '_> {
             &self.place.models.first.spec.name,
             &directory.to_string_lossy(),
             self.tokens(),
-            self.place.limits.max_context_tokens,
+            self.place.limits.context(),
         );
         self.context.reporter.event(&Event::Status(line));
     }

@@ -47,7 +47,7 @@ fn succeeded(output: &Output<'_>, mut outcome: Outcome) -> Exit {
     } else {
         Ok(())
     };
-    if (outcome.is_answer || report.is_some())
+    if outcome.is_answer
         && output.format() == OutputFormat::Text
         && let Some(log) = outcome.log.take()
     {

@@ -26,9 +26,9 @@ use crate::exec::sandbox::SandboxMode;
 use crate::exec::subreaper;
 use crate::model::{ModelSpec, Purpose};
 use crate::project::conventions;
-use crate::record::run_files::{AGENT, CONVERSATION, RESULT};
+use crate::record::run_files::CONVERSATION;
 use crate::record::run_log::make_ignored_directory;
-use crate::record::{AgentRecord, LimitsRecord, RunRecord, Seconds};
+use crate::record::{AgentRecord, LimitsRecord, Seconds};
 use crate::sys::environment::Clock;
 use crate::sys::files::{self, Links, MIB};
 use crate::ui::Event;
@@ -182,11 +182,11 @@ impl<'c> Workspace<'c> {
             processes(context, options.sandbox, &options.hosts, &key_file)?;
         Ok(Self {
             limits: LimitsRecord {
-                max_context_tokens: context_limit(&settings, spec),
+                max_context_tokens: Some(context_limit(&settings, spec)),
                 max_retries: settings.max_retries,
                 max_retries_automated: settings.max_retries_automated,
                 max_loops: settings.max_loops,
-                command_timeout: Seconds(settings.command_timeout),
+                command_timeout: Some(Seconds(settings.command_timeout)),
             },
             models,
             kept: KeptSession {
@@ -219,9 +219,7 @@ impl<'c> Workspace<'c> {
         };
         let folder = recording.folder();
         let conversation: Conversation = read(folder, CONVERSATION).unwrap_or_default();
-        let record = read(folder, RESULT).and_then(|record: RunRecord| record.agent);
-        // A run that was killed has no result.
-        let record: Option<AgentRecord> = record.or_else(|| read(folder, AGENT));
+        let record = recording.agent();
         let (mut request, mut answers) = (None, AnswerSource::Nowhere);
         if let Some(record) = record {
             self.limits = record.limits;
@@ -267,7 +265,7 @@ impl<'c> Workspace<'c> {
         self.models = selection::agent_model(context, &choice, &settings)?;
         self.models.tell_base_urls(context);
         let spec = &self.models.first.spec;
-        self.limits.max_context_tokens = context_limit(&settings, spec);
+        self.limits.max_context_tokens = Some(context_limit(&settings, spec));
         self.kept
             .session
             .get_mut()

@@ -242,6 +242,19 @@ impl<'a> McpClient<'a> {
         }
     }
 
+    /// How the server is told of: its URL without a query, or its program.
+    #[must_use]
+    pub fn server(&self) -> &str {
+        &self.server
+    }
+
+    /// The version of the protocol that was agreed on; "" where a session has ended.
+    #[must_use]
+    pub fn protocol(&self) -> &'static str {
+        let version = self.connection.borrow().version;
+        version.map_or("", Version::name)
+    }
+
     /// The tools that the server has.
     ///
     /// # Errors

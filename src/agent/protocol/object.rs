@@ -19,7 +19,7 @@ const SHOWN: usize = 60;
 ///
 /// # Errors
 /// What is wrong, by its line where it is a line's.
-pub(super) fn read(reply: &str) -> Result<Map<String, Value>, Fault> {
+pub fn read(reply: &str) -> Result<Map<String, Value>, Fault> {
     let text = bare(unfenced(without_thought(bare(reply))?));
     if text.is_empty() {
         return Err(Fault::of_all("the reply is empty: it is one JSON object"));

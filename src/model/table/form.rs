@@ -89,6 +89,7 @@ pub struct ModelEntry {
     id: Option<String>,
     #[serde(default, deserialize_with = "base_url")]
     base_url: Option<String>,
+    api_version: Option<String>,
     /// `null` is a model without, as opposed to nothing said.
     #[serde(default, deserialize_with = "key_file")]
     #[expect(clippy::option_option, reason = "null is not the same as left out")]
@@ -125,6 +126,7 @@ impl ModelEntry {
             spec.id = id;
         }
         spec.base_url = self.base_url.or(spec.base_url.take());
+        spec.api_version = self.api_version.or(spec.api_version.take());
         spec.key_file = self.key_file.unwrap_or(spec.key_file.take());
         spec.context_window = self.context_window.or(spec.context_window);
         spec.max_output_tokens = self.max_output_tokens.or(spec.max_output_tokens);

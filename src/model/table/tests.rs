@@ -227,7 +227,15 @@ fn a_mistake_in_what_is_ollamas_or_for_people_is_told() {
         ),
         (
             "{\"models\": {\"x\": {\"provider\": \"gemini\", \"tools\": \"native\"}}}",
-            "is for the providers `openai` and `ollama`",
+            "is for the providers `openai`, `azure` and `ollama`",
+        ),
+        (
+            "{\"models\": {\"x\": {\"provider\": \"openai\", \"apiVersion\": \"1\"}}}",
+            "`apiVersion` is for the provider `azure`",
+        ),
+        (
+            "{\"models\": {\"a:b\": {\"provider\": \"azure\"}}}",
+            "`a:b` is not the name of a deployment",
         ),
     ] {
         let problem = problem(json);

@@ -6,6 +6,7 @@ use maud::{Markup, html};
 
 use super::changes::DiffRenderer;
 use super::elements::{bar, columns, fact, left_out, numbers, prose, unseen_column};
+use super::orchestration;
 use super::steps;
 use super::text::{HtmlEscaper, beginning};
 use super::words::{self, bytes, count, seconds};
@@ -42,10 +43,14 @@ pub fn page(page: &RunPage<'_>) -> String {
         (head(escaper, run))
         main {
             @if let Some(record) = record { (problems(escaper, record)) (facts(escaper, record)) }
-            @if let Some(agent) = record.and_then(|record| record.agent.as_ref()) { (request(escaper, agent)) }
+            @if let Some(agent) = run.agent() { (request(escaper, agent)) }
             @else if let Some(query) = page.query {
                 section { h2 { "The query" } (quoted(escaper, "query", query)) }
             }
+            @if let Some(report) = record.and_then(|record| record.orchestration.as_ref()) {
+                (orchestration::report(escaper, report))
+            }
+            @if let Some(lineage) = run.lineage() { (orchestration::branches(escaper, run, &lineage)) }
             @if !listed.is_empty() { (calls(escaper, listed, record, shown.len())) }
             @if let Some(whole) = page.changes { (whole_run(whole, listed, &mut changes)) }
             @for step in &shown { (step) }
@@ -152,7 +157,11 @@ fn facts(escaper: HtmlEscaper<'_>, record: &RunRecord) -> Markup {
         Some(_) => words::calls(record),
         None => count(record.repairs(), "repair"),
     };
-    let changes_files = record.workflow == "commit" || record.agent.is_some();
+    let agent = record.agent.as_ref();
+    let changes_files = match agent {
+        Some(agent) => agent.orchestration.is_none(),
+        None => record.workflow == "commit",
+    };
     let files = record.stat.map(|stat| counted(stat.files, "file"));
     let files = files.unwrap_or_else(|| "nothing".to_owned());
     let lines = record.stat.map(|stat| {

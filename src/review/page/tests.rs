@@ -88,13 +88,14 @@ fn agents_record(text: &str) -> RunRecord {
         interactive: true,
         answers: vec![Some(text.to_owned()), None],
         limits: LimitsRecord {
-            max_context_tokens: 131_072,
+            max_context_tokens: Some(131_072),
             max_retries: 3,
             max_retries_automated: 10,
             max_loops: 1000,
-            command_timeout: Seconds::default(),
+            command_timeout: Some(Seconds::default()),
         },
         from: 0,
+        orchestration: None,
     });
     record
 }

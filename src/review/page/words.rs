@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::record::{BuildRecord, RunRecord, TreeState};
+use crate::record::{BuildRecord, RunRecord, Step, TreeState};
 use crate::review::history::PastRun;
 use crate::sys::numbers::{counted, grouped};
 
@@ -47,14 +47,18 @@ pub fn headline(run: &PastRun) -> String {
         ("done", "consistency") => "The report is written".to_owned(),
         ("done", "undo") => "The project was put back".to_owned(),
         ("done", "dev") => "The work is done, and the audit has passed it".to_owned(),
+        ("done", "orchestrate") => "A review has passed the work".to_owned(),
         ("done", _) => "Done".to_owned(),
         ("build-failed", _) => format!("The build still fails{}", after_repairs(record)),
         ("audit-failed", _) => "The audit did not pass the work".to_owned(),
         ("tools-failed", _) => "The agent's tools failed again and again".to_owned(),
         ("loop-limit", _) => "The agent asked the model as often as it may".to_owned(),
+        ("iteration-limit", _) => "No review has passed the work".to_owned(),
+        ("branch-timeout", _) => "A branch has taken too long".to_owned(),
+        ("publish-failed", _) => "The work could not be published".to_owned(),
+        ("mcp-failed", _) => "The tool server could not be reached".to_owned(),
         ("not-ready", _) => "The project was not ready".to_owned(),
         ("model-failed", _) => "There is no whole reply".to_owned(),
-        ("mcp-failed", _) => "The MCP server gave no result".to_owned(),
         ("reply-rejected", "dev") => "The agent's replies were not understood".to_owned(),
         ("reply-rejected", _) => "The reply was rejected".to_owned(),
         ("local-io", _) => "A local file or program failed".to_owned(),
@@ -81,6 +85,7 @@ pub fn workflow(name: &str) -> &str {
         "consistency" => "a consistency report",
         "undo" => "an undo",
         "dev" => "an agent's work",
+        "orchestrate" => "an orchestration",
         other => other,
     }
 }
@@ -88,7 +93,8 @@ pub fn workflow(name: &str) -> &str {
 /// How many calls an agent has made, by what for.
 pub fn calls(record: &RunRecord) -> String {
     let mut calls: Vec<(&str, usize)> = Vec::new();
-    for step in &record.steps {
+    let asked = |step: &&Step| step.purpose.asks_model();
+    for step in record.steps.iter().filter(asked) {
         let name = step.purpose.name();
         match calls.iter_mut().find(|(known, _)| *known == name) {
             Some((_, calls)) => *calls += 1,

@@ -39,6 +39,19 @@ const LONGEST_SECRET: usize = 4096;
 /// Nor are its parts behind so many bytes.
 const LONGEST_IN_PARTS: usize = 8192;
 
+/// What is to be looked for of a URL whose query is a secret, whatever its fields are called: all of the query, and each
+/// field's value.
+pub fn query_secrets(url: &str) -> impl Iterator<Item = Cow<'_, str>> {
+    let query = url.split_once('?').map_or("", |(_, query)| query);
+    let fields = query.split('&').filter_map(|field| field.split_once('='));
+    let values = fields.flat_map(|(_, value)| {
+        let decoded = percent_decode_str(value).decode_utf8().ok();
+        std::iter::once(Cow::Borrowed(value)).chain(decoded)
+    });
+    let all = std::iter::once(Cow::Borrowed(query)).chain(values);
+    all.filter(|secret| is_distinctive(secret))
+}
+
 /// Whether a variable holds a secret.
 pub(super) fn is_secret(name: &str, value: &str) -> bool {
     is_secret_name(name) || password(value).is_some()
@@ -219,6 +232,22 @@ mod tests {
         }
         let value = "postgres://app:s%40cret-1@db:5432/x";
         assert_eq!(searched(value), [value, "s%40cret-1", "s@cret-1"]);
+    }
+
+    #[test]
+    fn a_query_is_looked_for_as_a_whole_and_by_its_values() {
+        for (url, expected) in [
+            ("https://host/sse", &[][..]),
+            ("https://host/sse?a=1", &[]),
+            (
+                "https://host/sse?code=s%40cret-1&mode=fast",
+                &["code=s%40cret-1&mode=fast", "s%40cret-1", "s@cret-1"],
+            ),
+        ] {
+            let mut found: Vec<_> = query_secrets(url).collect();
+            found.dedup();
+            assert_eq!(found, expected, "{url}");
+        }
     }
 
     #[test]

@@ -76,9 +76,12 @@ fn head_of(text: &str, budget: usize) -> &str {
     }
 }
 
-/// At most `budget` bytes of the end.
-fn tail_of(text: &str, budget: usize) -> &str {
-    let earliest = text.len().saturating_sub(budget);
+/// At most `budget` bytes of the end, from a line's beginning on where one is near.
+#[must_use]
+pub fn tail_of(text: &str, budget: usize) -> &str {
+    let Some(earliest) = text.len().checked_sub(budget).filter(|at| *at > 0) else {
+        return text;
+    };
     let start = (earliest..text.len()).find(|at| text.is_char_boundary(*at));
     let (before, tail) = text.split_at(start.unwrap_or(text.len()));
     if before.ends_with('\n') {

@@ -43,6 +43,14 @@ pub enum EndpointProblem {
         /// What the variable says, which is shown.
         value: String,
     },
+    /// Nothing names a server.
+    #[error("no server is named: `{variable}` is not set")]
+    Unset {
+        /// The environment variable.
+        variable: String,
+        /// What it may be set to.
+        example: &'static str,
+    },
     /// The proxy's URL is none, or of a kind that is not supported.
     #[error("`{variable}` does not hold the URL of an http or https proxy")]
     BadProxy {
@@ -68,6 +76,9 @@ impl EndpointProblem {
             } => format!("use https in `{variable}`, or unset it"),
             Self::Insecure { variable, .. } => {
                 format!("the key travels in a header: use https in `{variable}`, or unset it")
+            }
+            Self::Unset { variable, example } => {
+                format!("set `{variable}` to something like `{example}`")
             }
             Self::BadProxy { variable } => {
                 format!("set `{variable}` to something like `http://host:port`, or unset it")

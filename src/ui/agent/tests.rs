@@ -37,6 +37,54 @@ fn result(text: &str, failed: bool) -> Event {
     }
 }
 
+fn waiting(branch: &str, status: &str) -> Event {
+    Event::Waiting {
+        agent: "codex".to_owned(),
+        branch: branch.to_owned(),
+        status: status.to_owned(),
+        waited: Duration::ZERO,
+    }
+}
+
+fn ended(branch: &str, status: &str) -> Event {
+    Event::BranchEnded {
+        agent: "codex".to_owned(),
+        branch: branch.to_owned(),
+        status: status.to_owned(),
+        took: Duration::from_secs(725),
+    }
+}
+
+#[test]
+fn a_branch_is_told_in_a_line_whatever_the_server_calls_it() {
+    let long = "word ".repeat(100);
+    let cut: String = long.chars().take(80).collect();
+    for (branch, status, id, expected) in [
+        (
+            "1f2e3d4c-5b6a",
+            "running",
+            8,
+            "codex on branch 1f2e3d4c… (running)".to_owned(),
+        ),
+        (
+            "1f",
+            "a\n b\u{1b}",
+            8,
+            "codex on branch 1f (a b\u{fffd})".to_owned(),
+        ),
+        (
+            &long,
+            &long,
+            usize::MAX,
+            format!("codex on branch {cut}… ({cut}…)"),
+        ),
+    ] {
+        assert_eq!(awaited(&waiting(branch, status), id), expected);
+        assert_eq!(awaited(&ended(branch, status), id), expected);
+    }
+    assert_eq!(awaited(&Event::Auditing, 8), "");
+}
+
 #[test]
 fn an_event_has_the_title_and_the_colors_of_the_specification() {
     let tasks = [
@@ -101,7 +149,23 @@ fn what_is_no_text_of_the_agents_is_a_line() {
         tokens_before: 128_000,
         tokens_after: 8500,
     };
+    let connected = Event::Connected {
+        server: "http://localhost:8000/mcp".to_owned(),
+        protocol: "2025-11-25".to_owned(),
+    };
     for (event, expected) in [
+        (
+            connected,
+            "server|http://localhost:8000/mcp (MCP 2025-11-25)",
+        ),
+        (
+            waiting("1f2e3d4c-5b6a", "running"),
+            "waiting|codex on branch 1f2e3d4c-5b6a (running)",
+        ),
+        (
+            ended("1f2e3d4c-5b6a", "succeed"),
+            "ended|codex on branch 1f2e3d4c-5b6a (succeed), 12m 05s",
+        ),
         (session(false), "session|5 (new session)"),
         (session(true), "session|5 (resumed)"),
         (

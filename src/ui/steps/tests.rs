@@ -126,6 +126,41 @@ fn a_tool_is_a_line() {
     }
 }
 
+/// What tells of a branch on a server.
+fn of_branch(text: &str) -> [Event; 3] {
+    let text = || text.to_owned();
+    [
+        Event::Connected {
+            server: text(),
+            protocol: text(),
+        },
+        Event::Waiting {
+            agent: "codex".to_owned(),
+            branch: text(),
+            status: text(),
+            waited: Duration::ZERO,
+        },
+        Event::BranchEnded {
+            agent: "codex".to_owned(),
+            branch: text(),
+            status: text(),
+            took: Duration::from_secs(65),
+        },
+    ]
+}
+
+#[test]
+fn a_branch_is_a_line() {
+    assert_eq!(
+        seen(&of_branch("x"), look(80)),
+        [
+            "x (MCP x)",
+            "codex on branch x (x)",
+            "codex on branch x (x), 1m 05s"
+        ]
+    );
+}
+
 #[test]
 fn the_task_list_is_shown_where_it_changes() {
     let tasks = |status| {
@@ -163,7 +198,8 @@ fn lines_fit_and_obey_nobody() {
     let hostile = format!("漢字\u{1b}[2J\u{202e}{}\r\u{9b}x", "word ".repeat(60));
     let status = TaskStatus::Pending;
     let diff = format!("@@ -1 +1 @@\n+{hostile}\n");
-    let events = [
+    let mut events = of_branch(&hostile).to_vec();
+    events.extend([
         tool("COMMAND", &hostile),
         printed(&hostile),
         Event::Changed { diff },
@@ -193,7 +229,7 @@ fn lines_fit_and_obey_nobody() {
             hint: Some(hostile),
             log: None,
         },
-    ];
+    ]);
     for columns in [60, 80, 200] {
         for line in seen(&events, look(columns)) {
             let fits = measure_text_width(&line) < columns || line.contains("• Ran");

@@ -33,7 +33,9 @@ pub struct FailedBuild {
 impl AgentRun<'_> {
     /// Begins a part: what is written from now on is its own.
     pub fn begin_part(&self) {
-        self.written.take();
+        if let Some(worktree) = &self.worktree {
+            worktree.written.take();
+        }
     }
 
     /// Builds what is there now, in the step that was made last.
@@ -41,11 +43,14 @@ impl AgentRun<'_> {
     /// # Errors
     /// When it cannot be built, or the build changes what it is judged by.
     pub fn build(&self, how: Baseline<'_>) -> Result<Option<FailedBuild>, Error> {
+        let Some(worktree) = &self.worktree else {
+            return Ok(None);
+        };
         let mut run = self.run.borrow_mut();
         let step = self.latest.borrow().clone();
         let log = run.log.build(&step)?;
         let mut proof = Proof::new(self.context, how, false)?;
-        let (status, output) = proof.build(&mut run, &mut self.tree.borrow_mut(), log)?;
+        let (status, output) = proof.build(&mut run, &mut worktree.tree.borrow_mut(), log)?;
         Ok((status != BuildStatus::Exited(0)).then(|| FailedBuild {
             status: describe(status),
             output,
@@ -58,7 +63,10 @@ impl AgentRun<'_> {
     /// # Errors
     /// When it cannot be taken back.
     pub fn revert_part(&self) -> Result<(), Error> {
-        let written = self.written.take();
+        let Some(worktree) = &self.worktree else {
+            return Ok(());
+        };
+        let written = worktree.written.take();
         let edits = written.into_iter().map(|(path, before)| {
             let kind = match before.map(|before| before.map(String::from_utf8)) {
                 Some(None) => Ok(EditKind::Remove),
@@ -88,7 +96,7 @@ impl AgentRun<'_> {
                 left.join(", ")
             ));
         }
-        let mut tree = self.tree.borrow_mut();
+        let mut tree = worktree.tree.borrow_mut();
         tree.apply(&mut run, &edits)?;
         if tree.is_as_before() {
             run.record.tree = TreeState::PutBack;
@@ -99,6 +107,8 @@ impl AgentRun<'_> {
 
 impl ChangesSoFar for AgentRun<'_> {
     fn diff(&self) -> Result<String, ToolError> {
-        Ok(closing::diff_so_far(&self.tree.borrow()))
+        let worktree = self.worktree.as_ref();
+        let diff = worktree.map(|worktree| closing::diff_so_far(&worktree.tree.borrow()));
+        Ok(diff.unwrap_or_default())
     }
 }

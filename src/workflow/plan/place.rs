@@ -19,7 +19,7 @@ use crate::exec::process::Processes;
 use crate::model::{ModelSpec, ModelTable, Purpose, TaskType};
 use crate::project::place;
 use crate::project::repository::DOT_GIT;
-use crate::record::run_files::{AGENT, CONVERSATION, PLAN};
+use crate::record::run_files::{CONVERSATION, PLAN};
 use crate::record::{AgentRecord, LimitsRecord, Seconds};
 use crate::sys::atomic_file;
 use crate::sys::files::{self, IfThere as _, Links, MIB, PathError};
@@ -312,11 +312,11 @@ impl<'c> PlanPlace<'c> {
             document: kept.document(root),
             instructions: read.text,
             limits: LimitsRecord {
-                max_context_tokens: window.unwrap_or(u64::MAX),
+                max_context_tokens: window,
                 max_retries: TRIES,
                 max_retries_automated: TRIES,
                 max_loops: MOST_LOOPS,
-                command_timeout: Seconds(LONGEST_COMMAND),
+                command_timeout: Some(Seconds(LONGEST_COMMAND)),
             },
             processes: RefCell::new(processes),
             closed: closed(home),
@@ -340,8 +340,7 @@ impl<'c> PlanPlace<'c> {
         let document = document.map_err(|_| Error::NothingAsked)?;
         let made = atomic_file::replace_private(&self.document, |file| file.write_all(&document));
         made.map_err(PathError::of("write", &self.document))?;
-        let record: Option<AgentRecord> = workspace::read(folder, AGENT);
-        let record = record.ok_or(Error::NothingAsked)?;
+        let record = recording.agent().ok_or(Error::NothingAsked)?;
         let conversation: Conversation = workspace::read(folder, CONVERSATION).unwrap_or_default();
         let has_worked = [Purpose::STEP, Purpose::SUMMARY]
             .iter()

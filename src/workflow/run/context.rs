@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use chrono::NaiveDate;
 
+use super::env_file::EnvFile;
 use crate::agent::home::{self, PLAN_MODELS, System};
+use crate::agent::orchestrate::config;
 use crate::agent::settings::key_in_file;
 use crate::cli::{Cli, Command};
 use crate::edit::apply::Tree;
@@ -26,8 +28,10 @@ pub struct Context<'a> {
     pub project: Project,
     /// The directory whose sessions an agent goes on with: the root, or one below it.
     pub directory: &'a Path,
-    /// What the process was started with.
+    /// What the process was started with, and below that what the command's `.env` says.
     pub environment: &'a Environment,
+    /// That file, where the command reads one.
+    pub env_file: &'a EnvFile,
     /// Tells the time of day, and how long things take.
     pub clock: &'a dyn Clock,
     /// Ends a run early.
@@ -208,14 +212,15 @@ fn plans_models(environment: &Environment) -> Option<String> {
     String::from_utf8(content).ok()
 }
 
-/// Knows all keys that a run may meet: those of the project's models, of the environment, and, where an agent is asked
-/// for, of its user's settings.
+/// Knows all keys that a run may meet: those of the project's models, of the environment and the `.env`, and, where an
+/// agent is asked for, of its user's settings.
 #[must_use]
 pub fn redactor(
     cli: &Cli,
     project: &Project,
     models: &Result<ModelTable, ModelsProblem>,
     environment: &Environment,
+    env_file: &EnvFile,
 ) -> Redactor {
     let built_in = ModelTable::built_in();
     let mut key_files = models.as_ref().unwrap_or(&built_in).key_files();
@@ -232,5 +237,10 @@ pub fn redactor(
     let agents_key = matches!(cli.command, Some(Command::Dev(_)))
         .then(|| key_in_file(environment))
         .flatten();
-    project.redactor(environment, key_files, agents_key.as_ref())
+    // What the environment hides is as secret as what counts.
+    let environments = [environment, env_file.variables()];
+    let orchestrators = environments.into_iter().filter(|_| cli.reads_env_file());
+    let further = agents_key.iter().map(|key| key.expose().to_owned());
+    let further = further.chain(orchestrators.flat_map(config::secrets));
+    project.redactor(&environments, key_files, further)
 }

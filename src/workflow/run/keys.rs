@@ -1,7 +1,7 @@
 //! Where a model's key comes from: its file in `agent-config`, or else the variable that the vendor's SDKs read.
 //!
 //! Reads key files and the environment. Guarantees that a key from the environment goes nowhere but to the server
-//! that the environment or the vendor names.
+//! that the environment or the vendor names, or, for Azure, which has none of its own, the user's entry.
 
 use std::fmt;
 
@@ -124,6 +124,8 @@ fn variables(spec: &ModelSpec) -> &'static [&'static str] {
     match (&spec.base_url, spec.provider) {
         (None, Provider::Gemini) => &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
         (None, Provider::OpenAi) => &["OPENAI_API_KEY"],
+        // Nobody but the user names its server.
+        (_, Provider::Azure) => &["AZURE_OPENAI_API_KEY"],
         (Some(_), _) | (None, Provider::Ollama) => &[],
     }
 }

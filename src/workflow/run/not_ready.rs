@@ -5,10 +5,12 @@
 use std::fmt;
 
 use super::context::ModelsProblem;
+use super::env_file::EnvFileProblem;
 use super::keys::NoKey;
 use super::problems::{BaselineProblem, ResumeProblem};
 use super::sending::SendingProblem;
 use crate::agent::home::NoHome;
+use crate::agent::orchestrate::config::ConfigProblem;
 use crate::agent::plan::file::PlanFileError;
 use crate::agent::plan::instructions::InstructionsProblem;
 use crate::agent::settings::SettingsProblem;
@@ -70,6 +72,22 @@ pub enum Problem {
     /// What the user has set for agents.
     #[error(transparent)]
     Settings(#[from] SettingsProblem),
+    /// The MCP server.
+    #[error("the MCP server at `{server}` has no tool `{missing}`: it has {known}")]
+    Tools {
+        /// Its URL, without a query.
+        server: String,
+        /// What it lacks.
+        missing: String,
+        /// What it has.
+        known: String,
+    },
+    /// The user's `.env`.
+    #[error(transparent)]
+    EnvFile(#[from] EnvFileProblem),
+    /// What an orchestration is configured with.
+    #[error(transparent)]
+    Config(#[from] ConfigProblem),
     /// The code base that was to be rolled up.
     #[error("{problem}")]
     RollUp {
@@ -105,6 +123,11 @@ impl Problem {
             Self::Sending(problem) => problem.hint(),
             Self::Home(problem) => problem.hint(),
             Self::Settings(problem) => problem.hint(),
+            Self::Tools { .. } => {
+                "set `MCP_BASE_URL` to a server whose agents work on branches".to_owned()
+            }
+            Self::EnvFile(problem) => problem.hint().to_owned(),
+            Self::Config(problem) => problem.hint(),
             Self::Token(name, _) => format!("set `{name}` to the token alone, or unset it"),
             Self::RollUp { hint, .. } => hint.clone(),
         }

@@ -19,8 +19,8 @@ pub struct Outcome {
     pub pager: Option<Pager>,
     /// The same for programs.
     pub data: Option<Value>,
-    /// What a program reads where stdout gets text, too: alone there, and an error where it cannot be written.
-    pub report: Option<Value>,
+    /// What a program reads even where stdout gets text: it is printed alone, and it is an error where it cannot be.
+    pub report: Option<Box<Value>>,
     /// The run's folder, relative to the directory of the command, where it has one.
     pub log: Option<String>,
     /// What the user should look at, where no run has told it.
@@ -75,7 +75,7 @@ pub(crate) struct Failure {
     /// What can be told all the same, as a text.
     pub text: Option<String>,
     /// The same for a program that reads it where stdout gets text.
-    pub report: Option<Value>,
+    pub report: Option<Box<Value>>,
 }
 
 impl Failure {

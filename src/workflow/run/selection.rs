@@ -18,6 +18,7 @@ use crate::model::{
     Provider, Proxies, Purpose, REPAIRS, Route, ServerProblem, Setup, StepId, Tier, catalogue,
     endpoint,
 };
+use crate::record::orchestration::OrchestrationSettings;
 use crate::record::replay::{Recording, RecordingProblem, ReplayModel};
 use crate::review::naming::{self, NoSuchRun};
 use crate::secret::ApiKey;
@@ -138,11 +139,9 @@ impl Models<'_> {
 
     /// The servers that are not the vendors', by the names of the models.
     pub fn base_urls(&self) -> BTreeMap<String, String> {
-        let named = |model: &SelectedModel<'_>| {
-            let base_url = model.base_url.clone()?;
-            Some((model.spec.name.clone(), base_url))
-        };
-        self.all().filter_map(named).collect()
+        let named = self.all().filter_map(SelectedModel::elsewhere);
+        let owned = |(name, url): (&str, &str)| (name.to_owned(), url.to_owned());
+        named.map(owned).collect()
     }
 
     /// Where their keys come from, by the names of the models.
@@ -159,7 +158,11 @@ impl Models<'_> {
         if self.is_replay {
             return;
         }
-        for (model, url) in self.base_urls() {
+        // Azure has no usual server: whoever uses it has named the one that is asked.
+        let told = self.all();
+        let told = told.filter(|model| model.spec.provider != Provider::Azure);
+        let told = told.filter_map(SelectedModel::elsewhere);
+        for (model, url) in told.collect::<BTreeMap<_, _>>() {
             context.notice(format!(
                 "`{model}` is asked at {url}, not at the usual server"
             ));
@@ -273,6 +276,11 @@ impl<'a> SelectedModel<'a> {
         }
     }
 
+    /// Its name and its server, where that is not the vendor's.
+    fn elsewhere(&self) -> Option<(&str, &str)> {
+        Some((&self.spec.name, self.base_url.as_deref()?))
+    }
+
     /// One whose replies were recorded.
     pub fn replayed(context: &Context<'_>, mut spec: ModelSpec, recording: &Recording) -> Self {
         // Nothing is asked for; the tiers that have served are on record.
@@ -346,9 +354,10 @@ pub fn near_ends<'s>(
     let today = context.clock.now().date_naive();
     let vendors = specs.into_iter().filter(|spec| spec.base_url.is_none());
     let told = vendors.filter_map(|spec| {
+        let id = spec.vendors_name()?;
         let table = context.models.as_ref().ok();
-        let successor = table.and_then(|table| table.successor(&spec.id));
-        let end = catalogue::near_end(&spec.id, today, successor)?;
+        let successor = table.and_then(|table| table.successor(id));
+        let end = catalogue::near_end(id, today, successor)?;
         Some(format!("`{}`: {end}", spec.name))
     });
     told.collect()
@@ -476,6 +485,35 @@ pub fn agent_model<'a>(
     }
     let models = models.filter(|_| missing.problems.is_empty());
     models.ok_or_else(|| missing.into())
+}
+
+/// The model of an orchestration that is replayed, by its record alone: what told of it may be set no more, and the table
+/// need not know it.
+///
+/// # Errors
+/// When another one is asked for.
+pub fn recorded_model<'a>(
+    context: &Context<'a>,
+    choice: &ModelChoice,
+    recording: &Recording,
+    OrchestrationSettings {
+        model, provider, ..
+    }: &OrchestrationSettings,
+) -> Result<Models<'a>, Error> {
+    if let Some(asked) = choice.model.as_ref().filter(|asked| *asked != model) {
+        let other = RecordingProblem::OtherModel {
+            folder: recording.folder().to_owned(),
+            recorded: model.clone(),
+            asked: asked.clone(),
+        };
+        return Err(other.into());
+    }
+    let known = context.models.as_ref().ok();
+    let known = known.and_then(|table| table.named(model));
+    let known = known.filter(|spec| spec.provider == *provider).cloned();
+    let spec = known.unwrap_or_else(|| ModelSpec::new(model, *provider));
+    let first = SelectedModel::replayed(context, spec, recording);
+    Ok(Models::new(choice, true, first, Vec::new()))
 }
 
 /// The models that an agent of several stages asks, by purpose, the one for all else first; or those that were

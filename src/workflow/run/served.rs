@@ -20,7 +20,10 @@ pub struct Served {
 impl Served {
     /// The model of the version that has answered, where that is another one than the model that was asked.
     pub fn instead(context: &Context<'_>, spec: &ModelSpec, version: &str) -> Option<Self> {
-        if is_same(&spec.id, version) {
+        if spec
+            .vendors_name()
+            .is_none_or(|name| is_same(name, version))
+        {
             return None;
         }
         let price = match &context.models {

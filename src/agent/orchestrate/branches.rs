@@ -1,0 +1,126 @@
+//! Where specialists work: on branches, each of which begins as another one is.
+//!
+//! Plain data and a trait; who implements it decides where the branches are.
+
+use crate::agent::tool::ToolError;
+
+/// A place where agents work on branches.
+pub trait Branches {
+    /// Starts an agent on a new branch that begins as `parent` is; the new branch's id. Never done twice for one call.
+    ///
+    /// # Errors
+    /// When no agent was started, or it is not known whether one was.
+    fn start(&self, start: &BranchStart<'_>) -> Result<String, ToolError>;
+
+    /// How the agent on a branch is getting on.
+    ///
+    /// # Errors
+    /// When that cannot be told.
+    fn state(&self, branch: &str) -> Result<BranchState, ToolError>;
+
+    /// What is in a file of a branch.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    fn read(&self, branch: &str, path: &str) -> Result<String, ToolError>;
+}
+
+/// What an agent is started with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BranchStart<'s> {
+    /// The agent.
+    pub agent: Specialist,
+    /// What it is told.
+    pub prompt: &'s str,
+    /// The branch that the new one begins as.
+    pub parent: &'s str,
+    /// The project that the branches are of.
+    pub project: &'s str,
+}
+
+/// An agent that works on a branch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Specialist {
+    /// Implements, fixes and publishes.
+    ClaudeCode,
+    /// Reviews.
+    Codex,
+}
+
+impl Specialist {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::ClaudeCode, Self::Codex];
+
+    /// Its name, for models and servers.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ClaudeCode => "claude_code",
+            Self::Codex => "codex",
+        }
+    }
+
+    /// The one of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|agent| agent.name() == name)
+    }
+}
+
+/// How the agent on a branch is getting on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BranchState {
+    /// The same in the words of the place, for people.
+    pub status: String,
+    /// Whether it is done.
+    pub progress: BranchProgress,
+    /// The agent's answer, of any length and with whatever keys are in it; "" where it has given none.
+    pub output: String,
+}
+
+/// How far the agent on a branch has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BranchProgress {
+    /// It works, or is about to.
+    Running,
+    /// It is done.
+    Succeeded,
+    /// It has given up, or has crashed.
+    Failed,
+}
+
+/// The log of what was done, in the workspace.
+pub const WORKLOG: &str = "worklog.md";
+/// The log of the last review, in the workspace.
+pub const REVIEW_LOG: &str = "codex_review.log";
+
+/// Where a file of a branch is; a relative path lies in the workspace, whose path has no slash at its end.
+#[must_use]
+pub fn in_workspace(workspace: &str, path: &str) -> String {
+    if path.starts_with('/') {
+        return path.to_owned();
+    }
+    let mut path = path;
+    while let Some(rest) = path.strip_prefix("./") {
+        path = rest;
+    }
+    format!("{workspace}/{path}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn relative_paths_lie_in_the_workspace() {
+        for (path, expected) in [
+            (REVIEW_LOG, "/w/codex_review.log"),
+            ("./a/./b", "/w/a/./b"),
+            ("././a", "/w/a"),
+            ("/w/worklog.md", "/w/worklog.md"),
+            ("/etc/hosts", "/etc/hosts"),
+        ] {
+            assert_eq!(in_workspace("/w", path), expected);
+        }
+    }
+}

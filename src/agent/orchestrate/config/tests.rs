@@ -1,0 +1,270 @@
+//! What counts, and what is told of variables that are missing or wrong.
+
+use super::*;
+
+const COMPLETE: [(&str, &str); 5] = [
+    (AZURE_KEY, "azure-key-0123"),
+    (AZURE_URL, "https://res.openai.azure.com/"),
+    (AZURE_DEPLOYMENT, "gpt-4.1_mini"),
+    (PROJECT, " demo "),
+    (GITHUB_TOKEN, "ghp_0123456789"),
+];
+
+/// What is read of a complete configuration with these variables in the place of its own.
+fn read(changed: &[(&str, &str)]) -> Result<AgentConfig, Vec<ConfigProblem>> {
+    read_with(changed, &ConfigFlags::default())
+}
+
+fn read_with(
+    changed: &[(&str, &str)],
+    flags: &ConfigFlags,
+) -> Result<AgentConfig, Vec<ConfigProblem>> {
+    let complete = Environment::of(&COMPLETE);
+    let changed = changed
+        .iter()
+        .map(|(name, value)| (name.into(), value.into()));
+    let all = COMPLETE.map(|(name, _)| (name.into(), complete.os(name).unwrap().to_owned()));
+    AgentConfig::read(&all.into_iter().chain(changed).collect(), flags)
+}
+
+#[test]
+fn what_is_not_set_has_its_default() {
+    let config = read(&[]).unwrap();
+    let azure = config.azure.as_ref().unwrap();
+    assert_eq!(azure.endpoint.url(""), "https://res.openai.azure.com");
+    assert_eq!(azure.deployment, "gpt-4.1_mini");
+    assert_eq!(azure.api_version, None);
+    let mcp = config.mcp.as_ref().unwrap();
+    assert_eq!(mcp.url(), "http://localhost:8000/mcp/sse");
+    assert_eq!(mcp.token, None);
+    let polling = Polling {
+        initial: Duration::from_secs(2),
+        max: Duration::from_secs(30),
+        timeout: Duration::from_secs(10_800),
+        factor: 2.0,
+    };
+    assert_eq!(config.polling, polling);
+    assert_eq!(config.project.as_deref(), Some("demo"));
+    assert_eq!(config.workspace, "/home/pan/workspace");
+    assert_eq!((config.author_name, config.author_email), (None, None));
+}
+
+#[test]
+fn what_is_set_counts_in_its_normal_form() {
+    let config = read(&[
+        (AZURE_URL, " https://res.openai.azure.com/openai/v1// "),
+        (AZURE_VERSION, "2025-01-01-preview"),
+        (MCP_URL, "https://mcp.test/sse//?code=s3cret/"),
+        (MCP_TOKEN, " bearer-0123 "),
+        (POLL_INITIAL, "0.5"),
+        (POLL_MAX, " 1e1 "),
+        (POLL_TIMEOUT, "60"),
+        (POLL_FACTOR, "1.5"),
+        (WORKSPACE, "/srv/work//"),
+        (AUTHOR_NAME, "A. Uthor"),
+        (AUTHOR_EMAIL, "a@example.com"),
+    ])
+    .unwrap();
+    let azure = config.azure.as_ref().unwrap();
+    assert_eq!(
+        azure.endpoint.url(""),
+        "https://res.openai.azure.com/openai/v1"
+    );
+    assert_eq!(azure.api_version.as_deref(), Some("2025-01-01-preview"));
+    let mcp = config.mcp.as_ref().unwrap();
+    assert_eq!(mcp.url(), "https://mcp.test/sse?code=s3cret/");
+    assert_eq!(mcp.endpoint.url(""), "https://mcp.test/sse");
+    assert_eq!(mcp.token.as_ref().unwrap().expose(), "bearer-0123");
+    assert_eq!(config.polling.initial, Duration::from_millis(500));
+    assert_eq!(config.polling.max, Duration::from_secs(10));
+    assert_eq!(config.author_name.as_deref(), Some("A. Uthor"));
+    assert!(!format!("{config:?}").contains("s3cret"));
+    let at_top = read(&[(WORKSPACE, "//")]).unwrap();
+    assert_eq!(at_top.workspace, "/");
+}
+
+#[test]
+fn what_is_wrong_is_told_without_its_value() {
+    for (variable, values) in [
+        (
+            AZURE_KEY,
+            &["", "  ", "two words-s3cret", "größe-s3cret"][..],
+        ),
+        (
+            AZURE_URL,
+            &[
+                "",
+                "res.openai.azure.com/s3cret",
+                "https://user:s3cret@host",
+                "https://host/?key=s3cret",
+                "http://example.com/s3cret",
+                "ftp://localhost",
+            ],
+        ),
+        (
+            AZURE_DEPLOYMENT,
+            &["", "a/s3cret", "a b", "..", "a?b", "größe", "a%2fb"],
+        ),
+        (AZURE_VERSION, &["2024&s3cret", "2024 10", "."]),
+        (
+            MCP_URL,
+            &[
+                "nonsense-s3cret",
+                "http://example.com/sse?s3cret",
+                "http://10.0.0.1/sse",
+                "https://user:s3cret@host/sse",
+                "https://host/sse#s3cret",
+                "https://host/sse?a#s3cret",
+                "https://host/sse?two words-s3cret",
+            ],
+        ),
+        (MCP_TOKEN, &["two words-s3cret", "größe-s3cret"]),
+        (
+            POLL_INITIAL,
+            &["0", "-1", "nan", "inf", "soon-s3cret", "2s", "1e10", "1e-9"],
+        ),
+        (POLL_MAX, &["0", "-1", "NaN", "1_000"]),
+        (POLL_TIMEOUT, &["0", "1e400", "never"]),
+        (POLL_FACTOR, &["1", "0.5", "-2", "inf", "nan", "twice"]),
+        (PROJECT, &["", " \t"]),
+        (GITHUB_TOKEN, &["", "two words-s3cret"]),
+        (WORKSPACE, &["workspace-s3cret", "~/workspace", "./a"]),
+    ] {
+        for value in values {
+            let problems = read(&[(variable, value)]).unwrap_err();
+            let [problem] = problems.as_slice() else {
+                panic!("{variable}={value}: {problems:?}");
+            };
+            let said = format!("{problem} {}", problem.hint());
+            assert!(said.contains(&format!("`{variable}`")), "{value}: {said}");
+            assert!(!said.contains("s3cret"), "{value}: {said}");
+        }
+    }
+}
+
+#[test]
+fn waits_grow_towards_the_end_of_an_agents_time() {
+    for (initial, max, timeout, expected) in [
+        ("2", "30", "31", vec![]),
+        ("2", "2", "60", vec![(POLL_INITIAL, POLL_MAX)]),
+        ("", "1", "60", vec![(POLL_INITIAL, POLL_MAX)]),
+        ("50", "", "60", vec![(POLL_INITIAL, POLL_MAX)]),
+        ("2", "", "30", vec![(POLL_MAX, POLL_TIMEOUT)]),
+        ("2", "20000", "", vec![(POLL_MAX, POLL_TIMEOUT)]),
+        (
+            "3",
+            "2",
+            "1",
+            vec![(POLL_INITIAL, POLL_MAX), (POLL_MAX, POLL_TIMEOUT)],
+        ),
+    ] {
+        let set = [
+            (POLL_INITIAL, initial),
+            (POLL_MAX, max),
+            (POLL_TIMEOUT, timeout),
+        ];
+        let problems = read(&set).err().unwrap_or_default();
+        let found: Vec<_> = problems
+            .iter()
+            .map(|problem| match problem {
+                ConfigProblem::NotBelow {
+                    variable, limit, ..
+                } => (*variable, *limit),
+                other => panic!("{other}"),
+            })
+            .collect();
+        assert_eq!(found, expected, "{initial} {max} {timeout}");
+    }
+    let told = read(&[(POLL_INITIAL, "50")]).unwrap_err()[0].to_string();
+    assert_eq!(
+        told,
+        "`MCP_POLL_INITIAL_SECONDS` (50) is not below `MCP_POLL_MAX_SECONDS` (30)"
+    );
+}
+
+#[test]
+fn all_is_told_at_once() {
+    let problems = AgentConfig::read(
+        &Environment::of(&[
+            (AZURE_URL, "nonsense"),
+            (GITHUB_TOKEN, ""),
+            (MCP_URL, "http://example.com"),
+            (POLL_FACTOR, "1"),
+            (WORKSPACE, "here"),
+        ]),
+        &ConfigFlags::default(),
+    );
+    let told = problems.unwrap_err();
+    let told: Vec<String> = told.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        told,
+        [
+            "`AZURE_OPENAI_API_KEY` is not set",
+            "`AZURE_OPENAI_BASE_URL` is not a plain URL of a server",
+            "`AZURE_OPENAI_DEPLOYMENT` is not set",
+            "`MCP_BASE_URL` is plain http, which is taken for loopback hosts only",
+            "`MCP_POLL_BACKOFF_FACTOR` is not a number above 1",
+            "`PROJECT_NAME` is not set",
+            "`WORKSPACE_DIR` is not an absolute path",
+            "`GITHUB_TOKEN` is empty",
+        ]
+    );
+}
+
+#[test]
+fn flags_say_what_is_not_needed() {
+    let none = Environment::default();
+    let flags = ConfigFlags::default();
+    let all = AgentConfig::read(&none, &flags).unwrap_err();
+    assert_eq!(all.len(), 5, "{all:?}");
+    let named = ConfigFlags {
+        project_name: Some(" mine ".to_owned()),
+        ..flags.clone()
+    };
+    assert_eq!(AgentConfig::read(&none, &named).unwrap_err().len(), 4);
+    assert_eq!(
+        read_with(&[], &named).unwrap().project.as_deref(),
+        Some("mine")
+    );
+    let unnamed = ConfigFlags {
+        project_name: Some(" ".to_owned()),
+        ..flags.clone()
+    };
+    assert_eq!(
+        read_with(&[], &unnamed).unwrap().project.as_deref(),
+        Some("demo")
+    );
+    let unpublished = ConfigFlags {
+        no_publish: true,
+        ..named.clone()
+    };
+    assert_eq!(read_with(&[], &unpublished).unwrap().github_token, None);
+    let other_model = ConfigFlags {
+        names_model: true,
+        ..unpublished
+    };
+    let config = AgentConfig::read(&none, &other_model).unwrap();
+    assert!(config.azure.is_none() && config.mcp.is_some());
+    let replay = ConfigFlags {
+        is_replay: true,
+        ..flags
+    };
+    let config = AgentConfig::read(&none, &replay).unwrap();
+    assert!(config.azure.is_none() && config.mcp.is_none() && config.github_token.is_none());
+    assert_eq!(config.project, None);
+}
+
+#[test]
+fn keys_and_the_servers_query_are_secret() {
+    let environment = Environment::of(&[
+        (AZURE_KEY, "azurekey"),
+        (GITHUB_TOKEN, "ghp_0123456789"),
+        (MCP_URL, "https://host/sse?code=abc-12345"),
+        (PROJECT, "demo"),
+    ]);
+    let found: Vec<String> = secrets(&environment).collect();
+    for secret in ["azurekey", "ghp_0123456789", "code=abc-12345", "abc-12345"] {
+        assert!(found.iter().any(|found| found == secret), "{secret}");
+    }
+    assert!(!found.iter().any(|found| found == "demo"));
+}

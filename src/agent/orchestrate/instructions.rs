@@ -1,0 +1,87 @@
+//! What the model that leads the work is told. Pure.
+
+use serde_json::json;
+
+use crate::agent::conversation::HistoryMessage;
+
+/// The prompt, with `{workspace}` in the place of the directory.
+const SYSTEM: &str = include_str!("../../../prompts/orchestrate_system.txt").trim_ascii_end();
+
+/// How a reply is made, for the protocol of the vendor's own tool calls.
+pub const FORM: &str = "Use the tools that you are given, one call a turn. A reply without a tool call is the final \
+                        report, a JSON object and nothing else; it ends the work.";
+
+/// The system prompt, for work in this directory of each branch.
+#[must_use]
+pub fn system_prompt(workspace: &str) -> String {
+    SYSTEM.replace("{workspace}", workspace)
+}
+
+/// What the conversation begins with: the task, the branch where the work begins, and where that is, as JSON.
+#[must_use]
+pub fn initial_messages(
+    task: &str,
+    branch: &str,
+    project: &str,
+    workspace: &str,
+) -> Vec<HistoryMessage> {
+    let first = json!({"task": task, "parent_branch_id": branch, "project_name": project,
+        "workspace_dir": workspace});
+    vec![HistoryMessage::tagged(first.to_string())]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::branches::{REVIEW_LOG, Specialist, WORKLOG, in_workspace};
+    use super::super::report::FinalReport;
+    use super::super::tools::{EXECUTE_AGENT, MAX_REVIEWS, READ_ARTIFACT};
+    use super::*;
+    use crate::agent::conversation::as_text;
+
+    #[test]
+    fn the_prompt_speaks_of_what_there_is() {
+        let prompt = system_prompt("/home/pan/workspace");
+        for tool in [&EXECUTE_AGENT, &READ_ARTIFACT] {
+            assert!(prompt.contains(&format!("- `{}` ", tool.name)));
+            let mut words = prompt
+                .split('`')
+                .filter(|word| word.ends_with("_branch_id"));
+            assert!(words.all(|word| {
+                EXECUTE_AGENT
+                    .parameters
+                    .iter()
+                    .any(|known| known.name == word)
+            }));
+        }
+        for agent in Specialist::ALL {
+            assert!(prompt.contains(&format!("- `{}` is ", agent.name())));
+        }
+        for file in [WORKLOG, REVIEW_LOG] {
+            let path = in_workspace("/home/pan/workspace", file);
+            assert!(prompt.contains(&format!("`{path}`")), "{path}");
+        }
+        assert!(prompt.contains(&format!("at most {MAX_REVIEWS} reviews")));
+        for said in [
+            "- P0: ",
+            "- P1: ",
+            "`VERDICT: CLEAN`",
+            "`VERDICT: ISSUES`",
+            "word for word",
+        ] {
+            assert!(prompt.contains(said), "{said}");
+        }
+        let report = prompt.lines().find(|line| line.starts_with('{')).unwrap();
+        assert!(FinalReport::read(report).is_ok());
+        assert!(!prompt.contains("{workspace}"));
+    }
+
+    #[test]
+    fn the_conversation_begins_with_the_task_as_json() {
+        let messages = initial_messages("say \"hi\"\n", "b0", "demo", "/w");
+        let sent = as_text(&messages);
+        assert_eq!(
+            sent[0].to_string(),
+            r#"{"task":"say \"hi\"\n","parent_branch_id":"b0","project_name":"demo","workspace_dir":"/w"}"#
+        );
+    }
+}

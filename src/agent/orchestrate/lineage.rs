@@ -1,0 +1,219 @@
+//! Which branches there are, and which of them the work goes on from. Pure.
+//!
+//! Guarantees that nothing is cloned but the last branch that succeeded, so that the work is one line from the branch
+//! where it began.
+
+use std::time::Duration;
+
+use super::branches::Specialist;
+use crate::agent::tool::CallFailure;
+use crate::record::Seconds;
+use crate::record::orchestration::BranchRecord;
+use crate::sys::text::one_line;
+
+/// How much of a branch's id is told that is none of this work's, in characters.
+const SHOWN: usize = 80;
+
+/// The branches of a piece of work.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BranchTracker {
+    start: String,
+    records: Vec<BranchRecord>,
+    /// The last run that succeeded: its place among the records, and its agent.
+    latest: Option<(usize, Specialist)>,
+    /// The run that is waited for, by its place.
+    waiting: Option<usize>,
+    reviews: u32,
+}
+
+/// Where a piece of work began, and where it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BranchRange {
+    /// The branch where it began.
+    pub start: String,
+    /// The last branch that succeeded; where none has, the one where it began.
+    pub latest: String,
+}
+
+impl BranchTracker {
+    /// One of work that begins at this branch.
+    #[must_use]
+    pub fn new(start: &str) -> Self {
+        Self {
+            start: start.to_owned(),
+            records: Vec::new(),
+            latest: None,
+            waiting: None,
+            reviews: 0,
+        }
+    }
+
+    /// The branch that the next one begins as.
+    #[must_use]
+    pub fn latest(&self) -> &str {
+        self.last_success().map_or(&self.start, |(_, id)| id)
+    }
+
+    /// The last run that succeeded: its agent and its branch.
+    #[must_use]
+    pub fn last_success(&self) -> Option<(Specialist, &str)> {
+        let (at, agent) = self.latest?;
+        Some((agent, &self.records.get(at)?.id))
+    }
+
+    /// Whether a branch may be cloned, or, where it is blank, nothing is said of it.
+    ///
+    /// # Errors
+    /// When it may not: names the one that may.
+    pub fn check_parent(&self, branch: &str) -> Result<(), CallFailure> {
+        let (branch, latest) = (branch.trim(), self.latest());
+        if branch.is_empty() || branch == latest {
+            return Ok(());
+        }
+        Err(CallFailure::new(
+            "wrong_parent",
+            format!(
+                "`{}` cannot be cloned: the work goes on from the last branch that succeeded, `{latest}`",
+                one_line(branch, SHOWN)
+            ),
+            format!("give `parent_branch_id` as `{latest}`, or leave it out"),
+        ))
+    }
+
+    /// Whether a branch is of this work.
+    #[must_use]
+    pub fn has(&self, branch: &str) -> bool {
+        self.start == branch || self.records.iter().any(|record| record.id == branch)
+    }
+
+    /// An agent was started on a new branch, and is waited for.
+    pub fn started(&mut self, id: &str, parent: &str, agent: Specialist) {
+        self.waiting = Some(self.records.len());
+        self.records.push(BranchRecord {
+            id: id.to_owned(),
+            parent: parent.to_owned(),
+            agent: agent.name().to_owned(),
+            status: String::new(),
+            seconds: Seconds::default(),
+            verdict: None,
+        });
+    }
+
+    /// The branch that is waited for has this status after that time.
+    pub fn seen(&mut self, status: &str, waited: Duration) {
+        let record = self.waiting.and_then(|at| self.records.get_mut(at));
+        if let Some(record) = record {
+            status.clone_into(&mut record.status);
+            record.seconds = Seconds(waited);
+        }
+    }
+
+    /// No branch is waited for any more.
+    pub fn ended(&mut self) {
+        self.waiting = None;
+    }
+
+    /// The work goes on from the branch on which an agent was started last: it has succeeded. A review has come back
+    /// where that is the reviewer.
+    pub fn succeeded(&mut self, agent: Specialist) {
+        let last = self.records.len().checked_sub(1);
+        self.latest = last.map(|at| (at, agent));
+        self.reviews += u32::from(agent == Specialist::Codex);
+    }
+
+    /// How many reviews came back.
+    #[must_use]
+    pub fn reviews(&self) -> u32 {
+        self.reviews
+    }
+
+    /// The branch that is waited for, or was when the work ended: its agent works on.
+    #[must_use]
+    pub fn waiting(&self) -> Option<&BranchRecord> {
+        self.waiting.and_then(|at| self.records.get(at))
+    }
+
+    /// All branches on which an agent was started, in their order.
+    #[must_use]
+    pub fn records(&self) -> &[BranchRecord] {
+        &self.records
+    }
+
+    /// Where the work began, and where it stands.
+    #[must_use]
+    pub fn range(&self) -> BranchRange {
+        BranchRange {
+            start: self.start.clone(),
+            latest: self.latest().to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Specialist::{ClaudeCode, Codex};
+    use super::*;
+
+    #[test]
+    fn the_work_goes_on_from_the_last_branch_that_succeeded() {
+        let mut tracker = BranchTracker::new("b0");
+        assert_eq!((tracker.latest(), tracker.last_success()), ("b0", None));
+        for (id, agent, succeeds, latest, reviews) in [
+            ("b1", ClaudeCode, true, "b1", 0),
+            ("b2", Codex, false, "b1", 0),
+            ("b3", Codex, true, "b3", 1),
+            ("b4", ClaudeCode, false, "b3", 1),
+        ] {
+            let parent = tracker.latest().to_owned();
+            tracker.started(id, &parent, agent);
+            assert_eq!(tracker.waiting().unwrap().id, id);
+            tracker.seen("running", Duration::from_secs(3));
+            tracker.ended();
+            if succeeds {
+                tracker.succeeded(agent);
+            }
+            assert_eq!(tracker.waiting(), None);
+            assert_eq!((tracker.latest(), tracker.reviews()), (latest, reviews));
+        }
+        assert_eq!(tracker.last_success(), Some((Codex, "b3")));
+        let range = BranchRange {
+            start: "b0".to_owned(),
+            latest: "b3".to_owned(),
+        };
+        assert_eq!(tracker.range(), range);
+        let last = &tracker.records()[3];
+        assert_eq!(
+            serde_json::to_value(last).unwrap(),
+            serde_json::json!({"id": "b4", "parent": "b3", "agent": "claude_code", "status": "running", "seconds": 3.0})
+        );
+    }
+
+    #[test]
+    fn only_the_last_one_that_succeeded_may_be_cloned() {
+        let mut tracker = BranchTracker::new("b0");
+        for (id, succeeds) in [("b1", true), ("b2", true), ("b3", false)] {
+            tracker.started(id, "", ClaudeCode);
+            if succeeds {
+                tracker.succeeded(ClaudeCode);
+            }
+        }
+        for may_be in ["b2", "", " ", " b2\n"] {
+            assert_eq!(tracker.check_parent(may_be), Ok(()), "{may_be}");
+        }
+        for not in ["b0", "b1", "b3", "B2", "main"] {
+            let failure = tracker.check_parent(not).unwrap_err();
+            assert_eq!(failure.code, "wrong_parent");
+            let expected = format!(
+                "`{not}` cannot be cloned: the work goes on from the last branch that succeeded, `b2`"
+            );
+            assert_eq!(failure.message, expected);
+            assert_eq!(
+                failure.hint,
+                "give `parent_branch_id` as `b2`, or leave it out"
+            );
+        }
+        for (branch, expected) in [("b0", true), ("b3", true), ("b4", false)] {
+            assert_eq!(tracker.has(branch), expected, "{branch}");
+        }
+    }
+}

@@ -1,0 +1,364 @@
+//! Branches on a Pantheon server, by three of its tools.
+
+use serde_json::{Value, json};
+
+use super::branches::{BranchProgress, BranchStart, BranchState, Branches};
+use crate::agent::AgentError;
+use crate::agent::mcp::{McpError, McpTools, Repeat};
+use crate::agent::tool::{CallFailure, ToolError};
+use crate::sys::text::one_line;
+
+/// The tools that the server must have.
+pub const TOOLS: [&str; 3] = [EXPLORE, GET_BRANCH, READ_FILE];
+
+const EXPLORE: &str = "parallel_explore";
+const GET_BRANCH: &str = "get_branch";
+const READ_FILE: &str = "branch_read_file";
+
+/// What the server calls an agent's work that is done.
+const SUCCEEDED: [&str; 4] = ["succeed", "finished", "ready_for_manifest", "manifesting"];
+const FAILED: &str = "failed";
+
+/// Where the server has an agent's answer: the first of these that is there.
+const OUTPUTS: [&str; 3] = ["/output", "/latest_snap/output", "/manifest/summary"];
+
+/// How much is told of an answer that has no branch in it, in characters.
+const SHOWN: usize = 500;
+
+/// Branches on a server.
+pub struct Pantheon<'a> {
+    /// The server.
+    pub tools: &'a dyn McpTools,
+}
+
+impl Branches for Pantheon<'_> {
+    fn start(&self, start: &BranchStart<'_>) -> Result<String, ToolError> {
+        let BranchStart {
+            agent,
+            prompt,
+            parent,
+            project,
+        } = *start;
+        let arguments = json!({"project_name": project, "parent_branch_id": parent,
+            "shared_prompt_sequence": [prompt], "num_branches": 1, "agent": agent.name()});
+        let answer = self.call(EXPLORE, arguments, Repeat::UnlessBegun)?;
+        let id = id_in(&answer).map(str::to_owned);
+        id.ok_or_else(|| {
+            ToolError::failed(CallFailure::new(
+                MCP_ERROR,
+                format!(
+                    "`{EXPLORE}` has named no new branch; it says: {}",
+                    one_line(&answer.to_string(), SHOWN)
+                ),
+                "an agent may be at work all the same, on a branch that is not known",
+            ))
+        })
+    }
+
+    fn state(&self, branch: &str) -> Result<BranchState, ToolError> {
+        let arguments = json!({"branch_id": branch});
+        let answer = self.call(GET_BRANCH, arguments, Repeat::Always)?;
+        Ok(state_in(answer))
+    }
+
+    fn read(&self, branch: &str, path: &str) -> Result<String, ToolError> {
+        let arguments = json!({"branch_id": branch, "file_path": path});
+        let answer = self.call(READ_FILE, arguments, Repeat::Always)?;
+        Ok(content_of(answer))
+    }
+}
+
+impl Pantheon<'_> {
+    fn call(&self, tool: &str, arguments: Value, repeat: Repeat) -> Result<Value, ToolError> {
+        self.tools.call(tool, arguments, repeat).map_err(told)
+    }
+}
+
+/// What kind of failure it is where the server says no.
+const MCP_ERROR: &str = "mcp_error";
+
+/// The model is told what the server says; a server that is gone, or a signal, ends the work.
+fn told(error: McpError) -> ToolError {
+    match error {
+        McpError::Interrupted(interrupted) => interrupted.into(),
+        error if error.is_lost() => AgentError::Mcp(error).into(),
+        error => ToolError::failed(CallFailure::new(MCP_ERROR, error.to_string(), "")),
+    }
+}
+
+/// The new branch's id: at the top, in `branch`, or in the first of `branches`.
+fn id_in(answer: &Value) -> Option<&str> {
+    let places = [answer, &answer["branch"], &answer["branches"][0]];
+    let ids = places
+        .into_iter()
+        .flat_map(|place| [&place["branch_id"], &place["id"]]);
+    let mut ids = ids.filter_map(Value::as_str).map(str::trim);
+    ids.find(|id| !id.is_empty())
+}
+
+/// The state in an answer, at the top or in `branch`. Large texts are taken out of it, not copied.
+fn state_in(mut answer: Value) -> BranchState {
+    if answer.get("status").is_none()
+        && let Some(branch) = answer.get_mut("branch")
+    {
+        answer = branch.take();
+    }
+    let status = answer["status"].as_str().unwrap_or_default().trim();
+    let progress = match status {
+        _ if is_parents(&answer) => BranchProgress::Running,
+        FAILED => BranchProgress::Failed,
+        status if SUCCEEDED.contains(&status) => BranchProgress::Succeeded,
+        _ => BranchProgress::Running,
+    };
+    let status = status.to_owned();
+    let mut outputs = OUTPUTS.iter().filter_map(|place| {
+        let output = text_of(answer.pointer_mut(place)?.take());
+        (!output.trim().is_empty()).then_some(output)
+    });
+    BranchState {
+        status,
+        progress,
+        output: outputs.next().unwrap_or_default(),
+    }
+}
+
+/// Whether a state is still that of the parent, which the branch began as.
+fn is_parents(state: &Value) -> bool {
+    let (snap, parent) = (&state["latest_snap_id"], &state["parent_id"]);
+    !snap.is_null() && snap == parent
+}
+
+/// A file's content: the answer itself, or its `content`.
+fn content_of(mut answer: Value) -> String {
+    match answer.get_mut("content") {
+        Some(content @ Value::String(_)) => text_of(content.take()),
+        _ => text_of(answer),
+    }
+}
+
+/// A text as it is, and other JSON as it is written; of nothing, nothing.
+fn text_of(value: Value) -> String {
+    match value {
+        Value::String(text) => text,
+        Value::Null => String::new(),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use super::super::branches::Specialist;
+    use super::*;
+    use crate::sys::interrupt::{Interrupted, Signal};
+
+    /// A server that answers once, and what it was asked.
+    struct Answer {
+        answer: RefCell<Option<Result<Value, McpError>>>,
+        asked: RefCell<Option<(String, Value, Repeat)>>,
+    }
+
+    impl Answer {
+        fn new(answer: Result<Value, McpError>) -> Self {
+            Self {
+                answer: RefCell::new(Some(answer)),
+                asked: RefCell::default(),
+            }
+        }
+    }
+
+    impl McpTools for Answer {
+        fn call(&self, tool: &str, arguments: Value, repeat: Repeat) -> Result<Value, McpError> {
+            self.asked
+                .replace(Some((tool.to_owned(), arguments, repeat)));
+            self.answer.take().unwrap()
+        }
+    }
+
+    const START: BranchStart<'static> = BranchStart {
+        agent: Specialist::Codex,
+        prompt: "review it",
+        parent: "b0",
+        project: "demo",
+    };
+
+    #[test]
+    fn tools_are_called_with_what_they_take() {
+        let server = Answer::new(Ok(json!({"branch_id": "b1"})));
+        let tools = &server;
+        assert_eq!(Pantheon { tools }.start(&START).unwrap(), "b1");
+        let explore = json!({"project_name": "demo", "parent_branch_id": "b0",
+            "shared_prompt_sequence": ["review it"], "num_branches": 1, "agent": "codex"});
+        let asked = ("parallel_explore".to_owned(), explore, Repeat::UnlessBegun);
+        assert_eq!(server.asked.take(), Some(asked));
+
+        let server = Answer::new(Ok(json!({"status": "running"})));
+        let tools = &server;
+        Pantheon { tools }.state("b1").unwrap();
+        let asked = (
+            "get_branch".to_owned(),
+            json!({"branch_id": "b1"}),
+            Repeat::Always,
+        );
+        assert_eq!(server.asked.take(), Some(asked));
+
+        let server = Answer::new(Ok("text".into()));
+        let tools = &server;
+        assert_eq!(Pantheon { tools }.read("b1", "/w/a.log").unwrap(), "text");
+        let read = json!({"branch_id": "b1", "file_path": "/w/a.log"});
+        let asked = ("branch_read_file".to_owned(), read, Repeat::Always);
+        assert_eq!(server.asked.take(), Some(asked));
+    }
+
+    #[test]
+    fn the_new_branch_is_found_where_servers_put_it() {
+        for (answer, expected) in [
+            (json!({"branch_id": "a", "id": "b"}), Some("a")),
+            (json!({"id": " b ", "branch": {"id": "c"}}), Some("b")),
+            (json!({"branch": {"branch_id": "c"}}), Some("c")),
+            (json!({"branch": {"id": "c"}}), Some("c")),
+            (
+                json!({"branches": [{"branch_id": "d"}, {"id": "e"}]}),
+                Some("d"),
+            ),
+            (json!({"branches": [{"id": "d"}]}), Some("d")),
+            (
+                json!({"branch_id": "", "branches": [{"id": "d"}]}),
+                Some("d"),
+            ),
+            (json!({"branches": []}), None),
+            (json!({"branch_id": 7}), None),
+            (json!("started"), None),
+            (json!([]), None),
+            (Value::Null, None),
+        ] {
+            assert_eq!(id_in(&answer), expected, "{answer}");
+        }
+        let server = Answer::new(Ok(json!({"message": "queued"})));
+        match (Pantheon { tools: &server }).start(&START) {
+            Err(ToolError::Failed(failure)) => assert_eq!(
+                failure.message,
+                "`parallel_explore` has named no new branch; it says: {\"message\":\"queued\"}"
+            ),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn states_are_told_apart() {
+        use BranchProgress::{Failed, Running, Succeeded};
+        for (answer, status, progress, output) in [
+            (
+                json!({"status": "succeed", "output": "a"}),
+                "succeed",
+                Succeeded,
+                "a",
+            ),
+            (
+                json!({"status": "finished", "output": " ", "latest_snap": {"output": "b"}}),
+                "finished",
+                Succeeded,
+                "b",
+            ),
+            (
+                json!({"status": "ready_for_manifest", "latest_snap": null, "manifest": {"summary": "c"}}),
+                "ready_for_manifest",
+                Succeeded,
+                "c",
+            ),
+            (
+                json!({"status": "manifesting"}),
+                "manifesting",
+                Succeeded,
+                "",
+            ),
+            (
+                json!({"status": "failed", "output": {"error": 1}}),
+                "failed",
+                Failed,
+                "{\"error\":1}",
+            ),
+            (
+                json!({"branch": {"status": "succeed", "output": "d"}}),
+                "succeed",
+                Succeeded,
+                "d",
+            ),
+            // The new branch has nothing of its own yet.
+            (
+                json!({"status": "succeed", "latest_snap_id": "s0", "parent_id": "s0", "output": "old"}),
+                "succeed",
+                Running,
+                "old",
+            ),
+            (
+                json!({"status": "succeed", "latest_snap_id": "s1", "parent_id": "s0"}),
+                "succeed",
+                Succeeded,
+                "",
+            ),
+            (
+                json!({"status": "succeed", "latest_snap_id": null, "parent_id": null}),
+                "succeed",
+                Succeeded,
+                "",
+            ),
+            (json!({"status": "SUCCEED"}), "SUCCEED", Running, ""),
+            (json!({"status": "pending"}), "pending", Running, ""),
+            (json!({"status": 3}), "", Running, ""),
+            (json!({}), "", Running, ""),
+            (json!("busy"), "", Running, ""),
+        ] {
+            let expected = BranchState {
+                status: status.to_owned(),
+                progress,
+                output: output.to_owned(),
+            };
+            assert_eq!(state_in(answer.clone()), expected, "{answer}");
+        }
+    }
+
+    #[test]
+    fn a_file_is_the_answer_or_its_content() {
+        for (answer, expected) in [
+            (json!("VERDICT: CLEAN\n"), "VERDICT: CLEAN\n"),
+            (json!({"content": "x", "size": 1}), "x"),
+            (json!({"content": {"a": 1}}), "{\"content\":{\"a\":1}}"),
+            (json!([1]), "[1]"),
+            (Value::Null, ""),
+        ] {
+            assert_eq!(content_of(answer), expected);
+        }
+    }
+
+    #[test]
+    fn a_server_that_says_no_is_told_to_the_model_and_one_that_is_gone_ends_the_work() {
+        let signal = Interrupted {
+            signal: Signal::Int,
+        };
+        let state = |error| {
+            let server = Answer::new(Err(error));
+            (Pantheon { tools: &server }).state("b").unwrap_err()
+        };
+        match state(McpError::Said("no such branch".to_owned())) {
+            ToolError::Failed(failure) => {
+                assert_eq!(failure.code, "mcp_error");
+                assert!(failure.message.contains("no such branch"));
+            }
+            fatal @ ToolError::Fatal(_) => panic!("{fatal:?}"),
+        }
+        for (error, expected) in [
+            (
+                McpError::Lost("refused".to_owned()),
+                "the MCP server cannot be reached: refused",
+            ),
+            (signal.into(), "interrupted by SIGINT"),
+        ] {
+            match state(error) {
+                ToolError::Fatal(error) => assert_eq!(error.to_string(), expected),
+                failed @ ToolError::Failed(_) => panic!("{failed:?}"),
+            }
+        }
+    }
+}

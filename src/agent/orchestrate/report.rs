@@ -1,0 +1,255 @@
+//! The final report of the model that leads the work, and whether it counts.
+//!
+//! Reads one file of a branch through [`Branches`](super::branches::Branches). Guarantees that work counts as done only
+//! where the last run that succeeded is a review whose log does not say otherwise.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::branches::{REVIEW_LOG, Specialist, in_workspace};
+use super::specialists::Specialists;
+use crate::agent::Objection;
+use crate::agent::protocol::object;
+use crate::agent::schema;
+use crate::agent::tool::ToolError;
+
+/// What the model says at the end.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct FinalReport {
+    /// The task in the model's words: not what the user is told.
+    pub task: String,
+    /// What was done.
+    pub summary: String,
+    is_finished: bool,
+}
+
+impl FinalReport {
+    /// Reads a reply that is a report: a JSON object, alone or in one code fence.
+    ///
+    /// # Errors
+    /// Why it is none, for the model.
+    pub fn read(reply: &str) -> Result<Self, String> {
+        let text = json!({"type": "string"});
+        let form = json!({"type": "object", "required": ["is_finished", "task", "summary"],
+            "properties": {"is_finished": {"type": "boolean"}, "task": text, "summary": text}});
+        let read = object::read(reply).map_err(|fault| fault.to_string());
+        let read = read.and_then(|object| {
+            let object = Value::Object(object);
+            schema::check(&object, &form, "")?;
+            serde_json::from_value(object).map_err(|error| error.to_string())
+        });
+        let problem = match read {
+            Ok(Self {
+                is_finished: false, ..
+            }) => "`is_finished` is false".to_owned(),
+            Ok(report) => return Ok(report),
+            Err(problem) => problem,
+        };
+        Err(format!(
+            "it is neither a tool call nor the final report ({problem}); go on with a tool call, or, where the last \
+             review is clean, reply with {{\"is_finished\": true, \"task\": \"...\", \"summary\": \"...\"}} and \
+             nothing else"
+        ))
+    }
+}
+
+/// What stands against a model's final report: that no review has passed the work. That counts as a reply that is not
+/// understood.
+///
+/// # Errors
+/// The objection; and what ends the work while the review's log is read, whose workspace that is.
+pub fn ending(specialists: &Specialists<'_>, workspace: &str) -> Result<(), Objection> {
+    let lineage = specialists.lineage.borrow().clone();
+    let branch = match lineage.last_success() {
+        Some((Specialist::Codex, branch)) => branch,
+        Some((agent, branch)) => {
+            return Err(Objection::Words(format!(
+                "the report does not count yet: the last run that succeeded, on branch `{branch}`, is none of `{}` but \
+                 of `{}`; have the change reviewed",
+                Specialist::Codex.name(),
+                agent.name()
+            )));
+        }
+        None => {
+            return Err(Objection::Words(
+                "the report does not count yet: no run has succeeded; have the task implemented and the change \
+                 reviewed"
+                    .to_owned(),
+            ));
+        }
+    };
+    let path = in_workspace(workspace, REVIEW_LOG);
+    let log = match specialists.branches.read(branch, &path) {
+        Ok(log) => log,
+        Err(ToolError::Fatal(error)) => return Err(Objection::Over(error)),
+        Err(ToolError::Failed(failure)) => {
+            return Err(Objection::Words(format!(
+                "the report does not count: the review's log, `{path}` on branch `{branch}`, cannot be read: {failure}"
+            )));
+        }
+    };
+    match ReviewVerdict::of(&log) {
+        Some(ReviewVerdict::Clean) | None => Ok(()),
+        Some(ReviewVerdict::Issues) => Err(Objection::Words(format!(
+            "the report does not count: the log of the last review, `{path}` on branch `{branch}`, does not say \
+             `VERDICT: CLEAN`; read it with `read_artifact`, have its P0 and P1 findings fixed, and have the change \
+             reviewed again"
+        ))),
+    }
+}
+
+/// What a review's log says of the change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ReviewVerdict {
+    Clean,
+    Issues,
+}
+
+impl ReviewVerdict {
+    /// The first one, at the beginning of a line but for marks such as Markdown's. Whatever is not clean is an issue.
+    fn of(log: &str) -> Option<Self> {
+        const LABEL: &str = "verdict";
+        let is_mark = |c: char| !c.is_alphanumeric();
+        let mut said = log.lines().filter_map(|line| {
+            let line = line.trim_start_matches(is_mark);
+            let (label, rest) = line.split_at_checked(LABEL.len())?;
+            (label.eq_ignore_ascii_case(LABEL) && rest.starts_with(is_mark)).then_some(rest)
+        });
+        let said = said.next()?.trim_start_matches(is_mark);
+        let word = said.split_whitespace().next().unwrap_or_default();
+        let is_clean = word.trim_end_matches(is_mark).eq_ignore_ascii_case("clean");
+        Some(if is_clean { Self::Clean } else { Self::Issues })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::scripted::{Scripted, failed_state, succeeded};
+    use super::*;
+
+    const REPORT: &str = r#"{"is_finished": true, "task": "t", "summary": "s"}"#;
+
+    #[test]
+    fn a_report_is_an_object_alone_or_in_a_fence() {
+        let fenced = format!("```json\n{REPORT}\n```");
+        let more = REPORT.replace('}', ", \"reviews\": 2}");
+        for reply in [REPORT, &fenced, &format!(" \n{REPORT}\n"), &more] {
+            let report = FinalReport::read(reply).unwrap();
+            assert_eq!((&*report.task, &*report.summary), ("t", "s"), "{reply}");
+        }
+        for (reply, problem) in [
+            ("I am done.".to_owned(), "does not begin with `{`"),
+            (format!("Done: {REPORT}"), "does not begin with `{`"),
+            (
+                format!("{REPORT}\nThat is all."),
+                "words stand behind the JSON object",
+            ),
+            (format!("{REPORT}{REPORT}"), "a second JSON object"),
+            (REPORT.replace("true", "false"), "`is_finished` is false"),
+            (
+                REPORT.replace("true", "\"true\""),
+                "`is_finished` is a JSON boolean",
+            ),
+            (REPORT.replace("\"s\"", "3"), "`summary` is a JSON string"),
+            (r#"{"is_finished": true}"#.to_owned(), "needs `task`"),
+            (r#"{"is_finished": true, "#.to_owned(), "is no JSON object"),
+            ("[true]".to_owned(), "does not begin with `{`"),
+            (String::new(), "is empty"),
+        ] {
+            let told = FinalReport::read(&reply).unwrap_err();
+            assert!(told.contains(problem), "{reply}: {told}");
+            assert!(told.contains("\"is_finished\": true, "), "{told}");
+        }
+    }
+
+    #[test]
+    fn a_verdict_is_the_first_that_stands_in_a_log() {
+        use ReviewVerdict::{Clean, Issues};
+        for (log, expected) in [
+            ("VERDICT: CLEAN\n", Some(Clean)),
+            ("VERDICT: ISSUES\nP0 ...", Some(Issues)),
+            ("\u{feff}\n# Verdict: clean.\n", Some(Clean)),
+            ("**VERDICT:** CLEAN\nVERDICT: ISSUES", Some(Clean)),
+            ("# Review\n\n> `VERDICT: ISSUES`\n", Some(Issues)),
+            ("{\"verdict\": \"ISSUES\"}", Some(Issues)),
+            ("VERDICT: CLEAN|ISSUES", Some(Issues)),
+            ("VERDICT: not clean", Some(Issues)),
+            ("VERDICT: CLEANUP", Some(Issues)),
+            ("VERDICT:", Some(Issues)),
+            ("Verdicts differ: CLEAN", None),
+            ("The VERDICT: ISSUES", None),
+            ("No findings.", None),
+            ("", None),
+        ] {
+            assert_eq!(ReviewVerdict::of(log), expected, "{log}");
+        }
+    }
+
+    /// What stands against a report after runs of these agents, where the review's log is such.
+    fn objection(runs: &[(Specialist, bool)], log: Option<&'static str>) -> Result<(), String> {
+        let states = runs.iter().map(|(_, succeeds)| match succeeds {
+            true => succeeded(""),
+            false => failed_state(""),
+        });
+        let script = Scripted::new(states);
+        let files = log.map(|log| ("/w/codex_review.log", log));
+        script.files.replace(files.into_iter().collect());
+        let specialists = script.specialists();
+        for (agent, succeeds) in runs {
+            assert_eq!(specialists.execute(*agent, "x", "").is_ok(), *succeeds);
+        }
+        match ending(REPORT, &specialists, "/w") {
+            Ok(()) => Ok(()),
+            Err(Objection::Words(told)) => Err(told),
+            Err(other) => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_report_counts_only_after_a_review_that_passes_the_work() {
+        use Specialist::{ClaudeCode, Codex};
+        let implemented = (ClaudeCode, true);
+        let reviewed = (Codex, true);
+        for (runs, log, expected) in [
+            (&[implemented, reviewed][..], Some("VERDICT: CLEAN"), ""),
+            (&[implemented, reviewed], Some("No findings."), ""),
+            // What has failed has changed nothing.
+            (
+                &[implemented, reviewed, (ClaudeCode, false)],
+                Some("VERDICT: CLEAN"),
+                "",
+            ),
+            (&[], None, "no run has succeeded"),
+            (&[(ClaudeCode, false)], None, "no run has succeeded"),
+            (
+                &[implemented],
+                None,
+                "on branch `b1`, is none of `codex` but of `claude_code`",
+            ),
+            (
+                &[implemented, (Codex, false)],
+                None,
+                "on branch `b1`, is none of `codex`",
+            ),
+            (
+                &[reviewed, implemented],
+                Some("VERDICT: CLEAN"),
+                "on branch `b2`, is none of `codex`",
+            ),
+            (
+                &[implemented, reviewed],
+                Some("VERDICT: ISSUES"),
+                "`/w/codex_review.log` on branch `b2`, does not say",
+            ),
+            (
+                &[implemented, reviewed],
+                None,
+                "cannot be read: no such file",
+            ),
+        ] {
+            let told = objection(runs, log).err().unwrap_or_default();
+            assert!(told.contains(expected), "{runs:?}: {told}");
+            assert_eq!(told.is_empty(), expected.is_empty(), "{runs:?}: {told}");
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! How a tool is used, whoever has called it: told before and after, and noted with what came of it.
+//!
+//! Guarantees that no key is in what is told, noted or handed back, and that none of that is longer than an output may be.
+
+use serde_json::Value;
+
+use super::tool::{CallFailure, Effect, ToolError, ToolOutput};
+use super::tools::OUTPUT_LIMIT;
+use super::{AgentError, Env, Note};
+use crate::model::message::Call;
+use crate::record::{Action, Seconds, input_text};
+use crate::sys::excerpt::text::bounded;
+use crate::ui::Event;
+
+/// What came of the use of a tool.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct ToolUse {
+    /// What it has given; of a failure, nothing but its text.
+    pub output: ToolOutput,
+    /// The output's text, or the failure, without keys, and no longer than an output.
+    pub text: String,
+    /// Why it came to nothing, if it did.
+    pub failure: Option<CallFailure>,
+}
+
+impl Env<'_> {
+    /// Carries out a call by `use_tool`. People are told of it by `subject`, or else by its input; `effect` is that of
+    /// the tool, where there is such a tool.
+    ///
+    /// # Errors
+    /// When the tool's failure ends the work, or the call cannot be noted.
+    pub(crate) fn carry_out(
+        &self,
+        call: &Call,
+        subject: Option<String>,
+        effect: Option<Effect>,
+        use_tool: impl FnOnce() -> Result<ToolOutput, ToolError>,
+    ) -> Result<ToolUse, AgentError> {
+        let input = input_text(&call.input);
+        self.reporter.event(&Event::Tool {
+            name: call.name.clone(),
+            subject: subject.unwrap_or_else(|| input.clone()),
+            input,
+            arguments: call.input.clone(),
+            asks: effect == Some(Effect::Asks),
+        });
+        let before = self.clock.elapsed();
+        let (output, failure) = match use_tool() {
+            Ok(output) => (output, None),
+            Err(ToolError::Failed(failure)) => {
+                let failure = self.redacted(failure);
+                (ToolOutput::said(failure.to_string()), Some(failure))
+            }
+            Err(ToolError::Fatal(error)) => return Err(error),
+        };
+        let failed = failure.is_some();
+        let took = self.clock.elapsed().saturating_sub(before);
+        // In this order: a cut through a key would leave a part of it.
+        let text = bounded(&self.redactor.text(&output.text), OUTPUT_LIMIT);
+        let action = Action {
+            tool: call.name.clone().into(),
+            failed,
+            id: Some(call.id.clone()).filter(|id| !id.is_empty()),
+            input: Some(call.input.clone()).filter(|input| *input != Value::Null),
+            result: Some(text.clone()),
+            exit_code: output.exit_code,
+            seconds: Some(Seconds(took)),
+            diff: None,
+        };
+        self.host.note(Note::Acted(action, effect))?;
+        self.reporter.event(&Event::ToolResult {
+            name: call.name.clone(),
+            text: text.clone(),
+            brief: output.brief.clone(),
+            failed,
+            is_end: output.is_end,
+            took,
+        });
+        Ok(ToolUse {
+            output,
+            text,
+            failure,
+        })
+    }
+
+    /// The failure without keys, its message no longer than an output.
+    fn redacted(&self, failure: CallFailure) -> CallFailure {
+        let redacted = |text: &str| bounded(&self.redactor.text(text), OUTPUT_LIMIT);
+        CallFailure {
+            message: redacted(&failure.message),
+            hint: redacted(&failure.hint),
+            ..failure
+        }
+    }
+}

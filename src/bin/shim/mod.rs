@@ -1,0 +1,34 @@
+//! Starts `code-commit` under another name, which makes it one of its commands.
+//!
+//! Links nothing of the library, so that the program is on the disk only once.
+
+use std::io::{self, Write as _};
+use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+
+const PROGRAM: &str = "code-commit";
+/// What `code-commit` ends with where it cannot start.
+const LOCAL_IO: u8 = 6;
+
+/// Becomes `code-commit` under this name; where that fails, says why.
+pub fn start_as(name: &str) -> ExitCode {
+    let program = beside().unwrap_or_else(|| PROGRAM.into());
+    let error = Command::new(&program)
+        .args(std::env::args_os().skip(1))
+        .arg0(name)
+        .exec();
+    let message = format!(
+        "error: cannot start `{}`: {error}\nhint: install `{PROGRAM}` beside `{name}`, or in a directory of `PATH`\n",
+        program.display()
+    );
+    // A closed stream is no error: EPIPE is ignored.
+    let _ = io::stderr().write_all(message.as_bytes());
+    ExitCode::from(LOCAL_IO)
+}
+
+/// The program in the directory of this one; otherwise `PATH` is searched for it.
+fn beside() -> Option<PathBuf> {
+    let program = std::env::current_exe().ok()?.with_file_name(PROGRAM);
+    program.is_file().then_some(program)
+}

@@ -1,0 +1,206 @@
+//! Azure's wire: OpenAI's chat completions, of a deployment that a user has made in a resource of his own. Pure.
+//!
+//! After Azure's description of 2024-10-21. Guarantees that a request has no field that this description lacks, but for
+//! `model`; and that a name that becomes part of a URL needs no escaping there.
+
+#[cfg(test)]
+mod tests;
+
+use std::io::Write;
+
+use serde_json::{Value, json};
+
+use super::openai::{Dialect, OpenAi, filtered};
+use super::{
+    Assembler, Delivery, Endpoint, ModelError, ModelSpec, Origin, Provider, Reply, Request,
+    ToolForm, VendorError, Wire,
+};
+use crate::model::manner::Manner;
+use crate::sys::text::without_mark;
+
+/// The version of the API that is asked for where none is set.
+const API_VERSION: &str = "2024-10-21";
+/// How many tokens an answer may have where nothing else is said: `spec/dev-agent.md`.
+const MAX_OUTPUT_TOKENS: u32 = 4000;
+/// How a base URL of the newer form ends, where a deployment is named in the body alone.
+const NEWER_FORM: &str = "/openai/v1";
+
+/// Why what is said of a deployment cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum AzureProblem {
+    /// The deployment's name would need escaping in a URL, or is none.
+    #[error("`{}` is not the name of a deployment, which is made of letters, digits and `-_.`", .0.escape_debug())]
+    Deployment(String),
+    /// The same of the version of the API.
+    #[error("`{}` is not a version of Azure's API, which is like `{API_VERSION}`", .0.escape_debug())]
+    Version(String),
+}
+
+/// The model behind a deployment, as an agent that calls tools by the vendor's means asks it: of the resource at
+/// `endpoint`, in the version `api_version` of the API or the usual one.
+///
+/// # Errors
+/// When a name needs escaping in a URL.
+pub fn azure_spec(
+    endpoint: &Endpoint,
+    deployment: &str,
+    api_version: Option<&str>,
+) -> Result<ModelSpec, AzureProblem> {
+    let spec = ModelSpec {
+        base_url: Some(endpoint.base().to_owned()),
+        api_version: api_version.map(str::to_owned),
+        key_file: None,
+        tools: ToolForm::Native,
+        origin: Origin::Added,
+        ..entry(deployment)
+    };
+    check(&spec)?;
+    Ok(spec)
+}
+
+/// The model of a deployment of which nothing but the name is known.
+pub(super) fn entry(name: &str) -> ModelSpec {
+    ModelSpec {
+        key_file: Some("azure-key.txt".to_owned()),
+        max_output_tokens: Some(MAX_OUTPUT_TOKENS),
+        ..ModelSpec::new(name, Provider::Azure)
+    }
+}
+
+/// Whether what becomes part of the URL needs no escaping there.
+///
+/// # Errors
+/// When it does.
+pub(super) fn check(spec: &ModelSpec) -> Result<(), AzureProblem> {
+    if !is_plain(&spec.id) {
+        return Err(AzureProblem::Deployment(spec.id.clone()));
+    }
+    match &spec.api_version {
+        Some(version) if !is_plain(version) => Err(AzureProblem::Version(version.clone())),
+        _ => Ok(()),
+    }
+}
+
+/// Whether a name of a deployment or a version needs no escaping in a URL.
+#[must_use]
+pub fn is_plain(name: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    !name.is_empty() && name.chars().all(plain) && name != "." && name != ".."
+}
+
+/// What the user can change about an error of Azure's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AzureRemedy {
+    /// What is asked, or what the filter takes.
+    Wording,
+    /// The key, or the resource that it is of.
+    Key,
+    /// The deployment, or how it is reached.
+    Deployment,
+}
+
+impl AzureRemedy {
+    /// What the user can do.
+    #[must_use]
+    pub fn hint(self) -> &'static str {
+        match self {
+            Self::Wording => {
+                "change the wording, or the content filter of the deployment in Azure's portal"
+            }
+            Self::Key => {
+                "the resource does not accept the key: check `AZURE_OPENAI_API_KEY` (or the entry's key file), and \
+                 that `AZURE_OPENAI_BASE_URL` (or the entry's `baseUrl`) is the resource that the key is of"
+            }
+            Self::Deployment => {
+                "the resource has no such deployment for chat: check `AZURE_OPENAI_DEPLOYMENT` (or the entry's `id`), \
+                 `AZURE_OPENAI_BASE_URL` (or its `baseUrl`) and, where it is set, `AZURE_OPENAI_API_VERSION` (or its \
+                 `apiVersion`)"
+            }
+        }
+    }
+}
+
+pub(super) struct Azure;
+
+impl Wire for Azure {
+    fn url(&self, endpoint: &Endpoint, spec: &ModelSpec, _delivery: Delivery) -> String {
+        let version = spec.api_version.as_deref();
+        if !endpoint.base().ends_with(NEWER_FORM) {
+            let (deployment, version) = (&spec.id, version.unwrap_or(API_VERSION));
+            return endpoint.url(&format!(
+                "/openai/deployments/{deployment}/chat/completions?api-version={version}"
+            ));
+        }
+        let query = version.map(|version| format!("?api-version={version}"));
+        endpoint.url(&format!("/chat/completions{}", query.unwrap_or_default()))
+    }
+
+    fn key_header(&self) -> (&'static str, &'static str) {
+        ("api-key", "")
+    }
+
+    /// Always asks for the answer as a whole.
+    fn write_request(
+        &self,
+        spec: &ModelSpec,
+        request: &Request<'_>,
+        manner: Manner,
+        out: &mut dyn Write,
+    ) -> serde_json::Result<()> {
+        let has_tools = !request.form.tools.is_empty();
+        let dialect = Dialect {
+            system: "system",
+            limit: "max_completion_tokens",
+            in_segments: false,
+            by_marks: false,
+            rest: json!({"tool_choice": has_tools.then_some("auto")}),
+        };
+        dialect.write(spec, request, manner, out)
+    }
+
+    fn assembler(&self) -> Box<dyn Assembler> {
+        OpenAi.assembler()
+    }
+
+    fn read_reply(&self, json: &[u8]) -> Result<Reply, ModelError> {
+        OpenAi.read_reply(json)
+    }
+
+    fn remedy(&self, status: u16, code: Option<&str>) -> Option<AzureRemedy> {
+        match (status, code) {
+            (_, Some("content_filter")) => Some(AzureRemedy::Wording),
+            (401 | 403, _) => Some(AzureRemedy::Key),
+            // Deployments that are for something else than chat count as none.
+            (404, _) | (_, Some("OperationNotSupported")) => Some(AzureRemedy::Deployment),
+            _ => None,
+        }
+    }
+
+    /// Azure's gateway puts nothing around an error of its own.
+    fn read_failure(&self, json: &[u8]) -> VendorError {
+        let answer: Value = serde_json::from_slice(without_mark(json)).unwrap_or_default();
+        let wrapped = answer.get("error");
+        self.told(wrapped.unwrap_or(&answer))
+    }
+
+    fn vendor_error(&self, error: &Value) -> VendorError {
+        let vendor = OpenAi.vendor_error(error);
+        let status = error["statusCode"].as_u64();
+        let code = vendor.code.or(status.map(|status| status.to_string()));
+        // The service writes the first of each, and its description has the others.
+        let inner = ["innererror", "inner_error"].map(|name| &error[name]);
+        let results = inner.iter().flat_map(|inner| {
+            ["content_filter_result", "content_filter_results"].map(|name| &inner[name])
+        });
+        let found = results.filter_map(filtered);
+        VendorError {
+            message: vendor
+                .message
+                .into_iter()
+                .chain(found)
+                .reduce(|message, found| format!("{message} ({found})")),
+            code,
+            ..vendor
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! What a `.env` file says: one variable a line. Pure.
+//!
+//! `dotenvy` reads each line. Guarantees that nothing is read from the process's own environment and nothing written
+//! there, that no variable is expanded, that no line is read in part, and that a problem tells a line by its number and
+//! never by its content.
+
+use dotenvy::Iter;
+
+use super::text::without_mark;
+
+/// No more problems than this are told.
+const MOST_PROBLEMS: usize = 10;
+
+/// A line of a `.env` file that cannot be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum DotenvProblem {
+    /// It is no assignment, or not a whole one.
+    #[error("line {line} of `.env` is not of the form `KEY=value`")]
+    Malformed {
+        /// The line's number, from 1 on.
+        line: usize,
+    },
+    /// A `$` would be expanded: half a key helps nobody.
+    #[error("line {line} of `.env` has a `$`, and variables are not expanded there")]
+    Dollar {
+        /// The line's number, from 1 on.
+        line: usize,
+    },
+}
+
+impl DotenvProblem {
+    /// What the user can do about it.
+    #[must_use]
+    pub fn hint(self) -> &'static str {
+        match self {
+            Self::Malformed { .. } => {
+                "write one variable a line, a value with blanks in quotes, and a newline in it as `\\n` in double quotes"
+            }
+            Self::Dollar { .. } => "put the value in single quotes",
+        }
+    }
+}
+
+/// The variables, in the file's order, and the first lines that cannot be read.
+#[must_use]
+pub fn parse(content: &[u8]) -> (Vec<(String, String)>, Vec<DotenvProblem>) {
+    let (mut variables, mut problems) = (Vec::new(), Vec::new());
+    let lines = without_mark(content).split(|byte| *byte == b'\n');
+    for (line, content) in (1..).zip(lines) {
+        match assignment(content) {
+            Ok(variable) => variables.extend(variable),
+            Err(Fault::Malformed) => problems.push(DotenvProblem::Malformed { line }),
+            Err(Fault::Dollar) => problems.push(DotenvProblem::Dollar { line }),
+        }
+    }
+    problems.truncate(MOST_PROBLEMS);
+    (variables, problems)
+}
+
+/// What is wrong with a line.
+enum Fault {
+    Malformed,
+    Dollar,
+}
+
+/// The variable that a line sets; `None` where it is blank or a comment.
+fn assignment(line: &[u8]) -> Result<Option<(String, String)>, Fault> {
+    let line = str::from_utf8(line).map_err(|_| Fault::Malformed)?.trim();
+    if line.is_empty() || line.starts_with('#') {
+        return Ok(None);
+    }
+    let (name, value) = line.split_once('=').ok_or(Fault::Malformed)?;
+    let value = value.trim_start();
+    // Without the comment: two blanks before one would make dotenvy look for quotes in it.
+    let assignment = format!("{name}={}\n", &value[..end(value)?]);
+    match Iter::new(assignment.as_bytes()).next() {
+        Some(Ok((name, value))) if !value.contains('\0') => Ok(Some((name, value))),
+        _ => Err(Fault::Malformed),
+    }
+}
+
+/// Where a value ends that may have a comment behind it. Quotes and `\` count as they do to dotenvy.
+fn end(value: &str) -> Result<usize, Fault> {
+    if value.starts_with('#') {
+        return Ok(0);
+    }
+    let (mut quote, mut escaped) = (None, false);
+    for (at, c) in value.char_indices() {
+        match (quote, c) {
+            _ if escaped => escaped = false,
+            (Some('\''), _) if c != '\'' => {}
+            (_, '\\') => escaped = true,
+            (_, '$') => return Err(Fault::Dollar),
+            (Some(open), _) if c == open => quote = None,
+            (None, '\'' | '"') => quote = Some(c),
+            (None, ' ' | '\t') => {
+                let rest = value[at..].trim_start();
+                let is_comment = rest.is_empty() || rest.starts_with('#');
+                return is_comment.then_some(at).ok_or(Fault::Malformed);
+            }
+            _ => {}
+        }
+    }
+    let is_whole = quote.is_none() && !escaped;
+    is_whole.then_some(value.len()).ok_or(Fault::Malformed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_sets_a_variable() {
+        for (line, expected) in [
+            ("KEY=value", "value"),
+            ("KEY=value\r", "value"),
+            ("  export   KEY = value  ", "value"),
+            ("KEY=", ""),
+            ("KEY=   # nothing", ""),
+            ("KEY=#nothing", ""),
+            ("KEY=a#b", "a#b"),
+            ("KEY=value # it's \"a\" $comment", "value"),
+            ("KEY=value  # it's \"a\" $comment", "value"),
+            ("KEY='value'\t# it's $1", "value"),
+            ("KEY='a b # c'", "a b # c"),
+            ("KEY='$HOME ${X}'", "$HOME ${X}"),
+            ("KEY='a\"b'", "a\"b"),
+            ("KEY='a\\b'", "a\\b"),
+            ("KEY=\"a b # c\"", "a b # c"),
+            ("KEY=\"it's\"", "it's"),
+            ("KEY=\"a\\nb\"", "a\nb"),
+            ("KEY=\"a\\\"b\"", "a\"b"),
+            ("KEY=\\$HOME", "$HOME"),
+            ("KEY=\"\\$HOME\"", "$HOME"),
+            ("KEY=a\"b c\"'$d'", "ab c$d"),
+            ("KEY=a=b==", "a=b=="),
+            ("KEY=https://host/path?a=b&c=d", "https://host/path?a=b&c=d"),
+            ("KEY=größe", "größe"),
+        ] {
+            let (variables, problems) = parse(line.as_bytes());
+            assert_eq!(problems, [], "{line}");
+            assert_eq!(
+                variables,
+                [("KEY".to_owned(), expected.to_owned())],
+                "{line}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_line_that_is_not_whole_is_told_by_its_number() {
+        let malformed = DotenvProblem::Malformed { line: 2 };
+        let dollar = DotenvProblem::Dollar { line: 2 };
+        for (line, expected) in [
+            (&b"nonsense"[..], malformed),
+            (b"export KEY", malformed),
+            (b"=value", malformed),
+            (b"1KEY=value", malformed),
+            (b"KEY NAME=value", malformed),
+            (b"KEY=two words", malformed),
+            (b"KEY='open", malformed),
+            (b"KEY=\"open", malformed),
+            (b"KEY=\"open\\\"", malformed),
+            (b"KEY=it's", malformed),
+            (b"KEY=value\\", malformed),
+            (b"KEY=a\\b", malformed),
+            (b"KEY=\xff", malformed),
+            (b"KEY=a\0b", malformed),
+            (b"KEY=$HOME", dollar),
+            (b"KEY=${HOME}", dollar),
+            (b"KEY=pa$$word", dollar),
+            (b"KEY=price$", dollar),
+            (b"KEY=\"a $b\"", dollar),
+            (b"KEY='a'$b", dollar),
+            (b"KEY=\"it's $b\"", dollar),
+            (b"KEY=\\\\$b", dollar),
+        ] {
+            let content = [b"ONE=1\n", line, b"\r\nTHREE=3"].concat();
+            let (variables, problems) = parse(&content);
+            let shown = String::from_utf8_lossy(line);
+            assert_eq!(problems, [expected], "{shown}");
+            assert_eq!(variables.len(), 2, "{shown}");
+        }
+    }
+
+    #[test]
+    fn a_mark_blank_lines_and_comments_are_passed_over() {
+        let content = "\u{feff}A=1\r\n\r\n# it's $a comment\r\n   # another\n\nB=2 ";
+        let (variables, problems) = parse(content.as_bytes());
+        assert_eq!(problems, []);
+        let names: Vec<&str> = variables.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["A", "B"]);
+        assert_eq!(parse(b""), (vec![], vec![]));
+        assert_eq!(
+            parse("nonsense\n".repeat(1000).as_bytes()).1.len(),
+            MOST_PROBLEMS
+        );
+    }
+}

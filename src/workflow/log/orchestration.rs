@@ -1,0 +1,129 @@
+//! What an orchestration adds to the story of a run: its branches, its publishing, and how it has ended.
+
+use serde_json::Value;
+
+use super::Story;
+use crate::record::Action;
+use crate::record::orchestration::{
+    BranchRecord, OrchestrationRecord, OrchestrationSettings, ReviewVerdict,
+};
+use crate::review::history::{PastRun, PastStep};
+use crate::sys::numbers::counted;
+
+impl Story {
+    /// Where it has begun.
+    pub(super) fn started_from(&mut self, settings: &OrchestrationSettings) {
+        self.line(&format!(
+            "It began from branch {} of the project {}.",
+            settings.parent_branch_id, settings.project_name
+        ));
+    }
+
+    /// A step that no model was asked for.
+    pub(super) fn own_step(&mut self, past: &PastStep) {
+        let actions = &past.step.actions;
+        actions.iter().for_each(|action| self.action(action));
+        if actions.is_empty() {
+            self.line("  It did not come to its end.");
+        }
+    }
+
+    /// An agent's work on a branch. The branches are in the order of the calls that have made them, and a result names
+    /// its branch.
+    pub(super) fn execution(&mut self, action: &Action) {
+        let result = action.result.as_deref().unwrap_or_default();
+        let branch = self.branches.next_if(|next| result.contains(&next.id));
+        let agent = argument(action, "agent");
+        let mut answer = result;
+        match branch {
+            Some(branch) => {
+                self.branch(&format!("{} {agent}", action.tool), &branch);
+                let told = format!("branch {}: {}", branch.id, branch.status);
+                answer = result.strip_prefix(&told).unwrap_or(result);
+            }
+            None => self.line(&format!("  {} {agent}:", action.tool)),
+        }
+        if action.failed {
+            self.end_of(answer);
+        } else {
+            self.beginning_of(answer, "    ");
+        }
+    }
+
+    /// A file that was read: of a review's log, the first line is the verdict.
+    pub(super) fn artifact(&mut self, action: &Action) {
+        let path = argument(action, "path");
+        let result = action.result.as_deref().unwrap_or_default();
+        let first = super::first_of(result);
+        self.line(&format!("  {} {path}: {first}", action.tool));
+    }
+
+    fn branch(&mut self, what: &str, branch: &BranchRecord) {
+        let BranchRecord {
+            id, parent, status, ..
+        } = branch;
+        let status = if status.is_empty() {
+            "not heard of"
+        } else {
+            status
+        };
+        let verdict = branch.verdict.map(ReviewVerdict::word);
+        let verdict = verdict.map(|word| format!(", VERDICT: {word}"));
+        let verdict = verdict.unwrap_or_default();
+        let seconds = branch.seconds.0.as_secs_f64();
+        self.line(&format!(
+            "  {what}: branch {id} from {parent}, {status}, {seconds:.1}s{verdict}"
+        ));
+    }
+
+    /// The branches that no call tells of, since it did not come back; and where a run was that has no record.
+    pub(super) fn open_branches(&mut self, run: &PastRun) {
+        while let Some(branch) = self.branches.next() {
+            self.branch(&format!("{} did not come back", branch.agent), &branch);
+        }
+        if run.record.is_some() {
+            return;
+        }
+        if let Some(lineage) = run.lineage() {
+            self.line("");
+            if let Some(waiting) = &lineage.waiting_for {
+                self.line(&format!(
+                    "It was waiting for branch {waiting}, which may go on remotely."
+                ));
+            }
+            self.line(&format!(
+                "It began from branch {}; the last one that succeeded is {}, after {}.",
+                lineage.start_branch_id,
+                lineage.latest_branch_id,
+                counted(lineage.iterations.into(), "review")
+            ));
+        }
+    }
+
+    /// How it has ended, and what is to be done.
+    pub(super) fn report(&mut self, report: &OrchestrationRecord) {
+        self.line(&format!(
+            "\n{}, after {}; the latest branch is {}.",
+            report.status.word(),
+            counted(report.iterations.into(), "review"),
+            report.latest_branch_id
+        ));
+        self.beginning_of(&report.summary, "  ");
+        let published = report.publish_pantheon_branch_id.as_ref();
+        if let (Some(branch), Some(words)) = (published, &report.publish_report) {
+            self.line(&format!("It was published from branch {branch}:"));
+            self.beginning_of(words, "    ");
+        }
+        if let Some(error) = &report.publish_error {
+            self.line(&format!("It was not published: {error}"));
+        }
+        self.line("What to do now:");
+        self.beginning_of(&report.instructions, "    ");
+    }
+}
+
+/// A text that a tool was given.
+fn argument<'a>(action: &'a Action, name: &str) -> &'a str {
+    let given = action.input.as_ref().and_then(|input| input.get(name));
+    given.and_then(Value::as_str).unwrap_or_default()
+}

@@ -1,0 +1,275 @@
+//! What an orchestration has before it begins: its configuration, the model, the task, and who may be asked.
+//!
+//! Guarantees that all that is missing or wrong is told at once, before anything is sent.
+
+use std::cell::RefCell;
+
+use super::{OpenUser, OrchestrateOptions};
+use crate::agent::mcp::McpAddress;
+use crate::agent::orchestrate::config::{AgentConfig, AzureVariables};
+use crate::agent::orchestrate::polling::Polling;
+use crate::record::orchestration::{OrchestrationSettings, PollingRecord};
+use crate::record::replay::Recording;
+use crate::record::run_files::MCP;
+use crate::record::{AgentRecord, LimitsRecord, Seconds};
+use crate::secret::ApiKey;
+use crate::sys::files::{self, Links, MIB};
+use crate::sys::interrupt::{Interrupted, Signal};
+use crate::ui::input::{InputError, LineReader, Typed};
+use crate::workflow::error::Error;
+use crate::workflow::run::context::Context;
+use crate::workflow::run::not_ready::NotReady;
+use crate::workflow::run::selection::{self, Models, SelectedModel};
+use crate::workflow::run::sending;
+use crate::workflow::workspace::AnswerSource;
+use crate::workflow::{ModelChoice, query};
+
+/// What stands before the task that a user is asked for.
+const TASK_PROMPT: &str = "task> ";
+
+/// How many replies in a row may be neither a call nor a report.
+const TRIES: u32 = 3;
+/// How often the model may be asked. The reviews that there may be end the work long before, unless it does nothing.
+const MOST_LOOPS: u16 = 500;
+
+/// So large a record of a server's answers is read, in bytes: every one of them may have 16 MB.
+const LARGEST: u64 = 4096 * MIB;
+
+/// A user who types.
+pub type Typing = RefCell<Box<dyn LineReader>>;
+
+/// What an orchestration has before it begins.
+pub struct OrchestratePlace<'c> {
+    /// The model.
+    pub models: Models<'c>,
+    /// What is to be done.
+    pub task: String,
+    /// What a replay has to know.
+    pub settings: OrchestrationSettings,
+    /// How often a branch is asked for.
+    pub polling: Polling,
+    /// What the publishing agent is told; `None`: nothing is published.
+    pub publishing: Option<Publishing>,
+    /// Who may be asked; `None`: nobody.
+    pub user: Option<Typing>,
+    /// How far the model can go.
+    pub limits: LimitsRecord,
+    /// Where the server's answers come from.
+    pub server: Answers,
+}
+
+/// What the publishing agent is told.
+#[derive(Clone, Default)]
+pub struct Publishing {
+    /// By which it may push.
+    pub token: String,
+    /// The author's name; `None`: as git is configured there.
+    pub author_name: Option<String>,
+    /// The author's address; `None`: as git is configured there.
+    pub author_email: Option<String>,
+}
+
+/// Where the server's answers come from.
+pub enum Answers {
+    /// From the server.
+    Sent(Box<McpAddress>, Option<ApiKey>),
+    /// From a recorded run, which was about this: its `mcp.jsonl`.
+    Recorded(Box<AgentRecord>, String),
+}
+
+impl<'c> OrchestratePlace<'c> {
+    /// Looks for all of it.
+    ///
+    /// # Errors
+    /// When something is missing or wrong, or nothing is asked for.
+    pub fn open(
+        context: &Context<'c>,
+        options: &OrchestrateOptions,
+        open: OpenUser<'_>,
+    ) -> Result<Self, Error> {
+        match selection::find_recording(context, &options.choice)? {
+            Some(recording) => Self::replayed(context, &options.choice, &recording),
+            None => Self::configured(context, options, open),
+        }
+    }
+
+    fn configured(
+        context: &Context<'c>,
+        options: &OrchestrateOptions,
+        open: OpenUser<'_>,
+    ) -> Result<Self, Error> {
+        if let Some(exposure) = context.env_file.exposure() {
+            context.warn(exposure);
+        }
+        let mut missing = NotReady::default();
+        missing.extend(context.env_file.problems());
+        let config = AgentConfig::read(context.environment, &options.config);
+        let config = config.map_err(|problems| missing.extend(problems)).ok();
+        let azure = config.as_ref().and_then(|config| config.azure.as_ref());
+        let models = models(context, &options.choice, azure, &mut missing)?;
+        let server = config.as_ref().and_then(|config| config.mcp.clone());
+        let (Some(config), Some(models), Some((address, token)), true) =
+            (config, models, server, missing.problems.is_empty())
+        else {
+            return Err(missing.into());
+        };
+        let parent = options.parent_branch.map(|id| id.to_string());
+        let spec = &models.first.spec;
+        let settings = OrchestrationSettings {
+            model: spec.name.clone(),
+            provider: spec.provider,
+            parent_branch_id: parent.unwrap_or_default(),
+            project_name: config.project.unwrap_or_default(),
+            workspace_dir: config.workspace,
+            publishes: config.github_token.is_some(),
+            polling: recorded(config.polling),
+        };
+        let publishing = config.github_token.map(|token| Publishing {
+            token: token.expose().to_owned(),
+            author_name: config.author_name,
+            author_email: config.author_email,
+        });
+        // Nobody is asked for anything where something is missing.
+        let (task, user) = task(context, options, open)?;
+        let user = match user {
+            _ if options.headless => None,
+            Some(user) => Some(user),
+            None => Some(open()?),
+        };
+        Ok(Self {
+            limits: LimitsRecord {
+                max_context_tokens: spec.context_window,
+                max_retries: TRIES,
+                max_retries_automated: TRIES,
+                max_loops: MOST_LOOPS,
+                command_timeout: None,
+            },
+            models,
+            task,
+            settings,
+            polling: config.polling,
+            publishing,
+            user: user.map(RefCell::new),
+            server: Answers::Sent(Box::new(address), token),
+        })
+    }
+
+    fn replayed(
+        context: &Context<'c>,
+        choice: &ModelChoice,
+        recording: &Recording,
+    ) -> Result<Self, Error> {
+        let record = recording.agent();
+        let task = record.as_ref().and_then(|record| record.request.clone());
+        let settings = record
+            .as_ref()
+            .and_then(|record| record.orchestration.clone());
+        let (Some(record), Some(task), Some(settings)) = (record, task, settings) else {
+            return Err(Error::NothingAsked);
+        };
+        let exchanges = files::read(&recording.folder().join(MCP), Links::Refused, LARGEST);
+        let exchanges = exchanges.unwrap_or_default();
+        let PollingRecord {
+            initial,
+            max,
+            timeout,
+            factor,
+        } = settings.polling;
+        Ok(Self {
+            models: selection::recorded_model(context, choice, recording, &settings)?,
+            task,
+            polling: Polling {
+                initial: initial.0,
+                max: max.0,
+                timeout: timeout.0,
+                factor,
+            },
+            publishing: settings.publishes.then(Publishing::default),
+            settings,
+            user: None,
+            limits: record.limits,
+            server: Answers::Recorded(
+                Box::new(record),
+                String::from_utf8_lossy(&exchanges).into_owned(),
+            ),
+        })
+    }
+
+    /// Whether all of it happens once more, as it was recorded.
+    pub fn is_replay(&self) -> bool {
+        matches!(self.server, Answers::Recorded(..))
+    }
+
+    /// Where answers to the model's questions come from.
+    pub fn answers(&self) -> AnswerSource<'_> {
+        match (&self.server, &self.user) {
+            (Answers::Recorded(record, _), _) => AnswerSource::recorded(record),
+            (Answers::Sent(..), Some(user)) => AnswerSource::Typed(user),
+            (Answers::Sent(..), None) => AnswerSource::Nowhere,
+        }
+    }
+}
+
+/// The model: the one that `--model` names, or the deployment of the variables. What is missing is noted.
+///
+/// # Errors
+/// When there is no such model.
+fn models<'c>(
+    context: &Context<'c>,
+    choice: &ModelChoice,
+    azure: Option<&AzureVariables>,
+    missing: &mut NotReady,
+) -> Result<Option<Models<'c>>, Error> {
+    let (spec, key) = match (&choice.model, azure) {
+        (Some(name), _) => {
+            let Some(table) = missing.note(context.models.as_ref().map_err(Clone::clone)) else {
+                return Ok(None);
+            };
+            (selection::named(table, name)?, None)
+        }
+        (None, Some(azure)) => (azure.spec.clone(), Some(azure.key.clone())),
+        (None, None) => return Ok(None),
+    };
+    missing.extend(sending::without_price(choice, &spec));
+    let first = SelectedModel::vendors(context, choice, spec, key, missing);
+    Ok(first.map(|first| Models::new(choice, false, first, Vec::new())))
+}
+
+fn recorded(polling: Polling) -> PollingRecord {
+    PollingRecord {
+        initial: Seconds(polling.initial),
+        max: Seconds(polling.max),
+        timeout: Seconds(polling.timeout),
+        factor: polling.factor,
+    }
+}
+
+/// What is to be done, and who was asked for it, who may be asked more.
+///
+/// # Errors
+/// When nothing is.
+fn task(
+    context: &Context<'_>,
+    options: &OrchestrateOptions,
+    open: OpenUser<'_>,
+) -> Result<(String, Option<Box<dyn LineReader>>), Error> {
+    if let Some(task) = &options.task {
+        return Ok((task.clone(), None));
+    }
+    if options.headless && !options.stdin_is_terminal {
+        // Nothing else will be asked: all of it is the task.
+        return Ok((query::from_stdin(context)?, None));
+    }
+    let mut user = open()?;
+    loop {
+        match user.line(TASK_PROMPT)? {
+            Typed::Line(task) if !task.trim().is_empty() => return Ok((task, Some(user))),
+            Typed::Line(_) | Typed::End => return Err(InputError::Blank.into()),
+            Typed::Cleared => {}
+            Typed::Interrupted => {
+                let signal = Signal::Int;
+                return Err(Interrupted { signal }.into());
+            }
+        }
+    }
+}
