@@ -437,6 +437,7 @@ fn exits() -> BTreeSet<(u8, String)> {
         Exit::Usage,
         Exit::NotReady,
         Exit::ModelFailed,
+        Exit::McpFailed,
         Exit::ReplyRejected,
         Exit::LocalIo,
         Exit::AuditFailed,
@@ -463,6 +464,7 @@ fn exits() -> BTreeSet<(u8, String)> {
             | Exit::Usage
             | Exit::NotReady
             | Exit::ModelFailed
+            | Exit::McpFailed
             | Exit::ReplyRejected
             | Exit::LocalIo
             | Exit::AuditFailed
@@ -507,6 +509,7 @@ fn help_lists_the_exit_codes_of_the_program() {
         &["--help"][..],
         &["dev", "--help"],
         &["plan", "--help"],
+        &["mcp", "--help"],
         &["orchestrate", "--help"],
     ] {
         let help = project.run(arguments).stdout;
