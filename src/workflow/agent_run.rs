@@ -68,9 +68,8 @@ pub struct AgentSetup<'s> {
     pub conventions: Option<String>,
     /// Whether a no of the user's ends the work; else, the agent is told.
     pub stops_at_no: bool,
-    /// Whether the agents may change the project's files: that takes its lock.
-    pub changes_files: bool,
-    /// What an orchestration was set to; `None`: it is none.
+    /// What an orchestration was set to, which changes no file of the project; `None`: the agents may change them, and
+    /// the project is locked.
     pub orchestration: Option<OrchestrationSettings>,
 }
 
@@ -122,7 +121,10 @@ impl<'c> AgentRun<'c> {
             run.log.json(CONVERSATION, &said)?;
         }
         Ok(Self {
-            worktree: setup.changes_files.then(|| Worktree::new(context, &run)),
+            worktree: setup
+                .orchestration
+                .is_none()
+                .then(|| Worktree::new(context, &run)),
             run: RefCell::new(run),
             context,
             setup,

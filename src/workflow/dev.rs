@@ -75,12 +75,10 @@ fn work(
         warnings,
         conventions,
         stops_at_no: false,
-        changes_files: true,
         orchestration: None,
     };
     let run = AgentRun::start(context, setup, request)?;
-    let form = place.models.first.spec.tools;
-    let patience = place.limits.patience();
+    let (form, patience) = (place.models.first.spec.tools, place.limits.patience());
     let audit_commands = AuditCommands {
         root,
         path: context.environment.os("PATH"),
