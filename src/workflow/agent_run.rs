@@ -32,6 +32,7 @@ use crate::model::{Purpose, Reply, StepId, tokens};
 use crate::project::conventions::AGENTS_FILE;
 use crate::record::orchestration::{OrchestrationRecord, OrchestrationSettings};
 use crate::record::run_files::{AGENT, CONVERSATION};
+use crate::record::run_log::RunLog;
 use crate::record::{Action, AgentRecord, LimitsRecord, PlanRecord, Step, input_text};
 use crate::sys::interrupt::{Interrupted, Signal};
 use crate::ui::Event;
@@ -68,8 +69,9 @@ pub struct AgentSetup<'s> {
     pub conventions: Option<String>,
     /// Whether a no of the user's ends the work; else, the agent is told.
     pub stops_at_no: bool,
-    /// What an orchestration was set to, which changes no file of the project; `None`: the agents may change them, and
-    /// the project is locked.
+    /// Whether the agents may change the project's files: that takes its lock.
+    pub changes_files: bool,
+    /// What an orchestration was set to; `None`: it is none.
     pub orchestration: Option<OrchestrationSettings>,
 }
 
@@ -121,10 +123,7 @@ impl<'c> AgentRun<'c> {
             run.log.json(CONVERSATION, &said)?;
         }
         Ok(Self {
-            worktree: setup
-                .orchestration
-                .is_none()
-                .then(|| Worktree::new(context, &run)),
+            worktree: setup.changes_files.then(|| Worktree::new(context, &run)),
             run: RefCell::new(run),
             context,
             setup,
@@ -235,12 +234,9 @@ impl<'c> AgentRun<'c> {
         Ok(self.run.borrow().log.json(name, record)?)
     }
 
-    /// Writes something as a line of JSON to the run's folder, behind what the file has.
-    ///
-    /// # Errors
-    /// When it cannot be written.
-    pub fn log_line(&self, name: &str, record: &impl Serialize) -> Result<(), Error> {
-        Ok(self.run.borrow().log.line(name, record)?)
+    /// The run's folder, for who writes to it beside the agents.
+    pub fn log(&self) -> RunLog<'c> {
+        self.run.borrow().log.clone()
     }
 
     /// Notes what has become of an orchestration.

@@ -75,10 +75,12 @@ fn work(
         warnings,
         conventions,
         stops_at_no: false,
+        changes_files: true,
         orchestration: None,
     };
     let run = AgentRun::start(context, setup, request)?;
-    let (form, patience) = (place.models.first.spec.tools, place.limits.patience());
+    let form = place.models.first.spec.tools;
+    let patience = place.limits.patience();
     let audit_commands = AuditCommands {
         root,
         path: context.environment.os("PATH"),
@@ -154,11 +156,9 @@ fn work(
         work_until_passed(&worker, &auditor, conversation, request)
     });
     warn_of_commands(place, &run);
-    let outcome = run.finish(result)?;
-    Ok(Outcome {
-        is_answer: true,
-        ..outcome
-    })
+    let mut outcome = run.finish(result)?;
+    outcome.is_answer = true;
+    Ok(outcome)
 }
 
 /// What the commands could not reach, and what they printed that is kept back.

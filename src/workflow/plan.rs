@@ -242,6 +242,7 @@ impl Worker<'_, '_> {
             warnings: self.place.warnings.clone(),
             conventions: None,
             stops_at_no: true,
+            changes_files: true,
             orchestration: None,
         };
         let run = AgentRun::start(self.context, setup, asked.as_deref())?;

@@ -53,17 +53,12 @@ impl FinalReport {
     }
 }
 
-/// What stands against a model's last words: that they are no report, or that no review has passed the work. Both count
-/// as replies that are not understood.
+/// What stands against a model's final report: that no review has passed the work. That counts as a reply that is not
+/// understood.
 ///
 /// # Errors
 /// The objection; and what ends the work while the review's log is read, whose workspace that is.
-pub fn ending(
-    words: &str,
-    specialists: &Specialists<'_>,
-    workspace: &str,
-) -> Result<(), Objection> {
-    FinalReport::read(words)?;
+pub fn ending(specialists: &Specialists<'_>, workspace: &str) -> Result<(), Objection> {
     let lineage = specialists.lineage.borrow().clone();
     let branch = match lineage.last_success() {
         Some((Specialist::Codex, branch)) => branch,

@@ -22,7 +22,7 @@ use crate::ui::Reporter;
 use crate::workflow::ModelChoice;
 use crate::workflow::run::context::InputOptions;
 use crate::workflow::run::env_file::EnvFile;
-use crate::workflow::run::selection::recorded::recorded_model;
+use crate::workflow::run::selection::recorded_model;
 
 const TOKEN: &str = "ghp_0123456789abcdef";
 
@@ -133,6 +133,7 @@ fn start<'c>(context: &'c Context<'c>, models: &'c Models<'c>) -> AgentRun<'c> {
         warnings: Vec::new(),
         conventions: None,
         stops_at_no: false,
+        changes_files: false,
         orchestration: Some(settings()),
     };
     AgentRun::start(context, setup, Some("Mend it.")).unwrap()

@@ -3,7 +3,7 @@
 //! Reads the table of models, the run that is to be replayed, and key files. Sends nothing.
 
 pub mod installed;
-pub mod recorded;
+mod recorded;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -25,6 +25,8 @@ use crate::secret::ApiKey;
 use crate::sys::http::transport::PlainAddresses;
 use crate::sys::interrupt::Interrupted;
 use crate::workflow::error::Error;
+
+pub use self::recorded::recorded_model;
 
 /// The models that a run asks, and what that may cost.
 pub struct Models<'a> {

@@ -12,7 +12,6 @@ use crate::workflow::run::context::{Context, ModelChoice};
 ///
 /// # Errors
 /// When another one is asked for.
-#[cfg_attr(not(test), expect(dead_code, reason = "used by workflow/orchestrate"))]
 pub fn recorded_model<'a>(
     context: &Context<'a>,
     choice: &ModelChoice,
