@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::branches::Specialist;
 use crate::agent::tool::CallFailure;
 use crate::record::Seconds;
-use crate::record::orchestration::BranchRecord;
+use crate::record::orchestration::{BranchRecord, Lineage, ReviewVerdict};
 use crate::sys::text::one_line;
 
 /// How much of a branch's id is told that is none of this work's, in characters.
@@ -121,6 +121,14 @@ impl BranchTracker {
         self.reviews += u32::from(agent == Specialist::Codex);
     }
 
+    /// The log of a review on this branch has that verdict. Whether that is news.
+    pub fn reviewed(&mut self, branch: &str, verdict: ReviewVerdict) -> bool {
+        let mut records = self.records.iter_mut();
+        let reviewer = Specialist::Codex.name();
+        let record = records.find(|record| record.id == branch && record.agent == reviewer);
+        record.is_some_and(|record| record.verdict.replace(verdict) != Some(verdict))
+    }
+
     /// How many reviews came back.
     #[must_use]
     pub fn reviews(&self) -> u32 {
@@ -145,6 +153,18 @@ impl BranchTracker {
         BranchRange {
             start: self.start.clone(),
             latest: self.latest().to_owned(),
+        }
+    }
+}
+
+impl From<&BranchTracker> for Lineage {
+    fn from(tracker: &BranchTracker) -> Self {
+        Self {
+            start_branch_id: tracker.start.clone(),
+            latest_branch_id: tracker.latest().to_owned(),
+            waiting_for: tracker.waiting().map(|record| record.id.clone()),
+            iterations: tracker.reviews,
+            branches: tracker.records.clone(),
         }
     }
 }
@@ -181,6 +201,10 @@ mod tests {
             latest: "b3".to_owned(),
         };
         assert_eq!(tracker.range(), range);
+        tracker.started("b5", "b3", Codex);
+        let lineage = serde_json::to_value(Lineage::from(&tracker)).unwrap();
+        let waiting = (&lineage["waiting_for"], &lineage["latest_branch_id"]);
+        assert_eq!(waiting, (&"b5".into(), &"b3".into()));
         let last = &tracker.records()[3];
         assert_eq!(
             serde_json::to_value(last).unwrap(),
@@ -215,5 +239,22 @@ mod tests {
         for (branch, expected) in [("b0", true), ("b3", true), ("b4", false)] {
             assert_eq!(tracker.has(branch), expected, "{branch}");
         }
+    }
+
+    #[test]
+    fn a_verdict_is_that_of_a_review() {
+        let mut tracker = BranchTracker::new("b0");
+        tracker.started("b1", "b0", ClaudeCode);
+        tracker.started("b2", "b1", Codex);
+        for (branch, verdict, is_news) in [
+            ("b0", ReviewVerdict::Clean, false),
+            ("b1", ReviewVerdict::Clean, false),
+            ("b2", ReviewVerdict::Issues, true),
+            ("b2", ReviewVerdict::Issues, false),
+        ] {
+            assert_eq!(tracker.reviewed(branch, verdict), is_news, "{branch}");
+        }
+        let verdicts = tracker.records().iter().map(|record| record.verdict);
+        assert!(verdicts.eq([None, Some(ReviewVerdict::Issues)]));
     }
 }
