@@ -55,7 +55,7 @@ pub mod workflow;
 
 use std::path::PathBuf;
 
-use crate::cli::Cli;
+use crate::cli::{Cli, Command};
 use crate::project::Project;
 use crate::sys::environment::{Clock, Environment};
 use crate::sys::interrupt::Interrupt;
@@ -141,6 +141,7 @@ fn console_options(cli: &Cli, world: &World) -> ConsoleOptions {
     let terminals = (world.stdout_terminal, world.terminal);
     ConsoleOptions {
         echoes: world.stdin_terminal && world.stdout_terminal,
+        mirrors: matches!(&cli.command, Some(Command::Orchestrate(arguments)) if !arguments.headless),
         ..ConsoleOptions::new(cli.output.quiet, terminals, &world.environment)
     }
 }

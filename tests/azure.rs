@@ -188,6 +188,15 @@ fn what_no_retry_mends_is_told_at_once_in_azures_words() {
                 "`AZURE_OPENAI_BASE_URL`",
             ],
         ),
+        // The gateway before the service says nothing.
+        (
+            Answer::new(401, &[], ""),
+            [
+                "answered `401`\n",
+                "`AZURE_OPENAI_API_KEY`",
+                "`AZURE_OPENAI_BASE_URL`",
+            ],
+        ),
         (
             Answer::error(404, &deployment),
             [

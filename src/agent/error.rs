@@ -122,9 +122,6 @@ pub enum AgentError {
         /// The branch on which that was tried; `None` where there is none.
         branch: Option<String>,
     },
-    /// A server's tools cannot be used any more.
-    #[error(transparent)]
-    Mcp(McpError),
     /// A signal came, or somebody has asked for a stop.
     #[error(transparent)]
     Interrupted(#[from] Interrupted),
@@ -134,12 +131,25 @@ pub enum AgentError {
     /// There is no whole reply.
     #[error(transparent)]
     Model(#[from] ModelError),
+    /// An MCP server gives no result.
+    #[error(transparent)]
+    Mcp(McpError),
     /// A command could not be watched.
     #[error(transparent)]
     Process(#[from] ProcessError),
     /// What surrounds the agent has failed, for reasons of its own.
     #[error(transparent)]
     Host(Box<dyn Error + Send + Sync>),
+}
+
+impl From<McpError> for AgentError {
+    /// A signal is one wherever it was heard.
+    fn from(error: McpError) -> Self {
+        match error {
+            McpError::Interrupted(interrupted) => Self::Interrupted(interrupted),
+            error => Self::Mcp(error),
+        }
+    }
 }
 
 impl AgentError {
@@ -198,19 +208,10 @@ impl AgentError {
             Self::PublishFailed { .. } => {
                 "publish the last branch by hand, or run again from it; see that `GITHUB_TOKEN` may push"
             }
-            Self::Model(_) | Self::Process(_) | Self::Host(_) | Self::Mcp(_) => return None,
+            Self::Mcp(error) => error.hint(),
+            Self::Model(_) | Self::Process(_) | Self::Host(_) => return None,
         };
         Some(hint.to_owned())
-    }
-}
-
-impl From<McpError> for AgentError {
-    /// A signal is told as such.
-    fn from(error: McpError) -> Self {
-        match error {
-            McpError::Interrupted(interrupted) => Self::Interrupted(interrupted),
-            error => Self::Mcp(error),
-        }
     }
 }
 

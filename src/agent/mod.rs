@@ -7,6 +7,7 @@
 //! | `permissions`, `restricted` | which calls may be carried out, and which commands of an auditor |
 //! | `asking`, `memory` | how the model is asked, and what becomes of a conversation that grows too long |
 //! | `conversation`, `tagged` | what was said so far, and how it is told from the program's own words |
+//! | `mcp` | servers whose tools it uses |
 //! | `audit` | an agent that judges another's work |
 //! | `session`, `settings`, `home` | conversations that outlive the process, and what the user has set |
 //!

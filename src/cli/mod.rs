@@ -4,6 +4,7 @@ mod agent;
 mod build;
 mod dev;
 mod inputs;
+mod mcp;
 mod orchestrate;
 mod plan;
 mod replies;
@@ -23,6 +24,7 @@ pub use self::build::BuildArgs;
 use self::dev::Dev;
 pub use self::dev::{DevArgs, DevCommand, SessionsCommand};
 pub use self::inputs::{InputArgs, PlaceArgs};
+pub use self::mcp::{McpArgs, McpCommand};
 use self::orchestrate::DevAgent;
 pub use self::orchestrate::OrchestrateArgs;
 pub use self::plan::{PlanArgs, PlanCommand, ReliabilityArgs, StepGate};
@@ -304,6 +306,8 @@ pub enum Command {
     Plan(PlanArgs),
     /// Have remote agents implement, review and fix a task over MCP
     Orchestrate(OrchestrateArgs),
+    /// Ask an MCP server for its tools, or call one
+    Mcp(McpArgs),
     /// Print a shell completion script
     Completions {
         /// Shell to complete for
@@ -416,7 +420,10 @@ impl Cli {
     /// Whether the command takes variables from a `.env`: those that talk to servers which no file of the project names.
     #[must_use]
     pub fn reads_env_file(&self) -> bool {
-        matches!(self.command, Some(Command::Orchestrate(_)))
+        matches!(
+            self.command,
+            Some(Command::Orchestrate(_) | Command::Mcp(_))
+        )
     }
 
     /// The flags of the agent that is started, if one is.

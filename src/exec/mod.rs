@@ -8,6 +8,7 @@ pub(crate) mod build_script;
 mod descriptors;
 pub(crate) mod hosts;
 mod output;
+pub(crate) mod pipes;
 pub mod process;
 mod process_error;
 mod process_tree;

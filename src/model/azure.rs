@@ -88,6 +88,38 @@ pub fn is_plain(name: &str) -> bool {
     !name.is_empty() && name.chars().all(plain) && name != "." && name != ".."
 }
 
+/// What the user can change about an error of Azure's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AzureRemedy {
+    /// What is asked, or what the filter takes.
+    Wording,
+    /// The key, or the resource that it is of.
+    Key,
+    /// The deployment, or how it is reached.
+    Deployment,
+}
+
+impl AzureRemedy {
+    /// What the user can do.
+    #[must_use]
+    pub fn hint(self) -> &'static str {
+        match self {
+            Self::Wording => {
+                "change the wording, or the content filter of the deployment in Azure's portal"
+            }
+            Self::Key => {
+                "the resource does not accept the key: check `AZURE_OPENAI_API_KEY` (or the entry's key file), and \
+                 that `AZURE_OPENAI_BASE_URL` (or the entry's `baseUrl`) is the resource that the key is of"
+            }
+            Self::Deployment => {
+                "the resource has no such deployment for chat: check `AZURE_OPENAI_DEPLOYMENT` (or the entry's `id`), \
+                 `AZURE_OPENAI_BASE_URL` (or its `baseUrl`) and, where it is set, `AZURE_OPENAI_API_VERSION` (or its \
+                 `apiVersion`)"
+            }
+        }
+    }
+}
+
 pub(super) struct Azure;
 
 impl Wire for Azure {
@@ -134,6 +166,16 @@ impl Wire for Azure {
         OpenAi.read_reply(json)
     }
 
+    fn remedy(&self, status: u16, code: Option<&str>) -> Option<AzureRemedy> {
+        match (status, code) {
+            (_, Some("content_filter")) => Some(AzureRemedy::Wording),
+            (401 | 403, _) => Some(AzureRemedy::Key),
+            // Deployments that are for something else than chat count as none.
+            (404, _) | (_, Some("OperationNotSupported")) => Some(AzureRemedy::Deployment),
+            _ => None,
+        }
+    }
+
     /// Azure's gateway puts nothing around an error of its own.
     fn read_failure(&self, json: &[u8]) -> VendorError {
         let answer: Value = serde_json::from_slice(without_mark(json)).unwrap_or_default();
@@ -152,7 +194,6 @@ impl Wire for Azure {
         });
         let found = results.filter_map(filtered);
         VendorError {
-            hint: code.as_deref().and_then(hint),
             message: vendor
                 .message
                 .into_iter()
@@ -161,24 +202,5 @@ impl Wire for Azure {
             code,
             ..vendor
         }
-    }
-}
-
-/// What the user can do about an error of Azure's.
-fn hint(code: &str) -> Option<&'static str> {
-    match code {
-        "content_filter" => {
-            Some("change the wording, or the content filter of the deployment in Azure's portal")
-        }
-        "401" | "403" | "AccessDenied" | "PermissionDenied" | "Unauthorized"
-        | "invalid_api_key" => Some(
-            "the resource does not accept the key: check `AZURE_OPENAI_API_KEY` (or the entry's key file), and that \
-             `AZURE_OPENAI_BASE_URL` (or the entry's `baseUrl`) is the resource that the key is of",
-        ),
-        "404" | "DeploymentNotFound" | "OperationNotSupported" | "model_not_found" => Some(
-            "the resource has no such deployment for chat: check `AZURE_OPENAI_DEPLOYMENT` (or the entry's `id`), \
-             `AZURE_OPENAI_BASE_URL` (or its `baseUrl`) and, where it is set, `AZURE_OPENAI_API_VERSION` (or its `apiVersion`)",
-        ),
-        _ => None,
     }
 }

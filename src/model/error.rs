@@ -201,9 +201,14 @@ impl ModelError {
     #[must_use]
     pub fn hint(&self) -> String {
         let hint = match self {
-            Self::Status { vendor, .. } | Self::ErrorInAnswer(vendor) if vendor.hint.is_some() => {
-                vendor.hint.unwrap_or_default()
-            }
+            Self::Status {
+                vendor:
+                    VendorError {
+                        remedy: Some(remedy),
+                        ..
+                    },
+                ..
+            } => remedy.hint(),
             Self::Status {
                 status,
                 vendor,
@@ -301,7 +306,7 @@ impl ModelError {
     #[must_use]
     pub fn hint_for_agent(&self) -> String {
         match self {
-            Self::Status { vendor, .. } if vendor.hint.is_some() => self.hint(),
+            Self::Status { vendor, .. } if vendor.remedy.is_some() => self.hint(),
             Self::Status { status, vendor, .. }
                 if vendor.bad_key || matches!(status, 401 | 403) =>
             {

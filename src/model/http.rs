@@ -144,6 +144,7 @@ impl<'a> HttpModel<'a> {
             _ => Ok(Vec::new()),
         })?;
         let mut vendor = self.wire.read_failure(&body);
+        vendor.remedy = self.wire.remedy(status, vendor.code.as_deref());
         if vendor.message.is_none() && !body.trim_ascii().is_empty() {
             vendor.message = Some(format!("`{}`", ModelError::snippet(&body)));
         }
@@ -437,7 +438,9 @@ impl Pieces {
         listener: &dyn Listener,
     ) -> Result<(), ModelError> {
         match self {
-            Self::Events(events) => events.read(bytes, |data| assembler.event(data, listener)),
+            Self::Events(events) => {
+                events.read(bytes, |event| assembler.event(&event.data, listener))
+            }
             Self::Lines(lines) if bytes.is_empty() => {
                 match lines.end(|line| assembler.event(line, listener)) {
                     // It was cut, and so was the stream.

@@ -34,6 +34,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::model::azure::AzureRemedy;
 use crate::model::manner::Manner;
 use crate::model::message::{Call, Message};
 use crate::model::price::Price;
@@ -412,6 +413,11 @@ trait Wire: Sync {
         }
     }
 
+    /// What the user can change about an error of this status and the vendor's code, where the vendor is Azure.
+    fn remedy(&self, _status: u16, _code: Option<&str>) -> Option<AzureRemedy> {
+        None
+    }
+
     /// Reads the JSON of an error's answer, which the vendors sometimes wrap in an array.
     fn read_failure(&self, json: &[u8]) -> VendorError {
         let answer: Value = serde_json::from_slice(without_mark(json)).unwrap_or_default();
@@ -524,8 +530,8 @@ pub struct VendorError {
     is_rate_limit: bool,
     /// Whether it is the key that is wrong.
     pub bad_key: bool,
-    /// What the user can do about it, where the vendor has a way of its own.
-    hint: Option<&'static str>,
+    /// What the user can change about it, where it is Azure's and that is known.
+    remedy: Option<AzureRemedy>,
 }
 
 /// An object without those of `fields` that are null.

@@ -43,7 +43,7 @@ const LINE_PIECE: usize = 64 << 10;
 pub type LogError = PathError;
 
 /// What a run writes to its folder.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct RunLog<'r> {
     folder: Arc<RunFolder>,
     name: String,

@@ -1,17 +1,36 @@
-//! Server-sent events, as the vendors stream their answers. Pure.
+//! Server-sent events, as vendors stream their answers and MCP servers theirs. Pure.
 //!
-//! After the HTML standard's event stream format, less what no vendor uses: event types, ids and
-//! retry times are passed over.
+//! After the HTML standard's event stream format. What stays in force beyond its event, the last id and the retry
+//! time, is asked for; an event without data is none, but its id counts.
+
+use std::time::Duration;
 
 use super::text::without_mark;
+
+/// An event that has come to its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event {
+    /// Its type; "" where it has none, which the standard calls `message`.
+    pub kind: String,
+    /// Its data: the lines, with `\n` between them.
+    pub data: Vec<u8>,
+}
 
 /// Takes events out of a stream of bytes, however it is cut into pieces.
 #[derive(Debug, Default)]
 pub struct Events {
     /// The line that has not ended yet.
     line: Vec<u8>,
-    /// The data of the event that has not ended yet.
+    /// The type of the event that has not ended yet.
+    kind: String,
+    /// Its data.
     data: Option<Vec<u8>>,
+    /// Its id.
+    id: Option<String>,
+    /// The id of the last event that has ended, and had one.
+    last_id: Option<String>,
+    /// How long the server wants a client to wait before it connects again.
+    retry: Option<Duration>,
     /// Whether anything has come: a byte order mark at the very beginning is passed over.
     begun: bool,
     /// Whether the last byte was a `\r`, which a `\n` may follow as part of the same line end.
@@ -19,14 +38,14 @@ pub struct Events {
 }
 
 impl Events {
-    /// Reads the next bytes, and hands the data of every event that they end to `event`.
+    /// Reads the next bytes, and hands over every event that they end.
     ///
     /// # Errors
     /// The first error of `event`, at once.
     pub fn read<E>(
         &mut self,
         bytes: &[u8],
-        mut event: impl FnMut(&[u8]) -> Result<(), E>,
+        mut event: impl FnMut(Event) -> Result<(), E>,
     ) -> Result<(), E> {
         for &byte in bytes {
             let after_return = std::mem::take(&mut self.after_return);
@@ -35,9 +54,11 @@ impl Events {
                 b'\n' | b'\r' => {
                     self.after_return = byte == b'\r';
                     // Some servers keep the connection alive by events of nothing.
-                    if let Some(data) = self.end_line().filter(|data| !data.trim_ascii().is_empty())
+                    if let Some(ended) = self
+                        .end_line()
+                        .filter(|event| !event.data.trim_ascii().is_empty())
                     {
-                        event(&data)?;
+                        event(ended)?;
                     }
                 }
                 byte => self.line.push(byte),
@@ -46,29 +67,65 @@ impl Events {
         Ok(())
     }
 
-    /// The event's data, where the line that has come to its end ends an event.
-    fn end_line(&mut self) -> Option<Vec<u8>> {
+    /// The id of the last event that has ended and had one, which need not have had data: where a stream is to be
+    /// taken up again.
+    #[must_use]
+    pub fn last_id(&self) -> Option<&str> {
+        self.last_id.as_deref()
+    }
+
+    /// How long the server wants a client to wait before it takes the stream up again, as said last.
+    #[must_use]
+    pub fn retry(&self) -> Option<Duration> {
+        self.retry
+    }
+
+    /// How many bytes are kept of the event that has not ended yet.
+    #[must_use]
+    pub fn pending(&self) -> usize {
+        self.line.len() + self.data.as_ref().map_or(0, Vec::len)
+    }
+
+    /// The event, where the line that has come to its end ends one with data.
+    fn end_line(&mut self) -> Option<Event> {
         let mut line = std::mem::take(&mut self.line);
         if !std::mem::replace(&mut self.begun, true) {
             let mark = line.len() - without_mark(&line).len();
             line.drain(..mark);
         }
         if line.is_empty() {
-            return self.data.take();
+            self.last_id = self.id.take().or_else(|| self.last_id.take());
+            let kind = std::mem::take(&mut self.kind);
+            return self.data.take().map(|data| Event { kind, data });
         }
-        let (field, value) = match line.iter().position(|byte| *byte == b':') {
-            Some(colon) => (&line[..colon], &line[colon + 1..]),
-            None => (&line[..], &[][..]),
+        let colon = line.iter().position(|byte| *byte == b':');
+        let name_end = colon.unwrap_or(line.len());
+        let value_start = match colon {
+            Some(colon) if line.get(colon + 1) == Some(&b' ') => colon + 2,
+            Some(colon) => colon + 1,
+            None => line.len(),
         };
-        if field == b"data" {
-            let value = value.strip_prefix(b" ").unwrap_or(value);
-            match &mut self.data {
+        let value = &line[value_start..];
+        let text = || String::from_utf8_lossy(value).into_owned();
+        match &line[..name_end] {
+            b"data" => match &mut self.data {
                 Some(data) => {
                     data.push(b'\n');
                     data.extend_from_slice(value);
                 }
-                none => *none = Some(value.to_vec()),
+                // A long line is not there twice.
+                none => {
+                    line.drain(..value_start);
+                    *none = Some(line);
+                }
+            },
+            b"event" => self.kind = text(),
+            b"id" if !value.contains(&0) => self.id = Some(text()),
+            b"retry" if value.iter().all(u8::is_ascii_digit) => {
+                let milliseconds = text().parse().ok().map(Duration::from_millis);
+                self.retry = milliseconds.or(self.retry);
             }
+            _ => {}
         }
         None
     }
@@ -83,8 +140,8 @@ mod tests {
         let mut reader = Events::default();
         let mut found = Vec::new();
         for piece in pieces {
-            let read = reader.read(piece, |data| {
-                found.push(String::from_utf8_lossy(data).into_owned());
+            let read = reader.read(piece, |event| {
+                found.push(String::from_utf8_lossy(&event.data).into_owned());
                 Ok::<(), ()>(())
             });
             assert_eq!(read, Ok(()));
@@ -109,6 +166,53 @@ mod tests {
         ] {
             assert_eq!(events(&[stream.as_bytes()]), expected, "{stream:?}");
         }
+    }
+
+    #[test]
+    fn types_stand_with_their_event_and_ids_and_retry_times_stay() {
+        let end = |id: &str, retry| (Some(id.to_owned()), retry);
+        for (stream, kinds, (id, retry)) in [
+            (
+                "event: endpoint\ndata: a\n\ndata: b\n\n",
+                &["endpoint", ""][..],
+                (None, None),
+            ),
+            ("id: 1\ndata: a\n\ndata: b\n\n", &["", ""], end("1", None)),
+            ("id: 7\nretry: 500\ndata:\n\n", &[], end("7", Some(500))),
+            ("id: 7\n\nid: 8\ndata: cut", &[], end("7", None)),
+            ("id: 7\n\nid\n\n", &[], end("", None)),
+            ("id: 7\n\nid: 8\0\n\n", &[], end("7", None)),
+            (
+                "retry: 5\nretry: soon\nretry: -1\nretry:\n",
+                &[],
+                (None, Some(5)),
+            ),
+        ] {
+            let mut reader = Events::default();
+            let mut found = Vec::new();
+            let read = reader.read(stream.as_bytes(), |event| {
+                found.push(event.kind);
+                Ok::<(), ()>(())
+            });
+            assert_eq!(read, Ok(()));
+            assert_eq!(found, kinds, "{stream:?}");
+            assert_eq!(reader.last_id(), id.as_deref(), "{stream:?}");
+            assert_eq!(
+                reader.retry(),
+                retry.map(Duration::from_millis),
+                "{stream:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_kept_of_an_event_is_counted() {
+        let mut reader = Events::default();
+        let mut ignored = |_| Ok::<(), ()>(());
+        reader.read(b"data: abc\nda", &mut ignored).unwrap();
+        assert_eq!(reader.pending(), 5);
+        reader.read(b"ta: d\n\n", &mut ignored).unwrap();
+        assert_eq!(reader.pending(), 0);
     }
 
     proptest! {

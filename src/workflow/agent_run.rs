@@ -32,6 +32,7 @@ use crate::model::{Purpose, Reply, StepId, tokens};
 use crate::project::conventions::AGENTS_FILE;
 use crate::record::orchestration::{OrchestrationRecord, OrchestrationSettings};
 use crate::record::run_files::{AGENT, CONVERSATION};
+use crate::record::run_log::RunLog;
 use crate::record::{Action, AgentRecord, LimitsRecord, PlanRecord, Step, input_text};
 use crate::sys::interrupt::{Interrupted, Signal};
 use crate::ui::Event;
@@ -233,12 +234,9 @@ impl<'c> AgentRun<'c> {
         Ok(self.run.borrow().log.json(name, record)?)
     }
 
-    /// Writes something as a line of JSON to the run's folder, behind what the file has.
-    ///
-    /// # Errors
-    /// When it cannot be written.
-    pub fn log_line(&self, name: &str, record: &impl Serialize) -> Result<(), Error> {
-        Ok(self.run.borrow().log.line(name, record)?)
+    /// The run's folder, for who writes to it beside the agents.
+    pub fn log(&self) -> RunLog<'c> {
+        self.run.borrow().log.clone()
     }
 
     /// Notes what has become of an orchestration.

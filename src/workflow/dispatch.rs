@@ -13,7 +13,7 @@ use super::run::recovery;
 use super::workspace::{AgentOptions, SessionChoice};
 use super::{
     Context, Failure, ModelChoice, Outcome, add_model, consistency, demo, diff, dry_run, init, log,
-    models, page, query, rollup, sessions, undo,
+    mcp, models, page, query, rollup, sessions, undo,
 };
 use crate::agent::orchestrate::config::ConfigFlags;
 use crate::agent::tools::place::Outside;
@@ -44,6 +44,7 @@ pub fn dispatch(cli: &Cli, context: &Context<'_>, stdin: Stdin) -> Result<Outcom
         Some(Command::Dev(arguments)) => dev(arguments, context, stdin),
         Some(Command::Plan(arguments)) => plan(arguments, context, stdin),
         Some(Command::Orchestrate(arguments)) => orchestrate(arguments, context, stdin),
+        Some(Command::Mcp(arguments)) => mcp::mcp(context, &arguments.command),
         Some(Command::Completions { shell }) => Ok(Outcome::verbatim(cli::completions(*shell))),
         Some(Command::Man { command }) => {
             let unknown = || Error::NoSuchCommand(command.clone().unwrap_or_default());
@@ -298,6 +299,7 @@ pub(super) fn command_name(cli: &Cli) -> &'static str {
         Some(Command::Dev(_)) => "dev",
         Some(Command::Plan(_)) => "plan",
         Some(Command::Orchestrate(_)) => "orchestrate",
+        Some(Command::Mcp(_)) => "mcp",
         Some(Command::Completions { .. }) => "completions",
         Some(Command::Man { .. }) => "man",
     }

@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::agent::AgentError;
+use crate::agent::mcp::{McpAddressProblem, McpError};
 use crate::agent::plan::file::PlanFileError;
 use crate::agent::session::SessionError;
 use crate::edit::error::{ApplyError, RecoverError};
@@ -45,6 +46,8 @@ pub enum Exit {
     NotReady,
     /// There is no whole reply.
     ModelFailed,
+    /// An MCP server gives no result.
+    McpFailed,
     /// The reply is not to be applied.
     ReplyRejected,
     /// A local read, write or log failed.
@@ -69,8 +72,6 @@ pub enum Exit {
     BranchTimeout,
     /// The work was not published.
     PublishFailed,
-    /// A server's tools cannot be used.
-    McpFailed,
     /// A signal came.
     Interrupted(Signal),
 }
@@ -292,6 +293,12 @@ pub(crate) enum Error {
     /// A file could not be opened for the user.
     #[error(transparent)]
     Editor(#[from] EditorProblem),
+    /// The MCP server that is to be asked has no address that can be used.
+    #[error(transparent)]
+    McpAddress(#[from] McpAddressProblem),
+    /// What a tool is to be given is none.
+    #[error("the arguments of a tool are a JSON object: {0}")]
+    ToolArguments(String),
     /// A signal came between two steps.
     #[error(transparent)]
     Interrupted(#[from] Interrupted),
@@ -337,7 +344,10 @@ impl Error {
             | Self::AgentsModel(ModelError::Interrupted(interrupted))
             | Self::Build(BuildError::Interrupted(interrupted))
             | Self::Process(ProcessError::Interrupted(interrupted))
-            | Self::Agent(AgentError::Interrupted(interrupted))
+            | Self::Agent(
+                AgentError::Interrupted(interrupted)
+                | AgentError::Mcp(McpError::Interrupted(interrupted)),
+            )
             | Self::Input(InputError::Interrupted(interrupted))
             | Self::Interrupted(interrupted) => Exit::Interrupted(interrupted.signal),
             Self::Agent(AgentError::OverBudget(over)) if !over.is_at_once() => Exit::OverBudget,
@@ -384,7 +394,10 @@ impl Error {
             | Self::PlanOutside(_)
             | Self::NoPlan(_)
             | Self::PlanElsewhere { .. }
+            | Self::McpAddress(_)
+            | Self::ToolArguments(_)
             | Self::NothingAsked => Exit::Usage,
+            Self::Agent(AgentError::Mcp(_)) => Exit::McpFailed,
             Self::Model(error) | Self::AgentsModel(error) if !error.is_local() => Exit::ModelFailed,
             Self::Agent(
                 AgentError::NotCompressed { .. }
@@ -409,7 +422,6 @@ impl Error {
             Self::Agent(AgentError::IterationLimit { .. }) => Exit::IterationLimit,
             Self::Agent(AgentError::BranchTimeout { .. }) => Exit::BranchTimeout,
             Self::Agent(AgentError::PublishFailed { .. }) => Exit::PublishFailed,
-            Self::Agent(AgentError::Mcp(_)) => Exit::McpFailed,
             Self::Agent(AgentError::Process(_) | AgentError::Host(_))
             | Self::Apply(_)
             | Self::Build(_)
@@ -487,6 +499,8 @@ impl Error {
             Self::NoEdits => NO_EDITS_HINT,
             Self::Changed(_) => CHANGED_HINT,
             Self::NothingAsked => NOTHING_ASKED_HINT,
+            Self::McpAddress(problem) => return Some(problem.hint()),
+            Self::ToolArguments(_) => "write them like `'{\"name\": \"value\"}'`",
             Self::Editor(_) => "set `VISUAL` or `EDITOR` to the command of an editor",
             Self::Interrupted(_)
             | Self::Build(BuildError::Interrupted(_))

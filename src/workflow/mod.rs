@@ -19,8 +19,8 @@ mod init;
 mod keeping;
 mod last;
 mod log;
+mod mcp;
 mod models;
-#[expect(dead_code, reason = "the branch is where the work begins")]
 mod orchestrate;
 mod output_file;
 mod page;

@@ -1,19 +1,54 @@
-//! The orchestrator: remote agents that implement, review and fix a task.
+//! The orchestrator `orchestrate`: two remote agents implement, review and fix a task until a review is clean, and the
+//! work is published.
 //!
-//! A profile: which parts of the engine it is made of. What it needs is looked at before anything is sent.
+//! A profile: which parts of the engine it is made of, and in which order they work. Guarantees that a run that has its
+//! folder ends with a report, however it ends.
 
+mod place;
+mod server;
+mod watch;
+
+use std::cell::RefCell;
+
+use serde_json::json;
 use uuid::Uuid;
 
-use super::query;
-use super::run::not_ready::NotReady;
+use self::place::OrchestratePlace;
+use self::server::{ExchangeLog, connect};
+use self::watch::RunWatcher;
+use super::agent_run::{AgentRun, AgentSetup};
 use super::{Context, Failure, ModelChoice, Outcome};
-use crate::agent::orchestrate::config::{AgentConfig, ConfigFlags};
-use crate::sys::interrupt::{Interrupted, Signal};
-use crate::ui::input::{InputError, LineReader, Typed};
-use crate::workflow::error::Error;
+use crate::agent::conversation::{Conversation, HistoryMessage};
+use crate::agent::mcp::McpClient;
+use crate::agent::memory::whole::Whole;
+use crate::agent::orchestrate::branches::Specialist;
+use crate::agent::orchestrate::config::ConfigFlags;
+use crate::agent::orchestrate::handover::Handover;
+use crate::agent::orchestrate::instructions::{FORM, initial_messages, system_prompt};
+use crate::agent::orchestrate::lineage::BranchTracker;
+use crate::agent::orchestrate::pantheon::Pantheon;
+use crate::agent::orchestrate::publish::{Publication, PublishOrder, publish};
+use crate::agent::orchestrate::report::{FinalReport, ending};
+use crate::agent::orchestrate::specialists::Specialists;
+use crate::agent::orchestrate::tools::{ExecuteAgent, ReadArtifact};
+use crate::agent::permissions::Everything;
+use crate::agent::protocol::native::{Native, ResultForm};
+use crate::agent::tool::{ToolError, ToolOutput, Toolbox};
+use crate::agent::{Agent, AgentError, Brief, Ended, Objection, ToolTries};
+use crate::model::Purpose;
+use crate::record::orchestration::{EXECUTE_AGENT, OrchestrationRecord, OrchestrationStatus};
+use crate::ui::Event;
+use crate::ui::input::{InputError, LineReader};
+use crate::workflow::error::{Error, Exit};
 
-/// What stands before the task that a user is asked for.
-const TASK_PROMPT: &str = "task> ";
+/// The workflow's name.
+const NAME: &str = "orchestrate";
+
+/// What stands before what a user types whom the model has asked something.
+const PROMPT: &str = "you> ";
+
+/// How many calls in a row may fail.
+const TOOL_TRIES: u32 = 10;
 
 /// Makes the input when somebody is to be asked.
 pub type OpenUser<'i> = &'i dyn Fn() -> Result<Box<dyn LineReader>, InputError>;
@@ -44,54 +79,242 @@ pub fn orchestrate(
     options: &OrchestrateOptions,
     open: OpenUser<'_>,
 ) -> Result<Outcome, Failure> {
-    let _config = configured(context, &options.config).map_err(Error::from)?;
-    let _task = match options.choice.replay {
-        None => Some(task(context, options, open)?),
-        Some(_) => None,
+    let place = OrchestratePlace::open(context, options, open)?;
+    let exchanges = ExchangeLog::new(context);
+    // Before the model is asked: a server that is not there is to cost nothing.
+    let client = connect(context, &place.server, options.choice.timeout, &exchanges)?;
+    let setup = AgentSetup {
+        name: NAME,
+        models: &place.models,
+        limits: place.limits,
+        session: None,
+        answers: place.answers(),
+        warnings: Vec::new(),
+        conventions: None,
+        stops_at_no: false,
+        changes_files: false,
+        orchestration: Some(place.settings.clone()),
     };
-    Err(Error::NothingAsked.into())
+    let run = AgentRun::start(context, setup, Some(&place.task))?;
+    let (report, result) = {
+        let orchestration = Orchestration {
+            context,
+            place: &place,
+            run: &run,
+            exchanges: &exchanges,
+            summary: RefCell::default(),
+        };
+        orchestration.carry_out(&client)
+    };
+    drop(client);
+    run.note_orchestration(report.clone());
+    let report = serde_json::to_value(report).unwrap_or_default();
+    match run.finish(result.map(|()| String::new())) {
+        Ok(outcome) => Ok(Outcome {
+            report: Some(Box::new(report)),
+            ..outcome
+        }),
+        Err(failure) => Err(Failure {
+            report: Some(Box::new(report)),
+            ..failure
+        }),
+    }
 }
 
-/// The configuration, of which all that is missing or wrong is told at once.
-fn configured(context: &Context<'_>, flags: &ConfigFlags) -> Result<AgentConfig, NotReady> {
-    if let Some(exposure) = context.env_file.exposure() {
-        context.warn(exposure);
-    }
-    let mut missing = NotReady::default();
-    missing.extend(context.env_file.problems());
-    let config = AgentConfig::read(context.environment, flags);
-    match config.map_err(|problems| missing.extend(problems)) {
-        Ok(config) if missing.problems.is_empty() => Ok(config),
-        _ => Err(missing),
-    }
+/// An orchestration that has begun.
+struct Orchestration<'o, 'c> {
+    context: &'o Context<'o>,
+    place: &'o OrchestratePlace<'o>,
+    run: &'o AgentRun<'c>,
+    exchanges: &'o ExchangeLog<'c>,
+    /// What the model says of the work that it has signed off.
+    summary: RefCell<String>,
 }
 
-/// What is to be done, and who was asked for it, who may be asked more.
-///
-/// # Errors
-/// When nothing is.
-fn task(
-    context: &Context<'_>,
-    options: &OrchestrateOptions,
-    open: OpenUser<'_>,
-) -> Result<(String, Option<Box<dyn LineReader>>), Error> {
-    if let Some(task) = &options.task {
-        return Ok((task.clone(), None));
-    }
-    if options.headless && !options.stdin_is_terminal {
-        // Nothing else will be asked: all of it is the task.
-        return Ok((query::from_stdin(context)?, None));
-    }
-    let mut user = open()?;
-    loop {
-        match user.line(TASK_PROMPT)? {
-            Typed::Line(task) if !task.trim().is_empty() => return Ok((task, Some(user))),
-            Typed::Line(_) | Typed::End => return Err(InputError::Blank.into()),
-            Typed::Cleared => {}
-            Typed::Interrupted => {
-                let signal = Signal::Int;
-                return Err(Interrupted { signal }.into());
-            }
+impl Orchestration<'_, '_> {
+    /// Works on the task, has the work published, and tells how that has ended.
+    fn carry_out(&self, client: &McpClient<'_>) -> (OrchestrationRecord, Result<(), Error>) {
+        let place = self.place;
+        let watcher = RunWatcher::new(self.run, self.context, self.exchanges, place.is_replay());
+        let specialists = Specialists {
+            branches: &Pantheon { tools: client },
+            watcher: &watcher,
+            clock: self.context.clock,
+            redactor: self.context.redactor,
+            polling: place.polling,
+            project: &place.settings.project_name,
+            workspace: &place.settings.workspace_dir,
+            lineage: RefCell::new(BranchTracker::new(&place.settings.parent_branch_id)),
+        };
+        let worked = self.work(&specialists);
+        let published = self.publish(&worked, &specialists);
+        let summary = match &worked {
+            Ok(()) => self.summary.take(),
+            Err(error) => format!("The work is not done: {error}."),
+        };
+        let publish_error = published.as_ref().err().map(ToString::to_string);
+        let (publication, result) = match (worked, published) {
+            (Ok(()), Ok(publication)) => (publication, Ok(())),
+            (Err(error), Ok(publication)) => (publication, Err(error)),
+            (_, Err(error)) if matches!(error.exit(), Exit::Interrupted(_)) => (None, Err(error)),
+            (Err(error), Err(_)) | (Ok(()), Err(error)) => (None, Err(error)),
+        };
+        let status = status(&result);
+        let lineage = specialists.lineage.borrow();
+        let range = lineage.range();
+        let instructions = Handover {
+            status,
+            task: &place.task,
+            project: &place.settings.project_name,
+            workspace: &place.settings.workspace_dir,
+            range: &range,
+            working: lineage.working().map(|branch| &*branch.id),
+            publishes: place.settings.publishes,
+            is_published: publication.is_some(),
         }
+        .instructions();
+        let (publish_report, publish_pantheon_branch_id) = publication
+            .map(|publication| (publication.answer, publication.branch_id))
+            .unzip();
+        let report = OrchestrationRecord {
+            task: place.task.clone(),
+            summary,
+            status,
+            is_finished: status.is_finished(),
+            start_branch_id: range.start,
+            latest_branch_id: range.latest,
+            instructions,
+            publish_report,
+            publish_pantheon_branch_id,
+            publish_error,
+            iterations: lineage.reviews(),
+            log: self.run.folder(),
+            branches: lineage.records().to_vec(),
+        };
+        (report, result)
+    }
+
+    /// Lets the model lead the work, until it signs off and that counts.
+    fn work(&self, specialists: &Specialists<'_>) -> Result<(), Error> {
+        self.exchanges.begin(self.run.log())?;
+        specialists.tell_change().map_err(Error::from)?;
+        let settings = &self.place.settings;
+        let brief = || Brief {
+            instructions: system_prompt(&settings.workspace_dir),
+            context: Vec::new(),
+            tools: Toolbox::new()
+                .with(ExecuteAgent(specialists))
+                .with(ReadArtifact(specialists)),
+        };
+        let agent = Agent {
+            purpose: Purpose::STEP,
+            brief: &brief,
+            protocol: &Native {
+                instructions: FORM,
+                results: ResultForm::Json,
+            },
+            permissions: &Everything,
+            memory: &Whole {
+                window: self.place.limits.max_context_tokens,
+            },
+            ending: &|ended, _| self.ending(ended, specialists),
+            tries: self.run.tries(),
+            tool_tries: ToolTries::UpTo(TOOL_TRIES),
+            calls: None,
+            temperature: None,
+            env: self.run.env(),
+        };
+        self.run.work(|conversation: &mut Conversation| {
+            conversation.history = initial_messages(
+                &self.place.task,
+                &settings.parent_branch_id,
+                &settings.project_name,
+                &settings.workspace_dir,
+            );
+            Ok(agent.work_on(conversation, None)?.words)
+        })?;
+        Ok(())
+    }
+
+    /// What stands against the model's last words. Words that are no report are for the user, where there is one.
+    fn ending(&self, ended: &Ended, specialists: &Specialists<'_>) -> Result<(), Objection> {
+        let words = &ended.words;
+        self.context.reporter.event(&Event::Words(words.clone()));
+        let report = FinalReport::read(words);
+        let answer = if report.is_err() && self.run.is_interactive() {
+            let answer = self.run.answer(PROMPT);
+            answer.map_err(|error| Objection::Over(error.into()))?
+        } else {
+            None
+        };
+        if let Some(answer) = answer.filter(|answer| !answer.trim().is_empty()) {
+            return Err(Objection::NotDone(HistoryMessage::of_user(answer)));
+        }
+        let report = report?;
+        ending(specialists)?;
+        self.summary.replace(report.summary);
+        Ok(())
+    }
+
+    /// Has what there is published, if it is to be: also where the reviews or the time were not enough.
+    fn publish(
+        &self,
+        worked: &Result<(), Error>,
+        specialists: &Specialists<'_>,
+    ) -> Result<Option<Publication>, Error> {
+        let place = self.place;
+        let has_work = specialists.lineage.borrow().last_success().is_some();
+        let is_over = match worked {
+            Ok(()) => true,
+            Err(Error::Agent(
+                AgentError::IterationLimit { .. } | AgentError::BranchTimeout { .. },
+            )) => has_work,
+            Err(_) => false,
+        };
+        let Some(publishing) = place.publishing.as_ref().filter(|_| is_over) else {
+            return Ok(None);
+        };
+        let order = PublishOrder {
+            task: &place.task,
+            workspace: &place.settings.workspace_dir,
+            token: &publishing.token,
+            author_name: publishing.author_name.as_deref(),
+            author_email: publishing.author_email.as_deref(),
+        };
+        let input = json!({"agent": Specialist::ClaudeCode.name(), "prompt": order.prompt()});
+        let mut published = None;
+        let used = self
+            .run
+            .own_step(Purpose::PUBLISH, (EXECUTE_AGENT, input), || {
+                match publish(specialists, &order) {
+                    Ok(publication) => {
+                        let answer = publication.answer.clone();
+                        published = Some(Ok(publication));
+                        Ok(ToolOutput::said(answer))
+                    }
+                    Err(error @ AgentError::PublishFailed { .. }) => {
+                        let told = ToolError::failed(error.to_string());
+                        published = Some(Err(error));
+                        Err(told)
+                    }
+                    Err(error) => Err(ToolError::Fatal(error)),
+                }
+            });
+        used.map_err(Error::from)?;
+        published.transpose().map_err(Error::from)
+    }
+}
+
+/// How an orchestration has ended that ends so.
+fn status(result: &Result<(), Error>) -> OrchestrationStatus {
+    let Err(error) = result else {
+        return OrchestrationStatus::Completed;
+    };
+    match error.exit() {
+        Exit::IterationLimit => OrchestrationStatus::IterationLimit,
+        Exit::BranchTimeout => OrchestrationStatus::Timeout,
+        Exit::PublishFailed => OrchestrationStatus::PublishFailed,
+        Exit::Interrupted(_) => OrchestrationStatus::Interrupted,
+        _ => OrchestrationStatus::Failed,
     }
 }

@@ -35,6 +35,7 @@ impl ProjectPlace {
                         command: Some(_),
                         ..
                     })
+                    | Command::Mcp(_)
                     | Command::Completions { .. }
                     | Command::Man { .. }
             )

@@ -1,3 +1,4 @@
 //! The orchestrator over MCP.
 
 mod config;
+mod workflow;

@@ -81,7 +81,9 @@ fn close(schema: &mut Value, is_part: bool) {
             for (name, value) in fields.iter_mut() {
                 match value {
                     Value::Array(all) if name == "allOf" => {
-                        all.iter_mut().for_each(|part| close(part, true));
+                        for part in all {
+                            close(part, true);
+                        }
                     }
                     value => close(value, false),
                 }

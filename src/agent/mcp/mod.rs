@@ -1,55 +1,528 @@
-//! The seam to servers of the Model Context Protocol.
+//! A client of MCP servers that others wrote: it asks what tools there are, and calls them.
+//!
+//! | part | what it is for |
+//! |---|---|
+//! | here | [`McpClient`]: handshake, retries, and what is asked for |
+//! | `address`, `version`, `message`, `result` | what goes over the wire, and what that means |
+//! | `transport` | what carries it: `streamable` and `http_sse`, both by `http`; `stdio`; `recorded` |
+//!
+//! Touches the network, or the program that is the server. Guarantees that a call that must not be done twice is tried
+//! again only where the server has certainly not begun it; that every wait ends with its time, or a signal; and that
+//! nothing of the client is left when it is dropped.
 
-use serde_json::Value;
+mod address;
+mod error;
+mod http;
+mod http_sse;
+mod message;
+mod recorded;
+mod result;
+mod stdio;
+mod streamable;
+mod transport;
+mod version;
 
-use crate::sys::interrupt::Interrupted;
+use std::cell::RefCell;
+use std::ffi::OsString;
+use std::time::Duration;
 
-/// A server's tools.
-pub trait McpTools {
-    /// Calls a tool; what it says, as one JSON value.
-    ///
-    /// # Errors
-    /// When the server cannot be reached, or says that the call has failed.
-    fn call(&self, tool: &str, arguments: Value, repeat: Repeat) -> Result<Value, McpError>;
+use serde::{Serialize, Serializer};
+use serde_json::{Value, json};
+
+pub use self::address::{McpAddress, McpAddressProblem};
+pub use self::error::McpError;
+
+use self::error::{Begun, Failed, Retry};
+use self::http::{Caller, Peer};
+use self::http_sse::HttpSse;
+use self::message::Outgoing;
+use self::recorded::Recorded;
+use self::result::normalized;
+use self::stdio::Stdio;
+use self::streamable::Streamable;
+use self::transport::{CallDeadline, Transport};
+use self::version::Version;
+use crate::secret::ApiKey;
+use crate::sys::environment::Clock;
+use crate::sys::http::HttpClient;
+use crate::sys::http::endpoint::{Endpoint, Proxies};
+use crate::sys::http::retry::{MAX_TRIES, backoff};
+use crate::sys::interrupt::Interrupt;
+
+/// How long a handshake may take: a server that is there answers it at once.
+const HANDSHAKE_LIMIT: Duration = Duration::from_secs(60);
+/// The pages that a list of tools may have.
+const MAX_PAGES: usize = 100;
+
+/// What a client needs.
+pub struct McpOptions<'a> {
+    /// What may stand on the way to a server.
+    pub proxies: Proxies,
+    /// The token that travels along, where the server wants one.
+    pub token: Option<ApiKey>,
+    /// The variables that a program that is the server does not get.
+    pub hidden: Vec<OsString>,
+    /// How long a call may take: all tries, and the waits between them.
+    pub timeout: Duration,
+    /// Tells the time.
+    pub clock: &'a dyn Clock,
+    /// Ends every wait.
+    pub interrupt: Interrupt,
+    /// Hears what happens.
+    pub observer: &'a dyn McpObserver,
 }
 
-/// Whether a call may be made again where it is not known what became of it.
+/// Hears what happens between client and server.
+pub trait McpObserver {
+    /// The server was asked, and has answered or not.
+    fn exchanged(&self, exchange: &Exchange<'_>);
+
+    /// It is asked again after `wait`, because of this; `next_try` counts from 1.
+    fn retrying(&self, next_try: u32, wait: Duration, reason: &str);
+}
+
+/// A request, and what came of it. As JSON a line of a run's `mcp.jsonl`, which [`McpClient::replay`] reads.
+#[derive(Debug)]
+pub struct Exchange<'e> {
+    /// The request's method, as `tools/call`.
+    pub method: &'e str,
+    /// Its parameters.
+    pub params: &'e Value,
+    /// The result as the server has sent it, or why there is none.
+    pub outcome: Result<&'e Value, &'e McpError>,
+    /// How long it took, with all tries.
+    pub seconds: f64,
+}
+
+impl Serialize for Exchange<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        #[serde(rename_all = "lowercase")]
+        enum Outcome<'e> {
+            Result(&'e Value),
+            Error(Value),
+        }
+        #[derive(Serialize)]
+        struct Line<'e> {
+            method: &'e str,
+            params: &'e Value,
+            #[serde(flatten)]
+            outcome: Outcome<'e>,
+            seconds: f64,
+        }
+        let outcome = match self.outcome {
+            Ok(result) => Outcome::Result(result),
+            Err(error) => Outcome::Error(error.to_record()),
+        };
+        Line {
+            method: self.method,
+            params: self.params,
+            outcome,
+            seconds: self.seconds,
+        }
+        .serialize(serializer)
+    }
+}
+
+/// Whether a call that has failed may be done again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Repeat {
-    /// It changes nothing.
+    /// Yes: it changes nothing.
     Always,
-    /// Only where the server has certainly not begun.
+    /// Only where the server has certainly not begun it.
     UnlessBegun,
 }
 
-/// Why a call of a server's tool came to nothing.
-#[derive(Debug, thiserror::Error)]
-pub enum McpError {
-    /// The server cannot be reached, or has not answered to the end.
-    #[error("no answer from the MCP server at `{server}`: {reason}")]
-    NoAnswer {
-        /// The server, without its query.
-        server: String,
-        /// What has happened.
-        reason: String,
-        /// How often it was tried.
-        tries: u32,
-    },
-    /// The tool has failed.
-    #[error("{message}")]
-    Tool {
-        /// What it says.
-        message: String,
-    },
-    /// A signal came.
-    #[error(transparent)]
-    Interrupted(#[from] Interrupted),
+/// A tool of a server's.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolDescription {
+    /// Its name.
+    pub name: String,
+    /// What the server says of it: description, `inputSchema` and more.
+    pub whole: Value,
 }
 
-impl McpError {
-    /// Whether the server is gone.
+/// What calls tools of a server.
+pub trait McpTools {
+    /// Calls a tool, and makes its result one form: `structuredContent`, the JSON in its text, or its text as a JSON
+    /// string.
+    ///
+    /// # Errors
+    /// When there is no result; [`McpError::is_lost`] says whether there can be any.
+    fn call(&self, tool: &str, arguments: Value, repeat: Repeat) -> Result<Value, McpError>;
+}
+
+/// A client that is connected.
+pub struct McpClient<'a> {
+    options: McpOptions<'a>,
+    /// How the server is told of in errors.
+    server: String,
+    connection: RefCell<Connection<'a>>,
+}
+
+struct Connection<'a> {
+    transport: Box<dyn Transport + 'a>,
+    /// The version that was agreed on; `None`: there is no session.
+    version: Option<Version>,
+    last_id: u64,
+}
+
+impl<'a> McpClient<'a> {
+    /// Connects to a server: by streamable HTTP, or, where the server does not take that, by the older HTTP+SSE.
+    ///
+    /// # Errors
+    /// When there is no server that this client can speak to.
+    pub fn connect(address: &McpAddress, options: McpOptions<'a>) -> Result<Self, McpError> {
+        let (endpoint, interrupt) = match address {
+            McpAddress::Http { endpoint, .. } => (endpoint, options.interrupt.clone()),
+            McpAddress::Stdio(words) => {
+                let (hidden, interrupt) = (options.hidden.clone(), options.interrupt.clone());
+                let stdio = Stdio::new(words.clone(), hidden, interrupt);
+                let server = words.first().cloned().unwrap_or_default();
+                let client = Self::new(server, Box::new(stdio), options);
+                client.shake_hands()?;
+                return Ok(client);
+            }
+        };
+        let server = endpoint.base().to_owned();
+        let never =
+            Interrupt::never().map_err(|error| McpError::no_answer(&server, error.to_string()))?;
+        let peer = || {
+            Peer::new(
+                caller(endpoint, &options, &interrupt),
+                address.url(),
+                options.clock,
+            )
+        };
+        let last = || caller(endpoint, &options, &never);
+        let streamable = Streamable::new(peer(), last(), interrupt.clone());
+        let older = HttpSse::new(peer(), last(), options.proxies.clone(), interrupt.clone());
+        let mut client = Self::new(server, Box::new(streamable), options);
+        let Err(refused) = client.try_handshake() else {
+            return Ok(client);
+        };
+        if !matches!(refused.status, Some(400 | 404 | 405 | 406)) {
+            return Err(client.handshake_failed(refused.error));
+        }
+        client.connection.get_mut().transport = Box::new(older);
+        match client.try_handshake() {
+            Ok(()) => Ok(client),
+            Err(failed) => Err(client.handshake_failed(match failed.error {
+                error @ McpError::Interrupted(_) => error,
+                // What a server without this transport says to it matters less.
+                McpError::Status { .. } | McpError::Protocol { .. } => refused.error,
+                error => error,
+            })),
+        }
+    }
+
+    /// A client to which a recorded run's `mcp.jsonl` answers, without a server and without waiting.
+    ///
+    /// # Errors
+    /// When the text is none, or the run has not begun so.
+    pub fn replay(text: &str, options: McpOptions<'a>) -> Result<Self, McpError> {
+        let server = "the recorded run";
+        let recorded = Recorded::read(text).map_err(|line| {
+            McpError::protocol(server, format!("line {line} of `mcp.jsonl` is no exchange"))
+        })?;
+        let client = Self::new(server.to_owned(), Box::new(recorded), options);
+        client.shake_hands()?;
+        Ok(client)
+    }
+
+    fn new(server: String, transport: Box<dyn Transport + 'a>, options: McpOptions<'a>) -> Self {
+        Self {
+            options,
+            server,
+            connection: RefCell::new(Connection {
+                transport,
+                version: None,
+                last_id: 0,
+            }),
+        }
+    }
+
+    /// How the server is told of: its URL without a query, or its program.
     #[must_use]
-    pub fn is_lost(&self) -> bool {
-        matches!(self, Self::NoAnswer { .. })
+    pub fn server(&self) -> &str {
+        &self.server
+    }
+
+    /// The version of the protocol that was agreed on; "" where a session has ended.
+    #[must_use]
+    pub fn protocol(&self) -> &'static str {
+        let version = self.connection.borrow().version;
+        version.map_or("", Version::name)
+    }
+
+    /// The tools that the server has.
+    ///
+    /// # Errors
+    /// When it does not say.
+    pub fn tools(&self) -> Result<Vec<ToolDescription>, McpError> {
+        let mut tools = Vec::new();
+        let mut params = json!({});
+        for _ in 0..MAX_PAGES {
+            let mut page = self.exchange("tools/list", params, Repeat::Always)?;
+            let Value::Array(listed) = page["tools"].take() else {
+                return Err(McpError::protocol(
+                    &self.server,
+                    "it gives no list of its tools",
+                ));
+            };
+            tools.extend(listed.into_iter().filter_map(|whole| {
+                let name = whole["name"].as_str()?.to_owned();
+                Some(ToolDescription { name, whole })
+            }));
+            match page["nextCursor"].take() {
+                Value::String(cursor) => params = json!({"cursor": cursor}),
+                _ => return Ok(tools),
+            }
+        }
+        Err(McpError::protocol(
+            &self.server,
+            "its list of tools does not end",
+        ))
+    }
+
+    /// Ends the session. Where this is not called, the session ends when the client is dropped.
+    pub fn close(self) {
+        drop(self);
+    }
+
+    /// Makes the handshake for the first time, with as many tries as a call has.
+    fn shake_hands(&self) -> Result<(), McpError> {
+        self.try_handshake()
+            .map_err(|failed| self.handshake_failed(failed.error))
+    }
+
+    fn try_handshake(&self) -> Result<(), Failed> {
+        let begin = |deadline: &CallDeadline<'_>| self.begin(deadline);
+        self.persist(Repeat::Always, &begin)
+    }
+
+    /// Tells of a handshake that has come to nothing.
+    fn handshake_failed(&self, error: McpError) -> McpError {
+        self.tell(
+            version::HANDSHAKE,
+            &version::offer(),
+            Err(&error),
+            self.now(),
+        );
+        error
+    }
+
+    /// Sends a request until there is a result, the failure is final, or the time is over.
+    fn exchange(&self, method: &str, params: Value, repeat: Repeat) -> Result<Value, McpError> {
+        let started = self.now();
+        let once = |deadline: &CallDeadline<'_>| {
+            let is_open = self.connection.borrow().version.is_some();
+            if !is_open {
+                self.begin(deadline)?;
+            }
+            self.ask(method, &params, deadline)
+        };
+        let outcome = self.persist(repeat, &once).map_err(|failed| failed.error);
+        self.tell(method, &params, outcome.as_ref(), started);
+        outcome
+    }
+
+    /// Tries until it works, the failure is final, or the time is over.
+    fn persist<T>(
+        &self,
+        repeat: Repeat,
+        once: &dyn Fn(&CallDeadline<'_>) -> Result<T, Failed>,
+    ) -> Result<T, Failed> {
+        let clock = self.options.clock;
+        let deadline = CallDeadline::after(self.options.timeout, clock);
+        let (mut tries, mut has_renewed) = (1, false);
+        loop {
+            let failed = match once(&deadline) {
+                Ok(done) => return Ok(done),
+                Err(failed) => failed,
+            };
+            if failed.ends_session {
+                self.connection.borrow_mut().version = None;
+            }
+            if matches!(failed.error, McpError::Interrupted(_)) {
+                return Err(failed);
+            }
+            if repeat == Repeat::UnlessBegun && failed.begun == Begun::Perhaps {
+                let source = Box::new(failed.error.after(tries));
+                return Err(Failed::answered(McpError::Doubtful { source }));
+            }
+            let wait = match failed.retry {
+                Retry::InNewSession if !has_renewed => {
+                    has_renewed = true;
+                    continue;
+                }
+                Retry::After(wait) if tries < MAX_TRIES => {
+                    // The wall clock's sub-second part is as good a die as any: it only keeps clients apart.
+                    let jitter = f64::from(clock.now().timestamp_subsec_micros()) / 1e6;
+                    wait.unwrap_or_else(|| backoff(tries, jitter))
+                }
+                Retry::Never | Retry::InNewSession | Retry::After(_) => {
+                    let error = failed.error.after(tries);
+                    return Err(Failed { error, ..failed });
+                }
+            };
+            if wait >= deadline.left() {
+                let error = failed.error.after(tries);
+                return Err(Failed { error, ..failed });
+            }
+            tries += 1;
+            let reason = failed.error.to_string();
+            self.options.observer.retrying(tries, wait, &reason);
+            self.options.interrupt.sleep(wait)?;
+        }
+    }
+
+    /// Begins a session, or finds out that this server has none.
+    fn begin(&self, deadline: &CallDeadline<'_>) -> Result<(), Failed> {
+        let started = self.now();
+        let deadline = &deadline.or_after(HANDSHAKE_LIMIT);
+        // Whatever a handshake has come to, the request behind it was not begun.
+        let unbegun = |failed: Failed| Failed {
+            begun: Begun::No,
+            ..failed
+        };
+        self.connection
+            .borrow_mut()
+            .transport
+            .open(deadline)
+            .map_err(unbegun)?;
+        let offer = version::offer();
+        let outcome = self.send(version::HANDSHAKE, &offer, None, deadline);
+        let version = match &outcome {
+            Ok(result) => {
+                let named = result["protocolVersion"].as_str().unwrap_or_default();
+                Version::named(named)
+            }
+            Err(Failed {
+                error: McpError::Server(error),
+                ..
+            }) => Version::after_refusal(error),
+            Err(_) => None,
+        };
+        let Some(version) = version else {
+            let result = outcome.map_err(unbegun)?;
+            let problem = format!(
+                "its version is {}, which this client does not speak",
+                result["protocolVersion"]
+            );
+            let error = McpError::protocol(&self.server, problem);
+            return Err(unbegun(Failed::answered(error)));
+        };
+        let told = outcome.as_ref().map_err(|failed| &failed.error);
+        self.tell(version::HANDSHAKE, &offer, told, started);
+        let mut connection = self.connection.borrow_mut();
+        if !version.is_stateless() {
+            let message = Outgoing {
+                id: None,
+                method: "notifications/initialized",
+                params: &json!({}),
+                version: Some(version),
+            };
+            let notified = connection.transport.notify(message, deadline);
+            notified.map_err(unbegun)?;
+        }
+        connection.version = Some(version);
+        Ok(())
+    }
+
+    /// Sends a request in the session.
+    fn ask(
+        &self,
+        method: &str,
+        params: &Value,
+        deadline: &CallDeadline<'_>,
+    ) -> Result<Value, Failed> {
+        let version = self.connection.borrow().version;
+        match version.filter(|version| version.is_stateless()) {
+            // Only there are the parameters others than those that were given.
+            Some(stateless) => {
+                let params = stateless.complete(params.clone());
+                self.send(method, &params, version, deadline)
+            }
+            None => self.send(method, params, version, deadline),
+        }
+    }
+
+    /// Sends a request, and takes it back where nobody waits for it any longer.
+    fn send(
+        &self,
+        method: &str,
+        params: &Value,
+        version: Option<Version>,
+        deadline: &CallDeadline<'_>,
+    ) -> Result<Value, Failed> {
+        let mut connection = self.connection.borrow_mut();
+        connection.last_id += 1;
+        let id = connection.last_id;
+        let message = Outgoing {
+            id: Some(id),
+            method,
+            params,
+            version,
+        };
+        let outcome = connection.transport.request(message, deadline);
+        // By the specification, a handshake is not taken back.
+        let is_over = outcome
+            .as_ref()
+            .is_err_and(|failed| failed.error.is_final());
+        if let (true, Some(version)) = (is_over, version) {
+            let params = json!({"requestId": id, "reason": "nobody waits for it any longer"});
+            connection.transport.notify_in_hurry(Outgoing {
+                id: None,
+                method: "notifications/cancelled",
+                params: &version.complete(params),
+                version: Some(version),
+            });
+        }
+        outcome
+    }
+
+    fn tell(
+        &self,
+        method: &str,
+        params: &Value,
+        outcome: Result<&Value, &McpError>,
+        started: Duration,
+    ) {
+        self.options.observer.exchanged(&Exchange {
+            method,
+            params,
+            outcome,
+            seconds: self.now().saturating_sub(started).as_secs_f64(),
+        });
+    }
+
+    fn now(&self) -> Duration {
+        self.options.clock.elapsed()
     }
 }
+
+impl McpTools for McpClient<'_> {
+    fn call(&self, tool: &str, arguments: Value, repeat: Repeat) -> Result<Value, McpError> {
+        let params = json!({"name": tool, "arguments": arguments});
+        let result = self.exchange("tools/call", params, repeat)?;
+        normalized(result, &self.server)
+    }
+}
+
+impl Drop for McpClient<'_> {
+    fn drop(&mut self) {
+        let in_hurry = self.options.interrupt.check().is_err();
+        self.connection.get_mut().transport.close(in_hurry);
+    }
+}
+
+fn caller(endpoint: &Endpoint, options: &McpOptions<'_>, interrupt: &Interrupt) -> Caller {
+    Caller {
+        client: HttpClient::new(endpoint.clone(), &options.proxies, interrupt),
+        token: options.token.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

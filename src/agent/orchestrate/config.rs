@@ -7,8 +7,8 @@
 use std::time::Duration;
 
 use super::polling::Polling;
-use crate::model::Endpoint;
-use crate::model::EndpointProblem;
+use crate::agent::mcp::McpAddress;
+use crate::model::{Endpoint, EndpointProblem, ModelSpec, azure_spec};
 use crate::secret::{ApiKey, KeyProblem};
 use crate::sys::environment::{Environment, query_secrets};
 
@@ -70,8 +70,8 @@ pub struct ConfigFlags {
 pub struct AgentConfig {
     /// The model; `None` where another one is named, or the run is a replay.
     pub azure: Option<AzureVariables>,
-    /// The server; `None` where the run is a replay.
-    pub mcp: Option<McpAddress>,
+    /// The server, and what travels there as `Authorization: Bearer`; `None` where the run is a replay.
+    pub mcp: Option<(McpAddress, Option<ApiKey>)>,
     /// When an agent is asked for again.
     pub polling: Polling,
     /// The project's name on the server, not blank; `None` in a replay alone, which has its own.
@@ -87,37 +87,12 @@ pub struct AgentConfig {
 }
 
 /// The deployment of a model that the `AZURE_OPENAI_…` variables name.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct AzureVariables {
     /// The key of its resource.
     pub key: ApiKey,
-    /// Its resource's URL.
-    pub endpoint: Endpoint,
-    /// Its name, which needs no escaping in a path.
-    pub deployment: String,
-    /// The version of the API, where one is named; it needs no escaping, either.
-    pub api_version: Option<String>,
-}
-
-/// Where the MCP server is, and what it wants to be shown.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct McpAddress {
-    /// Its URL without the query, which may be shown.
-    pub endpoint: Endpoint,
-    /// The query, which may hold a secret.
-    pub query: Option<ApiKey>,
-    /// What travels as `Authorization: Bearer`.
-    pub token: Option<ApiKey>,
-}
-
-impl McpAddress {
-    /// The whole URL, which is not to be shown.
-    #[must_use]
-    pub fn url(&self) -> String {
-        let query = self.query.as_ref();
-        self.endpoint
-            .url(&query.map_or_else(String::new, |query| format!("?{}", query.expose())))
-    }
+    /// It, with the server and the version of the API.
+    pub spec: ModelSpec,
 }
 
 /// A variable that is missing or wrong. None shows what a variable holds, but for numbers.
@@ -261,22 +236,6 @@ impl AgentConfig {
             _ => Err(variables.problems),
         }
     }
-
-    /// Where the agents note what they have done.
-    #[must_use]
-    pub fn worklog_path(&self) -> String {
-        self.in_workspace("worklog.md")
-    }
-
-    /// Where the reviewer notes what it has found.
-    #[must_use]
-    pub fn review_log_path(&self) -> String {
-        self.in_workspace("codex_review.log")
-    }
-
-    fn in_workspace(&self, file: &str) -> String {
-        format!("{}/{file}", self.workspace.trim_end_matches('/'))
-    }
 }
 
 /// What is secret in these variables, beside what their names tell.
@@ -341,30 +300,27 @@ impl<'e> Variables<'e> {
         let deployment = deployment.and_then(|name| self.note(plain_name(AZURE_DEPLOYMENT, name)));
         let version = self.text(AZURE_VERSION);
         let api_version = version.and_then(|version| self.note(plain_name(AZURE_VERSION, version)));
+        let spec = azure_spec(&endpoint?, &deployment?, api_version.as_deref());
+        // All of it was looked at above.
+        let spec = spec.map_err(|_| ConfigProblem::NotAName {
+            variable: AZURE_DEPLOYMENT,
+        });
         Some(AzureVariables {
             key: key?,
-            endpoint: endpoint?,
-            deployment: deployment?,
-            api_version,
+            spec: self.note(spec)?,
         })
     }
 
-    fn mcp(&mut self) -> Option<McpAddress> {
+    fn mcp(&mut self) -> Option<(McpAddress, Option<ApiKey>)> {
         let url = self.text(MCP_URL).unwrap_or(DEFAULT_MCP_URL);
-        let (base, query) = url.split_once('?').unwrap_or((url, ""));
+        let (base, _) = url.split_once('?').unwrap_or((url, ""));
         let endpoint = self.note(endpoint(MCP_URL, base));
-        let query = Some(query).filter(|query| !query.is_empty()).map(|query| {
-            let is_plain = !query.contains('#');
-            let query = ApiKey::parse(query.as_bytes()).ok().filter(|_| is_plain);
-            self.note(query.ok_or(ConfigProblem::NotAUrl { variable: MCP_URL }))
-        });
         let token = self.text(MCP_TOKEN);
         let token = token.and_then(|token| self.key(MCP_TOKEN, token));
-        Some(McpAddress {
-            endpoint: endpoint?,
-            query: query.flatten(),
-            token,
-        })
+        endpoint?;
+        let address = McpAddress::parse(MCP_URL, url);
+        let address = address.map_err(|_| ConfigProblem::NotAUrl { variable: MCP_URL });
+        Some((self.note(address)?, token))
     }
 
     fn polling(&mut self) -> Option<Polling> {
@@ -448,7 +404,7 @@ fn endpoint(variable: &'static str, url: &str) -> Result<Endpoint, ConfigProblem
 
 /// The same name, if it can be part of a URL as it is.
 fn plain_name(variable: &'static str, name: &str) -> Result<String, ConfigProblem> {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     // A path that names a directory would lead elsewhere.
     let is_name = name.bytes().all(is_plain) && name != "." && name != "..";
     let named = is_name.then(|| name.to_owned());

@@ -228,7 +228,11 @@ impl Specialists<'_> {
         failed("branch_failed", message, hint)
     }
 
-    fn tell_change(&self) -> Result<(), AgentError> {
+    /// Tells how the branches stand.
+    ///
+    /// # Errors
+    /// When that cannot be kept.
+    pub fn tell_change(&self) -> Result<(), AgentError> {
         self.watcher.changed(&self.lineage.borrow())
     }
 }

@@ -178,52 +178,79 @@ fn errors_are_told_in_azures_words_with_what_was_filtered() {
     let results = json!({"hate": {"filtered": true, "severity": "high"}, "jailbreak": {"detected": true, "filtered": true},
         "violence": {"filtered": false, "severity": "safe"}});
     let found = "m (filtered: hate (high), jailbreak)";
-    for (answer, code, message, hint) in [
+    for (answer, code, message) in [
         (
             json!({"error": {"code": "content_filter", "message": "m", "status": 400, "param": "prompt",
                 "innererror": {"code": "ResponsibleAIPolicyViolation", "content_filter_result": results}}}),
             "content_filter",
             found,
-            Some("change the wording"),
         ),
         (
             json!({"error": {"code": "content_filter", "message": "m",
                 "inner_error": {"content_filter_results": results}}}),
             "content_filter",
             found,
-            Some("change the wording"),
         ),
         (
             json!({"error": {"code": "401", "message": "Access denied"}}),
             "401",
             "Access denied",
-            Some("`AZURE_OPENAI_API_KEY`"),
         ),
         (
             json!({"statusCode": 401, "message": "Unauthorized"}),
             "401",
             "Unauthorized",
-            Some("`AZURE_OPENAI_BASE_URL`"),
         ),
         (
             json!({"error": {"code": "DeploymentNotFound", "message": "m"}}),
             "DeploymentNotFound",
             "m",
-            Some("`AZURE_OPENAI_DEPLOYMENT`"),
         ),
         (
             json!({"error": {"code": "429", "message": "m"}}),
             "429",
             "m",
-            None,
         ),
     ] {
         let failure = Azure.read_failure(answer.to_string().as_bytes());
         assert_eq!(failure.code.as_deref(), Some(code));
         assert_eq!(failure.message.as_deref(), Some(message));
-        match hint {
-            Some(words) => assert!(failure.hint.unwrap().contains(words), "{failure:?}"),
-            None => assert_eq!(failure.hint, None),
+    }
+}
+
+#[test]
+fn each_error_names_the_variables_that_may_be_wrong() {
+    for (status, code, expected) in [
+        (400, Some("content_filter"), &["change the wording"][..]),
+        (
+            401,
+            None,
+            &["`AZURE_OPENAI_API_KEY`", "`AZURE_OPENAI_BASE_URL`"],
+        ),
+        (403, Some("AccessDenied"), &["`AZURE_OPENAI_API_KEY`"]),
+        (
+            404,
+            Some("DeploymentNotFound"),
+            &["`AZURE_OPENAI_DEPLOYMENT`", "`AZURE_OPENAI_BASE_URL`"],
+        ),
+        (
+            404,
+            Some("404"),
+            &["`AZURE_OPENAI_DEPLOYMENT`", "`AZURE_OPENAI_API_VERSION`"],
+        ),
+        (
+            400,
+            Some("OperationNotSupported"),
+            &["`AZURE_OPENAI_DEPLOYMENT`"],
+        ),
+        (400, Some("context_length_exceeded"), &[]),
+        (429, Some("429"), &[]),
+        (500, None, &[]),
+    ] {
+        let hint = Azure.remedy(status, code).map_or("", AzureRemedy::hint);
+        assert_eq!(hint.is_empty(), expected.is_empty(), "{status} {code:?}");
+        for name in expected {
+            assert!(hint.contains(name), "{hint}");
         }
     }
 }

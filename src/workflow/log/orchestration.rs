@@ -34,14 +34,19 @@ impl Story {
         let result = action.result.as_deref().unwrap_or_default();
         let branch = self.branches.next_if(|next| result.contains(&next.id));
         let agent = argument(action, "agent");
+        let mut answer = result;
         match branch {
-            Some(branch) => self.branch(&format!("{} {agent}", action.tool), &branch),
+            Some(branch) => {
+                self.branch(&format!("{} {agent}", action.tool), &branch);
+                let told = format!("branch {}: {}", branch.id, branch.status);
+                answer = result.strip_prefix(&told).unwrap_or(result);
+            }
             None => self.line(&format!("  {} {agent}:", action.tool)),
         }
         if action.failed {
-            self.end_of(result);
+            self.end_of(answer);
         } else {
-            self.beginning_of(result, "    ");
+            self.beginning_of(answer, "    ");
         }
     }
 

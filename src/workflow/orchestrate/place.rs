@@ -8,8 +8,6 @@ use super::{OpenUser, OrchestrateOptions};
 use crate::agent::mcp::McpAddress;
 use crate::agent::orchestrate::config::{AgentConfig, AzureVariables};
 use crate::agent::orchestrate::polling::Polling;
-use crate::agent::orchestrate::publish::Publishing;
-use crate::model::{ModelSpec, azure_spec};
 use crate::record::orchestration::{OrchestrationSettings, PollingRecord};
 use crate::record::replay::Recording;
 use crate::record::run_files::MCP;
@@ -58,6 +56,17 @@ pub struct OrchestratePlace<'c> {
     pub limits: LimitsRecord,
     /// Where the server's answers come from.
     pub server: Answers,
+}
+
+/// What the publishing agent is told.
+#[derive(Clone, Default)]
+pub struct Publishing {
+    /// By which it may push.
+    pub token: String,
+    /// The author's name; `None`: as git is configured there.
+    pub author_name: Option<String>,
+    /// The author's address; `None`: as git is configured there.
+    pub author_email: Option<String>,
 }
 
 /// Where the server's answers come from.
@@ -152,7 +161,9 @@ impl<'c> OrchestratePlace<'c> {
     ) -> Result<Self, Error> {
         let record = recording.agent();
         let task = record.as_ref().and_then(|record| record.request.clone());
-        let settings = record.as_ref().and_then(|record| record.orchestration.clone());
+        let settings = record
+            .as_ref()
+            .and_then(|record| record.orchestration.clone());
         let (Some(record), Some(task), Some(settings)) = (record, task, settings) else {
             return Err(Error::NothingAsked);
         };
@@ -184,6 +195,11 @@ impl<'c> OrchestratePlace<'c> {
         })
     }
 
+    /// Whether all of it happens once more, as it was recorded.
+    pub fn is_replay(&self) -> bool {
+        matches!(self.server, Answers::Recorded(..))
+    }
+
     /// Where answers to the model's questions come from.
     pub fn answers(&self) -> AnswerSource<'_> {
         match (&self.server, &self.user) {
@@ -211,7 +227,7 @@ fn models<'c>(
             };
             (selection::named(table, name)?, None)
         }
-        (None, Some(azure)) => (deployment(azure, missing), Some(azure.key.clone())),
+        (None, Some(azure)) => (azure.spec.clone(), Some(azure.key.clone())),
         (None, None) => return Ok(None),
     };
     missing.extend(sending::without_price(choice, &spec));

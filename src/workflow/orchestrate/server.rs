@@ -3,7 +3,7 @@
 //!
 //! Guarantees that every exchange is on record as soon as the run has its folder.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -12,30 +12,31 @@ use super::place::Answers;
 use crate::agent::mcp::{Exchange, McpClient, McpError, McpObserver, McpOptions};
 use crate::agent::orchestrate::pantheon;
 use crate::record::run_files::MCP;
+use crate::record::run_log::RunLog;
 use crate::sys::http::endpoint::Proxies;
 use crate::ui::Event;
-use crate::workflow::agent_run::AgentRun;
 use crate::workflow::error::Error;
 use crate::workflow::run::context::Context;
 use crate::workflow::run::not_ready::{NotReady, Problem};
 
 /// What is said to the server and by it.
-pub struct ExchangeLog<'c, 'r> {
+pub struct ExchangeLog<'c> {
     context: &'c Context<'c>,
     /// What was said before the run had its folder.
     before: RefCell<Vec<Value>>,
-    run: Cell<Option<&'r AgentRun<'r>>>,
+    /// The run's folder.
+    log: RefCell<Option<RunLog<'c>>>,
     /// Why something could not be written down.
     problem: RefCell<Option<Error>>,
 }
 
-impl<'c, 'r> ExchangeLog<'c, 'r> {
+impl<'c> ExchangeLog<'c> {
     /// One of a run that has no folder yet.
     pub fn new(context: &'c Context<'c>) -> Self {
         Self {
             context,
             before: RefCell::default(),
-            run: Cell::new(None),
+            log: RefCell::default(),
             problem: RefCell::default(),
         }
     }
@@ -44,10 +45,11 @@ impl<'c, 'r> ExchangeLog<'c, 'r> {
     ///
     /// # Errors
     /// When what was said before cannot be written there.
-    pub fn begin(&self, run: &'r AgentRun<'r>) -> Result<(), Error> {
-        self.run.set(Some(run));
-        let mut before = self.before.borrow_mut();
-        before.drain(..).try_for_each(|line| run.log_line(MCP, &line))
+    pub fn begin(&self, log: RunLog<'c>) -> Result<(), Error> {
+        let before = self.before.take();
+        before.iter().try_for_each(|line| log.line(MCP, line))?;
+        self.log.replace(Some(log));
+        Ok(())
     }
 
     /// Why something could not be written down, if so.
@@ -56,16 +58,17 @@ impl<'c, 'r> ExchangeLog<'c, 'r> {
     }
 }
 
-impl McpObserver for ExchangeLog<'_, '_> {
+impl McpObserver for ExchangeLog<'_> {
     fn exchanged(&self, exchange: &Exchange<'_>) {
-        let Some(run) = self.run.get() else {
+        let log = self.log.borrow();
+        let Some(log) = log.as_ref() else {
             // All of its keys are strings and all of its numbers finite, so that there is always a value.
             let line = serde_json::to_value(exchange).unwrap_or_default();
             self.before.borrow_mut().push(line);
             return;
         };
-        if let Err(problem) = run.log_line(MCP, exchange) {
-            self.problem.borrow_mut().get_or_insert(problem);
+        if let Err(problem) = log.line(MCP, exchange) {
+            self.problem.borrow_mut().get_or_insert(problem.into());
         }
     }
 

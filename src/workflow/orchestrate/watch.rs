@@ -1,8 +1,10 @@
 //! Hears how the agents get on: shows it, and keeps the branches in the run's folder, so that a run that is killed still
 //! tells where it was.
 
+use std::cell::Cell;
 use std::time::Duration;
 
+use super::server::ExchangeLog;
 use crate::agent::AgentError;
 use crate::agent::orchestrate::lineage::BranchTracker;
 use crate::agent::orchestrate::specialists::{BranchWait, Watcher};
@@ -14,16 +16,51 @@ use crate::workflow::agent_run::AgentRun;
 use crate::workflow::run::context::Context;
 
 /// Who hears it.
-pub struct RunWatcher<'w> {
-    /// The run.
-    pub run: &'w AgentRun<'w>,
-    /// Its surroundings.
-    pub context: &'w Context<'w>,
+pub struct RunWatcher<'w, 'c> {
+    run: &'w AgentRun<'c>,
+    context: &'w Context<'w>,
+    exchanges: &'w ExchangeLog<'c>,
     /// Whether all that is waited for has happened already.
-    pub is_replay: bool,
+    is_replay: bool,
+    /// Whether a branch was waited for when the lineage has changed last.
+    was_waiting: Cell<bool>,
 }
 
-impl Watcher for RunWatcher<'_> {
+impl<'w, 'c> RunWatcher<'w, 'c> {
+    /// One for this run.
+    pub fn new(
+        run: &'w AgentRun<'c>,
+        context: &'w Context<'w>,
+        exchanges: &'w ExchangeLog<'c>,
+        is_replay: bool,
+    ) -> Self {
+        Self {
+            run,
+            context,
+            exchanges,
+            is_replay,
+            was_waiting: Cell::new(false),
+        }
+    }
+
+    /// Tells that the branch that was waited for last is done.
+    fn tell_end(&self, lineage: &BranchTracker) {
+        let is_waiting = lineage.waiting().is_some();
+        if self.was_waiting.replace(is_waiting)
+            && !is_waiting
+            && let Some(branch) = lineage.records().last()
+        {
+            self.context.reporter.event(&Event::BranchEnded {
+                agent: branch.agent.clone(),
+                branch: branch.id.clone(),
+                status: branch.status.clone(),
+                took: branch.seconds.0,
+            });
+        }
+    }
+}
+
+impl Watcher for RunWatcher<'_, '_> {
     fn waiting(&self, waiting: &BranchWait<'_>) {
         self.context.reporter.event(&Event::Waiting {
             agent: waiting.agent.name().to_owned(),
@@ -34,20 +71,18 @@ impl Watcher for RunWatcher<'_> {
     }
 
     fn changed(&self, lineage: &BranchTracker) -> Result<(), AgentError> {
-        let range = lineage.range();
-        let waiting = lineage.waiting();
-        let latest = Lineage {
-            start_branch_id: range.start,
-            latest_branch_id: range.latest,
-            waiting_for: waiting.map(|branch| branch.id.clone()),
-            iterations: lineage.reviews(),
-            branches: lineage.records().to_vec(),
-        };
+        self.tell_end(lineage);
+        self.exchanges.take_problem().map_or(Ok(()), Err)?;
+        let latest = Lineage::from(lineage);
         Ok(self.run.log_json(LINEAGE, &latest)?)
     }
 
     fn sleep(&self, duration: Duration) -> Result<(), Interrupted> {
-        let duration = if self.is_replay { Duration::ZERO } else { duration };
+        let duration = if self.is_replay {
+            Duration::ZERO
+        } else {
+            duration
+        };
         self.context.interrupt.sleep(duration)
     }
 }

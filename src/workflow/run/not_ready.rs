@@ -18,6 +18,7 @@ use crate::exec::build_script::ScriptProblem;
 use crate::exec::sandbox::SandboxProblem;
 use crate::model::{EndpointProblem, ServerProblem};
 use crate::project::ProjectProblem;
+use crate::secret::KeyProblem;
 use crate::secret::credentials::Finding;
 
 /// Something that a run needs and the project does not have.
@@ -65,9 +66,22 @@ pub enum Problem {
     /// Where agents keep what is theirs.
     #[error(transparent)]
     Home(#[from] NoHome),
+    /// A token in a variable.
+    #[error("`{0}` {1}")]
+    Token(&'static str, KeyProblem),
     /// What the user has set for agents.
     #[error(transparent)]
     Settings(#[from] SettingsProblem),
+    /// The MCP server.
+    #[error("the MCP server at `{server}` has no tool `{missing}`: it has {known}")]
+    Tools {
+        /// Its URL, without a query.
+        server: String,
+        /// What it lacks.
+        missing: String,
+        /// What it has.
+        known: String,
+    },
     /// The user's `.env`.
     #[error(transparent)]
     EnvFile(#[from] EnvFileProblem),
@@ -109,8 +123,12 @@ impl Problem {
             Self::Sending(problem) => problem.hint(),
             Self::Home(problem) => problem.hint(),
             Self::Settings(problem) => problem.hint(),
+            Self::Tools { .. } => {
+                "set `MCP_BASE_URL` to a server whose agents work on branches".to_owned()
+            }
             Self::EnvFile(problem) => problem.hint().to_owned(),
             Self::Config(problem) => problem.hint(),
+            Self::Token(name, _) => format!("set `{name}` to the token alone, or unset it"),
             Self::RollUp { hint, .. } => hint.clone(),
         }
     }

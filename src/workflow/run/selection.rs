@@ -492,7 +492,6 @@ pub fn agent_model<'a>(
 ///
 /// # Errors
 /// When another one is asked for.
-#[cfg_attr(not(test), expect(dead_code, reason = "used by workflow/orchestrate"))]
 pub fn recorded_model<'a>(
     context: &Context<'a>,
     choice: &ModelChoice,

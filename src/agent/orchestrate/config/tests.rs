@@ -46,11 +46,6 @@ fn what_is_not_set_has_its_default() {
     assert_eq!(config.polling, polling);
     assert_eq!(config.project.as_deref(), Some("demo"));
     assert_eq!(config.workspace, "/home/pan/workspace");
-    assert_eq!(config.worklog_path(), "/home/pan/workspace/worklog.md");
-    assert_eq!(
-        config.review_log_path(),
-        "/home/pan/workspace/codex_review.log"
-    );
     assert_eq!((config.author_name, config.author_email), (None, None));
 }
 
@@ -82,12 +77,10 @@ fn what_is_set_counts_in_its_normal_form() {
     assert_eq!(mcp.token.as_ref().unwrap().expose(), "bearer-0123");
     assert_eq!(config.polling.initial, Duration::from_millis(500));
     assert_eq!(config.polling.max, Duration::from_secs(10));
-    assert_eq!(config.worklog_path(), "/srv/work/worklog.md");
     assert_eq!(config.author_name.as_deref(), Some("A. Uthor"));
     assert!(!format!("{config:?}").contains("s3cret"));
     let at_top = read(&[(WORKSPACE, "//")]).unwrap();
     assert_eq!(at_top.workspace, "/");
-    assert_eq!(at_top.worklog_path(), "/worklog.md");
 }
 
 #[test]

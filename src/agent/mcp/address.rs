@@ -1,0 +1,134 @@
+//! Where an MCP server is. Pure.
+
+use ureq::http::Uri;
+
+use crate::sys::http::endpoint::{Endpoint, EndpointProblem};
+
+/// What stands before a command in the place of a URL.
+const STDIO: &str = "stdio:";
+
+/// Where a server is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum McpAddress {
+    /// At a URL.
+    Http {
+        /// The URL without its query.
+        endpoint: Endpoint,
+        /// The query, which may hold a key and is never shown; "" where there is none.
+        query: String,
+    },
+    /// It is a program, and these are its name and arguments.
+    Stdio(Vec<String>),
+}
+
+/// Why an address cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum McpAddressProblem {
+    /// The URL cannot.
+    #[error(transparent)]
+    Url(#[from] EndpointProblem),
+    /// The query is none of a URL.
+    #[error("the query of `{0}` has characters that a URL cannot have")]
+    Query(String),
+    /// The command cannot.
+    #[error("`{0}` is no command: a quote is not closed, or there is nothing")]
+    Command(String),
+}
+
+impl McpAddressProblem {
+    /// What the user can do about it.
+    #[must_use]
+    pub fn hint(&self) -> String {
+        match self {
+            Self::Url(problem) => problem.hint(),
+            Self::Query(_) => "escape them by `%` and two digits".to_owned(),
+            Self::Command(_) => "write it like `stdio:npx some-server --flag`".to_owned(),
+        }
+    }
+}
+
+impl McpAddress {
+    /// Reads an address: https, or http to this machine, since a token may travel along; or `stdio:` and a command,
+    /// which no shell sees. `name` says where it was given.
+    ///
+    /// # Errors
+    /// When it cannot be used.
+    pub fn parse(name: &str, text: &str) -> Result<Self, McpAddressProblem> {
+        if let Some(command) = text.strip_prefix(STDIO) {
+            let words = shlex::split(command).filter(|words| !words.is_empty());
+            let problem = || McpAddressProblem::Command(text.to_owned());
+            return words.map(Self::Stdio).ok_or_else(problem);
+        }
+        let (base, query) = text.trim().split_once('?').unwrap_or((text, ""));
+        let endpoint = Endpoint::parse(name, base, true)?;
+        let address = Self::Http {
+            query: query.to_owned(),
+            endpoint,
+        };
+        let is_url = !query.contains('#') && address.url().parse::<Uri>().is_ok();
+        is_url
+            .then_some(address)
+            .ok_or_else(|| McpAddressProblem::Query(name.to_owned()))
+    }
+
+    /// The URL, with its query; "" where there is none.
+    #[must_use]
+    pub fn url(&self) -> String {
+        match self {
+            Self::Http { endpoint, query } if query.is_empty() => endpoint.url(""),
+            Self::Http { endpoint, query } => format!("{}?{query}", endpoint.base()),
+            Self::Stdio(_) => String::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_keeps_its_query_and_does_not_show_it() {
+        for (text, expected) in [
+            ("https://host/mcp/", Some("https://host/mcp")),
+            (
+                "https://host/mcp?key=s3cret&a=%20",
+                Some("https://host/mcp?key=s3cret&a=%20"),
+            ),
+            (
+                " http://localhost:8000/sse ",
+                Some("http://localhost:8000/sse"),
+            ),
+            ("http://127.0.0.1:1?a=b", Some("http://127.0.0.1:1?a=b")),
+            ("http://host/mcp?key=s3cret", None),
+            ("http://10.0.0.1/mcp?key=s3cret", None),
+            ("https://host/mcp?key=s3cret#x", None),
+            ("https://host/mcp?key= s3cret", None),
+            ("https://user:pw@host?key=s3cret", None),
+            ("nonsense?key=s3cret", None),
+            ("", None),
+        ] {
+            let address = McpAddress::parse("URL", text);
+            let url = address.as_ref().map(McpAddress::url);
+            assert_eq!(url.ok().as_deref(), expected, "{text}");
+            if let Err(problem) = address {
+                assert!(
+                    !format!("{problem} {}", problem.hint()).contains("s3cret"),
+                    "{problem}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_command_is_split_into_words_without_a_shell() {
+        for (text, expected) in [
+            ("stdio:npx 'a b' $HOME", Some(vec!["npx", "a b", "$HOME"])),
+            ("stdio:", None),
+            ("stdio:'a", None),
+        ] {
+            let address = McpAddress::parse("URL", text).ok();
+            let words = expected.map(|words| words.into_iter().map(str::to_owned).collect());
+            assert_eq!(address, words.map(McpAddress::Stdio), "{text}");
+        }
+    }
+}

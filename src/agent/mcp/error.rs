@@ -1,0 +1,423 @@
+//! Why a server gives no result, and what that means for the work and for another try.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::message::RpcError;
+use crate::sys::interrupt::Interrupted;
+use crate::sys::text::{cut, one_line};
+
+/// How many characters are kept of what a server says in the place of a result.
+const WORDS: usize = 4000;
+
+/// Why there is no result.
+#[derive(Debug, thiserror::Error)]
+pub enum McpError {
+    /// A signal came.
+    #[error(transparent)]
+    Interrupted(#[from] Interrupted),
+    /// The server cannot be reached, or has not answered to the end.
+    #[error("no answer from the MCP server at `{server}`{}: {reason}", after_tries(*.tries))]
+    NoAnswer {
+        /// The server, without its query.
+        server: String,
+        /// What has happened.
+        reason: String,
+        /// How often it was tried.
+        tries: u32,
+    },
+    /// There was no answer within the time that a call may take.
+    #[error("the MCP server at `{server}` has not answered within {} s", .limit.as_secs_f64())]
+    TimedOut {
+        /// The server.
+        server: String,
+        /// The time that a call may take, its retries included.
+        limit: Duration,
+    },
+    /// An answer with an error's status, from the server or from a proxy.
+    #[error("the MCP server at `{server}` answers {status}{}{}", after_tries(*.tries), behind(.words))]
+    Status {
+        /// The server.
+        server: String,
+        /// The HTTP status.
+        status: u16,
+        /// What it says.
+        words: String,
+        /// How often it was tried.
+        tries: u32,
+    },
+    /// What answers is no MCP server, or not one that this client can speak to.
+    #[error("the server at `{server}` does not speak MCP as expected: {problem}")]
+    Protocol {
+        /// The server.
+        server: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// An answer of more than 16 MB.
+    #[error("the answer of the MCP server at `{server}` has more than 16 MB")]
+    TooLarge {
+        /// The server.
+        server: String,
+    },
+    /// The server says that it cannot do what it is asked for.
+    #[error("the MCP server says: {} ({})", .0.message, .0.code)]
+    Server(RpcError),
+    /// The tool has failed.
+    #[error("{message}")]
+    Tool {
+        /// What it says.
+        message: String,
+    },
+    /// A call failed that the server may have begun, and that must not be done twice.
+    #[error("{source}; whether the call was begun is not known, so it was not tried again")]
+    Doubtful {
+        /// How it failed.
+        source: Box<McpError>,
+    },
+    /// The program that is to be the server cannot be started, or has ended.
+    #[error("the MCP server `{program}` {reason}{}", behind(.output))]
+    Program {
+        /// The program.
+        program: String,
+        /// What has happened, as the end of a sentence.
+        reason: String,
+        /// The end of what it has said on stderr; may be "".
+        output: String,
+    },
+    /// A run that is replayed has asked for something else then.
+    #[error("the recorded run has not asked the MCP server for {asked} here, but for {recorded}")]
+    NotRecorded {
+        /// What is asked for.
+        asked: String,
+        /// What was.
+        recorded: String,
+    },
+    /// The error of the run that is replayed.
+    #[error("{message}")]
+    Replayed {
+        /// What it said.
+        message: String,
+        /// As [`is_lost`](Self::is_lost) was.
+        is_lost: bool,
+    },
+}
+
+impl McpError {
+    /// What answers is not what it should be.
+    pub(super) fn protocol(server: &str, problem: impl Into<String>) -> Self {
+        let (server, problem) = (server.to_owned(), problem.into());
+        Self::Protocol { server, problem }
+    }
+
+    /// Nothing has answered.
+    pub(super) fn no_answer(server: &str, reason: impl Into<String>) -> Self {
+        Self::NoAnswer {
+            server: server.to_owned(),
+            reason: reason.into(),
+            tries: 1,
+        }
+    }
+
+    /// What the server says in the place of a result.
+    pub(super) fn server(mut error: RpcError) -> Self {
+        error.message = bounded(&error.message);
+        Self::Server(error)
+    }
+
+    /// The same of a tool.
+    pub(super) fn tool(message: &str) -> Self {
+        let message = bounded(message);
+        Self::Tool { message }
+    }
+
+    /// The same error after so many tries.
+    pub(super) fn after(mut self, count: u32) -> Self {
+        if let Self::NoAnswer { tries, .. } | Self::Status { tries, .. } = &mut self {
+            *tries = count;
+        }
+        self
+    }
+
+    /// Whether nothing can follow: a signal came, or the time is over.
+    pub(super) fn is_final(&self) -> bool {
+        matches!(self, Self::Interrupted(_) | Self::TimedOut { .. })
+    }
+
+    /// Whether the server is lost to the work: no further call would fare better. Else it is something that a model
+    /// can be told: what the server has said, or that it is not known whether a call was begun.
+    #[must_use]
+    pub fn is_lost(&self) -> bool {
+        match self {
+            Self::Interrupted(_)
+            | Self::NoAnswer { .. }
+            | Self::TimedOut { .. }
+            | Self::Program { .. }
+            | Self::NotRecorded { .. } => true,
+            // The rest of 4xx is about the call.
+            Self::Status { status, .. } => {
+                matches!(status, 401 | 403 | 404 | 407 | 408 | 429 | 500..=599)
+            }
+            Self::Replayed { is_lost, .. } => *is_lost,
+            Self::Protocol { .. }
+            | Self::TooLarge { .. }
+            | Self::Server(_)
+            | Self::Tool { .. }
+            | Self::Doubtful { .. } => false,
+        }
+    }
+
+    /// What the user can do about it.
+    #[must_use]
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Interrupted(_) => "run again",
+            Self::NoAnswer { .. } => "see that the server runs and the URL is right",
+            Self::TimedOut { .. } => {
+                "see what the server is doing, or give it more time with `--timeout`"
+            }
+            Self::Status {
+                status: 401 | 403 | 407,
+                ..
+            } => "set `MCP_BEARER_TOKEN` to a token that the server takes",
+            Self::Status { .. } | Self::Protocol { .. } => {
+                "see that the URL is that of the server's MCP endpoint, as `https://host/mcp`"
+            }
+            Self::TooLarge { .. } => "ask for less",
+            Self::Server(_) | Self::Tool { .. } => {
+                "`code-commit mcp tools` shows what the server's tools take"
+            }
+            Self::Doubtful { .. } => "see on the server whether it was begun",
+            Self::Program { .. } => "name a program that speaks MCP on stdin and stdout",
+            Self::NotRecorded { .. } => {
+                "replay the run with the version of the program that has made it"
+            }
+            Self::Replayed { .. } => "the recorded run has ended so, too",
+        }
+    }
+
+    /// The error as a run's record has it.
+    pub(super) fn to_record(&self) -> Value {
+        match self {
+            Self::Server(error) => {
+                json!({"code": error.code, "message": error.message, "data": error.data})
+            }
+            error => json!({"message": error.to_string(), "lost": error.is_lost()}),
+        }
+    }
+
+    /// The error that a run's record has.
+    pub(super) fn from_record(mut record: Value) -> Self {
+        let message = record["message"].as_str().unwrap_or_default().to_owned();
+        match record["code"].as_i64() {
+            Some(code) => Self::Server(RpcError {
+                code,
+                message,
+                data: record["data"].take(),
+            }),
+            None => Self::Replayed {
+                message,
+                is_lost: record["lost"] == true,
+            },
+        }
+    }
+}
+
+/// How far the server had come with a request that has failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Begun {
+    /// It has certainly not begun.
+    No,
+    /// That is not known.
+    Perhaps,
+    /// It has answered.
+    Answered,
+}
+
+/// What is to be done about a request that has failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Retry {
+    /// Nothing: another try would fare no better.
+    Never,
+    /// Another try after so long; `None`: as long as is usual.
+    After(Option<Duration>),
+    /// Another try in a new session, at once: the old one is gone.
+    InNewSession,
+}
+
+/// One try that has failed.
+#[derive(Debug)]
+pub(super) struct Failed {
+    pub error: McpError,
+    pub begun: Begun,
+    pub retry: Retry,
+    /// Whether nothing more can be asked in this session.
+    pub ends_session: bool,
+    /// The status of the answer, where it was one of an error.
+    pub status: Option<u16>,
+}
+
+impl Failed {
+    /// The server has answered so; that is final.
+    pub fn answered(error: McpError) -> Self {
+        Self {
+            error,
+            begun: Begun::Answered,
+            retry: Retry::Never,
+            ends_session: false,
+            status: None,
+        }
+    }
+
+    /// It may have begun; a request that may be made twice is tried again.
+    pub fn broken(error: McpError) -> Self {
+        Self {
+            begun: Begun::Perhaps,
+            retry: Retry::After(None),
+            ..Self::answered(error)
+        }
+    }
+
+    /// It has not begun.
+    pub fn unbegun(error: McpError) -> Self {
+        Self {
+            begun: Begun::No,
+            retry: Retry::After(None),
+            ..Self::answered(error)
+        }
+    }
+
+    /// It may have begun, and the time is over or the answer of no use.
+    pub fn lost(error: McpError) -> Self {
+        Self {
+            begun: Begun::Perhaps,
+            ..Self::answered(error)
+        }
+    }
+
+    /// The session is gone, and with it the request, which was not begun.
+    pub fn session_gone(error: McpError) -> Self {
+        Self {
+            begun: Begun::No,
+            retry: Retry::InNewSession,
+            ends_session: true,
+            ..Self::answered(error)
+        }
+    }
+}
+
+impl From<Interrupted> for Failed {
+    fn from(interrupted: Interrupted) -> Self {
+        Self::lost(interrupted.into())
+    }
+}
+
+/// What an answer says that is none: the message in its JSON, or the text in its HTML, in a line; may be "".
+pub(super) fn words(body: &[u8]) -> String {
+    if let Ok(json) = serde_json::from_slice::<Value>(body) {
+        let fields = [
+            &json["error"]["message"],
+            &json["message"],
+            &json["error_description"],
+            &json["detail"],
+            &json["error"],
+        ];
+        let said = fields.into_iter().find_map(Value::as_str);
+        return one_line(said.unwrap_or(&json.to_string()), 300);
+    }
+    let text = String::from_utf8_lossy(&body[..body.len().min(64 << 10)]);
+    if text.trim_start().starts_with('<') {
+        one_line(&without_tags(&text), 300)
+    } else {
+        one_line(&text, 300)
+    }
+}
+
+/// The text between a page's tags, less its style and scripts.
+fn without_tags(page: &str) -> String {
+    let mut text = String::new();
+    let mut inside = "";
+    for piece in page.split('<').skip(1) {
+        let (tag, behind) = piece.split_once('>').unwrap_or((piece, ""));
+        let name = tag.split_whitespace().next().unwrap_or_default();
+        match name {
+            "style" | "script" => inside = name,
+            _ if name.strip_prefix('/') == Some(inside) => inside = "",
+            _ => {}
+        }
+        if inside.is_empty() {
+            text.push(' ');
+            text.push_str(behind);
+        }
+    }
+    text
+}
+
+fn bounded(text: &str) -> String {
+    cut(text, WORDS).into_owned()
+}
+
+fn after_tries(count: u32) -> String {
+    match count {
+        0 | 1 => String::new(),
+        _ => format!(" (after {count} tries)"),
+    }
+}
+
+/// A text behind a colon, if there is one.
+fn behind(text: &str) -> String {
+    match text {
+        "" => String::new(),
+        text => format!(": {text}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_proxy_says_is_told_in_a_line() {
+        for (body, expected) in [
+            ("", ""),
+            ("Not Found\n", "Not Found"),
+            (r#"{"detail": "Not Found"}"#, "Not Found"),
+            (
+                r#"{"error": "invalid_token", "error_description": "expired"}"#,
+                "expired",
+            ),
+            (r#"{"error": {"message": "no"}}"#, "no"),
+            (r#"{"a": 1}"#, r#"{"a":1}"#),
+            (
+                "<!doctype html><html><head><title>502 Bad Gateway</title><style>a > b {x:y}</style></head>\n<body><h1>nginx</h1></body>",
+                "502 Bad Gateway nginx",
+            ),
+            ("<html", ""),
+        ] {
+            assert_eq!(words(body.as_bytes()), expected, "{body}");
+        }
+    }
+
+    #[test]
+    fn an_error_is_replayed_as_it_was() {
+        let data = json!({"supported": ["2026-07-28"]});
+        let server = |message: &str| RpcError {
+            code: -32022,
+            message: message.to_owned(),
+            data: data.clone(),
+        };
+        let error = McpError::server(server("no"));
+        let again = McpError::from_record(error.to_record());
+        assert!(matches!(again, McpError::Server(error) if error == server("no")));
+        let lost = McpError::no_answer("s", "reset").after(5);
+        let doubtful = McpError::Doubtful {
+            source: Box::new(McpError::no_answer("s", "reset")),
+        };
+        for error in [lost, doubtful] {
+            let again = McpError::from_record(error.to_record());
+            assert_eq!(again.to_string(), error.to_string());
+            assert_eq!(again.is_lost(), error.is_lost());
+        }
+    }
+}

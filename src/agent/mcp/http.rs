@@ -1,0 +1,330 @@
+//! Calls to an MCP server over HTTP, as both of its transports make them.
+//!
+//! Touches the network. Guarantees that the token and the URL's query reach that server alone, and no error; and that
+//! of an answer no more than 16 MB is read.
+
+use std::cell::Cell;
+use std::time::Duration;
+
+use serde_json::Value;
+use ureq::http::{Request, Response, Uri};
+use ureq::{AsSendBody, Body};
+
+use super::error::{Begun, Failed, McpError, Retry, words};
+use super::message::{Incoming, error_without_id};
+use super::transport::{ANSWER_LIMIT, CallDeadline};
+use crate::secret::ApiKey;
+use crate::sys::environment::Clock;
+use crate::sys::http::endpoint::Endpoint;
+use crate::sys::http::retry::{Advice, is_retryable};
+use crate::sys::http::{HttpClient, HttpError, header};
+
+/// What a request for an answer takes.
+pub(super) const JSON_OR_EVENTS: &str = "application/json, text/event-stream";
+/// What a request for a stream takes.
+pub(super) const EVENTS: &str = "text/event-stream";
+/// How large an error's answer may be.
+const FAILURE_LIMIT: u64 = 1 << 20;
+
+/// Makes calls to a server, on whatever thread.
+#[derive(Debug)]
+pub(super) struct Caller {
+    pub client: HttpClient,
+    pub token: Option<ApiKey>,
+}
+
+/// A call.
+pub(super) struct HttpCall<'c> {
+    pub method: &'static str,
+    pub url: &'c str,
+    pub headers: &'c [(&'static str, String)],
+    pub body: Option<&'c str>,
+    /// How long it may take; `None`: as long as it does.
+    pub limit: Option<Duration>,
+}
+
+impl Caller {
+    /// The answer, of whatever status.
+    pub fn call(&self, call: &HttpCall<'_>) -> Result<Response<Body>, HttpError> {
+        let mut request = Request::builder().method(call.method).uri(call.url);
+        for (name, value) in call.headers {
+            request = request.header(*name, value);
+        }
+        if let Some(token) = &self.token {
+            request = request.header("authorization", format!("Bearer {}", token.expose()));
+        }
+        match call.body {
+            Some(body) => {
+                let request = request.header("content-type", "application/json");
+                self.run(request.body(body), call.limit)
+            }
+            None => self.run(request.body(()), call.limit),
+        }
+    }
+
+    fn run<B: AsSendBody>(
+        &self,
+        request: Result<Request<B>, ureq::http::Error>,
+        limit: Option<Duration>,
+    ) -> Result<Response<Body>, HttpError> {
+        let request = request.map_err(|error| HttpError::Protocol(error.to_string()))?;
+        let agent = &self.client.agent;
+        let request = agent.configure_request(request);
+        self.client
+            .answer(agent.run(request.timeout_global(limit).build()))
+    }
+}
+
+/// A server, as calls for its client are made.
+pub(super) struct Peer<'a> {
+    pub caller: Caller,
+    /// Where it is asked, with the query.
+    pub url: String,
+    /// The same without, to be shown.
+    pub server: String,
+    clock: &'a dyn Clock,
+    /// Whether it has ever answered.
+    was_reached: Cell<bool>,
+}
+
+impl<'a> Peer<'a> {
+    /// A server that has not been asked yet.
+    pub fn new(caller: Caller, url: String, clock: &'a dyn Clock) -> Self {
+        Self {
+            server: caller.client.endpoint().base().to_owned(),
+            caller,
+            url,
+            clock,
+            was_reached: Cell::new(false),
+        }
+    }
+
+    /// The answer of a call that has been successful.
+    ///
+    /// # Errors
+    /// When there is none, or it has the status of an error; `in_session`: it was made in one, which may be gone.
+    pub fn call(
+        &self,
+        call: &HttpCall<'_>,
+        in_session: bool,
+        deadline: &CallDeadline<'_>,
+    ) -> Result<Response<Body>, Failed> {
+        let called = self.caller.call(call);
+        let response = called.map_err(|error| self.failed(error, deadline))?;
+        self.was_reached.set(true);
+        if response.status().is_success() {
+            return Ok(response);
+        }
+        Err(self.refused(response, in_session, deadline))
+    }
+
+    /// All of an answer.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn body(
+        &self,
+        response: Response<Body>,
+        deadline: &CallDeadline<'_>,
+    ) -> Result<Vec<u8>, Failed> {
+        let read = self.caller.client.read_body(response, ANSWER_LIMIT as u64);
+        read.map_err(|error| self.failed(error, deadline))
+    }
+
+    /// The result in an answer that is one JSON text.
+    ///
+    /// # Errors
+    /// When it is something else.
+    pub fn result(&self, body: &[u8], awaited: u64) -> Result<Value, Failed> {
+        let problem = |problem: String| Failed::lost(McpError::protocol(&self.server, problem));
+        let Ok(mut message) = serde_json::from_slice::<Value>(body) else {
+            return Err(match &*words(body) {
+                "" => problem("its answer is empty".to_owned()),
+                said => problem(format!("its answer is no JSON: `{said}`")),
+            });
+        };
+        if let Some(error) = error_without_id(&mut message) {
+            return Err(Failed::answered(McpError::server(error)));
+        }
+        let messages = Incoming::read(message, awaited).into_iter();
+        let mut answers = messages.filter_map(|message| match message {
+            Incoming::Answer(outcome) => Some(outcome),
+            Incoming::Asks(_) | Incoming::Other => None,
+        });
+        match answers.next() {
+            Some(outcome) => outcome.map_err(|error| Failed::answered(McpError::server(error))),
+            None => Err(problem("its answer is to another request".to_owned())),
+        }
+    }
+
+    /// What an error of a call means.
+    pub fn failed(&self, error: HttpError, deadline: &CallDeadline<'_>) -> Failed {
+        let server = &self.server;
+        match error {
+            HttpError::Interrupted(interrupted) => interrupted.into(),
+            HttpError::TimedOut => deadline.is_over(server),
+            HttpError::NoConnection { reason, is_refused } => {
+                let failed = Failed::unbegun(McpError::no_answer(server, reason));
+                let is_here = self.caller.client.endpoint().is_this_machine();
+                if is_refused && is_here && !self.was_reached.get() {
+                    // Nobody starts it within the seconds that tries are apart.
+                    return Failed {
+                        retry: Retry::Never,
+                        ..failed
+                    };
+                }
+                failed
+            }
+            HttpError::Broken(reason) => Failed::broken(McpError::no_answer(server, reason)),
+            HttpError::Tls(reason) => Failed::answered(McpError::no_answer(server, reason)),
+            HttpError::TooLarge(_) => Failed::answered(McpError::TooLarge {
+                server: server.clone(),
+            }),
+            HttpError::Redirect { .. } | HttpError::Compressed(_) => {
+                Failed::answered(McpError::protocol(server, error.to_string()))
+            }
+            HttpError::Protocol(reason) => Failed::lost(McpError::protocol(server, reason)),
+        }
+    }
+
+    /// What an answer with an error's status means.
+    fn refused(
+        &self,
+        response: Response<Body>,
+        in_session: bool,
+        deadline: &CallDeadline<'_>,
+    ) -> Failed {
+        let status = response.status().as_u16();
+        let advice = Advice::read(|name| header(response.headers(), name), self.clock.now());
+        let body = match self.caller.client.read_body(response, FAILURE_LIMIT) {
+            Ok(body) => body,
+            Err(error @ (HttpError::Interrupted(_) | HttpError::TimedOut)) => {
+                return self.failed(error, deadline);
+            }
+            // The status matters even where the rest cannot be read.
+            Err(_) => Vec::new(),
+        };
+        let said = words(&body);
+        // By the specification, 404 says that a session is gone; some servers say 400, and why.
+        let names_session = said.to_ascii_lowercase().contains("session");
+        let is_gone = in_session && (status == 404 || status == 400 && names_session);
+        let rpc = serde_json::from_slice::<Value>(&body).ok();
+        let rpc = rpc.and_then(|mut message| {
+            message.as_object_mut()?.remove("id");
+            error_without_id(&mut message).filter(|error| error.code != 0)
+        });
+        let error = rpc.map(McpError::server).unwrap_or(McpError::Status {
+            server: self.server.clone(),
+            status,
+            words: said,
+            tries: 1,
+        });
+        let failed = if is_gone {
+            Failed::session_gone(error)
+        } else if is_retryable(status, &advice) {
+            Failed {
+                begun: match status {
+                    429 | 503 => Begun::No,
+                    _ => Begun::Perhaps,
+                },
+                retry: Retry::After(advice.wait),
+                ..Failed::answered(error)
+            }
+        } else {
+            Failed {
+                begun: match status {
+                    500..=599 => Begun::Perhaps,
+                    _ => Begun::Answered,
+                },
+                ..Failed::answered(error)
+            }
+        };
+        Failed {
+            status: Some(status),
+            ..failed
+        }
+    }
+}
+
+/// Whether an answer is a stream of events.
+pub(super) fn is_stream(response: &Response<Body>) -> bool {
+    let kind = header(response.headers(), "content-type").unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    kind.eq_ignore_ascii_case(EVENTS)
+}
+
+/// The URL that a server has named, seen from its own, where it is of the same origin.
+pub(super) fn same_origin(endpoint: &Endpoint, said: &str) -> Option<String> {
+    let own: Uri = endpoint.base().parse().ok()?;
+    let said = said.trim();
+    let origin = format!("{}://{}", own.scheme_str()?, own.authority()?);
+    let url = if said.contains("://") {
+        said.to_owned()
+    } else if said.starts_with("//") {
+        format!("{}:{said}", own.scheme_str()?)
+    } else if said.starts_with('/') {
+        format!("{origin}{said}")
+    } else {
+        let path = match said.starts_with('?') {
+            true => own.path(),
+            false => own
+                .path()
+                .rsplit_once('/')
+                .map_or("", |(directory, _)| directory),
+        };
+        let joint = if said.starts_with('?') { "" } else { "/" };
+        format!("{origin}{path}{joint}{said}")
+    };
+    let named: Uri = url.parse().ok()?;
+    let port = |uri: &Uri| {
+        let standard = if uri.scheme_str() == Some("https") {
+            443
+        } else {
+            80
+        };
+        uri.port_u16().unwrap_or(standard)
+    };
+    let is_same = named.scheme() == own.scheme()
+        && named.host()?.eq_ignore_ascii_case(own.host()?)
+        && port(&named) == port(&own)
+        && !named.authority()?.as_str().contains('@');
+    is_same.then_some(url)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_endpoint_is_of_the_same_origin_or_none() {
+        let endpoint = Endpoint::parse("URL", "http://127.0.0.1:8000/mcp/sse", true).unwrap();
+        for (said, expected) in [
+            (
+                "/messages/?session_id=1",
+                Some("http://127.0.0.1:8000/messages/?session_id=1"),
+            ),
+            (
+                "messages?s=1",
+                Some("http://127.0.0.1:8000/mcp/messages?s=1"),
+            ),
+            ("?s=1", Some("http://127.0.0.1:8000/mcp/sse?s=1")),
+            (" /a\n", Some("http://127.0.0.1:8000/a")),
+            ("http://127.0.0.1:8000/a", Some("http://127.0.0.1:8000/a")),
+            ("//127.0.0.1:8000/a", Some("http://127.0.0.1:8000/a")),
+            ("//evil.example/a", None),
+            ("http://evil.example/a", None),
+            ("http://127.0.0.1:8001/a", None),
+            ("http://127.0.0.1/a", None),
+            ("https://127.0.0.1:8000/a", None),
+            ("http://user@127.0.0.1:8000/a", None),
+            ("file:///etc/passwd", None),
+            ("/a b", None),
+        ] {
+            let url = same_origin(&endpoint, said);
+            assert_eq!(url.as_deref(), expected, "{said}");
+        }
+        let endpoint = Endpoint::parse("URL", "https://Host.example/sse", true).unwrap();
+        let url = same_origin(&endpoint, "https://host.example:443/a");
+        assert_eq!(url.as_deref(), Some("https://host.example:443/a"));
+    }
+}

@@ -1,0 +1,234 @@
+//! JSON-RPC messages: what is sent, and what a message that came is. Pure.
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::version::Version;
+
+/// What a server gets for a request that this client does not answer.
+const METHOD_NOT_FOUND: i64 = -32601;
+
+/// A request or a notification of the client.
+#[derive(Debug, Clone, Copy)]
+pub struct Outgoing<'m> {
+    /// The request's id; `None`: it is a notification.
+    pub id: Option<u64>,
+    /// Its method.
+    pub method: &'m str,
+    /// Its parameters, an object.
+    pub params: &'m Value,
+    /// The version that is spoken; `None`: it is being agreed on.
+    pub version: Option<Version>,
+}
+
+impl Outgoing<'_> {
+    /// The message as it is sent, in one line.
+    #[must_use]
+    pub fn to_text(self) -> String {
+        #[derive(Serialize)]
+        struct Message<'m> {
+            jsonrpc: &'static str,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            id: Option<u64>,
+            method: &'m str,
+            params: &'m Value,
+        }
+        let message = Message {
+            jsonrpc: "2.0",
+            id: self.id,
+            method: self.method,
+            params: self.params,
+        };
+        // What is made of JSON values is JSON.
+        serde_json::to_string(&message).unwrap_or_default()
+    }
+}
+
+/// An error that a server gives in the place of a result.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RpcError {
+    /// Its code.
+    pub code: i64,
+    /// What it says.
+    pub message: String,
+    /// What it says for programs; null where that is nothing.
+    pub data: Value,
+}
+
+/// What a message that came is, for a client that waits for an answer.
+#[derive(Debug, PartialEq)]
+pub enum Incoming {
+    /// The answer that is waited for: a result, or an error.
+    Answer(Result<Value, RpcError>),
+    /// A request of the server's, and what it gets for that.
+    Asks(Value),
+    /// What is of no concern: a notification, an answer that nobody waits for, or no message at all.
+    Other,
+}
+
+impl Incoming {
+    /// Reads a message, or a list of them, of which the answer counts; `awaited` is the id of the request.
+    #[must_use]
+    pub fn read(message: Value, awaited: u64) -> Vec<Self> {
+        match message {
+            Value::Array(messages) => {
+                let messages = messages.into_iter();
+                messages
+                    .map(|message| Self::of_one(message, awaited))
+                    .collect()
+            }
+            message => vec![Self::of_one(message, awaited)],
+        }
+    }
+
+    fn of_one(message: Value, awaited: u64) -> Self {
+        let Value::Object(mut message) = message else {
+            return Self::Other;
+        };
+        let id = message.remove("id").filter(|id| !id.is_null());
+        match (message.get("method"), id) {
+            (Some(Value::String(method)), Some(id)) => Self::Asks(reply(method, &id)),
+            (None, Some(id)) if id == awaited => {
+                outcome(&mut message).map_or(Self::Other, Self::Answer)
+            }
+            _ => Self::Other,
+        }
+    }
+}
+
+/// The error of a message that may be without our id: a server that could not read a request does not know its id.
+#[must_use]
+pub fn error_without_id(message: &mut Value) -> Option<RpcError> {
+    let message = message.as_object_mut()?;
+    if message.get("id").is_some_and(|id| !id.is_null()) {
+        return None;
+    }
+    outcome(message)?.err()
+}
+
+/// What is said to a request of the server's.
+fn reply(method: &str, id: &Value) -> Value {
+    if method == "ping" {
+        return json!({"jsonrpc": "2.0", "id": id, "result": {}});
+    }
+    let message = format!("this client does not answer `{method}`");
+    json!({"jsonrpc": "2.0", "id": id, "error": {"code": METHOD_NOT_FOUND, "message": message}})
+}
+
+fn outcome(message: &mut Map<String, Value>) -> Option<Result<Value, RpcError>> {
+    if let Some(result) = message.remove("result") {
+        return Some(Ok(result));
+    }
+    let mut error = message.remove("error")?;
+    let said = match error.get_mut("message").map(Value::take) {
+        Some(Value::String(said)) => said,
+        // Some proxies and servers put a text in the place of an error.
+        _ => error.to_string(),
+    };
+    Some(Err(RpcError {
+        code: error["code"].as_i64().unwrap_or_default(),
+        message: said,
+        data: error.get_mut("data").map(Value::take).unwrap_or_default(),
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_has_an_id_and_a_notification_has_none() {
+        let params = json!({"a": [1]});
+        let mut message = Outgoing {
+            id: Some(7),
+            method: "tools/call",
+            params: &params,
+            version: None,
+        };
+        assert_eq!(
+            message.to_text(),
+            r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"a":[1]}}"#
+        );
+        message.id = None;
+        assert_eq!(
+            message.to_text(),
+            r#"{"jsonrpc":"2.0","method":"tools/call","params":{"a":[1]}}"#
+        );
+    }
+
+    #[test]
+    fn an_answer_is_what_has_our_id() {
+        let error = |code, message: &str, data| {
+            let message = message.to_owned();
+            Incoming::Answer(Err(RpcError {
+                code,
+                message,
+                data,
+            }))
+        };
+        for (message, expected) in [
+            (
+                json!({"jsonrpc": "2.0", "id": 7, "result": {"a": 1}}),
+                Incoming::Answer(Ok(json!({"a": 1}))),
+            ),
+            (
+                json!({"id": 7, "result": null}),
+                Incoming::Answer(Ok(Value::Null)),
+            ),
+            (json!({"id": 8, "result": {}}), Incoming::Other),
+            (json!({"id": "7", "result": {}}), Incoming::Other),
+            (json!({"id": null, "result": {}}), Incoming::Other),
+            (json!({"id": 7}), Incoming::Other),
+            (
+                json!({"id": 7, "error": {"code": -32602, "message": "no", "data": [1]}}),
+                error(-32602, "no", json!([1])),
+            ),
+            (
+                json!({"id": 7, "error": "no"}),
+                error(0, "\"no\"", Value::Null),
+            ),
+            (
+                json!({"id": 7, "method": "ping"}),
+                Incoming::Asks(json!({"jsonrpc": "2.0", "id": 7, "result": {}})),
+            ),
+            (
+                json!({"id": "x", "method": "sampling/createMessage", "params": {}}),
+                Incoming::Asks(json!({"jsonrpc": "2.0", "id": "x", "error":
+                    {"code": -32601, "message": "this client does not answer `sampling/createMessage`"}})),
+            ),
+            (json!({"method": "notifications/progress"}), Incoming::Other),
+            (json!("text"), Incoming::Other),
+        ] {
+            let text = message.to_string();
+            assert_eq!(Incoming::read(message, 7), [expected], "{text}");
+        }
+        let list = json!([{"method": "notifications/x"}, {"id": 7, "result": 1}]);
+        assert_eq!(
+            Incoming::read(list, 7),
+            [Incoming::Other, Incoming::Answer(Ok(json!(1)))]
+        );
+    }
+
+    #[test]
+    fn an_error_for_what_could_not_be_read_has_no_id() {
+        for (mut message, code) in [
+            (
+                json!({"id": null, "error": {"code": -32700, "message": "a"}}),
+                Some(-32700),
+            ),
+            (
+                json!({"error": {"code": -32600, "message": "a"}}),
+                Some(-32600),
+            ),
+            (
+                json!({"id": 1, "error": {"code": -32600, "message": "a"}}),
+                None,
+            ),
+            (json!({"result": 1}), None),
+            (json!([]), None),
+        ] {
+            let error = error_without_id(&mut message);
+            assert_eq!(error.map(|error| error.code), code);
+        }
+    }
+}

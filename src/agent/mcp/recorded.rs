@@ -1,0 +1,96 @@
+//! The answers of a recorded run, in the place of a server's.
+//!
+//! Touches nothing: the record is read before. Guarantees that answers come in their order, at once, and only to what
+//! was asked then.
+
+use std::collections::VecDeque;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::error::{Failed, McpError};
+use super::message::Outgoing;
+use super::transport::{CallDeadline, Transport};
+use super::version::HANDSHAKE;
+
+/// The exchanges that are left.
+pub(super) struct Recorded(VecDeque<RecordedExchange>);
+
+/// A line of the record. How long it took does not matter.
+#[derive(Deserialize)]
+struct RecordedExchange {
+    method: String,
+    #[serde(default)]
+    params: Value,
+    result: Option<Value>,
+    #[serde(default)]
+    error: Value,
+}
+
+impl Recorded {
+    /// Reads a run's `mcp.jsonl`.
+    ///
+    /// # Errors
+    /// The number of the line that is none, from 1 on. A last line that was cut counts as not there.
+    pub fn read(text: &str) -> Result<Self, usize> {
+        let mut exchanges = VecDeque::new();
+        for (number, line) in text.lines().enumerate() {
+            match serde_json::from_str(line) {
+                Ok(recording) => exchanges.push_back(recording),
+                Err(problem) if problem.is_eof() && !text.ends_with('\n') => {}
+                Err(_) => return Err(number + 1),
+            }
+        }
+        Ok(Self(exchanges))
+    }
+}
+
+impl Transport for Recorded {
+    fn open(&mut self, _deadline: &CallDeadline<'_>) -> Result<(), Failed> {
+        Ok(())
+    }
+
+    fn request(
+        &mut self,
+        message: Outgoing<'_>,
+        _deadline: &CallDeadline<'_>,
+    ) -> Result<Value, Failed> {
+        // A session begins anew in a run whose server has forgotten it.
+        while message.method != HANDSHAKE
+            && self.0.front().is_some_and(|next| next.method == HANDSHAKE)
+        {
+            self.0.pop_front();
+        }
+        let asked = name(message.method, message.params);
+        let next = self.0.pop_front();
+        let recorded = next.as_ref().map_or("nothing more".to_owned(), |next| {
+            name(&next.method, &next.params)
+        });
+        match next {
+            Some(next) if recorded == asked => next
+                .result
+                .ok_or_else(|| Failed::answered(McpError::from_record(next.error))),
+            _ => Err(Failed::answered(McpError::NotRecorded { asked, recorded })),
+        }
+    }
+
+    fn notify(
+        &mut self,
+        _message: Outgoing<'_>,
+        _deadline: &CallDeadline<'_>,
+    ) -> Result<(), Failed> {
+        Ok(())
+    }
+
+    fn notify_in_hurry(&mut self, _message: Outgoing<'_>) {}
+
+    fn close(&mut self, _in_hurry: bool) {}
+}
+
+/// What is asked for: the method, and of a call the tool.
+fn name(method: &str, params: &Value) -> String {
+    match params["name"].as_str() {
+        Some(tool) if method == "tools/call" => format!("`{tool}`"),
+        _ => format!("`{method}`"),
+    }
+}

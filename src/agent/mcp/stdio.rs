@@ -1,0 +1,170 @@
+//! A server that is a program: messages are lines on its stdin and stdout.
+//!
+//! Touches that program. Guarantees that it is gone when the client is. One that has ended by itself is not started again.
+
+use std::ffi::OsString;
+use std::io::{self, ErrorKind};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::error::{Failed, McpError};
+use super::message::{Incoming, Outgoing};
+use super::transport::{ANSWER_LIMIT, CallDeadline, HURRY, Transport};
+use crate::exec::pipes::PipedProgram;
+use crate::sys::interrupt::Interrupt;
+use crate::sys::text::one_line;
+
+/// How much is read at once.
+const CHUNK: usize = 64 << 10;
+/// How long the program may take to end, and as long again once it is asked to.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// A server that is spoken to so.
+pub(super) struct Stdio {
+    words: Vec<String>,
+    hidden: Vec<OsString>,
+    interrupt: Interrupt,
+    program: Option<PipedProgram>,
+    /// What has come that is no whole line yet.
+    received: Vec<u8>,
+}
+
+impl Stdio {
+    /// One that has not been started. The program does not get the variables in `hidden`.
+    pub fn new(words: Vec<String>, hidden: Vec<OsString>, interrupt: Interrupt) -> Self {
+        Self {
+            words,
+            hidden,
+            interrupt,
+            program: None,
+            received: Vec::new(),
+        }
+    }
+
+    fn name(&self) -> &str {
+        self.words.first().map_or("", String::as_str)
+    }
+
+    fn send(&mut self, message: &str, deadline: &CallDeadline<'_>) -> Result<(), Failed> {
+        let Some(program) = &mut self.program else {
+            return Err(self.failed("is not running"));
+        };
+        let line = format!("{message}\n");
+        let sent = program.write(line.as_bytes(), &self.interrupt, &|| deadline.left());
+        sent.map_err(|error| self.broken(&error, deadline))
+    }
+
+    /// Reads what comes next; whether that ends a line.
+    fn receive(&mut self, deadline: &CallDeadline<'_>) -> Result<bool, Failed> {
+        let Some(program) = &mut self.program else {
+            return Err(self.failed("is not running"));
+        };
+        let known = self.received.len();
+        self.received.resize(known + CHUNK, 0);
+        let read = program.read(&mut self.received[known..], &self.interrupt, &|| {
+            deadline.left()
+        });
+        self.received.truncate(known + *read.as_ref().unwrap_or(&0));
+        match read {
+            Ok(0) => Err(self.failed("has ended before it has answered")),
+            Ok(_) => Ok(self.received[known..].contains(&b'\n')),
+            Err(error) => Err(self.broken(&error, deadline)),
+        }
+    }
+
+    /// What a message that came is, by its line; nothing where it is none: some programs print other things, too.
+    fn take_line(&mut self, awaited: u64) -> Option<Vec<Incoming>> {
+        let end = memchr::memchr(b'\n', &self.received)?;
+        let message = serde_json::from_slice(&self.received[..end]);
+        self.received.drain(..=end);
+        Some(message.map_or_else(|_| Vec::new(), |message| Incoming::read(message, awaited)))
+    }
+
+    fn broken(&self, error: &io::Error, deadline: &CallDeadline<'_>) -> Failed {
+        if let Err(interrupted) = self.interrupt.check() {
+            return interrupted.into();
+        }
+        match error.kind() {
+            ErrorKind::TimedOut => deadline.is_over(self.name()),
+            ErrorKind::BrokenPipe => self.failed("has ended"),
+            _ => self.failed(&format!("cannot be spoken to: {error}")),
+        }
+    }
+
+    fn failed(&self, reason: &str) -> Failed {
+        let words = self.program.as_ref().map(PipedProgram::last_words);
+        let words = words.unwrap_or_default();
+        // The last line tells more than the first of a long trace.
+        let last: Vec<&str> = words.lines().rev().take(3).collect();
+        let last: Vec<&str> = last.into_iter().rev().collect();
+        Failed::lost(McpError::Program {
+            program: self.name().to_owned(),
+            reason: reason.to_owned(),
+            output: one_line(&last.join(" "), 500),
+        })
+    }
+}
+
+impl Transport for Stdio {
+    fn open(&mut self, _deadline: &CallDeadline<'_>) -> Result<(), Failed> {
+        self.program = None;
+        self.received.clear();
+        let started = PipedProgram::start(&self.words, &self.hidden);
+        self.program =
+            Some(started.map_err(|error| self.failed(&format!("cannot be started: {error}")))?);
+        Ok(())
+    }
+
+    fn request(
+        &mut self,
+        message: Outgoing<'_>,
+        deadline: &CallDeadline<'_>,
+    ) -> Result<Value, Failed> {
+        self.send(&message.to_text(), deadline)?;
+        let awaited = message.id.unwrap_or_default();
+        loop {
+            while let Some(messages) = self.take_line(awaited) {
+                for incoming in messages {
+                    match incoming {
+                        Incoming::Answer(outcome) => {
+                            let failed = |error| Failed::answered(McpError::server(error));
+                            return outcome.map_err(failed);
+                        }
+                        Incoming::Asks(reply) => self.send(&reply.to_string(), deadline)?,
+                        Incoming::Other => {}
+                    }
+                }
+            }
+            // Looked at once only, however long the line.
+            while !self.receive(deadline)? {
+                if self.received.len() > ANSWER_LIMIT {
+                    // The rest of the line would be taken for the next.
+                    self.program = None;
+                    let server = self.name().to_owned();
+                    return Err(Failed {
+                        ends_session: true,
+                        ..Failed::answered(McpError::TooLarge { server })
+                    });
+                }
+            }
+        }
+    }
+
+    fn notify(&mut self, message: Outgoing<'_>, deadline: &CallDeadline<'_>) -> Result<(), Failed> {
+        self.send(&message.to_text(), deadline)
+    }
+
+    fn notify_in_hurry(&mut self, message: Outgoing<'_>) {
+        let line = format!("{}\n", message.to_text());
+        if let Some(program) = &mut self.program {
+            program.write_at_once(line.as_bytes());
+        }
+    }
+
+    fn close(&mut self, in_hurry: bool) {
+        if let Some(mut program) = self.program.take() {
+            program.end(if in_hurry { HURRY } else { PATIENCE });
+        }
+    }
+}

@@ -1,0 +1,310 @@
+//! Streamable HTTP: a request is a POST, and its answer JSON or a stream of events.
+//!
+//! Touches the network. Guarantees that the session's id is the server's, and that a stream that ends without the
+//! answer is taken up again where it gave ids, and never begun anew.
+
+use std::io::Read as _;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use serde_json::Value;
+use ureq::Body;
+use ureq::http::Response;
+
+use super::error::{Begun, Failed, McpError, Retry};
+use super::http::{Caller, EVENTS, HttpCall, JSON_OR_EVENTS, Peer, is_stream};
+use super::message::{Incoming, Outgoing};
+use super::transport::{ANSWER_LIMIT, ASIDE, CallDeadline, HURRY, Transport};
+use crate::sys::http::retry::{MAX_TRIES, backoff};
+use crate::sys::http::{HttpError, header};
+use crate::sys::interrupt::Interrupt;
+use crate::sys::sse::Events;
+
+/// How much of a stream is read at once.
+const CHUNK: usize = 16 << 10;
+/// How long the end of a session may take.
+const END: Duration = Duration::from_secs(2);
+
+/// A server that is spoken to so.
+pub(super) struct Streamable<'a> {
+    peer: Peer<'a>,
+    /// Makes the last calls, after a signal.
+    last: Caller,
+    interrupt: Interrupt,
+    /// The id that the server has given, and the version that was agreed on, for the session's end.
+    session: Option<String>,
+    headers_of_session: Vec<(&'static str, String)>,
+}
+
+/// Where a stream is.
+#[derive(Default)]
+struct StreamPlace {
+    last_id: Option<String>,
+    retry: Option<Duration>,
+}
+
+impl<'a> Streamable<'a> {
+    /// One that has not been asked yet. `last` is not ended by signals.
+    pub fn new(peer: Peer<'a>, last: Caller, interrupt: Interrupt) -> Self {
+        Self {
+            peer,
+            last,
+            interrupt,
+            session: None,
+            headers_of_session: Vec::new(),
+        }
+    }
+
+    fn headers(&self, message: Outgoing<'_>, accept: &str) -> Vec<(&'static str, String)> {
+        let mut headers = vec![("accept", accept.to_owned())];
+        let Some(version) = message.version else {
+            return headers;
+        };
+        headers.push(("mcp-protocol-version", version.name().to_owned()));
+        headers.extend(self.session.clone().map(|id| ("mcp-session-id", id)));
+        if version.is_stateless() {
+            headers.push(("mcp-method", message.method.to_owned()));
+            let name = message.params["name"].as_str();
+            headers.extend(name.map(|name| ("mcp-name", header_value(name))));
+        }
+        headers
+    }
+
+    fn post(
+        &self,
+        headers: &[(&'static str, String)],
+        body: &str,
+        deadline: &CallDeadline<'_>,
+    ) -> Result<Response<Body>, Failed> {
+        let call = HttpCall {
+            method: "POST",
+            url: &self.peer.url,
+            headers,
+            body: Some(body),
+            limit: Some(deadline.left()),
+        };
+        self.peer.call(&call, self.session.is_some(), deadline)
+    }
+
+    /// The result in a stream, which is taken up again as often as it ends before.
+    fn follow(
+        &self,
+        mut response: Response<Body>,
+        message: Outgoing<'_>,
+        deadline: &CallDeadline<'_>,
+    ) -> Result<Value, Failed> {
+        let mut place = StreamPlace::default();
+        loop {
+            let ended = match self.read(response, &mut place, message, deadline) {
+                Ok(result) => return Ok(result),
+                Err(ended) => ended,
+            };
+            // What nobody can take up again was begun all the same.
+            let resumable = ended.retry == Retry::After(None);
+            let Some(id) = place.last_id.clone().filter(|_| resumable) else {
+                return Err(ended);
+            };
+            response = self.resume(&id, place.retry, message, deadline)?;
+        }
+    }
+
+    /// The result in a stream.
+    ///
+    /// # Errors
+    /// One that may be tried again where the stream has ended before.
+    fn read(
+        &self,
+        response: Response<Body>,
+        place: &mut StreamPlace,
+        message: Outgoing<'_>,
+        deadline: &CallDeadline<'_>,
+    ) -> Result<Value, Failed> {
+        let awaited = message.id.unwrap_or_default();
+        let mut reader = response.into_body().into_reader();
+        let mut events = Events::default();
+        let mut chunk = vec![0; CHUNK];
+        loop {
+            let amount = reader.read(&mut chunk).map_err(|error| {
+                match self.peer.caller.client.classify(error.into()) {
+                    error @ (HttpError::Interrupted(_) | HttpError::TimedOut) => {
+                        self.peer.failed(error, deadline)
+                    }
+                    error => Failed::broken(self.ended(&error.to_string())),
+                }
+            })?;
+            let mut came = Vec::new();
+            // Nothing here goes wrong.
+            let _ = events.read(&chunk[..amount], |event| {
+                came.push(event.data);
+                Ok::<(), ()>(())
+            });
+            place.last_id = events
+                .last_id()
+                .map(str::to_owned)
+                .or(place.last_id.take())
+                .filter(|id| !id.is_empty());
+            place.retry = events.retry().or(place.retry);
+            for data in came {
+                let Ok(json) = serde_json::from_slice(&data) else {
+                    continue;
+                };
+                drop(data);
+                for incoming in Incoming::read(json, awaited) {
+                    match incoming {
+                        Incoming::Answer(outcome) => {
+                            let failed = |error| Failed::answered(McpError::server(error));
+                            return outcome.map_err(failed);
+                        }
+                        Incoming::Asks(reply) => self.reply(&reply, message, deadline),
+                        Incoming::Other => {}
+                    }
+                }
+            }
+            if events.pending() > ANSWER_LIMIT {
+                let server = self.peer.server.clone();
+                return Err(Failed::answered(McpError::TooLarge { server }));
+            }
+            if amount == 0 {
+                return Err(Failed::broken(
+                    self.ended("the stream ended before the answer"),
+                ));
+            }
+        }
+    }
+
+    fn ended(&self, reason: &str) -> McpError {
+        McpError::no_answer(&self.peer.server, reason)
+    }
+
+    /// Answers a request of the server's. What it makes of that is its own affair.
+    fn reply(&self, reply: &Value, message: Outgoing<'_>, deadline: &CallDeadline<'_>) {
+        let headers = self.headers(message, JSON_OR_EVENTS);
+        let deadline = deadline.or_after(ASIDE);
+        let _ = self.post(&headers, &reply.to_string(), &deadline);
+    }
+
+    /// The rest of a stream that has ended behind the event with this id.
+    fn resume(
+        &self,
+        id: &str,
+        retry: Option<Duration>,
+        message: Outgoing<'_>,
+        deadline: &CallDeadline<'_>,
+    ) -> Result<Response<Body>, Failed> {
+        let mut tries = 0;
+        let mut wait = retry.unwrap_or_else(|| backoff(1, 0.0));
+        loop {
+            tries += 1;
+            if wait >= deadline.left() {
+                return Err(deadline.is_over(&self.peer.server));
+            }
+            self.interrupt.sleep(wait)?;
+            let mut headers = self.headers(message, EVENTS);
+            headers.push(("last-event-id", id.to_owned()));
+            let call = HttpCall {
+                method: "GET",
+                url: &self.peer.url,
+                headers: &headers,
+                body: None,
+                limit: Some(deadline.left()),
+            };
+            let failed = match self.peer.call(&call, self.session.is_some(), deadline) {
+                Ok(response) if is_stream(&response) => return Ok(response),
+                Ok(_) => Failed::broken(self.ended("the stream cannot be taken up again")),
+                Err(failed) => failed,
+            };
+            // The request itself was begun before.
+            let failed = Failed {
+                begun: Begun::Perhaps,
+                ..failed
+            };
+            match failed.retry {
+                Retry::After(advised) if tries < MAX_TRIES => {
+                    wait = advised.or(retry).unwrap_or_else(|| backoff(tries, 0.0));
+                }
+                Retry::After(_) => return Err(failed),
+                Retry::Never if failed.error.is_final() => return Err(failed),
+                // The request can be made anew, where it may be made twice.
+                Retry::Never | Retry::InNewSession => {
+                    return Err(Failed {
+                        retry: Retry::After(None),
+                        ..failed
+                    });
+                }
+            }
+        }
+    }
+}
+
+impl Transport for Streamable<'_> {
+    fn open(&mut self, _deadline: &CallDeadline<'_>) -> Result<(), Failed> {
+        self.session = None;
+        Ok(())
+    }
+
+    fn request(
+        &mut self,
+        message: Outgoing<'_>,
+        deadline: &CallDeadline<'_>,
+    ) -> Result<Value, Failed> {
+        let headers = self.headers(message, JSON_OR_EVENTS);
+        let response = self.post(&headers, &message.to_text(), deadline)?;
+        if message.version.is_none() {
+            let id = header(response.headers(), "mcp-session-id");
+            self.session = id.filter(|id| !id.is_empty()).map(str::to_owned);
+        }
+        if is_stream(&response) {
+            return self.follow(response, message, deadline);
+        }
+        let body = self.peer.body(response, deadline)?;
+        self.peer.result(&body, message.id.unwrap_or_default())
+    }
+
+    fn notify(&mut self, message: Outgoing<'_>, deadline: &CallDeadline<'_>) -> Result<(), Failed> {
+        let headers = self.headers(message, JSON_OR_EVENTS);
+        // What is kept for the end of the session.
+        self.headers_of_session.clone_from(&headers);
+        self.post(&headers, &message.to_text(), deadline).map(drop)
+    }
+
+    fn notify_in_hurry(&mut self, message: Outgoing<'_>) {
+        let headers = self.headers(message, JSON_OR_EVENTS);
+        let call = HttpCall {
+            method: "POST",
+            url: &self.peer.url,
+            headers: &headers,
+            body: Some(&message.to_text()),
+            limit: Some(HURRY),
+        };
+        let _ = self.last.call(&call);
+    }
+
+    fn close(&mut self, in_hurry: bool) {
+        if self.session.take().is_none() {
+            return;
+        }
+        let (caller, limit) = match in_hurry {
+            true => (&self.last, HURRY),
+            false => (&self.peer.caller, END),
+        };
+        let call = HttpCall {
+            method: "DELETE",
+            url: &self.peer.url,
+            headers: &self.headers_of_session,
+            body: None,
+            limit: Some(limit),
+        };
+        // A server may refuse it, and forgets the session by itself.
+        let _ = caller.call(&call);
+    }
+}
+
+/// A name as a header has it: one that is not all visible ASCII is encoded, by the specification.
+fn header_value(name: &str) -> String {
+    let is_plain = name.bytes().all(|byte| (b' '..=b'~').contains(&byte));
+    if is_plain && name.trim() == name && !name.starts_with("=?") {
+        return name.to_owned();
+    }
+    format!("=?base64?{}?=", BASE64_STANDARD.encode(name))
+}

@@ -1,0 +1,87 @@
+//! What carries messages to a server and back: one trait, and what its implementations share. Pure.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::error::{Failed, McpError};
+use super::message::Outgoing;
+use crate::sys::environment::Clock;
+
+/// More of an answer, or of an event, is not read.
+pub(super) const ANSWER_LIMIT: usize = 16 << 20;
+/// How long a server may take for what is not the client's own request: a notification, or the answer to its ping.
+pub(super) const ASIDE: Duration = Duration::from_secs(10);
+/// How long all may take that is still said to a server after a signal.
+pub(super) const HURRY: Duration = Duration::from_millis(80);
+
+/// A way to a server. One request at a time; whether it is tried again is not decided here.
+pub(super) trait Transport {
+    /// Makes a new connection, without a session. To be called before the first request, and when one was lost.
+    ///
+    /// # Errors
+    /// When there is none.
+    fn open(&mut self, deadline: &CallDeadline<'_>) -> Result<(), Failed>;
+
+    /// Sends a request, and waits for its result.
+    ///
+    /// # Errors
+    /// When there is no result: what that means is in the [`Failed`].
+    fn request(
+        &mut self,
+        message: Outgoing<'_>,
+        deadline: &CallDeadline<'_>,
+    ) -> Result<Value, Failed>;
+
+    /// Sends a notification.
+    ///
+    /// # Errors
+    /// When the server does not take it.
+    fn notify(&mut self, message: Outgoing<'_>, deadline: &CallDeadline<'_>) -> Result<(), Failed>;
+
+    /// The same after a signal, which does not end it, but [`HURRY`] does. Nobody asks how it went.
+    fn notify_in_hurry(&mut self, message: Outgoing<'_>);
+
+    /// Ends the session; after a signal within [`HURRY`], give or take.
+    fn close(&mut self, in_hurry: bool);
+}
+
+/// When a call has to be over.
+#[derive(Clone, Copy)]
+pub(super) struct CallDeadline<'c> {
+    clock: &'c dyn Clock,
+    at: Duration,
+    limit: Duration,
+}
+
+impl<'c> CallDeadline<'c> {
+    /// In so long from now on.
+    pub fn after(limit: Duration, clock: &'c dyn Clock) -> Self {
+        Self {
+            clock,
+            at: clock.elapsed().saturating_add(limit),
+            limit,
+        }
+    }
+
+    /// The same, or sooner: in so long from now on.
+    pub fn or_after(self, limit: Duration) -> Self {
+        if self.left() <= limit {
+            return self;
+        }
+        Self::after(limit, self.clock)
+    }
+
+    /// The time that is left.
+    pub fn left(&self) -> Duration {
+        self.at.saturating_sub(self.clock.elapsed())
+    }
+
+    /// That it is over.
+    pub fn is_over(&self, server: &str) -> Failed {
+        Failed::lost(McpError::TimedOut {
+            server: server.to_owned(),
+            limit: self.limit,
+        })
+    }
+}

@@ -1,0 +1,151 @@
+//! The protocol's versions, and how one is agreed on. Pure.
+//!
+//! After the specification: a client offers the newest that it knows, and takes what the server names. The version
+//! of 2026 has no handshake; a server that speaks nothing else refuses one, and says so.
+
+use serde_json::{Map, Value, json};
+
+use super::message::RpcError;
+
+/// The request that is the handshake.
+pub const HANDSHAKE: &str = "initialize";
+/// The versions with a handshake, the newest first.
+const WITH_HANDSHAKE: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
+/// The version without one.
+const WITHOUT_HANDSHAKE: &str = "2026-07-28";
+/// What a server says to a version that it does not speak.
+const UNSUPPORTED: i64 = -32022;
+
+/// A version that client and server both speak.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Version(&'static str);
+
+impl Version {
+    /// The one that this client speaks and a server has named in the handshake, if it is one.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        let known = WITH_HANDSHAKE.into_iter().find(|known| *known == name);
+        known.map(Self)
+    }
+
+    /// The one without a handshake, where a server refuses the handshake and names it.
+    #[must_use]
+    pub fn after_refusal(error: &RpcError) -> Option<Self> {
+        let names_it = error.data.to_string().contains(WITHOUT_HANDSHAKE);
+        (error.code == UNSUPPORTED && names_it).then_some(Self(WITHOUT_HANDSHAKE))
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        self.0
+    }
+
+    /// Whether each request stands for itself: no handshake, no session, and all about the client in the request.
+    #[must_use]
+    pub fn is_stateless(self) -> bool {
+        self.0 == WITHOUT_HANDSHAKE
+    }
+
+    /// The parameters of a request in this version: with what a server without sessions has to know.
+    #[must_use]
+    pub fn complete(self, params: Value) -> Value {
+        let Value::Object(mut params) = params else {
+            return params;
+        };
+        if self.is_stateless() {
+            let mut meta = Map::new();
+            for (name, value) in [
+                ("protocolVersion", json!(self.0)),
+                ("clientInfo", client_info()),
+                ("clientCapabilities", json!({})),
+            ] {
+                meta.insert(format!("io.modelcontextprotocol/{name}"), value);
+            }
+            params.insert("_meta".to_owned(), Value::Object(meta));
+        }
+        Value::Object(params)
+    }
+}
+
+/// What the handshake offers.
+#[must_use]
+pub fn offer() -> Value {
+    let [newest, ..] = WITH_HANDSHAKE;
+    json!({"protocolVersion": newest, "capabilities": {}, "clientInfo": client_info()})
+}
+
+fn client_info() -> Value {
+    json!({"name": "code-commit", "version": env!("CARGO_PKG_VERSION")})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_names_one_of_the_known_versions() {
+        for (name, is_known) in [
+            ("2024-11-05", true),
+            ("2025-03-26", true),
+            ("2025-06-18", true),
+            ("2025-11-25", true),
+            // Nobody agrees on it by a handshake.
+            ("2026-07-28", false),
+            ("2024-10-07", false),
+            ("", false),
+        ] {
+            let version = Version::named(name);
+            assert_eq!(version.is_some(), is_known, "{name}");
+            assert!(
+                version.is_none_or(|version| version.name() == name && !version.is_stateless())
+            );
+        }
+        assert_eq!(offer()["protocolVersion"], "2025-11-25");
+    }
+
+    #[test]
+    fn only_a_refusal_that_names_it_leads_to_the_version_without_handshake() {
+        let supported = json!({"supported": ["2026-07-28"], "requested": "2025-11-25"});
+        for (code, data, expected) in [
+            (-32022, supported.clone(), true),
+            (-32022, json!({"supported": ["2027-01-01"]}), false),
+            (-32022, Value::Null, false),
+            (-32602, supported, false),
+        ] {
+            let message = "Unsupported protocol version".to_owned();
+            let error = RpcError {
+                code,
+                message,
+                data,
+            };
+            let version = Version::after_refusal(&error);
+            assert_eq!(
+                version.is_some_and(Version::is_stateless),
+                expected,
+                "{error:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn without_a_handshake_each_request_tells_of_the_client() {
+        let params = json!({"name": "a"});
+        assert_eq!(Version("2025-11-25").complete(params.clone()), params);
+        let complete = Version(WITHOUT_HANDSHAKE).complete(params);
+        assert_eq!(complete["name"], "a");
+        let meta = &complete["_meta"];
+        assert_eq!(
+            meta["io.modelcontextprotocol/protocolVersion"],
+            "2026-07-28"
+        );
+        assert_eq!(
+            meta["io.modelcontextprotocol/clientInfo"]["name"],
+            "code-commit"
+        );
+        assert_eq!(
+            meta["io.modelcontextprotocol/clientCapabilities"],
+            json!({})
+        );
+    }
+}

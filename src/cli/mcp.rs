@@ -1,0 +1,61 @@
+//! The command line of `mcp`.
+
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+
+use super::parse_duration;
+
+const AFTER_HELP: &str = "\
+SERVER is the URL of an MCP endpoint (https, or http on localhost), or stdio:
+and a command, as \"stdio:npx -y @modelcontextprotocol/server-everything\".
+
+Exit codes:
+  0  done             the answer is on stdout
+  2  usage            invalid command line
+  3  not-ready        invalid proxy or token
+  4  mcp-failed       no server, no answer, or the tool failed
+  129, 130, 143       interrupted by SIGHUP, SIGINT or SIGTERM
+
+Environment:
+  MCP_BEARER_TOKEN        sent as Authorization, where set
+  HTTPS_PROXY, NO_PROXY   proxy for https, and hosts to reach without it";
+
+/// Arguments of `mcp`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = AFTER_HELP, max_term_width = 80)]
+pub struct McpArgs {
+    /// What to ask the server for.
+    #[command(subcommand)]
+    pub command: McpCommand,
+}
+
+/// What an MCP server is asked for.
+#[derive(Debug, Clone, Subcommand)]
+pub enum McpCommand {
+    /// List the tools of a server, and what each takes
+    Tools {
+        /// Server to ask: a URL, or stdio:COMMAND
+        server: String,
+
+        /// Time limit of a request, retries included, such as 90s, 30m or 1h
+        #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "5m")]
+        timeout: Duration,
+    },
+    /// Call a tool of a server, and print its result
+    Call {
+        /// Server to ask: a URL, or stdio:COMMAND
+        server: String,
+
+        /// Tool to call
+        tool: String,
+
+        /// Arguments of the tool, a JSON object
+        #[arg(value_name = "JSON", default_value = "{}")]
+        arguments: String,
+
+        /// Time limit of the call, retries included, such as 90s, 30m or 1h
+        #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "30m")]
+        timeout: Duration,
+    },
+}

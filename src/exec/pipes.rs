@@ -1,0 +1,240 @@
+//! A program that is spoken to through pipes, by lines, for as long as this one likes.
+//!
+//! Touches that program. Guarantees that no wait is longer than was said, that a signal ends each, and that the
+//! program and its process group are gone when this is dropped.
+
+use std::ffi::OsString;
+use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::os::fd::AsFd as _;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use rustix::event::PollFlags;
+use rustix::io::ioctl_fionbio;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+
+use crate::sys::interrupt::Interrupt;
+
+/// How much of the end of what it says on stderr is kept, in bytes.
+const LAST_WORDS: usize = 2000;
+/// How often it is looked whether it has ended.
+const TICK: Duration = Duration::from_millis(10);
+
+/// A program that runs.
+#[derive(Debug)]
+pub struct PipedProgram {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    stdout: ChildStdout,
+    last_words: Arc<Mutex<Vec<u8>>>,
+}
+
+impl PipedProgram {
+    /// Starts a program with these words as its name and arguments, in a process group of its own, without the
+    /// variables in `hidden`.
+    ///
+    /// # Errors
+    /// The system's; of kind [`ErrorKind::InvalidInput`] where there are no words.
+    pub fn start(words: &[String], hidden: &[OsString]) -> io::Result<Self> {
+        let (program, arguments) = words.split_first().ok_or(ErrorKind::InvalidInput)?;
+        let mut command = Command::new(program);
+        command
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0);
+        for variable in hidden {
+            command.env_remove(variable);
+        }
+        let mut child = command.spawn()?;
+        let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
+            return Err(ErrorKind::BrokenPipe.into());
+        };
+        let last_words = Arc::new(Mutex::new(Vec::new()));
+        let program = Self {
+            child,
+            stdin: Some(stdin),
+            stdout,
+            last_words: Arc::clone(&last_words),
+        };
+        for pipe in [
+            program.stdin.as_ref().map(|pipe| pipe.as_fd()),
+            Some(program.stdout.as_fd()),
+        ] {
+            pipe.map_or(Ok(()), |pipe| ioctl_fionbio(pipe, true))?;
+        }
+        // It ends when the last one has closed stderr, and nobody waits for that.
+        thread::Builder::new().spawn(move || keep_end(stderr, &last_words))?;
+        Ok(program)
+    }
+
+    /// Writes all of this to its stdin; `left` says how long that may still take.
+    ///
+    /// # Errors
+    /// The system's, [`ErrorKind::TimedOut`], or one of kind [`ErrorKind::Interrupted`] where a signal came.
+    pub fn write(
+        &mut self,
+        mut bytes: &[u8],
+        interrupt: &Interrupt,
+        left: &dyn Fn() -> Duration,
+    ) -> io::Result<()> {
+        let stdin = self.stdin.as_mut().ok_or(ErrorKind::BrokenPipe)?;
+        while !bytes.is_empty() {
+            match stdin.write(bytes) {
+                Ok(written) => bytes = &bytes[written..],
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    if !interrupt.poll(&[stdin.as_fd()], PollFlags::OUT, Some(left()))? {
+                        return Err(ErrorKind::TimedOut.into());
+                    }
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => interrupt.check()?,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes as much of this as it takes at once.
+    pub fn write_at_once(&mut self, bytes: &[u8]) {
+        let _ = self.stdin.as_mut().map(|stdin| stdin.write(bytes));
+    }
+
+    /// Reads what has come from its stdout, waiting for something to come; 0 at the end.
+    ///
+    /// # Errors
+    /// Those of [`write`](Self::write).
+    pub fn read(
+        &mut self,
+        buffer: &mut [u8],
+        interrupt: &Interrupt,
+        left: &dyn Fn() -> Duration,
+    ) -> io::Result<usize> {
+        loop {
+            match self.stdout.read(buffer) {
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    if !interrupt.poll(&[self.stdout.as_fd()], PollFlags::IN, Some(left()))? {
+                        return Err(ErrorKind::TimedOut.into());
+                    }
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => interrupt.check()?,
+                read => return read,
+            }
+        }
+    }
+
+    /// The end of what it has said on stderr so far.
+    #[must_use]
+    pub fn last_words(&self) -> String {
+        let words = self.last_words.lock();
+        let words = words.unwrap_or_else(PoisonError::into_inner);
+        String::from_utf8_lossy(&words).into_owned()
+    }
+
+    /// Closes its stdin, and has it end: by itself, or it is asked to after `patience`, and ended after as long again.
+    pub fn end(&mut self, patience: Duration) {
+        self.stdin = None;
+        if !self.has_ended_within(patience) {
+            self.signal(Signal::TERM);
+            self.has_ended_within(patience);
+        }
+        // What it has started may still be there; as long as it is not waited for, its number is its own.
+        self.signal(Signal::KILL);
+        let _ = self.child.wait();
+    }
+
+    fn has_ended_within(&self, limit: Duration) -> bool {
+        let Some(pid) = Pid::from_raw(self.child.id().cast_signed()) else {
+            return true;
+        };
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        let mut waited = Duration::ZERO;
+        loop {
+            // Where it cannot be asked for, it has been waited for.
+            if !matches!(waitid(WaitId::Pid(pid), options), Ok(None)) {
+                return true;
+            }
+            if waited >= limit {
+                return false;
+            }
+            thread::sleep(TICK);
+            waited += TICK;
+        }
+    }
+
+    fn signal(&self, signal: Signal) {
+        if let Some(group) = Pid::from_raw(self.child.id().cast_signed()) {
+            let _ = kill_process_group(group, signal);
+        }
+    }
+}
+
+impl Drop for PipedProgram {
+    fn drop(&mut self) {
+        if self.stdin.is_some() {
+            self.end(Duration::ZERO);
+        }
+    }
+}
+
+fn keep_end(mut stderr: ChildStderr, kept: &Mutex<Vec<u8>>) {
+    let mut chunk = [0; 4096];
+    while let Ok(amount @ 1..) = stderr.read(&mut chunk) {
+        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.extend_from_slice(&chunk[..amount]);
+        let more = kept.len().saturating_sub(LAST_WORDS);
+        kept.drain(..more);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MINUTE: Duration = Duration::from_secs(60);
+
+    fn start(script: &str) -> PipedProgram {
+        let words = ["sh", "-c", script].map(str::to_owned);
+        PipedProgram::start(&words, &["HOME".into()]).unwrap()
+    }
+
+    fn read(program: &mut PipedProgram) -> String {
+        let mut buffer = [0; 100];
+        let interrupt = Interrupt::never().unwrap();
+        let amount = program.read(&mut buffer, &interrupt, &|| MINUTE).unwrap();
+        String::from_utf8_lossy(&buffer[..amount]).into_owned()
+    }
+
+    #[test]
+    fn a_program_is_spoken_to_and_ends_when_nobody_speaks_to_it_any_more() {
+        let mut program =
+            start("read line; echo \"$line ${HOME-none}\"; echo oh >&2; exec >&-; cat >/dev/null");
+        let interrupt = Interrupt::never().unwrap();
+        program.write(b"a line\n", &interrupt, &|| MINUTE).unwrap();
+        assert_eq!(read(&mut program), "a line none\n");
+        assert_eq!(read(&mut program), "");
+        assert_eq!(program.last_words(), "oh\n");
+        program.end(MINUTE);
+    }
+
+    #[test]
+    fn no_wait_is_longer_than_was_said_and_a_signal_ends_it() {
+        let mut program = start("echo ready; trap '' TERM; sleep 600 & wait");
+        let interrupt = Interrupt::never().unwrap();
+        assert_eq!(read(&mut program), "ready\n");
+        let mut buffer = [0; 1];
+        let late = program.read(&mut buffer, &interrupt, &|| Duration::from_millis(1));
+        assert_eq!(late.unwrap_err().kind(), ErrorKind::TimedOut);
+        // More than the pipe holds.
+        let full = program.write(&[b'x'; 1 << 20], &interrupt, &|| Duration::from_millis(1));
+        assert_eq!(full.unwrap_err().kind(), ErrorKind::TimedOut);
+        interrupt.raise();
+        let woken = program.read(&mut buffer, &interrupt, &|| MINUTE);
+        assert_eq!(woken.unwrap_err().kind(), ErrorKind::Interrupted);
+        program.end(TICK);
+    }
+}
