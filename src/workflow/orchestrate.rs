@@ -143,6 +143,7 @@ impl Orchestration<'_, '_> {
             redactor: self.context.redactor,
             polling: place.polling,
             project: &place.settings.project_name,
+            workspace: &place.settings.workspace_dir,
             lineage: RefCell::new(BranchTracker::new(&place.settings.parent_branch_id)),
         };
         let worked = self.work(&specialists);
@@ -167,7 +168,7 @@ impl Orchestration<'_, '_> {
             project: &place.settings.project_name,
             workspace: &place.settings.workspace_dir,
             range: &range,
-            working: lineage.waiting().map(|branch| &*branch.id),
+            working: lineage.working().map(|branch| &*branch.id),
             publishes: place.settings.publishes,
             is_published: publication.is_some(),
         }
@@ -203,10 +204,7 @@ impl Orchestration<'_, '_> {
             context: Vec::new(),
             tools: Toolbox::new()
                 .with(ExecuteAgent(specialists))
-                .with(ReadArtifact {
-                    specialists,
-                    workspace: &settings.workspace_dir,
-                }),
+                .with(ReadArtifact(specialists)),
         };
         let agent = Agent {
             purpose: Purpose::STEP,
@@ -253,7 +251,7 @@ impl Orchestration<'_, '_> {
             return Err(Objection::NotDone(HistoryMessage::of_user(answer)));
         }
         let report = report?;
-        ending(specialists, &self.place.settings.workspace_dir)?;
+        ending(specialists)?;
         self.summary.replace(report.summary);
         Ok(())
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::polling::Polling;
 use crate::agent::mcp::McpAddress;
-use crate::model::{Endpoint, EndpointProblem, ModelSpec, azure_spec};
+use crate::model::{Endpoint, EndpointProblem, ModelSpec, azure_spec, is_plain_in_url};
 use crate::secret::{ApiKey, KeyProblem};
 use crate::sys::environment::{Environment, query_secrets};
 
@@ -404,9 +404,7 @@ fn endpoint(variable: &'static str, url: &str) -> Result<Endpoint, ConfigProblem
 
 /// The same name, if it can be part of a URL as it is.
 fn plain_name(variable: &'static str, name: &str) -> Result<String, ConfigProblem> {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-    // A path that names a directory would lead elsewhere.
-    let is_name = name.bytes().all(is_plain) && name != "." && name != "..";
+    let is_name = is_plain_in_url(name);
     let named = is_name.then(|| name.to_owned());
     named.ok_or(ConfigProblem::NotAName { variable })
 }

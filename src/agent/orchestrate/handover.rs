@@ -2,6 +2,7 @@
 
 use super::branches::{REVIEW_LOG, WORKLOG, in_workspace};
 use super::lineage::BranchRange;
+use super::tools::MAX_REVIEWS;
 use crate::record::orchestration::OrchestrationStatus;
 
 /// How the work ended, and what there is of it.
@@ -45,7 +46,7 @@ impl Handover<'_> {
                  `{latest}`; `{worklog}` there tells what was done."
             )],
             (OrchestrationStatus::IterationLimit, _) => vec![
-                "All reviews that there may be came back, and the work was not signed off.".to_owned(),
+                format!("{MAX_REVIEWS} reviews came back, and the work was not signed off."),
                 format!("Read `{log}` on Pantheon branch `{latest}`, and finish the work by hand or go on with it."),
             ],
             (OrchestrationStatus::Timeout, _) => vec![format!(
@@ -59,8 +60,7 @@ impl Handover<'_> {
                 "The work ended before its time; the run's log tells why. The last branch that succeeded is `{latest}`."
             )],
             (OrchestrationStatus::Interrupted, _) => vec![format!(
-                "The work was interrupted, and nothing more was published. The last branch that succeeded is \
-                 `{latest}`."
+                "The work was interrupted. The last branch that succeeded is `{latest}`."
             )],
         };
         if self.status == OrchestrationStatus::Completed {
@@ -68,7 +68,7 @@ impl Handover<'_> {
         }
         if self.is_published {
             told.push(
-                "What there was, no review has passed, but it is published: `publish_report` names the GitHub \
+                "It was published all the same, though no review has passed it: `publish_report` names the GitHub \
                  repository, the branch and the commit."
                     .to_owned(),
             );
@@ -81,7 +81,7 @@ impl Handover<'_> {
         if range.start == *latest {
             told.push("No branch has succeeded yet: to begin again, run".to_owned());
         } else {
-            told.push("To go on from there, run".to_owned());
+            told.push(format!("To go on from `{latest}`, run"));
         }
         format!("{}:\n\n{}", told.join(" "), self.command())
     }
@@ -207,7 +207,7 @@ mod tests {
                 is_published,
                 "{status:?}: {told}"
             );
-            let goes_on = format!("To go on from there, run:\n\n{COMMAND}\"don't stop\"");
+            let goes_on = format!("To go on from `b7`, run:\n\n{COMMAND}\"don't stop\"");
             assert_eq!(
                 told.ends_with(&goes_on),
                 status != Completed,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::branches::Specialist;
 use crate::agent::tool::CallFailure;
 use crate::record::Seconds;
-use crate::record::orchestration::BranchRecord;
+use crate::record::orchestration::{BranchRecord, Lineage, ReviewVerdict};
 use crate::sys::text::one_line;
 
 /// How much of a branch's id is told that is none of this work's, in characters.
@@ -23,6 +23,8 @@ pub struct BranchTracker {
     latest: Option<(usize, Specialist)>,
     /// The run that is waited for, by its place.
     waiting: Option<usize>,
+    /// The run that took too long: it goes on.
+    left: Option<usize>,
     reviews: u32,
 }
 
@@ -44,6 +46,7 @@ impl BranchTracker {
             records: Vec::new(),
             latest: None,
             waiting: None,
+            left: None,
             reviews: 0,
         }
     }
@@ -88,6 +91,7 @@ impl BranchTracker {
 
     /// An agent was started on a new branch, and is waited for.
     pub fn started(&mut self, id: &str, parent: &str, agent: Specialist) {
+        self.left = self.waiting.or(self.left);
         self.waiting = Some(self.records.len());
         self.records.push(BranchRecord {
             id: id.to_owned(),
@@ -121,13 +125,27 @@ impl BranchTracker {
         self.reviews += u32::from(agent == Specialist::Codex);
     }
 
+    /// The log of a review on this branch has that verdict. Whether that is news.
+    pub fn reviewed(&mut self, branch: &str, verdict: ReviewVerdict) -> bool {
+        let mut records = self.records.iter_mut();
+        let reviewer = Specialist::Codex.name();
+        let record = records.find(|record| record.id == branch && record.agent == reviewer);
+        record.is_some_and(|record| record.verdict.replace(verdict) != Some(verdict))
+    }
+
     /// How many reviews came back.
     #[must_use]
     pub fn reviews(&self) -> u32 {
         self.reviews
     }
 
-    /// The branch that is waited for, or was when the work ended: its agent works on.
+    /// The branch whose agent works on: the one that is waited for, or was when the time was over or a signal came.
+    #[must_use]
+    pub fn working(&self) -> Option<&BranchRecord> {
+        self.records.get(self.waiting.or(self.left)?)
+    }
+
+    /// The branch that is waited for.
     #[must_use]
     pub fn waiting(&self) -> Option<&BranchRecord> {
         self.waiting.and_then(|at| self.records.get(at))
@@ -145,6 +163,18 @@ impl BranchTracker {
         BranchRange {
             start: self.start.clone(),
             latest: self.latest().to_owned(),
+        }
+    }
+}
+
+impl From<&BranchTracker> for Lineage {
+    fn from(tracker: &BranchTracker) -> Self {
+        Self {
+            start_branch_id: tracker.start.clone(),
+            latest_branch_id: tracker.latest().to_owned(),
+            waiting_for: tracker.waiting().map(|record| record.id.clone()),
+            iterations: tracker.reviews,
+            branches: tracker.records.clone(),
         }
     }
 }
@@ -181,6 +211,18 @@ mod tests {
             latest: "b3".to_owned(),
         };
         assert_eq!(tracker.range(), range);
+        tracker.started("b5", "b3", Codex);
+        let lineage = serde_json::to_value(Lineage::from(&tracker)).unwrap();
+        let waiting = (&lineage["waiting_for"], &lineage["latest_branch_id"]);
+        assert_eq!(waiting, (&"b5".into(), &"b3".into()));
+        // It takes too long, and what there is is published.
+        tracker.started("b6", "b3", ClaudeCode);
+        assert_eq!(tracker.working().unwrap().id, "b6");
+        tracker.ended();
+        assert_eq!(
+            (&*tracker.working().unwrap().id, tracker.waiting()),
+            ("b5", None)
+        );
         let last = &tracker.records()[3];
         assert_eq!(
             serde_json::to_value(last).unwrap(),
@@ -215,5 +257,22 @@ mod tests {
         for (branch, expected) in [("b0", true), ("b3", true), ("b4", false)] {
             assert_eq!(tracker.has(branch), expected, "{branch}");
         }
+    }
+
+    #[test]
+    fn a_verdict_is_that_of_a_review() {
+        let mut tracker = BranchTracker::new("b0");
+        tracker.started("b1", "b0", ClaudeCode);
+        tracker.started("b2", "b1", Codex);
+        for (branch, verdict, is_news) in [
+            ("b0", ReviewVerdict::Clean, false),
+            ("b1", ReviewVerdict::Clean, false),
+            ("b2", ReviewVerdict::Issues, true),
+            ("b2", ReviewVerdict::Issues, false),
+        ] {
+            assert_eq!(tracker.reviewed(branch, verdict), is_news, "{branch}");
+        }
+        let verdicts = tracker.records().iter().map(|record| record.verdict);
+        assert!(verdicts.eq([None, Some(ReviewVerdict::Issues)]));
     }
 }

@@ -7,7 +7,7 @@
 //! | [`config`] | what it is set to |
 //! | [`specialists`] | has one work on a new branch, and waits until that is done |
 //! | [`tools`], [`instructions`] | what the model that leads the work has, and what it is told |
-//! | [`report`] | its final report, and whether that counts |
+//! | [`report`], [`review`] | its final report, and whether that counts |
 //! | [`publish`], [`handover`] | having the work published, and what the user is told at the end |
 //!
 //! Guarantees that the work is one line of branches, each the clone of the last one that succeeded, and that none counts
@@ -22,6 +22,7 @@ pub mod pantheon;
 pub mod polling;
 pub mod publish;
 pub mod report;
+pub mod review;
 #[cfg(test)]
 mod scripted;
 pub mod specialists;

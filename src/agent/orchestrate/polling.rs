@@ -20,7 +20,7 @@ impl Polling {
     #[must_use]
     pub fn delays(self) -> PollDelays {
         PollDelays {
-            polling: self,
+            limits: self,
             next: self.initial,
         }
     }
@@ -29,7 +29,7 @@ impl Polling {
 /// The waits between two questions.
 #[derive(Debug, Clone)]
 pub struct PollDelays {
-    polling: Polling,
+    limits: Polling,
     next: Duration,
 }
 
@@ -42,7 +42,7 @@ impl PollDelays {
             timeout,
             factor,
             ..
-        } = self.polling;
+        } = self.limits;
         let left = timeout.checked_sub(waited).filter(|left| !left.is_zero())?;
         let delay = self.next.min(max);
         let longer = Duration::try_from_secs_f64(delay.as_secs_f64() * factor);
@@ -58,13 +58,13 @@ mod tests {
     /// The waits where nothing but waiting takes time.
     fn waits(initial: f64, max: f64, timeout: f64, factor: f64) -> Vec<f64> {
         let seconds = Duration::from_secs_f64;
-        let polling = Polling {
+        let limits = Polling {
             initial: seconds(initial),
             max: seconds(max),
             timeout: seconds(timeout),
             factor,
         };
-        let (mut delays, mut waited) = (polling.delays(), Duration::ZERO);
+        let (mut delays, mut waited) = (limits.delays(), Duration::ZERO);
         let waits = std::iter::from_fn(|| {
             let delay = delays.next(waited)?;
             waited += delay;
@@ -87,13 +87,13 @@ mod tests {
 
     #[test]
     fn what_the_questions_took_counts() {
-        let polling = Polling {
+        let limits = Polling {
             initial: Duration::from_secs(2),
             max: Duration::from_secs(30),
             timeout: Duration::from_secs(60),
             factor: 2.0,
         };
-        let mut delays = polling.delays();
+        let mut delays = limits.delays();
         for (waited, expected) in [
             (0, Some(2)),
             (5, Some(4)),

@@ -221,7 +221,7 @@ mod tests {
             ..ORDER
         }
         .prompt();
-        let author = "`-c \"user.name=Ada O'Neil\"` `-c user.email=ada@example.org`.";
+        let author = "`-c \"user.name=Ada O'Neil\"` `-c 'user.email=ada@example.org'`.";
         assert!(prompt.contains(author), "{prompt}");
     }
 

@@ -6,12 +6,14 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::branches::{REVIEW_LOG, Specialist, in_workspace};
+use super::branches::{REVIEW_LOG, Specialist};
+use super::review::verdict_of;
 use super::specialists::Specialists;
 use crate::agent::Objection;
 use crate::agent::protocol::object;
 use crate::agent::schema;
 use crate::agent::tool::ToolError;
+use crate::record::orchestration::ReviewVerdict;
 
 /// What the model says at the end.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -57,17 +59,17 @@ impl FinalReport {
 /// understood.
 ///
 /// # Errors
-/// The objection; and what ends the work while the review's log is read, whose workspace that is.
-pub fn ending(specialists: &Specialists<'_>, workspace: &str) -> Result<(), Objection> {
+/// The objection; and what ends the work while the review's log is read.
+pub fn ending(specialists: &Specialists<'_>) -> Result<(), Objection> {
     let lineage = specialists.lineage.borrow().clone();
     let branch = match lineage.last_success() {
         Some((Specialist::Codex, branch)) => branch,
         Some((agent, branch)) => {
             return Err(Objection::Words(format!(
-                "the report does not count yet: the last run that succeeded, on branch `{branch}`, is none of `{}` but \
-                 of `{}`; have the change reviewed",
-                Specialist::Codex.name(),
-                agent.name()
+                "the report does not count yet: the last run that succeeded, on branch `{branch}`, is by `{}`, and no \
+                 review by `{}`; have the change reviewed",
+                agent.name(),
+                Specialist::Codex.name()
             )));
         }
         None => {
@@ -78,47 +80,22 @@ pub fn ending(specialists: &Specialists<'_>, workspace: &str) -> Result<(), Obje
             ));
         }
     };
-    let path = in_workspace(workspace, REVIEW_LOG);
-    let log = match specialists.branches.read(branch, &path) {
+    let log = match specialists.read(branch, REVIEW_LOG) {
         Ok(log) => log,
         Err(ToolError::Fatal(error)) => return Err(Objection::Over(error)),
         Err(ToolError::Failed(failure)) => {
             return Err(Objection::Words(format!(
-                "the report does not count: the review's log, `{path}` on branch `{branch}`, cannot be read: {failure}"
+                "the report does not count: the review's log, `{REVIEW_LOG}` on branch `{branch}`, cannot be read: {failure}"
             )));
         }
     };
-    match ReviewVerdict::of(&log) {
+    match verdict_of(&log) {
         Some(ReviewVerdict::Clean) | None => Ok(()),
         Some(ReviewVerdict::Issues) => Err(Objection::Words(format!(
-            "the report does not count: the log of the last review, `{path}` on branch `{branch}`, does not say \
+            "the report does not count: the log of the last review, `{REVIEW_LOG}` on branch `{branch}`, does not say \
              `VERDICT: CLEAN`; read it with `read_artifact`, have its P0 and P1 findings fixed, and have the change \
              reviewed again"
         ))),
-    }
-}
-
-/// What a review's log says of the change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ReviewVerdict {
-    Clean,
-    Issues,
-}
-
-impl ReviewVerdict {
-    /// The first one, at the beginning of a line but for marks such as Markdown's. Whatever is not clean is an issue.
-    fn of(log: &str) -> Option<Self> {
-        const LABEL: &str = "verdict";
-        let is_mark = |c: char| !c.is_alphanumeric();
-        let mut said = log.lines().filter_map(|line| {
-            let line = line.trim_start_matches(is_mark);
-            let (label, rest) = line.split_at_checked(LABEL.len())?;
-            (label.eq_ignore_ascii_case(LABEL) && rest.starts_with(is_mark)).then_some(rest)
-        });
-        let said = said.next()?.trim_start_matches(is_mark);
-        let word = said.split_whitespace().next().unwrap_or_default();
-        let is_clean = word.trim_end_matches(is_mark).eq_ignore_ascii_case("clean");
-        Some(if is_clean { Self::Clean } else { Self::Issues })
     }
 }
 
@@ -162,29 +139,6 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_verdict_is_the_first_that_stands_in_a_log() {
-        use ReviewVerdict::{Clean, Issues};
-        for (log, expected) in [
-            ("VERDICT: CLEAN\n", Some(Clean)),
-            ("VERDICT: ISSUES\nP0 ...", Some(Issues)),
-            ("\u{feff}\n# Verdict: clean.\n", Some(Clean)),
-            ("**VERDICT:** CLEAN\nVERDICT: ISSUES", Some(Clean)),
-            ("# Review\n\n> `VERDICT: ISSUES`\n", Some(Issues)),
-            ("{\"verdict\": \"ISSUES\"}", Some(Issues)),
-            ("VERDICT: CLEAN|ISSUES", Some(Issues)),
-            ("VERDICT: not clean", Some(Issues)),
-            ("VERDICT: CLEANUP", Some(Issues)),
-            ("VERDICT:", Some(Issues)),
-            ("Verdicts differ: CLEAN", None),
-            ("The VERDICT: ISSUES", None),
-            ("No findings.", None),
-            ("", None),
-        ] {
-            assert_eq!(ReviewVerdict::of(log), expected, "{log}");
-        }
-    }
-
     /// What stands against a report after runs of these agents, where the review's log is such.
     fn objection(runs: &[(Specialist, bool)], log: Option<&'static str>) -> Result<(), String> {
         let states = runs.iter().map(|(_, succeeds)| match succeeds {
@@ -198,7 +152,7 @@ mod tests {
         for (agent, succeeds) in runs {
             assert_eq!(specialists.execute(*agent, "x", "").is_ok(), *succeeds);
         }
-        match ending(REPORT, &specialists, "/w") {
+        match ending(&specialists) {
             Ok(()) => Ok(()),
             Err(Objection::Words(told)) => Err(told),
             Err(other) => panic!("{other:?}"),
@@ -224,22 +178,22 @@ mod tests {
             (
                 &[implemented],
                 None,
-                "on branch `b1`, is none of `codex` but of `claude_code`",
+                "on branch `b1`, is by `claude_code`, and no review",
             ),
             (
                 &[implemented, (Codex, false)],
                 None,
-                "on branch `b1`, is none of `codex`",
+                "on branch `b1`, is by `claude_code`",
             ),
             (
                 &[reviewed, implemented],
                 Some("VERDICT: CLEAN"),
-                "on branch `b2`, is none of `codex`",
+                "on branch `b2`, is by `claude_code`",
             ),
             (
                 &[implemented, reviewed],
                 Some("VERDICT: ISSUES"),
-                "`/w/codex_review.log` on branch `b2`, does not say",
+                "`codex_review.log` on branch `b2`, does not say",
             ),
             (
                 &[implemented, reviewed],

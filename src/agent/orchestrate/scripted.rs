@@ -20,6 +20,10 @@ use crate::sys::interrupt::{Interrupted, Signal};
 
 type State = Result<BranchState, ToolError>;
 
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "a server's answers stand beside its errors"
+)]
 fn state(status: &str, progress: BranchProgress, output: &str) -> State {
     Ok(BranchState {
         status: status.to_owned(),
@@ -77,6 +81,7 @@ impl Scripted {
                 factor: 2.0,
             },
             project: "demo",
+            workspace: "/w",
             lineage: RefCell::new(BranchTracker::new("b0")),
         }
     }

@@ -7,9 +7,12 @@ use std::cell::RefCell;
 use std::io::Write;
 use std::time::Duration;
 
-use super::branches::{BranchProgress, BranchStart, Branches, Specialist};
+use super::branches::{
+    BranchProgress, BranchStart, Branches, REVIEW_LOG, Specialist, in_workspace,
+};
 use super::lineage::BranchTracker;
 use super::polling::Polling;
+use super::review::verdict_of;
 use crate::agent::AgentError;
 use crate::agent::tool::{CallFailure, ToolError};
 use crate::agent::tools::OUTPUT_LIMIT;
@@ -80,6 +83,8 @@ pub struct Specialists<'a> {
     pub polling: Polling,
     /// The project that the branches are of.
     pub project: &'a str,
+    /// The directory of each branch in which the work is, without a slash at its end.
+    pub workspace: &'a str,
     /// Which branches there are.
     pub lineage: RefCell<BranchTracker>,
 }
@@ -140,6 +145,23 @@ impl Specialists<'_> {
     pub fn go_on_from_last(&self, agent: Specialist) -> Result<(), AgentError> {
         self.lineage.borrow_mut().succeeded(agent);
         self.tell_change()
+    }
+
+    /// What is in a file of a branch, of any length and with whatever keys are in it; a relative path lies in the
+    /// workspace. What the log of a review says is noted.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn read(&self, branch: &str, path: &str) -> Result<String, ToolError> {
+        let path = in_workspace(self.workspace, path);
+        let content = self.branches.read(branch, &path)?;
+        if path == in_workspace(self.workspace, REVIEW_LOG)
+            && let Some(verdict) = verdict_of(&content)
+            && self.lineage.borrow_mut().reviewed(branch, verdict)
+        {
+            self.tell_change()?;
+        }
+        Ok(content)
     }
 
     fn wait_for(&self, id: &str, agent: Specialist) -> Result<FinishedBranch, ToolError> {

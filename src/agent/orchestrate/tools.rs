@@ -11,6 +11,7 @@ use crate::agent::AgentError;
 use crate::agent::tool::{
     Arguments, CallFailure, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
 };
+use crate::record::orchestration;
 use crate::sys::numbers::counted;
 use crate::sys::text::one_line;
 
@@ -22,7 +23,7 @@ const SHOWN: usize = 80;
 
 /// The description of `execute_agent`.
 pub static EXECUTE_AGENT: ToolSpec = ToolSpec::new(
-    "execute_agent",
+    orchestration::EXECUTE_AGENT,
     "Has a specialist work on a new branch, which begins as the last one that succeeded, and returns when it is done: the \
      new branch's id, its status, and the specialist's response.",
     &[
@@ -54,7 +55,7 @@ pub static EXECUTE_AGENT: ToolSpec = ToolSpec::new(
 
 /// The description of `read_artifact`.
 pub static READ_ARTIFACT: ToolSpec = ToolSpec::new(
-    "read_artifact",
+    orchestration::READ_ARTIFACT,
     "Shows a file of a branch, such as codex_review.log after a review. At most 32 KiB are shown: of a longer file, the \
      beginning and the end.",
     &[
@@ -115,12 +116,7 @@ impl Tool for ExecuteAgent<'_, '_> {
 }
 
 /// Reads a file of a branch.
-pub struct ReadArtifact<'s, 'a> {
-    /// The branches.
-    pub specialists: &'s Specialists<'a>,
-    /// The directory of each branch in which relative paths lie, without a slash at its end.
-    pub workspace: &'s str,
-}
+pub struct ReadArtifact<'s, 'a>(pub &'s Specialists<'a>);
 
 impl Tool for ReadArtifact<'_, '_> {
     fn spec(&self) -> &ToolSpec {
@@ -132,8 +128,8 @@ impl Tool for ReadArtifact<'_, '_> {
         if path.is_empty() {
             return Err(invalid("`path` is blank".to_owned()));
         }
-        let path = in_workspace(self.workspace, path);
-        let lineage = &self.specialists.lineage;
+        let path = in_workspace(self.0.workspace, path);
+        let lineage = &self.0.lineage;
         let latest = lineage.borrow().latest().to_owned();
         let branch = match arguments.get("branch_id").trim() {
             "" => latest,
@@ -146,9 +142,9 @@ impl Tool for ReadArtifact<'_, '_> {
                 )));
             }
         };
-        let content = self.specialists.branches.read(&branch, &path)?;
+        let content = self.0.read(&branch, &path)?;
         let size = counted(content.len() as u64, "byte");
-        let content = self.specialists.shown(&content)?;
+        let content = self.0.shown(&content)?;
         Ok(ToolOutput {
             brief: Some(size),
             data: Some(json!({"branch_id": branch, "path": path, "content": content})),
@@ -173,8 +169,8 @@ mod tests {
     use super::*;
 
     /// What a tool says that is given this: its data, or code and message of its failure.
-    fn call(tool: &dyn Tool, input: Value) -> Result<Value, String> {
-        let arguments = tool.spec().check(&input);
+    fn call(tool: &dyn Tool, input: &Value) -> Result<Value, String> {
+        let arguments = tool.spec().check(input);
         let arguments = arguments.map_err(|problem| format!("unfit: {problem}"))?;
         match tool.run(&arguments) {
             Ok(output) => Ok(output.data.unwrap()),
@@ -199,7 +195,7 @@ mod tests {
         let tool = ExecuteAgent(&specialists);
         let input = json!({"agent": "claude_code", "prompt": "go", "project_name": "other"});
         assert_eq!(
-            call(&tool, input.clone()),
+            call(&tool, &input),
             Ok(json!({"branch_id": "b1", "status": "succeed", "response": "done"}))
         );
         let log = script.log.borrow().join("\n");
@@ -207,7 +203,7 @@ mod tests {
             log.starts_with("start claude_code from b0 in demo: go"),
             "{log}"
         );
-        let failure = call(&tool, input).unwrap_err();
+        let failure = call(&tool, &input).unwrap_err();
         assert!(failure.starts_with("branch_failed: `claude_code` has failed on branch `b2`"));
     }
 
@@ -240,7 +236,7 @@ mod tests {
                  hint: give `parent_branch_id` as `b0`, or leave it out",
             ),
         ] {
-            assert_eq!(call(&tool, input.clone()).unwrap_err(), expected, "{input}");
+            assert_eq!(call(&tool, &input).unwrap_err(), expected, "{input}");
         }
         assert!(script.log.take().is_empty());
     }
@@ -253,13 +249,13 @@ mod tests {
         let tool = ExecuteAgent(&specialists);
         let implement = json!({"agent": "claude_code", "prompt": "x"});
         let review = json!({"agent": "codex", "prompt": "x"});
-        assert!(call(&tool, implement.clone()).is_ok());
+        assert!(call(&tool, &implement).is_ok());
         for _ in 0..MAX_REVIEWS {
-            assert!(call(&tool, review.clone()).is_ok());
+            assert!(call(&tool, &review).is_ok());
         }
         for input in [implement, review] {
             assert_eq!(
-                call(&tool, input).unwrap_err(),
+                call(&tool, &input).unwrap_err(),
                 "fatal: the iteration limit is reached: 8 reviews came back, and the work was not signed off"
             );
         }
@@ -274,10 +270,7 @@ mod tests {
             ("/etc/hosts", "localhost"),
         ]);
         let specialists = script.specialists();
-        let tool = ReadArtifact {
-            specialists: &specialists,
-            workspace: "/w",
-        };
+        let tool = ReadArtifact(&specialists);
         for (input, expected) in [
             (
                 json!({"path": "./codex_review.log"}),
@@ -304,7 +297,7 @@ mod tests {
                 Err("invalid_arguments: `path` is blank".to_owned()),
             ),
         ] {
-            assert_eq!(call(&tool, input.clone()), expected, "{input}");
+            assert_eq!(call(&tool, &input), expected, "{input}");
         }
     }
 }

@@ -167,8 +167,8 @@ fn a_run_without_the_projects_files_writes_its_own_folder_and_nothing_else() {
         });
         let published = published.unwrap();
         assert!(published.failure.is_none() && !published.text.contains(TOKEN));
-        run.log_line(MCP, &json!({"method": TOKEN})).unwrap();
-        run.log_line(MCP, &json!({"method": "2"})).unwrap();
+        run.log().line(MCP, &json!({"method": TOKEN})).unwrap();
+        run.log().line(MCP, &json!({"method": "2"})).unwrap();
         let lineage = Lineage {
             branches: vec![BranchRecord {
                 id: "b-1".to_owned(),
